@@ -1,0 +1,176 @@
+package pools
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is the operator's file as it was written. The JSON of the REST API
+// has the same fields. See docs/config.md for each field with examples.
+type Config struct {
+	Server   Server         `json:"server"`
+	Subnets  []Subnet       `json:"subnets"`
+	Clusters []Cluster      `json:"clusters,omitempty"`
+	Tags     map[string]Tag `json:"tags,omitempty"`
+	Pools    []Pool         `json:"pools"`
+}
+
+// Server is where drover listens.
+type Server struct {
+	Interfaces []string   `json:"interfaces"`        // DHCP is served on these
+	Address    netip.Addr `json:"address,omitzero"`  // what nodes are told to boot from; default: the first interface's first IPv4 address
+	DHCP       DHCPMode   `json:"dhcp,omitempty"`    // default full
+	HTTP       string     `json:"http,omitempty"`    // node-facing listener, default ":80"
+	TFTP       string     `json:"tftp,omitempty"`    // default ":69"
+	API        string     `json:"api,omitempty"`     // people-facing listener, default "127.0.0.1:8443"
+	APITLS     *TLS       `json:"apiTLS,omitempty"`  // needed when API is not a loopback address
+	Loaders    string     `json:"loaders,omitempty"` // overrides --loaders
+	Images     string     `json:"images,omitempty"`  // overrides --images
+}
+
+// TLS names the key pair of a listener, relative to the config file.
+type TLS struct {
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+}
+
+// DHCPMode says how much of DHCP drover does.
+type DHCPMode string
+
+// The DHCP modes.
+const (
+	DHCPFull  DHCPMode = "full"  // addresses and boot
+	DHCPProxy DHCPMode = "proxy" // boot only, beside another DHCP server
+	DHCPOff   DHCPMode = "off"   // none
+)
+
+// Subnet is a network that nodes live in.
+type Subnet struct {
+	CIDR   netip.Prefix `json:"cidr"`
+	Router netip.Addr   `json:"router,omitzero"`
+	DNS    []netip.Addr `json:"dns,omitempty"`
+	Domain string       `json:"domain,omitempty"`
+	Lease  Duration     `json:"lease,omitempty"` // default 12h
+}
+
+// Cluster is a tenant: a Kubernetes cluster that nodes join.
+type Cluster struct {
+	Name       string      `json:"name"`
+	Kubeconfig string      `json:"kubeconfig,omitempty"` // relative to the config file
+	Endpoint   string      `json:"endpoint,omitempty"`   // host:port that nodes dial, when it differs from the kubeconfig
+	Token      TokenPolicy `json:"token,omitzero"`
+}
+
+// TokenPolicy is how join tokens of a cluster are made.
+type TokenPolicy struct {
+	Mode TokenMode `json:"mode,omitempty"` // default per-boot
+	TTL  Duration  `json:"ttl,omitempty"`  // default 10m
+}
+
+// TokenMode names a way to make join tokens.
+type TokenMode string
+
+// PerBoot mints one token for one boot of one node.
+const PerBoot TokenMode = "per-boot"
+
+// Pool is a group of nodes that boot one image and join one cluster.
+type Pool struct {
+	Name     string   `json:"name"`
+	Cluster  string   `json:"cluster,omitempty"`
+	Image    string   `json:"image"`
+	Tags     []string `json:"tags,omitempty"`
+	Nodes    []Node   `json:"nodes,omitempty"`
+	CatchAll bool     `json:"catchall,omitempty"` // unknown hardware lands here; one pool at most
+	Range    Range    `json:"range,omitzero"`     // catch-all only
+	Lease    Duration `json:"lease,omitempty"`    // default: the subnet's
+}
+
+// Node is one machine.
+type Node struct {
+	Name string     `json:"name"`
+	MACs []MAC      `json:"macs"`
+	IP   netip.Addr `json:"ip"`
+	Tags []string   `json:"tags,omitempty"` // after the pool's
+}
+
+// Tag is a named bundle of settings. See [Settings] for what they do.
+//
+// When several tags apply, the later one wins key by key in maps; lists and
+// kernel arguments append, unless they say replace.
+type Tag struct {
+	KernelArgs        KernelArgs         `json:"kernelArgs,omitzero"`
+	DHCPOptions       map[string]Strings `json:"dhcpOptions,omitempty"` // by name or number
+	Timezone          string             `json:"timezone,omitempty"`    // IANA name
+	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
+	Modules           List[string]       `json:"modules,omitzero"` // loaded at boot
+	Sysctls           map[string]string  `json:"sysctls,omitempty"`
+	Mounts            List[Mount]        `json:"mounts,omitzero"`
+	Files             map[string]File    `json:"files,omitempty"` // by absolute path
+	Units             map[string]Unit    `json:"units,omitempty"` // by systemd unit name
+	Scripts           map[string]Script  `json:"scripts,omitempty"`
+	Labels            map[string]string  `json:"labels,omitempty"`
+	Taints            List[Taint]        `json:"taints,omitzero"`
+	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
+}
+
+// List is a list that appends to what earlier tags set; written as
+// {replace: [...]} it takes their place.
+type List[T any] struct {
+	Replace bool
+	Items   []T
+}
+
+// KernelArgs are kernel command line words, written as one string. They append
+// to those of earlier tags; written as {replace: "..."} they take their place.
+type KernelArgs struct {
+	Replace bool
+	Args    []string
+}
+
+// Strings is one string or a list of them.
+type Strings []string
+
+// Duration is a time.Duration written as 90s, 10m or 12h.
+type Duration time.Duration
+
+// Mount is a file system that the node mounts before its services start.
+type Mount struct {
+	Path    string `json:"path"`
+	Type    string `json:"type"`
+	Source  string `json:"source,omitempty"` // default: the type
+	Options string `json:"options,omitempty"`
+}
+
+// File is a file written into the node's root before its init starts.
+type File struct {
+	Content string `json:"content"`
+	Mode    string `json:"mode,omitempty"` // octal, default "0644"
+}
+
+// Unit is a systemd unit.
+type Unit struct {
+	Content string `json:"content,omitempty"` // empty: the image has it, only enable
+	Enable  bool   `json:"enable,omitempty"`
+}
+
+// Script is a program run once per boot. Run is a text/template over the Plan.
+type Script struct {
+	Stage Stage  `json:"stage"`
+	Run   string `json:"run"`
+}
+
+// Stage is when a script runs.
+type Stage string
+
+// The stages.
+const (
+	PreInit Stage = "pre-init" // in the node's root, before its init; the boot network is up
+	Online  Stage = "online"   // network-online.target reached, before the node joins its cluster
+)
+
+// Taint is a Kubernetes taint that the node registers with.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"` // NoSchedule, PreferNoSchedule or NoExecute
+}

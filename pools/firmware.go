@@ -1,0 +1,61 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Firmware is the kind of boot program that sends a request, as far as it
+// decides which loader to hand out. The empty Firmware is a plain DHCP client:
+// an operating system, or a tool that does not boot.
+type Firmware string
+
+// The kinds of firmware that drover knows. Package dhcp finds them out from
+// the client's options 93 (RFC 4578, and the errata that make 7 and 9 both
+// x64), 60 and 77.
+const (
+	BIOS          Firmware = "bios"            // PC BIOS with a PXE ROM
+	UEFIx64       Firmware = "uefi-x64"        // UEFI PXE, x86-64
+	UEFIx64HTTP   Firmware = "uefi-x64-http"   // UEFI HTTP Boot, x86-64
+	UEFIarm64     Firmware = "uefi-arm64"      // UEFI PXE, AArch64
+	UEFIarm64HTTP Firmware = "uefi-arm64-http" // UEFI HTTP Boot, AArch64
+	UBootArm64    Firmware = "uboot-arm64"     // U-Boot on AArch64 (HPE m400)
+)
+
+// Firmwares lists every kind, in the order in which help texts show them.
+var Firmwares = []Firmware{BIOS, UEFIx64, UEFIx64HTTP, UEFIarm64, UEFIarm64HTTP, UBootArm64}
+
+// ParseFirmware reads the name of a firmware, as --arch takes it.
+func ParseFirmware(s string) (Firmware, error) {
+	if f := Firmware(s); slices.Contains(Firmwares, f) {
+		return f, nil
+	}
+	names := make([]string, len(Firmwares))
+	for i, f := range Firmwares {
+		names[i] = string(f)
+	}
+	return "", fmt.Errorf("unknown firmware %q (one of %s)", s, strings.Join(names, ", "))
+}
+
+// HTTP tells whether the firmware fetches its loader by HTTP instead of TFTP.
+func (f Firmware) HTTP() bool { return f == UEFIx64HTTP || f == UEFIarm64HTTP }
+
+// Loader returns the file of the loader for this firmware, in the loaders
+// directory; "" when there is none to hand out.
+//
+// UEFI gets snponly.efi, the iPXE that keeps to the network card it was loaded
+// from: ipxe.efi tries all of them in order and waits for DHCP on each.
+func (f Firmware) Loader() string {
+	switch f {
+	case BIOS:
+		return "undionly.kpxe"
+	case UEFIx64, UEFIx64HTTP:
+		return "snponly.efi"
+	case UEFIarm64, UEFIarm64HTTP:
+		return "snponly-arm64.efi"
+	case UBootArm64:
+		return "boot.scr.uimg"
+	}
+	return ""
+}

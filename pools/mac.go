@@ -1,0 +1,84 @@
+package pools
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// MAC is an Ethernet hardware address (EUI-48). The zero MAC is "none".
+// It is comparable, so that it can key maps without allocating.
+type MAC [6]byte
+
+// ParseMAC reads the forms that operators and firmware write: twelve hex
+// digits in pairs separated by ':' or '-', in groups of four separated by '.',
+// or without separators. Multicast and all-zero addresses are refused: no
+// network card boots with one.
+func ParseMAC(s string) (MAC, error) {
+	var sep string
+	switch {
+	case strings.Count(s, ":") == 5 && len(s) == 17:
+		sep = ":"
+	case strings.Count(s, "-") == 5 && len(s) == 17:
+		sep = "-"
+	case strings.Count(s, ".") == 2 && len(s) == 14:
+		sep = "."
+	case len(s) != 12:
+		return MAC{}, fmt.Errorf("%q is not a MAC address (want six pairs such as 52:54:00:12:34:56)", s)
+	}
+	if sep != "" {
+		group := 2
+		if sep == "." {
+			group = 4
+		}
+		for _, part := range strings.Split(s, sep) {
+			if len(part) != group {
+				return MAC{}, fmt.Errorf("%q is not a MAC address (want six pairs such as 52:54:00:12:34:56)", s)
+			}
+		}
+		s = strings.ReplaceAll(s, sep, "")
+	}
+	var m MAC
+	if _, err := hex.Decode(m[:], []byte(s)); err != nil {
+		return MAC{}, fmt.Errorf("%q is not a MAC address: %w", s, err)
+	}
+	switch {
+	case m == MAC{}:
+		return MAC{}, fmt.Errorf("MAC address %s is all zero", m)
+	case m[0]&1 != 0:
+		return MAC{}, fmt.Errorf("MAC address %s is a multicast address; no network card boots with one", m)
+	}
+	return m, nil
+}
+
+// String returns the usual form, 52:54:00:12:34:56.
+func (m MAC) String() string { return string(m.append(nil, ':')) }
+
+// Dashed returns the form of PXE paths and BOOTIF, 52-54-00-12-34-56.
+func (m MAC) Dashed() string { return string(m.append(nil, '-')) }
+
+// Hex returns the twelve digits alone, 525400123456.
+func (m MAC) Hex() string { return hex.EncodeToString(m[:]) }
+
+// IsZero tells whether m is no address.
+func (m MAC) IsZero() bool { return m == MAC{} }
+
+func (m MAC) append(b []byte, sep byte) []byte {
+	const digits = "0123456789abcdef"
+	for i, v := range m {
+		if i > 0 {
+			b = append(b, sep)
+		}
+		b = append(b, digits[v>>4], digits[v&15])
+	}
+	return b
+}
+
+// MarshalText writes the form of [MAC.String].
+func (m MAC) MarshalText() ([]byte, error) { return m.append(nil, ':'), nil }
+
+// UnmarshalText reads what [ParseMAC] reads.
+func (m *MAC) UnmarshalText(b []byte) (err error) {
+	*m, err = ParseMAC(string(b))
+	return err
+}

@@ -1,0 +1,92 @@
+package pools
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Query is what a machine says of itself when it asks.
+type Query struct {
+	MAC      MAC
+	Firmware Firmware // empty for a plain DHCP client
+	IPXE     bool     // the asking program is already iPXE: it wants its script, not a loader
+}
+
+// Plan is the answer to a [Query]: everything that drover does for one
+// machine. It holds no secret; join tokens are minted apart from it.
+//
+// A Plan is shared and must not be changed by who gets it.
+type Plan struct {
+	Node     string `json:"node"` // host name and Kubernetes Node name
+	MAC      MAC    `json:"mac"`  // the MAC that asked
+	MACs     []MAC  `json:"macs"` // all MACs of the node
+	Pool     string `json:"pool"`
+	CatchAll bool   `json:"catchall,omitempty"` // unknown hardware: the name is made from the MAC
+	Cluster  string `json:"cluster,omitempty"`  // empty: boots, but joins nothing
+	Image    string `json:"image"`              // name, or name@sha256:<manifest digest>
+
+	// Address is the node's own address. It is the zero Addr for a node of a
+	// catch-all pool, which leases one from Range.
+	Address netip.Addr    `json:"address,omitzero"`
+	Range   Range         `json:"range,omitzero"`
+	Subnet  Subnet        `json:"subnet"`
+	Lease   time.Duration `json:"-"` // how long an address is given for; also in Subnet.Lease
+
+	Boot     BootTarget `json:"boot"`
+	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that DHCP itself is made of
+	Settings `json:"settings"`
+
+	Why Why `json:"why"`
+}
+
+// BootTarget is what DHCP tells a machine to load next.
+type BootTarget struct {
+	// Server goes into siaddr and option 66.
+	Server netip.Addr `json:"server"`
+	// File goes into the BOOTP file field and option 67: the name of a loader
+	// for TFTP, or a URL for UEFI HTTP Boot and for iPXE. It is empty for a
+	// plain DHCP client.
+	File string `json:"file,omitempty"`
+}
+
+// Option is a DHCP option ready for the wire.
+type Option struct {
+	Code uint8  `json:"code"`
+	Name string `json:"name,omitempty"` // "ntp-server"; empty when set by number and without a known name
+	Text string `json:"value"`          // as the operator wrote it
+	Data []byte `json:"-"`              // RFC 2132 encoding
+}
+
+// Settings are the tags of a node, merged.
+type Settings struct {
+	KernelArgs        []string          `json:"kernelArgs,omitempty"`
+	Timezone          string            `json:"timezone,omitempty"`
+	SSHAuthorizedKeys []string          `json:"sshAuthorizedKeys,omitempty"`
+	Modules           []string          `json:"modules,omitempty"`
+	Sysctls           map[string]string `json:"sysctls,omitempty"`
+	Mounts            []Mount           `json:"mounts,omitempty"`
+	Files             map[string]File   `json:"files,omitempty"`
+	Units             map[string]Unit   `json:"units,omitempty"`
+	Scripts           map[string]Script `json:"scripts,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Taints            []Taint           `json:"taints,omitempty"`
+	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`
+}
+
+// Why tells where each value of a [Plan] was set. The keys are paths into the
+// Plan: "image", "labels.label1", "files./etc/motd", "kernelArgs[0]",
+// "dhcpOptions.42".
+type Why map[string]Origin
+
+// Origin is a place where a value was set.
+type Origin struct {
+	File string `json:"file,omitempty"` // the config file as it was named; empty for a default
+	Line int    `json:"line,omitempty"` // from 1; 0 when the value was not read from a file
+	Path string `json:"path"`           // "tags.foo.labels.label1", "default", "made from the MAC"
+}
+
+// Range is the span of addresses that a catch-all pool leases from, both ends
+// included. In the config and in JSON it is written 10.28.72.10-10.28.72.250.
+type Range struct {
+	First, Last netip.Addr
+}
