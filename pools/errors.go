@@ -1,0 +1,60 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one mistake in a config, with its place and, where there is one,
+// the remedy.
+type Error struct {
+	Origin
+	Msg  string
+	Hint string
+}
+
+// Error returns "drover.yaml:41: pool "web": unknown tag "debg" (did you mean
+// "debug"?)".
+func (e *Error) Error() string {
+	var b strings.Builder
+	switch {
+	case e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+	case e.File != "":
+		fmt.Fprintf(&b, "%s: ", e.File)
+	}
+	b.WriteString(e.Msg)
+	if e.Hint != "" {
+		fmt.Fprintf(&b, " (%s)", e.Hint)
+	}
+	return b.String()
+}
+
+// Errors are all the mistakes of a config, in the order of its lines.
+type Errors []*Error
+
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (es Errors) sorted() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int { return a.Line - b.Line })
+	return es
+}
+
+// String returns "drover.yaml:41 (tags.foo)"; the path alone for what is in no
+// file.
+func (o Origin) String() string {
+	switch {
+	case o.File == "":
+		return o.Path
+	case o.Path == "":
+		return fmt.Sprintf("%s:%d", o.File, o.Line)
+	}
+	return fmt.Sprintf("%s:%d (%s)", o.File, o.Line, o.Path)
+}
