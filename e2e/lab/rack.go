@@ -1,0 +1,175 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bridge is the interface that every cabled machine is connected to, and that
+// a server on the rack's wire listens on.
+const Bridge = "br0"
+
+// Rack is a virtual rack. [Open] makes one.
+type Rack struct {
+	Name string // of the network namespace, as "ip netns" shows it
+	Dir  string // consoles, logs, disks and firmware variables
+
+	ns    *namespace
+	lock  *os.File
+	mu    sync.Mutex // guards what follows
+	procs []*Process
+	taps  int
+}
+
+// ErrInUse says that another process has a rack of that name open.
+var ErrInUse = errors.New("rack is in use by another process")
+
+// nameForm keeps names usable for a namespace, a lock file and a directory.
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// Open makes the rack of that name, with addrs on its bridge, and keeps its
+// files in dir. What a crashed run of the same name left behind is removed
+// first. When another process has it open, the error is [ErrInUse].
+func Open(name, dir string, addrs ...netip.Prefix) (_ *Rack, err error) {
+	if !nameForm.MatchString(name) {
+		return nil, fmt.Errorf("rack name %q (want lower-case letters, digits and '-', 32 at most)", name)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &Rack{Name: name, Dir: dir}
+	if r.lock, err = lock(name); err != nil {
+		return nil, err
+	}
+	if err := removeNamespace(name); err != nil {
+		return nil, errors.Join(fmt.Errorf("left-over rack %q: %w", name, err), r.lock.Close())
+	}
+	if r.ns, err = newNamespace(name); err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
+	if err := r.cable(addrs); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// lock takes the lock of a rack. The kernel drops it with the process.
+func lock(name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join("/run", name+".lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %q", ErrInUse, name), f.Close())
+	}
+	return f, nil
+}
+
+// cable sets up the bridge. Forwarding delay 0: a port that is still listening
+// for other bridges drops the firmware's first DISCOVERs.
+func (r *Rack) cable(addrs []netip.Prefix) error {
+	steps := [][]string{
+		{"link", "set", "lo", "up"},
+		{"link", "add", Bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"},
+	}
+	for _, a := range addrs {
+		steps = append(steps, []string{"addr", "add", a.String(), "dev", Bridge})
+	}
+	steps = append(steps, []string{"link", "set", Bridge, "up"})
+	for _, args := range steps {
+		if err := r.ip(args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ip runs iproute2 on the namespace. "ip -n" enters the network namespace
+// only, unlike "ip netns exec".
+func (r *Rack) ip(args ...string) error { return run("ip", append([]string{"-n", r.Name}, args...)...) }
+
+// tap makes the next tap and, when cabled, puts it on the bridge.
+func (r *Rack) tap(cabled bool) (string, error) {
+	r.mu.Lock()
+	name := fmt.Sprintf("tap%d", r.taps)
+	r.taps++
+	r.mu.Unlock()
+	if err := r.ip("tuntap", "add", "dev", name, "mode", "tap"); err != nil {
+		return "", err
+	}
+	if cabled {
+		if err := r.ip("link", "set", name, "master", Bridge); err != nil {
+			return "", err
+		}
+	}
+	return name, r.ip("link", "set", name, "up")
+}
+
+// Throttle limits what an interface of the rack sends (for a tap: what its
+// guest receives) to a rate that tc understands, such as "40mbit". An empty
+// rate lifts the limit.
+func (r *Rack) Throttle(iface, rate string) error {
+	if rate == "" {
+		return run("tc", "-n", r.Name, "qdisc", "del", "dev", iface, "root")
+	}
+	return run("tc", "-n", r.Name, "qdisc", "replace", "dev", iface, "root", "tbf",
+		"rate", rate, "burst", "64kb", "latency", "400ms")
+}
+
+// Dial connects to an address on the rack's wire, its loopback included.
+func (r *Rack) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return r.ns.dial(ctx, network, addr)
+}
+
+// Listen listens on an address of the rack, for what guests are to send to the
+// test itself.
+func (r *Rack) Listen(network, addr string) (l net.Listener, err error) {
+	err = r.ns.do(func() error {
+		l, err = net.Listen(network, addr)
+		return err
+	})
+	return l, err
+}
+
+// HTTPClient returns a client that dials on the rack's wire.
+func (r *Rack) HTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{DialContext: r.Dial, DisableKeepAlives: true},
+		Timeout:   30 * time.Second,
+	}
+}
+
+// keep remembers p for Close.
+func (r *Rack) keep(p *Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.procs = append(slices.DeleteFunc(r.procs, func(p *Process) bool { return !p.Running() }), p)
+}
+
+// Close ends everything on the rack, the last started first, and removes it.
+// The files in Dir stay.
+func (r *Rack) Close() error {
+	r.mu.Lock()
+	procs := slices.Clone(r.procs)
+	r.mu.Unlock()
+	for _, p := range slices.Backward(procs) {
+		grace := 5 * time.Second
+		if strings.HasPrefix(p.Name, guestPrefix) {
+			grace = 0 // like a power cut; there is nothing to save
+		}
+		_ = p.Stop(grace) // that it had to be killed is no error of the rack
+	}
+	return errors.Join(r.ns.close(), r.lock.Close())
+}
