@@ -1,0 +1,113 @@
+package plane_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"drover/e2e/plane"
+)
+
+const rbac = "../../deploy/rbac.yaml"
+
+// binDir returns the directory of the Kubernetes programs. Without them there
+// is nothing to test; in CI that is a failure.
+func binDir(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("DROVER_K8S_BIN"); dir != "" {
+		return dir
+	}
+	const msg = "NOT TESTED against real control planes: DROVER_K8S_BIN does not name a directory with etcd, kube-apiserver, kube-controller-manager, kubeadm and kubectl"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(msg)
+	}
+	t.Skip(msg)
+	return ""
+}
+
+// Two tenants start at once, know nothing of each other, and leave nothing
+// behind when they stop.
+func TestTwoPlanes(t *testing.T) {
+	bin, dir := binDir(t), t.TempDir()
+	var planes [2]*plane.Plane
+	var wg sync.WaitGroup
+	for i, name := range []string{"tenant-a", "tenant-b"} {
+		wg.Go(func() {
+			p, err := plane.Start(t.Context(), plane.Config{
+				Name: name, BinDir: bin, Dir: filepath.Join(dir, name), RBAC: rbac, Log: t.Output(),
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(p.Stop)
+			planes[i] = p
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	a, b := planes[0], planes[1]
+	if _, err := a.Kubectl(t.Context(), nil, "create", "namespace", "only-a"); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Kubectl(t.Context(), nil, "get", "namespace", "only-a"); err == nil || !strings.Contains(err.Error(), "NotFound") {
+		t.Errorf("tenant-b asked for a namespace of tenant-a: %v, want NotFound", err)
+	}
+	if out, err := b.KubectlAs(t.Context(), a.Client, nil, "get", "nodes", "--server=https://"+b.Endpoint(), "--insecure-skip-tls-verify"); err == nil {
+		t.Errorf("tenant-b lets drover of tenant-a in: %q", out)
+	}
+	for _, p := range planes {
+		p.Stop()
+		if c, err := net.Dial("tcp", p.Endpoint()); err == nil {
+			c.Close()
+			t.Errorf("%s still listens on %s", p.Name, p.Endpoint())
+		}
+		if out, err := exec.Command("pgrep", "-f", filepath.Join(dir, p.Name)).Output(); err == nil {
+			t.Errorf("processes of %s left: %s", p.Name, out)
+		}
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range plane.Programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := t.TempDir()
+	if err := os.WriteFile(filepath.Join(used, "thesis.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		cfg  plane.Config
+		want string
+	}{
+		{"nothing", plane.Config{}, "are needed"},
+		{"programs missing", plane.Config{Name: "x", BinDir: used, Dir: t.TempDir()}, "program missing"},
+		{"a directory in use", plane.Config{Name: "x", BinDir: bin, Dir: used}, "holds something else"},
+		{"programs that end at once", plane.Config{Name: "x", BinDir: bin, Dir: t.TempDir()}, "no such luck"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := plane.Start(t.Context(), tt.cfg)
+			if err == nil {
+				p.Stop()
+				t.Fatalf("started, want an error with %q", tt.want)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %q, want it to say %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(used, "thesis.txt")); err != nil {
+		t.Errorf("a directory in use was deleted: %v", err)
+	}
+}
