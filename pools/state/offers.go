@@ -1,0 +1,81 @@
+package state
+
+import (
+	"net/netip"
+	"time"
+
+	"drover/pools"
+)
+
+// offer is an address that waits for the machine to request it.
+type offer struct {
+	mac     pools.MAC
+	addr    netip.Addr
+	expires time.Time
+}
+
+// offers are the addresses on offer, one a machine. There are never more than
+// the ranges have addresses, whatever a flood of DISCOVERs claims to be.
+type offers struct {
+	byMAC  map[pools.MAC]offer
+	byAddr map[netip.Addr]pools.MAC
+	line   []offer // in the order in which they expire; some are outdated
+}
+
+func newOffers() offers {
+	return offers{byMAC: make(map[pools.MAC]offer), byAddr: make(map[netip.Addr]pools.MAC)}
+}
+
+// of returns what mac is offered.
+func (o *offers) of(mac pools.MAC, now time.Time) (netip.Addr, bool) {
+	f, ok := o.byMAC[mac]
+	return f.addr, ok && now.Before(f.expires)
+}
+
+// has tells whether addr is on offer, or was until a moment ago.
+func (o *offers) has(addr netip.Addr) bool {
+	_, ok := o.byAddr[addr]
+	return ok
+}
+
+// toOther tells whether addr is offered to another machine than mac.
+func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
+	other, ok := o.byAddr[addr]
+	return ok && other != mac && now.Before(o.byMAC[other].expires)
+}
+
+// hold keeps addr for mac. An offer that has more than half of its time left
+// is not renewed: so the line stays short when a machine repeats itself.
+func (o *offers) hold(mac pools.MAC, addr netip.Addr, now time.Time) {
+	if f, ok := o.byMAC[mac]; ok {
+		if f.addr == addr && f.expires.Sub(now) > offerHold/2 {
+			return
+		}
+		o.drop(mac)
+	}
+	if other, ok := o.byAddr[addr]; ok {
+		o.drop(other)
+	}
+	f := offer{mac, addr, now.Add(offerHold)}
+	o.byMAC[mac], o.byAddr[addr] = f, mac
+	o.line = append(o.line, f)
+}
+
+func (o *offers) drop(mac pools.MAC) {
+	if f, ok := o.byMAC[mac]; ok {
+		delete(o.byMAC, mac)
+		delete(o.byAddr, f.addr)
+	}
+}
+
+// expire forgets the offers whose time is over.
+func (o *offers) expire(now time.Time) {
+	n := 0
+	for n < len(o.line) && !now.Before(o.line[n].expires) {
+		if f := o.line[n]; o.byMAC[f.mac] == f {
+			o.drop(f.mac)
+		}
+		n++
+	}
+	o.line = o.line[n:]
+}
