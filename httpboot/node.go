@@ -1,0 +1,240 @@
+package httpboot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"drover/pools"
+)
+
+// machine returns the Plan of the MAC in the path, when the request comes from
+// the address of that machine.
+func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
+	mac, err := pools.ParseMAC(r.PathValue("mac"))
+	if err != nil {
+		return nil, refuse(http.StatusNotFound, "%v", err)
+	}
+	// Only a boot program asks for a script by HTTP, and it is iPXE.
+	plan := h.Farm.Resolve(pools.Query{MAC: mac, IPXE: true})
+	if plan == nil {
+		return nil, refuse(http.StatusNotFound, "MAC address %s is not known here", mac)
+	}
+	rec.who(plan)
+	from, own := addrOf(r.RemoteAddr), plan.Address
+	if !own.IsValid() {
+		own, _ = h.Addresses.AddressOf(mac)
+	}
+	switch {
+	case !own.IsValid():
+		return nil, refuse(http.StatusForbidden, "%s has no address from here; you are %s", mac, from)
+	case from != own.Unmap():
+		return nil, refuse(http.StatusForbidden, "%s is not the address of %s", from, mac)
+	}
+	return plan, nil
+}
+
+// boot is a request below /node/ whose sender has proved who it is.
+type boot struct {
+	plan  *pools.Plan
+	addr  netip.Addr
+	nonce string
+	key   []byte // the public key that the boot is bound to; config and join
+}
+
+// claimed checks a config or join request: address, nonce, key, in this order.
+// The first key to come binds the boot; it may ask as often as it likes, since
+// an answer can get lost.
+func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
+	b, err := h.nonced(rec, r)
+	if err != nil {
+		return nil, err
+	}
+	var req pools.KeyRequest
+	if err := readJSON(rec, r, pools.MaxNodeRequest, &req); err != nil {
+		return nil, err
+	}
+	// Before Claim: a boot that is bound to a key that nothing can be sealed to
+	// would be lost.
+	if _, err := pools.Seal(req.PublicKey, b.plan.MAC, "", nil); err != nil {
+		return nil, refuse(http.StatusBadRequest, "publicKey is not an X25519 key of 32 bytes")
+	}
+	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
+		return nil, bootError(err)
+	}
+	b.key = req.PublicKey
+	return b, nil
+}
+
+// nonced checks address and form of the nonce. Whether it is the right one,
+// only [Boots] knows.
+func (h *handler) nonced(rec *recorder, r *http.Request) (*boot, error) {
+	plan, err := h.machine(rec, r)
+	if err != nil {
+		return nil, err
+	}
+	nonce := r.Header.Get(pools.NonceHeader)
+	if !isHex(nonce, 16, 256) {
+		return nil, refuse(http.StatusForbidden, "header %s is not the nonce of a boot", pools.NonceHeader)
+	}
+	return &boot{plan: plan, addr: addrOf(r.RemoteAddr), nonce: nonce}, nil
+}
+
+// bootError words what [Boots] refused.
+func bootError(err error) error {
+	for _, refusal := range []error{pools.ErrNonce, pools.ErrClaimed} {
+		if errors.Is(err, refusal) {
+			return &HTTPError{Code: http.StatusForbidden, Msg: refusal.Error()}
+		}
+	}
+	return broken(err, "the boot cannot be recorded")
+}
+
+func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
+	b, err := h.claimed(rec, r)
+	if err != nil {
+		return err
+	}
+	c, err := Config(b.plan)
+	if err != nil {
+		return broken(err, "the config of this node cannot be made, see the server's log")
+	}
+	return writeSealed(rec, b, "config", c)
+}
+
+func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
+	b, err := h.claimed(rec, r)
+	if err != nil {
+		return err
+	}
+	if b.plan.Cluster == "" {
+		return refuse(http.StatusConflict, "pool %q has no cluster to join", b.plan.Pool)
+	}
+	if !h.joins.enter(b.plan.MAC) {
+		return &HTTPError{Code: http.StatusServiceUnavailable, Msg: "a join of this node is under way", RetryAfter: 2 * time.Second}
+	}
+	defer h.joins.leave(b.plan.MAC)
+	ctx, cancel := context.WithTimeout(r.Context(), h.JoinTimeout)
+	defer cancel()
+	c, err := h.Joiner.Join(ctx, b.plan, b.addr)
+	if err != nil {
+		return joinError(b.plan.Cluster, err)
+	}
+	h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken})
+	return writeSealed(rec, b, "join", c)
+}
+
+// joinError words what the [Joiner] refused, without its details.
+func joinError(cluster string, err error) error {
+	var temporary interface{ Temporary() bool }
+	var after interface{ RetryAfter() time.Duration }
+	e := &HTTPError{Code: http.StatusServiceUnavailable, Err: err, RetryAfter: 5 * time.Second}
+	switch {
+	case errors.As(err, &after):
+		e.RetryAfter = min(max(after.RetryAfter(), time.Second), 5*time.Minute)
+	case errors.As(err, &temporary) && temporary.Temporary():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
+	default:
+		return broken(err, "cluster %q cannot let this node in, see the server's log", cluster)
+	}
+	e.Msg = fmt.Sprintf("cluster %q cannot let this node in right now: ask again in %s", cluster, e.RetryAfter.Round(time.Second))
+	return e
+}
+
+// writeSealed answers with v, sealed to the key of the boot.
+func writeSealed(rec *recorder, b *boot, what string, v any) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return broken(err, "the answer cannot be written")
+	}
+	sealed, err := pools.Seal(b.key, b.plan.MAC, what, plain)
+	if err != nil {
+		return broken(err, "the answer cannot be sealed")
+	}
+	rec.Header().Set("Content-Type", "application/octet-stream")
+	rec.Header().Set("Cache-Control", "no-store")
+	_, err = rec.Write(sealed)
+	return err
+}
+
+// Config returns what a node is told of itself: the Plan, with the templates of
+// its scripts filled in.
+func Config(p *pools.Plan) (pools.NodeConfig, error) {
+	scripts, err := renderScripts(p)
+	return pools.NodeConfig{
+		Hostname:          p.Node,
+		Domain:            p.Subnet.Domain,
+		Pool:              p.Pool,
+		Timezone:          p.Timezone,
+		SSHAuthorizedKeys: p.SSHAuthorizedKeys,
+		Modules:           p.Modules,
+		Sysctls:           p.Sysctls,
+		Mounts:            p.Mounts,
+		Files:             p.Files,
+		Units:             p.Units,
+		Scripts:           scripts,
+		Join:              p.Cluster != "",
+	}, err
+}
+
+// renderScripts returns the scripts in the order in which they run: by stage,
+// then by name.
+func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
+	var all []pools.NamedScript
+	for name, s := range p.Scripts {
+		run, err := s.Render(name, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pools.NamedScript{Name: name, Stage: s.Stage, Run: run})
+	}
+	stages := []pools.Stage{pools.PreInit, pools.Online}
+	slices.SortFunc(all, func(a, b pools.NamedScript) int {
+		return cmp.Or(cmp.Compare(slices.Index(stages, a.Stage), slices.Index(stages, b.Stage)), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// observe records what the server itself saw of a boot. That the timeline has a
+// gap is no reason to refuse a node its file.
+func (h *handler) observe(mac pools.MAC, e pools.Event) {
+	if err := h.Boots.Step(mac, "", e); err != nil {
+		h.Log.Warn("a step of a boot is not recorded", slog.String("mac", mac.String()),
+			slog.String("step", string(e.Step)), slog.String("err", err.Error()))
+	}
+}
+
+// readJSON reads a body strictly: one value, no unknown fields, at most most
+// bytes.
+func readJSON(rec *recorder, r *http.Request, most int64, v any) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+	rec.bodyDone()
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case tooLarge, int64(len(body)) > most:
+		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
+	case err != nil:
+		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body cannot be read", Err: err}
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body is not the JSON that is wanted here", Err: err}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return refuse(http.StatusBadRequest, "the body has more than one JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package httpboot
+
+import (
+	"io"
+	"math"
+	"net/http"
+	"time"
+
+	"drover/pools"
+)
+
+// chunk is how much of a file is handed to the kernel at a time, in bytes. The
+// deadline for writing is renewed between chunks.
+const chunk = 1 << 20
+
+// recorder remembers what was answered, for the log, and moves the connection's
+// write deadline along as long as the client takes what it is sent.
+//
+// It passes ReadFrom through: that is how net/http gets at sendfile, which
+// spares a third of the CPU time of a large transfer.
+type recorder struct {
+	http.ResponseWriter
+	stall time.Duration
+
+	route   string // the pattern that matched
+	status  int    // 0 until the header is written
+	bytes   int64
+	err     error     // why the request was refused, or the transfer broke
+	problem bool      // the answer is a script that tells of a problem
+	mac     pools.MAC // who asks, once it is known
+	pool    string
+}
+
+func newRecorder(w http.ResponseWriter, stall time.Duration) *recorder {
+	return &recorder{ResponseWriter: w, stall: stall}
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// who notes the machine that asks.
+func (r *recorder) who(p *pools.Plan) { r.mac, r.pool = p.MAC, p.Pool }
+
+func (r *recorder) WriteHeader(code int) {
+	if r.status == 0 && code >= 200 {
+		r.status = code
+	}
+	r.renew()
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	r.renew()
+	n, err := r.ResponseWriter.Write(b)
+	r.wrote(int64(n), err)
+	return n, err
+}
+
+// ReadFrom hands src on in chunks. What it hands on has to stay an *os.File
+// under at most one io.LimitedReader, or package net copies instead of calling
+// sendfile(2); io.CopyN, which http.ServeContent uses, has put one around.
+func (r *recorder) ReadFrom(src io.Reader) (total int64, err error) {
+	rf, ok := r.ResponseWriter.(io.ReaderFrom)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{r}, src)
+	}
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	left := int64(math.MaxInt64)
+	outer, limited := src.(*io.LimitedReader)
+	if limited {
+		src, left = outer.R, outer.N
+	}
+	for left > 0 {
+		r.renew()
+		want := min(left, chunk)
+		n, err := rf.ReadFrom(&io.LimitedReader{R: src, N: want})
+		r.wrote(n, err)
+		total += n
+		left -= n
+		if limited {
+			outer.N = left
+		}
+		if err != nil || n < want {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (r *recorder) wrote(n int64, err error) {
+	r.bytes += n
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// renew gives the client another span of time to take what comes next.
+// Writers that have no deadline (tests) go without.
+func (r *recorder) renew() {
+	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall))
+}
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = max(pools.MaxEventBody, pools.MaxNodeRequest)
+
+// limitBody bounds the size of a request's body and the time it may take.
+func (r *recorder) limitBody(req *http.Request, d time.Duration) {
+	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(d))
+	req.Body = http.MaxBytesReader(r.ResponseWriter, req.Body, maxBody)
+}
+
+// bodyDone lifts the deadline of [recorder.limitBody]: one that passes while
+// the handler works would cancel the request's context.
+func (r *recorder) bodyDone() {
+	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Time{})
+}
