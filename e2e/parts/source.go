@@ -1,0 +1,210 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// jobs is how many compilers and linkers run at once. Linking one Kubernetes
+// program takes close to 3 GB.
+const jobs = "-p=2"
+
+// A program is a package main of another project.
+type program struct {
+	file string // below the part's folder
+	pkg  string
+}
+
+// goBuild compiles programs of a module of its own below e2e, whose go.mod and
+// go.sum pin all sources.
+type goBuild struct {
+	module   string // its folder, relative to the root of the source tree
+	tags     string
+	programs []program
+	// stamp names the variables that the linker sets. It gets the version of a
+	// module in the build.
+	stamp func(version func(module string) (string, error)) ([]string, error)
+}
+
+// goEnv is the environment of every build. GOFLAGS of the user are not in it:
+// they would change what is built behind the back of the key.
+func goEnv() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false")
+}
+
+// part returns the part that holds the programs.
+func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, error) {
+	root, err := sourceRoot()
+	if err != nil {
+		return part{}, err
+	}
+	dir := filepath.Join(root, b.module)
+	sums, err := hashFiles(dir, "go.mod", "go.sum")
+	if err != nil {
+		return part{}, err
+	}
+	toolchain, err := goOutput(ctx, dir, "env", "GOVERSION", "GOOS", "GOARCH")
+	if err != nil {
+		return part{}, err
+	}
+	flags, err := b.flags(ctx, dir)
+	if err != nil {
+		return part{}, err
+	}
+	inputs := append([]string{sums, toolchain}, flags...)
+	for _, p := range b.programs {
+		inputs = append(inputs, p.file, p.pkg)
+	}
+	return part{kind: kind, key: hashOf(inputs...), make: func(ctx context.Context, out string) error {
+		for _, p := range b.programs {
+			args := append([]string{"build", jobs, "-o", filepath.Join(out, p.file)}, flags...)
+			cmd := command(ctx, "go", append(args, p.pkg)...)
+			cmd.Dir, cmd.Env = dir, goEnv()
+			if err := timed(log, path.Base(p.file), func() error { return run(cmd, io.Discard) }); err != nil {
+				return fmt.Errorf("%s: %w", p.file, err)
+			}
+		}
+		return nil
+	}}, nil
+}
+
+func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
+	stamps, err := b.stamp(func(module string) (string, error) {
+		return goOutput(ctx, dir, "list", "-m", "-f", "{{.Version}}", module)
+	})
+	if err != nil {
+		return nil, err
+	}
+	ldflags := "-s -w" // no symbols: the node holds all of it in RAM
+	for _, s := range stamps {
+		ldflags += " -X " + s
+	}
+	flags := []string{"-ldflags", ldflags}
+	if b.tags != "" {
+		flags = append(flags, "-tags", b.tags)
+	}
+	return flags, nil
+}
+
+func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := command(ctx, "go", args...)
+	cmd.Dir, cmd.Env = dir, goEnv()
+	return output(cmd)
+}
+
+// Kubernetes builds the programs of a control plane and of a node: etcd,
+// kube-apiserver, kube-controller-manager, kubeadm, kubectl and kubelet. It
+// returns their folder. The first time takes ten minutes on two cores.
+func Kubernetes(ctx context.Context, log io.Writer) (dir string, err error) {
+	log = share(log)
+	p, err := kubernetes(ctx, log)
+	if err != nil {
+		return "", fmt.Errorf("kubernetes: %w", err)
+	}
+	return p.path(ctx, log)
+}
+
+func kubernetes(ctx context.Context, log io.Writer) (part, error) {
+	// The slowest two come early: all others share most of their packages.
+	b := goBuild{module: "e2e/kubernetes", stamp: kubernetesStamp}
+	b.programs = append(b.programs, program{"etcd", "go.etcd.io/etcd/server/v3"})
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kubeadm", "kubectl", "kubelet"} {
+		b.programs = append(b.programs, program{name, "k8s.io/kubernetes/cmd/" + name})
+	}
+	return b.part(ctx, "kubernetes", log)
+}
+
+// kubernetesStamp sets the version that the programs report. Without it they
+// say v0.0.0, and kubeadm refuses to work with itself. The date and the commit
+// are made up, so that equal sources give equal programs.
+func kubernetesStamp(version func(string) (string, error)) ([]string, error) {
+	v, err := version("k8s.io/kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	numbers := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
+	if len(numbers) != 3 {
+		return nil, fmt.Errorf("k8s.io/kubernetes: %q is not a version", v)
+	}
+	var stamps []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, s := range []string{
+			"gitVersion=" + v, "gitMajor=" + numbers[0], "gitMinor=" + numbers[1], "gitTreeState=clean",
+			"gitCommit=" + strings.Repeat("0", 40), "buildDate=2026-01-01T00:00:00Z",
+		} {
+			stamps = append(stamps, pkg+"."+s)
+		}
+	}
+	return stamps, nil
+}
+
+// Containerd builds the container runtime of a node: containerd, its shim for
+// runc, ctr, and below cni/ the plugins for a bridge network. It returns their
+// folder. The first time takes two minutes on two cores.
+func Containerd(ctx context.Context, log io.Writer) (dir string, err error) {
+	log = share(log)
+	p, err := containerd(ctx, log)
+	if err != nil {
+		return "", fmt.Errorf("containerd: %w", err)
+	}
+	return p.path(ctx, log)
+}
+
+func containerd(ctx context.Context, log io.Writer) (part, error) {
+	const (
+		ctrd = "github.com/containerd/containerd/v2/"
+		cni  = "github.com/containernetworking/plugins/"
+	)
+	b := goBuild{
+		module: "e2e/containerd",
+		tags:   "no_btrfs,no_devmapper,no_zfs,urfave_cli_no_docs", // no use for them in RAM
+		programs: []program{
+			{"containerd", ctrd + "cmd/containerd"},
+			{"containerd-shim-runc-v2", ctrd + "cmd/containerd-shim-runc-v2"},
+			{"ctr", ctrd + "cmd/ctr"},
+			{"cni/bridge", cni + "plugins/main/bridge"},
+			{"cni/host-local", cni + "plugins/ipam/host-local"},
+			{"cni/loopback", cni + "plugins/main/loopback"},
+			{"cni/portmap", cni + "plugins/meta/portmap"},
+		},
+	}
+	b.stamp = func(version func(string) (string, error)) ([]string, error) {
+		c, err := version(strings.TrimSuffix(ctrd, "/"))
+		if err != nil {
+			return nil, err
+		}
+		p, err := version(strings.TrimSuffix(cni, "/"))
+		return []string{ctrd + "version.Version=" + c, cni + "pkg/utils/buildversion.BuildVersion=" + p}, err
+	}
+	return b.part(ctx, "containerd", log)
+}
+
+// Init compiles drover-init of the source tree as it is into a folder that the
+// caller has made, without the cache. It returns the program's path.
+func Init(ctx context.Context, log io.Writer, dir string) (string, error) {
+	log = share(log)
+	root, err := sourceRoot()
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(filepath.Join(dir, "drover-init"))
+	if err != nil {
+		return "", err
+	}
+	return file, compile(ctx, log, root, "./cmd/drover-init", file)
+}
+
+// compile builds a program of drover's own module, static and small.
+func compile(ctx context.Context, log io.Writer, root, pkg, file string) error {
+	cmd := command(ctx, "go", "build", "-ldflags", "-s -w", "-o", file, pkg)
+	cmd.Dir, cmd.Env = root, goEnv()
+	if err := timed(log, path.Base(file), func() error { return run(cmd, io.Discard) }); err != nil {
+		return fmt.Errorf("%s: %w", pkg, err)
+	}
+	return nil
+}
