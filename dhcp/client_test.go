@@ -1,0 +1,84 @@
+package dhcp_test
+
+import (
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+func TestFirmware(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		class string
+		archs []byte
+		want  pools.Firmware
+	}{
+		{"BIOS ROM", "PXEClient:Arch:00000:UNDI:002001", []byte{0, 0}, pools.BIOS},
+		{"OVMF", "PXEClient:Arch:00007:UNDI:003000", []byte{0, 7}, pools.UEFIx64},
+		{"UEFI by the other number", "PXEClient:Arch:00009:UNDI:003000", []byte{0, 9}, pools.UEFIx64},
+		{"AAVMF", "PXEClient:Arch:00011:UNDI:003000", []byte{0, 11}, pools.UEFIarm64},
+		{"OVMF HTTP", "HTTPClient:Arch:00016:UNDI:003000", []byte{0, 16}, pools.UEFIx64HTTP},
+		{"HTTP by the number before", "HTTPClient:Arch:00015:UNDI:003000", []byte{0, 15}, pools.UEFIx64HTTP},
+		{"AAVMF HTTP", "HTTPClient:Arch:00019:UNDI:003000", []byte{0, 19}, pools.UEFIarm64HTTP},
+		{"HTTP with a PXE number", "HTTPClient:Arch:00007", []byte{0, 7}, pools.UEFIx64HTTP},
+		{"arm64 HTTP with a PXE number", "HTTPClient:Arch:00011", []byte{0, 11}, pools.UEFIarm64HTTP},
+		{"U-Boot of today", "U-Boot.armv8", []byte{0, 22}, pools.UBootArm64},
+		{"U-Boot of 2014", "U-Boot.armv8", []byte{1, 0}, pools.UBootArm64},
+		{"U-Boot by class alone", "U-Boot.armv8", nil, pools.UBootArm64},
+		{"U-boot spelt the other way", "U-boot.armv7.highbank", nil, pools.UBootArm64},
+		{"U-Boot by number alone", "", []byte{0, 0x15}, pools.UBootArm64},
+		{"U-Boot asking as EFI", "PXEClient:Arch:00011:UNDI:003000", []byte{0, 11}, pools.UEFIarm64},
+		{"no class", "", []byte{0, 7}, pools.UEFIx64},
+		{"no number", "PXEClient:Arch:00007:UNDI:003000", nil, pools.UEFIx64},
+		{"first known of several", "PXEClient", []byte{0, 6, 0, 7}, pools.UEFIx64},
+		{"half a number", "", []byte{7}, ""},
+		{"32-bit UEFI", "PXEClient:Arch:00006", []byte{0, 6}, ""},
+		{"class with rubbish", "PXEClient:Arch:0x007", nil, ""},
+		{"class cut off", "PXEClient:Arch:00", nil, ""},
+		{"Linux", "", nil, ""},
+		{"Windows", "MSFT 5.0", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := dhcp.FirmwareOf(tt.class, tt.archs); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhoAsks(t *testing.T) {
+	s, _ := newServer()
+	for _, tt := range []struct {
+		name    string
+		mods    []dhcpv4.Modifier
+		ipxe    bool
+		netboot bool
+		file    string
+	}{
+		{"an operating system", nil, false, false, ""},
+		{"a ROM", []dhcpv4.Modifier{arch(0), text(60, "PXEClient:Arch:00000")}, false, true, "undionly.kpxe"},
+		{"a ROM without a class", []dhcpv4.Modifier{arch(7)}, false, true, "snponly.efi"},
+		{"iPXE by user class", []dhcpv4.Modifier{arch(0), text(77, "iPXE")}, true, true, "http://10.28.0.2/boot/52-54-00-00-00-01"},
+		{"iPXE by a proper user class", []dhcpv4.Modifier{arch(7), text(77, "\x03abc\x04iPXE")}, true, true, "http://10.28.0.2/boot/52-54-00-00-00-01"},
+		{"iPXE by its options", []dhcpv4.Modifier{arch(7), option(175, 177, 1, 1)}, true, true, "http://10.28.0.2/boot/52-54-00-00-00-01"},
+		{"another user class", []dhcpv4.Modifier{arch(7), text(77, "\x04kvm1")}, false, true, "snponly.efi"},
+		{"a ROM of an unknown kind", []dhcpv4.Modifier{arch(6), text(60, "PXEClient:Arch:00006")}, false, true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, x := s.Reply(on(t, message(web1, discover, tt.mods...)), noon)
+			if x.IPXE != tt.ipxe || x.Netboot != tt.netboot {
+				t.Errorf("got ipxe %t, netboot %t, want %t, %t", x.IPXE, x.Netboot, tt.ipxe, tt.netboot)
+			}
+			if r.BootFileName != tt.file || string(r.Options[67]) != tt.file {
+				t.Errorf("got file %q, option 67 %q, want %q", r.BootFileName, r.Options[67], tt.file)
+			}
+			// A ROM that is told PXEClient looks for something to boot.
+			if _, ok := r.Options[60]; ok && tt.file == "" {
+				t.Error("got a class though there is nothing to boot")
+			}
+		})
+	}
+}
