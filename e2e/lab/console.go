@@ -32,7 +32,7 @@ type console struct {
 	partial []byte
 	lines   []string
 	dropped int           // lines no longer in lines
-	changed chan struct{} // closed, and made anew, at each line
+	changed chan struct{} // closed, and made anew, at each write
 	off     bool
 }
 
@@ -57,12 +57,13 @@ func (c *console) Write(b []byte) (int, error) {
 			c.partial = append(c.partial, ch)
 		}
 	}
+	c.tell()
 	return len(b), nil
 }
 
 // flush ends the current line.
 func (c *console) flush() {
-	line := strings.TrimRight(escapes.ReplaceAllString(string(c.partial), ""), " \t")
+	line := c.current()
 	c.partial = c.partial[:0]
 	if line == "" || c.off {
 		return
@@ -73,6 +74,15 @@ func (c *console) flush() {
 		c.dropped += keepLines / 2
 	}
 	c.lines = append(c.lines, line)
+}
+
+// current returns the line that is not yet complete.
+func (c *console) current() string {
+	return strings.TrimRight(escapes.ReplaceAllString(string(c.partial), ""), " \t")
+}
+
+// tell wakes who waits.
+func (c *console) tell() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -84,21 +94,24 @@ func (c *console) close() {
 	c.flush()
 	c.off = true
 	c.file.Close()
-	close(c.changed)
-	c.changed = make(chan struct{})
+	c.tell()
 }
 
-// wait returns the first line that matches.
+// wait returns the first line that matches. A line counts before it is
+// complete: firmware that waits has often said so without a line's end.
 func (c *console) wait(ctx context.Context, re *regexp.Regexp) (string, error) {
 	seen := 0 // lines looked at, of all there ever were
 	for {
 		c.mu.Lock()
 		fresh := slices.Clone(c.lines[max(0, seen-c.dropped):])
 		seen = c.dropped + len(c.lines)
-		changed, off := c.changed, c.off
+		current, changed, off := c.current(), c.changed, c.off
 		c.mu.Unlock()
 		if i := slices.IndexFunc(fresh, re.MatchString); i >= 0 {
 			return fresh[i], nil
+		}
+		if current != "" && re.MatchString(current) {
+			return current, nil
 		}
 		if off {
 			return "", errOff

@@ -20,7 +20,7 @@ func TestConsole(t *testing.T) {
 	}
 	found := make(chan string)
 	go func() {
-		line, err := c.wait(context.Background(), regexp.MustCompile("^iPXE"))
+		line, err := c.wait(context.Background(), regexp.MustCompile("^iPXE.*git$"))
 		found <- fmt.Sprint(line, err)
 	}()
 	for _, piece := range []string{"\x1b[2J\x1b[1;1HSeaBIOS\r\n", "\r\n  \r\n", "iPX", "E 1.0.0\x1b[0m", "+git\r\nNet", "0:"} {
@@ -33,6 +33,9 @@ func TestConsole(t *testing.T) {
 	}
 	if line, err := c.wait(context.Background(), regexp.MustCompile("Sea")); line != "SeaBIOS" || err != nil {
 		t.Errorf("a line of the past: got %q, %v", line, err)
+	}
+	if line, err := c.wait(context.Background(), regexp.MustCompile("^Net")); line != "Net0:" || err != nil {
+		t.Errorf("a line without its end: got %q, %v", line, err)
 	}
 	c.close()
 	if _, err := c.wait(context.Background(), regexp.MustCompile("login")); !errors.Is(err, errOff) {
