@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"crypto/hpke"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/pools"
+)
+
+// agent makes a node that has booted a member of its cluster.
+type agent struct {
+	State bootState
+	Key   hpke.PrivateKey
+	Srv   *server
+	Rep   *reporter
+	Con   *console
+	Dir   string // for scripts and the join configuration; in RAM
+	Root  string // what the paths of kubeadm's leftovers are below; "" is the root
+	Retry retrier
+}
+
+// Limits of the agent.
+const (
+	onlineLimit = 10 * time.Minute // one run of an online script
+	joinTry     = time.Minute      // one join request: the server waits for its cluster
+	kubeadmTry  = 15 * time.Minute // one run of kubeadm, whose own limits are 4 and 5 min
+	minAgain    = 5 * time.Second  // between tries, at first
+	maxAgain    = 60 * time.Second // and later
+	agentFlush  = 10 * time.Second
+)
+
+// kubeletConf is what kubeadm join leaves when it has succeeded.
+const kubeletConf = "/etc/kubernetes/kubelet.conf"
+
+// leftovers are what a failed kubeadm join leaves behind, and what makes
+// kubeadm's preflight checks fail from then on.
+var leftovers = []string{kubeletConf, "/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt"}
+
+// runAgent is the command "drover-init agent".
+func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
+	state, err := loadState(stateDir)
+	if err != nil {
+		fmt.Fprintf(stderr, "drover-init agent: %v (this node was not booted by drover-init, or its agent is done)\n", err)
+		return 1
+	}
+	srv, key, err := state.server()
+	if err != nil {
+		fmt.Fprintf(stderr, "drover-init agent: %s: %v\n", stateFile, err)
+		return 1
+	}
+	con := newConsole(stdout, uptime)
+	defer con.close()
+	a := newAgent(state, srv, key, con, stateDir)
+	a.Rep.start(func(f func()) { f() })
+	defer a.Rep.stop()
+	defer a.Rep.flush(agentFlush)
+	if err := a.run(ctx); err != nil {
+		con.printf("agent", "error: %v", err)
+		return 1
+	}
+	// Nothing needs the boot's secrets any more.
+	if err := os.Remove(stateFile); err != nil {
+		con.printf("agent", "error: %v", err)
+		return 1
+	}
+	return 0
+}
+
+func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, dir string) *agent {
+	return &agent{
+		State: state, Key: key, Srv: srv, Con: con, Dir: dir,
+		Retry: retrier{Backoff: backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
+		Rep: &reporter{
+			Uptime: uptime,
+			Send: func(ctx context.Context, e pools.Event) error {
+				_, err := srv.post(ctx, "events", e)
+				return err
+			},
+			Notice: func(e pools.Event, err error) {
+				con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
+			},
+		},
+	}
+}
+
+// run does what is left to do for the node. It returns when that is done, or
+// when trying again is of no use.
+func (a *agent) run(ctx context.Context) error {
+	if err := a.scripts(ctx); err != nil {
+		return err
+	}
+	a.Con.printf("online", "%s is online", a.State.Node)
+	a.Rep.report(pools.StepOnline, a.State.Address.String())
+	if !a.State.Join {
+		a.Con.printf("agent", "there is no cluster to join; done")
+		return nil
+	}
+	return a.join(ctx)
+}
+
+// again returns a retrier that tells of each failure under a step.
+func (a *agent) again(step pools.Step) retrier {
+	r := a.Retry
+	r.Notice = func(err error, wait time.Duration) {
+		a.Con.printf(string(step), "error: %v; trying again in %.0f s", err, wait.Seconds())
+		a.Rep.fail(step, err)
+	}
+	return r
+}
+
+// scripts runs the online scripts. One that fails is run again until it
+// succeeds: the node must not join half prepared, and what an online script
+// needs may be away for a while.
+func (a *agent) scripts(ctx context.Context) error {
+	s := &scripts{Dir: filepath.Join(a.Dir, "scripts"), Env: scriptEnv(a.State, pools.Online), Limit: onlineLimit, Say: a.Con.printf}
+	for _, script := range ofStage(a.State.Scripts, pools.Online) {
+		retry := a.again(pools.StepOnline)
+		if err := retry.do(ctx, func(ctx context.Context) error { return s.run(ctx, script) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join runs kubeadm until it succeeds, each time with a token of its own.
+func (a *agent) join(ctx context.Context) error {
+	kubeadm, err := exec.LookPath("kubeadm")
+	if err != nil {
+		err = fmt.Errorf("the image has no kubeadm, so this node cannot join its cluster (PATH is %s)", os.Getenv("PATH"))
+		a.Rep.fail(pools.StepJoined, err)
+		return err
+	}
+	if _, err := os.Stat(a.Root + kubeletConf); err == nil {
+		// This agent was stopped after kubeadm had done its work: the root is in
+		// RAM, so nothing but a join of this boot can have made the file.
+		a.done("an earlier run of the agent joined the cluster")
+		return nil
+	}
+	retry := a.again(pools.StepJoined)
+	start := time.Now()
+	err = retry.do(ctx, func(ctx context.Context) error {
+		var config pools.JoinConfig
+		err := a.Srv.ask(ctx, "join", a.Key, joinTry, &config)
+		if refused, ok := errors.AsType[refusedError](err); ok {
+			return fmt.Errorf("the server refuses this boot (a newer boot of this machine, or a server that forgot it; a reboot heals both): %w", refused)
+		}
+		if err != nil {
+			return fmt.Errorf("join configuration: %w", err)
+		}
+		return a.kubeadm(ctx, kubeadm, config)
+	})
+	if err != nil {
+		return err
+	}
+	a.done(fmt.Sprintf("kubeadm join took %.1f s", time.Since(start).Seconds()))
+	return nil
+}
+
+func (a *agent) done(detail string) {
+	a.Con.printf("joined", "%s", detail)
+	a.Rep.report(pools.StepJoined, detail)
+}
+
+// kubeadm runs one kubeadm join. The configuration holds the token: it lies in
+// a file of RAM for as long as kubeadm runs, and is no argument. A failed run is
+// cleaned up after.
+func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinConfig) (err error) {
+	file := filepath.Join(a.Dir, "kubeadm-join.yaml")
+	defer func() { err = errors.Join(err, ignore(os.Remove(file), unix.ENOENT)) }()
+	if err := writeFile(file, []byte(config.Kubeadm), 0o600); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, kubeadmTry, fmt.Errorf("not done after %v", kubeadmTry))
+	defer cancel()
+	cmd := exec.Command(program, "join", "--config", file)
+	cmd.Env = append(os.Environ(), "HOME=/root")
+	cmd.WaitDelay = 2 * time.Second
+	var said []string
+	err = runProgram(limited, cmd, func(line string) {
+		said = append(said, line)
+		if len(said) > 200 {
+			said = said[100:]
+		}
+		a.Con.printf("kubeadm", "%s", line)
+	})
+	if err == nil || ctx.Err() != nil { // told to stop: what kubeadm has done may be good
+		return err
+	}
+	err = fmt.Errorf("kubeadm join: %w: %s", err, kubeadmErrors(said))
+	return errors.Join(err, a.cleanUp(ctx))
+}
+
+// kubeadmErrors picks the lines that tell what went wrong, at most the last
+// five; when kubeadm marked none, its last three.
+func kubeadmErrors(said []string) string {
+	var bad []string
+	for _, line := range said {
+		l := strings.ToLower(strings.TrimSpace(line))
+		if strings.HasPrefix(l, "error") || strings.HasPrefix(l, "[error") || strings.Contains(l, "error execution phase") {
+			bad = append(bad, strings.TrimSpace(line))
+		}
+	}
+	if len(bad) == 0 {
+		return strings.Join(said[max(0, len(said)-3):], "; ")
+	}
+	return strings.Join(bad[max(0, len(bad)-5):], "; ")
+}
+
+// cleanUp removes what would make each later try fail. A kubelet that kubeadm
+// started already holds a port that kubeadm wants free.
+func (a *agent) cleanUp(ctx context.Context) error {
+	if systemctl, err := exec.LookPath("systemctl"); err == nil {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		err := runProgram(ctx, exec.Command(systemctl, "stop", "kubelet.service"), func(line string) {
+			a.Con.printf("kubelet", "%s", line)
+		})
+		if err != nil {
+			a.Con.printf("kubelet", "error: stop: %v; going on", err)
+		}
+	}
+	var errs []error
+	for _, path := range leftovers {
+		errs = append(errs, ignore(os.Remove(a.Root+path), unix.ENOENT))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/pools"
+)
+
+// boot is the way of one node from the initramfs into its own system. Its
+// methods are the steps, in order.
+type boot struct {
+	con     *console
+	args    bootArgs
+	mods    *modules
+	net     *network
+	srv     *server
+	rep     *reporter
+	endKeep context.CancelFunc // ends the care for the lease
+	kept    chan struct{}      // closed when it has ended
+
+	panicSysctl string // what kernel.panic was before bootNode set it
+
+	state   bootState // for the agent
+	config  pools.NodeConfig
+	restore func() error // takes back the lent resolv.conf
+
+	step   pools.Step // under way
+	detail string     // what the step, when it is done, reports
+}
+
+// Limits of single parts of a boot.
+const (
+	configTry    = 30 * time.Second      // one config request
+	preInitLimit = 120 * time.Second     // one pre-init script
+	flushLimit   = 2 * time.Second       // events, before the network goes down
+	agentFiles   = stateDir + "/scripts" // where scripts are run from
+	imageFile    = imageDir + "/root.sqfs"
+)
+
+// run takes the steps. It returns only with an error.
+func (b *boot) run(ctx context.Context) error {
+	for _, s := range []struct {
+		step   pools.Step
+		do     func(context.Context) error
+		report bool // the step is done with this
+	}{
+		{pools.StepInit, b.prepare, true},
+		{pools.StepNetwork, b.connect, true},
+		{pools.StepImage, b.fetchImage, true},
+		{pools.StepConfig, b.openRoot, false},
+		{pools.StepConfig, b.fetchConfig, false},
+		{pools.StepConfig, b.applyConfig, false},
+		{pools.StepConfig, b.preInit, true},
+		{pools.StepSwitch, b.leave, true},
+	} {
+		b.step, b.detail = s.step, ""
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+		if s.report {
+			b.con.printf(string(s.step), "%s", b.detail)
+			b.rep.report(s.step, b.detail)
+		}
+	}
+	return b.switchRoot()
+}
+
+// retry returns a retrier that tells of each failure under the current step.
+func (b *boot) retry() retrier {
+	return retrier{Notice: func(err error, wait time.Duration) {
+		b.con.printf(string(b.step), "error: %v; retrying in %.1f s, rebooting at %.0f s", err, wait.Seconds(), b.args.Timeout.Seconds())
+		b.rep.fail(b.step, err)
+	}}
+}
+
+// say returns a function that prints under a topic.
+func (b *boot) say(topic string) func(string, ...any) {
+	return func(format string, args ...any) { b.con.printf(topic, format, args...) }
+}
+
+// prepare loads the modules of the devices at hand, and those of the root file
+// system.
+func (b *boot) prepare(ctx context.Context) error {
+	if err := linkModprobe(); err != nil {
+		b.con.printf("modules", "the kernel cannot ask for modules by itself: %v", err)
+	}
+	mods, err := systemModules()
+	if err != nil {
+		b.con.printf("modules", "%v; going on with what is built into the kernel", err)
+		mods = &modules{Insert: finitModule}
+	}
+	b.mods = mods
+	b.plug()
+	for _, name := range []string{"loop", "squashfs", "overlay", "af_packet"} {
+		if err := mods.load(name); err != nil && !errors.Is(err, errNoModule) {
+			b.con.printf("modules", "error: %v", err)
+		}
+	}
+	known, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return err
+	}
+	for _, fs := range []string{"squashfs", "overlay"} {
+		if !strings.Contains(string(known), "\t"+fs+"\n") {
+			return fmt.Errorf("the kernel does not know file system %s, and the initrd has no module for it", fs)
+		}
+	}
+	b.detail = fmt.Sprintf("drover-init runs, %d modules loaded", len(mods.order))
+	return nil
+}
+
+// plug loads modules for devices that are new.
+func (b *boot) plug() {
+	loaded, errs := b.mods.coldplug("/sys")
+	if len(loaded) > 0 {
+		b.con.printf("modules", "%s", strings.Join(loaded, " "))
+	}
+	for _, err := range errs {
+		b.con.printf("modules", "error: %v; going on without", err)
+	}
+}
+
+// linkModprobe puts drover-init where the kernel calls modprobe. Drivers that
+// are made of several modules ask for the others this way.
+func linkModprobe() error {
+	const modprobe = "/sbin/modprobe" // CONFIG_MODPROBE_PATH
+	if _, err := os.Lstat(modprobe); err == nil {
+		return nil
+	}
+	return symlink("/init", modprobe)
+}
+
+// connect gets the node an address.
+func (b *boot) connect(ctx context.Context) error {
+	n, err := findNIC(ctx, b.args.MAC, b.plug, b.say("network"))
+	if err != nil {
+		return err
+	}
+	b.net = n
+	if err := n.up(ctx); err != nil {
+		return err
+	}
+	retry := b.retry()
+	err = retry.do(ctx, func(ctx context.Context) error {
+		l, err := n.dhcp(ctx)
+		if err != nil {
+			return err
+		}
+		return n.configure(l)
+	})
+	if err != nil {
+		return err
+	}
+	keep, cancel := context.WithCancel(context.Background())
+	b.endKeep, b.kept = cancel, make(chan struct{})
+	go guard(b.con, func() {
+		defer close(b.kept)
+		n.keepLease(keep)
+	})
+	if text := n.Lease.resolvConf(); text != "" {
+		// For our own look-ups, should drover.url have a name.
+		if err := writeFile("/etc/resolv.conf", []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	b.srv = &server{Base: b.args.URL, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient()}
+	b.rep.Send = func(ctx context.Context, e pools.Event) error {
+		_, err := b.srv.post(ctx, "events", e)
+		return err
+	}
+	b.rep.start(func(f func()) { guard(b.con, f) })
+	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
+	return nil
+}
+
+// fetchImage brings the root image into RAM.
+func (b *boot) fetchImage(ctx context.Context) error {
+	if err := mountImageDir(); err != nil {
+		return err
+	}
+	f := &fetcher{
+		Client: b.srv.Client,
+		URL:    b.srv.url(b.args.Root),
+		Digest: b.args.Digest,
+		Retry:  b.retry(),
+		Fit:    fitsRAM,
+		Progress: func(done, total int64, rate float64) {
+			b.con.printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
+		},
+	}
+	start := time.Now()
+	size, err := f.fetch(ctx, imageFile)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.args.Root, err)
+	}
+	took := time.Since(start).Seconds()
+	b.detail = fmt.Sprintf("%.1f MB in %.1f s, sha256 is right", float64(size)/(1<<20), took)
+	return nil
+}
+
+// openRoot mounts the image and makes it the root.
+func (b *boot) openRoot(context.Context) error {
+	if err := copySelf(stateDir); err != nil {
+		return err
+	}
+	if err := mountRoot(imageFile); err != nil {
+		return err
+	}
+	if err := enterRoot(); err != nil {
+		return err
+	}
+	restore, err := lendResolvConf("/", b.net.Lease.resolvConf())
+	b.restore = restore
+	return err
+}
+
+// fetchConfig makes the boot's key and asks for the node's config.
+func (b *boot) fetchConfig(ctx context.Context) error {
+	key, err := pools.NewKey()
+	if err != nil {
+		return err
+	}
+	secret, err := key.Bytes()
+	if err != nil {
+		return err
+	}
+	retry := b.retry()
+	err = retry.do(ctx, func(ctx context.Context) error {
+		err := b.srv.ask(ctx, "config", key, configTry, &b.config)
+		if refused, ok := errors.AsType[refusedError](err); ok {
+			// Only a fresh boot script has a nonce that may be good.
+			return finalError{refused}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.state = bootState{
+		URL: b.args.URL.String(), MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret,
+		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
+		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online),
+	}
+	return b.state.save(stateDir)
+}
+
+// applyConfig makes the root the node's own.
+func (b *boot) applyConfig(context.Context) error {
+	a := &applier{Root: "/", Warn: b.say("config")}
+	if err := a.apply(identity{b.config, b.args.MAC, b.state.Address}); err != nil {
+		return err
+	}
+	return unix.Sethostname([]byte(b.config.Hostname))
+}
+
+// preInit runs the scripts that come before the real init. A script that fails
+// ends the boot: a node that is half of what it should be must not join.
+func (b *boot) preInit(ctx context.Context) error {
+	s := &scripts{Dir: agentFiles, Env: scriptEnv(b.state, pools.PreInit), Limit: preInitLimit, Say: b.con.printf}
+	run := ofStage(b.config.Scripts, pools.PreInit)
+	for _, script := range run {
+		if err := s.run(ctx, script); err != nil {
+			return err
+		}
+	}
+	b.detail = fmt.Sprintf("%s of pool %s: %d files, %d units, %d mounts, %d pre-init scripts",
+		b.state.Node, b.state.Pool, len(b.config.Files), len(b.config.Units), len(b.config.Mounts), len(run))
+	return b.restore()
+}
+
+// leave has nothing to do but to say so, while the network is still up.
+func (b *boot) leave(context.Context) error {
+	b.detail = "starting the node's own init"
+	return nil
+}
+
+// switchRoot takes the network down and hands over.
+func (b *boot) switchRoot() error {
+	b.rep.flush(flushLimit)
+	b.rep.stop()
+	b.endKeep()
+	<-b.kept
+	b.srv.Client.CloseIdleConnections()
+	if err := b.net.down(); err != nil {
+		b.con.printf("network", "error: %v; the node's own network may be slow to start", err)
+	}
+	if b.panicSysctl != "" {
+		_ = os.WriteFile(panicFile, []byte(b.panicSysctl), 0) // it is the node's own now, as it was
+	}
+	b.con.flush(flushLimit)
+	return startInit(os.Args[1:])
+}

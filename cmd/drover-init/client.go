@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hpke"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// server is the node-facing side of drover, as one boot of one node sees it.
+type server struct {
+	Base   *url.URL // without a slash at its end
+	MAC    pools.MAC
+	Nonce  string // secret
+	Client *http.Client
+}
+
+// maxAnswer bounds what the server may send; files of a node's config count.
+const maxAnswer = 16 << 20
+
+// url is where a path of the node-facing listener is.
+func (s *server) url(path string) string { return s.Base.String() + path }
+
+// post sends in as JSON to /node/{mac}/{what} and returns the answer's body.
+func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // an escape is six bytes, of few
+	if err := enc.Encode(in); err != nil {
+		return nil, finalError{err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url(pools.NodePath+s.MAC.Dashed()+"/"+what), &body)
+	if err != nil {
+		return nil, finalError{err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(pools.NonceHeader, s.Nonce)
+	resp, err := s.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return nil, statusError(resp)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxAnswer {
+		return nil, fmt.Errorf("server's answer has more than %d bytes", maxAnswer)
+	}
+	return b, nil
+}
+
+// ask requests the node's "config" or "join", which the server seals to key,
+// and reads it into out. limit is for one try: a join waits for the cluster.
+func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	sealed, err := s.post(ctx, what, pools.KeyRequest{PublicKey: key.PublicKey().Bytes()})
+	if err != nil {
+		return err
+	}
+	plain, err := pools.Open(key, s.MAC, what, sealed)
+	if err != nil {
+		return errors.New("the answer is not sealed to this boot's key")
+	}
+	// The error of a JSON decoder may quote what it read.
+	if err := json.Unmarshal(plain, out); err != nil {
+		return fmt.Errorf("the answer of %d bytes is not a %T", len(plain), out)
+	}
+	return nil
+}
+
+// statusError is an answer other than success. It is busy when the server asks
+// for patience.
+func statusError(resp *http.Response) error {
+	// The server's plain text says more than its number.
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	err := fmt.Errorf("server answers %s", resp.Status)
+	if text != "" && !strings.HasPrefix(text, "<") {
+		err = fmt.Errorf("%w: %s", err, printable(text))
+	}
+	switch resp.StatusCode {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return busyError{err, retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	case http.StatusForbidden:
+		return refusedError{err}
+	}
+	return err
+}
+
+// refusedError is a 403: the nonce or the key is not, or no longer, this boot's.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+// retryAfter reads both forms of the header (RFC 9110, section 10.2.3).
+func retryAfter(s string, now time.Time) time.Duration {
+	if n, err := strconv.Atoi(s); err == nil {
+		return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
+	}
+	if t, err := http.ParseTime(s); err == nil {
+		return min(max(t.Sub(now), 0), maxRetryAfter)
+	}
+	return 0
+}
+
+// newHTTPClient returns a client for the one server that a node talks to: no
+// proxy, no redirects (they would take the nonce elsewhere), no compression.
+func newHTTPClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:         dialer.DialContext,
+			TLSHandshakeTimeout: 10 * time.Second,
+			DisableCompression:  true,
+			MaxIdleConns:        4,
+			IdleConnTimeout:     30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// Bounds of drover.timeout, and its default.
+const (
+	defaultTimeout = 900 * time.Second
+	minTimeout     = 30 * time.Second
+	maxTimeout     = 24 * time.Hour
+)
+
+// bootArgs is what the kernel command line says of this boot.
+type bootArgs struct {
+	URL     *url.URL      // base of the server's node-facing listener, path without a slash at its end
+	MAC     pools.MAC     // of the boot network card
+	Nonce   string        // secret: names this boot
+	Digest  [32]byte      // sha256 of the root image
+	Root    string        // path of the root image below URL
+	Timeout time.Duration // since the kernel started, until a reboot
+	Shell   bool          // after an error wait for the timeout, so that the screen can be read
+	Modules moduleArgs
+}
+
+// moduleArgs is what the command line says of kernel modules.
+type moduleArgs struct {
+	Options   map[string]string // by module, as modprobe reads MODULE.PARAMETER=VALUE
+	Blacklist map[string]bool   // modprobe.blacklist=A,B
+}
+
+// parseArgs reads a kernel command line. Of an argument given twice the last
+// counts, as for the kernel. Every mistake is reported; what could be read is
+// returned in any case, so that the timeout is known.
+func parseArgs(cmdline string) (bootArgs, error) {
+	a := bootArgs{Timeout: defaultTimeout}
+	given := map[string]string{}
+	for _, w := range splitArgs(cmdline) {
+		key, value, hasValue := strings.Cut(w, "=")
+		switch {
+		case strings.HasPrefix(key, "drover."), key == "BOOTIF":
+			given[key] = value
+		case key == "modprobe.blacklist":
+			a.Modules.blacklist(value)
+		case hasValue:
+			a.Modules.option(key, value)
+		}
+	}
+	var errs []error
+	for _, read := range []func(map[string]string) error{
+		a.readURL, a.readMAC, a.readNonce, a.readImage, a.readTimeout,
+	} {
+		if err := read(given); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	a.Shell = given["drover.shell"] == "1"
+	return a, errors.Join(errs...)
+}
+
+func (a *bootArgs) readURL(given map[string]string) error {
+	const example = "want for instance drover.url=http://10.28.0.2:80"
+	s := given["drover.url"]
+	if s == "" {
+		return errors.New("drover.url is missing from the kernel command line, " + example)
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return fmt.Errorf("drover.url: %w, %s", err, example)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("drover.url=%q is not the URL of a server, %s", s, example)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("drover.url=%q has more than a host and a path, %s", s, example)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	a.URL = u
+	return nil
+}
+
+func (a *bootArgs) readMAC(given map[string]string) error {
+	key, s := "drover.mac", given["drover.mac"]
+	if s == "" {
+		// PXE loaders put the hardware type before the address: 01 is Ethernet.
+		key, s = "BOOTIF", strings.TrimPrefix(given["BOOTIF"], "01-")
+	}
+	if s == "" {
+		return errors.New("drover.mac and BOOTIF are missing from the kernel command line: no way to tell the boot network card")
+	}
+	mac, err := pools.ParseMAC(s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	a.MAC = mac
+	return nil
+}
+
+// readNonce never quotes the nonce: it is a secret.
+func (a *bootArgs) readNonce(given map[string]string) error {
+	s := given["drover.nonce"]
+	if s == "" {
+		return errors.New("drover.nonce is missing from the kernel command line")
+	}
+	if _, err := hex.DecodeString(s); err != nil || len(s) < 16 || len(s) > 256 {
+		return fmt.Errorf("drover.nonce (%d characters) is not 16 to 256 hex digits", len(s))
+	}
+	a.Nonce = s
+	return nil
+}
+
+func (a *bootArgs) readImage(given map[string]string) error {
+	var errs []error
+	s, ok := strings.CutPrefix(given["drover.image"], "sha256:")
+	sum, err := hex.DecodeString(s)
+	if !ok || err != nil || copy(a.Digest[:], sum) != len(a.Digest) || len(sum) != len(a.Digest) {
+		errs = append(errs, fmt.Errorf("drover.image=%q is not sha256: and 64 hex digits", given["drover.image"]))
+	}
+	root := given["drover.root"]
+	if !strings.HasPrefix(root, "/") || path.Clean(root) != root || root == "/" || strings.ContainsAny(root, "?#%\\") {
+		errs = append(errs, fmt.Errorf("drover.root=%q is not a path such as /images/NAME/DIGEST/root.squashfs", root))
+	} else {
+		a.Root = root
+	}
+	return errors.Join(errs...)
+}
+
+func (a *bootArgs) readTimeout(given map[string]string) error {
+	s, ok := given["drover.timeout"]
+	if !ok {
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	d := time.Duration(n) * time.Second
+	if err != nil || n < 0 || n > int(maxTimeout/time.Second) || d < minTimeout {
+		return fmt.Errorf("drover.timeout=%q is not a number of seconds from %.0f to %.0f", s, minTimeout.Seconds(), maxTimeout.Seconds())
+	}
+	a.Timeout = d
+	return nil
+}
+
+func (m *moduleArgs) option(key, value string) {
+	name, param, ok := strings.Cut(key, ".")
+	if !ok || name == "" || param == "" {
+		return
+	}
+	if m.Options == nil {
+		m.Options = map[string]string{}
+	}
+	name = moduleName(name)
+	word := param + "=" + value
+	if strings.ContainsAny(value, " \t") {
+		word = param + `="` + value + `"`
+	}
+	m.Options[name] = strings.TrimPrefix(m.Options[name]+" "+word, " ")
+}
+
+func (m *moduleArgs) blacklist(names string) {
+	if m.Blacklist == nil {
+		m.Blacklist = map[string]bool{}
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		m.Blacklist[moduleName(name)] = true
+	}
+}
+
+// splitArgs splits a command line as the kernel does (lib/cmdline.c,
+// next_arg): at white space outside of double quotes; quotes around a word or
+// around its value are taken off. What follows "--" is for init, not for us.
+func splitArgs(s string) []string {
+	var words []string
+	for s = strings.TrimLeft(s, " \t\r\n"); s != ""; s = strings.TrimLeft(s, " \t\r\n") {
+		quoted, end := false, len(s)
+		for i, c := range []byte(s) {
+			if c == '"' {
+				quoted = !quoted
+			}
+			if !quoted && strings.IndexByte(" \t\r\n", c) >= 0 {
+				end = i
+				break
+			}
+		}
+		word := s[:end]
+		s = s[end:]
+		if word == "--" {
+			break
+		}
+		words = append(words, unquoteArg(word))
+	}
+	return words
+}
+
+func unquoteArg(word string) string {
+	if inner, ok := strings.CutPrefix(word, `"`); ok {
+		return strings.TrimSuffix(inner, `"`)
+	}
+	key, value, ok := strings.Cut(word, "=")
+	if inner, quoted := strings.CutPrefix(value, `"`); ok && quoted {
+		return key + "=" + strings.TrimSuffix(inner, `"`)
+	}
+	return word
+}

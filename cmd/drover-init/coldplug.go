@@ -1,0 +1,177 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// coldplug loads the modules of the devices that the kernel has found, as told
+// by the modalias files below sys (/sys). A loaded bus driver finds more
+// devices, so it goes on until a round loads nothing new. It returns the names
+// of the modules it loaded and the errors of those that did not load.
+//
+// Some drivers look for their devices in the background: who waits for a device
+// calls coldplug again now and then.
+func (m *modules) coldplug(sys string) (loaded []string, errs []error) {
+	start := len(m.order)
+	for {
+		before := len(m.order)
+		for _, alias := range deviceAliases(sys) {
+			for _, name := range m.match(alias) {
+				if _, tried := m.state[name]; tried || m.Args.Blacklist[name] {
+					continue
+				}
+				if err := m.insert(name); err != nil {
+					errs = append(errs, err)
+				}
+			}
+		}
+		if len(m.order) == before {
+			return slices.Clone(m.order[start:]), errs
+		}
+	}
+}
+
+// deviceAliases lists the modaliases of all devices, each once.
+func deviceAliases(sys string) []string {
+	files, _ := filepath.Glob(filepath.Join(sys, "bus/*/devices/*/modalias")) // the pattern is good
+	var aliases []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // the device went away
+		}
+		if s := strings.TrimSpace(string(b)); s != "" {
+			aliases = append(aliases, aliasName(s))
+		}
+	}
+	slices.Sort(aliases)
+	return slices.Compact(aliases)
+}
+
+// aliasKey is how much of a pattern modules are indexed by. It is the length of
+// "pci:v00008086d", which tells apart the vendors of the largest bus.
+const aliasKey = 14
+
+// aliasIndex is the part of a pattern up to its first wildcard, of at most
+// aliasKey bytes. A modalias matches only patterns that are indexed by one of
+// its own beginnings.
+func aliasIndex(pattern string) string {
+	if i := strings.IndexAny(pattern, "*?["); i >= 0 {
+		pattern = pattern[:i]
+	}
+	return pattern[:min(len(pattern), aliasKey)]
+}
+
+// match lists the modules that have an alias for s, each once.
+func (m *modules) match(s string) []string {
+	var names []string
+	for n := 0; n <= min(len(s), aliasKey); n++ {
+		for _, a := range m.alias[s[:n]] {
+			if !slices.Contains(names, a.name) && matchAlias(a.pattern, s) {
+				names = append(names, a.name)
+			}
+		}
+	}
+	return names
+}
+
+// aliasName writes an alias as depmod does: with underscores, except within
+// brackets, where a hyphen is a range.
+func aliasName(s string) string {
+	if !strings.Contains(s, "-") {
+		return s
+	}
+	b := []byte(s)
+	bracket := false
+	for i, c := range b {
+		switch {
+		case c == '[':
+			bracket = true
+		case c == ']':
+			bracket = false
+		case c == '-' && !bracket:
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// matchAlias is fnmatch(3) without flags: '*' and '?' also match a slash, which
+// device tree and DMI aliases contain. A broken pattern matches nothing.
+func matchAlias(pattern, s string) bool {
+	star, mark := -1, 0 // where the last star was, and what it has eaten up to
+	p, i := 0, 0
+	for i < len(s) {
+		if p < len(pattern) {
+			if pattern[p] == '*' {
+				star, mark = p, i
+				p++
+				continue
+			}
+			if n := matchOne(pattern[p:], s[i]); n > 0 {
+				p += n
+				i++
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		p, i = star+1, mark
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// matchOne matches one character and returns how much of the pattern that took,
+// 0 when it does not match.
+func matchOne(pattern string, c byte) int {
+	switch pattern[0] {
+	case '?':
+		return 1
+	case '\\':
+		if len(pattern) > 1 && pattern[1] == c {
+			return 2
+		}
+		return 0
+	case '[':
+		return matchSet(pattern, c)
+	}
+	if pattern[0] == c {
+		return 1
+	}
+	return 0
+}
+
+// matchSet matches a set such as [0-9A-F] or [!0].
+func matchSet(pattern string, c byte) int {
+	// A bracket right after the opening one is a member.
+	end := -1
+	if len(pattern) > 2 {
+		end = strings.IndexByte(pattern[2:], ']')
+	}
+	if end < 0 {
+		return 0
+	}
+	set := pattern[1 : end+2]
+	not := set[0] == '!' || set[0] == '^'
+	if not {
+		set = set[1:]
+	}
+	in := false
+	for i := 0; i < len(set); i++ {
+		if i+2 < len(set) && set[i+1] == '-' {
+			in = in || set[i] <= c && c <= set[i+2]
+			i += 2
+			continue
+		}
+		in = in || set[i] == c
+	}
+	if in == not {
+		return 0
+	}
+	return end + 3
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover/pools"
+)
+
+// identity is who the node is, and what it is told to be.
+type identity struct {
+	pools.NodeConfig
+	MAC     pools.MAC
+	Address netip.Addr
+}
+
+// applier writes a node's configuration into a root directory. It touches
+// nothing else: not the kernel, not the network.
+//
+// Paths are not confined to Root: symlinks in the image are followed as they
+// will be by the running system. In a boot Root is "/".
+type applier struct {
+	Root string
+	Warn func(format string, args ...any) // told of what is odd, but no error
+}
+
+// apply writes everything, and reports everything that went wrong. What the
+// operator wrote (files, units) comes after what drover makes, and wins.
+func (a *applier) apply(id identity) error {
+	var errs []error
+	for _, part := range []struct {
+		what string
+		do   func(identity) error
+	}{
+		{"host name", a.hostname},
+		{"machine id", a.machineID},
+		{"time zone", a.timezone},
+		{"ssh keys", a.sshKeys},
+		{"modules", a.modules},
+		{"sysctls", a.sysctls},
+		{"boot network", a.network},
+		{"agent", a.agentUnit},
+		{"mounts", a.mounts},
+		{"files", a.files},
+		{"units", a.units},
+	} {
+		if err := part.do(id); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", part.what, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *applier) path(p string) string { return filepath.Join(a.Root, p) }
+
+func (a *applier) write(path, content string) error {
+	return writeFile(a.path(path), []byte(content), 0o644)
+}
+
+// checkDomain allows host and domain names (RFC 1123, section 2.1).
+func checkDomain(name string) error {
+	if len(name) > 253 {
+		return fmt.Errorf("name of %d characters is too long", len(name))
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label {
+			return fmt.Errorf("%q is not a host or domain name", name)
+		}
+		for _, c := range []byte(strings.ToLower(label)) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+				return fmt.Errorf("%q is not a host or domain name", name)
+			}
+		}
+	}
+	return nil
+}
+
+// hostname also fills /etc/hosts: kubeadm waits for DNS when the node cannot
+// resolve its own name.
+func (a *applier) hostname(id identity) error {
+	if err := checkDomain(id.Hostname); err != nil {
+		return err
+	}
+	names := id.Hostname
+	if id.Domain != "" {
+		if err := checkDomain(id.Domain); err != nil {
+			return err
+		}
+		names = id.Hostname + "." + id.Domain + " " + id.Hostname
+	}
+	hosts := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+	hosts += fmt.Sprintf("%s %s\n", id.Address, names)
+	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts))
+}
+
+// machineID makes the id from the MAC: a node keeps it over boots, as its
+// journal and DHCP expect, though it has no disk to keep it on.
+func (a *applier) machineID(id identity) error {
+	sum := sha256.Sum256([]byte("drover machine-id " + id.MAC.String()))
+	b := sum[:16]
+	b[6] = b[6]&0x0f | 0x40 // machine-id(5) wants a UUID of version 4
+	b[8] = b[8]&0x3f | 0x80
+	return writeFile(a.path("/etc/machine-id"), []byte(hex.EncodeToString(b)+"\n"), 0o444)
+}
+
+func (a *applier) timezone(id identity) error {
+	if id.Timezone == "" {
+		return nil
+	}
+	if !filepath.IsLocal(id.Timezone) || filepath.Clean(id.Timezone) != id.Timezone {
+		return fmt.Errorf("%q is not the name of a time zone", id.Timezone)
+	}
+	zone := filepath.Join("usr/share/zoneinfo", id.Timezone)
+	if _, err := os.Stat(a.path("/" + zone)); err != nil {
+		a.Warn("the image does not know time zone %q (is tzdata in it?): the clock shows UTC", id.Timezone)
+	}
+	return symlink("../"+zone, a.path("/etc/localtime"))
+}
+
+func (a *applier) sshKeys(id identity) error {
+	if len(id.SSHAuthorizedKeys) == 0 {
+		return nil
+	}
+	if err := checkLines(id.SSHAuthorizedKeys); err != nil {
+		return err
+	}
+	dir := a.path("/root/.ssh")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // the image's may be wider
+		return err
+	}
+	return writeFile(filepath.Join(dir, "authorized_keys"), lines(id.SSHAuthorizedKeys), 0o600)
+}
+
+func (a *applier) modules(id identity) error {
+	if len(id.Modules) == 0 {
+		return nil
+	}
+	if err := checkLines(id.Modules); err != nil {
+		return err
+	}
+	return a.write("/etc/modules-load.d/drover.conf", string(lines(id.Modules)))
+}
+
+func (a *applier) sysctls(id identity) error {
+	if len(id.Sysctls) == 0 {
+		return nil
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(id.Sysctls)) {
+		if key == "" || strings.ContainsAny(key, "= \t\r\n") || strings.ContainsAny(key[:1], "#;") {
+			return fmt.Errorf("%q is not the name of a sysctl", key)
+		}
+		all = append(all, key+" = "+id.Sysctls[key])
+	}
+	if err := checkLines(all); err != nil {
+		return err
+	}
+	return a.write("/etc/sysctl.d/99-drover.conf", string(lines(all)))
+}
+
+// checkLines refuses items that would be more than one line of a file.
+func checkLines(items []string) error {
+	for _, s := range items {
+		if strings.ContainsAny(s, "\r\n\x00") {
+			return fmt.Errorf("%q is more than one line", s)
+		}
+	}
+	return nil
+}
+
+func lines(items []string) []byte {
+	return []byte(strings.Join(items, "\n") + "\n")
+}
+
+// network tells systemd-networkd to take over the boot network card. Kind=!*
+// leaves out virtual links: a veth of a pod has type "ether" like a real card,
+// and networkd would take it off its bridge. For the same reason routes and
+// rules of the CNI are left alone.
+func (a *applier) network(id identity) error {
+	network := fmt.Sprintf(`# Written by drover-init: the network card that this node booted from.
+[Match]
+MACAddress=%s
+Type=ether
+Kind=!*
+
+[Network]
+DHCP=ipv4
+
+[DHCPv4]
+ClientIdentifier=mac
+UseDomains=yes
+UseHostname=no
+`, id.MAC)
+	const foreign = `# Written by drover-init: routes and rules of the CNI are not networkd's.
+[Network]
+ManageForeignRoutes=no
+ManageForeignRoutingPolicyRules=no
+`
+	return errors.Join(
+		a.write("/etc/systemd/network/10-drover-boot.network", network),
+		a.write("/etc/systemd/networkd.conf.d/10-drover.conf", foreign))
+}
+
+func (a *applier) files(id identity) error {
+	var errs []error
+	for _, path := range slices.Sorted(maps.Keys(id.Files)) {
+		f := id.Files[path]
+		mode := uint64(0o644)
+		err := checkPath(path)
+		if err == nil && f.Mode != "" {
+			if mode, err = strconv.ParseUint(f.Mode, 8, 12); err != nil {
+				err = fmt.Errorf("%s: mode %q is not octal, 0 to 7777", path, f.Mode)
+			}
+		}
+		if err == nil {
+			err = writeFile(a.path(path), []byte(f.Content), uint32(mode))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fetcher brings one file of known digest over HTTP, whatever happens on the
+// way: a cut transfer goes on where it stopped (RFC 9110, section 14), a stalled
+// one is cut, a busy server is left alone for as long as it says, a file that
+// changed in between or came out wrong is fetched anew.
+type fetcher struct {
+	Client   *http.Client
+	URL      string
+	Digest   [sha256.Size]byte
+	Stall    time.Duration // a read that takes longer is cut; 0: 15 s
+	Interval time.Duration // between calls of Progress; 0: 3 s
+	Retry    retrier
+
+	// Fit is asked whether so many more bytes can be kept; its error is final.
+	// nil: always.
+	Fit func(more int64) error
+	// Progress is told now and then how far the transfer is, and how many
+	// bytes per second it made since it was last told. nil: nobody.
+	Progress func(done, total int64, rate float64)
+
+	file  *os.File
+	hash  hash.Hash
+	done  int64  // bytes in file and hash
+	total int64  // size of the whole, known once a transfer has begun
+	etag  string // strong validator of what is in file, or ""
+}
+
+// errStalled is a transfer in which no byte came for too long.
+var errStalled = errors.New("transfer stalled")
+
+// fetch writes the file to path and returns its size. The error is the last of
+// many; each was told to Retry.Notice.
+func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	f.file, f.hash, f.done, f.total = file, sha256.New(), 0, -1
+	err = f.Retry.do(ctx, func(ctx context.Context) error {
+		before := f.done
+		err := f.attempt(ctx)
+		if f.done > before {
+			f.Retry.Backoff.reset() // the server is there: no reason to be shy
+		}
+		return err
+	})
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(path))
+	}
+	return f.done, file.Close()
+}
+
+// attempt makes one request and takes of it what it gives.
+func (f *fetcher) attempt(ctx context.Context) error {
+	stall := f.Stall
+	if stall <= 0 {
+		stall = 15 * time.Second
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(stall, func() {
+		cancel(fmt.Errorf("%w: nothing came for %v", errStalled, stall))
+	})
+	defer timer.Stop()
+
+	resp, err := f.request(ctx)
+	if err != nil {
+		return f.wrap(ctx, err)
+	}
+	defer resp.Body.Close()
+	if err := f.accept(resp); err != nil {
+		return err
+	}
+	if err := f.copy(resp.Body, func() { timer.Reset(stall) }); err != nil {
+		return f.wrap(ctx, err)
+	}
+	if f.done < f.total {
+		return f.wrap(ctx, io.ErrUnexpectedEOF)
+	}
+	if got := [sha256.Size]byte(f.hash.Sum(nil)); got != f.Digest {
+		err := fmt.Errorf("%d bytes came with sha256 %x, want %x; fetching all of it anew", f.done, got, f.Digest)
+		return errors.Join(err, f.restart())
+	}
+	return nil
+}
+
+func (f *fetcher) request(ctx context.Context) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
+	if err != nil {
+		return nil, finalError{err}
+	}
+	if f.done > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", f.done))
+		if f.etag != "" {
+			req.Header.Set("If-Range", f.etag)
+		}
+	}
+	return f.Client.Do(req)
+}
+
+// accept looks at the head of an answer and prepares for its body.
+func (f *fetcher) accept(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		if err := f.restart(); err != nil {
+			return err
+		}
+		if resp.ContentLength < 0 {
+			return errors.New("server does not say how long the file is")
+		}
+		f.total = resp.ContentLength
+		f.etag = strongETag(resp.Header)
+		return f.fits()
+	case http.StatusPartialContent:
+		return f.resume(resp)
+	case http.StatusRequestedRangeNotSatisfiable:
+		return errors.Join(fmt.Errorf("server answers %s after %d bytes; fetching all of it anew", resp.Status, f.done), f.restart())
+	}
+	return statusError(resp)
+}
+
+// resume checks that an answer goes on where the file ends.
+func (f *fetcher) resume(resp *http.Response) error {
+	from, total, err := parseContentRange(resp.Header.Get("Content-Range"))
+	etag := strongETag(resp.Header)
+	switch {
+	case err != nil:
+	case from != f.done || total != f.total:
+		err = fmt.Errorf("server sends a part from byte %d of %d, want from byte %d of %d", from, total, f.done, f.total)
+	case etag != f.etag:
+		err = errors.New("the file changed on the server")
+	default:
+		return f.fits()
+	}
+	return errors.Join(fmt.Errorf("%w; fetching all of it anew", err), f.restart())
+}
+
+func (f *fetcher) fits() error {
+	if f.Fit == nil {
+		return nil
+	}
+	if err := f.Fit(f.total - f.done); err != nil {
+		return finalError{err}
+	}
+	return nil
+}
+
+// restart forgets what was fetched.
+func (f *fetcher) restart() error {
+	f.hash.Reset()
+	f.done, f.total, f.etag = 0, -1, ""
+	if err := f.file.Truncate(0); err != nil {
+		return finalError{err}
+	}
+	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+		return finalError{err}
+	}
+	return nil
+}
+
+// copy moves the body into file and hash, until it ends or total is reached.
+func (f *fetcher) copy(body io.Reader, alive func()) error {
+	interval := f.Interval
+	if interval <= 0 {
+		interval = 3 * time.Second
+	}
+	told, toldAt := f.done, time.Now()
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := body.Read(buf[:min(int64(len(buf)), max(1, f.total-f.done))])
+		if n > 0 {
+			alive()
+			if werr := f.write(buf[:n]); werr != nil {
+				return werr
+			}
+		}
+		if passed := time.Since(toldAt); f.Progress != nil && passed >= interval {
+			f.Progress(f.done, f.total, float64(f.done-told)/passed.Seconds())
+			told, toldAt = f.done, time.Now()
+		}
+		switch {
+		case f.done >= f.total, errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (f *fetcher) write(b []byte) error {
+	if _, err := f.file.Write(b); err != nil {
+		// What is in the file is unknown now; and a full RAM stays full.
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) {
+			err = fmt.Errorf("RAM is full after %d of %d bytes: %w", f.done, f.total, err)
+		}
+		return finalError{err}
+	}
+	f.hash.Write(b) // never returns an error
+	f.done += int64(len(b))
+	return nil
+}
+
+// wrap says where a transfer ended, and why it was cut when we cut it.
+func (f *fetcher) wrap(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		err = cause
+	}
+	if f.done > 0 {
+		return fmt.Errorf("after %d of %d bytes: %w", f.done, f.total, err)
+	}
+	return err
+}
+
+// strongETag returns the validator that If-Range may use: weak ones may not
+// (RFC 9110, section 13.1.5).
+func strongETag(h http.Header) string {
+	if etag := h.Get("ETag"); strings.HasPrefix(etag, `"`) {
+		return etag
+	}
+	return ""
+}
+
+// parseContentRange reads "bytes 100-199/200" and returns 100 and 200. Parts
+// that do not reach to the end of the file are refused: none was asked for.
+func parseContentRange(s string) (from, total int64, err error) {
+	bad := fmt.Errorf("server sends a part with Content-Range %q", s)
+	span, ok := strings.CutPrefix(s, "bytes ")
+	if !ok {
+		return 0, 0, bad
+	}
+	span, size, ok1 := strings.Cut(span, "/")
+	first, last, ok2 := strings.Cut(span, "-")
+	if !ok1 || !ok2 {
+		return 0, 0, bad
+	}
+	var n [3]int64
+	for i, s := range []string{first, last, size} {
+		v, err := strconv.ParseUint(s, 10, 63)
+		if err != nil {
+			return 0, 0, bad
+		}
+		n[i] = int64(v)
+	}
+	if n[0] > n[1] || n[1] != n[2]-1 {
+		return 0, 0, bad
+	}
+	return n[0], n[2], nil
+}

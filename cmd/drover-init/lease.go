@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
+)
+
+// lease is what DHCP gave the node.
+type lease struct {
+	Address netip.Prefix
+	Server  netip.Addr
+	Routes  []route
+	DNS     []netip.Addr
+	Search  []string      // domains, the node's own first
+	MTU     int           // 0: the card's
+	For     time.Duration // 0: for ever
+	packets *nclient4.Lease
+}
+
+// route is a destination and the router that knows the way; without one, the
+// destination is on the link itself.
+type route struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// A try sends three DISCOVERs, after 0, 2 and 6 s, and ends after 14.
+const (
+	dhcpTimeout = 2 * time.Second
+	dhcpTries   = 3
+)
+
+// dhcpOptions are those of each request of ours. The client identifier is the
+// one that iPXE sent and that systemd-networkd will send (type 1, then the
+// MAC), so that servers that lease by identifier see one client.
+func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
+	return []dhcpv4.Modifier{
+		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("drover-init")),
+		dhcpv4.WithOption(dhcpv4.OptClientIdentifier(append([]byte{1}, mac...))),
+		dhcpv4.WithRequestedOptions(
+			dhcpv4.OptionSubnetMask, dhcpv4.OptionRouter, dhcpv4.OptionDomainNameServer,
+			dhcpv4.OptionDomainName, dhcpv4.OptionInterfaceMTU, dhcpv4.OptionDNSDomainSearchList,
+			dhcpv4.OptionClasslessStaticRoute),
+	}
+}
+
+// dhcp tries once to lease an address for the network card.
+func (n *network) dhcp(ctx context.Context) (lease, error) {
+	return n.withDHCP(func(c *nclient4.Client) (*nclient4.Lease, error) {
+		return c.Request(ctx, dhcpOptions(n.MAC[:])...)
+	})
+}
+
+// renew tries once to prolong the lease.
+func (n *network) renew(ctx context.Context, l lease) (lease, error) {
+	return n.withDHCP(func(c *nclient4.Client) (*nclient4.Lease, error) {
+		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
+	})
+}
+
+// withDHCP opens a client for one conversation. Between conversations it must
+// be closed: its raw socket sees all packets, of the image's transfer too.
+func (n *network) withDHCP(talk func(*nclient4.Client) (*nclient4.Lease, error)) (lease, error) {
+	c, err := nclient4.New(n.Name, nclient4.WithTimeout(dhcpTimeout), nclient4.WithRetry(dhcpTries))
+	if err != nil {
+		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
+	}
+	defer c.Close()
+	packets, err := talk(c)
+	if errors.Is(err, nclient4.ErrNoResponse) {
+		return lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)
+	}
+	if err != nil {
+		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
+	}
+	l, err := readLease(packets.ACK)
+	l.packets = packets
+	return l, err
+}
+
+// keepLease prolongs the lease when half of it is over, until ctx ends. A node
+// whose image takes longer than its lease would lose its address, and with it
+// the right to fetch its config.
+func (n *network) keepLease(ctx context.Context) {
+	l := n.Lease
+	for l.For > 0 {
+		ends := time.Now().Add(l.For)
+		for wait := l.For / 2; ; wait = time.Until(ends) / 2 {
+			if sleep(ctx, max(wait, 10*time.Second)) != nil {
+				return
+			}
+			next, err := n.renew(ctx, l)
+			if err == nil && next.Address != l.Address {
+				err = fmt.Errorf("server now offers %s", next.Address)
+			}
+			if err == nil {
+				l = next
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			n.say("error: lease of %s not prolonged, it ends in %.0f s: %v", l.Address, time.Until(ends).Seconds(), err)
+		}
+	}
+}
+
+// readLease reads an ACK. What a node cannot boot with is an error; optional
+// things that make no sense are left out.
+func readLease(ack *dhcpv4.DHCPv4) (lease, error) {
+	var l lease
+	l.Server, _ = netip.AddrFromSlice(ack.ServerIdentifier().To4())
+	ip, ok := netip.AddrFromSlice(ack.YourIPAddr.To4())
+	if !ok || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return l, fmt.Errorf("DHCP server %s offers address %s, which no node can have", l.Server, ack.YourIPAddr)
+	}
+	bits, size := ack.SubnetMask().Size()
+	if size != 32 || bits == 0 {
+		return l, fmt.Errorf("DHCP server %s offers %s without a valid subnet mask", l.Server, ip)
+	}
+	l.Address = netip.PrefixFrom(ip, bits)
+	l.Routes = readRoutes(ack)
+	for _, d := range ack.DNS() {
+		if a, ok := netip.AddrFromSlice(d.To4()); ok && !a.IsUnspecified() {
+			l.DNS = append(l.DNS, a)
+		}
+	}
+	l.Search = readSearch(ack)
+	// RFC 791 makes 576 the least that any host takes.
+	if mtu, err := dhcpv4.GetUint16(dhcpv4.OptionInterfaceMTU, ack.Options); err == nil && mtu >= 576 {
+		l.MTU = int(mtu)
+	}
+	const infinite = time.Duration(1<<32-1) * time.Second // RFC 2131, section 3.3
+	if l.For = ack.IPAddressLeaseTime(0); l.For >= infinite {
+		l.For = 0
+	}
+	return l, nil
+}
+
+// readRoutes prefers classless routes to the router option (RFC 3442).
+func readRoutes(ack *dhcpv4.DHCPv4) []route {
+	var routes []route
+	for _, r := range ack.ClasslessStaticRoute() {
+		to, ok := netip.AddrFromSlice(r.Dest.IP.To4())
+		bits, size := r.Dest.Mask.Size()
+		if !ok || size != 32 {
+			continue
+		}
+		via, _ := netip.AddrFromSlice(r.Router.To4())
+		if via.IsUnspecified() {
+			via = netip.Addr{}
+		}
+		routes = append(routes, route{To: netip.PrefixFrom(to, bits).Masked(), Via: via})
+	}
+	if len(routes) > 0 {
+		return routes
+	}
+	for _, r := range ack.Router() {
+		if via, ok := netip.AddrFromSlice(r.To4()); ok && !via.IsUnspecified() {
+			return []route{{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: via}}
+		}
+	}
+	return nil
+}
+
+func readSearch(ack *dhcpv4.DHCPv4) []string {
+	var search []string
+	add := func(name string) {
+		if name = strings.TrimSuffix(name, "."); checkDomain(name) == nil {
+			search = append(search, name)
+		}
+	}
+	add(ack.DomainName())
+	if labels := ack.DomainSearch(); labels != nil {
+		for _, name := range labels.Labels {
+			if name != ack.DomainName() {
+				add(name)
+			}
+		}
+	}
+	return search
+}
+
+// resolvConf is the lease as resolv.conf(5) has it; empty when it names no
+// server.
+func (l lease) resolvConf() string {
+	if len(l.DNS) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("# from DHCP, by drover-init\n")
+	for _, d := range l.DNS {
+		fmt.Fprintf(&b, "nameserver %s\n", d)
+	}
+	if len(l.Search) > 0 {
+		fmt.Fprintf(&b, "search %s\n", strings.Join(l.Search, " "))
+	}
+	return b.String()
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"drover/pools"
+)
+
+// How long the parts of the way to an address may take before something is
+// said, or before it fails.
+const (
+	nicWait     = 60 * time.Second // slow switches of a chassis, USB cards
+	carrierWait = 30 * time.Second // then DHCP is tried all the same: some drivers never tell
+	poll        = 100 * time.Millisecond
+)
+
+// network is the boot network card and its address.
+type network struct {
+	Name  string
+	MAC   pools.MAC
+	Lease lease
+	link  netlink.Link
+	say   func(format string, args ...any)
+}
+
+// findNIC waits for the network card with a MAC. Between looks it calls plug,
+// which loads the modules of devices that turned up late.
+func findNIC(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...any)) (*network, error) {
+	start := time.Now()
+	for n := 1; ; n++ {
+		links, err := netlink.LinkList()
+		if err != nil {
+			return nil, fmt.Errorf("list network cards: %w", err)
+		}
+		if l := linkWithMAC(links, mac); l != nil {
+			return &network{Name: l.Attrs().Name, MAC: mac, link: l, say: say}, nil
+		}
+		waited := time.Since(start)
+		if waited > nicWait {
+			return nil, fmt.Errorf("no network card has MAC %s (there are: %s); is its driver in the initrd?", mac, describeLinks(links))
+		}
+		if n%50 == 0 { // every 5 s
+			say("waiting for the network card with MAC %s, for %.0f s more (there are: %s)",
+				mac, (nicWait - waited).Seconds(), describeLinks(links))
+		}
+		if n%10 == 0 {
+			plug()
+		}
+		if err := sleep(ctx, poll); err != nil {
+			return nil, fmt.Errorf("no network card has MAC %s", mac)
+		}
+	}
+}
+
+func linkWithMAC(links []netlink.Link, mac pools.MAC) netlink.Link {
+	for _, l := range links {
+		if string(l.Attrs().HardwareAddr) == string(mac[:]) {
+			return l
+		}
+	}
+	return nil
+}
+
+func describeLinks(links []netlink.Link) string {
+	var all []string
+	for _, l := range links {
+		if a := l.Attrs(); a.Flags&net.FlagLoopback == 0 {
+			all = append(all, a.Name+" "+a.HardwareAddr.String())
+		}
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+// up sets the loopback and the network card up and waits for a carrier.
+func (n *network) up(ctx context.Context) error {
+	if lo, err := netlink.LinkByName("lo"); err == nil {
+		if err := netlink.LinkSetUp(lo); err != nil {
+			n.say("lo: %v", err) // the boot itself does not need it
+		}
+	}
+	if err := netlink.LinkSetUp(n.link); err != nil {
+		return fmt.Errorf("set %s up: %w", n.Name, err)
+	}
+	start := time.Now()
+	for i := 1; ; i++ {
+		b, err := os.ReadFile(filepath.Join("/sys/class/net", n.Name, "carrier"))
+		if err == nil && strings.TrimSpace(string(b)) == "1" {
+			return nil
+		}
+		if time.Since(start) > carrierWait {
+			n.say("%s still has no carrier after %.0f s; trying DHCP all the same", n.Name, carrierWait.Seconds())
+			return nil
+		}
+		if i%50 == 0 {
+			n.say("%s has no carrier: is its cable in, is the switch port up? Waiting", n.Name)
+		}
+		if err := sleep(ctx, poll); err != nil {
+			return fmt.Errorf("%s has no carrier", n.Name)
+		}
+	}
+}
+
+// configure puts the lease on the network card.
+func (n *network) configure(l lease) error {
+	if l.MTU > 0 {
+		if err := netlink.LinkSetMTU(n.link, l.MTU); err != nil {
+			n.say("%s: MTU %d: %v; keeping %d", n.Name, l.MTU, err, n.link.Attrs().MTU)
+		}
+	}
+	addr := &netlink.Addr{IPNet: ipNet(l.Address)}
+	if err := netlink.AddrReplace(n.link, addr); err != nil {
+		return fmt.Errorf("address %s on %s: %w", l.Address, n.Name, err)
+	}
+	for _, r := range l.Routes {
+		route := &netlink.Route{LinkIndex: n.link.Attrs().Index, Dst: ipNet(r.To)}
+		if r.Via.IsValid() {
+			route.Gw = r.Via.AsSlice()
+			// A router may be outside of the subnet: clouds and /32 leases do so.
+			route.SetFlag(netlink.FLAG_ONLINK)
+		} else {
+			route.Scope = netlink.SCOPE_LINK
+		}
+		if err := netlink.RouteReplace(route); err != nil {
+			return fmt.Errorf("route %s via %s: %w", r.To, r.Via, err)
+		}
+	}
+	n.Lease = l
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// down leaves the network card as it was found. A network card that is up, or
+// has an address, when systemd-networkd starts keeps it from doing DHCP; it then
+// takes two minutes until the machine counts as online.
+func (n *network) down() error {
+	var errs []error
+	addrs, err := netlink.AddrList(n.link, netlink.FAMILY_ALL)
+	errs = append(errs, err)
+	for _, a := range addrs {
+		errs = append(errs, ignore(netlink.AddrDel(n.link, &a), unix.EADDRNOTAVAIL))
+	}
+	routes, err := netlink.RouteList(n.link, netlink.FAMILY_ALL)
+	errs = append(errs, err)
+	for _, r := range routes {
+		errs = append(errs, ignore(netlink.RouteDel(&r), unix.ESRCH))
+	}
+	return errors.Join(append(errs, netlink.LinkSetDown(n.link))...)
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/pools"
+)
+
+// searchPath is the PATH of all programs that drover-init starts.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Bounds of what programs print. A line is cut for display only after the
+// tokens in it are found, so that no half of one is shown.
+const (
+	maxLine      = 64 << 10
+	maxShownLine = 1000
+)
+
+// runProgram runs cmd until it ends or ctx does, then it and its children are
+// killed. Each line that it prints goes to line, without tokens.
+func runProgram(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
+	out := &lineWriter{line: line}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	group := cmd.Process.Pid
+	stop := context.AfterFunc(ctx, func() { _ = unix.Kill(-group, unix.SIGKILL) }) // gone already: good
+	err := cmd.Wait()
+	stop()
+	out.end()
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A daemon that the program left behind may hold its output open.
+	return ignore(err, exec.ErrWaitDelay)
+}
+
+// lineWriter cuts a stream into lines.
+type lineWriter struct {
+	line func(string)
+	buf  []byte
+	skip bool // the rest of a line that was too long
+}
+
+func (w *lineWriter) Write(b []byte) (int, error) {
+	for n := 0; n < len(b); {
+		part := b[n:]
+		end := bytes.IndexByte(part, '\n')
+		if end >= 0 {
+			part = part[:end]
+		}
+		if room := maxLine - len(w.buf); !w.skip {
+			w.buf = append(w.buf, part[:min(room, len(part))]...)
+			w.skip = len(part) > room
+		}
+		n += len(part)
+		if end >= 0 {
+			n++
+			w.end()
+		}
+	}
+	return len(b), nil
+}
+
+// end hands out the line so far.
+func (w *lineWriter) end() {
+	s := printable(redact(string(bytes.TrimRight(w.buf, "\r"))))
+	if len(s) > maxShownLine {
+		s = strings.ToValidUTF8(s[:maxShownLine], "") + "..."
+	}
+	if s != "" {
+		w.line(s)
+	}
+	w.buf, w.skip = w.buf[:0], false
+}
+
+// scripts runs the operator's scripts of one stage.
+type scripts struct {
+	Dir   string        // where they are put to be run
+	Env   []string      // in addition to PATH and HOME
+	Limit time.Duration // for each
+	Say   func(topic, format string, args ...any)
+}
+
+// scriptEnv tells a script where it is.
+func scriptEnv(s bootState, stage pools.Stage) []string {
+	return []string{
+		"DROVER_NODE=" + s.Node,
+		"DROVER_POOL=" + s.Pool,
+		"DROVER_MAC=" + s.MAC.String(),
+		"DROVER_ADDRESS=" + s.Address.String(),
+		"DROVER_URL=" + s.URL,
+		"DROVER_STAGE=" + string(stage),
+	}
+}
+
+// ofStage picks the scripts of a stage, in the order of their names.
+func ofStage(all []pools.NamedScript, stage pools.Stage) []pools.NamedScript {
+	var some []pools.NamedScript
+	for _, s := range all {
+		if s.Stage == stage {
+			some = append(some, s)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b pools.NamedScript) int { return strings.Compare(a.Name, b.Name) })
+	return some
+}
+
+// run runs one script. A script without a first line "#!..." is one of /bin/sh.
+func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
+	if script.Name == "" || strings.ContainsAny(script.Name, "/\x00") || script.Name[0] == '.' {
+		return fmt.Errorf("script %q: not a name for a script", script.Name)
+	}
+	path := filepath.Join(s.Dir, string(script.Stage)+"-"+script.Name)
+	if err := writeFile(path, []byte(script.Run), 0o700); err != nil {
+		return fmt.Errorf("script %q: %w", script.Name, err)
+	}
+	cmd := exec.Command(path)
+	if !strings.HasPrefix(script.Run, "#!") {
+		cmd = exec.Command("/bin/sh", path)
+	}
+	cmd.Dir = "/"
+	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root"}, s.Env...)
+	cmd.WaitDelay = 2 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v", s.Limit))
+	defer cancel()
+	last := ""
+	start := time.Now()
+	err := runProgram(ctx, cmd, func(line string) {
+		last = line
+		s.Say("script", "%s: %s", script.Name, line)
+	})
+	err = errors.Join(err, ignore(os.Remove(path), unix.ENOENT))
+	switch {
+	case err != nil && last != "":
+		return fmt.Errorf("script %q: %w, after it printed: %s", script.Name, err, last)
+	case err != nil:
+		return fmt.Errorf("script %q: %w", script.Name, err)
+	}
+	s.Say("script", "%s: done in %.1f s", script.Name, time.Since(start).Seconds())
+	return nil
+}

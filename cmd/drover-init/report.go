@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"drover/pools"
+)
+
+// reporter sends events home, in order and in the background: a server that is
+// away never holds up the boot. While events wait, a newer error of a step takes
+// the place of an older one, so that hours of trying do not pile up.
+type reporter struct {
+	Send   func(ctx context.Context, e pools.Event) error // one try; a finalError or refusal drops the event
+	Notice func(e pools.Event, err error)                 // told of dropped events; nil: nobody
+	Uptime func() time.Duration
+	Retry  backoff
+
+	mu     sync.Mutex
+	queue  []pools.Event
+	wake   chan struct{} // has an element when queue may have changed; made by start
+	idle   chan struct{} // closed when queue is empty and nothing is under way
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+const (
+	maxQueue      = 64               // events kept while the server is away
+	maxEventText  = 1500             // bytes of detail and of error: both, escaped, fit in pools.MaxEventBody
+	eventTimeout  = 5 * time.Second  // of one try
+	maxEventRetry = 10 * time.Second // between tries
+)
+
+// report queues that a step is done.
+func (r *reporter) report(step pools.Step, detail string) {
+	r.add(pools.Event{Step: step, Detail: eventText(detail)})
+}
+
+// fail queues that a step met an error; the node goes on trying.
+func (r *reporter) fail(step pools.Step, err error) {
+	r.add(pools.Event{Step: step, Error: eventText(err.Error())})
+}
+
+func (r *reporter) add(e pools.Event) {
+	e.Uptime = r.Uptime().Seconds()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// The first of the queue may be on its way: it stays as it is.
+	if n := len(r.queue); n > 1 && e.Error != "" && r.queue[n-1].Step == e.Step && r.queue[n-1].Error != "" {
+		r.queue[n-1] = e
+		return
+	}
+	if len(r.queue) >= maxQueue {
+		return
+	}
+	if len(r.queue) == 0 {
+		r.idle = make(chan struct{})
+	}
+	r.queue = append(r.queue, e)
+	r.poke()
+}
+
+// poke wakes the sender. The lock is held.
+func (r *reporter) poke() {
+	if r.wake == nil {
+		return // not started
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// start begins to send; what was reported before goes first. guard wraps the
+// goroutine, so that its owner hears of a panic. Stop ends it.
+func (r *reporter) start(guard func(func())) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancel = cancel
+	r.done = make(chan struct{})
+	r.wake = make(chan struct{}, 1)
+	r.poke()
+	go guard(func() {
+		defer close(r.done)
+		r.run(ctx)
+	})
+}
+
+func (r *reporter) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		}
+		for {
+			e, ok := r.first()
+			if !ok {
+				break
+			}
+			if !r.deliver(ctx, e) {
+				return
+			}
+			r.drop()
+		}
+	}
+}
+
+func (r *reporter) first() (pools.Event, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return pools.Event{}, false
+	}
+	return r.queue[0], true
+}
+
+func (r *reporter) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = r.queue[1:]
+	if len(r.queue) == 0 {
+		close(r.idle)
+	}
+}
+
+// deliver sends one event until that works, the server refuses it, or ctx ends;
+// then it returns false.
+func (r *reporter) deliver(ctx context.Context, e pools.Event) bool {
+	retry := retrier{Backoff: r.Retry}
+	if retry.Backoff.Max == 0 {
+		retry.Backoff.Max = maxEventRetry
+	}
+	err := retry.do(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+		defer cancel()
+		err := r.Send(ctx, e)
+		if refused, ok := errors.AsType[refusedError](err); ok {
+			return finalError{refused}
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil && r.Notice != nil {
+		r.Notice(e, err)
+	}
+	return true
+}
+
+// flush waits until all events are sent, at most limit.
+func (r *reporter) flush(limit time.Duration) {
+	r.mu.Lock()
+	idle, empty := r.idle, len(r.queue) == 0
+	started := r.wake != nil
+	r.mu.Unlock()
+	if empty || !started {
+		return
+	}
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-idle:
+	case <-t.C:
+	}
+}
+
+// stop ends sending; events still queued are lost.
+func (r *reporter) stop() {
+	if r.cancel == nil {
+		return
+	}
+	r.cancel()
+	<-r.done
+}
+
+// eventText makes a text fit for an event: no token, one line, bounded.
+func eventText(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(redact(s)), "\n", "; ")
+	s = printable(s)
+	if len(s) > maxEventText {
+		s = strings.ToValidUTF8(s[:maxEventText-3], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff is the wait between tries: it doubles from Base to Max. Half of each
+// wait is random, so that a rack that lost its server does not come back to it
+// in step.
+type backoff struct {
+	Base time.Duration  // 0: 500 ms
+	Max  time.Duration  // 0: 10 s
+	Rand func() float64 // in [0,1); nil: math/rand
+	n    int
+}
+
+func (b *backoff) next() time.Duration {
+	base, limit, random := b.Base, b.Max, b.Rand
+	if base <= 0 {
+		base = 500 * time.Millisecond
+	}
+	if limit <= 0 {
+		limit = 10 * time.Second
+	}
+	if random == nil {
+		random = rand.Float64
+	}
+	d := limit
+	if b.n < 30 && base<<b.n < limit { // 30: no shift into the sign bit
+		d = base << b.n
+	}
+	b.n++
+	return d/2 + time.Duration(random()*float64(d/2))
+}
+
+func (b *backoff) reset() { b.n = 0 }
+
+// retrier tries until it works.
+type retrier struct {
+	Backoff backoff
+	// Sleep waits, or returns the context's error; nil: sleep.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Notice is told of each failed try and of the wait that follows; nil: nobody.
+	Notice func(err error, wait time.Duration)
+}
+
+// finalError is an error that trying again does not heal.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// busyError is a server that said when to come back.
+type busyError struct {
+	error
+	after time.Duration
+}
+
+func (e busyError) Unwrap() error { return e.error }
+
+// maxRetryAfter bounds what a server may make a node wait.
+const maxRetryAfter = time.Minute
+
+// do calls try until it returns nil or a finalError, or ctx ends. The error is
+// then the last one that try returned.
+func (r *retrier) do(ctx context.Context, try func(context.Context) error) error {
+	pause := r.Sleep
+	if pause == nil {
+		pause = sleep
+	}
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if final, ok := errors.AsType[finalError](err); ok {
+			return final.error
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("gave up: %w", err)
+		}
+		wait := r.Backoff.next()
+		if busy, ok := errors.AsType[busyError](err); ok && busy.after > 0 {
+			// Not sooner than told, and not all of us in the same moment.
+			wait = min(busy.after, maxRetryAfter) + wait/4
+		}
+		if r.Notice != nil {
+			r.Notice(err, wait)
+		}
+		if pause(ctx, wait) != nil {
+			return fmt.Errorf("gave up: %w", err)
+		}
+	}
+}
+
+// sleep waits for d, or returns the context's error when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

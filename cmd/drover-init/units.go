@@ -1,0 +1,254 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"drover/pools"
+)
+
+// unitDirs are where units are looked for, in systemd's order.
+var unitDirs = []string{"/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+
+// unitTypes are the suffixes of units that a config may name.
+var unitTypes = []string{".service", ".socket", ".timer", ".mount", ".automount", ".target", ".path", ".slice", ".swap"}
+
+// units writes the units, then enables those that want it: an [Install] section
+// may come from any of them, or from the image.
+func (a *applier) units(id identity) error {
+	var errs []error
+	names := slices.Sorted(maps.Keys(id.Units))
+	for _, name := range names {
+		err := checkUnit(name)
+		if u := id.Units[name]; err == nil && u.Content != "" {
+			err = a.write("/etc/systemd/system/"+name, u.Content)
+		}
+		errs = append(errs, err)
+	}
+	for _, name := range names {
+		if id.Units[name].Enable && checkUnit(name) == nil {
+			errs = append(errs, a.enable(name, map[string]bool{}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkUnit(name string) error {
+	ok := slices.Contains(unitTypes, filepath.Ext(name)) && len(name) < 256
+	for _, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		ok = ok && (letter || strings.IndexByte(`:-_.\@`, c) >= 0)
+	}
+	if !ok || name[0] == '.' {
+		return fmt.Errorf("%q is not the name of a systemd unit", name)
+	}
+	return nil
+}
+
+// enable does what systemctl enable does without a running systemd: links by
+// the [Install] section. seen ends circles of Also=.
+func (a *applier) enable(name string, seen map[string]bool) error {
+	if seen[name] {
+		return nil
+	}
+	seen[name] = true
+	path, content, err := a.findUnit(name)
+	if err != nil {
+		return err
+	}
+	install := installSection(content)
+	if len(install) == 0 {
+		a.Warn("unit %q has no [Install] section: nothing starts it", name)
+		return nil
+	}
+	var errs []error
+	for key, values := range install {
+		for _, v := range values {
+			v = expandUnit(v, name)
+			if err := checkUnit(v); err != nil {
+				errs = append(errs, fmt.Errorf("unit %q: %s=: %w", name, key, err))
+				continue
+			}
+			switch key {
+			case "WantedBy", "RequiredBy", "UpheldBy":
+				dir := map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires", "UpheldBy": ".upholds"}[key]
+				errs = append(errs, symlink(path, a.path("/etc/systemd/system/"+v+dir+"/"+name)))
+			case "Alias":
+				errs = append(errs, symlink(path, a.path("/etc/systemd/system/"+v)))
+			case "Also":
+				errs = append(errs, a.enable(v, seen))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// findUnit returns the path of a unit, as systemd sees it, and its text. An
+// instance (name@x.service) is found as its template (name@.service).
+func (a *applier) findUnit(name string) (path, content string, err error) {
+	names := []string{name}
+	if template := unitTemplate(name); template != "" {
+		names = append(names, template)
+	}
+	for _, n := range names {
+		for _, dir := range unitDirs {
+			path := filepath.Join(dir, n)
+			if target, err := os.Readlink(a.path(path)); err == nil && target == "/dev/null" {
+				return "", "", fmt.Errorf("unit %q is masked in the image", name)
+			}
+			b, err := os.ReadFile(a.path(path))
+			if err == nil {
+				return path, string(b), nil
+			}
+		}
+	}
+	return "", "", fmt.Errorf("unit %q is neither in the config nor in the image", name)
+}
+
+// unitTemplate returns the template of an instance, "" for other units.
+func unitTemplate(name string) string {
+	prefix, rest, ok := strings.Cut(name, "@")
+	if ok && !strings.HasPrefix(rest, ".") {
+		return prefix + "@" + filepath.Ext(name)
+	}
+	return ""
+}
+
+// installSection reads the [Install] section of a unit (systemd.syntax(7)). An
+// empty value takes back the ones before it.
+func installSection(content string) map[string][]string {
+	install := map[string][]string{}
+	in := false
+	content = strings.ReplaceAll(content, "\\\n", " ")
+	for line := range strings.SplitSeq(content, "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			in = line == "[Install]"
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !in || !ok || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		key = strings.TrimSpace(key)
+		if values := strings.Fields(value); len(values) > 0 {
+			install[key] = append(install[key], values...)
+		} else {
+			delete(install, key)
+		}
+	}
+	return install
+}
+
+// expandUnit replaces the specifiers that make sense in an [Install] section.
+func expandUnit(value, name string) string {
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	prefix, instance, _ := strings.Cut(stem, "@")
+	return strings.NewReplacer("%%", "%", "%i", instance, "%p", prefix, "%n", name, "%N", stem).Replace(value)
+}
+
+// networkFS are file systems that wait for the network (systemd.mount(5)).
+var networkFS = []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p"}
+
+// mounts writes a unit for each mount and makes its directory. Units in /etc
+// win over those of the image for the same path; lines in /etc/fstab would not.
+// As with fstab, a mount that fails stops the start, unless it is "nofail".
+func (a *applier) mounts(id identity) error {
+	var errs []error
+	for _, m := range id.Mounts {
+		if err := a.mount(m); err != nil {
+			errs = append(errs, fmt.Errorf("mount %q: %w", m.Path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *applier) mount(m pools.Mount) error {
+	if err := checkPath(m.Path); err != nil {
+		return err
+	}
+	source := m.Source
+	if source == "" {
+		source = m.Type
+	}
+	if m.Type == "" || strings.ContainsAny(m.Type+m.Options, " \t") {
+		return fmt.Errorf("type %q and options %q must be one word each", m.Type, m.Options)
+	}
+	if err := checkLines([]string{m.Path, source, m.Type, m.Options}); err != nil {
+		return err
+	}
+	options := strings.Split(m.Options, ",")
+	target, dir := "local-fs.target", ".requires"
+	if slices.Contains(networkFS, m.Type) || slices.Contains(options, "_netdev") {
+		target = "remote-fs.target"
+	}
+	if slices.Contains(options, "nofail") {
+		dir = ".wants"
+	}
+	var b strings.Builder
+	percent := strings.NewReplacer("%", "%%") // systemd takes % for a specifier
+	fmt.Fprintf(&b, "# Written by drover-init from the node's config.\n[Unit]\n")
+	if dir == ".requires" {
+		fmt.Fprintf(&b, "Before=%s\n", target)
+	}
+	fmt.Fprintf(&b, "\n[Mount]\nWhat=%s\nWhere=%s\nType=%s\n", percent.Replace(source), percent.Replace(m.Path), percent.Replace(m.Type))
+	if m.Options != "" {
+		fmt.Fprintf(&b, "Options=%s\n", percent.Replace(m.Options))
+	}
+	name := escapeUnitPath(m.Path) + ".mount"
+	path := "/etc/systemd/system/" + name
+	return errors.Join(
+		os.MkdirAll(a.path(m.Path), 0o755),
+		a.write(path, b.String()),
+		symlink(path, a.path("/etc/systemd/system/"+target+dir+"/"+name)))
+}
+
+// escapeUnitPath is systemd-escape --path.
+func escapeUnitPath(path string) string {
+	var b strings.Builder
+	for i, c := range []byte(strings.Trim(path, "/")) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		switch {
+		case c == '/':
+			b.WriteByte('-')
+		case letter, c == ':', c == '_', c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	return b.String()
+}
+
+// agentUnit makes the real system run the agent. It is a oneshot that lasts
+// until the node has joined: "systemctl status drover-agent" is the answer to
+// where a node hangs. What it prints is on the console too.
+func (a *applier) agentUnit(identity) error {
+	const unit = `# Written by drover-init.
+[Unit]
+Description=drover: run the online scripts and join the cluster
+Wants=network-online.target
+After=network-online.target containerd.service
+ConditionPathExists=` + stateFile + `
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=` + agentProgram + ` agent
+StandardOutput=journal+console
+StandardError=inherit
+TimeoutStartSec=infinity
+
+[Install]
+WantedBy=multi-user.target
+`
+	if err := a.write("/etc/systemd/system/drover-agent.service", unit); err != nil {
+		return err
+	}
+	return a.enable("drover-agent.service", map[string]bool{})
+}
