@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover/imagebuild"
+)
+
+const (
+	defaultImages = defaultState + "/images"
+	packagedInit  = "/usr/lib/drover/drover-init"
+)
+
+func newImageCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Make and look at what nodes boot",
+		Long: `An image is a kernel, an initrd and a root file system for nodes. Build makes
+one from a container image; pools name it in the config as NAME, which is its
+current generation, or as NAME@sha256:ID, which never changes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
+	return cmd
+}
+
+func newImageBuildCommand() *cobra.Command {
+	var b imagebuild.Builder
+	var platform, output string
+	cmd := &cobra.Command{
+		Use:   "build --name NAME SOURCE",
+		Short: "Make an image from a container image or a directory",
+		Long: `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
+current generation of the image NAME. SOURCE is one of
+
+  dir:PATH                   a root file system on disk
+  tar:FILE                   a tar of one; plain, .gz or .zst
+  oci:DIR[:TAG]              an OCI image layout
+  oci-archive:FILE[:TAG]     a tar of one
+
+It needs no root and no container engine, but tar2sqfs (squashfs-tools-ng).
+The image must hold exactly one kernel (boot/vmlinuz-VERSION, or choose with
+--kernel-version) with its modules and modules.dep.
+
+SSH host keys, machine ids, logs, caches, /boot and the contents of /tmp, /run,
+/proc and /sys are left out. --exclude leaves out more: * and ? match within
+one element of a path, ** any number of them, and what matches goes with all
+that is below it; DIR/** keeps directories.
+
+The same source gives the same generation. SOURCE_DATE_EPOCH, if set, is the
+latest time of any file in it.`,
+		Example: `  buildah push localhost/node:1 oci:node && drover image build --name debian-12 oci:node
+  drover image build --name debian-12 oci-archive:node.tar:v7 --level 15
+  drover image build --name test dir:/srv/root --module nvme --exclude 'usr/share/doc'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b.Source = args[0]
+			if err := completeBuilder(&b, platform, output); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
+			b.Progress = progress.show
+			image, err := b.Build(cmd.Context())
+			progress.end()
+			if err != nil {
+				return err
+			}
+			return printImage(cmd.OutOrStdout(), image, output)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&b.Name, "name", "", "name of the image: lower-case letters, digits, '.', '_' and '-'")
+	f.StringVar(&b.Images, "images", defaultImages, "directory of images")
+	f.StringVar(&b.Init, "init", "", "program for /init of the initrd (default: drover-init beside drover, then "+packagedInit+")")
+	f.IntVar(&b.Level, "level", imagebuild.DefaultLevel, "zstd level of the squashfs, 1 to 22; 15 for releases")
+	f.StringArrayVar(&b.Excludes, "exclude", nil, "also leave out what matches this pattern (repeatable)")
+	f.BoolVar(&b.KeepBoot, "keep-boot", false, "keep /boot")
+	f.StringArrayVar(&b.Modules, "module", nil, "also put this kernel module into the initrd (repeatable)")
+	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
+	f.StringVar(&platform, "platform", "linux/amd64", "which variant of a multi-platform image")
+	outputFlag(cmd, &output, "text", "json")
+	_ = cmd.MarkFlagRequired("name")
+	_ = cmd.MarkFlagDirname("images")
+	return cmd
+}
+
+// completeBuilder fills in what flags alone do not say. Its errors are usage.
+func completeBuilder(b *imagebuild.Builder, platform, output string) (err error) {
+	if _, _, err := imagebuild.SplitRef(b.Name + "@sha256:" + fmt.Sprintf("%064d", 0)); err != nil {
+		return err
+	}
+	if output != "text" && output != "json" {
+		return fmt.Errorf("unknown output %q (text or json)", output)
+	}
+	if b.Platform, err = imagebuild.ParsePlatform(platform); err != nil {
+		return err
+	}
+	if s := os.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+		sec, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("SOURCE_DATE_EPOCH=%q is not a number of seconds", s)
+		}
+		b.Epoch = time.Unix(sec, 0)
+	}
+	b.Version = version()
+	b.Init = cmp.Or(b.Init, findInit())
+	return nil
+}
+
+// findInit returns drover-init from beside this program, or the packaged one.
+func findInit() string {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), "drover-init")
+		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
+			return beside
+		}
+	}
+	return packagedInit
+}
+
+func newImageListCommand() *cobra.Command {
+	var images, output string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List images and their generations",
+		Example: "  drover image list\n  drover image list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := imagebuild.Open(images).List()
+			if list == nil {
+				list = []imagebuild.Image{}
+			}
+			// Damaged generations are an error, but not the end of the others.
+			return errors.Join(err, printOutput(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
+				return printImageTable(w, list)
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func newImageShowCommand() *cobra.Command {
+	var images, output string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:     "show NAME[@sha256:ID]",
+		Short:   "Show the manifest of an image",
+		Example: "  drover image show debian-12\n  drover image show debian-12 --verify -o yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, _, err := imagebuild.SplitRef(args[0]); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			image, err := imagebuild.Open(images).Lookup(args[0])
+			if err != nil {
+				return err
+			}
+			if verify {
+				if err := image.Verify(); err != nil {
+					return err
+				}
+			}
+			return printImage(cmd.OutOrStdout(), image, output)
+		},
+	}
+	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read all files and compare their digests")
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+// outputFlag adds -o/--output with the first format as the default.
+func outputFlag(cmd *cobra.Command, output *string, formats ...string) {
+	usage := formats[0]
+	for _, f := range formats[1:] {
+		usage += "|" + f
+	}
+	cmd.Flags().StringVarP(output, "output", "o", formats[0], usage)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// printOutput writes v as JSON or YAML, or calls text.
+func printOutput(w io.Writer, v any, format string, text func(io.Writer) error) error {
+	switch format {
+	case "text":
+		return text(w)
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	case "yaml":
+		return printYAML(w, v)
+	}
+	return &exitError{exitUsage, fmt.Errorf("unknown output %q (text, json or yaml)", format)}
+}
+
+func printImage(w io.Writer, image imagebuild.Image, format string) error {
+	return printOutput(w, image, format, func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(tw, "image\t%s\n", image.Ref())
+		fmt.Fprintf(tw, "current\t%t\n", image.Current)
+		fmt.Fprintf(tw, "created\t%s\n", image.Created.Format(time.RFC3339))
+		fmt.Fprintf(tw, "source\t%s\n", image.Source)
+		if image.SourceDigest != "" {
+			fmt.Fprintf(tw, "source digest\t%s\n", image.SourceDigest)
+		}
+		fmt.Fprintf(tw, "platform\t%s\n", image.Platform)
+		fmt.Fprintf(tw, "kernel version\t%s\n", image.KernelVersion)
+		for _, name := range []string{imagebuild.KernelFile, imagebuild.InitrdFile, imagebuild.SquashfsFile} {
+			f := image.Files[name]
+			fmt.Fprintf(tw, "%s\t%s, sha256:%s\n", name, megabytes(f.Size), f.SHA256)
+		}
+		fmt.Fprintf(tw, "directory\t%s\n", image.Path)
+		return tw.Flush()
+	})
+}
+
+func printImageTable(w io.Writer, list []imagebuild.Image) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tGENERATION\tCURRENT\tKERNEL\tROOT\tCREATED")
+	for _, image := range list {
+		current := ""
+		if image.Current {
+			current = "*"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", image.Name, image.ID[:12], current, image.KernelVersion,
+			megabytes(image.Files[imagebuild.SquashfsFile].Size), image.Created.Format(time.RFC3339))
+	}
+	return tw.Flush()
+}
+
+// megabytes writes a size as people compare downloads.
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// progressPrinter writes the progress of a build in lines: often enough to see
+// that it lives, seldom enough for the log of a CI.
+type progressPrinter struct {
+	w     io.Writer
+	now   func() time.Time
+	start time.Time // of the phase
+	shown time.Time
+	last  imagebuild.Progress
+}
+
+// progressInterval is the time between two lines of one phase.
+const progressInterval = 2 * time.Second
+
+func newProgressPrinter(w io.Writer, now func() time.Time) *progressPrinter {
+	return &progressPrinter{w: w, now: now}
+}
+
+func (p *progressPrinter) show(now imagebuild.Progress) {
+	t := p.now()
+	if now.Phase != p.last.Phase {
+		p.end()
+		p.start, p.shown = t, t
+	}
+	p.last = now
+	if t.Sub(p.shown) >= progressInterval {
+		p.shown = t
+		p.line(t)
+	}
+}
+
+// end closes the last phase.
+func (p *progressPrinter) end() {
+	if p.last.Phase != "" {
+		p.line(p.now())
+	}
+	p.last = imagebuild.Progress{}
+}
+
+func (p *progressPrinter) line(t time.Time) {
+	text := p.last.Phase + ": " + megabytes(p.last.Done)
+	if p.last.Total > 0 {
+		text += fmt.Sprintf(" of %s (%d%%)", megabytes(p.last.Total), 100*p.last.Done/p.last.Total)
+	}
+	if sec := t.Sub(p.start).Seconds(); sec > 0 {
+		text += fmt.Sprintf(", %.1f s, %.1f MB/s", sec, float64(p.last.Done)/1e6/sec)
+	}
+	fmt.Fprintln(p.w, text)
+}
