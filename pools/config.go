@@ -89,7 +89,7 @@ type Pool struct {
 type Node struct {
 	Name string     `json:"name"`
 	MACs []MAC      `json:"macs"`
-	IP   netip.Addr `json:"ip"`
+	IP   netip.Addr `json:"ip,omitzero"`
 	Tags []string   `json:"tags,omitempty"` // after the pool's
 }
 

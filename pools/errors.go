@@ -31,6 +31,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// fault is a mistake in a value with its remedy.
+type fault struct{ msg, hint string }
+
+func (f *fault) Error() string { return f.msg + " (" + f.hint + ")" }
+
+func faultf(hint, format string, args ...any) error {
+	return &fault{fmt.Sprintf(format, args...), hint}
+}
+
 // Errors are all the mistakes of a config, in the order of its lines.
 type Errors []*Error
 
@@ -47,14 +56,19 @@ func (es Errors) sorted() Errors {
 	return es
 }
 
+// Place returns the file and line alone; the path for what is in no file.
+func (o Origin) Place() string {
+	if o.File == "" {
+		return o.Path
+	}
+	return fmt.Sprintf("%s:%d", o.File, o.Line)
+}
+
 // String returns "drover.yaml:41 (tags.foo)"; the path alone for what is in no
 // file.
 func (o Origin) String() string {
-	switch {
-	case o.File == "":
-		return o.Path
-	case o.Path == "":
-		return fmt.Sprintf("%s:%d", o.File, o.Line)
+	if o.File == "" || o.Path == "" {
+		return o.Place()
 	}
-	return fmt.Sprintf("%s:%d (%s)", o.File, o.Line, o.Path)
+	return o.Place() + " (" + o.Path + ")"
 }

@@ -2,7 +2,6 @@ package pools
 
 import (
 	"encoding/hex"
-	"fmt"
 	"strings"
 )
 
@@ -24,7 +23,7 @@ func ParseMAC(s string) (MAC, error) {
 	case strings.Count(s, ".") == 2 && len(s) == 14:
 		sep = "."
 	case len(s) != 12:
-		return MAC{}, fmt.Errorf("%q is not a MAC address (want six pairs such as 52:54:00:12:34:56)", s)
+		return MAC{}, faultf("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 	}
 	if sep != "" {
 		group := 2
@@ -33,20 +32,20 @@ func ParseMAC(s string) (MAC, error) {
 		}
 		for _, part := range strings.Split(s, sep) {
 			if len(part) != group {
-				return MAC{}, fmt.Errorf("%q is not a MAC address (want six pairs such as 52:54:00:12:34:56)", s)
+				return MAC{}, faultf("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 			}
 		}
 		s = strings.ReplaceAll(s, sep, "")
 	}
 	var m MAC
 	if _, err := hex.Decode(m[:], []byte(s)); err != nil {
-		return MAC{}, fmt.Errorf("%q is not a MAC address: %w", s, err)
+		return MAC{}, faultf("write six pairs of hex digits such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 	}
 	switch {
 	case m == MAC{}:
-		return MAC{}, fmt.Errorf("MAC address %s is all zero", m)
+		return MAC{}, faultf("see the label on the machine", "MAC address %s is all zero", m)
 	case m[0]&1 != 0:
-		return MAC{}, fmt.Errorf("MAC address %s is a multicast address; no network card boots with one", m)
+		return MAC{}, faultf("no network card boots with one", "MAC address %s is a multicast address", m)
 	}
 	return m, nil
 }

@@ -1,9 +1,6 @@
 package pools
 
-import (
-	"net/netip"
-	"time"
-)
+import "net/netip"
 
 // Query is what a machine says of itself when it asks.
 type Query struct {
@@ -27,16 +24,18 @@ type Plan struct {
 
 	// Address is the node's own address. It is the zero Addr for a node of a
 	// catch-all pool, which leases one from Range.
-	Address netip.Addr    `json:"address,omitzero"`
-	Range   Range         `json:"range,omitzero"`
-	Subnet  Subnet        `json:"subnet"`
-	Lease   time.Duration `json:"-"` // how long an address is given for; also in Subnet.Lease
+	Address netip.Addr `json:"address,omitzero"`
+	Range   Range      `json:"range,omitzero"`
+	Subnet  Subnet     `json:"subnet"`
+	Lease   Duration   `json:"lease"` // how long an address is given for
 
 	Boot     BootTarget `json:"boot"`
 	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that DHCP itself is made of
 	Settings `json:"settings"`
 
-	Why Why `json:"why"`
+	farm  *Farm // these three are what Why needs
+	entry *entry
+	query Query
 }
 
 // BootTarget is what DHCP tells a machine to load next.
@@ -73,9 +72,9 @@ type Settings struct {
 	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`
 }
 
-// Why tells where each value of a [Plan] was set. The keys are paths into the
-// Plan: "image", "labels.label1", "files./etc/motd", "kernelArgs[0]",
-// "dhcpOptions.42".
+// Why tells where each value of a [Plan] was set, see [Plan.Why]. The keys are
+// paths into the Plan: "image", "labels.label1", "files./etc/motd",
+// "kernelArgs[0]", "dhcpOptions.42".
 type Why map[string]Origin
 
 // Origin is a place where a value was set.

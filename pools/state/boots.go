@@ -90,8 +90,12 @@ func (b *Boots) load(bucket *bbolt.Bucket) error {
 		if r.Record.ID != string(key) {
 			return fmt.Errorf("boot %q: it says it is %q", key, r.Record.ID)
 		}
+		at, err := idTime(r.Record.ID)
+		if err != nil {
+			return err
+		}
 		r.bound = r.KeyHash != nil
-		b.last = r.Record.Started
+		b.last = at
 		b.add(r)
 		return nil
 	})
@@ -106,11 +110,9 @@ func (b *Boots) Discover(p *pools.Plan, now time.Time) {
 	if r == nil || pastScript(r) || now.Sub(r.Record.Started) > phaseLimit {
 		r = b.begin(p, now)
 	}
-	step, added := r.reach(pools.Event{Step: pools.StepDiscover}, now)
-	b.changed(r, added)
-	record := r.Record
+	record, step, gained := b.note(r, pools.Event{Step: pools.StepDiscover}, now)
 	b.mu.Unlock()
-	b.tell(record, step, added)
+	b.tell(record, step, gained)
 }
 
 // Issue makes the nonce for a boot script and returns it once it is durable.
@@ -131,15 +133,14 @@ func (b *Boots) Issue(p *pools.Plan) (nonce string, err error) {
 	r.NonceHash, r.KeyHash, r.bound = hash[:], nil, false
 	b.started.remove(r)
 	b.drop(b.issued.add(r))
-	step, added := r.reach(pools.Event{Step: pools.StepScript}, now)
+	record, step, gained := b.note(r, pools.Event{Step: pools.StepScript}, now)
 	w := b.put(r)
-	record := r.Record
 	b.mu.Unlock()
 
 	if err := w.wait(); err != nil {
 		return "", fmt.Errorf("nonce of %s: %w", p.MAC, err)
 	}
-	b.tell(record, step, added)
+	b.tell(record, step, gained)
 	return nonce, nil
 }
 
@@ -195,11 +196,9 @@ func (b *Boots) Step(mac pools.MAC, nonce string, e pools.Event) error {
 		b.mu.Unlock()
 		return err
 	}
-	step, added := r.reach(e, b.Now())
-	b.changed(r, added)
-	record := r.Record
+	record, step, gained := b.note(r, e, b.Now())
 	b.mu.Unlock()
-	b.tell(record, step, added)
+	b.tell(record, step, gained)
 	return nil
 }
 
@@ -250,8 +249,19 @@ func (b *Boots) List() []pools.BootRecord {
 	return all
 }
 
-func (b *Boots) tell(r pools.BootRecord, s pools.BootStep, added bool) {
-	if added && b.OnStep != nil {
+// note puts an event into a timeline and leaves the rest to the write-behind.
+// It returns the record as it is then, and whether it gained the step.
+func (b *Boots) note(r *boot, e pools.Event, now time.Time) (pools.BootRecord, pools.BootStep, bool) {
+	before := r.Record.Error
+	step, gained := r.reach(e, now)
+	if gained || r.Record.Error != before {
+		b.dirty[r] = true
+	}
+	return r.Record, step, gained
+}
+
+func (b *Boots) tell(r pools.BootRecord, s pools.BootStep, gained bool) {
+	if gained && b.OnStep != nil {
 		b.OnStep(r, s)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"drover/pools"
@@ -45,6 +46,17 @@ func (s *shelf) remove(r *boot) {
 	}
 }
 
+// idFormat is the part of a record's ID that sorts by time; the MAC follows.
+const idFormat = "20060102T150405.000000"
+
+func idTime(id string) (time.Time, error) {
+	t, err := time.Parse(idFormat, id[:min(len(id), len(idFormat))])
+	if err != nil {
+		return t, fmt.Errorf("boot %q: not the ID of a boot: %w", id, err)
+	}
+	return t, nil
+}
+
 // begin starts a boot. IDs sort by time and are never used twice, even when
 // the clock stands still or goes back.
 func (b *Boots) begin(p *pools.Plan, now time.Time) *boot {
@@ -54,7 +66,7 @@ func (b *Boots) begin(p *pools.Plan, now time.Time) *boot {
 	}
 	b.last = at
 	r := &boot{Record: pools.BootRecord{
-		ID:      at.Format("20060102T150405.000000") + "-" + p.MAC.Hex(),
+		ID:      at.Format(idFormat) + "-" + p.MAC.Hex(),
 		MAC:     p.MAC,
 		Started: now.UTC(),
 	}}
@@ -139,13 +151,6 @@ func (b *Boots) byNonce(mac pools.MAC, nonce string) *boot {
 		return nil
 	}
 	return r
-}
-
-// changed leaves a boot to the write-behind.
-func (b *Boots) changed(r *boot, yes bool) {
-	if yes {
-		b.dirty[r] = true
-	}
 }
 
 // put stores a boot as it is now.

@@ -67,12 +67,11 @@ func (r *boot) reach(e pools.Event, now time.Time) (pools.BootStep, bool) {
 		r.append(step)
 		return step, true
 	}
-	cleared := r.Record.Error != "" && rank(e.Step) >= rank(r.failing())
-	if cleared {
+	if rank(e.Step) >= rank(r.failing()) {
 		r.Record.Error = ""
 	}
 	if r.reached(e.Step) {
-		return step, cleared
+		return step, false
 	}
 	r.append(step)
 	return step, true

@@ -1,0 +1,208 @@
+package pools
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// checker finds the mistakes that only the meaning of a config shows. It goes
+// on after each.
+type checker struct {
+	cfg     *Config
+	lines   map[string]int
+	file    string
+	syntax  *syntax
+	options *optionTable
+	errs    Errors
+
+	tags     []string // names of all tags
+	clusters []string
+}
+
+// at is where the value of a path was set, or should have been: the line of
+// what is nearest around it.
+func (c *checker) at(path string) Origin {
+	o := Origin{File: c.file, Path: path}
+	for c.lines[path] == 0 && path != "" {
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	o.Line = c.lines[path]
+	return o
+}
+
+// tried tells whether the operator wrote something at path, even if it made no
+// sense: that has been reported then.
+func (c *checker) tried(path string) bool { return c.lines[path] != 0 }
+
+func (c *checker) failf(path, hint, format string, args ...any) {
+	c.errs = append(c.errs, &Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// want reports err at path, after a prefix that says what it is about.
+func (c *checker) want(path, about string, err error) {
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		c.failf(path, f.hint, "%s: %s", about, f.msg)
+	case err != nil:
+		c.failf(path, "", "%s: %v", about, err)
+	}
+}
+
+// defaults fills in what was not written.
+func (c *checker) defaults() {
+	set := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	s := &c.cfg.Server
+	set((*string)(&s.DHCP), string(DHCPFull))
+	set(&s.HTTP, ":80")
+	set(&s.TFTP, ":69")
+	set(&s.API, "127.0.0.1:8443")
+	for i := range c.cfg.Subnets {
+		if n := &c.cfg.Subnets[i]; n.Lease == 0 {
+			n.Lease = Duration(12 * time.Hour)
+		}
+	}
+	for i := range c.cfg.Clusters {
+		t := &c.cfg.Clusters[i].Token
+		set((*string)(&t.Mode), string(PerBoot))
+		if t.TTL == 0 {
+			t.TTL = Duration(10 * time.Minute)
+		}
+	}
+}
+
+func (c *checker) server() {
+	s := &c.cfg.Server
+	c.want("server.http", "server.http", hostPort(s.HTTP, true))
+	c.want("server.tftp", "server.tftp", hostPort(s.TFTP, true))
+	c.want("server.api", "server.api", hostPort(s.API, true))
+	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPProxy), string(DHCPOff)))
+	if len(s.Interfaces) == 0 && s.DHCP != DHCPOff && !c.tried("server.interfaces") {
+		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
+	}
+	for i, name := range s.Interfaces {
+		if len(name) == 0 || len(name) > 15 {
+			c.failf(fmt.Sprintf("server.interfaces[%d]", i), "see ip -brief link", "server.interfaces: %q is not the name of a network interface (1 to 15 characters)", name)
+		}
+	}
+	if s.Address.IsValid() && !s.Address.Is4() {
+		c.failf("server.address", "drover boots nodes over IPv4", "server.address %s is not an IPv4 address", s.Address)
+	}
+	if !isLoopback(s.API) && s.APITLS == nil {
+		c.failf("server.api", "set apiTLS: {cert, key}, or listen on 127.0.0.1 and reach it by SSH", "server.api %q is reachable from other hosts without TLS: its bearer token would cross the network in clear", s.API)
+	}
+	if t := s.APITLS; t != nil && (t.Cert == "" || t.Key == "") {
+		c.failf("server.apiTLS", "apiTLS: {cert: api.crt, key: api.key}", "server.apiTLS needs both cert and key")
+	}
+}
+
+func (c *checker) subnets() {
+	if len(c.cfg.Subnets) == 0 && !c.tried("subnets[0]") {
+		c.failf("subnets", "subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]", "no subnets")
+	}
+	for i, s := range c.cfg.Subnets {
+		path := fmt.Sprintf("subnets[%d]", i)
+		about := "subnet " + s.CIDR.String()
+		switch {
+		case !s.CIDR.IsValid():
+			if !c.tried(path + ".cidr") {
+				c.failf(path, "cidr: 10.28.0.0/16", "%s has no cidr", path)
+			}
+			continue
+		case !s.CIDR.Addr().Is4():
+			c.failf(path+".cidr", "drover boots nodes over IPv4", "%s is not IPv4", about)
+			continue
+		case s.CIDR != s.CIDR.Masked():
+			c.failf(path+".cidr", fmt.Sprintf("write %s", s.CIDR.Masked()), "%s has host bits set", about)
+		case s.CIDR.Bits() < 8 || s.CIDR.Bits() > 30:
+			c.failf(path+".cidr", "split or widen the network", "%s: prefix length is not from 8 to 30", about)
+		}
+		if s.Router.IsValid() && !s.CIDR.Contains(s.Router) {
+			c.failf(path+".router", "nodes reach their router directly: give an address inside", "%s: router %s is outside of it", about, s.Router)
+		}
+		for j, d := range s.DNS {
+			if !d.Is4() {
+				c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
+			}
+		}
+		if s.Domain != "" && !isDomain(s.Domain) {
+			c.failf(path+".domain", "domain: example.org", "%s: %q is not a domain name", about, s.Domain)
+		}
+		c.lease(path+".lease", about, s.Lease)
+		for j, other := range c.cfg.Subnets[:i] {
+			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {
+				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Place())
+			}
+		}
+	}
+}
+
+// lease bounds a lease time: shorter ones make nodes renew all the time,
+// longer ones do not fit the option's signed 32 bits everywhere.
+func (c *checker) lease(path, about string, d Duration) {
+	if d != 0 && (d.D() < time.Minute || d.D() > 10*365*24*time.Hour) {
+		c.failf(path, "12h suits fixed nodes, 5m a catch-all", "%s: lease %s is not from 1m to ten years", about, d)
+	}
+}
+
+func (c *checker) clusterList() {
+	seen := map[string]string{}
+	for i, cl := range c.cfg.Clusters {
+		path := fmt.Sprintf("clusters[%d]", i)
+		about := fmt.Sprintf("cluster %q", cl.Name)
+		c.name(path, "cluster", cl.Name, seen)
+		c.clusters = append(c.clusters, cl.Name)
+		if cl.Kubeconfig == "" {
+			c.failf(path, "kubeconfig: "+cl.Name+".kubeconfig", "%s has no kubeconfig", about)
+		}
+		if cl.Endpoint != "" {
+			c.want(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
+		}
+		c.want(path+".token.mode", about, oneOf("token mode", string(cl.Token.Mode), string(PerBoot)))
+		if d := cl.Token.TTL.D(); d < 2*time.Minute || d > 24*time.Hour {
+			c.failf(path+".token.ttl", "10m is enough for one boot", "%s: token ttl %s is not from 2m to 24h", about, cl.Token.TTL)
+		}
+	}
+}
+
+// name checks the name of a cluster, pool or node, and that it is the only one.
+func (c *checker) name(path, what, name string, seen map[string]string) {
+	switch {
+	case name == "":
+		c.failf(path, "name: ...", "%s (%s) has no name", what, path)
+		return
+	case !c.syntax.label.MatchString(name):
+		c.failf(path+".name", "use a-z, 0-9 and '-', 63 at most", "%s name %q is not a DNS label", what, name)
+	}
+	if first, dup := seen[name]; dup {
+		c.failf(path+".name", "rename or remove one", "%s %q is there twice, first in %s", what, name, c.at(first).Place())
+		return
+	}
+	seen[name] = path
+}
+
+// subnetOf returns the index of the subnet that holds a, or -1.
+func (c *Config) subnetOf(a netip.Addr) int {
+	for i, s := range c.Subnets {
+		if s.CIDR.IsValid() && s.CIDR.Contains(a) {
+			return i
+		}
+	}
+	return -1
+}
+
+// broadcast is the last address of a prefix.
+func broadcast(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(b)
+}

@@ -1,0 +1,214 @@
+package pools
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxRange bounds how many addresses a catch-all pool may lease from.
+const maxRange = 1 << 16
+
+// places remembers where each MAC, address and name of a node was first seen.
+type places struct {
+	mac  map[MAC]place
+	ip   map[netip.Addr]place
+	name map[string]place
+}
+
+type place struct {
+	node string
+	at   Origin
+}
+
+func (p place) String() string { return fmt.Sprintf("node %q in %s", p.node, p.at.Place()) }
+
+func (c *checker) pools(added []PoolNode) {
+	seen := map[string]string{}
+	catchall := ""
+	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}}
+	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
+		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
+	}
+	for i, p := range c.cfg.Pools {
+		path := fmt.Sprintf("pools[%d]", i)
+		about := fmt.Sprintf("pool %q", p.Name)
+		c.name(path, "pool", p.Name, seen)
+		c.pool(path, about, p)
+		if p.CatchAll {
+			if catchall != "" {
+				c.failf(path+".catchall", "unknown hardware can land in one pool only", "%s: a second catch-all pool, the first is in %s", about, c.at(catchall).Place())
+			}
+			catchall = path + ".catchall"
+		}
+		for j, n := range p.Nodes {
+			at := fmt.Sprintf("%s.nodes[%d]", path, j)
+			c.node(at, c.at(at), n, &all)
+		}
+	}
+	for _, n := range added {
+		at := apiOrigin(n.Name)
+		if _, ok := seen[n.Pool]; !ok {
+			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: knownHint(n.Pool, keys(seen), "declare it under pools:")})
+		}
+		c.node("", at, n.Node, &all)
+	}
+}
+
+// apiOrigin is where a node that the API added comes from.
+func apiOrigin(name string) Origin { return Origin{Path: fmt.Sprintf("API (node %q)", name)} }
+
+func (c *checker) pool(path, about string, p Pool) {
+	if p.Cluster != "" && !slices.Contains(c.clusters, p.Cluster) {
+		c.failf(path+".cluster", knownHint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
+	}
+	switch {
+	case p.Image == "":
+		c.failf(path, "image: debian-12", "%s has no image", about)
+	case !c.syntax.image.MatchString(p.Image):
+		c.failf(path+".image", "write name or name@sha256:<64 hex digits>", "%s: %q is not an image", about, p.Image)
+	}
+	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
+	c.lease(path+".lease", about, p.Lease)
+	switch {
+	case p.CatchAll && !p.Range.IsValid():
+		if !c.tried(path + ".range") {
+			c.failf(path, "range: 10.28.72.10-10.28.72.250", "%s: a catch-all pool needs a range to lease from", about)
+		}
+	case !p.CatchAll && p.Range.IsValid():
+		c.failf(path+".range", "add catchall: true, or remove the range", "%s: only a catch-all pool has a range", about)
+	case p.CatchAll:
+		c.leaseRange(path+".range", about, p.Range)
+	}
+}
+
+func (c *checker) leaseRange(path, about string, r Range) {
+	first, last := c.cfg.subnetOf(r.First), c.cfg.subnetOf(r.Last)
+	switch {
+	case r.Last.Less(r.First):
+		c.failf(path, "swap them", "%s: range %s ends before it starts", about, r)
+	case first < 0 || first != last:
+		c.failf(path, "give both ends inside one of subnets:", "%s: range %s is not inside one subnet", about, r)
+	case number(r.Last)-number(r.First) >= maxRange:
+		c.failf(path, "make it shorter", "%s: range %s has more than %d addresses", about, r, maxRange)
+	default:
+		s := c.cfg.Subnets[first]
+		for _, a := range []netip.Addr{s.CIDR.Addr(), broadcast(s.CIDR), s.Router, c.cfg.Server.Address} {
+			if r.Contains(a) {
+				c.failf(path, "start or end the range beside it", "%s: range %s holds %s, which is the network's, its broadcast, the router or this server", about, r, a)
+			}
+		}
+	}
+}
+
+// catchAllName is the name of a machine that nobody declared.
+func catchAllName(m MAC) string { return "node-" + m.Hex() }
+
+// madeFromMAC tells whether a name has the form of [catchAllName].
+func madeFromMAC(name string) bool {
+	hex, ok := strings.CutPrefix(name, "node-")
+	return ok && len(hex) == 12 && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+func number(a netip.Addr) int {
+	b := a.As4()
+	return int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
+}
+
+// tagRefs checks that tags are known and named once. owner stands in for lines
+// when the value came over the API.
+func (c *checker) tagRefs(path, about string, owner Origin, tags []string) {
+	for i, t := range tags {
+		at := owner
+		if line, ok := c.lines[fmt.Sprintf("%s[%d]", path, i)]; ok {
+			at = Origin{File: c.file, Line: line, Path: path}
+		}
+		e := &Error{Origin: at}
+		switch {
+		case t == "all":
+			e.Msg, e.Hint = about+`: tag "all" always applies`, "remove it from the list"
+		case slices.Contains(tags[:i], t):
+			e.Msg, e.Hint = fmt.Sprintf("%s: tag %q is listed twice", about, t), "remove one"
+		case !slices.Contains(c.tags, t):
+			e.Msg, e.Hint = fmt.Sprintf("%s: unknown tag %q", about, t), knownHint(t, c.tags, "declare it under tags:")
+		default:
+			continue
+		}
+		c.errs = append(c.errs, e)
+	}
+}
+
+// node checks one node. path is empty when it came over the API; its mistakes
+// are then reported at origin at.
+func (c *checker) node(path string, at Origin, n Node, all *places) {
+	about := fmt.Sprintf("node %q", n.Name)
+	fail := func(field, hint, format string, args ...any) {
+		o := at
+		if path != "" {
+			o = c.at(path + field)
+		}
+		c.errs = append(c.errs, &Error{Origin: o, Msg: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	here := place{n.Name, at}
+	switch first, dup := all.name[n.Name]; {
+	case n.Name == "":
+		fail("", "name: m1c29", "a node has no name")
+	case !c.syntax.label.MatchString(n.Name):
+		fail(".name", "use a-z, 0-9 and '-', 63 at most", "node name %q is not a DNS label", n.Name)
+	case dup:
+		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Place())
+	case madeFromMAC(n.Name) && !slices.ContainsFunc(n.MACs, func(m MAC) bool { return n.Name == catchAllName(m) }):
+		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
+	default:
+		all.name[n.Name] = here
+	}
+	if len(n.MACs) == 0 {
+		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
+	}
+	for i, m := range n.MACs {
+		field := fmt.Sprintf(".macs[%d]", i)
+		switch first, dup := all.mac[m]; {
+		case m.IsZero(): // reported when it was read
+			if path == "" {
+				fail(field, "see the label on the machine", "%s: a MAC is all zero", about)
+			}
+		case dup:
+			fail(field, "a network card belongs to one node: remove it from the other", "%s: MAC %s is already that of %s", about, m, first)
+		default:
+			all.mac[m] = here
+		}
+	}
+	c.nodeAddress(about, path, n, here, all, fail)
+	c.tagRefs(path+".tags", about, at, n.Tags)
+}
+
+func (c *checker) nodeAddress(about, path string, n Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+	if !n.IP.IsValid() {
+		if path == "" || !c.tried(path+".ip") {
+			fail("", "ip: 10.28.36.173", "%s has no ip", about)
+		}
+		return
+	}
+	i := c.cfg.subnetOf(n.IP)
+	if i < 0 && slices.ContainsFunc(c.cfg.Subnets, func(s Subnet) bool { return !s.CIDR.IsValid() }) {
+		return // it may be in the subnet that was reported
+	}
+	if i < 0 {
+		fail(".ip", "declare its network under subnets:, or mend the address", "%s: address %s is in none of the subnets", about, n.IP)
+		return
+	}
+	switch s := c.cfg.Subnets[i]; n.IP {
+	case s.CIDR.Addr(), broadcast(s.CIDR):
+		fail(".ip", "choose one inside", "%s: %s is the network or broadcast address of %s", about, n.IP, s.CIDR)
+	case s.Router:
+		fail(".ip", "choose another", "%s: %s is the router of %s", about, n.IP, s.CIDR)
+	case c.cfg.Server.Address:
+		fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP)
+	}
+	if first, dup := all.ip[n.IP]; dup {
+		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)
+		return
+	}
+	all.ip[n.IP] = here
+}

@@ -1,0 +1,168 @@
+package pools
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of what a tag may hold; a node keeps all of it in RAM.
+const (
+	maxFile       = 1 << 20 // bytes of a file, unit or script
+	maxKernelArgs = 1500    // bytes; the kernel takes 2048 on x86, drover's own need 400
+)
+
+func (c *checker) tagList() {
+	c.tags = keys(c.cfg.Tags)
+	for _, name := range c.tags {
+		path := "tags." + name
+		about := fmt.Sprintf("tag %q", name)
+		if !c.syntax.qualified.MatchString(name) {
+			c.failf(path, "use letters, digits, '-', '_' and '.'", "%q cannot be the name of a tag", name)
+		}
+		t := c.cfg.Tags[name]
+		c.tagBoot(path, about, t)
+		c.tagSystem(path, about, t)
+		c.tagFiles(path, about, t)
+		c.tagKubernetes(path, about, t)
+	}
+}
+
+func (c *checker) tagBoot(path, about string, t Tag) {
+	for _, w := range t.KernelArgs.Args {
+		c.want(path+".kernelArgs", about, kernelArg(w))
+	}
+	if n := len(strings.Join(t.KernelArgs.Args, " ")); n > maxKernelArgs {
+		c.failf(path+".kernelArgs", "the kernel takes 2048 in all", "%s: kernelArgs are %d bytes, more than %d", about, n, maxKernelArgs)
+	}
+	codes := map[uint8]string{}
+	for _, key := range keys(t.DHCPOptions) {
+		at := path + ".dhcpOptions." + key
+		o, hint, err := c.options.parse(key, t.DHCPOptions[key])
+		if err != nil {
+			c.failf(at, hint, "%s: %v", about, err)
+			continue
+		}
+		if first, dup := codes[o.Code]; dup {
+			c.failf(at, "remove one", "%s: DHCP option %s is the same as %s in %s", about, key, first, c.at(path+".dhcpOptions."+first).Place())
+		}
+		codes[o.Code] = key
+	}
+	for _, m := range t.Modules.Items {
+		if !c.syntax.module.MatchString(m) {
+			c.failf(path+".modules", "names only: br_netfilter", "%s: %q is not the name of a kernel module", about, m)
+		}
+	}
+}
+
+func (c *checker) tagSystem(path, about string, t Tag) {
+	if t.Timezone != "" && !c.syntax.zone.MatchString(t.Timezone) {
+		c.failf(path+".timezone", "write Europe/Prague or UTC", "%s: %q is not a time zone", about, t.Timezone)
+	}
+	for i, k := range t.SSHAuthorizedKeys.Items {
+		c.want(fmt.Sprintf("%s.sshAuthorizedKeys[%d]", path, i), about, sshKey(k))
+	}
+	for _, key := range keys(t.Sysctls) {
+		at := path + ".sysctls." + key
+		if !c.syntax.sysctl.MatchString(key) {
+			c.failf(at, "write net.ipv4.ip_forward", "%s: %q is not the name of a sysctl", about, key)
+		}
+		c.want(at, about, oneLine("sysctl "+key, t.Sysctls[key]))
+	}
+	for i, m := range t.Mounts.Items {
+		at := fmt.Sprintf("%s.mounts[%d]", path, i)
+		c.want(at, about+": mount", absPath(m.Path))
+		if m.Type == "" {
+			c.failf(at, "type: tmpfs", "%s: mount %s has no type", about, m.Path)
+		}
+		for _, v := range []string{m.Path, m.Type, m.Source, m.Options} {
+			if strings.ContainsAny(v, " \t\r\n") {
+				c.failf(at, "fstab has no way to write it", "%s: mount %s: %q has white space", about, m.Path, v)
+			}
+		}
+	}
+}
+
+func oneLine(what, v string) error {
+	if strings.ContainsAny(v, "\r\n") {
+		return faultf("write it in one line", "%s has a line break in its value", what)
+	}
+	return nil
+}
+
+func (c *checker) tagFiles(path, about string, t Tag) {
+	for _, p := range keys(t.Files) {
+		at := path + ".files." + p
+		c.want(at, about+": file", absPath(p))
+		c.want(at, fmt.Sprintf("%s: file %s", about, p), fileMode(t.Files[p].Mode))
+		c.want(at, fmt.Sprintf("%s: file %s", about, p), size(t.Files[p].Content))
+	}
+	for _, name := range keys(t.Units) {
+		at, u := path+".units."+name, t.Units[name]
+		if !c.syntax.unit.MatchString(name) {
+			c.failf(at, "name it like example.service or example.timer", "%s: %q is not the name of a systemd unit", about, name)
+		}
+		if u.Content == "" && !u.Enable {
+			c.failf(at, "give its content, or enable: true", "%s: unit %s does nothing", about, name)
+		}
+		c.want(at, fmt.Sprintf("%s: unit %s", about, name), size(u.Content))
+	}
+	for _, name := range keys(t.Scripts) {
+		at, s := path+".scripts."+name, t.Scripts[name]
+		what := fmt.Sprintf("%s: script %q", about, name)
+		if !c.syntax.qualified.MatchString(name) {
+			c.failf(at, "use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what)
+		}
+		c.want(at+".stage", what, oneOf("stage", string(s.Stage), string(PreInit), string(Online)))
+		if !strings.HasPrefix(s.Run, "#!") {
+			c.failf(at, `start it with "#!/bin/sh"`, "%s: run does not name its interpreter", what)
+		}
+		c.want(at+".run", what, size(s.Run))
+		if _, err := s.parse(name); err != nil {
+			c.failf(at+".run", "run is a Go template over the Plan: write {{\"{{\"}} for two braces", "%s: %v", what, err)
+		}
+	}
+}
+
+func size(content string) error {
+	if len(content) > maxFile {
+		return faultf("put it into the image instead", "%d bytes, more than %d", len(content), maxFile)
+	}
+	return nil
+}
+
+func (c *checker) tagKubernetes(path, about string, t Tag) {
+	for _, key := range keys(t.Labels) {
+		at := path + ".labels." + key
+		c.want(at, about, c.syntax.labelKey(key))
+		c.want(at, about+": label "+key, c.syntax.labelValue(t.Labels[key]))
+	}
+	for i, taint := range t.Taints.Items {
+		at := fmt.Sprintf("%s.taints[%d]", path, i)
+		c.want(at, about+": taint", c.syntax.labelKey(taint.Key))
+		c.want(at, about+": taint "+taint.Key, c.syntax.labelValue(taint.Value))
+		c.want(at, about+": taint "+taint.Key, oneOf("effect", taint.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"))
+	}
+	for _, flag := range keys(t.KubeletArgs) {
+		at := path + ".kubeletArgs." + flag
+		c.want(at, about, c.kubeletArg(flag))
+		c.want(at, about, oneLine("kubelet argument "+flag, t.KubeletArgs[flag]))
+	}
+}
+
+func (c *checker) kubeletArg(flag string) error {
+	switch {
+	case strings.HasPrefix(flag, "-"):
+		return faultf("write "+strings.TrimLeft(flag, "-"), "kubelet argument %q starts with dashes", flag)
+	case !c.syntax.flag.MatchString(flag):
+		return faultf("write it as max-pods", "%q is not the name of a kubelet argument", flag)
+	}
+	switch flag {
+	case "node-labels":
+		return faultf("use labels: instead", "kubelet argument node-labels is made from labels")
+	case "register-with-taints":
+		return faultf("use taints: instead", "kubelet argument register-with-taints is made from taints")
+	case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config":
+		return faultf("remove it", "kubelet argument %s is set by the join itself", flag)
+	}
+	return nil
+}

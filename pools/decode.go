@@ -1,0 +1,265 @@
+package pools
+
+import (
+	"bytes"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxNodes bounds how many values a config may unfold to, aliases included:
+// 10 000 machines with two MACs each need about 70 000. Depth needs no bound,
+// the types have one.
+const maxNodes = 1 << 20
+
+// decoder reads YAML into a struct by its json tags, strictly and totally: it
+// goes on after a mistake and reports them all. It remembers the line of every
+// value by its path ("pools[0].nodes[2].ip").
+type decoder struct {
+	file   string
+	lines  map[string]int
+	errs   Errors
+	budget int
+}
+
+// decodeYAML reads the one document in data into v, a pointer to a struct.
+func decodeYAML(file string, data []byte, v any) *decoder {
+	d := &decoder{file: file, lines: map[string]int{}, budget: maxNodes}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		d.errs = append(d.errs, &Error{Origin: Origin{File: file, Line: 1}, Msg: "the config is empty", Hint: "see the README for one to copy"})
+		return d
+	case err != nil:
+		d.syntaxError(err)
+		return d
+	}
+	if err := dec.Decode(&second); err == nil {
+		d.fail(&second, "", "a second YAML document", "one file holds one config: remove the '---' and what follows")
+	} else if !errors.Is(err, io.EOF) {
+		d.syntaxError(err)
+	}
+	if root := doc.Content[0]; root.Kind != yaml.MappingNode {
+		d.fail(root, "", fmt.Sprintf("the config: keys with values are wanted, not a %s", kindName(root)), "see the README for one to copy")
+		return d
+	}
+	d.decode(doc.Content[0], reflect.ValueOf(v).Elem(), "")
+	return d
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// syntaxError turns "yaml: line 3: mapping values are not allowed" into an
+// Error with a line.
+func (d *decoder) syntaxError(err error) {
+	e := &Error{Origin: Origin{File: d.file, Line: 1}, Msg: "not YAML: " + err.Error(), Hint: "mind the indentation and the quotes"}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			e.Line = n
+		}
+		e.Msg = "not YAML: " + m[2]
+		if strings.Contains(m[2], "cannot start any token") {
+			e.Hint = "indent with spaces, not tabs"
+		}
+	}
+	d.errs = append(d.errs, e)
+}
+
+func (d *decoder) fail(n *yaml.Node, path, msg, hint string) {
+	d.errs = append(d.errs, &Error{Origin: Origin{File: d.file, Line: n.Line, Path: path}, Msg: msg, Hint: hint})
+}
+
+// selfDecoder is a type with a syntax of its own.
+type selfDecoder interface {
+	decodeYAML(d *decoder, n *yaml.Node, path string)
+}
+
+func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode { // never of an alias again
+		n = n.Alias
+	}
+	if d.budget--; d.budget < 0 {
+		if d.budget == -1 {
+			d.fail(n, "", fmt.Sprintf("the config unfolds to more than %d values", maxNodes), "aliases refer to too much")
+		}
+		return
+	}
+	d.lines[path] = n.Line
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch t := v.Addr().Interface().(type) {
+	case selfDecoder:
+		t.decodeYAML(d, n, path)
+		return
+	case encoding.TextUnmarshaler:
+		d.text(n, t, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Map:
+		d.dict(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	case reflect.String:
+		if s, ok := d.scalar(n, path); ok {
+			v.SetString(s)
+		}
+	case reflect.Bool:
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			d.fail(n, path, fmt.Sprintf("%s: %q is neither true nor false", path, n.Value), "write true or false")
+		}
+		v.SetBool(b)
+	default:
+		panic("pools: no way to decode a " + v.Type().String())
+	}
+}
+
+// scalar returns the text of a plain value, as it was written.
+func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.fail(n, path, fmt.Sprintf("%s: a plain value is wanted, not a %s", path, kindName(n)), "quote it if it is text")
+	case n.Tag == "!!null":
+		d.fail(n, path, fmt.Sprintf("%s: has no value", path), `remove the key, or write "" for an empty text`)
+	default:
+		return n.Value, true
+	}
+	return "", false
+}
+
+func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
+	s, ok := d.scalar(n, path)
+	if !ok {
+		return
+	}
+	err := t.UnmarshalText([]byte(s))
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		d.fail(n, path, path+": "+f.msg, f.hint)
+	case err != nil:
+		d.fail(n, path, fmt.Sprintf("%s: %q is not %s", path, s, wanted(t)), "write "+example(t))
+	}
+}
+
+// wanted and example describe the standard library's types, whose own errors
+// speak to programmers.
+func wanted(t encoding.TextUnmarshaler) string {
+	if _, ok := t.(*netip.Prefix); ok {
+		return "a network"
+	}
+	return "an IP address"
+}
+
+func example(t encoding.TextUnmarshaler) string {
+	if _, ok := t.(*netip.Prefix); ok {
+		return "10.28.0.0/16"
+	}
+	return "10.28.0.2"
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(n, path, fmt.Sprintf("%s: a list is wanted, not a %s", path, kindName(n)), "write it as [a, b] or as lines that start with '- '")
+		return
+	}
+	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		d.decode(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(s)
+}
+
+func (d *decoder) dict(n *yaml.Node, v reflect.Value, path string) {
+	m := reflect.MakeMap(v.Type())
+	d.pairs(n, path, func(key, value *yaml.Node) {
+		at := join(path, key.Value)
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.decode(value, item, at)
+		d.lines[at] = key.Line
+		m.SetMapIndex(reflect.ValueOf(key.Value), item)
+	})
+	v.Set(m)
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	fields := map[string]reflect.Value{}
+	collectFields(v, fields)
+	d.pairs(n, path, func(key, value *yaml.Node) {
+		at := join(path, key.Value)
+		f, ok := fields[key.Value]
+		if !ok {
+			d.fail(key, at, fmt.Sprintf("unknown key %q", at), knownHint(key.Value, keys(fields), "remove it"))
+			return
+		}
+		d.decode(value, f, at)
+		d.lines[at] = key.Line
+	})
+}
+
+// pairs calls each for every key of a mapping, and refuses duplicate ones.
+func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, path, fmt.Sprintf("%s: keys with values are wanted, not a %s", path, kindName(n)), "write key: value")
+		return
+	}
+	seen := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			d.fail(key, path, fmt.Sprintf("%s: a key must be a plain value", path), "write key: value")
+			continue
+		}
+		if line, dup := seen[key.Value]; dup {
+			d.fail(key, join(path, key.Value), fmt.Sprintf("duplicate key %q", join(path, key.Value)), fmt.Sprintf("first set in line %d", line))
+			continue
+		}
+		seen[key.Value] = key.Line
+		each(key, value)
+	}
+}
+
+// collectFields maps the json names of a struct's fields, embedded ones
+// included, to the fields.
+func collectFields(v reflect.Value, into map[string]reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Anonymous {
+			collectFields(v.Field(i), into)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		into[name] = v.Field(i)
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "mapping"
+	case yaml.SequenceNode:
+		return "list"
+	}
+	return "plain value"
+}

@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"drover/pools"
+)
+
+const (
+	joinTimeout  = 20 * time.Second // for all that Join does
+	callTimeout  = 5 * time.Second  // for one request
+	checkTimeout = 2 * time.Second
+	checkAge     = 10 * time.Second // how long a check is good for
+
+	defaultTTL = 10 * time.Minute
+	maxJoins   = 512  // at once, in one cluster
+	maxFollow  = 4096 // nodes on their way to Ready, in all clusters
+)
+
+// Clusters are the tenants that nodes join. The zero value has none; see
+// [Clusters.Set]. Fields must not change once it is in use.
+type Clusters struct {
+	// Dir is what relative kubeconfig paths are relative to.
+	Dir string
+	// Log gets what happens. Nil discards it.
+	Log *slog.Logger
+	// Now is the clock. Nil is time.Now.
+	Now func() time.Time
+	// OnReady is told, if not nil, when a node that asked for its join is
+	// Ready. It is called from several goroutines.
+	OnReady func(p *pools.Plan, at time.Time)
+
+	mu       sync.Mutex
+	byName   map[string]*cluster
+	followed map[string]*followed // by cluster and node
+	ctx      context.Context      // done on Close
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// Set makes clusters the ones in force. Those that did not change keep their
+// connections. It opens none and reads no kubeconfig.
+func (c *Clusters) Set(clusters []pools.Cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+		c.followed = make(map[string]*followed)
+	}
+	old := c.byName
+	c.byName = make(map[string]*cluster, len(clusters))
+	for _, conf := range clusters {
+		path := conf.Kubeconfig
+		if path != "" && !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		if have := old[conf.Name]; have != nil && have.conf == conf {
+			c.byName[conf.Name] = have
+			continue
+		}
+		c.byName[conf.Name] = newCluster(conf, path, c.now)
+	}
+}
+
+// Close ends everything that Join has started, and waits for it. Tokens that
+// were handed out stay valid until they expire: nodes that boot need the server
+// no more.
+func (c *Clusters) Close() {
+	c.mu.Lock()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// Join mints a token for the node of p, which has the address addr, and returns
+// what it joins its cluster with. A token that the node got before is taken
+// back. An error of type [*ClusterError] passes when the cluster gets well.
+func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (pools.JoinConfig, error) {
+	cl, err := c.cluster(p.Cluster)
+	if err != nil {
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	reg, err := register(p, addr)
+	if err != nil {
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	if !cl.enter() {
+		return pools.JoinConfig{}, &ClusterError{Cluster: cl.conf.Name, Doing: "join", Hint: "too many nodes join at once", Retry: retrySoon}
+	}
+	defer cl.leave()
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+
+	before, err := cl.look(ctx, p.Node)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	tok, err := cl.mint(ctx, p.Node)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	info, err := cl.awaitSigned(ctx, tok)
+	if err != nil {
+		c.revoke(cl, tok)
+		return pools.JoinConfig{}, err
+	}
+	text, err := reg.render(tok, info, cl.conf.Endpoint)
+	if err != nil {
+		c.revoke(cl, tok)
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, redact(err, tok.secret))
+	}
+	c.follow(cl, p, reg, tok, before)
+	c.log().Info("join token minted", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", tok.id, "ttl", cl.ttl())
+	return pools.JoinConfig{Kubeadm: text}, nil
+}
+
+// Check asks every cluster for its cluster-info, all at once, and returns what
+// is wrong with each; nil for those that nodes can join. An answer is good for
+// ten seconds.
+func (c *Clusters) Check(ctx context.Context) map[string]error {
+	c.mu.Lock()
+	all := make([]*cluster, 0, len(c.byName))
+	for _, cl := range c.byName {
+		all = append(all, cl)
+	}
+	c.mu.Unlock()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, cl := range all {
+		wg.Go(func() { errs[i] = cl.check(ctx) })
+	}
+	wg.Wait()
+	result := make(map[string]error, len(all))
+	for i, cl := range all {
+		result[cl.conf.Name] = errs[i]
+	}
+	return result
+}
+
+func (c *Clusters) cluster(name string) (*cluster, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case name == "":
+		return nil, errors.New("its pool names no cluster")
+	case c.ctx != nil && c.ctx.Err() != nil:
+		return nil, errors.New("the server stops")
+	case c.byName[name] == nil:
+		return nil, fmt.Errorf("no cluster %q in the config", name)
+	}
+	return c.byName[name], nil
+}
+
+// spawn runs f in a goroutine that Close ends and waits for. It returns false
+// after Close.
+func (c *Clusters) spawn(f func(ctx context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.running.Go(func() { f(c.ctx) })
+	return true
+}
+
+// revoke takes a token back. It need not succeed: tokens expire.
+func (c *Clusters) revoke(cl *cluster, tok token) {
+	c.spawn(func(ctx context.Context) {
+		if err := cl.unmint(ctx, tok); err != nil {
+			c.log().Debug("join token stays until it expires", "token", tok.id, "err", err)
+		}
+	})
+}
+
+func (c *Clusters) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
+func (c *Clusters) log() *slog.Logger {
+	if c.Log != nil {
+		return c.Log
+	}
+	return slog.New(slog.DiscardHandler)
+}

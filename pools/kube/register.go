@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drover/pools"
+)
+
+// registration is how a kubelet registers its Node.
+type registration struct {
+	node   string
+	labels map[string]string // all of them, those included that a kubelet may not set
+	taints []corev1.Taint
+	args   map[string]string // kubelet flags
+}
+
+// Flags that would undo the join or make the Node another one.
+var forbiddenArgs = []string{"bootstrap-kubeconfig", "config", "hostname-override", "kubeconfig", "register-node"}
+
+var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+// register makes the registration of a node, and refuses what would let its
+// kubelet end at once: the reason would only be in the journal of a machine that
+// nobody can log in to yet.
+func register(p *pools.Plan, addr netip.Addr) (*registration, error) {
+	if errs := validation.IsDNS1123Subdomain(p.Node); len(errs) > 0 {
+		return nil, fmt.Errorf("its name cannot be that of a Node: %s", strings.Join(errs, "; "))
+	}
+	if !addr.IsValid() || addr.IsUnspecified() || addr.Zone() != "" {
+		return nil, fmt.Errorf("address %q cannot be that of a Node", addr)
+	}
+	r := &registration{node: p.Node, labels: map[string]string{}, args: map[string]string{"node-ip": addr.Unmap().String()}}
+	for name, value := range p.KubeletArgs {
+		if err := r.addArg(name, value); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(r.labels, p.Labels)
+	for key, value := range r.labels {
+		if err := checkLabel(key, value); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range p.Taints {
+		if err := r.addTaint(corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(r.taints, func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
+	return r, nil
+}
+
+func (r *registration) addArg(name, value string) error {
+	switch {
+	case name == "node-labels":
+		return r.addLabels(value)
+	case name == "register-with-taints":
+		return r.addTaints(value)
+	case slices.Contains(forbiddenArgs, name):
+		return fmt.Errorf("kubelet argument %q is for drover to set", name)
+	case !flagName.MatchString(name):
+		return fmt.Errorf("kubelet argument %q is not like a flag without its dashes", name)
+	case len(value) > 4096 || strings.ContainsFunc(value, unfit):
+		// kubeadm writes all arguments into one shell-like line, which
+		// systemd splits at white space.
+		return fmt.Errorf("kubelet argument %q: value %.100q has white space, quotes, $ or control characters, or is too long", name, value)
+	}
+	r.args[name] = value
+	return nil
+}
+
+func unfit(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }
+
+// addLabels reads the value of --node-labels: a=b,c=d.
+func (r *registration) addLabels(list string) error {
+	for pair := range strings.SplitSeq(list, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("kubelet argument \"node-labels\": %q is not like key=value", pair)
+		}
+		r.labels[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	return nil
+}
+
+// addTaints reads the value of --register-with-taints: a=b:NoSchedule,c:NoExecute.
+func (r *registration) addTaints(list string) error {
+	for text := range strings.SplitSeq(list, ",") {
+		i := strings.LastIndexByte(text, ':')
+		if i < 0 {
+			return fmt.Errorf("kubelet argument \"register-with-taints\": %q is not like key=value:Effect", text)
+		}
+		key, value, _ := strings.Cut(strings.TrimSpace(text[:i]), "=")
+		if err := r.addTaint(corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(text[i+1:])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTaint adds a taint. A Node has one per key and effect: the last one counts.
+func (r *registration) addTaint(t corev1.Taint) error {
+	if err := checkTaint(t); err != nil {
+		return err
+	}
+	r.taints = slices.DeleteFunc(r.taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) })
+	r.taints = append(r.taints, t)
+	return nil
+}
+
+func checkTaint(t corev1.Taint) error {
+	var errs []string
+	errs = append(errs, validation.IsQualifiedName(t.Key)...)
+	errs = append(errs, validation.IsValidLabelValue(t.Value)...)
+	if !slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect) {
+		errs = append(errs, fmt.Sprintf("effect %q is not NoSchedule, PreferNoSchedule or NoExecute", t.Effect))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("taint %q: %w", t.Key, errors.New(strings.Join(errs, "; ")))
+	}
+	return nil
+}
+
+// kubeletLabels returns the value of --node-labels, "" for none.
+func (r *registration) kubeletLabels() string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
+		if KubeletMaySet(key) {
+			pairs = append(pairs, key+"="+r.labels[key])
+		}
+	}
+	return strings.Join(pairs, ",")
+}

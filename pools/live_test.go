@@ -1,0 +1,129 @@
+package pools_test
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+// memory is a store that can be told to fail.
+type memory struct {
+	nodes map[string]pools.PoolNode
+	err   error
+}
+
+func (m *memory) Nodes() (all []pools.PoolNode, _ error) {
+	for _, n := range m.nodes {
+		all = append(all, n)
+	}
+	return all, m.err
+}
+
+func (m *memory) PutNode(n pools.PoolNode) error {
+	if m.err == nil {
+		m.nodes[n.Name] = n
+	}
+	return m.err
+}
+
+func (m *memory) DeleteNode(name string) error {
+	if m.err == nil {
+		delete(m.nodes, name)
+	}
+	return m.err
+}
+
+func TestLive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "farm.yaml")
+	data, err := os.ReadFile("testdata/farm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := &memory{nodes: map[string]pools.PoolNode{}}
+	live, err := pools.NewLive(path, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}}
+	node := func() string { return live.Resolve(pools.Query{MAC: added.MACs[0]}).Node }
+
+	t.Run("unknown hardware is in the catch-all", func(t *testing.T) {
+		if got := node(); got != "node-525400770101" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("a node is added", func(t *testing.T) {
+		if err := live.AddNode(added); err != nil || node() != "m2c1" || store.nodes["m2c1"].Pool != "compute" {
+			t.Errorf("got %v, node %q, store %v", err, node(), store.nodes)
+		}
+	})
+	t.Run("not twice", func(t *testing.T) {
+		if err := live.AddNode(added); !errors.Is(err, pools.ErrExists) {
+			t.Errorf("got %v, want ErrExists", err)
+		}
+	})
+	t.Run("a bad change leaves all as it was", func(t *testing.T) {
+		err := live.UpdateNode("m2c1", func(n pools.PoolNode) (pools.PoolNode, error) {
+			n.IP = netip.MustParseAddr("10.28.36.173")
+			return n, nil
+		})
+		if _, ok := errors.AsType[pools.Errors](err); !ok || live.Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
+			t.Errorf("got %v, store %v", err, store.nodes)
+		}
+	})
+	t.Run("a store that fails leaves all as it was", func(t *testing.T) {
+		store.err = errors.New("disk full")
+		defer func() { store.err = nil }()
+		if err := live.RemoveNode("m2c1"); !errors.Is(err, store.err) || node() != "m2c1" {
+			t.Errorf("got %v, node %q", err, node())
+		}
+	})
+	t.Run("the file's nodes are not the API's", func(t *testing.T) {
+		declared, ok := errors.AsType[*pools.DeclaredError](live.RemoveNode("m1c29"))
+		if !ok || declared.Where.Line != 47 {
+			t.Errorf("got %v, want a DeclaredError of line 47", declared)
+		}
+	})
+	t.Run("a name cannot change", func(t *testing.T) {
+		err := live.UpdateNode("m2c1", func(n pools.PoolNode) (pools.PoolNode, error) { n.Name = "x"; return n, nil })
+		if err == nil || !strings.Contains(err.Error(), "cannot be renamed") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a bad file leaves the old farm in force", func(t *testing.T) {
+		if err := os.WriteFile(path, []byte("nonsense: 1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := live.Reload(); err == nil || node() != "m2c1" {
+			t.Errorf("got %v, node %q", err, node())
+		}
+	})
+	t.Run("a good file is in force, with the API's nodes", func(t *testing.T) {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), "m1c29", "m9c9")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := live.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := live.Farm().Node("m9c9"); !ok || node() != "m2c1" {
+			t.Errorf("m9c9 %v, node %q", ok, node())
+		}
+	})
+	t.Run("a node is removed", func(t *testing.T) {
+		if err := live.RemoveNode("m2c1"); err != nil || node() != "node-525400770101" || len(store.nodes) != 0 {
+			t.Errorf("got %v, node %q, store %v", err, node(), store.nodes)
+		}
+		if err := live.RemoveNode("m2c1"); !errors.Is(err, pools.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+	})
+}

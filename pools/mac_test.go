@@ -1,0 +1,54 @@
+package pools_test
+
+import (
+	"testing"
+
+	"drover/pools"
+)
+
+func TestParseMAC(t *testing.T) {
+	for in, want := range map[string]string{
+		"52:54:00:12:34:56": "52:54:00:12:34:56",
+		"52-54-00-AB-CD-EF": "52:54:00:ab:cd:ef",
+		"5254.0012.3456":    "52:54:00:12:34:56",
+		"525400123456":      "52:54:00:12:34:56",
+		"52:54:00:12:34":    "",
+		"52:54:00:12:34:5":  "",
+		"5:254:00:12:34:56": "",
+		"52:54:00:12:34:zz": "",
+		"00:00:00:00:00:00": "",
+		"ff:ff:ff:ff:ff:ff": "",
+		"01:00:5e:00:00:01": "",
+		"":                  "",
+		"52-54:00-12:34-56": "",
+	} {
+		m, err := pools.ParseMAC(in)
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("ParseMAC(%q) = %s, want an error", in, m)
+		case want != "" && m.String() != want:
+			t.Errorf("ParseMAC(%q) = %s, %v; want %s", in, m, err, want)
+		}
+	}
+}
+
+func TestMACForms(t *testing.T) {
+	m := mac(t, "525400abcdef")
+	if got, want := m.Dashed()+" "+m.Hex()+" "+m.String(), "52-54-00-ab-cd-ef 525400abcdef 52:54:00:ab:cd:ef"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func FuzzParseMAC(f *testing.F) {
+	f.Add("52:54:00:12:34:56")
+	f.Add("5254.0012.3456")
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := pools.ParseMAC(s)
+		if err != nil {
+			return
+		}
+		if again, err := pools.ParseMAC(m.String()); err != nil || again != m {
+			t.Errorf("%q reads as %s, which reads as %s, %v", s, m, again, err)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package pools
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// profile is what a list of tags comes to. Nodes with the same tags share one.
+type profile struct {
+	Settings
+	options []Option
+	why     Why
+}
+
+// tagOrder is the order in which tags apply: all, the pool's, the node's. A
+// tag that both have applies once, with the pool.
+func tagOrder(pool, node []string) []string {
+	tags := append([]string{"all"}, pool...)
+	for _, t := range node {
+		if !slices.Contains(tags, t) {
+			tags = append(tags, t)
+		}
+	}
+	return tags
+}
+
+// merge lays tags over each other: the later one wins key by key in maps;
+// lists and kernel arguments append, unless they say replace.
+func (f *Farm) merge(tags []string, options *optionTable) *profile {
+	m := &merger{farm: f, profile: &profile{why: Why{}}, options: map[uint8]Option{}}
+	for _, name := range tags {
+		t, ok := f.Config.Tags[name]
+		if !ok {
+			continue // only "all" may be missing
+		}
+		m.path = "tags." + name
+		m.boot(t, options)
+		s := &m.profile.Settings
+		if t.Timezone != "" {
+			s.Timezone = t.Timezone
+			m.note("timezone", ".timezone")
+		}
+		s.SSHAuthorizedKeys = mergeList(m, "sshAuthorizedKeys", s.SSHAuthorizedKeys, t.SSHAuthorizedKeys, func(k string) string { return k })
+		s.Modules = mergeList(m, "modules", s.Modules, t.Modules, func(k string) string { return k })
+		s.Mounts = mergeList(m, "mounts", s.Mounts, t.Mounts, func(v Mount) string { return v.Path })
+		s.Taints = mergeList(m, "taints", s.Taints, t.Taints, func(v Taint) string { return v.Key + ":" + v.Effect })
+		s.Sysctls = mergeMap(m, "sysctls", s.Sysctls, t.Sysctls)
+		s.Files = mergeMap(m, "files", s.Files, t.Files)
+		s.Units = mergeMap(m, "units", s.Units, t.Units)
+		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
+		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
+		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
+	}
+	m.profile.options = slices.Collect(maps.Values(m.options))
+	sortOptions(m.profile.options)
+	return m.profile
+}
+
+// merger is a merge under way. path is the tag at hand, "tags.foo".
+type merger struct {
+	farm    *Farm
+	profile *profile
+	options map[uint8]Option
+	path    string
+}
+
+// note remembers that field of the Plan was set at place below the tag.
+func (m *merger) note(field, place string) { m.profile.why[field] = m.farm.at(m.path + place) }
+
+func (m *merger) boot(t Tag, options *optionTable) {
+	if k := t.KernelArgs; !k.IsZero() {
+		args := &m.profile.KernelArgs
+		if k.Replace {
+			forget(m.profile.why, "kernelArgs", len(*args))
+			*args = nil
+		}
+		for _, w := range k.Args {
+			m.note(fmt.Sprintf("kernelArgs[%d]", len(*args)), ".kernelArgs")
+			*args = append(*args, w)
+		}
+	}
+	for _, key := range keys(t.DHCPOptions) {
+		o, _, _ := options.parse(key, t.DHCPOptions[key]) // the check has passed
+		m.options[o.Code] = o
+		m.note(fmt.Sprintf("dhcpOptions.%d", o.Code), ".dhcpOptions."+key)
+	}
+}
+
+func mergeMap[V any](m *merger, field string, into, from map[string]V) map[string]V {
+	if len(from) == 0 {
+		return into
+	}
+	if into == nil {
+		into = make(map[string]V, len(from))
+	}
+	for k, v := range from {
+		into[k] = v
+		m.note(field+"."+k, "."+field+"."+k)
+	}
+	return into
+}
+
+// mergeList appends; an item that is the same thing as an earlier one (by id)
+// takes its place instead.
+func mergeList[T any](m *merger, field string, into []T, from List[T], id func(T) string) []T {
+	if from.Replace {
+		forget(m.profile.why, field, len(into))
+		into = nil
+	}
+	for i, v := range from.Items {
+		at := slices.IndexFunc(into, func(x T) bool { return id(x) == id(v) })
+		if at < 0 {
+			at = len(into)
+			into = append(into, v)
+		}
+		into[at] = v
+		m.note(fmt.Sprintf("%s[%d]", field, at), fmt.Sprintf(".%s[%d]", field, i))
+	}
+	return into
+}
+
+// forget drops the origins of a list that is replaced.
+func forget(why Why, field string, n int) {
+	for i := range n {
+		delete(why, fmt.Sprintf("%s[%d]", field, i))
+	}
+}

@@ -1,0 +1,178 @@
+package pools_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+func farm(t testing.TB, added ...pools.PoolNode) *pools.Farm {
+	t.Helper()
+	f, err := pools.Load("testdata/farm.yaml", added...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mac(t testing.TB, s string) pools.MAC {
+	t.Helper()
+	m, err := pools.ParseMAC(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestResolve holds the whole Plan of each kind of machine, with the origin of
+// each value, in golden files.
+func TestResolve(t *testing.T) {
+	f := farm(t)
+	for name, q := range map[string]pools.Query{
+		"fixed-bios":      {MAC: mac(t, "94:57:a5:d3:ec:f2"), Firmware: pools.BIOS},
+		"second-nic-uefi": {MAC: mac(t, "94:57:a5:d3:ec:f3"), Firmware: pools.UEFIx64},
+		"node-tags-ipxe":  {MAC: mac(t, "94:57:a5:d3:ec:f4"), Firmware: pools.UEFIx64, IPXE: true},
+		"replace-http":    {MAC: mac(t, "94:57:a5:d3:ec:f5"), Firmware: pools.UEFIx64HTTP},
+		"catchall":        {MAC: mac(t, "52:54:00:77:01:01"), Firmware: pools.UBootArm64},
+		"plain-client":    {MAC: mac(t, "94:57:a5:d3:ec:f2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := f.Resolve(q)
+			b, err := json.MarshalIndent(p, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			fmt.Fprintf(&text, "%s\n", b)
+			why := p.Why()
+			for _, field := range slices.Sorted(maps.Keys(why)) {
+				fmt.Fprintf(&text, "%s <- %s\n", field, why[field])
+			}
+			golden(t, "testdata/plan-"+name+".golden", text.String())
+		})
+	}
+}
+
+func TestResolveWithoutCatchAll(t *testing.T) {
+	f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\npools: [{name: a, image: b}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := f.Resolve(pools.Query{MAC: mac(t, "52:54:00:77:01:01")}); p != nil {
+		t.Errorf("unknown hardware got a plan in pool %q, want none", p.Pool)
+	}
+}
+
+func TestZeroMACIsNobody(t *testing.T) {
+	if p := farm(t).Resolve(pools.Query{}); p != nil {
+		t.Errorf("the zero MAC got node %q, want no plan", p.Node)
+	}
+}
+
+// TestAddedNode: a node of the API comes before the catch-all, and says so.
+func TestAddedNode(t *testing.T) {
+	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Tags: []string{"debug"},
+	}}
+	p := farm(t, n).Resolve(pools.Query{MAC: n.MACs[0], Firmware: pools.BIOS})
+	if p.Node != "m2c1" || p.Address != n.IP || p.Cluster != "tenant-a" {
+		t.Errorf("got %q %v in cluster %q, want m2c1 10.28.1.1 in tenant-a", p.Node, p.Address, p.Cluster)
+	}
+	if got, want := p.Why()["address"].String(), `API (node "m2c1")`; got != want {
+		t.Errorf("address is from %q, want %q", got, want)
+	}
+	if got := p.KernelArgs[len(p.KernelArgs)-1]; got != "systemd.log_level=debug" {
+		t.Errorf("last kernel argument is %q, want the node's own tag last", got)
+	}
+}
+
+func TestBadAddedNodes(t *testing.T) {
+	good := pools.Node{Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}
+	for name, tt := range map[string]struct {
+		edit func(*pools.PoolNode)
+		want string
+	}{
+		"pool":    {func(n *pools.PoolNode) { n.Pool = "compte" }, `unknown pool "compte" (did you mean "compute"?)`},
+		"tag":     {func(n *pools.PoolNode) { n.Tags = []string{"fo"} }, `unknown tag "fo"`},
+		"address": {func(n *pools.PoolNode) { n.IP = netip.MustParseAddr("10.28.36.173") }, `already that of node "m1c29" in testdata/farm.yaml:47`},
+		"mac":     {func(n *pools.PoolNode) { n.MACs = []pools.MAC{mac(t, "94:57:a5:d3:ec:f3")} }, `already that of node "m1c29" in testdata/farm.yaml:47`},
+		"no macs": {func(n *pools.PoolNode) { n.MACs = nil }, "has no macs"},
+		"no ip":   {func(n *pools.PoolNode) { n.IP = netip.Addr{} }, "has no ip"},
+		"name":    {func(n *pools.PoolNode) { n.Name = "" }, "has no name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := pools.PoolNode{Pool: "compute", Node: good}
+			tt.edit(&n)
+			_, err := pools.Load("testdata/farm.yaml", n)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestScriptRender(t *testing.T) {
+	p := farm(t).Resolve(pools.Query{MAC: mac(t, "94:57:a5:d3:ec:f2")})
+	got, err := p.Scripts["network"].Render("network", p)
+	if want := "#!/bin/sh\necho 'm1c29' br_netfilter\n"; got != want || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	if _, err := (pools.Script{Run: "{{.Nodename}}"}).Render("x", p); err == nil {
+		t.Error("a field that the Plan does not have: got no error")
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	for _, nodes := range []int{10, 10_000} {
+		f := bigFarm(b, nodes)
+		all := f.Nodes()
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i = (i + 7919) % len(all)
+				if f.Resolve(pools.Query{MAC: all[i].MACs[1], Firmware: pools.UEFIx64}) == nil {
+					b.Fatal("no plan")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLoad10000(b *testing.B) {
+	for b.Loop() {
+		bigFarm(b, 10_000)
+	}
+}
+
+func bigFarm(t testing.TB, nodes int) *pools.Farm {
+	var y strings.Builder
+	y.WriteString("server: {interfaces: [eth1], address: 10.0.0.2}\nsubnets: [{cidr: 10.0.0.0/8}]\n" +
+		"tags: {a: {labels: {x: y}}}\npools:\n- name: p\n  image: i\n  tags: [a]\n  nodes:\n")
+	for i := range nodes {
+		fmt.Fprintf(&y, "  - {name: n%d, macs: [\"52:54:00:%02x:%02x:00\", \"52:54:00:%02x:%02x:01\"], ip: 10.1.%d.%d}\n", i, i>>8, i&255, i>>8, i&255, i/250, 1+i%250)
+	}
+	f, err := pools.Parse("big.yaml", []byte(y.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestAliasBomb: aliases that unfold to millions of values are refused soon.
+func TestAliasBomb(t *testing.T) {
+	y := "tags:\n  a: &a {modules: &m [" + strings.Repeat("x,", 2000) + "x]}\n"
+	for i := range 2000 {
+		y += fmt.Sprintf("  b%d: *a\n", i)
+	}
+	_, err := pools.Parse("bomb.yaml", []byte(y))
+	if err == nil || !strings.Contains(err.Error(), "unfolds to more than") {
+		t.Errorf("got %.200v, want a refusal", err)
+	}
+}

@@ -1,0 +1,31 @@
+package pools
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// parse reads the template of a script. Its functions are join (strings with a
+// separator) and quote (one word of a POSIX shell).
+func (s Script) parse(name string) (*template.Template, error) {
+	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
+		"join":  strings.Join,
+		"quote": shellQuote,
+	}).Parse(s.Run)
+}
+
+// Render fills the script's template in from a Plan.
+func (s Script) Render(name string, p *Plan) (string, error) {
+	t, err := s.parse(name)
+	if err != nil {
+		return "", fmt.Errorf("script %q: %w", name, err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, p); err != nil {
+		return "", fmt.Errorf("script %q: %w", name, err)
+	}
+	return b.String(), nil
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,206 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"drover/pools"
+	"drover/pools/state"
+)
+
+func open(t *testing.T, dir string) *state.Store {
+	t.Helper()
+	s, err := state.Open(dir, state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// reopen closes s and opens the same state again, as a restart does.
+func reopen(t *testing.T, s *state.Store, dir string) *state.Store {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir)
+}
+
+func node(name, ip string) pools.PoolNode {
+	return pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: name,
+		MACs: []pools.MAC{{0x52, 0x54, 0, 0, 0, 1}, {0x52, 0x54, 0, 0, 0, 2}},
+		IP:   netip.MustParseAddr(ip),
+		Tags: []string{"foo"},
+	}}
+}
+
+func TestNodesSurviveARestart(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for _, n := range []pools.PoolNode{node("b", "10.0.0.2"), node("a", "10.0.0.1"), node("c", "10.0.0.3"), node("a", "10.0.0.9")} {
+		if err := s.Nodes.PutNode(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"c", "never-was"} {
+		if err := s.Nodes.DeleteNode(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := reopen(t, s, dir).Nodes.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []pools.PoolNode{node("a", "10.0.0.9"), node("b", "10.0.0.2")}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The result of each write is its own: one that cannot be stored does not take
+// along those that share its transaction.
+func TestEachWriteHasItsOwnResult(t *testing.T) {
+	s := open(t, t.TempDir())
+	var wg sync.WaitGroup
+	errs := make([]error, 200)
+	for i := range errs {
+		wg.Go(func() {
+			name := fmt.Sprintf("node-%03d", i)
+			if i%2 == 1 {
+				name = strings.Repeat("x", bbolt.MaxKeySize+1)
+			}
+			errs[i] = s.Nodes.PutNode(node(name, "10.0.0.1"))
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if bad := i%2 == 1; (err != nil) != bad {
+			t.Errorf("write %d: got error %v, want one: %t", i, err, bad)
+		}
+	}
+	all, err := s.Nodes.Nodes()
+	if err != nil || len(all) != 100 {
+		t.Errorf("got %d nodes and error %v, want 100", len(all), err)
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Nodes.PutNode(node("a", "10.0.0.1")); !errors.Is(err, state.ErrClosed) {
+		t.Errorf("PutNode: got %v, want ErrClosed", err)
+	}
+	if _, err := s.Boots.Issue(plan(1)); !errors.Is(err, state.ErrClosed) {
+		t.Errorf("Issue: got %v, want ErrClosed", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestOpenMakesPrivateFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "state")
+	open(t, dir)
+	for path, want := range map[string]fs.FileMode{dir: 0o700 | fs.ModeDir, filepath.Join(dir, state.FileName): 0o600} {
+		fi, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Mode() != want {
+			t.Errorf("%s: got mode %s, want %s", path, fi.Mode(), want)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(t *testing.T, dir string)
+		want    string
+	}{
+		{"state in use", func(t *testing.T, dir string) { open(t, dir) }, "another drover is running"},
+		{"newer format", func(t *testing.T, dir string) {
+			edit(t, dir, "meta", []byte("format"), "2")
+		}, "written by a newer drover (format 2, this one knows 1)"},
+		{"no format number", func(t *testing.T, dir string) {
+			edit(t, dir, "meta", []byte("format"), "new")
+		}, `format version "new" is not a number`},
+		{"not a database", func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, state.FileName), make([]byte, 1<<16), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "not a state file of drover"},
+		{"broken lease", func(t *testing.T, dir string) {
+			edit(t, dir, "leases", []byte{10, 0, 0, 1}, "{")
+		}, "lease 0a000001"},
+		{"lease under another address", func(t *testing.T, dir string) {
+			edit(t, dir, "leases", []byte{10, 0, 0, 1}, `{"mac":"52:54:00:00:00:01","address":"10.0.0.2"}`)
+		}, "it says it is for 10.0.0.2"},
+		{"broken boot", func(t *testing.T, dir string) {
+			edit(t, dir, "boots", []byte("x"), `{"record":{"id":"x","mac":"52:54:00:00:00:01"}}`)
+		}, `boot "x"`},
+		{"directory is a file", func(t *testing.T, dir string) {
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "not a directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			tt.prepare(t, dir)
+			s, err := state.Open(dir, state.Options{LockTimeout: time.Millisecond})
+			if err == nil {
+				s.Close()
+				t.Fatalf("opened; want an error with %q", tt.want)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %q, want it to hold %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// edit puts a value into the state file behind the store's back.
+func edit(t *testing.T, dir, bucket string, key []byte, value string) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+		if err != nil {
+			return err
+		}
+		return b.Put(key, []byte(value))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

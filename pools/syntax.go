@@ -1,0 +1,155 @@
+package pools
+
+import (
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What names and values may look like. Each check says what is wrong; nil is
+// fine.
+
+// syntax holds the patterns, compiled once per check of a config.
+type syntax struct {
+	label, image, sysctl, module, unit, flag, zone, qualified, value *regexp.Regexp
+}
+
+func newSyntax() *syntax {
+	return &syntax{
+		label:     regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`), // RFC 1123
+		image:     regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`),
+		sysctl:    regexp.MustCompile(`^[a-z0-9_]+([./][A-Za-z0-9_*:@-]+)+$`),
+		module:    regexp.MustCompile(`^[A-Za-z0-9_-]+$`),
+		unit:      regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|target|mount|automount|swap|path|timer|slice)$`),
+		flag:      regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
+		zone:      regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`),
+		qualified: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`),
+		value:     regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`),
+	}
+}
+
+// isDomain tells whether s is a host or domain name of RFC 1123.
+func isDomain(s string) bool {
+	if len(s) == 0 || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if len(label) == 0 || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range label {
+			if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", c) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// labelKey checks a Kubernetes label or taint key: [prefix/]name.
+func (s *syntax) labelKey(key string) error {
+	prefix, name, hasPrefix := strings.Cut(key, "/")
+	if !hasPrefix {
+		name = prefix
+	}
+	switch {
+	case hasPrefix && !(isDomain(prefix) && prefix == strings.ToLower(prefix)):
+		return faultf("write example.org/name", "the prefix of label key %q is not a DNS name", key)
+	case !s.qualified.MatchString(name):
+		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label key", key)
+	case key == "kubernetes.io/hostname" || key == "kubernetes.io/os" || key == "kubernetes.io/arch":
+		return faultf("use a key of your own", "label %q belongs to the kubelet", key)
+	}
+	return nil
+}
+
+func (s *syntax) labelValue(v string) error {
+	if !s.value.MatchString(v) {
+		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label value", v)
+	}
+	return nil
+}
+
+// kernelArg checks one word of the kernel command line.
+func kernelArg(w string) error {
+	name, _, _ := strings.Cut(w, "=")
+	switch {
+	case strings.HasPrefix(w, "drover.") || name == "BOOTIF" || name == "initrd":
+		return faultf("remove it", "kernel argument %q is set by drover itself", name)
+	case strings.Contains(w, "${"):
+		return faultf("iPXE would expand it", "kernel argument %q holds ${", w)
+	}
+	for _, c := range w {
+		if c < 0x21 || c > 0x7e {
+			return faultf("use printable ASCII", "kernel argument %q has other characters", w)
+		}
+	}
+	return nil
+}
+
+// absPath checks the path of a file or mount on the node.
+func absPath(p string) error {
+	switch {
+	case !path.IsAbs(p):
+		return faultf("start it with /", "path %q is not absolute", p)
+	case path.Clean(p) != p || p == "/":
+		return faultf("no trailing /, no . or ..", "path %q is not clean", p)
+	case strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+		return faultf("remove them", "path %q has control characters", p)
+	}
+	return nil
+}
+
+// fileMode checks octal permissions.
+func fileMode(m string) error {
+	if n, err := strconv.ParseUint(m, 8, 16); m != "" && (err != nil || n > 0o7777 || len(m) < 3) {
+		return faultf(`write mode: "0644"`, "mode %q is not octal permissions", m)
+	}
+	return nil
+}
+
+// sshKey checks an authorized_keys line: options are not supported.
+func sshKey(line string) error {
+	f := strings.Fields(line)
+	if strings.ContainsAny(line, "\r\n") || len(f) < 2 {
+		return faultf("one line: ssh-ed25519 AAAA... comment", "an SSH key has a type and a key in one line")
+	}
+	for _, prefix := range []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"} {
+		if strings.HasPrefix(f[0], prefix) {
+			return nil
+		}
+	}
+	return faultf("one line: ssh-ed25519 AAAA... comment", "%q is not a type of SSH key", f[0])
+}
+
+// hostPort checks host:port; host may be empty for listeners.
+func hostPort(s string, listen bool) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return faultf("write 10.28.0.2:80 or :80", "%q is not host:port", s)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return faultf("a port is from 1 to 65535", "%q: %q is not a port", s, port)
+	}
+	if ip := net.ParseIP(host); ip == nil && !isDomain(host) && !(listen && host == "") {
+		return faultf("write 10.28.0.2:80 or :80", "%q: %q is neither an address nor a host name", s, host)
+	}
+	return nil
+}
+
+// isLoopback tells whether a listen address is reachable from this host only.
+func isLoopback(s string) bool {
+	host, _, _ := net.SplitHostPort(s)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func oneOf(what, got string, known ...string) error {
+	if slices.Contains(known, got) {
+		return nil
+	}
+	return faultf(knownHint(got, known, "known: "+strings.Join(known, ", ")), "unknown %s %q", what, got)
+}

@@ -1,0 +1,148 @@
+package pools
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// replaced returns the value of {replace: ...}, or nil when n is not of that
+// form.
+func replaced(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "replace" {
+		return n.Content[1]
+	}
+	return nil
+}
+
+func (l *List[T]) decodeYAML(d *decoder, n *yaml.Node, path string) {
+	if r := replaced(n); r != nil {
+		l.Replace, n = true, r
+	}
+	d.sequence(n, reflect.ValueOf(&l.Items).Elem(), path)
+}
+
+// MarshalJSON writes the list, or {"replace": [...]}.
+func (l List[T]) MarshalJSON() ([]byte, error) {
+	if l.Replace {
+		return json.Marshal(map[string][]T{"replace": l.Items})
+	}
+	return json.Marshal(l.Items)
+}
+
+// IsZero tells whether the list says nothing.
+func (l List[T]) IsZero() bool { return !l.Replace && len(l.Items) == 0 }
+
+func (k *KernelArgs) decodeYAML(d *decoder, n *yaml.Node, path string) {
+	if r := replaced(n); r != nil {
+		k.Replace, n = true, r
+	}
+	if s, ok := d.scalar(n, path); ok {
+		k.Args = strings.Fields(s)
+	}
+}
+
+// MarshalJSON writes the words as one string, or {"replace": "..."}.
+func (k KernelArgs) MarshalJSON() ([]byte, error) {
+	s := strings.Join(k.Args, " ")
+	if k.Replace {
+		return json.Marshal(map[string]string{"replace": s})
+	}
+	return json.Marshal(s)
+}
+
+// IsZero tells whether there are no arguments and none to replace.
+func (k KernelArgs) IsZero() bool { return !k.Replace && len(k.Args) == 0 }
+
+func (s *Strings) decodeYAML(d *decoder, n *yaml.Node, path string) {
+	if n.Kind == yaml.SequenceNode {
+		d.sequence(n, reflect.ValueOf((*[]string)(s)).Elem(), path)
+		return
+	}
+	if v, ok := d.scalar(n, path); ok {
+		*s = Strings{v}
+	}
+}
+
+// D returns the duration as the standard library's type.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+// String returns the shortest form: 12h, not 12h0m0s.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText writes the form of [Duration.String].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a positive duration: 90s, 10m, 12h, 1h30m.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil || v <= 0 {
+		return faultf("write 90s, 10m or 12h", "%q is not a duration", b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// IsValid tells whether the range was set.
+func (r Range) IsValid() bool { return r.First.IsValid() }
+
+// Contains tells whether the range holds a.
+func (r Range) Contains(a netip.Addr) bool {
+	return r.IsValid() && a.IsValid() && r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
+}
+
+// String returns 10.28.72.10-10.28.72.250.
+func (r Range) String() string {
+	if !r.IsValid() {
+		return ""
+	}
+	return r.First.String() + "-" + r.Last.String()
+}
+
+// MarshalText writes the form of [Range.String].
+func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads first-last. An empty text is no range.
+func (r *Range) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*r = Range{}
+		return nil
+	}
+	first, last, ok := strings.Cut(string(b), "-")
+	a, err1 := netip.ParseAddr(strings.TrimSpace(first))
+	z, err2 := netip.ParseAddr(strings.TrimSpace(last))
+	if !ok || err1 != nil || err2 != nil || !a.Is4() || !z.Is4() {
+		return faultf("write 10.28.72.10-10.28.72.250", "%q is not a range of IPv4 addresses", b)
+	}
+	*r = Range{First: a, Last: z}
+	return nil
+}
+
+// Permissions returns the file's mode in octal, 0644 when none was set.
+func (f File) Permissions() string {
+	if f.Mode == "" {
+		return "0644"
+	}
+	return f.Mode
+}
+
+// String returns the form of kubectl taint: key=value:effect.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
