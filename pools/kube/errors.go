@@ -43,10 +43,11 @@ const (
 
 // errorf makes the error of a request that failed, with what its cause means.
 func (c *cluster) errorf(doing string, err error) error {
+	if _, ok := errors.AsType[*ClusterError](err); ok {
+		return err
+	}
 	e := &ClusterError{Cluster: c.conf.Name, Doing: doing, Err: err, Retry: retryLater}
 	switch {
-	case errors.As(err, new(*ClusterError)):
-		return err
 	case apierrors.IsUnauthorized(err):
 		e.Hint = "the cluster does not know the kubeconfig's credentials, or they expired"
 	case apierrors.IsForbidden(err):
@@ -58,6 +59,8 @@ func (c *cluster) errorf(doing string, err error) error {
 		e.Hint, e.Retry = "the API server is busy or not well", retrySoon
 	case errors.Is(err, context.Canceled):
 		e.Hint, e.Retry = "given up", retrySoon
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Hint, e.Retry = "the API server does not answer in time", retrySoon
 	case apierrors.ReasonForError(err) != "":
 		e.Hint = "the API server refuses"
 	default:

@@ -57,7 +57,7 @@ func (c *cluster) info(ctx context.Context) (*clusterInfo, error) {
 			return nil, &ClusterError{Cluster: c.conf.Name, Doing: readInfo, Retry: retryLater, Err: a.Err,
 				Hint: "it has none, so no node can join with a token; \"kubeadm init phase bootstrap-token\" makes it"}
 		}
-		if bad := (*infoError)(nil); errors.As(a.Err, &bad) {
+		if bad, ok := errors.AsType[*infoError](a.Err); ok {
 			return nil, &ClusterError{Cluster: c.conf.Name, Doing: readInfo, Retry: retryLater, Err: bad, Hint: "it is broken"}
 		}
 		if a.Err != nil {

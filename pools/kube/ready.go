@@ -109,13 +109,13 @@ func (c *Clusters) follow(cl *cluster, p *pools.Plan, reg *registration, tok tok
 			delete(c.followed, key)
 		}
 	}
-	if full || before.unseen || !c.spawn(func(context.Context) { defer done(); c.see(ctx, cl, p, reg, tok, before) }) {
+	if full || before.unseen || !c.spawn(func(context.Context) { defer done(); c.seeThrough(ctx, cl, p, reg, tok, before) }) {
 		done()
 	}
 }
 
-// see waits until the node is Ready, and does what is to be done then.
-func (c *Clusters) see(ctx context.Context, cl *cluster, p *pools.Plan, reg *registration, tok token, before sighting) {
+// seeThrough waits until the node is Ready, and does what is to be done then.
+func (c *Clusters) seeThrough(ctx context.Context, cl *cluster, p *pools.Plan, reg *registration, tok token, before sighting) {
 	log := c.log().With("node", p.Node, "cluster", p.Cluster)
 	node, err := cl.awaitReady(ctx, p.Node, before)
 	switch {
@@ -136,7 +136,8 @@ func (c *Clusters) see(ctx context.Context, cl *cluster, p *pools.Plan, reg *reg
 	}
 	for delay := time.Second; labels != nil; delay = min(2*delay, 30*time.Second) {
 		log.Warn("labels are not set", "err", labels)
-		if apierrors.IsForbidden(labels) || !sleep(ctx, delay) {
+		gone := apierrors.IsConflict(labels) || apierrors.IsNotFound(labels)
+		if gone || apierrors.IsForbidden(labels) || !sleep(ctx, delay) {
 			return
 		}
 		labels = cl.label(ctx, node, reg, before)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,11 +21,6 @@ type registration struct {
 	taints []corev1.Taint
 	args   map[string]string // kubelet flags
 }
-
-// Flags that would undo the join or make the Node another one.
-var forbiddenArgs = []string{"bootstrap-kubeconfig", "config", "hostname-override", "kubeconfig", "register-node"}
-
-var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
 // register makes the registration of a node, and refuses what would let its
 // kubelet end at once: the reason would only be in the journal of a machine that
@@ -60,15 +54,18 @@ func register(p *pools.Plan, addr netip.Addr) (*registration, error) {
 }
 
 func (r *registration) addArg(name, value string) error {
-	switch {
-	case name == "node-labels":
+	switch name {
+	case "node-labels":
 		return r.addLabels(value)
-	case name == "register-with-taints":
+	case "register-with-taints":
 		return r.addTaints(value)
-	case slices.Contains(forbiddenArgs, name):
-		return fmt.Errorf("kubelet argument %q is for drover to set", name)
-	case !flagName.MatchString(name):
-		return fmt.Errorf("kubelet argument %q is not like a flag without its dashes", name)
+	case "bootstrap-kubeconfig", "config", "hostname-override", "kubeconfig", "register-node":
+		// They would undo the join, or make the Node another one.
+		return fmt.Errorf("kubelet argument %q is not for the config to set", name)
+	}
+	switch {
+	case len(validation.IsDNS1123Label(name)) > 0: // flags look like those
+		return fmt.Errorf("kubelet argument %.100q is not like a flag without its dashes", name)
 	case len(value) > 4096 || strings.ContainsFunc(value, unfit):
 		// kubeadm writes all arguments into one shell-like line, which
 		// systemd splits at white space.

@@ -88,10 +88,13 @@ func (c *cluster) awaitSigned(ctx context.Context, tok token) (*clusterInfo, err
 		if err == nil && info.signedFor(tok) {
 			return info, nil
 		}
+		if e, ok := errors.AsType[*ClusterError](err); ok && e.Retry == retryLater {
+			return nil, err // somebody has to do something first
+		}
 		select {
 		case <-ctx.Done():
 			if err != nil {
-				return nil, c.redacted("wait for the signature of a join token", err, tok)
+				return nil, err
 			}
 			return nil, &ClusterError{Cluster: c.conf.Name, Doing: "wait for the signature of a join token", Retry: retryLater, Err: context.Cause(ctx),
 				Hint: "cluster-info is not signed for it: the bootstrapsigner does not run (kube-controller-manager --controllers=*,bootstrapsigner,tokencleaner)"}
