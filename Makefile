@@ -1,0 +1,79 @@
+# drover. Run "make help".
+
+export CGO_ENABLED ?= 0
+GO       ?= go
+BIN      := bin
+LDFLAGS  := -s -w
+FUZZTIME ?= 60s
+
+# Tools, pinned. They are built into the cache on first use.
+GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/drover and bin/drover-init, static
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+
+.PHONY: demo
+demo: need ## a virtual rack netboots into three real clusters (root; KEEP=1 leaves it running)
+	$(GO) run ./e2e/demo $(if $(KEEP),-keep)
+
+.PHONY: test
+test: need unit e2e ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
+
+.PHONY: unit
+unit: ## go vet, and the tests of all packages with the race detector
+	$(GO) vet ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v '^drover/e2e$$')
+
+.PHONY: e2e
+e2e: need ## the lab alone: real firmware, real clusters (root)
+	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 60m ./e2e
+
+.PHONY: bench
+bench: ## benchmarks of the hot paths
+	$(GO) test -run '^$$' -bench . -benchmem ./pools/... ./dhcp/... ./tftp/... ./httpboot/...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (60s)
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	  done; \
+	done
+
+.PHONY: golden
+golden: ## write the golden files anew; read the diff before you commit it
+	$(GO) test $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) run $(GOLANGCI) run
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what is called
+	$(GO) run $(GOVULNCHECK) ./...
+
+.PHONY: check
+check: lint unit ## what to run before a commit
+
+.PHONY: image
+image: build ## build Dockerfile.image into images/ (root; see docs/images.md)
+	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/parts/build image)
+
+.PHONY: clean
+clean: ## remove what was built here; the cache outside stays
+	rm -rf $(BIN) images dist
+
+.PHONY: need
+need:
+	@command -v $(GO) >/dev/null || { echo 'Go 1.26 or newer is needed: see https://go.dev/dl' >&2; exit 1; }
+	@.ci/need

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"drover/pools"
+)
+
+func newCheckCommand() *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check a config and report every mistake",
+		Long: `Check reads a config as drover serve does and reports every mistake at once,
+each with file, line and a hint. Nothing is started or changed.`,
+		Example: "  drover check -c drover.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return check(config, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	configFlag(cmd, &config)
+	return cmd
+}
+
+func check(config string, stdout, stderr io.Writer) error {
+	farm, err := loadConfig(config, stderr)
+	if err != nil {
+		return err
+	}
+	for _, c := range farm.Clusters() {
+		if _, err := os.Stat(c.Kubeconfig); err != nil {
+			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
+		}
+	}
+	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", config,
+		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
+	return nil
+}
+
+// loadConfig loads a config; its mistakes go to stderr, a line each.
+func loadConfig(config string, stderr io.Writer) (*pools.Farm, error) {
+	farm, err := pools.Load(config)
+	if mistakes, ok := errors.AsType[pools.Errors](err); ok {
+		fmt.Fprintln(stderr, mistakes)
+		return nil, fmt.Errorf("%s: %d mistakes", config, len(mistakes))
+	}
+	return farm, err
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drover/pools"
+)
+
+// row is one line of the text: a field of the Plan, its value and, for what
+// has several lines, the text below it.
+type row struct {
+	field, value, block string
+}
+
+// planText renders a Plan as columns: field, value, and where it was set.
+func planText(p *pools.Plan) string {
+	rows := planRows(p)
+	why := p.Why()
+	var fieldWidth, valueWidth int
+	for _, r := range rows {
+		fieldWidth = max(fieldWidth, len(r.field))
+		valueWidth = max(valueWidth, min(len(r.value), 48))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		line := fmt.Sprintf("%-*s  %-*s", fieldWidth, r.field, valueWidth, r.value)
+		if o, ok := why[r.field]; ok {
+			line += "  " + o.String()
+		}
+		fmt.Fprintln(&b, strings.TrimRight(line, " "))
+		for text := range strings.Lines(r.block) {
+			fmt.Fprintf(&b, "    | %s\n", strings.TrimRight(text, "\n"))
+		}
+	}
+	return b.String()
+}
+
+func planRows(p *pools.Plan) []row {
+	rows := []row{
+		{field: "node", value: p.Node},
+		{field: "macs", value: joinText(p.MACs)},
+		{field: "pool", value: p.Pool},
+		{field: "cluster", value: orNone(p.Cluster)},
+		{field: "image", value: p.Image},
+	}
+	if p.CatchAll {
+		rows = append(rows, row{field: "range", value: p.Range.String()})
+	} else {
+		rows = append(rows, row{field: "address", value: p.Address.String()})
+	}
+	subnet := p.Subnet.CIDR.String()
+	if p.Subnet.Router.IsValid() {
+		subnet += " router " + p.Subnet.Router.String()
+	}
+	if len(p.Subnet.DNS) > 0 {
+		subnet += " dns " + joinText(p.Subnet.DNS)
+	}
+	if p.Subnet.Domain != "" {
+		subnet += " domain " + p.Subnet.Domain
+	}
+	rows = append(rows,
+		row{field: "subnet", value: subnet},
+		row{field: "lease", value: p.Lease.String()},
+		row{field: "boot.server", value: p.Boot.Server.String()},
+		row{field: "boot.file", value: orNone(p.Boot.File)},
+	)
+	for _, o := range p.Options {
+		value := o.Text
+		if o.Name != "" {
+			value = o.Name + " " + o.Text
+		}
+		rows = append(rows, row{field: fmt.Sprintf("dhcpOptions.%d", o.Code), value: value})
+	}
+	return append(rows, settingRows(&p.Settings)...)
+}
+
+func settingRows(s *pools.Settings) []row {
+	var rows []row
+	list := func(field string, items []string) {
+		for i, v := range items {
+			rows = append(rows, row{field: fmt.Sprintf("%s[%d]", field, i), value: v})
+		}
+	}
+	dict := func(field string, m map[string]string) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			rows = append(rows, row{field: field + "." + k, value: m[k]})
+		}
+	}
+	list("kernelArgs", s.KernelArgs)
+	if s.Timezone != "" {
+		rows = append(rows, row{field: "timezone", value: s.Timezone})
+	}
+	list("sshAuthorizedKeys", s.SSHAuthorizedKeys)
+	list("modules", s.Modules)
+	dict("sysctls", s.Sysctls)
+	for i, m := range s.Mounts {
+		rows = append(rows, row{field: fmt.Sprintf("mounts[%d]", i), value: strings.TrimSpace(strings.Join([]string{m.Path, m.Type, m.Source, m.Options}, " "))})
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Files)) {
+		rows = append(rows, row{field: "files." + k, value: "mode " + s.Files[k].Permissions(), block: s.Files[k].Content})
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Units)) {
+		value := "not enabled"
+		if s.Units[k].Enable {
+			value = "enabled"
+		}
+		rows = append(rows, row{field: "units." + k, value: value, block: s.Units[k].Content})
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Scripts)) {
+		rows = append(rows, row{field: "scripts." + k, value: string(s.Scripts[k].Stage), block: s.Scripts[k].Run})
+	}
+	dict("labels", s.Labels)
+	for i, t := range s.Taints {
+		rows = append(rows, row{field: fmt.Sprintf("taints[%d]", i), value: t.String()})
+	}
+	dict("kubeletArgs", s.KubeletArgs)
+	return rows
+}
+
+func joinText[T fmt.Stringer](items []T) string {
+	text := make([]string, len(items))
+	for i, v := range items {
+		text[i] = v.String()
+	}
+	return strings.Join(text, " ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Where drover keeps things when no flag says otherwise.
+const (
+	defaultConfig = "/etc/drover/drover.yaml"
+	defaultState  = "/var/lib/drover"
+)
+
+// run is the whole program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	started := false
+	root := newRootCommand()
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case !started: // cobra refused the words before any command ran
+		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
+		return exitUsage
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(stderr, "drover:", text)
+	}
+	return codeOf(err)
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "drover",
+		Short: "Netboot bare-metal servers into the right Kubernetes cluster",
+		Long: `drover brings diskless bare-metal servers into the right Kubernetes cluster:
+it answers their DHCP, hands them a loader, a kernel and a root image, tells
+them who they are, and lets them join.
+
+Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
+4 server unreachable, 5 refused.`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(
+		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(),
+		newNodeCommand(), newBootCommand(),
+	)
+	return root
+}
+
+// version is the module's, as the Go tool stamped it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// configFlag adds -c/--config to a command.
+func configFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVarP(path, "config", "c", defaultConfig, "the farm's config file")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+}
