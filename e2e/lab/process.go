@@ -49,6 +49,12 @@ func (r *Rack) Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
+// Command makes a command that enters the rack's network by itself, for code
+// that starts commands on its own. [Rack.Start] and [Rack.Run] take plain ones.
+func (r *Rack) Command(name string, args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"--net=" + filepath.Join(netnsDir, r.Name), "--", name}, args...)...)
+}
+
 // Run runs a command on the rack's wire to its end and returns what it printed
 // on standard output; what it printed on standard error is in the error.
 func (r *Rack) Run(ctx context.Context, name string, args ...string) ([]byte, error) {

@@ -218,4 +218,3 @@ func read(t *testing.T, path string) string {
 	}
 	return string(b)
 }
-

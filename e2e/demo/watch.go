@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// watch prints each step of each boot as drover tells it, and follows each
+// machine until it is Ready in its cluster and its pod runs.
+func (d *demo) watch(ctx context.Context) error {
+	heartbeat := time.Now()
+	for {
+		boots, err := d.Drover.Boots(ctx)
+		if err != nil {
+			return err
+		}
+		done := 0
+		for _, m := range d.machines {
+			if d.follow(m, boots) {
+				heartbeat = time.Now()
+			}
+			if !m.done {
+				d.advance(ctx, m)
+			}
+			if m.done {
+				done++
+			}
+			if !m.guest.Running() {
+				return fmt.Errorf("machine %s is off: %s", m.Name, strings.Join(m.guest.Tail(1), ""))
+			}
+		}
+		if done == len(d.machines) {
+			return nil
+		}
+		if time.Since(heartbeat) > 15*time.Second {
+			heartbeat = time.Now()
+			d.log.say("waiting: %s", d.waiting())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", d.waiting(), context.Cause(ctx))
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// waiting says what each unfinished machine is waited for.
+func (d *demo) waiting() string {
+	var parts []string
+	for _, m := range d.machines {
+		if !m.done {
+			parts = append(parts, fmt.Sprintf("%s %s", m.plan.Node, m.state))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// follow prints what is new of a machine's boot, and tells whether there was
+// anything.
+func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
+	i := slices.IndexFunc(boots, func(b pools.BootRecord) bool { return b.MAC.String() == m.mac() })
+	if i < 0 {
+		m.state = "has not asked for an address yet"
+		return false
+	}
+	if boots[i].ID != m.boot.ID {
+		m.shown = 0 // a new boot
+	}
+	m.boot = boots[i]
+	steps := m.boot.Steps
+	fresh := steps[min(m.shown, len(steps)):]
+	for _, s := range fresh {
+		text := fmt.Sprintf("%-22s %-12s %6.1f s", m.plan.Node, s.Step, s.Time.Sub(m.boot.Started).Seconds())
+		for _, more := range []string{s.Detail, s.Error} {
+			if more != "" {
+				text += "  " + more
+			}
+		}
+		d.log.say("%s", text)
+	}
+	m.shown = len(steps)
+	if len(steps) > 0 && !m.done {
+		m.state = fmt.Sprintf("is at %q", steps[len(steps)-1].Step)
+	}
+	return len(fresh) > 0
+}
+
+// advance looks at the machine's cluster, and notes how far it is there.
+func (d *demo) advance(ctx context.Context, m *machine) {
+	where, err := d.look(ctx, m)
+	switch {
+	case errors.Is(err, errNoNode): // what drover tells of the boot says more
+	case err != nil:
+		m.state = err.Error()
+	default:
+		m.done = true
+		d.log.say("%-22s Ready in %s, runs a pod at %s  (%.1f s after power-on)",
+			m.plan.Node, m.plan.Cluster, where, time.Since(m.guest.Started).Seconds())
+	}
+}
+
+var errNoNode = errors.New("is not in its cluster")
+
+// look returns the address of the machine's pod when all is as the farm says.
+// It asks the machine's cluster itself: drover's word is not enough.
+func (d *demo) look(ctx context.Context, m *machine) (podIP string, err error) {
+	node, err := d.node(ctx, m)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "NotFound"):
+		return "", errNoNode
+	case err != nil:
+		return "", err
+	case !node.ready():
+		return "", errors.New("is in its cluster, but not Ready yet")
+	}
+	if err := m.matches(node); err != nil {
+		return "", err
+	}
+	pod, err := d.pod(ctx, m)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("is Ready; its pod: %w", err)
+	case pod.Status.Phase != "Running" || pod.Status.PodIP == "":
+		return "", fmt.Errorf("is Ready; its pod is %s", cmp.Or(pod.Status.Phase, "new"))
+	}
+	return pod.Status.PodIP, nil
+}
+
+// matches compares the Node with what the farm says.
+func (m *machine) matches(n *node) error {
+	for _, key := range slices.Sorted(maps.Keys(m.plan.Labels)) {
+		if got := n.Metadata.Labels[key]; got != m.plan.Labels[key] {
+			return fmt.Errorf("has label %s=%q, the farm says %q", key, got, m.plan.Labels[key])
+		}
+	}
+	got := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t pools.Taint) bool {
+		return strings.HasPrefix(t.Key, "node.kubernetes.io/") // Kubernetes' own
+	})
+	order := func(a, b pools.Taint) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	slices.SortFunc(got, order)
+	if want := slices.SortedFunc(slices.Values(m.plan.Taints), order); !slices.Equal(got, want) {
+		return fmt.Errorf("has taints %v, the farm says %v", got, want)
+	}
+	return nil
+}

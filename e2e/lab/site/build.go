@@ -1,0 +1,186 @@
+package site
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"drover/e2e/parts"
+)
+
+// Built is everything that a site is made of.
+type Built struct {
+	Root       string // top of the source tree
+	Drover     string // the program
+	Kubernetes string // folder with the programs of a control plane, and kubectl
+	Images     string // drover's image directory, with the image named Image
+	Loaders    string // drover's loader directory
+
+	log io.Writer
+}
+
+// Image is the name of the node image in [Built].Images.
+const Image = "debian-12"
+
+// Build makes drover from the source tree that the working directory is in, and
+// what a site needs beside it, as far as it is not there from an earlier time.
+// Cold, that takes a quarter of an hour on two cores.
+func Build(ctx context.Context, log io.Writer) (*Built, error) {
+	root, err := sourceRoot()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := parts.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	b := &Built{
+		Root:    root,
+		Drover:  filepath.Join(root, "bin", "drover"),
+		Images:  filepath.Join(cache, "images"),
+		Loaders: filepath.Join(cache, "loaders"),
+		log:     log,
+	}
+	if err := b.programs(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.loaders(); err != nil {
+		return nil, err
+	}
+	b.say("Kubernetes programs (minutes the first time, then kept)")
+	if b.Kubernetes, err = parts.Kubernetes(ctx, log); err != nil {
+		return nil, err
+	}
+	b.say("node image (minutes the first time, then kept)")
+	source, err := parts.NodeImage(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.image(ctx, source)
+}
+
+func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
+
+// programs builds drover and drover-init into bin/.
+func (b *Built) programs(ctx context.Context) error {
+	for _, name := range []string{"drover", "drover-init"} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+			"-o", filepath.Join("bin", name), "./cmd/"+name)
+		cmd.Dir = b.Root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+		b.say("built bin/%s", name)
+	}
+	return nil
+}
+
+// loaders copies the loaders from Debian's package ipxe.
+func (b *Built) loaders() error {
+	if err := os.MkdirAll(b.Loaders, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"undionly.kpxe", "snponly.efi"} {
+		content, err := os.ReadFile(filepath.Join(loaderDir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(b.Loaders, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// image runs "drover image build", unless the image there was made from the
+// same source by the same code.
+func (b *Built) image(ctx context.Context, source string) error {
+	if err := os.MkdirAll(b.Images, 0o755); err != nil {
+		return err
+	}
+	// Two runs at once must not build into the same directory.
+	lock, err := os.OpenFile(filepath.Join(b.Images, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	key, err := b.imageKey(source)
+	if err != nil {
+		return err
+	}
+	stamp := filepath.Join(b.Images, "."+Image+".source")
+	if old, err := os.ReadFile(stamp); err == nil && string(old) == key {
+		if err := exec.CommandContext(ctx, b.Drover, "image", "show", "--images", b.Images, Image).Run(); err == nil {
+			b.say("image %s is there", Image)
+			return nil
+		}
+	}
+	start := time.Now()
+	b.say("drover image build --name %s oci:%s", Image, source)
+	cmd := exec.CommandContext(ctx, b.Drover, "image", "build", "--images", b.Images, "--name", Image, "oci:"+source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("drover image build: %w\n%s", err, out)
+	}
+	b.say("image %s built in %.0f s", Image, time.Since(start).Seconds())
+	return os.WriteFile(stamp, []byte(key), 0o600)
+}
+
+// imageKey says what an image is made from: the source, whose folder is named
+// by its content, drover-init, and the code that puts them together.
+func (b *Built) imageKey(source string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, filepath.Base(source))
+	files := []string{filepath.Join(b.Root, "bin", "drover-init")}
+	for _, glob := range []string{"imagebuild/*.go", "cmd/drover/image*.go"} {
+		found, err := filepath.Glob(filepath.Join(b.Root, glob))
+		if err != nil {
+			return "", err
+		}
+		files = append(files, found...)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %x\n", filepath.Base(name), sha256.Sum256(content))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// sourceRoot returns the top of the source tree that the working directory is
+// in.
+func sourceRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		switch {
+		case err == nil && strings.HasPrefix(string(b), "module drover\n"):
+			return dir, nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return "", err
+		case dir == filepath.Dir(dir):
+			return "", errors.New("not in drover's source tree")
+		}
+	}
+}

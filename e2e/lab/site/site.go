@@ -1,0 +1,201 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"drover/e2e/lab"
+	"drover/e2e/plane"
+	"drover/pools"
+)
+
+// Config says which site to open.
+type Config struct {
+	Name  string                                     // of the rack
+	Dir   string                                     // everything that the run writes; made anew
+	Farm  string                                     // drover's config file
+	Admin func(cluster string, p *plane.Plane) error // called when a plane is up and drover is not; may be nil
+}
+
+// Site is a rack with control planes and drover.
+type Site struct {
+	*lab.Rack
+	Drover *lab.Drover
+	Planes map[string]*plane.Plane // by cluster
+
+	farm  string // drover's config file: a copy, beside the kubeconfigs that it names
+	built *Built
+}
+
+// Network of the rack. The server has .1, the control planes the next ones.
+const (
+	serverAddr = "10.77.0.1"
+	apiAddr    = "127.0.0.1:8443"
+	planePort  = 6443
+	maxPlanes  = 8
+)
+
+// Open opens a site: a rack, a control plane for each cluster that the config
+// names, and drover.
+func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
+	farm, err := pools.Load(c.Farm)
+	if err != nil {
+		return nil, err
+	}
+	clusters := farm.Config.Clusters
+	if len(clusters) > maxPlanes {
+		return nil, fmt.Errorf("%s: %d clusters, the rack has room for %d", c.Farm, len(clusters), maxPlanes)
+	}
+	if err := os.RemoveAll(c.Dir); err != nil {
+		return nil, err
+	}
+	addrs := []netip.Prefix{netip.MustParsePrefix(serverAddr + "/24")}
+	for range clusters {
+		addrs = append(addrs, netip.PrefixFrom(addrs[len(addrs)-1].Addr().Next(), 24))
+	}
+	s := &Site{built: b, Planes: make(map[string]*plane.Plane)}
+	if s.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	b.say("rack %s: a network namespace with a bridge, no way out", c.Name)
+	if err := s.install(c.Farm); err != nil {
+		return nil, err
+	}
+	if err := s.startPlanes(ctx, clusters, addrs[1:]); err != nil {
+		return nil, err
+	}
+	for name, p := range s.Planes {
+		if c.Admin == nil {
+			break
+		}
+		if err := c.Admin(name, p); err != nil {
+			return nil, err
+		}
+	}
+	s.Drover = &lab.Drover{
+		Binary: b.Drover, Config: s.farm, State: filepath.Join(c.Dir, "state"),
+		Images: b.Images, Loaders: b.Loaders, API: apiAddr,
+	}
+	if err := os.MkdirAll(s.Drover.State, 0o700); err != nil {
+		return nil, err
+	}
+	if err := s.StartDrover(ctx, s.Drover); err != nil {
+		return nil, err
+	}
+	b.say("drover serves on %s", lab.Bridge)
+	return s, nil
+}
+
+// install copies the config to the run's directory: paths in it are relative
+// to it, and nothing is to be written beside the original.
+func (s *Site) install(farm string) error {
+	content, err := os.ReadFile(farm)
+	if err != nil {
+		return err
+	}
+	s.farm = filepath.Join(s.Dir, "drover.yaml")
+	return os.WriteFile(s.farm, content, 0o600)
+}
+
+// startPlanes starts a control plane for each cluster and puts drover's
+// kubeconfig for it where the config says.
+func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs []netip.Prefix) error {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	for i, c := range clusters {
+		wg.Go(func() {
+			p, err := plane.Start(ctx, plane.Config{
+				Name: c.Name, BinDir: s.built.Kubernetes, Dir: filepath.Join(s.Dir, "planes", c.Name),
+				Address: addrs[i].Addr(), Port: planePort,
+				EtcdPort: 2379 + 10*i, EtcdPeerPort: 2380 + 10*i, ControllerPort: 10257 + 10*i,
+				PodCIDR: fmt.Sprintf("10.%d.0.0/16", 244+i), ServiceCIDR: fmt.Sprintf("10.%d.0.0/16", 96+i),
+				RBAC: filepath.Join(s.built.Root, "deploy", "rbac.yaml"),
+				Exec: s.Command,
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				s.Planes[c.Name] = p
+				err = s.admit(c, p)
+			}
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			s.built.say("control plane %s is up on %s", c.Name, p.Endpoint())
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// admit installs drover's kubeconfig for a cluster.
+func (s *Site) admit(c pools.Cluster, p *plane.Plane) error {
+	if !filepath.IsLocal(c.Kubeconfig) {
+		return fmt.Errorf("cluster %q: kubeconfig %q is not below the config's directory", c.Name, c.Kubeconfig)
+	}
+	content, err := os.ReadFile(p.Client)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.Dir, c.Kubeconfig)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// Expect returns what the config, together with nodes added to it, says of the
+// machine that boots with mac; nil when it is none of the farm's.
+func (s *Site) Expect(mac string, added ...pools.PoolNode) (*pools.Plan, error) {
+	farm, err := pools.Load(s.farm, added...)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pools.ParseMAC(mac)
+	if err != nil {
+		return nil, err
+	}
+	return farm.Resolve(pools.Query{MAC: m}), nil
+}
+
+// KubectlPath is the program, for who wants to look around.
+func (s *Site) KubectlPath() string { return filepath.Join(s.built.Kubernetes, "kubectl") }
+
+// Get reads an object of a cluster, as its administrator.
+func (s *Site) Get(ctx context.Context, cluster string, out any, args ...string) error {
+	p := s.Planes[cluster]
+	if p == nil {
+		return fmt.Errorf("no control plane %q", cluster)
+	}
+	text, err := p.Kubectl(ctx, nil, append([]string{"get", "-o", "json"}, args...)...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), out)
+}
+
+// Close ends drover, the control planes and all machines, and removes the rack.
+// What the run wrote stays, for who wants to read it.
+func (s *Site) Close() error {
+	var wg sync.WaitGroup
+	for _, p := range s.Planes {
+		wg.Go(p.Stop)
+	}
+	wg.Wait()
+	return s.Rack.Close()
+}
