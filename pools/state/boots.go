@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,12 +116,15 @@ func (b *Boots) Discover(p *pools.Plan, now time.Time) {
 	b.tell(record, step, gained)
 }
 
-// Issue makes the nonce for a boot script and returns it once it is durable.
+// Issue makes the nonce for a boot script, 64 hex digits, and returns it once
+// it is durable.
 // Asked again in the same firmware phase it gives a new nonce, and the one
 // before is void: firmware that fetches its script twice goes on with the
 // second.
 func (b *Boots) Issue(p *pools.Plan) (nonce string, err error) {
-	nonce = rand.Text()
+	random := make([]byte, 32)
+	rand.Read(random) // never fails
+	nonce = hex.EncodeToString(random)
 	hash := sha256.Sum256([]byte(nonce))
 
 	b.mu.Lock()

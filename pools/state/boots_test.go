@@ -181,8 +181,8 @@ func TestNonceAndKey(t *testing.T) {
 	}
 	first := issue(t, b)
 	second := issue(t, b)
-	if first == second || len(second) < 26 {
-		t.Errorf("nonces %q and %q: want two, of 128 bits at least", first, second)
+	if first == second || len(second) != 64 {
+		t.Errorf("nonces %q and %q: want two, of 256 bits", first, second)
 	}
 	checks := []struct {
 		name  string

@@ -170,31 +170,33 @@ func (l *Leases) commit(p *pools.Plan, addr netip.Addr, now time.Time) (*write, 
 }
 
 // Release takes the machine's word that it no longer uses addr. It keeps its
-// claim to get the same address again. One that it does not have is ignored.
-func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) error {
-	w, err := l.release(mac, addr, now)
-	if w == nil || err != nil {
-		return err
+// claim to get the same address again. A lease that it does not have is
+// ignored. A RELEASE has no answer, so that one that could not be stored is
+// logged: the lease runs out by itself.
+func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
+	if w := l.release(mac, addr, now); w != nil {
+		if err := w.wait(); err != nil {
+			l.store.log.Warn("release is not stored", "mac", mac, "address", addr, "err", err)
+		}
 	}
-	return w.wait()
 }
 
-func (l *Leases) release(mac pools.MAC, addr netip.Addr, now time.Time) (*write, error) {
+func (l *Leases) release(mac pools.MAC, addr netip.Addr, now time.Time) *write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.byMAC[mac]
 	if e == nil || e.Address != addr || !e.Active(now) {
-		return nil, nil
+		return nil
 	}
 	lease := e.Lease
 	lease.Released, lease.Expires = true, now.UTC()
 	value, err := json.Marshal(lease)
 	if err != nil {
-		return nil, fmt.Errorf("lease of %s: %w", addr, err)
+		return failed(err)
 	}
 	l.forget(e)
 	l.keep(lease)
-	return l.store.enqueue(op{bucketLeases, addr.AsSlice(), value}), nil
+	return l.store.enqueue(op{bucketLeases, addr.AsSlice(), value})
 }
 
 // AddressOf returns the address that the machine leased last. One that expired
