@@ -44,3 +44,9 @@ func Push(size, n int) (dropped, left []int) {
 	}
 	return dropped, left
 }
+
+// Tell handles a packet and tells of it as Serve does, but sends nothing.
+func (s *Server) Tell(b []byte, now time.Time) {
+	_, x := s.handle(b, now)
+	s.done(&x, now)
+}

@@ -1,0 +1,175 @@
+package dhcp_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// rack is a network of two namespaces: the server's with interface srv, and
+// the clients' with interface cli. Nothing in it reaches the host.
+type rack struct {
+	t         *testing.T
+	srv, cli  string // namespaces
+	exchanges chan dhcp.Exchange
+	last      string // what expect saw last
+}
+
+// newRack builds the namespaces. They are gone when the test ends.
+func newRack(t *testing.T, tools ...string) *rack {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		missing(t, "root, to make network namespaces")
+	}
+	for _, tool := range append(tools, "ip", "nsenter") {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, tool)
+		}
+	}
+	id := fmt.Sprintf("drvdhcp%d", os.Getpid())
+	r := &rack{t: t, srv: id + "s", cli: id + "c", exchanges: make(chan dhcp.Exchange, 1000)}
+	for _, ns := range []string{r.srv, r.cli} {
+		r.ip("netns", "add", ns)
+		t.Cleanup(func() { exec.Command("ip", "netns", "del", ns).Run() })
+	}
+	r.ip("-n", r.srv, "link", "add", "srv", "type", "veth", "peer", "name", "cli", "netns", r.cli)
+	r.ip("-n", r.srv, "addr", "add", "10.28.0.2/16", "dev", "srv")
+	r.ip("-n", r.srv, "link", "set", "srv", "up")
+	r.ip("-n", r.cli, "link", "set", "lo", "up")
+	return r
+}
+
+// missing skips the test, or fails it where everything must run.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("needs %s", what)
+	}
+	t.Skipf("SKIPPED, NOT TESTED: needs %s", what)
+}
+
+func (r *rack) ip(args ...string) {
+	r.t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		r.t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// plug gives the clients' interface the MAC, no address, and a fresh link.
+func (r *rack) plug(m pools.MAC) {
+	r.t.Helper()
+	r.last = ""
+	r.ip("-n", r.cli, "addr", "flush", "dev", "cli")
+	r.ip("-n", r.cli, "link", "set", "cli", "down")
+	r.ip("-n", r.cli, "link", "set", "cli", "address", m.String())
+	r.ip("-n", r.cli, "link", "set", "cli", "up")
+}
+
+// in runs f with the thread in a namespace. Sockets that f opens stay there.
+func (r *rack) in(ns string, f func() error) {
+	r.t.Helper()
+	errs := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		fd, err := os.Open(filepath.Join("/run/netns", ns))
+		if err == nil {
+			defer fd.Close()
+			err = unix.Setns(int(fd.Fd()), unix.CLONE_NEWNET)
+		}
+		if err == nil {
+			err = f()
+		}
+		errs <- err
+	}()
+	if err := <-errs; err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// serve starts a server. It has stopped when the test ends.
+func (r *rack) serve(s *dhcp.Server) {
+	r.t.Helper()
+	s.Interface = "srv"
+	s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }
+	r.in(r.srv, s.Listen)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			r.t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+// next returns the next exchange.
+func (r *rack) next() dhcp.Exchange {
+	r.t.Helper()
+	select {
+	case x := <-r.exchanges:
+		return x
+	case <-time.After(20 * time.Second):
+		r.t.Fatal("the server saw nothing for 20 seconds")
+		panic("unreachable")
+	}
+}
+
+// expect wants the exchanges of one client in order, written as
+// "DISCOVER OFFER". That the client asks twice is no fault: udhcpc sends a
+// renewal from a socket that can swallow the answer, if that comes at once.
+func (r *rack) expect(m pools.MAC, want ...string) dhcp.Exchange {
+	r.t.Helper()
+	var x dhcp.Exchange
+	for i := 0; i < len(want); {
+		x = r.next()
+		got := x.Type + " " + x.Reply
+		switch {
+		case x.MAC != m:
+			r.t.Fatalf("got %s from %s, want it from %s", got, x.MAC, m)
+		case x.Err != nil:
+			r.t.Fatalf("%s: %v", got, x.Err)
+		case got == want[i]:
+			i++
+		case got != r.last:
+			r.t.Fatalf("got %q, want %q", got, want[i])
+		}
+		r.last = got
+	}
+	return x
+}
+
+// udp opens a UDP socket in the clients' namespace.
+func (r *rack) udp(address string) net.PacketConn {
+	r.t.Helper()
+	var conn net.PacketConn
+	r.in(r.cli, func() (err error) {
+		conn, err = net.ListenPacket("udp4", address)
+		return err
+	})
+	r.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// relay plugs in a relay agent with an address and the port of one.
+func (r *rack) relay() net.PacketConn {
+	r.t.Helper()
+	r.plug(foreign)
+	r.ip("-n", r.cli, "addr", "add", "10.28.0.254/16", "dev", "cli")
+	return r.udp("10.28.0.254:67")
+}
+
+var toServer = net.UDPAddrFromAddrPort(netip.AddrPortFrom(serverAddr, 67))

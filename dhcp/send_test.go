@@ -1,0 +1,108 @@
+package dhcp_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+)
+
+// TestWhereAnswersGo is RFC 2131, section 4.1.
+func TestWhereAnswersGo(t *testing.T) {
+	s, _ := newServer()
+	flag := dhcpv4.WithBroadcast(true)
+	const everybody = "ff:ff:ff:ff:ff:ff"
+	for _, tt := range []struct {
+		name     string
+		in       *dhcpv4.DHCPv4
+		addr, hw string
+	}{
+		{"offer to the NIC", message(web1, discover), "10.28.36.1:68", web1.String()},
+		{"offer to all, as asked", message(web1, discover, flag), "255.255.255.255:68", everybody},
+		{"offer to the relay", message(web1, discover, giaddr("10.28.0.254"), flag), "10.28.0.254:67", ""},
+		{"offer ignores an address not yet given", message(web1, discover, ciaddr("8.8.8.8")), "10.28.36.1:68", web1.String()},
+		{"ack to the NIC", message(web1, request, requested("10.28.36.1")), "10.28.36.1:68", web1.String()},
+		{"ack of a renewal", message(web1, request, ciaddr("10.28.36.1")), "10.28.36.1:68", ""},
+		{"ack of a renewal, whatever the flag", message(web1, request, ciaddr("10.28.36.1"), flag), "10.28.36.1:68", ""},
+		{"ack of a relayed renewal", message(web1, request, ciaddr("10.28.36.1"), giaddr("10.28.0.254")), "10.28.0.254:67", ""},
+		{"ack of a choice ignores an address not yet given", message(web1, request, serverID(serverAddr), requested("10.28.36.1"), ciaddr("8.8.8.8")), "10.28.36.1:68", web1.String()},
+		{"ack of an inform", message(web1, inform, ciaddr("10.28.5.5")), "10.28.5.5:68", ""},
+		{"nak to all", message(web1, request, requested("10.28.36.9")), "255.255.255.255:68", everybody},
+		{"nak of a renewal to all", message(web1, request, ciaddr("10.28.36.9")), "255.255.255.255:68", everybody},
+		{"nak to the relay", message(web1, request, requested("10.28.36.9"), giaddr("10.28.0.254")), "10.28.0.254:67", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, x := s.Reply(on(t, tt.in), noon)
+			if r == nil {
+				t.Fatalf("got silence, %q: %v", x.Decision, x.Err)
+			}
+			addr, hw := dhcp.DestinationOf(on(t, r))
+			if addr.String() != tt.addr || hw.String() != tt.hw {
+				t.Errorf("got %s at %q, want %s at %q", addr, hw, tt.addr, tt.hw)
+			}
+		})
+	}
+	t.Run("the relay must broadcast a nak", func(t *testing.T) {
+		r, _ := s.Reply(on(t, message(web1, request, requested("10.28.36.9"), giaddr("10.28.0.254"))), noon)
+		if !r.IsBroadcast() {
+			t.Error("the flag is not set")
+		}
+	})
+}
+
+func TestFrame(t *testing.T) {
+	from, to := net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
+	src, dst := netip.MustParseAddrPort("10.28.0.2:67"), netip.MustParseAddrPort("10.28.36.1:68")
+	for _, message := range [][]byte{{}, []byte("odd"), bytes.Repeat([]byte{0xff}, 300)} {
+		f := dhcp.Frame(from, to, src, dst, message)
+		if !bytes.Equal(f[:14], []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0}) {
+			t.Errorf("got Ethernet header % x", f[:14])
+		}
+		ip, udp := f[14:34], f[34:]
+		if got := int(binary.BigEndian.Uint16(ip[2:])); got != len(f)-14 {
+			t.Errorf("got IP length %d, want %d", got, len(f)-14)
+		}
+		if got := int(binary.BigEndian.Uint16(udp[4:])); got != 8+len(message) {
+			t.Errorf("got UDP length %d, want %d", got, 8+len(message))
+		}
+		if !bytes.Equal(udp[:4], []byte{0, 67, 0, 68}) || !bytes.Equal(udp[8:], message) {
+			t.Errorf("got UDP % x", udp)
+		}
+		// What a receiver does: the sum over all, checksum included, is all
+		// ones.
+		if got := sum(ip); got != 0xffff {
+			t.Errorf("IP header sums to %#x", got)
+		}
+		pseudo := append(bytes.Clone(ip[12:20]), 0, 17, udp[4], udp[5])
+		if got := sum(append(pseudo, udp...)); got != 0xffff {
+			t.Errorf("UDP sums to %#x", got)
+		}
+	}
+}
+
+func sum(b []byte) uint32 {
+	var s uint32
+	for i, v := range b {
+		s += uint32(v) << (8 * (1 - i%2))
+	}
+	for s > 0xffff {
+		s = s>>16 + s&0xffff
+	}
+	return s
+}
+
+func TestBroadcastAddress(t *testing.T) {
+	for cidr, want := range map[string]string{
+		"10.28.0.0/16": "10.28.255.255", "10.28.4.0/22": "10.28.7.255", "192.168.1.128/30": "192.168.1.131",
+		"192.168.1.4/31": "invalid IP", "192.168.1.4/32": "invalid IP", "0.0.0.0/0": "255.255.255.255", "fd00::/64": "invalid IP",
+	} {
+		if got := dhcp.Broadcast(netip.MustParsePrefix(cidr)).String(); got != want {
+			t.Errorf("%s: got %s, want %s", cidr, got, want)
+		}
+	}
+}
