@@ -218,7 +218,6 @@ func (h *handler) observe(mac pools.MAC, e pools.Event) {
 // bytes.
 func readJSON(rec *recorder, r *http.Request, most int64, v any) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
-	rec.bodyDone()
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case tooLarge, int64(len(body)) > most:
@@ -228,6 +227,7 @@ func readJSON(rec *recorder, r *http.Request, most int64, v any) error {
 	case err != nil:
 		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body cannot be read", Err: err}
 	}
+	rec.bodyDone()
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

@@ -114,8 +114,10 @@ func (r *recorder) limitBody(req *http.Request, d time.Duration) {
 	req.Body = http.MaxBytesReader(r.ResponseWriter, req.Body, maxBody)
 }
 
-// bodyDone lifts the deadline of [recorder.limitBody]: one that passes while
-// the handler works would cancel the request's context.
+// bodyDone lifts the deadline of [recorder.limitBody] once the body was read to
+// its end: a deadline that passes while the handler works would cancel the
+// request's context. For a body that was not read it stays, since net/http
+// reads some of the rest before it answers.
 func (r *recorder) bodyDone() {
 	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Time{})
 }
