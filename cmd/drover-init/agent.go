@@ -147,7 +147,7 @@ func (a *agent) join(ctx context.Context) error {
 		return nil
 	}
 	retry := a.again(pools.StepJoined)
-	start := time.Now()
+	tries := 0
 	err = retry.do(ctx, func(ctx context.Context) error {
 		var config pools.JoinConfig
 		err := a.Srv.ask(ctx, "join", a.Key, joinTry, &config)
@@ -157,12 +157,13 @@ func (a *agent) join(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("join configuration: %w", err)
 		}
+		tries++
 		return a.kubeadm(ctx, kubeadm, config)
 	})
 	if err != nil {
 		return err
 	}
-	a.done(fmt.Sprintf("kubeadm join took %.1f s", time.Since(start).Seconds()))
+	a.done(fmt.Sprintf("kubeadm join succeeded, run %d", tries))
 	return nil
 }
 

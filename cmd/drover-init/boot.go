@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 // methods are the steps, in order.
 type boot struct {
 	con     *console
+	random  <-chan struct{} // closed when the kernel's random numbers are good
 	args    bootArgs
 	mods    *modules
 	net     *network
@@ -113,7 +115,33 @@ func (b *boot) prepare(ctx context.Context) error {
 		}
 	}
 	b.detail = fmt.Sprintf("drover-init runs, %d modules loaded", len(mods.order))
-	return nil
+	return b.waitRandom(ctx)
+}
+
+// collectRandom makes the kernel collect randomness, and closes the channel when
+// it has enough. A machine without RDRAND has too little so early; only a read
+// that blocks makes the kernel look for more, and the DHCP client's do not block.
+func collectRandom() <-chan struct{} {
+	ready := make(chan struct{})
+	go func() {
+		_, _ = rand.Read(make([]byte, 32)) // never an error
+		close(ready)
+	}()
+	return ready
+}
+
+// waitRandom waits until the kernel's random numbers are good.
+func (b *boot) waitRandom(ctx context.Context) error {
+	for start := time.Now(); ; {
+		select {
+		case <-b.random:
+			return nil
+		case <-ctx.Done():
+			return errors.New("the kernel has no good random numbers")
+		case <-time.After(5 * time.Second):
+			b.con.printf("init", "the kernel has had no good random numbers for %.0f s; waiting, rebooting at %.0f s", time.Since(start).Seconds(), b.args.Timeout.Seconds())
+		}
+	}
 }
 
 // plug loads modules for devices that are new.

@@ -36,6 +36,7 @@ type route struct {
 const (
 	dhcpTimeout = 2 * time.Second
 	dhcpTries   = 3
+	dhcpLimit   = 30 * time.Second // of a DISCOVER and a REQUEST, with all their tries
 )
 
 // dhcpOptions are those of each request of ours. The client identifier is the
@@ -54,27 +55,29 @@ func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 
 // dhcp tries once to lease an address for the network card.
 func (n *network) dhcp(ctx context.Context) (lease, error) {
-	return n.withDHCP(func(c *nclient4.Client) (*nclient4.Lease, error) {
+	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Request(ctx, dhcpOptions(n.MAC[:])...)
 	})
 }
 
 // renew tries once to prolong the lease.
 func (n *network) renew(ctx context.Context, l lease) (lease, error) {
-	return n.withDHCP(func(c *nclient4.Client) (*nclient4.Lease, error) {
+	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
 	})
 }
 
 // withDHCP opens a client for one conversation. Between conversations it must
 // be closed: its raw socket sees all packets, of the image's transfer too.
-func (n *network) withDHCP(talk func(*nclient4.Client) (*nclient4.Lease, error)) (lease, error) {
+func (n *network) withDHCP(ctx context.Context, talk func(context.Context, *nclient4.Client) (*nclient4.Lease, error)) (lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, dhcpLimit)
+	defer cancel()
 	c, err := nclient4.New(n.Name, nclient4.WithTimeout(dhcpTimeout), nclient4.WithRetry(dhcpTries))
 	if err != nil {
 		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}
 	defer c.Close()
-	packets, err := talk(c)
+	packets, err := talk(ctx, c)
 	if errors.Is(err, nclient4.ErrNoResponse) {
 		return lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)
 	}

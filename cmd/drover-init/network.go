@@ -161,6 +161,9 @@ func (n *network) down() error {
 	for _, r := range routes {
 		errs = append(errs, ignore(netlink.RouteDel(&r), unix.ESRCH))
 	}
+	if n.Lease.MTU > 0 {
+		errs = append(errs, netlink.LinkSetMTU(n.link, n.link.Attrs().MTU)) // of when it was found
+	}
 	return errors.Join(append(errs, netlink.LinkSetDown(n.link))...)
 }
 

@@ -30,7 +30,7 @@ func bootNode() {
 	openConsole()
 	con := newConsole(os.Stdout, uptime)
 	guard(con, func() {
-		b := &boot{con: con, rep: &reporter{Uptime: uptime}, step: pools.StepInit}
+		b := &boot{con: con, rep: &reporter{Uptime: uptime}, step: pools.StepInit, random: collectRandom()}
 		b.rep.Notice = func(e pools.Event, err error) {
 			con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
 		}
