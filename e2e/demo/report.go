@@ -38,20 +38,20 @@ func (d *demo) outlive(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(min(10*time.Second, away-time.Since(stopped))):
 		}
-		l, err := d.lease(ctx, m)
+		beat, err := d.Heartbeat(ctx, m.plan.Cluster, m.plan.Node)
 		if err != nil {
 			return err
 		}
-		n, err := d.node(ctx, m)
+		n, err := d.Node(ctx, m.plan.Cluster, m.plan.Node)
 		switch {
 		case err != nil:
 			return err
-		case !n.ready():
+		case !n.Ready():
 			return fmt.Errorf("%s is no longer Ready, %.0f s after drover was stopped", m.plan.Node, time.Since(stopped).Seconds())
 		}
 		d.log.say("%s is Ready, %.0f s after drover was stopped; its last heartbeat was %.0f s ago",
-			m.plan.Node, time.Since(stopped).Seconds(), time.Since(l.Spec.RenewTime).Seconds())
-		if time.Since(stopped) >= away && l.Spec.RenewTime.Sub(stopped) < away-20*time.Second {
+			m.plan.Node, time.Since(stopped).Seconds(), time.Since(beat).Seconds())
+		if time.Since(stopped) >= away && beat.Sub(stopped) < away-20*time.Second {
 			return fmt.Errorf("%s has sent no heartbeat for 20 s", m.plan.Node)
 		}
 	}
@@ -78,7 +78,7 @@ func (d *demo) report(ctx context.Context) error {
 	fmt.Fprintln(d.log.w)
 	d.timelines()
 	for _, m := range d.machines {
-		if _, err := d.look(ctx, m); err != nil {
+		if _, err := d.Look(ctx, m.plan); err != nil {
 			m.done = false
 			errs = append(errs, fmt.Errorf("%s %w", m.plan.Node, err))
 		}
@@ -87,6 +87,25 @@ func (d *demo) report(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// alone checks that a cluster has exactly the nodes that the farm says.
+func (d *demo) alone(ctx context.Context, cluster string) error {
+	got, err := d.Nodes(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	var want []string
+	for _, m := range d.machines {
+		if m.plan.Cluster == cluster {
+			want = append(want, m.plan.Node)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("cluster %s has nodes %v, the farm says %v", cluster, got, want)
+	}
+	return nil
 }
 
 // timelines prints, for each node, the seconds from its DISCOVER to each step.

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"drover/e2e/lab/site"
 	"drover/pools"
 )
 
@@ -93,61 +92,17 @@ func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
 	return len(fresh) > 0
 }
 
-// advance looks at the machine's cluster, and notes how far it is there.
+// advance looks at the machine's cluster, and notes how far it is there:
+// drover's word is not enough.
 func (d *demo) advance(ctx context.Context, m *machine) {
-	where, err := d.look(ctx, m)
+	podIP, err := d.Look(ctx, m.plan)
 	switch {
-	case errors.Is(err, errNoNode): // what drover tells of the boot says more
+	case errors.Is(err, site.ErrNoNode): // what drover tells of the boot says more
 	case err != nil:
 		m.state = err.Error()
 	default:
 		m.done = true
 		d.log.say("%-22s Ready in %s, runs a pod at %s  (%.1f s after power-on)",
-			m.plan.Node, m.plan.Cluster, where, time.Since(m.guest.Started).Seconds())
+			m.plan.Node, m.plan.Cluster, podIP, time.Since(m.guest.Started).Seconds())
 	}
-}
-
-var errNoNode = errors.New("is not in its cluster")
-
-// look returns the address of the machine's pod when all is as the farm says.
-// It asks the machine's cluster itself: drover's word is not enough.
-func (d *demo) look(ctx context.Context, m *machine) (podIP string, err error) {
-	node, err := d.node(ctx, m)
-	switch {
-	case err != nil && strings.Contains(err.Error(), "NotFound"):
-		return "", errNoNode
-	case err != nil:
-		return "", err
-	case !node.ready():
-		return "", errors.New("is in its cluster, but not Ready yet")
-	}
-	if err := m.matches(node); err != nil {
-		return "", err
-	}
-	pod, err := d.pod(ctx, m)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("is Ready; its pod: %w", err)
-	case pod.Status.Phase != "Running" || pod.Status.PodIP == "":
-		return "", fmt.Errorf("is Ready; its pod is %s", cmp.Or(pod.Status.Phase, "new"))
-	}
-	return pod.Status.PodIP, nil
-}
-
-// matches compares the Node with what the farm says.
-func (m *machine) matches(n *node) error {
-	for _, key := range slices.Sorted(maps.Keys(m.plan.Labels)) {
-		if got := n.Metadata.Labels[key]; got != m.plan.Labels[key] {
-			return fmt.Errorf("has label %s=%q, the farm says %q", key, got, m.plan.Labels[key])
-		}
-	}
-	got := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t pools.Taint) bool {
-		return strings.HasPrefix(t.Key, "node.kubernetes.io/") // Kubernetes' own
-	})
-	order := func(a, b pools.Taint) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
-	slices.SortFunc(got, order)
-	if want := slices.SortedFunc(slices.Values(m.plan.Taints), order); !slices.Equal(got, want) {
-		return fmt.Errorf("has taints %v, the farm says %v", got, want)
-	}
-	return nil
 }
