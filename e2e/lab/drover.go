@@ -136,4 +136,4 @@ func (d *Drover) Call(ctx context.Context, method, path string, body, out any) e
 }
 
 // TokenFile is where the server keeps the bearer token of its API.
-func (d *Drover) TokenFile() string { return filepath.Join(d.State, "api-token") }
+func (d *Drover) TokenFile() string { return filepath.Join(d.State, "api.token") }

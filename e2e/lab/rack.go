@@ -2,12 +2,14 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -126,6 +128,26 @@ func (r *Rack) Throttle(iface, rate string) error {
 	}
 	return run("tc", "-n", r.Name, "qdisc", "replace", "dev", iface, "root", "tbf",
 		"rate", rate, "burst", "64kb", "latency", "400ms")
+}
+
+// Sent returns how many bytes an interface of the rack has sent (for a tap: how
+// many its guest has received).
+func (r *Rack) Sent(iface string) (int64, error) {
+	out, err := exec.Command("ip", "-n", r.Name, "-j", "-s", "link", "show", "dev", iface).Output()
+	if err != nil {
+		return 0, fmt.Errorf("ip link show dev %s: %w", iface, err)
+	}
+	var links []struct {
+		Stats struct {
+			TX struct {
+				Bytes int64 `json:"bytes"`
+			} `json:"tx"`
+		} `json:"stats64"`
+	}
+	if err := json.Unmarshal(out, &links); err != nil || len(links) != 1 {
+		return 0, fmt.Errorf("ip link show dev %s: %d links, %w", iface, len(links), err)
+	}
+	return links[0].Stats.TX.Bytes, nil
 }
 
 // Dial connects to an address on the rack's wire, its loopback included.

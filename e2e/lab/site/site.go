@@ -17,10 +17,13 @@ import (
 
 // Config says which site to open.
 type Config struct {
-	Name  string                                     // of the rack
-	Dir   string                                     // everything that the run writes; made anew
-	Farm  string                                     // drover's config file
-	Admin func(cluster string, p *plane.Plane) error // called when a plane is up and drover is not; may be nil
+	Name string // of the rack
+	Dir  string // everything that the run writes; made anew
+	Farm string // drover's config file
+
+	// Admin is called for each control plane when it is up and drover is not
+	// yet; nil: not.
+	Admin func(r *lab.Rack, p *plane.Plane) error
 }
 
 // Site is a rack with control planes and drover.
@@ -75,11 +78,11 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	if err := s.startPlanes(ctx, clusters, addrs[1:]); err != nil {
 		return nil, err
 	}
-	for name, p := range s.Planes {
+	for _, p := range s.Planes {
 		if c.Admin == nil {
 			break
 		}
-		if err := c.Admin(name, p); err != nil {
+		if err := c.Admin(s.Rack, p); err != nil {
 			return nil, err
 		}
 	}

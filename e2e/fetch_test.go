@@ -1,0 +1,148 @@
+package e2e_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/pools"
+)
+
+// TestImageFetchSurvives lets a node fetch a root image with a corrupted byte,
+// which it must refuse by its digest, report and fetch anew; and then kills the
+// server for 20 seconds in the middle of that fetch, which must go on where it
+// stopped.
+func TestImageFetchSurvives(t *testing.T) {
+	b := build(t)
+	copied := *b
+	copied.Images = t.TempDir() // its images will be tampered with
+	if err := os.CopyFS(copied.Images, os.DirFS(b.Images)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, &copied, site.Config{Name: "drover-e2e-fetch", Farm: "testdata/fetch.yaml"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heal, size := corrupt(t, copied.Images)
+
+	const mac = "52:54:00:77:02:01"
+	g, err := s.PowerOn(lab.Machine{Name: "n2", NICs: []lab.NIC{{MAC: mac, Boot: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer story(t, s, g)
+
+	digest := regexp.MustCompile(`sha256`)
+	until(ctx, t, "the corrupted image was refused, and reported", func() (bool, error) {
+		return slices.ContainsFunc(bootOf(ctx, t, s, mac).Steps, func(e pools.BootStep) bool {
+			return e.Step == pools.StepImage && digest.MatchString(e.Error)
+		}), nil
+	})
+	if reached(bootOf(ctx, t, s, mac), pools.StepImage) {
+		t.Fatal("the corrupted image was taken")
+	}
+	heal()
+
+	// Slow enough to be caught in the middle.
+	tap := g.Taps[0]
+	if err := s.Throttle(tap, "100mbit"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.Sent(tap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "a third of the image came", func() (bool, error) {
+		now, err := s.Sent(tap)
+		return now-before > size/3, err
+	})
+	if err := s.Drover.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Second) // the server is away for this long
+	if err := s.StartDrover(ctx, s.Drover); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("the server is back after 20 s")
+	if err := s.Throttle(tap, ""); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "the node is about to start its init", func() (bool, error) {
+		return reached(bootOf(ctx, t, s, mac), pools.StepSwitch), nil
+	})
+	if err := capture.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	resumed(t, searchWire(t, capture.File), size)
+}
+
+// resumed checks that the last fetch went on where the one before was cut.
+func resumed(t *testing.T, w wire, size int64) {
+	t.Helper()
+	if !slices.ContainsFunc(w.requests, func(line string) bool {
+		return strings.HasPrefix(line, "Range: bytes=") && line != "Range: bytes=0-"
+	}) {
+		t.Errorf("the node never asked for the rest of the image; it asked\n%s", strings.Join(w.requests, "\n"))
+	}
+	if !slices.ContainsFunc(w.answers, func(line string) bool { return strings.Contains(line, " 206 ") }) {
+		t.Errorf("no answer was partial: %q", w.answers)
+	}
+	// Twice the image (one was corrupted), the kernel and the initrd, and what
+	// was in flight when the server was killed: not three times the image.
+	if w.served < 2*size || w.served > 2*size+size/2 {
+		t.Errorf("%d bytes were served, want about twice the %d of the image", w.served, size)
+	}
+}
+
+// corrupt changes a byte in the middle of the only squashfs below dir. heal
+// takes it back.
+func corrupt(t *testing.T, dir string) (heal func(), size int64) {
+	t.Helper()
+	var path string
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(p, "squashfs") {
+			path = p
+		}
+		return err
+	})
+	if err != nil || path == "" {
+		t.Fatalf("no squashfs below %s: %v", dir, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := info.Size() / 2
+	flip := func() {
+		t.Helper()
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], at); err != nil {
+			t.Fatal(err)
+		}
+		b[0] ^= 0xff
+		if _, err := f.WriteAt(b[:], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip()
+	return flip, info.Size()
+}
