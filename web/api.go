@@ -1,0 +1,149 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover/pools"
+)
+
+// api is the REST API.
+type api struct {
+	server *Server
+}
+
+// maxBoots bounds the answer to a list of boots, and is the default limit.
+const maxBoots = 1000
+
+func (a *api) listNodes(w http.ResponseWriter, _ *http.Request) error {
+	nodes := a.server.Farm.Farm().Nodes()
+	if nodes == nil {
+		nodes = []pools.NodeInfo{} // [] rather than null
+	}
+	writeJSON(w, http.StatusOK, nodes)
+	return nil
+}
+
+func (a *api) getNode(w http.ResponseWriter, r *http.Request) error {
+	return a.node(w, r.PathValue("name"), http.StatusOK)
+}
+
+// node answers with the node of that name as it is now.
+func (a *api) node(w http.ResponseWriter, name string, code int) error {
+	n, ok := a.server.Farm.Farm().Node(name)
+	if !ok {
+		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	}
+	writeJSON(w, code, n)
+	return nil
+}
+
+func (a *api) addNode(w http.ResponseWriter, r *http.Request) error {
+	v, err := readJSON(r, "application/json")
+	if err != nil {
+		return err
+	}
+	n, err := parseNode(v)
+	if err != nil {
+		return badRequest("%v", err)
+	}
+	if err := a.server.Nodes.AddNode(n); err != nil {
+		return err
+	}
+	a.server.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "client", r.RemoteAddr)
+	w.Header().Set("Location", "/api/v1/nodes/"+n.Name)
+	return a.node(w, n.Name, http.StatusCreated)
+}
+
+func (a *api) patchNode(w http.ResponseWriter, r *http.Request) error {
+	patch, err := readJSON(r, "application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	if _, ok := patch.(map[string]any); !ok {
+		return badRequest(`a patch of a node is an object such as {"tags": ["debug"]}`)
+	}
+	name := r.PathValue("name")
+	err = a.server.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
+		n, err := patchNode(n, patch)
+		if err != nil {
+			return n, badRequest("%v", err)
+		}
+		if n.Name != name {
+			return n, badRequest("node %q cannot be renamed to %q: remove it and add it anew", name, n.Name)
+		}
+		return n, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.server.Log.Info("node changed", "node", name, "client", r.RemoteAddr)
+	return a.node(w, name, http.StatusOK)
+}
+
+func (a *api) removeNode(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if err := a.server.Nodes.RemoveNode(name); err != nil {
+		return err
+	}
+	a.server.Log.Info("node removed", "node", name, "client", r.RemoteAddr)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// listBoots answers with timelines, the newest first.
+func (a *api) listBoots(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	for key := range query {
+		if key != "node" && key != "limit" {
+			return badRequest("unknown parameter %q (there are node and limit)", key)
+		}
+	}
+	limit := maxBoots
+	if s := query.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxBoots {
+			return badRequest("limit %q: want a number from 1 to %d", s, maxBoots)
+		}
+		limit = n
+	}
+	boots := a.server.Boots.List()
+	if name := query.Get("node"); name != "" {
+		boots = slices.DeleteFunc(boots, func(b pools.BootRecord) bool { return b.Node != name })
+	}
+	boots = boots[:min(limit, len(boots))]
+	if boots == nil {
+		boots = []pools.BootRecord{}
+	}
+	writeJSON(w, http.StatusOK, boots)
+	return nil
+}
+
+// readJSON reads the body of a request that is of one of the types.
+func readJSON(r *http.Request, types ...string) (any, error) {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, t) {
+		return nil, &failure{
+			code: http.StatusUnsupportedMediaType,
+			msg:  fmt.Sprintf("Content-Type %q: want %s", r.Header.Get("Content-Type"), strings.Join(types, " or ")),
+		}
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, err
+		}
+		return nil, badRequest("the body did not arrive: %v", err)
+	}
+	v, err := parseJSON(data)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	return v, nil
+}

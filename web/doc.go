@@ -1,0 +1,28 @@
+// Package web is the listener for people and their tools: the REST API, the
+// page, the metrics and the health checks. It is apart from the one that nodes
+// talk to (package httpboot), on an address that nodes need not reach.
+//
+//	GET    /healthz               the process answers
+//	GET    /readyz                503 and a list while anything is not ready
+//	GET    /metrics               what Metrics writes
+//	GET    /api/v1/nodes          every node, declared or added
+//	POST   /api/v1/nodes          add one: an element of a pool's nodes plus "pool"
+//	GET    /api/v1/nodes/{name}
+//	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
+//	DELETE /api/v1/nodes/{name}
+//	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
+//	GET    /                      the page
+//	POST   /login, /logout        the page's session
+//
+// An error is {"error": "...", "where": "drover.yaml:41"}; where is there when
+// a line of the operator's file is in the way.
+//
+// Everything but the health checks wants the API token, as a bearer token or,
+// for reading, through a session that the page's login made. A browser gets
+// only the session's random cookie: the token itself is never stored by it and
+// is in no URL.
+//
+// The package does not know how a node is checked or stored, what makes the
+// server ready, or what is measured: it is given a farm, a change of it, a
+// list of boots, and two functions.
+package web

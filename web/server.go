@@ -1,0 +1,210 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"drover/pools"
+)
+
+// Farm gives the farm in force.
+type Farm interface {
+	Farm() *pools.Farm
+}
+
+// Changer changes the nodes of the farm. Its refusals are [pools.ErrExists],
+// [pools.ErrNotFound], a [*pools.DeclaredError] and [pools.Errors]; any other
+// error means that the change could not be stored.
+type Changer interface {
+	AddNode(n pools.PoolNode) error
+	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
+	RemoveNode(name string) error
+}
+
+// Boots lists the boots that are known, the newest first. The list is the
+// caller's, the steps in it are not.
+type Boots interface {
+	List() []pools.BootRecord
+}
+
+// Problem is a part of the server that is not ready.
+type Problem struct {
+	Part    string `json:"part"`    // "image debian-12"
+	Problem string `json:"problem"` // what is wrong, and what to do
+}
+
+// Server is the listener for people. Farm, Nodes, Boots and Token must be set;
+// the zero value of everything else works.
+type Server struct {
+	Farm  Farm
+	Nodes Changer
+	Boots Boots
+	Token Token
+
+	// Addr is where [Server.Listen] listens; default "127.0.0.1:8443".
+	Addr string
+	// TLS serves HTTPS; nil serves plain HTTP, which is for loopback only.
+	TLS *tls.Config
+
+	// Metrics answers /metrics; nil answers 404.
+	Metrics http.Handler
+	// Ready lists what is not ready; nil means that all is.
+	Ready func(ctx context.Context) []Problem
+	// AddressOf tells the page the leased address of a machine; nil leaves it
+	// out.
+	AddressOf func(pools.MAC) (netip.Addr, bool)
+	// StuckAfter is how long a boot may make no progress before the page
+	// calls it stuck; default 3 minutes.
+	StuckAfter time.Duration
+
+	Log *slog.Logger // default: none
+	Now func() time.Time
+}
+
+// Bounds of what clients can take.
+const (
+	maxBody   = 1 << 20  // bytes of a request's body
+	maxHeader = 16 << 10 // bytes of a request's line and header
+	maxConns  = 256      // connections at a time; more wait in the kernel's queue
+
+	headerTimeout = 5 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = time.Minute
+	idleTimeout   = 2 * time.Minute
+	grace         = 5 * time.Second
+)
+
+// withDefaults is a copy in which everything is set.
+func (s *Server) withDefaults() *Server {
+	c := *s
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.StuckAfter <= 0 {
+		c.StuckAfter = 3 * time.Minute
+	}
+	if c.Ready == nil {
+		c.Ready = func(context.Context) []Problem { return nil }
+	}
+	if c.AddressOf == nil {
+		c.AddressOf = func(pools.MAC) (netip.Addr, bool) { return netip.Addr{}, false }
+	}
+	if c.Metrics == nil {
+		c.Metrics = http.NotFoundHandler()
+	}
+	return &c
+}
+
+// Handler answers every request of the listener.
+func (s *Server) Handler() http.Handler {
+	s = s.withDefaults()
+	auth := &guard{token: s.Token, secure: s.TLS != nil, now: s.Now, sessions: newSessions(s.Now), limit: newLoginLimit(s.Now)}
+	a := &api{server: s}
+	p := newPage(s, auth)
+
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", s.answer(methods{"GET": healthz}))
+	mux.Handle("/readyz", s.answer(methods{"GET": s.readyz}))
+	mux.Handle("/metrics", auth.api(s.answer(methods{"GET": s.metrics})))
+	mux.Handle("/api/v1/nodes", auth.api(s.answer(methods{"GET": a.listNodes, "POST": a.addNode})))
+	mux.Handle("/api/v1/nodes/{name}", auth.api(s.answer(methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})))
+	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
+	mux.Handle("/api/", auth.api(s.answer(nil)))
+	mux.Handle("/login", s.answer(methods{"POST": p.login}))
+	mux.Handle("/logout", s.answer(methods{"POST": p.logout}))
+	mux.Handle("/style.css", s.answer(methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
+	mux.Handle("/page.js", s.answer(methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
+	mux.Handle("/{$}", s.answer(methods{"GET": p.show}))
+	mux.Handle("/", s.answer(nil))
+
+	protect := http.NewCrossOriginProtection()
+	protect.SetDenyHandler(s.answerAll(func(http.ResponseWriter, *http.Request) error {
+		return &failure{code: http.StatusForbidden, msg: "a request from another site"}
+	}))
+	return secureHeaders(protect.Handler(http.MaxBytesHandler(mux, maxBody)))
+}
+
+// secureHeaders makes browsers keep the page to itself.
+func secureHeaders(next http.Handler) http.Handler {
+	const csp = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", csp)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Listen binds the listener's socket. Pass it to [Server.Serve].
+func (s *Server) Listen() (net.Listener, error) {
+	addr := s.Addr
+	if addr == "" {
+		addr = "127.0.0.1:8443"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("people-facing listener: %w", err)
+	}
+	return l, nil
+}
+
+// Serve answers requests on l until ctx ends; then running requests get some
+// seconds to end, and it returns nil. It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	l = netutil.LimitListener(l, maxConns)
+	if s.TLS != nil {
+		l = tls.NewListener(l, s.tlsConfig())
+	}
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.withDefaults().Log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("people-facing listener: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := srv.Shutdown(end)
+	if err != nil { // requests that did not end in time
+		err = srv.Close()
+	}
+	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// tlsConfig is the server's with the versions and protocols that it serves.
+func (s *Server) tlsConfig() *tls.Config {
+	c := s.TLS.Clone()
+	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	c.NextProtos = []string{"http/1.1"} // a raw TLS listener does not speak HTTP/2
+	return c
+}

@@ -1,0 +1,205 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// view is what the page shows.
+type view struct {
+	Farm     string // name of the config file
+	Time     string
+	Poll     int // seconds until the page asks again
+	Problems []Problem
+	Counts   []count
+	Trouble  []row // the rows that want somebody's attention
+	Rows     []row
+}
+
+// count is one number of the summary.
+type count struct {
+	State state
+	N     int
+}
+
+// state is how a machine is doing. It is also the class that colours it.
+type state string
+
+const (
+	ready   state = "ready"   // all steps done
+	booting state = "booting" // on its way
+	stuck   state = "stuck"   // no progress for too long
+	failing state = "failing" // the last thing heard of it is an error
+	unseen  state = "unseen"  // has not booted since drover remembers
+)
+
+// row is a machine on the page.
+type row struct {
+	Name, Pool, Cluster, Image string
+
+	Address string
+	MACs    []pools.MAC
+	Source  string // drover.yaml:41, API, or unknown hardware
+	State   state
+	Step    string   // the last step reached
+	Since   string   // time since it
+	Took    string   // from DISCOVER to it, in seconds
+	Strip   []string // one class for each step
+	Error   string
+	Steps   []entry
+}
+
+// entry is a line of a timeline.
+type entry struct {
+	Step   pools.Step
+	After  string // seconds since the boot began
+	Detail string
+	Error  string
+}
+
+func (s *Server) view(ctx context.Context) view {
+	farm, now := s.Farm.Farm(), s.Now()
+	boots := newest(s.Boots.List())
+	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC"), Problems: s.Ready(ctx)}
+	clusters := map[string]pools.Pool{}
+	for _, p := range farm.Config.Pools {
+		clusters[p.Name] = p
+	}
+	for _, n := range farm.Nodes() {
+		p := clusters[n.Pool]
+		r := row{
+			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
+			Address: n.IP.String(), MACs: n.MACs, Source: source(n.Source),
+		}
+		r.boot(take(boots, n.MACs), now, s.StuckAfter)
+		v.Rows = append(v.Rows, r)
+	}
+	v.Rows = append(v.Rows, s.strangers(boots, now)...)
+	v.summarise()
+	return v
+}
+
+// newest keeps the newest boot of each machine.
+func newest(boots []pools.BootRecord) map[pools.MAC]pools.BootRecord {
+	m := make(map[pools.MAC]pools.BootRecord, len(boots))
+	for _, b := range boots {
+		if _, ok := m[b.MAC]; !ok {
+			m[b.MAC] = b
+		}
+	}
+	return m
+}
+
+// take removes the boots of a node's network cards and returns the newest.
+func take(boots map[pools.MAC]pools.BootRecord, macs []pools.MAC) (last pools.BootRecord) {
+	for _, m := range macs {
+		if b, ok := boots[m]; ok && b.ID > last.ID {
+			last = b
+		}
+		delete(boots, m)
+	}
+	return last
+}
+
+// strangers are the machines that booted and that no node names.
+func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, now time.Time) []row {
+	var rows []row
+	for mac, b := range boots {
+		r := row{Name: b.Node, Pool: b.Pool, Cluster: b.Cluster, Image: b.Image, MACs: []pools.MAC{mac}, Source: "unknown hardware"}
+		if addr, ok := s.AddressOf(mac); ok {
+			r.Address = addr.String()
+		}
+		r.boot(b, now, s.StuckAfter)
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	return rows
+}
+
+// boot fills in how the machine's boot is doing.
+func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) {
+	r.State, r.Strip = unseen, make([]string, len(pools.Steps))
+	if b.ID == "" {
+		return
+	}
+	at := b.Started
+	for _, s := range b.Steps {
+		r.Steps = append(r.Steps, entry{s.Step, seconds(s.Time.Sub(b.Started)), s.Detail, s.Error})
+		i := slices.Index(pools.Steps, s.Step)
+		if i < 0 {
+			continue
+		}
+		if s.Error != "" {
+			if r.Strip[i] == "" && b.Error != "" {
+				r.Strip[i] = string(failing)
+			}
+			continue
+		}
+		r.Strip[i] = "done"
+		r.Step, at = string(s.Step), s.Time
+	}
+	r.Since, r.Took, r.Error = ago(now.Sub(at)), seconds(at.Sub(b.Started)), b.Error
+	last := pools.StepReady
+	if b.Cluster == "" {
+		last = pools.StepOnline
+	}
+	switch {
+	case slices.Contains(pools.Steps[slices.Index(pools.Steps, last):], pools.Step(r.Step)):
+		r.State = ready
+	case b.Error != "":
+		r.State = failing
+	case now.Sub(at) > stuckAfter:
+		r.State = stuck
+	default:
+		r.State = booting
+	}
+}
+
+func (v *view) summarise() {
+	n := map[state]int{}
+	for _, r := range v.Rows {
+		n[r.State]++
+		if r.State == stuck || r.State == failing {
+			v.Trouble = append(v.Trouble, r)
+		}
+	}
+	for _, s := range []state{ready, booting, stuck, failing, unseen} {
+		if n[s] > 0 {
+			v.Counts = append(v.Counts, count{s, n[s]})
+		}
+	}
+	v.Poll = 3 + len(v.Rows)/200 // a page of thousands of machines is large
+}
+
+func source(o pools.Origin) string {
+	if where := fileLine(o); where != "" {
+		return where
+	}
+	return "API"
+}
+
+// seconds writes a duration within a boot.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+// ago writes how long something is past, coarsely.
+func ago(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
