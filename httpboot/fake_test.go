@@ -128,6 +128,7 @@ func (b *boots) Issue(p *pools.Plan) (string, error) {
 	}
 	b.nonces[p.MAC] = nonce
 	delete(b.keys, p.MAC)
+	b.steps = append(b.steps, step{p.MAC, nonce, pools.Event{Step: pools.StepScript}})
 	return nonce, nil
 }
 

@@ -78,7 +78,6 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 		h.observe(plan.MAC, pools.Event{Step: pools.StepScript, Error: s.Problem})
 		return h.writeScript(rec, "problem.ipxe.tmpl", s)
 	}
-	h.observe(plan.MAC, pools.Event{Step: pools.StepScript})
 	return h.writeScript(rec, "boot.ipxe.tmpl", s)
 }
 

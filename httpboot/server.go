@@ -31,8 +31,8 @@ type Addresses interface {
 
 // Boots keeps the boots that are under way.
 type Boots interface {
-	// Issue opens a boot and returns its nonce, in hex, once it is durable.
-	// Nonces of earlier boots of the machine end with it.
+	// Issue opens a boot, with the step script, and returns its nonce, in hex,
+	// once it is durable. Nonces of earlier boots of the machine end with it.
 	Issue(p *pools.Plan) (nonce string, err error)
 	// Claim binds the boot that has this nonce to a public key. It returns
 	// [pools.ErrNonce] when the nonce is not that of the machine's current
@@ -133,11 +133,7 @@ func (s *Server) Listen() (net.Listener, error) {
 	if addr == "" {
 		addr = ":80"
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("node-facing listener: %w", err)
-	}
-	return l, nil
+	return net.Listen("tcp", addr)
 }
 
 // Serve answers requests on l until ctx ends; then running requests get
@@ -164,7 +160,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { failed <- srv.Serve(conns.listener(l)) }()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("node-facing listener: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lim.Grace)
