@@ -21,6 +21,7 @@ import (
 func TestRealClients(t *testing.T) {
 	r := newRack(t, "udhcpc", "dhclient")
 	s, l := newServer()
+	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
 	r.serve(s)
 	for _, tt := range []struct {
 		name string

@@ -47,7 +47,7 @@ type Server struct {
 	Address   netip.Addr // server identifier and source of answers; default: the interface's first IPv4 address
 
 	Log        *slog.Logger     // one line for each exchange; nil: none
-	OnExchange func(Exchange)   // called for each packet, dropped ones too, from several goroutines; may be nil
+	OnExchange func(Exchange)   // called for each packet, dropped ones too, from several goroutines and not always in order; may be nil
 	Now        func() time.Time // the clock; nil: time.Now
 
 	// Workers is how many requests are answered at a time; default 64. Most
@@ -154,12 +154,17 @@ func push(queue chan request, r request) (dropped request, full bool) {
 	}
 }
 
-// work answers one packet. A panic costs that packet only.
+// work answers one packet and tells of it.
 func (s *Server) work(r request) {
+	x := s.answer(r)
+	s.done(&x, s.now())
+}
+
+// answer answers one packet. A panic costs that packet only.
+func (s *Server) answer(r request) (x Exchange) {
 	defer func() {
-		if v := recover(); v != nil {
-			s.log().Error("dhcp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-			s.done(&Exchange{Time: r.received, Decision: Failed, Err: fmt.Errorf("panic: %v", v)}, s.now())
+		if err := s.caught(recover()); err != nil {
+			x = Exchange{Time: r.received, Decision: Failed, Err: err}
 		}
 	}()
 	wait := s.MaxWait
@@ -167,8 +172,7 @@ func (s *Server) work(r request) {
 		wait = 2 * time.Second
 	}
 	if s.now().Sub(r.received) > wait {
-		s.done(&Exchange{Time: r.received, Decision: Stale}, s.now())
-		return
+		return Exchange{Time: r.received, Decision: Stale}
 	}
 	reply, x := s.handle((*r.buf)[:r.n], r.received)
 	if reply != nil {
@@ -176,7 +180,16 @@ func (s *Server) work(r request) {
 			x.Err = err
 		}
 	}
-	s.done(&x, s.now())
+	return x
+}
+
+// caught logs what recover returned.
+func (s *Server) caught(v any) error {
+	if v == nil {
+		return nil
+	}
+	s.log().Error("dhcp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	return fmt.Errorf("panic: %v", v)
 }
 
 // handle answers the bytes of one packet. It keeps none of them.
@@ -195,6 +208,7 @@ func (s *Server) handle(b []byte, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
 
 // done tells of an exchange.
 func (s *Server) done(x *Exchange, now time.Time) {
+	defer func() { s.caught(recover()) }()
 	x.Took = now.Sub(x.Time)
 	x.log(s.log())
 	if s.OnExchange != nil {
