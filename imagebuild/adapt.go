@@ -15,6 +15,7 @@ ff02::2	ip6-allrouters
 // adapt makes the tree of a container image one of a machine. What is excluded
 // is already gone, boot/config-* is not: see keepKernelConfig.
 func (t *tree) adapt(mtime int64) {
+	t.root.mtime = mtime
 	for _, name := range []string{"dev", "proc", "run", "sys", "tmp"} {
 		if t.root.children[name] == nil {
 			dir := implicitDir()
@@ -79,7 +80,6 @@ func (t *tree) keepKernelConfig(version string) {
 
 // clamp brings all times down to at most sec.
 func (t *tree) clamp(sec int64) error {
-	t.root.mtime = min(t.root.mtime, sec)
 	return t.walk(func(_ string, n *node) error {
 		n.mtime = min(n.mtime, sec)
 		return nil

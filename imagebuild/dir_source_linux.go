@@ -155,7 +155,8 @@ func (w *dirWalk) xattrs(name string, f *file) error {
 		return fmt.Errorf("list xattrs: %w", err)
 	}
 	value := make([]byte, 64<<10) // XATTR_SIZE_MAX of Linux
-	for _, key := range strings.Split(strings.TrimSuffix(string(names[:size]), "\x00"), "\x00") {
+	// The second size may be smaller: overlayfs hides its own attributes late.
+	for key := range strings.FieldsFuncSeq(string(names[:size]), func(r rune) bool { return r == 0 }) {
 		n, err := unix.Lgetxattr(path, key, value)
 		if err != nil {
 			return fmt.Errorf("xattr %q: %w", key, err)

@@ -12,10 +12,7 @@ import (
 // links after the first name of their file. Equal trees give equal bytes.
 func (t *tree) emit(w io.Writer, progress func(n int64)) error {
 	tw := tar.NewWriter(w)
-	// Mode and owner are fixed: see putRoot.
-	root := *t.root.file
-	root.mode, root.uid, root.gid, root.xattrs = 0o755, 0, 0, nil
-	if err := tw.WriteHeader(header(".", &root)); err != nil {
+	if err := tw.WriteHeader(header(".", t.root.file)); err != nil {
 		return err
 	}
 	first := map[*file]string{}

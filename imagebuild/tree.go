@@ -175,14 +175,14 @@ func (t *tree) put(e entry) error {
 	return nil
 }
 
-// putRoot takes only the time of a layer's root entry. Builders disagree about
-// the rest (mode 0555, 0700, their own uid), and a root directory that others
-// cannot search makes a node on which every service that is not root fails.
+// putRoot takes nothing from a layer's root entry: the root is always 0755 and
+// root's, see [tree.emit]. Builders disagree about it (mode 0555, 0700, their
+// own uid), and with a root directory that others cannot search, every service
+// that is not root's fails.
 func (t *tree) putRoot(e entry) error {
 	if e.file == nil || e.file.kind != tar.TypeDir {
 		return errors.New("the root is not a directory")
 	}
-	t.root.mtime = e.file.mtime
 	return nil
 }
 
