@@ -209,7 +209,7 @@ func (i images) Image(ref string) (httpboot.Image, error) {
 	return img, nil
 }
 
-const generation = "0f1e2d3c4b5a"
+const generation = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 // contents of the image's files
 var contents = map[string][]byte{
@@ -232,7 +232,7 @@ func debianImage(t testing.TB) images {
 		writeFile(t, filepath.Join(dir, f.Name), contents[name])
 	}
 	writeFile(t, filepath.Join(dir, "manifest.json"), []byte("not for nodes"))
-	return images{"debian-12": img, "debian-12@" + generation: img}
+	return images{"debian-12": img, "debian-12@sha256:" + generation: img}
 }
 
 func writeFile(t testing.TB, path string, b []byte) {

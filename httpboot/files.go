@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode"
 
 	"drover/pools"
 )
@@ -17,7 +18,7 @@ import (
 // never changes.
 type Image struct {
 	Name       string
-	Generation string // a word for URLs; a generation's digest does
+	Generation string // its digest: a SHA-256 in hex
 	Dir        string // the directory that holds the files
 	Kernel     FileInfo
 	Initrd     FileInfo
@@ -33,8 +34,8 @@ type FileInfo struct {
 
 // urlPath returns the path of the image's files, with a slash at its end.
 func (i Image) urlPath() (string, error) {
-	if !isSegment(i.Name) || !isSegment(i.Generation) {
-		return "", fmt.Errorf("image %q, generation %q: not words for a URL", i.Name, i.Generation)
+	if !isImageName(i.Name) || !isHex(i.Generation, 64, 64) {
+		return "", fmt.Errorf("image %q, generation %q: not a name and a digest", i.Name, i.Generation)
 	}
 	return pools.ImagePath + i.Name + "/" + i.Generation + "/", nil
 }
@@ -58,10 +59,10 @@ func (i Image) file(name string) (f FileInfo, step pools.Step, ok bool) {
 func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	h.recognise(rec, r)
 	name, generation, file := r.PathValue("name"), r.PathValue("generation"), r.PathValue("file")
-	if !isSegment(name) || !isSegment(generation) {
+	if !isImageName(name) || !isHex(generation, 64, 64) {
 		return refuse(http.StatusNotFound, "no such image")
 	}
-	img, err := h.Images.Image(name + "@" + generation)
+	img, err := h.Images.Image(name + "@sha256:" + generation)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return refuse(http.StatusNotFound, "no image %q of generation %q", name, generation)
@@ -94,7 +95,7 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 	h.recognise(rec, r)
 	file := r.PathValue("file")
 	// shim asks for files that are not there in passing; a 404 has to be cheap.
-	if h.Loaders == "" || !isSegment(file) {
+	if h.Loaders == "" || !isFileName(file) {
 		return refuse(http.StatusNotFound, "no such loader")
 	}
 	f, fi, err := openIn(h.Loaders, file)
@@ -109,6 +110,25 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 	rec.Header().Set("Cache-Control", "no-cache")
 	h.serveFile(rec, r, f, fi.ModTime(), pools.StepLoader)
 	return nil
+}
+
+// isImageName tells whether s can be the name of an image, as the config has
+// it. Such a name needs no escaping anywhere.
+func isImageName(s string) bool {
+	return len(s) <= 128 && isFileName(s) && !strings.ContainsFunc(s, unicode.IsUpper)
+}
+
+// isFileName tells whether s can be the name of a loader: letters, digits, dots,
+// dashes and underscores, the first no dot and no dash.
+func isFileName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alnum && (i == 0 || c != '.' && c != '-' && c != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 255
 }
 
 // loaderType returns the media type that UEFI knows a loader by (UEFI

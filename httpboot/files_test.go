@@ -98,6 +98,9 @@ func TestPaths(t *testing.T) {
 		{"GET", imagePath + "manifest.json", 404},
 		{"GET", imagePath + "Kernel", 404},
 		{"GET", "/images/debian-12/none/kernel", 404},
+		{"GET", "/images/debian-12/" + strings.Repeat("0", 64) + "/kernel", 404},
+		{"GET", "/images/debian-12/sha256:" + generation + "/kernel", 404},
+		{"GET", "/images/Debian-12/" + generation + "/kernel", 404},
 		{"GET", "/images/debian-13/" + generation + "/kernel", 404},
 		{"GET", "/images/debian-12/kernel", 404},
 		// Directories.
@@ -193,9 +196,9 @@ func TestDamagedImage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			img := w.images["debian-12@"+generation]
+			img := w.images["debian-12@sha256:"+generation]
 			tt.edit(t, &img)
-			w.images["debian-12@"+generation] = img
+			w.images["debian-12@sha256:"+generation] = img
 			resp := w.do("127.0.0.1", "GET", imagePath+"kernel", "")
 			if resp.Code != 500 || strings.Contains(resp.Body.String(), img.Dir) {
 				t.Errorf("got status %d, %q; want 500 and no path", resp.Code, resp.Body)

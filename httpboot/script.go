@@ -218,19 +218,7 @@ func (h *handler) writeScript(rec *recorder, name string, data any) error {
 	return err
 }
 
-// isSegment tells whether s needs no escaping in a URL, on a kernel command
-// line and as the name of a file, and is no "." or "..".
-func isSegment(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !alnum && (i == 0 || !strings.ContainsRune("._:-", rune(c))) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 255
-}
-
+// isHex tells whether s is least to most digits of lower-case hex.
 func isHex(s string, least, most int) bool {
 	if len(s) < least || len(s) > most {
 		return false

@@ -262,10 +262,10 @@ func TestStalledDownload(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.StallTimeout = 50 * time.Millisecond
 		w.OnRequest = func(r httpboot.Request) { done <- r }
-		img := w.images["debian-12@"+generation]
+		img := w.images["debian-12@sha256:"+generation]
 		writeFile(t, img.Dir+"/"+img.Squashfs.Name, big)
 		img.Squashfs.Size = int64(len(big))
-		w.images["debian-12@"+generation] = img
+		w.images["debian-12@sha256:"+generation] = img
 	})
 	c := dial(t, w.serve(t, nil))
 	if err := c.SetReadBuffer(4096); err != nil {
