@@ -171,14 +171,12 @@ func (l *Leases) commit(p *pools.Plan, addr netip.Addr, now time.Time) (*write, 
 
 // Release takes the machine's word that it no longer uses addr. It keeps its
 // claim to get the same address again. A lease that it does not have is
-// ignored. A RELEASE has no answer, so that one that could not be stored is
-// logged: the lease runs out by itself.
-func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
+// ignored. It is durable when Release returns nil.
+func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) error {
 	if w := l.release(mac, addr, now); w != nil {
-		if err := w.wait(); err != nil {
-			l.store.log.Warn("release is not stored", "mac", mac, "address", addr, "err", err)
-		}
+		return w.wait()
 	}
+	return nil
 }
 
 func (l *Leases) release(mac pools.MAC, addr netip.Addr, now time.Time) *write {
