@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"drover/pools"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestExplain compares what "drover explain" says of each machine of the demo
+// with the golden files.
+func TestExplain(t *testing.T) {
+	drover := filepath.Join(t.TempDir(), "drover")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", drover, "drover/cmd/drover").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	for _, tt := range []struct{ golden, mac, arch string }{
+		{"explain-bios.golden", "52:54:00:77:00:0a", "bios"},
+		// Until it is added over the API, the file has no place for it but the
+		// catch-all.
+		{"explain-uefi.golden", "52:54:00:77:00:b2", "uefi-x64"},
+		{"explain-stray.golden", "52:54:00:77:00:0c", "bios"},
+	} {
+		t.Run(tt.golden, func(t *testing.T) {
+			cmd := exec.Command(drover, "explain", "-c", "e2e/demo/drover.yaml", tt.mac, "--arch", tt.arch)
+			cmd.Dir = "../.."
+			cmd.Stderr = t.Output()
+			got, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.golden, got)
+		})
+	}
+}
+
+// TestExplainAdded does the same for the machine that is added over the API,
+// with its node applied to the file's, as the server does.
+func TestExplainAdded(t *testing.T) {
+	n, err := readAdded("added.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	farm, err := pools.Load("drover.yaml", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := farm.Resolve(pools.Query{MAC: n.MACs[1], Firmware: pools.UEFIx64})
+	if plan == nil || plan.Node != n.Name {
+		t.Fatalf("got %v, want node %q", plan, n.Name)
+	}
+	got, err := json.MarshalIndent(struct {
+		*pools.Plan
+		Why pools.Why `json:"why"`
+	}{plan, plan.Why()}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "explain-uefi-added.golden", append(got, '\n'))
+}
+
+// TestRackAndFarmAgree: the machines of the demo have the MACs that the farm
+// and the node to be added speak of; else the demo would show something else.
+func TestRackAndFarmAgree(t *testing.T) {
+	n, err := readAdded("added.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	farm, err := pools.Load("drover.yaml", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct{ cluster, node string }{
+		"bios":  {"tenant-a", "a1"},
+		"uefi":  {"tenant-b", "b1"},
+		"stray": {"lobby", "node-52540077000c"},
+	}
+	for _, m := range rackful() {
+		mac, err := pools.ParseMAC(m.mac())
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := farm.Resolve(pools.Query{MAC: mac})
+		if plan == nil || plan.Cluster != want[m.Name].cluster || plan.Node != want[m.Name].node {
+			t.Errorf("machine %s: got %+v, want %+v", m.Name, plan, want[m.Name])
+		}
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("differs from %s (run with -update, then look at the diff):\n%s", path, got)
+	}
+}
