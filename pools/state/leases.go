@@ -171,12 +171,14 @@ func (l *Leases) commit(p *pools.Plan, addr netip.Addr, now time.Time) (*write, 
 
 // Release takes the machine's word that it no longer uses addr. It keeps its
 // claim to get the same address again. A lease that it does not have is
-// ignored. It is durable when Release returns nil.
-func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) error {
+// ignored. A RELEASE has no answer, so that one that could not be stored is
+// logged: the lease runs out by itself.
+func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
 	if w := l.release(mac, addr, now); w != nil {
-		return w.wait()
+		if err := w.wait(); err != nil {
+			l.store.log.Warn("release is not stored", "mac", mac, "address", addr, "err", err)
+		}
 	}
-	return nil
 }
 
 func (l *Leases) release(mac pools.MAC, addr netip.Addr, now time.Time) *write {
