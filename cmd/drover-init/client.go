@@ -48,7 +48,7 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 	req.Header.Set(pools.NonceHeader, s.Nonce)
 	resp, err := s.Client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
@@ -82,6 +82,15 @@ func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limi
 		return fmt.Errorf("the answer of %d bytes is not a %T", len(plain), out)
 	}
 	return nil
+}
+
+// withoutURL takes the request's URL, which is long and known, off an error of
+// an HTTP client.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // statusError is an answer other than success. It is busy when the server asks

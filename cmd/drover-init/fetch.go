@@ -83,7 +83,7 @@ func (f *fetcher) attempt(ctx context.Context) error {
 
 	resp, err := f.request(ctx)
 	if err != nil {
-		return f.wrap(ctx, err)
+		return f.wrap(ctx, withoutURL(err))
 	}
 	defer resp.Body.Close()
 	if err := f.accept(resp); err != nil {

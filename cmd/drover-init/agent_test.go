@@ -1,0 +1,434 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/pools"
+)
+
+const (
+	testToken      = "abcdef.0123456789abcdef"
+	otherToken     = "ghijkl.0123456789abcdef"
+	kubeadmSucceed = "#!/bin/sh\necho \"[preflight] Running\" \"$@\"\ncat \"$3\" >>$SEEN\nmkdir -p $ROOT/etc/kubernetes\n: >$ROOT/etc/kubernetes/kubelet.conf\n"
+	kubeadmFail    = "#!/bin/sh\ncat \"$3\" >>$SEEN\nmkdir -p $ROOT/etc/kubernetes/pki\n" +
+		": >$ROOT/etc/kubernetes/pki/ca.crt; : >$ROOT/etc/kubernetes/bootstrap-kubelet.conf; : >$ROOT/etc/kubernetes/other\n" +
+		"echo 'error execution phase kubelet-start: a Node with name \"cart01\" exists, token " + testToken + "' >&2\n" +
+		"echo 'To see the stack trace of this error execute with --v=5 or higher' >&2\nexit 1\n"
+)
+
+// nodeServer is the node-facing side of drover, for one boot of one node.
+type nodeServer struct {
+	t      *testing.T
+	joins  []http.HandlerFunc // odd answers to the first join requests; nil: a good one
+	tokens []string           // of the good ones
+
+	mu     sync.Mutex
+	key    []byte // that the boot is bound to
+	asked  int    // joins
+	events []string
+}
+
+func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method != http.MethodPost || r.Header.Get(pools.NonceHeader) != testNonce {
+		http.Error(w, pools.ErrNonce.Error(), http.StatusForbidden)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	switch r.URL.Path {
+	case "/base/node/52-54-00-77-00-01/events":
+		var e pools.Event
+		if err := json.Unmarshal(body, &e); err != nil {
+			s.t.Errorf("event %s: %v", body, err)
+		}
+		s.events = append(s.events, strings.TrimSpace(fmt.Sprintf("%s: %s%s", e.Step, e.Detail, e.Error)))
+	case "/base/node/52-54-00-77-00-01/join":
+		s.asked++
+		if n := s.asked; n <= len(s.joins) && s.joins[n-1] != nil {
+			s.joins[n-1](w, r)
+			return
+		}
+		s.join(w, body)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *nodeServer) join(w http.ResponseWriter, body []byte) {
+	var k pools.KeyRequest
+	if err := json.Unmarshal(body, &k); err != nil {
+		s.t.Errorf("join request %s: %v", body, err)
+	}
+	if string(k.PublicKey) != string(s.key) {
+		http.Error(w, pools.ErrClaimed.Error(), http.StatusForbidden)
+		return
+	}
+	token := s.tokens[0]
+	s.tokens = s.tokens[1:]
+	plain, err := json.Marshal(pools.JoinConfig{Kubeadm: "kind: JoinConfiguration\ntoken: " + token + "\n"})
+	if err != nil {
+		s.t.Error(err)
+	}
+	sealed, err := pools.Seal(k.PublicKey, testMAC, "join", plain)
+	if err != nil {
+		s.t.Error(err)
+	}
+	if _, err := w.Write(sealed); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// agentTest is an agent with a server, and programs of its own on PATH.
+type agentTest struct {
+	*agent
+	server *nodeServer
+	said   *transcript
+	waits  []time.Duration
+	bin    string
+	seen   string // what kubeadm was given
+}
+
+func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
+	t.Helper()
+	dir := t.TempDir()
+	a := &agentTest{server: &nodeServer{t: t, tokens: []string{testToken, otherToken}}, said: &transcript{}}
+	a.bin, a.seen = filepath.Join(dir, "bin"), filepath.Join(dir, "seen")
+	for name, text := range programs {
+		if err := writeFile(filepath.Join(a.bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := filepath.Join(dir, "root")
+	t.Setenv("PATH", a.bin+":/usr/bin:/bin")
+	t.Setenv("ROOT", root)
+	t.Setenv("SEEN", a.seen)
+
+	s := httptest.NewServer(a.server)
+	t.Cleanup(s.Close)
+	key, err := pools.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.server.key = key.PublicKey().Bytes()
+	state := testState()
+	state.URL, state.Nonce, state.Join = s.URL+"/base", testNonce, true
+	if state.Key, err = key.Bytes(); err != nil {
+		t.Fatal(err)
+	}
+	// The way through the state file is the real one.
+	run := filepath.Join(dir, "run")
+	if err := state.save(run); err != nil {
+		t.Fatal(err)
+	}
+	if state, err = loadState(run); err != nil {
+		t.Fatal(err)
+	}
+	srv, key, err := state.server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Client.CloseIdleConnections)
+	con := newConsole(a.said, fixedUptime)
+	a.agent = newAgent(state, srv, key, con, run)
+	a.Root = root
+	a.Retry.Backoff.Rand = func() float64 { return 0 }
+	a.Retry.Sleep = func(ctx context.Context, d time.Duration) error {
+		a.waits = append(a.waits, d)
+		return ctx.Err()
+	}
+	return a
+}
+
+// do runs the agent and returns its error; then all that it said is in.
+func (a *agentTest) do(ctx context.Context) error {
+	a.Rep.start(plain)
+	err := a.agent.run(ctx)
+	a.Rep.flush(time.Minute)
+	a.Rep.stop()
+	a.Con.close()
+	return err
+}
+
+// noSecrets fails when a secret is where none may be.
+func (a *agentTest) noSecrets(t *testing.T) {
+	t.Helper()
+	all := a.said.String() + strings.Join(a.server.events, "\n")
+	wantNoText(t, "output and events", all, testToken, otherToken, testNonce, "JoinConfiguration")
+	if _, err := os.Stat(filepath.Join(a.Dir, "kubeadm-join.yaml")); !os.IsNotExist(err) {
+		t.Errorf("the join configuration is still there (%v)", err)
+	}
+}
+
+func TestAgentJoins(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmSucceed})
+	a.State.Scripts = []pools.NamedScript{
+		{Name: "2", Stage: pools.Online, Run: "echo second of $DROVER_STAGE"}, {Name: "1", Stage: pools.Online, Run: "echo first"},
+	}
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, a.server.events, "online: 10.77.0.11", "joined: kubeadm join succeeded, run 1")
+	said := a.said.String()
+	wantText(t, "output", said, "script: 1: first\n", "script: 2: second of online\n",
+		"kubeadm: [preflight] Running join --config "+filepath.Join(a.Dir, "kubeadm-join.yaml"))
+	if strings.Index(said, "second of") < strings.Index(said, "1: first") {
+		t.Errorf("scripts ran out of order:\n%s", said)
+	}
+	wantText(t, "configuration", readFile(t, a.seen), "token: "+testToken)
+	a.noSecrets(t)
+}
+
+func TestAgentWithoutCluster(t *testing.T) {
+	a := newAgentTest(t, nil)
+	a.State.Join = false
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, a.server.events, "online: 10.77.0.11")
+	if a.server.asked != 0 {
+		t.Errorf("it asked for a join")
+	}
+}
+
+func TestAgentTriesAgain(t *testing.T) {
+	// Fails once, then succeeds, and fails for good if anything is left behind.
+	program := "#!/bin/sh\nif [ -e $SEEN ]; then\n[ -e $ROOT/etc/kubernetes/pki/ca.crt ] && exit 9\n" +
+		"[ -e $ROOT/etc/kubernetes/bootstrap-kubelet.conf ] && exit 9\n" + strings.TrimPrefix(kubeadmSucceed, "#!/bin/sh\n") + "exit 0\nfi\n" +
+		strings.TrimPrefix(kubeadmFail, "#!/bin/sh\n")
+	a := newAgentTest(t, map[string]string{"kubeadm": program, "systemctl": "#!/bin/sh\necho systemctl \"$@\"\n"})
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, a.server.events, "online: 10.77.0.11",
+		`joined: kubeadm join: exit status 1: error execution phase kubelet-start: a Node with name "cart01" exists, token [token]`,
+		"joined: kubeadm join succeeded, run 2")
+	wantText(t, "output", a.said.String(), "kubelet: systemctl stop kubelet.service", "trying again in 5 s")
+	wantText(t, "configurations", readFile(t, a.seen), testToken, otherToken)
+	if _, err := os.Stat(filepath.Join(a.Root, "/etc/kubernetes/other")); err != nil {
+		t.Errorf("what is no leftover of kubeadm: %v", err)
+	}
+	a.noSecrets(t)
+}
+
+func TestAgentServerRefusesOrIsBusy(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmSucceed})
+	elsewhere, err := pools.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.server.joins = []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, pools.ErrNonce.Error(), http.StatusForbidden)
+		},
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "20")
+			http.Error(w, "cluster tenant-a does not answer", http.StatusServiceUnavailable)
+		},
+		func(w http.ResponseWriter, _ *http.Request) { // sealed to someone else
+			sealed, err := pools.Seal(elsewhere.PublicKey().Bytes(), testMAC, "join", []byte("{}"))
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(sealed)
+		},
+		func(w http.ResponseWriter, _ *http.Request) { // sealed to us, but a config
+			sealed, err := pools.Seal(a.server.key, testMAC, "config", []byte("{}"))
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(sealed)
+		},
+		func(w http.ResponseWriter, _ *http.Request) {
+			sealed, err := pools.Seal(a.server.key, testMAC, "join", []byte(`{"kubeadm": "`+testToken))
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(sealed)
+		},
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, maxAnswer+1) },
+	}
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "output", a.said.String(),
+		"the server refuses this boot (a newer boot of this machine, or a server that forgot it; a reboot heals both): "+
+			"server answers 403 Forbidden: nonce is not the one",
+		"server answers 503 Service Unavailable: cluster tenant-a does not answer; trying again in 22 s",
+		"join configuration: the answer is not sealed to this boot's key; trying again in 20 s",
+		"is not a *pools.JoinConfig; trying again in 30 s",
+		"server's answer has more than 16777216 bytes",
+	)
+	if want := []time.Duration{5, 22, 20, 30, 30, 30}; !slices.EqualFunc(a.waits, want, func(a, b time.Duration) bool { return a/time.Second == b }) {
+		t.Errorf("waits: got %v, want about %d s", a.waits, want)
+	}
+	a.noSecrets(t)
+}
+
+// zeros is an endless source.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func TestAgentWithoutKubeadm(t *testing.T) {
+	a := newAgentTest(t, nil)
+	err := a.do(t.Context())
+	if want := "the image has no kubeadm, so this node cannot join its cluster"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got error %v, want %q", err, want)
+	}
+	if len(a.server.events) != 2 || !strings.HasPrefix(a.server.events[1], "joined: the image has no kubeadm") {
+		t.Errorf("events: got %q, want the error", a.server.events)
+	}
+	if a.server.asked != 0 {
+		t.Error("it asked for a token all the same")
+	}
+}
+
+func TestAgentAfterJoin(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmFail})
+	if err := writeFile(a.Root+kubeletConf, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, a.server.events, "online: 10.77.0.11", "joined: an earlier run of the agent joined the cluster")
+	if _, err := os.Stat(a.Root + kubeletConf); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAgentStopped(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": "#!/bin/sh\nmkdir -p $ROOT/etc/kubernetes\n: >$ROOT/etc/kubernetes/kubelet.conf\necho waiting\nsleep 60\n"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- a.do(ctx) }()
+	for !strings.Contains(a.said.String(), "kubeadm: waiting") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("got no error")
+	}
+	if _, err := os.Stat(a.Root + kubeletConf); err != nil {
+		t.Errorf("a join that may be good was undone: %v", err)
+	}
+	a.noSecrets(t)
+}
+
+func TestAgentScriptFails(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmSucceed})
+	a.State.Scripts = []pools.NamedScript{{Name: "mount", Stage: pools.Online, Run: "[ -e $DROVER_TEST ] && exit 0; echo no server; exit 1"}}
+	flag := filepath.Join(t.TempDir(), "flag")
+	a.State.Scripts[0].Run = strings.ReplaceAll(a.State.Scripts[0].Run, "$DROVER_TEST", flag)
+	tries := 0
+	a.Retry.Sleep = func(context.Context, time.Duration) error {
+		if tries++; tries == 3 {
+			return os.WriteFile(flag, nil, 0o644)
+		}
+		return nil
+	}
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if tries != 3 {
+		t.Errorf("got %d tries, want 3", tries)
+	}
+	const failed = `online: script "mount": exit status 1, after it printed: no server`
+	if got := a.server.events; got[0] != failed || !slices.Contains(got, "online: 10.77.0.11") {
+		t.Errorf("events: got %q, want %q first, and online", got, failed)
+	}
+}
+
+func TestKubeadmErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		said string
+		want string
+	}{
+		{"preflight", "[preflight] Running pre-flight checks\n[WARNING Hostname]: x\nerror: error execution phase preflight: [preflight] Some fatal errors occurred:\n" +
+			"\t[ERROR FileAvailable--etc-kubernetes-pki-ca.crt]: /etc/kubernetes/pki/ca.crt already exists\n[preflight] If you know what you are doing",
+			"error: error execution phase preflight: [preflight] Some fatal errors occurred:; [ERROR FileAvailable--etc-kubernetes-pki-ca.crt]: /etc/kubernetes/pki/ca.crt already exists"},
+		{"none marked", "a\nb\nc\nd", "b; c; d"},
+		{"many", strings.Repeat("error 1\n", 9) + "error 2", "error 1; error 1; error 1; error 1; error 2"},
+		{"nothing said", "", ""},
+	} {
+		if got := kubeadmErrors(strings.Split(tt.said, "\n")); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if got := kubeadmErrors(nil); got != "" {
+		t.Errorf("no lines: got %q", got)
+	}
+}
+
+func TestState(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	s := testState()
+	s.Nonce, s.Key = testNonce, []byte("not a key")
+	if err := s.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, dir, 0o700|os.ModeDir)
+	wantMode(t, filepath.Join(dir, "boot.json"), 0o600)
+	got, err := loadState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Node != s.Node || got.Address != s.Address || got.Nonce != s.Nonce {
+		t.Errorf("got %+v, want %+v", got, s)
+	}
+	if _, _, err := got.server(); err == nil || err.Error() != "the boot's key is damaged" {
+		t.Errorf("damaged key: got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "boot.json"), []byte(`{"nonce": "`+testNonce), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadState(dir); err == nil || strings.Contains(err.Error(), testNonce) {
+		t.Errorf("damaged file: got %v, want an error without the nonce", err)
+	}
+}
+
+func TestCopySelf(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := copySelf(dir); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "drover-init")
+	wantMode(t, copied, 0o755)
+	if readFile(t, copied) != readFile(t, self) {
+		t.Error("the copy differs")
+	}
+}
+
+func TestServerAwayHasShortError(t *testing.T) {
+	u, err := url.Parse("http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{Base: u, MAC: testMAC, Nonce: testNonce, Client: newHTTPClient()}
+	_, err = s.post(t.Context(), "events", pools.Event{})
+	if want := "dial tcp 127.0.0.1:1: connect: connection refused"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

@@ -1,0 +1,476 @@
+package main
+
+import (
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
+
+func testIdentity(change func(*pools.NodeConfig)) identity {
+	id := identity{
+		NodeConfig: pools.NodeConfig{Hostname: "cart01", Domain: "example.org", Pool: "compute"},
+		MAC:        testMAC,
+		Address:    netip.MustParseAddr("10.77.0.11"),
+	}
+	if change != nil {
+		change(&id.NodeConfig)
+	}
+	return id
+}
+
+// applyTo applies to a root with an image's files in it.
+func applyTo(t *testing.T, image map[string]string, change func(*pools.NodeConfig)) (root string, warned string, err error) {
+	t.Helper()
+	root = tree(t, image)
+	var said transcript
+	a := &applier{Root: root, Warn: said.say}
+	err = a.apply(testIdentity(change))
+	return root, said.String(), err
+}
+
+// wantFiles compares files, or with "->" the targets of links.
+func wantFiles(t *testing.T, root string, want map[string]string) {
+	t.Helper()
+	for path, content := range want {
+		path := filepath.Join(root, path)
+		if target, ok := strings.CutPrefix(content, "->"); ok {
+			if got, err := os.Readlink(path); err != nil || got != target {
+				t.Errorf("%s: got a link to %q (%v), want %q", path, got, err, target)
+			}
+			continue
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("%s: got %q (%v), want %q", path, got, err, content)
+		}
+	}
+}
+
+func TestApply(t *testing.T) {
+	root, warned, err := applyTo(t, map[string]string{
+		"/usr/share/zoneinfo/Europe/Prague": "TZif2",
+		"/etc/localtime":                    "->/usr/share/zoneinfo/Etc/UTC",
+		"/etc/hostname":                     "buildhost\n",
+		"/root/.ssh/authorized_keys":        "the image's\n",
+	}, func(c *pools.NodeConfig) {
+		c.Timezone = "Europe/Prague"
+		c.SSHAuthorizedKeys = []string{"ssh-ed25519 AAAA a", "ssh-ed25519 BBBB b"}
+		c.Modules = []string{"br_netfilter", "overlay"}
+		c.Sysctls = map[string]string{"vm.swappiness": "0", "net.ipv4.ip_forward": "1"}
+		c.Files = map[string]pools.File{
+			"/etc/motd":            {Content: "hello\n"},
+			"/opt/bin/deep/run.sh": {Content: "#!/bin/sh\n", Mode: "0755"},
+			"/usr/local/bin/su":    {Content: "x", Mode: "4711"},
+		}
+	})
+	if err != nil || warned != "" {
+		t.Fatalf("got error %v and warnings %q", err, warned)
+	}
+	wantFiles(t, root, map[string]string{
+		"/etc/hostname":                   "cart01\n",
+		"/etc/hosts":                      "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n10.77.0.11 cart01.example.org cart01\n",
+		"/etc/localtime":                  "->../usr/share/zoneinfo/Europe/Prague",
+		"/root/.ssh/authorized_keys":      "ssh-ed25519 AAAA a\nssh-ed25519 BBBB b\n",
+		"/etc/modules-load.d/drover.conf": "br_netfilter\noverlay\n",
+		"/etc/sysctl.d/99-drover.conf":    "net.ipv4.ip_forward = 1\nvm.swappiness = 0\n",
+		"/etc/motd":                       "hello\n",
+		"/opt/bin/deep/run.sh":            "#!/bin/sh\n",
+		"/etc/machine-id":                 "1dd16ac3b7994dbd832d36bb03e46e1d\n",
+		"/etc/systemd/system/multi-user.target.wants/drover-agent.service": "->/etc/systemd/system/drover-agent.service",
+	})
+	for path, mode := range map[string]os.FileMode{
+		"/etc/hostname":              0o644,
+		"/etc/motd":                  0o644,
+		"/etc/machine-id":            0o444,
+		"/root/.ssh":                 0o700 | os.ModeDir,
+		"/root/.ssh/authorized_keys": 0o600,
+		"/opt/bin/deep":              0o755 | os.ModeDir,
+		"/opt/bin/deep/run.sh":       0o755,
+		"/usr/local/bin/su":          0o711 | os.ModeSetuid,
+	} {
+		wantMode(t, filepath.Join(root, path), mode)
+	}
+	wantText(t, "network", readFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
+		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=ipv4\n", "ClientIdentifier=mac\n")
+	wantText(t, "networkd", readFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
+	wantText(t, "agent", readFile(t, filepath.Join(root, "/etc/systemd/system/drover-agent.service")),
+		"ExecStart=/run/drover/drover-init agent\n", "After=network-online.target containerd.service\n", "TimeoutStartSec=infinity\n")
+	wantNoTempFiles(t, root)
+}
+
+func wantNoTempFiles(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if strings.HasPrefix(d.Name(), ".drover-") {
+			t.Errorf("%s was left behind", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestApplyOperatorWins(t *testing.T) {
+	const path = "/etc/systemd/network/10-drover-boot.network"
+	root, _, err := applyTo(t, nil, func(c *pools.NodeConfig) {
+		c.Files = map[string]pools.File{
+			path:               {Content: "mine"},
+			"/etc/hosts":       {Content: "my hosts"},
+			"/etc/resolv.conf": {Content: "nameserver 10.0.0.1"},
+		}
+		c.Units = map[string]pools.Unit{"drover-agent.service": {Content: "[Service]"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, root, map[string]string{
+		path:         "mine",
+		"/etc/hosts": "my hosts",
+		"/etc/systemd/system/drover-agent.service": "[Service]",
+	})
+}
+
+func TestApplyReplacesLinks(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(outside, []byte("safe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, _, err := applyTo(t, map[string]string{"/etc/resolv.conf": "->" + outside}, func(c *pools.NodeConfig) {
+		c.Files = map[string]pools.File{"/etc/resolv.conf": {Content: "nameserver 10.0.0.1\n"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, root, map[string]string{"/etc/resolv.conf": "nameserver 10.0.0.1\n"})
+	if got := readFile(t, outside); got != "safe" {
+		t.Errorf("the link's target: got %q, want it untouched", got)
+	}
+}
+
+func TestApplyLeavesAlone(t *testing.T) {
+	root, _, err := applyTo(t, map[string]string{
+		"/root/.ssh/authorized_keys": "the image's\n",
+		"/etc/localtime":             "->../usr/share/zoneinfo/Etc/UTC",
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, root, map[string]string{
+		"/root/.ssh/authorized_keys": "the image's\n",
+		"/etc/localtime":             "->../usr/share/zoneinfo/Etc/UTC",
+	})
+	for _, path := range []string{"/etc/modules-load.d/drover.conf", "/etc/sysctl.d/99-drover.conf"} {
+		if _, err := os.Stat(filepath.Join(root, path)); !os.IsNotExist(err) {
+			t.Errorf("%s: got %v, want no such file", path, err)
+		}
+	}
+}
+
+func TestMachineID(t *testing.T) {
+	ids := map[string]bool{}
+	for i := range byte(20) {
+		root := t.TempDir()
+		a := &applier{Root: root}
+		if err := a.machineID(identity{MAC: pools.MAC{2, 0, 0, 0, 0, i}}); err != nil {
+			t.Fatal(err)
+		}
+		id := readFile(t, filepath.Join(root, "/etc/machine-id"))
+		if len(id) != 33 || id[12] != '4' || !strings.ContainsRune("89ab", rune(id[16])) {
+			t.Errorf("%q is not a UUID of version 4", id)
+		}
+		ids[id] = true
+	}
+	if len(ids) != 20 {
+		t.Errorf("20 MACs have %d ids", len(ids))
+	}
+}
+
+func TestApplyErrors(t *testing.T) {
+	file := func(path, mode string) func(*pools.NodeConfig) {
+		return func(c *pools.NodeConfig) { c.Files = map[string]pools.File{path: {Content: "x", Mode: mode}} }
+	}
+	mount := func(m pools.Mount) func(*pools.NodeConfig) {
+		return func(c *pools.NodeConfig) { c.Mounts = []pools.Mount{m} }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*pools.NodeConfig)
+		want   string
+	}{
+		{"no host name", func(c *pools.NodeConfig) { c.Hostname = "" }, `host name: "" is not a host or domain name`},
+		{"host name of two lines", func(c *pools.NodeConfig) { c.Hostname = "a\nb" }, "is not a host or domain name"},
+		{"host name with a hyphen first", func(c *pools.NodeConfig) { c.Hostname = "-a" }, "is not a host or domain name"},
+		{"host name too long", func(c *pools.NodeConfig) { c.Hostname = strings.Repeat("a", 64) }, "is not a host or domain name"},
+		{"bad domain", func(c *pools.NodeConfig) { c.Domain = "a..b" }, `"a..b" is not a host or domain name`},
+		{"time zone elsewhere", func(c *pools.NodeConfig) { c.Timezone = "../../etc/passwd" }, `time zone: "../../etc/passwd" is not the name`},
+		{"ssh key of two lines", func(c *pools.NodeConfig) { c.SSHAuthorizedKeys = []string{"a\nb"} }, `ssh keys: "a\nb" is more than one line`},
+		{"module of two lines", func(c *pools.NodeConfig) { c.Modules = []string{"a\nb"} }, "modules: "},
+		{"sysctl of two lines", func(c *pools.NodeConfig) { c.Sysctls = map[string]string{"a": "1\nb = 2"} }, "sysctls: "},
+		{"sysctl with an equals sign", func(c *pools.NodeConfig) { c.Sysctls = map[string]string{"a=b": "1"} }, `"a=b" is not the name of a sysctl`},
+		{"relative path", file("etc/motd", ""), `"etc/motd" is not a plain absolute path`},
+		{"path with dots", file("/etc/../motd", ""), "is not a plain absolute path"},
+		{"path with a slash at its end", file("/etc/motd/", ""), "is not a plain absolute path"},
+		{"the root", file("/", ""), "is not a plain absolute path"},
+		{"path with a zero", file("/etc/a\x00b", ""), "is not a plain absolute path"},
+		{"mode in letters", file("/etc/motd", "rw"), `/etc/motd: mode "rw" is not octal`},
+		{"mode too large", file("/etc/motd", "10000"), `mode "10000" is not octal, 0 to 7777`},
+		{"a directory in the way", file("/etc/systemd", ""), "is a directory"},
+		{"a file in the way", file("/etc/hostname/x", ""), "not a directory"},
+		{"mount on a relative path", mount(pools.Mount{Path: "x", Type: "tmpfs"}), `mount "x": "x" is not a plain`},
+		{"mount without a type", mount(pools.Mount{Path: "/x"}), "must be one word each"},
+		{"mount with a second option line", mount(pools.Mount{Path: "/x", Type: "tmpfs", Options: "a\n[Unit]"}), "more than one line"},
+		{"mount with blanks", mount(pools.Mount{Path: "/x", Type: "tmpfs", Options: "a b"}), "must be one word each"},
+		{"unit that is none", func(c *pools.NodeConfig) { c.Units = map[string]pools.Unit{"a.txt": {}} }, `"a.txt" is not the name of a systemd unit`},
+		{"unit with a path", func(c *pools.NodeConfig) { c.Units = map[string]pools.Unit{"../a.service": {}} }, "is not the name of a systemd unit"},
+		{"unit that nobody has", func(c *pools.NodeConfig) { c.Units = map[string]pools.Unit{"a.service": {Enable: true}} }, `units: unit "a.service" is neither in the config nor in the image`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root, _, err := applyTo(t, nil, tt.change)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want %q in it", err, tt.want)
+			}
+			wantNoTempFiles(t, root)
+		})
+	}
+}
+
+func TestApplyReportsAll(t *testing.T) {
+	_, _, err := applyTo(t, nil, func(c *pools.NodeConfig) {
+		c.Hostname = "-"
+		c.Timezone = "/"
+		c.Files = map[string]pools.File{"a": {}, "b": {}}
+	})
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	wantText(t, "error", err.Error(), "host name:", "time zone:", `"a" is not`, `"b" is not`)
+}
+
+func TestTimezoneUnknownToImage(t *testing.T) {
+	_, warned, err := applyTo(t, nil, func(c *pools.NodeConfig) { c.Timezone = "Europe/Prague" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "warning", warned, `the image does not know time zone "Europe/Prague"`)
+}
+
+func TestUnits(t *testing.T) {
+	const installed = "[Service]\nExecStart=/bin/true\n\n[Install]\nWantedBy=multi-user.target\n"
+	for _, tt := range []struct {
+		name  string
+		image map[string]string
+		units map[string]pools.Unit
+		want  map[string]string
+		warn  string
+		err   string
+	}{
+		{
+			name:  "written and enabled",
+			units: map[string]pools.Unit{"a.service": {Content: installed, Enable: true}},
+			want: map[string]string{
+				"/etc/systemd/system/a.service":                         installed,
+				"/etc/systemd/system/multi-user.target.wants/a.service": "->/etc/systemd/system/a.service",
+			},
+		},
+		{
+			name:  "the image's, enabled",
+			image: map[string]string{"/usr/lib/systemd/system/a.service": installed},
+			units: map[string]pools.Unit{"a.service": {Enable: true}},
+			want:  map[string]string{"/etc/systemd/system/multi-user.target.wants/a.service": "->/usr/lib/systemd/system/a.service"},
+		},
+		{
+			name: "all kinds of links",
+			units: map[string]pools.Unit{"a.service": {Enable: true, Content: "[Install]\n# WantedBy=no.target\nWantedBy=no.target\nWantedBy=\n" +
+				"WantedBy=x.target y.target\nRequiredBy = z.target\nUpheldBy=u.target\nAlias=b.service \\\n c.service\n[X]\nWantedBy=other.target\n"}},
+			want: map[string]string{
+				"/etc/systemd/system/x.target.wants/a.service":    "->/etc/systemd/system/a.service",
+				"/etc/systemd/system/y.target.wants/a.service":    "->/etc/systemd/system/a.service",
+				"/etc/systemd/system/z.target.requires/a.service": "->/etc/systemd/system/a.service",
+				"/etc/systemd/system/u.target.upholds/a.service":  "->/etc/systemd/system/a.service",
+				"/etc/systemd/system/b.service":                   "->/etc/systemd/system/a.service",
+				"/etc/systemd/system/c.service":                   "->/etc/systemd/system/a.service",
+			},
+		},
+		{
+			name:  "an instance of a template",
+			image: map[string]string{"/usr/lib/systemd/system/serial@.service": "[Install]\nWantedBy=dev-%i.target\n"},
+			units: map[string]pools.Unit{"serial@ttyS0.service": {Enable: true}},
+			want:  map[string]string{"/etc/systemd/system/dev-ttyS0.target.wants/serial@ttyS0.service": "->/usr/lib/systemd/system/serial@.service"},
+		},
+		{
+			name: "with another, in a circle",
+			units: map[string]pools.Unit{
+				"a.service": {Enable: true, Content: "[Install]\nAlso=a.socket\n"},
+				"a.socket":  {Content: "[Install]\nAlso=a.service\nWantedBy=sockets.target\n"},
+			},
+			want: map[string]string{"/etc/systemd/system/sockets.target.wants/a.socket": "->/etc/systemd/system/a.socket"},
+		},
+		{
+			name:  "content takes the place of a mask",
+			image: map[string]string{"/etc/systemd/system/a.service": "->/dev/null"},
+			units: map[string]pools.Unit{"a.service": {Content: installed, Enable: true}},
+			want:  map[string]string{"/etc/systemd/system/a.service": installed},
+		},
+		{
+			name:  "masked",
+			image: map[string]string{"/etc/systemd/system/a.service": "->/dev/null", "/usr/lib/systemd/system/a.service": installed},
+			units: map[string]pools.Unit{"a.service": {Enable: true}},
+			err:   `unit "a.service" is masked in the image`,
+		},
+		{
+			name:  "nothing to enable by",
+			units: map[string]pools.Unit{"a.service": {Content: "[Service]\n", Enable: true}},
+			warn:  `unit "a.service" has no [Install] section`,
+		},
+		{
+			name:  "a link that would leave the directory",
+			units: map[string]pools.Unit{"a.service": {Content: "[Install]\nAlias=../../../x.service\n", Enable: true}},
+			err:   `unit "a.service": Alias=: "../../../x.service" is not the name`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root, warned, err := applyTo(t, tt.image, func(c *pools.NodeConfig) { c.Units = tt.units })
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("got error %v, want %q", err, tt.err)
+			}
+			if !strings.Contains(warned, tt.warn) || tt.warn == "" && warned != "" {
+				t.Errorf("got warnings %q, want %q", warned, tt.warn)
+			}
+			wantFiles(t, root, tt.want)
+			for _, dir := range []string{"no.target.wants", "other.target.wants"} {
+				if _, err := os.Stat(filepath.Join(root, "/etc/systemd/system", dir)); err == nil {
+					t.Errorf("%s was made", dir)
+				}
+			}
+		})
+	}
+}
+
+func TestMounts(t *testing.T) {
+	root, _, err := applyTo(t, nil, func(c *pools.NodeConfig) {
+		c.Mounts = []pools.Mount{
+			{Path: "/var/lib/containerd", Type: "tmpfs", Options: "size=40%"},
+			{Path: "/srv/my-data", Type: "nfs4", Source: "10.0.0.1:/data", Options: "ro,nofail"},
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const units = "/etc/systemd/system/"
+	wantFiles(t, root, map[string]string{
+		units + "var-lib-containerd.mount": "# Written by drover-init from the node's config.\n[Unit]\nBefore=local-fs.target\n\n" +
+			"[Mount]\nWhat=tmpfs\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=size=40%%\n",
+		units + "local-fs.target.requires/var-lib-containerd.mount": "->" + units + "var-lib-containerd.mount",
+		units + `srv-my\x2ddata.mount`: "# Written by drover-init from the node's config.\n[Unit]\n\n" +
+			"[Mount]\nWhat=10.0.0.1:/data\nWhere=/srv/my-data\nType=nfs4\nOptions=ro,nofail\n",
+		units + `remote-fs.target.wants/srv-my\x2ddata.mount`: "->" + units + `srv-my\x2ddata.mount`,
+	})
+	for _, dir := range []string{"/var/lib/containerd", "/srv/my-data"} {
+		wantMode(t, filepath.Join(root, dir), 0o755|os.ModeDir)
+	}
+}
+
+func TestEscapeUnitPath(t *testing.T) {
+	// The right sides are what systemd-escape --path says.
+	for in, want := range map[string]string{
+		"/var/lib/kubelet": "var-lib-kubelet",
+		"/srv/a b":         `srv-a\x20b`,
+		"/.hidden/.x":      `\x2ehidden-.x`,
+		"/a_b:c.d":         "a_b:c.d",
+		"/ü":               `\xc3\xbc`,
+	} {
+		if got := escapeUnitPath(in); got != want {
+			t.Errorf("escapeUnitPath(%q): got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLendResolvConf(t *testing.T) {
+	const text = "nameserver 10.77.0.1\n"
+	for _, tt := range []struct {
+		name        string
+		image       map[string]string
+		text        string
+		lent, after string // content seen at /etc/resolv.conf; "-" is none
+	}{
+		{"link to what systemd-resolved will write", map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"}, text, text, "-"},
+		{"none", nil, text, text, text},
+		{"empty", map[string]string{"/etc/resolv.conf": ""}, text, text, text},
+		{"the image's own", map[string]string{"/etc/resolv.conf": "nameserver 9.9.9.9\n"}, text, "nameserver 9.9.9.9\n", "nameserver 9.9.9.9\n"},
+		{"DHCP gave none", nil, "", "-", "-"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := tree(t, tt.image)
+			see := func() string {
+				b, err := os.ReadFile(filepath.Join(root, "/etc/resolv.conf"))
+				if err != nil {
+					return "-"
+				}
+				return string(b)
+			}
+			restore, err := lendResolvConf(root, tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := see(); got != tt.lent {
+				t.Errorf("lent: got %q, want %q", got, tt.lent)
+			}
+			if err := restore(); err != nil {
+				t.Fatal(err)
+			}
+			if got := see(); got != tt.after {
+				t.Errorf("after: got %q, want %q", got, tt.after)
+			}
+			if _, err := os.Stat(filepath.Join(root, "/run")); err == nil {
+				t.Errorf("/run was left behind")
+			}
+		})
+	}
+}
+
+func TestLendResolvConfKeepsNeighbours(t *testing.T) {
+	root := tree(t, map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"})
+	restore, err := lendResolvConf(root, "nameserver 10.77.0.1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(root, "/run/systemd/other")
+	if err := os.WriteFile(other, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzInstallSection(f *testing.F) {
+	f.Add("[Unit]\nx=y\n[Install]\nWantedBy=a.target b.target \\\n c.target\n;x\nAlias=x.service\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		for key, values := range installSection(content) {
+			if len(values) == 0 || slices.Contains(values, "") || strings.ContainsAny(key, "\n") {
+				t.Errorf("%q: %q", key, values)
+			}
+		}
+		root := t.TempDir()
+		a := &applier{Root: filepath.Join(root, "root"), Warn: func(string, ...any) {}}
+		id := testIdentity(func(c *pools.NodeConfig) {
+			c.Units = map[string]pools.Unit{"a@b.service": {Content: "x" + content, Enable: true}}
+		})
+		_ = a.units(id) // may be an error, but nothing may be outside
+		entries, err := os.ReadDir(root)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("outside of the root: %v (%v)", entries, err)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/pools"
+)
+
+func TestLineWriter(t *testing.T) {
+	long := strings.Repeat("a", maxLine)
+	for _, tt := range []struct {
+		name   string
+		writes []string
+		want   []string
+	}{
+		{"lines", []string{"a\nb\n"}, []string{"a", "b"}},
+		{"in pieces", []string{"a", "b\nc", "\n\n", "d"}, []string{"ab", "c", "d"}},
+		{"from a terminal", []string{"a\r\nb\r\n"}, []string{"a", "b"}},
+		{"a token in pieces", []string{"abcdef.01234", "56789abcdef\n"}, []string{"[token]"}},
+		{"a token where the line is cut for display", []string{strings.Repeat("-", maxShownLine-10) + "abcdef.0123456789abcdef\n"},
+			[]string{strings.Repeat("-", maxShownLine-10) + "[token]"}},
+		{"too long", []string{long, "abcdef.0123456789abcdef\nb\n"}, []string{strings.Repeat("a", maxShownLine) + "...", "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			w := &lineWriter{line: func(s string) { got = append(got, s) }}
+			for _, s := range tt.writes {
+				if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
+					t.Errorf("write: got %d, %v, want %d", n, err, len(s))
+				}
+			}
+			w.end()
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %.200q, want %.200q", got, tt.want)
+			}
+		})
+	}
+}
+
+func testState() bootState {
+	return bootState{URL: "http://10.77.0.1:80", MAC: testMAC, Node: "cart01", Pool: "compute", Address: netip.MustParseAddr("10.77.0.11")}
+}
+
+func TestScript(t *testing.T) {
+	for _, tt := range []struct {
+		name, run, said, err string
+	}{
+		{"its surroundings", "#!/bin/sh\necho $DROVER_NODE $DROVER_POOL $DROVER_MAC $DROVER_ADDRESS $DROVER_URL $DROVER_STAGE; pwd; echo $HOME $SECRET",
+			"script: net: cart01 compute 52:54:00:77:00:01 10.77.0.11 http://10.77.0.1:80 pre-init\nscript: net: /\nscript: net: /root\nscript: net: done", ""},
+		{"of the shell, without saying so", "echo $0 | sed 's,.*/,,'; echo oops >&2", "script: net: pre-init-net\nscript: net: oops\n", ""},
+		{"with input", "cat; echo end", "script: net: end", ""},
+		{"failing", "echo first; echo it is broken; exit 3", "script: net: first", `script "net": exit status 3, after it printed: it is broken`},
+		{"failing in silence", "exit 4", "", `script "net": exit status 4`},
+		{"without its interpreter", "#!/no/such/shell\n", "", `script "net": fork/exec`},
+		{"that prints a token", "echo abcdef.0123456789abcdef; exit 1", "script: net: [token]", "after it printed: [token]"},
+		{"that leaves a daemon behind", "sleep 20 & echo $!; exit 0", "script: net: done", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("SECRET", "not for scripts")
+			var said transcript
+			s := &scripts{Dir: filepath.Join(t.TempDir(), "x"), Env: scriptEnv(testState(), pools.PreInit), Limit: time.Minute, Say: said.topic}
+			err := s.run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PreInit, Run: tt.run})
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("got error %v, want %q", err, tt.err)
+			}
+			wantText(t, "output", said.String(), tt.said)
+			wantNoText(t, "output", said.String(), "not for scripts", "abcdef.")
+			if left, err := os.ReadDir(s.Dir); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v (%v)", left, err)
+			}
+			killDaemon(said.String())
+		})
+	}
+}
+
+// killDaemon ends the process whose id a script printed.
+func killDaemon(said string) {
+	var pid int
+	if _, err := fmt.Sscanf(said, "script: net: %d\n", &pid); err == nil && pid > 1 {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+func TestScriptTakesTooLong(t *testing.T) {
+	var said transcript
+	s := &scripts{Dir: t.TempDir(), Limit: 200 * time.Millisecond, Say: said.topic}
+	start := time.Now()
+	err := s.run(t.Context(), pools.NamedScript{Name: "slow", Run: "sleep 60 & echo waiting; wait"})
+	if want := `script "slow": not done after 200ms`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got error %v, want %q", err, want)
+	}
+	// The sleep holds the output open: had it not been killed too, this would
+	// take a minute.
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestScriptNames(t *testing.T) {
+	for _, name := range []string{"", "../x", "a/b", ".x", "a\x00"} {
+		s := &scripts{Dir: t.TempDir(), Limit: time.Minute, Say: func(string, string, ...any) {}}
+		if err := s.run(t.Context(), pools.NamedScript{Name: name, Run: "exit 0"}); err == nil {
+			t.Errorf("name %q: got no error", name)
+		}
+	}
+}
+
+func TestRunProgramStops(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("told to stop")
+	err := runProgram(ctx, exec.Command("/bin/sh", "-c", "echo on; sleep 60"), func(string) { cancel(why) })
+	if !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+}
+
+func TestOfStage(t *testing.T) {
+	all := []pools.NamedScript{
+		{Name: "b", Stage: pools.Online}, {Name: "z", Stage: pools.PreInit}, {Name: "a", Stage: pools.Online}, {Name: "y", Stage: pools.PreInit},
+	}
+	var got []string
+	for _, s := range append(ofStage(all, pools.PreInit), ofStage(all, pools.Online)...) {
+		got = append(got, s.Name)
+	}
+	if want := []string{"y", "z", "a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

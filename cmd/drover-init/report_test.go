@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover/pools"
+)
+
+// home is where events arrive; while it is away they do not.
+type home struct {
+	away bool
+	got  []string
+}
+
+func (h *home) send(_ context.Context, e pools.Event) error {
+	if h.away {
+		return errors.New("no route to host")
+	}
+	h.got = append(h.got, strings.TrimSpace(fmt.Sprintf("%s %s%s", e.Step, e.Detail, e.Error)))
+	return nil
+}
+
+func (h *home) reporter() *reporter { return &reporter{Send: h.send, Uptime: fixedUptime} }
+
+func plain(f func()) { f() }
+
+func wantEvents(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("events: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestReporter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &home{}
+		r := h.reporter()
+		r.report(pools.StepInit, "runs") // before there is a network
+		r.flush(time.Second)             // does not wait for what cannot be
+		r.start(plain)
+		r.report(pools.StepNetwork, "eth0")
+		r.fail(pools.StepImage, errors.New("cut"))
+		r.flush(time.Second)
+		wantEvents(t, h.got, "init runs", "network eth0", "image cut")
+		r.report(pools.StepImage, "done")
+		r.flush(time.Second)
+		wantEvents(t, h.got[3:], "image done")
+		r.stop()
+	})
+}
+
+func TestReporterServerAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &home{away: true}
+		r := h.reporter()
+		r.start(plain)
+		r.report(pools.StepInit, "runs")
+		r.report(pools.StepNetwork, "eth0")
+		for i := range 1000 {
+			r.fail(pools.StepImage, fmt.Errorf("try %d", i))
+		}
+		start := time.Now()
+		r.flush(2 * time.Second)
+		if got := time.Since(start); got != 2*time.Second {
+			t.Errorf("flush: took %v, want 2s", got)
+		}
+		wantEvents(t, h.got)
+		time.Sleep(10 * time.Minute)
+		h.away = false
+		r.flush(time.Minute)
+		wantEvents(t, h.got, "init runs", "network eth0", "image try 999")
+		r.stop()
+	})
+}
+
+func TestReporterStopsWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &home{away: true}
+		r := h.reporter()
+		r.start(plain)
+		r.report(pools.StepInit, "runs")
+		synctest.Wait()
+		r.stop() // must return
+	})
+	(&reporter{}).stop() // never started
+}
+
+func TestReporterDropsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &home{}
+		r := h.reporter()
+		var said transcript
+		r.Notice = func(e pools.Event, err error) { said.say("%s: %v", e.Step, err) }
+		r.Send = func(ctx context.Context, e pools.Event) error {
+			if e.Step == pools.StepInit {
+				return refusedError{pools.ErrNonce}
+			}
+			return h.send(ctx, e)
+		}
+		r.start(plain)
+		r.report(pools.StepInit, "")
+		r.report(pools.StepNetwork, "")
+		r.flush(time.Second)
+		r.stop()
+		wantEvents(t, h.got, "network")
+		wantText(t, "notice", said.String(), "init: nonce is not the one")
+	})
+}
+
+func TestReporterIsBounded(t *testing.T) {
+	r := (&home{}).reporter()
+	for i := range 1000 {
+		r.report(pools.StepInit, fmt.Sprint(i))
+	}
+	if len(r.queue) != maxQueue {
+		t.Errorf("got %d events kept, want %d", len(r.queue), maxQueue)
+	}
+}
+
+func TestEventText(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"lines", " one\ntwo\n", "one; two"},
+		{"token", "token abcdef.0123456789abcdef", "token [token]"},
+		{"control characters", "a\x00b\x1b", "a?b?"},
+	} {
+		if got := eventText(tt.in); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	// What is escaped in JSON takes twice its room.
+	for _, long := range []string{strings.Repeat(`"`, 9999), strings.Repeat("€", 9999), strings.Repeat("<&>", 9999)} {
+		e := pools.Event{Step: pools.StepSwitch, Uptime: 123456.789012345, Detail: eventText(long), Error: eventText(long)}
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(e); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() > pools.MaxEventBody {
+			t.Errorf("event of %.3s...: got %d bytes, want at most %d", long, b.Len(), pools.MaxEventBody)
+		}
+	}
+}

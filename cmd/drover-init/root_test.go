@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const meminfo = `MemTotal:         468416 kB
+MemFree:          300000 kB
+MemAvailable:     370400 kB
+HugePages_Total:       0
+`
+
+func TestReadMemory(t *testing.T) {
+	got, err := readMemory(strings.NewReader(meminfo))
+	if want := (memory{Total: 468416 << 10, Available: 370400 << 10}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, bad := range []string{"", "MemTotal: 5 kB\n", "MemTotal: x kB\nMemAvailable: 1 kB\n", "MemTotal: 5 MB\nMemAvailable: 5 MB\n"} {
+		if _, err := readMemory(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q: got no error", bad)
+		}
+	}
+}
+
+func TestMemoryFits(t *testing.T) {
+	m := memory{Total: 512 << 20, Available: 400 << 20}
+	for _, tt := range []struct {
+		more int64
+		ok   bool
+	}{{0, true}, {304 << 20, true}, {304<<20 + 1, false}, {1 << 40, false}} {
+		if err := m.fits(tt.more); (err == nil) != tt.ok {
+			t.Errorf("fits(%d): got %v, want ok %v", tt.more, err, tt.ok)
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	root := tree(t, map[string]string{
+		"init": "x", "lib/modules/6.1.0/a.ko": "x", "bin": "->usr/bin", "usr/bin/sh": "x", "mnt/root/etc/hostname": "the new root's",
+	})
+	outside := tree(t, map[string]string{"keep": "x"})
+	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	keep := filepath.Join(root, "mnt/root")
+	if err := unix.Mount("drover-test", keep, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("needs root, to mount: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(keep, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := os.WriteFile(filepath.Join(keep, "hostname"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := empty(root); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(root, "*"))
+	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "mnt" {
+		t.Errorf("left: got %q (%v), want mnt alone", left, err)
+	}
+	for _, path := range []string{filepath.Join(keep, "hostname"), filepath.Join(outside, "keep")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("was to be kept: %v", err)
+		}
+	}
+}
+
+func TestIsRAMRoot(t *testing.T) {
+	if isRAMRoot("/proc") {
+		t.Error("/proc is taken for an initramfs")
+	}
+	if isRAMRoot("/no/such/directory") {
+		t.Error("a directory that is not there is taken for an initramfs")
+	}
+}
