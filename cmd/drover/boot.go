@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover/pools"
+)
+
+const bootsPath = "/api/v1/boots"
+
+func newBootCommand() *cobra.Command {
+	c := &apiClient{}
+	cmd := &cobra.Command{
+		Use:   "boot",
+		Short: "Follow the boots of machines on a running server",
+		Args:  noSubcommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.apiFlags(cmd)
+	cmd.AddCommand(newBootListCommand(c), newBootShowCommand(c))
+	return cmd
+}
+
+func newBootListCommand(c *apiClient) *cobra.Command {
+	var output, node string
+	limit := 50
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List boots, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output, "table"); err != nil {
+				return err
+			}
+			boots, err := c.boots(cmd, node, limit)
+			if err != nil {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), output, boots, func(w io.Writer) error { return bootTable(w, boots) })
+		},
+	}
+	outputFlag(cmd, &output, "table", "json", "yaml")
+	cmd.Flags().StringVar(&node, "node", "", "only the boots of this node")
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most")
+	return cmd
+}
+
+func (c *apiClient) boots(cmd *cobra.Command, node string, limit int) ([]pools.BootRecord, error) {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	if node != "" {
+		query.Set("node", node)
+	}
+	boots := []pools.BootRecord{}
+	return boots, c.call(cmd.Context(), http.MethodGet, bootsPath+"?"+query.Encode(), nil, &boots)
+}
+
+func bootTable(w io.Writer, boots []pools.BootRecord) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR")
+	for _, b := range boots {
+		step, after := "-", "-"
+		for _, s := range b.Steps {
+			if s.Error == "" {
+				step, after = string(s.Step), seconds(b, s)+" s"
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, orDash(b.Cluster), step, after, orDash(b.Error))
+	}
+	return t.Flush()
+}
+
+func newBootShowCommand(c *apiClient) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "show NODE",
+		Short: "Show the timeline of a node's newest boot",
+		Long: `Show prints each step of the newest boot of a node with the seconds since the
+first DISCOVER of its firmware.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			boots, err := c.boots(cmd, args[0], 1)
+			if err != nil {
+				return err
+			}
+			if len(boots) == 0 {
+				return fmt.Errorf("no boot of node %q is known", args[0])
+			}
+			return printAs(cmd.OutOrStdout(), output, boots[0], func(w io.Writer) error { return timeline(w, boots[0]) })
+		},
+	}
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func timeline(w io.Writer, b pools.BootRecord) error {
+	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, b.Image, orDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, s := range b.Steps {
+		text := s.Detail
+		if s.Error != "" {
+			text = "error: " + s.Error
+		}
+		// The last cell of a line has no tab behind it and so keeps its place.
+		fmt.Fprintf(t, "%s s\t  %-11s %s\n", seconds(b, s), s.Step, text)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if b.Error != "" {
+		fmt.Fprintf(w, "\nlast error: %s\n", b.Error)
+	}
+	return nil
+}
+
+// seconds is when a step was reached, from the first DISCOVER on.
+func seconds(b pools.BootRecord, s pools.BootStep) string {
+	return strconv.FormatFloat(s.Time.Sub(b.Started).Seconds(), 'f', 1, 64)
+}
+
+// checkOutput refuses an unknown --output before anything is asked of the
+// server; human is the format for people.
+func checkOutput(output, human string) error {
+	switch output {
+	case human, "json", "yaml":
+		return nil
+	}
+	return &exitError{exitUsage, fmt.Errorf("unknown output %q (%s, json or yaml)", output, human)}
+}
+
+// printAs writes v as JSON or YAML, or else for people.
+func printAs(w io.Writer, output string, v any, human func(io.Writer) error) error {
+	if output == "table" {
+		return human(w)
+	}
+	return printOutput(w, v, output, human)
+}

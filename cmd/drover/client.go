@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Bounds of a call of the REST API.
+const (
+	apiTimeout = 30 * time.Second
+	maxAnswer  = 64 << 20
+)
+
+// apiClient calls the REST API of a running drover.
+type apiClient struct {
+	base      string // https://drover.example.org:8443
+	tokenFile string
+}
+
+// apiFlags adds the flags that say where the API is to a command and those
+// below it.
+func (c *apiClient) apiFlags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.base, "api", envOr("DROVER_API", "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
+	f.StringVar(&c.tokenFile, "token-file", envOr("DROVER_TOKEN_FILE", filepath.Join(defaultState, "api.token")),
+		"file with the API token (env DROVER_TOKEN_FILE)")
+	_ = cmd.MarkPersistentFlagFilename("token-file")
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// call sends in as JSON and reads the answer into out; each may be nil.
+func (c *apiClient) call(ctx context.Context, method, path string, in, out any) error {
+	base, err := c.url()
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	token, err := c.token()
+	if err != nil {
+		return err
+	}
+	var body io.Reader = http.NoBody
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := http.Client{
+		Timeout: apiTimeout,
+		// The token goes to the server that was named and to no other.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if cause, ok := errors.AsType[*url.Error](err); ok {
+			err = cause.Err
+		}
+		return &exitError{exitUnreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", base, err)}
+	}
+	defer resp.Body.Close()
+	return c.read(resp, out)
+}
+
+// read takes an answer of the API apart.
+func (c *apiClient) read(resp *http.Response, out any) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return &exitError{exitUnreachable, fmt.Errorf("%s: the answer broke off: %w", c.base, err)}
+	}
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return &exitError{exitRefused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", c.base, c.tokenFile)}
+	case resp.StatusCode >= 300:
+		var failure struct{ Error, Where string }
+		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
+			return fmt.Errorf("%s answered %s: is that the API of a drover?", c.base, resp.Status)
+		}
+		return errors.New(failure.Error)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%s gave an answer that is not of the API of a drover: %w", c.base, err)
+	}
+	return nil
+}
+
+// url checks the address of the API. Plain HTTP is for this host alone: anyone
+// between could read the token.
+func (c *apiClient) url() (string, error) {
+	u, err := url.Parse(c.base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
+		return "", fmt.Errorf("--api %q: want http://127.0.0.1:8443 or https://HOST:PORT", c.base)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return "", fmt.Errorf("--api %q: plain HTTP would show the token to the network (use https, or a tunnel to the server's loopback)", c.base)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+func (c *apiClient) token() (string, error) {
+	b, err := os.ReadFile(c.tokenFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("API token: %w (drover serve makes it at its first start, as api.token in its --state directory; elsewhere copy that file and name it with --token-file)", err)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("API token: %w (only the user that drover serve runs as can read it)", err)
+	case err != nil:
+		return "", fmt.Errorf("API token: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("API token: %s does not hold a token", c.tokenFile)
+	}
+	return token, nil
+}

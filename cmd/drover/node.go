@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"drover/pools"
+)
+
+const nodesPath = "/api/v1/nodes"
+
+func newNodeCommand() *cobra.Command {
+	c := &apiClient{}
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "List, add and remove nodes of a running server",
+		Long: `Node works on the nodes of a running drover, over its REST API. Nodes that the
+config file declares are listed and shown; to change one, edit the file.`,
+		Args: noSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.apiFlags(cmd)
+	cmd.AddCommand(newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c))
+	return cmd
+}
+
+// noSubcommand refuses words that are no subcommand; cobra would ignore them.
+func noSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+func newNodeListCommand(c *apiClient) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the nodes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var nodes []pools.NodeInfo
+			if err := checkOutput(output, "table"); err != nil {
+				return err
+			}
+			if err := c.call(cmd.Context(), http.MethodGet, nodesPath, nil, &nodes); err != nil {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), output, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
+		},
+	}
+	outputFlag(cmd, &output, "table", "json", "yaml")
+	return cmd
+}
+
+func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM")
+	for _, n := range nodes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, n.IP, joinMACs(n.MACs), orDash(strings.Join(n.Tags, ",")), from(n))
+	}
+	return t.Flush()
+}
+
+func newNodeShowCommand(c *apiClient) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a node",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var n pools.NodeInfo
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			if err := c.call(cmd.Context(), http.MethodGet, nodePath(args[0]), nil, &n); err != nil {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), output, n, func(w io.Writer) error { return nodeText(w, n) })
+		},
+	}
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func nodeText(w io.Writer, n pools.NodeInfo) error {
+	_, err := fmt.Fprintf(w, "name  %s\npool  %s\nip    %s\nmacs  %s\ntags  %s\nfrom  %s\n",
+		n.Name, n.Pool, n.IP, joinMACs(n.MACs), orDash(strings.Join(n.Tags, " ")), from(n))
+	return err
+}
+
+func newNodeAddCommand(c *apiClient) *cobra.Command {
+	var pool, ip string
+	var macs, tags []string
+	cmd := &cobra.Command{
+		Use:   "add NAME --pool POOL --mac MAC [--mac MAC]... --ip IP [--tag TAG]...",
+		Short: "Add a node; its next DHCP packet is answered",
+		Example: `  drover node add n17 --pool compute --mac 94:57:a5:d3:ec:f2 --mac 94:57:a5:d3:ec:f3 \
+    --ip 10.28.36.190 --tag debug`,
+		Args:                  cobra.ExactArgs(1),
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := nodeFromFlags(args[0], pool, ip, macs, tags)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			if err := c.call(cmd.Context(), http.MethodPost, nodesPath, n, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "added %s to pool %s\n", n.Name, n.Pool)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&pool, "pool", "", "pool that the node belongs to")
+	f.StringArrayVar(&macs, "mac", nil, "MAC of a network card; once for each")
+	f.StringVar(&ip, "ip", "", "address of the node")
+	f.StringArrayVar(&tags, "tag", nil, "tag, after those of the pool; once for each")
+	return cmd
+}
+
+func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, error) {
+	n := pools.PoolNode{Pool: pool, Node: pools.Node{Name: name, Tags: tags}}
+	var errs []error
+	if pool == "" {
+		errs = append(errs, errors.New("--pool is missing: which pool does the node belong to?"))
+	}
+	if len(macs) == 0 {
+		errs = append(errs, errors.New("--mac is missing: a node is known by its MACs"))
+	}
+	for _, s := range macs {
+		m, err := pools.ParseMAC(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--mac: %w", err))
+		}
+		n.MACs = append(n.MACs, m)
+	}
+	if ip == "" {
+		errs = append(errs, errors.New("--ip is missing: what address does the node get?"))
+	} else if a, err := netip.ParseAddr(ip); err != nil {
+		errs = append(errs, fmt.Errorf("--ip: %q is not an IP address", ip))
+	} else {
+		n.IP = a
+	}
+	return n, errors.Join(errs...)
+}
+
+func newNodeRemoveCommand(c *apiClient) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME...",
+		Aliases: []string{"remove"},
+		Short:   "Remove nodes that were added over the API",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var errs []error
+			for _, name := range args {
+				if err := c.call(cmd.Context(), http.MethodDelete, nodePath(name), nil, nil); err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), "removed", name)
+			}
+			if n := len(errs); n > 0 && n < len(args) {
+				return &exitError{exitPartly, errors.Join(errs...)}
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+func nodePath(name string) string { return nodesPath + "/" + url.PathEscape(name) }
+
+func joinMACs(macs []pools.MAC) string {
+	words := make([]string, len(macs))
+	for i, m := range macs {
+		words[i] = m.String()
+	}
+	return strings.Join(words, ",")
+}
+
+// from says where a node comes from: "drover.yaml:41" or "API".
+func from(n pools.NodeInfo) string {
+	if n.Declared() {
+		return fmt.Sprintf("%s:%d", n.Source.File, n.Source.Line)
+	}
+	return "API"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
