@@ -23,6 +23,10 @@ type ingredients struct {
 	base, kubernetes, containerd, containers part
 }
 
+func (in ingredients) all() []part {
+	return []part{in.base, in.kubernetes, in.containerd, in.containers}
+}
+
 // NodeImage builds the root image of a node as the lab uses it, from
 // Dockerfile.image with K8S_SOURCE=local. It returns an OCI layout with this one
 // image. Cold, with everything that goes into it, that takes 15 minutes on two
@@ -41,12 +45,14 @@ func NodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("image: %w", err)
 	}
-	p := part{
-		kind: "image",
-		key:  hashOf(nodeRecipe, files, in.base.key, in.kubernetes.key, in.containerd.key, in.containers.key),
-		make: func(ctx context.Context, dir string) error { return in.bake(ctx, log, root, dir) },
+	inputs := []string{nodeRecipe, files}
+	for _, p := range in.all() {
+		inputs = append(inputs, p.key)
 	}
-	return p.path(ctx, log)
+	image := part{kind: "image", key: hashOf(inputs...), make: func(ctx context.Context, dir string) error {
+		return in.bake(ctx, log, root, dir)
+	}}
+	return image.path(ctx, log)
 }
 
 func gather(ctx context.Context, log io.Writer) (in ingredients, err error) {
