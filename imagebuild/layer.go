@@ -2,6 +2,7 @@ package imagebuild
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -57,8 +58,12 @@ type layerReader struct {
 // read reads one tar stream to its end. The contents of files go to the spool.
 func (l *layerReader) read(r io.Reader) ([]entry, error) {
 	var list []entry
-	for tr := tar.NewReader(r); ; {
+	end := &endMark{r: r}
+	for tr := tar.NewReader(end); ; {
 		h, err := tr.Next()
+		if err == io.EOF && !l.whiteouts && end.zeros < tarBlock {
+			return nil, errors.New("the tar ends without its end mark: it was cut short")
+		}
 		if err == io.EOF {
 			return list, nil
 		}
@@ -77,6 +82,27 @@ func (l *layerReader) read(r io.Reader) ([]entry, error) {
 		}
 		list = append(list, e)
 	}
+}
+
+// endMark looks for the block of zeros at the end of a tar, without which
+// archive/tar takes one that was cut between two files for a whole one. Layers
+// need no such care: they have digests.
+type endMark struct {
+	r     io.Reader
+	zeros int // how many zeros were read last
+}
+
+// tarBlock is what tars are made of. The padding of a file is always shorter.
+const tarBlock = 512
+
+func (m *endMark) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	rest := len(bytes.TrimRight(b[:n], "\x00"))
+	if rest > 0 {
+		m.zeros = 0
+	}
+	m.zeros += n - rest
+	return n, err
 }
 
 // count keeps what a hostile image can make us hold in memory within bounds.
