@@ -45,8 +45,9 @@ type script struct {
 }
 
 // maxCommandLine is the longest command line that Linux reads on x86 and arm64,
-// COMMAND_LINE_SIZE less its NUL, in bytes. It cuts off the rest without a word.
-const maxCommandLine = 2047
+// in bytes: COMMAND_LINE_SIZE less its NUL, and less the name of the kernel
+// that iPXE puts first on UEFI. Linux cuts off the rest without a word.
+const maxCommandLine = 2048 - len("\x00") - len("kernel ")
 
 // Names of an image's files in URLs.
 const (
@@ -148,7 +149,7 @@ func commandLine(p *pools.Plan, base, imageDir, digest, nonce string) (string, e
 	}
 	line := strings.Join(slices.Insert(words, end, own...), " ")
 	if len(line) > maxCommandLine {
-		return "", fmt.Errorf("the kernel command line has %d bytes, Linux reads %d: shorten kernelArgs", len(line), maxCommandLine)
+		return "", fmt.Errorf("the kernel command line has %d bytes, Linux takes %d: shorten kernelArgs", len(line), maxCommandLine)
 	}
 	return line, nil
 }

@@ -130,7 +130,7 @@ func TestScriptProblemOpensNoBoot(t *testing.T) {
 		{"and", func(p *pools.Plan) { p.KernelArgs = []string{"&&"} }, `it ends a command`},
 		{"semicolon", func(p *pools.Plan) { p.KernelArgs = []string{";"} }, `it ends a command`},
 		{"two spaces", func(p *pools.Plan) { p.KernelArgs = []string{`a="b  c"`} }, `iPXE makes many spaces one`},
-		{"too long", func(p *pools.Plan) { p.KernelArgs = []string{strings.Repeat("a", 1900)} }, `bytes, Linux reads 2047: shorten kernelArgs`},
+		{"too long", func(p *pools.Plan) { p.KernelArgs = []string{strings.Repeat("a", 1900)} }, `bytes, Linux takes 2040: shorten kernelArgs`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -167,6 +167,13 @@ func TestImageThatFitsNoURL(t *testing.T) {
 		if want := `the server cannot serve its image "debian-12", see its log`; !strings.Contains(body, want) {
 			t.Errorf("image %q: got\n%s\nwant %q in it", name, body, want)
 		}
+	}
+	w := newWorld(t, nil)
+	img := w.images["debian-12"]
+	img.Generation = "latest"
+	w.images["debian-12"] = img
+	if w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", ""); w.boots.n != 0 {
+		t.Error("a boot was opened with a generation that has no URL")
 	}
 }
 
