@@ -1,0 +1,258 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/cluster-bootstrap/token/jws"
+	"sigs.k8s.io/yaml"
+)
+
+// apiServer pretends to be the little of a cluster that drover sees. It signs
+// tokens at once.
+type apiServer struct {
+	*httptest.Server
+	t testing.TB
+
+	mu       sync.Mutex
+	refuse   map[string]http.HandlerFunc // by method and resource: "POST secrets"
+	requests map[string]int              // same keys
+	secrets  map[string]*corev1.Secret   // by name
+	minted   []string                    // every secret half ever
+	deleted  []string                    // names of secrets
+	nodes    map[string]corev1.Node
+	changed  chan struct{} // closed when a node changes
+	patches  []string      // bodies
+	unsigned bool
+	info     string // the kubeconfig of cluster-info
+}
+
+func newAPIServer(t testing.TB) *apiServer {
+	s := &apiServer{
+		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
+		nodes: map[string]corev1.Node{}, changed: make(chan struct{}),
+	}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections() // watches
+		s.Close()
+	})
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	s.info = kubeconfig(t, "", s.URL, ca, "")
+	return s
+}
+
+// kubeconfig returns a kubeconfig with one cluster, and a user if there is a token.
+func kubeconfig(t testing.TB, name, server string, ca []byte, token string) string {
+	type object map[string]any
+	conf := object{"apiVersion": "v1", "kind": "Config", "clusters": []object{{"name": name, "cluster": object{"server": server, "certificate-authority-data": ca}}}}
+	if token != "" {
+		conf["users"] = []object{{"name": "u", "user": object{"token": token}}}
+		conf["contexts"] = []object{{"name": "c", "context": object{"cluster": name, "user": "u"}}}
+		conf["current-context"] = "c"
+	}
+	text, err := yaml.Marshal(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// kubeconfig writes a kubeconfig for the server and returns its path.
+func (s *apiServer) kubeconfig() string {
+	path := filepath.Join(s.t.TempDir(), "kubeconfig")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(path, []byte(kubeconfig(s.t, "c", s.URL, ca, "the-servers-own-credential")), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api v1 namespaces NS RESOURCE NAME, or api v1 nodes NAME
+	resource, name := parts[2], ""
+	if resource == "namespaces" {
+		resource, parts = parts[4], parts[2:]
+	}
+	if len(parts) > 3 {
+		name = parts[3]
+	}
+	key := r.Method + " " + resource
+	if r.URL.Query().Get("watch") != "" {
+		key = "WATCH " + resource
+	}
+	s.mu.Lock()
+	s.requests[key]++
+	refuse := s.refuse[key]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if refuse != nil {
+		refuse(w, r)
+		return
+	}
+	switch key {
+	case "GET configmaps":
+		s.send(w, 200, s.clusterInfo())
+	case "POST secrets":
+		s.create(w, r)
+	case "DELETE secrets":
+		s.mu.Lock()
+		s.deleted = append(s.deleted, name)
+		s.mu.Unlock()
+		s.send(w, 200, metav1.Status{Status: metav1.StatusSuccess})
+	case "GET nodes":
+		s.getNodes(w, name)
+	case "WATCH nodes":
+		s.watch(w, r)
+	case "PATCH nodes":
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.patches = append(s.patches, r.URL.RawQuery+" "+string(body))
+		s.mu.Unlock()
+		s.send(w, 200, corev1.Node{})
+	default:
+		s.t.Errorf("drover asked for %s %s", key, r.URL)
+		fail(404, "NotFound", "no such thing")(w, r)
+	}
+}
+
+func (s *apiServer) send(w http.ResponseWriter, code int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		s.t.Error(err)
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+func (s *apiServer) clusterInfo() corev1.ConfigMap {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data := map[string]string{"kubeconfig": s.info}
+	for _, secret := range s.secrets {
+		id := secret.StringData["token-id"]
+		sig, err := jws.ComputeDetachedSignature(s.info, id, secret.StringData["token-secret"])
+		if err != nil {
+			s.t.Error(err)
+		}
+		if !s.unsigned {
+			data["jws-kubeconfig-"+id] = sig
+		}
+	}
+	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info", Namespace: "kube-public"}, Data: data}
+}
+
+func (s *apiServer) create(w http.ResponseWriter, r *http.Request) {
+	secret := decodeSecret(s.t, r)
+	s.mu.Lock()
+	s.secrets[secret.Name] = secret
+	s.minted = append(s.minted, secret.StringData["token-secret"])
+	s.mu.Unlock()
+	s.send(w, 201, secret)
+}
+
+// decodeSecret reads the body of a request, in whichever form the client sends.
+func decodeSecret(t testing.TB, r *http.Request) *corev1.Secret {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		t.Errorf("body of a new Secret: %v", err)
+		return new(corev1.Secret)
+	}
+	return object.(*corev1.Secret)
+}
+
+func (s *apiServer) getNodes(w http.ResponseWriter, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "" {
+		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		for _, n := range s.nodes {
+			list.Items = append(list.Items, n)
+		}
+		s.send(w, 200, list)
+		return
+	}
+	if n, ok := s.nodes[name]; ok {
+		s.send(w, 200, n)
+		return
+	}
+	fail(404, "NotFound", "nodes not found")(w, nil)
+}
+
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(200)
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		for _, n := range s.nodes {
+			text, _ := json.Marshal(n)
+			fmt.Fprintf(w, "{\"type\":\"MODIFIED\",\"object\":%s}\n", text)
+		}
+		s.mu.Unlock()
+		w.(http.Flusher).Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// setNode puts a Node into the cluster. Beat stands for its kubelet's clock.
+func (s *apiServer) setNode(name, uid, bootID string, ready corev1.ConditionStatus, beat metav1.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes[name] = corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)},
+		Status: corev1.NodeStatus{
+			NodeInfo:   corev1.NodeSystemInfo{BootID: bootID},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: beat, LastTransitionTime: beat}},
+		},
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *apiServer) count(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[key]
+}
+
+// set makes the server answer requests of a kind in another way.
+func (s *apiServer) set(key string, h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse[key] = h
+}
+
+// fail answers as an API server refuses.
+func fail(code int32, reason metav1.StatusReason, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(int(code))
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package kube_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// syncBuffer is a buffer for several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// eventually waits for what happens in the background.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func TestKubeconfigs(t *testing.T) {
+	s := newAPIServer(t)
+	good, err := os.ReadFile(s.kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, path string
+		content    []byte
+		want       string
+	}{
+		{"relative path", "a.kubeconfig", good, ""},
+		{"none named", "", nil, "its kubeconfig is of no use: none is named in the config"},
+		{"missing", "missing", nil, "no such file"},
+		{"empty", "empty", []byte{}, "invalid configuration"},
+		{"not YAML", "binary", []byte("\x00\x01"), "binary"},
+		{"huge", "huge", make([]byte, 2<<20), "larger than 1048576 bytes"},
+		{"a directory", ".", nil, "is of no use"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if tt.content != nil {
+				if err := os.WriteFile(filepath.Join(dir, tt.path), tt.content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := &kube.Clusters{Dir: dir}
+			c.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: tt.path}})
+			defer c.Close()
+			_, err := c.Join(t.Context(), plan(), addr())
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("error %v, want it to say %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// The operator replaces a kubeconfig: the next join uses the new one.
+func TestKubeconfigReplaced(t *testing.T) {
+	before, after := newAPIServer(t), newAPIServer(t)
+	path := before.kubeconfig()
+	c, _ := newClusters(t, path)
+	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(after.kubeconfig(), path); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour) // the clock of files may be coarse
+	if err := os.Chtimes(path, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+		t.Fatal(err)
+	}
+	if got := after.count("POST secrets"); got != 1 {
+		t.Errorf("%d tokens minted in the new cluster, want 1", got)
+	}
+}
+
+// One tenant's API server takes requests and never answers. The other's nodes
+// join all the same, more of them than the first has slots.
+func TestBrokenTenantDelaysNoOther(t *testing.T) {
+	stuck, well := newAPIServer(t), newAPIServer(t)
+	stuck.set("GET nodes", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	c := &kube.Clusters{}
+	c.Set([]pools.Cluster{{Name: "stuck", Kubeconfig: stuck.kubeconfig()}, {Name: "well", Kubeconfig: well.kubeconfig()}})
+	defer c.Close()
+
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "stuck" }), addr())
+		failed <- err
+	}()
+	eventually(t, "a join is stuck", func() bool { return stuck.count("GET nodes") > 0 })
+	for i := range 20 {
+		p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
+		if _, err := c.Join(t.Context(), p, addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-failed:
+		t.Errorf("the stuck join ended (%v) before the others: nothing is proved", err)
+	default:
+	}
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "does not answer in time") {
+		t.Errorf("error of the stuck join: %v", err)
+	}
+}
+
+func TestManyJoinsShareClusterInfo(t *testing.T) {
+	s := newAPIServer(t)
+	c, _ := newClusters(t, s.kubeconfig())
+	const nodes = 200
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() {
+			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = decode(t, got.Kubeadm)
+		})
+	}
+	wg.Wait()
+	if got := s.count("POST secrets"); got != nodes {
+		t.Errorf("%d tokens for %d nodes", got, nodes)
+	}
+	if got := s.count("GET configmaps"); got > nodes {
+		t.Errorf("cluster-info read %d times for %d nodes: requests are not shared", got, nodes)
+	}
+}
+
+func TestSet(t *testing.T) {
+	s := newAPIServer(t)
+	c, _ := newClusters(t, s.kubeconfig())
+	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+		t.Fatal(err)
+	}
+	c.Set([]pools.Cluster{{Name: "other", Kubeconfig: s.kubeconfig()}})
+	if _, err := c.Join(t.Context(), plan(), addr()); err == nil || !strings.Contains(err.Error(), `no cluster "tenant-a"`) {
+		t.Errorf("error %v, want the cluster to be gone", err)
+	}
+	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "other" }), addr()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestZeroValue(t *testing.T) {
+	var c kube.Clusters
+	if _, err := c.Join(t.Context(), plan(), addr()); err == nil {
+		t.Error("joined a cluster that nobody has set")
+	}
+	if got := c.Check(t.Context()); len(got) != 0 {
+		t.Errorf("Check of no cluster: %v", got)
+	}
+	c.Close()
+}
+
+func TestCheck(t *testing.T) {
+	well, sick := newAPIServer(t), newAPIServer(t)
+	sick.set("GET configmaps", fail(403, "Forbidden", "no"))
+	now := time.Unix(1000, 0)
+	c := &kube.Clusters{Now: func() time.Time { return now }}
+	c.Set([]pools.Cluster{{Name: "well", Kubeconfig: well.kubeconfig()}, {Name: "sick", Kubeconfig: sick.kubeconfig()}, {Name: "none"}})
+	defer c.Close()
+	check := func(wellErr, sickErr string) {
+		t.Helper()
+		got := c.Check(t.Context())
+		for name, want := range map[string]string{"well": wellErr, "sick": sickErr, "none": "of no use"} {
+			err, ok := got[name]
+			if !ok || (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+		}
+	}
+	check("", "lacks the right")
+	sick.set("GET configmaps", nil)
+	now = now.Add(9 * time.Second)
+	check("", "lacks the right") // as before: asked too soon
+	now = now.Add(2 * time.Second)
+	check("", "")
+	if got := well.count("GET configmaps"); got != 2 {
+		t.Errorf("asked %d times within 11 seconds, want 2", got)
+	}
+	well.set("GET configmaps", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	now = now.Add(time.Minute)
+	check("does not answer in time", "")
+}
