@@ -16,6 +16,8 @@ import (
 	"drover/pools"
 )
 
+var _ dhcp.Resolver = (*pools.Live)(nil)
+
 // The cast of the tests.
 var (
 	serverAddr = netip.MustParseAddr("10.28.0.2")

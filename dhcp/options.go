@@ -86,8 +86,8 @@ func addLease(o dhcpv4.Options, p *pools.Plan) {
 		lease = defaultLease
 	}
 	o[optLease] = seconds(lease)
-	o[optRenew] = seconds(lease / 2)      // T1 and T2 as RFC 2131, section 4.4.5,
-	o[optRebind] = seconds(lease * 7 / 8) // has them by default
+	o[optRenew] = seconds(lease / 2)        // T1 and T2 as RFC 2131, section 4.4.5,
+	o[optRebind] = seconds(lease - lease/8) // has them by default
 }
 
 // addNetwork adds what the client needs to know of its network and itself, as

@@ -2,10 +2,13 @@ package dhcp_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -283,6 +286,36 @@ func TestOnlyWhatIsAsked(t *testing.T) {
 	}
 }
 
+func TestLeaseTimes(t *testing.T) {
+	s, _ := newServer()
+	for _, tt := range []struct {
+		lease  time.Duration
+		want   [3]uint32 // lease, T1, T2 in seconds
+		reason string
+	}{
+		{8 * time.Minute, [3]uint32{480, 240, 420}, "as RFC 2131, section 4.4.5"},
+		{0, [3]uint32{43200, 21600, 37800}, "the default"},
+		{math.MaxInt64, [3]uint32{0xfffffffe, 0xfffffffe, 0xfffffffe}, "all ones would be for ever"},
+	} {
+		s.Farm = leaseTime(tt.lease)
+		r, _ := s.Reply(on(t, message(web1, discover)), noon)
+		for i, code := range []uint8{51, 58, 59} {
+			if got := binary.BigEndian.Uint32(r.Options[code]); got != tt.want[i] {
+				t.Errorf("%s: option %d: got %d s, want %d (%s)", tt.lease, code, got, tt.want[i], tt.reason)
+			}
+		}
+	}
+}
+
+// leaseTime is a farm that gives addresses for that long.
+type leaseTime time.Duration
+
+func (f leaseTime) Resolve(q pools.Query) *pools.Plan {
+	p := farm{}.Resolve(q)
+	p.Lease = pools.Duration(f)
+	return p
+}
+
 func TestLongBootFile(t *testing.T) {
 	s, _ := newServer()
 	for n, want := range map[int]bool{127: true, 128: false} {
@@ -306,9 +339,9 @@ func TestLongBootFile(t *testing.T) {
 type bootFile string
 
 func (f bootFile) Resolve(q pools.Query) *pools.Plan {
-	p := *farm{}.Resolve(q)
+	p := farm{}.Resolve(q)
 	p.Boot.File = string(f)
-	return &p
+	return p
 }
 
 func TestTooLongForTheClient(t *testing.T) {

@@ -95,7 +95,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 		})
 	}
-	stop := context.AfterFunc(ctx, func() { s.conn.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := s.read(ctx, queue, free)
 	close(queue)
