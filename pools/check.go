@@ -83,7 +83,7 @@ func (c *checker) server() {
 	c.want("server.http", "server.http", hostPort(s.HTTP, true))
 	c.want("server.tftp", "server.tftp", hostPort(s.TFTP, true))
 	c.want("server.api", "server.api", hostPort(s.API, true))
-	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPProxy), string(DHCPOff)))
+	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPOff)))
 	if len(s.Interfaces) == 0 && s.DHCP != DHCPOff && !c.tried("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
 	}

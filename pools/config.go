@@ -17,15 +17,13 @@ type Config struct {
 
 // Server is where drover listens.
 type Server struct {
-	Interfaces []string   `json:"interfaces"`        // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"`  // what nodes are told to boot from; default: the first interface's first IPv4 address
-	DHCP       DHCPMode   `json:"dhcp,omitempty"`    // default full
-	HTTP       string     `json:"http,omitempty"`    // node-facing listener, default ":80"
-	TFTP       string     `json:"tftp,omitempty"`    // default ":69"
-	API        string     `json:"api,omitempty"`     // people-facing listener, default "127.0.0.1:8443"
-	APITLS     *TLS       `json:"apiTLS,omitempty"`  // needed when API is not a loopback address
-	Loaders    string     `json:"loaders,omitempty"` // overrides --loaders
-	Images     string     `json:"images,omitempty"`  // overrides --images
+	Interfaces []string   `json:"interfaces"`       // DHCP is served on these
+	Address    netip.Addr `json:"address,omitzero"` // what nodes are told to boot from; default: the first interface's first IPv4 address
+	DHCP       DHCPMode   `json:"dhcp,omitempty"`   // default full
+	HTTP       string     `json:"http,omitempty"`   // node-facing listener, default ":80"
+	TFTP       string     `json:"tftp,omitempty"`   // default ":69"
+	API        string     `json:"api,omitempty"`    // people-facing listener, default "127.0.0.1:8443"
+	APITLS     *TLS       `json:"apiTLS,omitempty"` // needed when API is not a loopback address
 }
 
 // TLS names the key pair of a listener, relative to the config file.
@@ -39,9 +37,8 @@ type DHCPMode string
 
 // The DHCP modes.
 const (
-	DHCPFull  DHCPMode = "full"  // addresses and boot
-	DHCPProxy DHCPMode = "proxy" // boot only, beside another DHCP server
-	DHCPOff   DHCPMode = "off"   // none
+	DHCPFull DHCPMode = "full" // addresses and boot
+	DHCPOff  DHCPMode = "off"  // none: another server gives addresses, and our URLs
 )
 
 // Subnet is a network that nodes live in.

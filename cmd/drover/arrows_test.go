@@ -1,0 +1,98 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mayImport says which packages of ours each folder may import. The protocols
+// ask pools and nobody else: what one needs of another is an interface of its
+// own, which cmd/drover fills.
+var mayImport = map[string][]string{
+	"pools":           {},
+	"pools/state":     {"drover/pools"},
+	"pools/kube":      {"drover/pools"},
+	"dhcp":            {"drover/pools"},
+	"tftp":            {"drover/pools"},
+	"httpboot":        {"drover/pools"},
+	"web":             {"drover/pools"},
+	"imagebuild":      {},
+	"cmd/drover-init": {"drover/pools"},
+}
+
+// onlyIn says which packages of others have one home.
+var onlyIn = map[string][]string{
+	"k8s.io/":                          {"pools/kube"},
+	"github.com/prometheus/":           {"cmd/drover"},
+	"go.etcd.io/bbolt":                 {"pools/state"},
+	"github.com/insomniacslk/dhcp/":    {"dhcp", "cmd/drover-init"},
+	"github.com/pin/tftp/":             {"tftp"},
+	"gopkg.in/yaml.v3":                 {"pools", "cmd/drover"},
+	"github.com/spf13/cobra":           {"cmd/drover"},
+	"github.com/klauspost/compress/":   {"imagebuild"},
+	"github.com/vishvananda/netlink":   {"cmd/drover-init"},
+	"github.com/mdlayher/packet":       {"dhcp"},
+	"github.com/rogpeppe/go-internal/": {"cmd/drover"},
+}
+
+func TestArrows(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, "../../")))
+		if strings.HasPrefix(folder, "e2e") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		seen[folder] = true
+		for _, spec := range f.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			checkArrow(t, path, folder, imported)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range mayImport {
+		if !seen[folder] {
+			t.Errorf("%s has no Go files: is the test looking in the right place?", folder)
+		}
+	}
+}
+
+func checkArrow(t *testing.T, path, folder, imported string) {
+	t.Helper()
+	test := strings.HasSuffix(path, "_test.go")
+	if allowed, ok := mayImport[folder]; ok && strings.HasPrefix(imported, "drover/") {
+		own := imported == "drover/"+folder // an external test imports its package
+		if !slices.Contains(allowed, imported) && !(test && own) && !strings.HasPrefix(imported, "drover/e2e/") {
+			t.Errorf("%s imports %s; %s may import %q", path, imported, folder, allowed)
+		}
+		if strings.HasPrefix(imported, "drover/e2e/") && !test {
+			t.Errorf("%s imports the lab %s", path, imported)
+		}
+	}
+	for prefix, homes := range onlyIn {
+		if strings.HasPrefix(imported, prefix) && !slices.Contains(homes, folder) && !test {
+			t.Errorf("%s imports %s, which is for %q only", path, imported, homes)
+		}
+	}
+	if folder == "pools" && !test && strings.Contains(strings.Split(imported, "/")[0], ".") && imported != "gopkg.in/yaml.v3" {
+		t.Errorf("%s imports %s; pools imports the standard library and YAML only", path, imported)
+	}
+}

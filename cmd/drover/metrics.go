@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"drover/dhcp"
+	"drover/httpboot"
+	"drover/pools"
+	"drover/pools/state"
+	"drover/tftp"
+)
+
+// metrics are all metrics of drover. The packages know nothing of them: they
+// call hooks. No label holds what a client chose freely.
+type metrics struct {
+	registry *prometheus.Registry
+
+	dhcpPackets *prometheus.CounterVec
+	dhcpSeconds prometheus.Histogram
+	tftpFiles   *prometheus.CounterVec
+	tftpBytes   prometheus.Counter
+	httpAnswers *prometheus.CounterVec
+	httpBytes   *prometheus.CounterVec
+	bootSteps   *prometheus.CounterVec
+	stepSeconds *prometheus.HistogramVec
+	reloads     *prometheus.CounterVec
+}
+
+func newMetrics(store *state.Store) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.dhcpPackets = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
+	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
+	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
+	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
+	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
+	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
+	m.tftpBytes = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "drover", Name: "tftp_bytes_total", Help: "Bytes sent by TFTP."})
+	m.dhcpSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "drover", Name: "dhcp_seconds",
+		Help: "From receiving a DHCP packet to the answer leaving.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 14)})
+	m.stepSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_seconds",
+		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
+	leases := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "leases_active", Help: "Leases in force."},
+		func() float64 { return activeLeases(store.Leases.List(), time.Now()) })
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, leases, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func activeLeases(all []state.Lease, now time.Time) (n float64) {
+	for _, l := range all {
+		if l.Active(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// watch counts what is not ready at each scrape.
+func (m *metrics) watch(r *readiness) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "not_ready",
+		Help: "Parts that are not ready; /readyz lists them."}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		return float64(len(r.problems(ctx)))
+	}))
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) exchange(e dhcp.Exchange) {
+	m.dhcpPackets.WithLabelValues(e.Type, string(e.Decision)).Inc()
+	m.dhcpSeconds.Observe(e.Took.Seconds())
+}
+
+func (m *metrics) transfer(t tftp.Transfer) {
+	m.tftpFiles.WithLabelValues(result(t.Err == nil)).Inc()
+	m.tftpBytes.Add(float64(t.Bytes))
+}
+
+func (m *metrics) request(r httpboot.Request) {
+	m.httpAnswers.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
+	m.httpBytes.WithLabelValues(r.Route).Add(float64(r.Bytes))
+}
+
+// step counts the steps of boots. It is called for each new one.
+func (m *metrics) step(b pools.BootRecord, s pools.BootStep) {
+	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
+	if s.Error == "" {
+		m.stepSeconds.WithLabelValues(string(s.Step)).Observe(s.Time.Sub(b.Started).Seconds())
+	}
+}
+
+func (m *metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
+
+func result(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "error"
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"drover/pools"
+)
+
+// settle is how long the config must be quiet before it is read again: editors
+// write a file in several steps.
+const settle = 200 * time.Millisecond
+
+// watchConfig reads the config again on SIGHUP and when its file changes. It
+// watches the directory: editors and ConfigMaps replace the file.
+func (s *server) watchConfig(ctx context.Context) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	file := s.live.Farm().Source
+	if err := watcher.Add(filepath.Dir(file)); err != nil {
+		return err
+	}
+	changed := time.NewTimer(time.Hour)
+	changed.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hup:
+			s.reload("SIGHUP")
+		case <-changed.C:
+			s.reload("the file changed")
+		case e := <-watcher.Events:
+			if filepath.Base(e.Name) == filepath.Base(file) || e.Has(fsnotify.Create) {
+				changed.Reset(settle)
+			}
+		case err := <-watcher.Errors:
+			s.log.Warn("config is not watched: send SIGHUP after a change", "err", err)
+		}
+	}
+}
+
+// reload puts the config file in force. A bad one is reported, and the old one
+// stays.
+func (s *server) reload(why string) {
+	before := s.live.Farm()
+	if err := s.live.Reload(); err != nil {
+		s.metrics.reloaded(false)
+		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
+		return
+	}
+	farm := s.live.Farm()
+	s.clusters.Set(farm.Clusters())
+	s.metrics.reloaded(true)
+	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
+	if !sameListeners(before.Config.Server, farm.Config.Server) {
+		s.log.Warn("server: changed in the config, which takes a restart")
+	}
+}
+
+// sameListeners tells whether nothing changed that is bound at start.
+func sameListeners(a, b pools.Server) bool { return reflect.DeepEqual(a, b) }

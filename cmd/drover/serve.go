@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"drover/dhcp"
+	"drover/httpboot"
+	"drover/imagebuild"
+	"drover/pools"
+	"drover/pools/kube"
+	"drover/pools/state"
+	"drover/tftp"
+	"drover/web"
+)
+
+// serveOptions are the flags of drover serve.
+type serveOptions struct {
+	config, state, images, loaders string
+	logFormat, logLevel            string
+}
+
+func newServeCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the netboot server",
+		Long: `Serve answers DHCP, TFTP and HTTP for the machines of the config, and the REST
+API, the page and the metrics for people.
+
+What is missing (an image, a loader, a cluster that is down) is a warning and a
+not-ready line of /readyz; everything else is served. A changed config file is
+read again by itself, or on SIGHUP; a bad one leaves the old in force. SIGTERM
+lets running transfers end.
+
+It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
+		Example: "  drover serve -c /etc/drover/drover.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(cmd.ErrOrStderr(), o.logFormat, o.logLevel)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			s, err := newServer(o, log)
+			if mistakes, ok := errors.AsType[pools.Errors](err); ok {
+				fmt.Fprintln(cmd.ErrOrStderr(), mistakes)
+				return fmt.Errorf("%s: %d mistakes", o.config, len(mistakes))
+			}
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return s.run(cmd.Context())
+		},
+	}
+	configFlag(cmd, &o.config)
+	f := cmd.Flags()
+	f.StringVar(&o.state, "state", defaultState, "directory of what changes while running")
+	f.StringVar(&o.images, "images", "", "directory of images (default STATE/images)")
+	f.StringVar(&o.loaders, "loaders", "", "directory of boot loaders (default STATE/loaders)")
+	f.StringVar(&o.logFormat, "log-format", "text", "text|json")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug|info|warn|error")
+	return cmd
+}
+
+// server is the wiring: every part of drover, and which part asks which.
+type server struct {
+	log      *slog.Logger
+	store    *state.Store
+	live     *pools.Live
+	clusters *kube.Clusters
+	metrics  *metrics
+
+	dhcp []*dhcp.Server
+	tftp *tftp.Server
+	http *httpboot.Server
+	web  *web.Server
+}
+
+// newServer opens the state, reads the config and puts the parts together. It
+// binds no socket.
+func newServer(o serveOptions, log *slog.Logger) (*server, error) {
+	images, loaders := o.images, o.loaders
+	if images == "" {
+		images = filepath.Join(o.state, "images")
+	}
+	if loaders == "" {
+		loaders = filepath.Join(o.state, "loaders")
+	}
+	// A config that is wrong is reported before anything is made on disk.
+	if _, err := pools.Load(o.config); err != nil {
+		return nil, err
+	}
+	store, err := state.Open(o.state, state.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{log: log, store: store}
+	if s.live, err = pools.NewLive(o.config, store.Nodes); err == nil {
+		err = s.assemble(o, imagebuild.Open(images), loaders)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// assemble makes the parts. Each asks the live farm, so that a change of the
+// config is in force with the next packet; only the listeners stay as they are.
+func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string) error {
+	farm := s.live.Farm()
+	cfg := farm.Config.Server
+	if !farm.Address().IsValid() {
+		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.config, cfg.Interfaces[0])
+	}
+	s.store.Leases.Reserved = func(a netip.Addr) bool { return s.live.Farm().Reserved(a) }
+	s.metrics = newMetrics(s.store)
+	s.store.Boots.OnStep = s.metrics.step
+	s.clusters = &kube.Clusters{Log: s.part("kube"), OnReady: s.nodeReady}
+	s.clusters.Set(farm.Clusters())
+	ready := &readiness{live: s.live, images: images, loaders: loaders, clusters: s.clusters}
+	s.metrics.watch(ready)
+	addresses := &addresses{s.live, s.store}
+
+	if cfg.DHCP == pools.DHCPFull {
+		for _, name := range cfg.Interfaces {
+			s.dhcp = append(s.dhcp, &dhcp.Server{Farm: s.live, Leases: s.store.Leases, Interface: name,
+				Log: s.part("dhcp"), OnExchange: s.exchange})
+		}
+	}
+	s.tftp = &tftp.Server{Addr: cfg.TFTP, Dir: loaders, Log: s.part("tftp"), OnTransfer: s.transfer}
+	s.http = &httpboot.Server{
+		Farm: s.live, Addresses: addresses, Boots: s.store.Boots, Joiner: s.clusters, Images: imageDir{images},
+		Addr: cfg.HTTP, URL: farm.URL(), Loaders: loaders, Log: s.part("http"), OnRequest: s.metrics.request,
+	}
+	s.web = &web.Server{
+		Farm: s.live, Nodes: s.live, Boots: s.store.Boots, Addr: cfg.API, AddressOf: addresses.AddressOf,
+		Metrics: s.metrics.handler(), Ready: ready.problems, Log: s.part("web"),
+	}
+	s.warn(ready)
+	return s.protect(o, farm)
+}
+
+// protect gives the people-facing listener its token and its certificate.
+func (s *server) protect(o serveOptions, farm *pools.Farm) error {
+	file := filepath.Join(o.state, "api.token")
+	token, isNew, err := web.LoadToken(file)
+	if err != nil {
+		return err
+	}
+	s.web.Token = token
+	if isNew {
+		s.log.Info("made the token for the REST API and the page", "file", file)
+	}
+	if t := farm.Config.Server.APITLS; t != nil {
+		pair, err := tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key))
+		if err != nil {
+			return fmt.Errorf("server.apiTLS: %w", err)
+		}
+		s.web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return nil
+}
+
+func (s *server) part(name string) *slog.Logger { return s.log.With("part", name) }
+
+// warn says at start what is missing. /readyz says it as long as it is.
+func (s *server) warn(r *readiness) {
+	for _, p := range r.local() {
+		s.log.Warn("not ready", "what", p.Part, "problem", p.Problem)
+	}
+}
+
+// run binds every socket, then serves until ctx ends or a part fails.
+func (s *server) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	start := func(name string, serve func(context.Context) error) {
+		parts.Go(func() {
+			if err := serve(ctx); err != nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	serve, err := s.listen()
+	if err != nil {
+		return err
+	}
+	for name, part := range serve {
+		start(name, part)
+	}
+	start("reload", s.watchConfig)
+	cfg := s.live.Farm().Config.Server
+	s.log.Info("serving", "version", version(), "config", s.live.Farm().Source, "address", s.live.Farm().Address(),
+		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
+	<-ctx.Done()
+	s.log.Info("stopping: running transfers may end")
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// listen binds all sockets and returns what serves them.
+func (s *server) listen() (map[string]func(context.Context) error, error) {
+	serve := map[string]func(context.Context) error{}
+	for _, d := range s.dhcp {
+		if err := d.Listen(); err != nil {
+			return nil, fmt.Errorf("dhcp on %s: %w", d.Interface, err)
+		}
+		serve["dhcp on "+d.Interface] = d.Serve
+	}
+	if err := s.tftp.Listen(); err != nil {
+		return nil, fmt.Errorf("tftp: %w", err)
+	}
+	serve["tftp"] = s.tftp.Serve
+	nodes, err := s.http.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("http: %w", err)
+	}
+	serve["http"] = func(ctx context.Context) error { return s.http.Serve(ctx, nodes) }
+	people, err := s.web.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	serve["api"] = func(ctx context.Context) error { return s.web.Serve(ctx, people) }
+	return serve, nil
+}
+
+// close ends what newServer started.
+func (s *server) close() {
+	if s.clusters != nil {
+		s.clusters.Close()
+	}
+	if err := s.store.Close(); err != nil {
+		s.log.Error("state not stored", "err", err)
+	}
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("unknown log level %q (debug, info, warn or error)", level)
+	}
+	switch o := (&slog.HandlerOptions{Level: l}); format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, fmt.Errorf("unknown log format %q (text or json)", format)
+}
