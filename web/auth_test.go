@@ -1,0 +1,205 @@
+package web_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/web"
+)
+
+func form(token string) request {
+	return request{
+		method: "POST", path: "/login", anonymous: true,
+		body: url.Values{"token": {token}}.Encode(), contentType: "application/x-www-form-urlencoded",
+	}
+}
+
+// session logs in and returns the header of a browser that did.
+func (s *site) session(t *testing.T) map[string]string {
+	t.Helper()
+	resp := s.do(form(secret))
+	if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 {
+		t.Fatalf("login: got %s with %d cookies", resp.Status, len(resp.Cookies()))
+	}
+	c := resp.Cookies()[0]
+	return map[string]string{"Cookie": c.Name + "=" + c.Value}
+}
+
+func TestWhoMayDoWhat(t *testing.T) {
+	s := newSite(t)
+	cookie := s.session(t)
+	with := func(h map[string]string, k, v string) map[string]string {
+		out := map[string]string{k: v}
+		for k, v := range h {
+			out[k] = v
+		}
+		return out
+	}
+	bearer := func(v string) map[string]string { return map[string]string{"Authorization": v} }
+	get := request{path: "/api/v1/nodes", anonymous: true}
+	post := request{method: "POST", path: "/api/v1/nodes", body: "{}", anonymous: true}
+	tests := []struct {
+		name   string
+		req    request
+		header map[string]string
+		want   int
+	}{
+		{"nobody reads", get, nil, 401},
+		{"nobody writes", post, nil, 401},
+		{"nobody asks for what is not there", request{path: "/api/v2", anonymous: true}, nil, 401},
+		{"the token", get, bearer("Bearer " + secret), 200},
+		{"the scheme in other letters", get, bearer("bearer " + secret), 200},
+		{"a wrong token", get, bearer("Bearer " + secret[1:] + "0"), 401},
+		{"part of the token", get, bearer("Bearer " + secret[:63]), 401},
+		{"the token and more", get, bearer("Bearer " + secret + "0"), 401},
+		{"no token", get, bearer("Bearer "), 401},
+		{"another scheme", get, bearer("Basic " + secret), 401},
+		{"the token alone", get, bearer(secret), 401},
+		{"the token in the URL", request{path: "/api/v1/nodes?token=" + secret, anonymous: true}, nil, 401},
+		{"a session reads", get, cookie, 200},
+		{"a session does not write", post, cookie, 401},
+		{"a session that is none", get, map[string]string{"Cookie": "drover=AAAA"}, 401},
+		{"the token as a cookie", get, map[string]string{"Cookie": "drover=" + secret}, 401},
+		{"the token writes", post, bearer("Bearer " + secret), 400},
+		{"another site writes", post, with(bearer("Bearer "+secret), "Sec-Fetch-Site", "cross-site"), 403},
+		{"another origin writes", post, with(bearer("Bearer "+secret), "Origin", "https://evil.example"), 403},
+		{"another site logs in", form(secret), map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		{"another site logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "same-site"), 403},
+		{"the page itself logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "same-origin"), 303},
+		{"the session is over", get, cookie, 401},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.req.header = tt.header
+			if resp := s.do(tt.req); resp.StatusCode != tt.want {
+				t.Errorf("got %s, want %d: %s", resp.Status, tt.want, body(t, resp))
+			}
+		})
+	}
+	if strings.Contains(s.log.String(), secret) {
+		t.Error("the token is in the log")
+	}
+}
+
+// The zero Token lets nobody in, not even with an empty secret.
+func TestNoTokenSet(t *testing.T) {
+	s := newSite(t, func(s *site) { s.Token = web.Token{} })
+	for _, h := range []string{"", "Bearer ", "Bearer x"} {
+		if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: map[string]string{"Authorization": h}}); resp.StatusCode != 401 {
+			t.Errorf("%q: got %s", h, resp.Status)
+		}
+	}
+	if resp := s.do(form("")); resp.StatusCode != 403 {
+		t.Errorf("login: got %s", resp.Status)
+	}
+}
+
+func TestSession(t *testing.T) {
+	s := newSite(t)
+	anonymous := request{path: "/", anonymous: true}
+	if got := body(t, s.do(anonymous)); !strings.Contains(got, `action="/login"`) || strings.Contains(got, "m1") {
+		t.Error("without a session there is more, or less, than the login")
+	}
+	resp := s.do(form(secret + " "))
+	if got := body(t, resp); resp.StatusCode != 403 || !strings.Contains(got, "That is not the token.") || len(resp.Cookies()) != 0 || strings.Contains(got, secret) {
+		t.Errorf("wrong token: got %s with %d cookies", resp.Status, len(resp.Cookies()))
+	}
+	resp = s.do(form(secret))
+	c := resp.Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" || c.MaxAge != 12*3600 || len(c.Value) < 26 {
+		t.Errorf("got cookie %s", c)
+	}
+	if strings.Contains(c.String(), secret) || strings.Contains(resp.Header.Get("Location"), secret) {
+		t.Error("the token is in the cookie or in the URL")
+	}
+	page := request{path: "/", anonymous: true, header: map[string]string{"Cookie": c.Name + "=" + c.Value}}
+	if got := body(t, s.do(page)); !strings.Contains(got, "<table>") || strings.Contains(got, secret) {
+		t.Error("with a session: no page, or the token in it")
+	}
+	s.now = s.now.Add(12*time.Hour - time.Second)
+	if got := body(t, s.do(page)); !strings.Contains(got, "<table>") {
+		t.Error("the session ended before its time")
+	}
+	s.now = s.now.Add(time.Second)
+	if got := body(t, s.do(page)); strings.Contains(got, "<table>") {
+		t.Error("the session did not end")
+	}
+}
+
+func TestSecureCookie(t *testing.T) {
+	s := newSite(t, func(s *site) { s.TLS = &tls.Config{} })
+	c := s.do(form(secret)).Cookies()[0]
+	if !c.Secure || c.Name != "__Host-drover" {
+		t.Errorf("got cookie %s", c)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	s := newSite(t)
+	first := s.session(t)
+	for range 1000 {
+		s.now = s.now.Add(4 * time.Second) // as fast as logins are allowed
+		s.session(t)
+	}
+	if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: first}); resp.StatusCode != 401 {
+		t.Errorf("the first of 1001 sessions: got %s", resp.Status)
+	}
+}
+
+func TestLoginIsLimited(t *testing.T) {
+	s := newSite(t)
+	attempt := func(want int) {
+		t.Helper()
+		if resp := s.do(form("guess")); resp.StatusCode != want {
+			t.Errorf("got %s, want %d", resp.Status, want)
+		}
+	}
+	for range 5 {
+		attempt(403)
+	}
+	attempt(429)
+	if resp := s.do(form(secret)); resp.StatusCode != 429 {
+		t.Errorf("the right token of who guesses too much: got %s, want 429", resp.Status)
+	}
+	s.now = s.now.Add(3 * time.Second)
+	attempt(403)
+	attempt(429)
+}
+
+func TestHeaders(t *testing.T) {
+	s := newSite(t)
+	reqs := []request{
+		{path: "/", anonymous: true}, {path: "/", header: s.session(t)}, {path: "/style.css", anonymous: true},
+		{path: "/page.js", anonymous: true}, {path: "/api/v1/nodes"}, {path: "/nothing"}, {path: "/healthz"},
+		{method: "POST", path: "/login", header: map[string]string{"Sec-Fetch-Site": "cross-site"}},
+	}
+	for _, r := range reqs {
+		resp := s.do(r)
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff",
+			"X-Frame-Options":        "DENY",
+			"Referrer-Policy":        "no-referrer",
+			"Cache-Control":          "no-store",
+		} {
+			if got := resp.Header.Get(name); got != want {
+				t.Errorf("%s %s: got %s %q, want %q", r.method, r.path, name, got, want)
+			}
+		}
+		csp := resp.Header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("%s: got CSP %q without %q", r.path, csp, want)
+			}
+		}
+		if strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: CSP %q", r.path, csp)
+		}
+		if got := resp.Header.Get("Content-Type"); got == "" {
+			t.Errorf("%s: no Content-Type", r.path)
+		}
+	}
+}

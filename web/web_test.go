@@ -1,0 +1,426 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/web"
+)
+
+const secret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// config is the operator's file of the tests; nodes m1 and m2 are in lines 7
+// and 8.
+const config = `server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]
+clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}, {name: lobby, kubeconfig: l.kubeconfig}]
+tags: {debug: {kernelArgs: debug}, gpu: {labels: {gpu: "yes"}}}
+pools:
+  - {name: compute, cluster: tenant-a, image: debian-12, nodes: [
+      {name: m1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11},
+      {name: m2, macs: ["52:54:00:00:00:02", "52:54:00:00:01:02"], ip: 10.28.0.12, tags: [gpu]}]}
+  - {name: storage, image: debian-12}
+  - {name: catchall, catchall: true, cluster: lobby, image: debian-12, range: 10.28.72.10-10.28.72.20}
+`
+
+// memory is a node store that can be told to fail.
+type memory struct {
+	mu    sync.Mutex
+	nodes map[string]pools.PoolNode
+	err   error
+}
+
+func (m *memory) Nodes() ([]pools.PoolNode, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.nodes)), m.err
+}
+
+func (m *memory) PutNode(n pools.PoolNode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.nodes[n.Name] = n
+	}
+	return m.err
+}
+
+func (m *memory) DeleteNode(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		delete(m.nodes, name)
+	}
+	return m.err
+}
+
+type boots []pools.BootRecord
+
+func (b boots) List() []pools.BootRecord { return slices.Clone(b) }
+
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// site is a server with a real farm.
+type site struct {
+	*web.Server
+	store *memory
+	live  *pools.Live
+	log   *bytes.Buffer
+	now   time.Time
+	http  http.Handler
+}
+
+func newSite(t *testing.T, set ...func(*site)) *site {
+	t.Helper()
+	t.Chdir(t.TempDir()) // so that the file is named drover.yaml
+	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &site{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch}
+	live, err := pools.NewLive("drover.yaml", s.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.live = live
+	s.Server = &web.Server{
+		Farm: live, Nodes: live, Boots: boots(nil), Token: web.NewToken(secret),
+		Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Now: func() time.Time { return s.now },
+	}
+	for _, f := range set {
+		f(s)
+	}
+	s.http = s.Handler()
+	return s
+}
+
+// request is what a client sends; the zero values of it are a GET of the API
+// with the right token.
+type request struct {
+	method, path, body, contentType string
+	header                          map[string]string
+	anonymous                       bool
+}
+
+func (s *site) do(r request) *http.Response {
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	if r.contentType == "" {
+		r.contentType = "application/json"
+	}
+	req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+	if r.body != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if !r.anonymous {
+		req.Header.Set("Authorization", "Bearer "+secret)
+	}
+	for k, v := range r.header {
+		req.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	s.http.ServeHTTP(w, req)
+	return w.Result()
+}
+
+func body(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+const n3 = `{"pool": "compute", "name": "n3", "macs": ["52-54-00-00-00-03"], "ip": "10.28.0.13", "tags": ["debug"]}`
+
+func TestAPI(t *testing.T) {
+	const nodes = "/api/v1/nodes"
+	patch := func(body string) []request {
+		return []request{{method: "POST", path: nodes, body: n3}, {method: "PATCH", path: nodes + "/n3", body: body, contentType: "application/merge-patch+json"}}
+	}
+	tests := []struct {
+		name  string
+		reqs  []request // the last one is looked at
+		code  int
+		want  string // what the answer holds
+		where string
+	}{
+		{"add", []request{{method: "POST", path: nodes, body: n3}}, 201, `"source":{"path":"API (node \"n3\")"}`, ""},
+		{"add with nulls", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `["debug"]`, "null", 1)}}, 201, `"name":"n3"`, ""},
+		{"add with charset", []request{{method: "POST", path: nodes, body: n3, contentType: "application/json; charset=utf-8"}}, 201, `"ip":"10.28.0.13"`, ""},
+		{"add twice", []request{{method: "POST", path: nodes, body: n3}, {method: "POST", path: nodes, body: n3}}, 409, `a node of that name exists: "n3"`, ""},
+		{"add a declared one", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "n3", "m2", 1)}}, 409, `node "m2" is declared in drover.yaml:8`, "drover.yaml:8"},
+		{"add with the MAC of a declared one", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "00-03", "00-01", 1)}}, 400, "52:54:00:00:00:01", ""},
+		{"add with the address of a declared one", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "0.13", "0.12", 1)}}, 400, "10.28.0.12", ""},
+		{"add to an unknown pool", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "compute", "comptue", 1)}}, 400, `unknown pool \"comptue\"`, ""},
+		{"add with several mistakes: pool", []request{{method: "POST", path: nodes, body: `{"pool": "x", "name": "UPPER", "macs": [], "tags": ["nope"]}`}}, 400, `unknown pool \"x\"`, ""},
+		{"add with several mistakes: tag", []request{{method: "POST", path: nodes, body: `{"pool": "x", "name": "UPPER", "macs": [], "tags": ["nope"]}`}}, 400, `unknown tag \"nope\"`, ""},
+		{"add without a type", []request{{method: "POST", path: nodes, body: n3, contentType: "text/plain"}}, 415, `Content-Type \"text/plain\": want application/json`, ""},
+		{"add a patch", []request{{method: "POST", path: nodes, body: n3, contentType: "application/merge-patch+json"}}, 415, "want application/json", ""},
+		{"add too much", []request{{method: "POST", path: nodes, body: `{"name": "` + strings.Repeat("a", 1<<20) + `"}`}}, 413, "more than 1048576 bytes", ""},
+		{"add nothing", []request{{method: "POST", path: nodes, body: " "}}, 400, "the body is not JSON: it ends too early", ""},
+		{"add half", []request{{method: "POST", path: nodes, body: `{"name": "n3"`}}, 400, "ends too early", ""},
+		{"add garbage", []request{{method: "POST", path: nodes, body: `{name: n3}`}}, 400, "the body is not JSON", ""},
+		{"add two", []request{{method: "POST", path: nodes, body: n3 + n3}}, 400, "more than one JSON value", ""},
+		{"add a list", []request{{method: "POST", path: nodes, body: "[" + n3 + "]"}}, 400, "a node is an object", ""},
+		{"add an unknown field", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "tags", "Tags", 1)}}, 400, `unknown field \"Tags\" (a node has pool, name, macs, ip, tags)`, ""},
+		{"add a field twice", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `{`, `{"name": "n4", `, 1)}}, 400, `field \"name\" is there twice`, ""},
+		{"add what is no MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "52-", "zz-", 1)}}, 400, `is not a MAC address`, ""},
+		{"add a null MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `"52-54-00-00-00-03"`, "null", 1)}}, 400, `field \"macs\": want a string, not null`, ""},
+		{"add one MAC alone", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `["52-54-00-00-00-03"]`, `"52-54-00-00-00-03"`, 1)}}, 400, `field \"macs\": want a list of strings, not a string`, ""},
+		{"add what is no address", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "10.28.0.13", "10.28.0.256", 1)}}, 400, `field \"ip\": \"10.28.0.256\" is not an IP address`, ""},
+		{"add a number for a name", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `"n3"`, "3", 1)}}, 400, `field \"name\": want a string, not a number`, ""},
+		{"add what is not UTF-8", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "n3", "n\xff", 1)}}, 400, "not UTF-8", ""},
+		{"add what is nested deep", []request{{method: "POST", path: nodes, body: strings.Repeat("[", 100000)}}, 400, "nests more than 16 deep", ""},
+
+		{"list", []request{{method: "POST", path: nodes, body: n3}, {path: nodes}}, 200, `"name":"m1"`, ""},
+		{"list shows lines", []request{{path: nodes}}, 200, `"source":{"file":"drover.yaml","line":8,`, ""},
+		{"head", []request{{method: "HEAD", path: nodes}}, 200, "", ""},
+		{"get a declared one", []request{{path: nodes + "/m2"}}, 200, `"macs":["52:54:00:00:00:02","52:54:00:00:01:02"]`, ""},
+		{"get what is not there", []request{{path: nodes + "/n3"}}, 404, `no such node: "n3"`, ""},
+
+		{"patch tags", patch(`{"tags": ["gpu"]}`), 200, `"tags":["gpu"]`, ""},
+		{"patch: null removes", patch(`{"tags": null}`), 200, `"ip":"10.28.0.13","source"`, ""},
+		{"patch nothing", patch(`{}`), 200, `"tags":["debug"]`, ""},
+		{"patch the pool", patch(`{"pool": "storage"}`), 200, `"pool":"storage"`, ""},
+		{"patch the name", patch(`{"name": "n4"}`), 400, `cannot be renamed`, ""},
+		{"patch: no name", patch(`{"name": null}`), 400, `cannot be renamed`, ""},
+		{"patch: no MACs", patch(`{"macs": []}`), 400, `n3`, ""},
+		{"patch to what another has", patch(`{"macs": ["52:54:00:00:01:02"]}`), 400, "52:54:00:00:01:02", ""},
+		{"patch an unknown field", patch(`{"role": "x"}`), 400, `unknown field \"role\"`, ""},
+		{"patch: null of an unknown field", patch(`{"role": null}`), 200, `"name":"n3"`, ""},
+		{"patch with a list", patch(`[]`), 400, "a patch of a node is an object", ""},
+		{"patch with null", patch(`null`), 400, "a patch of a node is an object", ""},
+		{"patch a declared one", []request{{method: "PATCH", path: nodes + "/m1", body: `{"tags": ["gpu"]}`}}, 409, "change it there", "drover.yaml:7"},
+		{"patch what is not there", []request{{method: "PATCH", path: nodes + "/n3", body: `{}`}}, 404, "no such node", ""},
+
+		{"remove", []request{{method: "POST", path: nodes, body: n3}, {method: "DELETE", path: nodes + "/n3"}}, 204, "", ""},
+		{"removed", []request{{method: "POST", path: nodes, body: n3}, {method: "DELETE", path: nodes + "/n3"}, {path: nodes + "/n3"}}, 404, "no such node", ""},
+		{"remove a declared one", []request{{method: "DELETE", path: nodes + "/m1"}}, 409, "declared", "drover.yaml:7"},
+		{"remove what is not there", []request{{method: "DELETE", path: nodes + "/n3"}}, 404, "no such node", ""},
+
+		{"no such path", []request{{path: "/api/v1/nodse"}}, 404, `no such path`, ""},
+		{"no such method", []request{{method: "PUT", path: nodes, body: n3}}, 405, "/api/v1/nodes wants GET or POST, not PUT", ""},
+		{"boots", []request{{path: "/api/v1/boots"}}, 200, `[]`, ""},
+		{"boots, bad limit", []request{{path: "/api/v1/boots?limit=0"}}, 400, `limit \"0\"`, ""},
+		{"boots, bad parameter", []request{{path: "/api/v1/boots?nodes=x"}}, 400, `unknown parameter \"nodes\"`, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			var resp *http.Response
+			for _, r := range tt.reqs {
+				resp = s.do(r)
+			}
+			got := compact(body(t, resp))
+			if resp.StatusCode != tt.code || !strings.Contains(got, tt.want) && !strings.Contains(unescaped(got), tt.want) {
+				t.Errorf("got %d %s\nwant %d with %s", resp.StatusCode, got, tt.code, tt.want)
+			}
+			if tt.code < 400 {
+				return
+			}
+			var e struct{ Error, Where string }
+			if err := json.Unmarshal([]byte(got), &e); err != nil || e.Error == "" || e.Where != tt.where {
+				t.Errorf("got error %q where %q, want one where %q", e.Error, e.Where, tt.where)
+			}
+		})
+	}
+}
+
+func compact(s string) string {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(s)) != nil {
+		return s
+	}
+	return b.String()
+}
+
+func unescaped(s string) string { return strings.ReplaceAll(s, `\"`, `"`) }
+
+// A node that was added is in force at once; one that is refused changes
+// nothing.
+func TestChangesAreLive(t *testing.T) {
+	s := newSite(t)
+	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 3}
+	resolve := func() string {
+		if p := s.live.Resolve(pools.Query{MAC: mac}); p != nil && !p.CatchAll {
+			return p.Node
+		}
+		return ""
+	}
+	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n3}); resp.Header.Get("Location") != "/api/v1/nodes/n3" {
+		t.Errorf("got Location %q", resp.Header.Get("Location"))
+	}
+	if got := resolve(); got != "n3" {
+		t.Errorf("after POST the MAC is %q", got)
+	}
+	s.do(request{method: "PATCH", path: "/api/v1/nodes/n3", body: `{"ip": "10.99.0.1"}`})
+	if n, _ := s.live.Farm().Node("n3"); n.IP != netip.MustParseAddr("10.28.0.13") {
+		t.Errorf("a refused PATCH changed the address to %s", n.IP)
+	}
+	s.do(request{method: "DELETE", path: "/api/v1/nodes/n3"})
+	if got := resolve(); got != "" {
+		t.Errorf("after DELETE the MAC is %q", got)
+	}
+}
+
+// What cannot be stored is no answer of 2xx, and is in the log.
+func TestStoreFails(t *testing.T) {
+	s := newSite(t)
+	s.store.err = errors.New("disk full")
+	resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n3})
+	if resp.StatusCode != 500 || !strings.Contains(s.log.String(), "disk full") {
+		t.Errorf("got %d, log %q", resp.StatusCode, s.log)
+	}
+	if _, ok := s.live.Farm().Node("n3"); ok {
+		t.Error("the node is in force and not stored")
+	}
+}
+
+func TestListBoots(t *testing.T) {
+	var all boots
+	for i, name := range []string{"c", "a", "b", "a", "a"} {
+		all = append(all, pools.BootRecord{ID: string(rune('z' - i)), MAC: pools.MAC{2}, Node: name, Steps: []pools.BootStep{{Step: pools.StepDiscover}}})
+	}
+	s := newSite(t, func(s *site) { s.Boots = all })
+	for query, want := range map[string]string{
+		"":                 "zyxwv",
+		"?node=a":          "ywv",
+		"?node=a&limit=2":  "yw",
+		"?limit=1":         "z",
+		"?node=nobody":     "",
+		"?limit=1000":      "zyxwv",
+		"?node=&limit=999": "zyxwv",
+	} {
+		var got []pools.BootRecord
+		if err := json.Unmarshal([]byte(body(t, s.do(request{path: "/api/v1/boots" + query}))), &got); err != nil {
+			t.Fatal(err)
+		}
+		ids := ""
+		for _, b := range got {
+			ids += b.ID
+		}
+		if ids != want || got == nil {
+			t.Errorf("%q: got %q, want %q", query, ids, want)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var problems []web.Problem
+	s := newSite(t, func(s *site) {
+		s.Ready = func(context.Context) []web.Problem { return problems }
+		s.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "drover_up 1\n") })
+	})
+	check := func(r request, code int, want string) {
+		t.Helper()
+		resp := s.do(r)
+		if got := compact(body(t, resp)); resp.StatusCode != code || !strings.Contains(got, want) {
+			t.Errorf("%s: got %d %s, want %d %s", r.path, resp.StatusCode, got, code, want)
+		}
+	}
+	check(request{path: "/healthz", anonymous: true}, 200, `{"ok":true}`)
+	check(request{path: "/readyz", anonymous: true}, 200, `{"ready":true}`)
+	problems = []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
+	check(request{path: "/readyz", anonymous: true}, 503, `{"ready":false,"problems":[{"part":"image debian-12","problem":"there is none"}]}`)
+	check(request{path: "/metrics", anonymous: true}, 401, "token")
+	check(request{path: "/metrics"}, 200, "drover_up 1")
+	check(request{path: "/healthz", method: "POST", anonymous: true}, 405, "wants GET")
+}
+
+func TestLoadToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "api.token")
+	if _, isNew, err := web.LoadToken(path); err != nil || !isNew {
+		t.Fatalf("first start: got new %t, error %v", isNew, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode() != 0o600 {
+		t.Errorf("got mode %s, want 0600", info.Mode())
+	}
+	made, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(made)); len(got) != 64 {
+		t.Errorf("got a token of %d characters, want 64", len(got))
+	}
+	token, isNew, err := web.LoadToken(path)
+	if err != nil || isNew {
+		t.Fatalf("second start: got new %t, error %v", isNew, err)
+	}
+	if token != web.NewToken(strings.TrimSpace(string(made))) {
+		t.Error("the second start has another token than the file")
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("got %d files, want the token alone", len(entries))
+	}
+	bad := []struct {
+		name, content string
+		mode          os.FileMode
+		want          string
+	}{
+		{"others can read it", secret, 0o644, "others can read it"},
+		{"its group can read it", secret, 0o640, "others can read it"},
+		{"empty", "\n", 0o600, "holds 0 characters"},
+		{"short", "letmein", 0o600, "holds 7 characters"},
+	}
+	for _, tt := range bad {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "api.token")
+			if err := os.WriteFile(path, []byte(tt.content), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := web.LoadToken(path)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "letmein") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestServe(t *testing.T) {
+	s := newSite(t, func(s *site) { s.Addr = "127.0.0.1:0" })
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("got %s", resp.Status)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("got %v at the end", err)
+	}
+	if _, err := s.Listen(); err != nil {
+		t.Errorf("listening again: %v", err)
+	}
+}
