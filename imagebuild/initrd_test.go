@@ -1,0 +1,221 @@
+package imagebuild_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"drover/imagebuild"
+)
+
+// unpack reads an initrd with a small newc reader of its own.
+func unpack(t *testing.T, image imagebuild.Image) map[string][]byte {
+	t.Helper()
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	b, err := d.DecodeAll(read(t, filepath.Join(image.Path, imagebuild.InitrdFile)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for off := 0; ; {
+		field := func(i int) int {
+			n, err := strconv.ParseUint(string(b[off+6+8*i:off+14+8*i]), 16, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+		if string(b[off:off+6]) != "070701" {
+			t.Fatalf("no cpio header at %d", off)
+		}
+		size, nameLen := field(6), field(11)
+		name := string(b[off+110 : off+110+nameLen-1])
+		off = (off + 110 + nameLen + 3) &^ 3
+		if name == "TRAILER!!!" {
+			return files
+		}
+		files[name] = b[off : off+size]
+		off = (off + size + 3) &^ 3
+	}
+}
+
+func TestInitrd(t *testing.T) {
+	b := builder(t, machine()...)
+	b.Modules = []string{"nvme"}
+	image := build(t, b)
+	files := unpack(t, image)
+	mods := "usr/lib/modules/" + kver + "/"
+
+	var got []string
+	for name := range files {
+		if strings.HasSuffix(name, ".ko") {
+			got = append(got, filepath.Base(name))
+		}
+	}
+	slices.Sort(got)
+	// failover: needed by virtio_net. libcrc32c: needed by bnx2x.
+	// crc32c_generic: by a soft dependency of libcrc32c on one of its aliases.
+	want := []string{"bnx2x.ko", "crc32c_generic.ko", "failover.ko", "libcrc32c.ko", "loop.ko", "nvme.ko", "overlay.ko", "squashfs.ko", "virtio_net.ko"}
+	if !slices.Equal(got, want) {
+		t.Errorf("modules are %q, want %q", got, want)
+	}
+	for name, want := range map[string]string{
+		"init":                   string(staticELF(t, elf.EM_X86_64, false)),
+		"lib":                    "usr/lib",
+		mods + "modules.alias":   "alias virtio:d00000001v* virtio_net\nalias crc32c crc32c_generic\n",
+		mods + "modules.softdep": "softdep libcrc32c pre: crc32c\n",
+		mods + "modules.builtin": "kernel/net/packet/af_packet.ko\n",
+		mods + "modules.dep": "kernel/crypto/crc32c_generic.ko:\nkernel/drivers/block/loop.ko:\n" +
+			"kernel/drivers/net/bnx2x.ko: kernel/lib/libcrc32c.ko\nkernel/drivers/net/virtio_net.ko: kernel/net/core/failover.ko\n" +
+			"kernel/drivers/nvme/nvme.ko:\nkernel/fs/overlayfs/overlay.ko:\nkernel/fs/squashfs/squashfs.ko:\nkernel/lib/libcrc32c.ko:\nkernel/net/core/failover.ko:\n",
+		mods + "kernel/drivers/net/virtio_net.ko": "virtio_net",
+	} {
+		if got := string(files[name]); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	for _, dir := range []string{"proc", "sys", "dev", "run", "dev/console"} {
+		if _, ok := files[dir]; !ok {
+			t.Errorf("%s is missing", dir)
+		}
+	}
+}
+
+func TestInitrdCompressedModules(t *testing.T) {
+	mods := "usr/lib/modules/" + kver + "/"
+	loop, overlay := mods+"kernel/drivers/block/loop.ko", mods+"kernel/fs/overlayfs/overlay.ko"
+	dep := "modules.dep=kernel/fs/squashfs/squashfs.ko:\nkernel/drivers/block/loop.ko.zst: kernel/fs/overlayfs/overlay.ko.gz\nkernel/fs/overlayfs/overlay.ko.gz:\n"
+	files := with(machine(), []string{loop, overlay, mods + "modules.dep"}, mods+dep,
+		loop+".zst="+string(zstandard(t, []byte("loop"))), overlay+".gz="+string(gzipped(t, []byte("overlay"))))
+	out := unpack(t, build(t, builder(t, files...)))
+	for name, want := range map[string]string{
+		loop: "loop", overlay: "overlay",
+		mods + "modules.dep": "kernel/drivers/block/loop.ko: kernel/fs/overlayfs/overlay.ko\nkernel/fs/overlayfs/overlay.ko:\nkernel/fs/squashfs/squashfs.ko:\n",
+	} {
+		if got := string(out[name]); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+
+	for name, test := range map[string]struct{ ext, content, want string }{
+		"xz":      {".xz", "\xfd7zXZ\x00", "find /usr/lib/modules -name '*.ko.xz' -exec xz -d {} +"},
+		"bad gz":  {".gz", "no gzip", "loop.ko.gz: "},
+		"bad zst": {".zst", "no zstd", "loop.ko.zst: "},
+		"other":   {".lz4", "", "unknown kind of module file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := with(machine(), []string{loop, mods + "modules.dep"}, loop+test.ext+"="+test.content,
+				mods+"modules.dep=kernel/fs/squashfs/squashfs.ko:\nkernel/fs/overlayfs/overlay.ko:\nkernel/drivers/block/loop.ko"+test.ext+":\n")
+			_, err := builder(t, files...).Build(t.Context())
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A module names the firmware that it may load; what the image has goes along.
+func TestInitrdFirmware(t *testing.T) {
+	mods := "usr/lib/modules/" + kver + "/"
+	module := moduleELF(t, "license=GPL\x00firmware=bnx2x/a.fw\x00firmware=bnx2x/none.fw\x00firmware=../etc/shadow\x00firmware=b.fw\x00")
+	if got, want := imagebuild.Firmware(module), []string{"bnx2x/a.fw", "bnx2x/none.fw", "../etc/shadow", "b.fw"}; !slices.Equal(got, want) {
+		t.Fatalf("firmware is %q, want %q", got, want)
+	}
+	files := with(machine(), []string{mods + "kernel/drivers/net/bnx2x.ko"}, mods+"kernel/drivers/net/bnx2x.ko="+string(module),
+		"usr/lib/firmware/bnx2x/a.fw=first", "usr/lib/firmware/b.fw.xz=second", "usr/lib/firmware/unused.fw=x", "etc/shadow=secret")
+	out := unpack(t, build(t, builder(t, files...)))
+	var got []string
+	for name, content := range out {
+		if strings.HasSuffix(name, "shadow") || strings.Contains(name, ".fw") {
+			got = append(got, name+"="+string(content))
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"usr/lib/firmware/b.fw.xz=second", "usr/lib/firmware/bnx2x/a.fw=first"}; !slices.Equal(got, want) {
+		t.Errorf("firmware in the initrd is %q, want %q", got, want)
+	}
+}
+
+// moduleELF is an object file with a .modinfo section.
+func moduleELF(t *testing.T, info string) []byte {
+	t.Helper()
+	names := "\x00.modinfo\x00.shstrtab\x00"
+	h := elf.Header64{Type: uint16(elf.ET_REL), Machine: uint16(elf.EM_X86_64), Version: 1, Shoff: 64, Ehsize: 64, Shentsize: 64, Shnum: 3, Shstrndx: 2}
+	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
+	start := uint64(64 + 3*64)
+	var b bytes.Buffer
+	for _, part := range []any{h, elf.Section64{},
+		elf.Section64{Name: 1, Type: uint32(elf.SHT_PROGBITS), Off: start, Size: uint64(len(info))},
+		elf.Section64{Name: 10, Type: uint32(elf.SHT_STRTAB), Off: start + uint64(len(info)), Size: uint64(len(names))},
+	} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return append(b.Bytes(), info+names...)
+}
+
+// cpio and zstd as others know them read what we write.
+func TestCpio(t *testing.T) {
+	needs(t, "cpio", "cpio")
+	var b bytes.Buffer
+	if err := imagebuild.Cpio(&b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len()%512 != 0 {
+		t.Errorf("length is %d, want a multiple of 512", b.Len())
+	}
+	cmd := exec.Command("cpio", "-itvn")
+	cmd.Env = append(cmd.Environ(), "TZ=UTC", "LC_ALL=C")
+	cmd.Stdin = &b
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cpio: %v", err)
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{
+		"drwxr-xr-x 2 0 0 0 Jan 1 1970 dev",
+		"crw------- 1 0 0 5, 1 Jan 1 1970 dev/console",
+		"lrwxrwxrwx 1 0 0 7 Jan 1 1970 lib -> usr/lib",
+		"-rwxr-xr-x 1 0 0 7 Jan 1 1970 init",
+		"-rw-r--r-- 1 0 0 0 Jan 1 1970 empty",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestInitrdForZstdAndCpio(t *testing.T) {
+	needs(t, "cpio", "cpio")
+	needs(t, "zstd", "zstd")
+	image := build(t, builder(t, machine()...))
+	// -M8: no more memory for the window than the kernel certainly has.
+	plain, err := exec.Command("zstd", "-dc", "-M8MB", filepath.Join(image.Path, imagebuild.InitrdFile)).Output()
+	if err != nil {
+		t.Fatalf("zstd: %v", err)
+	}
+	cmd := exec.Command("cpio", "-it", "--quiet")
+	cmd.Stdin = bytes.NewReader(plain)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cpio: %v", err)
+	}
+	if got := strings.Fields(string(out)); len(got) != len(unpack(t, image)) || !slices.Contains(got, "init") {
+		t.Errorf("cpio lists %q", got)
+	}
+}
