@@ -2,6 +2,7 @@ package parts
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -26,9 +27,9 @@ type goBuild struct {
 	module   string // its folder, relative to the root of the source tree
 	tags     string
 	programs []program
-	// stamp names the variables that the linker sets. It gets the version of a
-	// module in the build.
-	stamp func(version func(module string) (string, error)) ([]string, error)
+	// stamp names the variables that the linker sets, given the versions of the
+	// modules that go.mod requires.
+	stamp func(version map[string]string) ([]string, error)
 }
 
 // goEnv is the environment of every build. GOFLAGS of the user are not in it:
@@ -74,11 +75,13 @@ func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, er
 }
 
 func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
-	stamps, err := b.stamp(func(module string) (string, error) {
-		return goOutput(ctx, dir, "list", "-m", "-f", "{{.Version}}", module)
-	})
+	version, err := required(ctx, dir)
 	if err != nil {
 		return nil, err
+	}
+	stamps, err := b.stamp(version)
+	if err != nil {
+		return nil, fmt.Errorf("%s/go.mod: %w", b.module, err)
 	}
 	ldflags := "-s -w" // no symbols: the node holds all of it in RAM
 	for _, s := range stamps {
@@ -89,6 +92,26 @@ func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
 		flags = append(flags, "-tags", b.tags)
 	}
 	return flags, nil
+}
+
+// required returns the modules that a go.mod requires with their versions. It
+// does not need the network, unlike "go list -m".
+func required(ctx context.Context, dir string) (map[string]string, error) {
+	content, err := goOutput(ctx, dir, "mod", "edit", "-json")
+	if err != nil {
+		return nil, err
+	}
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal([]byte(content), &mod); err != nil {
+		return nil, fmt.Errorf("go mod edit: %w", err)
+	}
+	version := map[string]string{}
+	for _, r := range mod.Require {
+		version[r.Path] = r.Version
+	}
+	return version, nil
 }
 
 func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
@@ -122,14 +145,12 @@ func kubernetes(ctx context.Context, log io.Writer) (part, error) {
 // kubernetesStamp sets the version that the programs report. Without it they
 // say v0.0.0, and kubeadm refuses to work with itself. The date and the commit
 // are made up, so that equal sources give equal programs.
-func kubernetesStamp(version func(string) (string, error)) ([]string, error) {
-	v, err := version("k8s.io/kubernetes")
-	if err != nil {
-		return nil, err
-	}
+func kubernetesStamp(version map[string]string) ([]string, error) {
+	const module = "k8s.io/kubernetes"
+	v := version[module]
 	numbers := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
 	if len(numbers) != 3 {
-		return nil, fmt.Errorf("k8s.io/kubernetes: %q is not a version", v)
+		return nil, fmt.Errorf("%s: %q is not a version", module, v)
 	}
 	var stamps []string
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -163,6 +184,12 @@ func containerd(ctx context.Context, log io.Writer) (part, error) {
 	b := goBuild{
 		module: "e2e/containerd",
 		tags:   "no_btrfs,no_devmapper,no_zfs,urfave_cli_no_docs", // no use for them in RAM
+		stamp: func(version map[string]string) ([]string, error) {
+			return []string{
+				ctrd + "version.Version=" + version[strings.TrimSuffix(ctrd, "/")],
+				cni + "pkg/utils/buildversion.BuildVersion=" + version[strings.TrimSuffix(cni, "/")],
+			}, nil
+		},
 		programs: []program{
 			{"containerd", ctrd + "cmd/containerd"},
 			{"containerd-shim-runc-v2", ctrd + "cmd/containerd-shim-runc-v2"},
@@ -172,14 +199,6 @@ func containerd(ctx context.Context, log io.Writer) (part, error) {
 			{"cni/loopback", cni + "plugins/main/loopback"},
 			{"cni/portmap", cni + "plugins/meta/portmap"},
 		},
-	}
-	b.stamp = func(version func(string) (string, error)) ([]string, error) {
-		c, err := version(strings.TrimSuffix(ctrd, "/"))
-		if err != nil {
-			return nil, err
-		}
-		p, err := version(strings.TrimSuffix(cni, "/"))
-		return []string{ctrd + "version.Version=" + c, cni + "pkg/utils/buildversion.BuildVersion=" + p}, err
 	}
 	return b.part(ctx, "containerd", log)
 }
