@@ -48,7 +48,7 @@ type row struct {
 	State   state
 	Step    string   // the last step reached
 	Since   string   // time since it
-	Took    string   // from DISCOVER to it, in seconds
+	Took    string   // "24 s after discover"; empty for the first step
 	Strip   []string // one class for each step
 	Error   string
 	Steps   []entry
@@ -66,12 +66,12 @@ func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
 	boots := newest(s.Boots.List())
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC"), Problems: s.Ready(ctx)}
-	clusters := map[string]pools.Pool{}
+	inPool := map[string]pools.Pool{}
 	for _, p := range farm.Config.Pools {
-		clusters[p.Name] = p
+		inPool[p.Name] = p
 	}
 	for _, n := range farm.Nodes() {
-		p := clusters[n.Pool]
+		p := inPool[n.Pool]
 		r := row{
 			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
 			Address: n.IP.String(), MACs: n.MACs, Source: source(n.Source),
@@ -124,32 +124,32 @@ func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, now time.Time) 
 // boot fills in how the machine's boot is doing.
 func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) {
 	r.State, r.Strip = unseen, make([]string, len(pools.Steps))
-	if b.ID == "" {
+	if len(b.Steps) == 0 {
 		return
 	}
-	at := b.Started
+	furthest, at := -1, b.Started
 	for _, s := range b.Steps {
 		r.Steps = append(r.Steps, entry{s.Step, seconds(s.Time.Sub(b.Started)), s.Detail, s.Error})
 		i := slices.Index(pools.Steps, s.Step)
-		if i < 0 {
-			continue
-		}
-		if s.Error != "" {
-			if r.Strip[i] == "" && b.Error != "" {
-				r.Strip[i] = string(failing)
+		switch {
+		case i < 0: // of a later version of drover
+		case s.Error == "":
+			r.Strip[i] = "done"
+			// Not in order: a cluster can see a node Ready before the node
+			// can say that it joined.
+			if i > furthest {
+				furthest, at, r.Step = i, s.Time, string(s.Step)
 			}
-			continue
+		case b.Error != "" && r.Strip[i] == "":
+			r.Strip[i] = string(failing)
 		}
-		r.Strip[i] = "done"
-		r.Step, at = string(s.Step), s.Time
 	}
-	r.Since, r.Took, r.Error = ago(now.Sub(at)), seconds(at.Sub(b.Started)), b.Error
-	last := pools.StepReady
-	if b.Cluster == "" {
-		last = pools.StepOnline
+	r.Since, r.Error = ago(now.Sub(at)), b.Error
+	if at.After(b.Started) {
+		r.Took = fmt.Sprintf("%s after %s", seconds(at.Sub(b.Started)), b.Steps[0].Step)
 	}
 	switch {
-	case slices.Contains(pools.Steps[slices.Index(pools.Steps, last):], pools.Step(r.Step)):
+	case furthest >= lastStep(b):
 		r.State = ready
 	case b.Error != "":
 		r.State = failing
@@ -158,6 +158,14 @@ func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) 
 	default:
 		r.State = booting
 	}
+}
+
+// lastStep is where a boot is done: a machine without a cluster joins nothing.
+func lastStep(b pools.BootRecord) int {
+	if b.Cluster == "" {
+		return slices.Index(pools.Steps, pools.StepOnline)
+	}
+	return slices.Index(pools.Steps, pools.StepReady)
 }
 
 func (v *view) summarise() {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -67,14 +68,23 @@ func bootTable(w io.Writer, boots []pools.BootRecord) error {
 	fmt.Fprintln(t, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR")
 	for _, b := range boots {
 		step, after := "-", "-"
-		for _, s := range b.Steps {
-			if s.Error == "" {
-				step, after = string(s.Step), seconds(b, s)+" s"
-			}
+		if s, ok := furthest(b); ok {
+			step, after = string(s.Step), seconds(b, s)+" s"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, orDash(b.Cluster), step, after, orDash(b.Error))
 	}
 	return t.Flush()
+}
+
+// furthest is the last step that a boot reached, in the order of a boot: a
+// cluster can see a node Ready before the node can say that it joined.
+func furthest(b pools.BootRecord) (last pools.BootStep, ok bool) {
+	for _, s := range b.Steps {
+		if s.Error == "" && (!ok || slices.Index(pools.Steps, s.Step) > slices.Index(pools.Steps, last.Step)) {
+			last, ok = s, true
+		}
+	}
+	return last, ok
 }
 
 func newBootShowCommand(c *apiClient) *cobra.Command {

@@ -1,0 +1,111 @@
+package web_test
+
+import (
+	"context"
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/web"
+)
+
+var update = flag.Bool("update", false, "write the golden pages anew")
+
+// boot is a record that reached the first n steps, a second apart, and ended
+// ago before the epoch.
+func boot(mac byte, node, cluster string, n int, ago time.Duration, failed string) pools.BootRecord {
+	start := epoch.Add(-ago - time.Duration(n-1)*time.Second)
+	b := pools.BootRecord{
+		ID: node, MAC: pools.MAC{0x52, 0x54, 0, 0, 0, mac}, Node: node, Pool: "compute", Cluster: cluster,
+		Image: "debian-12", Started: start, Error: failed,
+	}
+	for i, s := range pools.Steps[:n] {
+		b.Steps = append(b.Steps, pools.BootStep{Step: s, Time: start.Add(time.Duration(i) * time.Second)})
+	}
+	if failed != "" {
+		b.Steps = append(b.Steps, pools.BootStep{Step: pools.Steps[n], Time: epoch, Error: failed})
+	}
+	return b
+}
+
+// The page of a farm in which a machine is in each state.
+func TestPage(t *testing.T) {
+	golden, err := filepath.Abs("testdata/page.golden.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, func(s *site) {
+		s.Boots = boots{
+			boot(1, "m1", "tenant-a", 14, 2*time.Hour, ""),
+			boot(2, "m2", "tenant-a", 8, time.Minute, ""),
+			boot(3, "n3", "tenant-a", 3, 10*time.Minute, ""),
+			boot(4, "n4", "tenant-a", 7, time.Minute, `<script>alert("sha256")</script>`),
+			boot(0x77, "node-525400000077", "lobby", 12, time.Minute, ""),
+		}
+		s.Ready = func(context.Context) []web.Problem {
+			return []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
+		}
+		s.AddressOf = func(pools.MAC) (netip.Addr, bool) { return netip.MustParseAddr("10.28.72.10"), true }
+	})
+	n4 := strings.NewReplacer("n3", "n4", "00-03", "00-04", "0.13", "0.14")
+	n5 := strings.NewReplacer("n3", "n5", "00-03", "00-05", "0.13", "0.15")
+	for _, n := range []string{n3, n4.Replace(n3), n5.Replace(n3)} {
+		if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n}); resp.StatusCode != 201 {
+			t.Fatal(body(t, resp))
+		}
+	}
+	got := body(t, s.do(request{path: "/", anonymous: true, header: s.session(t)}))
+	if strings.Contains(got, "<script>alert") {
+		t.Error("what a machine reports is not escaped")
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the page is not that of %s (go test -update writes it anew, then look at it):\n%s", golden, got)
+	}
+}
+
+func TestStates(t *testing.T) {
+	late := boot(1, "m1", "tenant-a", 12, time.Hour, "")
+	late.Steps = append(late.Steps, pools.BootStep{Step: pools.StepReady, Time: epoch.Add(-time.Hour)},
+		pools.BootStep{Step: pools.StepJoined, Time: epoch.Add(-time.Hour)})
+	tests := []struct {
+		name string
+		boot pools.BootRecord
+		want string
+	}{
+		{"just begun", boot(1, "m1", "tenant-a", 1, 0, ""), "booting"},
+		{"three minutes without progress", boot(1, "m1", "tenant-a", 5, 3*time.Minute, ""), "booting"},
+		{"and a bit", boot(1, "m1", "tenant-a", 5, 3*time.Minute+1, ""), "stuck"},
+		{"an error", boot(1, "m1", "tenant-a", 5, 0, "no route"), "failing"},
+		{"an error long ago", boot(1, "m1", "tenant-a", 5, time.Hour, "no route"), "failing"},
+		{"ready", boot(1, "m1", "tenant-a", 14, time.Hour, ""), "ready"},
+		{"joined, not ready", boot(1, "m1", "tenant-a", 13, time.Minute, ""), "booting"},
+		{"ready before it says that it joined", late, "ready"},
+		{"online, and no cluster to join", boot(1, "m1", "", 11, time.Hour, ""), "ready"},
+		{"online, and a cluster to join", boot(1, "m1", "tenant-a", 11, time.Hour, ""), "stuck"},
+		{"never seen", pools.BootRecord{MAC: pools.MAC{2}}, "unseen"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t, func(s *site) { s.Boots = boots{tt.boot} })
+			page := body(t, s.do(request{path: "/", anonymous: true, header: s.session(t)}))
+			if want := `<tr id="machine-m1" class="` + tt.want + `">`; !strings.Contains(page, want) {
+				_, row, _ := strings.Cut(page, `<tr id="machine-m1"`)
+				t.Errorf("want %s, got %.40s", want, row)
+			}
+		})
+	}
+}
