@@ -147,7 +147,28 @@ func (s *Server) protocol(ctx context.Context) *tftp.Server {
 	srv := tftp.NewServer(s.reader(ctx), s.refuseWrite)
 	srv.SetTimeout(resendAfter)
 	srv.SetBackoff(func(int) time.Duration { return 0 })
+	srv.SetHook(hook{s})
 	return srv
+}
+
+// hook hears of requests that never become a transfer.
+type hook struct{ s *Server }
+
+// OnSuccess does nothing: the handlers tell of transfers.
+func (hook) OnSuccess(tftp.TransferStats) {}
+
+// OnFailure logs what went wrong before a handler was called: the machine has
+// no more sockets, or, at any rate that anybody likes, the packet is no
+// request.
+func (h hook) OnFailure(stats tftp.TransferStats, err error) {
+	if stats.Filename != "" {
+		return
+	}
+	level := slog.LevelDebug
+	if _, local := errors.AsType[*net.OpError](err); local {
+		level = slog.LevelWarn
+	}
+	h.s.log().Log(context.Background(), level, "tftp: request dropped", "error", err)
 }
 
 func (s *Server) log() *slog.Logger {

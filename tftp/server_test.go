@@ -191,10 +191,16 @@ func TestOptionsThatOverflow(t *testing.T) {
 func TestRubbish(t *testing.T) {
 	s := newSite(t, nil)
 	r := newROM(t, 1)
-	for _, b := range []string{"", "\x00", "\x00\x01", "\x00\x01\x00\x00", "\x00\x01loader", "\x00\x09xxxx", strings.Repeat("\xff", 2000)} {
-		to, _ := net.ResolveUDPAddr("udp4", s.addr)
+	to, err := net.ResolveUDPAddr("udp4", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []string{"", "\x00", "\x00\x01", "\x00\x01loader", "\x00\x04\x00\x01", "\x00\x09xxxx", strings.Repeat("\xff", 2000)} {
 		if _, err := r.conn.WriteTo([]byte(b), to); err != nil {
 			t.Fatal(err)
+		}
+		if line := take(t, s.logged); !strings.Contains(line, "level=DEBUG") || !strings.Contains(line, "dropped") {
+			t.Errorf("%q: got log %s", b, line)
 		}
 	}
 	if _, _, err := s.get("small", 0); err != nil {
