@@ -2,6 +2,7 @@ package imagebuild
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,10 @@ type Progress struct {
 // makes it the current one of its name. Whatever goes wrong, nothing but
 // hidden files is left, which the next build of that name removes.
 func (b Builder) Build(ctx context.Context) (Image, error) {
-	b, err := b.withDefaults()
-	if err != nil {
+	if err := b.Check(); err != nil {
 		return Image{}, err
 	}
+	b = b.withDefaults()
 	program, version, err := findTar2sqfs(ctx)
 	if err != nil {
 		return Image{}, err
@@ -89,27 +90,33 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	return st.publish(&r.manifest)
 }
 
-func (b Builder) withDefaults() (Builder, error) {
+// Check tells what is wrong with the description, or nil. It reads nothing.
+func (b Builder) Check() error {
 	if err := checkName(b.Name); err != nil {
-		return b, err
+		return err
+	}
+	if _, _, err := cutSource(b.Source); err != nil {
+		return err
 	}
 	if b.Images == "" {
-		return b, errors.New("no directory for images was given")
+		return errors.New("no directory for images was given")
 	}
-	if b.Level == 0 {
-		b.Level = DefaultLevel
+	if b.Init == "" {
+		return errors.New("no program for the initrd's /init was given")
 	}
-	if b.Level < minLevel || b.Level > maxLevel {
-		return b, fmt.Errorf("level %d is not between %d and %d", b.Level, minLevel, maxLevel)
+	if b.Level < 0 || b.Level > maxLevel {
+		return fmt.Errorf("level %d is not between 1 and %d", b.Level, maxLevel)
 	}
-	if _, err := newExcludes(b.Excludes); err != nil {
-		return b, err
-	}
+	_, err := newExcludes(b.Excludes)
+	return err
+}
+
+// withDefaults fills in what the zero values stand for.
+func (b Builder) withDefaults() Builder {
+	b.Level = cmp.Or(b.Level, DefaultLevel)
+	b.MaxSize = cmp.Or(b.MaxSize, DefaultMaxSize)
 	if b.Platform == (Platform{}) {
-		b.Platform, _ = ParsePlatform("")
-	}
-	if b.MaxSize == 0 {
-		b.MaxSize = DefaultMaxSize
+		b.Platform = Platform{OS: "linux", Arch: "amd64"}
 	}
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
@@ -120,14 +127,11 @@ func (b Builder) withDefaults() (Builder, error) {
 	if b.Now == nil {
 		b.Now = time.Now
 	}
-	return b, nil
+	return b
 }
 
 // readInit reads the program for /init.
 func (b *Builder) readInit() ([]byte, error) {
-	if b.Init == "" {
-		return nil, errors.New("no program for the initrd's /init was given")
-	}
 	init, err := readBounded(b.Init, maxModule)
 	if err != nil {
 		return nil, fmt.Errorf("program for the initrd's /init: %w", err)
@@ -158,6 +162,9 @@ func (r *run) build(ctx context.Context, src *source) error {
 		return err
 	}
 	r.manifest.KernelVersion = version
+	for _, other := range r.tree.otherModules(version) {
+		r.Log.Warn("the image holds modules of a kernel that it does not boot", "directory", other, "kernel", version)
+	}
 	modules, err := newModuleSet(r.tree, version)
 	if err != nil {
 		return err

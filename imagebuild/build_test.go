@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -321,6 +322,16 @@ func nothingVisible(t *testing.T, images string) {
 	}
 	if list, err := imagebuild.Open(images).List(); err != nil || len(list) > 0 {
 		t.Errorf("images are %v, %v, want none", list, err)
+	}
+}
+
+func TestBuildWarnsOfOtherModules(t *testing.T) {
+	b := builder(t, with(machine(), nil, "usr/lib/modules/5.10/kernel/x.ko=x")...)
+	var log bytes.Buffer
+	b.Log = slog.New(slog.NewTextHandler(&log, nil))
+	build(t, b)
+	if want := "directory=usr/lib/modules/5.10"; strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("log is %q, want one warning with %q", log.String(), want)
 	}
 }
 

@@ -2,6 +2,7 @@ package imagebuild
 
 import (
 	"bytes"
+	"context"
 	"io"
 )
 
@@ -50,4 +51,34 @@ func Cpio(w io.Writer) error {
 	return c.close()
 }
 
-var Firmware = firmware
+// OpenArchive reads an OCI archive and all of its layers.
+func OpenArchive(dir, file string) error {
+	src, err := openSource("oci-archive:"+file, Platform{OS: "linux", Arch: "amd64"})
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	sp, err := newSpool(dir, 1<<24)
+	if err != nil {
+		return err
+	}
+	defer sp.close()
+	reader, t := layerReader{spool: sp}, newTree()
+	for _, l := range src.layers {
+		list, err := l.read(context.Background(), &reader, func(int64) {})
+		if err == nil {
+			err = t.apply(list)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parsers of what images hold.
+var (
+	Firmware      = firmware
+	CheckInit     = checkInit
+	ParseManifest = parseManifest
+)

@@ -149,7 +149,7 @@ func TestInitrdFirmware(t *testing.T) {
 }
 
 // moduleELF is an object file with a .modinfo section.
-func moduleELF(t *testing.T, info string) []byte {
+func moduleELF(t testing.TB, info string) []byte {
 	t.Helper()
 	names := "\x00.modinfo\x00.shstrtab\x00"
 	h := elf.Header64{Type: uint16(elf.ET_REL), Machine: uint16(elf.EM_X86_64), Version: 1, Shoff: 64, Ehsize: 64, Shentsize: 64, Shnum: 3, Shstrndx: 2}

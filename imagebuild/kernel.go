@@ -54,3 +54,19 @@ func (t *tree) modulesDir(version string) *node {
 	}
 	return nil
 }
+
+// otherModules lists directories of modules for other kernels: dead weight of
+// some 100 MB each, mostly of the kernel that a base image was made with.
+func (t *tree) otherModules(version string) []string {
+	dir := t.lookup("usr/lib/modules")
+	if dir == nil {
+		return nil
+	}
+	var others []string
+	for _, name := range dir.names() {
+		if name != version && dir.children[name].isDir() {
+			others = append(others, "usr/lib/modules/"+name)
+		}
+	}
+	return others
+}

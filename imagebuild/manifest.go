@@ -76,7 +76,7 @@ func isID(s string) bool {
 	return err == nil && len(b) == sha256.Size && hex.EncodeToString(b) == s
 }
 
-// checkName tells whether an image may have this name. Names are parts of
+// checkName tells why an image may not have a name, or nil. Names are parts of
 // paths and URLs.
 func checkName(name string) error {
 	if len(name) > 128 || !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`).MatchString(name) {

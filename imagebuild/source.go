@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,14 +60,22 @@ type layer struct {
 	read func(ctx context.Context, l *layerReader, progress func(n int64)) ([]entry, error)
 }
 
+// cutSource splits a source into its form and the rest.
+func cutSource(src string) (form, arg string, err error) {
+	form, arg, _ = strings.Cut(src, ":")
+	if !slices.Contains([]string{"dir", "tar", "oci", "oci-archive"}, form) || arg == "" {
+		return "", "", fmt.Errorf("source %q is not one of %s", src, SourceForms)
+	}
+	return form, arg, nil
+}
+
 // openSource opens what the operator named.
 func openSource(src string, platform Platform) (*source, error) {
-	form, arg, _ := strings.Cut(src, ":")
-	if arg == "" {
-		return nil, fmt.Errorf("source %q is not one of %s", src, SourceForms)
+	form, arg, err := cutSource(src)
+	if err != nil {
+		return nil, err
 	}
 	var s *source
-	var err error
 	switch form {
 	case "dir":
 		s, err = openDir(arg)
@@ -76,8 +85,6 @@ func openSource(src string, platform Platform) (*source, error) {
 		s, err = openOCI(arg, platform)
 	case "oci-archive":
 		s, err = openOCIArchive(arg, platform)
-	default:
-		return nil, fmt.Errorf("source %q is not one of %s", src, SourceForms)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("source %q: %w", src, err)

@@ -18,11 +18,10 @@ import (
 // and breaks symbolic links with long targets (4.5.1).
 const tar2sqfs = "tar2sqfs"
 
-// Levels of zstd that tar2sqfs accepts.
+// Levels of zstd.
 const (
-	minLevel     = 1
-	maxLevel     = 22
 	DefaultLevel = 3 // fast; 15 is about 13 % smaller and takes ten times as long
+	maxLevel     = 22
 )
 
 // findTar2sqfs returns the program and its version.

@@ -124,15 +124,7 @@ func (t *tree) lookup(name string) *node {
 		if err != nil {
 			return nil
 		}
-		last := elems[len(elems)-1]
-		if last == ".." {
-			dir, err = t.dir(elems, false, followAll)
-			if err != nil {
-				return nil
-			}
-			return dir
-		}
-		n := dir.children[last]
+		n := dir.children[elems[len(elems)-1]]
 		if n == nil || n.kind != tar.TypeSymlink {
 			return n
 		}

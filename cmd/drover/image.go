@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -72,6 +73,7 @@ latest time of any file in it.`,
 			}
 			progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
 			b.Progress = progress.show
+			b.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 			image, err := b.Build(cmd.Context())
 			progress.end()
 			if err != nil {
@@ -91,15 +93,14 @@ latest time of any file in it.`,
 	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
 	f.StringVar(&platform, "platform", "linux/amd64", "which variant of a multi-platform image")
 	outputFlag(cmd, &output, "text", "json")
-	_ = cmd.MarkFlagRequired("name")
 	_ = cmd.MarkFlagDirname("images")
 	return cmd
 }
 
 // completeBuilder fills in what flags alone do not say. Its errors are usage.
 func completeBuilder(b *imagebuild.Builder, platform, output string) (err error) {
-	if _, _, err := imagebuild.SplitRef(b.Name + "@sha256:" + fmt.Sprintf("%064d", 0)); err != nil {
-		return err
+	if b.Name == "" {
+		return errors.New("--name is missing")
 	}
 	if output != "text" && output != "json" {
 		return fmt.Errorf("unknown output %q (text or json)", output)
@@ -116,7 +117,7 @@ func completeBuilder(b *imagebuild.Builder, platform, output string) (err error)
 	}
 	b.Version = version()
 	b.Init = cmp.Or(b.Init, findInit())
-	return nil
+	return b.Check()
 }
 
 // findInit returns drover-init from beside this program, or the packaged one.

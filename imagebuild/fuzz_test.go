@@ -1,0 +1,60 @@
+package imagebuild_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"drover/imagebuild"
+)
+
+// No archive, however broken, does more than give an error.
+func FuzzArchive(f *testing.F) {
+	l := newLayout(f)
+	var entries []tarEntry
+	for _, d := range []string{"a=1", ".wh.b", "c>a"} {
+		entries = append(entries, describe(d))
+	}
+	l.add("v1", l.image("amd64", "2020-01-01T00:00:00Z", tarOf(f, entries...), gzipped(f, tarOf(f, entries...)), zstandard(f, tarOf(f, entries...))))
+	archive := l.archive()
+	dir := f.TempDir()
+	if err := imagebuild.OpenArchive(dir, archive); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(read(f, archive))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file := filepath.Join(dir, "fuzz.tar")
+		write(t, file, b)
+		_ = imagebuild.OpenArchive(dir, file)
+	})
+}
+
+// Modules and the program for /init are ELF files that others made.
+func FuzzELF(f *testing.F) {
+	f.Add(staticELF(f, elf.EM_X86_64, true))
+	f.Add(moduleELF(f, "firmware=a.fw\x00"))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		imagebuild.Firmware(b)
+		_ = imagebuild.CheckInit(bytes.NewReader(b), "amd64")
+	})
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"name":"a","files":{}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := imagebuild.ParseManifest(b)
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := imagebuild.ParseManifest(text)
+		if err != nil || again.ID() != m.ID() {
+			t.Errorf("%s: ID %s became %v, %v", b, m.ID(), again, err)
+		}
+	})
+}
