@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -97,8 +95,11 @@ func (n *network) up(ctx context.Context) error {
 	}
 	start := time.Now()
 	for i := 1; ; i++ {
-		b, err := os.ReadFile(filepath.Join("/sys/class/net", n.Name, "carrier"))
-		if err == nil && strings.TrimSpace(string(b)) == "1" {
+		l, err := netlink.LinkByIndex(n.link.Attrs().Index)
+		if err != nil {
+			return fmt.Errorf("%s went away: %w", n.Name, err)
+		}
+		if l.Attrs().RawFlags&unix.IFF_LOWER_UP != 0 {
 			return nil
 		}
 		if time.Since(start) > carrierWait {

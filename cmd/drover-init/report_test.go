@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,26 @@ import (
 
 // home is where events arrive; while it is away they do not.
 type home struct {
+	mu   sync.Mutex
 	away bool
 	got  []string
 }
 
+func (h *home) setAway(away bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.away = away
+}
+
+func (h *home) events() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.got)
+}
+
 func (h *home) send(_ context.Context, e pools.Event) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.away {
 		return errors.New("no route to host")
 	}
@@ -49,10 +65,10 @@ func TestReporter(t *testing.T) {
 		r.report(pools.StepNetwork, "eth0")
 		r.fail(pools.StepImage, errors.New("cut"))
 		r.flush(time.Second)
-		wantEvents(t, h.got, "init runs", "network eth0", "image cut")
+		wantEvents(t, h.events(), "init runs", "network eth0", "image cut")
 		r.report(pools.StepImage, "done")
 		r.flush(time.Second)
-		wantEvents(t, h.got[3:], "image done")
+		wantEvents(t, h.events()[3:], "image done")
 		r.stop()
 	})
 }
@@ -72,11 +88,11 @@ func TestReporterServerAway(t *testing.T) {
 		if got := time.Since(start); got != 2*time.Second {
 			t.Errorf("flush: took %v, want 2s", got)
 		}
-		wantEvents(t, h.got)
+		wantEvents(t, h.events())
 		time.Sleep(10 * time.Minute)
-		h.away = false
+		h.setAway(false)
 		r.flush(time.Minute)
-		wantEvents(t, h.got, "init runs", "network eth0", "image try 999")
+		wantEvents(t, h.events(), "init runs", "network eth0", "image try 999")
 		r.stop()
 	})
 }
@@ -110,7 +126,7 @@ func TestReporterDropsRefused(t *testing.T) {
 		r.report(pools.StepNetwork, "")
 		r.flush(time.Second)
 		r.stop()
-		wantEvents(t, h.got, "network")
+		wantEvents(t, h.events(), "network")
 		wantText(t, "notice", said.String(), "init: nonce is not the one")
 	})
 }
