@@ -73,6 +73,7 @@ func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n"
 
 // programs builds drover and drover-init into bin/.
 func (b *Built) programs(ctx context.Context) error {
+	b.say("building drover and drover-init")
 	for _, name := range []string{"drover", "drover-init"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
 			"-o", filepath.Join("bin", name), "./cmd/"+name)
@@ -81,7 +82,6 @@ func (b *Built) programs(ctx context.Context) error {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
-		b.say("built bin/%s", name)
 	}
 	return nil
 }
