@@ -29,9 +29,9 @@ func binDir(t *testing.T) string {
 	return ""
 }
 
-// Two tenants start at once, know nothing of each other, and leave nothing
-// behind when they stop.
-func TestTwoPlanes(t *testing.T) {
+// Two tenants: they start at once, let drover do what it has to and nothing
+// else, know nothing of each other, and leave nothing behind when they stop.
+func TestTenants(t *testing.T) {
 	bin, dir := binDir(t), t.TempDir()
 	var planes [2]*plane.Plane
 	var wg sync.WaitGroup
@@ -53,22 +53,35 @@ func TestTwoPlanes(t *testing.T) {
 		return
 	}
 	a, b := planes[0], planes[1]
+	t.Run("apart", func(t *testing.T) { testApart(t, a, b) })
+	t.Run("rights", func(t *testing.T) { testRights(t, a) })
+	t.Run("join", func(t *testing.T) { testJoin(t, a, b) })
+	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
+	t.Run("many", func(t *testing.T) { testMany(t, b) })
+	t.Run("stop", func(t *testing.T) { testStop(t, a, b) })
+}
+
+func testApart(t *testing.T, a, b *plane.Plane) {
 	if _, err := a.Kubectl(t.Context(), nil, "create", "namespace", "only-a"); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.Kubectl(t.Context(), nil, "get", "namespace", "only-a"); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("tenant-b asked for a namespace of tenant-a: %v, want NotFound", err)
 	}
-	if out, err := b.KubectlAs(t.Context(), a.Client, nil, "get", "nodes", "--server=https://"+b.Endpoint(), "--insecure-skip-tls-verify"); err == nil {
-		t.Errorf("tenant-b lets drover of tenant-a in: %q", out)
+	out, err := b.KubectlAs(t.Context(), a.Client, nil, "get", "nodes", "--server=https://"+b.Endpoint(), "--insecure-skip-tls-verify")
+	if err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("drover of tenant-a asked tenant-b: %q, %v; want Unauthorized", out, err)
 	}
+}
+
+func testStop(t *testing.T, planes ...*plane.Plane) {
 	for _, p := range planes {
 		p.Stop()
 		if c, err := net.Dial("tcp", p.Endpoint()); err == nil {
-			c.Close()
+			_ = c.Close()
 			t.Errorf("%s still listens on %s", p.Name, p.Endpoint())
 		}
-		if out, err := exec.Command("pgrep", "-f", filepath.Join(dir, p.Name)).Output(); err == nil {
+		if out, err := exec.Command("pgrep", "-f", filepath.Dir(p.Admin)).Output(); err == nil {
 			t.Errorf("processes of %s left: %s", p.Name, out)
 		}
 	}

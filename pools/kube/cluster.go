@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,12 +57,13 @@ func newCluster(conf pools.Cluster, path string, now func() time.Time) *cluster 
 	return &cluster{conf: conf, path: path, now: now, joins: make(chan struct{}, maxJoins)}
 }
 
-func (c *cluster) enter() bool {
+// enter waits for its turn to join.
+func (c *cluster) enter(ctx context.Context) error {
 	select {
 	case c.joins <- struct{}{}:
-		return true
-	default:
-		return false
+		return nil
+	case <-ctx.Done():
+		return &ClusterError{Cluster: c.conf.Name, Doing: "join", Hint: "too many nodes join at once", Err: context.Cause(ctx), Retry: retrySoon}
 	}
 }
 
@@ -125,9 +127,13 @@ func dial(path string) (kubernetes.Interface, error) {
 	conf.QPS, conf.Burst = requestRate, requestBurst
 	conf.WarningHandler = rest.NoWarnings{}
 	// No conf.Timeout: it would end watches. Each request has a context.
-	conf.Dial = (&net.Dialer{Timeout: callTimeout, KeepAlive: 15 * time.Second}).DialContext
+	conf.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
 	return kubernetes.NewForConfig(conf)
 }
+
+// quiet keeps client-go from writing to standard error what it returns as an
+// error anyway.
+func quiet(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
 
 // check tells whether nodes can join. One check runs at a time.
 func (c *cluster) check(ctx context.Context) error {

@@ -43,7 +43,7 @@ func (c *cluster) info(ctx context.Context) (*clusterInfo, error) {
 		return nil, err
 	}
 	answer := c.infos.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		ctx, cancel := context.WithTimeout(quiet(context.Background()), callTimeout)
 		defer cancel()
 		cm, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, bootstrapapi.ConfigMapClusterInfo, metav1.GetOptions{})
 		if err != nil {

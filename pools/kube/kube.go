@@ -15,13 +15,18 @@ import (
 
 const (
 	joinTimeout  = 20 * time.Second // for all that Join does
-	callTimeout  = 5 * time.Second  // for one request
+	callTimeout  = 10 * time.Second // for one request
+	dialTimeout  = 5 * time.Second
 	checkTimeout = 2 * time.Second
 	checkAge     = 10 * time.Second // how long a check is good for
 
 	defaultTTL = 10 * time.Minute
-	maxJoins   = 512  // at once, in one cluster
 	maxFollow  = 4096 // nodes on their way to Ready, in all clusters
+
+	// maxJoins is how many joins one cluster works on; others wait. When a
+	// whole room gets power, an API server answers 32 at a time soon, but all
+	// at once too late.
+	maxJoins = 32
 )
 
 // Clusters are the tenants that nodes join. The zero value has none; see
@@ -51,7 +56,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithCancel(context.Background())
+		c.ctx, c.cancel = context.WithCancel(quiet(context.Background()))
 		c.followed = make(map[string]*followed)
 	}
 	old := c.byName
@@ -93,12 +98,12 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (po
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
-	if !cl.enter() {
-		return pools.JoinConfig{}, &ClusterError{Cluster: cl.conf.Name, Doing: "join", Hint: "too many nodes join at once", Retry: retrySoon}
+	ctx, cancel := context.WithTimeout(quiet(ctx), joinTimeout)
+	defer cancel()
+	if err := cl.enter(ctx); err != nil {
+		return pools.JoinConfig{}, err
 	}
 	defer cl.leave()
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
 
 	before, err := cl.look(ctx, p.Node)
 	if err != nil {

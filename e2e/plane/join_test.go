@@ -1,0 +1,338 @@
+package plane_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drover/e2e/plane"
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// clusters returns what drover runs on, its log, and the nodes that get Ready.
+func clusters(t *testing.T, ttl time.Duration, planes ...*plane.Plane) (*kube.Clusters, <-chan string) {
+	ready := make(chan string, 100)
+	c := &kube.Clusters{
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+		OnReady: func(p *pools.Plan, _ time.Time) { ready <- p.Node },
+	}
+	var conf []pools.Cluster
+	for _, p := range planes {
+		conf = append(conf, pools.Cluster{Name: p.Name, Kubeconfig: p.Client, Token: pools.TokenPolicy{TTL: pools.Duration(ttl)}})
+	}
+	c.Set(conf)
+	t.Cleanup(c.Close)
+	return c, ready
+}
+
+// join asks for a node's join and returns its token.
+func join(t *testing.T, c *kube.Clusters, p *pools.Plan) (token, config string) {
+	t.Helper()
+	got, err := c.Join(t.Context(), p, netip.MustParseAddr("10.28.36.173"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`token: ([a-z0-9]{6}\.[a-z0-9]{16})\n`).FindStringSubmatch(got.Kubeadm)
+	if m == nil {
+		t.Fatal("no token in the JoinConfiguration")
+	}
+	return m[1], got.Kubeadm
+}
+
+// eventually waits for what a cluster does in the background.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("not within a minute: %s: %v", what, err)
+}
+
+// testJoin goes the way of a kubelet, from the answer to its join request to
+// Ready, and then once more after a reboot.
+func testJoin(t *testing.T, a, b *plane.Plane) {
+	c, ready := clusters(t, 0, a, b)
+	for name, err := range c.Check(t.Context()) {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	plan := &pools.Plan{Node: "m1c29", Cluster: a.Name, Settings: pools.Settings{
+		Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""},
+		Taints: []pools.Taint{{Key: "foo", Value: "bar", Effect: "NoSchedule"}},
+	}}
+	token, config := join(t, c, plan)
+	validate(t, a, config)
+
+	node := bootstrap(t, a, "m1c29", token)
+	t.Run("token in the other tenant", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := b.WriteKubeconfig(path, token); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := b.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+			t.Errorf("%q, %v; want Unauthorized", out, err)
+		}
+	})
+
+	register(t, a, node, plan.Node)
+	t.Run("labels", func(t *testing.T) { testLabels(t, a, node, plan.Node) })
+	beat(t, a, node, plan.Node, "boot-1", "False")
+	beat(t, a, node, plan.Node, "boot-1", "True")
+	if got := <-ready; got != plan.Node {
+		t.Errorf("%q is Ready, want %q", got, plan.Node)
+	}
+	labels := nodeLabels(t, a, plan.Node)
+	if _, ok := labels["node-role.kubernetes.io/web"]; !ok || labels["pool"] != "web" {
+		t.Errorf("labels of the Ready node: %v", labels)
+	}
+	if tokens := droverTokens(t, a); tokens != "" {
+		t.Errorf("tokens left after Ready: %s", tokens)
+	}
+
+	// The machine reboots, faster than the cluster notices. Meanwhile its tag
+	// has changed, and a person has labelled the Node.
+	if _, err := a.Kubectl(t.Context(), nil, "label", "node", plan.Node, "person=me"); err != nil {
+		t.Fatal(err)
+	}
+	again := *plan
+	again.Labels = map[string]string{"pool": "db"}
+	token, _ = join(t, c, &again)
+	node = bootstrap(t, a, plan.Node, token)
+	select {
+	case <-ready:
+		t.Fatal("the Ready of the first boot was taken for the second's")
+	case <-time.After(time.Second): // the watch has had its chance
+	}
+	beat(t, a, node, plan.Node, "boot-2", "True")
+	<-ready
+	labels = nodeLabels(t, a, plan.Node)
+	if _, role := labels["node-role.kubernetes.io/web"]; role || labels["pool"] != "db" || labels["person"] != "me" {
+		t.Errorf("labels after the second boot: %v; want pool=db, no role, and person=me as it was", labels)
+	}
+}
+
+// validate has kubeadm read the JoinConfiguration.
+func validate(t *testing.T, p *plane.Plane, config string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "join.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(binDir(t), "kubeadm"), "config", "validate", "--config", path).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "unknown field") {
+		t.Errorf("kubeadm config validate: %v: %s", err, out)
+	}
+}
+
+// bootstrap gets the certificate of a kubelet with a token, as a kubelet does,
+// and returns its kubeconfig.
+func bootstrap(t *testing.T, p *plane.Plane, name, token string) (kubeconfig string) {
+	t.Helper()
+	dir := t.TempDir()
+	withToken := filepath.Join(dir, "bootstrap.conf")
+	if err := p.WriteKubeconfig(withToken, token); err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr := fmt.Sprintf(`{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"generateName": "node-csr-"},
+		"spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["digital signature", "client auth"], "request": %q}}`,
+		base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})))
+	object, err := p.KubectlAs(t.Context(), withToken, strings.NewReader(csr), "create", "-f", "-", "-o", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cert string
+	eventually(t, "certificate issued", func() error {
+		cert, err = p.KubectlAs(t.Context(), withToken, nil, "get", strings.TrimSpace(object), "-o", "jsonpath={.status.certificate}")
+		if err == nil && cert == "" {
+			err = errors.New("pending")
+		}
+		return err
+	})
+	return withCert(t, p, dir, cert, key)
+}
+
+// withCert writes a kubeconfig with a client certificate, which is in base64.
+func withCert(t *testing.T, p *plane.Plane, dir, cert string, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "kubelet.conf")
+	if err := p.WriteKubeconfig(path, "x"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := fmt.Sprintf("\"client-certificate-data\": %q, \"client-key-data\": %q", cert,
+		base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	text = bytes.Replace(text, []byte(`"token": "x"`), []byte(user), 1)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// register makes the Node, as its kubelet does.
+func register(t *testing.T, p *plane.Plane, kubeconfig, name string) {
+	t.Helper()
+	node := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q, "labels": {"pool": "web"}},
+		"spec": {"taints": [{"key": "foo", "value": "bar", "effect": "NoSchedule"}]}}`, name)
+	if _, err := p.KubectlAs(t.Context(), kubeconfig, strings.NewReader(node), "create", "--validate=false", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beat reports the Node's status, as its kubelet does. (kubectl patch would
+// read nodes/status first, which a kubelet may not.)
+func beat(t *testing.T, p *plane.Plane, kubeconfig, name, bootID, ready string) {
+	t.Helper()
+	text, err := p.KubectlAs(t.Context(), kubeconfig, nil, "get", "node", name, "-o", "json")
+	var node map[string]any
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &node)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	node["status"] = map[string]any{
+		"nodeInfo":   map[string]any{"bootID": bootID},
+		"conditions": []any{map[string]any{"type": "Ready", "status": ready, "lastHeartbeatTime": now, "lastTransitionTime": now}},
+	}
+	delete(node["metadata"].(map[string]any), "resourceVersion") // the controllers write too
+	body, err := json.Marshal(node)
+	if err == nil {
+		_, err = p.KubectlAs(t.Context(), kubeconfig, bytes.NewReader(body), "replace", "--raw", "/api/v1/nodes/"+name+"/status", "-f", "-")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nodeLabels(t *testing.T, p *plane.Plane, name string) (labels map[string]string) {
+	t.Helper()
+	out, err := p.Kubectl(t.Context(), nil, "get", "node", name, "-o", "jsonpath={.metadata.labels}")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &labels)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return labels
+}
+
+// droverTokens returns the descriptions of the tokens that drover made.
+func droverTokens(t *testing.T, p *plane.Plane) string {
+	t.Helper()
+	out, err := p.Kubectl(t.Context(), nil, "get", "secrets", "-n", "kube-system", "-o", "jsonpath={.items[*].data.description}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What the API server lets a kubelet set is what KubeletMaySet says.
+func testLabels(t *testing.T, p *plane.Plane, kubeconfig, name string) {
+	for _, label := range []string{
+		"label1", "example.org/rack", "topology.kubernetes.io/zone", "node.kubernetes.io/x", "sub.node.kubernetes.io/x", "kubelet.kubernetes.io/x",
+		"node-role.kubernetes.io/worker", "kubernetes.io/role", "node-restriction.kubernetes.io/x", "sub.node-restriction.kubernetes.io/x", "k8s.io/x", "x-node.kubernetes.io/x",
+	} {
+		_, err := p.KubectlAs(t.Context(), kubeconfig, nil, "label", "node", name, label+"=x", "--dry-run=server")
+		if may := kube.KubeletMaySet(label); may != (err == nil) {
+			t.Errorf("KubeletMaySet(%q) is %v, the API server says %v", label, may, err)
+		}
+	}
+}
+
+// A token that was never used is refused after its time, and removed.
+func testExpiry(t *testing.T, p *plane.Plane) {
+	c, _ := clusters(t, 5*time.Second, p)
+	token, _ := join(t, c, &pools.Plan{Node: "late", Cluster: p.Name})
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := p.WriteKubeconfig(path, token); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err != nil || !strings.Contains(out, "default-node-token") {
+		t.Fatalf("the token is of no use: %q, %v", out, err)
+	}
+	eventually(t, "token refused and removed", func() error {
+		if _, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err == nil {
+			return errors.New("the token is still valid")
+		}
+		if _, err := p.Kubectl(t.Context(), nil, "get", "secret", "-n", "kube-system", "bootstrap-token-"+token[:6]); err == nil || !strings.Contains(err.Error(), "NotFound") {
+			return fmt.Errorf("its Secret is still there (%v)", err)
+		}
+		return nil
+	})
+}
+
+// All nodes of a room ask at the same second. A node that is told to ask later
+// does so.
+func testMany(t *testing.T, p *plane.Plane) {
+	c, _ := clusters(t, 0, p)
+	const nodes = 200
+	took := make([]time.Duration, nodes)
+	var later atomic.Int32
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() {
+			start := time.Now()
+			plan := &pools.Plan{Node: fmt.Sprintf("n%d", i), Cluster: p.Name}
+			_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"))
+			for time.Since(start) < 2*time.Minute {
+				busy, ok := errors.AsType[*kube.ClusterError](err)
+				if !ok {
+					break
+				}
+				later.Add(1)
+				time.Sleep(busy.RetryAfter())
+				_, err = c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			took[i] = time.Since(start)
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	t.Logf("%d joins at once: median %v, p99 %v, %d told to ask later", nodes, took[nodes/2], took[nodes*99/100], later.Load())
+}
