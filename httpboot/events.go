@@ -32,7 +32,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 		return err
 	}
 	var e pools.Event
-	if err := readJSON(rec, r, pools.MaxEventBody, &e); err != nil {
+	if err := readJSON(r, pools.MaxEventBody, &e); err != nil {
 		return err
 	}
 	if !nodeStep(e.Step) {

@@ -61,7 +61,7 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 		return nil, err
 	}
 	var req pools.KeyRequest
-	if err := readJSON(rec, r, pools.MaxNodeRequest, &req); err != nil {
+	if err := readJSON(r, pools.MaxNodeRequest, &req); err != nil {
 		return nil, err
 	}
 	// Before Claim: a boot that is bound to a key that nothing can be sealed to
@@ -216,7 +216,7 @@ func (h *handler) observe(mac pools.MAC, e pools.Event) {
 
 // readJSON reads a body strictly: one value, no unknown fields, at most most
 // bytes.
-func readJSON(rec *recorder, r *http.Request, most int64, v any) error {
+func readJSON(r *http.Request, most int64, v any) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -227,7 +227,6 @@ func readJSON(rec *recorder, r *http.Request, most int64, v any) error {
 	case err != nil:
 		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body cannot be read", Err: err}
 	}
-	rec.bodyDone()
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

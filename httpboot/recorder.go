@@ -108,16 +108,10 @@ func (r *recorder) renew() {
 // maxBody bounds a request's body, in bytes.
 const maxBody = max(pools.MaxEventBody, pools.MaxNodeRequest)
 
-// limitBody bounds the size of a request's body and the time it may take.
+// limitBody bounds the size of a request's body and the time it may take. Once
+// a body is read to its end net/http lifts the deadline; until then it is
+// needed, also after the handler: net/http reads some of the rest.
 func (r *recorder) limitBody(req *http.Request, d time.Duration) {
 	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(d))
 	req.Body = http.MaxBytesReader(r.ResponseWriter, req.Body, maxBody)
-}
-
-// bodyDone lifts the deadline of [recorder.limitBody] once the body was read to
-// its end: a deadline that passes while the handler works would cancel the
-// request's context. For a body that was not read it stays, since net/http
-// reads some of the rest before it answers.
-func (r *recorder) bodyDone() {
-	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Time{})
 }

@@ -179,7 +179,8 @@ func TestSlowBodyOfGet(t *testing.T) {
 }
 
 // The deadline for a body is over once the body is here: a join that takes
-// longer is not cancelled.
+// longer is not cancelled. (net/http sees to that, in a way that it does not
+// document.)
 func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.BodyTimeout = 200 * time.Millisecond
@@ -324,6 +325,7 @@ func TestMaxConnsPerAddress(t *testing.T) {
 		held = append(held, c)
 	}
 	third := dial(t, base)
+	fmt.Fprint(third, "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n")
 	if b, err := io.ReadAll(third); len(b) > 0 || isTimeout(err) {
 		t.Errorf("got %q, %v from a third connection, want it closed", b, err)
 	}
@@ -412,6 +414,37 @@ func TestStopCutsOff(t *testing.T) {
 			entered <- true
 			<-ctx.Done()
 			return pools.JoinConfig{}, ctx.Err()
+		})
+	})
+	n := w.boot(t, macBIOS, "127.0.0.1")
+	l, err := w.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- w.Serve(ctx, l) }()
+	c := dial(t, "http://"+l.Addr().String())
+	body := keyBody(n.key)
+	fmt.Fprintf(c, "POST /node/%s/join HTTP/1.1\r\nHost: x\r\nDrover-Nonce: %s\r\nContent-Length: %d\r\n\r\n%s", macBIOS.Dashed(), n.nonce, len(body), body)
+	wait(t, entered, "the join")
+	stop()
+	if err := wait(t, served, "the end of Serve"); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// Nor do connections that fill the server: Accept waits for a slot then.
+func TestStopWithAllConnsTaken(t *testing.T) {
+	entered, release := make(chan bool), make(chan bool)
+	defer close(release)
+	w := newWorld(t, func(w *world) {
+		w.MaxConns = 1
+		w.Grace = 10 * time.Millisecond
+		w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr) (pools.JoinConfig, error) {
+			entered <- true
+			<-release // whatever the context says
+			return pools.JoinConfig{}, errors.New("released")
 		})
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
