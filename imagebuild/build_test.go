@@ -214,6 +214,41 @@ func TestBuildDirAsTar(t *testing.T) {
 	}
 }
 
+// A tree that changes under the build gives an error, not a mixture.
+func TestBuildDirChanges(t *testing.T) {
+	for name, change := range map[string]func(file string) error{
+		"shorter": func(file string) error { return os.Truncate(file, 1) },
+		"replaced": func(file string) error {
+			return errors.Join(os.WriteFile(file+"~", []byte("other"), 0o600), os.Rename(file+"~", file))
+		},
+		"link": func(file string) error {
+			return errors.Join(os.Remove(file), os.Symlink("../../../../etc/shadow", file))
+		},
+		"gone": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := builder(t)
+			root := t.TempDir()
+			for _, f := range with(machine(), []string{"lib", "usr/", "usr/lib/", "etc/"}, "opt/file=value") {
+				write(t, filepath.Join(root, describe(f).Name), []byte(describe(f).content))
+			}
+			b.Source = "dir:" + root
+			b.Progress = func(p imagebuild.Progress) {
+				if p.Phase == "writing initrd" && p.Done == 0 {
+					if err := change(filepath.Join(root, "opt/file")); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			_, err := b.Build(t.Context())
+			if want := `root.squashfs: "opt/file": `; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got error %v, want one with %q", err, want)
+			}
+			nothingVisible(t, b.Images)
+		})
+	}
+}
+
 func TestBuildClampsTimes(t *testing.T) {
 	old, young := describe("opt/old=1"), describe("opt/young=1")
 	young.ModTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -161,7 +161,7 @@ func TestFlatten(t *testing.T) {
 		{"hard link to itself", layers{{"a=1", "a>a"}}, "a=1"},
 
 		{"path through a link", layers{{"d/", "l@d"}, {"l/x"}}, "d/ d/x l@d"},
-		{"path through an absolute link", layers{{"d/", "l@/d"}, {"l/x"}}, "d/ d/x l@/d"},
+		{"path through an absolute link", layers{{"d/", "a/l@/d"}, {"a/l/x"}}, "a/ a/l@/d d/ d/x"},
 		{"path through a dangling link", layers{{"l@a/b"}, {"l/x"}}, "a/ a/b/ a/b/x l@a/b"},
 		{"link out of the root ends at the root", layers{{"l@../../.."}, {"l/x"}}, "l@../../.. x"},
 		{"link up and down", layers{{"a/b/", "a/l@../c", "c/"}, {"a/l/x"}}, "a/ a/b/ a/l@../c c/ c/x"},
