@@ -187,7 +187,9 @@ func lines(items []string) []byte {
 // network tells systemd-networkd to take over the boot network card. Kind=!*
 // leaves out virtual links: a veth of a pod has type "ether" like a real card,
 // and networkd would take it off its bridge. For the same reason routes and
-// rules of the CNI are left alone.
+// rules of the CNI are left alone. KeepConfiguration lets a node keep its address
+// when no server renews it: a node that is up must not need one, and the server
+// leases an address that expired to another machine only when it has no other.
 func (a *applier) network(id identity) error {
 	network := fmt.Sprintf(`# Written by drover-init: the network card that this node booted from.
 [Match]
@@ -197,6 +199,7 @@ Kind=!*
 
 [Network]
 DHCP=ipv4
+KeepConfiguration=dhcp
 
 [DHCPv4]
 ClientIdentifier=mac

@@ -98,7 +98,7 @@ func TestApply(t *testing.T) {
 		wantMode(t, filepath.Join(root, path), mode)
 	}
 	wantText(t, "network", readFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
-		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=ipv4\n", "ClientIdentifier=mac\n")
+		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=ipv4\n", "KeepConfiguration=dhcp\n", "ClientIdentifier=mac\n")
 	wantText(t, "networkd", readFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
 	wantText(t, "agent", readFile(t, filepath.Join(root, "/etc/systemd/system/drover-agent.service")),
 		"ExecStart=/run/drover/drover-init agent\n", "After=network-online.target containerd.service\n", "TimeoutStartSec=infinity\n")
