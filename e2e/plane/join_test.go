@@ -143,7 +143,7 @@ func validate(t *testing.T, p *plane.Plane, config string) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(filepath.Join(binDir(t), "kubeadm"), "config", "validate", "--config", path).CombinedOutput()
+	out, err := exec.Command(filepath.Join(p.BinDir, "kubeadm"), "config", "validate", "--config", path).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "unknown field") {
 		t.Errorf("kubeadm config validate: %v: %s", err, out)
 	}

@@ -61,6 +61,7 @@ type Config struct {
 // Plane is a running control plane.
 type Plane struct {
 	Name    string
+	BinDir  string
 	Address netip.Addr
 	Port    int
 	Admin   string // kubeconfig file, cluster-admin
@@ -83,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Plane, error) {
 		return nil, fmt.Errorf("plane %q: %w", cfg.Name, err)
 	}
 	p := &Plane{
-		Name: cfg.Name, Address: cfg.Address, Port: cfg.Port,
+		Name: cfg.Name, BinDir: cfg.BinDir, Address: cfg.Address, Port: cfg.Port,
 		Admin:  filepath.Join(cfg.Dir, "super-admin.conf"),
 		CA:     filepath.Join(cfg.Dir, "pki", "ca.crt"),
 		LogDir: filepath.Join(cfg.Dir, "log"),

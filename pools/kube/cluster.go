@@ -22,8 +22,8 @@ import (
 // A kubeconfig is a few kilobytes.
 const maxKubeconfig = 1 << 20
 
-// Requests per second to one API server. A join is four of them, if the signer
-// is quick: 200 nodes at once are within the burst.
+// Requests per second to one API server. A join, from its start to Ready, is
+// about seven of them.
 const (
 	requestRate  = 200
 	requestBurst = 1000
@@ -37,6 +37,7 @@ type cluster struct {
 
 	joins chan struct{} // a slot for each join under way
 	infos singleflight.Group
+	warn  sync.Once // that its endpoint is not the one of cluster-info
 
 	mu     sync.Mutex
 	client kubernetes.Interface // nil until first needed

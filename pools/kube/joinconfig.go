@@ -34,7 +34,7 @@ type bootstrapToken struct {
 type nodeRegistration struct {
 	Name             string         `json:"name"`
 	CRISocket        string         `json:"criSocket"`
-	Taints           []corev1.Taint `json:"taints"` // not omitempty: absent, kubeadm would choose
+	Taints           []corev1.Taint `json:"taints"` // [] means none; if it were absent, kubeadm would choose
 	KubeletExtraArgs []arg          `json:"kubeletExtraArgs"`
 }
 
@@ -68,7 +68,7 @@ func (r *registration) render(tok token, info *clusterInfo, endpoint string) (st
 		NodeRegistration: nodeRegistration{
 			Name:             r.node,
 			CRISocket:        "unix:///run/containerd/containerd.sock",
-			Taints:           append([]corev1.Taint{}, r.taints...),
+			Taints:           r.taints,
 			KubeletExtraArgs: r.kubeletArgs(),
 		},
 		// A kubelet that cannot start is not noticed earlier than its health

@@ -118,6 +118,12 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (po
 		c.revoke(cl, tok)
 		return pools.JoinConfig{}, err
 	}
+	if e := cl.conf.Endpoint; e != "" && e != info.endpoint {
+		cl.warn.Do(func() {
+			c.log().Warn("nodes find the cluster at its configured endpoint, but kubelets dial the one of cluster-info, so it must be reachable too",
+				"cluster", p.Cluster, "endpoint", e, "cluster-info", info.endpoint)
+		})
+	}
 	text, err := reg.render(tok, info, cl.conf.Endpoint)
 	if err != nil {
 		c.revoke(cl, tok)

@@ -18,8 +18,8 @@ import (
 type registration struct {
 	node   string
 	labels map[string]string // all of them, those included that a kubelet may not set
-	taints []corev1.Taint
-	args   map[string]string // kubelet flags
+	taints []corev1.Taint    // not nil
+	args   map[string]string // kubelet flags, without those that are made from labels and taints
 }
 
 // register makes the registration of a node, and refuses what would let its
@@ -32,33 +32,34 @@ func register(p *pools.Plan, addr netip.Addr) (*registration, error) {
 	if !addr.IsValid() || addr.IsUnspecified() || addr.Zone() != "" {
 		return nil, fmt.Errorf("address %q cannot be that of a Node", addr)
 	}
-	r := &registration{node: p.Node, labels: map[string]string{}, args: map[string]string{"node-ip": addr.Unmap().String()}}
+	r := &registration{node: p.Node, labels: p.Labels, taints: []corev1.Taint{}, args: map[string]string{"node-ip": addr.Unmap().String()}}
 	for name, value := range p.KubeletArgs {
 		if err := r.addArg(name, value); err != nil {
 			return nil, err
 		}
 	}
-	maps.Copy(r.labels, p.Labels)
-	for key, value := range r.labels {
+	for key, value := range p.Labels {
 		if err := checkLabel(key, value); err != nil {
 			return nil, err
 		}
 	}
 	for _, t := range p.Taints {
-		if err := r.addTaint(corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}); err != nil {
+		taint := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		if err := checkTaint(taint); err != nil {
 			return nil, err
 		}
+		// A kubelet refuses two with the same key and effect. Tags are in
+		// order: the last one counts.
+		r.taints = slices.DeleteFunc(r.taints, func(o corev1.Taint) bool { return o.MatchTaint(&taint) })
+		r.taints = append(r.taints, taint)
 	}
-	slices.SortFunc(r.taints, func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
 	return r, nil
 }
 
 func (r *registration) addArg(name, value string) error {
 	switch name {
-	case "node-labels":
-		return r.addLabels(value)
-	case "register-with-taints":
-		return r.addTaints(value)
+	case "node-labels", "register-with-taints":
+		return fmt.Errorf("kubelet argument %q is made from labels and taints", name)
 	case "bootstrap-kubeconfig", "config", "hostname-override", "kubeconfig", "register-node":
 		// They would undo the join, or make the Node another one.
 		return fmt.Errorf("kubelet argument %q is not for the config to set", name)
@@ -76,43 +77,6 @@ func (r *registration) addArg(name, value string) error {
 }
 
 func unfit(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }
-
-// addLabels reads the value of --node-labels: a=b,c=d.
-func (r *registration) addLabels(list string) error {
-	for pair := range strings.SplitSeq(list, ",") {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return fmt.Errorf("kubelet argument \"node-labels\": %q is not like key=value", pair)
-		}
-		r.labels[strings.TrimSpace(key)] = strings.TrimSpace(value)
-	}
-	return nil
-}
-
-// addTaints reads the value of --register-with-taints: a=b:NoSchedule,c:NoExecute.
-func (r *registration) addTaints(list string) error {
-	for text := range strings.SplitSeq(list, ",") {
-		i := strings.LastIndexByte(text, ':')
-		if i < 0 {
-			return fmt.Errorf("kubelet argument \"register-with-taints\": %q is not like key=value:Effect", text)
-		}
-		key, value, _ := strings.Cut(strings.TrimSpace(text[:i]), "=")
-		if err := r.addTaint(corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(text[i+1:])}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addTaint adds a taint. A Node has one per key and effect: the last one counts.
-func (r *registration) addTaint(t corev1.Taint) error {
-	if err := checkTaint(t); err != nil {
-		return err
-	}
-	r.taints = slices.DeleteFunc(r.taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) })
-	r.taints = append(r.taints, t)
-	return nil
-}
 
 func checkTaint(t corev1.Taint) error {
 	var errs []string
