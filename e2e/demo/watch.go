@@ -12,6 +12,9 @@ import (
 	"drover/pools"
 )
 
+// longest is how much of a detail or an error is shown; drover has it all.
+const longest = 160
+
 // watch prints each step of each boot as drover tells it, and follows each
 // machine until it is Ready in its cluster and its pod runs.
 func (d *demo) watch(ctx context.Context) error {
@@ -79,6 +82,9 @@ func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
 	for _, s := range fresh {
 		text := fmt.Sprintf("%-22s %-12s %6.1f s", m.plan.Node, s.Step, s.Time.Sub(m.boot.Started).Seconds())
 		for _, more := range []string{s.Detail, s.Error} {
+			if len(more) > longest {
+				more = more[:longest] + "..."
+			}
 			if more != "" {
 				text += "  " + more
 			}
