@@ -25,7 +25,12 @@ demo: need ## a virtual rack netboots into three real clusters (root; KEEP=1 lea
 	$(GO) run ./e2e/demo $(if $(KEEP),-keep)
 
 .PHONY: test
-test: need unit e2e ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
+test: need parts ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
+	DROVER_E2E=1 $(MAKE) unit e2e
+
+.PHONY: parts
+parts: need ## what the rack is made of: Kubernetes, containerd, the node image (once, then cached)
+	$(GO) run ./e2e/parts/build kubernetes image
 
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector
