@@ -95,7 +95,7 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 	h.recognise(rec, r)
 	file := r.PathValue("file")
 	// shim asks for files that are not there in passing; a 404 has to be cheap.
-	if h.Loaders == "" || !isFileName(file) {
+	if !isFileName(file) {
 		return refuse(http.StatusNotFound, "no such loader")
 	}
 	f, fi, err := openIn(h.Loaders, file)

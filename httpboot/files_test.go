@@ -232,6 +232,24 @@ func TestFileSteps(t *testing.T) {
 	}
 }
 
+func TestFilesAreClosed(t *testing.T) {
+	w := newWorld(t, nil)
+	img := w.images["debian-12"]
+	w.Loaders = img.Dir
+	for _, file := range []string{imagePath + "kernel", "/loaders/manifest.json", imagePath + "none", "/loaders/none"} {
+		w.do("127.0.0.1", "GET", file, "")
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, fd := range fds {
+		if name, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.HasPrefix(name, img.Dir) {
+			t.Errorf("%s is still open", name)
+		}
+	}
+}
+
 // spyListener notes what reaches the connections' ReadFrom.
 type spyListener struct {
 	net.Listener

@@ -89,10 +89,10 @@ func (h *handler) fill(s *script) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.Problem = fmt.Sprintf("the server has no image %q", s.Image)
-		return fmt.Errorf("image %q: %w", s.Image, err)
+		return err
 	case err != nil:
 		s.Problem = fmt.Sprintf("the server cannot read its image %q, see its log", s.Image)
-		return fmt.Errorf("image %q: %w", s.Image, err)
+		return err
 	}
 	dir, err := img.urlPath()
 	if err != nil {

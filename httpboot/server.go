@@ -57,8 +57,8 @@ type Joiner interface {
 // Images finds images.
 type Images interface {
 	// Image returns the image that ref names: NAME, for the generation in
-	// force, or NAME@sha256:GENERATION. The error is [io/fs.ErrNotExist] when
-	// there is none.
+	// force, or NAME@sha256:GENERATION. The error names the image; it is
+	// [io/fs.ErrNotExist] when there is none.
 	Image(ref string) (Image, error)
 }
 

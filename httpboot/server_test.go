@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,8 +54,10 @@ func TestAccessLog(t *testing.T) {
 	w.do("127.0.0.1", "GET", imagePath+"kernel", "")
 	w.do("127.0.0.9", "GET", "/boot/52-54-00-00-00-01", "")
 	w.do("127.0.0.9", "GET", "/a%0Ab/"+strings.Repeat("x", 1000), "")
-	if len(got) != 3 {
-		t.Fatalf("got %d calls of the hook, want 3", len(got))
+	w.farm[macBIOS].Image = "none"
+	w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "")
+	if len(got) != 4 {
+		t.Fatalf("got %d calls of the hook, want 4", len(got))
 	}
 	got[0].Took = 0
 	want := httpboot.Request{
@@ -71,13 +74,14 @@ func TestAccessLog(t *testing.T) {
 		t.Errorf("got %+v, want 404 without route", got[2])
 	}
 	lines := strings.Split(strings.TrimSpace(w.log.String()), "\n")
-	if len(lines) != 3 {
-		t.Fatalf("got log\n%s\nwant three lines", w.log)
+	if len(lines) != 4 {
+		t.Fatalf("got log\n%s\nwant four lines", w.log)
 	}
 	for i, parts := range [][]string{
 		{"level=INFO", "path=" + imagePath + "kernel", "status=200", "bytes=7000", "took=", "addr=127.0.0.1", "mac=52:54:00:00:00:01", "pool=compute"},
 		{"level=WARN", "status=403", "addr=127.0.0.9", `err="127.0.0.9 is not the address of 52:54:00:00:00:01"`},
 		{"level=INFO", "status=404", `path="/a\nb/xxx`},
+		{"level=WARN", "status=200", "mac=52:54:00:00:00:01", `err="image \"none\": file does not exist"`}, // iPXE got a script
 	} {
 		for _, part := range parts {
 			if !strings.Contains(lines[i], part) {
@@ -178,23 +182,23 @@ func TestSlowBodyOfGet(t *testing.T) {
 	}
 }
 
-// The deadline for a body is over once the body is here: a join that takes
-// longer is not cancelled. (net/http sees to that, in a way that it does not
+// The deadline for a body is over once the body is here, or a join that takes
+// longer would be cancelled. (net/http sees to that, in a way that it does not
 // document.)
 func TestBodyTimeoutEndsWithBody(t *testing.T) {
+	spy := &deadlineListener{}
+	var reading []time.Time
 	w := newWorld(t, func(w *world) {
-		w.BodyTimeout = 200 * time.Millisecond
 		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr) (pools.JoinConfig, error) {
-			select {
-			case <-ctx.Done():
-				return pools.JoinConfig{}, ctx.Err()
-			case <-time.After(400 * time.Millisecond):
-				return joinWithToken(ctx, p, a)
-			}
+			spy.mu.Lock()
+			reading = slices.Clone(spy.reading)
+			spy.mu.Unlock()
+			return joinWithToken(ctx, p, a)
 		})
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
-	r, err := http.NewRequest("POST", w.serve(t, nil)+"/node/"+macBIOS.Dashed()+"/join", strings.NewReader(keyBody(n.key)))
+	base := w.serve(t, func(l net.Listener) net.Listener { spy.Listener = l; return spy })
+	r, err := http.NewRequest("POST", base+"/node/"+macBIOS.Dashed()+"/join", strings.NewReader(keyBody(n.key)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +211,17 @@ func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	if resp.StatusCode != 200 {
 		t.Errorf("got status %d, want 200", resp.StatusCode)
 	}
+	if n := len(reading); n < 2 || reading[n-2].IsZero() || !reading[n-1].IsZero() {
+		t.Errorf("got read deadlines %v before the join, want one for the body and then none", reading)
+	}
 }
 
-// deadlineListener notes the write deadlines that connections are given.
+// deadlineListener notes the deadlines that connections are given.
 type deadlineListener struct {
 	net.Listener
-	mu  sync.Mutex
-	got []time.Time
+	mu      sync.Mutex
+	got     []time.Time // for writing
+	reading []time.Time
 }
 
 func (l *deadlineListener) Accept() (net.Conn, error) {
@@ -236,6 +244,13 @@ func (c *deadlineConn) SetWriteDeadline(d time.Time) error {
 		c.l.got = append(c.l.got, d)
 	}
 	return c.TCPConn.SetWriteDeadline(d)
+}
+
+func (c *deadlineConn) SetReadDeadline(d time.Time) error {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	c.l.reading = append(c.l.reading, d)
+	return c.TCPConn.SetReadDeadline(d)
 }
 
 // A transfer may take as long as it likes while it moves: each chunk of 1 MiB
