@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -122,7 +123,7 @@ func timeline(w io.Writer, b pools.BootRecord) error {
 			text = "error: " + s.Error
 		}
 		// The last cell of a line has no tab behind it and so keeps its place.
-		fmt.Fprintf(t, "%s s\t  %-11s %s\n", seconds(b, s), s.Step, text)
+		fmt.Fprintf(t, "%s s\t  %s\n", seconds(b, s), strings.TrimSpace(fmt.Sprintf("%-11s %s", s.Step, text)))
 	}
 	if err := t.Flush(); err != nil {
 		return err

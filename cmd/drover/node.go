@@ -161,14 +161,19 @@ func newNodeRemoveCommand(c *apiClient) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var errs []error
+			removed := 0
 			for _, name := range args {
 				if err := c.call(cmd.Context(), http.MethodDelete, nodePath(name), nil, nil); err != nil {
 					errs = append(errs, err)
+					if code := codeOf(err); code == exitUnreachable || code == exitRefused {
+						break // it would be the same for all others
+					}
 					continue
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), "removed", name)
+				removed++
 			}
-			if n := len(errs); n > 0 && n < len(args) {
+			if len(errs) > 0 && removed > 0 {
 				return &exitError{exitPartly, errors.Join(errs...)}
 			}
 			return errors.Join(errs...)

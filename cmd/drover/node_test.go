@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/state"
+	"drover/web"
+)
+
+const apiConfig = `server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]
+clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}]
+tags: {debug: {kernelArgs: debug}}
+pools:
+  - {name: compute, cluster: tenant-a, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11}]}
+`
+
+// apiSite is the REST API with a real farm and a real state file; the
+// environment tells commands where it is.
+func apiSite(t *testing.T) (*state.Store, *httptest.Server) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drover.yaml", []byte(apiConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open("state", state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	live, err := pools.NewLive("drover.yaml", store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := filepath.Abs("state/api.token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := web.LoadToken(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer((&web.Server{Farm: live, Nodes: live, Boots: store.Boots, Token: token}).Handler())
+	t.Cleanup(srv.Close)
+	t.Setenv("DROVER_API", srv.URL)
+	t.Setenv("DROVER_TOKEN_FILE", file)
+	return store, srv
+}
+
+// command is a command line with what it must come to.
+type command struct {
+	args string
+	code int
+	out  string // all of stdout
+	err  string // part of stderr
+}
+
+func (c command) run(t *testing.T) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code := run(t.Context(), strings.Fields(c.args), &stdout, &stderr)
+	if code != c.code || stdout.String() != c.out || !strings.Contains(stderr.String(), c.err) || c.err == "" && stderr.String() != "" {
+		t.Errorf("drover %s: exit %d\n%s%s\nwant exit %d\n%s%s", c.args, code, &stdout, &stderr, c.code, c.out, c.err)
+	}
+}
+
+func TestNodeCommands(t *testing.T) {
+	apiSite(t)
+	for _, c := range []command{
+		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM
+m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6
+`, ""},
+		{"node add n2 --pool compute --mac 52-54-00-00-00-02 --mac 525400000102 --ip 10.28.0.12 --tag debug", 0, "added n2 to pool compute\n", ""},
+		{"node add n3 --pool compute --mac 52:54:00:00:00:03 --ip 10.28.0.13", 0, "added n3 to pool compute\n", ""},
+		{"node add n2 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", `a node of that name exists: "n2"`},
+		{"node add m1 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", "declared in drover.yaml:6"},
+		{"node add n9 --pool compute --mac 52:54:00:00:00:01 --ip 10.28.0.19", 1, "", "52:54:00:00:00:01"},
+		{"node list", 0, `NAME  POOL     IP          MACS                                 TAGS   FROM
+m1    compute  10.28.0.11  52:54:00:00:00:01                    -      drover.yaml:6
+n2    compute  10.28.0.12  52:54:00:00:00:02,52:54:00:00:01:02  debug  API
+n3    compute  10.28.0.13  52:54:00:00:00:03                    -      API
+`, ""},
+		{"node show n3", 0, "name  n3\npool  compute\nip    10.28.0.13\nmacs  52:54:00:00:00:03\ntags  -\nfrom  API\n", ""},
+		{"node show n3 -o json", 0, `{
+  "pool": "compute",
+  "name": "n3",
+  "macs": [
+    "52:54:00:00:00:03"
+  ],
+  "ip": "10.28.0.13",
+  "source": {
+    "path": "API (node \"n3\")"
+  }
+}
+`, ""},
+		{"node show m1 -o yaml", 0, `pool: compute
+name: m1
+macs:
+  - 52:54:00:00:00:01
+ip: 10.28.0.11
+source:
+  file: drover.yaml
+  line: 6
+  path: pools[0].nodes[0]
+`, ""},
+		{"node show n4", 1, "", `no such node: "n4"`},
+		{"node rm n2 m1 n4", 3, "removed n2\n", `no such node: "n4"`},
+		{"node rm m1", 1, "", "change it there"},
+		{"node rm n3", 0, "removed n3\n", ""},
+		{"node rm ../boots", 1, "", `no such node: "../boots"`},
+		{"node list -o json --limit 3", 2, "", "unknown flag"},
+	} {
+		c.run(t)
+	}
+}
+
+func TestBootCommands(t *testing.T) {
+	store, _ := apiSite(t)
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	store.Boots.Now = func() time.Time { return now }
+	p := &pools.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12"}
+	store.Boots.Discover(p, now)
+	for _, e := range []pools.Event{
+		{Step: pools.StepLoader, Detail: "snponly.efi"}, {Step: pools.StepScript}, {Step: pools.StepReady},
+		{Step: pools.StepJoined}, {Step: pools.StepJoined, Error: "exit status 1"},
+	} {
+		now = now.Add(40250 * time.Millisecond)
+		if err := store.Boots.Step(p.MAC, "", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []command{
+		{"boot list", 0, `STARTED              NODE  MAC                CLUSTER   STEP   AFTER    ERROR
+2026-11-20 12:00:00  m1    52:54:00:00:00:01  tenant-a  ready  120.8 s  exit status 1
+`, ""},
+		{"boot list --node m2", 0, "STARTED  NODE  MAC  CLUSTER  STEP  AFTER  ERROR\n", ""},
+		{"boot list --node m2 -o json", 0, "[]\n", ""},
+		{"boot list --limit 0", 1, "", `limit "0"`},
+		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12, cluster tenant-a, started 2026-11-20 12:00:00 UTC
+
+    0.0 s  discover
+   40.2 s  loader      snponly.efi
+   80.5 s  script
+  120.8 s  ready
+  161.0 s  joined      
+  201.2 s  joined      error: exit status 1
+
+last error: exit status 1
+`, ""},
+		{"boot show m2", 1, "", `no boot of node "m2" is known`},
+		{"boot", 0, help(t, "boot"), ""},
+	} {
+		c.run(t)
+	}
+}
+
+func help(t *testing.T, name string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	if code := run(t.Context(), []string{"help", name}, &stdout, &stderr); code != 0 || stdout.Len() == 0 {
+		t.Fatalf("help %s: exit %d: %s", name, code, &stderr)
+	}
+	return stdout.String()
+}
+
+// Usage is checked before the server is asked.
+func TestNodeUsage(t *testing.T) {
+	apiSite(t)
+	for _, c := range []command{
+		{"node frobnicate", 2, "", `unknown command "frobnicate" for "drover node"`},
+		{"boot frobnicate", 2, "", `unknown command "frobnicate" for "drover boot"`},
+		{"node add", 2, "", "accepts 1 arg(s)"},
+		{"node rm", 2, "", "requires at least 1 arg(s)"},
+		{"node list x", 2, "", `unknown command "x" for "drover node list"`},
+		{"node list -o xml", 2, "", `unknown output "xml" (table, json or yaml)`},
+		{"boot show m1 -o table", 2, "", `unknown output "table" (text, json or yaml)`},
+		{"node add n1", 2, "", "--pool is missing"},
+		{"node add n1", 2, "", "--mac is missing"},
+		{"node add n1", 2, "", "--ip is missing"},
+		{"node add n1 --pool p --mac zz --ip 10.0.0.1", 2, "", `--mac: "zz" is not a MAC address`},
+		{"node add n1 --pool p --mac 52:54:00:00:00:01 --ip x", 2, "", `--ip: "x" is not an IP address`},
+		{"node list --api ftp://x", 2, "", "want http://127.0.0.1:8443 or https://HOST:PORT"},
+		{"node list --api http://user:pw@127.0.0.1", 2, "", "want http"},
+		{"node list --api http://10.28.0.2:8443", 2, "", "plain HTTP would show the token to the network"},
+		{"node list --api http://localhost.example.org", 2, "", "plain HTTP would show the token"},
+	} {
+		c.run(t)
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	_, srv := apiSite(t)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/nodes/redirect":
+			http.Redirect(w, r, srv.URL+"/api/v1/nodes", http.StatusFound)
+		case "/api/v1/nodes/page":
+			_, _ = w.Write([]byte("<html>"))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(elsewhere.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"wrong.token": strings.Repeat("0", 64), "empty.token": "\n", "two.token": "one\ntwo"} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []command{
+		{"node list --api " + closed, 4, "", closed + " does not answer: dial tcp"},
+		{"node list --api " + closed, 4, "", "is drover serve running there?"},
+		{"node rm a b --api " + closed, 4, "", "does not answer"},
+		{"node list --token-file wrong.token", 5, "", "refused the token in wrong.token"},
+		{"node rm a b --token-file wrong.token", 5, "", "refused the token"},
+		{"node list --token-file none.token", 1, "", "drover serve makes it at its first start"},
+		{"node list --token-file empty.token", 1, "", "empty.token does not hold a token"},
+		{"node list --token-file two.token", 1, "", "two.token does not hold a token"},
+		{"node show redirect --api " + elsewhere.URL, 1, "", "302 Found: is that the API of a drover?"},
+		{"node show page --api " + elsewhere.URL, 1, "", "not of the API of a drover"},
+		{"node show x --api " + elsewhere.URL, 1, "", "404 Not Found: is that the API of a drover?"},
+	} {
+		c.run(t)
+	}
+}
+
+func TestCodeOf(t *testing.T) {
+	wrapped := errors.Join(errors.New("a"), &exitError{exitUnreachable, errors.New("b")})
+	for err, want := range map[error]int{nil: 0, errors.New("x"): 1, &exitError{exitUsage, nil}: 2, wrapped: 4, context.Canceled: 1} {
+		if got := codeOf(err); got != want {
+			t.Errorf("%v: got %d, want %d", err, got, want)
+		}
+	}
+	if got := (&exitError{exitFailed, nil}).Error(); got != "" {
+		t.Errorf("got %q for nothing to say", got)
+	}
+}
