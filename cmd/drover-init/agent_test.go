@@ -159,7 +159,7 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 // do runs the agent and returns its error; then all that it said is in.
 func (a *agentTest) do(ctx context.Context) error {
 	a.Rep.start(plain)
-	err := a.agent.run(ctx)
+	err := a.run(ctx)
 	a.Rep.flush(time.Minute)
 	a.Rep.stop()
 	a.Con.close()

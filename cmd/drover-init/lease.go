@@ -76,7 +76,7 @@ func (n *network) withDHCP(ctx context.Context, talk func(context.Context, *ncli
 	if err != nil {
 		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // a socket that was listened on
 	packets, err := talk(ctx, c)
 	if errors.Is(err, nclient4.ErrNoResponse) {
 		return lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)

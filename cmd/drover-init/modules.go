@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -219,8 +220,8 @@ func (m *modules) insert(name string) error {
 	for _, d := range m.soft[name].pre {
 		_ = m.load(d) // soft: a help, not a need
 	}
-	for i := len(f.deps) - 1; i >= 0; i-- {
-		if err := m.insert(f.deps[i]); err != nil {
+	for _, d := range slices.Backward(f.deps) {
+		if err := m.insert(d); err != nil {
 			m.state[name] = fmt.Errorf("module %q needs %w", name, err)
 			return m.state[name]
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,14 +40,17 @@ func inNamespace(t *testing.T, f func(t *testing.T)) {
 // dhcpServer answers on a link, and counts what it is asked.
 type dhcpServer struct {
 	mu   sync.Mutex
-	seen []string // message types, client identifiers and classes
+	seen []string // message types, client addresses, classes and client identifiers
 }
 
 func (s *dhcpServer) handle(conn net.PacketConn, peer net.Addr, req *dhcpv4.DHCPv4) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = append(s.seen, req.MessageType().String()+" "+req.ClassIdentifier()+" "+
-		net.HardwareAddr(req.Options.Get(dhcpv4.OptionClientIdentifier)).String())
+	packet := strings.Join([]string{req.MessageType().String(), "of", req.ClientIPAddr.String(), req.ClassIdentifier(),
+		net.HardwareAddr(req.Options.Get(dhcpv4.OptionClientIdentifier)).String()}, " ")
+	if !slices.Contains(s.seen, packet) { // else it is sent again: this machine is busy
+		s.seen = append(s.seen, packet)
+	}
 	kind := dhcpv4.MessageTypeOffer
 	if req.MessageType() == dhcpv4.MessageTypeRequest {
 		kind = dhcpv4.MessageTypeAck
@@ -87,7 +91,9 @@ func serveDHCP(t *testing.T, s *dhcpServer) (pools.MAC, func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve() }) // ends with an error, when it is closed
 	return mac, func() {
-		server.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
 		wg.Wait()
 	}
 }
@@ -129,7 +135,7 @@ func TestNetwork(t *testing.T) {
 		const from = " drover-init 01:52:54:00:79:07:01"
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		wantEvents(t, server.seen, "DISCOVER"+from, "REQUEST"+from, "REQUEST"+from)
+		wantEvents(t, server.seen, "DISCOVER of 0.0.0.0"+from, "REQUEST of 0.0.0.0"+from, "REQUEST of 10.79.7.11"+from)
 		if said.String() != "" {
 			t.Errorf("it complained: %s", &said)
 		}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestLendResolvConf(t *testing.T) {
+	const text = "nameserver 10.77.0.1\n"
+	for _, tt := range []struct {
+		name        string
+		image       map[string]string
+		text        string
+		lent, after string // content seen at /etc/resolv.conf; "-" is none
+	}{
+		{"link to what systemd-resolved will write", map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"}, text, text, "-"},
+		{"none", nil, text, text, text},
+		{"empty", map[string]string{"/etc/resolv.conf": ""}, text, text, text},
+		{"the image's own", map[string]string{"/etc/resolv.conf": "nameserver 9.9.9.9\n"}, text, "nameserver 9.9.9.9\n", "nameserver 9.9.9.9\n"},
+		{"DHCP gave none", nil, "", "-", "-"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := tree(t, tt.image)
+			see := func() string {
+				b, err := os.ReadFile(filepath.Join(root, "/etc/resolv.conf"))
+				if err != nil {
+					return "-"
+				}
+				return string(b)
+			}
+			restore, err := lendResolvConf(root, tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := see(); got != tt.lent {
+				t.Errorf("lent: got %q, want %q", got, tt.lent)
+			}
+			if err := restore(); err != nil {
+				t.Fatal(err)
+			}
+			if got := see(); got != tt.after {
+				t.Errorf("after: got %q, want %q", got, tt.after)
+			}
+			if _, err := os.Stat(filepath.Join(root, "/run")); err == nil {
+				t.Errorf("/run was left behind")
+			}
+		})
+	}
+}
+
+func TestLendResolvConfKeepsNeighbours(t *testing.T) {
+	root := tree(t, map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"})
+	restore, err := lendResolvConf(root, "nameserver 10.77.0.1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(root, "/run/systemd/other")
+	if err := os.WriteFile(other, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
