@@ -3,11 +3,13 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -400,27 +402,48 @@ func TestLoadToken(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Addr = "127.0.0.1:0" })
-	l, err := s.Listen()
+	certified := httptest.NewTLSServer(nil) // for its certificate, which is of 127.0.0.1
+	defer certified.Close()
+	for scheme, config := range map[string]*tls.Config{"http": nil, "https": {Certificates: certified.TLS.Certificates}} {
+		t.Run(scheme, func(t *testing.T) {
+			s := newSite(t, func(s *site) { s.Addr, s.TLS = "127.0.0.1:0", config })
+			l, err := s.Listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- s.Serve(ctx, l) }()
+			resp, err := certified.Client().Get(scheme + "://" + l.Addr().String() + "/healthz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
+				t.Errorf("got %s", resp.Status)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("got %v at the end", err)
+			}
+			if _, err := certified.Client().Get(scheme + "://" + l.Addr().String() + "/healthz"); err == nil {
+				t.Error("it answers after its end")
+			}
+		})
+	}
+}
+
+func TestListenSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, l) }()
-	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
+	defer taken.Close()
+	l, err := (&web.Server{Addr: taken.Addr().String()}).Listen()
+	if err == nil {
+		l.Close()
 	}
-	resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Errorf("got %s", resp.Status)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("got %v at the end", err)
-	}
-	if _, err := s.Listen(); err != nil {
-		t.Errorf("listening again: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "people-facing listener") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -156,7 +156,7 @@ func TestBootCommands(t *testing.T) {
    40.2 s  loader      snponly.efi
    80.5 s  script
   120.8 s  ready
-  161.0 s  joined      
+  161.0 s  joined
   201.2 s  joined      error: exit status 1
 
 last error: exit status 1
