@@ -50,6 +50,13 @@ type Boots struct {
 	// Now dates the steps.
 	Now func() time.Time
 
+	// NeedDiscover refuses nonces to machines that are not booting: one is
+	// issued only after a netboot DISCOVER, and until a key claims the boot. A
+	// pod on a running node can send HTTP from the node's address, and would
+	// otherwise get its config and its join; it cannot send the DISCOVER. Set
+	// it when this server is the one that does DHCP.
+	NeedDiscover bool
+
 	store *Store
 
 	mu      sync.Mutex
@@ -67,6 +74,7 @@ type boot struct {
 	Record    pools.BootRecord `json:"record"` // its Steps are never changed in place
 	NonceHash []byte           `json:"nonceHash,omitempty"`
 	KeyHash   []byte           `json:"keyHash,omitempty"`
+	Netboot   bool             `json:"netboot,omitempty"` // firmware asked for DHCP
 
 	bound bool // KeyHash is durable
 }
@@ -111,6 +119,7 @@ func (b *Boots) Discover(p *pools.Plan, now time.Time) {
 	if r == nil || pastScript(r) || now.Sub(r.Record.Started) > phaseLimit {
 		r = b.begin(p, now)
 	}
+	r.Netboot = true
 	record, step, gained := b.note(r, pools.Event{Step: pools.StepDiscover}, now)
 	b.mu.Unlock()
 	b.tell(record, step, gained)
@@ -120,7 +129,7 @@ func (b *Boots) Discover(p *pools.Plan, now time.Time) {
 // it is durable.
 // Asked again in the same firmware phase it gives a new nonce, and the one
 // before is void: firmware that fetches its script twice goes on with the
-// second.
+// second. It returns [pools.ErrNotBooting] as NeedDiscover says.
 func (b *Boots) Issue(p *pools.Plan) (nonce string, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails
@@ -130,8 +139,14 @@ func (b *Boots) Issue(p *pools.Plan) (nonce string, err error) {
 	b.mu.Lock()
 	now := b.Now()
 	r := b.newest(p.MAC)
+	booting := r != nil && r.Netboot && r.KeyHash == nil
+	if b.NeedDiscover && !booting {
+		b.mu.Unlock()
+		return "", fmt.Errorf("%s: %w", p.MAC, pools.ErrNotBooting)
+	}
 	if r == nil || pastScript(r) || now.Sub(r.lastTime()) > phaseLimit {
 		r = b.begin(p, now)
+		r.Netboot = booting // the firmware is still the one that asked
 	}
 	r.describe(p)
 	r.NonceHash, r.KeyHash, r.bound = hash[:], nil, false

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -232,6 +233,38 @@ func TestNonceAndKey(t *testing.T) {
 	}
 }
 
+// TestNeedDiscover: what runs on a node that is up, or behind its address, must
+// not get the nonce of a new boot.
+func TestNeedDiscover(t *testing.T) {
+	b, c := openBoots(t)
+	b.NeedDiscover = true
+	refused := func(when string) {
+		t.Helper()
+		if _, err := b.Issue(plan(1)); !errors.Is(err, pools.ErrNotBooting) {
+			t.Errorf("%s: got error %v, want ErrNotBooting", when, err)
+		}
+	}
+	refused("before any DISCOVER")
+	b.Discover(plan(1), c.Now())
+	issue(t, b)
+	b.Step(mac(1), "", pools.Event{Step: pools.StepKernel})
+	issue(t, b) // the initrd did not arrive: iPXE asks again
+	c.advance(time.Hour)
+	issue(t, b) // and again, after the server was away
+	nonce := issue(t, b)
+	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+		t.Fatal(err)
+	}
+	refused("after the boot was claimed")
+	step(t, b, nonce, pools.StepInit, pools.StepOnline)
+	refused("on a running node")
+	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+		t.Errorf("the running boot lost its claim: %v", err)
+	}
+	b.Discover(plan(1), c.advance(time.Hour))
+	issue(t, b)
+}
+
 func TestNonceSurvivesARestartAndOnlyItsHashIsStored(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -279,22 +312,40 @@ func TestTimelinesSurviveClose(t *testing.T) {
 // Steps need no Close to be stored, only a moment.
 func TestStepsAreWrittenBehind(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
-	s.Boots.Discover(plan(1), epoch)
-	if err := s.Boots.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	backup := t.TempDir()
-	file, err := os.ReadFile(filepath.Join(dir, state.FileName))
+	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
+	s.Boots.Discover(plan(1), epoch)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		if n, err := bootsInCopy(t, dir); err == nil && n == 1 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the boot did not get into the file within a minute")
+}
+
+// bootsInCopy counts the boots in a copy of a state file that is in use; it is
+// an error when a write fell between.
+func bootsInCopy(t *testing.T, dir string) (int, error) {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(dir, state.FileName))
+	if err != nil {
+		return 0, err
+	}
+	backup := t.TempDir()
 	if err := os.WriteFile(filepath.Join(backup, state.FileName), file, 0o600); err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
-	if got := open(t, backup).Boots.List(); len(got) != 1 {
-		t.Errorf("got %d boots in the file, want one", len(got))
+	s, err := state.Open(backup, state.Options{})
+	if err != nil {
+		return 0, err
 	}
+	return len(s.Boots.List()), s.Close()
 }
 
 func TestStepRefuses(t *testing.T) {
