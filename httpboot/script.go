@@ -42,6 +42,7 @@ type script struct {
 	Initrd  string // URL
 	Args    string // kernel command line
 	Problem string // why there is nothing to boot
+	Reboot  bool   // asking again is of no use
 }
 
 // maxCommandLine is the longest command line that Linux reads on x86 and arm64,
@@ -106,6 +107,10 @@ func (h *handler) fill(s *script) error {
 		return err
 	}
 	nonce, err := h.Boots.Issue(s.Plan)
+	if errors.Is(err, pools.ErrNotBooting) {
+		s.Problem, s.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
+		return err
+	}
 	if err != nil {
 		s.Problem = "the server cannot record a new boot, see its log"
 		return fmt.Errorf("boot of %s: %w", s.MAC, err)

@@ -2,6 +2,7 @@ package httpboot_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -145,6 +146,17 @@ func TestScriptProblemOpensNoBoot(t *testing.T) {
 			}
 			checkScript(t, body)
 		})
+	}
+}
+
+// A machine that is up gets no nonce; one whose DISCOVER was lost gets on by
+// booting again.
+func TestScriptForAMachineThatDoesNotBoot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.boots.fail = fmt.Errorf("x: %w", pools.ErrNotBooting)
+	body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
+	if !strings.Contains(body, "\nreboot\n") || strings.Contains(body, "drover.nonce=") || strings.Contains(body, "retry") {
+		t.Errorf("got\n%s\nwant a script that reboots", body)
 	}
 }
 

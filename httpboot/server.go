@@ -33,6 +33,7 @@ type Addresses interface {
 type Boots interface {
 	// Issue opens a boot, with the step script, and returns its nonce, in hex,
 	// once it is durable. Nonces of earlier boots of the machine end with it.
+	// It returns [pools.ErrNotBooting] for a machine that is not booting.
 	Issue(p *pools.Plan) (nonce string, err error)
 	// Claim binds the boot that has this nonce to a public key. It returns
 	// [pools.ErrNonce] when the nonce is not that of the machine's current

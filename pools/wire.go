@@ -152,3 +152,8 @@ var (
 	ErrNonce   = errors.New("nonce is not the one of this machine's current boot")
 	ErrClaimed = errors.New("this boot already belongs to another key")
 )
+
+// ErrNotBooting refuses a boot script to a machine whose firmware did not ask
+// for an address since its last boot: what asks is not a boot program, but runs
+// on the machine, or behind its address.
+var ErrNotBooting = errors.New("the firmware of this machine has sent no DISCOVER since its last boot")

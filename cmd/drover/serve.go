@@ -126,6 +126,7 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	s.store.Leases.Reserved = func(a netip.Addr) bool { return s.live.Farm().Reserved(a) }
 	s.metrics = newMetrics(s.store)
 	s.store.Boots.OnStep = s.metrics.step
+	s.store.Boots.NeedDiscover = cfg.DHCP == pools.DHCPFull
 	s.clusters = &kube.Clusters{Log: s.part("kube"), OnReady: s.nodeReady}
 	s.clusters.Set(farm.Clusters())
 	ready := &readiness{live: s.live, images: images, loaders: loaders, clusters: s.clusters}
