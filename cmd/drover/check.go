@@ -43,9 +43,10 @@ func check(config string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// loadConfig loads a config; its mistakes go to stderr, a line each.
-func loadConfig(config string, stderr io.Writer) (*pools.Farm, error) {
-	farm, err := pools.Load(config)
+// loadConfig loads a config, together with nodes added over the API; its
+// mistakes go to stderr, a line each.
+func loadConfig(config string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
+	farm, err := pools.Load(config, added...)
 	if mistakes, ok := errors.AsType[pools.Errors](err); ok {
 		fmt.Fprintln(stderr, mistakes)
 		return nil, fmt.Errorf("%s: %d mistakes", config, len(mistakes))

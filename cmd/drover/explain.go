@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,15 +16,20 @@ import (
 
 func newExplainCommand() *cobra.Command {
 	var config, arch, output string
-	var ipxe bool
+	var ipxe, live bool
+	var api apiClient
 	cmd := &cobra.Command{
 		Use:   "explain MAC",
 		Short: "Show what a machine would get, and why",
 		Long: `Explain prints the Plan for a MAC: name, address, pool, cluster, image, loader,
 kernel arguments, DHCP options, files, labels, taints, and for each value the
-line of the config that set it.`,
+line of the config that set it.
+
+It reads the config file and asks nobody. With --live it also asks the running
+server for the nodes that were added over the REST API.`,
 		Example: `  drover explain -c drover.yaml 94:57:a5:d3:ec:f2
-  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch bios -o yaml`,
+  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch bios -o yaml
+  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --live`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := pools.Query{IPXE: ipxe}
@@ -33,7 +40,13 @@ line of the config that set it.`,
 			if q.Firmware, err = pools.ParseFirmware(arch); err != nil {
 				return &exitError{exitUsage, err}
 			}
-			farm, err := loadConfig(config, cmd.ErrOrStderr())
+			var added []pools.PoolNode
+			if live {
+				if added, err = addedNodes(cmd.Context(), &api); err != nil {
+					return err
+				}
+			}
+			farm, err := loadConfig(config, cmd.ErrOrStderr(), added...)
 			if err != nil {
 				return err
 			}
@@ -45,12 +58,30 @@ line of the config that set it.`,
 		},
 	}
 	configFlag(cmd, &config)
+	api.apiFlags(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server")
 	cmd.Flags().StringVar(&arch, "arch", string(pools.UEFIx64), "firmware that asks: "+strings.Join(firmwareNames(), "|"))
 	cmd.Flags().BoolVar(&ipxe, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text|json|yaml")
 	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(firmwareNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// addedNodes asks the server for the nodes that its config file does not
+// declare.
+func addedNodes(ctx context.Context, api *apiClient) ([]pools.PoolNode, error) {
+	var all []pools.NodeInfo
+	if err := api.call(ctx, http.MethodGet, "/api/v1/nodes", nil, &all); err != nil {
+		return nil, err
+	}
+	var added []pools.PoolNode
+	for _, n := range all {
+		if !n.Declared() {
+			added = append(added, n.PoolNode)
+		}
+	}
+	return added, nil
 }
 
 func firmwareNames() []string {

@@ -53,6 +53,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(),
+		newNodeCommand(), newBootCommand(),
 	)
 	return root
 }
