@@ -263,11 +263,12 @@ func TestFlattenDropsXattrs(t *testing.T) {
 func TestFlattenSparse(t *testing.T) {
 	content := make([]byte, 3<<20)
 	copy(content[1<<20:], "middle")
-	out, err := imagebuild.Flatten(t.TempDir(), true, layer(t, "a=first", "s="+string(content), "z=last"))
+	hole := string(make([]byte, 1<<20))
+	out, err := imagebuild.Flatten(t.TempDir(), true, layer(t, "a=first", "s="+string(content), "t=last", "z="+hole))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := list(t, out), "a=first s="+string(content)+" z=last"; got != want {
+	if got, want := list(t, out), "a=first s="+string(content)+" t=last z="+hole; got != want {
 		t.Errorf("got %d bytes, want %d, or other ones", len(got), len(want))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -90,6 +91,21 @@ func TestInitrd(t *testing.T) {
 		if _, ok := files[dir]; !ok {
 			t.Errorf("%s is missing", dir)
 		}
+	}
+}
+
+// The kernel allocates the window that the frame asks for.
+func TestInitrdWindow(t *testing.T) {
+	b := builder(t, machine()...)
+	noise := make([]byte, 9<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	write(t, b.Init, append(staticELF(t, elf.EM_X86_64, false), noise...))
+	var h zstd.Header
+	if err := h.Decode(read(t, filepath.Join(build(t, b).Path, imagebuild.InitrdFile))); err != nil {
+		t.Fatal(err)
+	}
+	if h.SingleSegment || h.WindowSize == 0 || h.WindowSize > 8<<20 {
+		t.Errorf("frame is %+v, want a window of at most 8 MiB", h)
 	}
 }
 
