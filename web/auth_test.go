@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"crypto/tls"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,8 +23,8 @@ func form(token string) request {
 func (s *site) session(t *testing.T) map[string]string {
 	t.Helper()
 	resp := s.do(form(secret))
-	if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 {
-		t.Fatalf("login: got %s with %d cookies", resp.Status, len(resp.Cookies()))
+	if resp.Code != http.StatusSeeOther || len(resp.Cookies()) != 1 {
+		t.Fatalf("login: got %d with %d cookies", resp.Code, len(resp.Cookies()))
 	}
 	c := resp.Cookies()[0]
 	return map[string]string{"Cookie": c.Name + "=" + c.Value}
@@ -33,10 +34,11 @@ func TestWhoMayDoWhat(t *testing.T) {
 	s := newSite(t)
 	cookie := s.session(t)
 	with := func(h map[string]string, k, v string) map[string]string {
-		out := map[string]string{k: v}
-		for k, v := range h {
-			out[k] = v
+		out := maps.Clone(h)
+		if out == nil {
+			out = map[string]string{}
 		}
+		out[k] = v
 		return out
 	}
 	bearer := func(v string) map[string]string { return map[string]string{"Authorization": v} }
@@ -75,8 +77,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.req.header = tt.header
-			if resp := s.do(tt.req); resp.StatusCode != tt.want {
-				t.Errorf("got %s, want %d: %s", resp.Status, tt.want, body(t, resp))
+			if resp := s.do(tt.req); resp.Code != tt.want {
+				t.Errorf("got %d, want %d: %s", resp.Code, tt.want, resp.Body.String())
 			}
 		})
 	}
@@ -89,43 +91,43 @@ func TestWhoMayDoWhat(t *testing.T) {
 func TestNoTokenSet(t *testing.T) {
 	s := newSite(t, func(s *site) { s.Token = web.Token{} })
 	for _, h := range []string{"", "Bearer ", "Bearer x"} {
-		if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: map[string]string{"Authorization": h}}); resp.StatusCode != 401 {
-			t.Errorf("%q: got %s", h, resp.Status)
+		if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: map[string]string{"Authorization": h}}); resp.Code != 401 {
+			t.Errorf("%q: got %d", h, resp.Code)
 		}
 	}
-	if resp := s.do(form("")); resp.StatusCode != 403 {
-		t.Errorf("login: got %s", resp.Status)
+	if resp := s.do(form("")); resp.Code != 403 {
+		t.Errorf("login: got %d", resp.Code)
 	}
 }
 
 func TestSession(t *testing.T) {
 	s := newSite(t)
 	anonymous := request{path: "/", anonymous: true}
-	if got := body(t, s.do(anonymous)); !strings.Contains(got, `action="/login"`) || strings.Contains(got, "m1") {
+	if got := s.do(anonymous).Body.String(); !strings.Contains(got, `action="/login"`) || strings.Contains(got, "m1") {
 		t.Error("without a session there is more, or less, than the login")
 	}
 	resp := s.do(form(secret + " "))
-	if got := body(t, resp); resp.StatusCode != 403 || !strings.Contains(got, "That is not the token.") || len(resp.Cookies()) != 0 || strings.Contains(got, secret) {
-		t.Errorf("wrong token: got %s with %d cookies", resp.Status, len(resp.Cookies()))
+	if got := resp.Body.String(); resp.Code != 403 || !strings.Contains(got, "That is not the token.") || len(resp.Cookies()) != 0 || strings.Contains(got, secret) {
+		t.Errorf("wrong token: got %d with %d cookies", resp.Code, len(resp.Cookies()))
 	}
 	resp = s.do(form(secret))
 	c := resp.Cookies()[0]
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" || c.MaxAge != 12*3600 || len(c.Value) < 26 {
 		t.Errorf("got cookie %s", c)
 	}
-	if strings.Contains(c.String(), secret) || strings.Contains(resp.Header.Get("Location"), secret) {
+	if strings.Contains(c.String(), secret) || strings.Contains(resp.Header().Get("Location"), secret) {
 		t.Error("the token is in the cookie or in the URL")
 	}
 	page := request{path: "/", anonymous: true, header: map[string]string{"Cookie": c.Name + "=" + c.Value}}
-	if got := body(t, s.do(page)); !strings.Contains(got, "<table>") || strings.Contains(got, secret) {
+	if got := s.do(page).Body.String(); !strings.Contains(got, "<table>") || strings.Contains(got, secret) {
 		t.Error("with a session: no page, or the token in it")
 	}
 	s.now = s.now.Add(12*time.Hour - time.Second)
-	if got := body(t, s.do(page)); !strings.Contains(got, "<table>") {
+	if got := s.do(page).Body.String(); !strings.Contains(got, "<table>") {
 		t.Error("the session ended before its time")
 	}
 	s.now = s.now.Add(time.Second)
-	if got := body(t, s.do(page)); strings.Contains(got, "<table>") {
+	if got := s.do(page).Body.String(); strings.Contains(got, "<table>") {
 		t.Error("the session did not end")
 	}
 }
@@ -145,8 +147,8 @@ func TestSessionsAreBounded(t *testing.T) {
 		s.now = s.now.Add(4 * time.Second) // as fast as logins are allowed
 		s.session(t)
 	}
-	if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: first}); resp.StatusCode != 401 {
-		t.Errorf("the first of 1001 sessions: got %s", resp.Status)
+	if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: first}); resp.Code != 401 {
+		t.Errorf("the first of 1001 sessions: got %d", resp.Code)
 	}
 }
 
@@ -154,16 +156,16 @@ func TestLoginIsLimited(t *testing.T) {
 	s := newSite(t)
 	attempt := func(want int) {
 		t.Helper()
-		if resp := s.do(form("guess")); resp.StatusCode != want {
-			t.Errorf("got %s, want %d", resp.Status, want)
+		if resp := s.do(form("guess")); resp.Code != want {
+			t.Errorf("got %d, want %d", resp.Code, want)
 		}
 	}
 	for range 5 {
 		attempt(403)
 	}
 	attempt(429)
-	if resp := s.do(form(secret)); resp.StatusCode != 429 {
-		t.Errorf("the right token of who guesses too much: got %s, want 429", resp.Status)
+	if resp := s.do(form(secret)); resp.Code != 429 {
+		t.Errorf("the right token of who guesses too much: got %d, want 429", resp.Code)
 	}
 	s.now = s.now.Add(3 * time.Second)
 	attempt(403)
@@ -185,11 +187,11 @@ func TestHeaders(t *testing.T) {
 			"Referrer-Policy":        "no-referrer",
 			"Cache-Control":          "no-store",
 		} {
-			if got := resp.Header.Get(name); got != want {
+			if got := resp.Header().Get(name); got != want {
 				t.Errorf("%s %s: got %s %q, want %q", r.method, r.path, name, got, want)
 			}
 		}
-		csp := resp.Header.Get("Content-Security-Policy")
+		csp := resp.Header().Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s: got CSP %q without %q", r.path, csp, want)
@@ -198,7 +200,7 @@ func TestHeaders(t *testing.T) {
 		if strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: CSP %q", r.path, csp)
 		}
-		if got := resp.Header.Get("Content-Type"); got == "" {
+		if got := resp.Header().Get("Content-Type"); got == "" {
 			t.Errorf("%s: no Content-Type", r.path)
 		}
 	}

@@ -55,11 +55,11 @@ func TestPage(t *testing.T) {
 	n4 := strings.NewReplacer("n3", "n4", "00-03", "00-04", "0.13", "0.14")
 	n5 := strings.NewReplacer("n3", "n5", "00-03", "00-05", "0.13", "0.15")
 	for _, n := range []string{n3, n4.Replace(n3), n5.Replace(n3)} {
-		if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n}); resp.StatusCode != 201 {
-			t.Fatal(body(t, resp))
+		if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n}); resp.Code != 201 {
+			t.Fatal(resp.Body.String())
 		}
 	}
-	got := body(t, s.do(request{path: "/", anonymous: true, header: s.session(t)}))
+	got := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 	if strings.Contains(got, "<script>alert") {
 		t.Error("what a machine reports is not escaped")
 	}
@@ -101,7 +101,7 @@ func TestStates(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, func(s *site) { s.Boots = boots{tt.boot} })
-			page := body(t, s.do(request{path: "/", anonymous: true, header: s.session(t)}))
+			page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 			if want := `<tr id="machine-m1" class="` + tt.want + `">`; !strings.Contains(page, want) {
 				_, row, _ := strings.Cut(page, `<tr id="machine-m1"`)
 				t.Errorf("want %s, got %.40s", want, row)

@@ -86,7 +86,7 @@ func parseObject(dec *json.Decoder, depth int) (any, error) {
 func token(dec *json.Decoder) (json.Token, error) {
 	t, err := dec.Token()
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return nil, fmt.Errorf("the body is not JSON: %s at byte %d", syntax, syntax.Offset)
+		return nil, fmt.Errorf("the body is not JSON: %w at byte %d", syntax, syntax.Offset)
 	}
 	return t, err
 }

@@ -27,7 +27,7 @@ type count struct {
 	N     int
 }
 
-// state is how a machine is doing. It is also the class that colours it.
+// state is how a machine is doing. It is also the class that colors it.
 type state string
 
 const (
@@ -80,7 +80,7 @@ func (s *Server) view(ctx context.Context) view {
 		v.Rows = append(v.Rows, r)
 	}
 	v.Rows = append(v.Rows, s.strangers(boots, now)...)
-	v.summarise()
+	v.summarize()
 	return v
 }
 
@@ -168,7 +168,7 @@ func lastStep(b pools.BootRecord) int {
 	return slices.Index(pools.Steps, pools.StepReady)
 }
 
-func (v *view) summarise() {
+func (v *view) summarize() {
 	n := map[state]int{}
 	for _, r := range v.Rows {
 		n[r.State]++

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"drover/pools"
@@ -105,12 +106,7 @@ func (b *Boots) drop(r *boot) {
 		return
 	}
 	mac := r.Record.MAC
-	kept := make([]*boot, 0, bootsPerMAC+1)
-	for _, other := range b.byMAC[mac] {
-		if other != r {
-			kept = append(kept, other)
-		}
-	}
+	kept := slices.DeleteFunc(b.byMAC[mac], func(other *boot) bool { return other == r })
 	if b.byMAC[mac] = kept; len(kept) == 0 {
 		delete(b.byMAC, mac)
 	}
@@ -130,10 +126,9 @@ func (b *Boots) newest(mac pools.MAC) *boot {
 
 // issuedTo returns the boot whose nonce is in force, or nil.
 func (b *Boots) issuedTo(mac pools.MAC) *boot {
-	boots := b.byMAC[mac]
-	for i := len(boots) - 1; i >= 0; i-- {
-		if boots[i].NonceHash != nil {
-			return boots[i]
+	for _, r := range slices.Backward(b.byMAC[mac]) {
+		if r.NonceHash != nil {
+			return r
 		}
 	}
 	return nil

@@ -247,7 +247,7 @@ func TestNeedDiscover(t *testing.T) {
 	refused("before any DISCOVER")
 	b.Discover(plan(1), c.Now())
 	issue(t, b)
-	b.Step(mac(1), "", pools.Event{Step: pools.StepKernel})
+	step(t, b, "", pools.StepKernel)
 	issue(t, b) // the initrd did not arrive: iPXE asks again
 	c.advance(time.Hour)
 	issue(t, b) // and again, after the server was away
@@ -316,7 +316,7 @@ func TestStepsAreWrittenBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer shut(t, s)
 	s.Boots.Discover(plan(1), epoch)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -205,7 +205,7 @@ func (a *acks) check(t *testing.T, dir string, round int) {
 	if err != nil {
 		t.Fatalf("round %d: %v", round, err)
 	}
-	defer s.Close()
+	defer shut(t, s)
 	unique(t, s.Leases)
 	byAddr, byMAC := map[netip.Addr]state.Lease{}, map[pools.MAC]state.Lease{}
 	for _, l := range s.Leases.List() {

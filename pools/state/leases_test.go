@@ -336,7 +336,7 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer shut(b, s)
 	var mu sync.Mutex
 	n := 0
 	b.SetParallelism(64)

@@ -25,12 +25,15 @@ func open(t *testing.T, dir string) *state.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { shut(t, s) })
 	return s
+}
+
+func shut(t testing.TB, s *state.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // reopen closes s and opens the same state again, as a restart does.
@@ -176,7 +179,7 @@ func TestOpenRefuses(t *testing.T) {
 			tt.prepare(t, dir)
 			s, err := state.Open(dir, state.Options{LockTimeout: time.Millisecond})
 			if err == nil {
-				s.Close()
+				shut(t, s)
 				t.Fatalf("opened; want an error with %q", tt.want)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
