@@ -181,4 +181,3 @@ func TestBuildOneAtATime(t *testing.T) {
 		t.Errorf("got error %v, want one with %q", inner, want)
 	}
 }
-
