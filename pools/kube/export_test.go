@@ -1,6 +1,11 @@
 package kube
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+
+	"drover/pools"
+)
 
 // ParseInfo reads the data of a cluster-info, as [Clusters.Join] does.
 func ParseInfo(data map[string]string) (endpoint string, hashes []string, err error) {
@@ -9,6 +14,16 @@ func ParseInfo(data map[string]string) (endpoint string, hashes []string, err er
 		return "", nil, err
 	}
 	return info.endpoint, info.hashes, nil
+}
+
+// Render returns the JoinConfiguration of a node, with a token that is always
+// the same.
+func Render(p *pools.Plan, addr netip.Addr) (string, error) {
+	reg, err := register(p, addr)
+	if err != nil {
+		return "", err
+	}
+	return reg.render(token{"abcdef", "0123456789abcdef"}, &clusterInfo{endpoint: "10.0.0.1:6443", hashes: []string{"sha256:00"}}, "")
 }
 
 // PrintedToken returns a new token as all that may print it do, and its secret.

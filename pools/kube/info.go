@@ -20,6 +20,9 @@ import (
 
 const readInfo = "read cluster-info"
 
+// A kubeconfig with a few CA certificates is a few kilobytes.
+const maxInfo = 64 << 10
+
 // clusterInfo is the ConfigMap cluster-info of kube-public: how to reach the
 // cluster and how to know it. It is signed for every bootstrap token.
 type clusterInfo struct {
@@ -76,6 +79,9 @@ func (e *infoError) Error() string { return e.err.Error() }
 
 func parseInfo(data map[string]string) (*clusterInfo, error) {
 	info := &clusterInfo{text: data[bootstrapapi.KubeConfigKey], data: data}
+	if len(info.text) > maxInfo {
+		return nil, &infoError{fmt.Errorf("its kubeconfig is larger than %d bytes", maxInfo)}
+	}
 	conf, err := clientcmd.Load([]byte(info.text))
 	if err != nil {
 		return nil, &infoError{err}

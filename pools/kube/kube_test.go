@@ -266,6 +266,7 @@ func TestJoinErrors(t *testing.T) {
 		{"does not answer", func(s *apiServer) { s.set("POST secrets", hang) }, `mint a join token: the API server does not answer in time`, 5 * time.Second, soon},
 		{"gone", func(s *apiServer) { s.Close() }, `look for the Node: the API server is unreachable`, 5 * time.Second, late},
 		{"cluster-info empty", func(s *apiServer) { s.info = "" }, `it is broken: its kubeconfig names 0 clusters, want 1`, 30 * time.Second, late},
+		{"cluster-info huge", func(s *apiServer) { s.info += strings.Repeat("#", 64<<10) }, `it is broken: its kubeconfig is larger than 65536 bytes`, 30 * time.Second, late},
 		{"cluster-info without CA", func(s *apiServer) { s.info = kubeconfig(s.t, "", s.URL, nil, "") }, `it is broken: its kubeconfig has no CA certificate`, 30 * time.Second, late},
 		{"cluster-info with a bad CA", func(s *apiServer) { s.info = kubeconfig(s.t, "", s.URL, []byte("x"), "") }, `it is broken`, 30 * time.Second, late},
 		{"cluster-info without TLS", func(s *apiServer) { s.info = kubeconfig(s.t, "", "http://10.0.0.1", nil, "") }, `is not like https://host:port`, 30 * time.Second, late},
