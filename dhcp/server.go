@@ -208,7 +208,7 @@ func (s *Server) handle(b []byte, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
 
 // done tells of an exchange.
 func (s *Server) done(x *Exchange, now time.Time) {
-	defer func() { s.caught(recover()) }()
+	defer func() { _ = s.caught(recover()) }()
 	x.Took = now.Sub(x.Time)
 	x.log(s.log())
 	if s.OnExchange != nil {

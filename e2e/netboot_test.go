@@ -22,8 +22,7 @@ func TestNetbootToReady(t *testing.T) {
 	host := watchCmdlines()
 	var tokens *tokenWatch
 	var watching *lab.Process
-	var s *site.Site
-	s = open(t, b, site.Config{
+	s := open(t, b, site.Config{
 		Name: "drover-e2e-ready", Farm: "testdata/ready.yaml",
 		Admin: func(r *lab.Rack, p *plane.Plane) (err error) {
 			tokens = watchTokens(t, filepath.Join(b.Kubernetes, "kubectl"), p)

@@ -57,7 +57,7 @@ func (i Image) file(name string) (f FileInfo, step pools.Step, ok bool) {
 // serveImage serves a file of an image: with Range and If-Range, for downloads
 // that go on after an interruption, and to caches for ever.
 func (h *handler) serveImage(rec *recorder, r *http.Request) error {
-	h.recognise(rec, r)
+	h.recognize(rec, r)
 	name, generation, file := r.PathValue("name"), r.PathValue("generation"), r.PathValue("file")
 	if !isImageName(name) || !isHex(generation, 64, 64) {
 		return refuse(http.StatusNotFound, "no such image")
@@ -92,7 +92,7 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 
 // serveLoader serves a loader to UEFI HTTP Boot.
 func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
-	h.recognise(rec, r)
+	h.recognize(rec, r)
 	file := r.PathValue("file")
 	// shim asks for files that are not there in passing; a 404 has to be cheap.
 	if !isFileName(file) {
@@ -190,9 +190,9 @@ func transfer(file string, bytes int64, took time.Duration) string {
 	return fmt.Sprintf("%s, %.1f MB in %.2f s", strings.TrimSpace(file), float64(bytes)/1e6, took.Seconds())
 }
 
-// recognise finds out by its address which machine asks, for log and timeline.
+// recognize finds out by its address which machine asks, for log and timeline.
 // URLs of files are the same for all.
-func (h *handler) recognise(rec *recorder, r *http.Request) {
+func (h *handler) recognize(rec *recorder, r *http.Request) {
 	mac, ok := h.Addresses.MACAt(addrOf(r.RemoteAddr))
 	if !ok {
 		return

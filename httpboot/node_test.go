@@ -361,7 +361,7 @@ func TestEvents(t *testing.T) {
 func TestEventLimit(t *testing.T) {
 	const event = `{"step":"init","uptime":1}`
 	n := newWorld(t, nil).boot(t, macBIOS, "127.0.0.1")
-	other := n.world.boot(t, macUEFI, "127.0.0.2")
+	other := n.boot(t, macUEFI, "127.0.0.2")
 	for i := range 200 {
 		if resp := n.post("events", event); resp.Code != 204 {
 			t.Fatalf("event %d: got status %d, want 204", i+1, resp.Code)
@@ -382,7 +382,7 @@ func TestEventLimit(t *testing.T) {
 	if resp := other.post("events", event); resp.Code != 204 {
 		t.Errorf("another node: got status %d, want 204", resp.Code)
 	}
-	if resp := n.world.boot(t, macBIOS, "127.0.0.1").post("events", event); resp.Code != 204 {
+	if resp := n.boot(t, macBIOS, "127.0.0.1").post("events", event); resp.Code != 204 {
 		t.Errorf("the next boot: got status %d, want 204", resp.Code)
 	}
 }

@@ -183,7 +183,7 @@ func TestSlowBodyOfGet(t *testing.T) {
 }
 
 // The deadline for a body is over once the body is here, or a join that takes
-// longer would be cancelled. (net/http sees to that, in a way that it does not
+// longer would be canceled. (net/http sees to that, in a way that it does not
 // document.)
 func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	spy := &deadlineListener{}

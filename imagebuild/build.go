@@ -71,13 +71,13 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	defer src.close()
+	defer func() { _ = src.close() }() // only read
 
 	sp, err := newSpool(st.temp, b.MaxSize)
 	if err != nil {
 		return Image{}, err
 	}
-	defer sp.close()
+	defer func() { _ = sp.close() }() // unlinked already
 	r := run{Builder: b, store: st, spool: sp, init: init, tar2sqfs: program}
 	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: b.Source, SourceDigest: src.digest,
 		Platform: b.Platform.String(), Level: b.Level, Files: map[string]File{}, Tools: map[string]string{tar2sqfs: version}}

@@ -94,7 +94,7 @@ func newExcludes(patterns []string) (excludes, error) {
 func (x excludes) match(name string, dir bool) bool {
 	elems := split(name)
 	return slices.ContainsFunc(x, func(p excludePattern) bool {
-		return !(dir && p.keepDirs) && matchElems(p.elems, elems)
+		return (!dir || !p.keepDirs) && matchElems(p.elems, elems)
 	})
 }
 

@@ -125,7 +125,7 @@ func TestFlatten(t *testing.T) {
 
 		{"opaque", layers{{"d/", "d/x"}, {"d/", "d/.wh..wh..opq", "d/y"}}, "d/ d/y"},
 		{"opaque, mark last", layers{{"d/", "d/x"}, {"d/", "d/y", "d/.wh..wh..opq"}}, "d/ d/y"},
-		{"opaque keeps neighbours", layers{{"d/", "d/x", "e"}, {"d/", "d/.wh..wh..opq"}}, "d/ e"},
+		{"opaque keeps neighbors", layers{{"d/", "d/x", "e"}, {"d/", "d/.wh..wh..opq"}}, "d/ e"},
 		{"opaque without the directory's entry", layers{{"d/", "d/x"}, {"d/.wh..wh..opq", "d/y"}}, "d/ d/y"},
 		{"opaque root", layers{{"a", "d/", "d/x"}, {".wh..wh..opq", "b"}}, "b"},
 		{"opaque over a link", layers{{"e/", "e/x", "d@e"}, {"d/", "d/.wh..wh..opq", "d/y"}}, "d/ d/y e/ e/x"},

@@ -61,10 +61,10 @@ func (l *layerReader) read(r io.Reader) ([]entry, error) {
 	end := &endMark{r: r}
 	for tr := tar.NewReader(end); ; {
 		h, err := tr.Next()
-		if err == io.EOF && !l.whiteouts && end.zeros < tarBlock {
+		if errors.Is(err, io.EOF) && !l.whiteouts && end.zeros < tarBlock {
 			return nil, errors.New("the tar ends without its end mark: it was cut short")
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return list, nil
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {

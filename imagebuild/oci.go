@@ -119,7 +119,7 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 	files := map[string]*io.SectionReader{}
 	for tr := tar.NewReader(f); ; {
 		h, err := tr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files, nil
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
@@ -142,8 +142,7 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 func openLayout(open blobs, closer func() error, tag string, platform Platform) (*source, error) {
 	s, err := layoutSource(open, tag, platform)
 	if err != nil {
-		closer()
-		return nil, err
+		return nil, errors.Join(err, closer())
 	}
 	s.close = closer
 	return s, nil
@@ -333,7 +332,7 @@ type verifier struct {
 func (v *verifier) Read(b []byte) (int, error) {
 	n, err := v.ReadCloser.Read(b)
 	v.h.Write(b[:n])
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		alg, _, _ := strings.Cut(v.want, ":")
 		if got := alg + ":" + hex.EncodeToString(v.h.Sum(nil)); got != v.want {
 			return n, &digestError{digest: v.want, got: got}

@@ -56,7 +56,7 @@ func TestOCIPlatforms(t *testing.T) {
 	if got, want := content(t, image, "opt/v"), "arm64"; got != want {
 		t.Errorf("for arm64 opt/v is %q, want %q", got, want)
 	}
-	if got, want := image.Manifest.Platform, "linux/arm64"; got != want {
+	if got, want := image.Platform, "linux/arm64"; got != want {
 		t.Errorf("platform is %q, want %q", got, want)
 	}
 	b.Platform.Arch = "riscv64"

@@ -182,7 +182,7 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(br), nil
 }
 
-// meter passes a stream on, counts it, and ends it when the build is cancelled.
+// meter passes a stream on, counts it, and ends it when the build is canceled.
 type meter struct {
 	ctx      context.Context
 	r        io.Reader

@@ -30,7 +30,7 @@ func ParseMAC(s string) (MAC, error) {
 		if sep == "." {
 			group = 4
 		}
-		for _, part := range strings.Split(s, sep) {
+		for part := range strings.SplitSeq(s, sep) {
 			if len(part) != group {
 				return MAC{}, faultf("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 			}

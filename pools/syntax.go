@@ -56,7 +56,7 @@ func (s *syntax) labelKey(key string) error {
 		name = prefix
 	}
 	switch {
-	case hasPrefix && !(isDomain(prefix) && prefix == strings.ToLower(prefix)):
+	case hasPrefix && (!isDomain(prefix) || prefix != strings.ToLower(prefix)):
 		return faultf("write example.org/name", "the prefix of label key %q is not a DNS name", key)
 	case !s.qualified.MatchString(name):
 		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label key", key)
@@ -134,7 +134,7 @@ func hostPort(s string, listen bool) error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return faultf("a port is from 1 to 65535", "%q: %q is not a port", s, port)
 	}
-	if ip := net.ParseIP(host); ip == nil && !isDomain(host) && !(listen && host == "") {
+	if ip := net.ParseIP(host); ip == nil && !isDomain(host) && (!listen || host != "") {
 		return faultf("write 10.28.0.2:80 or :80", "%q: %q is neither an address nor a host name", s, host)
 	}
 	return nil

@@ -18,7 +18,9 @@ const maxName = 255
 // It errs on names that no firmware sends.
 func clean(name string) (string, error) {
 	// ROMs that read option 67 beyond its end append the END option.
-	name = strings.TrimRight(name, "\xff")
+	for strings.HasSuffix(name, "\xff") {
+		name = name[:len(name)-1]
+	}
 	switch {
 	case len(name) > maxName:
 		return "", fmt.Errorf("file name of %d bytes", len(name))

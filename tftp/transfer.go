@@ -143,7 +143,7 @@ func (s *Server) caught(v any) error {
 
 // done tells of a transfer.
 func (s *Server) done(t *Transfer) {
-	defer func() { s.caught(recover()) }()
+	defer func() { _ = s.caught(recover()) }()
 	if isProbe(t.Err) {
 		// Firmware asks for a file, reads its size from our answer, and
 		// stops; then it asks again.
@@ -155,7 +155,7 @@ func (s *Server) done(t *Transfer) {
 	case t.Err == nil:
 		log.Info("tftp")
 	case errors.Is(t.Err, fs.ErrNotExist):
-		log.Warn(fmt.Sprintf("tftp: no loader %q in %q (run: drover loaders install)", t.File, s.Dir))
+		log.Warn("tftp: no such loader: copy it there", "dir", s.Dir)
 	default:
 		log.Warn("tftp", "error", t.Err)
 	}

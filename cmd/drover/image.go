@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -186,11 +187,7 @@ func newImageShowCommand() *cobra.Command {
 
 // outputFlag adds -o/--output with the first format as the default.
 func outputFlag(cmd *cobra.Command, output *string, formats ...string) {
-	usage := formats[0]
-	for _, f := range formats[1:] {
-		usage += "|" + f
-	}
-	cmd.Flags().StringVarP(output, "output", "o", formats[0], usage)
+	cmd.Flags().StringVarP(output, "output", "o", formats[0], strings.Join(formats, "|"))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -113,18 +113,17 @@ func (d *demo) timelines() {
 	fmt.Fprintln(d.log.w, "Seconds from DISCOVER to each step:")
 	t := tabwriter.NewWriter(d.log.w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer t.Flush()
-	head := "step\t"
+	fmt.Fprint(t, "step\t")
 	for _, m := range d.machines {
-		head += m.plan.Node + "\t"
+		fmt.Fprintf(t, "%s\t", m.plan.Node)
 	}
-	fmt.Fprintln(t, head)
 	for _, step := range pools.Steps {
-		row := string(step) + "\t"
+		fmt.Fprintf(t, "\n%s\t", step)
 		for _, m := range d.machines {
-			row += m.at(step) + "\t"
+			fmt.Fprintf(t, "%s\t", m.at(step))
 		}
-		fmt.Fprintln(t, row)
 	}
+	fmt.Fprintln(t)
 }
 
 // at returns when the machine's boot came to a step.

@@ -86,7 +86,7 @@ func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
 				more = more[:longest] + "..."
 			}
 			if more != "" {
-				text += "  " + more
+				text = fmt.Sprint(text, "  ", more)
 			}
 		}
 		d.log.say("%s", text)

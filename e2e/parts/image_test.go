@@ -26,7 +26,7 @@ func TestUnitsAreEnabled(t *testing.T) {
 	var enabled []string
 	joined := strings.ReplaceAll(string(recipe), "\\\n", " ")
 	for _, m := range regexp.MustCompile(`systemctl enable ([^&;\n]*)`).FindAllStringSubmatch(joined, -1) {
-		for _, unit := range strings.Fields(m[1]) {
+		for unit := range strings.FieldsSeq(m[1]) {
 			enabled = append(enabled, strings.TrimSuffix(unit, ".service"))
 		}
 	}

@@ -53,7 +53,7 @@ func (n Need) met() bool {
 	if _, err := exec.LookPath(n.Name); err == nil {
 		return true
 	}
-	for _, dir := range strings.Split(sbin, ":") {
+	for dir := range strings.SplitSeq(sbin, ":") {
 		if _, err := exec.LookPath(dir + "/" + n.Name); err == nil {
 			return true
 		}

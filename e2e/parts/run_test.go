@@ -99,9 +99,9 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	started := make(chan struct{})
 	r, w := io.Pipe()
 	go func() {
-		io.ReadFull(r, make([]byte, 1)) //nolint:errcheck // the write end closes at the latest
+		io.ReadFull(r, make([]byte, 1))
 		close(started)
-		io.Copy(io.Discard, r) //nolint:errcheck // until the write end closes
+		io.Copy(io.Discard, r)
 	}()
 	done := make(chan error, 1)
 	go func() {

@@ -83,10 +83,7 @@ func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s/go.mod: %w", b.module, err)
 	}
-	ldflags := "-s -w" // no symbols: the node holds all of it in RAM
-	for _, s := range stamps {
-		ldflags += " -X " + s
-	}
+	ldflags := strings.Join(append([]string{"-s -w"}, stamps...), " -X ") // no symbols: the node holds all of it in RAM
 	flags := []string{"-ldflags", ldflags}
 	if b.tags != "" {
 		flags = append(flags, "-tags", b.tags)

@@ -115,7 +115,7 @@ func testJoin(t *testing.T, a, b *plane.Plane) {
 	}
 
 	// The machine reboots, faster than the cluster notices. Meanwhile its tag
-	// has changed, and a person has labelled the Node.
+	// has changed, and a person has labeled the Node.
 	if _, err := a.Kubectl(t.Context(), nil, "label", "node", plan.Node, "person=me"); err != nil {
 		t.Fatal(err)
 	}

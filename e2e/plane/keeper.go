@@ -94,7 +94,7 @@ func (k *keeper) ended(name, path string, err error) {
 	}
 	text, _ := os.ReadFile(path)
 	select {
-	case k.failed <- fmt.Errorf("%s ended by itself (%v), see %s: %s", name, err, path, lastLines(text, 10)):
+	case k.failed <- fmt.Errorf("%s ended by itself (%w), see %s: %s", name, err, path, lastLines(text, 10)):
 	default:
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // advertise returns the address that kubeadm puts into the API server's
-// certificate beside the one that is dialled. kubeadm refuses loopback
+// certificate beside the one that is dialed. kubeadm refuses loopback
 // addresses there, so they are replaced by one of TEST-NET-1 (RFC 5737) that
 // nobody dials.
 func (p *Plane) advertise() string {

@@ -129,7 +129,7 @@ func TestLabelsTriedAgain(t *testing.T) {
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 	<-ready
 	s.set("PATCH nodes", nil)
-	eventually(t, "labelled", func() bool {
+	eventually(t, "labeled", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.patches) == 1

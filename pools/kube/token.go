@@ -119,7 +119,7 @@ func (c *cluster) unmint(ctx context.Context, tok token) error {
 }
 
 func (c *cluster) redacted(doing string, err error, tok token) error {
-	if clean := redact(err, tok.secret); clean != err {
+	if clean := redact(err, tok.secret); clean != err { //nolint:errorlint // is it the same one, not of one kind
 		return &ClusterError{Cluster: c.conf.Name, Doing: doing, Hint: "the API server refuses", Err: clean, Retry: retryLater}
 	}
 	return c.errorf(doing, err)

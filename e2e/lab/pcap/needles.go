@@ -27,7 +27,7 @@ func NewNeedles(secrets ...string) *Needles {
 	for _, s := range secrets {
 		n.forms = append(n.forms, form{s, []byte(s)})
 		// In base64 a text looks different at each of three alignments; its
-		// first and last characters depend on the neighbours.
+		// first and last characters depend on the neighbors.
 		for pad := range 3 {
 			enc := base64.RawStdEncoding.EncodeToString(append(make([]byte, pad), s...))
 			first := (pad*8 + 5) / 6
