@@ -145,8 +145,17 @@ func (c *checker) tagKubernetes(path, about string, t Tag) {
 	for _, flag := range keys(t.KubeletArgs) {
 		at := path + ".kubeletArgs." + flag
 		c.want(at, about, c.kubeletArg(flag))
-		c.want(at, about, oneLine("kubelet argument "+flag, t.KubeletArgs[flag]))
+		c.want(at, about, kubeletValue(flag, t.KubeletArgs[flag]))
 	}
+}
+
+// kubeletValue checks the value of a kubelet argument. kubeadm writes them all
+// into one line of an environment file, which systemd splits at white space.
+func kubeletValue(flag, v string) error {
+	if len(v) > 4096 || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }) {
+		return faultf("kubeadm hands it on through a line that systemd splits", "kubelet argument %s: its value has white space, quotes, $ or control characters, or is too long", flag)
+	}
+	return nil
 }
 
 func (c *checker) kubeletArg(flag string) error {
@@ -161,7 +170,7 @@ func (c *checker) kubeletArg(flag string) error {
 		return faultf("use labels: instead", "kubelet argument node-labels is made from labels")
 	case "register-with-taints":
 		return faultf("use taints: instead", "kubelet argument register-with-taints is made from taints")
-	case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config":
+	case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config", "register-node":
 		return faultf("remove it", "kubelet argument %s is set by the join itself", flag)
 	}
 	return nil
