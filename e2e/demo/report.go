@@ -157,9 +157,10 @@ func (d *demo) lookAround() {
 		fmt.Fprintf(d.log.w, "  tail -f %s\n", m.guest.Console)
 	}
 	fmt.Fprintf(d.log.w, `  tail -f %[1]s
-  %[2]s curl -s -H "Authorization: Bearer $(cat %[3]s)" http://%[4]s/api/v1/boots
-  %[2]s curl -s -H "Authorization: Bearer $(cat %[3]s)" http://%[4]s/          (the page)
-  ls %[5]s
-Ctrl-C, or kill %[6]d, stops and removes it all.
-`, d.Drover.Log(), in, d.Drover.TokenFile(), d.Drover.API, filepath.Clean(d.Dir), os.Getpid())
+  %[2]s %[3]s boot list --token-file %[4]s
+  %[2]s %[3]s node list --token-file %[4]s
+  ls %[6]s
+The page is http://%[5]s/ inside of the namespace; it asks for the token in that file.
+Ctrl-C, or kill %[7]d, stops and removes it all.
+`, d.Drover.Log(), in, d.Drover.Binary, d.Drover.TokenFile(), d.Drover.API, filepath.Clean(d.Dir), os.Getpid())
 }
