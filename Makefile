@@ -71,7 +71,7 @@ vuln: ## known vulnerabilities in what is called
 check: lint unit ## what to run before a commit
 
 .PHONY: image
-image: build ## build Dockerfile.image into images/ (root; see docs/images.md)
+image: need build ## build Dockerfile.image into images/ (root; see docs/images.md)
 	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/parts/build image)
 
 .PHONY: clean

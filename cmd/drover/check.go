@@ -47,9 +47,19 @@ func check(config string, stdout, stderr io.Writer) error {
 // mistakes go to stderr, a line each.
 func loadConfig(config string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
 	farm, err := pools.Load(config, added...)
-	if mistakes, ok := errors.AsType[pools.Errors](err); ok {
-		fmt.Fprintln(stderr, mistakes)
-		return nil, fmt.Errorf("%s: %d mistakes", config, len(mistakes))
+	return farm, printMistakes(config, err, stderr)
+}
+
+// printMistakes writes the mistakes of a config to stderr and returns the sum of
+// them; other errors it returns as they are.
+func printMistakes(config string, err error, stderr io.Writer) error {
+	mistakes, ok := errors.AsType[pools.Errors](err)
+	if !ok {
+		return err
 	}
-	return farm, err
+	fmt.Fprintln(stderr, mistakes)
+	if len(mistakes) == 1 {
+		return fmt.Errorf("%s: 1 mistake", config)
+	}
+	return fmt.Errorf("%s: %d mistakes", config, len(mistakes))
 }

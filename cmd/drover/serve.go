@@ -51,12 +51,8 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 				return &exitError{exitUsage, err}
 			}
 			s, err := newServer(o, log)
-			if mistakes, ok := errors.AsType[pools.Errors](err); ok {
-				fmt.Fprintln(cmd.ErrOrStderr(), mistakes)
-				return fmt.Errorf("%s: %d mistakes", o.config, len(mistakes))
-			}
 			if err != nil {
-				return err
+				return printMistakes(o.config, err, cmd.ErrOrStderr())
 			}
 			defer s.close()
 			return s.run(cmd.Context())

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+// TestReadmeConfig: the config that the README offers for copying is one that
+// drover takes.
+func TestReadmeConfig(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(readme), "```yaml\n")
+	config, _, closed := strings.Cut(after, "```")
+	if !found || !closed {
+		t.Fatal("README.md has no YAML block")
+	}
+	farm, err := pools.Parse("README.md", []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(farm.Nodes()) != 2 || len(farm.Config.Pools) != 2 {
+		t.Errorf("got %d nodes in %d pools, want 2 in 2", len(farm.Nodes()), len(farm.Config.Pools))
+	}
+}
