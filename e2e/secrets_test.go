@@ -27,8 +27,7 @@ type tokenWatch struct {
 	proc *exec.Cmd
 }
 
-// watchTokens starts a watch and waits until it sees the token that the control
-// plane made for itself.
+// watchTokens prepares a watch; it is for who calls to start its process.
 func watchTokens(t *testing.T, kubectl string, p *plane.Plane) *tokenWatch {
 	t.Helper()
 	w := &tokenWatch{file: filepath.Join(t.TempDir(), "secrets.json")}
@@ -36,10 +35,10 @@ func watchTokens(t *testing.T, kubectl string, p *plane.Plane) *tokenWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	w.proc = exec.Command(kubectl, "--kubeconfig", p.Admin, "get", "secrets", "-n", "kube-system",
 		"--field-selector", "type=bootstrap.kubernetes.io/token", "--watch", "-o", "json")
-	w.proc.Stdout = f
+	w.proc.Stdout, w.proc.Stderr = f, t.Output()
 	return w
 }
 
