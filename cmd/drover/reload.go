@@ -44,7 +44,8 @@ func (s *server) watchConfig(ctx context.Context) error {
 		case <-changed.C:
 			s.reload("the file changed")
 		case e := <-watcher.Events:
-			if filepath.Base(e.Name) == filepath.Base(file) || e.Has(fsnotify.Create) {
+			switch filepath.Base(e.Name) {
+			case filepath.Base(file), "..data": // the latter is how Kubernetes swaps a mounted ConfigMap
 				changed.Reset(settle)
 			}
 		case err := <-watcher.Errors:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +42,23 @@ func freePorts(env *testscript.Env) error {
 	env.Setenv("DROVER_API", "http://"+env.Getenv("API"))
 	env.Setenv("DROVER_TOKEN_FILE", env.WorkDir+"/state/api.token")
 	return nil
+}
+
+// listed waits until "drover node list" has a node: "listed NAME".
+func listed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: listed NODE")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var out, errs strings.Builder
+		code := run(context.Background(), []string{"node", "list", "--api", ts.Getenv("DROVER_API"), "--token-file", ts.Getenv("DROVER_TOKEN_FILE")}, &out, &errs)
+		if code == 0 && strings.Contains(out.String(), args[0]+" ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s is not listed:\n%s%s", args[0], out.String(), errs.String())
+		}
+	}
 }
 
 // envsubst puts the script's variables into a file: "envsubst FILE".
@@ -83,6 +101,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"answers":  answers,
 			"envsubst": envsubst,
+			"listed":   listed,
 		},
 		RequireUniqueNames: true,
 	})
