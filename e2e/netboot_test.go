@@ -12,6 +12,7 @@ import (
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
 	"drover/e2e/plane"
+	"drover/pools"
 )
 
 // TestNetbootToReady boots a bare machine until it is Ready in its cluster and
@@ -49,6 +50,9 @@ func TestNetbootToReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer story(t, s, g)
+	until(ctx, t, "n1 has joined", func() (bool, error) { // no need to ask its cluster before
+		return reached(bootOf(ctx, t, s, mac), pools.StepJoined), nil
+	})
 	until(ctx, t, "n1 is Ready and runs a pod", func() (bool, error) {
 		_, err := s.Look(ctx, plan)
 		return err == nil, err

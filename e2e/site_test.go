@@ -89,7 +89,7 @@ func until(ctx context.Context, t *testing.T, what string, ask func() (bool, err
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: %v; last: %v", what, context.Cause(ctx), err)
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (d *demo) watch(ctx context.Context) error {
 			if d.follow(m, boots) {
 				heartbeat = time.Now()
 			}
-			if !m.done {
+			if !m.done && m.joined() {
 				d.advance(ctx, m)
 			}
 			if m.done {
@@ -96,6 +96,12 @@ func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
 		m.state = fmt.Sprintf("is at %q", steps[len(steps)-1].Step)
 	}
 	return len(fresh) > 0
+}
+
+// joined tells whether the machine says that it has joined its cluster. Before
+// that there is nothing to see there, and each look takes a guest's time.
+func (m *machine) joined() bool {
+	return slices.ContainsFunc(m.boot.Steps, func(s pools.BootStep) bool { return s.Step == pools.StepJoined && s.Error == "" })
 }
 
 // advance looks at the machine's cluster, and notes how far it is there:
