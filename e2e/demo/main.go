@@ -99,7 +99,9 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 		return err
 	}
 	if err := d.watch(bounded); err != nil {
-		d.showFailures()
+		if ctx.Err() == nil { // nobody wants the story of what was interrupted
+			d.showFailures()
+		}
 		return err
 	}
 	if err := d.outlive(bounded); err != nil {

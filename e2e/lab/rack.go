@@ -56,10 +56,10 @@ func Open(name, dir string, addrs ...netip.Prefix) (_ *Rack, err error) {
 		return nil, err
 	}
 	if err := removeNamespace(name); err != nil {
-		return nil, errors.Join(fmt.Errorf("left-over rack %q: %w", name, err), r.lock.Close())
+		return nil, errors.Join(fmt.Errorf("left-over rack %q: %w", name, err), unlock(r.lock))
 	}
 	if r.ns, err = newNamespace(name); err != nil {
-		return nil, errors.Join(err, r.lock.Close())
+		return nil, errors.Join(err, unlock(r.lock))
 	}
 	if err := r.cable(addrs); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -69,15 +69,25 @@ func Open(name, dir string, addrs ...netip.Prefix) (_ *Rack, err error) {
 
 // lock takes the lock of a rack. The kernel drops it with the process.
 func lock(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join("/run", name+".lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	path := filepath.Join("/run", name+".lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %q", ErrInUse, name), f.Close())
 	}
+	// Whoever had it may have removed the file since we opened it: then this
+	// is the lock of nothing.
+	ours, err := f.Stat()
+	if now, nerr := os.Stat(path); err != nil || nerr != nil || !os.SameFile(ours, now) {
+		return nil, errors.Join(fmt.Errorf("%w: %q", ErrInUse, name), f.Close())
+	}
 	return f, nil
 }
+
+// unlock removes the lock, and its file first.
+func unlock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 // cable sets up the bridge. Forwarding delay 0: a port that is still listening
 // for other bridges drops the firmware's first DISCOVERs.
@@ -193,5 +203,5 @@ func (r *Rack) Close() error {
 		}
 		_ = p.Stop(grace) // that it had to be killed is no error of the rack
 	}
-	return errors.Join(r.ns.close(), r.lock.Close())
+	return errors.Join(r.ns.close(), unlock(r.lock))
 }

@@ -18,12 +18,31 @@ import (
 	"drover/e2e/lab"
 )
 
+// need skips a test, loudly, where there can be no rack. In CI that is a failure.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	var why error
+	if os.Geteuid() != 0 {
+		why = errors.New("not root")
+	}
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err != nil {
+			why = errors.Join(why, err)
+		}
+	}
+	switch {
+	case why == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("a virtual rack must be tested in CI, but: %v", why)
+	default:
+		t.Skipf("SKIPPED, no virtual rack was tested: %v", why)
+	}
+}
+
 // rack opens a rack of the test's own.
 func rack(t *testing.T) *lab.Rack {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: a virtual rack needs root; run as root to test it")
-	}
+	need(t, "ip", "tcpdump", "qemu-system-x86_64")
 	name := fmt.Sprintf("drover-lab-%d", os.Getpid())
 	r, err := lab.Open(name, t.TempDir(), netip.MustParsePrefix("10.77.0.1/24"))
 	if err != nil {
@@ -35,6 +54,9 @@ func rack(t *testing.T) *lab.Rack {
 		}
 		if _, err := os.Stat(filepath.Join("/run/netns", name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the namespace is still there: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join("/run", name+".lock")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the lock is still there: %v", err)
 		}
 	})
 	return r
@@ -104,9 +126,7 @@ func TestLeftOverRack(t *testing.T) {
 		crash(t, dir)
 		return
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: a virtual rack needs root; run as root to test it")
-	}
+	need(t, "ip")
 	dir, name := t.TempDir(), fmt.Sprintf("drover-crash-%d", os.Getpid())
 	child := exec.Command(os.Args[0], "-test.run=^TestLeftOverRack$")
 	child.Env = append(os.Environ(), "LAB_TEST_CRASH="+dir, "LAB_TEST_NAME="+name)

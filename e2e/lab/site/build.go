@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -136,7 +137,37 @@ func (b *Built) image(ctx context.Context, source string) error {
 		return fmt.Errorf("drover image build: %w\n%s", err, out)
 	}
 	b.say("image %s built in %.0f s", Image, time.Since(start).Seconds())
-	return os.WriteFile(stamp, []byte(key), 0o600)
+	return errors.Join(os.WriteFile(stamp, []byte(key), 0o600), b.prune())
+}
+
+// prune removes all but the newest generations of the image: each has 200 MB,
+// and every change of drover-init makes one. The next newest may still be in
+// use by a site that was opened earlier.
+func (b *Built) prune() error {
+	const keep = 2 // beside the current one
+	dir := filepath.Join(b.Images, Image)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	current, err := os.Readlink(filepath.Join(dir, "current"))
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() || e.Name() == filepath.Base(current) })
+	age := func(e fs.DirEntry) time.Time {
+		info, err := e.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return age(y).Compare(age(x)) })
+	var errs []error
+	for _, e := range entries[min(keep, len(entries)):] {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
 }
 
 // imageKey says what an image is made from: the source, whose folder is named
