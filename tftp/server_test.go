@@ -71,11 +71,11 @@ func TestRefused(t *testing.T) {
 		log        string // in the line that the operator sees
 		missing    bool
 	}{
-		{"one that is not there", "snponly.efi", "run: drover loaders install", true},
-		{"a directory", "sub", "run: drover loaders install", true},
-		{"a pipe", "pipe", "run: drover loaders install", true},
+		{"one that is not there", "snponly.efi", "no such loader: copy it there", true},
+		{"a directory", "sub", "no such loader: copy it there", true},
+		{"a pipe", "pipe", "no such loader: copy it there", true},
 		{"the parent", "../" + filepath.Base(outside), "climbs out", false},
-		{"an absolute path", outside, "run: drover loaders install", true},
+		{"an absolute path", outside, "no such loader: copy it there", true},
 		{"a link out", "out", "escapes", false},
 		{"a link to a directory out", "outdir/secret", "escapes", false},
 		{"a link up", "up", "escapes", false},
