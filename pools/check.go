@@ -87,6 +87,9 @@ func (c *checker) server() {
 	if len(s.Interfaces) == 0 && s.DHCP != DHCPOff && !c.tried("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
 	}
+	if len(s.Interfaces) == 0 && s.DHCP == DHCPOff && !s.Address.IsValid() && !c.tried("server.address") {
+		c.failf("server", "address: 10.28.0.2", "server.address is not set, and there are no interfaces to take it from")
+	}
 	for i, name := range s.Interfaces {
 		if len(name) == 0 || len(name) > 15 {
 			c.failf(fmt.Sprintf("server.interfaces[%d]", i), "see ip -brief link", "server.interfaces: %q is not the name of a network interface (1 to 15 characters)", name)

@@ -80,7 +80,11 @@ func Parse(file string, data []byte, added ...PoolNode) (*Farm, error) {
 
 // with is the same config with other nodes from the API.
 func (f *Farm) with(added []PoolNode) (*Farm, error) {
-	return (&Farm{Config: f.Config, Source: f.Source, lines: f.lines}).build(added, nil)
+	farm, err := (&Farm{Config: f.Config, Source: f.Source, lines: f.lines}).build(added, nil)
+	if err == nil {
+		farm.address, farm.url = f.address, f.url
+	}
+	return farm, err
 }
 
 // build checks everything and makes the indexes; errs are the mistakes found

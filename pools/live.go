@@ -77,6 +77,11 @@ func (l *Live) Reload() error {
 	if err != nil {
 		return err
 	}
+	if old := l.Farm(); old != nil {
+		// The listeners stay where they are until a restart, so nodes must be
+		// sent there.
+		farm.address, farm.url = old.address, old.url
+	}
 	l.farm.Store(farm)
 	return nil
 }

@@ -118,6 +118,24 @@ func TestLive(t *testing.T) {
 			t.Errorf("m9c9 %v, node %q", ok, node())
 		}
 	})
+	t.Run("nodes are sent to where the server listens until it restarts", func(t *testing.T) {
+		moved := strings.ReplaceAll(string(data), "address: 10.28.0.2", "address: 10.28.0.3")
+		if err := os.WriteFile(path, []byte(moved), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := live.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := live.Resolve(pools.Query{MAC: added.MACs[0], IPXE: true}).Boot.File, "http://10.28.0.2/boot/52-54-00-77-01-01"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := live.UpdateNode("m2c1", func(n pools.PoolNode) (pools.PoolNode, error) { return n, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := live.Farm().Address().String(); got != "10.28.0.2" {
+			t.Errorf("after a change of a node: got %s", got)
+		}
+	})
 	t.Run("a node is removed", func(t *testing.T) {
 		if err := live.RemoveNode("m2c1"); err != nil || node() != "node-525400770101" || len(store.nodes) != 0 {
 			t.Errorf("got %v, node %q, store %v", err, node(), store.nodes)
