@@ -431,22 +431,7 @@ func TestStopCutsOff(t *testing.T) {
 			return pools.JoinConfig{}, ctx.Err()
 		})
 	})
-	n := w.boot(t, macBIOS, "127.0.0.1")
-	l, err := w.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- w.Serve(ctx, l) }()
-	c := dial(t, "http://"+l.Addr().String())
-	body := keyBody(n.key)
-	fmt.Fprintf(c, "POST /node/%s/join HTTP/1.1\r\nHost: x\r\nDrover-Nonce: %s\r\nContent-Length: %d\r\n\r\n%s", macBIOS.Dashed(), n.nonce, len(body), body)
-	wait(t, entered, "the join")
-	stop()
-	if err := wait(t, served, "the end of Serve"); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
+	stopDuringJoin(t, w, entered)
 }
 
 // Nor do connections that fill the server: Accept waits for a slot then.
@@ -462,6 +447,13 @@ func TestStopWithAllConnsTaken(t *testing.T) {
 			return pools.JoinConfig{}, errors.New("released")
 		})
 	})
+	stopDuringJoin(t, w, entered)
+}
+
+// stopDuringJoin stops the server while a join, which says when it is entered,
+// is under way. Serve has to end all the same.
+func stopDuringJoin(t *testing.T, w *world, entered <-chan bool) {
+	t.Helper()
 	n := w.boot(t, macBIOS, "127.0.0.1")
 	l, err := w.Listen()
 	if err != nil {

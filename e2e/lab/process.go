@@ -95,16 +95,6 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Wait waits for the end of the process and returns how it ended.
-func (p *Process) Wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-		return fmt.Errorf("%s still runs: %w", p.Name, ctx.Err())
-	}
-}
-
 // Signal sends a signal to the process.
 func (p *Process) Signal(s syscall.Signal) error {
 	if !p.Running() {

@@ -200,21 +200,6 @@ func containerd(ctx context.Context, log io.Writer) (part, error) {
 	return b.part(ctx, "containerd", log)
 }
 
-// Init compiles drover-init of the source tree as it is into a folder that the
-// caller has made, without the cache. It returns the program's path.
-func Init(ctx context.Context, log io.Writer, dir string) (string, error) {
-	log = share(log)
-	root, err := sourceRoot()
-	if err != nil {
-		return "", err
-	}
-	file, err := filepath.Abs(filepath.Join(dir, "drover-init"))
-	if err != nil {
-		return "", err
-	}
-	return file, compile(ctx, log, root, "./cmd/drover-init", file)
-}
-
 // compile builds a program of drover's own module, static and small.
 func compile(ctx context.Context, log io.Writer, root, pkg, file string) error {
 	cmd := command(ctx, "go", "build", "-ldflags", "-s -w", "-o", file, pkg)
