@@ -14,7 +14,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/drover and bin/drover-init, static
@@ -44,6 +44,14 @@ e2e: need ## the lab alone: real firmware, real clusters (root)
 .PHONY: bench
 bench: ## benchmarks of the hot paths
 	$(GO) test -run '^$$' -bench . -benchmem ./pools/... ./dhcp/... ./tftp/... ./httpboot/...
+
+.PHONY: bench-dhcp
+bench-dhcp: ## DHCP against Kea and dnsmasq, with ratios (root; BENCH=-quick: 3 minutes, see docs/benchmarks.md)
+	$(GO) run ./e2e/bench/dhcp $(BENCH)
+
+.PHONY: bench-tftp
+bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; three minutes; see docs/tftp.md)
+	$(GO) run ./e2e/bench/tftp $(BENCH)
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)

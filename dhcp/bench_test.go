@@ -1,12 +1,16 @@
 package dhcp_test
 
 import (
+	"encoding/binary"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/pools"
 )
 
 // BenchmarkReply is the work for one packet without its system calls: parse,
@@ -29,13 +33,53 @@ func BenchmarkReply(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				buf = append(buf[:0], packet...)
-				r, _ := s.Handle(buf, noon)
-				if r == nil {
-					continue
-				}
-				to, hw := dhcp.DestinationOf(r)
-				dhcp.Frame(hw, hw, src, to, r.ToBytes())
+				s.Frame(buf, noon, src)
 			}
 		})
 	}
+}
+
+// BenchmarkFarm is the same for farms of several sizes, with two MACs for each
+// node: a packet must not cost more where there are more.
+func BenchmarkFarm(b *testing.B) {
+	for _, nodes := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			farm := largeFarm(b, nodes)
+			s := &dhcp.Server{Farm: farm, Address: serverAddr}
+			packet := message(web1, discover, arch(7), text(60, "PXEClient:Arch:00007:UNDI:003000")).ToBytes()
+			buf := make([]byte, 0, 4096)
+			src := netip.AddrPortFrom(serverAddr, 67)
+			i := 0
+			for b.Loop() {
+				i = (i + 7919) % (2 * nodes)
+				m := largeMAC(i)
+				buf = append(buf[:0], packet...)
+				copy(buf[28:], m[:])
+				s.Frame(buf, noon, src)
+			}
+		})
+	}
+}
+
+// largeMAC is MAC i of a large farm: node i/2 has two.
+func largeMAC(i int) (m pools.MAC) {
+	m[0] = 0x52
+	binary.BigEndian.PutUint32(m[2:], uint32(i))
+	return m
+}
+
+func largeFarm(b *testing.B, nodes int) *pools.Farm {
+	var y strings.Builder
+	y.WriteString("server: {interfaces: [eth1], address: 10.28.0.2}\nsubnets: [{cidr: 10.28.0.0/16}]\npools:\n- name: p\n  image: i\n  nodes:\n")
+	for i := range nodes {
+		fmt.Fprintf(&y, "  - {name: n%d, macs: [%q, %q], ip: 10.28.%d.%d}\n", i, largeMAC(2*i), largeMAC(2*i+1), 1+i/250, 1+i%250)
+	}
+	farm, err := pools.Parse("large.yaml", []byte(y.String()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if p := farm.Resolve(pools.Query{MAC: largeMAC(2*nodes - 1), Link: serverAddr}); p == nil {
+		b.Fatal("the last MAC is nobody's")
+	}
+	return farm
 }

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
@@ -16,100 +18,148 @@ import (
 
 // client is what a request says of the machine that sent it.
 type client struct {
-	mac      pools.MAC
-	firmware pools.Firmware
-	ipxe     bool     // the program that asks is iPXE
-	class    string   // option 60, as sent
-	asked    *codeSet // option 55; nil: not sent or empty, the client takes everything
+	mac         pools.MAC
+	firmware    pools.Firmware
+	archs       []uint16 // option 93, or what the class says of it
+	ipxe        bool     // the program that asks is iPXE
+	class       string   // option 60, as sent
+	userClass   string   // option 77, the first of the list
+	id          string   // option 61, as sent
+	relay       relayInfo
+	link        netip.Addr // of the network that it asks from
+	asked       codeSet    // option 55
+	choosy      bool       // asked is not empty
+	messageType dhcpv4.MessageType
+	renewing    bool // it asks from an address that it runs on
 }
 
-// newClient reads the client out of a request. Its errors say why the packet
-// cannot come from a machine that drover serves.
-func newClient(req *dhcpv4.DHCPv4) (client, error) {
-	var c client
+// newClient reads the client out of a request that came to the address own. Its
+// errors say why the packet cannot come from a machine that drover serves.
+func newClient(req *dhcpv4.DHCPv4, own netip.Addr) (c client, err error) {
+	c.messageType = req.MessageType()
 	if req.OpCode != dhcpv4.OpcodeBootRequest {
 		return c, fmt.Errorf("op is %d, not a request", req.OpCode)
 	}
 	if req.HWType != iana.HWTypeEthernet || len(req.ClientHWAddr) != len(c.mac) {
 		return c, fmt.Errorf("hardware address is not Ethernet: htype %d, hlen %d", req.HWType, len(req.ClientHWAddr))
 	}
-	copy(c.mac[:], req.ClientHWAddr)
-	if c.mac.IsZero() || c.mac[0]&1 != 0 {
-		return c, fmt.Errorf("hardware address %s is not unicast", c.mac)
+	mac := pools.MAC(req.ClientHWAddr)
+	if mac.IsZero() || mac[0]&1 != 0 {
+		return c, fmt.Errorf("hardware address %s is not unicast", mac)
 	}
-	// These are echoed. One that was put together from several pieces
-	// (RFC 3396) could fill the whole answer.
-	for _, code := range []dhcpv4.OptionCode{dhcpv4.OptionClientIdentifier,
-		dhcpv4.OptionClientMachineIdentifier, dhcpv4.OptionRelayAgentInformation} {
-		if n := len(req.Options.Get(code)); n > 255 {
-			return c, fmt.Errorf("option %d has %d bytes", code.Code(), n)
+	c.mac = mac
+	if c.messageType == dhcpv4.MessageTypeNone {
+		return c, errors.New("no message type: BOOTP is not served")
+	}
+	// What is echoed must not fill the whole answer, as one could that was put
+	// together from several pieces (RFC 3396).
+	for _, code := range echoed() {
+		if n := len(req.Options[code]); n > 255 {
+			return c, fmt.Errorf("option %d has %d bytes", code, n)
 		}
 	}
-	if gi := addr(req.GatewayIPAddr); gi.IsValid() && !unicast(gi) {
-		return c, fmt.Errorf("relay address %s is not unicast", gi)
+	if c.relay, err = newRelayInfo(req.Options[optRelay]); err != nil {
+		return c, err
 	}
-	c.class = string(req.Options.Get(dhcpv4.OptionClassIdentifier))
-	c.ipxe = isIPXE(req.Options)
-	c.firmware = firmware(c.class, req.Options.Get(dhcpv4.OptionClientSystemArchitectureType))
-	if list := req.Options.Get(dhcpv4.OptionParameterRequestList); list != nil {
-		c.asked = newCodeSet(list...)
+	if c.link, err = linkOf(req, c.relay, own); err != nil {
+		return c, err
 	}
-	if req.MessageType() == dhcpv4.MessageTypeNone {
-		return c, errors.New("no message type: BOOTP is not served")
+	c.renewing = usesItsAddress(req)
+	c.class, c.id = string(req.Options[optClass]), string(req.Options[optClientID])
+	c.userClass, c.ipxe = userClass(req.Options[optUserClass])
+	c.ipxe = c.ipxe || req.Options.Has(dhcpv4.OptionEtherboot)
+	c.archs = archs(c.class, req.Options[optArch])
+	c.firmware = firmware(c.class, c.archs)
+	if list := req.Options[optParameters]; len(list) > 0 {
+		c.choosy = true
+		for _, code := range list {
+			c.asked.add(code)
+		}
 	}
 	return c, nil
 }
 
 // query is the question that the farm is asked about this client.
-func (c client) query() pools.Query {
-	return pools.Query{MAC: c.mac, Firmware: c.firmware, IPXE: c.ipxe}
+func (c *client) query() pools.Query {
+	return pools.Query{
+		MAC: c.mac, Firmware: c.firmware, IPXE: c.ipxe, Link: c.link, Archs: c.archs, Class: c.class,
+		UserClass: c.userClass, ClientID: c.id, CircuitID: c.relay.circuitID, RemoteID: c.relay.remoteID,
+		SubscriberID: c.relay.subscriberID, Renewing: c.renewing,
+	}
+}
+
+// exchange begins what is told of a request from this client.
+func (c *client) exchange(now time.Time) Exchange {
+	return Exchange{
+		Time: now, MAC: c.mac, Type: typeName(c.messageType), Firmware: c.firmware, IPXE: c.ipxe, Netboot: c.netboot(),
+		Class: printable(c.class), Circuit: printable(c.relay.circuitID), Remote: printable(c.relay.remoteID),
+	}
 }
 
 // netboot tells whether a boot program asks, not an operating system.
-func (c client) netboot() bool {
+func (c *client) netboot() bool {
 	return c.firmware != "" || c.ipxe || c.pxeClass() || c.httpClass()
 }
 
-func (c client) pxeClass() bool  { return strings.HasPrefix(c.class, "PXEClient") }
-func (c client) httpClass() bool { return strings.HasPrefix(c.class, "HTTPClient") }
+func (c *client) pxeClass() bool  { return strings.HasPrefix(c.class, "PXEClient") }
+func (c *client) httpClass() bool { return strings.HasPrefix(c.class, "HTTPClient") }
 
 // wants tells whether the client listed the option as one that it uses. A
 // client that sent no list is given all (RFC 2131, section 3.5).
-func (c client) wants(code uint8) bool { return c.asked == nil || c.asked.has(code) }
+func (c *client) wants(code uint8) bool { return !c.choosy || c.asked.has(code) }
 
-// isIPXE tells iPXE apart from the firmware that it replaced, which sends the
-// same class and architecture. iPXE writes its user class as bare text, not
-// as the list that RFC 3004 wants; builds without user class still send its
-// own option 175.
-func isIPXE(o dhcpv4.Options) bool {
-	if o.Has(dhcpv4.OptionEtherboot) {
-		return true
-	}
-	v := o.Get(dhcpv4.OptionUserClassInformation)
-	if string(v) == "iPXE" {
-		return true
+// userClass reads option 77: its first class, and whether iPXE is among them.
+// RFC 3004 makes it a list of counted texts; iPXE and others write bare text.
+//
+// iPXE cannot be told by class and architecture from the firmware that it
+// replaced, which sends the same.
+func userClass(data []byte) (first string, ipxe bool) {
+	if string(data) == ipxeClass {
+		return ipxeClass, true
 	}
 	var list dhcpv4.Strings
-	return list.FromBytes(v) == nil && slices.Contains(list, "iPXE")
+	if len(data) == 0 || list.FromBytes(data) != nil {
+		return string(data), false
+	}
+	return list[0], slices.Contains(list, ipxeClass)
 }
 
-// firmware finds the kind of boot program from the vendor class (option 60)
-// and the architectures (option 93). It returns "" for an operating system,
-// and for an architecture that there is no loader for.
+const ipxeClass = "iPXE"
+
+// archs reads the processor architectures (option 93, RFC 4578). ROMs that send
+// none tell it in a class such as "PXEClient:Arch:00007:UNDI:003000".
+func archs(class string, data []byte) (list []uint16) {
+	for ; len(data) >= 2; data = data[2:] {
+		list = append(list, binary.BigEndian.Uint16(data))
+	}
+	if list != nil {
+		return list
+	}
+	_, rest, ok := strings.Cut(class, ":Arch:")
+	if !ok || len(rest) < 5 {
+		return nil
+	}
+	n, err := strconv.ParseUint(rest[:5], 10, 16)
+	if err != nil {
+		return nil
+	}
+	return []uint16{uint16(n)}
+}
+
+// firmware finds the kind of boot program from the vendor class and the
+// architectures. It returns "" for an operating system, and for an architecture
+// that there is no loader for.
 //
 // Nothing depends on the class being PXEClient: U-Boot says U-Boot.armv8, and
 // some ROMs send none.
-func firmware(class string, archs []byte) pools.Firmware {
+func firmware(class string, archs []uint16) pools.Firmware {
 	// U-Boot of the years 2013 to 2016 says 0x100 for every board; later
 	// ones have numbers of their own. The class is what they agree on.
 	if strings.HasPrefix(class, "U-Boot") || strings.HasPrefix(class, "U-boot") {
 		return pools.UBootArm64
 	}
-	if len(archs) == 0 {
-		archs = classArch(class)
-	}
-	for ; len(archs) >= 2; archs = archs[2:] {
-		if f := byArch(binary.BigEndian.Uint16(archs)); f != "" {
+	for _, arch := range archs {
+		if f := byArch(arch); f != "" {
 			return httpBoot(f, strings.HasPrefix(class, "HTTPClient"))
 		}
 	}
@@ -147,29 +197,9 @@ func httpBoot(f pools.Firmware, http bool) pools.Firmware {
 	return f
 }
 
-// classArch reads the architecture out of a class such as
-// "PXEClient:Arch:00007:UNDI:003000", for ROMs that send no option 93.
-func classArch(class string) []byte {
-	_, rest, ok := strings.Cut(class, ":Arch:")
-	if !ok || len(rest) < 5 {
-		return nil
-	}
-	n, err := strconv.ParseUint(rest[:5], 10, 16)
-	if err != nil {
-		return nil
-	}
-	return binary.BigEndian.AppendUint16(nil, uint16(n))
-}
-
 // codeSet is a set of option codes.
 type codeSet [4]uint64
 
-func newCodeSet(codes ...uint8) *codeSet {
-	var s codeSet
-	for _, c := range codes {
-		s[c/64] |= 1 << (c % 64)
-	}
-	return &s
-}
-
 func (s *codeSet) has(c uint8) bool { return s[c/64]&(1<<(c%64)) != 0 }
+func (s *codeSet) add(c uint8)      { s[c/64] |= 1 << (c % 64) }
+func (s *codeSet) remove(c uint8)   { s[c/64] &^= 1 << (c % 64) }

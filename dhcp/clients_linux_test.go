@@ -1,270 +1,183 @@
 package dhcp_test
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
+	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
-
+	"drover/dhcp"
+	"drover/e2e/wire"
 	"drover/pools"
 )
 
-// TestRealClients lets DHCP clients that nobody here wrote take, renew, prove
-// and lose leases. Their scripts only write down what they were told.
+// TestRealClients lets DHCP clients that nobody here wrote live through all
+// that can happen to a lease.
 func TestRealClients(t *testing.T) {
-	r := newRack(t, "udhcpc", "dhclient")
-	s, l := newServer()
-	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
-	r.serve(s)
-	for _, tt := range []struct {
-		name string
-		mac  pools.MAC
-		run  func(t *testing.T, r *rack, m pools.MAC, want string)
-		want string // address
-	}{
-		{"udhcpc takes a fixed address", web1, udhcpcTakes, "10.28.36.1"},
-		{"udhcpc takes it on the second NIC", web1b, udhcpcTakes, "10.28.36.1"},
-		{"udhcpc leases an address", stray, udhcpcTakes, "10.28.72.10"},
-		{"udhcpc renews and releases", stray, udhcpcRenews, "10.28.72.10"},
-		{"udhcpc asks as a ROM", web1, udhcpcBoots, "10.28.36.1"},
-		{"udhcpc gets nothing", foreign, udhcpcGetsNothing, ""},
-		{"dhclient takes a fixed address", web1, dhclientTakes, "10.28.36.1"},
-		{"dhclient reboots with its address", web1, dhclientReboots, "10.28.36.1"},
-		{"dhclient reboots with a wrong address", web1, dhclientIsRefused, "10.28.36.1"},
-		{"dhclient leases an address", stray, dhclientTakes, "10.28.72.10"},
-		{"dhclient gets nothing", foreign, dhclientGetsNothing, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r.t = t
-			r.plug(tt.mac)
-			tt.run(t, r, tt.mac, tt.want)
+	for _, kind := range []wire.Kind{wire.Dhclient(), wire.Udhcpc(), wire.Dhcpcd(), wire.Networkd()} {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			n := newNeighborhood(t, kind)
+			for _, tt := range []struct {
+				name string
+				mac  pools.MAC
+				run  func(*neighborhood, pools.MAC)
+			}{
+				{"takes a fixed address", web1, (*neighborhood).fixed},
+				{"takes it on the second NIC", web1b, (*neighborhood).fixed},
+				{"leases, renews, rebinds and releases", stray, (*neighborhood).leased},
+				{"starts again with its address", web1, (*neighborhood).reboots},
+				{"comes from another network", web1, (*neighborhood).moves},
+				{"gets nothing", foreign, (*neighborhood).nothing},
+			} {
+				t.Run(tt.name, func(t *testing.T) {
+					n.t = t
+					n.plug(tt.mac)
+					n.client.Dir = t.TempDir()
+					tt.run(n, tt.mac)
+				})
+			}
 		})
 	}
-	if len(l.offered) != 1 {
-		t.Errorf("got leases for %v, want one for %s", l.offered, stray)
-	}
 }
 
-// program is a client in the clients' namespace.
-type program struct {
-	*exec.Cmd
-	out  bytes.Buffer
-	told string // the file that its script writes
+// neighborhood is a rack with one client, and a server that can pretend to be
+// on another network.
+type neighborhood struct {
+	*rack
+	client    *wire.Client
+	leases    *leases
+	elsewhere atomic.Bool
 }
 
-// start runs a client. Its script appends all it is told to a file: $1 or
-// $reason, then the environment.
-func (r *rack) start(name string, args func(script, dir string) []string) *program {
-	r.t.Helper()
-	dir := r.t.TempDir()
-	p := &program{told: filepath.Join(dir, "told")}
-	script := filepath.Join(dir, "script")
-	text := fmt.Sprintf("#!/bin/sh\n{ echo event=\"$1$reason\"; env; echo end; } >> %s\n", p.told)
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	p.Cmd = exec.CommandContext(ctx, "nsenter", append([]string{"--net=/run/netns/" + r.cli, name}, args(script, dir)...)...)
-	p.Stdout, p.Stderr = &p.out, &p.out
-	if err := p.Start(); err != nil {
-		cancel()
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		cancel()
-		if out := p.stop(); r.t.Failed() {
-			r.t.Logf("%s said:\n%s", name, out)
+func newNeighborhood(t *testing.T, kind wire.Kind) *neighborhood {
+	t.Helper()
+	n := &neighborhood{client: &wire.Client{Kind: kind, Device: "cli"}}
+	n.rack = newRack(t, kind.Program)
+	n.client.Namespace = wire.Namespace(n.cli)
+	var s *dhcp.Server
+	s, n.leases = newServer()
+	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
+	s.Farm = farmFunc(func(p *pools.Plan) {
+		p.Lease = pools.Duration(kind.Lease)
+		if n.elsewhere.Load() {
+			p.Address = netip.MustParseAddr("10.99.0.7")
+			p.Subnet.CIDR, p.Subnet.Router = netip.MustParsePrefix("10.99.0.0/16"), netip.MustParseAddr("10.99.0.1")
 		}
 	})
-	return p
+	n.serve(s)
+	return n
 }
 
-// stop ends the client, if it has not ended, and returns what it printed.
-func (p *program) stop() string {
-	if p.ProcessState == nil {
-		p.Process.Kill()
-		p.Wait()
+// takes starts the client and sees it get an address.
+func (n *neighborhood) takes(m pools.MAC, address string) {
+	n.t.Helper()
+	n.client.Start(n.t)
+	n.expect(m, "DISCOVER OFFER", "REQUEST ACK")
+	got := n.client.Wait(n.t, wire.Bound)
+	want := map[string]string{
+		"address": address, "mask": "255.255.0.0", "server": "10.28.0.2",
+		"router": "10.28.0.1", "dns": "10.28.0.1 10.28.0.9", "hostname": farm{}.Resolve(pools.Query{MAC: m}).Node,
 	}
-	return p.out.String()
-}
-
-// wait waits for the event and returns what the script was told with it.
-func (p *program) wait(t *testing.T, event string) map[string]string {
-	t.Helper()
-	for range 2000 {
-		b, _ := os.ReadFile(p.told)
-		if _, rest, ok := strings.Cut(string(b), "event="+event+"\n"); ok {
-			if env, _, ok := strings.Cut(rest, "\nend\n"); ok {
-				return variables(env)
-			}
-		}
-		time.Sleep(10 * time.Millisecond)
+	if n.elsewhere.Load() {
+		want["router"] = "10.99.0.1"
 	}
-	t.Fatalf("the client's script was not told %q", event)
-	return nil
-}
-
-func variables(env string) map[string]string {
-	m := map[string]string{}
-	for line := range strings.Lines(env) {
-		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
-		m[k] = strings.Trim(v, "'")
-	}
-	return m
-}
-
-func wantAll(t *testing.T, got map[string]string, want map[string]string) {
-	t.Helper()
 	for k, v := range want {
+		if got[k] != v {
+			n.t.Errorf("client has %s=%q, want %q", k, got[k], v)
+		}
+	}
+}
+
+func (n *neighborhood) fixed(m pools.MAC) { n.takes(m, "10.28.36.1") }
+
+func (n *neighborhood) leased(m pools.MAC) {
+	n.client.Keep = false
+	n.takes(m, "10.28.72.10")
+
+	n.client.Renew(n.t)
+	n.expect(m, "REQUEST ACK")
+	n.client.Wait(n.t, wire.Renewed)
+
+	// The way to the server breaks: nobody has this MAC. Only a broadcast gets
+	// through.
+	n.ip("-n", n.cli, "neigh", "replace", serverAddr.String(), "lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "cli")
+	n.client.Renew(n.t)
+	n.expect(m, "REQUEST ACK")
+	n.client.Wait(n.t, wire.Rebound)
+	n.ip("-n", n.cli, "neigh", "del", serverAddr.String(), "dev", "cli")
+
+	n.client.Release(n.t)
+	n.expect(m, "RELEASE ")
+	if a, ok := n.leases.Holds(m, noon); ok {
+		n.t.Errorf("after the RELEASE %s still has %s", m, a)
+	}
+}
+
+func (n *neighborhood) reboots(m pools.MAC) {
+	n.client.Keep = true
+	n.takes(m, "10.28.36.1")
+	n.client.Kill()
+	n.client.Start(n.t)
+	if !n.client.Says(wire.Rebooted) {
+		n.expect(m, "DISCOVER OFFER", "REQUEST ACK")
+		n.client.Wait(n.t, wire.Bound)
+		return
+	}
+	n.expect(m, "REQUEST ACK")
+	if got, want := n.client.Wait(n.t, wire.Rebooted)["address"], "10.28.36.1"; got != want {
+		n.t.Errorf("got address %q, want %q", got, want)
+	}
+}
+
+// moves takes a lease on another network. There the client is unplugged, and
+// here plugged in: it has to be told that its address is none of this network.
+func (n *neighborhood) moves(m pools.MAC) {
+	n.client.Keep = true
+	n.elsewhere.Store(true)
+	n.takes(m, "10.99.0.7")
+	if n.client.Says(wire.Rebooted) {
+		n.client.Kill()
+	}
+	n.elsewhere.Store(false)
+	if n.client.Says(wire.Rebooted) {
+		n.client.Start(n.t)
+	} else {
+		n.client.Renew(n.t) // it does not start with the old address, but renews it
+	}
+	n.expect(m, "REQUEST NAK", "DISCOVER OFFER", "REQUEST ACK")
+	n.client.Wait(n.t, wire.Refused)
+	if got, want := n.client.Wait(n.t, wire.Bound)["address"], "10.28.36.1"; got != want {
+		n.t.Errorf("got address %q, want %q", got, want)
+	}
+}
+
+func (n *neighborhood) nothing(m pools.MAC) {
+	n.client.Start(n.t)
+	n.expect(m, "DISCOVER ", "DISCOVER ")
+	n.client.Kill()
+	if said := n.client.Said(); strings.Contains(said, "event=BOUND") || strings.Contains(said, "event=bound") {
+		n.t.Error("the client got a lease")
+	}
+}
+
+// TestRealClientAsROM lets udhcpc ask as UEFI firmware does.
+func TestRealClientAsROM(t *testing.T) {
+	n := newNeighborhood(t, wire.Udhcpc())
+	n.plug(web1)
+	n.client.Dir = filepath.Join(t.TempDir(), "rom")
+	n.client.Start(t, "-q", "-V", "PXEClient:Arch:00007:UNDI:003000", "-x", "93:0007", "-B")
+	x := n.expect(web1, "DISCOVER OFFER", "REQUEST ACK")
+	got := n.client.Wait(t, wire.Bound)
+	for k, v := range map[string]string{
+		"address": "10.28.36.1", "siaddr": "10.28.0.2", "boot_file": "snponly.efi", "tftp": "10.28.0.2", "bootfile": "snponly.efi",
+	} {
 		if got[k] != v {
 			t.Errorf("client has %s=%q, want %q", k, got[k], v)
 		}
 	}
-}
-
-func udhcpc(extra ...string) func(script, dir string) []string {
-	return func(script, dir string) []string {
-		return append([]string{"-i", "cli", "-f", "-n", "-t", "4", "-T", "3", "-s", script}, extra...)
-	}
-}
-
-func udhcpcTakes(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("udhcpc", udhcpc("-q"))
-	r.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-	wantAll(t, p.wait(t, "bound"), map[string]string{
-		"ip": want, "subnet": "255.255.0.0", "router": "10.28.0.1", "dns": "10.28.0.1 10.28.0.9",
-		"domain": "example.org", "serverid": "10.28.0.2", "siaddr": "10.28.0.2", "hostname": hostname(m),
-		"boot_file": "",
-	})
-	if err := p.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-func hostname(m pools.MAC) string { return farm{}.Resolve(pools.Query{MAC: m}).Node }
-
-func udhcpcRenews(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("udhcpc", udhcpc("-R", "-r", want))
-	r.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-	p.wait(t, "bound")
-	r.ip("-n", r.cli, "addr", "add", want+"/16", "dev", "cli")
-
-	if err := p.Process.Signal(unix.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	r.expect(m, "REQUEST ACK")
-	wantAll(t, p.wait(t, "renew"), map[string]string{"ip": want})
-
-	if err := p.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	r.expect(m, "RELEASE ")
-}
-
-func udhcpcBoots(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("udhcpc", udhcpc("-q", "-V", "PXEClient:Arch:00007:UNDI:003000", "-x", "93:0007", "-B"))
-	x := r.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-	wantAll(t, p.wait(t, "bound"), map[string]string{
-		"ip": want, "siaddr": "10.28.0.2", "boot_file": "snponly.efi", "tftp": "10.28.0.2", "bootfile": "snponly.efi",
-	})
 	if !x.Netboot || x.Firmware != pools.UEFIx64 || x.IPXE {
 		t.Errorf("got exchange %+v, want it from firmware %q", x, pools.UEFIx64)
-	}
-}
-
-func udhcpcGetsNothing(t *testing.T, r *rack, m pools.MAC, _ string) {
-	p := r.start("udhcpc", func(script, _ string) []string {
-		return []string{"-i", "cli", "-f", "-n", "-t", "2", "-T", "1", "-s", script}
-	})
-	if err := p.Wait(); err == nil {
-		t.Error("the client got a lease")
-	}
-	r.expect(m, "DISCOVER ", "DISCOVER ")
-}
-
-const dhclientConf = `timeout 20; initial-interval 1; backoff-cutoff 2; reboot 10; retry 1;
-request subnet-mask, routers, domain-name, domain-name-servers, host-name;
-`
-
-func dhclient(t *testing.T, lease string) func(script, dir string) []string {
-	return func(script, dir string) []string {
-		conf, leases := filepath.Join(dir, "conf"), filepath.Join(dir, "leases")
-		for path, content := range map[string]string{conf: dhclientConf, leases: lease} {
-			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return []string{"-4", "-d", "-v", "-1", "-sf", script, "-cf", conf, "-lf", leases, "-pf", filepath.Join(dir, "pid"), "cli"}
-	}
-}
-
-// oldLease is what dhclient keeps of a lease that it still believes in.
-func oldLease(address string) string {
-	return `lease {
-  interface "cli";
-  fixed-address ` + address + `;
-  option subnet-mask 255.255.0.0;
-  option dhcp-server-identifier 10.28.0.2;
-  option dhcp-lease-time 86400;
-  renew never;
-  rebind never;
-  expire never;
-}
-`
-}
-
-func dhclientTakes(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("dhclient", dhclient(t, ""))
-	r.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-	wantAll(t, p.wait(t, "BOUND"), map[string]string{
-		"new_ip_address": want, "new_subnet_mask": "255.255.0.0", "new_routers": "10.28.0.1",
-		"new_domain_name_servers": "10.28.0.1 10.28.0.9", "new_host_name": hostname(m),
-		"new_dhcp_server_identifier": "10.28.0.2",
-	})
-}
-
-func dhclientReboots(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("dhclient", dhclient(t, oldLease(want)))
-	r.expect(m, "REQUEST ACK")
-	wantAll(t, p.wait(t, "REBOOT"), map[string]string{"new_ip_address": want})
-}
-
-func dhclientIsRefused(t *testing.T, r *rack, m pools.MAC, want string) {
-	p := r.start("dhclient", dhclient(t, oldLease("10.28.99.99")))
-	r.expect(m, "REQUEST NAK", "DISCOVER OFFER", "REQUEST ACK")
-	wantAll(t, p.wait(t, "BOUND"), map[string]string{"new_ip_address": want})
-	if got := p.stop(); !strings.Contains(got, "DHCPNAK") {
-		t.Errorf("dhclient does not speak of a NAK:\n%s", got)
-	}
-}
-
-func dhclientGetsNothing(t *testing.T, r *rack, m pools.MAC, _ string) {
-	p := r.start("dhclient", dhclient(t, oldLease("10.28.36.1")))
-	r.expect(m, "REQUEST ", "DISCOVER ")
-	p.stop()
-	if b, _ := os.ReadFile(p.told); strings.Contains(string(b), "event=BOUND") || strings.Contains(string(b), "event=REBOOT") {
-		t.Error("the client got a lease")
-	}
-	r.drain(m)
-}
-
-// drain takes what the client said before it was stopped.
-func (r *rack) drain(m pools.MAC) {
-	for {
-		select {
-		case x := <-r.exchanges:
-			if x.MAC != m || x.Reply != "" {
-				r.t.Errorf("got %s %s from %s", x.Type, x.Reply, x.MAC)
-			}
-		default:
-			return
-		}
 	}
 }

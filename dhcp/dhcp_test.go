@@ -3,8 +3,11 @@ package dhcp_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +47,7 @@ type farm struct{ options []pools.Option }
 
 func (f farm) Resolve(q pools.Query) *pools.Plan {
 	p := &pools.Plan{
-		MAC: q.MAC,
+		MAC: q.MAC, MACs: []pools.MAC{q.MAC},
 		Subnet: pools.Subnet{
 			CIDR: netip.MustParsePrefix("10.28.0.0/16"), Router: netip.MustParseAddr("10.28.0.1"),
 			DNS: []netip.Addr{netip.MustParseAddr("10.28.0.1"), netip.MustParseAddr("10.28.0.9")}, Domain: "example.org",
@@ -70,54 +73,135 @@ func (f farm) Resolve(q pools.Query) *pools.Plan {
 	return p
 }
 
+func (farm) WhyNot(q pools.Query) string { return "no node has MAC " + q.MAC.String() }
+
+// farmFunc changes the plans of farm.
+type farmFunc func(*pools.Plan)
+
+func (f farmFunc) Resolve(q pools.Query) *pools.Plan {
+	p := farm{}.Resolve(q)
+	if p != nil {
+		f(p)
+	}
+	return p
+}
+
+func (farmFunc) WhyNot(q pools.Query) string { return farm{}.WhyNot(q) }
+
+// farmOf is the farm of a config file, less its server section.
+func farmOf(t testing.TB, config string) *pools.Farm {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "drover.yaml")
+	if err := os.WriteFile(path, []byte("server: {address: 10.28.0.2, interfaces: [srv]}\n"+config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pools.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // leases hands out 10.28.72.10 and what follows, and remembers what became of
-// it. With err set it fails.
+// it. With one of its errors set it fails.
 type leases struct {
 	mu        sync.Mutex
 	offered   map[pools.MAC]netip.Addr
-	committed map[netip.Addr]pools.MAC
+	active    map[netip.Addr]pools.MAC
+	declined  map[netip.Addr]bool
+	taken     []string // what was left and released
 	offerErr  error
 	commitErr error
+	diskErr   error // of the wait
 }
 
-func (l *leases) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, error) {
+func newLeases() *leases {
+	return &leases{offered: map[pools.MAC]netip.Addr{}, active: map[netip.Addr]pools.MAC{}, declined: map[netip.Addr]bool{}}
+}
+
+func (l *leases) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.offerErr != nil {
-		return netip.Addr{}, l.offerErr
-	}
-	if l.offered == nil {
-		l.offered, l.committed = map[pools.MAC]netip.Addr{}, map[netip.Addr]pools.MAC{}
+		return netip.Addr{}, false, l.offerErr
 	}
 	a, ok := l.offered[p.MAC]
-	if !ok {
-		a = netip.AddrFrom4([4]byte{10, 28, 72, byte(10 + len(l.offered))})
-		l.offered[p.MAC] = a
+	if ok && !l.declined[a] {
+		return a, false, nil
 	}
-	return a, nil
+	a = netip.AddrFrom4([4]byte{10, 28, 72, byte(10 + len(l.offered) + len(l.declined))})
+	l.offered[p.MAC] = a
+	return a, true, nil
 }
 
-func (l *leases) Commit(p *pools.Plan, a netip.Addr, _ time.Time) error {
+func (l *leases) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.commitErr == nil {
-		l.committed[a] = p.MAC
+	if l.commitErr != nil {
+		return nil, l.commitErr
 	}
-	return l.commitErr
+	if m, ok := l.active[a]; ok && m != p.MAC {
+		return nil, fmt.Errorf("%s belongs to %s: %w", a, m, pools.ErrRefused)
+	}
+	l.leave(p.MAC)
+	l.active[a] = p.MAC
+	return func() error { return l.diskErr }, nil
+}
+
+// holds returns the active lease of a machine. The lock is held.
+func (l *leases) holds(m pools.MAC) (netip.Addr, bool) {
+	for a, mac := range l.active {
+		if mac == m {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (l *leases) Holds(m pools.MAC, _ time.Time) (netip.Addr, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds(m)
+}
+
+// leave ends the lease of a machine. The lock is held.
+func (l *leases) leave(m pools.MAC) {
+	if a, ok := l.holds(m); ok {
+		delete(l.active, a)
+	}
+}
+
+func (l *leases) Leave(m pools.MAC, _ time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = append(l.taken, "left by "+m.String())
+	l.leave(m)
 }
 
 func (l *leases) Release(m pools.MAC, a netip.Addr, _ time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.committed[a] == m {
-		delete(l.committed, a)
+	if l.active[a] == m {
+		l.taken = append(l.taken, a.String()+" released by "+m.String())
+		delete(l.active, a)
 	}
+}
+
+func (l *leases) Decline(m pools.MAC, a netip.Addr, _ string, _ time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active[a] != m && l.offered[m] != a {
+		return false
+	}
+	delete(l.active, a)
+	l.declined[a] = true
+	return true
 }
 
 var errDisk = errors.New("disk is gone")
 
 func newServer() (*dhcp.Server, *leases) {
-	l := &leases{}
+	l := newLeases()
 	return &dhcp.Server{Farm: farm{}, Leases: l, Address: serverAddr}, l
 }
 

@@ -22,12 +22,23 @@ type Exchange struct {
 	Firmware pools.Firmware // empty for an operating system
 	IPXE     bool           // iPXE asks
 	Netboot  bool           // a boot program asks, not an operating system
-	Class    string         // option 60, at most 64 printable characters
+	Class    string         // option 60, at most 64 printable characters; so are Circuit and Remote
 	Giaddr   netip.Addr     // the relay that it came through; zero when it came directly
+	Circuit  string         // option 82.1: the port of the switch, as the relay calls it
+	Remote   string         // option 82.2: the switch
 	Decision Decision       // what was done
-	Warning  string         // what the operator should know of an answer that was sent
+	Why      string         // what the machine was known by, or why it gets silence
+	Warning  string         // what the operator should know
 	Err      error          // why nothing was sent, or why it did not leave
 	Took     time.Duration  // from receiving the packet to the answer leaving
+
+	wait  func() error // must return nil before the reply leaves: the lease is on disk
+	fresh bool         // Address is new to the machine: worth asking the wire for it first
+}
+
+// Unknown tells whether a machine asked that no node declares.
+func (x *Exchange) Unknown() bool {
+	return !x.MAC.IsZero() && (x.Plan == nil || x.Plan.CatchAll)
 }
 
 // Decision says what the server did with a packet. There are few, so that they
@@ -44,12 +55,17 @@ const (
 	Released Decision = "released"
 	Declined Decision = "declined: address in use by somebody else"
 
+	Observed Decision = "observed: another server gives the address" // proxy mode
+
 	NotOurs     Decision = "ignored: not ours"
 	OtherServer Decision = "ignored: chose another server"
 	Unusable    Decision = "ignored: makes no sense" // a message no client sends in any state
 	NoAddress   Decision = "ignored: no address"     // none free, or the lease was not stored
+	Waiting     Decision = "ignored: its address is being probed"
 
 	Malformed Decision = "dropped: malformed"
+	Forged    Decision = "dropped: sent by a node in another's name"
+	TooOften  Decision = "dropped: client asks too often"
 	QueueFull Decision = "dropped: queue full"
 	Stale     Decision = "dropped: waited too long"
 	Failed    Decision = "dropped: internal error"
@@ -59,7 +75,7 @@ const (
 func (x *Exchange) log(l *slog.Logger) {
 	level := slog.LevelInfo
 	switch x.Decision {
-	case Malformed, QueueFull, Stale: // anybody can send any number of these
+	case Malformed, Forged, TooOften, QueueFull, Stale: // anybody can send any number of these
 		level = slog.LevelDebug
 	case Declined, NoAddress:
 		level = slog.LevelWarn
@@ -104,6 +120,9 @@ func (x *Exchange) attrs() []slog.Attr {
 	if x.Giaddr.IsValid() {
 		add("relay", x.Giaddr.String())
 	}
+	add("circuit", x.Circuit)
+	add("remote", x.Remote)
+	add("why", x.Why)
 	add("warning", x.Warning)
 	if x.Err != nil {
 		add("error", x.Err.Error())

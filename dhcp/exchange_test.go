@@ -3,19 +3,11 @@ package dhcp_test
 import (
 	"bytes"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
 	"drover/dhcp"
 )
-
-func TestQueueDropsTheOldest(t *testing.T) {
-	dropped, left := dhcp.Push(3, 5)
-	if !slices.Equal(dropped, []int{1, 2}) || !slices.Equal(left, []int{3, 4, 5}) {
-		t.Errorf("dropped %v, left %v, want 1 2 and 3 4 5", dropped, left)
-	}
-}
 
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{

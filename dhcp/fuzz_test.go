@@ -3,62 +3,204 @@ package dhcp_test
 import (
 	"bytes"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/pools"
 )
 
-// FuzzReply sends any bytes to the server. What it answers must be a reply to
-// just that request, parse again, fit a frame, and give away only addresses
-// that belong to the one who asks.
-func FuzzReply(f *testing.F) {
+// seeds are packets that get far.
+func seeds() (packets [][]byte) {
 	for _, d := range firstDiscovers() {
-		f.Add(d.ToBytes())
+		packets = append(packets, d.ToBytes())
 		d.Options[53] = []byte{byte(request)}
 		d.Options[50] = []byte{10, 28, 36, 1}
-		f.Add(d.ToBytes())
+		packets = append(packets, d.ToBytes())
 		d.ClientIPAddr = []byte{10, 28, 36, 2}
-		f.Add(d.ToBytes())
+		packets = append(packets, d.ToBytes())
 	}
-	f.Add(message(web1, inform, ciaddr("10.28.36.1")).ToBytes())
-	f.Add(message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")).ToBytes())
-	f.Add(message(stray, decline, serverID(serverAddr), requested("10.28.72.10")).ToBytes())
-	f.Add(message(foreign, discover).ToBytes())
-	f.Add([]byte{})
+	override := option(82, 1, 1, 'x', 5, 4, 10, 28, 5, 0, 11, 4, 10, 28, 0, 254)
+	for _, d := range []*dhcpv4.DHCPv4{
+		message(web1, inform, ciaddr("10.28.36.1")),
+		message(web1, request, ciaddr("10.28.36.9")),
+		message(web1, discover, text(81, "\x05\x00\x00\x04web1\x00"), option(57, 2, 64)),
+		message(web1, discover, giaddr("10.28.0.254"), override, option(118, 10, 28, 0, 0)),
+		message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")),
+		message(stray, decline, serverID(serverAddr), requested("10.28.72.10")),
+		message(foreign, discover),
+	} {
+		packets = append(packets, d.ToBytes())
+	}
+	return append(packets, nil)
+}
+
+// FuzzReply sends any bytes to the server, in each mode and to each port. What
+// it answers must be a reply to just that request, fit a frame, be readable,
+// and give away only addresses that belong to the one who asks.
+func FuzzReply(f *testing.F) {
+	for _, b := range seeds() {
+		f.Add(b)
+	}
+	long := pools.Option{Code: 121, Data: bytes.Repeat([]byte{7}, 300)}
+	more := pools.Option{Code: 119, Data: bytes.Repeat([]byte{7}, 120)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, _ := newServer()
+		s.Farm = farm{options: []pools.Option{more, long}}
 		r, x := s.Handle(bytes.Clone(b), noon)
-		if (r == nil) != (x.Reply == "") || x.Decision == "" {
-			t.Fatalf("got reply %v, but told %q, %q", r, x.Reply, x.Decision)
+		checkReply(t, b, r, &x)
+		if r != nil {
+			checkAddress(t, r, &x)
 		}
-		if r == nil {
+		s.Mode = pools.DHCPProxy
+		r, x = s.Handle(bytes.Clone(b), noon)
+		checkReply(t, b, r, &x)
+		if r != nil && !r.YourIPAddr.IsUnspecified() {
+			t.Errorf("in proxy mode: got address %s", r.YourIPAddr)
+		}
+		req, err := dhcpv4.FromBytes(append(bytes.Clone(b), 255))
+		if err != nil {
 			return
 		}
-		if r.OpCode != dhcpv4.OpcodeBootReply || !bytes.Equal(r.TransactionID[:], b[4:8]) || !bytes.Equal(r.ClientHWAddr, b[28:34]) {
-			t.Errorf("%s does not answer the request", r)
+		r, x = s.ReplyBoot(req, noon)
+		checkReply(t, b, r, &x)
+		if r != nil && !r.YourIPAddr.IsUnspecified() {
+			t.Errorf("on port 4011: got address %s", r.YourIPAddr)
 		}
-		if got, _ := netip.AddrFromSlice(r.YourIPAddr.To4()); !got.IsUnspecified() {
-			want := netip.MustParseAddr("10.28.36.1")
-			if x.Plan.CatchAll {
-				want = netip.MustParseAddr("10.28.72.10")
-			}
-			if got != want {
-				t.Errorf("got address %s, want %s", got, want)
+	})
+}
+
+func checkReply(t *testing.T, b []byte, r *dhcpv4.DHCPv4, x *dhcp.Exchange) {
+	t.Helper()
+	if (r == nil) != (x.Reply == "") || x.Decision == "" {
+		t.Fatalf("got reply %v, but told %q, %q", r, x.Reply, x.Decision)
+	}
+	if r == nil {
+		return
+	}
+	if r.OpCode != dhcpv4.OpcodeBootReply || !bytes.Equal(r.TransactionID[:], b[4:8]) || !bytes.Equal(r.ClientHWAddr, b[28:34]) {
+		t.Errorf("%s does not answer the request", r)
+	}
+	out := r.ToBytes()
+	if wire := dhcp.Wire(r); !bytes.Equal(wire, out) {
+		t.Errorf("sent  %x\nwanted %x", wire, out)
+	}
+	if len(out) > 1472 {
+		t.Errorf("reply has %d bytes", len(out))
+	}
+	if o := unfold(t, out); len(o[53]) != 1 || len(o[54]) != 4 {
+		t.Errorf("got options %v", o)
+	}
+	again, err := dhcpv4.FromBytes(out)
+	if err != nil {
+		t.Fatalf("reply does not parse: %v", err)
+	}
+	to, hw := dhcp.DestinationOf(again)
+	if !to.Addr().Is4() || (hw == nil && to.Addr() == netip.IPv4Unspecified()) {
+		t.Errorf("reply goes to %s", to)
+	}
+}
+
+// checkAddress wants the machine's own address, or that which it runs on.
+func checkAddress(t *testing.T, r *dhcpv4.DHCPv4, x *dhcp.Exchange) {
+	t.Helper()
+	got, _ := netip.AddrFromSlice(r.YourIPAddr.To4())
+	own := netip.MustParseAddr("10.28.36.1")
+	if x.Plan.CatchAll {
+		own = netip.MustParseAddr("10.28.72.10")
+	}
+	adopted := !x.Plan.CatchAll && r.ClientIPAddr.Equal(r.YourIPAddr) && x.Plan.Subnet.CIDR.Contains(got)
+	if !got.IsUnspecified() && got != own && !adopted {
+		t.Errorf("got address %s, want %s", got, own)
+	}
+}
+
+// FuzzRelayOption reads any option 82.
+func FuzzRelayOption(f *testing.F) {
+	f.Add([]byte{1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 6, 1, 'c'})
+	f.Add([]byte{5, 4, 10, 1, 0, 0, 11, 4, 10, 0, 0, 1})
+	f.Add([]byte{1, 1, 'x', 1, 0, 255})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ids, link, server, err := dhcp.RelayInfo(b)
+		for _, id := range ids {
+			if !bytes.Contains(b, []byte(id)) {
+				t.Errorf("%q is not in the option", id)
 			}
 		}
+		for _, a := range []netip.Addr{link, server} {
+			if a.IsValid() && (!a.Is4() || a.IsMulticast() || a.IsUnspecified()) {
+				t.Errorf("got address %s", a)
+			}
+		}
+		if err == nil && len(b) == 1 {
+			t.Error("half a sub-option is none")
+		}
+	})
+}
+
+// FuzzClientTexts sends any texts that a client tells of itself. What the log
+// and the page get of them is short and printable.
+func FuzzClientTexts(f *testing.F) {
+	f.Add("PXEClient:Arch:00007:UNDI:003000", "iPXE", []byte{0, 7}, "\x01\x04ge-7", []byte{1, 3, 6}, "\x04\x00\x00\x02me\x00")
+	f.Add("U-Boot.armv8", "\x03abc\x04iPXE", []byte{1, 0, 0}, "\x02\x01\n", []byte{}, "")
+	f.Fuzz(func(t *testing.T, class, user string, archs []byte, relay string, list []byte, name string) {
+		s, _ := newServer()
+		in := message(web1, discover, text(60, class), text(77, user), option(93, archs...), text(82, relay), option(55, list...), text(81, name))
+		r, x := s.Reply(in, noon)
+		for _, told := range []string{x.Class, x.Circuit, x.Remote} {
+			if len(told) > 2+64*4 || strings.ContainsFunc(told, func(c rune) bool { return c < ' ' || c > '~' }) {
+				t.Errorf("told %q", told)
+			}
+		}
+		if x.Decision == dhcp.Malformed {
+			return
+		}
+		if want := "10.28.36.1"; r == nil || r.YourIPAddr.String() != want {
+			t.Fatalf("got reply %v, %q, want address %s", r, x.Decision, want)
+		}
+		if len(r.ToBytes()) > 548 {
+			t.Errorf("reply has %d bytes", len(r.ToBytes()))
+		}
+	})
+}
+
+// FuzzFit makes replies of any length fit. Each option is there whole, or told
+// of as left out.
+func FuzzFit(f *testing.F) {
+	f.Add([]byte{100, 250, 101, 120, 102, 60, 3, 200}, uint16(548), "")
+	f.Add([]byte{43, 255, 121, 255, 15, 13}, uint16(900), "undionly.kpxe")
+	f.Fuzz(func(t *testing.T, sizes []byte, limit uint16, file string) {
+		limit = min(max(limit, 548), 1472)
+		file = strings.ReplaceAll(file[:min(len(file), 127)], "\x00", "")
+		r := &dhcpv4.DHCPv4{Options: dhcpv4.Options{53: {2}, 54: {10, 28, 0, 2}}, BootFileName: file}
+		want := map[uint8][]byte{}
+		for ; len(sizes) >= 2; sizes = sizes[2:] {
+			code := sizes[0]
+			echoed := code == 97 || code == 118 // never left out
+			if code == 3 || code == 43 || code > 90 && code < 255 && !echoed {
+				want[code] = bytes.Repeat([]byte{code}, 1+3*int(sizes[1]))
+				r.Options[code] = want[code]
+			}
+		}
+		r, left := dhcp.Fit(r, int(limit))
 		out := r.ToBytes()
-		if len(out) > 1472 {
-			t.Errorf("reply has %d bytes", len(out))
+		if len(out) > int(limit) {
+			t.Errorf("got %d bytes, want at most %d", len(out), limit)
 		}
-		again, err := dhcpv4.FromBytes(out)
-		if err != nil {
-			t.Fatalf("reply does not parse: %v", err)
+		got := unfold(t, out)
+		for code, data := range want {
+			if slices.Contains(left, code) {
+				data = nil
+			}
+			if !bytes.Equal(got[code], data) {
+				t.Errorf("option %d: got %d bytes, want %d", code, len(got[code]), len(data))
+			}
 		}
-		to, hw := dhcp.DestinationOf(again)
-		if !to.Addr().Is4() || (hw == nil && to.Addr() == netip.IPv4Unspecified()) {
-			t.Errorf("reply goes to %s", to)
+		if file != "" && r.BootFileName != file {
+			t.Errorf("the boot file has become %q", r.BootFileName)
 		}
 	})
 }

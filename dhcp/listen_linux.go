@@ -6,24 +6,24 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"syscall"
+	"slices"
+	"time"
 
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
+
+	"drover/pools"
 )
 
 // sockets are what Listen opens.
 type sockets struct {
-	conn   *net.UDPConn     // receives all, sends to clients and relays that have an address
-	raw    *packet.Conn     // sends frames, receives nothing
-	mac    net.HardwareAddr // of the interface
-	source []byte           // control message that makes Address the source of UDP answers
+	conn *socket          // port 67: receives all, sends to clients and relays that have an address
+	boot *socket          // port 4011; nil but in proxy mode
+	raw  *packet.Conn     // sends frames, receives nothing
+	arp  *packet.Conn     // sends and receives ARP; nil without Probe
+	mac  net.HardwareAddr // of the interface
 }
-
-// receiveBuffer holds the requests of a whole room that powers on while we are
-// busy; the kernel's default drops them after some 200 packets.
-const receiveBuffer = 4 << 20
 
 // Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
 func (s *Server) Listen() error {
@@ -56,63 +56,74 @@ func (s *Server) listen() error {
 		return fmt.Errorf("address %s is not IPv4", s.Address)
 	}
 	s.mac = ifi.HardwareAddr
-	for _, a := range own {
-		if a == s.Address {
-			s.source = (&ipv4.ControlMessage{Src: a.AsSlice()}).Marshal()
-		}
-	}
-	if s.conn, err = listenUDP(ifi.Name); err != nil {
-		if errors.Is(err, unix.EADDRINUSE) {
-			err = fmt.Errorf("%w (is another DHCP server running?)", err)
-		}
+	if s.conn, err = s.open(ifi.Name, own, serverPort); err != nil {
 		return err
 	}
+	if s.Mode == pools.DHCPProxy {
+		if s.boot, err = s.open(ifi.Name, own, bootPort); err != nil {
+			return err
+		}
+	}
 	// Protocol 0 receives nothing.
-	s.raw, err = packet.Listen(ifi, packet.Raw, 0, nil)
+	if s.raw, err = packet.Listen(ifi, packet.Raw, 0, nil); err != nil || !s.Probe {
+		return err
+	}
+	s.arp, err = packet.Listen(ifi, packet.Raw, etherTypeARP, nil)
 	return err
+}
+
+// open opens a UDP port. What it sends comes from Address when that is one of
+// the interface's own.
+func (s *Server) open(device string, own []netip.Addr, port int) (*socket, error) {
+	c, err := listenUDP(device, port)
+	if errors.Is(err, unix.EADDRINUSE) {
+		err = fmt.Errorf("%w (is another DHCP server running?)", err)
+	}
+	if err == nil && slices.Contains(own, s.Address) {
+		c.source = (&ipv4.ControlMessage{Src: s.Address.AsSlice()}).Marshal()
+	}
+	return c, err
 }
 
 // Close closes the sockets. Serve does so when it ends.
 func (s *Server) Close() error {
 	var errs []error
-	if s.conn != nil {
-		errs = append(errs, s.conn.Close())
+	for _, c := range []*socket{s.conn, s.boot} {
+		if c != nil {
+			errs = append(errs, c.close())
+		}
 	}
-	if s.raw != nil {
-		errs = append(errs, s.raw.Close())
+	for _, c := range []*packet.Conn{s.raw, s.arp} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// listenUDP opens port 67 on one interface. Neither SO_REUSEADDR nor
-// SO_REUSEPORT is set: with them a second server would start without an error
-// and take a share of the packets.
-func listenUDP(device string) (*net.UDPConn, error) {
-	var serr error
-	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		err := c.Control(func(fd uintptr) { serr = setOptions(int(fd), device) })
-		return errors.Join(err, serr)
-	}}
-	c, err := lc.ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", serverPort))
-	if err != nil {
-		return nil, err
+// stopReading makes all reads return. What is to be sent still can be.
+func (s *Server) stopReading() {
+	s.conn.stop()
+	if s.boot != nil {
+		s.boot.stop()
 	}
-	return c.(*net.UDPConn), nil
+	if s.arp != nil {
+		_ = s.arp.SetReadDeadline(time.Unix(1, 0))
+	}
 }
 
-func setOptions(fd int, device string) error {
-	// More than net.core.rmem_max allows takes CAP_NET_ADMIN; without it the
-	// kernel gives what it can.
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer); err != nil {
-			return fmt.Errorf("set receive buffer: %w", err)
-		}
+// pause waits after a read that went wrong: the interface went down, or an ICMP
+// error came back. Neither ends the service; a lasting error must not take a
+// whole processor.
+func (s *Server) pause(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
 	}
-	// Before bind: the ports of different interfaces do not collide.
-	if err := unix.BindToDevice(fd, device); err != nil {
-		return fmt.Errorf("bind to interface: %w", err)
+	s.log().Warn("dhcp: read", "interface", s.Interface, "error", err)
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
 	}
-	return nil
 }
 
 // addresses returns the IPv4 addresses of an interface.

@@ -2,44 +2,46 @@ package dhcp
 
 import (
 	"encoding/binary"
-	"maps"
+	"fmt"
 	"net/netip"
-	"slices"
 	"time"
-
-	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/pools"
 )
 
 // Option codes (RFC 2132 unless another is named).
 const (
-	optPad         = 0
-	optSubnetMask  = 1
-	optRouter      = 3
-	optDNS         = 6
-	optHostName    = 12
-	optDomain      = 15
-	optBroadcast   = 28
-	optVendor      = 43
-	optRequested   = 50
-	optLease       = 51
-	optOverload    = 52
-	optMessageType = 53
-	optServerID    = 54
-	optParameters  = 55
-	optMessage     = 56
-	optMaxSize     = 57
-	optRenew       = 58
-	optRebind      = 59
-	optClass       = 60
-	optClientID    = 61
-	optTFTPServer  = 66
-	optBootFile    = 67
-	optRelay       = 82 // RFC 3046
-	optMachineID   = 97 // RFC 4578
-	optIPXE        = 175
-	optEnd         = 255
+	optPad             = 0
+	optSubnetMask      = 1
+	optRouter          = 3
+	optDNS             = 6
+	optHostName        = 12
+	optDomain          = 15
+	optBroadcast       = 28
+	optVendor          = 43
+	optRequested       = 50
+	optLease           = 51
+	optOverload        = 52
+	optMessageType     = 53
+	optServerID        = 54
+	optParameters      = 55
+	optMessage         = 56
+	optMaxSize         = 57
+	optRenew           = 58
+	optRebind          = 59
+	optClass           = 60
+	optClientID        = 61
+	optTFTPServer      = 66
+	optBootFile        = 67
+	optUserClass       = 77  // RFC 3004
+	optFQDN            = 81  // RFC 4702
+	optRelay           = 82  // RFC 3046
+	optArch            = 93  // RFC 4578
+	optUNDI            = 94  // RFC 4578
+	optMachineID       = 97  // RFC 4578
+	optSubnetSelection = 118 // RFC 3011
+	optIPXE            = 175
+	optEnd             = 255
 )
 
 const (
@@ -48,29 +50,27 @@ const (
 
 	// maxBootFile is the room of the BOOTP file field less its final NUL.
 	maxBootFile = 127
-
-	// headerSize is the fixed part of a message with the magic cookie, and
-	// minMessage what every client must accept (RFC 2131, section 2), both
-	// without the 28 bytes of IP and UDP headers that option 57 counts.
-	headerSize  = 240
-	udpOverhead = 28
-	minMessage  = 576 - udpOverhead
-	maxMessage  = 1500 - udpOverhead
 )
+
+// echoed are the options that come back as they were sent: the client
+// identifier (RFC 6842), the machine's UUID (RFC 4578, some ROMs compare it),
+// the relay's own option (RFC 3046), and the network asked for (RFC 3011).
+func echoed() [4]uint8 { return [...]uint8{optClientID, optMachineID, optRelay, optSubnetSelection} }
 
 // reserved are the options that the protocol itself is made of: no tag sets
 // them.
 func reserved(code uint8) bool {
 	switch code {
 	case optPad, optRequested, optLease, optOverload, optMessageType, optServerID, optParameters,
-		optMessage, optMaxSize, optRenew, optRebind, optClientID, optRelay, optMachineID, optEnd:
+		optMessage, optMaxSize, optRenew, optRebind, optClientID, optRelay, optMachineID, optSubnetSelection, optEnd:
 		return true
 	}
 	return false
 }
 
-// needed are the options without which a client has no address or does not
-// boot. They are sent unasked and are never left out.
+// needed are the options without which a client has no network or does not
+// boot. Boot programs are sent them unasked: ROMs leave options out of their
+// list that they do not boot without.
 func needed(code uint8) bool {
 	switch code {
 	case optSubnetMask, optRouter, optVendor, optClass, optTFTPServer, optBootFile, optIPXE:
@@ -80,120 +80,100 @@ func needed(code uint8) bool {
 }
 
 // addLease adds what makes an address a lease.
-func addLease(o dhcpv4.Options, p *pools.Plan) {
+func addLease(m *message, p *pools.Plan) {
 	lease := time.Duration(p.Lease)
 	if lease <= 0 {
 		lease = defaultLease
 	}
-	o[optLease] = seconds(lease)
-	o[optRenew] = seconds(lease / 2)        // T1 and T2 as RFC 2131, section 4.4.5,
-	o[optRebind] = seconds(lease - lease/8) // has them by default
+	m.putUint32(optLease, seconds(lease))
+	m.putUint32(optRenew, seconds(lease/2))        // T1 and T2 as RFC 2131, section 4.4.5,
+	m.putUint32(optRebind, seconds(lease-lease/8)) // has them by default
 }
 
-// addNetwork adds what the client needs to know of its network and itself, as
-// far as it asks, and the options of its tags.
-func addNetwork(o dhcpv4.Options, c client, p *pools.Plan) {
-	o[optSubnetMask] = mask(p.Subnet.CIDR)
-	if r := p.Subnet.Router; r.Is4() && (c.wants(optRouter) || c.netboot()) {
-		o[optRouter] = r.AsSlice()
+// addNetwork adds what the client needs to know of the subnet that its address
+// is in, and the options of its tags, as far as it asks.
+func (a *ask) addNetwork(m *message, subnet *pools.Subnet) {
+	if subnet.CIDR.IsValid() {
+		m.putUint32(optSubnetMask, mask(subnet.CIDR))
 	}
-	if dns := addrs(p.Subnet.DNS); len(dns) > 0 && c.wants(optDNS) {
-		o[optDNS] = dns
+	if subnet.Router.Is4() && a.takes(optRouter) {
+		m.putAddr(optRouter, subnet.Router)
 	}
-	if p.Subnet.Domain != "" && c.wants(optDomain) {
-		o[optDomain] = []byte(p.Subnet.Domain)
+	if dns := addrs(subnet.DNS); len(dns) > 0 && a.takes(optDNS) {
+		m.set(optDNS, dns)
 	}
-	if p.Node != "" && c.wants(optHostName) {
-		o[optHostName] = []byte(p.Node)
+	if subnet.Domain != "" && a.takes(optDomain) {
+		m.putText(optDomain, subnet.Domain)
 	}
-	if b := broadcast(p.Subnet.CIDR); b.IsValid() && c.wants(optBroadcast) {
-		o[optBroadcast] = b.AsSlice()
+	if b := broadcast(subnet.CIDR); b.IsValid() && a.takes(optBroadcast) {
+		m.putAddr(optBroadcast, b)
 	}
-	for _, opt := range p.Options {
-		if !reserved(opt.Code) && c.wants(opt.Code) {
-			o[opt.Code] = opt.Data
+	for i := range a.plan.Options {
+		opt := &a.plan.Options[i]
+		if !reserved(opt.Code) && a.takes(opt.Code) {
+			m.set(opt.Code, opt.Data)
 		}
 	}
 }
 
-// addBoot adds what a boot program needs to find its loader, asked for or not:
-// ROMs leave options out of their list that they do not boot without. Vendor
-// options of the operator stand.
-func addBoot(o dhcpv4.Options, c client, boot pools.BootTarget) {
-	o[optBootFile] = []byte(boot.File)
+// takes tells whether the client is sent an option if there is one.
+func (a *ask) takes(code uint8) bool {
+	return a.wants(code) || a.netboot() && needed(code)
+}
+
+// addBoot adds what a boot program needs to find its loader, asked for or not.
+// Options of the operator stand.
+func (a *ask) addBoot(m *message) {
+	boot := &a.plan.Boot
 	if boot.Server.Is4() {
-		o[optTFTPServer] = []byte(boot.Server.String())
+		// iPXE wants it even when the file is a URL; GRUB takes its server
+		// from here, not from option 66.
+		m.siaddr = boot.Server
 	}
-	code, data := uint8(optVendor), []byte(nil)
+	if boot.File == "" || !a.netboot() {
+		return
+	}
+	m.putText(optBootFile, boot.File)
+	if boot.Server.Is4() {
+		m.putText(optTFTPServer, boot.Server.String())
+	}
+	// shim makes the name of its second stage from this field, not from
+	// option 67.
+	if len(boot.File) <= maxBootFile {
+		m.file = boot.File
+	} else {
+		a.x.Warning = fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File)
+	}
 	switch {
-	case c.httpClass():
+	case a.httpClass():
 		// UEFI HTTP Boot takes an answer for its own only with this class.
-		o[optClass] = []byte("HTTPClient")
-	case c.ipxe:
+		m.putText(optClass, "HTTPClient")
+	case a.ipxe:
 		// Encapsulated 175.176, no-pxedhcp: without it iPXE waits up to
 		// three seconds for the offer of a proxyDHCP server.
-		code, data = optIPXE, []byte{176, 1, 1}
-	case c.pxeClass():
-		o[optClass] = []byte("PXEClient")
-		// PXE_DISCOVERY_CONTROL (6) = 8: no boot server discovery, load
-		// the file named in this answer.
-		data = []byte{6, 1, 8, 0xff}
-	}
-	if _, set := o[code]; !set && data != nil {
-		o[code] = data
-	}
-}
-
-// fit leaves out options that the client can do without, those of the highest
-// codes first, until the message has at most limit bytes. It returns what it
-// left out.
-func fit(o dhcpv4.Options, limit int) (left []uint8) {
-	size := headerSize + 1 // the END option
-	for _, data := range o {
-		size += optionSize(data)
-	}
-	if size <= limit {
-		return nil
-	}
-	codes := slices.Sorted(maps.Keys(o))
-	for _, code := range slices.Backward(codes) {
-		if size <= limit {
-			break
+		if !m.codes.has(optIPXE) {
+			m.put(optIPXE, 176, 1, 1)
 		}
-		if needed(code) {
-			continue
-		}
-		size -= optionSize(o[code])
-		delete(o, code)
-		left = append(left, code)
+	case a.pxeClass():
+		addPXE(m)
 	}
-	return left
 }
 
-// optionSize is the room that an option takes; what is longer than 255 bytes
-// is sent in pieces (RFC 3396).
-func optionSize(data []byte) int {
-	return len(data) + 2*max(1, (len(data)+254)/255)
-}
-
-// sizeLimit is the largest message that the client takes (option 57), within
-// what fits an Ethernet frame.
-func sizeLimit(req *dhcpv4.DHCPv4) int {
-	n, err := req.MaxMessageSize()
-	if err != nil {
-		return minMessage
+// addPXE marks an answer as one for a PXE client, which is to load the file that
+// it names: PXE_DISCOVERY_CONTROL (43.6) = 8 keeps it from looking for boot
+// servers first.
+func addPXE(m *message) {
+	m.putText(optClass, "PXEClient")
+	if !m.codes.has(optVendor) {
+		m.put(optVendor, 6, 1, 8, 0xff)
 	}
-	return min(max(int(n)-udpOverhead, minMessage), maxMessage)
 }
 
-func seconds(d time.Duration) []byte {
-	s := min(int64(d/time.Second), 0xfffffffe) // all ones would be "for ever"
-	return binary.BigEndian.AppendUint32(nil, uint32(s))
+func seconds(d time.Duration) uint32 {
+	return uint32(min(int64(d/time.Second), 0xfffffffe)) // all ones would be "for ever"
 }
 
-func mask(p netip.Prefix) []byte {
-	return binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-max(0, p.Bits())))
-}
+func mask(p netip.Prefix) uint32 { return ^uint32(0) << (32 - p.Bits()) }
 
 // broadcast returns the last address of an IPv4 network; the zero Addr for a
 // network that has no broadcast address (RFC 3021).

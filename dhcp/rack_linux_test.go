@@ -7,15 +7,12 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"drover/dhcp"
+	"drover/e2e/wire"
 	"drover/pools"
 )
 
@@ -29,36 +26,17 @@ type rack struct {
 }
 
 // newRack builds the namespaces. They are gone when the test ends.
-func newRack(t *testing.T, tools ...string) *rack {
+func newRack(t *testing.T, programs ...string) *rack {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		missing(t, "root, to make network namespaces")
-	}
-	for _, tool := range append(tools, "ip", "nsenter") {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing(t, tool)
-		}
-	}
-	id := fmt.Sprintf("drvdhcp%d", os.Getpid())
+	wire.Need(t, programs...)
+	// Tests that run side by side have racks of their own.
+	id := fmt.Sprintf("drvdhcp%d%s", os.Getpid(), strings.ReplaceAll(strings.TrimPrefix(t.Name(), "Test"), "/", "-"))
 	r := &rack{t: t, srv: id + "s", cli: id + "c", exchanges: make(chan dhcp.Exchange, 1000)}
-	for _, ns := range []string{r.srv, r.cli} {
-		r.ip("netns", "add", ns)
-		t.Cleanup(func() { exec.Command("ip", "netns", "del", ns).Run() })
-	}
-	r.ip("-n", r.srv, "link", "add", "srv", "type", "veth", "peer", "name", "cli", "netns", r.cli)
-	r.ip("-n", r.srv, "addr", "add", "10.28.0.2/16", "dev", "srv")
-	r.ip("-n", r.srv, "link", "set", "srv", "up")
-	r.ip("-n", r.cli, "link", "set", "lo", "up")
+	srv, cli := wire.NewNamespace(t, r.srv), wire.NewNamespace(t, r.cli)
+	srv.Link(t, "srv", cli, "cli")
+	srv.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
+	srv.IP(t, "link", "set", "srv", "up")
 	return r
-}
-
-// missing skips the test, or fails it where everything must run.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("needs %s", what)
-	}
-	t.Skipf("SKIPPED, NOT TESTED: needs %s", what)
 }
 
 func (r *rack) ip(args ...string) {
@@ -81,22 +59,7 @@ func (r *rack) plug(m pools.MAC) {
 // in runs f with the thread in a namespace. Sockets that f opens stay there.
 func (r *rack) in(ns string, f func() error) {
 	r.t.Helper()
-	errs := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		fd, err := os.Open(filepath.Join("/run/netns", ns))
-		if err == nil {
-			defer fd.Close()
-			err = unix.Setns(int(fd.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			err = f()
-		}
-		errs <- err
-	}()
-	if err := <-errs; err != nil {
-		r.t.Fatal(err)
-	}
+	wire.Namespace(ns).In(r.t, f)
 }
 
 // serve starts a server. It has stopped when the test ends.

@@ -12,32 +12,57 @@ import (
 	"drover/pools"
 )
 
-// Reply answers one request: the reply to send, nil for silence, and what it
-// came to. It opens no socket and reads no clock; now is the time of the
-// request. Leases are the only state it changes: a REQUEST that it
-// acknowledges is committed, a RELEASE is released.
+// Reply answers one request that came to port 67: the reply to send, nil for
+// silence, and what it came to. It opens no socket and reads no clock; now is
+// the time of the request. Leases are the only state it changes: an address
+// that it acknowledges is committed, one that comes back is released. The
+// exchange tells what there is to wait for before the reply may leave.
 func (s *Server) Reply(req *dhcpv4.DHCPv4, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
-	c, err := newClient(req)
-	x := Exchange{
-		Time: now, MAC: c.mac, Type: typeName(req.MessageType()), Firmware: c.firmware, IPXE: c.ipxe,
-		Netboot: c.netboot(), Class: printable(c.class), Giaddr: addr(req.GatewayIPAddr),
-	}
+	m, x := s.reply(req, now, serverPort)
+	return m.dhcpv4(), x
+}
+
+// reply answers a request that came to a port.
+func (s *Server) reply(req *dhcpv4.DHCPv4, now time.Time, port int) (*message, Exchange) {
+	c, err := newClient(req, s.Address)
+	x := c.exchange(now)
+	x.Giaddr = addr(req.GatewayIPAddr)
 	if err != nil {
 		x.Decision, x.Err = Malformed, err
 		return nil, x
 	}
-	plan := s.Farm.Resolve(c.query())
+	query := c.query()
+	plan := s.Farm.Resolve(query)
 	if plan == nil {
-		x.Decision = NotOurs
+		x.Decision, x.Why = NotOurs, s.Farm.WhyNot(query)
 		return nil, x
 	}
-	x.Plan = plan
+	x.Plan, x.Why = plan, knownBy(plan)
 	a := ask{server: s, req: req, client: c, plan: plan, now: now, x: &x}
-	reply := a.answer()
-	if reply != nil {
-		x.Reply = typeName(reply.MessageType())
+	var m *message
+	switch {
+	case port == bootPort:
+		m = a.bootAnswer()
+	case s.Mode == pools.DHCPProxy:
+		m = a.proxy()
+	default:
+		m = a.answer()
 	}
-	return reply, x
+	if m != nil {
+		x.Reply = typeName(m.messageType())
+	}
+	return m, x
+}
+
+// knownBy tells how the machine was found.
+func knownBy(p *pools.Plan) string {
+	switch {
+	case p.Matched != "":
+		return "known by " + p.Matched
+	case p.CatchAll:
+		return "unknown hardware"
+	}
+	return "known by MAC"
 }
 
 // ask is one request of one of our machines, being answered. Its methods
@@ -51,8 +76,8 @@ type ask struct {
 	x      *Exchange
 }
 
-func (a *ask) answer() *dhcpv4.DHCPv4 {
-	switch a.req.MessageType() {
+func (a *ask) answer() *message {
+	switch a.messageType {
 	case dhcpv4.MessageTypeDiscover:
 		return a.discover()
 	case dhcpv4.MessageTypeRequest:
@@ -64,18 +89,23 @@ func (a *ask) answer() *dhcpv4.DHCPv4 {
 	case dhcpv4.MessageTypeInform:
 		return a.inform()
 	}
-	return a.silence(Unusable, fmt.Errorf("message type %d is not one of a client", a.req.MessageType()))
+	return a.senseless()
 }
 
 // silence sends nothing.
-func (a *ask) silence(d Decision, err error) *dhcpv4.DHCPv4 {
+func (a *ask) silence(d Decision, err error) *message {
 	a.x.Decision, a.x.Err = d, err
 	return nil
 }
 
+// senseless is the silence for a type of message that clients do not send.
+func (a *ask) senseless() *message {
+	return a.silence(Unusable, fmt.Errorf("message type %d is not one of a client", a.messageType))
+}
+
 // discover offers the machine its address.
-func (a *ask) discover() *dhcpv4.DHCPv4 {
-	own, err := a.address(addr(a.req.RequestedIPAddress()))
+func (a *ask) discover() *message {
+	own, err := a.own(addr(a.req.RequestedIPAddress()))
 	if err != nil {
 		return a.silence(NoAddress, err)
 	}
@@ -83,177 +113,163 @@ func (a *ask) discover() *dhcpv4.DHCPv4 {
 	return a.lease(dhcpv4.MessageTypeOffer, own)
 }
 
-// request serves the four states that a client sends a REQUEST from. What it
-// fills in tells them apart (RFC 2131, section 4.3.2).
-func (a *ask) request() *dhcpv4.DHCPv4 {
-	id, requested, current := a.req.ServerIdentifier(), addr(a.req.RequestedIPAddress()), addr(a.req.ClientIPAddr)
-	wanted := requested
-	switch {
-	case a.req.Options.Has(dhcpv4.OptionServerIdentifier): // SELECTING
-		if addr(id) != a.server.Address {
-			return a.silence(OtherServer, nil)
-		}
-		if !wanted.IsValid() {
-			wanted = current // some ROMs put the offered address there
-		}
-	case requested.IsValid(): // INIT-REBOOT
-	default: // RENEWING or REBINDING
-		wanted = current
+// request acknowledges an address, or refuses it.
+func (a *ask) request() *message {
+	if !a.toUs() {
+		return a.silence(OtherServer, nil)
 	}
+	wanted := a.wanted()
 	if !wanted.IsValid() {
 		return a.silence(Unusable, errors.New("a REQUEST for no address"))
 	}
 	a.x.Address = wanted
-	own, err := a.address(wanted)
-	if err != nil {
+	own, err := a.own(wanted)
+	if err == nil && own != wanted && !a.adopts(wanted) {
+		if a.mislaid(wanted) {
+			return a.silence(Unusable, fmt.Errorf("a renewal of %s, relayed from the network of %s", wanted, a.link))
+		}
+		return a.refuse("yours is "+own.String(), "its address is "+own.String())
+	}
+	if err == nil {
+		err = a.commit(wanted)
+	}
+	switch {
+	case errors.Is(err, pools.ErrRefused):
+		return a.refuse("ask for another", err.Error())
+	case err != nil:
 		return a.silence(NoAddress, err)
 	}
-	if own != wanted {
-		return a.refuse(own)
-	}
-	if !a.plan.Address.IsValid() {
-		if err := a.server.Leases.Commit(a.plan, own, a.now); err != nil {
-			return a.silence(NoAddress, fmt.Errorf("lease %s: %w", own, err))
-		}
-	}
 	a.x.Decision = Acknowledged
-	ack := a.lease(dhcpv4.MessageTypeAck, own)
-	if own == current {
-		ack.ClientIPAddr = a.req.ClientIPAddr // renewing: that is where the ACK goes
+	ack := a.lease(dhcpv4.MessageTypeAck, wanted)
+	if wanted == addr(a.req.ClientIPAddr) {
+		ack.ciaddr = wanted // renewing: that is where the ACK goes
 	}
 	return ack
 }
 
-// decline takes note that the client found its address in use.
-func (a *ask) decline() *dhcpv4.DHCPv4 {
-	a.x.Address = addr(a.req.RequestedIPAddress())
-	if addr(a.req.ServerIdentifier()) != a.server.Address {
+// decline takes note that the client found an address in use that it was given.
+func (a *ask) decline() *message {
+	if !a.toUs() {
 		return a.silence(OtherServer, nil)
+	}
+	if a.x.Address = addr(a.req.RequestedIPAddress()); !a.x.Address.IsValid() {
+		a.x.Address = addr(a.req.ClientIPAddr) // systemd-networkd
+	}
+	if !a.declines(a.x.Address) {
+		return a.silence(Unusable, errors.New("a DECLINE of an address that it was not given"))
 	}
 	return a.silence(Declined, nil)
 }
 
 // release gives a leased address back. A fixed one stays the node's.
-func (a *ask) release() *dhcpv4.DHCPv4 {
-	a.x.Address = addr(a.req.ClientIPAddr)
-	if addr(a.req.ServerIdentifier()) != a.server.Address {
+func (a *ask) release() *message {
+	if !a.toUs() {
 		return a.silence(OtherServer, nil)
 	}
+	a.x.Address = addr(a.req.ClientIPAddr)
 	if !a.x.Address.IsValid() {
 		return a.silence(Unusable, errors.New("a RELEASE of no address"))
 	}
-	if !a.plan.Address.IsValid() && a.server.Leases != nil {
-		a.server.Leases.Release(a.mac, a.x.Address, a.now)
+	if l := a.server.Leases; l != nil {
+		l.Release(a.mac, a.x.Address, a.now)
 	}
 	return a.silence(Released, nil)
 }
 
-// inform tells a machine with an address of its own about the network.
-func (a *ask) inform() *dhcpv4.DHCPv4 {
+// inform tells a machine with an address of its own about the network. Leases
+// do not come into it (RFC 2131, section 4.3.5).
+func (a *ask) inform() *message {
 	a.x.Address = addr(a.req.ClientIPAddr)
-	if net := a.plan.Subnet.CIDR; !net.Contains(a.x.Address) || a.x.Address == broadcast(net) {
-		return a.silence(Unusable, fmt.Errorf("an INFORM from outside %s", a.plan.Subnet.CIDR))
+	if !a.usable(a.x.Address) {
+		return a.silence(Unusable, errors.New("an INFORM from an address that no machine can have where it asks from"))
 	}
 	a.x.Decision = Informed
 	ack := a.reply(dhcpv4.MessageTypeAck)
-	ack.ClientIPAddr = a.req.ClientIPAddr
-	a.fill(ack)
+	ack.ciaddr = a.x.Address
+	a.fill(ack, a.x.Address)
 	return ack
 }
 
-// address returns the address that belongs to the machine: its own, or the one
-// that it leases from its pool's range.
-func (a *ask) address(want netip.Addr) (netip.Addr, error) {
-	own := a.plan.Address
-	if !own.IsValid() {
-		if a.server.Leases == nil {
-			return netip.Addr{}, fmt.Errorf("pool %q leases addresses, but there is no lease store", a.plan.Pool)
-		}
-		var err error
-		if own, err = a.server.Leases.Offer(a.plan, want, a.now); err != nil {
-			return netip.Addr{}, err
-		}
-	}
-	if !own.Is4() {
-		return netip.Addr{}, fmt.Errorf("address %q of node %q is not IPv4", own, a.plan.Node)
-	}
-	return own, nil
-}
-
-// refuse is the DHCPNAK: the client must begin anew, and will be offered own.
-// Only machines that are ours get here, so that a NAK never hits the client of
-// another server.
-func (a *ask) refuse(own netip.Addr) *dhcpv4.DHCPv4 {
-	a.x.Decision, a.x.Warning = Refused, "its address is "+own.String()
+// refuse is the DHCPNAK: the client must begin anew. Only machines that are
+// ours get here, so that a NAK never hits the client of another server. The
+// client is told less than the log: not who has an address.
+func (a *ask) refuse(told, why string) *message {
+	a.x.Decision, a.x.Warning = Refused, why
 	nak := a.reply(dhcpv4.MessageTypeNak)
-	nak.Options[optMessage] = []byte("address is not yours, yours is " + own.String())
+	nak.putText(optMessage, "this address is not yours, "+told)
 	if a.x.Giaddr.IsValid() {
 		// The client cannot be reached at an address it must not use
 		// (RFC 2131, section 4.3.2): the relay has to broadcast.
-		nak.SetBroadcast()
+		nak.flags |= broadcastFlag
 	}
 	return nak
 }
 
 // lease is an OFFER or ACK of an address.
-func (a *ask) lease(t dhcpv4.MessageType, own netip.Addr) *dhcpv4.DHCPv4 {
-	a.x.Address = own
-	r := a.reply(t)
-	r.YourIPAddr = own.AsSlice()
-	addLease(r.Options, a.plan)
-	a.fill(r)
-	return r
+func (a *ask) lease(t dhcpv4.MessageType, given netip.Addr) *message {
+	a.x.Address = given
+	m := a.reply(t)
+	m.yiaddr = given
+	addLease(m, a.plan)
+	a.fill(m, given)
+	if a.plan.Broadcast && !a.x.Giaddr.IsValid() {
+		m.flags |= broadcastFlag
+	}
+	return m
 }
 
-// fill adds the options of the plan, and for a boot program its loader.
-func (a *ask) fill(r *dhcpv4.DHCPv4) {
-	boot := a.plan.Boot
-	addNetwork(r.Options, a.client, a.plan)
-	if boot.Server.Is4() {
-		// iPXE wants it even when the file is a URL; GRUB takes its server
-		// from here, not from option 66.
-		r.ServerIPAddr = boot.Server.AsSlice()
+// fill adds the options of the plan, and for a boot program its loader. The
+// machine has, or will have, the address given.
+func (a *ask) fill(m *message, given netip.Addr) {
+	subnet, ok := a.plan.SubnetOf(given)
+	if !ok {
+		subnet = a.plan.Subnet
 	}
-	if boot.File != "" && a.netboot() {
-		addBoot(r.Options, a.client, boot)
-		// shim makes the name of its second stage from this field, not from
-		// option 67.
-		if len(boot.File) <= maxBootFile {
-			r.BootFileName = boot.File
-		} else {
-			a.x.Warning = fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File)
-		}
-	}
-	if left := fit(r.Options, sizeLimit(a.req)); left != nil {
+	a.addNetwork(m, &subnet)
+	a.addName(m, subnet.Domain)
+	a.addBoot(m)
+	a.shorten(m)
+}
+
+// shorten makes a reply fit the client.
+func (a *ask) shorten(m *message) {
+	if left := fit(m, sizeLimit(a.req)); left != nil {
 		a.x.Warning = fmt.Sprintf("answer too long for the client: left out options %d", left)
 	}
 }
 
 // reply begins a reply as table 3 of RFC 2131 has it.
-func (a *ask) reply(t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
-	r := &dhcpv4.DHCPv4{
-		OpCode:        dhcpv4.OpcodeBootReply,
-		HWType:        a.req.HWType,
-		TransactionID: a.req.TransactionID,
-		Flags:         a.req.Flags,
-		ClientIPAddr:  net.IPv4zero,
-		YourIPAddr:    net.IPv4zero,
-		ServerIPAddr:  net.IPv4zero,
-		GatewayIPAddr: a.req.GatewayIPAddr,
-		ClientHWAddr:  a.req.ClientHWAddr,
-		Options:       make(dhcpv4.Options, 24),
-	}
-	r.Options[optMessageType] = []byte{byte(t)}
-	r.Options[optServerID] = a.server.Address.AsSlice()
-	// The client identifier (RFC 6842), the machine's UUID (RFC 4578, some
-	// ROMs compare it) and the relay's own option (RFC 3046) come back as
-	// they were sent.
-	for _, code := range [...]uint8{optClientID, optMachineID, optRelay} {
+func (a *ask) reply(t dhcpv4.MessageType) *message {
+	m := newMessage()
+	m.xid, m.flags, m.giaddr, m.mac = a.req.TransactionID, a.req.Flags, a.x.Giaddr, a.mac
+	m.put(optMessageType, byte(t))
+	m.putAddr(optServerID, a.serverID())
+	for _, code := range echoed() {
 		if v, ok := a.req.Options[code]; ok {
-			r.Options[code] = v
+			m.set(code, v)
 		}
 	}
-	return r
+	return m
+}
+
+// serverID is who we are in the client's eyes: ourselves, or the relay agent
+// that wants to see all that the client says (RFC 5107).
+func (a *ask) serverID() netip.Addr {
+	if id := a.relay.serverID; id.IsValid() {
+		return id
+	}
+	return a.server.Address
+}
+
+// toUs tells whether the request may be meant for us. One that names no server
+// may: systemd-networkd leaves option 54 out of RELEASE and DECLINE, although
+// RFC 2131, table 5, has it there, and sends them to the server's address.
+func (a *ask) toUs() bool {
+	if !a.req.Options.Has(dhcpv4.OptionServerIdentifier) {
+		return true
+	}
+	id := addr(a.req.ServerIdentifier())
+	return id.IsValid() && (id == a.server.Address || id == a.serverID())
 }
 
 // addr turns an address of a packet into ours; the zero Addr when there is

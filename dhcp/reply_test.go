@@ -71,7 +71,7 @@ func TestFixedNode(t *testing.T) {
 		{"it reboots with its address", message(web1, request, requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
 		{"it reboots with an address from elsewhere", message(web1, request, requested("192.168.1.7")), "NAK", "0.0.0.0", dhcp.Refused},
 		{"it renews", message(web1, request, ciaddr("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
-		{"it renews what is not its own", message(web1, request, ciaddr("10.28.72.10")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews an address from elsewhere", message(web1, request, ciaddr("192.168.1.7")), "NAK", "0.0.0.0", dhcp.Refused},
 		{"it requests nothing", message(web1, request), "", "", dhcp.Unusable},
 		{"it finds its address in use", message(web1, decline, serverID(serverAddr), requested("10.28.36.1")), "", "", dhcp.Declined},
 		{"it declines another server's offer", message(web1, decline, serverID(otherAddr), requested("10.28.36.1")), "", "", dhcp.OtherServer},
@@ -114,13 +114,13 @@ func TestCatchAll(t *testing.T) {
 		{"and again", message(stray, discover), "OFFER", "10.28.72.10", dhcp.Offered},
 		{"another gets another", message(second, discover), "OFFER", "10.28.72.11", dhcp.Offered},
 	})
-	if got := l.committed[lease]; !got.IsZero() {
+	if got := l.active[lease]; !got.IsZero() {
 		t.Errorf("an offer is already a lease of %s", got)
 	}
 	play(t, s, []step{
 		{"it takes the offer", message(stray, request, serverID(serverAddr), requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 	})
-	if got := l.committed[lease]; got != stray {
+	if got := l.active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
@@ -129,35 +129,40 @@ func TestCatchAll(t *testing.T) {
 		{"it renews", message(stray, request, ciaddr("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"it reboots", message(stray, request, requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 	})
-	if got := l.committed[lease]; got != stray {
+	if got := l.active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
 		{"it leaves another server", message(stray, release, serverID(otherAddr), ciaddr("10.28.72.10")), "", "", dhcp.OtherServer},
 		{"it leaves nothing", message(stray, release, serverID(serverAddr)), "", "", dhcp.Unusable},
 	})
-	if got := l.committed[lease]; got != stray {
+	if got := l.active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
 		{"it leaves", message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")), "", "", dhcp.Released},
 	})
-	if got := l.committed[lease]; !got.IsZero() {
+	if got := l.active[lease]; !got.IsZero() {
 		t.Errorf("released lease still belongs to %s", got)
 	}
 }
 
 func TestLeaseStoreFails(t *testing.T) {
 	take := message(stray, request, serverID(serverAddr), requested("10.28.72.10"))
+	with := func(set func(l *leases)) dhcp.Leases {
+		l := newLeases()
+		set(l)
+		return l
+	}
 	for _, tt := range []struct {
 		name   string
 		leases dhcp.Leases
 		packet *dhcpv4.DHCPv4
 		err    error // nil: any
 	}{
-		{"no offer when no address is free", &leases{offerErr: errDisk}, message(stray, discover), errDisk},
-		{"no ACK when no address is free", &leases{offerErr: errDisk}, take, errDisk},
-		{"no ACK for a lease that is not durable", &leases{commitErr: errDisk}, take, errDisk},
+		{"no offer when no address is free", with(func(l *leases) { l.offerErr = errDisk }), message(stray, discover), errDisk},
+		{"no ACK when no address is free", with(func(l *leases) { l.offerErr = errDisk }), take, errDisk},
+		{"no ACK for a lease that cannot be stored", with(func(l *leases) { l.commitErr = errDisk }), take, errDisk},
 		{"no offer without a store", nil, message(stray, discover), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -308,12 +313,8 @@ func TestLeaseTimes(t *testing.T) {
 }
 
 // leaseTime is a farm that gives addresses for that long.
-type leaseTime time.Duration
-
-func (f leaseTime) Resolve(q pools.Query) *pools.Plan {
-	p := farm{}.Resolve(q)
-	p.Lease = pools.Duration(f)
-	return p
+func leaseTime(d time.Duration) dhcp.Resolver {
+	return farmFunc(func(p *pools.Plan) { p.Lease = pools.Duration(d) })
 }
 
 func TestLongBootFile(t *testing.T) {
@@ -336,49 +337,56 @@ func TestLongBootFile(t *testing.T) {
 }
 
 // bootFile is a farm whose machines all load that file.
-type bootFile string
-
-func (f bootFile) Resolve(q pools.Query) *pools.Plan {
-	p := farm{}.Resolve(q)
-	p.Boot.File = string(f)
-	return p
+func bootFile(name string) dhcp.Resolver {
+	return farmFunc(func(p *pools.Plan) { p.Boot.File = name })
 }
 
-func TestTooLongForTheClient(t *testing.T) {
+func TestBroadcastToThePool(t *testing.T) {
 	s, _ := newServer()
-	big := bytes.Repeat([]byte{7}, 300)
-	s.Farm = farm{options: []pools.Option{{Code: 119, Data: big}, {Code: 121, Data: big}}}
+	s.Farm = farmFunc(func(p *pools.Plan) { p.Broadcast = true })
+	const everybody, relay = "255.255.255.255:68", "10.28.0.254:67"
 	for _, tt := range []struct {
-		name    string
-		size    []byte // option 57
-		left    []uint8
-		longest int
+		name string
+		in   *dhcpv4.DHCPv4
+		want string
 	}{
-		{"a client that says nothing", nil, []uint8{119, 121}, 548},
-		{"a client that says less than it must", []byte{0, 100}, []uint8{119, 121}, 548},
-		{"room for one", []byte{3, 132}, []uint8{121}, 900 - 28},
-		{"room for all", []byte{5, 192}, nil, 1472},
+		{"an offer", message(web1, discover), everybody},
+		{"an ack", message(web1, request, serverID(serverAddr), requested("10.28.36.1")), everybody},
+		{"an ack of a renewal", message(web1, request, ciaddr("10.28.36.1")), "10.28.36.1:68"},
+		{"an offer to a relay", message(web1, discover, giaddr("10.28.0.254")), relay},
+		{"an ack of an inform", message(web1, inform, ciaddr("10.28.36.1")), "10.28.36.1:68"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := message(web1, discover, arch(0))
-			if tt.size != nil {
-				in.Options[57] = tt.size
+			r, _ := s.Reply(on(t, tt.in), noon)
+			if to, _ := dhcp.DestinationOf(r); to.String() != tt.want {
+				t.Errorf("goes to %s, want %s", to, tt.want)
 			}
-			r, x := s.Reply(on(t, in), noon)
-			for _, c := range []uint8{119, 121} {
-				_, got := r.Options[c]
-				if want := !bytes.Contains(tt.left, []byte{c}); got != want {
-					t.Errorf("option %d: got %t, want %t", c, got, want)
+			if r.IsBroadcast() && tt.want == relay {
+				t.Error("the relay is told to broadcast")
+			}
+		})
+	}
+}
+
+func TestVendorOptionsOfTheOperatorStand(t *testing.T) {
+	s, _ := newServer()
+	s.Farm = farm{options: []pools.Option{{Code: 43, Data: []byte("pxe")}, {Code: 175, Data: []byte("ipxe")}}}
+	for _, tt := range []struct {
+		name string
+		in   *dhcpv4.DHCPv4
+		want map[uint8]string
+	}{
+		{"a ROM that asks for none", message(web1, discover, rom, option(55, 1)), map[uint8]string{43: "pxe", 60: "PXEClient"}},
+		{"iPXE that asks for none", message(web1, discover, rom, text(77, "iPXE"), option(55, 1)), map[uint8]string{43: "pxe", 175: "ipxe"}},
+		{"a system that asks for none", message(web1, discover, option(55, 1)), map[uint8]string{43: "", 175: ""}},
+		{"a system that asks for one", message(web1, discover, option(55, 1, 43)), map[uint8]string{43: "pxe", 175: ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, _ := s.Reply(on(t, tt.in), noon)
+			for code, want := range tt.want {
+				if got := string(r.Options[code]); got != want {
+					t.Errorf("option %d: got %q, want %q", code, got, want)
 				}
-			}
-			if got := len(r.ToBytes()); got > tt.longest {
-				t.Errorf("got %d bytes, want at most %d", got, tt.longest)
-			}
-			if got, want := x.Warning != "", tt.left != nil; got != want {
-				t.Errorf("got warning %q", x.Warning)
-			}
-			if r.Options[67] == nil || r.Options[51] == nil {
-				t.Error("what it needs to boot was left out")
 			}
 		})
 	}

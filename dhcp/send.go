@@ -29,19 +29,18 @@ type destination struct {
 // carries our server identifier as its source and a finished UDP checksum,
 // which packets of the local stack do not on virtual NICs (dhclient and old
 // PXE stacks drop those).
-func destinationOf(r *dhcpv4.DHCPv4) destination {
-	giaddr, ciaddr := addr(r.GatewayIPAddr), addr(r.ClientIPAddr)
+func destinationOf(m *message) destination {
 	switch {
-	case giaddr.IsValid():
-		return destination{addr: netip.AddrPortFrom(giaddr, serverPort)}
-	case r.MessageType() == dhcpv4.MessageTypeNak:
+	case m.giaddr.IsValid():
+		return destination{addr: netip.AddrPortFrom(m.giaddr, serverPort)}
+	case m.messageType() == dhcpv4.MessageTypeNak:
 		return everybody()
-	case ciaddr.IsValid():
-		return destination{addr: netip.AddrPortFrom(ciaddr, clientPort)}
-	case r.IsBroadcast() || !addr(r.YourIPAddr).IsValid():
+	case m.ciaddr.IsValid():
+		return destination{addr: netip.AddrPortFrom(m.ciaddr, clientPort)}
+	case m.flags&broadcastFlag != 0 || !m.yiaddr.IsValid():
 		return everybody()
 	}
-	return destination{addr: netip.AddrPortFrom(addr(r.YourIPAddr), clientPort), mac: r.ClientHWAddr}
+	return destination{addr: netip.AddrPortFrom(m.yiaddr, clientPort), mac: m.mac[:]}
 }
 
 func everybody() destination {
@@ -54,8 +53,7 @@ func everybody() destination {
 // send puts a reply on the wire.
 func (s *Server) send(d destination, message []byte) error {
 	if d.mac == nil {
-		_, _, err := s.conn.WriteMsgUDPAddrPort(message, s.source, d.addr)
-		if err != nil {
+		if err := s.conn.send(message, d.addr); err != nil {
 			return fmt.Errorf("send to %s: %w", d.addr, err)
 		}
 		return nil

@@ -33,7 +33,7 @@ func TestWhereAnswersGo(t *testing.T) {
 		{"ack of a choice ignores an address not yet given", message(web1, request, serverID(serverAddr), requested("10.28.36.1"), ciaddr("8.8.8.8")), "10.28.36.1:68", web1.String()},
 		{"ack of an inform", message(web1, inform, ciaddr("10.28.5.5")), "10.28.5.5:68", ""},
 		{"nak to all", message(web1, request, requested("10.28.36.9")), "255.255.255.255:68", everybody},
-		{"nak of a renewal to all", message(web1, request, ciaddr("10.28.36.9")), "255.255.255.255:68", everybody},
+		{"nak of a renewal to all", message(stray, request, ciaddr("10.28.36.9")), "255.255.255.255:68", everybody},
 		{"nak to the relay", message(web1, request, requested("10.28.36.9"), giaddr("10.28.0.254")), "10.28.0.254:67", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

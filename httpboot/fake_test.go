@@ -184,15 +184,25 @@ func (b *boots) claimedBy(m pools.MAC) string {
 	return b.keys[m]
 }
 
-type joinerFunc func(ctx context.Context, p *pools.Plan, addr netip.Addr) (pools.JoinConfig, error)
+type joinerFunc func(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 
-func (f joinerFunc) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (pools.JoinConfig, error) {
-	return f(ctx, p, addr)
+func (f joinerFunc) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
+	return f(ctx, p, addr, bootID)
 }
+
+func (joinerFunc) Expect(*pools.Plan) {}
+
+// expecting is a joiner that notes whom it was told to expect.
+type expecting struct {
+	joinerFunc
+	nodes []string
+}
+
+func (e *expecting) Expect(p *pools.Plan) { e.nodes = append(e.nodes, p.Node) }
 
 const tokenSecret = "abcdef.0123456789abcdef"
 
-func joinWithToken(context.Context, *pools.Plan, netip.Addr) (pools.JoinConfig, error) {
+func joinWithToken(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 	return pools.JoinConfig{Kubeadm: "token: " + tokenSecret}, nil
 }
 

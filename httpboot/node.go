@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"drover/pools"
@@ -50,6 +51,7 @@ type boot struct {
 	addr  netip.Addr
 	nonce string
 	key   []byte // the public key that the boot is bound to; config and join
+	id    string // of the node's kernel; join
 }
 
 // claimed checks a config or join request: address, nonce, key, in this order.
@@ -64,6 +66,9 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	if err := readJSON(r, pools.MaxNodeRequest, &req); err != nil {
 		return nil, err
 	}
+	if !isBootID(req.BootID) {
+		return nil, refuse(http.StatusBadRequest, "bootID is not like that of a kernel")
+	}
 	// Before Claim: a boot that is bound to a key that nothing can be sealed to
 	// would be lost.
 	if _, err := pools.Seal(req.PublicKey, b.plan.MAC, "", nil); err != nil {
@@ -72,8 +77,14 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
 		return nil, bootError(err)
 	}
-	b.key = req.PublicKey
+	b.key, b.id = req.PublicKey, req.BootID
 	return b, nil
+}
+
+// isBootID tells whether s is a UUID in lower case, as the kernel writes it, or
+// empty.
+func isBootID(s string) bool {
+	return s == "" || len(s) == 36 && strings.Trim(s, "0123456789abcdef-") == ""
 }
 
 // nonced checks address and form of the nonce. Whether it is the right one,
@@ -109,6 +120,9 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	if err != nil {
 		return broken(err, "the config of this node cannot be made, see the server's log")
 	}
+	if b.plan.Cluster != "" {
+		h.Joiner.Expect(b.plan)
+	}
 	return writeSealed(rec, b, "config", c)
 }
 
@@ -126,11 +140,13 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 	defer h.joins.leave(b.plan.MAC)
 	ctx, cancel := context.WithTimeout(r.Context(), h.JoinTimeout)
 	defer cancel()
-	c, err := h.Joiner.Join(ctx, b.plan, b.addr)
+	c, err := h.Joiner.Join(ctx, b.plan, b.addr, b.id)
 	if err != nil {
+		h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken, Error: oneLine(err.Error())})
 		return joinError(b.plan.Cluster, err)
 	}
-	h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken})
+	// Who follows the node after a restart of the server needs to know it.
+	h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken, Detail: b.id})
 	return writeSealed(rec, b, "join", c)
 }
 

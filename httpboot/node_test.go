@@ -27,6 +27,7 @@ type node struct {
 	from  string
 	nonce string
 	key   hpke.PrivateKey
+	id    string // of the kernel's boot
 }
 
 // boot takes a machine up to the point where drover-init has its command line.
@@ -49,8 +50,10 @@ func (n *node) post(what, body string) *httptest.ResponseRecorder {
 	return n.do(n.from, "POST", "/node/"+n.mac.Dashed()+"/"+what, body, pools.NonceHeader, n.nonce)
 }
 
-func keyBody(key hpke.PrivateKey) string {
-	b, err := json.Marshal(pools.KeyRequest{PublicKey: key.PublicKey().Bytes()})
+func keyBody(key hpke.PrivateKey) string { return (&node{key: key}).body() }
+
+func (n *node) body() string {
+	b, err := json.Marshal(pools.KeyRequest{PublicKey: n.key.PublicKey().Bytes(), BootID: n.id})
 	if err != nil {
 		panic(err)
 	}
@@ -60,7 +63,7 @@ func keyBody(key hpke.PrivateKey) string {
 // ask posts a config or join request and opens the answer into v.
 func (n *node) ask(t testing.TB, what string, v any) {
 	t.Helper()
-	resp := n.post(what, keyBody(n.key))
+	resp := n.post(what, n.body())
 	if resp.Code != 200 {
 		t.Fatalf("%s: got status %d, %s", what, resp.Code, resp.Body)
 	}
@@ -128,24 +131,41 @@ func TestScriptTemplateErrors(t *testing.T) {
 func TestJoin(t *testing.T) {
 	var plan *pools.Plan
 	var addr netip.Addr
-	w := newWorld(t, func(w *world) {
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr) (pools.JoinConfig, error) {
-			plan, addr = p, a
-			return joinWithToken(ctx, p, a)
-		})
-	})
+	var bootID string
+	joiner := &expecting{joinerFunc: func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+		plan, addr, bootID = p, a, id
+		return joinWithToken(ctx, p, a, id)
+	}}
+	w := newWorld(t, func(w *world) { w.Joiner = joiner })
 	n := w.boot(t, macUnknown, "127.0.0.3")
+	n.id = "8f5c6a1e-2b3d-4c5e-9f70-0123456789ab"
 	n.ask(t, "config", &pools.NodeConfig{})
+	if want := []string{"node-525400770101"}; !slices.Equal(joiner.nodes, want) {
+		t.Errorf("the joiner was told to expect %q, want %q", joiner.nodes, want)
+	}
 	var got pools.JoinConfig
 	n.ask(t, "join", &got)
 	if want := "token: " + tokenSecret; got.Kubeadm != want {
 		t.Errorf("got %q, want %q", got.Kubeadm, want)
 	}
-	if plan.Node != "node-525400770101" || addr != netip.MustParseAddr("127.0.0.3") {
-		t.Errorf("the joiner was asked about %s at %s", plan.Node, addr)
+	if plan.Node != "node-525400770101" || addr != netip.MustParseAddr("127.0.0.3") || bootID != n.id {
+		t.Errorf("the joiner was asked about %s at %s, boot %q", plan.Node, addr, bootID)
 	}
 	if got, want := w.boots.seen(macUnknown), []string{"script", "token"}; !slices.Equal(got, want) {
 		t.Errorf("got steps %q, want %q", got, want)
+	}
+	if last := w.boots.steps[len(w.boots.steps)-1]; last.Detail != n.id {
+		t.Errorf("the step's detail is %q, want the boot ID", last.Detail)
+	}
+}
+
+func TestBootID(t *testing.T) {
+	for _, id := range []string{"x", "8f5c6a1e-2b3d-4c5e-9f70-0123456789a", "8f5c6a1e-2b3d-4c5e-9f70-0123456789aB", "8f5c6a1e-2b3d-4c5e-9f70-0123456789\n", strings.Repeat("a", 37)} {
+		n := newWorld(t, nil).boot(t, macBIOS, "127.0.0.1")
+		n.id = id
+		if resp := n.post("join", n.body()); resp.Code != 400 || n.boots.claimedBy(macBIOS) != "" {
+			t.Errorf("%q: got status %d, and the boot is claimed by %q", id, resp.Code, n.boots.claimedBy(macBIOS))
+		}
 	}
 }
 
@@ -179,7 +199,7 @@ func TestJoinErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, func(w *world) {
-				w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr) (pools.JoinConfig, error) {
+				w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 					return pools.JoinConfig{}, tt.err
 				})
 			})
@@ -194,8 +214,8 @@ func TestJoinErrors(t *testing.T) {
 			if !strings.Contains(w.log.String(), "secret detail") {
 				t.Error("the log has no details")
 			}
-			if slices.Contains(w.boots.seen(macBIOS), "token") {
-				t.Error("step token recorded")
+			if got, want := w.boots.seen(macBIOS), []string{"script", "token!" + tt.err.Error()}; !slices.Equal(got, want) {
+				t.Errorf("got steps %q, want %q", got, want)
 			}
 		})
 	}
@@ -205,10 +225,10 @@ func TestJoinErrors(t *testing.T) {
 func TestJoinOneAtATime(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	w := newWorld(t, func(w *world) {
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release
-			return joinWithToken(ctx, p, a)
+			return joinWithToken(ctx, p, a, id)
 		})
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
@@ -231,7 +251,7 @@ func TestJoinOneAtATime(t *testing.T) {
 func TestJoinTimeout(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.JoinTimeout = time.Millisecond
-		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
 			<-ctx.Done()
 			return pools.JoinConfig{}, ctx.Err()
 		})

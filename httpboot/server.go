@@ -52,7 +52,12 @@ type Boots interface {
 // RetryAfter() time.Duration, asks the node to come again; so does a deadline
 // that ran out. The texts of errors are logged, the node does not see them.
 type Joiner interface {
-	Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (pools.JoinConfig, error)
+	// Expect tells that the machine of p boots and is going to ask for its
+	// join. It returns at once.
+	Expect(p *pools.Plan)
+	// Join lets in the node of p, which asks from addr. The boot ID is that of
+	// its kernel, or empty if it did not tell.
+	Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 }
 
 // Images finds images.

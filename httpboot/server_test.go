@@ -189,11 +189,11 @@ func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	spy := &deadlineListener{}
 	var reading []time.Time
 	w := newWorld(t, func(w *world) {
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			spy.mu.Lock()
 			reading = slices.Clone(spy.reading)
 			spy.mu.Unlock()
-			return joinWithToken(ctx, p, a)
+			return joinWithToken(ctx, p, a, id)
 		})
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
@@ -370,13 +370,13 @@ func TestGracefulStop(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	w := newWorld(t, func(w *world) {
 		w.Grace = patience
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release
 			if ctx.Err() != nil {
 				return pools.JoinConfig{}, ctx.Err()
 			}
-			return joinWithToken(ctx, p, a)
+			return joinWithToken(ctx, p, a, id)
 		})
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
@@ -425,7 +425,7 @@ func TestStopCutsOff(t *testing.T) {
 	entered := make(chan bool)
 	w := newWorld(t, func(w *world) {
 		w.Grace = 10 * time.Millisecond
-		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
 			entered <- true
 			<-ctx.Done()
 			return pools.JoinConfig{}, ctx.Err()
@@ -441,7 +441,7 @@ func TestStopWithAllConnsTaken(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.MaxConns = 1
 		w.Grace = 10 * time.Millisecond
-		w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release // whatever the context says
 			return pools.JoinConfig{}, errors.New("released")

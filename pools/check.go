@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -83,7 +84,7 @@ func (c *checker) server() {
 	c.want("server.http", "server.http", hostPort(s.HTTP, true))
 	c.want("server.tftp", "server.tftp", hostPort(s.TFTP, true))
 	c.want("server.api", "server.api", hostPort(s.API, true))
-	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPOff)))
+	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPProxy), string(DHCPOff)))
 	if len(s.Interfaces) == 0 && s.DHCP != DHCPOff && !c.tried("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
 	}
@@ -91,6 +92,9 @@ func (c *checker) server() {
 		c.failf("server", "address: 10.28.0.2", "server.address is not set, and there are no interfaces to take it from")
 	}
 	for i, name := range s.Interfaces {
+		if slices.Contains(s.Interfaces[:i], name) {
+			c.failf(fmt.Sprintf("server.interfaces[%d]", i), "remove one", "server.interfaces: %q is listed twice", name)
+		}
 		if len(name) == 0 || len(name) > 15 {
 			c.failf(fmt.Sprintf("server.interfaces[%d]", i), "see ip -brief link", "server.interfaces: %q is not the name of a network interface (1 to 15 characters)", name)
 		}
@@ -106,8 +110,12 @@ func (c *checker) server() {
 	}
 }
 
+// proxy tells whether another server gives addresses, so that the config need
+// not know them.
+func (c *checker) proxy() bool { return c.cfg.Server.DHCP == DHCPProxy }
+
 func (c *checker) subnets() {
-	if len(c.cfg.Subnets) == 0 && !c.tried("subnets[0]") {
+	if len(c.cfg.Subnets) == 0 && !c.tried("subnets[0]") && !c.proxy() {
 		c.failf("subnets", "subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]", "no subnets")
 	}
 	for i, s := range c.cfg.Subnets {
@@ -137,6 +145,9 @@ func (c *checker) subnets() {
 		}
 		if s.Domain != "" && !isDomain(s.Domain) {
 			c.failf(path+".domain", "domain: example.org", "%s: %q is not a domain name", about, s.Domain)
+		}
+		if s.Network != "" && !c.syntax.qualified.MatchString(s.Network) {
+			c.failf(path+".network", "use letters, digits, '-', '_' and '.'", "%s: %q cannot be the name of a network", about, s.Network)
 		}
 		c.lease(path+".lease", about, s.Lease)
 		for j, other := range c.cfg.Subnets[:i] {

@@ -15,6 +15,7 @@ type places struct {
 	mac  map[MAC]place
 	ip   map[netip.Addr]place
 	name map[string]place
+	id   map[identity]place // nodes that are known by something else than a MAC
 }
 
 type place struct {
@@ -26,8 +27,7 @@ func (p place) String() string { return fmt.Sprintf("node %q in %s", p.node, p.a
 
 func (c *checker) pools(added []PoolNode) {
 	seen := map[string]string{}
-	catchall := ""
-	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}}
+	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}}
 	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
@@ -36,12 +36,7 @@ func (c *checker) pools(added []PoolNode) {
 		about := fmt.Sprintf("pool %q", p.Name)
 		c.name(path, "pool", p.Name, seen)
 		c.pool(path, about, p)
-		if p.CatchAll {
-			if catchall != "" {
-				c.failf(path+".catchall", "unknown hardware can land in one pool only", "%s: a second catch-all pool, the first is in %s", about, c.at(catchall).Place())
-			}
-			catchall = path + ".catchall"
-		}
+		c.reached(i)
 		for j, n := range p.Nodes {
 			at := fmt.Sprintf("%s.nodes[%d]", path, j)
 			c.node(at, c.at(at), n, &all)
@@ -64,6 +59,7 @@ func (c *checker) pool(path, about string, p Pool) {
 		c.failf(path+".cluster", knownHint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
 	}
 	switch {
+	case p.Image == "" && p.Ignore:
 	case p.Image == "":
 		c.failf(path, "image: debian-12", "%s has no image", about)
 	case !c.syntax.image.MatchString(p.Image):
@@ -71,7 +67,20 @@ func (c *checker) pool(path, about string, p Pool) {
 	}
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
 	c.lease(path+".lease", about, p.Lease)
+	if p.Broadcast != "" {
+		c.want(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(BroadcastAuto), string(BroadcastAlways)))
+	}
+	fail := func(field, hint, format string, args ...any) { c.failf(path+".match"+field, hint, format, args...) }
+	c.match(path+".match", about, p.Match, fail)
+	if !p.CatchAll && !p.Match.IsZero() {
+		fail("", "add catchall: true, or give the match to a node", "%s: only a catch-all pool has a match", about)
+	}
+	c.poolRange(path, about, p)
+}
+
+func (c *checker) poolRange(path, about string, p Pool) {
 	switch {
+	case p.CatchAll && !p.Range.IsValid() && (p.Ignore || c.proxy()):
 	case p.CatchAll && !p.Range.IsValid():
 		if !c.tried(path + ".range") {
 			c.failf(path, "range: 10.28.72.10-10.28.72.250", "%s: a catch-all pool needs a range to lease from", about)
@@ -163,9 +172,7 @@ func (c *checker) node(path string, at Origin, n Node, all *places) {
 	default:
 		all.name[n.Name] = here
 	}
-	if len(n.MACs) == 0 {
-		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
-	}
+	c.nodeMatch(about, n, here, all, fail)
 	for i, m := range n.MACs {
 		field := fmt.Sprintf(".macs[%d]", i)
 		switch first, dup := all.mac[m]; {
@@ -181,11 +188,12 @@ func (c *checker) node(path string, at Origin, n Node, all *places) {
 	}
 	c.nodeAddress(about, path, n, here, all, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
+	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }
 
 func (c *checker) nodeAddress(about, path string, n Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
-		if path == "" || !c.tried(path+".ip") {
+		if !n.Ignore && !c.proxy() && (path == "" || !c.tried(path+".ip")) {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
 		}
 		return

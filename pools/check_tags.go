@@ -34,24 +34,53 @@ func (c *checker) tagBoot(path, about string, t Tag) {
 	if n := len(strings.Join(t.KernelArgs.Args, " ")); n > maxKernelArgs {
 		c.failf(path+".kernelArgs", "the kernel takes 2048 in all", "%s: kernelArgs are %d bytes, more than %d", about, n, maxKernelArgs)
 	}
-	codes := map[uint8]string{}
-	for _, key := range keys(t.DHCPOptions) {
-		at := path + ".dhcpOptions." + key
-		o, hint, err := c.options.parse(key, t.DHCPOptions[key])
-		if err != nil {
-			c.failf(at, hint, "%s: %v", about, err)
-			continue
-		}
-		if first, dup := codes[o.Code]; dup {
-			c.failf(at, "remove one", "%s: DHCP option %s is the same as %s in %s", about, key, first, c.at(path+".dhcpOptions."+first).Place())
-		}
-		codes[o.Code] = key
+	c.dhcpOptions(t.DHCPOptions, about, func(key, hint, format string, args ...any) {
+		c.failf(path+".dhcpOptions."+key, hint, format, args...)
+	})
+	for i, r := range t.Loaders.Items {
+		c.loaderRule(fmt.Sprintf("%s.loaders[%d]", path, i), about, r)
 	}
 	for _, m := range t.Modules.Items {
 		if !c.syntax.module.MatchString(m) {
 			c.failf(path+".modules", "names only: br_netfilter", "%s: %q is not the name of a kernel module", about, m)
 		}
 	}
+}
+
+// dhcpOptions checks the options of a tag or node, which are reported by key.
+func (c *checker) dhcpOptions(options map[string]Strings, about string, fail func(key, hint, format string, args ...any)) {
+	seen := map[optionAt]string{}
+	whole := map[uint8]string{}
+	for _, key := range keys(options) {
+		o, hint, err := c.options.parse(key, options[key])
+		if err != nil {
+			fail(key, hint, "%s: %v", about, err)
+			continue
+		}
+		if first, dup := seen[o.optionAt]; dup {
+			fail(key, "remove one", "%s: DHCP option %s is set twice, also as %s", about, key, first)
+		}
+		seen[o.optionAt] = key
+		if first, mixed := whole[o.code]; mixed && strings.Contains(first, ".") != o.part {
+			fail(key, "write all of it as parts, or none", "%s: DHCP option %s is set as a whole and in parts, by %s", about, key, first)
+		}
+		whole[o.code] = key
+	}
+}
+
+func (c *checker) loaderRule(path, about string, r LoaderRule) {
+	m := r.match()
+	c.match(path, about+": loader rule", m, func(field, hint, format string, args ...any) { c.failf(path+field, hint, format, args...) })
+	if r.Server.IsValid() && !r.Server.Is4() {
+		c.failf(path+".server", "loaders are fetched over IPv4", "%s: loader rule: server %s is not an IPv4 address", about, r.Server)
+	}
+	if r.Loader == "" {
+		if !c.tried(path + ".loader") {
+			c.failf(path, "loader: shimx64.efi", "%s: a loader rule names no loader", about)
+		}
+		return
+	}
+	c.want(path+".loader", about+": loader", loaderName(r.Loader))
 }
 
 func (c *checker) tagSystem(path, about string, t Tag) {

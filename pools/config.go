@@ -17,13 +17,14 @@ type Config struct {
 
 // Server is where drover listens.
 type Server struct {
-	Interfaces []string   `json:"interfaces"`       // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"` // what nodes are told to boot from; default: the first interface's first IPv4 address
-	DHCP       DHCPMode   `json:"dhcp,omitempty"`   // default full
-	HTTP       string     `json:"http,omitempty"`   // node-facing listener, default ":80"
-	TFTP       string     `json:"tftp,omitempty"`   // default ":69"
-	API        string     `json:"api,omitempty"`    // people-facing listener, default "127.0.0.1:8443"
-	APITLS     *TLS       `json:"apiTLS,omitempty"` // needed when API is not a loopback address
+	Interfaces []string   `json:"interfaces"`         // DHCP is served on these
+	Address    netip.Addr `json:"address,omitzero"`   // what nodes are told to boot from; default: the first interface's first IPv4 address
+	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
+	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
+	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
+	ARPProbe   *bool      `json:"arpProbe,omitempty"` // ask the wire before an address is leased for the first time; default true
+	API        string     `json:"api,omitempty"`      // people-facing listener, default "127.0.0.1:8443"
+	APITLS     *TLS       `json:"apiTLS,omitempty"`   // needed when API is not a loopback address
 }
 
 // TLS names the key pair of a listener, relative to the config file.
@@ -37,8 +38,9 @@ type DHCPMode string
 
 // The DHCP modes.
 const (
-	DHCPFull DHCPMode = "full" // addresses and boot
-	DHCPOff  DHCPMode = "off"  // none: another server gives addresses, and our URLs
+	DHCPFull  DHCPMode = "full"  // addresses and boot
+	DHCPProxy DHCPMode = "proxy" // boot alone, beside another server that gives addresses (PXE 2.1, proxyDHCP)
+	DHCPOff   DHCPMode = "off"   // none: another server gives addresses, and our URLs
 )
 
 // Subnet is a network that nodes live in.
@@ -48,6 +50,11 @@ type Subnet struct {
 	DNS    []netip.Addr `json:"dns,omitempty"`
 	Domain string       `json:"domain,omitempty"`
 	Lease  Duration     `json:"lease,omitempty"` // default 12h
+
+	// Network names the wire that the subnet is on. Subnets of one network
+	// share it: a machine that asks from one may have an address of another.
+	// Default: a network of its own.
+	Network string `json:"network,omitempty"`
 }
 
 // Cluster is a tenant: a Kubernetes cluster that nodes join.
@@ -72,22 +79,59 @@ const PerBoot TokenMode = "per-boot"
 
 // Pool is a group of nodes that boot one image and join one cluster.
 type Pool struct {
-	Name     string   `json:"name"`
-	Cluster  string   `json:"cluster,omitempty"`
-	Image    string   `json:"image"`
-	Tags     []string `json:"tags,omitempty"`
-	Nodes    []Node   `json:"nodes,omitempty"`
-	CatchAll bool     `json:"catchall,omitempty"` // unknown hardware lands here; one pool at most
-	Range    Range    `json:"range,omitzero"`     // catch-all only
-	Lease    Duration `json:"lease,omitempty"`    // default: the subnet's
+	Name      string    `json:"name"`
+	Cluster   string    `json:"cluster,omitempty"`
+	Image     string    `json:"image"`
+	Tags      []string  `json:"tags,omitempty"`
+	Nodes     []Node    `json:"nodes,omitempty"`
+	CatchAll  bool      `json:"catchall,omitempty"`  // unknown hardware lands here: in the first such pool of the file that Match and Range let in
+	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown hardware; default: all
+	Range     Range     `json:"range,omitzero"`      // catch-all only: what it leases from
+	Lease     Duration  `json:"lease,omitempty"`     // default: the subnet's
+	Broadcast Broadcast `json:"broadcast,omitempty"` // default auto
+	Ignore    bool      `json:"ignore,omitempty"`    // its machines get silence
 }
+
+// Broadcast says how DHCP answers reach a machine that has no address yet.
+type Broadcast string
+
+// The ways of [Broadcast].
+const (
+	BroadcastAuto   Broadcast = "auto"   // as the client's broadcast flag says
+	BroadcastAlways Broadcast = "always" // to everybody, for clients that do not get unicasts before they have an address
+)
 
 // Node is one machine.
 type Node struct {
-	Name string     `json:"name"`
-	MACs []MAC      `json:"macs"`
-	IP   netip.Addr `json:"ip,omitzero"`
-	Tags []string   `json:"tags,omitempty"` // after the pool's
+	Name        string             `json:"name"`
+	MACs        []MAC              `json:"macs,omitempty"`
+	Match       Match              `json:"match,omitzero"` // what it is known by when it has no MACs; with MACs, what must fit beside
+	IP          netip.Addr         `json:"ip,omitzero"`
+	Tags        []string           `json:"tags,omitempty"`        // after the pool's
+	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
+	Ignore      bool               `json:"ignore,omitempty"`      // it gets silence
+}
+
+// Match describes machines by what DHCP tells of them beside the MAC. All that
+// is set must fit. Values are text, in which * stands for any run of
+// characters, or bytes written as hex:0a0b.
+type Match struct {
+	ClientID     string   `json:"clientID,omitempty"`     // option 61
+	CircuitID    string   `json:"circuitID,omitempty"`    // option 82.1 (RFC 3046): the port of the switch
+	RemoteID     string   `json:"remoteID,omitempty"`     // option 82.2 (RFC 3046): the switch
+	SubscriberID string   `json:"subscriberID,omitempty"` // option 82.6 (RFC 3993)
+	Class        string   `json:"class,omitempty"`        // option 60
+	UserClass    string   `json:"userClass,omitempty"`    // option 77
+	Firmware     Firmware `json:"firmware,omitempty"`
+	Arch         Arch     `json:"arch,omitzero"` // option 93 (RFC 4578)
+}
+
+// Arch is a processor architecture type of option 93, see the registry
+// "Processor Architecture Types" of IANA. It is written as a number, 7 or 0x07.
+// The zero Arch is none.
+type Arch struct {
+	code uint16
+	set  bool
 }
 
 // Tag is a named bundle of settings. See [Settings] for what they do.
@@ -97,6 +141,7 @@ type Node struct {
 type Tag struct {
 	KernelArgs        KernelArgs         `json:"kernelArgs,omitzero"`
 	DHCPOptions       map[string]Strings `json:"dhcpOptions,omitempty"` // by name or number
+	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // a later rule that fits wins
 	Timezone          string             `json:"timezone,omitempty"`    // IANA name
 	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
 	Modules           List[string]       `json:"modules,omitzero"` // loaded at boot
@@ -108,6 +153,20 @@ type Tag struct {
 	Labels            map[string]string  `json:"labels,omitempty"`
 	Taints            List[Taint]        `json:"taints,omitzero"`
 	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
+}
+
+// LoaderRule names the loader for a kind of boot program. All that is set must
+// fit. A rule without userClass does not concern iPXE, which gets its script.
+type LoaderRule struct {
+	Firmware  Firmware `json:"firmware,omitempty"`
+	Arch      Arch     `json:"arch,omitzero"`       // option 93
+	Class     string   `json:"class,omitempty"`     // option 60, with * as in [Match]
+	UserClass string   `json:"userClass,omitempty"` // option 77, with * as in [Match]
+	Loader    string   `json:"loader"`              // a file of the loaders directory, or a URL
+
+	// Server is where the loader is fetched by TFTP when it is not this
+	// server: siaddr and option 66.
+	Server netip.Addr `json:"server,omitzero"`
 }
 
 // List is a list that appends to what earlier tags set; written as

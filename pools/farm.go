@@ -24,20 +24,33 @@ type Farm struct {
 	address netip.Addr // what nodes boot from
 	url     string     // base of the node-facing listener, without a slash at its end
 
-	entries  []*entry // declared nodes in the order of the file, then added ones
-	byMAC    map[MAC]*entry
-	byName   map[string]*entry
-	byIP     map[netip.Addr]*entry
-	catchall *entry // nil when there is no catch-all pool
+	entries    []*entry // declared nodes in the order of the file, then added ones
+	byMAC      map[MAC]*entry
+	byName     map[string]*entry
+	byIP       map[netip.Addr]*entry
+	byIdentity identities
+	catchalls  []*entry // in the order of the file
 }
 
-// entry is all that is known of one node before it asks.
+// entry is all that is known of one node, or of what lands in a catch-all pool,
+// before it asks.
+//
+// What a packet needs comes first, in two cache lines: in a farm of thousands
+// each packet is about another node.
 type entry struct {
+	pool     int
+	subnet   int // -1: not known before somebody asks
+	catchall bool
+	ignore   bool
+	kind     *kind // what must fit; nil: the MAC is enough
+	profile  *profile
+	options  []Option // the profile's, and the node's own
+	name     string   // these three are the node's
+	macs     []MAC
+	address  netip.Addr
+
 	NodeInfo
-	path    string // of the node in the file; empty when the API added it
-	pool    int
-	subnet  int
-	profile *profile
+	path string // of the node in the file; empty when the API added it, and for a catch-all
 }
 
 // NodeInfo is a node of a farm with where it comes from.
@@ -136,38 +149,58 @@ func firstIPv4(name string) netip.Addr {
 }
 
 func (f *Farm) index(options *optionTable) {
-	f.byMAC, f.byName, f.byIP = map[MAC]*entry{}, map[string]*entry{}, map[netip.Addr]*entry{}
+	f.byMAC, f.byName, f.byIP, f.byIdentity = map[MAC]*entry{}, map[string]*entry{}, map[netip.Addr]*entry{}, newIdentities()
 	profiles := map[string]*profile{}
-	add := func(e *entry) {
-		p := f.Config.Pools[e.pool]
-		tags := tagOrder(p.Tags, e.Tags)
+	add := func(e *entry, pool int, anyAddress netip.Addr) {
+		e.pool, e.subnet = pool, f.Config.subnetOf(anyAddress)
+		e.name, e.macs, e.address, e.ignore = e.Name, e.MACs, e.IP, e.Ignore
+		tags := tagOrder(f.Config.Pools[e.pool].Tags, e.Tags)
 		key := strings.Join(tags, "\n")
 		if profiles[key] == nil {
 			profiles[key] = f.merge(tags, options)
 		}
 		e.profile = profiles[key]
-		if e.Name == "" {
-			f.catchall = e
-			return
+		e.options = e.profile.options
+		if len(e.DHCPOptions) > 0 {
+			e.options = e.profile.wire.with(e.DHCPOptions, options).options()
 		}
-		f.entries = append(f.entries, e)
-		f.byName[e.Name], f.byIP[e.IP] = e, e
-		for _, m := range e.MACs {
-			f.byMAC[m] = e
-		}
+		f.enter(e)
 	}
 	for i, p := range f.Config.Pools {
 		for j, n := range p.Nodes {
 			path := fmt.Sprintf("pools[%d].nodes[%d]", i, j)
-			add(&entry{NodeInfo: NodeInfo{PoolNode{p.Name, n}, f.at(path)}, path: path, pool: i, subnet: f.Config.subnetOf(n.IP)})
+			add(&entry{NodeInfo: NodeInfo{PoolNode{p.Name, n}, f.at(path)}, path: path}, i, n.IP)
 		}
 		if p.CatchAll {
-			add(&entry{NodeInfo: NodeInfo{PoolNode: PoolNode{Pool: p.Name}}, pool: i, subnet: f.Config.subnetOf(p.Range.First)})
+			info := NodeInfo{PoolNode: PoolNode{Pool: p.Name, Node: Node{Match: p.Match}}}
+			add(&entry{NodeInfo: info, catchall: true}, i, p.Range.First)
 		}
 	}
 	for _, n := range f.added {
 		pool := slices.IndexFunc(f.Config.Pools, func(p Pool) bool { return p.Name == n.Pool })
-		add(&entry{NodeInfo: NodeInfo{n, apiOrigin(n.Name)}, pool: pool, subnet: f.Config.subnetOf(n.IP)})
+		add(&entry{NodeInfo: NodeInfo{n, apiOrigin(n.Name)}}, pool, n.IP)
+	}
+}
+
+// enter puts an entry where [Farm.find] looks.
+func (f *Farm) enter(e *entry) {
+	if !e.Match.IsZero() {
+		e.kind = newKind(e.Match)
+	}
+	if e.catchall {
+		f.catchalls = append(f.catchalls, e)
+		return
+	}
+	f.entries = append(f.entries, e)
+	f.byName[e.Name] = e
+	if e.IP.IsValid() {
+		f.byIP[e.IP] = e
+	}
+	for _, m := range e.MACs {
+		f.byMAC[m] = e
+	}
+	if len(e.MACs) == 0 {
+		f.byIdentity.add(e)
 	}
 }
 

@@ -47,6 +47,12 @@ func (e *DeclaredError) Error() string {
 // checked anew, what must last is stored, and only then is the new farm
 // swapped in; a bad change leaves the old one in force. Reading never blocks.
 type Live struct {
+	// Recall tells who a machine was found to be when DHCP last gave it an
+	// address. It is asked for a MAC that no node declares when there is
+	// nothing but the MAC: neither an HTTP request nor a renewal tells the port
+	// of the switch. Set it before the first Resolve; nil: nobody remembers.
+	Recall func(MAC) (Identity, bool)
+
 	path  string
 	store NodeStore
 	mu    sync.Mutex // held by changes
@@ -63,7 +69,24 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 func (l *Live) Farm() *Farm { return l.farm.Load() }
 
 // Resolve asks the farm in force.
-func (l *Live) Resolve(q Query) *Plan { return l.Farm().Resolve(q) }
+func (l *Live) Resolve(q Query) *Plan {
+	f := l.Farm()
+	return f.Resolve(l.recall(f, q))
+}
+
+// recall adds to a query who the machine was found to be before.
+func (l *Live) recall(f *Farm, q Query) Query {
+	if l.Recall != nil && q.recalls() && f.byMAC[q.MAC] == nil {
+		q.Known, _ = l.Recall(q.MAC)
+	}
+	return q
+}
+
+// WhyNot asks the farm in force why it has no plan.
+func (l *Live) WhyNot(q Query) string {
+	f := l.Farm()
+	return f.WhyNot(l.recall(f, q))
+}
 
 // Reload reads the config file again.
 func (l *Live) Reload() error {

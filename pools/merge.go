@@ -2,14 +2,15 @@ package pools
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
 // profile is what a list of tags comes to. Nodes with the same tags share one.
 type profile struct {
 	Settings
+	wire    optionSet // what options are made of
 	options []Option
+	loaders []*kind // the conditions of Settings.Loaders
 	why     Why
 }
 
@@ -28,7 +29,7 @@ func tagOrder(pool, node []string) []string {
 // merge lays tags over each other: the later one wins key by key in maps;
 // lists and kernel arguments append, unless they say replace.
 func (f *Farm) merge(tags []string, options *optionTable) *profile {
-	m := &merger{farm: f, profile: &profile{why: Why{}}, options: map[uint8]Option{}}
+	m := &merger{farm: f, profile: &profile{why: Why{}, wire: optionSet{}}}
 	for _, name := range tags {
 		t, ok := f.Config.Tags[name]
 		if !ok {
@@ -49,11 +50,14 @@ func (f *Farm) merge(tags []string, options *optionTable) *profile {
 		s.Files = mergeMap(m, "files", s.Files, t.Files)
 		s.Units = mergeMap(m, "units", s.Units, t.Units)
 		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
+		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.match()) })
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 	}
-	m.profile.options = slices.Collect(maps.Values(m.options))
-	sortOptions(m.profile.options)
+	m.profile.options = m.profile.wire.options()
+	for _, r := range m.profile.Loaders {
+		m.profile.loaders = append(m.profile.loaders, newKind(r.match()))
+	}
 	return m.profile
 }
 
@@ -61,7 +65,6 @@ func (f *Farm) merge(tags []string, options *optionTable) *profile {
 type merger struct {
 	farm    *Farm
 	profile *profile
-	options map[uint8]Option
 	path    string
 }
 
@@ -80,10 +83,9 @@ func (m *merger) boot(t Tag, options *optionTable) {
 			*args = append(*args, w)
 		}
 	}
+	m.profile.wire = m.profile.wire.with(t.DHCPOptions, options)
 	for _, key := range keys(t.DHCPOptions) {
-		o, _, _ := options.parse(key, t.DHCPOptions[key]) // the check has passed
-		m.options[o.Code] = o
-		m.note(fmt.Sprintf("dhcpOptions.%d", o.Code), ".dhcpOptions."+key)
+		m.note("dhcpOptions."+options.code(key), ".dhcpOptions."+key)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,7 +49,7 @@ func optionSpecs() []optionSpec {
 		{46, "netbios-nodetype", kindUint8}, {69, "smtp-server", kindIPs}, {70, "pop3-server", kindIPs},
 		{100, "posix-timezone", kindText}, {101, "tzdb-timezone", kindText}, {108, "ipv6-only", kindUint32},
 		{114, "captive-portal", kindText}, {119, "domain-search", kindDomains},
-		{121, "classless-static-route", kindRoutes}, {125, "vi-vendor", kindHex},
+		{121, "classless-static-route", kindRoutes}, {124, "vi-vendor-class", kindHex}, {125, "vi-vendor", kindHex},
 		{150, "tftp-server-address", kindIPs}, {252, "wpad", kindText},
 	}
 }
@@ -80,37 +79,70 @@ func newOptionTable() *optionTable {
 	return t
 }
 
-// parse turns one entry of dhcpOptions into an option. The hint is for the
-// operator when err is not nil.
-func (t *optionTable) parse(key string, values []string) (o Option, hint string, err error) {
-	spec, ok := t.byName[strings.TrimPrefix(key, "option:")]
-	if n, numErr := strconv.ParseUint(key, 10, 8); numErr == nil {
-		if spec, ok = t.byCode[uint8(n)]; !ok {
-			spec, ok = optionSpec{code: uint8(n)}, true
-		}
-	}
+// parse turns one entry of dhcpOptions into an option, or a part of one. The
+// hint is for the operator when err is not nil.
+func (t *optionTable) parse(key string, values []string) (o optionPart, hint string, err error) {
+	spec, part, ok := t.find(key)
 	if !ok {
 		return o, knownHint(key, keys(t.byName), "give its number from 1 to 254"), fmt.Errorf("unknown DHCP option %q", key)
 	}
 	if remedy, own := t.own[spec.code]; own {
 		return o, cmp.Or(remedy, "DHCP itself needs it"), fmt.Errorf("DHCP option %s is not yours to set", key)
 	}
-	text := strings.Join(values, ", ")
+	at, err := partOf(spec.code, part)
+	if err != nil {
+		return o, "write 43.6, 125.311.1 or 124.311", fmt.Errorf("DHCP option %s: %w", key, err)
+	}
+	limit := 1024
+	if part != "" {
+		spec.kind, limit = kindGuess, 255
+	}
 	data, err := encodeOption(spec.kind, values)
 	if err != nil {
 		return o, "see docs/config.md for what each option takes", fmt.Errorf("DHCP option %s: %w", key, err)
 	}
-	if len(data) == 0 || len(data) > 1024 {
-		return o, "shorten it, or write it as hex:", fmt.Errorf("DHCP option %s: %d bytes on the wire; want 1 to 1024", key, len(data))
+	if len(data) == 0 || len(data) > limit {
+		return o, "shorten it, or write it as hex:", fmt.Errorf("DHCP option %s: %d bytes on the wire; want 1 to %d", key, len(data), limit)
 	}
-	return Option{Code: spec.code, Name: spec.name, Text: text, Data: data}, "", nil
+	return optionPart{optionAt: at, name: spec.name, text: strings.Join(values, ", "), data: data}, "", nil
 }
 
-// encodeOption gives the bytes of RFC 2132, 3397 and 3442. A single value that
-// starts with hex: is taken as bytes for any option.
+// find splits a key into the option that it names and the part of it: 43.6 is
+// sub-option 6 of option 43.
+func (t *optionTable) find(key string) (spec optionSpec, part string, ok bool) {
+	if spec, ok = t.byName[strings.TrimPrefix(key, "option:")]; ok {
+		return spec, "", true
+	}
+	key, part, _ = strings.Cut(key, ".")
+	if spec, ok = t.byName[key]; ok {
+		return spec, part, true
+	}
+	n, err := strconv.ParseUint(key, 10, 8)
+	if err != nil {
+		return spec, part, false
+	}
+	if spec, ok = t.byCode[uint8(n)]; !ok {
+		spec = optionSpec{code: uint8(n)}
+	}
+	return spec, part, true
+}
+
+// code is the number of the option that a key names, in decimal.
+func (t *optionTable) code(key string) string {
+	spec, _, _ := t.find(key)
+	return strconv.Itoa(int(spec.code))
+}
+
+// encodeOption gives the bytes of RFC 2132, 3397 and 3442. A single value can
+// say what it is: hex:0a0b, text:7, uint8:7, uint16:7, uint32:7.
 func encodeOption(kind optionKind, values []string) ([]byte, error) {
-	if len(values) == 1 && strings.HasPrefix(values[0], "hex:") {
-		kind, values = kindHex, []string{strings.TrimPrefix(values[0], "hex:")}
+	if len(values) == 1 {
+		for prefix, k := range map[string]optionKind{"hex:": kindHex, "text:": kindText,
+			"uint8:": kindUint8, "uint16:": kindUint16, "uint32:": kindUint32} {
+			if v, ok := strings.CutPrefix(values[0], prefix); ok {
+				kind, values = k, []string{v}
+			}
+		}
 	}
 	if kind != kindText && kind != kindHex {
 		values = splitValues(values)
@@ -135,7 +167,12 @@ func encodeOption(kind optionKind, values []string) ([]byte, error) {
 	case kindRoutes:
 		return encodeEach(values, appendRoute)
 	case kindHex:
-		return hex.DecodeString(strings.NewReplacer(":", "", " ", "").Replace(strings.Join(values, "")))
+		digits := strings.Join(values, "")
+		b, err := hex.DecodeString(strings.NewReplacer(":", "", " ", "").Replace(digits))
+		if err != nil {
+			return nil, fmt.Errorf("%q is not bytes in hex", digits)
+		}
+		return b, nil
 	}
 	if len(values) != 1 {
 		return nil, errors.New("one value is wanted")
@@ -223,8 +260,4 @@ func appendRoute(b []byte, route string) ([]byte, error) {
 	b = append(b, byte(p.Bits()))
 	b = append(b, p.Addr().AsSlice()[:(p.Bits()+7)/8]...)
 	return append(b, gw.AsSlice()...), nil
-}
-
-func sortOptions(os []Option) {
-	slices.SortFunc(os, func(a, b Option) int { return int(a.Code) - int(b.Code) })
 }

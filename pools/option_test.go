@@ -27,11 +27,19 @@ func TestOptionBytes(t *testing.T) {
 		`224: hello`:                                       "224 68656c6c6f",
 		`225: "10.0.0.1"`:                                  "225 0a000001",
 		`226: "hex:00ff"`:                                  "226 00ff",
+		`226: "text:7"`:                                    "226 37",
+		`227: "uint16:7"`:                                  "227 0007",
+		`43.6: "uint8:8"`:                                  "43 060108",
+		`{43.9: a, 43.1: 10.0.0.1}`:                        "43 01040a000001" + "090161",
+		`vendor-encap.66: text:x`:                          "43 420178",
+		`175.190: drover`:                                  "175 be0664726f766572",
+		`124.311: MSFT 5.0`:                                "124 00000137" + "08" + "4d53465420352e30",
+		`{125.311.2: b, 125.311.1: "uint8:1", 125.9.1: c}`: "125 00000009" + "03" + "010163" + "00000137" + "06" + "010101" + "020162",
 		`posix-timezone: "CET-1CEST,M3.5.0,M10.5.0/3"`:     "100 4345542d31434553542c4d332e352e302c4d31302e352e302f33",
 	} {
 		t.Run(in, func(t *testing.T) {
 			f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
-				"tags: {all: {dhcpOptions: {"+in+"}}}\npools: [{name: a, image: b, catchall: true, range: 10.0.0.5-10.0.0.9}]\n"))
+				"tags: {all: {dhcpOptions: {"+strings.Trim(in, "{}")+"}}}\npools: [{name: a, image: b, catchall: true, range: 10.0.0.5-10.0.0.9}]\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,6 +55,8 @@ func TestBadOptions(t *testing.T) {
 	for _, in := range []string{
 		`mtu: 70000`, `mtu: [1, 2]`, `ntp-server: "::1"`, `static-route: 10.0.0.1`, `domain-search: "a..b"`,
 		`121: 10.0.0.1/8=10.0.0.1`, `43: xyz`, `0: a`, `255: a`, `256: a`, `hostname: a`, `224: ""`,
+		`43.0: a`, `43.255: a`, `43.256: a`, `43.: a`, `43.1.2: a`, `124.1.2: a`, `125.1: a`, `125.x.1: a`, `224.1: a`,
+		`43.1: "` + strings.Repeat("x", 256) + `"`, `43.1: a, 43: "0101"`, `226: "uint8:256"`,
 		`224: "` + strings.Repeat("x", 1025) + `"`,
 	} {
 		_, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
@@ -55,4 +65,56 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("%.60s: got %v, want a mistake of line 3", in, err)
 		}
 	}
+}
+
+// TestOptionLayers: a later tag changes a part and leaves the others, and what
+// sets the whole takes the place of its parts.
+func TestOptionLayers(t *testing.T) {
+	f, err := pools.Parse("x.yaml", []byte(`
+server: {interfaces: [eth1]}
+subnets: [{cidr: 10.0.0.0/24}]
+tags:
+  all: {dhcpOptions: {43.1: a, 43.2: b}}
+  part: {dhcpOptions: {43.2: c}}
+  whole: {dhcpOptions: {43: "0301ff"}}
+pools:
+- name: a
+  image: b
+  nodes:
+  - {name: parts, macs: ["52:54:00:00:00:01"], ip: 10.0.0.1, tags: [part]}
+  - {name: whole, macs: ["52:54:00:00:00:02"], ip: 10.0.0.2, tags: [part, whole]}
+  - {name: again, macs: ["52:54:00:00:00:03"], ip: 10.0.0.3, tags: [whole, part]}
+  - {name: own, macs: ["52:54:00:00:00:04"], ip: 10.0.0.4, tags: [part], dhcpOptions: {43.1: z}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"parts": "010161020163", "whole": "0301ff", "again": "020163", "own": "01017a020163"} {
+		n, _ := f.Node(name)
+		if got := hex.EncodeToString(f.Resolve(pools.Query{MAC: n.MACs[0]}).Options[0].Data); got != want {
+			t.Errorf("%s: got option 43 %s, want %s", name, got, want)
+		}
+	}
+}
+
+// FuzzOption: whatever an operator writes for an option is refused in words, or
+// becomes bytes that fit.
+func FuzzOption(f *testing.F) {
+	for _, seed := range [][2]string{{"ntp-server", "10.28.0.1"}, {"43.6", "uint8:8"}, {"125.311.1", "text:x"},
+		{"121", "10.0.0.0/8=10.28.0.1"}, {"119", "example.org, b.c"}, {"option:mtu", "9000"}, {"43", "hex:0101"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, key, value string) {
+		config := fmt.Sprintf("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\ntags: {all: {dhcpOptions: {%q: %q}}}\n"+
+			"pools: [{name: a, image: b, catchall: true, range: 10.0.0.5-10.0.0.9}]\n", key, value)
+		farm, err := pools.Parse("x.yaml", []byte(config))
+		if err != nil {
+			return
+		}
+		for _, o := range farm.Resolve(pools.Query{MAC: mac(t, "525400abcdef")}).Options {
+			if o.Code == 0 || o.Code == 255 || len(o.Data) == 0 || len(o.Data) > 1024 {
+				t.Errorf("%q: %q became option %d of %d bytes", key, value, o.Code, len(o.Data))
+			}
+		}
+	})
 }

@@ -2,12 +2,31 @@ package pools
 
 import "net/netip"
 
-// Query is what a machine says of itself when it asks.
+// Query is what a machine says of itself when it asks. The zero value of each
+// field says nothing. HTTP and TFTP know the MAC alone.
 type Query struct {
 	MAC      MAC
 	Firmware Firmware // empty for a plain DHCP client
 	IPXE     bool     // the asking program is already iPXE: it wants its script, not a loader
+
+	// What DHCP tells beside. The texts are bytes as they came.
+	Link         netip.Addr // an address of the network that it asks from: the relay's, or the server's own there
+	Archs        []uint16   // option 93
+	Class        string     // option 60
+	UserClass    string     // option 77: the first class of the list
+	ClientID     string     // option 61
+	CircuitID    string     // option 82.1
+	RemoteID     string     // option 82.2
+	SubscriberID string     // option 82.6
+	Renewing     bool       // it runs on an address, and may ask past its relay agent: then option 82 is not there
+
+	// Known is what DHCP found before for a MAC that no node declares; see
+	// [Live.Recall].
+	Known Identity
 }
+
+// Identity is who a machine was found to be.
+type Identity struct{ Node, Pool string }
 
 // Plan is the answer to a [Query]: everything that drover does for one
 // machine. It holds no secret; join tokens are minted apart from it.
@@ -19,23 +38,28 @@ type Plan struct {
 	MACs     []MAC  `json:"macs"` // all MACs of the node
 	Pool     string `json:"pool"`
 	CatchAll bool   `json:"catchall,omitempty"` // unknown hardware: the name is made from the MAC
+	Matched  string `json:"matched,omitempty"`  // what the node was known by when not by its MAC: "clientID", "circuitID remoteID", ...
 	Cluster  string `json:"cluster,omitempty"`  // empty: boots, but joins nothing
 	Image    string `json:"image"`              // name, or name@sha256:<manifest digest>
 
 	// Address is the node's own address. It is the zero Addr for a node of a
-	// catch-all pool, which leases one from Range.
+	// catch-all pool, which leases one from Range, and may be in proxy mode,
+	// where another server gives addresses.
 	Address netip.Addr `json:"address,omitzero"`
 	Range   Range      `json:"range,omitzero"`
 	Subnet  Subnet     `json:"subnet"`
 	Lease   Duration   `json:"lease"` // how long an address is given for
 
+	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers go to everybody
+
 	Boot     BootTarget `json:"boot"`
 	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that DHCP itself is made of
 	Settings `json:"settings"`
 
-	farm  *Farm // these three are what Why needs
-	entry *entry
-	query Query
+	farm   *Farm // these are what Why and SubnetOf need
+	entry  *entry
+	query  Query
+	loader int // index of the rule in Loaders that names Boot.File, or -1
 }
 
 // BootTarget is what DHCP tells a machine to load next.
@@ -67,6 +91,7 @@ type Settings struct {
 	Files             map[string]File   `json:"files,omitempty"`
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           map[string]Script `json:"scripts,omitempty"`
+	Loaders           []LoaderRule      `json:"loaders,omitempty"`
 	Labels            map[string]string `json:"labels,omitempty"`
 	Taints            []Taint           `json:"taints,omitempty"`
 	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`

@@ -1,51 +1,210 @@
 package pools
 
-import "maps"
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+)
 
 // Resolve answers the one question: what is this machine to do? It returns nil
-// when the machine is none of ours. It is safe for concurrent use.
+// when the machine gets silence; [Farm.WhyNot] tells why. It is safe for
+// concurrent use.
+//
+// A machine is found by its MAC, else by its client identifier or the port of
+// the switch that its relay agent tells (nodes without MACs), else it is
+// unknown hardware and lands in the first catch-all pool that takes it. What a
+// node says to match beside its MAC must fit whenever DHCP asks.
 func (f *Farm) Resolve(q Query) *Plan {
-	e := f.byMAC[q.MAC]
-	if e == nil {
-		if f.catchall == nil || q.MAC.IsZero() {
-			return nil
-		}
-		return f.plan(f.catchall, q, catchAllName(q.MAC), []MAC{q.MAC})
+	e, matched := f.find(&q)
+	if e == nil || f.refusal(e, &q) != "" {
+		return nil
 	}
-	return f.plan(e, q, e.Name, e.MACs)
+	return f.plan(e, q, matched)
 }
 
-func (f *Farm) plan(e *entry, q Query, name string, macs []MAC) *Plan {
+// WhyNot tells in words why [Farm.Resolve] has no plan for a query; "" when it
+// has one.
+func (f *Farm) WhyNot(q Query) string {
+	e, _ := f.find(&q)
+	switch {
+	case e != nil:
+		return f.refusal(e, &q)
+	case len(f.catchalls) == 0:
+		return fmt.Sprintf("no node has MAC %s, and there is no catch-all pool", q.MAC)
+	}
+	return fmt.Sprintf("no node has MAC %s, and no catch-all pool takes it where it asks from", q.MAC)
+}
+
+// find returns the entry of the machine that asks, and what it was known by
+// when that is not the MAC; nil when it is none of ours.
+func (f *Farm) find(q *Query) (*entry, string) {
+	if q.MAC.IsZero() {
+		return nil, ""
+	}
+	if e := f.byMAC[q.MAC]; e != nil {
+		return e, ""
+	}
+	if q.byDHCP() {
+		if e, by := f.byIdentity.find(q); e != nil && e.kind.fits(q) {
+			return e, by
+		}
+	}
+	if e := f.recalled(q); e != nil {
+		return e, "lease"
+	}
+	for _, e := range f.catchalls {
+		if f.takes(e, q) {
+			return e, ""
+		}
+	}
+	return nil, ""
+}
+
+// recalled returns the node that DHCP found before for the MAC that asks.
+func (f *Farm) recalled(q *Query) *entry {
+	if e := f.byName[q.Known.Node]; e != nil && len(e.MACs) == 0 && q.recalls() {
+		return e
+	}
+	return nil
+}
+
+// takes tells whether a catch-all pool takes the machine that asks.
+func (f *Farm) takes(e *entry, q *Query) bool {
+	if !q.byDHCP() && q.Known.Pool != "" {
+		return q.Known.Pool == e.Pool
+	}
+	return (e.kind == nil || e.kind.fits(q)) && f.sameWire(q.Link, e.subnet)
+}
+
+// byDHCP tells whether the query has what only DHCP knows.
+func (q *Query) byDHCP() bool { return q.Link.IsValid() }
+
+// recalls tells whether what DHCP found before stands in for what the query
+// does not tell.
+func (q *Query) recalls() bool { return !q.byDHCP() || q.Renewing }
+
+// refusal tells why a machine that was found gets silence; "" when it does not.
+func (f *Farm) refusal(e *entry, q *Query) string {
+	pool := &f.Config.Pools[e.pool]
+	switch {
+	case pool.Ignore:
+		return fmt.Sprintf("pool %q is to be ignored (%s)", pool.Name, f.at(f.poolPath(e.pool)+".ignore").Place())
+	case e.ignore:
+		return fmt.Sprintf("node %q is to be ignored (%s)", e.Name, e.Source.Place())
+	case !q.byDHCP() || e.catchall:
+		return ""
+	case e.kind != nil && len(e.macs) > 0 && !e.kind.fits(q):
+		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Place())
+	case !f.sameWire(q.Link, e.subnet):
+		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
+			e.Name, f.Config.Subnets[f.Config.subnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
+	}
+	return ""
+}
+
+// sameWire tells whether a machine that asks from link reaches the routers of a
+// subnet. What the config does not say is taken to be so: a relay agent may
+// have an address that is in no subnet.
+func (f *Farm) sameWire(link netip.Addr, subnet int) bool {
+	at := f.Config.subnetOf(link)
+	if at < 0 || subnet < 0 || at == subnet {
+		return true
+	}
+	network := f.Config.Subnets[at].Network
+	return network != "" && network == f.Config.Subnets[subnet].Network
+}
+
+func (f *Farm) plan(e *entry, q Query, matched string) *Plan {
 	pool := &f.Config.Pools[e.pool]
 	p := &Plan{
-		Node: name, MAC: q.MAC, MACs: macs,
-		Pool: pool.Name, CatchAll: e == f.catchall, Cluster: pool.Cluster, Image: pool.Image,
-		Address: e.IP, Subnet: f.Config.Subnets[e.subnet],
-		Boot:    BootTarget{Server: f.address, File: f.bootFile(q)},
-		Options: e.profile.options, Settings: e.profile.Settings,
+		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
+		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
+		Address: e.address, Broadcast: pool.Broadcast == BroadcastAlways,
+		Options: e.options, Settings: e.profile.Settings,
 		farm: f, entry: e, query: q,
 	}
 	if p.CatchAll {
-		p.Range = pool.Range
+		p.Node, p.Range = catchAllName(q.MAC), pool.Range
+	}
+	if len(p.MACs) == 0 {
+		p.MACs = []MAC{q.MAC}
+	}
+	if i := f.subnetFor(e, &q); i >= 0 {
+		p.Subnet = f.Config.Subnets[i]
 	}
 	p.Lease = p.Subnet.Lease
 	if pool.Lease != 0 {
 		p.Lease = pool.Lease
 	}
+	p.Boot, p.loader = f.boot(e.profile, &q)
 	return p
 }
 
-// bootFile is what the asking program loads next: iPXE its script, UEFI HTTP
-// Boot a loader by URL, other firmware a loader by TFTP, and a plain DHCP
-// client nothing.
-func (f *Farm) bootFile(q Query) string {
-	switch {
-	case q.IPXE:
-		return f.url + ScriptPath + q.MAC.Dashed()
-	case q.Firmware.HTTP():
-		return f.url + LoaderPath + q.Firmware.Loader()
+// subnetFor is the subnet of a machine's address. In proxy mode, where another
+// server gives it, it is the one that the machine asks from, or the only one.
+func (f *Farm) subnetFor(e *entry, q *Query) int {
+	if e.subnet >= 0 {
+		return e.subnet
 	}
-	return q.Firmware.Loader()
+	if i := f.Config.subnetOf(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
+		return i
+	}
+	return 0
+}
+
+// SubnetOf returns the subnet that an address is in, if a machine that asks from
+// where this one does can have it.
+func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
+	if p.Subnet.CIDR.IsValid() && p.Subnet.CIDR.Contains(a) {
+		return p.Subnet, true
+	}
+	if p.farm == nil {
+		return Subnet{}, false
+	}
+	i := p.farm.Config.subnetOf(a)
+	if i < 0 || !p.farm.sameWire(p.query.Link, i) {
+		return Subnet{}, false
+	}
+	return p.farm.Config.Subnets[i], true
+}
+
+// boot is what the asking program loads next: iPXE its script, UEFI HTTP Boot a
+// loader by URL, other firmware a loader by TFTP, and a plain DHCP client
+// nothing. The rules of the tags come before the defaults; it returns the index
+// of the one that fits, or -1.
+func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
+	target := BootTarget{Server: f.address}
+	http := q.Firmware.HTTP() || strings.HasPrefix(q.Class, "HTTPClient")
+	i := p.loaderRule(q)
+	switch {
+	case i >= 0:
+		rule := &p.Loaders[i]
+		target.File = rule.Loader
+		if rule.Server.IsValid() {
+			target.Server = rule.Server
+		}
+	case q.IPXE:
+		target.File = f.url + ScriptPath + q.MAC.Dashed()
+		http = false
+	default:
+		target.File = q.Firmware.Loader()
+	}
+	if http && target.File != "" && !strings.Contains(target.File, "://") {
+		target.File = f.url + LoaderPath + target.File
+	}
+	return target, i
+}
+
+// loaderRule returns the index of the last rule that fits, or -1.
+func (p *profile) loaderRule(q *Query) int {
+	boots := q.Firmware != "" || q.IPXE || strings.HasPrefix(q.Class, "PXEClient") || strings.HasPrefix(q.Class, "HTTPClient")
+	for i := len(p.loaders) - 1; boots && i >= 0; i-- {
+		if k := p.loaders[i]; (!q.IPXE || k.userClass != nil) && k.fits(q) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Why tells where each value of the plan was set.
@@ -58,30 +217,63 @@ func (p *Plan) Why() Why {
 	if p.Cluster != "" {
 		why["cluster"] = f.at(pool + ".cluster")
 	}
-	why["subnet"] = f.at(f.subnetPath(e.subnet))
-	why["lease"] = f.at(f.subnetPath(e.subnet) + ".lease")
+	if i := f.subnetFor(e, &p.query); i >= 0 {
+		why["subnet"] = f.at(f.subnetPath(i))
+		why["lease"] = f.at(f.subnetPath(i) + ".lease")
+	}
 	if f.Config.Pools[e.pool].Lease != 0 {
 		why["lease"] = f.at(pool + ".lease")
 	}
+	if p.Broadcast {
+		why["broadcast"] = f.at(pool + ".broadcast")
+	}
+	f.whyNode(p, why)
+	f.whyBoot(p, why)
+	return why
+}
+
+// whyNode tells where name and address are from.
+func (f *Farm) whyNode(p *Plan, why Why) {
+	e := p.entry
 	switch {
 	case p.CatchAll:
 		why["node"] = Origin{Path: "made from the MAC"}
 		why["macs"] = Origin{Path: "the MAC that asks"}
-		why["range"] = f.at(pool + ".range")
+		why["range"] = f.at(f.poolPath(e.pool) + ".range")
 	case e.path == "":
 		why["node"], why["macs"], why["address"] = e.Source, e.Source, e.Source
 	default:
 		why["node"], why["macs"], why["address"] = f.at(e.path+".name"), f.at(e.path+".macs"), f.at(e.path+".ip")
 	}
+	if p.Matched != "" {
+		why["macs"] = Origin{Path: "the MAC that asks, known by its " + p.Matched}
+	}
+	table := newOptionTable()
+	for _, key := range keys(e.DHCPOptions) {
+		field := "dhcpOptions." + table.code(key)
+		why[field] = e.Source
+		if e.path != "" {
+			why[field] = f.at(e.path + ".dhcpOptions." + key)
+		}
+	}
+}
+
+// whyBoot tells where the loader is from.
+func (f *Farm) whyBoot(p *Plan, why Why) {
 	why["boot.server"] = f.at("server.address")
 	if s := f.Config.Server; !s.Address.IsValid() && len(s.Interfaces) > 0 {
 		why["boot.server"] = Origin{Path: "first address of " + s.Interfaces[0]}
 	}
 	switch {
+	case p.loader >= 0:
+		rule := why[fmt.Sprintf("loaders[%d]", p.loader)]
+		why["boot.file"] = rule
+		if p.Loaders[p.loader].Server.IsValid() {
+			why["boot.server"] = rule
+		}
 	case p.query.IPXE:
 		why["boot.file"] = Origin{Path: "boot script, for iPXE"}
 	case p.Boot.File != "":
 		why["boot.file"] = Origin{Path: "loader for " + string(p.query.Firmware)}
 	}
-	return why
 }

@@ -62,6 +62,8 @@ func (s *syntax) labelKey(key string) error {
 		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label key", key)
 	case key == "kubernetes.io/hostname" || key == "kubernetes.io/os" || key == "kubernetes.io/arch":
 		return faultf("use a key of your own", "label %q belongs to the kubelet", key)
+	case prefix == "drover" && hasPrefix:
+		return faultf("use a key of your own", "label %q is drover's own mark", key)
 	}
 	return nil
 }
@@ -99,6 +101,26 @@ func absPath(p string) error {
 		return faultf("no trailing /, no . or ..", "path %q is not clean", p)
 	case strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return faultf("remove them", "path %q has control characters", p)
+	}
+	return nil
+}
+
+// maxLoader is the room of the BOOTP file field less its final NUL, in bytes.
+const maxLoader = 127
+
+// loaderName checks the name of a loader: a file of the loaders directory, or a
+// URL that the firmware fetches.
+func loaderName(name string) error {
+	scheme, _, isURL := strings.Cut(name, "://")
+	switch {
+	case len(name) > maxLoader:
+		return faultf("the BOOTP field has room for 127 bytes", "%q has %d bytes", name, len(name))
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return faultf("use printable ASCII", "%q has spaces or other characters", name)
+	case isURL && scheme != "http" && scheme != "https" && scheme != "tftp":
+		return faultf("http://, https:// or tftp://", "%q is not a URL that firmware fetches", name)
+	case !isURL && (path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..")):
+		return faultf("name a file inside the loaders directory", "%q is not a clean relative path", name)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,6 +130,39 @@ func (r *Range) UnmarshalText(b []byte) error {
 	}
 	*r = Range{First: a, Last: z}
 	return nil
+}
+
+// IsZero tells whether no type was set.
+func (a Arch) IsZero() bool { return !a.set }
+
+// String returns the number in decimal; "" for none.
+func (a Arch) String() string {
+	if !a.set {
+		return ""
+	}
+	return strconv.Itoa(int(a.code))
+}
+
+// MarshalText writes the form of [Arch.String].
+func (a Arch) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads 7, 0x07 or 00007, as DHCP clients write it.
+func (a *Arch) UnmarshalText(b []byte) error {
+	base, digits := 10, string(b)
+	if hex, ok := strings.CutPrefix(digits, "0x"); ok {
+		base, digits = 16, hex
+	}
+	n, err := strconv.ParseUint(digits, base, 16)
+	if err != nil {
+		return faultf("write the number of option 93: 7 or 0x07", "%q is not an architecture type", b)
+	}
+	*a = Arch{uint16(n), true}
+	return nil
+}
+
+// match is the conditions of the rule.
+func (r LoaderRule) match() Match {
+	return Match{Firmware: r.Firmware, Arch: r.Arch, Class: r.Class, UserClass: r.UserClass}
 }
 
 // Permissions returns the file's mode in octal, 0644 when none was set.

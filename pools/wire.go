@@ -34,6 +34,11 @@ const (
 // KeyRequest is the body of a config or join request.
 type KeyRequest struct {
 	PublicKey []byte `json:"publicKey"` // X25519, 32 bytes
+
+	// BootID is the kernel's /proc/sys/kernel/random/boot_id, which a kubelet
+	// reports of its Node too: it tells one boot of a node from another. A join
+	// request has it.
+	BootID string `json:"bootID,omitempty"`
 }
 
 // NodeConfig is the sealed answer to a config request: what the node needs to

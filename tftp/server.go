@@ -1,36 +1,42 @@
-// Package tftp serves the loaders to firmware that speaks no HTTP.
+// Package tftp serves the loaders, and whatever else firmware without HTTP
+// asks for.
 //
 // A [Server] serves the regular files below one directory, for reading only.
-// Listen opens its socket, Serve answers until its context ends. Each transfer
+// Listen opens its sockets, Serve answers until its context ends. Each transfer
 // ends in one [Transfer], which is logged and handed to whoever counts.
 //
+// A request (packet.go) is answered with the options that both sides speak
+// (options.go: blksize, tsize, timeout and windowsize of RFC 2347, 2348, 2349
+// and 7440). How far a file has come is arithmetic without a clock or a socket
+// (progress.go). A port (port.go) is a socket (socket_linux.go) with the
+// transfers that go through it.
+//
 // Names come from the network. They are cleaned (path.go) and opened inside
-// the directory only, whatever symbolic links say. How many transfers run at a
-// time is bounded, in all and for one client (limits.go), and so is how long
-// one takes.
+// the directory only, whatever symbolic links say (file.go). How many transfers
+// run at a time is bounded, in all and for one client (limits.go), and so is
+// how long one takes. A client that has not answered yet is sent one packet, so
+// that nobody can make us flood somebody else.
 //
-// The protocol (RFC 1350, options blksize and tsize of RFC 2348 and 2349) is
-// that of github.com/pin/tftp. It has no windowsize (RFC 7440): a client that
-// asks for it gets one block at a time.
-//
-// The package does not know whose machine asks: a TFTP request carries no MAC,
-// and all of one kind load the same file. It serves IPv4; an address with a
-// host part can be IPv6.
+// The package does not know whose machine asks: a TFTP request carries no MAC.
+// It serves IPv4; an address with a host part can be IPv6. Text is served as it
+// is on disk: mode netascii is refused.
 package tftp
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/pin/tftp/v3"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/net/ipv6"
+	"golang.org/x/sync/errgroup"
 )
 
 // Server serves the files of a directory. Set its fields, call Listen, then
@@ -38,6 +44,12 @@ import (
 type Server struct {
 	Dir  string // what is served; it may be missing, or replaced while serving
 	Addr string // UDP address, default ":69"
+	// SinglePort answers from the port that is asked, as firewalls and NAT
+	// like it; RFC 1350 answers from another one.
+	SinglePort bool
+	// Open opens what a client may read, by its cleaned name; nil: the files of
+	// Dir. Its error wraps fs.ErrNotExist for what there is not.
+	Open func(client netip.Addr, name string) (File, error)
 
 	Log        *slog.Logger   // one line for each transfer; nil: none
 	OnTransfer func(Transfer) // called for each transfer that ended, from several goroutines; may be nil
@@ -47,129 +59,193 @@ type Server struct {
 	MaxTime      time.Duration // for one transfer; default 15 minutes
 	Grace        time.Duration // for transfers under way when Serve ends; default 5 s
 
-	conn   net.PacketConn
-	limits *limits
+	listener *port
+	ports    []*port // for transfers; the listener alone with SinglePort
+	limits   *limits
+	pages    sync.Pool // of *page
 }
 
-// Transfer is a file that was sent, or refused.
-type Transfer struct {
-	File   string // as cleaned, or as asked for when it was refused
-	Client netip.Addr
-	Bytes  int64
-	Took   time.Duration
-	Err    error // why it did not reach the client whole; nil when it did
-}
+// portCount is how many ports transfers go through. Each is a thread, and one
+// has several Gbit/s in it; the fewer there are, the more clients one call to
+// the kernel serves.
+func portCount() int { return min(max(1, runtime.GOMAXPROCS(0)/4), 4) }
 
-// Firmware waits a second or two for each packet; the library's default of 5 s
-// would leave a lost one unsent until the client has given up.
-const resendAfter = time.Second
-
-// Listen opens the socket.
+// Listen opens the sockets.
 func (s *Server) Listen() error {
 	addr := s.Addr
 	if addr == "" {
 		addr = ":69"
 	}
-	network := "udp"
-	if strings.HasPrefix(addr, ":") {
-		// On a socket for both families the library takes IPv6's longer
-		// header off the block size: 1452 instead of the 1468 that firmware
-		// asks for.
-		network = "udp4"
-	}
-	conn, err := net.ListenPacket(network, addr)
+	first, err := listenUDP(addr)
 	if err != nil {
 		return fmt.Errorf("tftp: %w", err)
 	}
-	if err := reportInterface(conn); err != nil {
-		conn.Close()
+	if err := first.tellPlace(); err != nil {
+		first.close()
 		return fmt.Errorf("tftp: %w", err)
 	}
-	s.conn = conn
+	var others []socket
+	for range portCount() {
+		if s.SinglePort {
+			break
+		}
+		other, err := first.beside()
+		if err != nil {
+			for _, o := range append(others, first) {
+				o.close()
+			}
+			return fmt.Errorf("tftp: a port for transfers: %w", err)
+		}
+		others = append(others, other)
+	}
+	s.use(first, others...)
 	return nil
 }
 
-// reportInterface makes the kernel say which interface a packet came in by:
-// the library fits the block size to that interface's MTU. It asks for it
-// itself, but only in Serve; what came before would be served in blocks of 512
-// bytes.
-func reportInterface(conn net.PacketConn) error {
-	if addr, err := netip.ParseAddrPort(conn.LocalAddr().String()); err == nil && addr.Addr().Is4() {
-		return ipv4.NewPacketConn(conn).SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
+// use makes the ports. Without others the first one is for everything.
+func (s *Server) use(first socket, others ...socket) {
+	s.listener, s.ports = newPort(s, first, true), nil
+	for _, o := range others {
+		s.ports = append(s.ports, newPort(s, o, false))
 	}
-	return ipv6.NewPacketConn(conn).SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
+	if len(others) == 0 {
+		s.ports = []*port{s.listener}
+	}
+	s.limits = newLimits(orDefault(s.MaxTransfers, 1024), orDefault(s.MaxPerClient, 16))
+}
+
+// all is every port, once.
+func (s *Server) all() []*port {
+	if s.listener == nil || s.ports[0] == s.listener {
+		return s.ports
+	}
+	return append([]*port{s.listener}, s.ports...)
 }
 
 // LocalAddr is the address of the socket that Listen opened.
-func (s *Server) LocalAddr() net.Addr { return s.conn.LocalAddr() }
+func (s *Server) LocalAddr() net.Addr { return s.listener.socket.addr() }
 
-// Close closes the socket. Serve does so when it ends.
+// Close closes the sockets of a server that does not serve. Serve does so when
+// it ends.
 func (s *Server) Close() error {
-	if s.conn == nil {
-		return nil
+	for _, p := range s.all() {
+		p.socket.close()
 	}
-	return s.conn.Close()
+	return nil
 }
 
 // Serve answers requests until ctx ends. It then takes no more of them, gives
 // the transfers under way the time Grace to finish, and returns nil. Listen
 // must have been called.
 func (s *Server) Serve(ctx context.Context) error {
-	if s.conn == nil {
+	if s.listener == nil {
 		return errors.New("tftp: Serve without Listen")
 	}
-	defer s.conn.Close()
-	s.limits = newLimits(orDefault(s.MaxTransfers, 1024), orDefault(s.MaxPerClient, 16))
-
-	transfers, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	abort := func() { cancel(errStopped) }
-	defer abort()
-	srv := s.protocol(transfers)
-	stopped := make(chan struct{})
-	shutdown := func() {
-		defer close(stopped)
-		defer time.AfterFunc(orDefault(s.Grace, 5*time.Second), abort).Stop()
-		srv.Shutdown()
+	defer s.Close()
+	ports, running := errgroup.WithContext(ctx)
+	for _, p := range s.all() {
+		ports.Go(p.run)
 	}
-	stop := context.AfterFunc(ctx, shutdown)
-	err := srv.Serve(s.conn)
-	if stop() { // it ended by itself
-		shutdown()
+	<-running.Done() // ctx ended, or a port failed
+	s.limits.close()
+	select {
+	case <-s.limits.idle:
+	case <-time.After(orDefault(s.Grace, 5*time.Second)):
+		for _, p := range s.all() {
+			p.abort(errStopped)
+		}
+		<-s.limits.idle
 	}
-	<-stopped
-	if err != nil {
+	for _, p := range s.all() {
+		p.stop()
+	}
+	if err := ports.Wait(); err != nil {
 		return fmt.Errorf("tftp: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) protocol(ctx context.Context) *tftp.Server {
-	srv := tftp.NewServer(s.reader(ctx), s.refuseWrite)
-	srv.SetTimeout(resendAfter)
-	srv.SetBackoff(func(int) time.Duration { return 0 })
-	srv.SetHook(hook{s})
-	return srv
-}
-
-// hook hears of requests that never become a transfer.
-type hook struct{ s *Server }
-
-// OnSuccess does nothing: the handlers tell of transfers.
-func (hook) OnSuccess(tftp.TransferStats) {}
-
-// OnFailure logs what went wrong before a handler was called: the machine has
-// no more sockets, or, at any rate that anybody likes, the packet is no
-// request.
-func (h hook) OnFailure(stats tftp.TransferStats, err error) {
-	if stats.Filename != "" {
+// request takes a packet that is a request, and leaves the others.
+func (s *Server) request(m *message, now time.Time) {
+	r, err := parseRequest(m.data)
+	if err != nil {
+		if !s.SinglePort || len(m.data) < 2 || !isTransfers(binary.BigEndian.Uint16(m.data)) {
+			s.log().Debug("tftp: packet dropped", "client", m.peer.Addr(), "error", err)
+		}
 		return
 	}
-	level := slog.LevelDebug
-	if _, local := errors.AsType[*net.OpError](err); local {
-		level = slog.LevelWarn
+	p := s.portFor(m.peer)
+	switch t, err := p.begin(m, r, now); {
+	case err != nil:
+		t.end(err, now)
+		s.tell(t)
+	case t != nil:
+		go s.open(p, t, r)
 	}
-	h.s.log().Log(context.Background(), level, "tftp: request dropped", "error", err)
 }
+
+// isTransfers tells whether a packet is one of a transfer under way.
+func isTransfers(op uint16) bool { return op >= opData && op <= opOack }
+
+// portFor spreads the clients over the ports; each has one.
+func (s *Server) portFor(client netip.AddrPort) *port {
+	addr := client.Addr().As16()
+	return s.ports[(int(addr[15])+int(client.Port()))%len(s.ports)]
+}
+
+// open opens the file that a request asks for.
+func (s *Server) open(p *port, t *transfer, r request) {
+	f, err := s.find(&r, t.Client)
+	p.start(t, r, f, err)
+}
+
+// find cleans the name in the request and opens the file.
+func (s *Server) find(r *request, client netip.Addr) (f File, err error) {
+	defer func() {
+		if p := s.caught(recover()); p != nil {
+			err = &refusal{codeOther, "server failed", p}
+		}
+	}()
+	switch {
+	case r.write:
+		return nil, refuse(codeAccess, "server is read-only")
+	case !strings.EqualFold(r.mode, "octet"):
+		return nil, &refusal{codeIllegal, "only mode octet (binary) is served", fmt.Errorf("mode %q: only octet is served", r.mode)}
+	}
+	name, err := clean(r.file)
+	if err != nil {
+		return nil, &refusal{codeAccess, "bad file name", err}
+	}
+	r.file = name
+	open := s.Open
+	if open == nil {
+		open = func(_ netip.Addr, name string) (File, error) { return openBelow(s.Dir, name) }
+	}
+	if f, err = open(client, name); err != nil {
+		return nil, refuseFile(err)
+	}
+	return f, nil
+}
+
+// page returns one that holds nothing.
+func (s *Server) page() *page {
+	if p, ok := s.pages.Get().(*page); ok {
+		p.n = 0
+		return p
+	}
+	return new(page)
+}
+
+// caught logs what recover returned.
+func (s *Server) caught(v any) error {
+	if v == nil {
+		return nil
+	}
+	s.log().Error("tftp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	return fmt.Errorf("panic: %v", v)
+}
+
+func (s *Server) maxTime() time.Duration { return orDefault(s.MaxTime, 15*time.Minute) }
 
 func (s *Server) log() *slog.Logger {
 	if s.Log == nil {

@@ -2,12 +2,13 @@ package tftp_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -71,11 +72,11 @@ func TestRefused(t *testing.T) {
 		log        string // in the line that the operator sees
 		missing    bool
 	}{
-		{"one that is not there", "snponly.efi", "no such loader: copy it there", true},
-		{"a directory", "sub", "no such loader: copy it there", true},
-		{"a pipe", "pipe", "no such loader: copy it there", true},
+		{"one that is not there", "snponly.efi", "no such loader: see drover loaders", true},
+		{"a directory", "sub", "no such loader: see drover loaders", true},
+		{"a pipe", "pipe", "no such loader: see drover loaders", true},
 		{"the parent", "../" + filepath.Base(outside), "climbs out", false},
-		{"an absolute path", outside, "no such loader: copy it there", true},
+		{"an absolute path", outside, "no such loader: see drover loaders", true},
 		{"a link out", "out", "escapes", false},
 		{"a link to a directory out", "outdir/secret", "escapes", false},
 		{"a link up", "up", "escapes", false},
@@ -144,7 +145,7 @@ func TestSizeProbe(t *testing.T) {
 		r.ask(s.addr, "loader", "octet", "tsize", "0", "blksize", "1468", "windowsize", "4")
 		op, options := r.read()
 		if op != 6 || !strings.Contains(options, fmt.Sprintf("tsize\x00%d\x00", len(content()))) ||
-			!strings.Contains(options, "blksize\x001468\x00") || strings.Contains(options, "windowsize") {
+			!strings.Contains(options, "blksize\x001468\x00windowsize\x004\x00") {
 			t.Fatalf("got packet %d %q, want the options", op, options)
 		}
 		r.send(5, code+"User aborted the transfer\x00")
@@ -160,6 +161,21 @@ func TestSizeProbe(t *testing.T) {
 	}
 }
 
+// TestOptionsRefusedByClient: a client that ends the transfer because of the
+// options, and did not ask for the size, has failed.
+func TestOptionsRefusedByClient(t *testing.T) {
+	s := newSite(t, nil)
+	r := newROM(t, 1)
+	r.ask(s.addr, "loader", "octet", "blksize", "1468")
+	if op, _ := r.read(); op != 6 {
+		t.Fatalf("got packet %d, want the options", op)
+	}
+	r.send(5, "\x00\x08no\x00")
+	if x := s.next(); x.Err == nil || x.Err.Error() != `client stopped with error 8 "no"` {
+		t.Errorf("got transfer %+v, want it to fail", x)
+	}
+}
+
 func TestClientGoesAway(t *testing.T) {
 	s := newSite(t, nil)
 	r := newROM(t, 1)
@@ -170,21 +186,6 @@ func TestClientGoesAway(t *testing.T) {
 	r.send(5, "\x00\x00gone\x00")
 	if x := s.next(); x.Err == nil || !strings.Contains(x.Err.Error(), "gone") {
 		t.Errorf("got transfer %+v, want it to fail", x)
-	}
-}
-
-// TestOptionsThatOverflow sends the request whose answer is longer than the
-// buffer that the library makes it in.
-func TestOptionsThatOverflow(t *testing.T) {
-	s := newSite(t, nil)
-	r := newROM(t, 1)
-	s.write("a", content())
-	r.ask(s.addr, "a", "", "blksize", strings.Repeat("0", 492)+"512", "tsize", "")
-	if x := s.next(); x.Err == nil || !strings.Contains(x.Err.Error(), "panic") {
-		t.Errorf("got transfer %+v, want the panic (is this test still needed?)", x)
-	}
-	if _, _, err := s.get("small", 0); err != nil {
-		t.Errorf("the server did not survive: %v", err)
 	}
 }
 
@@ -326,28 +327,210 @@ func TestManyClients(t *testing.T) {
 	all.Wait()
 }
 
-// TestBusybox fetches with a client that nobody here wrote.
-func TestBusybox(t *testing.T) {
-	if out, err := exec.Command("busybox", "tftp", "--help").CombinedOutput(); !strings.Contains(string(out), "-g") {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("needs busybox with tftp: %v", err)
-		}
-		t.Skip("SKIPPED, NOT TESTED: needs busybox with tftp")
-	}
+// TestErrorCodes: RFC 1350's appendix and RFC 2347 say what each number means.
+func TestErrorCodes(t *testing.T) {
 	s := newSite(t, nil)
-	host, port, _ := net.SplitHostPort(s.addr)
-	for _, block := range []string{"512", "1468"} {
-		to := filepath.Join(t.TempDir(), "got")
-		out, err := exec.Command("busybox", "tftp", "-g", "-b", block, "-r", "loader", "-l", to, host, port).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if b, err := os.ReadFile(to); err != nil || !bytes.Equal(b, content()) {
-			t.Errorf("block size %s: got %d bytes, %v", block, len(b), err)
+	if err := os.Symlink("/etc/passwd", filepath.Join(s.dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		op     uint16
+		fields []string
+		want   string
+	}{
+		{"not there", 1, []string{"nope", "octet"}, "\x00\x01file not found\x00"},
+		{"below a file", 1, []string{"small/nope", "octet"}, "\x00\x01file not found\x00"},
+		{"a directory", 1, []string{"sub", "octet"}, "\x00\x01file not found\x00"},
+		{"out of the directory", 1, []string{"../small", "octet"}, "\x00\x02bad file name\x00"},
+		{"a link out", 1, []string{"out", "octet"}, "\x00\x02access denied\x00"},
+		{"to write", 2, []string{"small", "octet"}, "\x00\x02server is read-only\x00"},
+		{"as text", 1, []string{"small", "netascii"}, "\x00\x04only mode octet (binary) is served\x00"},
+		{"by mail", 1, []string{"small", "mail"}, "\x00\x04only mode octet (binary) is served\x00"},
+		{"an option", 1, []string{"small", "octet", "blksize", "no"}, "\x00\x08option blksize: value \"no\" is no number from 8\x00"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newROM(t, 1)
+			r.request(s.addr, tt.op, tt.fields...)
+			if op, got := r.read(); op != 5 || got != tt.want {
+				t.Errorf("got packet %d %q, want error %q", op, got, tt.want)
+			}
+			if x := s.next(); x.Err == nil || x.Bytes != 0 {
+				t.Errorf("got transfer %+v", x)
+			}
+		})
+	}
+}
+
+// TestRequestTwice: a client that got no answer asks again. That is one
+// transfer still.
+func TestRequestTwice(t *testing.T) {
+	s := newSite(t, nil)
+	r := newROM(t, 1)
+	for range 3 {
+		r.ask(s.addr, "loader", "octet", "blksize", "1000")
+		if op, options := r.read(); op != 6 || options != "blksize\x001000\x00" {
+			t.Fatalf("got packet %d %q, want the options", op, options)
 		}
 	}
-	out, err := exec.Command("busybox", "tftp", "-g", "-r", "nope", "-l", filepath.Join(t.TempDir(), "got"), host, port).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "file not found") {
-		t.Errorf("got %v\n%s", err, out)
+	r.send(4, "\x00\x00")
+	r.finish(1000)
+	if x := s.next(); x.Err != nil || x.Bytes != int64(len(content())) {
+		t.Errorf("got transfer %+v", x)
+	}
+	if len(s.transfers) > 0 {
+		t.Errorf("got another transfer %+v", s.next())
+	}
+}
+
+// TestBeginsAnew: a machine that was reset asks from the same port again.
+func TestBeginsAnew(t *testing.T) {
+	s := newSite(t, nil)
+	r := newROM(t, 1)
+	for range 2 {
+		r.ask(s.addr, "loader", "octet")
+		if op, block := r.read(); op != 3 || block[:2] != "\x00\x01" {
+			t.Fatalf("got packet %d %q, want the first block", op, block[:2])
+		}
+		r.send(4, "\x00\x01")
+		if op, block := r.read(); op != 3 || block[:2] != "\x00\x02" {
+			t.Fatalf("got packet %d %q, want the second block", op, block[:2])
+		}
+	}
+	if x := s.next(); x.Err == nil || !strings.Contains(x.Err.Error(), "began anew") || x.Bytes != 512 {
+		t.Errorf("got transfer %+v, want the one that was left", x)
+	}
+	r.send(4, "\x00\x02")
+	r.finish(512)
+	if x := s.next(); x.Err != nil {
+		t.Errorf("got transfer %+v", x)
+	}
+}
+
+// TestStrangers: packets of no transfer, and of other ports, do not disturb.
+func TestStrangers(t *testing.T) {
+	s := newSite(t, nil)
+	r, stranger := newROM(t, 1), newROM(t, 2)
+	r.ask(s.addr, "loader", "octet")
+	_, block := r.read()
+	stranger.from = r.from
+	for _, p := range []string{"\x00\x01", "\x00\x02", ""} {
+		stranger.send(4, p)
+		stranger.send(5, p)
+	}
+	r.send(4, block[:2])
+	r.finish(512)
+	if x := s.next(); x.Err != nil {
+		t.Errorf("got transfer %+v", x)
+	}
+}
+
+// TestSinglePort: all comes from the port that was asked.
+func TestSinglePort(t *testing.T) {
+	s := newSite(t, func(s *tftp.Server) { s.SinglePort, s.MaxPerClient = true, 50 })
+	want := content()
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if b, _, err := s.get("loader", 1468); err != nil || !bytes.Equal(b, want) {
+				t.Errorf("got %d bytes, %v", len(b), err)
+			}
+		})
+	}
+	all.Wait()
+	r := newROM(t, 1)
+	r.ask(s.addr, "loader", "octet")
+	if r.read(); r.from.String() != s.addr {
+		t.Errorf("got an answer from %s, want %s", r.from, s.addr)
+	}
+}
+
+// TestWindows fetches more blocks than there are numbers, a window at a time.
+// The kernel cuts each window into packets, or, where it does not, we do.
+func TestWindows(t *testing.T) {
+	t.Run("cut by the kernel", func(t *testing.T) { fetchWindows(t, newSite(t, nil)) })
+	t.Run("cut by us", func(t *testing.T) {
+		fetchWindows(t, startSite(t, func(s *tftp.Server) error {
+			err := s.Listen()
+			s.Uncut()
+			return err
+		}, nil))
+	})
+}
+
+func fetchWindows(t *testing.T, s *site) {
+	t.Helper()
+	want := bytes.Repeat(content(), 2)
+	s.write("large", want)
+	r := newROM(t, 1)
+	r.ask(s.addr, "large", "octet", "blksize", "16", "windowsize", "32")
+	if op, options := r.read(); op != 6 || options != "blksize\x0016\x00windowsize\x0032\x00" {
+		t.Fatalf("got packet %d %q, want the options", op, options)
+	}
+	r.send(4, "\x00\x00")
+	got := make([]byte, 0, len(want))
+	for n := uint16(1); ; n++ {
+		op, rest := r.read()
+		if at := binary.BigEndian.Uint16([]byte(rest)); op != 3 || at != n {
+			t.Fatalf("got packet %d, block %d, want block %d", op, at, n)
+		}
+		got = append(got, rest[2:]...)
+		if n%32 == 0 || len(rest) < 2+16 {
+			r.send(4, rest[:2])
+		}
+		if len(rest) < 2+16 {
+			break
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %d other bytes, want %d", len(got), len(want))
+	}
+	if x := s.next(); x.Err != nil || x.Window != 32 || x.BlockSize != 16 || x.Bytes != int64(len(want)) || x.Resent != 0 {
+		t.Errorf("got transfer %+v", x)
+	}
+}
+
+func TestFileBecomesShorter(t *testing.T) {
+	s := newSite(t, nil)
+	r := newROM(t, 1)
+	r.ask(s.addr, "loader", "octet")
+	op, block := r.read()
+	if err := os.Truncate(filepath.Join(s.dir, "loader"), 100_000); err != nil {
+		t.Fatal(err)
+	}
+	for op == 3 {
+		r.send(4, block[:2])
+		op, block = r.read()
+	}
+	if op != 5 || block != "\x00\x00server cannot read the file\x00" {
+		t.Errorf("got packet %d %q", op, block)
+	}
+	if x := s.next(); x.Err == nil || !strings.Contains(x.Err.Error(), "byte 100000: file became shorter") {
+		t.Errorf("got transfer %+v", x)
+	}
+}
+
+// TestOpen: what a client may read can depend on the client.
+func TestOpen(t *testing.T) {
+	s := newSite(t, func(s *tftp.Server) {
+		s.Open = func(client netip.Addr, name string) (tftp.File, error) {
+			switch name {
+			case "mine":
+				return memory{bytes.NewReader([]byte(client.String()))}, nil
+			case "theirs":
+				return nil, fs.ErrPermission
+			case "panic":
+				panic("at the disk")
+			}
+			return nil, fs.ErrNotExist
+		}
+	})
+	if b, _, err := s.get("/mine", 0); string(b) != "127.0.0.1" || err != nil {
+		t.Errorf("got %q, %v", b, err)
+	}
+	for _, tt := range [][2]string{{"theirs", "access denied"}, {"loader", "file not found"}, {"panic", "server failed"}} {
+		if b, _, err := s.get(tt[0], 0); err == nil || !strings.Contains(err.Error(), tt[1]) {
+			t.Errorf("%s: got %q, %v, want an error with %q", tt[0], b, err, tt[1])
+		}
 	}
 }

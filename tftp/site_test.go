@@ -41,6 +41,12 @@ func content() []byte {
 
 func newSite(t *testing.T, set func(*tftp.Server)) *site {
 	t.Helper()
+	return startSite(t, (*tftp.Server).Listen, set)
+}
+
+// startSite makes a site whose sockets listen opens.
+func startSite(t *testing.T, listen func(*tftp.Server) error, set func(*tftp.Server)) *site {
+	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), transfers: make(chan tftp.Transfer, 100), logged: make(chan string, 100)}
 	s.write("loader", content())
 	s.write("small", []byte("small"))
@@ -53,7 +59,7 @@ func newSite(t *testing.T, set func(*tftp.Server)) *site {
 	if set != nil {
 		set(s.Server)
 	}
-	if err := s.Listen(); err != nil {
+	if err := listen(s.Server); err != nil {
 		t.Fatal(err)
 	}
 	s.addr = s.LocalAddr().String()
@@ -136,6 +142,11 @@ func newROM(t *testing.T, n int) *rom {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newROMOn(t, conn)
+}
+
+func newROMOn(t *testing.T, conn *net.UDPConn) *rom {
+	t.Helper()
 	r := &rom{t: t, conn: conn}
 	t.Cleanup(func() {
 		if r.from != nil { // or the server would go on sending for 6 seconds
@@ -146,14 +157,20 @@ func newROM(t *testing.T, n int) *rom {
 	return r
 }
 
+// ask asks to read.
 func (r *rom) ask(addr string, fields ...string) {
+	r.t.Helper()
+	r.request(addr, 1, fields...)
+}
+
+func (r *rom) request(addr string, op uint16, fields ...string) {
 	r.t.Helper()
 	to, err := net.ResolveUDPAddr("udp4", addr)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.from = to
-	r.send(1, strings.Join(fields, "\x00")+"\x00")
+	r.send(op, strings.Join(fields, "\x00")+"\x00")
 }
 
 func (r *rom) send(op uint16, rest string) {

@@ -53,10 +53,9 @@ func (a *api) addNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	if err := a.server.Nodes.AddNode(n); err != nil {
+	if err := a.server.addNode(n, r.RemoteAddr); err != nil {
 		return err
 	}
-	a.server.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "client", r.RemoteAddr)
 	w.Header().Set("Location", "/api/v1/nodes/"+n.Name)
 	return a.node(w, n.Name, http.StatusCreated)
 }
@@ -100,10 +99,8 @@ func (a *api) removeNode(w http.ResponseWriter, r *http.Request) error {
 // listBoots answers with timelines, the newest first.
 func (a *api) listBoots(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	for key := range query {
-		if key != "node" && key != "limit" {
-			return badRequest("unknown parameter %q (there are node and limit)", key)
-		}
+	if err := onlyParameters(query, "node", "limit"); err != nil {
+		return err
 	}
 	limit := maxBoots
 	if s := query.Get("limit"); s != "" {

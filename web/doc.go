@@ -11,7 +11,12 @@
 //	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
 //	DELETE /api/v1/nodes/{name}
 //	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
+//	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
+//	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
+//	GET    /api/v1/unknown        machines of no node that asked, the last one first
+//	DELETE /api/v1/unknown/{mac}  forget one
 //	GET    /                      the page
+//	POST   /add, /forget          the page's forms
 //	POST   /login, /logout        the page's session
 //
 // An error is {"error": "...", "where": "drover.yaml:41"}; where is there when
@@ -20,9 +25,14 @@
 // Everything but the health checks wants the API token, as a bearer token or,
 // for reading, through a session that the page's login made. A browser gets
 // only the session's random cookie: the token itself is never stored by it and
-// is in no URL.
+// is in no URL. A form of the page that changes something wants the token
+// again, so that a session that was left open, or taken, can only read.
+//
+// What an unknown machine says of itself is whatever its sender likes: the
+// page bounds and escapes it, and shows the last few machines only.
 //
 // The package does not know how a node is checked or stored, what makes the
-// server ready, or what is measured: it is given a farm, a change of it, a
-// list of boots, and two functions.
+// server ready, why an address is leased, or what is measured: it is given a
+// farm, a change of it, lists of boots, leases and unknown machines, and two
+// functions.
 package web

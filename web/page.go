@@ -26,7 +26,18 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) error {
 	if !p.guard.hasSession(r) {
 		return p.render(w, http.StatusOK, "login.html", "")
 	}
-	return p.render(w, http.StatusOK, "page.html", p.server.view(r.Context()))
+	return p.page(w, r, http.StatusOK, p.formOf(r.URL.Query()))
+}
+
+// page answers with the page, with a form open when there is one.
+func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) error {
+	v := p.server.view(r.Context())
+	if v.Form = f; f != nil {
+		for _, pool := range p.server.Farm.Farm().Config.Pools {
+			v.Form.Pools = append(v.Form.Pools, pool.Name)
+		}
+	}
+	return p.render(w, code, "page.html", v)
 }
 
 // login begins a session for who knows the API token. The token is in the body

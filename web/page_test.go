@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"flag"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +49,9 @@ func TestPage(t *testing.T) {
 		s.Ready = func(context.Context) []web.Problem {
 			return []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
 		}
-		s.AddressOf = func(pools.MAC) (netip.Addr, bool) { return netip.MustParseAddr("10.28.72.10"), true }
+		l := someLeases()
+		*l = append(*l, lease(0x77, 5*time.Minute), lease(2, time.Minute))
+		s.Leases, s.Unknowns = l, someUnknowns()
 	})
 	n4 := strings.NewReplacer("n3", "n4", "00-03", "00-04", "0.13", "0.14")
 	n5 := strings.NewReplacer("n3", "n5", "00-03", "00-05", "0.13", "0.15")
@@ -60,7 +61,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	got := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
-	if strings.Contains(got, "<script>alert") {
+	if strings.Contains(got, "<script>alert") || strings.Contains(got, "<img") || strings.ContainsAny(got, "\x1b\u202e") || strings.Contains(got, strings.Repeat("A", 64)) {
 		t.Error("what a machine reports is not escaped")
 	}
 	if *update {
@@ -107,5 +108,17 @@ func TestStates(t *testing.T) {
 				t.Errorf("want %s, got %.40s", want, row)
 			}
 		})
+	}
+}
+
+// A node without MACs is one row, with the machine that booted as it.
+func TestNodeKnownByItsPort(t *testing.T) {
+	s := newSite(t, func(s *site) { s.Boots = boots{boot(9, "p1", "tenant-a", 14, time.Hour, "")} })
+	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: `{"pool": "compute", "name": "p1", "ip": "10.28.0.19", "match": {"circuitID": "eth7"}}`}); resp.Code != 201 {
+		t.Fatal(resp.Body.String())
+	}
+	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
+	if n := strings.Count(page, `id="machine-p1"`); n != 1 || !strings.Contains(page, `<tr id="machine-p1" class="ready">`) || !strings.Contains(page, "52:54:00:00:00:09") {
+		t.Errorf("got %d rows:\n%s", n, page)
 	}
 }

@@ -42,4 +42,4 @@ func patchNode(n pools.PoolNode, patch any) (pools.PoolNode, error) {
 	return parseNode(mergePatch(old, patch))
 }
 
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

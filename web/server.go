@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -59,9 +58,11 @@ type Server struct {
 	Metrics http.Handler
 	// Ready lists what is not ready; nil means that all is.
 	Ready func(ctx context.Context) []Problem
-	// AddressOf tells the page the leased address of a machine; nil leaves it
-	// out.
-	AddressOf func(pools.MAC) (netip.Addr, bool)
+	// Leases are those of all pools; nil: there are none.
+	Leases Leases
+	// Unknowns are the machines of no node that asked for an address; nil:
+	// there are none.
+	Unknowns Unknowns
 	// StuckAfter is how long a boot may make no progress before the page
 	// calls it stuck; default 3 minutes.
 	StuckAfter time.Duration
@@ -98,8 +99,11 @@ func (s *Server) withDefaults() *Server {
 	if c.Ready == nil {
 		c.Ready = func(context.Context) []Problem { return nil }
 	}
-	if c.AddressOf == nil {
-		c.AddressOf = func(pools.MAC) (netip.Addr, bool) { return netip.Addr{}, false }
+	if c.Leases == nil {
+		c.Leases = noLeases{}
+	}
+	if c.Unknowns == nil {
+		c.Unknowns = noUnknowns{}
 	}
 	if c.Metrics == nil {
 		c.Metrics = http.NotFoundHandler()
@@ -121,9 +125,15 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/api/v1/nodes", auth.api(s.answer(methods{"GET": a.listNodes, "POST": a.addNode})))
 	mux.Handle("/api/v1/nodes/{name}", auth.api(s.answer(methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})))
 	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
+	mux.Handle("/api/v1/leases", auth.api(s.answer(methods{"GET": a.listLeases})))
+	mux.Handle("/api/v1/leases/{address}", auth.api(s.answer(methods{"DELETE": a.endLease})))
+	mux.Handle("/api/v1/unknown", auth.api(s.answer(methods{"GET": a.listUnknowns})))
+	mux.Handle("/api/v1/unknown/{mac}", auth.api(s.answer(methods{"DELETE": a.forgetUnknown})))
 	mux.Handle("/api/", auth.api(s.answer(nil)))
 	mux.Handle("/login", s.answer(methods{"POST": p.login}))
 	mux.Handle("/logout", s.answer(methods{"POST": p.logout}))
+	mux.Handle("/add", s.answer(methods{"POST": p.add}))
+	mux.Handle("/forget", s.answer(methods{"POST": p.forget}))
 	mux.Handle("/style.css", s.answer(methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
 	mux.Handle("/page.js", s.answer(methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
 	mux.Handle("/{$}", s.answer(methods{"GET": p.show}))

@@ -126,6 +126,15 @@ func parseNode(v any) (pools.PoolNode, error) {
 		{"tags", func(v any) error {
 			return each(v, func(s string) error { n.Tags = append(n.Tags, s); return nil })
 		}},
+		{"match", func(v any) (err error) { n.Match, err = parseMatch(v); return err }},
+		{"dhcpOptions", func(v any) (err error) { n.DHCPOptions, err = parseOptions(v); return err }},
+		{"ignore", func(v any) error {
+			on, ok := v.(bool)
+			if n.Ignore = on; !ok {
+				return fmt.Errorf("want true or false, not %s", kind(v))
+			}
+			return nil
+		}},
 	}
 	var names []string
 	for _, f := range fields {

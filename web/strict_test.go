@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,13 +15,16 @@ import (
 // field of the type, set, survives a round trip.
 func TestNodeFields(t *testing.T) {
 	want := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}
-	if err := want.IP.UnmarshalText([]byte("10.0.0.1")); err != nil {
+	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", Firmware: pools.BIOS}
+	want.DHCPOptions, want.Ignore = map[string]pools.Strings{"ntp-server": {"10.0.0.1", "10.0.0.2"}}, true
+	if err := errors.Join(want.IP.UnmarshalText([]byte("10.0.0.1")), want.Match.Arch.UnmarshalText([]byte("7"))); err != nil {
 		t.Fatal(err)
 	}
-	v := reflect.ValueOf(want)
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if v.FieldByIndex(f.Index).IsZero() {
-			t.Fatalf("field %s is new: this test and parseNode must know it", f.Name)
+	for _, v := range []reflect.Value{reflect.ValueOf(want), reflect.ValueOf(want.Match)} {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if v.FieldByIndex(f.Index).IsZero() {
+				t.Fatalf("field %s is new: this test and parseNode must know it", f.Name)
+			}
 		}
 	}
 	data, err := json.Marshal(want)
@@ -102,7 +106,7 @@ func FuzzJSON(f *testing.F) {
 // FuzzPatch patches a node with anything: what comes out is a node that says
 // the same when it is written and read again.
 func FuzzPatch(f *testing.F) {
-	for _, s := range []string{`{}`, `{"ip":null}`, `{"macs":["02:00:00:00:00:09"],"tags":null}`, `{"name":{"a":{"b":1}}}`, `{"tags":[]}`, `{"ip":"fe80::1%eth0"}`} {
+	for _, s := range []string{`{}`, `{"ip":null}`, `{"macs":["02:00:00:00:00:09"],"tags":null}`, `{"name":{"a":{"b":1}}}`, `{"tags":[]}`, `{"match":{"arch":"0x07","class":null},"dhcpOptions":{"42":"x"},"ignore":false}`, `{"ip":"fe80::1%eth0"}`} {
 		f.Add([]byte(s))
 	}
 	n := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -19,6 +20,9 @@ type view struct {
 	Counts   []count
 	Trouble  []row // the rows that want somebody's attention
 	Rows     []row
+	Inbox    inbox
+	Leased   leased
+	Form     *form // nil: none is open
 }
 
 // count is one number of the summary.
@@ -43,6 +47,7 @@ type row struct {
 	Name, Pool, Cluster, Image string
 
 	Address string
+	Note    string // what else there is to say of the address
 	MACs    []pools.MAC
 	Source  string // drover.yaml:41, API, or unknown hardware
 	State   state
@@ -66,20 +71,26 @@ func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
 	boots := newest(s.Boots.List())
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC"), Problems: s.Ready(ctx)}
+	v.Leased, v.Inbox = newLeased(s.Leases.List(), farm, now), newInbox(s.Unknowns.List(), now)
 	inPool := map[string]pools.Pool{}
 	for _, p := range farm.Config.Pools {
 		inPool[p.Name] = p
 	}
+	named := byNode(boots)
 	for _, n := range farm.Nodes() {
+		if len(n.MACs) == 0 { // known by something else: what booted under its name
+			n.MACs = named[n.Name]
+		}
 		p := inPool[n.Pool]
 		r := row{
 			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
-			Address: n.IP.String(), MACs: n.MACs, Source: source(n.Source),
+			MACs: n.MACs, Source: source(n.Source),
 		}
+		r.Address, r.Note = v.Leased.address(n)
 		r.boot(take(boots, n.MACs), now, s.StuckAfter)
 		v.Rows = append(v.Rows, r)
 	}
-	v.Rows = append(v.Rows, s.strangers(boots, now)...)
+	v.Rows = append(v.Rows, s.strangers(boots, v.Leased, now)...)
 	v.summarize()
 	return v
 }
@@ -91,6 +102,18 @@ func newest(boots []pools.BootRecord) map[pools.MAC]pools.BootRecord {
 		if _, ok := m[b.MAC]; !ok {
 			m[b.MAC] = b
 		}
+	}
+	return m
+}
+
+// byNode is which machines booted as which node.
+func byNode(boots map[pools.MAC]pools.BootRecord) map[string][]pools.MAC {
+	m := make(map[string][]pools.MAC, len(boots))
+	for mac, b := range boots {
+		m[b.Node] = append(m[b.Node], mac)
+	}
+	for _, macs := range m {
+		slices.SortFunc(macs, func(a, b pools.MAC) int { return bytes.Compare(a[:], b[:]) })
 	}
 	return m
 }
@@ -107,13 +130,11 @@ func take(boots map[pools.MAC]pools.BootRecord, macs []pools.MAC) (last pools.Bo
 }
 
 // strangers are the machines that booted and that no node names.
-func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, now time.Time) []row {
+func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, now time.Time) []row {
 	var rows []row
 	for mac, b := range boots {
 		r := row{Name: b.Node, Pool: b.Pool, Cluster: b.Cluster, Image: b.Image, MACs: []pools.MAC{mac}, Source: "unknown hardware"}
-		if addr, ok := s.AddressOf(mac); ok {
-			r.Address = addr.String()
-		}
+		r.Address, r.Note = leases.of(mac)
 		r.boot(b, now, s.StuckAfter)
 		rows = append(rows, r)
 	}

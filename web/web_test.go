@@ -154,6 +154,9 @@ func (s *site) do(r request) answer {
 
 const n3 = `{"pool": "compute", "name": "n3", "macs": ["52-54-00-00-00-03"], "ip": "10.28.0.13", "tags": ["debug"]}`
 
+// with is n3 with one more field.
+func with(field string) string { return strings.Replace(n3, "{", "{"+field+", ", 1) }
+
 func TestAPI(t *testing.T) {
 	const nodes = "/api/v1/nodes"
 	patch := func(body string) []request {
@@ -184,7 +187,7 @@ func TestAPI(t *testing.T) {
 		{"add garbage", []request{{method: "POST", path: nodes, body: `{name: n3}`}}, 400, "the body is not JSON", ""},
 		{"add two", []request{{method: "POST", path: nodes, body: n3 + n3}}, 400, "more than one JSON value", ""},
 		{"add a list", []request{{method: "POST", path: nodes, body: "[" + n3 + "]"}}, 400, "a node is an object", ""},
-		{"add an unknown field", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "tags", "Tags", 1)}}, 400, `unknown field \"Tags\" (a node has pool, name, macs, ip, tags)`, ""},
+		{"add an unknown field", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "tags", "Tags", 1)}}, 400, `unknown field \"Tags\" (a node has pool, name, macs, ip, tags, match, dhcpOptions, ignore)`, ""},
 		{"add a field twice", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `{`, `{"name": "n4", `, 1)}}, 400, `field \"name\" is there twice`, ""},
 		{"add what is no MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "52-", "zz-", 1)}}, 400, `is not a MAC address`, ""},
 		{"add a null MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `"52-54-00-00-00-03"`, "null", 1)}}, 400, `field \"macs\": want a string, not null`, ""},
@@ -193,6 +196,17 @@ func TestAPI(t *testing.T) {
 		{"add a number for a name", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `"n3"`, "3", 1)}}, 400, `field \"name\": want a string, not a number`, ""},
 		{"add what is not UTF-8", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "n3", "n\xff", 1)}}, 400, "not UTF-8", ""},
 		{"add what is nested deep", []request{{method: "POST", path: nodes, body: strings.Repeat("[", 100000)}}, 400, "nests more than 16 deep", ""},
+
+		{"add with a match", []request{{method: "POST", path: nodes, body: with(`"match": {"circuitID": "hex:0a0b", "remoteID": "sw1", "class": null}`)}}, 201, `"match":{"circuitID":"hex:0a0b","remoteID":"sw1"}`, ""},
+		{"add with an unknown match", []request{{method: "POST", path: nodes, body: with(`"match": {"port": "7"}`)}}, 400, `field \"match\": \"port\": there is no such field (there are circuitID, class`, ""},
+		{"add with a match that is none", []request{{method: "POST", path: nodes, body: with(`"match": "eth7"`)}}, 400, `field \"match\": want an object such as`, ""},
+		{"add with a firmware that is none", []request{{method: "POST", path: nodes, body: with(`"match": {"firmware": "vax"}`)}}, 400, `unknown firmware \"vax\"`, ""},
+		{"add with an architecture that is none", []request{{method: "POST", path: nodes, body: with(`"match": {"arch": 70000}`)}}, 400, `\"arch\"`, ""},
+		{"add with options", []request{{method: "POST", path: nodes, body: with(`"dhcpOptions": {"ntp-server": ["10.28.0.1", "10.28.0.3"], "100": "CET", "42": null}`)}}, 201, `"dhcpOptions":{"100":["CET"],"ntp-server":["10.28.0.1","10.28.0.3"]}`, ""},
+		{"add with options that are none", []request{{method: "POST", path: nodes, body: with(`"dhcpOptions": ["42"]`)}}, 400, `field \"dhcpOptions\": want an object such as`, ""},
+		{"add with the number of an option", []request{{method: "POST", path: nodes, body: with(`"dhcpOptions": {"mtu": 9000}`)}}, 400, `\"mtu\": want a list of strings, not a number`, ""},
+		{"add to be ignored", []request{{method: "POST", path: nodes, body: with(`"ignore": true`)}}, 201, `"ignore":true`, ""},
+		{"add to be ignored in words", []request{{method: "POST", path: nodes, body: with(`"ignore": "yes"`)}}, 400, `field \"ignore\": want true or false, not a string`, ""},
 
 		{"list", []request{{method: "POST", path: nodes, body: n3}, {path: nodes}}, 200, `"name":"m1"`, ""},
 		{"list shows lines", []request{{path: nodes}}, 200, `"source":{"file":"drover.yaml","line":8,`, ""},

@@ -60,6 +60,7 @@ func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 	con := newConsole(stdout, uptime)
 	defer con.close()
+	srv.BootID = bootID()
 	a := newAgent(state, srv, key, con, stateDir)
 	a.Rep.start(func(f func()) { f() })
 	defer a.Rep.stop()
@@ -91,6 +92,14 @@ func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, d
 			},
 		},
 	}
+}
+
+// bootID returns the ID of the running kernel's boot, which the kubelet will
+// report of the Node too. Without /proc it is empty, and the server does not
+// take a Node of an earlier boot away.
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
 }
 
 // run does what is left to do for the node. It returns when that is done, or

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,9 @@ func (s *nodeServer) join(w http.ResponseWriter, body []byte) {
 	var k pools.KeyRequest
 	if err := json.Unmarshal(body, &k); err != nil {
 		s.t.Errorf("join request %s: %v", body, err)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(k.BootID) {
+		s.t.Errorf("boot ID %q is not the kernel's", k.BootID)
 	}
 	if string(k.PublicKey) != string(s.key) {
 		http.Error(w, pools.ErrClaimed.Error(), http.StatusForbidden)
@@ -144,6 +148,7 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 	if err != nil {
 		t.Fatal(err)
 	}
+	srv.BootID = bootID()
 	t.Cleanup(srv.Client.CloseIdleConnections)
 	con := newConsole(a.said, fixedUptime)
 	a.agent = newAgent(state, srv, key, con, run)

@@ -23,6 +23,7 @@ type server struct {
 	Base   *url.URL // without a slash at its end
 	MAC    pools.MAC
 	Nonce  string // secret
+	BootID string // of this kernel; only the agent tells it
 	Client *http.Client
 }
 
@@ -69,7 +70,7 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	sealed, err := s.post(ctx, what, pools.KeyRequest{PublicKey: key.PublicKey().Bytes()})
+	sealed, err := s.post(ctx, what, pools.KeyRequest{PublicKey: key.PublicKey().Bytes(), BootID: s.BootID})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"drover/dhcp"
@@ -47,11 +48,13 @@ type addresses struct {
 func (a *addresses) AddressOf(mac pools.MAC) (netip.Addr, bool) { return a.store.Leases.AddressOf(mac) }
 
 // MACAt returns the machine at an address. A node with several MACs has one
-// address; the MAC is then the one that booted last.
+// address; the MAC is then the one that booted last. A node without MACs has
+// that of the machine that it was last.
 func (a *addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
-	n, ok := a.live.Farm().NodeAt(addr)
-	if !ok {
-		return a.store.Leases.MACAt(addr)
+	mac, leased := a.store.Leases.MACAt(addr)
+	n, declared := a.live.Farm().NodeAt(addr)
+	if !declared || len(n.MACs) == 0 {
+		return mac, leased
 	}
 	booting, last := n.MACs[0], time.Time{}
 	for _, m := range n.MACs {
@@ -62,18 +65,67 @@ func (a *addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
 	return booting, true
 }
 
+// owner tells whether a node has an address, and whether mac is one of that
+// node's.
+func (a *addresses) owner(addr netip.Addr, mac pools.MAC) (owned, own bool) {
+	if n, ok := a.live.Farm().NodeAt(addr); ok && len(n.MACs) > 0 {
+		return true, slices.Contains(n.MACs, mac)
+	}
+	has, leased := a.store.Leases.MACAt(addr)
+	return leased, leased && has == mac
+}
+
 // exchange is told of every DHCP packet.
 func (s *server) exchange(e dhcp.Exchange) {
 	s.metrics.exchange(e)
-	if e.Netboot && e.Type == "DISCOVER" && e.Reply != "" {
+	if e.Type != "DISCOVER" {
+		return
+	}
+	if e.Netboot && e.Reply != "" {
 		s.store.Boots.Discover(e.Plan, e.Time)
 	}
+	// What was dropped unread has no Plan, whoever sent it.
+	if e.Unknown() && (e.Plan != nil || e.Decision == dhcp.NotOurs) {
+		s.store.Unknowns.Seen(unknown(&e))
+	}
+}
+
+// inbox are the machines that asked and that no node declares now. One that a
+// node declares can be among those that asked: it was made known since, or it
+// is to be ignored, or it is plugged in where it does not belong.
+type inbox struct {
+	live     *pools.Live
+	unknowns *state.Unknowns
+}
+
+func (b inbox) List() []pools.Unknown {
+	declared := map[pools.MAC]bool{}
+	for _, n := range b.live.Farm().Nodes() {
+		for _, m := range n.MACs {
+			declared[m] = true
+		}
+	}
+	return slices.DeleteFunc(b.unknowns.List(), func(u pools.Unknown) bool { return declared[u.MAC] })
+}
+
+func (b inbox) Forget(mac pools.MAC) bool { return b.unknowns.Forget(mac) }
+
+// unknown is what a DISCOVER tells of a machine that no node declares.
+func unknown(e *dhcp.Exchange) pools.Unknown {
+	u := pools.Unknown{
+		MAC: e.MAC, First: e.Time, Last: e.Time, Count: 1, Firmware: e.Firmware, Class: e.Class,
+		Relay: e.Giaddr, Circuit: e.Circuit, Remote: e.Remote,
+	}
+	if e.Plan != nil {
+		u.Pool, u.Address = e.Plan.Pool, e.Address
+	}
+	return u
 }
 
 // transfer is told of every TFTP transfer.
 func (s *server) transfer(t tftp.Transfer) {
 	s.metrics.transfer(t)
-	mac, ok := (&addresses{s.live, s.store}).MACAt(t.Client)
+	mac, ok := s.addresses.MACAt(t.Client)
 	if t.Err == nil && ok {
 		s.step(mac, pools.Event{Step: pools.StepLoader, Detail: t.File})
 	}
@@ -115,7 +167,7 @@ func (r *readiness) problems(ctx context.Context) []web.Problem {
 func (r *readiness) local() (out []web.Problem) {
 	seen := map[string]bool{}
 	for _, p := range r.live.Farm().Config.Pools {
-		if seen[p.Image] {
+		if seen[p.Image] || p.Image == "" { // a pool to be ignored needs none
 			continue
 		}
 		seen[p.Image] = true
@@ -125,7 +177,22 @@ func (r *readiness) local() (out []web.Problem) {
 	}
 	for _, f := range []pools.Firmware{pools.BIOS, pools.UEFIx64} {
 		if _, err := os.Stat(filepath.Join(r.loaders, f.Loader())); err != nil {
-			out = append(out, web.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: copy it there from your distribution's ipxe package", err)})
+			out = append(out, web.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err)})
+		}
+	}
+	return append(out, r.rules()...)
+}
+
+// rules are the loaders that rules of tags name and that are not there.
+func (r *readiness) rules() (out []web.Problem) {
+	for name, tag := range r.live.Farm().Config.Tags {
+		for _, rule := range tag.Loaders.Items {
+			if rule.Server.IsValid() || strings.Contains(rule.Loader, "://") {
+				continue // it is somewhere else
+			}
+			if _, err := os.Stat(filepath.Join(r.loaders, rule.Loader)); err != nil {
+				out = append(out, web.Problem{Part: "loader of tag " + name, Problem: err.Error()})
+			}
 		}
 	}
 	return out

@@ -27,7 +27,7 @@ func newBootCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.apiFlags(cmd)
-	cmd.AddCommand(newBootListCommand(c), newBootShowCommand(c))
+	cmd.AddCommand(newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c))
 	return cmd
 }
 

@@ -90,6 +90,28 @@ func (c *apiClient) call(ctx context.Context, method, path string, in, out any) 
 	return c.read(resp, out)
 }
 
+// deleteEach deletes what is named below a path, one by one, and says so. What
+// fails does not keep the others, unless it would be the same for all.
+func (c *apiClient) deleteEach(cmd *cobra.Command, path, done string, names []string) error {
+	var errs []error
+	n := 0
+	for _, name := range names {
+		if err := c.call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil); err != nil {
+			errs = append(errs, err)
+			if code := codeOf(err); code == exitUnreachable || code == exitRefused {
+				break
+			}
+			continue
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), done, name)
+		n++
+	}
+	if len(errs) > 0 && n > 0 {
+		return &exitError{exitPartly, errors.Join(errs...)}
+	}
+	return errors.Join(errs...)
+}
+
 // read takes an answer of the API apart.
 func (c *apiClient) read(resp *http.Response, out any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

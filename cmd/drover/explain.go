@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
@@ -15,103 +16,101 @@ import (
 )
 
 func newExplainCommand() *cobra.Command {
-	var config, arch, output string
-	var ipxe, live bool
-	var api apiClient
+	e := explainer{now: time.Now}
+	var who asker
+	var output string
+	var live bool
 	cmd := &cobra.Command{
-		Use:   "explain MAC",
+		Use:   "explain MAC | --request FILE",
 		Short: "Show what a machine would get, and why",
 		Long: `Explain prints the Plan for a MAC: name, address, pool, cluster, image, loader,
 kernel arguments, DHCP options, files, labels, taints, and for each value the
-line of the config that set it.
+line of the config that set it; then the DHCP reply to the DISCOVER that such a
+machine sends, option by option. --request takes a DHCP request that was
+captured, as its bytes or in hex, and shows the reply to just that. For a
+machine that gets silence it says why, and fails.
 
 It reads the config file and asks nobody. With --live it also asks the running
-server for the nodes that were added over the REST API.`,
+server for the nodes that were added over the REST API, and for the addresses
+that are leased; else an address of a range is the one that a server without
+leases would give.`,
 		Example: `  drover explain -c drover.yaml 94:57:a5:d3:ec:f2
   drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch bios -o yaml
-  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --live`,
-		Args: cobra.ExactArgs(1),
+  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --live
+  drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch os --relay 10.29.0.1 --circuit-id eth7
+  drover explain -c drover.yaml --request discover.hex -o json`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := pools.Query{IPXE: ipxe}
-			var err error
-			if q.MAC, err = pools.ParseMAC(args[0]); err != nil {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			request, err := who.request(args)
+			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			if q.Firmware, err = pools.ParseFirmware(arch); err != nil {
-				return &exitError{exitUsage, err}
-			}
-			var added []pools.PoolNode
 			if live {
-				if added, err = addedNodes(cmd.Context(), &api); err != nil {
+				if err := e.askServer(cmd.Context()); err != nil {
 					return err
 				}
 			}
-			farm, err := loadConfig(config, cmd.ErrOrStderr(), added...)
-			if err != nil {
+			if e.farm, err = loadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
 				return err
 			}
-			plan := farm.Resolve(q)
-			if plan == nil {
-				return fmt.Errorf("%s is none of ours: no node has it, and there is no catch-all pool", q.MAC)
+			x, silence := e.explain(request)
+			if x.Plan == nil {
+				return silence
 			}
-			return printPlan(cmd.OutOrStdout(), plan, output)
+			return errors.Join(printOutput(cmd.OutOrStdout(), x, output, x.text), silence)
 		},
 	}
-	configFlag(cmd, &config)
-	api.apiFlags(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server")
-	cmd.Flags().StringVar(&arch, "arch", string(pools.UEFIx64), "firmware that asks: "+strings.Join(firmwareNames(), "|"))
-	cmd.Flags().BoolVar(&ipxe, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text|json|yaml")
-	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(firmwareNames(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	configFlag(cmd, &e.config)
+	e.api.apiFlags(cmd)
+	who.flags(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server, and its leases")
+	outputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
-// addedNodes asks the server for the nodes that its config file does not
-// declare.
-func addedNodes(ctx context.Context, api *apiClient) ([]pools.PoolNode, error) {
+// explainer knows what a server would know that is asked.
+type explainer struct {
+	config string
+	api    apiClient
+	added  []pools.PoolNode
+	leases []leaseInfo
+	farm   *pools.Farm
+	now    func() time.Time
+}
+
+// askServer asks for the nodes that the config file does not declare, and for
+// the leases.
+func (e *explainer) askServer(ctx context.Context) error {
 	var all []pools.NodeInfo
-	if err := api.call(ctx, http.MethodGet, "/api/v1/nodes", nil, &all); err != nil {
-		return nil, err
+	if err := e.api.call(ctx, http.MethodGet, nodesPath, nil, &all); err != nil {
+		return err
 	}
-	var added []pools.PoolNode
 	for _, n := range all {
 		if !n.Declared() {
-			added = append(added, n.PoolNode)
+			e.added = append(e.added, n.PoolNode)
 		}
 	}
-	return added, nil
+	return e.api.call(ctx, http.MethodGet, leasesPath, nil, &e.leases)
 }
 
-func firmwareNames() []string {
-	names := make([]string, len(pools.Firmwares))
-	for i, f := range pools.Firmwares {
-		names[i] = string(f)
-	}
-	return names
-}
-
-// explanation is a Plan with its origins, as JSON and YAML show it.
+// explanation is a Plan with its origins and the DHCP reply, as JSON and YAML
+// show it.
 type explanation struct {
 	*pools.Plan
-	Why pools.Why `json:"why"`
+	Why  pools.Why  `json:"why"`
+	DHCP *dhcpReply `json:"dhcp,omitempty"`
 }
 
-func printPlan(w io.Writer, p *pools.Plan, format string) error {
-	switch format {
-	case "text":
-		_, err := io.WriteString(w, planText(p))
-		return err
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(explanation{p, p.Why()})
-	case "yaml":
-		return printYAML(w, explanation{p, p.Why()})
+func (x explanation) text(w io.Writer) error {
+	text := planText(x.Plan)
+	if x.DHCP != nil {
+		text += "\n" + x.DHCP.text()
 	}
-	return &exitError{exitUsage, fmt.Errorf("unknown output %q (text, json or yaml)", format)}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // printYAML writes what JSON would show as YAML, in the same order.

@@ -46,9 +46,10 @@ func planRows(p *pools.Plan) []row {
 		{field: "cluster", value: orNone(p.Cluster)},
 		{field: "image", value: p.Image},
 	}
-	if p.CatchAll {
+	if p.Range.IsValid() {
 		rows = append(rows, row{field: "range", value: p.Range.String()})
-	} else {
+	}
+	if p.Address.IsValid() {
 		rows = append(rows, row{field: "address", value: p.Address.String()})
 	}
 	subnet := p.Subnet.CIDR.String()
@@ -61,10 +62,13 @@ func planRows(p *pools.Plan) []row {
 	if p.Subnet.Domain != "" {
 		subnet += " domain " + p.Subnet.Domain
 	}
+	if p.Broadcast {
+		rows = append(rows, row{field: "broadcast", value: "always"})
+	}
 	rows = append(rows,
 		row{field: "subnet", value: subnet},
 		row{field: "lease", value: p.Lease.String()},
-		row{field: "boot.server", value: p.Boot.Server.String()},
+		row{field: "boot.server", value: addrOrDash(p.Boot.Server)},
 		row{field: "boot.file", value: orNone(p.Boot.File)},
 	)
 	for _, o := range p.Options {
@@ -112,12 +116,33 @@ func settingRows(s *pools.Settings) []row {
 	for _, k := range slices.Sorted(maps.Keys(s.Scripts)) {
 		rows = append(rows, row{field: "scripts." + k, value: string(s.Scripts[k].Stage), block: s.Scripts[k].Run})
 	}
+	for i, r := range s.Loaders {
+		rows = append(rows, row{field: fmt.Sprintf("loaders[%d]", i), value: ruleText(r)})
+	}
 	dict("labels", s.Labels)
 	for i, t := range s.Taints {
 		rows = append(rows, row{field: fmt.Sprintf("taints[%d]", i), value: t.String()})
 	}
 	dict("kubeletArgs", s.KubeletArgs)
 	return rows
+}
+
+// ruleText is a loader and what it is for.
+func ruleText(r pools.LoaderRule) string {
+	words := []string{r.Loader}
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name+" "+value)
+		}
+	}
+	if r.Server.IsValid() {
+		add("from", r.Server.String())
+	}
+	add("for firmware", string(r.Firmware))
+	add("for arch", r.Arch.String())
+	add("for class", r.Class)
+	add("for user class", r.UserClass)
+	return strings.Join(words, " ")
 }
 
 func joinText[T fmt.Stringer](items []T) string {

@@ -22,7 +22,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	dhcpPackets *prometheus.CounterVec
+	packets     packets
 	dhcpSeconds prometheus.Histogram
 	tftpFiles   *prometheus.CounterVec
 	tftpBytes   prometheus.Counter
@@ -31,40 +31,36 @@ type metrics struct {
 	bootSteps   *prometheus.CounterVec
 	stepSeconds *prometheus.HistogramVec
 	reloads     *prometheus.CounterVec
+	tends       *prometheus.CounterVec
+	changes     *prometheus.CounterVec
 }
 
-func newMetrics(store *state.Store) *metrics {
+func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
+	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: name, Help: help}, labels)
 		m.registry.MustRegister(c)
 		return c
 	}
-	m.dhcpPackets = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
+	m.packets.all = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
 	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
 	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
 	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
+	m.tends = counter("cluster_looks_total", "Looks at the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
+	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
 	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
 	m.tftpBytes = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "drover", Name: "tftp_bytes_total", Help: "Bytes sent by TFTP."})
 	m.dhcpSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "drover", Name: "dhcp_seconds",
-		Help: "From receiving a DHCP packet to the answer leaving.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 14)})
+		Help: "From receiving a DHCP packet to the answer leaving.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)})
 	m.stepSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_seconds",
 		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
-	leases := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "leases_active", Help: "Leases in force."},
-		func() float64 { return activeLeases(store.Leases.List(), time.Now()) })
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, leases, collectors.NewGoCollector(),
+	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
+		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(unknowns.List())) })
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
-}
-
-func activeLeases(all []state.Lease, now time.Time) (n float64) {
-	for _, l := range all {
-		if l.Active(now) {
-			n++
-		}
-	}
-	return n
 }
 
 // watch counts what is not ready at each scrape.
@@ -82,7 +78,7 @@ func (m *metrics) handler() http.Handler {
 }
 
 func (m *metrics) exchange(e dhcp.Exchange) {
-	m.dhcpPackets.WithLabelValues(e.Type, string(e.Decision)).Inc()
+	m.packets.count(packet{e.Type, e.Decision})
 	m.dhcpSeconds.Observe(e.Took.Seconds())
 }
 
@@ -105,6 +101,12 @@ func (m *metrics) step(b pools.BootRecord, s pools.BootStep) {
 }
 
 func (m *metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
+
+// tended counts a look at the Nodes of a cluster.
+func (m *metrics) tended(cluster string, changed int, err error) {
+	m.tends.WithLabelValues(cluster, result(err == nil)).Inc()
+	m.changes.WithLabelValues(cluster).Add(float64(changed))
+}
 
 func result(ok bool) string {
 	if ok {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -65,7 +67,7 @@ func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, n.IP, joinMACs(n.MACs), orDash(strings.Join(n.Tags, ",")), from(n))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, addrOrDash(n.IP), orDash(joinMACs(n.MACs)), orDash(strings.Join(n.Tags, ",")), from(n))
 	}
 	return t.Flush()
 }
@@ -92,23 +94,51 @@ func newNodeShowCommand(c *apiClient) *cobra.Command {
 }
 
 func nodeText(w io.Writer, n pools.NodeInfo) error {
-	_, err := fmt.Fprintf(w, "name  %s\npool  %s\nip    %s\nmacs  %s\ntags  %s\nfrom  %s\n",
-		n.Name, n.Pool, n.IP, joinMACs(n.MACs), orDash(strings.Join(n.Tags, " ")), from(n))
-	return err
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
+	line("name", n.Name)
+	line("pool", n.Pool)
+	line("ip", addrOrDash(n.IP))
+	line("macs", orDash(joinMACs(n.MACs)))
+	for _, m := range []struct{ name, value string }{
+		{"clientID", n.Match.ClientID}, {"circuitID", n.Match.CircuitID}, {"remoteID", n.Match.RemoteID}, {"subscriberID", n.Match.SubscriberID},
+		{"class", n.Match.Class}, {"userClass", n.Match.UserClass}, {"firmware", string(n.Match.Firmware)}, {"arch", n.Match.Arch.String()},
+	} {
+		if m.value != "" {
+			line("match "+m.name, m.value)
+		}
+	}
+	line("tags", orDash(strings.Join(n.Tags, " ")))
+	for _, key := range slices.Sorted(maps.Keys(n.DHCPOptions)) {
+		line("option "+key, strings.Join(n.DHCPOptions[key], ", "))
+	}
+	if n.Ignore {
+		line("ignore", "it gets silence")
+	}
+	line("from", from(n))
+	return t.Flush()
 }
 
 func newNodeAddCommand(c *apiClient) *cobra.Command {
 	var pool, ip string
 	var macs, tags []string
+	var match pools.Match
 	cmd := &cobra.Command{
-		Use:   "add NAME --pool POOL --mac MAC [--mac MAC]... --ip IP [--tag TAG]...",
+		Use:   "add NAME --pool POOL {--mac MAC...|--circuit-id ID|...} --ip IP [--tag TAG]...",
 		Short: "Add a node; its next DHCP packet is answered",
+		Long: `Add makes a node. It is known by its MACs, or else by its client identifier or by
+the port of the switch that it is at, as the relay agent there calls it. Where
+another server gives the addresses it needs none.`,
 		Example: `  drover node add n17 --pool compute --mac 94:57:a5:d3:ec:f2 --mac 94:57:a5:d3:ec:f3 \
-    --ip 10.28.36.190 --tag debug`,
+    --ip 10.28.36.190 --tag debug
+  drover node add n18 --pool compute --remote-id sw1 --circuit-id ge-0/0/7 --ip 10.28.36.191`,
 		Args:                  cobra.ExactArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := nodeFromFlags(args[0], pool, ip, macs, tags)
+			if n.Match = match; len(macs) == 0 && match.IsZero() {
+				err = errors.Join(err, errors.New("--mac is missing: a node is known by its MACs, or by --client-id, --circuit-id, --remote-id or --subscriber-id"))
+			}
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
@@ -122,6 +152,10 @@ func newNodeAddCommand(c *apiClient) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&pool, "pool", "", "pool that the node belongs to")
 	f.StringArrayVar(&macs, "mac", nil, "MAC of a network card; once for each")
+	f.StringVar(&match.ClientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
+	f.StringVar(&match.CircuitID, "circuit-id", "", "port of the switch (option 82.1), text or hex:0a0b")
+	f.StringVar(&match.RemoteID, "remote-id", "", "the switch (option 82.2), text or hex:0a0b")
+	f.StringVar(&match.SubscriberID, "subscriber-id", "", "subscriber at the relay agent (option 82.6), text or hex:0a0b")
 	f.StringVar(&ip, "ip", "", "address of the node")
 	f.StringArrayVar(&tags, "tag", nil, "tag, after those of the pool; once for each")
 	return cmd
@@ -133,9 +167,6 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 	if pool == "" {
 		errs = append(errs, errors.New("--pool is missing: which pool does the node belong to?"))
 	}
-	if len(macs) == 0 {
-		errs = append(errs, errors.New("--mac is missing: a node is known by its MACs"))
-	}
 	for _, s := range macs {
 		m, err := pools.ParseMAC(s)
 		if err != nil {
@@ -143,11 +174,11 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 		}
 		n.MACs = append(n.MACs, m)
 	}
-	if ip == "" {
-		errs = append(errs, errors.New("--ip is missing: what address does the node get?"))
-	} else if a, err := netip.ParseAddr(ip); err != nil {
-		errs = append(errs, fmt.Errorf("--ip: %q is not an IP address", ip))
-	} else {
+	if ip != "" { // whether it needs one, the server knows
+		a, err := netip.ParseAddr(ip)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--ip: %q is not an IP address", ip))
+		}
 		n.IP = a
 	}
 	return n, errors.Join(errs...)
@@ -160,23 +191,7 @@ func newNodeRemoveCommand(c *apiClient) *cobra.Command {
 		Short:   "Remove nodes that were added over the API",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var errs []error
-			removed := 0
-			for _, name := range args {
-				if err := c.call(cmd.Context(), http.MethodDelete, nodePath(name), nil, nil); err != nil {
-					errs = append(errs, err)
-					if code := codeOf(err); code == exitUnreachable || code == exitRefused {
-						break // it would be the same for all others
-					}
-					continue
-				}
-				fmt.Fprintln(cmd.OutOrStdout(), "removed", name)
-				removed++
-			}
-			if len(errs) > 0 && removed > 0 {
-				return &exitError{exitPartly, errors.Join(errs...)}
-			}
-			return errors.Join(errs...)
+			return c.deleteEach(cmd, nodesPath, "removed", args)
 		},
 	}
 }

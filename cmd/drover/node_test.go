@@ -27,10 +27,12 @@ pools:
 
 // apiSite is the REST API with a real farm and a real state file; the
 // environment tells commands where it is.
-func apiSite(t *testing.T) (*state.Store, *httptest.Server) {
+func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t, apiConfig) }
+
+func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("drover.yaml", []byte(apiConfig), 0o600); err != nil {
+	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	store, err := state.Open("state", state.Options{})
@@ -117,12 +119,41 @@ source:
   line: 6
   path: pools[0].nodes[0]
 `, ""},
+		{"node add n4 --pool compute --mac 52:54:00:00:00:04", 1, "", `node "n4" has no ip`},
+		{"node add n5 --pool compute --circuit-id ge-7 --remote-id sw1 --ip 10.28.0.15", 0, "added n5 to pool compute\n", ""},
+		{"node add n6 --pool compute --circuit-id ge-7 --remote-id sw1 --ip 10.28.0.16", 1, "", `n5`},
+		{"node rm n5", 0, "removed n5\n", ""},
 		{"node show n4", 1, "", `no such node: "n4"`},
 		{"node rm n2 m1 n4", 3, "removed n2\n", `no such node: "n4"`},
 		{"node rm m1", 1, "", "change it there"},
 		{"node rm n3", 0, "removed n3\n", ""},
 		{"node rm ../boots", 1, "", `no such node: "../boots"`},
 		{"node list -o json --limit 3", 2, "", "unknown flag"},
+	} {
+		c.run(t)
+	}
+}
+
+// A node that is not known by a MAC, and its options, can be looked at.
+func TestNodeByPort(t *testing.T) {
+	apiSiteOf(t, strings.Replace(apiConfig, `ip: 10.28.0.11}`, `ip: 10.28.0.11},
+    {name: p1, match: {circuitID: eth7}, ip: 10.28.0.19, dhcpOptions: {ntp-server: [10.28.0.1, 10.28.0.3]}}, {name: p2, macs: ["52:54:00:00:00:02"], ignore: true}`, 1))
+	for _, c := range []command{
+		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM
+m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6
+p1    compute  10.28.0.19  -                  -     drover.yaml:7
+p2    compute  -           52:54:00:00:00:02  -     drover.yaml:7
+`, ""},
+		{"node show p1", 0, `name               p1
+pool               compute
+ip                 10.28.0.19
+macs               -
+match circuitID    eth7
+tags               -
+option ntp-server  10.28.0.1, 10.28.0.3
+from               drover.yaml:7
+`, ""},
+		{"node show p2", 0, "name    p2\npool    compute\nip      -\nmacs    52:54:00:00:00:02\ntags    -\nignore  it gets silence\nfrom    drover.yaml:7\n", ""},
 	} {
 		c.run(t)
 	}
@@ -190,7 +221,7 @@ func TestNodeUsage(t *testing.T) {
 		{"boot show m1 -o table", 2, "", `unknown output "table" (text, json or yaml)`},
 		{"node add n1", 2, "", "--pool is missing"},
 		{"node add n1", 2, "", "--mac is missing"},
-		{"node add n1", 2, "", "--ip is missing"},
+		{"node add n1 --pool p --ip 10.0.0.1", 2, "", "or by --client-id, --circuit-id"},
 		{"node add n1 --pool p --mac zz --ip 10.0.0.1", 2, "", `--mac: "zz" is not a MAC address`},
 		{"node add n1 --pool p --mac 52:54:00:00:00:01 --ip x", 2, "", `--ip: "x" is not an IP address`},
 		{"node list --api ftp://x", 2, "", "want http://127.0.0.1:8443 or https://HOST:PORT"},

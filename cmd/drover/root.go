@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -29,6 +30,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	case !started: // cobra refused the words before any command ran
 		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
+		if e, ok := errors.AsType[*exitError](err); ok {
+			return e.code // of a command with codes of its own
+		}
 		return exitUsage
 	}
 	if text := err.Error(); text != "" {
@@ -52,8 +56,9 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(),
-		newNodeCommand(), newBootCommand(),
+		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(), newClusterCommand(),
+		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(),
+		newImportCommand(), newPowerCommand(), newILOSimCommand(), newLoadersCommand(),
 	)
 	return root
 }

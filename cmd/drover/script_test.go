@@ -5,6 +5,7 @@ import (
 	"flag"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"drover/pools"
+	"drover/pools/state"
 )
 
 var update = flag.Bool("update", false, "write the golden parts of the scripts anew")
@@ -70,6 +74,37 @@ func envsubst(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
+// seed makes a state directory of a server that leased addresses and saw unknown
+// machines: "seed DIR".
+func seed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: seed DIR")
+	}
+	store, err := state.Open(ts.MkAbs(args[0]), state.Options{})
+	ts.Check(err)
+	first, last := netip.MustParseAddr("10.28.72.10"), netip.MustParseAddr("10.28.72.20")
+	for i := range byte(2) {
+		mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1 + i}
+		addr := netip.AddrFrom4([4]byte{10, 28, 72, 10 + i})
+		p := &pools.Plan{Node: "node-" + mac.Hex(), MAC: mac, Pool: "catchall", CatchAll: true, Range: pools.Range{First: first, Last: last}, Lease: pools.Duration(time.Hour)}
+		wait, err := store.Leases.Commit(p, addr, time.Now())
+		ts.Check(err)
+		ts.Check(wait())
+		if i == 1 && !store.Leases.Decline(mac, addr, "in use by 02:00:00:00:00:99", time.Now()) {
+			ts.Fatalf("%s is not declined", addr)
+		}
+	}
+	seen := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	known := pools.Unknown{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}, First: seen, Last: seen, Count: 1, Pool: "catchall", Address: first,
+		Firmware: pools.UEFIx64, Class: "PXEClient:Arch:00007"}
+	store.Unknowns.Seen(known)
+	store.Unknowns.Seen(known)
+	seen = seen.Add(time.Minute)
+	store.Unknowns.Seen(pools.Unknown{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 3}, First: seen, Last: seen, Count: 1,
+		Relay: netip.MustParseAddr("10.29.0.1"), Circuit: "eth7", Remote: "sw1"})
+	ts.Check(store.Close())
+}
+
 // answers waits until a URL answers 200: "answers URL".
 func answers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -102,6 +137,7 @@ func TestScripts(t *testing.T) {
 			"answers":  answers,
 			"envsubst": envsubst,
 			"listed":   listed,
+			"seed":     seed,
 		},
 		RequireUniqueNames: true,
 	})

@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -46,7 +48,10 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 		Example: "  drover serve -c /etc/drover/drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(cmd.ErrOrStderr(), o.logFormat, o.logLevel)
+			w := newLogWriter(cmd.ErrOrStderr())
+			defer w.Close()
+			relaxGC()
+			log, err := newLogger(w, o.logFormat, o.logLevel)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
@@ -75,6 +80,9 @@ type server struct {
 	live     *pools.Live
 	clusters *kube.Clusters
 	metrics  *metrics
+
+	addresses *addresses
+	unknowns  inbox
 
 	dhcp []*dhcp.Server
 	tftp *tftp.Server
@@ -120,32 +128,49 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.config, cfg.Interfaces[0])
 	}
 	s.store.Leases.Reserved = func(a netip.Addr) bool { return s.live.Farm().Reserved(a) }
-	s.metrics = newMetrics(s.store)
+	s.live.Recall = s.store.Leases.Known
+	s.unknowns = inbox{s.live, s.store.Unknowns}
+	s.metrics = newMetrics(s.live, s.store, s.unknowns)
 	s.store.Boots.OnStep = s.metrics.step
-	s.store.Boots.NeedDiscover = cfg.DHCP == pools.DHCPFull
-	s.clusters = &kube.Clusters{Log: s.part("kube"), OnReady: s.nodeReady}
-	s.clusters.Set(farm.Clusters())
+	s.store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
+	if err := s.tendNodes(o.state); err != nil {
+		return err
+	}
 	ready := &readiness{live: s.live, images: images, loaders: loaders, clusters: s.clusters}
 	s.metrics.watch(ready)
-	addresses := &addresses{s.live, s.store}
+	s.addresses = &addresses{live: s.live, store: s.store}
 
-	if cfg.DHCP == pools.DHCPFull {
-		for _, name := range cfg.Interfaces {
-			s.dhcp = append(s.dhcp, &dhcp.Server{Farm: s.live, Leases: s.store.Leases, Interface: name,
-				Log: s.part("dhcp"), OnExchange: s.exchange})
-		}
-	}
+	s.serveDHCP(cfg)
 	s.tftp = &tftp.Server{Addr: cfg.TFTP, Dir: loaders, Log: s.part("tftp"), OnTransfer: s.transfer}
 	s.http = &httpboot.Server{
-		Farm: s.live, Addresses: addresses, Boots: s.store.Boots, Joiner: s.clusters, Images: imageDir{images},
+		Farm: s.live, Addresses: s.addresses, Boots: s.store.Boots, Joiner: s.clusters, Images: imageDir{images},
 		Addr: cfg.HTTP, URL: farm.URL(), Loaders: loaders, Log: s.part("http"), OnRequest: s.metrics.request,
 	}
 	s.web = &web.Server{
-		Farm: s.live, Nodes: s.live, Boots: s.store.Boots, Addr: cfg.API, AddressOf: addresses.AddressOf,
+		Farm: s.live, Nodes: changes{s.live, s.clusters.Refresh}, Boots: s.store.Boots, Leases: s.store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
 		Metrics: s.metrics.handler(), Ready: ready.problems, Log: s.part("web"),
 	}
 	s.warn(ready)
 	return s.protect(o, farm)
+}
+
+// serveDHCP makes a DHCP server for each interface, unless another host does it
+// all.
+func (s *server) serveDHCP(cfg pools.Server) {
+	if cfg.DHCP == pools.DHCPOff {
+		return
+	}
+	for i, name := range cfg.Interfaces {
+		if slices.Contains(cfg.Interfaces[:i], name) {
+			continue
+		}
+		d := &dhcp.Server{
+			Farm: s.live, Leases: s.store.Leases, Owner: s.addresses.owner, Interface: name, Mode: cfg.DHCP,
+			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
+		}
+		s.metrics.watchDHCP(d)
+		s.dhcp = append(s.dhcp, d)
+	}
 }
 
 // protect gives the people-facing listener its token and its certificate.
@@ -246,16 +271,12 @@ func (s *server) close() {
 	}
 }
 
-func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("unknown log level %q (debug, info, warn or error)", level)
+// relaxGC lets the heap grow to five times of what is in use, some 100 MB,
+// before it is collected: under a storm of requests, which leave much behind
+// and keep little, collections take a tenth of the processor otherwise. GOGC
+// says otherwise.
+func relaxGC() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
 	}
-	switch o := (&slog.HandlerOptions{Level: l}); format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return nil, fmt.Errorf("unknown log format %q (text or json)", format)
 }

@@ -38,7 +38,7 @@ func (r *Rack) PowerOn(m Machine) (*Guest, error) {
 		return nil, err
 	}
 	if m.Firmware == UEFI {
-		if err := copyFile(f.vars, ovmfVars); err != nil {
+		if err := CopyFile(f.vars, ovmfVars); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +110,9 @@ func blankDisk(path string) error {
 	return f.Truncate(4 << 30)
 }
 
-func copyFile(dst, src string) error {
+// CopyFile copies a file, such as the variables of a UEFI firmware, of which each
+// machine needs its own.
+func CopyFile(dst, src string) error {
 	in, err := os.Open(src)
 	if err != nil {
 		return err

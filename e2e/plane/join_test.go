@@ -47,9 +47,9 @@ func clusters(t *testing.T, ttl time.Duration, planes ...*plane.Plane) (*kube.Cl
 }
 
 // join asks for a node's join and returns its token.
-func join(t *testing.T, c *kube.Clusters, p *pools.Plan) (token, config string) {
+func join(t *testing.T, c *kube.Clusters, p *pools.Plan, bootID string) (token, config string) {
 	t.Helper()
-	got, err := c.Join(t.Context(), p, netip.MustParseAddr("10.28.36.173"))
+	got, err := c.Join(t.Context(), p, netip.MustParseAddr("10.28.36.173"), bootID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func eventually(t *testing.T, what string, try func() error) {
 }
 
 // testJoin goes the way of a kubelet, from the answer to its join request to
-// Ready, and then once more after a reboot.
+// Ready.
 func testJoin(t *testing.T, a, b *plane.Plane) {
 	c, ready := clusters(t, 0, a, b)
 	for name, err := range c.Check(t.Context()) {
@@ -85,7 +85,7 @@ func testJoin(t *testing.T, a, b *plane.Plane) {
 		Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""},
 		Taints: []pools.Taint{{Key: "foo", Value: "bar", Effect: "NoSchedule"}},
 	}}
-	token, config := join(t, c, plan)
+	token, config := join(t, c, plan, "boot-1")
 	validate(t, a, config)
 
 	node := bootstrap(t, a, "m1c29", token)
@@ -112,27 +112,6 @@ func testJoin(t *testing.T, a, b *plane.Plane) {
 	}
 	if tokens := droverTokens(t, a); tokens != "" {
 		t.Errorf("tokens left after Ready: %s", tokens)
-	}
-
-	// The machine reboots, faster than the cluster notices. Meanwhile its tag
-	// has changed, and a person has labeled the Node.
-	if _, err := a.Kubectl(t.Context(), nil, "label", "node", plan.Node, "person=me"); err != nil {
-		t.Fatal(err)
-	}
-	again := *plan
-	again.Labels = map[string]string{"pool": "db"}
-	token, _ = join(t, c, &again)
-	node = bootstrap(t, a, plan.Node, token)
-	select {
-	case <-ready:
-		t.Fatal("the Ready of the first boot was taken for the second's")
-	case <-time.After(time.Second): // the watch has had its chance
-	}
-	beat(t, a, node, plan.Node, "boot-2", "True")
-	<-ready
-	labels = nodeLabels(t, a, plan.Node)
-	if _, role := labels["node-role.kubernetes.io/web"]; role || labels["pool"] != "db" || labels["person"] != "me" {
-		t.Errorf("labels after the second boot: %v; want pool=db, no role, and person=me as it was", labels)
 	}
 }
 
@@ -213,38 +192,39 @@ func withCert(t *testing.T, p *plane.Plane, dir, cert string, key *ecdsa.Private
 // register makes the Node, as its kubelet does.
 func register(t *testing.T, p *plane.Plane, kubeconfig, name string) {
 	t.Helper()
-	node := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q, "labels": {"pool": "web"}},
+	node := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q, "labels": {"drover/managed": "true", "pool": "web"}},
 		"spec": {"taints": [{"key": "foo", "value": "bar", "effect": "NoSchedule"}]}}`, name)
 	if _, err := p.KubectlAs(t.Context(), kubeconfig, strings.NewReader(node), "create", "--validate=false", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// beat reports the Node's status, as its kubelet does. (kubectl patch would
-// read nodes/status first, which a kubelet may not.)
+// beat reports the Node's status, as its kubelet does. It replaces the Node, since
+// kubectl patch would read nodes/status first, which a kubelet may not; and does
+// so again when a controller has changed the taints since it was read.
 func beat(t *testing.T, p *plane.Plane, kubeconfig, name, bootID, ready string) {
 	t.Helper()
-	text, err := p.KubectlAs(t.Context(), kubeconfig, nil, "get", "node", name, "-o", "json")
-	var node map[string]any
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &node)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().UTC().Format(time.RFC3339)
-	node["status"] = map[string]any{
-		"nodeInfo":   map[string]any{"bootID": bootID},
-		"conditions": []any{map[string]any{"type": "Ready", "status": ready, "lastHeartbeatTime": now, "lastTransitionTime": now}},
-	}
-	delete(node["metadata"].(map[string]any), "resourceVersion") // the controllers write too
-	body, err := json.Marshal(node)
-	if err == nil {
-		_, err = p.KubectlAs(t.Context(), kubeconfig, bytes.NewReader(body), "replace", "--raw", "/api/v1/nodes/"+name+"/status", "-f", "-")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "status reported", func() error {
+		text, err := p.KubectlAs(t.Context(), kubeconfig, nil, "get", "node", name, "-o", "json")
+		var node map[string]any
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &node)
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now().UTC().Format(time.RFC3339)
+		node["status"] = map[string]any{
+			"nodeInfo":   map[string]any{"bootID": bootID},
+			"conditions": []any{map[string]any{"type": "Ready", "status": ready, "lastHeartbeatTime": now, "lastTransitionTime": now}},
+		}
+		delete(node["metadata"].(map[string]any), "resourceVersion") // the controllers write too
+		body, err := json.Marshal(node)
+		if err == nil {
+			_, err = p.KubectlAs(t.Context(), kubeconfig, bytes.NewReader(body), "replace", "--raw", "/api/v1/nodes/"+name+"/status", "-f", "-")
+		}
+		return err
+	})
 }
 
 func nodeLabels(t *testing.T, p *plane.Plane, name string) (labels map[string]string) {
@@ -285,7 +265,7 @@ func testLabels(t *testing.T, p *plane.Plane, kubeconfig, name string) {
 // A token that was never used is refused after its time, and removed.
 func testExpiry(t *testing.T, p *plane.Plane) {
 	c, _ := clusters(t, 5*time.Second, p)
-	token, _ := join(t, c, &pools.Plan{Node: "late", Cluster: p.Name})
+	token, _ := join(t, c, &pools.Plan{Node: "late", Cluster: p.Name}, "")
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := p.WriteKubeconfig(path, token); err != nil {
 		t.Fatal(err)
@@ -316,7 +296,7 @@ func testMany(t *testing.T, p *plane.Plane) {
 		wg.Go(func() {
 			start := time.Now()
 			plan := &pools.Plan{Node: fmt.Sprintf("n%d", i), Cluster: p.Name}
-			_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"))
+			_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 			for time.Since(start) < 2*time.Minute {
 				busy, ok := errors.AsType[*kube.ClusterError](err)
 				if !ok {
@@ -324,7 +304,7 @@ func testMany(t *testing.T, p *plane.Plane) {
 				}
 				later.Add(1)
 				time.Sleep(busy.RetryAfter())
-				_, err = c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"))
+				_, err = c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 			}
 			if err != nil {
 				t.Error(err)
@@ -335,4 +315,7 @@ func testMany(t *testing.T, p *plane.Plane) {
 	wg.Wait()
 	slices.Sort(took)
 	t.Logf("%d joins at once: median %v, p99 %v, %d told to ask later", nodes, took[nodes/2], took[nodes*99/100], later.Load())
+	if p99 := took[nodes*99/100]; p99 >= 5*time.Second {
+		t.Errorf("p99 is %v, want it below 5s", p99)
+	}
 }

@@ -60,8 +60,14 @@ func TestTenants(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { testApart(t, a, b) })
 	t.Run("rights", func(t *testing.T) { testRights(t, a) })
 	t.Run("join", func(t *testing.T) { testJoin(t, a, b) })
+	t.Run("rejoin", func(t *testing.T) { testRejoin(t, a) })
+	t.Run("foreign", func(t *testing.T) { testForeignNode(t, a) })
+	t.Run("tend", func(t *testing.T) { testTend(t, a) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
 	t.Run("many", func(t *testing.T) { testMany(t, b) })
+	t.Run("power cut", func(t *testing.T) { testPowerCut(t, b) })
+	t.Run("outage", func(t *testing.T) { testOutage(t, a, b) })
+	t.Run("inspect", func(t *testing.T) { testInspect(t, b) })
 	t.Run("stop", func(t *testing.T) { testStop(t, a, b) })
 }
 

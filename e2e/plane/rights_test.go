@@ -42,7 +42,16 @@ func testRights(t *testing.T, p *plane.Plane) {
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(secret("other", "Opaque", good)), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	const policy, role = "ValidatingAdmissionPolicy 'drover-only-join-tokens'", "cannot "
+	for _, labels := range []string{"name: mine, labels: {drover/managed: 'true'}, annotations: {person: me}", "name: theirs", "name: cp, labels: {drover/managed: 'true', node-role.kubernetes.io/control-plane: ''}"} {
+		if _, err := p.Kubectl(t.Context(), strings.NewReader("apiVersion: v1\nkind: Node\nmetadata: {"+labels+"}\n"), "create", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: mine, namespace: kube-node-lease}\n"
+	if _, err := p.Kubectl(t.Context(), strings.NewReader(lease), "create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	const policy, nodePolicy, role = "ValidatingAdmissionPolicy 'drover-only-join-tokens'", "ValidatingAdmissionPolicy 'drover-only-its-nodes'", "cannot "
 	tests := []struct {
 		call string // of kubectl
 		in   string
@@ -71,8 +80,42 @@ func testRights(t *testing.T, p *plane.Plane) {
 		{"get configmap kubeadm-config -n kube-system", "", role},
 		{"create configmap x -n kube-public", "", role},
 
-		{"delete node x", "", role},
+		{"label node mine a=b", "", ""},
+		{"label node mine node-role.kubernetes.io/x=", "", ""},
+		{"label node mine a-", "", ""},
+		{"annotate node mine drover/labels=a", "", ""},
+		{"taint node mine foo=bar:NoSchedule", "", ""},
+		{"taint node mine foo-", "", ""},
+		{"get lease mine -n kube-node-lease", "", ""},
+
+		{"label node theirs a=b", "", nodePolicy},
+		{"label node theirs drover/managed=true", "", nodePolicy},
+		{"annotate node theirs drover/labels=a", "", nodePolicy},
+		{"taint node theirs foo=bar:NoSchedule", "", nodePolicy},
+		{"delete node theirs --wait=false", "", nodePolicy},
+		{"label node cp a=b", "", nodePolicy},
+		{"label node cp node-role.kubernetes.io/control-plane-", "", nodePolicy},
+		{"delete node cp --wait=false", "", nodePolicy},
+		{"label node mine drover/managed-", "", nodePolicy},
+		{"label node mine drover/managed=x --overwrite", "", nodePolicy},
+		{"label node mine node-role.kubernetes.io/control-plane=", "", nodePolicy},
+		{"label node mine node-role.kubernetes.io/master=", "", nodePolicy},
+		{"annotate node mine other=x", "", nodePolicy},
+		{"annotate node mine person=you --overwrite", "", nodePolicy},
+		{"annotate node mine person-", "", nodePolicy},
+		{`patch node mine -p {"spec":{"unschedulable":true}}`, "", nodePolicy},
+		{"taint node mine node.kubernetes.io/unreachable:NoExecute", "", nodePolicy},
+		{`patch node mine -p {"spec":{"providerID":"x"}}`, "", nodePolicy},
+		{`patch node mine -p {"metadata":{"finalizers":["x.org/x"]}}`, "", nodePolicy},
+		{`patch node mine -p {"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"x"}]}}`, "", nodePolicy},
+		{"delete --raw /api/v1/nodes", "", role},
 		{"create -f -", "apiVersion: v1\nkind: Node\nmetadata: {name: x}\n", role},
+		{"create -f -", "apiVersion: v1\nkind: Node\nmetadata: {name: x, labels: {drover/managed: 'true'}}\n", role},
+		{"delete node mine --wait=false", "", ""},
+
+		{"get leases -n kube-node-lease", "", role},
+		{"delete lease mine -n kube-node-lease", "", role},
+		{"get lease x -n kube-system", "", role},
 		{"get --raw /api/v1/nodes/x/proxy/pods", "", role},
 		{"get pods -A", "", role},
 		{"delete pod x", "", role},
@@ -85,6 +128,8 @@ func testRights(t *testing.T, p *plane.Plane) {
 		{"create clusterrolebinding x --clusterrole=cluster-admin --user=x", "", role},
 		{"delete validatingadmissionpolicy drover-only-join-tokens --wait=false", "", role},
 		{"delete validatingadmissionpolicybinding drover-only-join-tokens --wait=false", "", role},
+		{"delete validatingadmissionpolicy drover-only-its-nodes --wait=false", "", role},
+		{"delete validatingadmissionpolicybinding drover-only-its-nodes --wait=false", "", role},
 		{"get nodes --as=system:admin", "", role},
 		{"get nodes --as=x --as-group=system:masters", "", role},
 	}
@@ -114,6 +159,7 @@ func testRights(t *testing.T, p *plane.Plane) {
 		"create pods --subresource=eviction", "create pods --subresource=binding",
 		"approve signers.certificates.k8s.io", "update certificatesigningrequests --subresource=approval",
 		"escalate clusterroles", "bind clusterroles", "update leases", "* *.*",
+		"update leases -n kube-node-lease", "patch leases -n kube-node-lease", "watch leases -n kube-node-lease",
 	} {
 		args := append([]string{"auth", "can-i", "-n", "kube-system"}, strings.Fields(what)...)
 		if out, err := p.KubectlAs(t.Context(), p.Client, nil, args...); err == nil || !strings.HasPrefix(out, "no") {

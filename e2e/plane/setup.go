@@ -112,7 +112,7 @@ func (p *Plane) phase(ctx context.Context, phase ...string) error {
 
 // admitDrover applies Config.RBAC and makes a kubeconfig of drover's own. The
 // API server's watch of admission policies takes some seconds to see a new one,
-// so it waits for the first refusal.
+// so it waits for the first refusals.
 func (p *Plane) admitDrover(ctx context.Context) error {
 	if p.cfg.RBAC == "" {
 		return nil
@@ -128,16 +128,32 @@ func (p *Plane) admitDrover(ctx context.Context) error {
 	if err := p.WriteKubeconfig(p.Client, strings.TrimSpace(token)); err != nil {
 		return err
 	}
-	return p.await(ctx, "drover's rights in force", func(ctx context.Context) error {
-		_, err := p.KubectlAs(ctx, p.Client, nil, "create", "secret", "generic", "probe", "-n", "kube-system", "--dry-run=server")
-		switch {
-		case err == nil:
-			return errors.New("the admission policy does not limit drover yet")
-		case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
-			return nil
-		}
+	const probe = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}`
+	if _, err := p.Kubectl(ctx, strings.NewReader(probe), "create", "-f", "-"); err != nil {
 		return err
-	})
+	}
+	if err := p.await(ctx, "drover's rights in force", func(ctx context.Context) error {
+		if err := p.refused(ctx, "create", "secret", "generic", "probe", "-n", "kube-system"); err != nil {
+			return err
+		}
+		return p.refused(ctx, "label", "node", "probe", "probe=x")
+	}); err != nil {
+		return err
+	}
+	_, err = p.Kubectl(ctx, nil, "delete", "node", "probe", "--wait=false")
+	return err
+}
+
+// refused makes sure that an admission policy keeps drover from something.
+func (p *Plane) refused(ctx context.Context, args ...string) error {
+	_, err := p.KubectlAs(ctx, p.Client, nil, append(args, "--dry-run=server")...)
+	switch {
+	case err == nil:
+		return errors.New("the admission policies do not limit drover yet")
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		return nil
+	}
+	return err
 }
 
 // WriteKubeconfig writes a kubeconfig file for a bearer token: of a

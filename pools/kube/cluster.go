@@ -23,7 +23,7 @@ import (
 const maxKubeconfig = 1 << 20
 
 // Requests per second to one API server. A join, from its start to Ready, is
-// about seven of them.
+// about ten of them.
 const (
 	requestRate  = 200
 	requestBurst = 1000
@@ -35,9 +35,12 @@ type cluster struct {
 	path string // of the kubeconfig
 	now  func() time.Time
 
-	joins chan struct{} // a slot for each join under way
-	infos singleflight.Group
-	warn  sync.Once // that its endpoint is not the one of cluster-info
+	joins   chan struct{} // a slot for each join under way
+	looks   chan struct{} // a slot for each first look at a Lease
+	pulses  pulses
+	tending errand
+	infos   singleflight.Group
+	warn    sync.Once // that its endpoint is not the one of cluster-info
 
 	mu     sync.Mutex
 	client kubernetes.Interface // nil until first needed
@@ -55,7 +58,7 @@ type stamp struct {
 }
 
 func newCluster(conf pools.Cluster, path string, now func() time.Time) *cluster {
-	return &cluster{conf: conf, path: path, now: now, joins: make(chan struct{}, maxJoins)}
+	return &cluster{conf: conf, path: path, now: now, joins: make(chan struct{}, maxJoins), looks: make(chan struct{}, maxExpected)}
 }
 
 // enter waits for its turn to join.

@@ -3,6 +3,7 @@ package kube_test
 import (
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,17 +35,21 @@ type apiServer struct {
 	secrets  map[string]*corev1.Secret   // by name
 	minted   []string                    // every secret half ever
 	deleted  []string                    // names of secrets
-	nodes    map[string]corev1.Node
-	changed  chan struct{} // closed when a node changes
-	patches  []string      // bodies
-	unsigned bool
-	info     string // the kubeconfig of cluster-info
+
+	deletedNodes []string // UIDs
+	onPatch      func()   // before the patch of a Node is looked at
+	nodes        map[string]corev1.Node
+	leases       map[string]string // versions
+	changed      chan struct{}     // closed when a node changes
+	patches      []string          // bodies
+	unsigned     bool
+	info         string // the kubeconfig of cluster-info
 }
 
 func newAPIServer(t testing.TB) *apiServer {
 	s := &apiServer{
 		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
-		nodes: map[string]corev1.Node{}, changed: make(chan struct{}),
+		nodes: map[string]corev1.Node{}, leases: map[string]string{}, changed: make(chan struct{}),
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
@@ -84,13 +90,14 @@ func (s *apiServer) kubeconfig() string {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api v1 namespaces NS RESOURCE NAME, or api v1 nodes NAME
-	resource, name := parts[2], ""
+	path := strings.TrimPrefix(strings.Trim(r.URL.Path, "/"), "apis/coordination.k8s.io/")
+	parts := strings.Split(strings.TrimPrefix(path, "api/"), "/") // v1 namespaces NS RESOURCE NAME, or v1 nodes NAME
+	resource, name := parts[1], ""
 	if resource == "namespaces" {
-		resource, parts = parts[4], parts[2:]
+		resource, parts = parts[3], parts[2:]
 	}
-	if len(parts) > 3 {
-		name = parts[3]
+	if len(parts) > 2 {
+		name = parts[2]
 	}
 	key := r.Method + " " + resource
 	if r.URL.Query().Get("watch") != "" {
@@ -116,15 +123,15 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		s.send(w, 200, metav1.Status{Status: metav1.StatusSuccess})
 	case "GET nodes":
-		s.getNodes(w, name)
+		s.getNodes(w, name, r.URL.Query().Get("labelSelector"))
+	case "GET leases":
+		s.getLease(w, name)
+	case "DELETE nodes":
+		s.deleteNode(w, r, name)
 	case "WATCH nodes":
 		s.watch(w, r)
 	case "PATCH nodes":
-		body, _ := io.ReadAll(r.Body)
-		s.mu.Lock()
-		s.patches = append(s.patches, r.URL.RawQuery+" "+string(body))
-		s.mu.Unlock()
-		s.send(w, 200, corev1.Node{})
+		s.patchNode(w, r, name)
 	default:
 		s.t.Errorf("drover asked for %s %s", key, r.URL)
 		fail(404, "NotFound", "no such thing")(w, r)
@@ -180,13 +187,15 @@ func decodeSecret(t testing.TB, r *http.Request) *corev1.Secret {
 	return object.(*corev1.Secret)
 }
 
-func (s *apiServer) getNodes(w http.ResponseWriter, name string) {
+func (s *apiServer) getNodes(w http.ResponseWriter, name, label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name == "" {
 		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		for _, n := range s.nodes {
-			list.Items = append(list.Items, n)
+			if _, ok := n.Labels[label]; ok || label == "" {
+				list.Items = append(list.Items, n)
+			}
 		}
 		s.send(w, 200, list)
 		return
@@ -217,13 +226,118 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (s *apiServer) getLease(w http.ResponseWriter, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version, ok := s.leases[name]; ok {
+		s.send(w, 200, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}})
+		return
+	}
+	fail(404, "NotFound", "leases not found")(w, nil)
+}
+
+func (s *apiServer) deleteNode(w http.ResponseWriter, r *http.Request, name string) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.nodes[name]
+	switch {
+	case !ok:
+		fail(404, "NotFound", "nodes not found")(w, nil)
+	case !strings.Contains(string(body), string(n.UID)):
+		fail(409, "Conflict", "the UID in the precondition does not match")(w, nil)
+	default:
+		delete(s.nodes, name)
+		s.deletedNodes = append(s.deletedNodes, string(n.UID))
+		s.send(w, 200, metav1.Status{Status: metav1.StatusSuccess})
+	}
+}
+
+// patchNode applies a merge patch (RFC 7386) to this version of a Node.
+func (s *apiServer) patchNode(w http.ResponseWriter, r *http.Request, name string) {
+	body, _ := io.ReadAll(r.Body)
+	if s.onPatch != nil {
+		s.onPatch()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.patches = append(s.patches, r.Header.Get("Content-Type")+" "+r.URL.RawQuery+" "+string(body))
+	n, ok := s.nodes[name]
+	if !ok {
+		fail(404, "NotFound", "nodes not found")(w, nil)
+		return
+	}
+	var object, patch map[string]any
+	text, err := json.Marshal(n)
+	if err == nil {
+		err = errors.Join(json.Unmarshal(text, &object), json.Unmarshal(body, &patch))
+	}
+	if err != nil {
+		s.t.Errorf("patch of a Node: %v: %s", err, body)
+	}
+	if v := patch["metadata"].(map[string]any)["resourceVersion"]; v != n.ResourceVersion {
+		fail(409, "Conflict", "the object has been modified")(w, nil)
+		return
+	}
+	merge(object, patch)
+	text, err = json.Marshal(object)
+	n = corev1.Node{}
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+	n.ResourceVersion += "+"
+	s.nodes[name] = n
+	s.send(w, 200, n)
+}
+
+func merge(object, patch map[string]any) {
+	for k, v := range patch {
+		into, _ := object[k].(map[string]any)
+		switch v := v.(type) {
+		case nil:
+			delete(object, k)
+		case map[string]any:
+			if into == nil {
+				into = map[string]any{}
+				object[k] = into
+			}
+			merge(into, v)
+		default:
+			object[k] = v
+		}
+	}
+}
+
+// node returns a Node as it is.
+func (s *apiServer) node(name string) corev1.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[name]
+}
+
+// edit changes a Node as somebody else would.
+func (s *apiServer) edit(name string, edit func(*corev1.Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	n = *n.DeepCopy()
+	edit(&n)
+	n.ResourceVersion += "."
+	s.nodes[name] = n
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
 // setNode puts a Node into the cluster. Beat stands for its kubelet's clock.
 func (s *apiServer) setNode(name, uid, bootID string, ready corev1.ConditionStatus, beat metav1.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes[name] = corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: "1", Labels: map[string]string{"drover/managed": "true"}},
 		Status: corev1.NodeStatus{
 			NodeInfo:   corev1.NodeSystemInfo{BootID: bootID},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: beat, LastTransitionTime: beat}},

@@ -4,11 +4,27 @@
 // one boot of one node, waits until the cluster has signed it into its
 // cluster-info, and returns the JoinConfiguration that kubeadm reads on the
 // node. It then follows the Node until it is Ready in this boot, gives it its
-// labels, takes the token back and tells [Clusters.OnReady].
+// labels and taints, takes the token back and tells [Clusters.OnReady]. After a
+// restart of the server [Clusters.Resume] follows it on. [Clusters.Refresh] has
+// the Nodes follow a config that was edited.
 //
-// In a cluster it needs no more than deploy/rbac.yaml gives: to create Secrets
-// that are bootstrap tokens, to read cluster-info, and to see and patch Nodes.
-// It reads no Secret, not even its own. Two controllers of the
+// A machine that boots anew gets a new Node: the one of its boot before is
+// deleted. That the machine asks for its join is no reason to: whoever forges a
+// whole boot can ask. The reason is that the Lease of the Node's kubelet does not
+// change for longer than a kubelet that lives would leave it, from the time when
+// the machine got its config ([Clusters.Expect]) on. Only versions of the Lease
+// are compared, never a time of one clock with another's. As long as a kubelet
+// of that name lives, the name gets no token either.
+//
+// drover's Nodes have the label drover/managed, which their kubelets register
+// them with. No other Node is changed or deleted. What drover gave a Node is
+// noted in its annotations, under a seal, so that it can take that away again
+// and leaves alone what others gave it.
+//
+// In a cluster it needs no more than deploy/rbac.yaml gives: to create and delete
+// Secrets that are bootstrap tokens, to read cluster-info and the Leases of
+// kubelets, and to see Nodes and patch and delete its own. It reads no Secret,
+// not even its own. Two controllers of the
 // kube-controller-manager must run there, both off by default: bootstrapsigner
 // and, to remove tokens that expired, tokencleaner.
 //
@@ -20,9 +36,7 @@
 // error and no log here: only in the Secret and in the JoinConfiguration.
 //
 // The package does not know who may join. Its caller has made sure that the
-// request comes from the machine that the Plan is for. It does not remove the
-// Node of an earlier boot either: as long as that one looks Ready to the cluster,
-// about 50 seconds after the machine went away, kubeadm refuses to join.
+// request comes from the machine that the Plan is for.
 //
 // It is the only package of drover that imports k8s.io.
 package kube

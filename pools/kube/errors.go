@@ -59,7 +59,7 @@ func (c *cluster) errorf(doing string, err error) error {
 		e.Hint, e.Retry = "the API server is busy or not well", retrySoon
 	case errors.Is(err, context.Canceled):
 		e.Hint, e.Retry = "given up", retrySoon
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), timedOut(err):
 		e.Hint, e.Retry = "the API server does not answer in time", retrySoon
 	case apierrors.ReasonForError(err) != "":
 		e.Hint = "the API server refuses"
@@ -67,6 +67,13 @@ func (c *cluster) errorf(doing string, err error) error {
 		e.Hint, e.Retry = "the API server is unreachable", retrySoon
 	}
 	return e
+}
+
+// timedOut tells whether a step of a connection took too long, such as its TLS
+// handshake.
+func timedOut(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
 }
 
 // redact returns err without secret in its text. An API server has no reason to

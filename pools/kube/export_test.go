@@ -3,6 +3,9 @@ package kube
 import (
 	"fmt"
 	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"drover/pools"
 )
@@ -40,4 +43,27 @@ func (c *Clusters) Followed() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.followed)
+}
+
+// Expecting tells whether the first look at a Lease is taken.
+func (c *Clusters) Expecting(cluster, node string) bool {
+	cl, err := c.cluster(cluster)
+	if err != nil {
+		return false
+	}
+	_, ok := cl.pulses.get(node)
+	return ok
+}
+
+// Renewal is how long a Lease of that duration is watched.
+func Renewal(duration time.Duration) time.Duration { return renewal(duration) }
+
+// Changes returns the patch that gives a Node the labels and taints of a Plan.
+func Changes(p *pools.Plan, n *corev1.Node, key []byte) (string, error) {
+	reg, err := registerSettings(p)
+	if err != nil {
+		return "", err
+	}
+	patch, err := reg.changes(n, key, note{})
+	return string(patch), err
 }

@@ -81,9 +81,7 @@ func (r *registration) render(tok token, info *clusterInfo, endpoint string) (st
 
 func (r *registration) kubeletArgs() []arg {
 	args := maps.Clone(r.args)
-	if labels := r.kubeletLabels(); labels != "" {
-		args["node-labels"] = labels
-	}
+	args["node-labels"] = r.kubeletLabels()
 	list := make([]arg, 0, len(args))
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		list = append(list, arg{name, args[name]})

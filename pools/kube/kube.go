@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	joinTimeout  = 20 * time.Second // for all that Join does
+	joinTimeout  = 20 * time.Second // for what Join does once its name is free
 	callTimeout  = 10 * time.Second // for one request
 	dialTimeout  = 5 * time.Second
 	checkTimeout = 2 * time.Second
@@ -41,6 +42,21 @@ type Clusters struct {
 	// OnReady is told, if not nil, when a node that asked for its join is
 	// Ready. It is called from several goroutines.
 	OnReady func(p *pools.Plan, at time.Time)
+	// PlanOf returns the Plan of the node of that name as the farm is now, or
+	// nil. It is called from several goroutines. If it is nil, labels and
+	// taints stay as they were when the node got Ready.
+	PlanOf func(node string) *pools.Plan
+	// OnTend is told, if not nil, of each look at the labels and taints of all
+	// Nodes of a cluster: how many were to change, and what went wrong.
+	OnTend func(cluster string, changed int, err error)
+	// Key proves that what is noted on a Node was noted by drover. It should
+	// last: without it, or after it was lost, drover takes no taint away that it
+	// gave before it was started, and no label that a kubelet may not touch.
+	Key []byte
+	// Watch is how long a Lease must not change for its kubelet to be dead.
+	// Zero is what kubelets go by: 11 seconds, if their config says nothing
+	// else.
+	Watch time.Duration
 
 	mu       sync.Mutex
 	byName   map[string]*cluster
@@ -48,6 +64,8 @@ type Clusters struct {
 	ctx      context.Context      // done on Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
+
+	randomKey func() []byte
 }
 
 // Set makes clusters the ones in force. Those that did not change keep their
@@ -58,6 +76,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 	if c.ctx == nil {
 		c.ctx, c.cancel = context.WithCancel(quiet(context.Background()))
 		c.followed = make(map[string]*followed)
+		c.randomKey = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 	}
 	old := c.byName
 	c.byName = make(map[string]*cluster, len(clusters))
@@ -89,7 +108,12 @@ func (c *Clusters) Close() {
 // Join mints a token for the node of p, which has the address addr, and returns
 // what it joins its cluster with. A token that the node got before is taken
 // back. An error of type [*ClusterError] passes when the cluster gets well.
-func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (pools.JoinConfig, error) {
+//
+// The boot ID is that of the node's kernel. A Node of another boot is deleted
+// first, once the Lease of its kubelet was seen not to change for 11 seconds;
+// [Clusters.Expect] begins to watch. As long as a kubelet of that name lives,
+// nobody gets a token for it.
+func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
 	cl, err := c.cluster(p.Cluster)
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
@@ -98,18 +122,18 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (po
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
-	ctx, cancel := context.WithTimeout(quiet(ctx), joinTimeout)
+	ctx = quiet(ctx)
+	before, err := c.vacate(ctx, cl, p, bootID)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if err := cl.enter(ctx); err != nil {
 		return pools.JoinConfig{}, err
 	}
 	defer cl.leave()
-
-	before, err := cl.look(ctx, p.Node)
-	if err != nil {
-		return pools.JoinConfig{}, err
-	}
-	tok, err := cl.mint(ctx, p.Node)
+	tok, err := cl.mint(ctx, p.Node, cl.ttl())
 	if err != nil {
 		return pools.JoinConfig{}, err
 	}
@@ -129,7 +153,8 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr) (po
 		c.revoke(cl, tok)
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, redact(err, tok.secret))
 	}
-	c.follow(cl, p, reg, tok, before)
+	cl.pulses.drop(p.Node)
+	c.follow(cl, &followed{plan: p, given: reg.note(), bootID: bootID, before: before, tok: tok})
 	c.log().Info("join token minted", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", tok.id, "ttl", cl.ttl())
 	return pools.JoinConfig{Kubeadm: text}, nil
 }
@@ -181,6 +206,14 @@ func (c *Clusters) spawn(f func(ctx context.Context)) bool {
 	}
 	c.running.Go(func() { f(c.ctx) })
 	return true
+}
+
+// sealKey is Key, or one that is good until the server ends.
+func (c *Clusters) sealKey() []byte {
+	if len(c.Key) > 0 {
+		return c.Key
+	}
+	return c.randomKey()
 }
 
 // revoke takes a token back. It need not succeed: tokens expire.

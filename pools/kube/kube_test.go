@@ -68,7 +68,7 @@ func decode(t testing.TB, text string) (j joinConfiguration) {
 // newClusters returns a Clusters with the tenant "tenant-a", and its log.
 func newClusters(t testing.TB, kubeconfig string, edit ...func(*pools.Cluster)) (*kube.Clusters, *syncBuffer) {
 	log := new(syncBuffer)
-	c := &kube.Clusters{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	c := &kube.Clusters{Watch: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	conf := pools.Cluster{Name: "tenant-a", Kubeconfig: kubeconfig}
 	for _, e := range edit {
 		e(&conf)
@@ -121,7 +121,7 @@ func TestJoinConfiguration(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newAPIServer(t)
 			c, _ := newClusters(t, s.kubeconfig(), func(c *pools.Cluster) { c.Endpoint = "tenant-a.example.org:6443" })
-			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Settings = tt.set }), netip.MustParseAddr(tt.addr))
+			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Settings = tt.set }), netip.MustParseAddr(tt.addr), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func golden(t *testing.T, path, got string) {
 func TestJoinTakesEndpointFromClusterInfo(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
-	got, err := c.Join(t.Context(), plan(), addr())
+	got, err := c.Join(t.Context(), plan(), addr(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestTokenSecret(t *testing.T) {
 	now := time.Date(2026, 11, 20, 21, 0, 0, 0, time.FixedZone("CET", 3600))
 	c, log := newClusters(t, s.kubeconfig(), func(c *pools.Cluster) { c.Token.TTL = pools.Duration(3 * time.Minute) })
 	c.Now = func() time.Time { return now }
-	got, err := c.Join(t.Context(), plan(), addr())
+	got, err := c.Join(t.Context(), plan(), addr(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestJoinTwice(t *testing.T) {
 	c, _ := newClusters(t, s.kubeconfig())
 	var tokens []string
 	for range 2 {
-		got, err := c.Join(t.Context(), plan(), addr())
+		got, err := c.Join(t.Context(), plan(), addr(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestJoinErrors(t *testing.T) {
 			tt.broken(s)
 			ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 			defer cancel()
-			got, err := c.Join(ctx, plan(), addr())
+			got, err := c.Join(ctx, plan(), addr(), "")
 			if err == nil {
 				t.Fatalf("joined, want an error with %q", tt.want)
 			}
@@ -313,7 +313,7 @@ func TestJoinFailedTakesTokenBack(t *testing.T) {
 		cancel() // the node has gone
 		s.send(w, 200, s.clusterInfo())
 	})
-	if _, err := c.Join(ctx, plan(), addr()); err == nil {
+	if _, err := c.Join(ctx, plan(), addr(), ""); err == nil {
 		t.Fatal("joined without a signature")
 	}
 	eventually(t, "token deleted", func() bool {
@@ -333,7 +333,7 @@ func TestJoinErrorHidesSecret(t *testing.T) {
 		fail(403, "Forbidden", fmt.Sprintf("denied: %v", secret.StringData))(w, r)
 	})
 	c, log := newClusters(t, s.kubeconfig())
-	_, err := c.Join(t.Context(), plan(), addr())
+	_, err := c.Join(t.Context(), plan(), addr(), "")
 	if err == nil || sent == "" {
 		t.Fatalf("error %v, token %q: want both", err, sent)
 	}
@@ -370,7 +370,7 @@ func TestJoinRefuses(t *testing.T) {
 	c, _ := newClusters(t, s.kubeconfig())
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := c.Join(t.Context(), plan(tt.edit), tt.addr)
+			_, err := c.Join(t.Context(), plan(tt.edit), tt.addr, "")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want it to say %q", err, tt.want)
 			}

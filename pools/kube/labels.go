@@ -35,6 +35,9 @@ func within(domain string, others ...string) bool {
 }
 
 func checkLabel(key, value string) error {
+	if key == markLabel {
+		return fmt.Errorf("label %q is drover's own mark of the Nodes that it made", key)
+	}
 	if errs := validation.IsQualifiedName(key); len(errs) > 0 {
 		return fmt.Errorf("label %q: %s", key, strings.Join(errs, "; "))
 	}

@@ -10,14 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"drover/pools"
 )
 
-// fieldManager owns the labels that drover sets, see "Server-Side Apply" in
-// Kubernetes' documentation.
+// fieldManager is whom the API server notes as the owner of what drover sets.
 const fieldManager = "drover"
 
 // patience is how long a node may take to be Ready after its token expired: it
@@ -28,6 +26,7 @@ const patience = 5 * time.Minute
 // that there was none.
 type sighting struct {
 	unseen     bool // we are not allowed to look
+	managed    bool // it has the mark
 	uid        types.UID
 	bootID     string // of the node's kernel
 	heartbeat  metav1.Time
@@ -35,7 +34,7 @@ type sighting struct {
 }
 
 func see(n *corev1.Node) (s sighting, ready bool) {
-	s = sighting{uid: n.UID, bootID: n.Status.NodeInfo.BootID}
+	s = sighting{uid: n.UID, bootID: n.Status.NodeInfo.BootID, managed: n.Labels[markLabel] != ""}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			s.heartbeat, s.transition = c.LastHeartbeatTime, c.LastTransitionTime
@@ -55,20 +54,14 @@ func (s sighting) sameKubelet(t sighting) bool {
 // look returns what the cluster knows of a Node before it joins. A machine that
 // reboots fast still looks Ready then; that must not be taken for this boot's.
 func (c *cluster) look(ctx context.Context, node string) (sighting, error) {
-	client, err := c.connect()
-	if err != nil {
-		return sighting{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	n, err := c.node(ctx, node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return sighting{}, nil
 	case apierrors.IsForbidden(err):
 		return sighting{unseen: true}, nil
 	case err != nil:
-		return sighting{}, c.errorf("look for the Node", err)
+		return sighting{}, err
 	}
 	s, _ := see(n)
 	return s, nil
@@ -76,17 +69,36 @@ func (c *cluster) look(ctx context.Context, node string) (sighting, error) {
 
 // followed is a node on its way to Ready.
 type followed struct {
-	cancel  context.CancelFunc
+	plan   *pools.Plan
+	given  note     // what its kubelet registers with
+	bootID string   // of its kernel; empty if it is not known
+	before sighting // what there was when it asked for its join
+	tok    token    // zero if it is not known any more
+
 	cluster *cluster
-	tok     token
+	cancel  context.CancelFunc
+}
+
+// Resume follows a node that got its token before the server was started anew,
+// in the boot with that ID, until it is Ready.
+func (c *Clusters) Resume(p *pools.Plan, bootID string) error {
+	cl, err := c.cluster(p.Cluster)
+	if err != nil {
+		return fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	if bootID == "" {
+		return fmt.Errorf("node %q: its boot is not known", p.Node)
+	}
+	c.follow(cl, &followed{plan: p, bootID: bootID})
+	return nil
 }
 
 // follow sees a node through to Ready, in the background. If the node is
 // followed already, it has asked twice: the first token is taken back.
-func (c *Clusters) follow(cl *cluster, p *pools.Plan, reg *registration, tok token, before sighting) {
-	key := p.Cluster + "/" + p.Node
+func (c *Clusters) follow(cl *cluster, f *followed) {
+	key := f.plan.Cluster + "/" + f.plan.Node
 	ctx, cancel := context.WithTimeout(c.ctx, cl.ttl()+patience)
-	f := &followed{cancel: cancel, cluster: cl, tok: tok}
+	f.cancel, f.cluster = cancel, cl
 	c.mu.Lock()
 	earlier := c.followed[key]
 	full := earlier == nil && len(c.followed) >= maxFollow
@@ -96,10 +108,12 @@ func (c *Clusters) follow(cl *cluster, p *pools.Plan, reg *registration, tok tok
 	c.mu.Unlock()
 	if earlier != nil {
 		earlier.cancel()
-		c.revoke(earlier.cluster, earlier.tok)
+		if earlier.tok.id != "" {
+			c.revoke(earlier.cluster, earlier.tok)
+		}
 	}
-	if full || before.unseen {
-		c.log().Warn("node joins, but is not followed until it is Ready", "node", p.Node, "cluster", p.Cluster, "full", full, "forbidden", before.unseen)
+	if full || f.before.unseen {
+		c.log().Warn("node joins, but is not followed until it is Ready", "node", f.plan.Node, "cluster", f.plan.Cluster, "full", full, "forbidden", f.before.unseen)
 	}
 	done := func() {
 		cancel()
@@ -109,15 +123,21 @@ func (c *Clusters) follow(cl *cluster, p *pools.Plan, reg *registration, tok tok
 			delete(c.followed, key)
 		}
 	}
-	if full || before.unseen || !c.spawn(func(context.Context) { defer done(); c.seeThrough(ctx, cl, p, reg, tok, before) }) {
+	if full || f.before.unseen || !c.spawn(func(context.Context) { defer done(); c.seeThrough(ctx, f) }) {
 		done()
 	}
 }
 
+// ready tells whether the Node is Ready in the boot that is followed.
+func (f *followed) ready(n *corev1.Node) bool {
+	s, ready := see(n)
+	return ready && !s.sameKubelet(f.before) && (f.bootID == "" || s.bootID == f.bootID)
+}
+
 // seeThrough waits until the node is Ready, and does what is to be done then.
-func (c *Clusters) seeThrough(ctx context.Context, cl *cluster, p *pools.Plan, reg *registration, tok token, before sighting) {
-	log := c.log().With("node", p.Node, "cluster", p.Cluster)
-	node, err := cl.awaitReady(ctx, p.Node, before)
+func (c *Clusters) seeThrough(ctx context.Context, f *followed) {
+	cl, log := f.cluster, c.log().With("node", f.plan.Node, "cluster", f.plan.Cluster)
+	node, err := cl.awaitReady(ctx, f)
 	switch {
 	case errors.Is(err, context.Canceled): // asked anew, or closed
 		return
@@ -126,32 +146,68 @@ func (c *Clusters) seeThrough(ctx context.Context, cl *cluster, p *pools.Plan, r
 		return
 	}
 	at := c.now()
-	labels := cl.label(ctx, node, reg, before)
-	if err := cl.unmint(ctx, tok); err != nil {
-		log.Debug("join token stays until it expires", "token", tok.id, "err", err)
+	_, failed := c.dress(ctx, f, node)
+	if f.tok.id != "" {
+		if err := cl.unmint(ctx, f.tok); err != nil {
+			log.Debug("join token stays until it expires", "token", f.tok.id, "err", err)
+		}
 	}
 	log.Info("node is Ready")
 	if c.OnReady != nil {
-		c.OnReady(p, at)
+		c.OnReady(f.plan, at)
 	}
-	for delay := time.Second; labels != nil; delay = min(2*delay, 30*time.Second) {
-		log.Warn("labels are not set", "err", labels)
-		gone := apierrors.IsConflict(labels) || apierrors.IsNotFound(labels)
-		if gone || apierrors.IsForbidden(labels) || !sleep(ctx, delay) {
+	for delay := time.Second; failed != nil; delay = min(2*delay, 30*time.Second) {
+		log.Warn("labels and taints are not set", "err", failed)
+		if errors.Is(failed, errUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || !sleep(ctx, delay) {
 			return
 		}
-		labels = cl.label(ctx, node, reg, before)
+		if node, failed = cl.node(ctx, f.plan.Node); failed == nil && f.ready(node) {
+			_, failed = c.dress(ctx, f, node)
+		}
 	}
 }
 
-// awaitReady waits until the kubelet that came after before is Ready.
-func (c *cluster) awaitReady(ctx context.Context, name string, before sighting) (*corev1.Node, error) {
+// dress gives the Node that is Ready its labels and taints: those that its
+// kubelet may not set, and the others too, for the farm may have changed while
+// it booted, and a kubelet gives them only to the Node that it makes, not to one
+// that it finds.
+func (c *Clusters) dress(ctx context.Context, f *followed, n *corev1.Node) (bool, error) {
+	p := f.plan
+	if c.PlanOf != nil {
+		if now := c.PlanOf(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
+			p = now
+		}
+	}
+	reg, err := registerSettings(p)
+	if err != nil {
+		return false, err
+	}
+	return f.cluster.tend(ctx, n, reg, c.sealKey(), f.given)
+}
+
+// node reads a Node.
+func (c *cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
+	client, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, c.errorf("look for the Node", err)
+	}
+	return n, nil
+}
+
+// awaitReady waits until the node is Ready in the boot that is followed.
+func (c *cluster) awaitReady(ctx context.Context, f *followed) (*corev1.Node, error) {
 	var last error
 	for delay := time.Second; ; delay = min(2*delay, 30*time.Second) {
 		client, err := c.connect()
 		if err == nil {
 			var node *corev1.Node
-			node, err = watchReady(ctx, client, name, before)
+			node, err = watchReady(ctx, client, f)
 			if node != nil {
 				return node, nil
 			}
@@ -174,14 +230,14 @@ func (c *cluster) awaitReady(ctx context.Context, name string, before sighting) 
 }
 
 // watchReady watches a Node until it is Ready or the watch ends.
-func watchReady(ctx context.Context, client kubernetes.Interface, name string, before sighting) (*corev1.Node, error) {
-	opts := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+func watchReady(ctx context.Context, client kubernetes.Interface, f *followed) (*corev1.Node, error) {
+	opts := metav1.ListOptions{FieldSelector: "metadata.name=" + f.plan.Node}
 	list, err := listNodes(ctx, client, opts)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range list.Items {
-		if s, ready := see(&n); ready && !s.sameKubelet(before) {
+		if f.ready(&n) {
 			return &n, nil
 		}
 	}
@@ -197,7 +253,7 @@ func watchReady(ctx context.Context, client kubernetes.Interface, name string, b
 		if !ok {
 			return nil, apierrors.FromObject(event.Object)
 		}
-		if s, ready := see(n); ready && !s.sameKubelet(before) {
+		if f.ready(n) {
 			return n, nil
 		}
 	}
@@ -208,28 +264,6 @@ func listNodes(ctx context.Context, client kubernetes.Interface, opts metav1.Lis
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return client.CoreV1().Nodes().List(ctx, opts)
-}
-
-// label gives a Node all of its labels: those that its kubelet may not set, and
-// the others too, for a kubelet sets them only when it makes the Node, not when
-// it finds the one of an earlier boot. Labels that drover set before and that
-// are no longer asked for go; those of others stay.
-func (c *cluster) label(ctx context.Context, node *corev1.Node, reg *registration, before sighting) error {
-	if len(reg.labels) == 0 && node.UID != before.uid {
-		return nil
-	}
-	client, err := c.connect()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	// The UID makes the request fail, not make a Node, when that one is gone.
-	apply := corev1apply.Node(node.Name).WithUID(node.UID).WithLabels(reg.labels)
-	if _, err := client.CoreV1().Nodes().Apply(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
-		return c.errorf("label the Node", err)
-	}
-	return nil
 }
 
 // sleep waits; it returns false when ctx is done.

@@ -32,12 +32,23 @@ func register(p *pools.Plan, addr netip.Addr) (*registration, error) {
 	if !addr.IsValid() || addr.IsUnspecified() || addr.Zone() != "" {
 		return nil, fmt.Errorf("address %q cannot be that of a Node", addr)
 	}
-	r := &registration{node: p.Node, labels: p.Labels, taints: []corev1.Taint{}, args: map[string]string{"node-ip": addr.Unmap().String()}}
+	r, err := registerSettings(p)
+	if err != nil {
+		return nil, err
+	}
+	r.args = map[string]string{"node-ip": addr.Unmap().String()}
 	for name, value := range p.KubeletArgs {
-		if err := r.addArg(name, value); err != nil {
+		if err = r.addArg(name, value); err != nil {
 			return nil, err
 		}
 	}
+	return r, nil
+}
+
+// registerSettings makes the part of a registration that the Node shows: its
+// labels and taints.
+func registerSettings(p *pools.Plan) (*registration, error) {
+	r := &registration{node: p.Node, labels: p.Labels, taints: []corev1.Taint{}}
 	for key, value := range p.Labels {
 		if err := checkLabel(key, value); err != nil {
 			return nil, err
@@ -91,9 +102,10 @@ func checkTaint(t corev1.Taint) error {
 	return nil
 }
 
-// kubeletLabels returns the value of --node-labels, "" for none.
+// kubeletLabels returns the value of --node-labels: drover's mark, and what a
+// kubelet may set itself.
 func (r *registration) kubeletLabels() string {
-	var pairs []string
+	pairs := []string{markLabel + "=" + markValue}
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		if KubeletMaySet(key) {
 			pairs = append(pairs, key+"="+r.labels[key])

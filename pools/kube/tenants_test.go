@@ -74,7 +74,7 @@ func TestKubeconfigs(t *testing.T) {
 			c := &kube.Clusters{Dir: dir}
 			c.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: tt.path}})
 			defer c.Close()
-			_, err := c.Join(t.Context(), plan(), addr())
+			_, err := c.Join(t.Context(), plan(), addr(), "")
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
@@ -90,7 +90,7 @@ func TestKubeconfigReplaced(t *testing.T) {
 	before, after := newAPIServer(t), newAPIServer(t)
 	path := before.kubeconfig()
 	c, _ := newClusters(t, path)
-	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(after.kubeconfig(), path); err != nil {
@@ -100,7 +100,7 @@ func TestKubeconfigReplaced(t *testing.T) {
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := after.count("POST secrets"); got != 1 {
@@ -120,13 +120,13 @@ func TestBrokenTenantDelaysNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Join(ctx, plan(func(p *pools.Plan) { p.Cluster = "stuck" }), addr())
+		_, err := c.Join(ctx, plan(func(p *pools.Plan) { p.Cluster = "stuck" }), addr(), "")
 		failed <- err
 	}()
 	eventually(t, "a join is stuck", func() bool { return stuck.count("GET nodes") > 0 })
 	for i := range 20 {
 		p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
-		if _, err := c.Join(t.Context(), p, addr()); err != nil {
+		if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestManyJoinsShareClusterInfo(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range nodes {
 		wg.Go(func() {
-			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr())
+			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr(), "")
 			if err != nil {
 				t.Error(err)
 				return
@@ -168,21 +168,21 @@ func TestManyJoinsShareClusterInfo(t *testing.T) {
 func TestSet(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
-	if _, err := c.Join(t.Context(), plan(), addr()); err != nil {
+	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
 	c.Set([]pools.Cluster{{Name: "other", Kubeconfig: s.kubeconfig()}})
-	if _, err := c.Join(t.Context(), plan(), addr()); err == nil || !strings.Contains(err.Error(), `no cluster "tenant-a"`) {
+	if _, err := c.Join(t.Context(), plan(), addr(), ""); err == nil || !strings.Contains(err.Error(), `no cluster "tenant-a"`) {
 		t.Errorf("error %v, want the cluster to be gone", err)
 	}
-	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "other" }), addr()); err != nil {
+	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "other" }), addr(), ""); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestZeroValue(t *testing.T) {
 	var c kube.Clusters
-	if _, err := c.Join(t.Context(), plan(), addr()); err == nil {
+	if _, err := c.Join(t.Context(), plan(), addr(), ""); err == nil {
 		t.Error("joined a cluster that nobody has set")
 	}
 	if got := c.Check(t.Context()); len(got) != 0 {

@@ -38,7 +38,7 @@ func newToken() (token, error) {
 }
 
 // mint makes a token for a node.
-func (c *cluster) mint(ctx context.Context, node string) (token, error) {
+func (c *cluster) mint(ctx context.Context, node string, ttl time.Duration) (token, error) {
 	client, err := c.connect()
 	if err != nil {
 		return token{}, err
@@ -49,7 +49,7 @@ func (c *cluster) mint(ctx context.Context, node string) (token, error) {
 			return token{}, err
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(call, c.secret(tok, node), metav1.CreateOptions{})
+		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(call, c.secret(tok, node, ttl), metav1.CreateOptions{})
 		cancel()
 		if apierrors.IsAlreadyExists(err) {
 			continue
@@ -64,14 +64,14 @@ func (c *cluster) mint(ctx context.Context, node string) (token, error) {
 
 // secret returns the Secret that is a bootstrap token. Its name has to match
 // its id, or the cluster ignores it.
-func (c *cluster) secret(tok token, node string) *corev1.Secret {
+func (c *cluster) secret(tok token, node string, ttl time.Duration) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: tok.name(), Namespace: metav1.NamespaceSystem},
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			bootstrapapi.BootstrapTokenIDKey:               tok.id,
 			bootstrapapi.BootstrapTokenSecretKey:           tok.secret,
-			bootstrapapi.BootstrapTokenExpirationKey:       c.now().Add(c.ttl()).UTC().Format(time.RFC3339),
+			bootstrapapi.BootstrapTokenExpirationKey:       c.now().Add(ttl).UTC().Format(time.RFC3339),
 			bootstrapapi.BootstrapTokenDescriptionKey:      "drover: node " + node,
 			bootstrapapi.BootstrapTokenExtraGroupsKey:      nodeGroup,
 			bootstrapapi.BootstrapTokenUsageSigningKey:     "true",

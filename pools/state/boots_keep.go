@@ -164,16 +164,9 @@ func (b *Boots) Flush() error {
 	b.mu.Lock()
 	dirty, gone := b.dirty, b.gone
 	b.dirty, b.gone = make(map[*boot]bool), nil
-	var writes []*write
-	// Chunks, so that a great flush does not hold up the durable writes.
-	var ops []op
-	queue := func(o op) {
-		if ops = append(ops, o); len(ops) == flushChunk {
-			writes, ops = append(writes, b.store.enqueue(ops...)), nil
-		}
-	}
+	ops := make([]op, 0, len(dirty)+len(gone))
 	for _, id := range gone {
-		queue(op{bucket: bucketBoots, key: id})
+		ops = append(ops, op{bucket: bucketBoots, key: id})
 	}
 	var errs []error
 	for r := range dirty {
@@ -182,11 +175,9 @@ func (b *Boots) Flush() error {
 			errs = append(errs, err)
 			continue
 		}
-		queue(op{bucketBoots, []byte(r.Record.ID), value})
+		ops = append(ops, op{bucketBoots, []byte(r.Record.ID), value})
 	}
-	if len(ops) > 0 {
-		writes = append(writes, b.store.enqueue(ops...))
-	}
+	writes := b.store.enqueueChunks(ops)
 	b.mu.Unlock()
 
 	for _, w := range writes {
@@ -198,9 +189,6 @@ func (b *Boots) Flush() error {
 	}
 	return err
 }
-
-// flushChunk is how many boots, of about a kilobyte each, share a write.
-const flushChunk = 256
 
 // retry puts back what a failed flush took, unless it is gone since.
 func (b *Boots) retry(dirty map[*boot]bool, gone [][]byte) {

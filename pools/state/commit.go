@@ -1,7 +1,10 @@
 package state
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -11,6 +14,19 @@ import (
 // longer to write than to sync.
 const maxBatch = 1024
 
+// How far apart two commits are at least. One costs the processor 100 µs for a
+// transaction, with its two fsyncs and the pages on the way to the root, and 40
+// for the journal, however few writes it has: on a disk that syncs fast, each
+// DHCPREQUEST would make its own. A write after a rest is not held up.
+const (
+	pace        = 4 * time.Millisecond
+	journalPace = 5 * time.Millisecond
+)
+
+// flushChunk is how many changes of a flush share a write: so a great flush
+// does not hold up the durable writes.
+const flushChunk = 256
+
 // op is one change of the file. A nil value deletes the key.
 type op struct {
 	bucket, key, value []byte
@@ -18,26 +34,101 @@ type op struct {
 
 // write is a set of changes that become durable together or not at all.
 type write struct {
-	ops  []op
-	done chan error // gets the result once
+	ops    []op       // until it is done
+	behind string     // what it is, when nobody waits for it
+	done   chan error // gets the result once
 }
 
-// wait returns when the write is durable, or why it is not.
-func (w *write) wait() error { return <-w.done }
+// wait returns when the write is durable, or why it is not. The nil write is
+// in the file since Open.
+func (w *write) wait() error {
+	if w == nil {
+		return nil
+	}
+	err := <-w.done
+	w.done <- err // for who waits again
+	return err
+}
+
+// lost tells whether the write is known to be lost.
+func (w *write) lost() bool {
+	if w == nil {
+		return false
+	}
+	select {
+	case err := <-w.done:
+		w.done <- err
+		return err != nil
+	default:
+		return false
+	}
+}
 
 // enqueue puts a write in line. Who holds the lock of a part while calling it
-// gets the order of that lock into the file; wait after the unlock.
+// gets the order of that lock into the file; wait after the unlock. All changes
+// of a write are of one part.
 func (s *Store) enqueue(ops ...op) *write {
-	if err := check(ops); err != nil {
-		return failed(err)
+	w := &write{ops: ops, done: make(chan error, 1)}
+	s.queueUp(w)
+	return w
+}
+
+// behind enqueues what nobody waits for; what names it in the log when it
+// cannot be stored.
+func (s *Store) behind(what string, ops ...op) *write {
+	w := &write{ops: ops, behind: what, done: make(chan error, 1)}
+	s.queueUp(w)
+	return w
+}
+
+// enqueueChunks enqueues many changes that need not become durable together.
+func (s *Store) enqueueChunks(ops []op) []*write {
+	var writes []*write
+	for chunk := range slices.Chunk(ops, flushChunk) {
+		writes = append(writes, s.enqueue(chunk...))
 	}
+	return writes
+}
+
+func (s *Store) queueUp(w *write) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	err := check(w.ops)
 	if s.closed {
-		return failed(ErrClosed)
+		err = ErrClosed
 	}
+	switch {
+	case err != nil:
+		s.finish(w, err)
+	case bytes.Equal(w.ops[0].bucket, bucketLeases):
+		s.leases.queue <- w
+	default:
+		s.table.queue <- w
+	}
+}
+
+// finish tells who waits for a write, or else the log, what became of it.
+func (s *Store) finish(w *write, err error) {
+	if err != nil && w.behind != "" {
+		s.log.Error("not stored", "what", w.behind, "err", err)
+	}
+	w.ops = nil // the write may be kept, see entry
+	w.done <- err
+}
+
+// transact commits a batch in one transaction of the state file.
+func (s *Store) transact(batch []*write) error {
+	err := s.db.Update(func(tx *bbolt.Tx) error { return apply(tx, batch) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.db.Path(), err)
+	}
+	return nil
+}
+
+// fold puts what the journal holds in line for the state file.
+func (s *Store) fold(ops []op) *write {
 	w := &write{ops: ops, done: make(chan error, 1)}
-	s.queue <- w
+	s.table.queue <- w
 	return w
 }
 
@@ -55,27 +146,46 @@ func check(ops []op) error {
 	return nil
 }
 
-// commitLoop is the one goroutine that writes. It takes the write that came
-// first and all that have gathered behind it into one transaction.
-func (s *Store) commitLoop() {
-	defer close(s.done)
-	for first := range s.queue {
-		batch := s.gather(first)
-		err := s.db.Update(func(tx *bbolt.Tx) error { return apply(tx, batch) })
-		if err != nil {
-			err = fmt.Errorf("%s: %w", s.db.Path(), err)
-		}
+// line is a queue of writes, and the one goroutine that commits them.
+type line struct {
+	queue  chan *write
+	done   chan struct{} // closed when the goroutine has ended
+	pace   time.Duration
+	commit func(batch []*write) error
+	finish func(w *write, err error)
+}
+
+func (s *Store) newLine(pace time.Duration, commit func([]*write) error) *line {
+	return &line{queue: make(chan *write, maxBatch), done: make(chan struct{}), pace: pace, commit: commit, finish: s.finish}
+}
+
+// run commits the write that came first, and all that have gathered behind it,
+// together, until there are no more to come.
+func (l *line) run() {
+	defer close(l.done)
+	var last time.Time // when the commit before began
+	for first := range l.queue {
+		time.Sleep(time.Until(last.Add(l.pace)))
+		last = time.Now()
+		batch := l.gather(first)
+		err := l.commit(batch)
 		for _, w := range batch {
-			w.done <- err
+			l.finish(w, err)
 		}
 	}
 }
 
-func (s *Store) gather(first *write) []*write {
+// end commits what waits and ends run.
+func (l *line) end() {
+	close(l.queue)
+	<-l.done
+}
+
+func (l *line) gather(first *write) []*write {
 	batch := []*write{first}
 	for len(batch) < maxBatch {
 		select {
-		case w, ok := <-s.queue:
+		case w, ok := <-l.queue:
 			if !ok {
 				return batch
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,13 +17,24 @@ import (
 	"drover/pools/state"
 )
 
-// crashDir tells the test binary that it is the child of TestKill, and where
-// the state is.
-const crashDir = "DROVER_TEST_CRASH_DIR"
+// These tell the test binary that it is the child of TestKill, where the state
+// is, and when the clock of the test began.
+const (
+	crashDir   = "DROVER_TEST_CRASH_DIR"
+	crashBegan = "DROVER_TEST_CRASH_BEGAN"
+)
+
+// crashJournal is so short, in bytes, that kills fall on a journal that changes
+// its file or is folded.
+const crashJournal = 16 << 10
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
-		if err := load(dir, os.Stdout); err != nil {
+		began, err := time.Parse(time.RFC3339Nano, os.Getenv(crashBegan))
+		if err == nil {
+			err = load(dir, began, os.Stdout)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -33,19 +43,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashPlan is a plan with few addresses for many machines and leases that
-// are over at once, so that addresses change hands all the time.
-func crashPlan(n int) *pools.Plan {
-	p := plan(n)
-	p.Range.Last = addr(100)
-	p.Lease = pools.Duration(20 * time.Millisecond)
-	return p
-}
-
 // load changes the state at dir as fast as it can, until it is killed, and
 // prints a line for each change after it was acknowledged.
-func load(dir string, w io.Writer) error {
-	s, err := state.Open(dir, state.Options{})
+func load(dir string, began time.Time, w io.Writer) error {
+	s, err := state.Open(dir, state.Options{JournalSize: crashJournal})
 	if err != nil {
 		return err
 	}
@@ -56,70 +57,74 @@ func load(dir string, w io.Writer) error {
 		fmt.Fprintf(w, format+"\n", args...)
 	}
 	var wg sync.WaitGroup
-	for n := range 16 {
-		wg.Go(func() {
-			for {
-				p := crashPlan(n*16 + rand.IntN(16))
-				now := time.Now()
-				a, err := s.Leases.Offer(p, netip.Addr{}, now)
-				if err != nil {
-					continue
-				}
-				if err := s.Leases.Commit(p, a, now); err == nil {
-					say("lease %s %s %d", p.MAC, a, now.UnixNano())
-				}
-			}
-		})
+	for n := range crashLoaders {
+		wg.Go(func() { loadLeases(s, n, began, say) })
 	}
-	for n := range 32 {
-		wg.Go(func() {
-			for {
-				p := crashPlan(1000 + n)
-				say("ask %s -", p.MAC)
-				nonce, err := s.Boots.Issue(p)
-				if err != nil {
-					continue
-				}
-				say("nonce %s %s", p.MAC, nonce)
-				if err := s.Boots.Claim(p.MAC, nonce, []byte(nonce)); err == nil {
-					say("claim %s %s", p.MAC, nonce)
-				}
-				_ = s.Boots.Step(p.MAC, nonce, pools.Event{Step: pools.StepInit})
-				// The claim stands for a moment, so that kills fall on it.
-				time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
-			}
-		})
+	for n := range 16 {
+		wg.Go(func() { loadBoots(s, crashPlan(1000+n), say) })
 	}
 	wg.Wait()
 	return nil
 }
 
+func loadBoots(s *state.Store, p *pools.Plan, say func(string, ...any)) {
+	for {
+		say("script %s -", p.MAC)
+		nonce, err := s.Boots.Issue(p)
+		if err != nil {
+			continue
+		}
+		say("nonce %s %s", p.MAC, nonce)
+		if err := s.Boots.Claim(p.MAC, nonce, []byte(nonce)); err == nil {
+			say("claim %s %s", p.MAC, nonce)
+		}
+		_ = s.Boots.Step(p.MAC, nonce, pools.Event{Step: pools.StepInit})
+		// The claim stands for a moment, so that kills fall on it.
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+	}
+}
+
 // TestKill kills a process that changes the state, at random instants, and
 // looks whether all that it had acknowledged is there.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
-	acked := acks{leases: map[pools.MAC]ack{}, boots: map[pools.MAC]bootAck{}}
-	for round := range 20 {
-		lines := killAfter(t, dir, rand.IntN(400))
+	rounds := 200
+	if testing.Short() {
+		rounds = 20
+	}
+	dir, began := t.TempDir(), time.Now()
+	leases, boots := newLeaseAcks(), bootAcks{}
+	seen := 0
+	for round := range rounds {
+		lines := killAfter(t, dir, began, rand.IntN(400))
 		for _, line := range lines {
-			acked.read(t, line)
+			if !leases.read(t, line) {
+				boots.read(t, line)
+			}
 		}
-		acked.check(t, dir, round)
+		seen += len(lines)
+		s, err := state.Open(dir, state.Options{JournalSize: crashJournal})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		leases.check(t, s.Leases, crashClock(began))
+		boots.check(t, s.Boots)
+		shut(t, s)
 		if t.Failed() {
-			return
+			t.Fatalf("in round %d", round)
 		}
 	}
-	if len(acked.leases) < 50 {
-		t.Errorf("only %d leases were seen: the test shows nothing", len(acked.leases))
+	t.Logf("%d lines; %d leases and quarantines were in force after a kill", seen, leases.held)
+	if leases.held < rounds {
+		t.Errorf("only %d leases and quarantines were in force after a kill: the test shows nothing", leases.held)
 	}
 }
 
 // killAfter starts the load, kills it after n lines, and returns all complete
 // lines that it had printed.
-func killAfter(t *testing.T, dir string, n int) []string {
+func killAfter(t *testing.T, dir string, began time.Time, n int) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashBegan+"="+began.Format(time.RFC3339Nano))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -152,18 +157,6 @@ func killAfter(t *testing.T, dir string, n int) []string {
 	return lines
 }
 
-// ack is a lease that was acknowledged.
-type ack struct {
-	addr netip.Addr
-	at   int64
-}
-
-// acks is what was acknowledged, the latest of each machine.
-type acks struct {
-	leases map[pools.MAC]ack
-	boots  map[pools.MAC]bootAck
-}
-
 // bootAck is a nonce, and whether its claim was acknowledged too. It is not
 // known from when the next nonce was asked for until that was acknowledged.
 type bootAck struct {
@@ -171,11 +164,13 @@ type bootAck struct {
 	claimed bool
 }
 
-func (a *acks) read(t *testing.T, line string) {
+// bootAcks is the boot of each machine that was acknowledged last.
+type bootAcks map[pools.MAC]bootAck
+
+func (a bootAcks) read(t *testing.T, line string) {
 	t.Helper()
-	var what, m, value string
-	var at int64
-	if _, err := fmt.Sscan(line, &what, &m, &value); err != nil {
+	var what, m, nonce string
+	if _, err := fmt.Sscan(line, &what, &m, &nonce); err != nil {
 		t.Fatalf("line %q: %v", line, err)
 	}
 	mac, err := pools.ParseMAC(m)
@@ -183,50 +178,24 @@ func (a *acks) read(t *testing.T, line string) {
 		t.Fatal(err)
 	}
 	switch what {
-	case "lease":
-		if _, err := fmt.Sscan(line, &what, &m, &value, &at); err != nil {
-			t.Fatal(err)
-		}
-		// One goroutine leases for a machine: the order of its lines is the
-		// order of its commits.
-		a.leases[mac] = ack{netip.MustParseAddr(value), at}
-	case "ask":
-		delete(a.boots, mac) // the nonce before may be void from here on
+	case "script":
+		delete(a, mac) // the nonce before may be void from here on
 	case "nonce", "claim":
-		a.boots[mac] = bootAck{nonce: value, claimed: what == "claim"}
+		a[mac] = bootAck{nonce: nonce, claimed: what == "claim"}
+	default:
+		t.Fatalf("line %q: what is that", line)
 	}
 }
 
-// check opens the state and looks for what was acknowledged. What was asked
-// for and not acknowledged may be there or not.
-func (a *acks) check(t *testing.T, dir string, round int) {
+// check looks for what was acknowledged. What was asked for and not
+// acknowledged may be there or not.
+func (a bootAcks) check(t *testing.T, b *state.Boots) {
 	t.Helper()
-	s, err := state.Open(dir, state.Options{})
-	if err != nil {
-		t.Fatalf("round %d: %v", round, err)
-	}
-	defer shut(t, s)
-	unique(t, s.Leases)
-	byAddr, byMAC := map[netip.Addr]state.Lease{}, map[pools.MAC]state.Lease{}
-	for _, l := range s.Leases.List() {
-		byAddr[l.Address], byMAC[l.MAC] = l, l
-	}
-	for mac, want := range a.leases {
-		expires := time.Unix(0, want.at).Add(crashPlan(0).Lease.D())
-		if l, ok := byMAC[mac]; ok && !l.Expires.Before(expires) {
-			continue // this lease, or a later one of the machine
-		}
-		if l, ok := byAddr[want.addr]; ok && l.MAC != mac && l.Expires.After(expires) {
-			continue // it had expired and another machine got it
-		}
-		t.Errorf("round %d: lease %s of %s until %s is lost; there is %+v and %+v",
-			round, want.addr, mac, expires, byMAC[mac], byAddr[want.addr])
-	}
-	for mac, boot := range a.boots {
-		if err := s.Boots.Claim(mac, boot.nonce, []byte("thief")); boot.claimed && !errors.Is(err, pools.ErrClaimed) {
-			t.Errorf("round %d: the claim of %s is lost: another key got %v", round, mac, err)
+	for mac, boot := range a {
+		if err := b.Claim(mac, boot.nonce, []byte("thief")); boot.claimed && !errors.Is(err, pools.ErrClaimed) {
+			t.Errorf("the claim of %s is lost: another key got %v", mac, err)
 		} else if errors.Is(err, pools.ErrNonce) {
-			t.Errorf("round %d: the nonce of %s is lost", round, mac)
+			t.Errorf("the nonce of %s is lost", mac)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,44 +19,36 @@ import (
 // many start at once.
 const offerHold = 30 * time.Second
 
-// ErrRefused is what [Leases.Commit] and [Leases.Offer] wrap when the address
-// cannot be had, as opposed to a disk that does not work: DHCP answers it with
-// a NAK, and the other with silence.
-var ErrRefused = errors.New("address refused")
+// maxGrace bounds [grace]: from the first DHCP of a boot to that of the
+// operating system it is often less.
+const maxGrace = time.Minute
 
-// Lease is an address that a machine of a catch-all pool has, or had: an
-// expired one is kept, so that the machine gets the same address again, until
-// another machine needs it.
-type Lease struct {
-	MAC      pools.MAC  `json:"mac"`
-	Address  netip.Addr `json:"address"`
-	Node     string     `json:"node"`
-	Pool     string     `json:"pool"`
-	Expires  time.Time  `json:"expires"`
-	Released bool       `json:"released,omitempty"` // given back before it expired
-}
+// maxLeases bounds the leases and quarantines that are kept, of all ranges and
+// beside them, at some 400 bytes each. When it is reached, a new one takes the
+// place of the one that ended first.
+const maxLeases = 1 << 18
 
-// Active tells whether the lease holds at that time.
-func (l Lease) Active(now time.Time) bool { return !l.Released && now.Before(l.Expires) }
-
-// Leases hands out the addresses of catch-all ranges.
+// Leases hands out the addresses of catch-all ranges, and remembers who has
+// an address that no range and no config tells of.
 //
 // A machine keeps its address for as long as nobody else needs it, across
 // restarts of either side. A new one gets the address that it asks for when no
 // machine ever had it, else one that no machine had, else the one that expired
-// first.
+// first. No address is in force for two machines at a time, and no machine has
+// two leases.
 type Leases struct {
-	// Reserved tells whether an address is a fixed node's own and so never
-	// leased. It is called with the lock held and must not call back. Set it
-	// before the first Offer; nil reserves none.
+	// Reserved tells whether an address is a fixed node's own and so leased
+	// to nobody else. It is called with the lock held and must not call back.
+	// Set it before the first Offer; nil reserves none.
 	Reserved func(netip.Addr) bool
 
 	store *Store
+	limit int // maxLeases
 
 	mu     sync.Mutex
-	byMAC  map[pools.MAC]*entry
-	byAddr map[netip.Addr]*entry
-	queue  expiryQueue // every entry, the one that expires first on top
+	byMAC  map[pools.MAC]*entry  // leases; not those that were declined
+	byAddr map[netip.Addr]*entry // all
+	queue  expiryQueue           // all, the one that others can have first on top
 	offers offers
 	next   map[pools.Range]netip.Addr // where the search for an address that nobody had goes on
 	full   map[pools.Range]time.Time  // when that search last found none
@@ -66,6 +57,7 @@ type Leases struct {
 func newLeases(s *Store) *Leases {
 	return &Leases{
 		store:  s,
+		limit:  maxLeases,
 		byMAC:  make(map[pools.MAC]*entry),
 		byAddr: make(map[netip.Addr]*entry),
 		offers: newOffers(),
@@ -78,159 +70,189 @@ func newLeases(s *Store) *Leases {
 // that failed can leave behind, the one that lasts longer is its own.
 func (l *Leases) load(b *bbolt.Bucket) error {
 	return b.ForEach(func(key, value []byte) error {
-		var lease Lease
+		var lease pools.Lease
 		if err := json.Unmarshal(value, &lease); err != nil {
 			return fmt.Errorf("lease %x: %w", key, err)
 		}
 		if addr, ok := netip.AddrFromSlice(key); !ok || addr != lease.Address {
 			return fmt.Errorf("lease %x: it says it is for %s", key, lease.Address)
 		}
-		if old := l.byMAC[lease.MAC]; old != nil {
-			if old.Expires.After(lease.Expires) {
-				return nil
-			}
-			l.forget(old)
+		if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
+			return nil
 		}
-		l.keep(lease)
+		l.keep(lease, nil)
 		return nil
 	})
 }
 
 // Offer picks an address for the machine of p, which asks for want (the zero
-// Addr when it asks for none), and holds it for about 30 s, in RAM alone. When
-// the range has none left, the error names pool and range.
-func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, error) {
+// Addr when it asks for none), and holds it for about 30 s, in RAM alone. It
+// is fresh when the machine never had it and was not offered it a moment ago:
+// then it is worth a look whether somebody uses it without a lease. When the
+// range has none left, the error wraps [pools.ErrRefused] and names pool and
+// range.
+func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.offers.expire(now)
 	addr, ok := l.pick(p, want, now)
 	if !ok {
-		return netip.Addr{}, fmt.Errorf("pool %q: no address left in range %s for %s: %w", p.Pool, p.Range, p.MAC, ErrRefused)
+		return netip.Addr{}, false, fmt.Errorf("pool %q: no address left in range %s for %s: %w", p.Pool, p.Range, p.MAC, pools.ErrRefused)
 	}
-	l.offers.hold(p.MAC, addr, now)
-	return addr, nil
+	f, held := l.offers.of(p.MAC, now)
+	e := l.byMAC[p.MAC]
+	known := held && f.addr == addr || e != nil && e.Address == addr
+	l.hold(p, addr, now)
+	return addr, !known, nil
 }
 
-func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
-	if e := l.byMAC[p.MAC]; e != nil && l.leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
+// Commit gives addr to the machine of p for p.Lease, and a little longer in
+// case that it asks again at once. That is in force in RAM at
+// once; it is durable when wait returns nil, and only then may the machine be
+// told. The writes of Commits are durable in their order; each wait may be
+// called more than once. The address need not be in p.Range: a machine may keep an older one.
+//
+// The error wraps [pools.ErrRefused] when the machine cannot have the address:
+// it is another node's own, in quarantine, offered to another machine, or
+// another machine's lease. A node's own address, p.Address, is not refused for
+// a quarantine, and moves between the node's MACs at any time.
+func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(p, addr, now); err != nil {
+		return nil, err
+	}
+	l.withdraw(p.MAC)
+	end := now.Add(p.Lease.D())
+	old := l.byMAC[p.MAC]
+	if old != nil && old.serves(p, addr, end) {
+		return old.stored.wait, nil
+	}
+	ops, err := l.room(p.MAC, addr, now)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil && old.Address != addr {
+		ops = append(ops, op{bucket: bucketLeases, key: old.Address.AsSlice()})
+	}
+	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(grace(p)).UTC()}
+	w := l.store.enqueue(append(ops, putLease(lease))...)
+	l.keep(lease, w)
+	return w.wait, nil
+}
+
+// grace is how much longer than the machine is told its lease lasts. PXE ROM,
+// iPXE, initramfs and operating system ask for the same address one after the
+// other; those that ask within this time of each other get by with one write.
+func grace(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxGrace) }
+
+// serves tells whether the lease is already what the machine of p asks for,
+// until end at least, and on its way into the file.
+func (e *entry) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
+	spare := e.Expires.Sub(end)
+	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
+		0 <= spare && spare <= grace(p) && !e.stored.lost()
+}
+
+// refusal tells why the machine of p cannot have addr; nil: it can.
+func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
+	own := addr == p.Address
+	switch e := l.byAddr[addr]; {
+	case !addr.IsValid():
+		return fmt.Errorf("no address for %s: %w", p.MAC, pools.ErrRefused)
+	case !own && l.reserved(addr):
+		return fmt.Errorf("%s belongs to a node of the farm: %w", addr, pools.ErrRefused)
+	case l.offers.toOther(p.MAC, addr, now):
+		return fmt.Errorf("%s is offered to another machine than %s: %w", addr, p.MAC, pools.ErrRefused)
+	case e == nil || !e.inForce(now):
+		return nil
+	case e.Declined != "" && !own:
+		return fmt.Errorf("%s is in quarantine until %s (%s declined it: %s): %w", addr, e.Expires.Format(time.RFC3339), e.MAC, e.Declined, pools.ErrRefused)
+	case e.Declined == "" && e.MAC != p.MAC && (!own || e.Node != p.Node):
+		return fmt.Errorf("%s is leased to %s until %s, not to %s: %w", addr, e.MAC, e.Expires.Format(time.RFC3339), p.MAC, pools.ErrRefused)
+	}
+	return nil
+}
+
+// room makes place for a lease of addr for mac when there are too many.
+func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) ([]op, error) {
+	ops := make([]op, 0, 3)
+	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
+		return ops, nil
+	}
+	first := l.queue[0]
+	if first.inForce(now) {
+		return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
+	}
+	l.forget(first)
+	return append(ops, op{bucket: bucketLeases, key: first.Address.AsSlice()}), nil
+}
+
+// Holds returns the address that the machine has a lease of now.
+func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byMAC[mac]; e != nil && e.inForce(now) {
 		return e.Address, true
 	}
-	if addr, ok := l.offers.of(p.MAC, now); ok && l.leasable(p, addr) && l.free(p.MAC, addr, now) {
-		return addr, true
-	}
-	if l.leasable(p, want) && l.unused(want) {
-		return want, true
-	}
-	if addr, ok := l.searchUnused(p, now); ok {
-		return addr, true
-	}
-	return l.oldestExpired(p, now)
-}
-
-// Commit gives addr to the machine of p for p.Lease. It is durable when Commit
-// returns nil. The error wraps [ErrRefused] when the address is not one that
-// this machine can have.
-func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) error {
-	w, err := l.commit(p, addr, now)
-	if err != nil {
-		return err
-	}
-	return w.wait()
-}
-
-func (l *Leases) commit(p *pools.Plan, addr netip.Addr, now time.Time) (*write, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case !p.Range.Contains(addr):
-		return nil, fmt.Errorf("%s is outside range %s of pool %q: %w", addr, p.Range, p.Pool, ErrRefused)
-	case !l.leasable(p, addr):
-		return nil, fmt.Errorf("%s belongs to a node of the farm: %w", addr, ErrRefused)
-	case !l.free(p.MAC, addr, now):
-		return nil, fmt.Errorf("%s belongs to another machine than %s: %w", addr, p.MAC, ErrRefused)
-	}
-	lease := Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: now.Add(p.Lease.D()).UTC()}
-	value, err := json.Marshal(lease)
-	if err != nil {
-		return nil, fmt.Errorf("lease of %s: %w", addr, err)
-	}
-	ops := make([]op, 0, 2)
-	if old := l.byMAC[p.MAC]; old != nil {
-		if old.Address != addr {
-			ops = append(ops, op{bucket: bucketLeases, key: old.Address.AsSlice()})
-		}
-		l.forget(old)
-	}
-	if old := l.byAddr[addr]; old != nil {
-		l.forget(old) // expired, or free would not have said yes
-	}
-	l.keep(lease)
-	l.offers.drop(p.MAC)
-	return l.store.enqueue(append(ops, op{bucketLeases, addr.AsSlice(), value})...), nil
-}
-
-// Release takes the machine's word that it no longer uses addr. It keeps its
-// claim to get the same address again. A lease that it does not have is
-// ignored. A RELEASE has no answer, so that one that could not be stored is
-// logged: the lease runs out by itself.
-func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
-	if w := l.release(mac, addr, now); w != nil {
-		if err := w.wait(); err != nil {
-			l.store.log.Warn("release is not stored", "mac", mac, "address", addr, "err", err)
-		}
-	}
-}
-
-func (l *Leases) release(mac pools.MAC, addr netip.Addr, now time.Time) *write {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.byMAC[mac]
-	if e == nil || e.Address != addr || !e.Active(now) {
-		return nil
-	}
-	lease := e.Lease
-	lease.Released, lease.Expires = true, now.UTC()
-	value, err := json.Marshal(lease)
-	if err != nil {
-		return failed(err)
-	}
-	l.forget(e)
-	l.keep(lease)
-	return l.store.enqueue(op{bucketLeases, addr.AsSlice(), value})
+	return netip.Addr{}, false
 }
 
 // AddressOf returns the address that the machine leased last. One that expired
 // counts until another machine gets it: a node does not stop using its address
-// because nobody renewed it. One that was released does not.
+// because nobody renewed it. One that was released or declined does not.
 func (l *Leases) AddressOf(mac pools.MAC) (netip.Addr, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.byMAC[mac]
-	if e == nil || e.Released {
-		return netip.Addr{}, false
+	if e := l.byMAC[mac]; e.used() {
+		return e.Address, true
 	}
-	return e.Address, true
+	return netip.Addr{}, false
 }
 
 // MACAt returns the machine that leased addr last; see [Leases.AddressOf].
 func (l *Leases) MACAt(addr netip.Addr) (pools.MAC, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.byAddr[addr]
-	if e == nil || e.Released {
-		return pools.MAC{}, false
+	if e := l.byAddr[addr]; e.used() {
+		return e.MAC, true
 	}
-	return e.MAC, true
+	return pools.MAC{}, false
 }
 
-// List returns every lease, expired and released ones too, by address.
-func (l *Leases) List() []Lease {
+// Known returns who the machine was when it leased its address; see
+// [Leases.AddressOf].
+func (l *Leases) Known(mac pools.MAC) (pools.Identity, bool) {
 	l.mu.Lock()
-	all := make([]Lease, 0, len(l.byAddr))
+	defer l.mu.Unlock()
+	if e := l.byMAC[mac]; e.used() {
+		return pools.Identity{Node: e.Node, Pool: e.Pool}, true
+	}
+	return pools.Identity{}, false
+}
+
+// ByPool counts the leases in force.
+func (l *Leases) ByPool(now time.Time) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	count := make(map[string]int)
+	for _, e := range l.byMAC {
+		if e.inForce(now) {
+			count[e.Pool]++
+		}
+	}
+	return count
+}
+
+// List returns every lease and quarantine, those that are over too, by
+// address.
+func (l *Leases) List() []pools.Lease {
+	l.mu.Lock()
+	all := make([]pools.Lease, 0, len(l.byAddr))
 	for _, e := range l.byAddr {
 		all = append(all, e.Lease)
 	}
 	l.mu.Unlock()
-	slices.SortFunc(all, func(a, b Lease) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(all, func(a, b pools.Lease) int { return a.Address.Compare(b.Address) })
 	return all
 }

@@ -15,24 +15,45 @@ const searchPause = time.Second
 
 // entry is a lease with its place in the expiry queue.
 type entry struct {
-	Lease
-	index int
+	pools.Lease
+	due    time.Time // when it can be another machine's: it has ended, and is on offer no more
+	index  int       // in the queue
+	stored *write    // the write that has it; nil: the file has it since Open
 }
+
+// inForce tells whether nobody else can have the address: it is leased, or in
+// quarantine.
+func (e *entry) inForce(now time.Time) bool { return !e.Released && now.Before(e.Expires) }
+
+// used tells whether the machine, as far as is known, still uses the address.
+// There is none for nil.
+func (e *entry) used() bool { return e != nil && !e.Released && e.Declined == "" }
+
+func (l *Leases) reserved(addr netip.Addr) bool { return l.Reserved != nil && l.Reserved(addr) }
 
 // leasable tells whether addr may be leased to anyone under this plan.
 func (l *Leases) leasable(p *pools.Plan, addr netip.Addr) bool {
-	return p.Range.Contains(addr) && (l.Reserved == nil || !l.Reserved(addr))
+	return p.Range.Contains(addr) && !l.reserved(addr)
 }
 
 // unused tells whether no machine has or had addr and none is offered it.
 func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && !l.offers.has(addr) }
 
-// free tells whether mac may have addr: nobody else holds it now.
-func (l *Leases) free(mac pools.MAC, addr netip.Addr, now time.Time) bool {
-	if e := l.byAddr[addr]; e != nil && e.MAC != mac && e.Active(now) {
-		return false
+// pick chooses the address to offer.
+func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
+	if e := l.byMAC[p.MAC]; e != nil && l.leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
+		return e.Address, true
 	}
-	return !l.offers.toOther(mac, addr, now)
+	if f, ok := l.offers.of(p.MAC, now); ok && l.leasable(p, f.addr) { // nobody else can have got it since
+		return f.addr, true
+	}
+	if l.leasable(p, want) && l.unused(want) {
+		return want, true
+	}
+	if addr, ok := l.searchUnused(p, now); ok {
+		return addr, true
+	}
+	return l.oldestExpired(p, now)
 }
 
 // searchUnused looks for an address that no machine ever had, once around the
@@ -66,15 +87,15 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 // oldestExpired takes the address of the machine that has not needed its own
 // for the longest time.
 func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) {
-	var passed []*entry // expired, but not for this plan or offered to another
+	var passed []*entry // not for this plan
 	defer func() {
 		for _, e := range passed {
 			heap.Push(&l.queue, e)
 		}
 	}()
-	for len(l.queue) > 0 && !l.queue[0].Active(now) {
+	for len(l.queue) > 0 && !now.Before(l.queue[0].due) {
 		e := l.queue[0]
-		if l.leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
+		if l.leasable(p, e.Address) {
 			return e.Address, true
 		}
 		heap.Pop(&l.queue)
@@ -83,27 +104,75 @@ func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) 
 	return netip.Addr{}, false
 }
 
-func (l *Leases) keep(lease Lease) {
-	e := &entry{Lease: lease}
-	l.byMAC[lease.MAC], l.byAddr[lease.Address] = e, e
+// hold puts addr on offer for the machine of p alone.
+func (l *Leases) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
+	if f, ok := l.offers.byMAC[p.MAC]; ok && f.addr != addr {
+		l.withdraw(p.MAC)
+	}
+	l.offers.hold(p, addr, now)
+	l.setDue(addr, l.offers.byMAC[p.MAC].expires)
+}
+
+// withdraw takes back what a machine is offered.
+func (l *Leases) withdraw(mac pools.MAC) {
+	if f, ok := l.offers.byMAC[mac]; ok {
+		l.offers.drop(mac)
+		l.setDue(f.addr, time.Time{})
+	}
+}
+
+// setDue puts the entry of addr, if there is one, where it belongs in the
+// queue: what is on offer goes behind, so that a flood of DISCOVERs does not
+// look at all that it was offered before.
+func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
+	e := l.byAddr[addr]
+	if e == nil {
+		return
+	}
+	if e.due = e.Expires; offered.After(e.due) {
+		e.due = offered
+	}
+	heap.Fix(&l.queue, e.index)
+}
+
+// keep has lease take the place of what there is of its machine and of its
+// address. The caller knows that nobody else needs that.
+func (l *Leases) keep(lease pools.Lease, w *write) {
+	e := l.byAddr[lease.Address]
+	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
+		e.Lease, e.due, e.stored = lease, lease.Expires, w
+		heap.Fix(&l.queue, e.index)
+		return
+	}
+	l.forget(e)
+	if lease.Declined == "" {
+		l.forget(l.byMAC[lease.MAC])
+	}
+	e = &entry{Lease: lease, due: lease.Expires, stored: w}
+	l.byAddr[lease.Address] = e
+	if lease.Declined == "" {
+		l.byMAC[lease.MAC] = e
+	}
 	heap.Push(&l.queue, e)
 }
 
+// forget removes an entry; nil is none.
 func (l *Leases) forget(e *entry) {
+	if e == nil {
+		return
+	}
 	if l.byMAC[e.MAC] == e {
 		delete(l.byMAC, e.MAC)
 	}
-	if l.byAddr[e.Address] == e {
-		delete(l.byAddr, e.Address)
-	}
+	delete(l.byAddr, e.Address)
 	heap.Remove(&l.queue, e.index)
 }
 
-// expiryQueue is a heap of leases by the time at which they end.
+// expiryQueue is a heap of leases by the time at which others can have them.
 type expiryQueue []*entry
 
 func (q expiryQueue) Len() int           { return len(q) }
-func (q expiryQueue) Less(i, j int) bool { return q[i].Expires.Before(q[j].Expires) }
+func (q expiryQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
 func (q expiryQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i, j

@@ -1,13 +1,18 @@
 package state_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"drover/pools"
 	"drover/pools/state"
@@ -22,32 +27,43 @@ func mac(n int) pools.MAC {
 func addr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
 
 // plan is what machine n gets of a catch-all pool with the addresses 10.0.0.1
-// to 10.0.0.4 and leases of a minute.
+// to 10.0.0.4 and leases of 50 s, which are kept for a minute.
 func plan(n int) *pools.Plan {
 	return &pools.Plan{
 		MAC: mac(n), Node: "node-" + mac(n).Hex(), Pool: "catchall", CatchAll: true, Image: "debian-12",
 		Range: pools.Range{First: addr(1), Last: addr(4)},
-		Lease: pools.Duration(time.Minute),
+		Lease: pools.Duration(50 * time.Second),
 	}
+}
+
+// commit commits and waits until it is durable.
+func commit(l *state.Leases, p *pools.Plan, a netip.Addr, now time.Time) error {
+	wait, err := l.Commit(p, a, now)
+	if err != nil {
+		return err
+	}
+	return wait()
 }
 
 // A story is told step by step, each at its own second after the epoch.
 type leaseStep struct {
 	what    string
-	at      int // seconds
-	do      string
+	at      int    // seconds
+	do      string // offer, commit, release, leave, decline, end, holds
 	mac     int
-	addr    int // wanted or committed; 0 is none
-	want    int // offered address
-	refused bool
+	addr    int  // wanted or committed; 0 is none
+	want    int  // offered or held address
+	refused bool // or: there is no such lease
+}
+
+type leaseStory struct {
+	name     string
+	reserved int // an address that is a fixed node's
+	steps    []leaseStep
 }
 
 func TestLeases(t *testing.T) {
-	tests := []struct {
-		name     string
-		reserved int
-		steps    []leaseStep
-	}{
+	tell(t, []leaseStory{
 		{"a machine grabs the first address and keeps it", 0, []leaseStep{
 			{"asks", 0, "offer", 1, 0, 1, false},
 			{"takes it", 1, "commit", 1, 1, 0, false},
@@ -82,7 +98,7 @@ func TestLeases(t *testing.T) {
 			{"2 leases", 1, "commit", 2, 4, 0, false},
 			{"3 leases", 2, "commit", 3, 1, 0, false},
 			{"4 leases", 3, "commit", 4, 3, 0, false},
-			{"1 renews", 4, "commit", 1, 2, 0, false},
+			{"1 renews", 14, "commit", 1, 2, 0, false},
 			{"all in use", 60, "offer", 5, 0, 0, true},
 			{"2's is over", 61, "offer", 5, 0, 4, false},
 			{"which is now on offer; 3's is over", 62, "offer", 6, 0, 1, false},
@@ -105,9 +121,11 @@ func TestLeases(t *testing.T) {
 			{"", 41, "commit", 5, 2, 0, false},
 			{"all in use", 41, "offer", 2, 0, 0, true},
 		}},
-		{"never outside the range", 0, []leaseStep{
-			{"above", 0, "commit", 1, 5, 0, true},
-			{"below", 0, "commit", 1, 0, 0, true},
+		{"an address outside the range can be kept, but is never offered", 0, []leaseStep{
+			{"keeps it", 0, "commit", 1, 9, 0, false},
+			{"another cannot have it", 1, "commit", 2, 9, 0, true},
+			{"boots, and is offered one of the range", 2, "offer", 1, 9, 1, false},
+			{"no address at all", 3, "commit", 3, 0, 0, true},
 		}},
 		{"an address of a fixed node is never leased", 2, []leaseStep{
 			{"asked for", 0, "offer", 1, 2, 1, false},
@@ -123,14 +141,17 @@ func TestLeases(t *testing.T) {
 			{"its old one is free at once", 1, "offer", 2, 1, 1, false},
 			{"and it has the new one", 2, "offer", 1, 0, 4, false},
 		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	})
+}
+
+// tell plays stories. What a story ends with must survive a restart.
+func tell(t *testing.T, stories []leaseStory) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
-			reserve := func(a netip.Addr) bool { return tt.reserved != 0 && a == addr(tt.reserved) }
-			s.Leases.Reserved = reserve
-			for i, step := range tt.steps {
+			s.Leases.Reserved = func(a netip.Addr) bool { return story.reserved != 0 && a == addr(story.reserved) }
+			for i, step := range story.steps {
 				run(t, s.Leases, i, step)
 				unique(t, s.Leases)
 			}
@@ -154,16 +175,28 @@ func run(t *testing.T, l *state.Leases, i int, s leaseStep) {
 	}
 	switch s.do {
 	case "offer":
-		got, err = l.Offer(plan(s.mac), wanted, now)
+		got, _, err = l.Offer(plan(s.mac), wanted, now)
 	case "commit":
-		err = l.Commit(plan(s.mac), wanted, now)
+		err = commit(l, plan(s.mac), wanted, now)
 		if held, ok := l.AddressOf(mac(s.mac)); err == nil && (!ok || held != wanted) {
 			t.Errorf("step %d: AddressOf after Commit: got %s, %t; want %s", i, held, ok, wanted)
 		}
 	case "release":
 		l.Release(mac(s.mac), wanted, now)
+	case "leave":
+		l.Leave(mac(s.mac), now)
+	case "decline":
+		err = refusedUnless(l.Decline(mac(s.mac), wanted, "somebody answers", now))
+	case "end":
+		err = refusedUnless(l.End(wanted, now))
+	case "holds":
+		var ok bool
+		got, ok = l.Holds(mac(s.mac), now)
+		err = refusedUnless(ok)
+	default:
+		t.Fatalf("step %d: nobody can %q", i, s.do)
 	}
-	if errors.Is(err, state.ErrRefused) != s.refused || err != nil && !s.refused {
+	if errors.Is(err, pools.ErrRefused) != s.refused || err != nil && !s.refused {
 		t.Fatalf("step %d (%s): got error %v, want refused: %t", i, s.what, err, s.refused)
 	}
 	if s.want != 0 && got != addr(s.want) {
@@ -171,26 +204,37 @@ func run(t *testing.T, l *state.Leases, i int, s leaseStep) {
 	}
 }
 
+func refusedUnless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return pools.ErrRefused
+}
+
 // unique fails when an address has two machines or a machine two addresses.
 func unique(t *testing.T, l *state.Leases) {
 	t.Helper()
 	byMAC, byAddr := map[pools.MAC]bool{}, map[netip.Addr]bool{}
 	for _, lease := range l.List() {
-		if byMAC[lease.MAC] || byAddr[lease.Address] {
+		declined := lease.Declined != "" // by a machine that may have another one since
+		if byMAC[lease.MAC] && !declined || byAddr[lease.Address] {
 			t.Fatalf("%s or %s is in two leases", lease.MAC, lease.Address)
 		}
-		byMAC[lease.MAC], byAddr[lease.Address] = true, true
+		byAddr[lease.Address] = true
+		if !declined {
+			byMAC[lease.MAC] = true
+		}
 	}
 }
 
 func TestExhaustedRangeIsNamed(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i := 1; i <= 4; i++ {
-		if err := s.Leases.Commit(plan(i), addr(i), epoch); err != nil {
+		if err := commit(s.Leases, plan(i), addr(i), epoch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.Leases.Offer(plan(5), netip.Addr{}, epoch)
+	_, _, err := s.Leases.Offer(plan(5), netip.Addr{}, epoch)
 	want := `pool "catchall": no address left in range 10.0.0.1-10.0.0.4 for 52:54:00:00:00:05`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -201,14 +245,14 @@ func TestOfferWithoutRange(t *testing.T) {
 	s := open(t, t.TempDir())
 	p := plan(1)
 	p.Range = pools.Range{}
-	if _, err := s.Leases.Offer(p, addr(1), epoch); !errors.Is(err, state.ErrRefused) {
+	if _, _, err := s.Leases.Offer(p, addr(1), epoch); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 }
 
 func TestWhoHasWhat(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Leases.Commit(plan(1), addr(2), epoch); err != nil {
+	if err := commit(s.Leases, plan(1), addr(2), epoch); err != nil {
 		t.Fatal(err)
 	}
 	if m, ok := s.Leases.MACAt(addr(2)); !ok || m != mac(1) {
@@ -230,7 +274,7 @@ func TestWhoHasWhat(t *testing.T) {
 // own expired addresses.
 func TestRangeChanges(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Leases.Commit(plan(1), addr(1), epoch); err != nil {
+	if err := commit(s.Leases, plan(1), addr(1), epoch); err != nil {
 		t.Fatal(err)
 	}
 	p := func(n int) *pools.Plan {
@@ -238,15 +282,15 @@ func TestRangeChanges(t *testing.T) {
 		p.Range = pools.Range{First: addr(8), Last: addr(8)}
 		return p
 	}
-	if err := s.Leases.Commit(p(2), addr(8), epoch.Add(time.Second)); err != nil {
+	if err := commit(s.Leases, p(2), addr(8), epoch.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	later := epoch.Add(time.Hour)
-	got, err := s.Leases.Offer(p(1), netip.Addr{}, later)
+	got, _, err := s.Leases.Offer(p(1), netip.Addr{}, later)
 	if err != nil || got != addr(8) {
 		t.Errorf("got %s, %v; want %s", got, err, addr(8))
 	}
-	if got, err := s.Leases.Offer(plan(1), netip.Addr{}, later); err != nil || got != addr(1) {
+	if got, _, err := s.Leases.Offer(plan(1), netip.Addr{}, later); err != nil || got != addr(1) {
 		t.Errorf("the old range: got %s, %v; want %s", got, err, addr(1))
 	}
 }
@@ -261,12 +305,12 @@ func TestLeasesUnderLoad(t *testing.T) {
 		wg.Go(func() {
 			p := plan(n + 1)
 			p.Range.Last = addr(200)
-			got, err := s.Leases.Offer(p, netip.Addr{}, epoch)
+			got, _, err := s.Leases.Offer(p, netip.Addr{}, epoch)
 			if err == nil {
-				err = s.Leases.Commit(p, got, epoch)
+				err = commit(s.Leases, p, got, epoch)
 			}
 			if err != nil {
-				if !errors.Is(err, state.ErrRefused) {
+				if !errors.Is(err, pools.ErrRefused) {
 					t.Error(err)
 				}
 				return
@@ -285,75 +329,53 @@ func TestLeasesUnderLoad(t *testing.T) {
 	}
 }
 
-// FuzzLeases plays random stories on a small range and keeps to two rules: no
-// address has two machines, and what is granted is in the range.
-func FuzzLeases(f *testing.F) {
-	f.Add([]byte{0, 1, 1, 1, 1, 2, 2, 31, 1, 60, 3, 0})
-	f.Add([]byte("offer commit release offer commit"))
-	f.Fuzz(func(t *testing.T, story []byte) {
-		s := open(t, t.TempDir())
-		now := epoch
-		holder := map[netip.Addr]pools.MAC{}
-		until := map[netip.Addr]time.Time{}
-		for i := 0; i+1 < len(story) && i < 80; i += 2 {
-			now = now.Add(time.Duration(story[i]>>3) * time.Second)
-			p, a := plan(int(story[i+1]&7)+1), addr(int(story[i+1]>>3)&7)
-			var err error
-			switch story[i] & 3 {
-			case 0:
-				s.Leases.Release(p.MAC, a, now)
-				if holder[a] == p.MAC {
-					delete(holder, a)
-				}
-				continue
-			case 1:
-				if a, err = s.Leases.Offer(p, a, now); err != nil {
-					continue
-				}
+// The file holds the JSON of a lease.
+func TestLeaseInTheFile(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	p := plan(1)
+	p.Node, p.Pool = "größe \"<&>\" \\", "a\x01b"
+	now := epoch.Add(1500 * time.Microsecond)
+	if err := commit(s.Leases, p, addr(1), now); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(s.Leases, plan(2), addr(2), now); err != nil {
+		t.Fatal(err)
+	}
+	s.Leases.Release(mac(2), addr(2), now)
+	s.Leases.Decline(mac(1), addr(1), "in use", now)
+	want := s.Leases.List()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		for _, lease := range want {
+			text, err := json.Marshal(lease)
+			if err != nil {
+				return err
 			}
-			if err := s.Leases.Commit(p, a, now); err != nil {
-				continue
+			if got := tx.Bucket([]byte("leases")).Get(lease.Address.AsSlice()); !bytes.Equal(got, text) {
+				t.Errorf("got  %s\nwant %s", got, text)
 			}
-			if !p.Range.Contains(a) {
-				t.Fatalf("%s is outside %s", a, p.Range)
-			}
-			if other, ok := holder[a]; ok && other != p.MAC && now.Before(until[a]) {
-				t.Fatalf("%s is %s's until %s and was given to %s at %s", a, other, until[a], p.MAC, now)
-			}
-			for old, m := range holder {
-				if m == p.MAC {
-					delete(holder, old)
-				}
-			}
-			holder[a], until[a] = p.MAC, now.Add(time.Minute)
-			unique(t, s.Leases)
 		}
+		return nil
 	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
-func BenchmarkCommit(b *testing.B) {
-	s, err := state.Open(b.TempDir(), state.Options{})
-	if err != nil {
-		b.Fatal(err)
+// A state file of a release without quarantines is read.
+func TestLeaseOfAnOlderFile(t *testing.T) {
+	dir := t.TempDir()
+	edit(t, dir, "leases", addr(1).AsSlice(), `{"mac":"52:54:00:00:00:01","address":"10.0.0.1","node":"n","pool":"p","expires":"2026-11-20T13:00:00Z","released":true}`)
+	want := pools.Lease{Address: addr(1), MAC: mac(1), Node: "n", Pool: "p", Expires: epoch.Add(time.Hour), Released: true}
+	if got := open(t, dir).Leases.List(); len(got) != 1 || got[0] != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	defer shut(b, s)
-	var mu sync.Mutex
-	n := 0
-	b.SetParallelism(64)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			mu.Lock()
-			n++
-			p := plan(n % 60000)
-			mu.Unlock()
-			p.Range.Last = netip.MustParseAddr("10.0.250.250")
-			a, err := s.Leases.Offer(p, netip.Addr{}, epoch)
-			if err == nil {
-				err = s.Leases.Commit(p, a, epoch)
-			}
-			if err != nil {
-				b.Error(err)
-			}
-		}
-	})
 }

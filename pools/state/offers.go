@@ -10,6 +10,7 @@ import (
 // offer is an address that waits for the machine to request it.
 type offer struct {
 	mac     pools.MAC
+	who     pools.Identity
 	addr    netip.Addr
 	expires time.Time
 }
@@ -27,9 +28,9 @@ func newOffers() offers {
 }
 
 // of returns what mac is offered.
-func (o *offers) of(mac pools.MAC, now time.Time) (netip.Addr, bool) {
+func (o *offers) of(mac pools.MAC, now time.Time) (offer, bool) {
 	f, ok := o.byMAC[mac]
-	return f.addr, ok && now.Before(f.expires)
+	return f, ok && now.Before(f.expires)
 }
 
 // has tells whether addr is on offer, or was until a moment ago.
@@ -44,9 +45,10 @@ func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 	return ok && other != mac && now.Before(o.byMAC[other].expires)
 }
 
-// hold keeps addr for mac. An offer that has more than half of its time left
+// hold keeps addr for the machine of p. An offer that has more than half of its time left
 // is not renewed: so the line stays short when a machine repeats itself.
-func (o *offers) hold(mac pools.MAC, addr netip.Addr, now time.Time) {
+func (o *offers) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
+	mac := p.MAC
 	if f, ok := o.byMAC[mac]; ok {
 		if f.addr == addr && f.expires.Sub(now) > offerHold/2 {
 			return
@@ -56,7 +58,7 @@ func (o *offers) hold(mac pools.MAC, addr netip.Addr, now time.Time) {
 	if other, ok := o.byAddr[addr]; ok {
 		o.drop(other)
 	}
-	f := offer{mac, addr, now.Add(offerHold)}
+	f := offer{mac, pools.Identity{Node: p.Node, Pool: p.Pool}, addr, now.Add(offerHold)}
 	o.byMAC[mac], o.byAddr[addr] = f, mac
 	o.line = append(o.line, f)
 }

@@ -20,15 +20,18 @@ const FileName = "drover.db"
 
 // format is the version of the layout of the state file. A newer one is
 // refused, so that an old drover does not damage what it does not understand.
-const format = 1
+// 2 has the journal of leases beside it.
+const format = 2
 
-// The buckets of the file, and the one key of the first.
+// The buckets of the file, and the keys of the first.
 var (
-	bucketMeta   = []byte("meta")   // "format": decimal version
-	bucketNodes  = []byte("nodes")  // name: JSON of a pools.PoolNode
-	bucketLeases = []byte("leases") // address, 4 or 16 bytes: JSON of a Lease
-	bucketBoots  = []byte("boots")  // record ID: JSON of a boot
-	keyFormat    = []byte("format")
+	bucketMeta    = []byte("meta")
+	bucketNodes   = []byte("nodes")   // name: JSON of a pools.PoolNode
+	bucketLeases  = []byte("leases")  // address, 4 or 16 bytes: JSON of a pools.Lease
+	bucketBoots   = []byte("boots")   // record ID: JSON of a boot
+	bucketUnknown = []byte("unknown") // slot, 2 bytes: JSON of a pools.Unknown
+	keyFormat     = []byte("format")  // decimal version
+	keyJournal    = []byte("journal") // the first generation of the journal that is not in this file, decimal
 )
 
 // ErrClosed refuses a write after [Store.Close].
@@ -41,7 +44,8 @@ type Options struct {
 	LockTimeout time.Duration
 
 	// FlushEvery is how long the timeline steps that need not be durable at
-	// once may wait in RAM. Default 1 s.
+	// once may wait in RAM, and a tenth of how long the sight of an unknown
+	// machine may. Default 1 s.
 	FlushEvery time.Duration
 
 	// Now is the clock that dates the steps of boots. Default [time.Now].
@@ -50,23 +54,30 @@ type Options struct {
 	// Log gets what no caller can be told: write-behind that failed. Default:
 	// none.
 	Log *slog.Logger
+
+	// JournalSize is how long each of the two files of the lease journal is,
+	// in bytes. Default 1 MiB.
+	JournalSize int64
 }
 
 // Store is the open state file. Its parts are safe for concurrent use.
 type Store struct {
-	Nodes  *Nodes
-	Leases *Leases
-	Boots  *Boots
+	Nodes    *Nodes
+	Leases   *Leases
+	Boots    *Boots
+	Unknowns *Unknowns
 
 	db  *bbolt.DB
 	log *slog.Logger
 
+	journal *journal
+	leases  *line // commits to the journal
+	table   *line // commits to db
+
 	mu     sync.RWMutex // held to write for closing, to read for queueing
 	closed bool
-	queue  chan *write
-	done   chan struct{} // closed when the committer has ended
 	stop   context.CancelFunc
-	behind chan struct{} // closed when the write-behind loop has ended
+	ended  chan struct{} // closed when the write-behind loop has ended
 }
 
 // Open opens the state in dir, which it makes when it is not there. Only one
@@ -85,23 +96,31 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.JournalSize <= 0 {
+		o.JournalSize = journalSize
+	}
 	db, err := openDB(dir, o.LockTimeout)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
-		db: db, log: o.Log,
-		queue: make(chan *write, maxBatch), done: make(chan struct{}), behind: make(chan struct{}),
+	j, err := openJournal(dir, o.JournalSize, db, o.Log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
+	s := &Store{db: db, journal: j, log: o.Log, ended: make(chan struct{})}
+	s.table, s.leases = s.newLine(pace, s.transact), s.newLine(journalPace, j.append)
+	j.fold = s.fold
 	s.Nodes = &Nodes{store: s}
 	s.Leases = newLeases(s)
 	s.Boots = newBoots(s, o.Now)
+	s.Unknowns = newUnknowns(s)
 	if err := db.View(s.load); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", db.Path(), err), db.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", db.Path(), err), j.close(), db.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	go s.commitLoop()
+	go s.table.run()
+	go s.leases.run()
 	go s.writeBehind(ctx, o.FlushEvery)
 	return s, nil
 }
@@ -146,7 +165,7 @@ func prepare(tx *bbolt.Tx) error {
 			return fmt.Errorf("written by a newer drover (format %d, this one knows %d): upgrade, or restore the backup made before the upgrade", n, format)
 		}
 	}
-	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots} {
+	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -158,29 +177,39 @@ func (s *Store) load(tx *bbolt.Tx) error {
 	if err := s.Leases.load(tx.Bucket(bucketLeases)); err != nil {
 		return err
 	}
-	return s.Boots.load(tx.Bucket(bucketBoots))
+	if err := s.Boots.load(tx.Bucket(bucketBoots)); err != nil {
+		return err
+	}
+	return s.Unknowns.load(tx.Bucket(bucketUnknown))
 }
 
-// writeBehind stores the timeline steps that wait, and a last time when ctx
-// ends.
+// unknownTicks is how many flushes of the boots go by before the unknown
+// machines are flushed: they matter less.
+const unknownTicks = 10
+
+// writeBehind stores what waits in RAM, and a last time when ctx ends.
 func (s *Store) writeBehind(ctx context.Context, every time.Duration) {
-	defer close(s.behind)
+	defer close(s.ended)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
-			s.flushBoots()
+			s.flush("boot timelines", s.Boots.Flush)
+			s.flush("unknown machines", s.Unknowns.Flush)
 			return
 		case <-tick.C:
-			s.flushBoots()
+			s.flush("boot timelines", s.Boots.Flush)
+			if n%unknownTicks == 0 {
+				s.flush("unknown machines", s.Unknowns.Flush)
+			}
 		}
 	}
 }
 
-func (s *Store) flushBoots() {
-	if err := s.Boots.Flush(); err != nil {
-		s.log.Error("boot timelines are not stored", "err", err)
+func (s *Store) flush(what string, flush func() error) {
+	if err := flush(); err != nil {
+		s.log.Error("not stored", "what", what, "err", err)
 	}
 }
 
@@ -188,15 +217,16 @@ func (s *Store) flushBoots() {
 // [ErrClosed].
 func (s *Store) Close() error {
 	s.stop()
-	<-s.behind
+	<-s.ended
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil
 	}
 	s.closed = true
-	close(s.queue)
 	s.mu.Unlock()
-	<-s.done
-	return s.db.Close()
+	s.leases.end()
+	err := s.journal.finish() // which writes to the table once more
+	s.table.end()
+	return errors.Join(err, s.db.Close())
 }

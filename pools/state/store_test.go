@@ -112,6 +112,10 @@ func TestAfterClose(t *testing.T) {
 	if err := s.Nodes.PutNode(node("a", "10.0.0.1")); !errors.Is(err, state.ErrClosed) {
 		t.Errorf("PutNode: got %v, want ErrClosed", err)
 	}
+	if err := commit(s.Leases, plan(1), addr(1), epoch); !errors.Is(err, state.ErrClosed) {
+		t.Errorf("Commit: got %v, want ErrClosed", err)
+	}
+	s.Leases.Release(mac(1), addr(1), epoch) // nobody is told, but in the log
 	if _, err := s.Boots.Issue(plan(1)); !errors.Is(err, state.ErrClosed) {
 		t.Errorf("Issue: got %v, want ErrClosed", err)
 	}
@@ -142,8 +146,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"state in use", func(t *testing.T, dir string) { open(t, dir) }, "another drover is running"},
 		{"newer format", func(t *testing.T, dir string) {
-			edit(t, dir, "meta", []byte("format"), "2")
-		}, "written by a newer drover (format 2, this one knows 1)"},
+			edit(t, dir, "meta", []byte("format"), "3")
+		}, "written by a newer drover (format 3, this one knows 2)"},
 		{"no format number", func(t *testing.T, dir string) {
 			edit(t, dir, "meta", []byte("format"), "new")
 		}, `format version "new" is not a number`},
@@ -161,6 +165,12 @@ func TestOpenRefuses(t *testing.T) {
 		{"broken boot", func(t *testing.T, dir string) {
 			edit(t, dir, "boots", []byte("x"), `{"record":{"id":"x","mac":"52:54:00:00:00:01"}}`)
 		}, `boot "x"`},
+		{"broken unknown machine", func(t *testing.T, dir string) {
+			edit(t, dir, "unknown", []byte{0, 1}, "{")
+		}, "unknown machine 0001"},
+		{"unknown machine in no slot", func(t *testing.T, dir string) {
+			edit(t, dir, "unknown", []byte{255, 1}, "{}")
+		}, "unknown machine ff01: not a slot"},
 		{"directory is a file", func(t *testing.T, dir string) {
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"drover/deploy"
+	"drover/pools/kube"
+)
+
+func newClusterCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Prepare and check the clusters that nodes join",
+		Args:  noSubcommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newClusterCheckCommand(), newClusterPrepareCommand())
+	return cmd
+}
+
+func newClusterCheckCommand() *cobra.Command {
+	var config, output string
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Explain what a cluster lacks for nodes to join it",
+		Long: `Check looks at a cluster with drover's own credentials, and with a join token as
+a node would: rights (those needed, and that there are no more), admission
+policies, cluster-info, the bootstrapsigner and the tokencleaner, and what kubeadm
+and kubelets read. It mints two tokens, deletes them, and joins nothing. It takes
+about 12 seconds. The exit code is 1 when anything is wrong.`,
+		Example: "  drover cluster check -c drover.yaml tenant-a",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			farm, err := loadConfig(config, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			clusters := &kube.Clusters{}
+			clusters.Set(farm.Clusters())
+			defer clusters.Close()
+			found, err := clusters.Inspect(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := printAs(cmd.OutOrStdout(), output, found, func(w io.Writer) error { return findings(w, found) }); err != nil {
+				return err
+			}
+			for _, f := range found {
+				if !f.OK {
+					return fmt.Errorf("cluster %q: nodes cannot join as they should", args[0])
+				}
+			}
+			return nil
+		},
+	}
+	configFlag(cmd, &config)
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func findings(w io.Writer, found []kube.Finding) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range found {
+		mark := "ok"
+		if !f.OK {
+			mark = "WRONG"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.What, f.Detail)
+	}
+	return t.Flush()
+}
+
+func samePath(a, b string) bool {
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && a == b
+}
+
+func newClusterPrepareCommand() *cobra.Command {
+	var config, admin string
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "prepare NAME",
+		Short: "Give drover its rights in a cluster",
+		Long: `Prepare applies what drover may do in a cluster, and the admission policies that
+keep it to that, with the kubeconfig of an administrator. With --print it shows
+the manifest and touches nothing: kubectl apply -f - takes it.
+
+drover's own kubeconfig for the cluster is still to be made, from a token of the
+ServiceAccount: see the head of the manifest. "drover cluster check" then verifies
+both.`,
+		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig\n  drover cluster prepare tenant-a --print",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			if show {
+				_, err := out.Write(deploy.RBAC)
+				return err
+			}
+			farm, err := loadConfig(config, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			for _, c := range farm.Clusters() {
+				if c.Name != args[0] {
+					continue
+				}
+				if admin == "" {
+					return &exitError{exitUsage, errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
+				}
+				if samePath(admin, c.Kubeconfig) {
+					return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
+				}
+				return kube.Apply(cmd.Context(), admin, deploy.RBAC, func(object string) { fmt.Fprintln(out, "applied", object) })
+			}
+			return fmt.Errorf("no cluster %q in the config", args[0])
+		},
+	}
+	configFlag(cmd, &config)
+	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
+	cmd.Flags().BoolVar(&show, "print", false, "show the manifest, and touch nothing")
+	return cmd
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/binary"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/state"
+)
+
+// TestKill kills the server at random instants while clients take, renew and
+// give back addresses, more clients than there are addresses. After each kill
+// every lease that a client was told of is on disk, in force, for that client,
+// and a new server confirms it; no address is of two clients.
+func TestKill(t *testing.T) {
+	rounds := 200
+	if testing.Short() {
+		rounds = 20
+	}
+	c := newCrowd(t, "10.28.72.1-10.28.72.200")
+	g := &guests{crowd: c, rand: rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), held: map[pools.MAC]netip.Addr{}, doing: map[pools.MAC]step{}}
+	for i := range 300 {
+		m := pools.MAC{2}
+		binary.BigEndian.PutUint32(m[2:], uint32(i))
+		g.macs = append(g.macs, m)
+	}
+	for range rounds {
+		c.start()
+		g.confirm()
+		after := time.Duration(g.rand.IntN(60_000)) * time.Microsecond
+		killed := make(chan struct{})
+		time.AfterFunc(after, func() { defer close(killed); c.kill() })
+		g.live(killed)
+		g.compare()
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	if g.acks < 10*rounds || g.renewals < rounds || g.releases < rounds {
+		t.Errorf("that was too little: %d ACKs, of them %d of renewals, and %d RELEASEs", g.acks, g.renewals, g.releases)
+	}
+	t.Logf("%d kills, %d ACKs, of them %d of renewals, %d RELEASEs, %d held at the end", rounds, g.acks, g.renewals, g.releases, len(g.held))
+}
+
+// guests are clients that remember what they were told.
+type guests struct {
+	*crowd
+	rand  *rand.Rand
+	macs  []pools.MAC
+	xid   uint32
+	held  map[pools.MAC]netip.Addr // told by an ACK, and not given back since
+	doing map[pools.MAC]step       // who waits for an answer, or rests
+
+	acks, renewals, releases int
+}
+
+// step is the last thing that a guest did.
+type step struct {
+	xid   uint32
+	until time.Time // then it does something else
+}
+
+// live has the guests busy until the server is dead and its last answer read.
+func (g *guests) live(killed <-chan struct{}) {
+	for {
+		select {
+		case <-killed:
+			for g.hear(10 * time.Millisecond) {
+			}
+			clear(g.doing)
+			return
+		default:
+		}
+		for range 8 {
+			g.act(g.macs[g.rand.IntN(len(g.macs))])
+		}
+		for g.hear(200 * time.Microsecond) {
+		}
+	}
+}
+
+// act has a guest do the next thing, if it is not waiting.
+func (g *guests) act(m pools.MAC) {
+	now := time.Now()
+	if now.Before(g.doing[m].until) {
+		return
+	}
+	g.xid++
+	g.doing[m] = step{g.xid, now.Add(time.Second)}
+	a, ok := g.held[m]
+	switch {
+	case !ok:
+		g.send(dhcpMessage(m, g.xid, dhcpDiscover))
+	case g.rand.IntN(2) == 0:
+		g.send(dhcpMessage(m, g.xid, dhcpRequest, dhcpField{0, a}))
+	default:
+		// There is no answer to it. The address may be another's from here.
+		delete(g.held, m)
+		g.releases++
+		g.send(dhcpMessage(m, g.xid, dhcpRelease, dhcpField{0, a}, dhcpField{54, crowdServer.Addr()}))
+	}
+}
+
+// hear takes in one answer, if there is one.
+func (g *guests) hear(d time.Duration) bool {
+	a, ok := g.receive(d)
+	if !ok {
+		return false
+	}
+	if last, waits := g.doing[a.mac]; !waits || last.xid != a.xid {
+		return true
+	}
+	switch a.kind {
+	case dhcpOffer:
+		g.send(dhcpMessage(a.mac, a.xid, dhcpRequest, dhcpField{50, a.addr}, dhcpField{54, crowdServer.Addr()}))
+		return true
+	case dhcpACK:
+		g.acknowledged(a)
+	case dhcpNAK:
+		if was, ok := g.held[a.mac]; ok {
+			g.t.Errorf("%s renews %s and gets a NAK", a.mac, was)
+		}
+	}
+	delete(g.doing, a.mac)
+	return true
+}
+
+func (g *guests) acknowledged(a dhcpAnswer) {
+	g.acks++
+	if was, ok := g.held[a.mac]; ok {
+		g.renewals++
+		if was != a.addr {
+			g.t.Errorf("%s holds %s and is given %s", a.mac, was, a.addr)
+		}
+	}
+	for m, addr := range g.held {
+		if addr == a.addr && m != a.mac {
+			g.t.Errorf("%s is given %s, which %s holds", a.mac, a.addr, m)
+		}
+	}
+	g.held[a.mac] = a.addr
+}
+
+// compare holds what the guests were told against what is on disk.
+func (g *guests) compare() {
+	g.t.Helper()
+	store, err := state.Open(g.state(), state.Options{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	now := time.Now()
+	active := map[netip.Addr]pools.MAC{}
+	for _, l := range store.Leases.List() {
+		if l.Active(now) {
+			active[l.Address] = l.MAC
+		}
+	}
+	if err := store.Close(); err != nil {
+		g.t.Error(err)
+	}
+	for m, a := range g.held {
+		if active[a] != m {
+			g.t.Errorf("%s was told that it has %s; on disk that is of %q", m, a, active[a])
+		}
+	}
+}
+
+// confirm has every guest that holds an address ask a new server for it, as
+// after a reboot of its own.
+func (g *guests) confirm() {
+	g.t.Helper()
+	missing := maps.Clone(g.held)
+	for try := 0; len(missing) > 0; try++ {
+		if try == 5 {
+			g.t.Errorf("no answer to %v", missing)
+			return
+		}
+		for m, a := range missing {
+			g.send(dhcpMessage(m, 1, dhcpRequest, dhcpField{50, a}))
+		}
+		for {
+			a, ok := g.receive(200 * time.Millisecond)
+			if !ok {
+				break
+			}
+			want, waits := missing[a.mac]
+			if a.xid != 1 || !waits {
+				continue
+			}
+			if a.kind != dhcpACK || a.addr != want {
+				g.t.Errorf("%s asks again for its %s: got type %d, %s", a.mac, want, a.kind, a.addr)
+			}
+			if delete(missing, a.mac); len(missing) == 0 {
+				break
+			}
+		}
+	}
+}

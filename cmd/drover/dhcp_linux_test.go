@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/dhcp"
+	"drover/e2e/wire"
+	"drover/pools"
+)
+
+// office is a network with the DHCP of a whole drover on it: the real farm,
+// leases on disk, and the wiring of drover serve.
+type office struct {
+	t      *testing.T
+	net    wire.Namespace // the server's; its interface is srv
+	config string
+	probe  bool
+	server *server
+	log    lockedBuffer
+
+	mu   sync.Mutex
+	seen []dhcp.Exchange
+}
+
+const officeHead = `server:
+  interfaces: [srv]
+  address: 10.28.0.2
+  arpProbe: %t
+subnets:
+  - {cidr: 10.28.0.0/16, router: 10.28.0.1, lease: 1h}
+  - {cidr: 10.29.0.0/16, router: 10.29.0.1, lease: 1h}
+  - {cidr: 10.30.0.0/16, router: 10.30.0.1, lease: 1h}
+pools:
+`
+
+// newOffice starts the server with a config of these pools, and with ARP probes
+// or without: they take 200 ms.
+func newOffice(t *testing.T, probe bool, pools string, programs ...string) *office {
+	t.Helper()
+	wire.Need(t, programs...)
+	dir := t.TempDir()
+	o := &office{t: t, probe: probe, net: wire.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
+	o.write(pools)
+	// A bridge without a MAC of its own changes it with its ports.
+	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
+	o.net.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
+	o.net.IP(t, "link", "set", "srv", "up")
+	log, err := newLogger(&o.log, "text", "debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.server, err = newServer(serveOptions{config: o.config, state: filepath.Join(dir, "state")}, log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.server.close)
+	d := o.server.dhcp[0]
+	wired := d.OnExchange
+	d.OnExchange = func(x dhcp.Exchange) {
+		wired(x)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.seen = append(o.seen, x)
+	}
+	o.serve(d)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("drover said:\n%s", o.log.String())
+		}
+	})
+	return o
+}
+
+// serve runs the DHCP server until the test ends.
+func (o *office) serve(s *dhcp.Server) {
+	o.t.Helper()
+	o.net.In(o.t, s.Listen)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	o.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			o.t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+func (o *office) write(pools string) {
+	o.t.Helper()
+	if err := os.WriteFile(o.config, fmt.Appendf(nil, officeHead+"%s", o.probe, pools), 0o644); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// change puts another config in force.
+func (o *office) change(pools string) {
+	o.t.Helper()
+	o.write(pools)
+	if err := o.server.live.Reload(); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// desk is a namespace with one interface, cli, that is cabled to the server's
+// bridge.
+func (o *office) desk(name string) wire.Namespace {
+	o.t.Helper()
+	n := wire.NewNamespace(o.t, string(o.net)+name)
+	o.net.Link(o.t, name, n, "cli")
+	o.net.IP(o.t, "link", "set", name, "master", "srv", "up")
+	return n
+}
+
+// last returns the last exchange with a machine.
+func (o *office) last(mac string) (last dhcp.Exchange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.seen {
+		if x.MAC.String() == mac {
+			last = x
+		}
+	}
+	return last
+}
+
+// lease returns the active lease of a machine.
+func (o *office) lease(mac string) string {
+	o.t.Helper()
+	m, err := pools.ParseMAC(mac)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	a, ok := o.server.store.Leases.Holds(m, time.Now())
+	if !ok {
+		return "none"
+	}
+	return a.String()
+}
+
+// machine is a client's view of one card at one desk.
+type machine struct {
+	*wire.Client
+	t   *testing.T
+	mac string
+}
+
+// plug puts a card with that MAC into the interface cli of a namespace.
+func plug(t *testing.T, n wire.Namespace, kind wire.Kind, mac string) *machine {
+	t.Helper()
+	n.IP(t, "addr", "flush", "dev", "cli")
+	n.IP(t, "link", "set", "cli", "down")
+	n.IP(t, "link", "set", "cli", "address", mac)
+	n.IP(t, "link", "set", "cli", "up")
+	return &machine{&wire.Client{Kind: kind, Namespace: n, Device: "cli", Dir: t.TempDir()}, t, mac}
+}
+
+// starts starts the client and wants that it gets this address.
+func (m *machine) starts(address string, extra ...string) map[string]string {
+	m.t.Helper()
+	m.Start(m.t, extra...)
+	got := m.Wait(m.t, wire.Bound)
+	if got["address"] != address {
+		m.t.Errorf("%s got address %q, want %q", m.mac, got["address"], address)
+	}
+	return got
+}
+
+// boots asks as UEFI firmware does.
+func (m *machine) boots(address string) {
+	m.t.Helper()
+	m.starts(address, "-q", "-V", "PXEClient:Arch:00007:UNDI:003000", "-x", "93:0007")
+	m.End(m.t)
+}
+
+func (m *machine) renews() map[string]string {
+	m.t.Helper()
+	m.Renew(m.t)
+	return m.Wait(m.t, wire.Renewed)
+}
+
+// TestMovedWhileItRuns declares a machine that runs on a lease of a catch-all
+// pool. Whatever the config says, it keeps its address until it boots.
+func TestMovedWhileItRuns(t *testing.T) {
+	const (
+		mac   = "52:54:00:77:01:01"
+		lobby = `
+  - {name: lobby, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.20}
+`
+	)
+	o := newOffice(t, false, lobby, "udhcpc", "dhcpcd")
+	desk := o.desk("d1")
+	running := plug(t, desk, wire.Udhcpc(), mac)
+	running.starts("10.28.72.10")
+	running.renews()
+
+	o.change(lobby + `
+  - name: web
+    image: debian-12
+    nodes: [{name: web1, macs: ["` + mac + `"], ip: 10.28.36.1}]
+`)
+	if got := running.renews()["address"]; got != "10.28.72.10" {
+		t.Errorf("after the change it renewed %q, want what it runs on", got)
+	}
+	if said := running.Said(); strings.Contains(said, "event=nak") {
+		t.Error("it got a NAK while it ran")
+	}
+	if got := o.lease(mac); got != "10.28.72.10" {
+		t.Errorf("it has a lease of %s, want 10.28.72.10", got)
+	}
+	running.Kill()
+
+	// Its system may start anew without a boot, and then keeps it too.
+	system := plug(t, desk, wire.Dhcpcd(), mac)
+	system.starts("10.28.72.10")
+	system.Kill()
+
+	// The boot program gets the new address, and the lease ends.
+	plug(t, desk, wire.Udhcpc(), mac).boots("10.28.36.1")
+	if got := o.lease(mac); got != "none" {
+		t.Errorf("after the boot it has a lease of %s, want none", got)
+	}
+	// What its disk remembers is not good any more.
+	system.Start(t)
+	system.Wait(t, wire.Refused)
+	if got := system.Wait(t, wire.Bound)["address"]; got != "10.28.36.1" {
+		t.Errorf("the system has address %q, want 10.28.36.1", got)
+	}
+}
+
+// TestSquatter has a machine on the wire that took an address of the range for
+// itself. The client finds out when it got it, and declines; with ARP probes the
+// server finds out before it offers it.
+func TestSquatter(t *testing.T) {
+	const mac, taken, free = "52:54:00:77:01:01", "10.28.72.10", "10.28.72.11"
+	for name, probe := range map[string]bool{"the client probes": false, "the server probes": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, probe, "\n  - {name: lobby, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.20}\n", "udhcpc")
+			squatter := plug(t, o.desk("d1"), wire.Udhcpc(), "52:54:00:99:00:01")
+			squatter.Namespace.IP(t, "addr", "add", taken+"/16", "dev", "cli")
+
+			plug(t, o.desk("d2"), wire.Udhcpc(), mac).starts(free, "-a", "-A", "1")
+			if got := strings.Contains(o.log.String(), "type=DECLINE"); got == probe {
+				t.Errorf("the client declined: %t, want %t", got, !probe)
+			}
+			for _, l := range o.server.store.Leases.List() {
+				if l.Address.String() == taken && l.State(time.Now()) == pools.LeaseDeclined {
+					return
+				}
+			}
+			t.Errorf("%s is not in quarantine: %+v", taken, o.server.store.Leases.List())
+		})
+	}
+}
+
+// lockedBuffer is a log that is written while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// maxCapture bounds the file of a captured request, in bytes.
+const maxCapture = 64 << 10
+
+// operatingSystem is the --arch of what is no boot program.
+const operatingSystem = "os"
+
+// asker is the machine that asks, as the flags of drover explain describe it.
+type asker struct {
+	arch, relay, file                               string
+	ipxe                                            bool
+	circuitID, remoteID, class, userClass, clientID string
+}
+
+func (a *asker) flags(cmd *cobra.Command) {
+	archs := append(firmwareNames(), operatingSystem)
+	f := cmd.Flags()
+	f.StringVar(&a.arch, "arch", string(pools.UEFIx64), "what asks, a firmware or an operating system: "+strings.Join(archs, "|"))
+	f.BoolVar(&a.ipxe, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
+	f.StringVar(&a.relay, "relay", "", "address of the relay agent that it asks through (giaddr)")
+	f.StringVar(&a.circuitID, "circuit-id", "", "what the relay agent calls its port (option 82.1), text or hex:0a0b")
+	f.StringVar(&a.remoteID, "remote-id", "", "what the relay agent calls its switch (option 82.2), text or hex:0a0b")
+	f.StringVar(&a.class, "class", "", "vendor class, instead of the firmware's (option 60)")
+	f.StringVar(&a.userClass, "user-class", "", "user class (option 77)")
+	f.StringVar(&a.clientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
+	f.StringVar(&a.file, "request", "", "file with a captured DHCP request: the bytes of its UDP payload, or these in hex")
+	_ = cmd.MarkFlagFilename("request")
+	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(archs, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func firmwareNames() []string {
+	names := make([]string, len(pools.Firmwares))
+	for i, f := range pools.Firmwares {
+		names[i] = string(f)
+	}
+	return names
+}
+
+// request is the packet that the machine sends.
+func (a *asker) request(args []string) (packet []byte, err error) {
+	switch {
+	case a.file != "" && len(args) > 0:
+		return nil, errors.New("a captured request has a MAC: leave out the one beside")
+	case a.file != "":
+		return readCapture(a.file)
+	case len(args) == 0:
+		return nil, errors.New("whose? give a MAC, or a captured request with --request FILE")
+	}
+	d := dhcp.Discover{IPXE: a.ipxe, Class: a.class, UserClass: a.userClass}
+	var errs []error
+	note := func(err error) { errs = append(errs, err) }
+	d.MAC, err = pools.ParseMAC(args[0])
+	note(err)
+	if a.arch != operatingSystem {
+		d.Firmware, err = pools.ParseFirmware(a.arch)
+		note(err)
+	} else if a.ipxe {
+		note(errors.New("--arch os is no firmware that loads iPXE"))
+	}
+	if a.relay != "" {
+		d.Relay, err = netip.ParseAddr(a.relay)
+		if err != nil || !d.Relay.Is4() {
+			note(fmt.Errorf("--relay: %q is not an IPv4 address", a.relay))
+		}
+	}
+	for flag, text := range map[string]struct {
+		from string
+		to   *string
+	}{"--circuit-id": {a.circuitID, &d.CircuitID}, "--remote-id": {a.remoteID, &d.RemoteID}, "--client-id": {a.clientID, &d.ClientID}} {
+		if *text.to, err = octets(text.from); err != nil {
+			note(fmt.Errorf("%s: %w", flag, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return d.Packet().ToBytes(), nil
+}
+
+// octets reads text, or bytes written as hex:0a0b or hex:0a:0b. Two of them and
+// their headers fit into one option.
+func octets(s string) (string, error) {
+	if digits, ok := strings.CutPrefix(s, "hex:"); ok {
+		b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
+		if err != nil {
+			return "", fmt.Errorf("%q is not bytes in hex (write hex:0a0b)", s)
+		}
+		s = string(b)
+	}
+	if len(s) > 120 {
+		return "", fmt.Errorf("%d bytes, more than 120", len(s))
+	}
+	return s, nil
+}
+
+// readCapture reads a captured request: raw, in hex digits, or as hexdump -C
+// writes it. Lines that begin with # are comments; what follows the first block
+// of hex is left alone.
+func readCapture(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxCapture {
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", file, maxCapture)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	packet, ok := parseCapture(data)
+	if !ok {
+		return nil, fmt.Errorf("%s is neither a DHCP request nor one in hex", file)
+	}
+	return packet, nil
+}
+
+func parseCapture(data []byte) (packet []byte, ok bool) {
+	if len(data) > 0 && data[0] == 1 { // the op code of every request; no text begins so
+		return data, true
+	}
+	var digits strings.Builder
+	for line := range strings.Lines(string(data)) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "|") // the text column
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if line == "" {
+			if digits.Len() > 0 {
+				break
+			}
+			continue
+		}
+		if offset, rest, ok := strings.Cut(line, "  "); ok && len(offset) == 8 {
+			line = rest
+		}
+		digits.WriteString(strings.NewReplacer(" ", "", ":", "").Replace(line))
+	}
+	packet, err := hex.DecodeString(digits.String())
+	return packet, err == nil && len(packet) > 0
+}

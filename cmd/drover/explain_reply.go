@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// dhcpReply is what a DHCP request is answered with, taken apart.
+type dhcpReply struct {
+	Request string       `json:"request"` // DISCOVER, ...
+	Type    string       `json:"type"`    // OFFER, ...
+	YIAddr  netip.Addr   `json:"yiaddr"`
+	SIAddr  netip.Addr   `json:"siaddr"`
+	SName   string       `json:"sname,omitempty"`
+	File    string       `json:"file,omitempty"`
+	Options []optionText `json:"options"`
+	Size    int          `json:"size"` // bytes of the UDP payload
+	Note    string       `json:"note,omitempty"`
+	Packet  string       `json:"packet"` // all of it, in hex
+}
+
+type optionText struct {
+	Code  uint8  `json:"code"`
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value"`
+	Hex   string `json:"hex"`
+	In    string `json:"in,omitempty"` // the field that it is in, when that is not the options field
+}
+
+// explain answers a request as the server would. The error is why there is
+// silence.
+func (e *explainer) explain(request []byte) (explanation, error) {
+	leases := newStandIn(e.farm, e.leases, e.now())
+	s := &dhcp.Server{Farm: e.farm, Leases: leases, Mode: e.farm.Config.Server.DHCP}
+	var x dhcp.Exchange
+	var packet []byte
+	for _, s.Address = range e.addresses() {
+		packet, x = s.ReplyTo(request, e.now())
+		if x.Plan != nil {
+			break
+		}
+	}
+	if x.Plan == nil {
+		return explanation{}, silence(&x)
+	}
+	out := explanation{Plan: x.Plan, Why: x.Plan.Why()}
+	switch {
+	case s.Mode == pools.DHCPOff:
+		return out, nil
+	case packet == nil:
+		return out, silence(&x)
+	}
+	reply, err := newDHCPReply(packet, x)
+	if err != nil {
+		return out, err
+	}
+	var notes []string
+	if leases.guessed {
+		notes = append(notes, x.Address.String()+" is leased when it asks")
+	}
+	if s.Address.IsUnspecified() {
+		notes = append(notes, "the server has no address on this host, so that it lacks here: set server.address")
+	}
+	if x.Warning != "" {
+		notes = append(notes, x.Warning)
+	}
+	reply.Note = strings.Join(notes, "; ")
+	out.DHCP = reply
+	return out, nil
+}
+
+// addresses are those that the server may be asked at: of the interfaces that
+// are on this host, and the one that nodes are told; 0.0.0.0 when neither is
+// known here.
+func (e *explainer) addresses() []netip.Addr {
+	var all []netip.Addr
+	for _, name := range e.farm.Config.Server.Interfaces {
+		if a := firstIPv4(name); a.IsValid() && e.inSubnet(a) {
+			all = append(all, a)
+		}
+	}
+	if a := e.farm.Address(); a.IsValid() {
+		return append(all, a)
+	}
+	return append(all, netip.IPv4Unspecified())
+}
+
+// inSubnet tells an interface of the server from one of the same name on
+// another host.
+func (e *explainer) inSubnet(a netip.Addr) bool {
+	for _, s := range e.farm.Config.Subnets {
+		if s.CIDR.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstIPv4 is the address that a server on the interface has.
+func firstIPv4(name string) netip.Addr {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addrs, _ := i.Addrs()
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// silence says why a machine is not answered.
+func silence(x *dhcp.Exchange) error {
+	why := string(x.Decision)
+	switch {
+	case x.Err != nil:
+		why += ": " + x.Err.Error()
+	case x.Why != "":
+		why = x.Why
+	}
+	if x.MAC.IsZero() {
+		return fmt.Errorf("the request gets silence: %s", why)
+	}
+	return fmt.Errorf("%s gets silence: %s", x.MAC, why)
+}
+
+func newDHCPReply(packet []byte, x dhcp.Exchange) (*dhcpReply, error) {
+	options, err := dhcp.Describe(packet)
+	if err != nil {
+		return nil, err
+	}
+	r := &dhcpReply{
+		Request: x.Type, Type: x.Reply, Size: len(packet), Packet: hex.EncodeToString(packet),
+		YIAddr: netip.AddrFrom4([4]byte(packet[16:])), SIAddr: netip.AddrFrom4([4]byte(packet[20:])),
+	}
+	used := map[string]bool{}
+	for _, o := range options {
+		used[o.In] = true
+		t := optionText{o.Code, o.Name, o.Value, hex.EncodeToString(o.Data), o.In}
+		for _, set := range x.Plan.Options { // the operator's own words
+			if set.Code == o.Code && string(set.Data) == string(o.Data) {
+				t.Name, t.Value = set.Name, set.Text
+			}
+		}
+		r.Options = append(r.Options, t)
+	}
+	if !used["sname"] {
+		r.SName = cString(packet[44:108])
+	}
+	if !used["file"] {
+		r.File = cString(packet[108:236])
+	}
+	return r, nil
+}
+
+// cString is what a field holds before its NUL.
+func cString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}
+
+func (r *dhcpReply) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "DHCP: %s is answered with %s, %d bytes", r.Request, r.Type, r.Size)
+	if r.Note != "" {
+		fmt.Fprintf(&b, " (%s)", r.Note)
+	}
+	b.WriteByte('\n')
+	for _, f := range []struct{ name, value string }{
+		{"yiaddr", r.YIAddr.String()}, {"siaddr", r.SIAddr.String()}, {"sname", r.SName}, {"file", r.File},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, "  %-24s  %s\n", f.name, f.value)
+		}
+	}
+	for _, o := range r.Options {
+		fmt.Fprintf(&b, "  %3d %-20s  %s", o.Code, o.Name, o.Value)
+		if o.In != "" {
+			fmt.Fprintf(&b, " (in %s)", o.In)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

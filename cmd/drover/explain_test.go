@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: MODE}
+subnets:
+  - {cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.1], domain: example.org}
+  - {cidr: 10.29.0.0/16, router: 10.29.0.1}
+tags: {all: {dhcpOptions: {ntp-server: 10.28.0.1, "43": "hex:0102"}}}
+pools:
+  - name: web
+    image: debian-12
+    nodes:
+      - {name: m1, macs: ["52:54:00:77:01:01"], ip: 10.28.0.10}
+      - {name: m4, macs: ["52:54:00:77:01:09"], ip: 10.28.0.14, ignore: true}
+      - {name: m2, match: {circuitID: eth7}, ip: 10.29.0.15}
+  - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
+`
+
+// liveServer is the wiring of drover serve, with its API but without sockets.
+func liveServer(t *testing.T, mode string) *server {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", mode, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServer(serveOptions{config: "drover.yaml", state: "state"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	s.dhcp[0].Address = s.live.Farm().Address() // what Listen would find on the interface
+	api := httptest.NewServer(s.web.Handler())
+	t.Cleanup(api.Close)
+	t.Setenv("DROVER_API", api.URL)
+	token, err := filepath.Abs("state/api.token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DROVER_TOKEN_FILE", token)
+	return s
+}
+
+// explained is the packet that drover explain shows; empty when it says that
+// there is silence.
+func explained(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code := run(t.Context(), append([]string{"explain", "-c", "drover.yaml", "--live", "-o", "json"}, args...), &stdout, &stderr)
+	if code != 0 {
+		if code != exitFailed || !strings.Contains(stderr.String(), "gets silence") {
+			t.Fatalf("exit %d: %s", code, &stderr)
+		}
+		return ""
+	}
+	var x struct{ DHCP dhcpReply }
+	if err := json.Unmarshal([]byte(stdout.String()), &x); err != nil {
+		t.Fatal(err)
+	}
+	return x.DHCP.Packet
+}
+
+// Explain shows, byte for byte, what the DHCP server of a running drover
+// answers the same request with.
+func TestExplainIsWhatTheServerSends(t *testing.T) {
+	for _, mode := range []string{"full", "proxy"} {
+		t.Run(mode, func(t *testing.T) {
+			s := liveServer(t, mode)
+			added := pools.PoolNode{Pool: "web", Node: pools.Node{Name: "m3", MACs: []pools.MAC{{0x52, 0x54, 0, 0x77, 1, 3}}, IP: netip.MustParseAddr("10.28.0.13")}}
+			if err := s.live.AddNode(added); err != nil {
+				t.Fatal(err)
+			}
+			leased := pools.MAC{0x52, 0x54, 0, 0x77, 1, 4}
+			wait, err := s.store.Leases.Commit(s.live.Resolve(pools.Query{MAC: leased}), netip.MustParseAddr("10.28.72.99"), time.Now())
+			if err != nil || wait() != nil {
+				t.Fatal("no lease")
+			}
+			relayed := []string{"--relay", "10.29.0.1", "--circuit-id", "eth7"}
+			for _, who := range []struct {
+				mac  string
+				args []string
+			}{{"52:54:00:77:01:01", nil}, {"52:54:00:77:01:02", relayed}, {"52:54:00:77:01:03", nil}, {"52:54:00:77:01:04", nil}} {
+				for _, arch := range append(firmwareNames(), operatingSystem) {
+					a := asker{arch: arch}
+					if who.args != nil {
+						a.relay, a.circuitID = "10.29.0.1", "eth7"
+					}
+					request, err := a.request([]string{who.mac})
+					if err != nil {
+						t.Fatal(err)
+					}
+					packet, x := s.dhcp[0].ReplyTo(request, time.Now())
+					want := hex.EncodeToString(packet)
+					if want == "" && (mode != "proxy" || arch != operatingSystem) {
+						t.Errorf("%s %s: silence: %s %s %v", who.mac, arch, x.Decision, x.Why, x.Err)
+					}
+					if got := explained(t, append([]string{who.mac, "--arch", arch}, who.args...)...); got != want {
+						t.Errorf("%s %s:\ngot  %s\nwant %s", who.mac, arch, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The recordings of real clients are answered as the server does.
+func TestExplainRecorded(t *testing.T) {
+	files, err := filepath.Glob("../../dhcp/testdata/recorded/*.hex")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no recordings", err)
+	}
+	for i := range files {
+		if files[i], err = filepath.Abs(files[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := liveServer(t, "full")
+	for _, file := range files {
+		request, err := readCapture(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet, x := s.dhcp[0].ReplyTo(request, time.Now())
+		if x.Type != "DISCOVER" || x.Reply != "OFFER" {
+			t.Errorf("%s: got %s, %s", file, x.Type, x.Reply)
+		}
+		// The lease makes sure that both speak of the same address.
+		wait, err := s.store.Leases.Commit(x.Plan, x.Address, time.Now())
+		if err != nil || wait() != nil {
+			t.Fatal("no lease", err)
+		}
+		if got, want := explained(t, "--request", file), hex.EncodeToString(packet); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", file, got, want)
+		}
+	}
+}
+
+// What the server leased to others is not promised; what is in quarantine
+// neither.
+func TestStandIn(t *testing.T) {
+	farm, err := pools.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	addr := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 28, 72, last}) }
+	own, other, third := pools.MAC{2, 1}, pools.MAC{2, 2}, pools.MAC{2, 3}
+	leases := []leaseInfo{
+		{Lease: pools.Lease{Address: addr(10), MAC: other, Expires: now.Add(time.Hour)}},
+		{Lease: pools.Lease{Address: addr(11), MAC: other, Expires: now.Add(time.Hour), Declined: "x"}},
+		{Lease: pools.Lease{Address: addr(12), MAC: third, Expires: now.Add(time.Hour), Released: true}},
+		{Lease: pools.Lease{Address: addr(50), MAC: own, Expires: now.Add(-time.Hour)}},
+	}
+	tests := []struct {
+		name    string
+		mac     pools.MAC
+		want    netip.Addr // asked for
+		got     netip.Addr
+		guessed bool
+	}{
+		{"its expired one", own, addr(12), addr(50), false},
+		{"the first free one", third, netip.Addr{}, addr(12), true},
+		{"the one asked for", third, addr(99), addr(99), true},
+		{"not one of another", third, addr(10), addr(12), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStandIn(farm, leases, now)
+			p := farm.Resolve(pools.Query{MAC: tt.mac})
+			got, _, err := s.Offer(p, tt.want, now)
+			if err != nil || got != tt.got || s.guessed != tt.guessed {
+				t.Errorf("got %s, guessed %t, %v; want %s, guessed %t", got, s.guessed, err, tt.got, tt.guessed)
+			}
+		})
+	}
+	var _ dhcp.Leases = newStandIn(farm, nil, now)
+}
+
+// Whatever the file of a captured request holds, explain comes back, and what
+// it takes for one is not longer than the file.
+func FuzzCapture(f *testing.F) {
+	farm, err := pools.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	files, err := filepath.Glob("../../dhcp/testdata/recorded/*.hex")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		packet, ok := parseCapture(text)
+		if !ok {
+			f.Fatalf("%s does not parse", file)
+		}
+		f.Add(text)
+		f.Add(packet)
+	}
+	e := explainer{farm: farm, now: time.Now}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		packet, ok := parseCapture(data)
+		if !ok {
+			return
+		}
+		if len(packet) > len(data) {
+			t.Errorf("%d bytes of %d", len(packet), len(data))
+		}
+		if x, silence := e.explain(packet); x.DHCP == nil && silence == nil {
+			t.Error("neither a reply nor silence")
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"drover/pools"
+)
+
+const defaultLoaders = defaultState + "/loaders"
+
+func newLoadersCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "loaders",
+		Short: "Install and list the boot loaders that firmware is given",
+		Long: `Loaders are files in one directory, which TFTP and HTTP serve: iPXE for each
+kind of firmware, and shim with signed GRUB for machines with Secure Boot.
+Install takes them from the packages on this host, or from a directory.`,
+		Args: noSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "loaders", defaultLoaders, "directory of boot loaders")
+	_ = cmd.MarkPersistentFlagDirname("loaders")
+	cmd.AddCommand(newLoadersInstallCommand(&dir), newLoadersListCommand(&dir))
+	return cmd
+}
+
+func newLoadersInstallCommand(dir *string) *cobra.Command {
+	var in installer
+	var output string
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Copy boot loaders from this host's packages, or from a directory",
+		Long: `Install looks for every loader that drover knows where the packages of Debian
+and Ubuntu keep it, and copies what is there. What has to be installed for the
+others is said in the table.
+
+With --from it looks below a directory instead: one that packages were unpacked
+into (dpkg-deb --extract FILE DIR, for another architecture), the src directory
+of an iPXE that was built, or one that holds the files under the names that
+firmware asks for.
+
+Each file is checked to be a program for its architecture, and replaced in one
+step: a machine that is loading it gets the old one or the new one. A file that
+install did not put there, or that has been changed since, is kept; --force
+replaces it.`,
+		Example: `  apt-get install ipxe shim-signed grub-efi-amd64-signed && drover loaders install
+  drover loaders install --from ipxe/src --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			in.dir = *dir
+			done, err := in.install(cmd.Context())
+			if done == nil {
+				return err
+			}
+			if err == nil && !slices.ContainsFunc(done, func(l installed) bool { return l.Action != actionMissing }) {
+				err = fmt.Errorf("no loader found below %s: install the package ipxe, or name a directory with --from", in.from)
+			}
+			return errors.Join(err, printOutput(cmd.OutOrStdout(), done, output, func(w io.Writer) error {
+				return printInstalled(w, done)
+			}))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&in.from, "from", "/", "directory to look below")
+	f.BoolVar(&in.dryRun, "dry-run", false, "only say what would be done")
+	f.BoolVar(&in.force, "force", false, "also replace files that install did not put there")
+	_ = cmd.MarkFlagDirname("from")
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func newLoadersListCommand(dir *string) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the boot loaders that are there",
+		Long: `List shows the files of the directory of loaders: for which firmware, the
+version where it can be told, whether a signature for Secure Boot is in it, its
+digest, and where install took it from.`,
+		Example: "  drover loaders list\n  drover loaders list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			list, err := listLoaders(*dir)
+			for _, missing := range missingLoaders(list) {
+				fmt.Fprintln(cmd.ErrOrStderr(), missing)
+			}
+			return errors.Join(err, printOutput(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
+				return printLoaders(w, list)
+			}))
+		},
+	}
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+// missingLoaders says which firmware finds nothing.
+func missingLoaders(list []loaderInfo) (out []string) {
+	said := map[string]bool{}
+	for _, f := range pools.Firmwares {
+		name := f.Loader()
+		if said[name] || slices.ContainsFunc(list, func(l loaderInfo) bool { return l.File == name }) {
+			continue
+		}
+		said[name] = true
+		if l, ok := knownLoader(name); ok {
+			out = append(out, fmt.Sprintf("missing: %s for %s (package %s)", name, l.firmwares(), l.pkg))
+		}
+	}
+	return out
+}
+
+func printInstalled(w io.Writer, list []installed) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSHA256\tACTION\tSOURCE")
+	for _, l := range list {
+		source := l.Source
+		if l.Action == actionMissing {
+			source = "would come with package " + l.Package
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.File, l.firmwares(), dash(l.Version), dash(short(l.SHA256)), l.Action, source)
+	}
+	return tw.Flush()
+}
+
+func printLoaders(w io.Writer, list []loaderInfo) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSIGNED\tSIZE\tSHA256\tSOURCE")
+	for _, l := range list {
+		signed := ""
+		if l.Signed {
+			signed = "yes"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.File, dash(l.firmwares()), dash(l.Version), dash(signed), l.Size, short(l.SHA256), dash(l.Source))
+	}
+	return tw.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// short is as much of a digest as people compare.
+func short(digest string) string { return digest[:min(len(digest), 12)] }
+
+// firmwares is what a loader is for, in words.
+func (l loaderInfo) firmwares() string { return strings.Join(l.Firmware, ", ") }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"debug/pe"
+	"slices"
+	"strings"
+)
+
+// loader is one that drover knows: what firmware asks for, and where it comes
+// from.
+type loader struct {
+	file     string   // as firmware asks for it
+	firmware []string // as pools names it, or the loader that asks for it
+	machine  uint16   // of its PE header; 0: it has none
+	pkg      string   // Debian's and Ubuntu's
+	paths    []string // where it is below / or a directory; the first that is there counts
+}
+
+func (l loader) firmwares() string { return strings.Join(l.firmware, ", ") }
+
+// knownLoaders are all of them. Below the directory of --from they may also lie
+// under the names that firmware asks for.
+func knownLoaders() []loader {
+	const amd64, arm64 = pe.IMAGE_FILE_MACHINE_AMD64, pe.IMAGE_FILE_MACHINE_ARM64
+	secure := func(arch string) []string { return []string{"uefi-" + arch + " with Secure Boot"} }
+	return []loader{
+		{"undionly.kpxe", []string{"bios"}, 0, "ipxe",
+			[]string{"usr/lib/ipxe/undionly.kpxe", "bin/undionly.kpxe"}},
+		{"snponly.efi", []string{"uefi-x64", "uefi-x64-http"}, amd64, "ipxe",
+			[]string{"usr/lib/ipxe/snponly.efi", "bin-x86_64-efi/snponly.efi", "x86_64-efi/snponly.efi"}},
+		{"ipxe.efi", []string{"uefi-x64"}, amd64, "ipxe",
+			// The first is a link to the second, which leads out of a directory
+			// that the package was unpacked into.
+			[]string{"boot/ipxe.efi", "usr/lib/ipxe/ipxe.efi", "bin-x86_64-efi/ipxe.efi", "x86_64-efi/ipxe.efi"}},
+		{"snponly-arm64.efi", []string{"uefi-arm64", "uefi-arm64-http"}, arm64, "ipxe",
+			[]string{"usr/lib/ipxe/snponly-arm64.efi", "bin-arm64-efi/snponly.efi", "arm64-efi/snponly.efi"}},
+		{"shimx64.efi", secure("x64"), amd64, "shim-signed",
+			[]string{"usr/lib/shim/shimx64.efi.signed.latest", "usr/lib/shim/shimx64.efi.signed"}},
+		{"grubx64.efi", []string{"shimx64.efi"}, amd64, "grub-efi-amd64-signed",
+			[]string{"usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"}},
+		{"mmx64.efi", []string{"shimx64.efi"}, amd64, "shim-helpers-amd64-signed",
+			[]string{"usr/lib/shim/mmx64.efi.signed", "usr/lib/shim/mmx64.efi"}},
+		{"shimaa64.efi", secure("arm64"), arm64, "shim-signed",
+			[]string{"usr/lib/shim/shimaa64.efi.signed.latest", "usr/lib/shim/shimaa64.efi.signed"}},
+		{"grubaa64.efi", []string{"shimaa64.efi"}, arm64, "grub-efi-arm64-signed",
+			[]string{"usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed"}},
+		{"mmaa64.efi", []string{"shimaa64.efi"}, arm64, "shim-helpers-arm64-signed",
+			[]string{"usr/lib/shim/mmaa64.efi.signed", "usr/lib/shim/mmaa64.efi"}},
+	}
+}
+
+// knownLoader returns the one that firmware asks for by this name.
+func knownLoader(file string) (loader, bool) {
+	all := knownLoaders()
+	i := slices.IndexFunc(all, func(l loader) bool { return l.file == file })
+	if i < 0 {
+		return loader{}, false
+	}
+	return all[i], true
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/pe"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxLoader bounds what is taken for a loader. GRUB with all its modules has
+// 4 MB.
+const maxLoader = 64 << 20
+
+// program is what a file says of itself.
+type program struct {
+	size    int64
+	sha256  string
+	machine uint16 // 0: it is no PE file
+	signed  bool   // it carries a signature; whose, firmware decides
+	version string // of the SBAT, "" without
+	content []byte
+}
+
+// readProgram reads a loader whole: it is checked, and copied, as it was at
+// one time.
+func readProgram(f *os.File) (*program, error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() == 0:
+		return nil, errors.New("it is empty")
+	case info.Size() > maxLoader:
+		return nil, fmt.Errorf("it has %d bytes, no loader is so large", info.Size())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxLoader))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	p := &program{size: int64(len(b)), sha256: hex.EncodeToString(sum[:]), content: b}
+	if bytes.HasPrefix(b, []byte("MZ")) {
+		p.readPE()
+	}
+	return p, nil
+}
+
+// readPE reads the headers of a UEFI program. What cannot be read stays
+// unknown.
+func (p *program) readPE() {
+	f, err := pe.NewFile(bytes.NewReader(p.content))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	p.machine = f.Machine
+	if h, ok := f.OptionalHeader.(*pe.OptionalHeader64); ok {
+		p.signed = h.NumberOfRvaAndSizes > pe.IMAGE_DIRECTORY_ENTRY_SECURITY &&
+			h.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_SECURITY].Size > 0
+	}
+	if s := f.Section(".sbat"); s != nil && s.Size <= 64<<10 {
+		if b, err := s.Data(); err == nil {
+			p.version = sbatVersion(b)
+		}
+	}
+}
+
+// sbatVersion is the version in the last line of an SBAT, which is that of who
+// packaged the program: component, generation, vendor, package, version, URL.
+func sbatVersion(b []byte) (version string) {
+	b, _, _ = bytes.Cut(b, []byte{0}) // sections are padded
+	r := csv.NewReader(bytes.NewReader(b))
+	r.FieldsPerRecord = -1
+	for {
+		fields, err := r.Read()
+		if err != nil {
+			return version
+		}
+		if len(fields) >= 5 && fields[0] != "sbat" {
+			version = printable(fields[4])
+		}
+	}
+}
+
+// printable is text that a terminal takes.
+func printable(s string) string {
+	out := []byte(s[:min(len(s), 60)])
+	for i, c := range out {
+		if c < ' ' || c > '~' {
+			out[i] = '?'
+		}
+	}
+	return string(out)
+}
+
+// fits tells why a program is not what a loader has to be.
+func (l loader) fits(p *program) error {
+	switch {
+	case l.machine == p.machine:
+		return nil
+	case p.machine == 0:
+		return errors.New("it is no UEFI program")
+	case l.machine == 0:
+		return errors.New("it is a UEFI program, and a BIOS cannot run it")
+	}
+	return fmt.Errorf("it is a program for %s, want one for %s", machineName(p.machine), machineName(l.machine))
+}
+
+func machineName(m uint16) string {
+	switch m {
+	case pe.IMAGE_FILE_MACHINE_AMD64:
+		return "x86-64"
+	case pe.IMAGE_FILE_MACHINE_ARM64:
+		return "arm64"
+	case pe.IMAGE_FILE_MACHINE_I386:
+		return "32-bit x86"
+	}
+	return fmt.Sprintf("machine %#x", m)
+}

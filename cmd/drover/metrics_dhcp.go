@@ -1,0 +1,79 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drover/dhcp"
+	"drover/pools"
+	"drover/pools/state"
+)
+
+// packet is a kind of DHCP packet, as far as it is counted apart. There are few:
+// no part of it is chosen by a client.
+type packet struct {
+	typ      string
+	decision dhcp.Decision
+}
+
+// packets counts DHCP packets. It remembers the counter of each kind: looking
+// one up by its labels costs more than all the rest of the counting.
+type packets struct {
+	all *prometheus.CounterVec
+	mu  sync.RWMutex
+	by  map[packet]prometheus.Counter
+}
+
+func (p *packets) count(kind packet) {
+	p.mu.RLock()
+	c := p.by[kind]
+	p.mu.RUnlock()
+	if c == nil {
+		c = p.all.WithLabelValues(kind.typ, string(kind.decision))
+		p.mu.Lock()
+		p.by[kind] = c
+		p.mu.Unlock()
+	}
+	c.Inc()
+}
+
+// watchDHCP measures the queue of a server, and what never got into it.
+func (m *metrics) watchDHCP(d *dhcp.Server) {
+	labels := prometheus.Labels{"interface": d.Interface}
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "dhcp_queue_depth",
+			Help: "DHCP requests that wait to be answered.", ConstLabels: labels}, func() float64 { return float64(d.Depth()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "drover", Name: "dhcp_kernel_drops_total",
+			Help: "DHCP packets that the kernel dropped because they were not read in time.", ConstLabels: labels},
+			func() float64 { return float64(d.Dropped()) }),
+	)
+}
+
+// leaseGauge counts the leases in force at each scrape.
+type leaseGauge struct {
+	desc   *prometheus.Desc
+	live   *pools.Live
+	leases *state.Leases
+}
+
+func newLeaseGauge(live *pools.Live, leases *state.Leases) *leaseGauge {
+	return &leaseGauge{prometheus.NewDesc("drover_leases_active", "Leases in force, by pool.", []string{"pool"}, nil), live, leases}
+}
+
+// Describe and Collect make it a [prometheus.Collector].
+func (g *leaseGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+
+// Collect sends a number for each pool that leases or has leased addresses.
+func (g *leaseGauge) Collect(out chan<- prometheus.Metric) {
+	count := g.leases.ByPool(time.Now())
+	for _, p := range g.live.Farm().Config.Pools {
+		if p.CatchAll {
+			count[p.Name] += 0 // one that has no leases is zero, not missing
+		}
+	}
+	for pool, n := range count {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), pool)
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/dhcp"
+	"drover/e2e/wire"
+)
+
+// branch is a network behind a relay agent, which is its router: two ports of
+// a switch with a machine at each.
+type branch struct {
+	*office
+	relay        wire.Namespace
+	port7, port8 wire.Namespace // 10.29.0.0/16 and 10.30.0.0/16
+}
+
+const branchPools = `
+  - name: racks
+    image: debian-12
+    nodes:
+      - {name: slot7, match: {circuitID: port7}, ip: 10.29.1.7}
+      - {name: card2, macs: ["52:54:00:00:00:02"], ip: 10.29.1.2}
+  - {name: lobby, catchall: true, image: debian-12, range: 10.30.72.10-10.30.72.20}
+  - {name: hall, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.20}
+  - {name: aisle, catchall: true, image: debian-12, range: 10.29.72.10-10.29.72.20}
+`
+
+func newBranch(t *testing.T, programs ...string) *branch {
+	t.Helper()
+	b := &branch{office: newOffice(t, false, branchPools, programs...)}
+	b.relay = wire.NewNamespace(t, string(b.net)+"r")
+	b.net.Link(t, "relay", b.relay, "uplink")
+	b.net.IP(t, "link", "set", "relay", "master", "srv", "up")
+	b.relay.IP(t, "addr", "add", "10.28.0.254/16", "dev", "uplink")
+	b.relay.IP(t, "link", "set", "up", "uplink")
+	b.port7, b.port8 = b.port("port7", "10.29.0.1/16"), b.port("port8", "10.30.0.1/16")
+	if out, err := b.relay.Command("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
+		t.Fatalf("forwarding: %v: %s", err, out)
+	}
+	return b
+}
+
+// port makes a port of the relay's, a machine at it, and the way there.
+func (b *branch) port(name, router string) wire.Namespace {
+	b.t.Helper()
+	n := wire.NewNamespace(b.t, string(b.net)+name)
+	b.relay.Link(b.t, name, n, "cli")
+	b.relay.IP(b.t, "addr", "add", router, "dev", name)
+	b.relay.IP(b.t, "link", "set", name, "up")
+	b.net.IP(b.t, "route", "add", netip.MustParsePrefix(router).Masked().String(), "via", "10.28.0.254")
+	return n
+}
+
+// past lets the machine at a port send to the server by itself, with the relay
+// as its router.
+func past(t *testing.T, port wire.Namespace, router string) {
+	t.Helper()
+	port.IP(t, "route", "replace", "default", "via", router)
+}
+
+// heard wants that a machine's REQUEST came through a relay that calls itself
+// so; "" is for one that came straight from the machine. dhcrelay listens to
+// frames, not to a socket: what it routes it relays too, as a second copy.
+func (b *branch) heard(mac, giaddr string) {
+	b.t.Helper()
+	until(b.t, fmt.Sprintf("%s is acknowledged an address through relay %q", mac, giaddr), func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.ContainsFunc(b.seen, func(x dhcp.Exchange) bool {
+			direct := giaddr == "" && !x.Giaddr.IsValid()
+			return x.MAC.String() == mac && x.Reply == "ACK" && (direct || x.Giaddr.String() == giaddr)
+		})
+	})
+}
+
+// undisturbed wants that no machine was sent a NAK. Of what dhcrelay copies, one
+// copy may look as if it came from the network of the server.
+func (b *branch) undisturbed(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.seen {
+		if x.Reply == "NAK" {
+			t.Errorf("%s got a NAK: %s", x.MAC, x.Why)
+		}
+	}
+}
+
+// TestISCRelay has dhcrelay between the machines and the server. It adds the
+// name of its port as circuit-id.
+func TestISCRelay(t *testing.T) {
+	b := newBranch(t, "dhcrelay", "udhcpc", "dhcpcd")
+	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-id", "port7", "-id", "port8", "-iu", "uplink", "10.28.0.2")
+	b.slot(t, "10.29.0.1")
+	b.lobby(t, "10.30.0.1")
+	b.undisturbed(t)
+}
+
+// TestISCRelayLinkSelection has a relay whose address is of the server's
+// network. Which network the machine is on is in sub-option 5 (RFC 3527).
+func TestISCRelayLinkSelection(t *testing.T) {
+	b := newBranch(t, "dhcrelay", "udhcpc", "dhcpcd")
+	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-U", "uplink", "-id", "port7", "-id", "port8", "10.28.0.2")
+	b.slot(t, "10.28.0.254")
+	b.lobby(t, "10.28.0.254")
+	b.undisturbed(t)
+}
+
+// TestISCRelayChain has two relays in a row. The first sets giaddr, which the
+// second leaves alone; what it does with option 82 is up to its -m.
+func TestISCRelayChain(t *testing.T) {
+	b := newBranch(t, "dhcrelay", "udhcpc")
+	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-id", "port7", "-id", "port8", "-iu", "uplink", "10.28.0.253")
+	for i, tt := range []struct{ mode, address string }{
+		{"append", "10.29.1.7"},    // the port at the first relay counts
+		{"forward", "10.29.1.7"},   // it is the only one
+		{"replace", "10.29.72.10"}, // it is lost, and the machine unknown
+	} {
+		t.Run(tt.mode, func(t *testing.T) {
+			b.t = t
+			second := b.desk("second")
+			second.IP(t, "addr", "add", "10.28.0.253/16", "dev", "cli")
+			second.IP(t, "link", "set", "cli", "up")
+			second.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-m", tt.mode, "-i", "cli", "10.28.0.2")
+			mac := fmt.Sprintf("52:54:00:77:09:%02d", i)
+			plug(t, b.port7, wire.Udhcpc(), mac).starts(tt.address)
+			b.heard(mac, "10.29.0.1")
+		})
+	}
+}
+
+// TestDnsmasqRelay has a relay that adds nothing but its address.
+func TestDnsmasqRelay(t *testing.T) {
+	b := newBranch(t, "dnsmasq", "udhcpc", wire.Networkd().Program)
+	b.relay.Daemon(t, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--port=0", "--log-facility=-",
+		"--dhcp-relay=10.29.0.1,10.28.0.2", "--dhcp-relay=10.30.0.1,10.28.0.2")
+	const mac = "52:54:00:00:00:02"
+	m := plug(t, b.port7, wire.Networkd(), mac)
+	if got := m.starts("10.29.1.2"); got["router"] != "10.29.0.1" || got["mask"] != "255.255.0.0" {
+		t.Errorf("got router %q and mask %q of another network", got["router"], got["mask"])
+	}
+	b.heard(mac, "10.29.0.1")
+	m.Release(t)
+	b.lobby(t, "10.30.0.1")
+
+	// This node's address is not of the network that it is on.
+	m = plug(t, b.port8, wire.Udhcpc(), mac)
+	m.Start(t)
+	if m.End(t) == nil {
+		t.Error("card2 got an address on a network that is not its own")
+	}
+	if x := b.last(mac); x.Plan != nil || !strings.Contains(x.Why, "10.29.1.2") {
+		t.Errorf("got %q, %q: want it said that its address is of another network", x.Decision, x.Why)
+	}
+}
+
+// slot has machines at port 7, where there is a node that is known by its port
+// alone.
+func (b *branch) slot(t *testing.T, giaddr string) {
+	t.Helper()
+	const one, other = "52:54:00:77:07:01", "52:54:00:77:07:02"
+	m := plug(t, b.port7, wire.Udhcpc(), one)
+	got := m.starts("10.29.1.7")
+	for name, want := range map[string]string{"hostname": "slot7", "router": "10.29.0.1", "server": "10.28.0.2"} {
+		if got[name] != want {
+			t.Errorf("%s has %s=%q, want %q", one, name, got[name], want)
+		}
+	}
+	b.heard(one, giaddr)
+	if got := b.lease(one); got != "10.29.1.7" {
+		t.Errorf("%s has a lease of %s: HTTP and TFTP will not find it by its MAC", one, got)
+	}
+
+	// It renews past the relay: there is no circuit-id.
+	past(t, b.port7, "10.29.0.1")
+	if got := m.renews()["address"]; got != "10.29.1.7" {
+		t.Errorf("renewed %q, want 10.29.1.7", got)
+	}
+	b.heard(one, "")
+	m.Kill()
+
+	// Another card in its slot is the same node.
+	m = plug(t, b.port7, wire.Udhcpc(), other)
+	m.starts("10.29.1.7")
+	if one, other := b.lease(one), b.lease(other); one != "none" || other != "10.29.1.7" {
+		t.Errorf("the old card has a lease of %s, the new one of %s", one, other)
+	}
+	past(t, b.port7, "10.29.0.1")
+	m.Release(t)
+	until(t, "the lease ends", func() bool { return b.lease(other) == "none" })
+}
+
+// lobby has unknown hardware at port 8.
+func (b *branch) lobby(t *testing.T, giaddr string) {
+	t.Helper()
+	const mac = "52:54:00:77:08:01"
+	m := plug(t, b.port8, wire.Udhcpc(), mac)
+	if got := m.starts("10.30.72.10"); got["router"] != "10.30.0.1" || got["hostname"] != "node-525400770801" {
+		t.Errorf("unknown hardware got router %q, name %q", got["router"], got["hostname"])
+	}
+	b.heard(mac, giaddr)
+	past(t, b.port8, "10.30.0.1")
+	m.renews()
+	b.heard(mac, "")
+	m.Kill()
+}
+
+// until polls what comes a moment later.
+func until(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	for range 500 {
+		if ask() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%s: not within 5 s", what)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// What keeps the Nodes in the tenants' clusters as the farm says.
+
+// resumeAge is how long after its token a node is still waited for when the
+// server starts: longer than any boot takes, shorter than anybody waits.
+const resumeAge = time.Hour
+
+// tendNodes makes the tenants' clusters, and has their Nodes follow the farm.
+func (s *server) tendNodes(dir string) error {
+	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
+	if err != nil {
+		return err
+	}
+	s.clusters = &kube.Clusters{Log: s.part("kube"), OnReady: s.nodeReady, OnTend: s.metrics.tended, PlanOf: s.planOf, Key: key}
+	s.clusters.Set(s.live.Farm().Clusters())
+	s.clusters.Refresh()
+	for _, b := range unready(s.store.Boots.List(), time.Now()) {
+		if p := s.live.Resolve(pools.Query{MAC: b.mac}); p != nil && p.Cluster != "" {
+			if err := s.clusters.Resume(p, b.id); err != nil {
+				s.log.Debug("node is not followed to Ready", "node", p.Node, "err", err)
+			}
+		}
+	}
+	return nil
+}
+
+// nodeKey reads the key that proves which labels and taints of a Node drover has
+// set, or makes one. It is no secret of the cluster's: without it drover leaves
+// more on a Node than it has to.
+func nodeKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = []byte(rand.Text() + rand.Text())
+		err = replaceFile(path, key, 0o600)
+	}
+	if err == nil && len(key) < 32 {
+		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
+	}
+	return key, err
+}
+
+// kernelBoot is a boot that got its token and is not Ready.
+type kernelBoot struct {
+	mac pools.MAC
+	id  string
+}
+
+// unready picks the boots that somebody has to follow until they are Ready; all
+// has the newest first. A machine's newest token counts: a DISCOVER after it may
+// be anybody's.
+func unready(all []pools.BootRecord, now time.Time) (boots []kernelBoot) {
+	seen := map[pools.MAC]bool{}
+	for _, b := range all {
+		reached := func(step pools.Step) int {
+			return slices.IndexFunc(b.Steps, func(s pools.BootStep) bool { return s.Step == step && s.Error == "" })
+		}
+		i := reached(pools.StepToken)
+		if i < 0 || seen[b.MAC] {
+			continue
+		}
+		seen[b.MAC] = true
+		if token := b.Steps[i]; reached(pools.StepReady) < 0 && token.Detail != "" && now.Sub(token.Time) < resumeAge {
+			boots = append(boots, kernelBoot{b.MAC, token.Detail})
+		}
+	}
+	return boots
+}
+
+// planOf returns the Plan of the node of that name.
+func (s *server) planOf(node string) *pools.Plan {
+	mac, ok := s.macOf(node)
+	if !ok {
+		return nil
+	}
+	if p := s.live.Resolve(pools.Query{MAC: mac}); p != nil && p.Node == node {
+		return p
+	}
+	return nil
+}
+
+// macOf returns a MAC of the node of that name: one that declares it, or the one
+// that its switch port last led to, or the one in the name of unknown hardware.
+func (s *server) macOf(node string) (pools.MAC, bool) {
+	n, declared := s.live.Farm().Node(node)
+	switch {
+	case !declared:
+		mac, err := pools.ParseMAC(strings.TrimPrefix(node, "node-"))
+		return mac, err == nil
+	case len(n.MACs) > 0:
+		return n.MACs[0], true
+	}
+	leases := s.store.Leases.List()
+	i := slices.IndexFunc(leases, func(l pools.Lease) bool { return l.Node == node })
+	if i < 0 {
+		return pools.MAC{}, false
+	}
+	return leases[i].MAC, true
+}
+
+// changes is the farm as the REST API changes it: what it says of labels and
+// taints is then so in the clusters too.
+type changes struct {
+	*pools.Live
+	changed func()
+}
+
+func (c changes) done(err error) error {
+	if err == nil {
+		c.changed()
+	}
+	return err
+}
+
+func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
+func (c changes) RemoveNode(name string) error   { return c.done(c.Live.RemoveNode(name)) }
+func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
+	return c.done(c.Live.UpdateNode(name, edit))
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/state"
+)
+
+func TestUnready(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	boot := func(n byte, steps ...pools.BootStep) pools.BootRecord {
+		return pools.BootRecord{MAC: pools.MAC{2, 5: n}, Steps: steps}
+	}
+	token := func(id string, age time.Duration) pools.BootStep {
+		return pools.BootStep{Step: pools.StepToken, Detail: id, Time: now.Add(-age)}
+	}
+	ready, discover := pools.BootStep{Step: pools.StepReady}, pools.BootStep{Step: pools.StepDiscover}
+	refused := pools.BootStep{Step: pools.StepToken, Error: "no", Time: now}
+	tests := []struct {
+		name string
+		all  []pools.BootRecord
+		want []kernelBoot
+	}{
+		{"on its way", []pools.BootRecord{boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"refused at first", []pools.BootRecord{boot(1, refused, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"Ready", []pools.BootRecord{boot(1, token("a", time.Minute), ready)}, nil},
+		{"refused", []pools.BootRecord{boot(1, refused)}, nil},
+		{"long ago", []pools.BootRecord{boot(1, token("a", time.Hour))}, nil},
+		{"the boot is not known", []pools.BootRecord{boot(1, token("", time.Minute))}, nil},
+		{"somebody's DISCOVER after it", []pools.BootRecord{boot(1, discover), boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"Ready in a later boot", []pools.BootRecord{boot(1, token("b", 0), ready), boot(1, token("a", time.Minute))}, nil},
+		{"two machines", []pools.BootRecord{boot(2, token("b", 0)), boot(1, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 2}, "b"}, {pools.MAC{2, 5: 1}, "a"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := unready(tt.all, now); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNodeKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "nodes.key")
+	made, err := nodeKey(path)
+	if err != nil || len(made) < 32 {
+		t.Fatalf("made %d bytes, %v", len(made), err)
+	}
+	if again, err := nodeKey(path); err != nil || !bytes.Equal(made, again) {
+		t.Errorf("the key is another at the next start (%v)", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nodeKey(path); err == nil {
+		t.Error("a key of 5 bytes is taken")
+	}
+}
+
+func TestPlanOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const config = `
+server: {interfaces: [lo], address: 10.0.0.1}
+subnets: [{cidr: 10.0.0.0/16}]
+clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}]
+pools:
+  - {name: compute, cluster: tenant-a, image: debian-12, nodes: [
+      {name: m1c1, macs: ["52:54:00:00:00:01"], ip: 10.0.1.1},
+      {name: port7, match: {circuitID: ge-0/0/7}, ip: 10.0.1.7}]}
+  - {name: catchall, catchall: true, cluster: tenant-a, image: debian-12, range: 10.0.2.1-10.0.2.9}
+`
+	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open("state", state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	live, err := pools.NewLive("drover.yaml", store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Recall = store.Leases.Known
+	s := &server{live: live, store: store}
+	if p := s.planOf("port7"); p != nil {
+		t.Errorf("nobody has been at port 7, and there is a plan: %+v", p)
+	}
+	behind := live.Resolve(pools.Query{MAC: pools.MAC{2, 5: 7}, Link: netip.MustParseAddr("10.0.0.1"), CircuitID: "ge-0/0/7"})
+	wait, err := store.Leases.Commit(behind, behind.Address, time.Now())
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, pool := range map[string]string{"m1c1": "compute", "port7": "compute", "node-525400000009": "catchall"} {
+		if p := s.planOf(node); p == nil || p.Node != node || p.Pool != pool {
+			t.Errorf("plan of %q: %+v", node, p)
+		}
+	}
+	// The second is m1c1's MAC: the name is not its node's.
+	for _, node := range []string{"m9", "node-525400000001", "525400000009", "node-x", ""} {
+		if p := s.planOf(node); p != nil {
+			t.Errorf("plan of %q: %+v", node, p)
+		}
+	}
+}
+
+func TestChangesAreFollowed(t *testing.T) {
+	calls := 0
+	c := changes{changed: func() { calls++ }}
+	if err := errors.New("no"); !errors.Is(c.done(err), err) || calls != 0 {
+		t.Error("a change that was refused is followed")
+	}
+	if err := c.done(nil); err != nil || calls != 1 {
+		t.Errorf("%v, %d calls", err, calls)
+	}
+}

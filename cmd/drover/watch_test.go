@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover/pools"
+)
+
+// bootingRack is a server on which machines take a step at each look.
+type bootingRack struct {
+	clusters map[string]string // by node
+	steps    map[string][]pools.Step
+	looks    int
+}
+
+func (r *bootingRack) boots(_ context.Context, node string) ([]pools.BootRecord, error) {
+	r.looks++
+	b := pools.BootRecord{ID: node, Node: node, Cluster: r.clusters[node], Started: time.Now()}
+	for i, s := range r.steps[node][:min(r.looks, len(r.steps[node]))] {
+		b.Steps = append(b.Steps, pools.BootStep{Step: s, Time: b.Started.Add(time.Duration(i) * time.Second)})
+	}
+	old := pools.BootRecord{ID: "old " + node, Node: node, Started: time.Now().Add(-time.Hour), Steps: []pools.BootStep{{Step: pools.StepReady}}}
+	return []pools.BootRecord{b, old}, nil
+}
+
+func watch(r *bootingRack, out *strings.Builder, nodes ...string) *watcher {
+	return &watcher{nodes: nodes, out: out, from: time.Now().Add(-time.Minute), every: time.Second, boots: r.boots, printed: map[string]int{}}
+}
+
+func TestBootWatch(t *testing.T) {
+	r := func() *bootingRack {
+		return &bootingRack{
+			clusters: map[string]string{"m1": "tenant-a", "m3": "tenant-a"},
+			steps: map[string][]pools.Step{
+				"m1": {pools.StepDiscover, pools.StepKernel, pools.StepJoined, pools.StepReady},
+				"m2": {pools.StepDiscover, pools.StepSwitch},
+				"m3": {pools.StepDiscover},
+			},
+		}
+	}
+	t.Run("until all are there", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			if err := watch(r(), &out, "m1", "m2").run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(out.String(), "\n"); got != 6 || strings.Count(out.String(), "ready") != 1 {
+				t.Errorf("got %d lines, want each of the 6 steps once:\n%s", got, &out)
+			}
+		})
+	})
+	t.Run("one does not arrive", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := watch(r(), &out, "m1", "m3").run(ctx)
+			if err == nil || !strings.Contains(err.Error(), "not Ready in time: m3") {
+				t.Errorf("got %v, want m3 named", err)
+			}
+		})
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for want, nodes := range map[error][]string{context.Canceled: {"m3"}, nil: nil} {
+				var out strings.Builder
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Minute, cancel)
+				if err := watch(r(), &out, nodes...).run(ctx); !errors.Is(err, want) {
+					t.Errorf("with nodes %v: got %v, want %v", nodes, err, want)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,205 @@
+package dhcp_test
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// hold gives a machine an active lease.
+func hold(l *leases, m pools.MAC, a string) { l.active[netip.MustParseAddr(a)] = m }
+
+func (l *leases) wantHeld(t *testing.T, m pools.MAC, want string) {
+	t.Helper()
+	got, ok := l.Holds(m, noon)
+	if want == "" && ok || want != "" && got.String() != want {
+		t.Errorf("%s holds %s (%t), want %q", m, got, ok, want)
+	}
+}
+
+// rom is what makes a request one of a boot program.
+func rom(d *dhcpv4.DHCPv4) {
+	arch(7)(d)
+	text(60, "PXEClient:Arch:00007:UNDI:003000")(d)
+}
+
+// A machine of the catch-all pool was declared as web1, with an address of its
+// own, while it runs on its lease.
+func TestDeclaredWhileItRuns(t *testing.T) {
+	s, l := newServer()
+	hold(l, web1, "10.28.72.10")
+	play(t, s, []step{
+		{"it renews", message(web1, request, ciaddr("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
+		{"its system looks for an address anew", message(web1, discover), "OFFER", "10.28.72.10", dhcp.Offered},
+		{"and takes it", message(web1, request, serverID(serverAddr), requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
+		{"its system comes back with it", message(web1, request, requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
+		{"its system comes back with another", message(web1, request, requested("10.28.72.11")), "NAK", "0.0.0.0", dhcp.Refused},
+	})
+	l.wantHeld(t, web1, "10.28.72.10")
+	play(t, s, []step{
+		{"it boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
+	})
+	l.wantHeld(t, web1, "")
+	play(t, s, []step{
+		{"the boot program takes it", message(web1, request, rom, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
+		{"its system gets the same", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
+		{"and may not have the old one", message(web1, request, requested("10.28.72.10")), "NAK", "0.0.0.0", dhcp.Refused},
+	})
+}
+
+func TestBootingLeavesTheLeasesOfAllCards(t *testing.T) {
+	s, l := newServer()
+	s.Farm = farmFunc(func(p *pools.Plan) { p.MACs = []pools.MAC{web1, web1b} })
+	hold(l, web1, "10.28.36.7")
+	hold(l, web1b, "10.28.36.8")
+	play(t, s, []step{{"web1 boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered}})
+	if want := []string{"left by " + web1.String(), "left by " + web1b.String()}; !slices.Equal(l.taken, want) {
+		t.Errorf("got %q, want %q", l.taken, want)
+	}
+}
+
+// web1 was switched on with 10.28.36.7. Meanwhile the config gives it
+// 10.28.36.1.
+func TestNewAddressInTheConfig(t *testing.T) {
+	s, l := newServer()
+	hold(l, stray, "10.28.36.8")
+	renew := message(web1, request, ciaddr("10.28.36.7"))
+	play(t, s, []step{
+		{"it comes back with the old one", message(web1, request, requested("10.28.36.7")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews", renew, "ACK", "10.28.36.7", dhcp.Acknowledged},
+	})
+	l.wantHeld(t, web1, "10.28.36.7")
+	play(t, s, []step{
+		{"it renews again", renew, "ACK", "10.28.36.7", dhcp.Acknowledged},
+		{"its system looks for an address anew", message(web1, discover), "OFFER", "10.28.36.7", dhcp.Offered},
+		{"it boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
+		{"a boot program renews", message(web1, request, rom, ciaddr("10.28.36.7")), "NAK", "0.0.0.0", dhcp.Refused},
+	})
+	l.wantHeld(t, web1, "")
+	play(t, s, []step{
+		{"it renews what somebody else has", message(web1, request, ciaddr("10.28.36.8")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews the router's address", message(web1, request, ciaddr("10.28.0.1")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews ours", message(web1, request, ciaddr("10.28.0.2")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews everybody's", message(web1, request, ciaddr("10.28.255.255")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it renews nobody's", message(web1, request, ciaddr("10.28.0.0")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"unknown hardware renews what it never had", message(stray, request, ciaddr("10.28.36.9")), "NAK", "0.0.0.0", dhcp.Refused},
+	})
+}
+
+func TestALeaseOfAnotherWireIsNotKept(t *testing.T) {
+	s, l := newServer()
+	hold(l, web1, "192.168.1.7")
+	play(t, s, []step{
+		{"it renews", message(web1, request, ciaddr("192.168.1.7")), "NAK", "0.0.0.0", dhcp.Refused},
+		{"it looks for an address", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
+	})
+}
+
+// A node that is known by the port of its switch leases its own address, so
+// that HTTP finds it by its MAC.
+func TestKnownByOtherThanMAC(t *testing.T) {
+	s, l := newServer()
+	s.Farm = farmFunc(func(p *pools.Plan) { p.Matched = "circuitID" })
+	play(t, s, []step{
+		{"it looks for an address", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
+		{"it takes it", message(web1, request, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
+	})
+	l.wantHeld(t, web1, "10.28.36.1")
+	play(t, s, []step{
+		{"it renews", message(web1, request, ciaddr("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
+		{"it finds it in use", message(web1, decline, serverID(serverAddr), requested("10.28.36.1")), "", "", dhcp.Declined},
+	})
+	l.wantHeld(t, web1, "")
+	play(t, s, []step{{"it is offered it again", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered}})
+
+	s.Leases = nil
+	_, x := s.Reply(on(t, message(web1, request, requested("10.28.36.1"))), noon)
+	if x.Decision != dhcp.NoAddress || x.Err == nil {
+		t.Errorf("without a lease store: got %q, %v", x.Decision, x.Err)
+	}
+}
+
+func TestDecline(t *testing.T) {
+	s, l := newServer()
+	play(t, s, []step{
+		{"a stray looks for an address", message(stray, discover), "OFFER", "10.28.72.10", dhcp.Offered},
+		{"it finds it in use", message(stray, decline, serverID(serverAddr), requested("10.28.72.10")), "", "", dhcp.Declined},
+		{"it gets another", message(stray, discover), "OFFER", "10.28.72.12", dhcp.Offered},
+		{"it declines what it was not given", message(stray, decline, serverID(serverAddr), requested("10.28.72.99")), "", "", dhcp.Unusable},
+		{"it declines nothing", message(stray, decline, serverID(serverAddr)), "", "", dhcp.Unusable},
+		{"web1 declines what it was not given", message(web1, decline, serverID(serverAddr), requested("10.28.72.12")), "", "", dhcp.Unusable},
+		{"it declines nothing", message(web1, decline, serverID(serverAddr)), "", "", dhcp.Unusable},
+	})
+	if !l.declined[netip.MustParseAddr("10.28.72.10")] || len(l.declined) != 1 {
+		t.Errorf("got %v declined", l.declined)
+	}
+	_, x := s.Reply(on(t, message(web1, decline, serverID(serverAddr), requested("10.28.36.1"))), noon)
+	if x.Decision != dhcp.Declined || !strings.Contains(x.Warning, "answers ARP") {
+		t.Errorf("a node declines its own address: got %q, warning %q", x.Decision, x.Warning)
+	}
+	s.Leases = nil
+	play(t, s, []step{
+		{"without a lease store", message(web1, decline, serverID(serverAddr), requested("10.28.72.10")), "", "", dhcp.Unusable},
+		{"release without a lease store", message(web1, release, serverID(serverAddr), ciaddr("10.28.36.1")), "", "", dhcp.Released},
+		{"boot without a lease store", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
+	})
+}
+
+// The store refuses, or it does not work.
+func TestCommitFails(t *testing.T) {
+	take := message(stray, request, serverID(serverAddr), requested("10.28.72.10"))
+	for _, tt := range []struct {
+		name     string
+		fail     func(*leases)
+		reply    string
+		decision dhcp.Decision
+	}{
+		{"somebody else has it", func(l *leases) { hold(l, web1, "10.28.72.10") }, "NAK", dhcp.Refused},
+		{"the range is full", func(l *leases) { l.offerErr = pools.ErrRefused }, "NAK", dhcp.Refused},
+		{"the disk is gone", func(l *leases) { l.commitErr = errDisk }, "", dhcp.NoAddress},
+		{"the disk goes while it waits", func(l *leases) { l.diskErr = errDisk }, "ACK", dhcp.Acknowledged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, l := newServer()
+			tt.fail(l)
+			r, x := s.Reply(on(t, take), noon)
+			if x.Reply != tt.reply || x.Decision != tt.decision {
+				t.Errorf("got %q, %q, want %q, %q", x.Reply, x.Decision, tt.reply, tt.decision)
+			}
+			if r != nil && strings.Contains(string(r.Options[56]), web1.String()) {
+				t.Errorf("the client is told who has the address: %q", r.Options[56])
+			}
+			if err := x.Wait(); !errors.Is(err, l.diskErr) {
+				t.Errorf("wait: got %v, want %v", err, l.diskErr)
+			}
+		})
+	}
+}
+
+func TestFresh(t *testing.T) {
+	s, l := newServer()
+	for _, tt := range []struct {
+		name   string
+		packet *dhcpv4.DHCPv4
+		want   bool
+	}{
+		{"a new machine", message(stray, discover), true},
+		{"it asks again", message(stray, discover), false},
+		{"a fixed node", message(web1, discover), false},
+	} {
+		if _, x := s.Reply(on(t, tt.packet), noon); x.Fresh() != tt.want {
+			t.Errorf("%s: got %t", tt.name, x.Fresh())
+		}
+	}
+	hold(l, web1b, "10.28.72.77")
+	if _, x := s.Reply(on(t, message(web1b, discover)), noon); x.Fresh() {
+		t.Error("a lease that is kept is fresh")
+	}
+}

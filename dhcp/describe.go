@@ -1,0 +1,180 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+)
+
+// OptionText is an option of a packet in words.
+type OptionText struct {
+	Code  uint8
+	Name  string // empty for one that this package does not know
+	Value string
+	Data  []byte
+	In    string // the field that holds it when that is not the options field: file or sname (RFC 2131, option overload)
+}
+
+// Describe takes a packet apart as it is on the wire: its options by code. Those
+// that were sent in pieces are put together (RFC 3396).
+func Describe(packet []byte) ([]OptionText, error) {
+	if len(packet) < headerSize || [4]byte(packet[headerSize-4:headerSize]) != [4]byte{99, 130, 83, 99} {
+		return nil, errors.New("not a DHCP packet: the magic cookie is not there")
+	}
+	const sname, file, end = 44, 108, 236
+	var all []OptionText
+	for _, field := range []struct {
+		name   string
+		octets []byte
+		flag   byte // in option 52
+	}{{"", packet[headerSize:], 0}, {"file", packet[file:end], overloadFile}, {"sname", packet[sname:file], overloadSname}} {
+		if field.flag == 0 || overloaded(all)&field.flag != 0 {
+			all = appendOptions(all, field.octets, field.name)
+		}
+	}
+	for i := range all {
+		all[i].Name, all[i].Value = describe(all[i].Code, all[i].Data)
+	}
+	slices.SortStableFunc(all, func(a, b OptionText) int { return int(a.Code) - int(b.Code) })
+	return all, nil
+}
+
+// appendOptions reads the options of a field.
+func appendOptions(all []OptionText, b []byte, field string) []OptionText {
+	for len(b) > 1 && b[0] != optEnd {
+		if b[0] == optPad {
+			b = b[1:]
+			continue
+		}
+		code, data := b[0], b[2:min(len(b), 2+int(b[1]))]
+		b = b[2+len(data):]
+		if i := slices.IndexFunc(all, func(o OptionText) bool { return o.Code == code }); i >= 0 {
+			all[i].Data = append(slices.Clip(all[i].Data), data...)
+			continue
+		}
+		all = append(all, OptionText{Code: code, Data: data, In: field})
+	}
+	return all
+}
+
+// overloaded is the value of option 52.
+func overloaded(all []OptionText) byte {
+	for _, o := range all {
+		if o.Code == optOverload && len(o.Data) == 1 {
+			return o.Data[0]
+		}
+	}
+	return 0
+}
+
+// describe names an option and puts its value in words.
+func describe(code uint8, data []byte) (name, value string) {
+	for _, d := range descriptions() {
+		if d.code == code {
+			if value, ok := d.read(data); ok {
+				return d.name, value
+			}
+			return d.name, "hex:" + hex.EncodeToString(data)
+		}
+	}
+	value, _ = readText(data)
+	return "", value
+}
+
+// description says how the value of an option reads; not ok when it is not of
+// the form that its specification has.
+type description struct {
+	code uint8
+	name string
+	read func([]byte) (string, bool)
+}
+
+// descriptions are the options that drover itself sends or is sent. Those of an
+// operator have a name and a text in the plan.
+func descriptions() []description {
+	return []description{
+		{optSubnetMask, "subnet mask", readAddrs}, {optRouter, "router", readAddrs}, {optDNS, "DNS servers", readAddrs},
+		{optHostName, "host name", readText}, {optDomain, "domain", readText}, {optBroadcast, "broadcast address", readAddrs},
+		{optVendor, "vendor options", readSubOptions}, {optRequested, "requested address", readAddrs},
+		{optLease, "lease time", readSeconds}, {optOverload, "option overload", readNumber}, {optMessageType, "message type", readMessageType},
+		{optServerID, "server", readAddrs}, {optParameters, "asked for", readCodes}, {optMessage, "message", readText},
+		{optMaxSize, "largest message", readNumber}, {optRenew, "renews after", readSeconds}, {optRebind, "rebinds after", readSeconds},
+		{optClass, "class", readText}, {optClientID, "client identifier", readHex}, {optTFTPServer, "TFTP server", readText},
+		{optBootFile, "boot file", readText}, {optUserClass, "user class", readText}, {optFQDN, "FQDN", readHex},
+		{optRelay, "relay agent", readSubOptions}, {optArch, "architecture", readNumber}, {optUNDI, "network interface", readHex},
+		{optMachineID, "machine UUID", readHex}, {optSubnetSelection, "subnet selection", readAddrs}, {optIPXE, "iPXE options", readSubOptions},
+	}
+}
+
+func readHex(b []byte) (string, bool) { return "hex:" + hex.EncodeToString(b), true }
+
+// readText reads a text; bytes that are none are written in hex.
+func readText(b []byte) (string, bool) {
+	text := strings.TrimRight(string(b), "\x00")
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return readHex(b)
+	}
+	return text, true
+}
+
+func readAddrs(b []byte) (string, bool) {
+	var words []string
+	for ; len(b) >= 4; b = b[4:] {
+		words = append(words, netip.AddrFrom4([4]byte(b)).String())
+	}
+	return strings.Join(words, " "), len(b) == 0 && len(words) > 0
+}
+
+func readSeconds(b []byte) (string, bool) {
+	if len(b) != 4 {
+		return "", false
+	}
+	s := time.Duration(binary.BigEndian.Uint32(b)) * time.Second
+	return fmt.Sprintf("%d s (%s)", int(s.Seconds()), s), true
+}
+
+func readNumber(b []byte) (string, bool) {
+	switch len(b) {
+	case 1:
+		return fmt.Sprint(b[0]), true
+	case 2:
+		return fmt.Sprint(binary.BigEndian.Uint16(b)), true
+	}
+	return "", false
+}
+
+func readMessageType(b []byte) (string, bool) {
+	if len(b) != 1 {
+		return "", false
+	}
+	return dhcpv4.MessageType(b[0]).String(), true
+}
+
+func readCodes(b []byte) (string, bool) {
+	words := make([]string, len(b))
+	for i, c := range b {
+		words[i] = fmt.Sprint(c)
+	}
+	return strings.Join(words, " "), true
+}
+
+// readSubOptions reads options within an option.
+func readSubOptions(b []byte) (string, bool) {
+	var words []string
+	for len(b) > 0 && b[0] != optEnd {
+		if len(b) < 2 || len(b) < 2+int(b[1]) {
+			return "", false
+		}
+		value, _ := readText(b[2 : 2+int(b[1])])
+		words = append(words, fmt.Sprintf("%d=%s", b[0], value))
+		b = b[2+int(b[1]):]
+	}
+	return strings.Join(words, " "), len(words) > 0
+}

@@ -1,0 +1,79 @@
+package dhcp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+)
+
+func described(t *testing.T, packet []byte) string {
+	t.Helper()
+	options, err := dhcp.Describe(packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, o := range options {
+		fmt.Fprintf(&b, "%d %s: %s", o.Code, o.Name, o.Value)
+		if o.In != "" {
+			fmt.Fprintf(&b, " in %s", o.In)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestDescribe(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	tests := []struct {
+		name, want string
+		packet     []byte
+	}{
+		{"each kind", `1 subnet mask: 255.255.0.0
+3 router: 10.28.0.1 10.28.0.2
+6 DNS servers: hex:0a1c00
+12 host name: web1
+43 vendor options: 6=hex:08
+51 lease time: 43200 s (12h0m0s)
+53 message type: OFFER
+55 asked for: 1 3
+57 largest message: 1472
+61 client identifier: hex:01525400000001
+82 relay agent: 1=ge-7 2=hex:01
+175 iPXE options: 176=hex:01
+224 : text
+225 : hex:00ff
+`, message(web1, dhcpv4.MessageTypeOffer, option(1, 255, 255, 0, 0), option(3, 10, 28, 0, 1, 10, 28, 0, 2), option(6, 10, 28, 0),
+			text(12, "web1"), option(43, 6, 1, 8, 255), option(51, 0, 0, 0xa8, 0xc0), option(55, 1, 3), option(57, 5, 0xc0),
+			option(61, 1, 0x52, 0x54, 0, 0, 0, 1), option(82, 1, 4, 'g', 'e', '-', '7', 2, 1, 1), option(175, 176, 1, 1),
+			text(224, "text"), option(225, 0, 255)).ToBytes()},
+		{"in pieces", "53 message type: OFFER\n67 boot file: " + long + "\n", message(web1, dhcpv4.MessageTypeOffer, text(67, long)).ToBytes()},
+		{"a control character", "12 host name: hex:771b5b324a\n53 message type: OFFER\n", message(web1, dhcpv4.MessageTypeOffer, text(12, "w\x1b[2J")).ToBytes()},
+		{"overloaded", "12 host name: web1 in file\n15 domain: example.org in sname\n52 option overload: 3\n53 message type: OFFER\n",
+			message(web1, dhcpv4.MessageTypeOffer, option(52, 3), func(d *dhcpv4.DHCPv4) {
+				d.BootFileName, d.ServerHostName = "\x0c\x04web1\xff", "\x0f\x0bexample.org\xff"
+			}).ToBytes()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := described(t, tt.packet); got != tt.want {
+				t.Errorf("got\n%swant\n%s", got, tt.want)
+			}
+		})
+	}
+	if _, err := dhcp.Describe(make([]byte, 300)); err == nil {
+		t.Error("a packet without the magic cookie is described")
+	}
+}
+
+// Whatever the bytes, Describe comes back.
+func FuzzDescribe(f *testing.F) {
+	for _, d := range firstDiscovers() {
+		f.Add(d.ToBytes())
+	}
+	f.Fuzz(func(_ *testing.T, packet []byte) { _, _ = dhcp.Describe(packet) })
+}

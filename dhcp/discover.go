@@ -1,0 +1,166 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
+
+	"drover/pools"
+)
+
+// Discover is what the boot program of a machine would ask. It is for looking
+// at the answer when the machine is not at hand.
+type Discover struct {
+	MAC      pools.MAC
+	Firmware pools.Firmware // empty: an operating system asks
+	IPXE     bool           // iPXE asks, which the firmware has loaded
+
+	// These take the place of what the program says of itself, unless empty.
+	Class, UserClass, ClientID string
+
+	// What a relay agent adds.
+	Relay               netip.Addr
+	CircuitID, RemoteID string
+}
+
+// program is what a boot program sends, whatever the machine. The lists of
+// option 55 are constants, a byte for each code.
+type program struct {
+	arch      uint16
+	class     string // option 60
+	undi      string // option 94
+	asks      string // option 55
+	maxSize   uint16 // option 57
+	broadcast bool   // it takes no unicast before it has an address
+	uuid      bool   // option 97
+	features  string // option 175, and with it all else that tells iPXE
+}
+
+// What programs ask for. PC ROMs and EDK2 have the list that PXE 2.1 gives in
+// table 2-1; UEFI HTTP Boot has no use for what is PXE alone.
+const (
+	asksHead   = "\x01\x02\x03\x04\x05\x06\x0c\x0d\x0f\x11\x12\x16\x17\x1c\x28\x29\x2a\x2b\x32\x33\x36\x3a\x3b\x3c"
+	asksPXE    = asksHead + "\x42\x43\x61\x80\x81\x82\x83\x84\x85\x86\x87"
+	asksHTTP   = asksHead + "\xeb\x43\x61"
+	asksIPXE   = "\x01\x03\x06\x07\x0c\x0f\x11\x1a\x2b\x3c\x42\x43\x77\x80\x81\x82\x83\x84\x85\x86\x87\xaf\xcb"
+	asksUBoot  = "\x01\x03\x06\x0c\x11"
+	asksSystem = "\x01\x03\x06\x0c\x0f\x21\x2a\x78\x79"
+)
+
+// program returns what testdata/recorded has of the programs; BIOS ROMs that
+// are not iPXE are made by the specification. An operating system is
+// systemd-networkd without its identity, which it makes from the machine's.
+func (d *Discover) program() program {
+	switch {
+	case d.IPXE:
+		return d.ipxe()
+	case d.Firmware == pools.BIOS:
+		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asks: asksPXE, maxSize: 1260, broadcast: true, uuid: true}
+	case d.Firmware == pools.UEFIx64:
+		return uefiProgram("PXEClient", 7, asksPXE)
+	case d.Firmware == pools.UEFIarm64:
+		return uefiProgram("PXEClient", 11, asksPXE)
+	case d.Firmware == pools.UEFIx64HTTP:
+		return uefiProgram("HTTPClient", 16, asksHTTP)
+	case d.Firmware == pools.UEFIarm64HTTP:
+		return uefiProgram("HTTPClient", 19, asksHTTP)
+	case d.Firmware == pools.UBootArm64:
+		return program{arch: 0x16, class: "U-Boot.armv8", undi: "\x01\x00\x00", asks: asksUBoot, maxSize: 576}
+	}
+	return program{asks: asksSystem, maxSize: 1472}
+}
+
+func uefiProgram(kind string, arch uint16, asks string) program {
+	return program{arch: arch, class: programClass(kind, arch, 3000), undi: "\x01\x03\x00", asks: asks, maxSize: 1472, broadcast: true, uuid: true}
+}
+
+// programClass is the class that PXE prescribes; undi is the version of the
+// interface to the network card, 3.0 as 3000.
+func programClass(kind string, arch uint16, undi int) string {
+	return fmt.Sprintf("%s:Arch:%05d:UNDI:%06d", kind, arch, undi)
+}
+
+// ipxe is the iPXE that the firmware loads. Its option 175 lists what is built
+// into it; this is snponly.efi.
+func (d *Discover) ipxe() program {
+	p := program{arch: 7, undi: "\x01\x03\x0a", asks: asksIPXE, maxSize: 1472, uuid: true,
+		features: "\xb1\x05\x01\x1a\xf4\x10\x00\xeb\x03\x01\x00\x00\x17\x01\x01\x24\x01\x01\x13\x01\x01\x11\x01\x01\x27\x01\x01\x29\x01\x01\x15\x01\x01\x12\x01\x01"}
+	version := 3010
+	switch d.Firmware {
+	case pools.BIOS:
+		p.arch, version, p.undi = 0, 2001, "\x01\x02\x01"
+	case pools.UEFIarm64, pools.UEFIarm64HTTP, pools.UBootArm64:
+		p.arch = 11
+	}
+	p.class = programClass("PXEClient", p.arch, version)
+	return p
+}
+
+// Packet is the DISCOVER as the server receives it.
+func (d *Discover) Packet() *dhcpv4.DHCPv4 {
+	p := d.program()
+	o := dhcpv4.Options{
+		optMessageType: {byte(dhcpv4.MessageTypeDiscover)}, optParameters: []byte(p.asks),
+		optMaxSize: binary.BigEndian.AppendUint16(nil, p.maxSize),
+	}
+	if p.class != "" {
+		o[optClass], o[optUNDI] = []byte(p.class), []byte(p.undi)
+		o[optArch] = binary.BigEndian.AppendUint16(nil, p.arch)
+	}
+	if p.uuid { // of type 0; the machine's own is not known here
+		o[optMachineID] = append(make([]byte, 11), d.MAC[:]...)
+	}
+	if p.features != "" {
+		o[optIPXE], o[optUserClass] = []byte(p.features), []byte("iPXE")
+		o[optClientID] = append([]byte{1}, d.MAC[:]...)
+	}
+	r := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootRequest, HWType: iana.HWTypeEthernet, ClientHWAddr: d.MAC[:], Options: o,
+		ClientIPAddr: net.IPv4zero, YourIPAddr: net.IPv4zero, ServerIPAddr: net.IPv4zero, GatewayIPAddr: net.IPv4zero}
+	copy(r.TransactionID[:], d.MAC[2:]) // as PC ROMs do
+	if p.broadcast {
+		r.SetBroadcast()
+	}
+	d.override(o)
+	d.relay(r)
+	return r
+}
+
+// override says what the program does not say by itself.
+func (d *Discover) override(o dhcpv4.Options) {
+	for code, text := range map[uint8]string{optClass: d.Class, optUserClass: d.UserClass, optClientID: d.ClientID} {
+		if text != "" {
+			o[code] = []byte(text)
+		}
+	}
+}
+
+// relay adds what a relay agent does (RFC 3046).
+func (d *Discover) relay(r *dhcpv4.DHCPv4) {
+	if d.Relay.IsValid() {
+		r.GatewayIPAddr, r.HopCount = d.Relay.AsSlice(), 1
+	}
+	var info []byte
+	for i, s := range []string{d.CircuitID, d.RemoteID} {
+		if s != "" {
+			info = append(append(info, byte(1+i), byte(len(s))), s...)
+		}
+	}
+	if info != nil {
+		r.Options[optRelay] = info
+	}
+}
+
+// ReplyTo is [Server.Reply] for the bytes of a packet; nil is silence.
+func (s *Server) ReplyTo(packet []byte, now time.Time) ([]byte, Exchange) {
+	reply, x := s.handle(slices.Clone(packet), now)
+	if reply == nil {
+		return nil, x
+	}
+	return reply.append(nil), x
+}

@@ -1,0 +1,58 @@
+package dhcp
+
+import "strings"
+
+// Flags of the client FQDN option (81, RFC 4702, section 2.1).
+const (
+	fqdnServerUpdates = 1 << 0 // S
+	fqdnOverridden    = 1 << 1 // O: S is not what the client asked for
+	fqdnEncoded       = 1 << 2 // E: the name is written as in DNS, not as text
+	fqdnNoUpdates     = 1 << 3 // N
+)
+
+// addName tells the machine its name. What it calls itself is ignored.
+func (a *ask) addName(m *message, domain string) {
+	if a.plan.Node == "" {
+		return
+	}
+	if a.wants(optHostName) {
+		m.putText(optHostName, a.plan.Node)
+	}
+	if asked := a.req.Options[optFQDN]; len(asked) >= 3 {
+		for _, opt := range a.plan.Options {
+			if opt.Code == optDomain {
+				domain = string(opt.Data)
+			}
+		}
+		m.set(optFQDN, fqdn(asked[0], a.plan.Node, domain))
+	}
+}
+
+// fqdn answers option 81, whether it is in the client's list or not (section 4):
+// we do not update DNS. Both result codes are 255, as section 2.2 has it for
+// servers of today. A name without a domain is a partial one, which as in DNS
+// has no root label at its end.
+func fqdn(asked uint8, node, domain string) []byte {
+	flags := uint8(fqdnNoUpdates) | asked&fqdnEncoded
+	if asked&fqdnServerUpdates != 0 {
+		flags |= fqdnOverridden
+	}
+	labels := []string{node}
+	if domain = strings.Trim(domain, "."); domain != "" {
+		labels = append(labels, strings.Split(domain, ".")...)
+	}
+	b := []byte{flags, 255, 255}
+	if flags&fqdnEncoded == 0 {
+		return append(b, strings.Join(labels, ".")...)
+	}
+	for _, label := range labels {
+		label = label[:min(len(label), 63)] // longer ones cannot be written
+		if label != "" {
+			b = append(append(b, byte(len(label))), label...)
+		}
+	}
+	if domain != "" {
+		b = append(b, 0)
+	}
+	return b
+}

@@ -1,0 +1,61 @@
+package dhcp_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+func TestLimit(t *testing.T) {
+	allow := dhcp.Limiter(noon)
+	// heard is how many of n packets are answered, sent with pauses.
+	heard := func(m pools.MAC, n int, from time.Time, pause time.Duration) (count int) {
+		for i := range n {
+			if allow(m, from.Add(time.Duration(i)*pause)) {
+				count++
+			}
+		}
+		return count
+	}
+	for _, tt := range []struct {
+		name  string
+		mac   pools.MAC
+		n     int
+		from  time.Duration
+		pause time.Duration
+		want  int
+	}{
+		{"a burst", web1, 100, 0, 0, dhcp.ClientBurst},
+		{"another client meanwhile", stray, 10, 0, time.Millisecond, 10},
+		{"five a second after it", web1, 1000, 0, 10 * time.Millisecond, 50},
+		{"once it was quiet, a burst again", web1, 100, time.Minute, 0, dhcp.ClientBurst},
+		{"a client that asks every second", web1b, 1000, 0, time.Second, 1000},
+		{"after so long that the clock of the buckets has gone round", stray, 100, 50 * 24 * time.Hour, 0, dhcp.ClientBurst},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := heard(tt.mac, tt.n, noon.Add(tt.from), tt.pause); got < tt.want-1 || got > tt.want {
+				t.Errorf("%d of %d packets were answered, want %d", got, tt.n, tt.want)
+			}
+		})
+	}
+}
+
+// TestLimitSparesACrowd sends 60 000 clients 16 000 packets a second: although
+// some share a bucket, none is refused.
+func TestLimitSparesACrowd(t *testing.T) {
+	allow := dhcp.Limiter(noon)
+	refused := 0
+	for i := range 16_000 * 10 {
+		m := pools.MAC{2}
+		binary.BigEndian.PutUint32(m[2:], uint32(i%60_000))
+		if !allow(m, noon.Add(time.Duration(i)*time.Second/16_000)) {
+			refused++
+		}
+	}
+	if refused > 0 {
+		t.Errorf("%d packets were refused", refused)
+	}
+}

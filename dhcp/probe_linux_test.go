@@ -1,0 +1,142 @@
+package dhcp_test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// atOnce is what an answer that was not kept back takes at most, on a busy
+// machine; a probe takes 200 ms.
+const atOnce = 150 * time.Millisecond
+
+// street is a rack where the client's side has addresses, and answers ARP for
+// them with MAC m.
+func street(t *testing.T, m pools.MAC, addresses ...string) (*rack, *leases, net.PacketConn) {
+	t.Helper()
+	r := newRack(t)
+	s, l := newServer()
+	s.Probe = true
+	r.serve(s)
+	r.plug(m)
+	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
+	for _, a := range addresses {
+		r.ip("-n", r.cli, "addr", "add", a+"/16", "dev", "cli")
+	}
+	return r, l, r.udp("0.0.0.0:68")
+}
+
+// here is a packet of a machine on the server's own wire. The answer goes to
+// everybody, so that it reaches the test.
+func here(m pools.MAC, t dhcpv4.MessageType, mods ...dhcpv4.Modifier) []byte {
+	return message(m, t, append(mods, dhcpv4.WithBroadcast(true))...).ToBytes()
+}
+
+func TestProbe(t *testing.T) {
+	t.Run("nobody has the address", func(t *testing.T) {
+		r, _, conn := street(t, foreign)
+		write(t, conn, here(stray, discover))
+		if got := read(t, conn).YourIPAddr.String(); got != "10.28.72.10" {
+			t.Errorf("got %s", got)
+		}
+		if x := r.next(); x.Decision != dhcp.Offered || x.Took < 200*time.Millisecond {
+			t.Errorf("got %q after %s, want an offer after 200 ms", x.Decision, x.Took)
+		}
+		write(t, conn, here(stray, discover))
+		if x := r.next(); x.Decision != dhcp.Offered || x.Took > atOnce {
+			t.Errorf("asking again: got %q after %s, want an offer at once", x.Decision, x.Took)
+		}
+	})
+	t.Run("a stranger has it", func(t *testing.T) {
+		r, l, conn := street(t, foreign, "10.28.72.10")
+		write(t, conn, here(stray, discover))
+		if got := read(t, conn).YourIPAddr.String(); got != "10.28.72.12" {
+			t.Errorf("got %s, want the next address", got)
+		}
+		if x := r.next(); x.Decision != dhcp.Offered || x.Address.String() != "10.28.72.12" {
+			t.Errorf("got %q, %s", x.Decision, x.Address)
+		}
+		if !l.declined[netip.MustParseAddr("10.28.72.10")] {
+			t.Error("the address is not kept from others")
+		}
+	})
+	t.Run("strangers have them all", func(t *testing.T) {
+		r, l, conn := street(t, foreign, "10.28.72.10", "10.28.72.12", "10.28.72.13", "10.28.72.14")
+		write(t, conn, here(stray, discover))
+		if x := r.next(); x.Decision != dhcp.NoAddress || x.Err == nil || x.Reply != "" {
+			t.Errorf("got %q, reply %q, error %v", x.Decision, x.Reply, x.Err)
+		}
+		if len(l.declined) != 3 {
+			t.Errorf("declined %v, want three addresses", l.declined)
+		}
+	})
+	t.Run("the machine itself has it", func(t *testing.T) {
+		r, _, conn := street(t, stray, "10.28.72.10")
+		write(t, conn, here(stray, discover))
+		if x := r.next(); x.Decision != dhcp.Offered || x.Address.String() != "10.28.72.10" {
+			t.Errorf("got %q, %s", x.Decision, x.Address)
+		}
+	})
+	t.Run("asking again meanwhile", func(t *testing.T) {
+		r, _, conn := street(t, foreign)
+		write(t, conn, here(stray, discover))
+		write(t, conn, here(stray, discover))
+		if x := r.next(); x.Decision != dhcp.Waiting || x.MAC != stray {
+			t.Errorf("got %q first, want %q", x.Decision, dhcp.Waiting)
+		}
+		if x := r.next(); x.Decision != dhcp.Offered || x.Took < 200*time.Millisecond {
+			t.Errorf("got %q after %s", x.Decision, x.Took)
+		}
+	})
+}
+
+// TestNoProbe is who is not kept waiting.
+func TestNoProbe(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		packet []byte
+	}{
+		{"a node with an address of its own", here(web1, discover)},
+		{"a machine behind a relay, where nobody hears ARP", here(stray, discover, giaddr("10.28.0.200"))},
+		{"a machine that has a lease", here(stray, request, requested("10.28.72.10"))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, _, conn := street(t, foreign, "10.28.72.10")
+			write(t, conn, tt.packet)
+			if x := r.next(); x.Reply == "" || x.Took > atOnce {
+				t.Errorf("got %q after %s", x.Decision, x.Took)
+			}
+		})
+	}
+}
+
+func TestStopWhileProbing(t *testing.T) {
+	r := newRack(t)
+	s, _ := newServer()
+	s.Probe, s.Interface = true, "srv"
+	s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }
+	r.in(r.srv, s.Listen)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	r.plug(foreign)
+	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
+	conn := r.udp("0.0.0.0:68")
+	write(t, conn, here(stray, discover))
+	write(t, conn, here(web1, discover))
+	r.expect(web1, "DISCOVER OFFER") // so the other was taken up
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if x := r.next(); x.MAC != stray || x.Decision != dhcp.Waiting {
+		t.Errorf("got %q for %s, want %q", x.Decision, x.MAC, dhcp.Waiting)
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"drover/e2e/lab"
+	"drover/e2e/parts"
+)
+
+// The wire: two namespaces, and an Ethernet between them that is one interface
+// in each.
+const (
+	wire          = "wire0"
+	serverAddress = "10.99.0.1"
+	relayAddress  = "10.99.0.2"
+	subnet        = "10.99.0.0/16"
+
+	// machines is how many ask, and how many addresses there are.
+	machines   = 60000
+	firstLease = "10.99.1.0"
+	lastLease  = "10.99.235.95"
+)
+
+// A processor for whatever is measured, another for what measures it.
+const (
+	serverCPU = "0"
+	clientCPU = "1"
+)
+
+// bench is all that a run needs.
+type bench struct {
+	options
+	programs *programs
+	servers  *lab.Rack
+	clients  *lab.Rack
+	dir      string // of the stores, logs and configs
+	log      io.Writer
+}
+
+// openBench gets the programs and makes the wire.
+func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
+	if runtime.NumCPU() < 2 {
+		return nil, errors.New("one processor only: a server and what asks it need one each")
+	}
+	b := &bench{options: o, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.programs, err = fetchPrograms(ctx, log); err != nil {
+		return b, err
+	}
+	cache, err := parts.CacheDir()
+	if err != nil {
+		return b, err
+	}
+	// Not in /tmp: where that is RAM, no write to disk would be measured.
+	b.dir = filepath.Join(cache, "bench-dhcp-run")
+	if err := b.connect(ctx); err != nil {
+		return b, err
+	}
+	if o.drover != "" {
+		return b, b.programs.use(o.drover)
+	}
+	return b, b.programs.build(ctx, b.dir)
+}
+
+// connect makes the namespaces and the wire. While the first is open, another
+// run cannot begin.
+func (b *bench) connect(ctx context.Context) (err error) {
+	if b.servers, err = lab.Open("drover-bench-servers", filepath.Join(b.dir, "servers")); err != nil {
+		return err
+	}
+	if b.clients, err = lab.Open("drover-bench-clients", filepath.Join(b.dir, "clients")); err != nil {
+		return err
+	}
+	if _, err := b.servers.Run(ctx, "ip", "link", "add", wire, "type", "veth", "peer", "name", wire, "netns", b.clients.Name); err != nil {
+		return err
+	}
+	for rack, address := range map[*lab.Rack]string{b.servers: serverAddress, b.clients: relayAddress} {
+		p := netip.PrefixFrom(netip.MustParseAddr(address), 16)
+		if _, err := rack.Run(ctx, "ip", "addr", "add", p.String(), "dev", wire); err != nil {
+			return err
+		}
+		if _, err := rack.Run(ctx, "ip", "link", "set", wire, "up"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends what runs, and removes all but what -keep asks for.
+func (b *bench) close() error {
+	var errs []error
+	for _, r := range []*lab.Rack{b.clients, b.servers} {
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
+	}
+	switch {
+	case b.servers == nil: // the directory may be another run's
+	case b.keepDir:
+		b.say("configs, logs and lease files are in %s", b.dir)
+	default:
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
+
+// loadAverage is how busy the host is, of the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}

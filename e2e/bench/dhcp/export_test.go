@@ -1,0 +1,20 @@
+package main
+
+var (
+	ParseOptions  = parseOptions
+	ParsePerfdhcp = parsePerfdhcp
+	ParseStat     = parseStat
+	ParseBusy     = parseBusy
+	Search        = search
+	Judge         = judge
+	KeaBest       = keaBest
+)
+
+// Print prints a report.
+var Print = (*Report).print
+
+// Add takes in a round.
+var Add = (*Report).add
+
+// Failure is the error of a run.
+var Failure = (*Report).failure

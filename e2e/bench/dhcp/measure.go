@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Rates that are the same for all servers.
+const (
+	commonRate = 2000                   // exchanges/s at which latency and processor time are taken
+	overload   = 10                     // times the most that a server completes
+	retry      = 100 * time.Millisecond // after which a machine asks again then
+)
+
+// measure measures all servers, in turn and as often as there are rounds.
+func (b *bench) measure(ctx context.Context) (*Report, error) {
+	r := newReport(b)
+	for round := range b.rounds {
+		for _, s := range b.chosen {
+			b.say("round %d of %d: %s; load average of the host %s", round+1, b.rounds, s.name, loadAverage())
+			f, err := b.figures(ctx, s, r)
+			if err != nil {
+				return nil, err
+			}
+			r.add(s.name, f)
+		}
+	}
+	r.end()
+	return r, nil
+}
+
+// figures measures one server once.
+func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, err error) {
+	try := func(tool, purpose string, retry time.Duration) func(float64) (Step, error) {
+		return func(rate float64) (Step, error) {
+			st, err := b.step(ctx, s, tool, purpose, rate, retry)
+			if err == nil {
+				r.Steps = append(r.Steps, st)
+			}
+			return st, err
+		}
+	}
+	rates, halvings := b.rates, 3
+	if b.quick {
+		rates, halvings = []float64{2000, 4000, 8000, 16000}, 0
+	}
+	best, err := search(rates, halvings, try(perfdhcpTool, forLoss, 0))
+	if err != nil {
+		return f, err
+	}
+	f.Perfdhcp, f.Limited = best.Rate, best.limited()
+	var own Step
+	if !b.quick {
+		if own, err = search(rates, halvings, try(ownTool, forLoss, 0)); err != nil {
+			return f, err
+		}
+		f.Own = own.Rate
+	}
+	// Processor time under perfdhcp; of who cannot keep up, at what it can do.
+	common, err := steady(try(perfdhcpTool, forCPU, 0))
+	if err != nil {
+		return f, err
+	}
+	if common.Loss > hopeless {
+		common = best
+	}
+	f.CPU, f.CPUAt = common.cpuPer(), common.Rate
+	if common, err = steady(try(ownTool, forLatency, 0)); err != nil {
+		return f, err
+	}
+	f.latency(common)
+	peak, err := b.saturate(max(best.Rate, own.Rate), try(ownTool, forSaturation, 0))
+	if err != nil {
+		return f, err
+	}
+	f.Peak, f.PeakCPU, f.RSS = peak.Rate, peak.cpuPer(), float64(peak.RSS)/1e6
+	over, err := try(ownTool, forOverload, retry)(overload * peak.Rate)
+	if err != nil {
+		return f, err
+	}
+	f.Overload, f.OverloadBegun = over.Rate, over.Begun
+	if f.Peak > 0 {
+		f.OverloadShare = over.Rate / f.Peak
+	}
+	return f, nil
+}
+
+// steady makes the step at the common rate, and once more when that was
+// disturbed: a server far below its end loses nothing by itself.
+func steady(try func(float64) (Step, error)) (Step, error) {
+	s, err := try(commonRate)
+	if err != nil || s.good() || s.Loss > hopeless {
+		return s, err
+	}
+	return try(commonRate)
+}
+
+// saturate asks for more and more until the server no longer keeps up, then for
+// much more, and returns the step that completed the most.
+func (b *bench) saturate(from float64, try func(float64) (Step, error)) (peak Step, err error) {
+	const most = 10 // steps
+	factor, behind := 1.25, 0
+	if b.quick {
+		factor = 1.6
+	}
+	for rate := max(from, lowest) * factor; behind < 2; rate *= factor {
+		s, err := try(rate)
+		if err != nil {
+			return peak, err
+		}
+		if s.Rate > peak.Rate {
+			peak = s
+		}
+		if s.Rate < 0.9*s.Asked {
+			behind++
+		}
+		if rate > from*math.Pow(factor, most) {
+			break
+		}
+	}
+	return peak, nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Figures are what is told of a server.
+type Figures struct {
+	Perfdhcp float64 `json:"perfdhcp"` // most exchanges/s under 1 % loss, asked by perfdhcp
+	Limited  bool    `json:"limited"`  // perfdhcp could not ask faster
+	Own      float64 `json:"own"`      // the same, asked by the generator here; not with -quick
+
+	CPU    float64 `json:"cpu"`    // s per 10 000 exchanges at the common rate, asked by perfdhcp
+	CPUAt  float64 `json:"cpuAt"`  // the rate it is from, lower for who does not reach that
+	OwnCPU float64 `json:"ownCpu"` // the same, asked by the generator here; of who does not reach that rate, at it all the same
+
+	P50  float64 `json:"p50ms"` // from DISCOVER to ACK, at the common rate
+	P99  float64 `json:"p99ms"`
+	Max  float64 `json:"maxMs"`
+	Lost float64 `json:"lost"` // share, at the common rate
+
+	Peak    float64 `json:"peak"`    // most exchanges/s that were completed, at any loss
+	PeakCPU float64 `json:"peakCpu"` // s per 10 000 exchanges then
+	RSS     float64 `json:"rssMB"`   // then
+
+	Overload      float64 `json:"overload"`      // exchanges/s completed at ten times the peak
+	OverloadShare float64 `json:"overloadShare"` // of the peak
+	OverloadBegun float64 `json:"overloadBegun"` // DISCOVERs/s that were sent
+}
+
+// latency takes the figures of the generator's step at the common rate.
+func (f *Figures) latency(s Step) {
+	f.P50, f.P99, f.Max, f.Lost, f.OwnCPU = s.P50, s.P99, s.Max, s.Loss, s.cpuPer()
+}
+
+// A Report is the outcome of a run.
+type Report struct {
+	Versions    map[string]string    `json:"versions"`
+	LoadAverage [2]string            `json:"loadAverage"` // of the host, before and after
+	Others      float64              `json:"others"`      // median of the steps: share of the time that the servers' processor did something else
+	Processors  int                  `json:"processors"`
+	Seconds     float64              `json:"secondsPerStep"`
+	Quick       bool                 `json:"quick"`
+	Servers     map[string]Figures   `json:"servers"` // medians of the rounds
+	Verdict     []Check              `json:"verdict"`
+	Steps       []Step               `json:"steps"`
+	Rounds      map[string][]Figures `json:"rounds"`
+	Time        time.Time            `json:"time"`
+}
+
+func newReport(b *bench) *Report {
+	return &Report{
+		Time:        time.Now().UTC().Truncate(time.Second),
+		Versions:    map[string]string{"drover": b.programs.built, "kea": b.programs.keaVersion, "dnsmasq": b.programs.dnsmasqVersion},
+		LoadAverage: [2]string{loadAverage()},
+		Processors:  runtime.NumCPU(),
+		Seconds:     b.length.Seconds(),
+		Quick:       b.quick,
+		Servers:     map[string]Figures{},
+		Rounds:      map[string][]Figures{},
+	}
+}
+
+// add takes in a round of one server and brings the outcome up to date.
+func (r *Report) add(name string, f Figures) {
+	r.Rounds[name] = append(r.Rounds[name], f)
+	r.Servers[name] = medians(r.Rounds[name])
+	r.Verdict = judge(r.Servers)
+}
+
+// end takes down how busy the host was.
+func (r *Report) end() {
+	r.LoadAverage[1] = loadAverage()
+	var others []float64
+	for _, s := range r.Steps {
+		others = append(others, s.Others)
+	}
+	r.Others = median(others)
+}
+
+// medians is the median of each figure by itself.
+func medians(rounds []Figures) (m Figures) {
+	for _, row := range rows {
+		var values []float64
+		for i := range rounds {
+			values = append(values, *row.of(&rounds[i]))
+		}
+		*row.of(&m) = median(values)
+	}
+	for _, f := range rounds {
+		m.Limited = m.Limited || f.Limited
+	}
+	return m
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	if n%2 == 1 {
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}
+
+// keaBest is what is said to be Kea's: the better figure of the two ways to run
+// it, each by itself. That is more than one Kea could do.
+func keaBest(servers map[string]Figures) (best Figures, ok bool) {
+	one, ok1 := servers["kea"]
+	two, ok2 := servers["kea-mt"]
+	if !ok1 || !ok2 {
+		if ok2 {
+			one = two
+		}
+		return one, ok1 || ok2
+	}
+	best = one
+	for _, row := range rows {
+		a, b := *row.of(&one), *row.of(&two)
+		if row.less && b < a || !row.less && b > a {
+			*row.of(&best) = b
+		}
+	}
+	best.Limited = one.Limited && two.Limited
+	return best, true
+}

@@ -1,0 +1,131 @@
+package main_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	main "drover/e2e/bench/dhcp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// report is one round of all servers, in which drover is good enough.
+func report() *main.Report {
+	r := &main.Report{
+		Versions:    map[string]string{"drover": "1a2b3c4", "kea": "2.2.0", "dnsmasq": "2.90"},
+		LoadAverage: [2]string{"0.10", "1.90"}, Processors: 2, Seconds: 4,
+		Servers: map[string]main.Figures{}, Rounds: map[string][]main.Figures{},
+	}
+	drover := main.Figures{
+		Perfdhcp: 8000, Limited: true, Own: 12000, CPU: 0.4, CPUAt: 2000, OwnCPU: 0.45, P50: 2, P99: 9, Max: 30,
+		Peak: 15000, PeakCPU: 0.3, RSS: 70, Overload: 14000, OverloadShare: 0.93, OverloadBegun: 140000,
+	}
+	one, two := drover, drover
+	one.Perfdhcp, one.CPU, one.P50, one.RSS, one.Limited = 6000, 0.8, 0.3, 25, false
+	two.Perfdhcp, two.CPU, two.P50, two.RSS, two.Limited = 5000, 0.7, 0.2, 30, false
+	small := main.Figures{Perfdhcp: 240, CPU: 30, CPUAt: 240, Peak: 500, PeakCPU: 28, Lost: 0.8, RSS: 5}
+	main.Add(r, "drover", drover)
+	main.Add(r, "kea", one)
+	main.Add(r, "kea-mt", two)
+	main.Add(r, "dnsmasq", small)
+	return r
+}
+
+func TestReport(t *testing.T) {
+	var got strings.Builder
+	if err := main.Print(report(), &got); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "report.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	if err := main.Failure(report()); err != nil {
+		t.Fatalf("a good report: %v", err)
+	}
+	tests := []struct {
+		name string
+		edit func(*main.Figures)
+		want string
+	}{
+		{"processor time", func(f *main.Figures) { f.CPU = 0.5 }, "2/3 of Kea's"},
+		{"processor time that was not measured", func(f *main.Figures) { f.CPU = 0 }, "2/3 of Kea's"},
+		{"slower than Kea", func(f *main.Figures) { f.Perfdhcp = 5999 }, "against Kea's"},
+		{"not ten times dnsmasq", func(f *main.Figures) { f.Perfdhcp = 2399 }, "10 times dnsmasq's"},
+		{"latency", func(f *main.Figures) { f.P99 = 20.1 }, "p99"},
+		{"collapse", func(f *main.Figures) { f.OverloadShare = 0.79 }, "10 x peak"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := report()
+			f := r.Servers["drover"]
+			tt.edit(&f)
+			r.Servers["drover"] = f
+			r.Verdict = main.Judge(r.Servers)
+			if err := main.Failure(r); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatWasNotMeasuredIsNotJudged(t *testing.T) {
+	drover := report().Servers["drover"]
+	if got := main.Judge(map[string]main.Figures{"drover": drover}); len(got) != 2 {
+		t.Errorf("drover alone: got %v, want p99 and overload", got)
+	}
+	if got := main.Judge(map[string]main.Figures{"kea": drover}); got != nil {
+		t.Errorf("without drover: got %v, want none", got)
+	}
+}
+
+// Kea is shown at the better of the two ways to run it, figure by figure.
+func TestKeaBest(t *testing.T) {
+	best, ok := main.KeaBest(report().Servers)
+	if !ok || best.Perfdhcp != 6000 || best.CPU != 0.7 || best.P50 != 0.2 || best.RSS != 25 {
+		t.Errorf("got %+v, want 6000/s, 0.7 s, 0.2 ms, 25 MB", best)
+	}
+	alone := main.Figures{Perfdhcp: 1}
+	if best, ok := main.KeaBest(map[string]main.Figures{"kea-mt": alone}); !ok || best != alone {
+		t.Errorf("with threads alone: got %+v, %t", best, ok)
+	}
+}
+
+func TestRoundsGiveMedians(t *testing.T) {
+	r := &main.Report{Servers: map[string]main.Figures{}, Rounds: map[string][]main.Figures{}}
+	for _, f := range []main.Figures{{Perfdhcp: 100, P99: 9}, {Perfdhcp: 900, P99: 1, Limited: true}, {Perfdhcp: 300, P99: 2}} {
+		main.Add(r, "drover", f)
+	}
+	if got := r.Servers["drover"]; got.Perfdhcp != 300 || got.P99 != 2 || !got.Limited {
+		t.Errorf("got %+v, want 300/s, 2 ms, limited", got)
+	}
+	main.Add(r, "drover", main.Figures{Perfdhcp: 400})
+	if got := r.Servers["drover"].Perfdhcp; got != 350 {
+		t.Errorf("of four rounds got %g, want 350", got)
+	}
+}
+
+func TestABusyHostIsTold(t *testing.T) {
+	r := report()
+	r.Others = 0.3
+	var got strings.Builder
+	if err := main.Print(r, &got); err != nil || !strings.Contains(got.String(), "others had the server's processor for 30 % of the time") ||
+		!strings.Contains(got.String(), "worth little") {
+		t.Errorf("got %v,\n%s", err, got.String())
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/e2e/lab"
+)
+
+// A server is a DHCP server to be measured.
+type server struct {
+	name string
+	// command writes the config into an empty dir, which is for the store and
+	// the log as well, and returns what starts the server in the foreground.
+	command func(p *programs, dir string) (*exec.Cmd, error)
+}
+
+var allServers = []server{
+	{"drover", droverCommand},
+	{"kea", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false) }},
+	{"kea-mt", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, true) }},
+	{"dnsmasq", dnsmasqCommand},
+}
+
+// chooseServers returns those of the names; all when there are none.
+func chooseServers(names string) (chosen []server, err error) {
+	if names == "" {
+		return allServers, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		named := func(s server) bool { return s.name == name }
+		i := slices.IndexFunc(allServers, named)
+		if i < 0 {
+			return nil, fmt.Errorf("-only: no server %q (want drover, kea, kea-mt or dnsmasq)", name)
+		}
+		if slices.ContainsFunc(chosen, named) {
+			return nil, fmt.Errorf("-only: %q twice", name)
+		}
+		chosen = append(chosen, allServers[i])
+	}
+	return chosen, nil
+}
+
+// with runs a server with an empty store, and f while it runs.
+func (b *bench) with(ctx context.Context, s server, f func(*lab.Process) error) (err error) {
+	dir := filepath.Join(b.dir, s.name)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	cmd, err := s.command(b.programs, dir)
+	if err != nil {
+		return err
+	}
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	pinned := exec.Command("taskset", append([]string{"-c", serverCPU}, cmd.Args...)...)
+	pinned.Env, pinned.Dir, pinned.Stdout, pinned.Stderr = cmd.Env, dir, output, output
+	p, err := b.servers.Start(s.name, pinned)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end(p)) }()
+	if err := listening(ctx, p); err != nil {
+		said, _ := os.ReadFile(output.Name())
+		return fmt.Errorf("%s: %w\n%s", s.name, err, said)
+	}
+	return f(p)
+}
+
+// listening waits until the server has port 67, and then some, for what it does
+// at its start.
+func listening(ctx context.Context, p *lab.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		if bound(p.Pid) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("does not listen on port 67")
+		case <-p.Done():
+			return errors.New("ended")
+		case <-tick.C:
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(500 * time.Millisecond):
+		return nil
+	}
+}
+
+// end stops a server. Kea and dnsmasq end by the signal, with a status.
+func end(p *lab.Process) error {
+	var exit *exec.ExitError
+	if err := p.Stop(10 * time.Second); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"drover/e2e/lab"
+)
+
+// A Step is one load on one server that began with an empty store.
+type Step struct {
+	Server  string  `json:"server"`
+	Tool    string  `json:"tool"`    // perfdhcp, or own: the generator of package load
+	Purpose string  `json:"purpose"` // loss, cpu, latency, saturation or overload
+	Asked   float64 `json:"asked"`   // exchanges/s that the tool was told to begin
+	Begun   float64 `json:"begun"`   // exchanges/s that it began
+	Rate    float64 `json:"rate"`    // exchanges/s that were completed
+	Loss    float64 `json:"loss"`    // share that was begun and not completed
+
+	Completed int     `json:"completed"`  // exchanges
+	CPU       float64 `json:"cpuSeconds"` // of the server
+	Others    float64 `json:"others"`     // share of the time that the server's processor did something else
+	RSS       int64   `json:"rssBytes"`   // of the server, at its most
+
+	// The tool own alone, in milliseconds from DISCOVER to ACK.
+	P50     float64 `json:"p50ms,omitempty"`
+	P99     float64 `json:"p99ms,omitempty"`
+	Max     float64 `json:"maxMs,omitempty"`
+	Stalled float64 `json:"stalledMs,omitempty"` // that the generator itself was held up
+}
+
+// The tools of [Step].
+const (
+	perfdhcpTool = "perfdhcp"
+	ownTool      = "own"
+)
+
+// The purposes of [Step].
+const (
+	forLoss       = "loss"
+	forCPU        = "cpu"
+	forLatency    = "latency"
+	forSaturation = "saturation"
+	forOverload   = "overload"
+)
+
+// perExchanges is the number of exchanges that processor time is given for.
+const perExchanges = 10000
+
+// cpuPer is the server's processor time per 10 000 exchanges, in seconds.
+func (s Step) cpuPer() float64 {
+	if s.Completed == 0 {
+		return 0
+	}
+	return s.CPU / float64(s.Completed) * perExchanges
+}
+
+// good tells whether less than 1 % was lost.
+func (s Step) good() bool { return s.Completed > 0 && s.Loss < 0.01 }
+
+// limited tells whether the tool could not make the load that it was told to.
+func (s Step) limited() bool { return s.Begun < 0.9*s.Asked }
+
+// disturbed is the share of others' work on the server's processor from which a
+// step is worth another try. The kernel's own is below it.
+const disturbed = 0.1
+
+// step runs one, and once more when the host was busy with other things: then
+// the less disturbed counts, whatever came of it. A retry makes the machines
+// ask until they are served.
+func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate float64, retry time.Duration) (Step, error) {
+	st := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate}
+	err := b.once(ctx, s, &st, retry)
+	if err != nil || st.Others < disturbed {
+		return st, err
+	}
+	again := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate}
+	if err := b.once(ctx, s, &again, retry); err != nil || again.Others < st.Others {
+		return again, err
+	}
+	return st, nil
+}
+
+// once runs one step and says what came of it.
+func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duration) error {
+	err := b.with(ctx, s, func(p *lab.Process) error {
+		return st.account(p.Pid, func() error { return b.apply(ctx, st, retry) })
+	})
+	if err == nil {
+		b.say("%s", st)
+	}
+	return err
+}
+
+// account fills in what the server used while f ran.
+func (s *Step) account(pid int, f func() error) error {
+	began := time.Now()
+	busy, berr := busyTime(serverCPU)
+	cpu, cerr := cpuTime(pid)
+	if err := errors.Join(berr, cerr, f()); err != nil {
+		return err
+	}
+	cpuEnd, cerr := cpuTime(pid)
+	busyEnd, berr := busyTime(serverCPU)
+	elapsed := time.Since(began)
+	s.CPU = (cpuEnd - cpu).Seconds()
+	s.Others = max(0, ((busyEnd-busy)-(cpuEnd-cpu)).Seconds()/elapsed.Seconds())
+	var err error
+	s.RSS, err = peakRSS(pid)
+	return errors.Join(berr, cerr, err)
+}
+
+// String is the line of a step.
+func (s *Step) String() string {
+	line := fmt.Sprintf("%-8s %-8s %-10s %7.0f/s begun %7.0f/s completed %6.2f %% lost  %6.3f s CPU per 10 000  others %2.0f %%",
+		s.Server, s.Tool, s.Purpose, s.Begun, s.Rate, 100*s.Loss, s.cpuPer(), 100*s.Others)
+	if s.Tool == ownTool {
+		line += fmt.Sprintf("  p50 %.2f p99 %.2f max %.2f ms", s.P50, s.P99, s.Max)
+	}
+	return line
+}
+
+// apply makes the load of a step, which ends a second after the last message.
+func (b *bench) apply(ctx context.Context, st *Step, retry time.Duration) error {
+	if st.Tool == perfdhcpTool {
+		r, err := b.perfdhcp(ctx, st.Asked, b.length)
+		if err != nil {
+			return err
+		}
+		st.Begun, st.Rate = float64(r.Discovers)/b.length.Seconds(), float64(r.Acks)/b.length.Seconds()
+		st.Loss, st.Completed = 1, r.Acks
+		if r.Discovers > 0 {
+			st.Loss = 1 - float64(r.Acks)/float64(r.Discovers)
+		}
+		return nil
+	}
+	r, err := b.generate(ctx, st.Asked, b.length, retry)
+	if err != nil {
+		return err
+	}
+	st.Begun, st.Rate, st.Loss, st.Completed = r.Begun(), r.Rate(), r.Loss(), r.Acks
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	st.P50, st.P99, st.Max, st.Stalled = ms(r.P50), ms(r.P99), ms(r.Max), ms(r.Stalled)
+	return nil
+}

@@ -1,0 +1,138 @@
+package load
+
+import (
+	"slices"
+	"time"
+)
+
+// phase is how far a machine has come.
+type phase uint8
+
+const (
+	off phase = iota
+	discovering
+	requesting
+	served
+)
+
+// patience is how long a machine waits for an answer, as perfdhcp's. What comes
+// later counts as lost.
+const patience = time.Second
+
+// machine is one client. Times are since the start of the run.
+type machine struct {
+	phase   phase
+	attempt uint16
+	began   time.Duration // its first DISCOVER that nobody gave up on
+	asked   time.Duration // its last message
+}
+
+// machines asks in turn. A transaction number is attempt<<16 | machine.
+type machines struct {
+	all   []machine
+	retry time.Duration
+	turn  int
+	left  int // to be served until half are; without retry: to be asked
+
+	count   Counts
+	latency []time.Duration
+}
+
+// Counts is what a run came to, in messages and exchanges.
+type Counts struct {
+	Discovers int // sent: exchanges begun
+	Offers    int // received and wanted
+	Acks      int // received and wanted: exchanges completed
+	Naks      int
+	Useless   int // answers that were too late, twice, or not understood
+}
+
+func newMachines(n int, retry time.Duration) *machines {
+	s := &machines{all: make([]machine, n), retry: retry, left: n, latency: make([]time.Duration, 0, n)}
+	if retry > 0 {
+		s.left = (n + 1) / 2
+	}
+	return s
+}
+
+// next picks the machine that sends a DISCOVER and returns its transaction
+// number; false: none may at this time.
+func (s *machines) next(now time.Duration) (xid uint32, ok bool) {
+	for range s.all {
+		i := s.turn
+		s.turn = (s.turn + 1) % len(s.all)
+		if m := &s.all[i]; s.may(m, now) {
+			if m.phase != discovering || now-m.began >= patience {
+				m.began = now
+			}
+			if s.retry == 0 {
+				s.left--
+			}
+			m.phase, m.asked = discovering, now
+			m.attempt++
+			s.count.Discovers++
+			return uint32(m.attempt)<<16 | uint32(i), true
+		}
+	}
+	return 0, false
+}
+
+// may tells whether a machine may send a DISCOVER.
+func (s *machines) may(m *machine, now time.Duration) bool {
+	switch m.phase {
+	case off:
+		return true
+	case discovering:
+		return s.retry > 0 && now-m.asked >= s.retry
+	case requesting:
+		return s.retry > 0 && now-m.asked >= patience
+	}
+	return false
+}
+
+// hear takes a server's answer, and tells whether a REQUEST is to follow.
+func (s *machines) hear(r reply, now time.Duration) (follow bool) {
+	i := int(r.xid & 0xffff)
+	if i >= len(s.all) {
+		s.count.Useless++
+		return false
+	}
+	m := &s.all[i]
+	switch {
+	case r.kind == nak:
+		s.count.Naks++
+		m.phase = off
+		if s.retry == 0 {
+			m.phase = served // it had its one try
+		}
+	case now-m.asked >= patience:
+		s.count.Useless++
+	case r.kind == offer && m.phase == discovering:
+		s.count.Offers++
+		m.phase, m.asked = requesting, now
+		return true
+	case r.kind == ack && m.phase == requesting:
+		s.count.Acks++
+		m.phase = served
+		if s.retry > 0 {
+			s.left--
+		}
+		s.latency = append(s.latency, now-m.began)
+	default:
+		s.count.Useless++
+	}
+	return false
+}
+
+// quantiles returns the latencies that the given shares of exchanges stay
+// within; zero when there were none. It sorts what it is given.
+func quantiles(latency []time.Duration, shares ...float64) []time.Duration {
+	slices.Sort(latency)
+	q := make([]time.Duration, len(shares))
+	for i, share := range shares {
+		if n := len(latency); n > 0 {
+			q[i] = latency[min(n-1, int(share*float64(n)))]
+		}
+	}
+	return q
+}

@@ -1,0 +1,180 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"time"
+)
+
+// Load says what to do to a server.
+type Load struct {
+	Server   netip.Addr    // who is asked
+	Relay    netip.Addr    // who asks: an address of this host, and giaddr
+	Rate     float64       // exchanges begun each second
+	Duration time.Duration // how long exchanges are begun
+	Machines int           // how many ask, at most 65536
+
+	// Retry lets a machine that has no OFFER ask again after this time, and
+	// one that has no ACK after a second, until it is served: a room full of
+	// machines and a server that cannot keep up. The run ends early when half
+	// of them are served, since the rest could not ask as fast. Zero: each
+	// machine asks once, and the run ends early when all have.
+	Retry time.Duration
+}
+
+// Result is what came of a [Load].
+type Result struct {
+	Counts
+	Sending   time.Duration // how long exchanges were begun
+	Completed int           // exchanges completed in that time; Acks has those behind it as well
+	P50, P99  time.Duration // from the first DISCOVER to the ACK, of those completed
+	Max       time.Duration
+	Stalled   time.Duration // time that the generator did not get to begin exchanges in; it did not make up for them
+}
+
+// Begun is the rate at which exchanges were begun.
+func (r Result) Begun() float64 { return perSecond(r.Discovers, r.Sending) }
+
+// Rate is the rate at which exchanges were completed.
+func (r Result) Rate() float64 { return perSecond(r.Completed, r.Sending) }
+
+// Loss is the share of exchanges that were begun and not completed, 0 to 1.
+func (r Result) Loss() float64 {
+	if r.Discovers == 0 {
+		return 1
+	}
+	return 1 - float64(r.Acks)/float64(r.Discovers)
+}
+
+func perSecond(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// grace is how far a generator that was held up goes back to make up for it.
+// More would be a burst that nobody asked for.
+const grace = 20 * time.Millisecond
+
+// Run does it. It needs the privilege to bind port 67.
+func Run(ctx context.Context, l Load) (res Result, err error) {
+	if l.Machines < 1 || l.Machines > 1<<16 || l.Rate <= 0 {
+		return res, fmt.Errorf("%d machines at %g/s (want 1 to 65536, and a rate)", l.Machines, l.Rate)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s, err := open(l.Relay, l.Server)
+	if err != nil {
+		return res, err
+	}
+	defer s.close()
+	g := &generator{
+		Load: l, socket: s, machines: newMachines(l.Machines, l.Retry),
+		discover: newTemplate(discover, l.Relay), request: newTemplate(request, l.Relay), start: time.Now(),
+	}
+	if err := g.send(ctx); err != nil {
+		return res, err
+	}
+	res.Sending, res.Completed, res.Stalled = g.now(), g.count.Acks, g.stalled
+	if err := g.drain(ctx); err != nil {
+		return res, err
+	}
+	res.Counts = g.count
+	q := quantiles(g.latency, 0.5, 0.99, 1)
+	res.P50, res.P99, res.Max = q[0], q[1], q[2]
+	return res, nil
+}
+
+// generator is a run.
+type generator struct {
+	Load
+	*socket
+	*machines
+	discover, request template
+
+	start   time.Time
+	stalled time.Duration
+}
+
+func (g *generator) now() time.Duration { return time.Since(g.start) }
+
+// send begins exchanges as long as it is told to, and goes on with those that
+// the server answers.
+func (g *generator) send(ctx context.Context) error {
+	step := time.Duration(float64(time.Second) / g.Rate)
+	due := time.Duration(0) // when the next exchange begins
+	message := make([]byte, len(g.discover.bytes))
+	for ctx.Err() == nil {
+		now := g.now()
+		if now >= g.Duration || g.left <= 0 {
+			return nil
+		}
+		if late := now - due; late > grace {
+			g.stalled += late
+			due = now
+		}
+		for n := 0; due <= now && n < batch; n++ {
+			due += step
+			xid, ok := g.next(now)
+			if !ok {
+				break
+			}
+			g.discover.put(message, xid&0xffff, xid)
+			g.addAlike(message)
+		}
+		if err := g.turnaround(min(due-now, time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// drain waits for what is under way.
+func (g *generator) drain(ctx context.Context) error {
+	for end := g.now() + patience; g.now() < end; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := g.turnaround(time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnaround sends what is in line and takes in what has come; when there was
+// neither it rests for the time given.
+func (g *generator) turnaround(rest time.Duration) error {
+	idle := len(g.alike) == 0
+	if err := g.flushAlike(); err != nil {
+		return err
+	}
+	now := g.now()
+	n, err := g.receive(func(b []byte) { g.answer(b, now) })
+	if err != nil {
+		return err
+	}
+	if n == 0 && idle && rest > 0 {
+		return g.wait(rest)
+	}
+	return g.flush()
+}
+
+// answer takes in one message, and puts the REQUEST that follows it in line.
+func (g *generator) answer(b []byte, now time.Duration) {
+	r, err := parse(b)
+	if err != nil {
+		g.count.Useless++
+		return
+	}
+	if g.hear(r, now) {
+		g.add(func(b []byte) int {
+			n := g.request.put(b, r.xid&0xffff, r.xid)
+			g.request.choose(b, r)
+			return n
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// row is one kind of load.
+type row struct {
+	clients, block, window int
+	delay                  time.Duration
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("%d clients, blocks %d, window %d, delay %v", r.clients, r.block, r.window, r.delay)
+}
+
+// rows is every combination that is measured. 1024 is what GRUB asks for, 1468
+// what UEFI does, with a window of 4.
+func rows() (all []row) {
+	for _, delay := range []time.Duration{0, time.Millisecond} {
+		for _, clients := range []int{1, 50} {
+			for _, block := range []int{1024, 1468} {
+				for _, window := range []int{1, 4, 8} {
+					all = append(all, row{clients, block, window, delay})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// bench is the wire, the servers and the file.
+type bench struct {
+	options
+	dir     string
+	content []byte
+	wire    *wire
+	servers []*server
+}
+
+const (
+	fileName = "loader"
+	fileSize = 64 << 20
+)
+
+func newBench(ctx context.Context, o options, log io.Writer) (b *bench, err error) {
+	b = &bench{options: o, content: make([]byte, fileSize)}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	rand.Read(b.content)
+	if b.dir, err = os.MkdirTemp("", "drover-bench-tftp-"); err != nil {
+		return b, err
+	}
+	if err := os.Chmod(b.dir, 0o755); err != nil { // the peers drop root
+		return b, err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, fileName), b.content, 0o644); err != nil {
+		return b, err
+	}
+	p, err := fetchPrograms(ctx, log)
+	if err != nil {
+		return b, err
+	}
+	if b.wire, err = newWire(); err != nil {
+		return b, err
+	}
+	b.servers, err = startServers(ctx, p, b.dir, b.wire)
+	return b, err
+}
+
+func (b *bench) close() {
+	for _, s := range b.servers {
+		s.stop()
+	}
+	if b.wire != nil {
+		b.wire.close()
+	}
+	if b.dir != "" {
+		os.RemoveAll(b.dir)
+	}
+}
+
+// result is what one server did in one row.
+type result struct {
+	rates  []float64     // MB/s of each round
+	cpu    time.Duration // of the server
+	bytes  int64
+	window int // that it agreed to
+	resent int
+}
+
+// rate is that of the best round: whatever else a machine does makes a round
+// slower, and none faster.
+func (r *result) rate() float64 { return slices.Max(r.rates) }
+
+// cpuPerGB is in seconds.
+func (r *result) cpuPerGB() float64 { return r.cpu.Seconds() / (float64(max(r.bytes, 1)) / 1e9) }
+
+// run measures row by row and prints each.
+func (b *bench) run(ctx context.Context, out, log io.Writer) error {
+	t := newTable(out, b.servers)
+	for _, row := range rows() {
+		if !b.rows.MatchString(row.String()) {
+			continue
+		}
+		results, err := b.measure(ctx, row)
+		if err != nil {
+			return fmt.Errorf("%v: %w", row, err)
+		}
+		t.row(row, results)
+	}
+	if worst := t.end(); worst < b.least {
+		return fmt.Errorf("a row is at %.3f times the best peer, want %g", worst, b.least)
+	}
+	return nil
+}
+
+func (b *bench) measure(ctx context.Context, row row) ([]result, error) {
+	results := make([]result, len(b.servers))
+	for round := range b.rounds {
+		for i := range b.servers {
+			// Who comes first changes, so that nobody always follows the same.
+			n := (i + round) % len(b.servers)
+			if err := b.once(ctx, row, b.servers[n], &results[n]); err != nil {
+				return nil, fmt.Errorf("%s: %w", b.servers[n].name, err)
+			}
+		}
+	}
+	for i := range results {
+		if results[i].bytes == 0 {
+			return nil, fmt.Errorf("%s: nothing came", b.servers[i].name)
+		}
+	}
+	return results, ctx.Err()
+}
+
+// once measures one server once.
+func (b *bench) once(ctx context.Context, row row, s *server, r *result) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := s.on[1]
+	if row.clients == 1 && row.delay == 0 {
+		p = s.on[0] // they take turns anyway
+	}
+	before, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	g := &generator{wire: b.wire, server: p.addr, row: row, content: b.content, length: b.length}
+	if err := g.run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, p.output)
+	}
+	time.Sleep(20 * time.Millisecond) // forked children are counted when they have ended
+	after, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	r.rates = append(r.rates, float64(g.bytes)/1e6/g.took.Seconds())
+	r.bytes += g.total
+	r.cpu += after - before
+	r.window = cmp.Or(g.window, 1)
+	r.resent += g.resent
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "bench-tftp: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	length time.Duration
+	rounds int
+	rows   *regexp.Regexp
+	least  float64 // ratio that every row must have
+	serve  string  // a directory: this process is the server to be measured
+	addr   string
+}
+
+func parseOptions(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("bench-tftp", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.DurationVar(&o.length, "time", 300*time.Millisecond, "how long each server is measured, for each row and round")
+	f.IntVar(&o.rounds, "rounds", 5, "how often; the best counts")
+	rows := f.String("rows", "", "measure only the rows whose name matches this `regexp`, as \"^50 .* window 8\"")
+	f.Float64Var(&o.least, "least", 0, "fail when a row is below this `ratio` to the best peer")
+	f.StringVar(&o.serve, "serve", "", "serve this `directory`: what the benchmark starts itself for")
+	f.StringVar(&o.addr, "addr", "", "the `address` to serve on")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q", f.Arg(0))
+	}
+	if o.length < 10*time.Millisecond || o.length > time.Minute || o.rounds < 1 {
+		return o, fmt.Errorf("-time %v, -rounds %d (want 10ms to 1m, and 1 or more)", o.length, o.rounds)
+	}
+	o.rows, err = regexp.Compile(*rows)
+	return o, err
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseOptions(args, stderr)
+	if err != nil {
+		return err
+	}
+	if o.serve != "" {
+		return serveDrover(ctx, o.serve, o.addr)
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("it makes network namespaces: run it as root")
+	}
+	b, err := newBench(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.run(ctx, stdout, stderr)
+}

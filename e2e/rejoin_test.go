@@ -1,0 +1,158 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/pools"
+)
+
+// gracePeriod is how long a cluster takes a Node for Ready whose kubelet is dead
+// (kube-controller-manager --node-monitor-grace-period).
+const gracePeriod = 50 * time.Second
+
+// node is what a cluster has of a machine.
+type node struct {
+	site.Node
+	Metadata struct {
+		UID    string            `json:"uid"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+}
+
+// rack tells what the tag of testdata/rejoin.yaml is on a Node.
+func (n *node) rack() string {
+	_, role := n.Metadata.Labels["node-role.kubernetes.io/"+n.Metadata.Labels["example.org/rack"]]
+	for _, t := range n.Spec.Taints {
+		if t.Key == "example.org/rack" {
+			return fmt.Sprintf("%s %t %s", n.Metadata.Labels["example.org/rack"], role, t.Value)
+		}
+	}
+	return "no taint"
+}
+
+// TestRejoin boots a machine, edits its tag while it runs, forges its DISCOVER,
+// and kills it and starts it again at once.
+func TestRejoin(t *testing.T) {
+	b := build(t)
+	s := open(t, b, site.Config{Name: "drover-e2e-rejoin", Farm: "testdata/rejoin.yaml"})
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	const mac = "52:54:00:77:01:01"
+	machine := lab.Machine{Name: "n1", NICs: []lab.NIC{{MAC: mac, Boot: true}}}
+	g, err := s.PowerOn(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { story(t, s, g) }()
+	await := func(what, uid, rack string) (n *node) {
+		until(ctx, t, what, func() (bool, error) {
+			n = new(node)
+			if err := s.Get(ctx, "tenant", n, "node", "n1"); err != nil {
+				return false, err
+			}
+			if !n.Ready() || n.Metadata.UID == uid || n.rack() != rack {
+				return false, fmt.Errorf("Ready %t, uid %s, rack %s", n.Ready(), n.Metadata.UID, n.rack())
+			}
+			return true, nil
+		})
+		return n
+	}
+	first := await("n1 is Ready", "", "r1 true r1").Metadata.UID
+	boot := time.Since(g.Started)
+	t.Logf("one boot takes %.1f s", boot.Seconds())
+
+	edited := editRack(t, s, "r1", "r2")
+	await("n1 follows the edit of its tag", "", "r2 true r2")
+	if took := time.Since(edited); took > 5*time.Second {
+		t.Errorf("the Node followed the edit after %v", took)
+	} else {
+		t.Logf("seen %.1f s after the edit", took.Seconds())
+	}
+
+	forgeDiscover(ctx, t, s, mac)
+	until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
+		return !reached(bootOf(ctx, t, s, mac), pools.StepScript), nil
+	})
+	time.Sleep(15 * time.Second) // more than it takes to find a kubelet dead
+	if n := await("n1 runs on", "", "r2 true r2"); n.Metadata.UID != first {
+		t.Error("a forged DISCOVER took the Node away")
+	}
+
+	if err := g.PowerOff(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	editRack(t, s, "r2", "r3")
+	machine.Name = "n1-again"
+	if g, err = s.PowerOn(machine); err != nil {
+		t.Fatal(err)
+	}
+	await("n1 is Ready again, with fresh labels", first, "r3 true r3")
+	took := time.Since(killed)
+	t.Logf("Ready %.1f s after it was killed", took.Seconds())
+	if most := gracePeriod + boot; took >= most {
+		t.Errorf("it took %v, want less than %v", took, most)
+	}
+	for _, step := range bootOf(ctx, t, s, mac).Steps {
+		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
+	}
+	until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), pools.StepReady), nil })
+	log := read(t, s.Drover.Log())
+	if !strings.Contains(log, "deleted the Node of an earlier boot") {
+		t.Error("drover did not delete the Node of the first boot")
+	}
+}
+
+// editRack edits the tag in drover's config.
+func editRack(t *testing.T, s *site.Site, before, after string) time.Time {
+	t.Helper()
+	file := filepath.Join(s.Dir, "drover.yaml")
+	text := []byte(read(t, file))
+	for _, form := range []string{"rack: %s,", "node-role.kubernetes.io/%s:", "value: %s,"} {
+		old := fmt.Appendf(nil, form, before)
+		if !bytes.Contains(text, old) {
+			t.Fatalf("%s has no %q", file, old)
+		}
+		text = bytes.ReplaceAll(text, old, fmt.Appendf(nil, form, after))
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return time.Now()
+}
+
+// forgeDiscover sends the DISCOVER of a machine's firmware from another place on
+// the wire.
+func forgeDiscover(ctx context.Context, t *testing.T, s *site.Site, mac string) {
+	t.Helper()
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dhcpv4.NewDiscovery(hw, dhcpv4.WithBroadcast(true),
+		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00000:UNDI:002001")),
+		dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{0, 0}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := s.Dial(ctx, "udp4", "10.77.0.255:67")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(d.ToBytes()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,110 @@
+package pools
+
+import (
+	"fmt"
+	"strings"
+)
+
+// reporter reports a mistake in a field of the thing at hand.
+type reporter func(field, hint, format string, args ...any)
+
+// match checks the values of a match or of the conditions of a loader rule.
+func (c *checker) match(path, about string, m Match, fail reporter) {
+	for _, f := range m.texts() {
+		if len(f.value) > 3*255 {
+			fail("."+f.name, "an option has 255 bytes at most", "%s: %s has %d characters", about, f.name, len(f.value))
+			continue
+		}
+		if _, err := newPattern(f.value); err != nil {
+			c.want(path+"."+f.name, about+": "+f.name, err)
+		}
+	}
+	if m.Firmware != "" {
+		if _, err := ParseFirmware(string(m.Firmware)); err != nil {
+			fail(".firmware", knownHint(string(m.Firmware), names(Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
+		}
+	}
+}
+
+func names(list []Firmware) []string {
+	out := make([]string, len(list))
+	for i, f := range list {
+		out[i] = string(f)
+	}
+	return out
+}
+
+// identity is what one node alone is known by: bytes, however they were written.
+type identity struct {
+	client string
+	relayID
+}
+
+// nodeMatch checks what a node is known by: MACs, or a client identifier, or
+// what a relay agent tells of its port. Its values are whole, since they are
+// looked up and not searched.
+func (c *checker) nodeMatch(about string, n Node, here place, all *places, fail reporter) {
+	m := n.Match
+	if len(n.MACs) == 0 && m.IsZero() {
+		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
+		return
+	}
+	for _, f := range m.texts() {
+		if strings.Contains(f.value, "*") {
+			fail(".match", "write it in full; a * itself is hex:2a", "%s: %s %q has a *: a node is known by whole values", about, f.name, f.value)
+			return
+		}
+		if _, err := octets(f.value); err != nil {
+			fail(".match", "write hex:0a0b or hex:0a:0b", "%s: %s: %q is not bytes in hex", about, f.name, f.value)
+			return
+		}
+	}
+	if m.Class != "" || m.UserClass != "" || m.Firmware != "" || m.Arch.set {
+		fail(".match", "for a kind of machine use the match of a catch-all pool", "%s: match names a kind of machine; a node is one machine", about)
+		return
+	}
+	if len(n.MACs) > 0 {
+		return
+	}
+	key := identity{relayID: m.relayID()}
+	if m.ClientID != "" {
+		client, _ := octets(m.ClientID)
+		key = identity{client: client}
+	}
+	if first, dup := all.id[key]; dup {
+		fail(".match", "one port, one client identifier: one node", "%s: match is already that of %s", about, first)
+		return
+	}
+	all.id[key] = here
+}
+
+// reached checks that the catch-all pool with index i is not hidden by an
+// earlier one, which would take all its machines.
+func (c *checker) reached(i int) {
+	p := c.cfg.Pools[i]
+	if !p.CatchAll {
+		return
+	}
+	for j, first := range c.cfg.Pools[:i] {
+		if !first.CatchAll || !first.Match.IsZero() && first.Match != p.Match {
+			continue
+		}
+		if wire := c.wire(first); wire == "" || wire == c.wire(p) {
+			c.failf(fmt.Sprintf("pools[%d].catchall", i), "give the first one a match, or put it behind", "pool %q: no machine lands here, catch-all pool %q in %s takes them all",
+				p.Name, first.Name, c.at(fmt.Sprintf("pools[%d].catchall", j)).Place())
+			return
+		}
+	}
+}
+
+// wire names the network that a catch-all pool takes machines from; "" for all.
+func (c *checker) wire(p Pool) string {
+	i := c.cfg.subnetOf(p.Range.First)
+	if i < 0 {
+		return ""
+	}
+	if name := c.cfg.Subnets[i].Network; name != "" {
+		return "network " + name
+	}
+	return c.cfg.Subnets[i].CIDR.String()
+}

@@ -1,0 +1,244 @@
+package ilosim
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Flavour is how REST links are written.
+type Flavour string
+
+// The flavours.
+const (
+	Href  Flavour = "href"  // links.Member[].href, before Redfish
+	OData Flavour = "odata" // Members[].@odata.id
+)
+
+// Handler is the REST interface of the chassis manager. That a chassis tells the
+// MACs of its nodes there is taken over from iLO 4; nobody has published a
+// recording.
+func (c *Chassis) Handler(f Flavour) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /rest/v1", c.asRoot)
+	mux.HandleFunc("POST /rest/v1/sessions", c.openSession)
+	mux.HandleFunc("DELETE /rest/v1/sessions/{token}", c.closeSession)
+	mux.HandleFunc("GET /rest/v1/systemssummary", c.summary)
+	mux.HandleFunc("GET /rest/v1/systems", func(w http.ResponseWriter, _ *http.Request) { c.systems(w, f) })
+	mux.HandleFunc("/rest/v1/systems/{slot}", c.system)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Paths have no case on a chassis: C7N1 is c7n1.
+		r.URL.Path = strings.TrimSuffix(strings.ToLower(r.URL.Path), "/")
+		if c.admit(w, r) {
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// admit checks the login, and does what faults do to any request.
+func (c *Chassis) admit(w http.ResponseWriter, r *http.Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.fault(ServerError):
+		fail(w, http.StatusInternalServerError, "InternalError")
+	case c.fault(Busy):
+		w.Header().Set("Retry-After", "0")
+		fail(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable")
+	case c.fault(Forbidden):
+		fail(w, http.StatusForbidden, "InsufficientPrivilege")
+	case c.fault(Unauthorized), !c.known(r):
+		fail(w, http.StatusUnauthorized, "NoValidSession")
+	default:
+		return true
+	}
+	return false
+}
+
+// known tells whether a request may; c.mu is held.
+func (c *Chassis) known(r *http.Request) bool {
+	if r.URL.Path == "/rest/v1" || r.URL.Path == "/rest/v1/sessions" && r.Method == http.MethodPost {
+		return true
+	}
+	if token := r.Header.Get("X-Auth-Token"); token != "" {
+		if c.fault(TokenExpires) {
+			delete(c.tokens, token)
+		}
+		return c.tokens[token]
+	}
+	user, password, ok := r.BasicAuth()
+	if ok {
+		c.logins++
+	}
+	return ok && user == c.User && password == c.Password
+}
+
+func (c *Chassis) asRoot(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, object{
+		"Name": "HP RESTful Root Service", "Oem": object{"Hp": object{"Manager": []object{{"ManagerType": "Moonshot CM"}}}},
+		"links": object{"Systems": object{"href": "/rest/v1/Systems"}},
+	})
+}
+
+func (c *Chassis) openSession(w http.ResponseWriter, r *http.Request) {
+	var in struct{ UserName, Password string }
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logins++
+	if json.NewDecoder(r.Body).Decode(&in) != nil || in.UserName != c.User || in.Password != c.Password {
+		fail(w, http.StatusUnauthorized, "NoValidSession")
+		return
+	}
+	token := rand.Text()
+	if c.tokens == nil {
+		c.tokens = map[string]bool{}
+	}
+	c.tokens[token] = true
+	w.Header().Set("X-Auth-Token", token)
+	w.Header().Set("Location", "/rest/v1/Sessions/"+token)
+	writeJSON(w, http.StatusCreated, object{})
+}
+
+func (c *Chassis) closeSession(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tokens, r.PathValue("token"))
+	writeJSON(w, http.StatusOK, object{})
+}
+
+func (c *Chassis) summary(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault(NoSummary) {
+		fail(w, http.StatusNotFound, "ResourceMissingAtURI")
+		return
+	}
+	var all []object
+	for i, n := range c.sorted() {
+		if n.Empty {
+			continue
+		}
+		key := "Power"
+		if i%2 == 1 {
+			key = "PowerState" // both are seen
+		}
+		all = append(all, object{"Name": fmt.Sprintf("Cartridge %d Node %d", n.Cartridge, n.Number), key: c.powerOf(n)})
+	}
+	writeJSON(w, http.StatusOK, object{"Systems": all})
+}
+
+func (c *Chassis) systems(w http.ResponseWriter, f Flavour) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var links []object
+	key := map[Flavour]string{Href: "href", OData: "@odata.id"}[f]
+	for _, n := range c.sorted() {
+		if !n.Empty {
+			links = append(links, object{key: "/rest/v1/Systems/" + strings.ToUpper(n.ID())})
+		}
+	}
+	body := object{"Name": "Computer Systems"}
+	if f == OData {
+		body["Members"] = links
+	} else {
+		body["links"] = object{"Member": links}
+	}
+	if c.fault(CyclicLinks) {
+		body["Members@odata.nextLink"] = object{"@odata.id": "/rest/v1/Systems"}
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+// system shows a node, and switches it.
+func (c *Chassis) system(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	n := c.nodes[r.PathValue("slot")]
+	tell := func() {}
+	switch {
+	case n == nil || n.Empty:
+		fail(w, http.StatusNotFound, "ResourceMissingAtURI")
+	case r.Method == http.MethodGet:
+		writeJSON(w, http.StatusOK, c.describe(n))
+	case r.Method == http.MethodPatch:
+		c.patch(w, r, n)
+	case r.Method == http.MethodPost:
+		tell = c.reset(w, r, n)
+	default:
+		fail(w, http.StatusMethodNotAllowed, "ActionNotSupported")
+	}
+	c.mu.Unlock()
+	tell()
+}
+
+func (c *Chassis) describe(n *Node) object {
+	var macs []any
+	for _, m := range n.MACs {
+		switch {
+		case c.faults[NullMACs] != 0:
+			macs = append(macs, nil, "")
+		case m == "N/A":
+			macs = append(macs, "")
+		default:
+			macs = append(macs, m)
+		}
+	}
+	once, target := "Disabled", "None"
+	if n.bootOnce != "" {
+		once, target = "Once", n.bootOnce
+	}
+	pxe := "Pxe"
+	if c.faults[OnlyUpperPXE] != 0 {
+		pxe = "PXE"
+	}
+	v := object{
+		"Name": fmt.Sprintf("Cartridge %d Node %d", n.Cartridge, n.Number), "Manufacturer": "HP", "Model": n.Model,
+		"SerialNumber": n.Serial, "AssetTag": n.AssetTag, "PowerState": c.powerOf(n), "Status": object{"Health": "OK"},
+		"HostCorrelation": object{"HostMACAddress": macs, "IPAddress": []string{"", ""}},
+		"Boot": object{
+			"BootSourceOverrideEnabled": once, "BootSourceOverrideTarget": target,
+			"BootSourceOverrideSupported": []string{"None", pxe, "Hdd"},
+		},
+		"AvailableActions": []object{{"Action": "Reset"}},
+	}
+	if c.faults[NoPower] != 0 {
+		v["PowerState"] = nil
+	}
+	return v
+}
+
+func (c *Chassis) patch(w http.ResponseWriter, r *http.Request, n *Node) {
+	var in struct {
+		Boot struct{ BootSourceOverrideEnabled, BootSourceOverrideTarget string }
+	}
+	if json.NewDecoder(r.Body).Decode(&in) != nil || !strings.EqualFold(in.Boot.BootSourceOverrideTarget, "pxe") ||
+		c.faults[OnlyUpperPXE] != 0 && in.Boot.BootSourceOverrideTarget != "PXE" {
+		fail(w, http.StatusBadRequest, "PropertyValueNotInList")
+		return
+	}
+	c.setBootOnce(n, in.Boot.BootSourceOverrideTarget)
+	writeJSON(w, http.StatusOK, object{"Messages": []object{{"MessageID": "Base.0.10.Success"}}})
+}
+
+func (c *Chassis) reset(w http.ResponseWriter, r *http.Request, n *Node) (tell func()) {
+	var in struct{ Action, ResetType string }
+	tell = func() {}
+	if json.NewDecoder(r.Body).Decode(&in) != nil || in.Action != "" && in.Action != "Reset" {
+		fail(w, http.StatusBadRequest, "ActionNotSupported")
+		return tell
+	}
+	switch in.ResetType {
+	case "On":
+		tell = c.setPower(n, true, false)
+	case "ForceOff":
+		tell = c.setPower(n, false, true)
+	case "PushPowerButton":
+		tell = c.setPower(n, n.power == "Off", false)
+	default:
+		fail(w, http.StatusBadRequest, "ActionParameterNotSupported")
+		return tell
+	}
+	writeJSON(w, http.StatusOK, object{"Messages": []object{{"MessageID": "Base.0.10.Success"}}})
+	return tell
+}

@@ -1,0 +1,49 @@
+package ilo
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"drover/pools"
+)
+
+// NamedServer is a server and the address of its iLO.
+type NamedServer struct {
+	Host string
+	Server
+}
+
+// CompareServers says what servers with an iLO of their own change of what is
+// stored. name is a template over .Serial, .UUID and .Host; what it gives is
+// made lower case. Servers that were not asked are not missed: a list of
+// addresses is not a chassis.
+func CompareServers(servers []NamedServer, name, pool string, tags []string, stored Stored) ([]Change, error) {
+	t, err := parseTemplate("name", name)
+	if err != nil {
+		return nil, err
+	}
+	d := newDiff(stored)
+	var wants []Want
+	first := map[string]string{}
+	for _, s := range servers {
+		var b bytes.Buffer
+		if err := t.Execute(&b, struct{ Serial, UUID, Host string }{s.ID(), s.UUID, s.Host}); err != nil {
+			return nil, fmt.Errorf("name template: %w (it knows .Serial, .UUID and .Host)", err)
+		}
+		label := strings.ToLower(b.String())
+		switch {
+		case !isLabel(label):
+			return nil, fmt.Errorf("%s: the name template gives %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", s.Host, label)
+		case first[label] != "":
+			return nil, fmt.Errorf("%s and %s would both be named %q (are they one iLO?)", first[label], s.Host, label)
+		}
+		first[label] = s.Host
+		wants = append(wants, Want{PoolNode: pools.PoolNode{Pool: pool, Node: pools.Node{Name: label, MACs: s.MACs, Tags: tags}}})
+	}
+	d.compare(wants)
+	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+	return d.changes, nil
+}

@@ -1,0 +1,95 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+)
+
+// caFile is where kubeadm join puts the cluster's CA on a node.
+const caFile = "/etc/kubernetes/pki/ca.crt"
+
+// ofNodes is what kubeadm join does with its token.
+var ofNodes = []right{
+	{"get", "", "nodes", "", ""},
+	{"get", "", "configmaps", metav1.NamespaceSystem, "kubeadm-config"},
+	{"get", "", "configmaps", metav1.NamespaceSystem, "kubelet-config"},
+	{"create", "certificates.k8s.io", "certificatesigningrequests", "", ""},
+	{"create", "certificates.k8s.io", "certificatesigningrequests/nodeclient", "", ""}, // so that it is approved
+}
+
+// asNode returns a client as a node makes one of its token and cluster-info.
+func (i *inspection) asNode(info *clusterInfo, tok token) (kubernetes.Interface, error) {
+	conf, err := clientcmd.RESTConfigFromKubeConfig([]byte(info.text))
+	if err != nil {
+		return nil, err
+	}
+	conf.BearerToken = tok.full()
+	conf.UserAgent = "drover"
+	conf.WarningHandler = rest.NoWarnings{}
+	return kubernetes.NewForConfig(conf)
+}
+
+func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) {
+	missing, err := i.check(ctx, node, ofNodes, false)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("the group %s may not: %s; \"kubeadm init phase bootstrap-token\" and \"kubeadm init phase upload-config all\" give that", nodeGroup, strings.Join(missing, ", "))
+	}
+	i.note("rights of a joining node", "all that kubeadm join needs", err)
+}
+
+// kubeletConfig reads what kubeadm join gives each kubelet of the cluster.
+func (i *inspection) kubeletConfig(ctx context.Context, node kubernetes.Interface) {
+	var cluster struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+	}
+	err := i.configMap(ctx, node, "kubeadm-config", "ClusterConfiguration", &cluster)
+	i.note("kubeadm-config", "of Kubernetes "+cluster.KubernetesVersion, err)
+
+	var kubelet struct {
+		CgroupDriver   string `json:"cgroupDriver"`
+		Authentication struct {
+			X509 struct {
+				ClientCAFile string `json:"clientCAFile"`
+			} `json:"x509"`
+		} `json:"authentication"`
+	}
+	err = i.configMap(ctx, node, "kubelet-config", "kubelet", &kubelet)
+	ca := kubelet.Authentication.X509.ClientCAFile
+	switch {
+	case err != nil:
+	case ca != caFile:
+		err = fmt.Errorf("its authentication.x509.clientCAFile is %q: kubeadm puts the CA into %s on nodes, and a kubelet ends without it", ca, caFile)
+	case kubelet.CgroupDriver != "" && kubelet.CgroupDriver != "systemd":
+		err = fmt.Errorf("its cgroupDriver is %q: nodes run systemd", kubelet.CgroupDriver)
+	}
+	i.note("kubelet-config", "fit for a netbooted node", err)
+}
+
+func (i *inspection) configMap(ctx context.Context, node kubernetes.Interface, name, key string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	m, err := node.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("a joining node cannot read it; \"kubeadm init phase upload-config all\" makes it, and the right to: %w", err)
+	case err != nil:
+		return i.errorf("read it as a node would", err)
+	}
+	text, ok := m.Data[key]
+	if !ok || len(text) > maxInfo {
+		return fmt.Errorf("it has no %q, or a huge one: \"kubeadm init phase upload-config all\" makes it", key)
+	}
+	if err := yaml.Unmarshal([]byte(text), into); err != nil {
+		return errors.New("its " + key + " is not YAML")
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package kube_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// A machine asks for its join, and the cluster has a Node of its name.
+func TestRejoin(t *testing.T) {
+	const n = "m1c29"
+	tests := []struct {
+		name    string
+		set     func(s *apiServer)
+		bootID  string
+		deleted bool
+		err     string
+		log     string
+	}{
+		{"of the boot before", func(*apiServer) {}, "b2", true, "", "deleted the Node of an earlier boot"},
+		{"of the boot before, Lease and all", func(s *apiServer) { s.leases[n] = "7" }, "b2", true, "", "deleted"},
+		{"of this boot: it tries again", func(*apiServer) {}, "b1", false, "", ""},
+		{"the node does not tell its boot", func(*apiServer) {}, "", false, "", ""},
+		{"not drover's", func(s *apiServer) { s.edit(n, func(n *corev1.Node) { n.Labels = nil }) }, "b2", false, "",
+			"kubectl label node m1c29 drover/managed=true"},
+		{"may not delete", func(s *apiServer) { s.set("DELETE nodes", fail(403, "Forbidden", "no")) }, "b2", false, "", "drover may not delete it"},
+		{"a policy keeps it", func(s *apiServer) { s.set("DELETE nodes", fail(422, "Invalid", "control plane")) }, "b2", false, "", "drover may not delete it"},
+		{"may not see Leases", func(s *apiServer) { s.set("GET leases", fail(403, "Forbidden", "no")) }, "b2", false, "", "may not see whether its kubelet lives"},
+		{"Leases are out of order", func(s *apiServer) { s.set("GET leases", fail(500, "InternalError", "no leader")) }, "b2", false,
+			"look at the Lease of the Node's kubelet: the API server is busy or not well", ""},
+		{"deletion is out of order", func(s *apiServer) { s.set("DELETE nodes", fail(500, "InternalError", "no leader")) }, "b2", false,
+			"delete the Node of an earlier boot: the API server is busy", ""},
+		{"another Node of that name came meanwhile", func(s *apiServer) { s.set("DELETE nodes", fail(409, "Conflict", "UID")) }, "b2", false,
+			"delete the Node of an earlier boot: the API server refuses", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newAPIServer(t)
+			s.setNode(n, "u1", "b1", corev1.ConditionTrue, beat(1))
+			tt.set(s)
+			c, log := newClusters(t, s.kubeconfig())
+			_, err := c.Join(t.Context(), plan(), addr(), tt.bootID)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("got %v, want %q", err, tt.err)
+			}
+			if minted := s.count("POST secrets"); (minted == 1) != (err == nil) {
+				t.Errorf("%d tokens minted", minted)
+			}
+			if got := slices.Equal(s.deletedNodes, []string{"u1"}); got != tt.deleted {
+				t.Errorf("deleted %q, want it: %t", s.deletedNodes, tt.deleted)
+			}
+			if !strings.Contains(log.String(), tt.log) {
+				t.Errorf("log: %s\nwant %q", log, tt.log)
+			}
+		})
+	}
+}
+
+// The Node's kubelet lives, so who asks is somebody else: whoever forged a
+// DISCOVER and the whole boot after it, or a machine with a MAC that is there
+// twice. It gets nothing, and the Node stays, whichever boot it claims to be.
+func TestALivingKubeletIsLeftAlone(t *testing.T) {
+	for _, bootID := range []string{"b2", "b1", ""} {
+		s := newAPIServer(t)
+		s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
+		s.leases["m1c29"] = "7"
+		c, _ := newClusters(t, s.kubeconfig())
+		c.Watch = 300 * time.Millisecond
+		c.Expect(plan())
+		eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
+		s.mu.Lock()
+		s.leases["m1c29"] = "8"
+		s.mu.Unlock()
+
+		_, err := c.Join(t.Context(), plan(), addr(), bootID)
+		e, ok := errors.AsType[*kube.ClusterError](err)
+		if want := "a machine that calls itself m1c29 still runs there: its kubelet renewed its Lease within the last"; !ok || !strings.Contains(err.Error(), want) {
+			t.Fatalf("boot %q: got %v, want %q", bootID, err, want)
+		}
+		if e.RetryAfter() <= 0 || s.count("POST secrets") != 0 || s.count("DELETE nodes") != 0 || s.count("PATCH nodes") != 0 {
+			t.Errorf("boot %q: retry after %s; requests %v", bootID, e.RetryAfter(), s.requests)
+		}
+		// It is switched off at last.
+		if _, err := c.Join(t.Context(), plan(), addr(), bootID); err != nil {
+			t.Errorf("boot %q, after the kubelet's end: %v", bootID, err)
+		}
+	}
+}
+
+// What passes between the first look, when the node gets its config, and the
+// join need not be waited for.
+func TestExpectSavesTheWait(t *testing.T) {
+	s := newAPIServer(t)
+	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
+	c, _ := newClusters(t, s.kubeconfig())
+	c.Watch = time.Second
+	c.Expect(plan())
+	eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
+	time.Sleep(c.Watch)
+	start := time.Now()
+	if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took >= c.Watch {
+		t.Errorf("the join took %s", took)
+	}
+	if c.Expecting("tenant-a", "m1c29") {
+		t.Error("the first look is kept for the next boot")
+	}
+}
+
+// A kubelet with a long Lease takes long to be found dead: the node is told to
+// come again rather than kept waiting.
+func TestLongLease(t *testing.T) {
+	s := newAPIServer(t)
+	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
+	c, _ := newClusters(t, s.kubeconfig())
+	c.Watch = 10 * time.Minute
+	_, err := c.Join(t.Context(), plan(), addr(), "b2")
+	e, ok := errors.AsType[*kube.ClusterError](err)
+	if !ok || e.RetryAfter() < 9*time.Minute || !strings.Contains(err.Error(), "it takes 10m0s to see whether a kubelet of that name lives") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExpectHarmsNobody(t *testing.T) {
+	var zero kube.Clusters
+	zero.Expect(plan())
+	s := newAPIServer(t)
+	s.set("GET leases", fail(500, "InternalError", "no leader"))
+	c, log := newClusters(t, s.kubeconfig())
+	c.Expect(plan(func(p *pools.Plan) { p.Cluster = "b" }))
+	c.Expect(plan())
+	eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "is not seen") })
+	c.Close()
+	c.Expect(plan())
+}
+
+func TestRenewal(t *testing.T) {
+	for duration, want := range map[time.Duration]time.Duration{40 * time.Second: 11 * time.Second, 10 * time.Minute: 158 * time.Second} {
+		if got := kube.Renewal(duration); got != want {
+			t.Errorf("a Lease of %s is watched for %s, want %s", duration, got, want)
+		}
+	}
+}

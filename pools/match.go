@@ -1,0 +1,205 @@
+package pools
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// pattern is a text in which * stands for any run of characters: the pieces
+// between the stars. The zero pattern fits everything.
+type pattern []string
+
+// newPattern reads a text with stars, or hex: and bytes.
+func newPattern(s string) (pattern, error) {
+	if s == "" {
+		return nil, nil
+	}
+	if !strings.HasPrefix(s, "hex:") {
+		return strings.Split(s, "*"), nil
+	}
+	b, err := octets(s)
+	return pattern{b}, err
+}
+
+func (p pattern) fits(s string) bool {
+	switch len(p) {
+	case 0:
+		return true
+	case 1:
+		return p[0] == s
+	}
+	first, last := p[0], p[len(p)-1]
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, piece := range p[1 : len(p)-1] {
+		_, rest, ok := strings.Cut(s, piece)
+		if !ok {
+			return false
+		}
+		s = rest
+	}
+	return true
+}
+
+// octets reads text, or bytes written as hex:0a0b or hex:0a:0b.
+func octets(s string) (string, error) {
+	digits, ok := strings.CutPrefix(s, "hex:")
+	if !ok {
+		return s, nil
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
+	if err != nil || len(b) == 0 {
+		return "", faultf("write hex:0a0b or hex:0a:0b", "%q is not bytes in hex", s)
+	}
+	return string(b), nil
+}
+
+// kind is a Match or the conditions of a loader rule, ready to compare.
+type kind struct {
+	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
+	firmware                                                      Firmware
+	arch                                                          Arch
+}
+
+// newKind compiles a match that was checked.
+func newKind(m Match) *kind {
+	k := &kind{firmware: m.Firmware, arch: m.Arch}
+	for _, f := range m.texts() {
+		*f.into(k), _ = newPattern(f.value)
+	}
+	return k
+}
+
+// matchText is one of the texts of a Match.
+type matchText struct {
+	name, value string
+	into        func(*kind) *pattern
+}
+
+func (m Match) texts() []matchText {
+	return []matchText{
+		{"clientID", m.ClientID, func(k *kind) *pattern { return &k.clientID }},
+		{"circuitID", m.CircuitID, func(k *kind) *pattern { return &k.circuitID }},
+		{"remoteID", m.RemoteID, func(k *kind) *pattern { return &k.remoteID }},
+		{"subscriberID", m.SubscriberID, func(k *kind) *pattern { return &k.subscriberID }},
+		{"class", m.Class, func(k *kind) *pattern { return &k.class }},
+		{"userClass", m.UserClass, func(k *kind) *pattern { return &k.userClass }},
+	}
+}
+
+// IsZero tells whether nothing is set.
+func (m Match) IsZero() bool { return m == Match{} }
+
+// fits tells whether the machine that asks is of this kind.
+func (k *kind) fits(q *Query) bool {
+	return (k.firmware == "" || k.firmware == q.Firmware) &&
+		(!k.arch.set || slices.Contains(q.Archs, k.arch.code)) &&
+		k.class.fits(q.Class) && k.userClass.fits(q.UserClass) &&
+		k.fitsClient(q.ClientID) && k.circuitID.fits(q.CircuitID) &&
+		k.remoteID.fits(q.RemoteID) && k.subscriberID.fits(q.SubscriberID)
+}
+
+func (k *kind) fitsClient(id string) bool {
+	return k.clientID.fits(id) || k.clientID.fits(plainID(id))
+}
+
+// plainID is a client identifier without its type byte, when that says that
+// the rest is a name and no hardware address (RFC 2132, section 9.14).
+func plainID(id string) string {
+	if strings.HasPrefix(id, "\x00") {
+		return id[1:]
+	}
+	return id
+}
+
+// relayID is what a relay agent says of the port that a client is at.
+type relayID struct{ circuit, remote, subscriber string }
+
+// identities finds nodes that are known by something else than a MAC.
+type identities struct {
+	client map[string]*entry
+	relay  map[relayID]*entry
+	shapes []relayID // which parts of a relayID nodes are known by: "x" for each
+}
+
+func newIdentities() identities {
+	return identities{client: map[string]*entry{}, relay: map[relayID]*entry{}}
+}
+
+// add takes a node up. The check has made sure that it says something and is
+// the only one that says it.
+func (ids *identities) add(e *entry) {
+	client, _ := octets(e.Match.ClientID)
+	if client != "" {
+		ids.client[client] = e
+		return
+	}
+	id := e.Match.relayID()
+	ids.relay[id] = e
+	if shape := id.shape(); !slices.Contains(ids.shapes, shape) {
+		ids.shapes = append(ids.shapes, shape)
+		slices.SortFunc(ids.shapes, func(a, b relayID) int { return b.parts() - a.parts() }) // the most telling first
+	}
+}
+
+// find returns the node that the query tells of, and by what.
+func (ids *identities) find(q *Query) (*entry, string) {
+	if q.ClientID != "" {
+		if e := ids.client[q.ClientID]; e != nil {
+			return e, "clientID"
+		}
+		if e := ids.client[plainID(q.ClientID)]; e != nil {
+			return e, "clientID"
+		}
+	}
+	told := relayID{q.CircuitID, q.RemoteID, q.SubscriberID}
+	for _, shape := range ids.shapes {
+		id, whole := told.part(shape)
+		if e := ids.relay[id]; whole && e != nil {
+			return e, shape.names()
+		}
+	}
+	return nil, ""
+}
+
+func (m Match) relayID() relayID {
+	circuit, _ := octets(m.CircuitID)
+	remote, _ := octets(m.RemoteID)
+	subscriber, _ := octets(m.SubscriberID)
+	return relayID{circuit, remote, subscriber}
+}
+
+// part is what id says of the parts of a shape, and whether it says all.
+func (id relayID) part(shape relayID) (relayID, bool) {
+	if shape.circuit == "" {
+		id.circuit = ""
+	}
+	if shape.remote == "" {
+		id.remote = ""
+	}
+	if shape.subscriber == "" {
+		id.subscriber = ""
+	}
+	return id, id.shape() == shape
+}
+
+// shape marks the parts that are set with an x.
+func (id relayID) shape() relayID {
+	mark := func(s string) string { return "x"[:min(len(s), 1)] }
+	return relayID{mark(id.circuit), mark(id.remote), mark(id.subscriber)}
+}
+
+func (id relayID) parts() int { return len(id.circuit) + len(id.remote) + len(id.subscriber) }
+
+func (id relayID) names() string {
+	var names []string
+	for _, part := range []struct{ is, name string }{{id.circuit, "circuitID"}, {id.remote, "remoteID"}, {id.subscriber, "subscriberID"}} {
+		if part.is != "" {
+			names = append(names, part.name)
+		}
+	}
+	return strings.Join(names, " ")
+}

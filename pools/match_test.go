@@ -1,0 +1,211 @@
+package pools_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+func identities(t testing.TB) *pools.Farm {
+	t.Helper()
+	f, err := pools.Load("testdata/identities.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var (
+	hall   = netip.MustParseAddr("10.28.0.2") // the server's own network
+	annex  = netip.MustParseAddr("10.29.0.1") // on the same wire
+	branch = netip.MustParseAddr("10.30.0.1") // behind a relay agent
+)
+
+// TestWho tells who a machine is by what DHCP says of it.
+func TestWho(t *testing.T) {
+	f := identities(t)
+	unknown := mac(t, "52:54:00:77:01:01")
+	for _, tt := range []struct {
+		name          string
+		q             pools.Query
+		node, matched string // no node: silence
+		why           string // part of the reason for the silence
+	}{
+		{"a port of a switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "\x00\x06\xaa"}, "by-port", "circuitID remoteID", ""},
+		{"the same port of another switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "other"}, "by-circuit", "circuitID", ""},
+		{"a port without a switch", pools.Query{CircuitID: "ge-0/0/7"}, "by-circuit", "circuitID", ""},
+		{"another port", pools.Query{CircuitID: "ge-0/0/9"}, "node-525400770101", "", ""},
+		{"a subscriber", pools.Query{SubscriberID: "customer 7"}, "by-subscriber", "subscriberID", ""},
+		{"a client identifier", pools.Query{ClientID: "rack7"}, "by-client", "clientID", ""},
+		{"a client identifier with the type of a name", pools.Query{ClientID: "\x00rack7"}, "by-client", "clientID", ""},
+		{"a client identifier that is longer", pools.Query{ClientID: "rack77"}, "node-525400770101", "", ""},
+		{"a pinned node at its port", pools.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/8"}, "pinned", "", ""},
+		{"its MAC at another port", pools.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/7"}, "", "", "does not fit (testdata/identities.yaml:25)"},
+		{"its MAC at no port", pools.Query{MAC: mac(t, "525400000001")}, "", "", "does not fit"},
+		{"an ignored node", pools.Query{MAC: mac(t, "525400000002")}, "", "", `node "silent" is to be ignored (testdata/identities.yaml:26)`},
+		{"an ignored kind", pools.Query{Class: "Phone 7"}, "", "", `pool "phones" is to be ignored`},
+		{"a node on its wire", pools.Query{MAC: mac(t, "525400000003"), Link: branch}, "far", "", ""},
+		{"a node on another wire", pools.Query{MAC: mac(t, "525400000003")}, "", "", "its address 10.30.0.7 is in 10.30.0.0/24 (if both are on one wire"},
+		{"two subnets of one wire", pools.Query{MAC: mac(t, "525400000004")}, "near", "", ""},
+		{"a wire that the config does not know", pools.Query{MAC: mac(t, "525400000003"), Link: netip.MustParseAddr("192.168.0.1")}, "far", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := tt.q
+			if q.MAC.IsZero() {
+				q.MAC = unknown
+			}
+			if !q.Link.IsValid() {
+				q.Link = hall
+			}
+			p := f.Resolve(q)
+			switch {
+			case (p == nil) != (tt.node == ""):
+				t.Fatalf("got plan %v, want node %q (%s)", p, tt.node, f.WhyNot(q))
+			case p == nil:
+				if got := f.WhyNot(q); !strings.Contains(got, tt.why) {
+					t.Errorf("got reason %q, want %q", got, tt.why)
+				}
+			case p.Node != tt.node || p.Matched != tt.matched || p.MACs[0] != q.MAC:
+				t.Errorf("got node %q matched by %q, MACs %v; want %q, %q", p.Node, p.Matched, p.MACs, tt.node, tt.matched)
+			case f.WhyNot(q) != "":
+				t.Errorf("there is a plan, and a reason for none: %q", f.WhyNot(q))
+			}
+		})
+	}
+}
+
+// TestCatchAlls tells in which catch-all pool unknown hardware lands.
+func TestCatchAlls(t *testing.T) {
+	f := identities(t)
+	for _, tt := range []struct {
+		name string
+		q    pools.Query
+		want string
+	}{
+		{"the first that fits", pools.Query{Link: hall, Firmware: pools.UEFIarm64}, "arm"},
+		{"the one without a match", pools.Query{Link: hall, Firmware: pools.UEFIx64}, "lobby"},
+		{"another subnet of the wire", pools.Query{Link: annex}, "lobby"},
+		{"behind a relay agent", pools.Query{Link: branch, Firmware: pools.UEFIarm64}, "branch"},
+		{"nothing but the MAC is known", pools.Query{}, "lobby"},
+		{"nothing but the MAC and what DHCP found", pools.Query{Known: pools.Identity{Pool: "branch"}}, "branch"},
+		{"what DHCP found is no more", pools.Query{Known: pools.Identity{Pool: "gone"}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.q.MAC = mac(t, "52:54:00:77:01:01")
+			p := f.Resolve(tt.q)
+			if p == nil {
+				if tt.want != "" {
+					t.Errorf("got silence (%s), want pool %q", f.WhyNot(tt.q), tt.want)
+				}
+				return
+			}
+			if p.Pool != tt.want || !p.CatchAll || !p.Range.IsValid() || p.Broadcast != (tt.want == "arm") {
+				t.Errorf("got pool %q, broadcast %v, range %s; want %q", p.Pool, p.Broadcast, p.Range, tt.want)
+			}
+		})
+	}
+}
+
+// TestKnownNode: HTTP knows the MAC alone; DHCP found the node before.
+func TestKnownNode(t *testing.T) {
+	f := identities(t)
+	q := pools.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true, Known: pools.Identity{Node: "by-port", Pool: "ports"}}
+	if p := f.Resolve(q); p == nil || p.Node != "by-port" || p.Address.String() != "10.28.1.1" {
+		t.Errorf("got %+v, want node by-port", p)
+	}
+	q.Link = hall // DHCP knows the port, and finds no node there
+	if p := f.Resolve(q); p == nil || p.Node != "node-525400770101" {
+		t.Errorf("got %+v, want it unknown: it is at another port", p)
+	}
+	q.Renewing = true // it may ask past its relay agent, which knows the port
+	if p := f.Resolve(q); p == nil || p.Node != "by-port" || p.Matched != "lease" {
+		t.Errorf("got %+v, want node by-port, as its lease says", p)
+	}
+	q.CircuitID = "ge-0/0/7" // but it does not
+	if p := f.Resolve(q); p == nil || p.Node != "by-circuit" {
+		t.Errorf("got %+v, want node by-circuit", p)
+	}
+	q.CircuitID, q.Link, q.Renewing = "", netip.Addr{}, false
+	q.Known.Node = "far" // a node that has MACs of its own is not taken over by a memory
+	if p := f.Resolve(q); p != nil && p.Node == "far" {
+		t.Error("a remembered name stands in for a MAC")
+	}
+}
+
+func TestLoaders(t *testing.T) {
+	f := identities(t)
+	near, port := mac(t, "525400000004"), mac(t, "52:54:00:77:01:01")
+	for _, tt := range []struct {
+		name         string
+		q            pools.Query
+		file, server string
+	}{
+		{"the default", pools.Query{MAC: mac(t, "525400000003"), Link: branch, Firmware: pools.BIOS}, "undionly.kpxe", "10.28.0.2"},
+		{"by firmware", pools.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
+		{"by architecture", pools.Query{MAC: near, Link: hall, Archs: []uint16{27}, Class: "PXEClient:Arch:00027:UNDI:003000"}, "riscv/ipxe.efi", "10.28.0.2"},
+		{"by class, from another server", pools.Query{MAC: near, Link: hall, Firmware: pools.BIOS, Class: "PXEClient:Arch:00000:UNDI:002001"}, "tftp/lpxelinux.0", "10.28.0.9"},
+		{"the last rule that fits", pools.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
+		{"HTTP Boot by URL", pools.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64HTTP}, "http://10.28.0.2/loaders/shimx64.efi", "10.28.0.2"},
+		{"iPXE by user class", pools.Query{MAC: near, Link: hall, Firmware: pools.BIOS, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.9/menu.ipxe", "10.28.0.2"},
+		{"iPXE otherwise", pools.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.2/boot/52-54-00-77-01-01", "10.28.0.2"},
+		{"an operating system", pools.Query{MAC: near, Link: hall}, "", "10.28.0.2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := f.Resolve(tt.q)
+			if p == nil {
+				t.Fatal(f.WhyNot(tt.q))
+			}
+			// The pool "ports" has the tag secure, the node "near" odd after it.
+			if p.Boot.File != tt.file || p.Boot.Server.String() != tt.server {
+				t.Errorf("got %q from %s, want %q from %s", p.Boot.File, p.Boot.Server, tt.file, tt.server)
+			}
+			if why := p.Why()["boot.file"]; tt.file != "" && why.Path == "" {
+				t.Error("nothing tells why")
+			}
+		})
+	}
+}
+
+func TestNodeOptions(t *testing.T) {
+	p := identities(t).Resolve(pools.Query{MAC: mac(t, "525400000004"), Link: hall})
+	got := map[uint8]string{}
+	for _, o := range p.Options {
+		got[o.Code] = o.Text
+	}
+	if got[26] != "9000" || got[43] != "6=uint8:8" {
+		t.Errorf("got %v, want mtu 9000 and 43.6", got)
+	}
+	if why := p.Why()["dhcpOptions.26"].Place(); why != "testdata/identities.yaml:28" {
+		t.Errorf("mtu is from %s, want the node's line", why)
+	}
+}
+
+func TestSubnetOf(t *testing.T) {
+	p := identities(t).Resolve(pools.Query{MAC: mac(t, "525400000004"), Link: hall})
+	for addr, want := range map[string]string{
+		"10.29.0.9": "10.29.0.0/24", "10.28.7.7": "10.28.0.0/16",
+		"10.30.0.7": "", "192.168.0.1": "", // another wire, and none of ours
+	} {
+		s, ok := p.SubnetOf(netip.MustParseAddr(addr))
+		if got := s.CIDR.String(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: got subnet %s, %v; want %q", addr, got, ok, want)
+		}
+	}
+}
+
+func TestProxyNeedsNoAddresses(t *testing.T) {
+	f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1], address: 10.0.0.2, dhcp: proxy}\n"+
+		"pools:\n- {name: a, image: b, nodes: [{name: n, macs: [\"52:54:00:00:00:01\"]}]}\n- {name: rest, image: b, catchall: true}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m, want := range map[string]string{"525400000001": "n", "525400000002": "node-525400000002"} {
+		p := f.Resolve(pools.Query{MAC: mac(t, m), Link: netip.MustParseAddr("10.0.0.2"), IPXE: true})
+		if p == nil || p.Node != want || p.Boot.File == "" || p.Subnet.CIDR.IsValid() {
+			t.Errorf("%s: got %+v, want node %s without a subnet", m, p, want)
+		}
+		p.Why()
+	}
+}

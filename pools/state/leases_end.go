@@ -1,0 +1,96 @@
+package state
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// quarantine is how long nobody gets an address that a machine declined. Who
+// uses an address without a lease is most often a machine that has it set by
+// hand, and keeps it for days; each time that the address is tried again costs
+// a client its start anew. But a card that declines everything, or somebody
+// who answers every ARP probe, puts a whole range out of service. An hour is
+// seldom enough for the first, and short enough for the second; the operator
+// can end it earlier ([Leases.End]). RFC 2131 leaves the time open.
+const quarantine = time.Hour
+
+// maxWhy bounds the reason of a quarantine, in bytes: a client can have a
+// part in its wording.
+const maxWhy = 200
+
+// Release takes the machine's word that it no longer uses addr. It keeps its
+// claim to get the same address again. A lease that it does not have is
+// ignored. What ends is written behind the back of the caller, within an
+// fsync or two: a lease whose end is lost runs out by itself.
+func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
+		l.end(e, now)
+	}
+}
+
+// Leave ends the lease of a machine that boots anew and gets another address.
+func (l *Leases) Leave(mac pools.MAC, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byMAC[mac]; e != nil && e.inForce(now) {
+		l.end(e, now)
+	}
+}
+
+// Decline puts addr in quarantine for an hour when the machine holds it or was
+// offered it, else it returns false and does nothing. why is the reason that
+// [Leases.List] tells.
+func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lease := pools.Lease{MAC: mac, Address: addr, Expires: now.Add(quarantine).UTC(), Declined: reason(why)}
+	if f, ok := l.offers.of(mac, now); ok && f.addr == addr {
+		lease.Node, lease.Pool = f.who.Node, f.who.Pool
+	} else if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
+		lease.Node, lease.Pool = e.Node, e.Pool
+	} else {
+		return false
+	}
+	l.withdraw(mac)
+	// What is there of addr is the machine's own, or expired: else it would
+	// not be on offer.
+	l.keep(lease, l.store.behind("quarantine of "+addr.String(), putLease(lease)))
+	return true
+}
+
+// reason is why, bounded, and never empty: that would be no quarantine.
+func reason(why string) string {
+	if why == "" {
+		return "declined"
+	}
+	return clip(why, maxWhy)
+}
+
+// clip bounds a text, in bytes, and makes it valid UTF-8.
+func clip(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "?") }
+
+// End frees an address for the operator: one that a machine holds, or one in
+// quarantine. It returns false when addr is neither. A machine that still uses
+// its address learns of it when it asks next.
+func (l *Leases) End(addr netip.Addr, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.byAddr[addr]
+	if e == nil || !e.inForce(now) {
+		return false
+	}
+	l.end(e, now)
+	return true
+}
+
+// end has a lease or a quarantine end before its time.
+func (l *Leases) end(e *entry, now time.Time) {
+	lease := e.Lease
+	lease.Released, lease.Expires = true, now.UTC()
+	l.keep(lease, l.store.behind("end of the lease of "+lease.Address.String(), putLease(lease)))
+}

@@ -1,0 +1,183 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"drover/pools"
+	"drover/pools/state"
+)
+
+// maxUnknowns is how many the package keeps.
+const maxUnknowns = 4096
+
+func seen(n, at int) pools.Unknown {
+	return pools.Unknown{MAC: mac(n), Last: epoch.Add(time.Duration(at) * time.Second), Count: 1}
+}
+
+func TestUnknowns(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.Unknowns.Seen(seen(1, 0))
+	s.Unknowns.Seen(seen(2, 1))
+	again := pools.Unknown{
+		MAC: mac(1), First: epoch.Add(time.Hour), Last: epoch.Add(5 * time.Second), Pool: "catchall", Address: addr(7),
+		Firmware: pools.BIOS, Class: "PXEClient", Relay: addr(1), Circuit: "eth1/7", Remote: "sw3",
+	}
+	s.Unknowns.Seen(again)
+	again.First, again.Count = epoch, 2 // the first sight counts, and none is one
+	other := seen(2, 1)
+	other.First = other.Last
+	want := []pools.Unknown{again, other}
+	for range 2 {
+		if got := s.Unknowns.List(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		s = reopen(t, s, dir)
+	}
+	if !s.Unknowns.Forget(mac(1)) || s.Unknowns.Forget(mac(1)) {
+		t.Error("Forget: want true, then false")
+	}
+	s = reopen(t, s, dir)
+	if got := s.Unknowns.List(); fmt.Sprint(got) != fmt.Sprint(want[1:]) {
+		t.Errorf("after Forget: got %+v, want %+v", got, want[1:])
+	}
+	s.Unknowns.Seen(seen(1, 9))
+	if got := s.Unknowns.List(); len(got) != 2 || got[0].Count != 1 || got[0].MAC != mac(1) {
+		t.Errorf("seen again: got %+v, want a new one in front", got)
+	}
+}
+
+func TestUnknownTextIsBounded(t *testing.T) {
+	s := open(t, t.TempDir())
+	u := seen(1, 0)
+	long := "\xff" + strings.Repeat("x", 1<<20)
+	u.Class, u.Circuit, u.Remote, u.Pool = long, long, long, long
+	s.Unknowns.Seen(u)
+	got := s.Unknowns.List()[0]
+	for _, text := range []string{got.Class, got.Circuit, got.Remote, got.Pool} {
+		if len(text) != 128 || text[0] != '?' {
+			t.Errorf("got %d bytes, %q", len(text), text)
+		}
+	}
+}
+
+// A flood of made up machines pushes out the oldest, and the file grows no
+// more.
+func TestUnknownsFlood(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	n := 0
+	flood := func() {
+		for range 3*maxUnknowns/2 + 1 {
+			n++
+			s.Unknowns.Seen(seen(n, n))
+			s.Unknowns.Seen(seen(0, n)) // one that asks again and again stays
+		}
+		if err := s.Unknowns.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		flood()
+	}
+	all := s.Unknowns.List()
+	if len(all) != maxUnknowns || all[0].MAC != mac(0) || all[0].Count != n || all[1].MAC != mac(n) || all[maxUnknowns-1].MAC != mac(n-maxUnknowns+2) {
+		t.Fatalf("got %d: %+v, %+v ... %+v", len(all), all[0], all[1], all[len(all)-1])
+	}
+	want := fmt.Sprint(all)
+	s = reopen(t, s, dir)
+	if got := fmt.Sprint(s.Unknowns.List()); len(s.Unknowns.List()) != maxUnknowns || got[:200] != want[:200] {
+		t.Errorf("after a restart:\ngot  %.300s\nwant %.300s", got, want)
+	}
+	shut(t, s)
+	if n := records(t, dir, "unknown"); n != maxUnknowns {
+		t.Errorf("the file has %d, want %d", n, maxUnknowns)
+	}
+}
+
+// A kill between two transactions of a flush can leave a machine in two slots.
+func TestUnknownInTwoSlots(t *testing.T) {
+	dir := t.TempDir()
+	for slot, u := range []pools.Unknown{seen(1, 0), seen(1, 5), seen(2, 3)} {
+		text, err := json.Marshal(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(t, dir, "unknown", []byte{0, byte(slot)}, string(text))
+	}
+	s := open(t, dir)
+	got := s.Unknowns.List()
+	if len(got) != 2 || got[0].MAC != mac(1) || !got[0].Last.Equal(epoch.Add(5*time.Second)) || got[1].MAC != mac(2) {
+		t.Errorf("got %+v, want the later one of %s, then %s", got, mac(1), mac(2))
+	}
+	for n := range maxUnknowns {
+		s.Unknowns.Seen(seen(10+n, 10))
+	}
+	if got := len(s.Unknowns.List()); got != maxUnknowns {
+		t.Errorf("got %d, want %d", got, maxUnknowns)
+	}
+}
+
+func TestUnknownsAreStoredByThemselves(t *testing.T) {
+	dir := t.TempDir()
+	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, s)
+	s.Unknowns.Seen(seen(1, 0))
+	deadline := time.Now().Add(10 * time.Second)
+	for !stored(t, dir, mac(1)) {
+		if time.Now().After(deadline) {
+			t.Fatal("not in the file after 10 s")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// stored looks into the file of a running store.
+func stored(t *testing.T, dir string, m pools.MAC) bool {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, state.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(b), `{"mac":"`+m.String()+`","first":`)
+}
+
+func records(t *testing.T, dir, bucket string) (n int) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.View(func(tx *bbolt.Tx) error { n = tx.Bucket([]byte(bucket)).Stats().KeyN; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// BenchmarkUnknowns is what a DISCOVER with a made up MAC costs.
+func BenchmarkUnknowns(b *testing.B) {
+	s, err := state.Open(b.TempDir(), state.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer shut(b, s)
+	b.ReportAllocs()
+	u := pools.Unknown{Last: epoch, Address: netip.MustParseAddr("10.0.0.1"), Class: "PXEClient:Arch:00000:UNDI:002001"}
+	for n := range b.N {
+		u.MAC = mac(n)
+		s.Unknowns.Seen(u)
+	}
+}

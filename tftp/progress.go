@@ -1,0 +1,134 @@
+package tftp
+
+import "time"
+
+// progress is how far a file has come: which blocks the client has, which are
+// on their way, and when to send them again. It is plain arithmetic; the clock
+// is its caller's.
+//
+// Blocks are counted from 1 without end, block 0 is the OACK. On the wire their
+// numbers have 16 bits and roll over to 0.
+type progress struct {
+	terms
+	last  int64 // the block that ends the file: it is shorter than the others
+	acked int64 // the client has all up to this one; -1 when it has not even the OACK
+	sent  int64 // the highest that was ever sent
+	again bool  // what is on its way was sent before: it tells nothing about the network
+
+	sentAt time.Time
+	due    time.Time     // when to send again
+	tries  int           // how often that happened since the client moved
+	rtt    time.Duration // from a window to its ACK, smoothed; 0: not known yet
+}
+
+const (
+	firstWait = time.Second            // firmware gives up a packet within a second or two
+	leastWait = 250 * time.Millisecond // a ROM that writes to slow memory is no lost packet
+	mostWait  = 8 * time.Second
+	maxTries  = 6
+)
+
+// newProgress is the state before the first packet.
+func newProgress(t terms, size int64, withOack bool) progress {
+	p := progress{terms: t, last: size/int64(t.block) + 1}
+	if withOack {
+		p.acked = -1
+	}
+	p.sent = p.acked
+	return p
+}
+
+// todo is the first and the last block to send: a window, or the OACK alone.
+func (p *progress) todo() (from, to int64) {
+	if p.acked < 0 {
+		return 0, 0
+	}
+	return p.acked + 1, min(p.acked+int64(p.window), p.last)
+}
+
+// wasSent notes that what there was to do has been sent.
+func (p *progress) wasSent(now time.Time) {
+	_, to := p.todo()
+	p.sent = max(p.sent, to)
+	p.sentAt = now
+	p.due = now.Add(p.wait())
+}
+
+// wait is the time until the blocks on their way are taken for lost. It
+// doubles with each try.
+func (p *progress) wait() time.Duration {
+	wait := p.timeout
+	if wait == 0 {
+		wait = firstWait
+		if p.rtt > 0 {
+			wait = min(max(8*p.rtt, leastWait), firstWait)
+		}
+	}
+	return min(wait<<p.tries, max(wait, mostWait))
+}
+
+// got takes an ACK and tells whether to send what is to do now. Whether the
+// file has arrived tells done.
+//
+// An ACK of a block inside the window says that the next one is missing: RFC
+// 7440 section 4. It moves the window there.
+func (p *progress) got(block uint16, now time.Time) (send bool) {
+	at := p.acked + int64(block-uint16(p.acked))
+	switch {
+	case at > p.sent: // an old one, that comes late
+		return false
+	case at == p.acked:
+		return p.gotAgain(now)
+	}
+	if at == p.sent && !p.again {
+		p.measure(now.Sub(p.sentAt))
+	}
+	p.again = at < p.sent
+	p.acked, p.tries = at, 0
+	return !p.done()
+}
+
+// gotAgain takes an ACK that came before. Answering each of them is how the
+// sorcerer's apprentice doubled every packet for the rest of the file (RFC 1123
+// section 4.2.3.1), so for a client without a window there is no answer.
+//
+// With a window it is also what a client says when the first block of the
+// window is missing. That comes a round trip after the window; a packet that
+// the network doubled comes at once. Once the window was sent again, what comes
+// within two round trips is about the one before.
+func (p *progress) gotAgain(now time.Time) (send bool) {
+	quiet := p.rtt / 2
+	if p.again {
+		quiet = 2 * p.rtt
+	}
+	if p.window == 1 || p.acked < 0 || p.rtt == 0 || now.Sub(p.sentAt) < quiet {
+		return false
+	}
+	p.again = true
+	return true
+}
+
+// measure takes a sample of the round trip.
+func (p *progress) measure(sample time.Duration) {
+	sample = max(sample, 1)
+	if p.rtt == 0 {
+		p.rtt = sample
+	}
+	p.rtt += (sample - p.rtt) / 8
+}
+
+// late tells whether to send again because nothing came in time, and whether to
+// give up instead.
+func (p *progress) late(now time.Time) (send, giveUp bool) {
+	if now.Before(p.due) {
+		return false, false
+	}
+	if p.tries++; p.tries >= maxTries {
+		return false, true
+	}
+	p.again = true
+	return true, false
+}
+
+// done tells whether the client has the whole file.
+func (p *progress) done() bool { return p.acked == p.last }

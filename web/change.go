@@ -1,0 +1,121 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"drover/pools"
+)
+
+// form is what the page asks before it changes something. A session only
+// reads, so that each change wants the token beside.
+type form struct {
+	Forget bool // forget MACs[0]; else add a node
+	Error  string
+
+	Name, Pool, MACs, IP, Tags string
+
+	Pools []string // to choose from
+}
+
+// formOf opens the form that a link of the page names: /?add=MAC or
+// /?forget=MAC. It returns nil for none.
+func (p *page) formOf(query url.Values) *form {
+	for _, what := range []string{"add", "forget"} {
+		if !query.Has(what) {
+			continue
+		}
+		f := &form{Forget: what == "forget"}
+		if mac, err := pools.ParseMAC(query.Get(what)); err == nil {
+			f.MACs = mac.String()
+		}
+		return f
+	}
+	return nil
+}
+
+// add adds a node.
+func (p *page) add(w http.ResponseWriter, r *http.Request) error {
+	return p.change(w, r, &form{}, func(f *form) (string, error) {
+		n, err := f.node()
+		if err != nil {
+			return "", badRequest("%v", err)
+		}
+		return "/#machine-" + n.Name, p.server.addNode(n, r.RemoteAddr)
+	})
+}
+
+// forget forgets an unknown machine.
+func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
+	return p.change(w, r, &form{Forget: true}, func(f *form) (string, error) {
+		mac, err := pools.ParseMAC(f.MACs)
+		if err != nil {
+			return "", badRequest("%v", err)
+		}
+		return "/", p.server.forget(mac, r.RemoteAddr)
+	})
+}
+
+// change does what a form asks for. It answers with the page that do names, or
+// with the form as it was filled in and what is wrong with it.
+func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form) (next string, err error)) error {
+	if !p.guard.hasSession(r) {
+		return p.render(w, http.StatusUnauthorized, "login.html", "The session is over.")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	if err := r.ParseForm(); err != nil {
+		return badRequest("that was no form of the page: %v", err)
+	}
+	f.Name, f.Pool, f.IP = r.PostForm.Get("name"), r.PostForm.Get("pool"), r.PostForm.Get("ip")
+	f.MACs, f.Tags = r.PostForm.Get("macs"), r.PostForm.Get("tags")
+	next, err := "", p.guard.confirm(r)
+	if err == nil {
+		next, err = do(f)
+	}
+	if err == nil {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return nil
+	}
+	failed := asFailure(err)
+	if failed.code >= http.StatusInternalServerError {
+		p.server.Log.Error("change not made", "path", r.URL.Path, "err", err)
+	}
+	f.Error = failed.msg
+	return p.page(w, r, failed.code, f)
+}
+
+// confirm checks the token in a form.
+func (g *guard) confirm(r *http.Request) error {
+	if !g.limit.allow(r) {
+		return &failure{code: http.StatusTooManyRequests, msg: "Too many attempts. Wait a few seconds."}
+	}
+	if !g.token.matches(strings.TrimSpace(r.PostForm.Get("token"))) {
+		return &failure{code: http.StatusForbidden, msg: "That is not the token."}
+	}
+	return nil
+}
+
+// node is the node that was filled in. It is read as strictly as one that
+// comes over the API.
+func (f *form) node() (pools.PoolNode, error) {
+	list := func(s string) []any {
+		words := []any{}
+		for _, w := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' }) {
+			words = append(words, w)
+		}
+		return words
+	}
+	v := map[string]any{"name": strings.TrimSpace(f.Name), "pool": f.Pool, "macs": list(f.MACs)}
+	if ip := strings.TrimSpace(f.IP); ip != "" {
+		v["ip"] = ip
+	}
+	if tags := list(f.Tags); len(tags) > 0 {
+		v["tags"] = tags
+	}
+	if v["name"] == "" {
+		return pools.PoolNode{}, errors.New("the node wants a name")
+	}
+	return parseNode(v)
+}

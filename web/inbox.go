@@ -1,0 +1,166 @@
+package web
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+)
+
+// maxInbox is how many unknown machines the page shows. Somebody who makes
+// MACs up must not make the page long.
+const maxInbox = 25
+
+// inbox are the machines that no node declares.
+type inbox struct {
+	N    int // all of them
+	Rows []stranger
+}
+
+// stranger is a machine of the inbox.
+type stranger struct {
+	MAC      pools.MAC
+	Last     string // time since it asked
+	Count    int
+	Firmware string
+	Class    string
+	Via      string // relay agent, circuit and remote
+	Pool     string // empty: it got silence
+	Address  string
+}
+
+// More is how many are not shown.
+func (b inbox) More() int { return b.N - len(b.Rows) }
+
+func newInbox(all []pools.Unknown, now time.Time) inbox {
+	b := inbox{N: len(all)}
+	for _, u := range all[:min(len(all), maxInbox)] {
+		s := stranger{
+			MAC: u.MAC, Last: ago(now.Sub(u.Last)), Count: u.Count, Pool: u.Pool,
+			Firmware: clip(string(u.Firmware)), Class: clip(u.Class), Via: via(u),
+		}
+		if u.Address.IsValid() {
+			s.Address = u.Address.String()
+		}
+		b.Rows = append(b.Rows, s)
+	}
+	return b
+}
+
+// via is the way that a machine's packets came, as far as relay agents tell.
+func via(u pools.Unknown) string {
+	var words []string
+	if u.Relay.IsValid() {
+		words = append(words, "relay "+u.Relay.String())
+	}
+	if u.Circuit != "" {
+		words = append(words, "circuit "+clip(u.Circuit))
+	}
+	if u.Remote != "" {
+		words = append(words, "remote "+clip(u.Remote))
+	}
+	return strings.Join(words, ", ")
+}
+
+// span is how full the range of a catch-all pool is.
+type span struct {
+	Pool   string
+	Range  pools.Range
+	Leased int
+	Size   int
+}
+
+// Full tells whether new machines get no address, or soon will not.
+func (s span) Full() bool { return s.Leased*10 >= s.Size*9 }
+
+// declined is an address in quarantine.
+type declined struct {
+	Address netip.Addr
+	MAC     pools.MAC
+	Why     string
+	Left    string // time until it may be leased again
+}
+
+// leased is what the page shows of the leases.
+type leased struct {
+	Spans    []span
+	Declined []declined
+
+	now   time.Time
+	byMAC map[pools.MAC]pools.Lease // what each machine leased last
+}
+
+// newLeased sorts the leases out.
+func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
+	v := leased{now: now, byMAC: make(map[pools.MAC]pools.Lease, len(all))}
+	ranges, inRange := map[string]pools.Range{}, map[string]int{}
+	for _, p := range farm.Config.Pools {
+		ranges[p.Name] = p.Range
+	}
+	for _, l := range all {
+		switch l.State(now) {
+		case pools.LeaseActive:
+			if r := ranges[l.Pool]; r.IsValid() && r.Contains(l.Address) {
+				inRange[l.Pool]++
+			}
+			v.byMAC[l.MAC] = l
+		case pools.LeaseExpired:
+			v.byMAC[l.MAC] = l // nobody stops using an address because nobody renewed it
+		case pools.LeaseDeclined:
+			v.Declined = append(v.Declined, declined{l.Address, l.MAC, clip(l.Declined), ago(l.Expires.Sub(now))})
+		}
+	}
+	slices.SortFunc(v.Declined, func(a, b declined) int { return a.Address.Compare(b.Address) })
+	v.Declined = v.Declined[:min(len(v.Declined), maxInbox)]
+	for _, p := range farm.Config.Pools {
+		if p.CatchAll && p.Range.IsValid() {
+			v.Spans = append(v.Spans, span{p.Name, p.Range, inRange[p.Name], size(p.Range)})
+		}
+	}
+	return v
+}
+
+// size is how many addresses a range has.
+func size(r pools.Range) int {
+	a, b := r.First.As4(), r.Last.As4()
+	n := 1
+	for i := range a {
+		n += (int(b[i]) - int(a[i])) << (8 * (3 - i))
+	}
+	return n
+}
+
+// of is the address of a machine that no node declares, and for how long it
+// has it.
+func (v leased) of(mac pools.MAC) (addr, note string) {
+	l, ok := v.byMAC[mac]
+	switch {
+	case !ok:
+		return "", ""
+	case l.Active(v.now):
+		return l.Address.String(), "leased for " + ago(l.Expires.Sub(v.now))
+	}
+	return l.Address.String(), "lease expired"
+}
+
+// address is where a declared node is, and what else there is to say of it: a
+// lease can differ from the node's own address.
+func (v leased) address(n pools.NodeInfo) (addr, note string) {
+	if n.IP.IsValid() {
+		addr = n.IP.String()
+	}
+	for _, m := range n.MACs {
+		l, ok := v.byMAC[m]
+		switch {
+		case !ok || l.Address == n.IP:
+		case addr == "":
+			return l.Address.String(), ""
+		case !l.Active(v.now):
+		default:
+			return addr, "still on " + l.Address.String()
+		}
+	}
+	return addr, ""
+}

@@ -1,0 +1,97 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"drover/pools"
+)
+
+// Leases are the addresses that machines lease.
+type Leases interface {
+	// List returns every lease, those that are over included, in any order.
+	// The list is the caller's.
+	List() []pools.Lease
+	// End frees an address that a machine holds, or that is in quarantine. It
+	// returns false when there is no such lease.
+	End(addr netip.Addr, now time.Time) bool
+}
+
+// noLeases is a server that leases no addresses.
+type noLeases struct{}
+
+func (noLeases) List() []pools.Lease            { return nil }
+func (noLeases) End(netip.Addr, time.Time) bool { return false }
+
+// leaseStates are the states by which leases can be listed.
+func leaseStates() []pools.LeaseState {
+	return []pools.LeaseState{pools.LeaseActive, pools.LeaseExpired, pools.LeaseReleased, pools.LeaseDeclined}
+}
+
+// leaseInfo is a lease as the API shows it.
+type leaseInfo struct {
+	pools.Lease
+	State pools.LeaseState `json:"state"`
+}
+
+// listLeases answers with the leases by address.
+func (a *api) listLeases(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if err := onlyParameters(query, "pool", "state"); err != nil {
+		return err
+	}
+	pool, state := query.Get("pool"), pools.LeaseState(query.Get("state"))
+	if state != "" && !slices.Contains(leaseStates(), state) {
+		return badRequest("state %q: want one of %q", state, leaseStates())
+	}
+	leases, now := a.server.Leases.List(), a.server.Now()
+	out := []leaseInfo{} // [] rather than null
+	for _, l := range leases {
+		s := l.State(now)
+		if (pool == "" || l.Pool == pool) && (state == "" || s == state) {
+			out = append(out, leaseInfo{l, s})
+		}
+	}
+	slices.SortFunc(out, func(a, b leaseInfo) int { return a.Address.Compare(b.Address) })
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// endLease frees an address: it ends a lease, or lifts a quarantine.
+func (a *api) endLease(w http.ResponseWriter, r *http.Request) error {
+	addr, err := netip.ParseAddr(r.PathValue("address"))
+	if err != nil {
+		return badRequest("%q is not an IP address", r.PathValue("address"))
+	}
+	was := a.lease(addr)
+	if !a.server.Leases.End(addr, a.server.Now()) {
+		return &failure{code: http.StatusNotFound, msg: fmt.Sprintf("no lease of %s is in force, and it is not in quarantine", addr)}
+	}
+	a.server.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// lease is the lease of an address; the zero Lease when there is none.
+func (a *api) lease(addr netip.Addr) pools.Lease {
+	for _, l := range a.server.Leases.List() {
+		if l.Address == addr {
+			return l
+		}
+	}
+	return pools.Lease{}
+}
+
+// onlyParameters refuses parameters that a path does not have.
+func onlyParameters(query url.Values, known ...string) error {
+	for key := range query {
+		if !slices.Contains(known, key) {
+			return badRequest("unknown parameter %q (there are %q)", key, known)
+		}
+	}
+	return nil
+}
