@@ -8,6 +8,7 @@ var (
 	Search        = search
 	Judge         = judge
 	KeaBest       = keaBest
+	Carried       = Step.carried
 )
 
 // Print prints a report.

@@ -49,13 +49,13 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 	if err != nil {
 		return f, err
 	}
-	f.Perfdhcp, f.Limited = best.Rate, best.limited()
+	f.Perfdhcp, f.Limited = best.carried(), best.limited()
 	var own Step
 	if !b.quick {
 		if own, err = search(rates, halvings, try(ownTool, forLoss, 0)); err != nil {
 			return f, err
 		}
-		f.Own = own.Rate
+		f.Own = own.carried()
 	}
 	// Processor time under perfdhcp; of who cannot keep up, at what it can do.
 	common, err := steady(try(perfdhcpTool, forCPU, 0))

@@ -71,3 +71,21 @@ func TestSearchEndsWithAnError(t *testing.T) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
 }
+
+// TestCarried holds that two servers that kept up with the same step are equal,
+// whatever the tool's clock made of it.
+func TestCarried(t *testing.T) {
+	for _, tt := range []struct {
+		step main.Step
+		want float64
+	}{
+		{main.Step{Asked: 8000, Begun: 7982, Rate: 7950}, 8000},
+		{main.Step{Asked: 8000, Begun: 8010, Rate: 8010}, 8000},
+		{main.Step{Asked: 32000, Begun: 21000, Rate: 20990}, 21000}, // the tool's own end
+		{main.Step{}, 0},
+	} {
+		if got := main.Carried(tt.step); got != tt.want {
+			t.Errorf("%v/s of %v/s: got %v, want %v", tt.step.Begun, tt.step.Asked, got, tt.want)
+		}
+	}
+}

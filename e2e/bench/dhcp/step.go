@@ -63,6 +63,15 @@ func (s Step) good() bool { return s.Completed > 0 && s.Loss < 0.01 }
 // limited tells whether the tool could not make the load that it was told to.
 func (s Step) limited() bool { return s.Begun < 0.9*s.Asked }
 
+// carried is the rate that a good step stands for, in exchanges/s: what was
+// asked for, since a tool begins a little more or less than that each time.
+func (s Step) carried() float64 {
+	if s.limited() {
+		return s.Begun
+	}
+	return s.Asked
+}
+
 // disturbed is the share of others' work on the server's processor from which a
 // step is worth another try. The kernel's own is below it.
 const disturbed = 0.1
