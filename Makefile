@@ -50,8 +50,12 @@ bench-dhcp: ## DHCP against Kea and dnsmasq, with ratios (root; BENCH=-quick: 3 
 	$(GO) run ./e2e/bench/dhcp $(BENCH)
 
 .PHONY: bench-tftp
-bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; three minutes; see docs/tftp.md)
+bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; four minutes; see docs/tftp.md)
 	$(GO) run ./e2e/bench/tftp $(BENCH)
+
+.PHONY: bench-boot
+bench-boot: need ## HTTP, TFTP, initrd and whole boots against nginx, tftpd-hpa, mkinitramfs, live-boot … (root; BENCH=-quick)
+	$(GO) run ./e2e/bench/boot $(BENCH)
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)

@@ -83,6 +83,9 @@ func (g *Guest) Tail(n int) []string { return g.console.tail(n) }
 // Running tells whether the machine is on.
 func (g *Guest) Running() bool { return g.proc.Running() }
 
+// Pid is the process of the virtual machine.
+func (g *Guest) Pid() int { return g.proc.Pid }
+
 // PowerOff cuts the power.
 func (g *Guest) PowerOff() error { return g.proc.Stop(0) }
 

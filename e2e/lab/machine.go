@@ -28,6 +28,7 @@ type Machine struct {
 	NICs     []NIC    // in the order of their slots
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
+	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
 }
 
 // NIC is a network card (virtio).
@@ -76,6 +77,9 @@ func (m Machine) args(f files) []string {
 		"-device", "virtio-rng-pci",
 		"-drive", "if=none,id=disk,format=raw,file=" + f.disk,
 		"-device", "virtio-blk-pci,drive=disk",
+	}
+	if m.CPU != "" {
+		args = append(args, "-cpu", m.CPU)
 	}
 	switch m.Firmware {
 	case UEFI:

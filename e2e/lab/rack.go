@@ -175,6 +175,10 @@ func (r *Rack) Listen(network, addr string) (l net.Listener, err error) {
 	return l, err
 }
 
+// Enter moves the calling thread onto the rack's wire, for good: the goroutine
+// must be locked to it and never unlock, so that the thread ends with it.
+func (r *Rack) Enter() error { return enter(r.Name) }
+
 // HTTPClient returns a client that dials on the rack's wire.
 func (r *Rack) HTTPClient() *http.Client {
 	return &http.Client{

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"drover/e2e/lab"
 	"drover/e2e/parts"
@@ -117,13 +116,3 @@ func (b *bench) close() error {
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
-
-// loadAverage is how busy the host is, of the last minute.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "?"
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
-}

@@ -3,8 +3,6 @@ package main
 var (
 	ParseOptions  = parseOptions
 	ParsePerfdhcp = parsePerfdhcp
-	ParseStat     = parseStat
-	ParseBusy     = parseBusy
 	Search        = search
 	Judge         = judge
 	KeaBest       = keaBest

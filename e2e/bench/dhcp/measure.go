@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"drover/e2e/bench/gauge"
 )
 
 // Rates that are the same for all servers.
@@ -18,7 +20,7 @@ func (b *bench) measure(ctx context.Context) (*Report, error) {
 	r := newReport(b)
 	for round := range b.rounds {
 		for _, s := range b.chosen {
-			b.say("round %d of %d: %s; load average of the host %s", round+1, b.rounds, s.name, loadAverage())
+			b.say("round %d of %d: %s; load average of the host %s", round+1, b.rounds, s.name, gauge.LoadAverage())
 			f, err := b.figures(ctx, s, r)
 			if err != nil {
 				return nil, err

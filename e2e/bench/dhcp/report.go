@@ -2,8 +2,9 @@ package main
 
 import (
 	"runtime"
-	"slices"
 	"time"
+
+	"drover/e2e/bench/gauge"
 )
 
 // Figures are what is told of a server.
@@ -44,7 +45,7 @@ type Report struct {
 	Seconds     float64              `json:"secondsPerStep"`
 	Quick       bool                 `json:"quick"`
 	Servers     map[string]Figures   `json:"servers"` // medians of the rounds
-	Verdict     []Check              `json:"verdict"`
+	Verdict     []gauge.Check        `json:"verdict"`
 	Steps       []Step               `json:"steps"`
 	Rounds      map[string][]Figures `json:"rounds"`
 	Time        time.Time            `json:"time"`
@@ -54,7 +55,7 @@ func newReport(b *bench) *Report {
 	return &Report{
 		Time:        time.Now().UTC().Truncate(time.Second),
 		Versions:    map[string]string{"drover": b.programs.built, "kea": b.programs.keaVersion, "dnsmasq": b.programs.dnsmasqVersion},
-		LoadAverage: [2]string{loadAverage()},
+		LoadAverage: [2]string{gauge.LoadAverage()},
 		Processors:  runtime.NumCPU(),
 		Seconds:     b.length.Seconds(),
 		Quick:       b.quick,
@@ -72,12 +73,12 @@ func (r *Report) add(name string, f Figures) {
 
 // end takes down how busy the host was.
 func (r *Report) end() {
-	r.LoadAverage[1] = loadAverage()
+	r.LoadAverage[1] = gauge.LoadAverage()
 	var others []float64
 	for _, s := range r.Steps {
 		others = append(others, s.Others)
 	}
-	r.Others = median(others)
+	r.Others = gauge.Median(others)
 }
 
 // medians is the median of each figure by itself.
@@ -87,24 +88,12 @@ func medians(rounds []Figures) (m Figures) {
 		for i := range rounds {
 			values = append(values, *row.of(&rounds[i]))
 		}
-		*row.of(&m) = median(values)
+		*row.of(&m) = gauge.Median(values)
 	}
 	for _, f := range rounds {
 		m.Limited = m.Limited || f.Limited
 	}
 	return m
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	if n == 0 {
-		return 0
-	}
-	if n%2 == 1 {
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
 }
 
 // keaBest is what is said to be Kea's: the better figure of the two ways to run

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"drover/e2e/bench/gauge"
 	"drover/e2e/lab"
 )
 
@@ -106,18 +107,18 @@ func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duratio
 // account fills in what the server used while f ran.
 func (s *Step) account(pid int, f func() error) error {
 	began := time.Now()
-	busy, berr := busyTime(serverCPU)
-	cpu, cerr := cpuTime(pid)
+	busy, berr := gauge.BusyTime(serverCPU)
+	cpu, cerr := gauge.CPUTime(pid)
 	if err := errors.Join(berr, cerr, f()); err != nil {
 		return err
 	}
-	cpuEnd, cerr := cpuTime(pid)
-	busyEnd, berr := busyTime(serverCPU)
+	cpuEnd, cerr := gauge.CPUTime(pid)
+	busyEnd, berr := gauge.BusyTime(serverCPU)
 	elapsed := time.Since(began)
 	s.CPU = (cpuEnd - cpu).Seconds()
 	s.Others = max(0, ((busyEnd-busy)-(cpuEnd-cpu)).Seconds()/elapsed.Seconds())
 	var err error
-	s.RSS, err = peakRSS(pid)
+	s.RSS, err = gauge.PeakRSS(pid)
 	return errors.Join(berr, cerr, err)
 }
 

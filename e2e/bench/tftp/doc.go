@@ -16,6 +16,9 @@
 // long. To the server that is the same as a network of that round trip, and it
 // works on kernels without netem.
 //
-// Rounds take turns between the servers, and the best of each counts. A server that knows
-// no windows answers block by block, as it would answer the same firmware.
+// Rounds take turns between the servers. The best peer of a row is the one with
+// the highest median; the row's ratio is the median of drover's to that peer's,
+// round by round (package gauge). A row that drover does not win is measured
+// twice as often again, and all rounds count. A server that knows no windows
+// answers block by block, as it would answer the same firmware.
 package main

@@ -28,7 +28,9 @@ type options struct {
 	length time.Duration
 	rounds int
 	rows   *regexp.Regexp
-	least  float64 // ratio that every row must have
+	least  float64 // ratio that every row must have, or tie with
+	pin    bool    // measure the library as well
+	json   string  // file for the results
 	serve  string  // a directory: this process is the server to be measured
 	addr   string
 }
@@ -36,10 +38,12 @@ type options struct {
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench-tftp", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.DurationVar(&o.length, "time", 300*time.Millisecond, "how long each server is measured, for each row and round")
-	f.IntVar(&o.rounds, "rounds", 5, "how often; the best counts")
+	f.DurationVar(&o.length, "time", 250*time.Millisecond, "how long each server is measured, for each row and round")
+	f.IntVar(&o.rounds, "rounds", 7, "how often; medians are shown. A row that drover does not win is measured twice as often again")
 	rows := f.String("rows", "", "measure only the rows whose name matches this `regexp`, as \"^50 .* window 8\"")
-	f.Float64Var(&o.least, "least", 0, "fail when a row is below this `ratio` to the best peer")
+	f.Float64Var(&o.least, "least", 1, "fail when a row is below this `ratio` to the best peer, and no tie; 0: never")
+	f.BoolVar(&o.pin, "pin", true, "measure the library pin/tftp as well, for comparison")
+	f.StringVar(&o.json, "json", "", "`file` for the rows and the outcome, as JSON")
 	f.StringVar(&o.serve, "serve", "", "serve this `directory`: what the benchmark starts itself for")
 	f.StringVar(&o.addr, "addr", "", "the `address` to serve on")
 	if err := f.Parse(args); err != nil {

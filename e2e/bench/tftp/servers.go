@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/e2e/bench/gauge"
 	"drover/tftp"
 )
 
@@ -41,7 +40,7 @@ type process struct {
 type command func(addr string, port int, dir string) []string
 
 // startServers starts all of them on each processor.
-func startServers(ctx context.Context, p *programs, dir string, w *wire) (all []*server, err error) {
+func startServers(ctx context.Context, p *programs, dir string, w *wire, pin bool) (all []*server, err error) {
 	// Pdeathsig is about the thread that starts a process, not about ours.
 	runtime.LockOSThread()
 	self, err := os.Executable()
@@ -72,6 +71,9 @@ func startServers(ctx context.Context, p *programs, dir string, w *wire) (all []
 		{name: "atftpd", peer: true, version: p.atftpdVersion},
 		{name: "dnsmasq", peer: true, version: p.dnsmasqVersion},
 		{name: "pin/tftp", version: "v3.2.0, the library"},
+	}
+	if !pin {
+		all = all[:len(all)-1]
 	}
 	for i, s := range all {
 		for cpu := range s.on {
@@ -127,25 +129,11 @@ func listens(pid int, addr unix.SockaddrInet4) bool {
 
 // cpu is what the server with its threads and ended children has used.
 func (s *process) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "stat"))
+	t, err := gauge.CPUTime(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s", err, s.output)
 	}
-	// The second field is the program's name, in brackets and with anything in it.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	const utime, cstime = 11, 14 // fields 14 to 17, counted from the third
-	if len(fields) <= cstime {
-		return 0, errors.New("stat is too short")
-	}
-	var sum time.Duration
-	for _, f := range fields[utime : cstime+1] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += time.Duration(n) * 10 * time.Millisecond // USER_HZ is 100 on every Linux
-	}
-	return sum, nil
+	return t, nil
 }
 
 // serveDrover is the process that is measured: drover's package, or, for

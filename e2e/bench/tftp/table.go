@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
+
+	"drover/e2e/bench/gauge"
 )
 
 // table prints the results: MB/s and the server's CPU-seconds per GB, and how
@@ -12,12 +13,23 @@ import (
 type table struct {
 	out     io.Writer
 	servers []*server
-	worst   float64
-	below   []string
+	least   float64
+	rows    []Row
+	checks  []gauge.Check
 }
 
-func newTable(out io.Writer, servers []*server) *table {
-	t := &table{out: out, servers: servers, worst: math.Inf(1)}
+// Row is what -json has of a row.
+type Row struct {
+	Name  string             `json:"name"`
+	Rates map[string]float64 `json:"rates"` // MB/s, medians
+	CPU   map[string]float64 `json:"cpu"`   // seconds per GB; of who forks it is not known
+	Peer  string             `json:"peer"`  // the best of the others
+	Ratio gauge.Ratio        `json:"ratio"` // drover's rate to that peer's
+	Check gauge.Check        `json:"check"`
+}
+
+func newTable(out io.Writer, servers []*server, least float64) *table {
+	t := &table{out: out, servers: servers, least: least}
 	for _, s := range servers {
 		fmt.Fprintf(out, "%-10s %s\n", s.name, s.version)
 	}
@@ -29,23 +41,39 @@ func newTable(out io.Writer, servers []*server) *table {
 	for range servers {
 		fmt.Fprintf(out, " | %9s %6s", "MB/s", "CPU/GB")
 	}
-	fmt.Fprintf(out, " |\n%s\n", strings.Repeat("-", 26+19*len(servers)+9))
+	fmt.Fprintf(out, " |\n%s\n", strings.Repeat("-", 26+19*len(servers)+30))
 	return t
 }
 
-// row prints a row. A window that a server did not agree to is shown behind its
+// best is the peer with the highest rate.
+func (t *table) best(results []result) (peer int) {
+	peer = -1
+	for i := range results {
+		if t.servers[i].peer && (peer < 0 || results[i].rate() > results[peer].rate()) {
+			peer = i
+		}
+	}
+	return peer
+}
+
+// compare takes the ratios of drover to the best peer, round by round.
+func (t *table) compare(results []result) gauge.Ratio {
+	for i := range results {
+		if t.servers[i].ours {
+			return gauge.Compare(results[i].rates, results[t.best(results)].rates)
+		}
+	}
+	return gauge.Ratio{}
+}
+
+// row prints a row. A window that a server did not agree to is shown before its
 // rate.
 func (t *table) row(r row, results []result) {
+	done := Row{Name: r.String(), Rates: map[string]float64{}, CPU: map[string]float64{}, Ratio: t.compare(results), Peer: t.servers[t.best(results)].name}
 	fmt.Fprintf(t.out, "%7d %5d %6d %5s", r.clients, r.block, r.window, fmt.Sprintf("%dms", r.delay.Milliseconds()))
-	var ours, best float64
 	for i := range results {
-		rate := results[i].rate()
-		switch s := t.servers[i]; {
-		case s.ours:
-			ours = rate
-		case s.peer:
-			best = max(best, rate)
-		}
+		s, rate := t.servers[i], results[i].rate()
+		done.Rates[s.name] = rate
 		note := ""
 		if results[i].window != r.window {
 			note = fmt.Sprintf("w%d", results[i].window)
@@ -53,18 +81,29 @@ func (t *table) row(r row, results []result) {
 		if results[i].resent > 0 {
 			note += "!"
 		}
-		cpu := fmt.Sprintf("%.2f", results[i].cpuPerGB())
-		if t.servers[i].forks {
-			cpu = "-"
+		cpu := "-"
+		if !s.forks {
+			done.CPU[s.name] = results[i].cpuPerGB()
+			cpu = fmt.Sprintf("%.2f", results[i].cpuPerGB())
 		}
 		fmt.Fprintf(t.out, " | %3s%6.*f %6s", note, digits(rate), rate, cpu)
 	}
-	ratio := ours / best
-	t.worst = min(t.worst, ratio)
-	if ratio < 1 {
-		t.below = append(t.below, r.String())
+	ratio := done.Ratio
+	done.Check = ratio.AtLeast(r.String()+": MB/s against "+done.Peer+"'s", t.least)
+	fmt.Fprintf(t.out, " | %6.3f (%.3f to %.3f) %s\n", ratio.Median, ratio.Low, ratio.High, outcome(done.Check))
+	t.rows = append(t.rows, done)
+	t.checks = append(t.checks, done.Check)
+}
+
+// outcome is a check in a word.
+func outcome(c gauge.Check) string {
+	switch {
+	case !c.Pass:
+		return "FAIL"
+	case c.Got < c.Want:
+		return "tie"
 	}
-	fmt.Fprintf(t.out, " | %6.3f\n", ratio)
+	return ""
 }
 
 // digits is how many say something.
@@ -75,12 +114,10 @@ func digits(rate float64) int {
 	return 1
 }
 
-// end prints the outcome and returns the worst ratio.
-func (t *table) end() float64 {
-	fmt.Fprintf(t.out, "\nratio: drover's MB/s over the best of tftpd-hpa, atftpd and dnsmasq; the worst row has %.3f\n", t.worst)
+// end prints what the table means.
+func (t *table) end() {
+	fmt.Fprintln(t.out, "\nratio: drover's MB/s over those of the best of tftpd-hpa, atftpd and dnsmasq, median of the rounds'")
+	fmt.Fprintln(t.out, "own ratios; in brackets the bounds that it is between, nine times in ten. tie: below 1 by less")
+	fmt.Fprintln(t.out, "than 3 %, and the rounds do not tell it from 1")
 	fmt.Fprintln(t.out, "w1: the server sends one block at a time, though asked for more; !: packets were lost")
-	for _, name := range t.below {
-		fmt.Fprintf(t.out, "below 1: %s\n", name)
-	}
-	return t.worst
 }

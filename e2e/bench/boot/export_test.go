@@ -1,0 +1,50 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+)
+
+var (
+	ParseOptions = parseOptions
+	UsedRAM      = usedRAM
+	ReadHead     = readHead
+	Archive      = archive
+)
+
+// Print prints a report.
+var Print = (*Report).print
+
+// End judges.
+var End = (*Report).end
+
+// Failure is the error of a run.
+var Failure = (*Report).failure
+
+// Compare takes the ratios of a row.
+var Compare = (*HTTPRow).compare
+
+// Puller is the client of the HTTP part.
+type Puller = puller
+
+// NewPuller makes one that pulls for a moment.
+func NewPuller(server netip.AddrPort, path string, size int64, from []netip.Addr) *Puller {
+	nothing := func() {}
+	return &puller{server: server, path: path, size: size, from: from,
+		warm: 20 * time.Millisecond, length: 50 * time.Millisecond, begin: nothing, end: nothing}
+}
+
+// Watch has it tell when the measured time begins and ends.
+func Watch(p *Puller, begin, end func()) { p.begin, p.end = begin, end }
+
+// Patience has it pull for longer.
+func Patience(p *Puller, length time.Duration) { p.length = length }
+
+// Pull runs it once.
+func Pull(p *Puller) error {
+	p.pulls = nil
+	return p.run()
+}
+
+// Pulled is how much of the file came in the measured time of the last run.
+func Pulled(p *Puller) int64 { return p.bytes }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"drover/e2e/bench/gauge"
+	"drover/e2e/lab"
+)
+
+// Boot is one way of a machine from power-on to multi-user.
+type Boot struct {
+	Seconds float64 `json:"seconds"` // on the host's clock, from power-on
+	Kernel  float64 `json:"kernel"`  // of these, until the kernel began: firmware, loader, kernel and initrd
+	Root    float64 `json:"root"`    // until systemd began
+	Fetched float64 `json:"fetched"` // MB that came over the machine's network card
+	Used    float64 `json:"used"`    // MB of RAM that are not available at multi-user
+	Host    float64 `json:"host"`    // processor seconds of the virtual machine
+}
+
+// stack is a way to boot a machine.
+type stack struct {
+	name  string
+	start func(context.Context, *lab.Rack) (stop func() error, err error)
+}
+
+const (
+	bootServer = "10.77.0.1"
+	bootMAC    = "52:54:00:77:01:01"
+	bootIP     = "10.77.0.21"
+	bootSubnet = "10.77.0.0/24"
+	bootAPI    = "127.0.0.1:8443"
+
+	// bootPatience is for a machine on a host that does much else.
+	bootPatience = 10 * time.Minute
+)
+
+// upUnit tells on the console when multi-user is reached, and how much RAM there
+// is then. It is the same in both roots.
+const upUnit = `[Unit]
+Description=Tells that multi-user is reached
+DefaultDependencies=no
+After=multi-user.target
+[Service]
+Type=oneshot
+StandardOutput=tty
+TTYPath=/dev/console
+ExecStart=/bin/sh -c 'read up rest </proc/uptime; while read key value unit; do case $$key in MemTotal:) total=$$value;; MemAvailable:) free=$$value;; esac; done </proc/meminfo; echo; echo "bench-up $$up $$total $$free"'
+[Install]
+WantedBy=multi-user.target
+`
+
+// kernelArgs are those of both. The node image of the lab imports container
+// images at each boot: that is no part of booting.
+const kernelArgs = "console=ttyS0,115200 systemd.mask=drover-images.service"
+
+var (
+	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+)`)
+	lineKernel = regexp.MustCompile(`Linux version `)
+	lineRoot   = regexp.MustCompile(`systemd\[1\]: systemd [0-9]+.* running in system mode`)
+)
+
+// measureBoot boots a machine from each in turn.
+func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
+	initrds, err := b.initrds(ctx)
+	if err != nil {
+		return err
+	}
+	r.Initrd = &initrds
+	hand, err := b.handStack(initrds)
+	if err != nil {
+		return err
+	}
+	rack, err := lab.Open("drover-bench-boot", filepath.Join(b.dir, "rack"), netip.MustParsePrefix(bootServer+"/24"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rack.Close()) }()
+	r.Boots = map[string][]Boot{}
+	for round := range b.boots {
+		for _, s := range []stack{b.droverStack(), hand} {
+			b.say("boot %d of %d by %s; load average of the host %s", round+1, b.boots, s.name, gauge.LoadAverage())
+			boot, err := b.boot(ctx, rack, s, fmt.Sprintf("%s-%d", s.name, round+1))
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			b.say("  %.1f s: kernel after %.1f, systemd after %.1f; %.0f MB fetched, %.0f MB RAM used, %.1f s of processor time",
+				boot.Seconds, boot.Kernel, boot.Root, boot.Fetched, boot.Used, boot.Host)
+			r.Boots[s.name] = append(r.Boots[s.name], boot)
+		}
+	}
+	return nil
+}
+
+// boot boots one machine.
+func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) (boot Boot, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	defer cancel()
+	stop, err := s.start(ctx, rack)
+	if err != nil {
+		return boot, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	g, err := rack.PowerOn(lab.Machine{
+		Name: name, NICs: []lab.NIC{{MAC: bootMAC, Boot: true}}, Memory: b.memory, CPUs: b.cpus, CPU: b.cpu,
+	})
+	if err != nil {
+		return boot, err
+	}
+	defer func() { err = errors.Join(err, g.PowerOff()) }()
+	since := func() float64 { return time.Since(g.Started).Seconds() }
+	if _, err := g.WaitConsole(ctx, lineKernel); err != nil {
+		return boot, tellConsole(err, g)
+	}
+	boot.Kernel = since()
+	if _, err := g.WaitConsole(ctx, lineRoot); err != nil {
+		return boot, tellConsole(err, g)
+	}
+	boot.Root = since()
+	line, err := g.WaitConsole(ctx, lineUp)
+	if err != nil {
+		return boot, tellConsole(err, g)
+	}
+	boot.Seconds = since()
+	if boot.Used, err = usedRAM(line); err != nil {
+		return boot, err
+	}
+	fetched, err := rack.Sent(g.Taps[0])
+	boot.Fetched = float64(fetched) / 1e6
+	run, rerr := gauge.RunTime(g.Pid())
+	boot.Host = run.Seconds()
+	return boot, errors.Join(err, rerr)
+}
+
+// usedRAM reads what bench-up tells, in MB.
+func usedRAM(line string) (float64, error) {
+	m := lineUp.FindStringSubmatch(line)
+	if m == nil {
+		return 0, fmt.Errorf("the console says %q", line)
+	}
+	total, terr := strconv.ParseFloat(m[1], 64)
+	free, ferr := strconv.ParseFloat(m[2], 64)
+	return (total - free) * 1024 / 1e6, errors.Join(terr, ferr)
+}
+
+// tellConsole adds what the machine said last.
+func tellConsole(err error, g *lab.Guest) error {
+	for _, line := range g.Tail(15) {
+		err = fmt.Errorf("%w\n%s", err, line)
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"drover/e2e/bench/gauge"
+	"drover/e2e/lab"
+)
+
+// A processor for the servers, another for what asks them.
+const (
+	serverCPU = 0
+	clientCPU = 1
+)
+
+// connections is how many there are at a time, in the rows of the table.
+func connections() []int { return []int{1, 8, 64} }
+
+// HTTPRow is what -json has of the rounds with so many connections.
+type HTTPRow struct {
+	Connections int                      `json:"connections"`
+	Rounds      map[string][]HTTPFigures `json:"rounds"` // by server
+	Rate        gauge.Ratio              `json:"rate"`   // drover's to nginx'
+	CPU         gauge.Ratio              `json:"cpu"`
+}
+
+// HTTPFigures are what one server did in one round.
+type HTTPFigures struct {
+	Rate   float64 `json:"rate"`   // GB/s
+	CPU    float64 `json:"cpu"`    // seconds of the server's per GB
+	Others float64 `json:"others"` // share of the time that its processor did something else
+}
+
+// median is that of each figure by itself.
+func (r *HTTPRow) median(server string) (f HTTPFigures) {
+	of := func(get func(HTTPFigures) float64) float64 { return gauge.Median(column(r.Rounds[server], get)) }
+	f.Rate = of(func(f HTTPFigures) float64 { return f.Rate })
+	f.CPU = of(func(f HTTPFigures) float64 { return f.CPU })
+	f.Others = of(func(f HTTPFigures) float64 { return f.Others })
+	return f
+}
+
+// compare takes the ratios.
+func (r *HTTPRow) compare() {
+	ratio := func(get func(HTTPFigures) float64) gauge.Ratio {
+		return gauge.Compare(column(r.Rounds["drover"], get), column(r.Rounds["nginx"], get))
+	}
+	r.Rate = ratio(func(f HTTPFigures) float64 { return f.Rate })
+	r.CPU = ratio(func(f HTTPFigures) float64 { return f.CPU })
+}
+
+func column(rows []HTTPFigures, get func(HTTPFigures) float64) (values []float64) {
+	for _, f := range rows {
+		values = append(values, get(f))
+	}
+	return values
+}
+
+// webServer is one that is measured.
+type webServer struct {
+	name string
+	addr netip.AddrPort
+	proc *lab.Process
+}
+
+// measureHTTP has both servers up all the time, and asks one and then the other.
+func (b *bench) measureHTTP(ctx context.Context, r *Report) (err error) {
+	w, err := b.openWire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	servers, file, err := b.startWebServers(ctx, w)
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if err := file.check(ctx, w.clients, s.addr); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	rows := make([]HTTPRow, len(connections()))
+	for round := range b.rounds {
+		for i, n := range connections() {
+			rows[i].Connections = n
+			if rows[i].Rounds == nil {
+				rows[i].Rounds = map[string][]HTTPFigures{}
+			}
+			// Who comes first changes, so that nobody always follows the other.
+			order := slices.Clone(servers)
+			if round%2 == 1 {
+				slices.Reverse(order)
+			}
+			for _, s := range order {
+				f, err := b.pull(ctx, w, s, file, n)
+				if err != nil {
+					return fmt.Errorf("%s, %d connections: %w", s.name, n, err)
+				}
+				rows[i].Rounds[s.name] = append(rows[i].Rounds[s.name], f)
+				b.say("round %d: %-6s %2d connections  %5.2f GB/s  %.3f s CPU per GB  others %2.0f %%", round+1, s.name, n, f.Rate, f.CPU, 100*f.Others)
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].compare()
+	}
+	r.HTTP = rows
+	return nil
+}
+
+// pull measures one server with so many connections.
+func (b *bench) pull(ctx context.Context, w *wire, s webServer, file webFile, conns int) (f HTTPFigures, err error) {
+	if err := ctx.Err(); err != nil {
+		return f, err
+	}
+	p := &puller{server: s.addr, path: file.path, size: file.size, from: clientIPs()[:conns], warm: warmUp, length: b.pullTime()}
+	var began, ended usage
+	p.begin = func() { began = take(s.proc.Pid) }
+	p.end = func() { ended = take(s.proc.Pid) }
+	if err := w.atClient(p.run); err != nil {
+		return f, err
+	}
+	if err := errors.Join(began.err, ended.err); err != nil {
+		return f, err
+	}
+	gb := float64(p.bytes) / 1e9
+	cpu, took := (ended.run - began.run).Seconds(), ended.at.Sub(began.at).Seconds()
+	f = HTTPFigures{Rate: gb / took, CPU: cpu / gb, Others: max(0, ((ended.busy-began.busy).Seconds()-cpu)/took)}
+	return f, nil
+}
+
+const warmUp = 200 * time.Millisecond
+
+func (b *bench) pullTime() time.Duration {
+	if b.quick {
+		return 500 * time.Millisecond
+	}
+	return time.Second
+}
+
+// usage is how much a server had used at a moment.
+type usage struct {
+	at        time.Time
+	run, busy time.Duration
+	err       error
+}
+
+func take(pid int) (u usage) {
+	run, rerr := gauge.RunTime(pid)
+	busy, berr := gauge.BusyTime(fmt.Sprint(serverCPU))
+	return usage{time.Now(), run, busy, errors.Join(rerr, berr)}
+}
+
+// startWebServers starts both with the same file.
+func (b *bench) startWebServers(ctx context.Context, w *wire) ([]webServer, webFile, error) {
+	file, err := makeImage(filepath.Join(b.dir, "http-images"))
+	if err != nil {
+		return nil, file, err
+	}
+	var servers []webServer
+	for _, s := range []struct {
+		name  string
+		port  uint16
+		start func(dir string, addr netip.AddrPort, file webFile) (*lab.Process, error)
+	}{
+		{"drover", 8001, func(dir string, addr netip.AddrPort, file webFile) (*lab.Process, error) {
+			return b.startWebDrover(w.servers, dir, addr, file)
+		}},
+		{"nginx", 8002, func(dir string, addr netip.AddrPort, file webFile) (*lab.Process, error) {
+			return b.startWebNginx(w.servers, dir, addr, file)
+		}},
+	} {
+		addr := netip.AddrPortFrom(serverIP, s.port)
+		proc, err := s.start(filepath.Join(b.dir, "http-"+s.name), addr, file)
+		if err != nil {
+			return nil, file, fmt.Errorf("%s: %w", s.name, err)
+		}
+		if err := answers(ctx, w.clients, proc, addr); err != nil {
+			return nil, file, fmt.Errorf("%s: %w", s.name, err)
+		}
+		servers = append(servers, webServer{s.name, addr, proc})
+	}
+	return servers, file, nil
+}
+
+// answers waits until a server speaks HTTP.
+func answers(ctx context.Context, from *lab.Rack, p *lab.Process, addr netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr.String()+"/", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := from.HTTPClient().Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("does not answer on %s: %w", addr, err)
+		case <-p.Done():
+			return fmt.Errorf("ended; see %s (-keep leaves it)", p.Log)
+		case <-tick.C:
+		}
+	}
+}
