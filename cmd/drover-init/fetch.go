@@ -176,14 +176,16 @@ func (f *fetcher) restart() error {
 	return nil
 }
 
-// copy moves the body into file and hash, until it ends or total is reached.
+// copy moves the body into file and hash, both at once, until it ends or total is reached.
 func (f *fetcher) copy(body io.Reader, alive func()) error {
 	interval := f.Interval
 	if interval <= 0 {
 		interval = 3 * time.Second
 	}
 	told, toldAt := f.done, time.Now()
-	buf := make([]byte, 256<<10)
+	digest := newHasher(f.hash)
+	defer digest.end()
+	buf := digest.buffer()
 	for {
 		n, err := body.Read(buf[:min(int64(len(buf)), max(1, f.total-f.done))])
 		if n > 0 {
@@ -191,6 +193,8 @@ func (f *fetcher) copy(body io.Reader, alive func()) error {
 			if werr := f.write(buf[:n]); werr != nil {
 				return werr
 			}
+			digest.add(buf[:n])
+			buf = digest.buffer()
 		}
 		if passed := time.Since(toldAt); f.Progress != nil && passed >= interval {
 			f.Progress(f.done, f.total, float64(f.done-told)/passed.Seconds())
@@ -213,7 +217,6 @@ func (f *fetcher) write(b []byte) error {
 		}
 		return finalError{err}
 	}
-	f.hash.Write(b) // never returns an error
 	f.done += int64(len(b))
 	return nil
 }

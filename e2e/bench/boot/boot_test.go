@@ -19,6 +19,10 @@ func TestFlags(t *testing.T) {
 		{[]string{"-only", "http,http"}, `-only: "http" twice`},
 		{[]string{"-rounds", "0"}, "want 1 or more"},
 		{[]string{"-boots", "0"}, "want 1 or more"},
+		{[]string{"-connections", "8,64"}, ""},
+		{[]string{"-connections", "8,x"}, `"x" (want different numbers from 1 to 64)`},
+		{[]string{"-connections", "8,8"}, `"8" (want different`},
+		{[]string{"-connections", "65"}, `"65" (want different`},
 		{[]string{"-memory", "64"}, "and 512 MB"},
 		{[]string{"now"}, `unknown argument "now"`},
 	}

@@ -20,9 +20,6 @@ const (
 	clientCPU = 1
 )
 
-// connections is how many there are at a time, in the rows of the table.
-func connections() []int { return []int{1, 8, 64} }
-
 // HTTPRow is what -json has of the rounds with so many connections.
 type HTTPRow struct {
 	Connections int                      `json:"connections"`
@@ -86,9 +83,9 @@ func (b *bench) measureHTTP(ctx context.Context, r *Report) (err error) {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	rows := make([]HTTPRow, len(connections()))
+	rows := make([]HTTPRow, len(b.conns))
 	for round := range b.rounds {
-		for i, n := range connections() {
+		for i, n := range b.conns {
 			rows[i].Connections = n
 			if rows[i].Rounds == nil {
 				rows[i].Rounds = map[string][]HTTPFigures{}

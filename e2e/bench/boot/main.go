@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,7 @@ type options struct {
 	quick  bool
 	only   []string // parts
 	rounds int      // of http; the others have their own
+	conns  []int    // of http: how many at a time
 	boots  int      // of each kind
 	cpus   int      // of the machine that boots
 	cpu    string   // kind of them
@@ -58,6 +60,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.quick, "quick", false, "a first impression: few rounds, one boot of each kind")
 	only := f.String("only", "", "`parts` to measure ("+strings.Join(allParts(), ", ")+"), with commas between; what is left out is not judged")
 	f.IntVar(&o.rounds, "rounds", 9, "how often HTTP is measured; medians are shown")
+	conns := f.String("connections", "1,8,64", "how `many` there are at a time when HTTP is measured")
 	f.IntVar(&o.boots, "boots", 3, "how often a machine boots from each; medians are shown")
 	f.IntVar(&o.cpus, "cpus", 2, "processors of the machine that boots")
 	f.StringVar(&o.cpu, "cpu", "max,la57=off", "their `kind`, by QEMU's name; empty: a plain x86-64 of 2006")
@@ -74,6 +77,9 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	if o.only, err = chooseParts(*only); err != nil {
 		return o, err
 	}
+	if o.conns, err = parseConnections(*conns); err != nil {
+		return o, err
+	}
 	if o.quick {
 		o.rounds, o.boots = min(o.rounds, 3), 1
 	}
@@ -81,6 +87,17 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("-rounds %d, -boots %d, -cpus %d, -memory %d (want 1 or more, and 512 MB)", o.rounds, o.boots, o.cpus, o.memory)
 	}
 	return o, nil
+}
+
+func parseConnections(text string) (conns []int, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > mostConns || slices.Contains(conns, n) {
+			return nil, fmt.Errorf("-connections %q: %q (want different numbers from 1 to %d)", text, word, mostConns)
+		}
+		conns = append(conns, n)
+	}
+	return conns, nil
 }
 
 // chooseParts returns the parts of that name; all when there are none.
