@@ -31,6 +31,7 @@ type client struct {
 	choosy      bool       // asked is not empty
 	messageType dhcpv4.MessageType
 	renewing    bool // it asks from an address that it runs on
+	grub        bool // it is GRUB, from a medium
 }
 
 // newClient reads the client out of a request that came to the address own. Its
@@ -64,7 +65,7 @@ func newClient(req *dhcpv4.DHCPv4, own netip.Addr) (c client, err error) {
 	if c.link, err = linkOf(req, c.relay, own); err != nil {
 		return c, err
 	}
-	c.renewing = usesItsAddress(req)
+	c.renewing, c.grub = usesItsAddress(req), saysNothing(req)
 	c.class, c.id = string(req.Options[optClass]), string(req.Options[optClientID])
 	c.userClass, c.ipxe = userClass(req.Options[optUserClass])
 	c.ipxe = c.ipxe || req.Options.Has(dhcpv4.OptionEtherboot)
@@ -98,7 +99,18 @@ func (c *client) exchange(now time.Time) Exchange {
 
 // netboot tells whether a boot program asks, not an operating system.
 func (c *client) netboot() bool {
-	return c.firmware != "" || c.ipxe || c.pxeClass() || c.httpClass()
+	return c.firmware != "" || c.ipxe || c.pxeClass() || c.httpClass() || c.grub
+}
+
+// saysNothing tells a DISCOVER with no option but its type, and what a relay
+// agent adds. GRUB sends it (net_bootp of 2.06, as on a medium by drover media):
+// operating systems list at least the options that they want.
+func saysNothing(req *dhcpv4.DHCPv4) bool {
+	n := len(req.Options)
+	if req.Options.Has(dhcpv4.GenericOptionCode(optRelay)) {
+		n--
+	}
+	return n == 1 && req.MessageType() == dhcpv4.MessageTypeDiscover
 }
 
 func (c *client) pxeClass() bool  { return strings.HasPrefix(c.class, "PXEClient") }

@@ -58,7 +58,9 @@ func TestWhoAsks(t *testing.T) {
 		netboot bool
 		file    string
 	}{
-		{"an operating system", nil, false, false, ""},
+		{"an operating system", []dhcpv4.Modifier{option(55, 1, 3, 6)}, false, false, ""},
+		{"GRUB from a medium, behind a relay", []dhcpv4.Modifier{option(82, 1, 1, 'x')}, false, true, ""},
+		{"GRUB from a medium", nil, false, true, ""},
 		{"a ROM", []dhcpv4.Modifier{arch(0), text(60, "PXEClient:Arch:00000")}, false, true, "undionly.kpxe"},
 		{"a ROM without a class", []dhcpv4.Modifier{arch(7)}, false, true, "snponly.efi"},
 		{"iPXE by user class", []dhcpv4.Modifier{arch(0), text(77, "iPXE")}, true, true, "http://10.28.0.2/boot/52-54-00-00-00-01"},

@@ -1,0 +1,278 @@
+package imagebuild
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/diskfs/go-diskfs/backend"
+	raw "github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/filesystem"
+	"github.com/diskfs/go-diskfs/filesystem/fat16"
+	"github.com/diskfs/go-diskfs/filesystem/fat32"
+	"github.com/diskfs/go-diskfs/filesystem/iso9660"
+	"github.com/diskfs/go-diskfs/partition/gpt"
+)
+
+// A MediaFormat is a kind of boot medium for UEFI.
+type MediaFormat string
+
+// The formats of [Media].
+const (
+	// ESP is a FAT32 file system alone, an EFI System Partition, to be written
+	// into a partition, or onto a stick as it is.
+	ESP MediaFormat = "esp"
+	// ISO is a CD (ISO 9660, El Torito), for the virtual media of an iLO.
+	ISO MediaFormat = "iso"
+	// IMG is a disk with a GPT and an EFI System Partition, for a USB stick.
+	IMG MediaFormat = "img"
+)
+
+// MediaFormats are all formats.
+var MediaFormats = []MediaFormat{ESP, ISO, IMG}
+
+// Media is a small boot medium: files, by their path on it ("EFI/BOOT/BOOTX64.EFI").
+type Media struct {
+	Files map[string][]byte
+	Label string // of the volume: at most 11 of A-Z, 0-9 and "_"
+}
+
+const (
+	sectorSize = 512
+	mib        = 1 << 20
+
+	// Firmware takes a FAT for FAT32 by its number of clusters, from 65 525 on
+	// (UEFI specification, section 13.3), which takes 33 MiB. Most of it is a hole.
+	leastFAT32 = 40 * mib
+	// FAT16 has 4085 clusters or more. A CD's boot image is read by old firmware
+	// over slow networks, hence small.
+	leastFAT16 = 16 * mib
+
+	// partitionStart is where the partition of a disk begins, in sectors: 1 MiB.
+	partitionStart = mib / sectorSize
+	// gptTail is what the second partition table takes at the end, rounded up.
+	gptTail = mib
+)
+
+// Write makes the medium in a new file, which takes the place of an old one at
+// once and only when it is whole.
+func (m Media) Write(name string, format MediaFormat) (err error) {
+	if err := m.check(format); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, ignoreClosedFile(f.Close()))
+		if err != nil {
+			err = errors.Join(fmt.Errorf("boot medium %s: %w", name, err), os.Remove(f.Name()))
+		}
+	}()
+	switch format {
+	case ESP:
+		err = m.fat(f, 0, m.size(leastFAT32), false)
+	case IMG:
+		err = m.disk(f)
+	case ISO:
+		err = m.iso(f)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+func ignoreClosedFile(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (m Media) check(format MediaFormat) error {
+	if !slices.Contains(MediaFormats, format) {
+		return fmt.Errorf("boot medium: no format %q (want one of %q)", format, MediaFormats)
+	}
+	if len(m.Files) == 0 {
+		return errors.New("boot medium: no files to put on it")
+	}
+	for name := range m.Files {
+		if !fs.ValidPath(name) || name == "." {
+			return fmt.Errorf("boot medium: %q is not a relative path", name)
+		}
+	}
+	return nil
+}
+
+// size is what a file system for the files takes, in whole MiB.
+func (m Media) size(least int64) int64 {
+	total := int64(0)
+	for _, content := range m.Files {
+		total += int64(len(content)) + 4096
+	}
+	total += total / 16 // tables
+	return max(least, (total+mib-1)/mib*mib)
+}
+
+// names are the files in the order of their paths, so that the same files make
+// the same medium.
+func (m Media) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
+
+// fat makes a FAT in a part of f.
+func (m Media) fat(f *os.File, start, size int64, small bool) error {
+	if err := f.Truncate(max(start+size, fileSize(f))); err != nil {
+		return err
+	}
+	var fsys filesystem.FileSystem
+	var err error
+	storage := raw.New(f, false)
+	if small {
+		fsys, err = fat16.Create(storage, size, start, sectorSize, m.Label, true)
+	} else {
+		fsys, err = fat32.Create(storage, size, start, sectorSize, m.Label, true)
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.fill(fsys); err != nil {
+		return errors.Join(err, fsys.Close())
+	}
+	return fsys.Close()
+}
+
+func fileSize(f *os.File) int64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// fill writes the files into a file system.
+func (m Media) fill(fsys filesystem.FileSystem) error {
+	made := map[string]bool{".": true}
+	for _, name := range m.names() {
+		for _, dir := range parents(name) {
+			if made[dir] {
+				continue
+			}
+			if err := fsys.Mkdir("/" + dir); err != nil {
+				return fmt.Errorf("%s: %w", dir, err)
+			}
+			made[dir] = true
+		}
+		w, err := fsys.OpenFile("/"+name, os.O_CREATE|os.O_RDWR)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		_, err = w.Write(m.Files[name])
+		if err := errors.Join(err, w.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// parents are the directories above a path, the top one first.
+func parents(name string) (dirs []string) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs
+}
+
+// disk makes a disk with one partition.
+func (m Media) disk(f *os.File) error {
+	size := m.size(leastFAT32)
+	total := partitionStart*sectorSize + size + gptTail
+	if err := f.Truncate(total); err != nil {
+		return err
+	}
+	table := &gpt.Table{
+		LogicalSectorSize: sectorSize, PhysicalSectorSize: sectorSize, ProtectiveMBR: true,
+		Partitions: []*gpt.Partition{{
+			Index: 1, Start: partitionStart, End: uint64(partitionStart + size/sectorSize - 1), Size: uint64(size),
+			Type: gpt.EFISystemPartition, Name: "EFI System",
+		}},
+	}
+	w, err := backend.Storage(raw.New(f, false)).Writable()
+	if err != nil {
+		return err
+	}
+	if err := table.Write(w, total); err != nil {
+		return err
+	}
+	return m.fat(f, partitionStart*sectorSize, size, false)
+}
+
+// Names on a CD: GRUB reads its config from the CD, firmware boots the image.
+const (
+	bootImage   = "boot/efi.img"
+	bootCatalog = "boot/boot.cat"
+)
+
+// iso makes a CD whose boot image is a FAT with all files; they are on the CD
+// as well, since GRUB looks there for its own.
+func (m Media) iso(f *os.File) error {
+	work, err := os.MkdirTemp(filepath.Dir(f.Name()), ".media-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	image, err := m.image(filepath.Join(work, "efi.img"))
+	if err != nil {
+		return err
+	}
+	all := Media{Files: maps.Clone(m.Files)}
+	all.Files[bootImage] = image
+	size := all.size(mib)
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	tree := filepath.Join(work, "tree")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		return err
+	}
+	fsys, err := iso9660.Create(raw.New(f, false), size, 0, 2048, tree)
+	if err != nil {
+		return err
+	}
+	if err := all.fill(fsys); err != nil {
+		return err
+	}
+	entry := &iso9660.ElToritoEntry{Platform: iso9660.EFI, Emulation: iso9660.NoEmulation, BootFile: bootImage}
+	return fsys.Finalize(iso9660.FinalizeOptions{
+		RockRidge: true, VolumeIdentifier: strings.ToUpper(m.Label),
+		ElTorito: &iso9660.ElTorito{BootCatalog: bootCatalog, Entries: []*iso9660.ElToritoEntry{entry}},
+	})
+}
+
+// image is the boot image of a CD. Its length in sectors has 16 bits there,
+// which FAT16 stays below.
+func (m Media) image(name string) ([]byte, error) {
+	size := m.size(leastFAT16)
+	if size/sectorSize > 0xffff {
+		return nil, fmt.Errorf("the files take %d MiB, a CD can boot from 31", size/mib)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := m.fat(f, 0, size, true); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
+}

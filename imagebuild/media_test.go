@@ -1,0 +1,113 @@
+package imagebuild_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/diskfs/go-diskfs"
+	"github.com/diskfs/go-diskfs/filesystem"
+	"github.com/diskfs/go-diskfs/partition/gpt"
+
+	"drover/imagebuild"
+)
+
+// loaderFiles are like those of a medium: some big, names in two cases.
+func loaderFiles() map[string][]byte {
+	return map[string][]byte{
+		"EFI/BOOT/BOOTX64.EFI": bytes.Repeat([]byte("shim"), 250_000),
+		"EFI/BOOT/grubx64.efi": bytes.Repeat([]byte("grub!"), 500_001),
+		"grub/grub.cfg":        []byte("echo hello\n"),
+	}
+}
+
+func TestMedia(t *testing.T) {
+	for _, tt := range []struct {
+		format imagebuild.MediaFormat
+		part   int // of the disk
+		kind   filesystem.Type
+	}{
+		{imagebuild.ESP, 0, filesystem.TypeFat32},
+		{imagebuild.IMG, 1, filesystem.TypeFat32},
+		{imagebuild.ISO, 0, filesystem.TypeISO9660},
+	} {
+		t.Run(string(tt.format), func(t *testing.T) {
+			name := filepath.Join(t.TempDir(), "medium")
+			m := imagebuild.Media{Files: loaderFiles(), Label: "DROVER"}
+			for range 2 { // the second takes the place of the first
+				if err := m.Write(name, tt.format); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d, err := diskfs.Open(name, diskfs.WithOpenMode(diskfs.ReadOnly))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if tt.format == imagebuild.IMG {
+				table, err := d.GetPartitionTable()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p := table.(*gpt.Table).Partitions; len(p) == 0 || p[0].Type != gpt.EFISystemPartition {
+					t.Errorf("partitions: got %v, want an EFI System Partition", p)
+				}
+			}
+			fsys, err := d.GetFilesystem(tt.part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fsys.Type() != tt.kind || strings.Trim(fsys.Label(), " \x00") != "DROVER" {
+				t.Errorf("got file system %v %q, want %v", fsys.Type(), fsys.Label(), tt.kind)
+			}
+			for path, want := range m.Files {
+				f, err := fsys.OpenFile("/"+path, os.O_RDONLY)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(f)
+				if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%s: got %d bytes, %v, want %d", path, len(got), err, len(want))
+				}
+			}
+			left, err := os.ReadDir(filepath.Dir(name))
+			if err != nil || len(left) != 1 {
+				t.Errorf("left beside the medium: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestMediaRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		name   string
+		media  imagebuild.Media
+		format imagebuild.MediaFormat
+		want   string
+	}{
+		{"format", imagebuild.Media{Files: loaderFiles()}, "floppy", `no format "floppy"`},
+		{"nothing", imagebuild.Media{}, imagebuild.ESP, "no files"},
+		{"a path that leads out", imagebuild.Media{Files: map[string][]byte{"../x": nil}}, imagebuild.ISO, `"../x" is not a relative path`},
+		{"too much for a CD", imagebuild.Media{Files: map[string][]byte{"x": make([]byte, 40<<20)}}, imagebuild.ISO, "a CD can boot from 31"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(dir, "medium")
+			err := tt.media.Write(file, tt.format)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a medium is there: %v", err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
