@@ -51,12 +51,27 @@ func openBelow(dir, name string) (File, error) {
 // refuseFile says what a client is told of a file that cannot be opened.
 func refuseFile(err error) *refusal {
 	var already *refusal
-	switch {
-	case errors.As(err, &already):
+	if errors.As(err, &already) {
 		return already
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return &refusal{codeNotFound, "file not found", err}
 	}
-	// Links that lead out of the directory, and modes that keep us out.
-	return &refusal{codeAccess, "access denied", err}
+	r := &refusal{codeOther, "server cannot read the file", err}
+	var link *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		r.code, r.told = codeNotFound, "file not found"
+	case errors.Is(err, fs.ErrPermission), errors.As(err, &link):
+		// Also links that lead out of the directory.
+		r.code, r.told = codeAccess, "access denied"
+	}
+	var words interface{ Tell() string }
+	if errors.As(err, &words) {
+		r.told = words.Tell()
+	}
+	return r
+}
+
+// isOptional tells whether who opens files says that a client can do without.
+func isOptional(err error) bool {
+	var o interface{ Optional() bool }
+	return errors.As(err, &o) && o.Optional()
 }

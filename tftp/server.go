@@ -18,6 +18,7 @@
 // that nobody can make us flood somebody else.
 //
 // The package does not know whose machine asks: a TFTP request carries no MAC.
+// Who opens the files instead may know, by the client's address (Open).
 // It serves IPv4; an address with a host part can be IPv6. Text is served as it
 // is on disk: mode netascii is refused.
 package tftp
@@ -48,8 +49,13 @@ type Server struct {
 	// like it; RFC 1350 answers from another one.
 	SinglePort bool
 	// Open opens what a client may read, by its cleaned name; nil: the files of
-	// Dir. Its error wraps fs.ErrNotExist for what there is not.
+	// Dir. Its error wraps fs.ErrNotExist for what there is not, and
+	// fs.ErrPermission for what the client may not have. With a method Tell()
+	// string it says what the client is told, and with Optional() bool that
+	// nobody need worry.
 	Open func(client netip.Addr, name string) (File, error)
+	// Who adds to the log whose machine a client is; it may be nil.
+	Who func(client netip.Addr) []slog.Attr
 
 	Log        *slog.Logger   // one line for each transfer; nil: none
 	OnTransfer func(Transfer) // called for each transfer that ended, from several goroutines; may be nil

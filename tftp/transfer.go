@@ -177,6 +177,11 @@ func (s *Server) done(t *transfer) {
 func (s *Server) tell(t *transfer) {
 	defer func() { _ = s.caught(recover()) }()
 	log := s.log().With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
+	if s.Who != nil {
+		for _, a := range s.Who(t.Client) {
+			log = log.With(a)
+		}
+	}
 	if t.Window > 1 {
 		log = log.With("window", t.Window)
 	}
@@ -189,7 +194,9 @@ func (s *Server) tell(t *transfer) {
 		return
 	case t.Err == nil:
 		log.Info("tftp")
-	case errors.Is(t.Err, fs.ErrNotExist):
+	case isOptional(t.Err):
+		log.Debug("tftp: file not found", "error", t.Err)
+	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
 		log.Warn("tftp: no such loader: see drover loaders", "dir", s.Dir)
 	default:
 		log.Warn("tftp", "error", t.Err)
