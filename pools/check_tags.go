@@ -21,6 +21,7 @@ func (c *checker) tagList() {
 		}
 		t := c.cfg.Tags[name]
 		c.tagBoot(path, about, t)
+		c.tagFirmware(path, about, t)
 		c.tagSystem(path, about, t)
 		c.tagFiles(path, about, t)
 		c.tagKubernetes(path, about, t)

@@ -25,6 +25,12 @@ type Server struct {
 	ARPProbe   *bool      `json:"arpProbe,omitempty"` // ask the wire before an address is leased for the first time; default true
 	API        string     `json:"api,omitempty"`      // people-facing listener, default "127.0.0.1:8443"
 	APITLS     *TLS       `json:"apiTLS,omitempty"`   // needed when API is not a loopback address
+
+	// Templates is a directory with boot scripts that take the place of
+	// drover's own, see docs/scripts.md; relative to the config file.
+	Templates string `json:"templates,omitempty"`
+	// TFTPSinglePort answers TFTP from the port that is asked.
+	TFTPSinglePort bool `json:"tftpSinglePort,omitempty"`
 }
 
 // TLS names the key pair of a listener, relative to the config file.
@@ -142,7 +148,9 @@ type Tag struct {
 	KernelArgs        KernelArgs         `json:"kernelArgs,omitzero"`
 	DHCPOptions       map[string]Strings `json:"dhcpOptions,omitempty"` // by name or number
 	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // a later rule that fits wins
-	Timezone          string             `json:"timezone,omitempty"`    // IANA name
+	MenuTimeout       *Seconds           `json:"menuTimeout,omitempty"` // of the boot menu; default 0: there is none
+	UBoot             UBoot              `json:"uboot,omitzero"`
+	Timezone          string             `json:"timezone,omitempty"` // IANA name
 	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
 	Modules           List[string]       `json:"modules,omitzero"` // loaded at boot
 	Sysctls           map[string]string  `json:"sysctls,omitempty"`

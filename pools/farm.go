@@ -57,6 +57,9 @@ type entry struct {
 type NodeInfo struct {
 	PoolNode
 	Source Origin `json:"source"` // the line that declares it, or the API
+
+	// NextBoot is what no boot has taken yet; only the REST API fills it in.
+	NextBoot NextBoot `json:"nextBoot,omitempty"`
 }
 
 // Declared tells whether the operator's file declares the node.
@@ -169,7 +172,7 @@ func (f *Farm) index(options *optionTable) {
 	for i, p := range f.Config.Pools {
 		for j, n := range p.Nodes {
 			path := fmt.Sprintf("pools[%d].nodes[%d]", i, j)
-			add(&entry{NodeInfo: NodeInfo{PoolNode{p.Name, n}, f.at(path)}, path: path}, i, n.IP)
+			add(&entry{NodeInfo: NodeInfo{PoolNode: PoolNode{p.Name, n}, Source: f.at(path)}, path: path}, i, n.IP)
 		}
 		if p.CatchAll {
 			info := NodeInfo{PoolNode: PoolNode{Pool: p.Name, Node: Node{Match: p.Match}}}
@@ -178,7 +181,7 @@ func (f *Farm) index(options *optionTable) {
 	}
 	for _, n := range f.added {
 		pool := slices.IndexFunc(f.Config.Pools, func(p Pool) bool { return p.Name == n.Pool })
-		add(&entry{NodeInfo: NodeInfo{n, apiOrigin(n.Name)}}, pool, n.IP)
+		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: apiOrigin(n.Name)}}, pool, n.IP)
 	}
 }
 

@@ -53,6 +53,10 @@ type Live struct {
 	// of the switch. Set it before the first Resolve; nil: nobody remembers.
 	Recall func(MAC) (Identity, bool)
 
+	// NextBoot tells what the node of that name does at its next boot; empty:
+	// as its pool says. Set it before the first Resolve; nil: there are none.
+	NextBoot func(node string) NextBoot
+
 	path  string
 	store NodeStore
 	mu    sync.Mutex // held by changes
@@ -71,7 +75,11 @@ func (l *Live) Farm() *Farm { return l.farm.Load() }
 // Resolve asks the farm in force.
 func (l *Live) Resolve(q Query) *Plan {
 	f := l.Farm()
-	return f.Resolve(l.recall(f, q))
+	p := f.Resolve(l.recall(f, q))
+	if p != nil && l.NextBoot != nil {
+		p.apply(l.NextBoot(p.Node)) // the plan is nobody else's yet
+	}
+	return p
 }
 
 // recall adds to a query who the machine was found to be before.

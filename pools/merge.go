@@ -51,6 +51,7 @@ func (f *Farm) merge(tags []string, options *optionTable) *profile {
 		s.Units = mergeMap(m, "units", s.Units, t.Units)
 		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
 		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.match()) })
+		m.mergeFirmware(s, t)
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 	}

@@ -42,6 +42,9 @@ type Plan struct {
 	Cluster  string `json:"cluster,omitempty"`  // empty: boots, but joins nothing
 	Image    string `json:"image"`              // name, or name@sha256:<manifest digest>
 
+	// NextBoot is in force for this boot alone. Only a running server knows it.
+	NextBoot NextBoot `json:"nextBoot,omitempty"`
+
 	// Address is the node's own address. It is the zero Addr for a node of a
 	// catch-all pool, which leases one from Range, and may be in proxy mode,
 	// where another server gives addresses.
@@ -92,6 +95,8 @@ type Settings struct {
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           map[string]Script `json:"scripts,omitempty"`
 	Loaders           []LoaderRule      `json:"loaders,omitempty"`
+	MenuTimeout       Seconds           `json:"menuTimeout,omitempty"`
+	UBoot             UBoot             `json:"uboot,omitzero"`
 	Labels            map[string]string `json:"labels,omitempty"`
 	Taints            []Taint           `json:"taints,omitempty"`
 	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`

@@ -229,6 +229,7 @@ func (p *Plan) Why() Why {
 	}
 	f.whyNode(p, why)
 	f.whyBoot(p, why)
+	p.whyNext(why)
 	return why
 }
 

@@ -30,6 +30,7 @@ var (
 	bucketLeases  = []byte("leases")  // address, 4 or 16 bytes: JSON of a pools.Lease
 	bucketBoots   = []byte("boots")   // record ID: JSON of a boot
 	bucketUnknown = []byte("unknown") // slot, 2 bytes: JSON of a pools.Unknown
+	bucketNext    = []byte("next")    // node name: JSON of a nextBoot
 	keyFormat     = []byte("format")  // decimal version
 	keyJournal    = []byte("journal") // the first generation of the journal that is not in this file, decimal
 )
@@ -62,10 +63,11 @@ type Options struct {
 
 // Store is the open state file. Its parts are safe for concurrent use.
 type Store struct {
-	Nodes    *Nodes
-	Leases   *Leases
-	Boots    *Boots
-	Unknowns *Unknowns
+	Nodes     *Nodes
+	Leases    *Leases
+	Boots     *Boots
+	Unknowns  *Unknowns
+	NextBoots *NextBoots
 
 	db  *bbolt.DB
 	log *slog.Logger
@@ -114,6 +116,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.Leases = newLeases(s)
 	s.Boots = newBoots(s, o.Now)
 	s.Unknowns = newUnknowns(s)
+	s.NextBoots = newNextBoots(s, o.Now)
 	if err := db.View(s.load); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", db.Path(), err), j.close(), db.Close())
 	}
@@ -165,7 +168,7 @@ func prepare(tx *bbolt.Tx) error {
 			return fmt.Errorf("written by a newer drover (format %d, this one knows %d): upgrade, or restore the backup made before the upgrade", n, format)
 		}
 	}
-	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown} {
+	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown, bucketNext} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -178,6 +181,9 @@ func (s *Store) load(tx *bbolt.Tx) error {
 		return err
 	}
 	if err := s.Boots.load(tx.Bucket(bucketBoots)); err != nil {
+		return err
+	}
+	if err := s.NextBoots.load(tx.Bucket(bucketNext)); err != nil {
 		return err
 	}
 	return s.Unknowns.load(tx.Bucket(bucketUnknown))

@@ -1,0 +1,70 @@
+package pools
+
+import (
+	"strings"
+)
+
+// NextBoot is what a node does at its next boot, once, instead of what its pool
+// says. Empty is nothing of the kind.
+type NextBoot string
+
+// The values of [NextBoot], beside image=REF.
+const (
+	NextLocal  NextBoot = "local"  // boot from the local disk
+	NextRescue NextBoot = "rescue" // stop in a shell before the node's config is fetched
+)
+
+// nextImage is how a NextBoot that names an image begins.
+const nextImage = "image="
+
+// ParseNextBoot reads local, rescue or image=REF, where REF is NAME or
+// NAME@sha256:DIGEST.
+func ParseNextBoot(s string) (NextBoot, error) {
+	n := NextBoot(s)
+	if n == NextLocal || n == NextRescue {
+		return n, nil
+	}
+	if ref, ok := n.Image(); ok {
+		if newSyntax().image.MatchString(ref) {
+			return n, nil
+		}
+		return "", faultf("write image=NAME or image=NAME@sha256:<64 hex digits>", "%q is not an image", ref)
+	}
+	return "", faultf(knownHint(s, []string{string(NextLocal), string(NextRescue)}, "write local, rescue or image=NAME"), "%q is not a next boot", s)
+}
+
+// Image returns the image of image=REF.
+func (n NextBoot) Image() (ref string, ok bool) { return strings.CutPrefix(string(n), nextImage) }
+
+// apply puts a next boot in force.
+func (p *Plan) apply(n NextBoot) {
+	p.NextBoot = n
+	if ref, ok := n.Image(); ok {
+		p.Image = ref
+	}
+}
+
+// WithNextBoot returns the plan with a next boot in force, as a running server
+// would make it. The plan itself is left as it is.
+func (p *Plan) WithNextBoot(n NextBoot) *Plan {
+	c := *p
+	c.apply(n)
+	return &c
+}
+
+// whyNext tells what a next boot set.
+func (p *Plan) whyNext(why Why) {
+	if p.NextBoot == "" {
+		return
+	}
+	why["nextBoot"] = Origin{Path: "API, for one boot"}
+	if _, ok := p.NextBoot.Image(); ok {
+		why["image"] = why["nextBoot"]
+	}
+}
+
+// ImageName is the name in a reference to an image, NAME or NAME@sha256:DIGEST.
+func ImageName(ref string) string {
+	name, _, _ := strings.Cut(ref, "@")
+	return name
+}

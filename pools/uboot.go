@@ -1,0 +1,116 @@
+package pools
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// UBoot is how U-Boot starts Linux. What is not set is drover's choice.
+type UBoot struct {
+	// Wrap puts the 64-byte header of mkimage before kernel and initrd, for a
+	// U-Boot that boots no plain kernel: that of the HPE m400.
+	Wrap *bool `json:"wrap,omitempty"`
+
+	// Load is where U-Boot puts a wrapped kernel, default 0x00080000, and Entry
+	// where it starts it, default Load. They are physical addresses of the
+	// board.
+	Load  *Address32 `json:"load,omitempty"`
+	Entry *Address32 `json:"entry,omitempty"`
+
+	// FDT is a device tree in the loaders directory. Default: none, the
+	// firmware has its own.
+	FDT string `json:"fdt,omitempty"`
+}
+
+// defaultLoad is where the boards with APM's X-Gene have their kernel.
+const defaultLoad Address32 = 0x80000
+
+// Wrapped tells whether kernel and initrd get mkimage's header.
+func (u UBoot) Wrapped() bool { return u.Wrap != nil && *u.Wrap }
+
+// Addresses returns where a wrapped kernel is put, and started.
+func (u UBoot) Addresses() (load, entry uint32) {
+	l := defaultLoad
+	if u.Load != nil {
+		l = *u.Load
+	}
+	e := l
+	if u.Entry != nil {
+		e = *u.Entry
+	}
+	return uint32(l), uint32(e)
+}
+
+// IsZero tells whether nothing is set.
+func (u UBoot) IsZero() bool { return u == UBoot{} }
+
+// Address32 is a physical address of 32 bits, written 0x00080000.
+type Address32 uint32
+
+// UnmarshalText reads 0x00080000.
+func (a *Address32) UnmarshalText(b []byte) error {
+	digits, ok := strings.CutPrefix(string(b), "0x")
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if !ok || err != nil {
+		return faultf("write it as 0x00080000", "%q is not an address of 32 bits", b)
+	}
+	*a = Address32(n)
+	return nil
+}
+
+// MarshalText writes 0x00080000.
+func (a Address32) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+func (a Address32) String() string { return fmt.Sprintf("0x%08x", uint32(a)) }
+
+// Seconds is a time in whole seconds, written as a number.
+type Seconds int
+
+// maxMenu bounds how long a menu may hold up a boot.
+const maxMenu Seconds = 3600
+
+// UnmarshalText reads a number of seconds.
+func (s *Seconds) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 10, 16)
+	if err != nil || Seconds(n) > maxMenu {
+		return faultf("write 10 for ten seconds, 0 for none", "%q is not a number of seconds from 0 to %d", b, maxMenu)
+	}
+	*s = Seconds(n)
+	return nil
+}
+
+// mergeFirmware lays what a tag says of menu and U-Boot over the settings.
+func (m *merger) mergeFirmware(s *Settings, t Tag) {
+	if t.MenuTimeout != nil {
+		s.MenuTimeout = *t.MenuTimeout
+		m.note("menuTimeout", ".menuTimeout")
+	}
+	u := t.UBoot
+	if u.Wrap != nil {
+		s.UBoot.Wrap = u.Wrap
+		m.note("uboot.wrap", ".uboot.wrap")
+	}
+	if u.Load != nil {
+		s.UBoot.Load = u.Load
+		m.note("uboot.load", ".uboot.load")
+	}
+	if u.Entry != nil {
+		s.UBoot.Entry = u.Entry
+		m.note("uboot.entry", ".uboot.entry")
+	}
+	if u.FDT != "" {
+		s.UBoot.FDT = u.FDT
+		m.note("uboot.fdt", ".uboot.fdt")
+	}
+}
+
+// tagFirmware checks what a tag says of U-Boot.
+func (c *checker) tagFirmware(path, about string, t Tag) {
+	if fdt := t.UBoot.FDT; fdt != "" {
+		c.want(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))
+		if strings.Contains(fdt, "://") {
+			c.failf(path+".uboot.fdt", "name a file of the loaders directory", "%s: uboot.fdt: %q is a URL, U-Boot fetches it by TFTP", about, fdt)
+		}
+	}
+}
