@@ -27,7 +27,8 @@ type boot struct {
 	endKeep context.CancelFunc // ends the care for the lease
 	kept    chan struct{}      // closed when it has ended
 
-	panicSysctl string // what kernel.panic was before bootNode set it
+	panicSysctl string      // what kernel.panic was before bootNode set it
+	watchdog    *time.Timer // reboots a boot that got nowhere
 
 	state   bootState // for the agent
 	config  pools.NodeConfig
@@ -57,6 +58,7 @@ func (b *boot) run(ctx context.Context) error {
 		{pools.StepNetwork, b.connect, true},
 		{pools.StepImage, b.fetchImage, true},
 		{pools.StepConfig, b.openRoot, false},
+		{pools.StepConfig, b.rescue, false},
 		{pools.StepConfig, b.fetchConfig, false},
 		{pools.StepConfig, b.applyConfig, false},
 		{pools.StepConfig, b.preInit, true},

@@ -28,6 +28,7 @@ type bootArgs struct {
 	Digest  [32]byte      // sha256 of the root image
 	Root    string        // path of the root image below URL
 	Timeout time.Duration // since the kernel started, until a reboot
+	Rescue  bool          // stop in a shell before the config is fetched
 	Shell   bool          // after an error wait for the timeout, so that the screen can be read
 	Modules moduleArgs
 }
@@ -64,6 +65,7 @@ func parseArgs(cmdline string) (bootArgs, error) {
 		}
 	}
 	a.Shell = given["drover.shell"] == "1"
+	a.Rescue = given["drover.rescue"] == "1"
 	return a, errors.Join(errs...)
 }
 

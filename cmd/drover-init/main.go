@@ -24,11 +24,13 @@
 //	drover.root=/images/N/D/root.squashfs   where the image is, below drover.url
 //	drover.timeout=900                  seconds after which a boot that got nowhere reboots
 //	drover.shell=1                      after an error, leave the screen alone until the timeout
+//	drover.rescue=1                     stop in a shell of the image before the config is fetched
 //	BOOTIF=01-52-54-00-12-34-56         used when drover.mac is absent
 //
 // It does not know pools, tags, images' contents or how join tokens are made:
 // the server decides, drover-init does as told. There is no shell in the
-// initramfs, and none is wanted: what a node did is on the server's page.
+// initramfs, and none is wanted: what a node did is on the server's page, and
+// the rescue shell is the image's own.
 package main
 
 import (

@@ -54,7 +54,7 @@ func (b *boot) start(earlyErr error) error {
 		return err
 	}
 	left := max(b.args.Timeout-uptime(), time.Second)
-	time.AfterFunc(left+watchdogGrace, func() {
+	b.watchdog = time.AfterFunc(left+watchdogGrace, func() {
 		b.con.printf("watchdog", "no end after %.0f s, rebooting", uptime().Seconds())
 		b.con.flush(time.Second)
 		reboot()
