@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"text/template"
 	"time"
 
 	"drover/pools"
@@ -30,18 +29,17 @@ type Request struct {
 type handler struct {
 	*Server
 	Limits
-	base    string // of URLs, without a slash at the end
-	scripts *template.Template
-	mux     *http.ServeMux
-	events  eventCounter
-	joins   gate
+	*scripter
+	mux    *http.ServeMux
+	events eventCounter
+	joins  gate
 }
 
 // Handler returns the handler of all endpoints.
 func (s *Server) Handler() http.Handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), scripts: parseScripts(), mux: http.NewServeMux()}
+	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux()}
 	var err error
-	if h.base, err = baseURL(s.URL); err != nil {
+	if h.scripter, err = s.scripter(); err != nil {
 		// Serve refuses to start. Every script would send nodes to nowhere.
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -53,6 +51,8 @@ func (s *Server) Handler() http.Handler {
 	h.route("HEAD "+pools.ScriptPath+"{mac}", h.refuseHead) // the pattern with GET would take HEAD as well
 	h.route("GET "+pools.ImagePath+"{name}/{generation}/{file}", h.serveImage)
 	h.route("GET "+pools.LoaderPath+"{file}", h.serveLoader)
+	h.route("GET /{file}", h.serveLoader) // shim asks for GRUB beside itself, wherever that is
+	h.route("GET /grub/{file...}", h.serveGRUB)
 	h.route("POST "+pools.NodePath+"{mac}/config", h.serveConfig)
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
 	h.route("POST "+pools.NodePath+"{mac}/events", h.serveEvent)

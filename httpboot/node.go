@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -32,17 +31,26 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 		return nil, refuse(http.StatusNotFound, "MAC address %s is not known here", mac)
 	}
 	rec.who(plan)
-	from, own := addrOf(r.RemoteAddr), plan.Address
+	if why := h.foreign(plan, addrOf(r.RemoteAddr)); why != "" {
+		return nil, refuse(http.StatusForbidden, "%s", why)
+	}
+	return plan, nil
+}
+
+// foreign tells why a request from an address is not one of the machine of p;
+// "" when it is.
+func (s *Server) foreign(p *pools.Plan, from netip.Addr) string {
+	own := p.Address
 	if !own.IsValid() {
-		own, _ = h.Addresses.AddressOf(mac)
+		own, _ = s.Addresses.AddressOf(p.MAC)
 	}
 	switch {
 	case !own.IsValid():
-		return nil, refuse(http.StatusForbidden, "%s has no address from here; you are %s", mac, from)
+		return fmt.Sprintf("%s has no address from here; you are %s", p.MAC, from)
 	case from != own.Unmap():
-		return nil, refuse(http.StatusForbidden, "%s is not the address of %s", from, mac)
+		return fmt.Sprintf("%s is not the address of %s", from, p.MAC)
 	}
-	return plan, nil
+	return ""
 }
 
 // boot is a request below /node/ whose sender has proved who it is.
@@ -77,6 +85,7 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
 		return nil, bootError(err)
 	}
+	h.orders.forget(b.plan.MAC) // what was given out by TFTP is used up
 	b.key, b.id = req.PublicKey, req.BootID
 	return b, nil
 }
@@ -219,15 +228,6 @@ func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
 		return cmp.Or(cmp.Compare(slices.Index(stages, a.Stage), slices.Index(stages, b.Stage)), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
-}
-
-// observe records what the server itself saw of a boot. That the timeline has a
-// gap is no reason to refuse a node its file.
-func (h *handler) observe(mac pools.MAC, e pools.Event) {
-	if err := h.Boots.Step(mac, "", e); err != nil {
-		h.Log.Warn("a step of a boot is not recorded", slog.String("mac", mac.String()),
-			slog.String("step", string(e.Step)), slog.String("err", err.Error()))
-	}
 }
 
 // readJSON reads a body strictly: one value, no unknown fields, at most most

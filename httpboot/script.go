@@ -2,53 +2,65 @@ package httpboot
 
 import (
 	"bytes"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
-	"slices"
+	"net/url"
 	"strings"
-	"text/template"
 
 	"drover/pools"
 )
 
-//go:embed scripts/*.tmpl
-var scriptFiles embed.FS
+// scripter writes boot scripts: one Plan, in the language of each loader.
+type scripter struct {
+	*Server
+	base  string // of URLs, without a slash at its end
+	host  string // of base, for loaders that name a server without a URL
+	texts *Templates
+}
 
-// iPXE's quirks that the templates mind:
-//   - A script ends at the first command that fails, unless "||" follows it.
-//     ROMs then boot the next device, so nothing may fail unheeded.
-//   - There is no quoting. A line is cut at white space; a word that starts
-//     with "#" begins a comment; the words "||", "&&" and ";" end a command;
-//     "${" begins a setting wherever it stands.
-//   - Settings outlive the script. That is what carries ${pause}, which grows,
-//     from one try to the next.
-//   - "sleep" fails when someone presses Ctrl-C.
-func parseScripts() *template.Template {
-	// The files are part of the program; a mistake in them fails every test.
-	return template.Must(template.New("").
-		Option("missingkey=error").
-		Funcs(template.FuncMap{"say": say}).
-		ParseFS(scriptFiles, "scripts/*.tmpl"))
+func (s *Server) scripter() (*scripter, error) {
+	base, err := baseURL(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	texts := s.Templates
+	if texts == nil {
+		texts = ownTemplates()
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	return &scripter{Server: s, base: base, host: u.Hostname(), texts: texts}, nil
 }
 
 // script is what the templates are filled in from.
 type script struct {
 	*pools.Plan
-	Self    string // URL of the script itself, to ask again
-	Kernel  string // URL
-	Initrd  string // URL
-	Args    string // kernel command line
-	Problem string // why there is nothing to boot
-	Reboot  bool   // asking again is of no use
+	Base       string // of drover's URLs, without a slash at its end
+	Self       string // iPXE: URL of the script itself, to ask again
+	Device     string // GRUB: (tftp,10.28.0.2), where its files are
+	Kernel     string // URL, or path
+	Initrd     string // URL, or path
+	FDT        string // U-Boot: path of a device tree; empty for none
+	Args       string // kernel command line, quoted as the loader wants it
+	RescueArgs string // the same for the rescue shell
+	MemtestEFI string // path below Base, or of TFTP; empty for none
+	MemtestBin string // likewise, for BIOS
+	Problem    string // why there is nothing to boot
+	Reboot     bool   // asking again is of no use
 }
 
-// maxCommandLine is the longest command line that Linux reads on x86 and arm64,
-// in bytes: COMMAND_LINE_SIZE less its NUL, and less the name of the kernel
-// that iPXE puts first on UEFI. Linux cuts off the rest without a word.
-const maxCommandLine = 2048 - len("\x00") - len("kernel ")
+// Menu tells whether the machine gets a menu.
+func (s script) Menu() bool { return s.MenuTimeout > 0 && s.NextBoot == "" }
+
+// Local tells whether it boots from its own disk this once.
+func (s script) Local() bool { return s.NextBoot == pools.NextLocal }
+
+// Pause is how long U-Boot waits in its menu, in tenths of a second.
+func (s script) Pause() int { return 10 * int(s.MenuTimeout) }
 
 // Names of an image's files in URLs.
 const (
@@ -74,165 +86,165 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s := script{Plan: plan, Self: h.base + pools.ScriptPath + plan.MAC.Dashed()}
-	if err := h.fill(&s); err != nil {
+	h.orders.forget(plan.MAC)
+	s, err := h.write(plan, ipxe, "")
+	s.Self = h.base + pools.ScriptPath + plan.MAC.Dashed()
+	if err != nil {
 		rec.err, rec.problem = err, true
-		h.observe(plan.MAC, pools.Event{Step: pools.StepScript, Error: s.Problem})
-		return h.writeScript(rec, "problem.ipxe.tmpl", s)
 	}
-	return h.writeScript(rec, "boot.ipxe.tmpl", s)
+	return h.writeScript(rec, s.template(ipxe), s)
 }
 
-// fill adds the image and the command line of a new boot to s. When it returns
-// an error, s.Problem says in words what is wrong.
-func (h *handler) fill(s *script) error {
-	img, err := h.Images.Image(s.Image)
+// template is the name of the template for a script.
+func (s script) template(d dialect) string {
+	what := "boot"
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		s.Problem = fmt.Sprintf("the server has no image %q", s.Image)
-		return err
-	case err != nil:
-		s.Problem = fmt.Sprintf("the server cannot read its image %q, see its log", s.Image)
+	case s.Problem != "":
+		what = "problem"
+	case s.Local():
+		what = "local"
+	}
+	return what + "." + string(d) + ".tmpl"
+}
+
+// write opens a boot, or goes on with the one that is open, and fills in its
+// script. The script is good in any case: with an error, s.Problem says in
+// words what is wrong, and the boot's timeline has it too.
+func (s *scripter) write(p *pools.Plan, d dialect, device string) (script, error) {
+	out := script{Plan: p, Base: s.base, Device: device}
+	if err := s.fill(&out, d); err != nil {
+		if out.Problem == "" {
+			out.Problem = err.Error()
+		}
+		s.observe(p.MAC, pools.Event{Step: pools.StepScript, Error: out.Problem})
+		return out, err
+	}
+	return out, nil
+}
+
+// fill adds the image and the command line of a boot to out. When it returns
+// an error, out.Problem may have better words for it.
+func (s *scripter) fill(out *script, d dialect) error {
+	p := out.Plan
+	img, err := s.image(out)
+	if err != nil {
 		return err
 	}
 	dir, err := img.urlPath()
 	if err != nil {
-		s.Problem = fmt.Sprintf("the server cannot serve its image %q, see its log", s.Image)
+		out.Problem = fmt.Sprintf("the server cannot serve its image %q, see its log", p.Image)
 		return err
 	}
-	s.Kernel, s.Initrd = h.base+dir+kernelFile, h.base+dir+initrdFile
+	o := order{image: img, dir: dir}
 	// With a nonce of full length, to find out before a boot is opened.
-	if _, err := commandLine(s.Plan, h.base, dir, img.Squashfs.SHA256, strings.Repeat("0", 64)); err != nil {
-		s.Problem = err.Error()
+	o.nonce = strings.Repeat("0", 64)
+	if err := s.lines(out, d, o); err != nil {
 		return err
 	}
-	nonce, err := h.Boots.Issue(s.Plan)
+	if d == ipxe {
+		o, err = s.open(p, o)
+	} else {
+		o, err = s.orders.get(p, func() (order, error) { return s.open(p, o) })
+	}
 	if errors.Is(err, pools.ErrNotBooting) {
-		s.Problem, s.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
+		out.Problem, out.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
 		return err
 	}
 	if err != nil {
-		s.Problem = "the server cannot record a new boot, see its log"
-		return fmt.Errorf("boot of %s: %w", s.MAC, err)
+		out.Problem = "the server cannot record a new boot, see its log"
+		return fmt.Errorf("boot of %s: %w", p.MAC, err)
 	}
-	if s.Args, err = commandLine(s.Plan, h.base, dir, img.Squashfs.SHA256, nonce); err != nil {
-		s.Problem = err.Error()
+	return s.lines(out, d, o)
+}
+
+func (s *scripter) image(out *script) (Image, error) {
+	img, err := s.Images.Image(out.Image)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		out.Problem = fmt.Sprintf("the server has no image %q", out.Image)
+	case err != nil:
+		out.Problem = fmt.Sprintf("the server cannot read its image %q, see its log", out.Image)
+	}
+	return img, err
+}
+
+// open opens a boot.
+func (s *scripter) open(p *pools.Plan, o order) (order, error) {
+	nonce, err := s.Boots.Issue(p)
+	if err != nil {
+		return o, err
+	}
+	o.nonce = nonce
+	if p.NextBoot != "" && s.TakeNextBoot != nil {
+		if err := s.TakeNextBoot(p.Node); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// maxUBootName is the longest name that U-Boot's TFTP client asks for, in bytes;
+// it cuts off the rest without a word (net/tftp.c, MAX_LEN).
+const maxUBootName = 127
+
+// lines fills in what the loader is to load, and the command lines.
+func (s *scripter) lines(out *script, d dialect, o order) (err error) {
+	s.paths(out, d, o)
+	if n := max(len(out.Kernel), len(out.Initrd)); d == pxelinux && n > maxUBootName {
+		return fmt.Errorf("U-Boot cannot ask for a name of %d bytes, only %d: give image %q a shorter one", n, maxUBootName, out.Image)
+	}
+	if out.Args, err = commandLine(out, d, s.base, o, out.NextBoot == pools.NextRescue); err != nil {
 		return err
 	}
-	return nil
+	if out.Menu() {
+		out.RescueArgs, err = commandLine(out, d, s.base, o, true)
+	}
+	return err
 }
 
-// commandLine writes the kernel command line of a boot. The operator's words
-// come first, since of words given twice the last counts; but what follows
-// "--" is not read by drover-init.
-func commandLine(p *pools.Plan, base, imageDir, digest, nonce string) (string, error) {
-	if !isHex(nonce, 16, 256) {
-		return "", errors.New("the nonce of the boot is not made of hex digits")
-	}
-	if !isHex(digest, 64, 64) {
-		return "", fmt.Errorf("the digest of image %q is not a sha256", p.Image)
-	}
-	var words []string
-	for _, arg := range p.KernelArgs {
-		if err := checkArg(arg); err != nil {
-			return "", err
+// paths fills in where the files of the image are for the loader.
+func (s *scripter) paths(out *script, d dialect, o order) {
+	kernel, initrd := kernelFile, initrdFile
+	from := s.base + o.dir
+	switch d {
+	case grub:
+		from = out.Device + o.dir
+	case pxelinux:
+		from = strings.TrimPrefix(o.dir, "/") // relative to the directory of the loader
+		if out.UBoot.Wrapped() {
+			kernel, initrd = wrappedKernel, wrappedInitrd
 		}
-		words = append(words, strings.Split(arg, " ")...)
+		out.FDT = out.UBoot.FDT
 	}
-	own := []string{
-		"initrd=initrd", // UEFI's Linux loads the initrd that its command line names
-		"BOOTIF=01-" + p.MAC.Dashed(),
-		"drover.url=" + base,
-		"drover.mac=" + p.MAC.String(),
-		"drover.nonce=" + nonce,
-		"drover.image=sha256:" + digest,
-		"drover.root=" + imageDir + squashfsFile,
+	out.Kernel, out.Initrd = from+kernel, from+initrd
+	if out.Menu() {
+		out.MemtestEFI, out.MemtestBin = s.loaderThere("memtest.efi"), s.loaderThere("memtest.bin")
 	}
-	end := slices.Index(words, "--")
-	if end < 0 {
-		end = len(words)
-	}
-	line := strings.Join(slices.Insert(words, end, own...), " ")
-	if len(line) > maxCommandLine {
-		return "", fmt.Errorf("the kernel command line has %d bytes, Linux takes %d: shorten kernelArgs", len(line), maxCommandLine)
-	}
-	return line, nil
 }
 
-// checkArg refuses what iPXE would not hand to the kernel as it is written.
-// Quoted words may hold single spaces: iPXE cuts them and puts them together
-// again.
-func checkArg(arg string) error {
-	for word := range strings.SplitSeq(arg, " ") {
-		var why string
-		switch {
-		case word == "":
-			why = "iPXE makes many spaces one"
-		case !printable(word):
-			why = "only printable ASCII reaches the kernel"
-		case strings.Contains(word, "${"):
-			why = `iPXE expands "${"`
-		case word[0] == '#':
-			why = `"#" begins a comment in iPXE`
-		case word == "||", word == "&&", word == ";":
-			why = "it ends a command in iPXE"
-		default:
-			continue
-		}
-		return fmt.Errorf("kernel argument %q cannot be passed on: %s", arg, why)
+// loaderThere returns the name of a loader if there is one.
+func (s *scripter) loaderThere(name string) string {
+	f, _, err := openIn(s.Loaders, name)
+	if err != nil {
+		return ""
 	}
-	return nil
+	f.Close()
+	return name
 }
 
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x21 || s[i] > 0x7e {
-			return false
-		}
+func (s *scripter) observe(mac pools.MAC, e pools.Event) {
+	if err := s.Boots.Step(mac, "", e); err != nil {
+		s.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}
-	return true
-}
-
-// maxSaid bounds a text on the console, in bytes.
-const maxSaid = 300
-
-// say makes a text harmless after iPXE's echo, and readable as it was.
-func say(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < 0x20 || r > 0x7e {
-			return '?'
-		}
-		return r
-	}, cut(text, maxSaid))
-	words := strings.Fields(strings.ReplaceAll(text, "${", "$ {"))
-	for i, w := range words {
-		if w[0] == '#' || w == "||" || w == "&&" || w == ";" {
-			words[i] = "'" + w + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 func (h *handler) writeScript(rec *recorder, name string, data any) error {
 	var b bytes.Buffer
-	if err := h.scripts.ExecuteTemplate(&b, name, data); err != nil {
+	if err := h.texts.execute(&b, name, data); err != nil {
 		return broken(err, "the script cannot be written")
 	}
 	rec.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	rec.Header().Set("Cache-Control", "no-store")
 	_, err := rec.Write(b.Bytes())
 	return err
-}
-
-// isHex tells whether s is least to most digits of lower-case hex.
-func isHex(s string, least, most int) bool {
-	if len(s) < least || len(s) > most {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }

@@ -81,8 +81,8 @@ func checkScript(t testing.TB, text string) {
 	for i, line := range lines {
 		word, _, _ := strings.Cut(line, " ")
 		switch word {
-		case "", "#!ipxe", "#", "echo", "set", "goto", "inc":
-		case "kernel", "initrd", "boot", "chain", "sleep", "imgfree", "isset", "iseq":
+		case "", "#!ipxe", "#", "echo", "set", "goto", "inc", "exit":
+		case "menu", "item", "choose", "kernel", "initrd", "boot", "chain", "sleep", "imgfree", "isset", "iseq":
 			if !strings.Contains(line+" ", " || ") {
 				t.Errorf("line %d ends the script when it fails: %s", i+1, line)
 			}
@@ -92,9 +92,17 @@ func checkScript(t testing.TB, text string) {
 			}
 		}
 		for _, m := range regexp.MustCompile(`goto (\S+)`).FindAllStringSubmatch(line, -1) {
+			if m[1] == "${choice}" {
+				continue // what the menu's items are named
+			}
 			if !slices.Contains(lines, ":"+m[1]) {
 				t.Errorf("line %d goes to %q, which is not there", i+1, m[1])
 			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`item (\S+)`).FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(lines, ":"+m[1]) {
+			t.Errorf("the menu has %q, which is not there", m[1])
 		}
 	}
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "goto ") {
@@ -130,7 +138,7 @@ func TestScriptProblemOpensNoBoot(t *testing.T) {
 		{"or", func(p *pools.Plan) { p.KernelArgs = []string{"a || shell"} }, `it ends a command`},
 		{"and", func(p *pools.Plan) { p.KernelArgs = []string{"&&"} }, `it ends a command`},
 		{"semicolon", func(p *pools.Plan) { p.KernelArgs = []string{";"} }, `it ends a command`},
-		{"two spaces", func(p *pools.Plan) { p.KernelArgs = []string{`a="b  c"`} }, `iPXE makes many spaces one`},
+		{"two spaces", func(p *pools.Plan) { p.KernelArgs = []string{`a="b  c"`} }, `many spaces become one`},
 		{"too long", func(p *pools.Plan) { p.KernelArgs = []string{strings.Repeat("a", 1900)} }, `bytes, Linux takes 2040: shorten kernelArgs`},
 	}
 	for _, tt := range tests {

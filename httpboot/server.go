@@ -84,11 +84,20 @@ type Server struct {
 	// Loaders is the directory with the loaders; empty for none.
 	Loaders string
 
+	// Templates are the texts of the boot scripts; nil: drover's own.
+	Templates *Templates
+	// TakeNextBoot notes, durably, that a boot of this node was given the script
+	// for what its Plan says of the next boot. It may be nil.
+	TakeNextBoot func(node string) error
+
 	Log *slog.Logger
 	// OnRequest is called after each request, for metrics. It may be nil.
 	OnRequest func(Request)
 
 	Limits
+
+	orders orders
+	sums   sums
 }
 
 // Limits bound what clients can take. Each zero means the default.

@@ -1,0 +1,197 @@
+package httpboot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// dialect is the language of a boot script.
+type dialect string
+
+const (
+	ipxe     dialect = "ipxe"
+	grub     dialect = "grub"
+	pxelinux dialect = "pxelinux" // also extlinux' and U-Boot's
+	uboot    dialect = "uboot"    // U-Boot's shell
+)
+
+// maxCommandLine is the longest command line that Linux reads on x86 and arm64,
+// in bytes: COMMAND_LINE_SIZE less its NUL. Linux cuts off the rest without a
+// word.
+const maxCommandLine = 2048 - len("\x00")
+
+// before is what the loader puts before the command line.
+func (d dialect) before(kernel string) string {
+	switch d {
+	case ipxe:
+		return "kernel " // the name of the kernel, on UEFI
+	case grub:
+		return "BOOT_IMAGE=" + kernel + " "
+	}
+	return ""
+}
+
+// commandLine writes the kernel command line of a boot, quoted for the script.
+// The operator's words come first, since of words given twice the last counts;
+// but what follows "--" is not read by drover-init.
+func commandLine(s *script, d dialect, base string, o order, rescue bool) (string, error) {
+	if !isHex(o.nonce, 16, 256) {
+		return "", errors.New("the nonce of the boot is not made of hex digits")
+	}
+	if !isHex(o.image.Squashfs.SHA256, 64, 64) {
+		return "", fmt.Errorf("the digest of image %q is not a sha256", s.Image)
+	}
+	words, err := d.words(s.KernelArgs)
+	if err != nil {
+		return "", err
+	}
+	var own []string
+	if d == ipxe {
+		own = append(own, "initrd=initrd") // UEFI's Linux loads the initrd that its command line names
+	}
+	if d != pxelinux {
+		// U-Boot has room for 512 bytes on many boards, and drover.mac says it.
+		own = append(own, "BOOTIF=01-"+s.MAC.Dashed())
+	}
+	own = append(own,
+		"drover.url="+base,
+		"drover.mac="+s.MAC.String(),
+		"drover.nonce="+o.nonce,
+		"drover.image=sha256:"+o.image.Squashfs.SHA256,
+		"drover.root="+o.dir+squashfsFile,
+	)
+	if rescue {
+		own = append(own, "drover.rescue=1")
+	}
+	end := slices.Index(words, "--")
+	if end < 0 {
+		end = len(words)
+	}
+	words = slices.Insert(words, end, own...)
+	line := strings.Join(words, " ")
+	if n, most := len(line)+2*spaced(words), maxCommandLine-len(d.before(s.Kernel)); n > most {
+		return "", fmt.Errorf("the kernel command line has %d bytes, Linux takes %d: shorten kernelArgs", n, most)
+	}
+	if d == grub {
+		return grubWords(words), nil
+	}
+	return line, nil
+}
+
+// spaced counts the words that have a space in them. GRUB puts quotes around
+// each.
+func spaced(words []string) (n int) {
+	for _, w := range words {
+		if strings.Contains(w, " ") {
+			n++
+		}
+	}
+	return n
+}
+
+// words checks kernel arguments, and cuts them as the loader does. What it
+// would not hand to the kernel as it is written, is refused.
+func (d dialect) words(args []string) ([]string, error) {
+	var words []string
+	for _, arg := range args {
+		for word := range strings.SplitSeq(arg, " ") {
+			if why := d.whyNot(word); why != "" {
+				return nil, fmt.Errorf("kernel argument %q cannot be passed on: %s", arg, why)
+			}
+			words = append(words, word)
+		}
+	}
+	if d == grub {
+		return unquote(words)
+	}
+	return words, nil
+}
+
+// whyNot tells why a word does not reach the kernel.
+func (d dialect) whyNot(word string) string {
+	switch {
+	case word == "":
+		return "many spaces become one"
+	case !printable(word):
+		return "only printable ASCII reaches the kernel"
+	case d == ipxe:
+		return whyNotIPXE(word)
+	case strings.Contains(word, `\`), strings.Contains(word, "'"):
+		// GRUB puts a backslash before both, U-Boot takes both away.
+		return "the loader changes backslashes and single quotes"
+	case d == pxelinux && strings.Contains(word, "$"):
+		return `U-Boot expands "$"`
+	}
+	return ""
+}
+
+func whyNotIPXE(word string) string {
+	switch {
+	case strings.Contains(word, "${"):
+		return `iPXE expands "${"`
+	case word[0] == '#':
+		return `"#" begins a comment in iPXE`
+	case word == "||", word == "&&", word == ";":
+		return "it ends a command in iPXE"
+	}
+	return ""
+}
+
+// unquote puts together what double quotes hold together, and takes the quotes
+// away. GRUB puts a backslash before a quote that is in a word, and quotes around
+// a word that has a space: the kernel reads "key=two words" as it reads
+// key="two words".
+func unquote(words []string) (out []string, err error) {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		for strings.Count(word, `"`)%2 == 1 && i+1 < len(words) {
+			i++
+			word += " " + words[i]
+		}
+		bare := word
+		if key, value, ok := strings.Cut(word, "="); ok && len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+			bare = key + "=" + value[1:len(value)-1]
+		} else if len(word) > 1 && word[0] == '"' && word[len(word)-1] == '"' {
+			bare = word[1 : len(word)-1]
+		}
+		if strings.Contains(bare, `"`) {
+			return nil, fmt.Errorf("kernel argument %q cannot be passed on: GRUB passes on quotes only around a value or a whole word", word)
+		}
+		out = append(out, bare)
+	}
+	return out, nil
+}
+
+// grubWords quotes each word. There is nothing in single quotes that GRUB would
+// read.
+func grubWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + w + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// isHex tells whether s is least to most digits of lower-case hex.
+func isHex(s string, least, most int) bool {
+	if len(s) < least || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

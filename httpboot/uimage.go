@@ -1,0 +1,121 @@
+package httpboot
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+)
+
+// U-Boot's legacy image: a header of 64 bytes, then the content. All numbers are
+// big-endian (U-Boot, include/image.h).
+const (
+	uImageMagic = 0x27051956
+	uImageSize  = 64 // of the header
+
+	uImageLinux = 5  // operating system
+	uImageARM64 = 22 // architecture
+
+	uImageKernel  = 2 // types
+	uImageRamdisk = 3
+	uImageScript  = 6
+
+	uImagePlain = 0 // compression
+	uImageGzip  = 1
+)
+
+// uImage is what a header says.
+type uImage struct {
+	kind, compression byte
+	name              string // 31 bytes at most count
+	size, sum         uint32 // of the content
+	load, entry       uint32 // addresses; of a kernel
+}
+
+// header writes the header. Its time is zero, so that the same content has the
+// same header.
+func (u uImage) header() []byte {
+	b := make([]byte, uImageSize)
+	put := binary.BigEndian.PutUint32
+	put(b[0:], uImageMagic)
+	put(b[12:], u.size)
+	put(b[16:], u.load)
+	put(b[20:], u.entry)
+	put(b[24:], u.sum)
+	b[28], b[29], b[30], b[31] = uImageLinux, uImageARM64, u.kind, u.compression
+	copy(b[32:uImageSize-1], u.name)
+	put(b[4:], crc32.ChecksumIEEE(b)) // of the header with zero in this place
+	return b
+}
+
+// scriptImage wraps a script for U-Boot's command source. Before the text stands
+// its length and a zero, which ends the list of scripts.
+func scriptImage(name, text string) []byte {
+	content := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	content = append(append(content, 0, 0, 0, 0), text...)
+	u := uImage{kind: uImageScript, name: name, size: uint32(len(content)), sum: crc32.ChecksumIEEE(content)}
+	return append(u.header(), content...)
+}
+
+// wrapped is a file with a header before it.
+type wrapped struct {
+	head []byte
+	*os.File
+	size int64 // of the file
+}
+
+func (w *wrapped) Size() int64 { return int64(len(w.head)) + w.size }
+
+func (w *wrapped) ReadAt(b []byte, at int64) (n int, err error) {
+	if at < int64(len(w.head)) {
+		n = copy(b, w.head[at:])
+		if n == len(b) {
+			return n, nil
+		}
+	}
+	m, err := w.File.ReadAt(b[n:], at+int64(n)-int64(len(w.head)))
+	return n + m, err
+}
+
+// isGzip tells whether a file is compressed by gzip, as the kernels of some
+// distributions for arm64 are. U-Boot unpacks those when the header says so.
+func isGzip(f io.ReaderAt) (bool, error) {
+	var b [2]byte
+	if _, err := f.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return b == [2]byte{0x1f, 0x8b}, nil
+}
+
+// sums keeps the checksums of files, which U-Boot's header has and the image's
+// manifest has not.
+type sums struct {
+	mu       sync.Mutex
+	byDigest map[string]uint32 // by the file's SHA-256
+}
+
+// maxSums bounds what is kept; it is two for each generation of an image.
+const maxSums = 256
+
+// of returns the CRC-32 of a file. Two that ask at the same time both read it.
+func (s *sums) of(f *os.File, size int64, digest string) (uint32, error) {
+	s.mu.Lock()
+	sum, ok := s.byDigest[digest]
+	s.mu.Unlock()
+	if ok {
+		return sum, nil
+	}
+	h := crc32.NewIEEE()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byDigest == nil || len(s.byDigest) >= maxSums {
+		s.byDigest = map[string]uint32{}
+	}
+	s.byDigest[digest] = h.Sum32()
+	return h.Sum32(), nil
+}
