@@ -26,6 +26,9 @@ func (a *api) listNodes(w http.ResponseWriter, _ *http.Request) error {
 	if nodes == nil {
 		nodes = []pools.NodeInfo{} // [] rather than null
 	}
+	for i := range nodes {
+		nodes[i] = a.withNext(nodes[i])
+	}
 	writeJSON(w, http.StatusOK, nodes)
 	return nil
 }
@@ -40,7 +43,7 @@ func (a *api) node(w http.ResponseWriter, name string, code int) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	writeJSON(w, code, n)
+	writeJSON(w, code, a.withNext(n))
 	return nil
 }
 

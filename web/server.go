@@ -63,6 +63,11 @@ type Server struct {
 	// Unknowns are the machines of no node that asked for an address; nil:
 	// there are none.
 	Unknowns Unknowns
+	// NextBoots are what nodes do once; nil: nothing.
+	NextBoots NextBoots
+	// CheckImage tells what is wrong with a reference to an image; nil: nothing
+	// ever is.
+	CheckImage func(ref string) error
 	// StuckAfter is how long a boot may make no progress before the page
 	// calls it stuck; default 3 minutes.
 	StuckAfter time.Duration
@@ -105,6 +110,9 @@ func (s *Server) withDefaults() *Server {
 	if c.Unknowns == nil {
 		c.Unknowns = noUnknowns{}
 	}
+	if c.NextBoots == nil {
+		c.NextBoots = noNextBoots{}
+	}
 	if c.Metrics == nil {
 		c.Metrics = http.NotFoundHandler()
 	}
@@ -124,6 +132,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/metrics", auth.api(s.answer(methods{"GET": s.metrics})))
 	mux.Handle("/api/v1/nodes", auth.api(s.answer(methods{"GET": a.listNodes, "POST": a.addNode})))
 	mux.Handle("/api/v1/nodes/{name}", auth.api(s.answer(methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})))
+	mux.Handle("/api/v1/nodes/{name}/next-boot", auth.api(s.answer(methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot})))
 	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
 	mux.Handle("/api/v1/leases", auth.api(s.answer(methods{"GET": a.listLeases})))
 	mux.Handle("/api/v1/leases/{address}", auth.api(s.answer(methods{"DELETE": a.endLease})))

@@ -49,7 +49,8 @@ type row struct {
 	Address string
 	Note    string // what else there is to say of the address
 	MACs    []pools.MAC
-	Source  string // drover.yaml:41, API, or unknown hardware
+	Next    pools.NextBoot // what it does at its next boot, once
+	Source  string         // drover.yaml:41, API, or unknown hardware
 	State   state
 	Step    string   // the last step reached
 	Since   string   // time since it
@@ -84,7 +85,7 @@ func (s *Server) view(ctx context.Context) view {
 		p := inPool[n.Pool]
 		r := row{
 			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
-			MACs: n.MACs, Source: source(n.Source),
+			MACs: n.MACs, Source: source(n.Source), Next: s.NextBoots.Pending(n.Name),
 		}
 		r.Address, r.Note = v.Leased.address(n)
 		r.boot(take(boots, n.MACs), now, s.StuckAfter)

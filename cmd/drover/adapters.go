@@ -17,7 +17,6 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/state"
-	"drover/tftp"
 	"drover/web"
 )
 
@@ -83,6 +82,8 @@ func (s *server) exchange(e dhcp.Exchange) {
 	}
 	if e.Netboot && e.Reply != "" {
 		s.store.Boots.Discover(e.Plan, e.Time)
+		s.store.NextBoots.Discover(e.Plan.Node)
+		s.http.Booting(e.MAC)
 	}
 	// What was dropped unread has no Plan, whoever sent it.
 	if e.Unknown() && (e.Plan != nil || e.Decision == dhcp.NotOurs) {
@@ -120,15 +121,6 @@ func unknown(e *dhcp.Exchange) pools.Unknown {
 		u.Pool, u.Address = e.Plan.Pool, e.Address
 	}
 	return u
-}
-
-// transfer is told of every TFTP transfer.
-func (s *server) transfer(t tftp.Transfer) {
-	s.metrics.transfer(t)
-	mac, ok := s.addresses.MACAt(t.Client)
-	if t.Err == nil && ok {
-		s.step(mac, pools.Event{Step: pools.StepLoader, Detail: t.File})
-	}
 }
 
 // nodeReady is told when a node that joined is Ready.

@@ -33,6 +33,9 @@ func check(config string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if _, err := loadTemplates(farm); err != nil {
+		return err
+	}
 	for _, c := range farm.Clusters() {
 		if _, err := os.Stat(c.Kubeconfig); err != nil {
 			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)

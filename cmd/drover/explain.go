@@ -77,6 +77,7 @@ type explainer struct {
 	api    apiClient
 	added  []pools.PoolNode
 	leases []leaseInfo
+	next   map[string]pools.NextBoot // by node
 	farm   *pools.Farm
 	now    func() time.Time
 }
@@ -88,7 +89,9 @@ func (e *explainer) askServer(ctx context.Context) error {
 	if err := e.api.call(ctx, http.MethodGet, nodesPath, nil, &all); err != nil {
 		return err
 	}
+	e.next = map[string]pools.NextBoot{}
 	for _, n := range all {
+		e.next[n.Name] = n.NextBoot
 		if !n.Declared() {
 			e.added = append(e.added, n.PoolNode)
 		}

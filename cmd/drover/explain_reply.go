@@ -49,7 +49,8 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 	if x.Plan == nil {
 		return explanation{}, silence(&x)
 	}
-	out := explanation{Plan: x.Plan, Why: x.Plan.Why()}
+	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
+	out := explanation{Plan: plan, Why: plan.Why()}
 	switch {
 	case s.Mode == pools.DHCPOff:
 		return out, nil

@@ -46,6 +46,9 @@ func planRows(p *pools.Plan) []row {
 		{field: "cluster", value: orNone(p.Cluster)},
 		{field: "image", value: p.Image},
 	}
+	if p.NextBoot != "" {
+		rows = append(rows, row{field: "nextBoot", value: string(p.NextBoot)})
+	}
 	if p.Range.IsValid() {
 		rows = append(rows, row{field: "range", value: p.Range.String()})
 	}
@@ -119,11 +122,33 @@ func settingRows(s *pools.Settings) []row {
 	for i, r := range s.Loaders {
 		rows = append(rows, row{field: fmt.Sprintf("loaders[%d]", i), value: ruleText(r)})
 	}
+	rows = append(rows, firmwareRows(s)...)
 	dict("labels", s.Labels)
 	for i, t := range s.Taints {
 		rows = append(rows, row{field: fmt.Sprintf("taints[%d]", i), value: t.String()})
 	}
 	dict("kubeletArgs", s.KubeletArgs)
+	return rows
+}
+
+// firmwareRows are the menu and what U-Boot is told.
+func firmwareRows(s *pools.Settings) (rows []row) {
+	if s.MenuTimeout > 0 {
+		rows = append(rows, row{field: "menuTimeout", value: fmt.Sprintf("%d s", s.MenuTimeout)})
+	}
+	u := s.UBoot
+	if u.Wrap != nil {
+		rows = append(rows, row{field: "uboot.wrap", value: fmt.Sprint(*u.Wrap)})
+	}
+	if u.Load != nil {
+		rows = append(rows, row{field: "uboot.load", value: u.Load.String()})
+	}
+	if u.Entry != nil {
+		rows = append(rows, row{field: "uboot.entry", value: u.Entry.String()})
+	}
+	if u.FDT != "" {
+		rows = append(rows, row{field: "uboot.fdt", value: u.FDT})
+	}
 	return rows
 }
 

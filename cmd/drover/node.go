@@ -30,7 +30,7 @@ config file declares are listed and shown; to change one, edit the file.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.apiFlags(cmd)
-	cmd.AddCommand(newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c))
+	cmd.AddCommand(newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 	return cmd
 }
 
@@ -114,6 +114,9 @@ func nodeText(w io.Writer, n pools.NodeInfo) error {
 	}
 	if n.Ignore {
 		line("ignore", "it gets silence")
+	}
+	if n.NextBoot != "" {
+		line("next boot", string(n.NextBoot))
 	}
 	line("from", from(n))
 	return t.Flush()

@@ -129,6 +129,7 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	}
 	s.store.Leases.Reserved = func(a netip.Addr) bool { return s.live.Farm().Reserved(a) }
 	s.live.Recall = s.store.Leases.Known
+	s.live.NextBoot = s.store.NextBoots.Of
 	s.unknowns = inbox{s.live, s.store.Unknowns}
 	s.metrics = newMetrics(s.live, s.store, s.unknowns)
 	s.store.Boots.OnStep = s.metrics.step
@@ -141,13 +142,21 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	s.addresses = &addresses{live: s.live, store: s.store}
 
 	s.serveDHCP(cfg)
-	s.tftp = &tftp.Server{Addr: cfg.TFTP, Dir: loaders, Log: s.part("tftp"), OnTransfer: s.transfer}
+	templates, err := loadTemplates(farm)
+	if err != nil {
+		return err
+	}
 	s.http = &httpboot.Server{
 		Farm: s.live, Addresses: s.addresses, Boots: s.store.Boots, Joiner: s.clusters, Images: imageDir{images},
 		Addr: cfg.HTTP, URL: farm.URL(), Loaders: loaders, Log: s.part("http"), OnRequest: s.metrics.request,
+		Templates: templates, TakeNextBoot: s.store.NextBoots.Take,
+	}
+	if err := s.serveTFTP(cfg, loaders); err != nil {
+		return err
 	}
 	s.web = &web.Server{
 		Farm: s.live, Nodes: changes{s.live, s.clusters.Refresh}, Boots: s.store.Boots, Leases: s.store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
+		NextBoots: s.store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Metrics: s.metrics.handler(), Ready: ready.problems, Log: s.part("web"),
 	}
 	s.warn(ready)

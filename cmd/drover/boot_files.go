@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path"
+
+	"drover/httpboot"
+	"drover/pools"
+	"drover/tftp"
+)
+
+// serveTFTP makes the TFTP server, whose files are those of the machine that
+// asks.
+func (s *server) serveTFTP(cfg pools.Server, loaders string) error {
+	names, err := s.http.Names()
+	if err != nil {
+		return err
+	}
+	s.tftp = &tftp.Server{
+		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Who: s.whose,
+		Open: func(client netip.Addr, name string) (tftp.File, error) { return names.Open(client, name) },
+	}
+	return nil
+}
+
+// whose tells the log whose address a TFTP client has.
+func (s *server) whose(client netip.Addr) []slog.Attr {
+	mac, ok := s.addresses.MACAt(client)
+	if !ok {
+		return nil
+	}
+	return []slog.Attr{slog.String("mac", mac.String())}
+}
+
+// transfer is told of every TFTP transfer.
+func (s *server) transfer(t tftp.Transfer) {
+	s.metrics.transfer(t)
+	mac, ok := s.addresses.MACAt(t.Client)
+	step := httpboot.StepOf(t.File)
+	if t.Err != nil || !ok || step == "" {
+		return
+	}
+	detail := t.File
+	if step != pools.StepLoader {
+		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
+	}
+	s.step(mac, pools.Event{Step: step, Detail: detail})
+}
+
+// loadTemplates reads the operator's boot scripts, as far as there are any.
+func loadTemplates(farm *pools.Farm) (*httpboot.Templates, error) {
+	dir := farm.Config.Server.Templates
+	if dir == "" {
+		return nil, nil
+	}
+	t, err := httpboot.LoadTemplates(farm.Path(dir))
+	if err != nil {
+		return nil, errors.Join(errors.New("server.templates: the boot scripts have mistakes"), err)
+	}
+	return t, nil
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	pin "github.com/pin/tftp/v3"
+
+	"drover/dhcp"
+	"drover/httpboot"
+	"drover/pools"
+)
+
+// oneImage is the image debian-12, and no other.
+type oneImage struct{ is httpboot.Image }
+
+func newOneImage(t *testing.T) oneImage {
+	t.Helper()
+	i := oneImage{is: httpboot.Image{Name: "debian-12", Generation: strings.Repeat("12", 32), Dir: t.TempDir()}}
+	for name, f := range map[string]*httpboot.FileInfo{"kernel": &i.is.Kernel, "initrd": &i.is.Initrd, "root": &i.is.Squashfs} {
+		content := []byte("the " + name)
+		sum := sha256.Sum256(content)
+		*f = httpboot.FileInfo{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+		if err := os.WriteFile(filepath.Join(i.is.Dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return i
+}
+
+func (i oneImage) Image(ref string) (httpboot.Image, error) {
+	if pools.ImageName(ref) != i.is.Name {
+		return httpboot.Image{}, fmt.Errorf("image %q: %w", ref, fs.ErrNotExist)
+	}
+	return i.is, nil
+}
+
+// bootSite is drover serve on loopback, with node m1 at 127.0.0.1.
+type bootSite struct {
+	*server
+	t    *testing.T
+	log  *lockedBuffer
+	tftp string
+}
+
+func newBootSite(t *testing.T, edit string) *bootSite {
+	t.Helper()
+	site := &bootSite{t: t, log: &lockedBuffer{}}
+	dir := t.TempDir()
+	port := func() string {
+		l, err := net.Listen("tcp", "127.0.0.2:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	site.tftp = port()
+	config := fmt.Sprintf(`server: {dhcp: "off", address: 127.0.0.2, http: "%s", tftp: "%s", api: "127.0.0.1:%s"%s}
+subnets: [{cidr: 127.0.0.0/8}]
+pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:01"], ip: 127.0.0.1}]}]
+`, port(), site.tftp, strings.Split(port(), ":")[1], edit)
+	file := filepath.Join(dir, "drover.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	site.server, err = newServer(serveOptions{config: file, state: filepath.Join(dir, "state")}, slog.New(slog.NewTextHandler(site.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	site.http.Images = newOneImage(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- site.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		site.close()
+	})
+	return site
+}
+
+// get fetches a file by TFTP. The server may not listen yet.
+func (s *bootSite) get(name string) (string, error) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text, err := s.try(name)
+		if err == nil || !strings.Contains(err.Error(), "refused") || time.Now().After(deadline) {
+			return text, err
+		}
+	}
+}
+
+func (s *bootSite) try(name string) (string, error) {
+	c, err := pin.NewClient(s.tftp)
+	if err != nil {
+		return "", err
+	}
+	c.SetTimeout(5 * time.Second)
+	c.RequestTSize(true)
+	from, err := c.Receive(name, "octet")
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	_, err = from.WriteTo(&b)
+	return b.String(), err
+}
+
+func (s *bootSite) mustGet(name string) string {
+	s.t.Helper()
+	text, err := s.get(name)
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", name, err, s.log)
+	}
+	return text
+}
+
+// await waits for what the server does after a client has its answer.
+func (s *bootSite) await(what string, ok func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("no %s; the log is\n%s", what, s.log)
+		}
+	}
+}
+
+func (s *bootSite) awaitLog(want string) {
+	s.t.Helper()
+	s.await("log with "+want, func() bool { return strings.Contains(s.log.String(), want) })
+}
+
+func first(t *testing.T, pattern, text string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no %s in\n%s", pattern, text)
+	}
+	return m[1]
+}
+
+// What GRUB and U-Boot fetch, name by name, as each file says the next one.
+func TestBootByTFTP(t *testing.T) {
+	for _, single := range []string{"", ", tftpSinglePort: true"} {
+		s := newBootSite(t, single)
+		next := first(t, `source "\(tftp,127\.0\.0\.2\)(/grub/\$1-[^"]*)"`, s.mustGet("/grub/grub.cfg"))
+		script := s.mustGet(strings.Replace(next, "$1", "node", 1))
+		if got := s.mustGet(first(t, `linux '\(tftp,127\.0\.0\.2\)([^']*)'`, script)); got != "the kernel" {
+			t.Errorf("got %q", got)
+		}
+		if got := s.mustGet(first(t, `initrd '\(tftp,127\.0\.0\.2\)([^']*)'`, script)); got != "the initrd" {
+			t.Errorf("got %q", got)
+		}
+		if text := s.mustGet("boot.scr.uimg"); !strings.Contains(text, "pxe boot") {
+			t.Errorf("got %q", text)
+		}
+		linux := s.mustGet("pxelinux.cfg/01-52-54-00-77-01-01")
+		if got := s.mustGet(first(t, `INITRD (\S+)`, linux)); got != "the initrd" {
+			t.Errorf("got %q", got)
+		}
+		s.await("the steps script, kernel and initrd", func() bool {
+			seen := map[pools.Step]bool{}
+			for _, b := range s.store.Boots.List() {
+				for _, step := range b.Steps {
+					seen[step.Step] = true
+				}
+			}
+			return seen[pools.StepScript] && seen[pools.StepKernel] && seen[pools.StepInitrd]
+		})
+		s.awaitLog("msg=tftp part=tftp file=grub/grub.cfg client=127.0.0.1 bytes=")
+		s.awaitLog("mac=52:54:00:77:01:01")
+	}
+}
+
+// What is wrong is said on both sides, in words.
+func TestProblemsByTFTP(t *testing.T) {
+	s := newBootSite(t, "")
+	for name, want := range map[string]string{
+		"undionly.kpxe":                   `no loader "undionly.kpxe": see drover loaders on the server`,
+		"../etc/passwd":                   "bad file name",
+		"images/debian-13/x/kernel":       "no such image",
+		"pxelinux.cfg/01-525400770102":    "MAC address 52:54:00:77:01:02 is not known here",
+		"grub/node-52:54:00:77:01:02.cfg": "MAC address 52:54:00:77:01:02 is not known here",
+		"images/debian-13/" + strings.Repeat("12", 32) + "/kernel": `image "debian-13" is not for this machine, which has "debian-12"`,
+		"images/debian-12/" + strings.Repeat("13", 32) + "/squash": "an image has kernel and initrd here",
+	} {
+		_, err := s.get(name)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: client got %v, want %q", name, err, want)
+		}
+	}
+	for _, want := range []string{
+		`file=undionly.kpxe client=127.0.0.1`, `error="no loader \"undionly.kpxe\": see drover loaders on the server (node m1, 52:54:00:77:01:01)"`,
+		`error="image \"debian-13\" is not for this machine, which has \"debian-12\" (node m1, 52:54:00:77:01:01)"`,
+	} {
+		s.awaitLog(want)
+	}
+}
+
+// A next boot goes to one boot, however often that asks.
+func TestNextBootEndToEnd(t *testing.T) {
+	s := newBootSite(t, "")
+	mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
+	script := func() string { return s.mustGet("grub/node-52:54:00:77:01:01.cfg") }
+	discover := func() {
+		p := s.live.Resolve(pools.Query{MAC: mac, Firmware: pools.UEFIx64})
+		s.exchange(dhcp.Exchange{Type: "DISCOVER", Netboot: true, Reply: "OFFER", MAC: mac, Plan: p, Time: time.Now()})
+	}
+	if err := s.store.NextBoots.Set("m1", pools.NextRescue); err != nil {
+		t.Fatal(err)
+	}
+	discover()
+	rescue := script()
+	if !strings.Contains(rescue, "'drover.rescue=1'") || script() != rescue {
+		t.Errorf("the boot asked twice, and got not twice the rescue:\n%s", rescue)
+	}
+	if left := s.store.NextBoots.Pending("m1"); left != "" {
+		t.Errorf("next boot %q is still there", left)
+	}
+	discover()
+	if plain := script(); strings.Contains(plain, "drover.rescue") {
+		t.Errorf("the second boot got the rescue too:\n%s", plain)
+	}
+	if err := s.store.NextBoots.Set("m1", "image=debian-13"); err != nil {
+		t.Fatal(err)
+	}
+	if text := script(); !strings.Contains(text, `the server has no image "debian-13"`) {
+		t.Errorf("got\n%s", text)
+	}
+	s.awaitLog(`msg="a machine cannot boot yet" part=http mac=52:54:00:77:01:01 node=m1 pool=web problem="the server has no image \"debian-13\""`)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"drover/pools"
+)
+
+func newNodeNextBootCommand(c *apiClient) *cobra.Command {
+	return &cobra.Command{
+		Use:   "next-boot NAME local|rescue|image=REF|clear",
+		Short: "Say what a node does at its next boot, once",
+		Long: `Next-boot has a node boot something else than what its pool says, once: from
+its local disk, into a rescue shell on its console, or another image, by name or
+NAME@sha256:DIGEST. It is used up by the boot that gets its script, and shown by
+drover node show and drover explain --live until then. It starts nothing: see
+drover power for that.`,
+		Example: `  drover node next-boot m1c29 local
+  drover node next-boot m1c29 image=debian-13
+  drover node next-boot m1c29 clear`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, what := args[0], args[1]
+			if what == "clear" {
+				if err := c.call(cmd.Context(), http.MethodDelete, nodePath(name)+"/next-boot", nil, nil); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s boots as its pool says\n", name)
+				return nil
+			}
+			next, err := pools.ParseNextBoot(what)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			body := map[string]string{"nextBoot": string(next)}
+			if err := c.call(cmd.Context(), http.MethodPut, nodePath(name)+"/next-boot", body, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: next boot %s\n", name, next)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"drover/pools"
+)
+
+// NextBoots are what nodes do at their next boot, once.
+type NextBoots interface {
+	// Pending returns what no boot has taken yet; empty: nothing.
+	Pending(node string) pools.NextBoot
+	// Set sets it, durably; empty is nothing.
+	Set(node string, what pools.NextBoot) error
+}
+
+type noNextBoots struct{}
+
+func (noNextBoots) Pending(string) pools.NextBoot { return "" }
+func (noNextBoots) Set(string, pools.NextBoot) error {
+	return errors.New("next boots are not kept here")
+}
+
+// setNextBoot sets what a node does at its next boot: PUT {"nextBoot": "local"}.
+func (a *api) setNextBoot(w http.ResponseWriter, r *http.Request) error {
+	v, err := readJSON(r, "application/json")
+	if err != nil {
+		return err
+	}
+	body, ok := v.(map[string]any)
+	text, isText := body["nextBoot"].(string)
+	if !ok || !isText || len(body) != 1 {
+		return badRequest(`want {"nextBoot": "local"}, "rescue" or "image=NAME"`)
+	}
+	next, err := pools.ParseNextBoot(text)
+	if err != nil {
+		return badRequest("%v", err)
+	}
+	name := r.PathValue("name")
+	if _, ok := a.server.Farm.Farm().Node(name); !ok {
+		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	}
+	if ref, ok := next.Image(); ok && a.server.CheckImage != nil {
+		if err := a.server.CheckImage(ref); err != nil {
+			return badRequest("%v", err)
+		}
+	}
+	if err := a.server.NextBoots.Set(name, next); err != nil {
+		return err
+	}
+	a.server.Log.Info("next boot set", "node", name, "nextBoot", string(next), "client", r.RemoteAddr)
+	return a.node(w, name, http.StatusOK)
+}
+
+// clearNextBoot has a node boot as its pool says.
+func (a *api) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if _, ok := a.server.Farm.Farm().Node(name); !ok {
+		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	}
+	if err := a.server.NextBoots.Set(name, ""); err != nil {
+		return err
+	}
+	a.server.Log.Info("next boot cleared", "node", name, "client", r.RemoteAddr)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// withNext is a node with what it does next.
+func (a *api) withNext(n pools.NodeInfo) pools.NodeInfo {
+	n.NextBoot = a.server.NextBoots.Pending(n.Name)
+	return n
+}
