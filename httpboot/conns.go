@@ -1,23 +1,39 @@
 package httpboot
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// connLimiter bounds the connections of a server. It counts by the server's
-// ConnState hook: a listener that wraps connections to see them close would
-// hide *net.TCPConn's ReadFrom, and with it sendfile.
+// connLimiter bounds the connections of a server.
+//
+// Of one address there may be so many; as many again are accepted to be told
+// that they are too many, and what comes then is closed without a word. Of all
+// addresses there may be so many; a tenth more are accepted, and of those who
+// ask there only firmware gets what it wants, since it takes an answer of 503
+// for a reason to boot from somewhere else. What comes then waits in the
+// kernel's queue.
 type connLimiter struct {
 	slots      chan struct{}
+	total      int
 	perAddress int
 	log        *slog.Logger
+	refused    func(Refusal)
 
 	mu     sync.Mutex
+	open   int
 	held   map[netip.Addr]int
 	warned time.Time // when a refusal was last logged
 }
@@ -26,41 +42,34 @@ type connLimiter struct {
 // log.
 const warnEvery = time.Minute
 
-func newConnLimiter(total, perAddress int, log *slog.Logger) *connLimiter {
+func newConnLimiter(total, perAddress int, log *slog.Logger, refused func(Refusal)) *connLimiter {
 	return &connLimiter{
-		slots:      make(chan struct{}, total),
+		slots:      make(chan struct{}, total+total/10),
+		total:      total,
 		perAddress: perAddress,
 		log:        log,
+		refused:    refused,
 		held:       map[netip.Addr]int{},
 	}
 }
 
-// state is the hook. Every connection that is new is closed or hijacked later,
-// and nothing here hijacks.
-func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
-	switch s {
-	case http.StateNew:
-		if addr := addrOf(conn.RemoteAddr().String()); !c.add(addr) {
-			c.warn(addr)
-			conn.Close()
-		}
-	case http.StateClosed, http.StateHijacked:
-		c.remove(addrOf(conn.RemoteAddr().String()))
-		<-c.slots
-	}
-}
-
-// add counts a connection, and tells whether the address may have it.
-func (c *connLimiter) add(addr netip.Addr) bool {
+// add counts a connection, and tells what is to be done with it.
+func (c *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.open++
 	c.held[addr]++
-	return c.held[addr] <= c.perAddress
+	if n := c.held[addr]; n > c.perAddress {
+		c.warn(addr)
+		return RefusedAddressConns, n > 2*c.perAddress
+	}
+	if c.open > c.total {
+		return RefusedConns, false
+	}
+	return "", false
 }
 
 func (c *connLimiter) warn(addr netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.warned) >= warnEvery {
 		c.warned = now
 		c.log.Warn("connections refused: the address has too many", "addr", addr, "max", c.perAddress)
@@ -70,40 +79,176 @@ func (c *connLimiter) warn(addr netip.Addr) {
 func (c *connLimiter) remove(addr netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.open--
 	if c.held[addr]--; c.held[addr] <= 0 {
 		delete(c.held, addr)
 	}
 }
 
 // listener returns l with the bound: it accepts no more while all slots are
-// taken.
-func (c *connLimiter) listener(l net.Listener) net.Listener {
-	return &limitedListener{Listener: l, slots: c.slots, closed: make(chan struct{})}
+// taken. What it accepts are [*nodeConn].
+func (c *connLimiter) listener(l net.Listener, secure bool) net.Listener {
+	return &limitedListener{Listener: l, c: c, secure: secure, closed: make(chan struct{})}
 }
 
 type limitedListener struct {
 	net.Listener
-	slots  chan struct{}
+	c      *connLimiter
+	secure bool
 	closed chan struct{}
 	once   sync.Once
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+	for {
+		select {
+		case l.c.slots <- struct{}{}:
+		case <-l.closed:
+			return nil, net.ErrClosed
+		}
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			<-l.c.slots
+			return nil, err
+		}
+		n := &nodeConn{Conn: conn, limiter: l.c, addr: addrOf(conn.RemoteAddr().String()), secure: l.secure}
+		var refused bool
+		if n.over, refused = l.c.add(n.addr); !refused {
+			return n, nil
+		}
+		l.c.refused(n.over)
+		n.Close()
 	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-	}
-	return conn, err
 }
 
 func (l *limitedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
+}
+
+// nodeConn is a connection that is counted, and that sees what package net/http
+// refuses by itself, before there is a request for a handler.
+//
+// It passes ReadFrom through, and with it sendfile(2); package net/http finds
+// it here.
+type nodeConn struct {
+	net.Conn
+	limiter *connLimiter
+	addr    netip.Addr
+	secure  bool    // TLS goes over it
+	over    Refusal // why it is one too many; empty when it is not
+	phase   atomic.Int32
+	once    sync.Once
+}
+
+// What a connection is at.
+const (
+	connIdle     = iota // waits for a request
+	connHeader          // a request has begun
+	connHandling        // a handler has it
+)
+
+// connKey is for a request's connection, in its context.
+type connKey struct{}
+
+// withConn is the ConnContext of package net/http's server.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, counted(c))
+}
+
+// counted returns the connection that a listener accepted, below TLS too.
+func counted(c net.Conn) *nodeConn {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	n, _ := c.(*nodeConn)
+	return n
+}
+
+// connState is the ConnState of package net/http's server: of all that is
+// written, only what comes before the first handler, or after an answer is out,
+// is its own.
+func connState(c net.Conn, s http.ConnState) {
+	if n := counted(c); n != nil && s == http.StateIdle {
+		n.phase.Store(connIdle)
+	}
+}
+
+// handling notes that a request has come to its handler. It tells whether the
+// connection is one too many, and of what; a handler without listener has none.
+func handling(r *http.Request) (over Refusal) {
+	c, _ := r.Context().Value(connKey{}).(*nodeConn)
+	if c == nil {
+		return ""
+	}
+	c.phase.Store(connHandling)
+	return c.over
+}
+
+// slowHeader answers who took too long for the header of a request. Package
+// net/http would close the connection without a word.
+const slowHeader = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nthe header of the request did not arrive in time\n"
+
+func (c *nodeConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.phase.CompareAndSwap(connIdle, connHeader)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.phase.CompareAndSwap(connHeader, connIdle) {
+		c.limiter.refused(RefusedSlowHeader)
+		if !c.secure {
+			_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = io.WriteString(c.Conn, slowHeader) // it may have gone
+		}
+	}
+	return n, err
+}
+
+func (c *nodeConn) Write(b []byte) (int, error) {
+	if !c.secure && c.phase.Load() == connHeader {
+		c.phase.Store(connIdle)
+		if reason := cannedRefusal(b); reason != "" {
+			c.limiter.refused(reason)
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// cannedRefusal tells what package net/http refuses, by its "HTTP/1.1 431 …".
+func cannedRefusal(b []byte) Refusal {
+	words := bytes.Fields(b[:min(len(b), 64)])
+	if len(words) < 2 {
+		return ""
+	}
+	status, _ := strconv.Atoi(string(words[1]))
+	if reason := refusalOf(status); reason != "" || status < 400 {
+		return reason
+	}
+	return RefusedMalformed // 417, 501, 505
+}
+
+func (c *nodeConn) ReadFrom(r io.Reader) (int64, error) {
+	if rf, ok := c.Conn.(io.ReaderFrom); ok {
+		return rf.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
+
+// CloseWrite is what package net/http looks for to let a client read its last
+// answer.
+func (c *nodeConn) CloseWrite() error {
+	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return cw.CloseWrite()
+	}
+	return nil
+}
+
+func (c *nodeConn) Close() error {
+	c.once.Do(func() {
+		c.limiter.remove(c.addr)
+		<-c.limiter.slots
+	})
+	return c.Conn.Close()
 }
 
 // addrOf returns the address of "address:port", without zone, IPv4 as IPv4.

@@ -13,7 +13,7 @@ import (
 // nodeStep tells whether a node reports this step itself.
 func nodeStep(s pools.Step) bool {
 	switch s {
-	case pools.StepInit, pools.StepNetwork, pools.StepImage, pools.StepConfig,
+	case pools.StepInit, pools.StepNetwork, pools.StepQueued, pools.StepImage, pools.StepConfig,
 		pools.StepSwitch, pools.StepOnline, pools.StepJoined:
 		return true
 	}

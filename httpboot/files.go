@@ -73,6 +73,13 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	if !ok {
 		return refuse(http.StatusNotFound, "an image has %s, %s and %s, no %q", kernelFile, initrdFile, squashfsFile, file)
 	}
+	if file == squashfsFile && r.Method == http.MethodGet {
+		leave, err := h.admit(rec, r)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	f, fi, err := openIn(img.Dir, info.Name)
 	if err != nil {
 		return broken(err, "%s of image %q cannot be read", file, name)

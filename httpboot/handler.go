@@ -1,7 +1,6 @@
 package httpboot
 
 import (
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,11 +17,16 @@ type Request struct {
 	Path   string    // as the client sent it, unescaped
 	MAC    pools.MAC // of the machine that asked, when it is known
 	Pool   string    // likewise
+	Node   string    // likewise
 	Status int       // what was answered; 200 also when the client left in the middle
 	Bytes  int64     // of the answer's body
 	Took   time.Duration
 	Remote string // address of the client
 	Err    error  // why the request was refused or cut short
+
+	Admitted bool          // it was a root image's, and had its turn
+	Place    int           // its first place in the queue for images; 0 when nobody was before it
+	Waited   time.Duration // in that queue, over all requests for this transfer
 }
 
 // handler is a Server at work.
@@ -33,18 +37,29 @@ type handler struct {
 	mux    *http.ServeMux
 	events eventCounter
 	joins  gate
+	queue  *queue
+	loud   throttle
 }
 
 // Handler returns the handler of all endpoints.
 func (s *Server) Handler() http.Handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux()}
-	var err error
-	if h.scripter, err = s.scripter(); err != nil {
+	h, err := s.handler()
+	if err != nil {
 		// Serve refuses to start. Every script would send nodes to nowhere.
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		})
 	}
+	return h
+}
+
+func (s *Server) handler() (*handler, error) {
+	scripts, err := s.scripter()
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{Server: s, Limits: s.withDefaults(), scripter: scripts, mux: http.NewServeMux()}
+	h.queue = newQueue(h.MaxImages, s.OnQueue)
 	h.events.max = h.MaxEvents
 	h.route("GET /boot.ipxe", h.serveFinder)
 	h.route("GET "+pools.ScriptPath+"{mac}", h.serveScript)
@@ -56,7 +71,7 @@ func (s *Server) Handler() http.Handler {
 	h.route("POST "+pools.NodePath+"{mac}/config", h.serveConfig)
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
 	h.route("POST "+pools.NodePath+"{mac}/events", h.serveEvent)
-	return h
+	return h, nil
 }
 
 // route registers a handler that returns its error instead of writing it.
@@ -82,14 +97,39 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Also for a GET with a body: net/http reads what the handler left.
 		rec.limitBody(r, h.BodyTimeout)
 	}
+	over := handling(r)
 	clean, ok := cleaned(r)
-	if !ok {
-		rec.err = refuse(http.StatusNotFound, "no such path")
+	if !ok || r.TLS != nil && !strings.HasPrefix(clean.URL.Path, pools.NodePath) {
+		rec.err = refuseFor(RefusedPath, http.StatusNotFound, "no such path")
+	} else {
+		rec.err = tooMany(over, clean)
+	}
+	if over != "" {
+		rec.Header().Set("Connection", "close") // to make room
+	}
+	if rec.err != nil {
 		writeError(rec, rec.err)
 		return
 	}
 	defer func() { rec.route = clean.Pattern }()
 	h.mux.ServeHTTP(rec, clean)
+}
+
+// tooMany refuses a request of a connection that is one too many. When it is
+// the server that has too many, firmware still gets its files: refused, it would
+// boot from somewhere else.
+func tooMany(over Refusal, r *http.Request) error {
+	switch over {
+	case RefusedAddressConns:
+		return &HTTPError{Code: http.StatusTooManyRequests, Reason: over, RetryAfter: 5 * time.Second,
+			Msg: "your address has too many connections: ask again in 5s"}
+	case RefusedConns:
+		if r.Method == http.MethodPost || strings.HasSuffix(r.URL.Path, "/"+squashfsFile) {
+			return &HTTPError{Code: http.StatusServiceUnavailable, Reason: over, RetryAfter: 5 * time.Second,
+				Msg: "the server has too many connections: ask again in 5s"}
+		}
+	}
+	return nil
 }
 
 // cleaned returns r with repeated slashes of its path made one: shim asks for
@@ -101,7 +141,7 @@ func cleaned(r *http.Request) (*http.Request, bool) {
 		escaped = strings.ReplaceAll(escaped, "//", "/")
 	}
 	path, err := url.PathUnescape(escaped)
-	if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsRune(path, 0) {
+	if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\x00\\") {
 		return nil, false
 	}
 	for segment := range strings.SplitSeq(path, "/") {
@@ -114,41 +154,6 @@ func cleaned(r *http.Request) (*http.Request, bool) {
 	r2 := *r
 	r2.URL = &u
 	return &r2, true
-}
-
-// maxLoggedPath bounds the path in the log, in bytes.
-const maxLoggedPath = 256
-
-// done writes the log line of a request and calls the hook.
-func (h *handler) done(rec *recorder, r *http.Request, took time.Duration) {
-	req := Request{
-		Method: r.Method, Route: rec.route, Path: r.URL.Path, MAC: rec.mac, Pool: rec.pool,
-		Status: rec.status, Bytes: rec.bytes, Took: took, Remote: addrOf(r.RemoteAddr).String(), Err: rec.err,
-	}
-	if req.Status == 0 {
-		req.Status = http.StatusOK // a handler that wrote nothing
-	}
-	level := slog.LevelInfo
-	switch {
-	case req.Status >= 500:
-		level = slog.LevelError
-	case req.Status == http.StatusForbidden, req.Status == http.StatusTooManyRequests, rec.problem:
-		level = slog.LevelWarn
-	}
-	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", cut(req.Path, maxLoggedPath)), slog.Int("status", req.Status),
-		slog.Int64("bytes", req.Bytes), slog.Duration("took", took), slog.String("addr", req.Remote),
-	}
-	if !rec.mac.IsZero() {
-		attrs = append(attrs, slog.String("mac", rec.mac.String()), slog.String("pool", rec.pool))
-	}
-	if rec.err != nil {
-		attrs = append(attrs, slog.String("err", rec.err.Error()))
-	}
-	h.Log.LogAttrs(r.Context(), level, "request", attrs...)
-	if h.OnRequest != nil {
-		h.OnRequest(req)
-	}
 }
 
 // gate lets one request of a machine through at a time.

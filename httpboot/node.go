@@ -28,7 +28,7 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 	// Only a boot program asks for a script by HTTP, and it is iPXE.
 	plan := h.Farm.Resolve(pools.Query{MAC: mac, IPXE: true})
 	if plan == nil {
-		return nil, refuse(http.StatusNotFound, "MAC address %s is not known here", mac)
+		return nil, refuseFor(RefusedMAC, http.StatusNotFound, "MAC address %s is not known here", mac)
 	}
 	rec.who(plan)
 	if why := h.foreign(plan, addrOf(r.RemoteAddr)); why != "" {
@@ -105,17 +105,18 @@ func (h *handler) nonced(rec *recorder, r *http.Request) (*boot, error) {
 	}
 	nonce := r.Header.Get(pools.NonceHeader)
 	if !isHex(nonce, 16, 256) {
-		return nil, refuse(http.StatusForbidden, "header %s is not the nonce of a boot", pools.NonceHeader)
+		return nil, refuseFor(RefusedNonce, http.StatusForbidden, "header %s is not the nonce of a boot", pools.NonceHeader)
 	}
 	return &boot{plan: plan, addr: addrOf(r.RemoteAddr), nonce: nonce}, nil
 }
 
 // bootError words what [Boots] refused.
 func bootError(err error) error {
-	for _, refusal := range []error{pools.ErrNonce, pools.ErrClaimed} {
-		if errors.Is(err, refusal) {
-			return &HTTPError{Code: http.StatusForbidden, Msg: refusal.Error()}
-		}
+	switch {
+	case errors.Is(err, pools.ErrNonce):
+		return refuseFor(RefusedNonce, http.StatusForbidden, "%v", pools.ErrNonce)
+	case errors.Is(err, pools.ErrClaimed):
+		return refuseFor(RefusedClaimed, http.StatusForbidden, "%v", pools.ErrClaimed)
 	}
 	return broken(err, "the boot cannot be recorded")
 }

@@ -29,6 +29,13 @@ type recorder struct {
 	problem bool      // the answer is a script that tells of a problem
 	mac     pools.MAC // who asks, once it is known
 	pool    string
+	node    string
+
+	hurry    func() bool   // tells whether others wait for this to end; nil: nobody does
+	queued   bool          // the answer is a place in the queue for images, or it left while it waited
+	admitted bool          // it had its turn
+	place    int           // in the queue; 0: none waited
+	waited   time.Duration // for its turn
 }
 
 func newRecorder(w http.ResponseWriter, stall time.Duration) *recorder {
@@ -39,7 +46,7 @@ func newRecorder(w http.ResponseWriter, stall time.Duration) *recorder {
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // who notes the machine that asks.
-func (r *recorder) who(p *pools.Plan) { r.mac, r.pool = p.MAC, p.Pool }
+func (r *recorder) who(p *pools.Plan) { r.mac, r.pool, r.node = p.MAC, p.Pool, p.Node }
 
 func (r *recorder) WriteHeader(code int) {
 	if r.status == 0 && code >= 200 {
@@ -102,7 +109,11 @@ func (r *recorder) wrote(n int64, err error) {
 // renew gives the client another span of time to take what comes next.
 // Writers that have no deadline (tests) go without.
 func (r *recorder) renew() {
-	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall))
+	d := r.stall
+	if r.hurry != nil && r.hurry() {
+		d = min(d, hurry)
+	}
+	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(d))
 }
 
 // maxBody bounds a request's body, in bytes.

@@ -18,6 +18,8 @@ type scripter struct {
 	base  string // of URLs, without a slash at its end
 	host  string // of base, for loaders that name a server without a URL
 	texts *Templates
+
+	secure []string // what the kernel command line says of the HTTPS listener
 }
 
 func (s *Server) scripter() (*scripter, error) {
@@ -33,7 +35,8 @@ func (s *Server) scripter() (*scripter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scripter{Server: s, base: base, host: u.Hostname(), texts: texts}, nil
+	secure, err := s.Secure.args()
+	return &scripter{Server: s, base: base, host: u.Hostname(), texts: texts, secure: secure}, err
 }
 
 // script is what the templates are filled in from.
@@ -41,6 +44,7 @@ type script struct {
 	*pools.Plan
 	Base       string // of drover's URLs, without a slash at its end
 	Self       string // iPXE: URL of the script itself, to ask again
+	secure     []string
 	Device     string // GRUB: (tftp,10.28.0.2), where its files are
 	Kernel     string // URL, or path
 	Initrd     string // URL, or path
@@ -111,7 +115,7 @@ func (s script) template(d dialect) string {
 // script. The script is good in any case: with an error, s.Problem says in
 // words what is wrong, and the boot's timeline has it too.
 func (s *scripter) write(p *pools.Plan, d dialect, device string) (script, error) {
-	out := script{Plan: p, Base: s.base, Device: device}
+	out := script{Plan: p, Base: s.base, Device: device, secure: s.secure}
 	if err := s.fill(&out, d); err != nil {
 		if out.Problem == "" {
 			out.Problem = err.Error()

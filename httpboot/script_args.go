@@ -62,6 +62,7 @@ func commandLine(s *script, d dialect, base string, o order, rescue bool) (strin
 		"drover.image=sha256:"+o.image.Squashfs.SHA256,
 		"drover.root="+o.dir+squashfsFile,
 	)
+	own = append(own, s.secure...)
 	if rescue {
 		own = append(own, "drover.rescue=1")
 	}

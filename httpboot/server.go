@@ -2,6 +2,7 @@ package httpboot
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,8 +92,17 @@ type Server struct {
 	TakeNextBoot func(node string) error
 
 	Log *slog.Logger
-	// OnRequest is called after each request, for metrics. It may be nil.
+	// Secure is the HTTPS listener beside the plain one; nil for none.
+	Secure *Secure
+
+	// OnRequest is called after each request, OnRefused for each that is
+	// refused (also before it was one: connections that are too many, headers
+	// that are no header), OnQueue when the number of clients changes that fetch
+	// an image, or wait for their turn. They are for metrics, must return at
+	// once, and may be nil.
 	OnRequest func(Request)
+	OnRefused func(Refusal)
+	OnQueue   func(running, waiting int)
 
 	Limits
 
@@ -102,8 +112,9 @@ type Server struct {
 
 // Limits bound what clients can take. Each zero means the default.
 type Limits struct {
-	MaxConns           int // connections at a time, default 4096; more wait in the kernel's queue
-	MaxConnsPerAddress int // connections at a time of one address, default 256; more are closed
+	MaxConns           int // connections at a time, default 4096; what comes then is told to come again, or waits
+	MaxConnsPerAddress int // connections at a time of one address, default 256; what comes then is told to come again, or closed
+	MaxImages          int // clients that fetch a root image at a time, default 64; the others wait for their turn
 	MaxEvents          int // events that a node may report in one boot, default 200
 
 	HeaderTimeout time.Duration // for a request's header to arrive, default 10s
@@ -114,20 +125,21 @@ type Limits struct {
 	// thousand nodes on one gigabit link get 1 MiB in 8 s each.
 	StallTimeout time.Duration
 	JoinTimeout  time.Duration // for the cluster to let a node in, default 60s
-	Grace        time.Duration // for running requests to end when the server stops, default 10s
+	Grace        time.Duration // for running requests to end when the server stops, default 30s
 }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		MaxConns:           or(l.MaxConns, 4096),
 		MaxConnsPerAddress: or(l.MaxConnsPerAddress, 256),
+		MaxImages:          or(l.MaxImages, 64),
 		MaxEvents:          or(l.MaxEvents, 200),
 		HeaderTimeout:      or(l.HeaderTimeout, 10*time.Second),
 		BodyTimeout:        or(l.BodyTimeout, 10*time.Second),
 		IdleTimeout:        or(l.IdleTimeout, 30*time.Second),
 		StallTimeout:       or(l.StallTimeout, 60*time.Second),
 		JoinTimeout:        or(l.JoinTimeout, 60*time.Second),
-		Grace:              or(l.Grace, 10*time.Second),
+		Grace:              or(l.Grace, 30*time.Second),
 	}
 }
 
@@ -151,41 +163,54 @@ func (s *Server) Listen() (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// Serve answers requests on l until ctx ends; then running requests get
-// [Limits.Grace] to end, and it returns nil. It closes l.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if _, err := baseURL(s.URL); err != nil {
-		l.Close()
+// Serve answers requests on l, and by TLS on what [Server.ListenSecure] gave,
+// until ctx ends; then running requests get [Limits.Grace] to end, and it
+// returns nil. It closes the listeners.
+func (s *Server) Serve(ctx context.Context, l net.Listener, secure ...net.Listener) error {
+	h, err := s.handler()
+	if err != nil {
+		for _, l := range append(secure, l) {
+			l.Close()
+		}
 		return err
 	}
-	lim := s.withDefaults()
-	conns := newConnLimiter(lim.MaxConns, lim.MaxConnsPerAddress, s.Log)
+	conns := newConnLimiter(h.MaxConns, h.MaxConnsPerAddress, s.Log, h.refused)
 	srv := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: lim.HeaderTimeout,
-		WriteTimeout:      lim.StallTimeout, // for what net/http answers by itself; handlers renew it
-		IdleTimeout:       lim.IdleTimeout,
+		Handler:           h,
+		ReadHeaderTimeout: h.HeaderTimeout,
+		WriteTimeout:      h.StallTimeout, // for what net/http answers by itself; handlers renew it
+		IdleTimeout:       h.IdleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnState:         conns.state,
+		ConnContext:       withConn,
+		ConnState:         connState,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		// Requests outlive ctx by the grace.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without us
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(conns.listener(l)) }()
+	failed := make(chan error, 1+len(secure))
+	go func() { failed <- srv.Serve(conns.listener(l, false)) }()
+	for _, l := range secure {
+		go func() { failed <- srv.Serve(tls.NewListener(conns.listener(l, true), s.Secure.Config())) }()
+	}
 	select {
-	case err := <-failed:
-		return err
+	case err = <-failed:
+		err = errors.Join(ignoreClosed(err), srv.Close())
+		failed <- nil
 	case <-ctx.Done():
+		h.queue.stop()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Grace)
+		defer cancel()
+		if cutOff := srv.Shutdown(grace); cutOff != nil {
+			s.Log.Warn("requests cut off by the end of the server", "err", cutOff)
+			err = srv.Close()
+		}
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lim.Grace)
-	defer cancel()
-	if err := srv.Shutdown(grace); err != nil {
-		s.Log.Warn("requests cut off by the end of the server", "err", err)
-		err = srv.Close()
-		return errors.Join(err, ignoreClosed(<-failed))
+	for range 1 + len(secure) {
+		err = errors.Join(err, ignoreClosed(<-failed))
 	}
-	return ignoreClosed(<-failed)
+	return err
 }
 
 func ignoreClosed(err error) error {

@@ -62,7 +62,7 @@ func TestAccessLog(t *testing.T) {
 	got[0].Took = 0
 	want := httpboot.Request{
 		Method: "GET", Route: "GET /images/{name}/{generation}/{file}", Path: imagePath + "kernel",
-		MAC: macBIOS, Pool: "compute", Status: 200, Bytes: 7000, Remote: "127.0.0.1",
+		MAC: macBIOS, Pool: "compute", Node: "node-1", Status: 200, Bytes: 7000, Remote: "127.0.0.1",
 	}
 	if got[0] != want {
 		t.Errorf("got %+v\nwant %+v", got[0], want)
@@ -325,39 +325,6 @@ func TestMaxConns(t *testing.T) {
 	}
 	first.Close()
 	wait(t, answered, "the second connection's answer")
-}
-
-func TestMaxConnsPerAddress(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.MaxConnsPerAddress = 2 })
-	base := w.serve(t, nil)
-	var held []net.Conn
-	for range 2 {
-		c := dial(t, base)
-		fmt.Fprint(c, "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n")
-		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, c)
-	}
-	third := dial(t, base)
-	fmt.Fprint(third, "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n")
-	if b, err := io.ReadAll(third); len(b) > 0 || isTimeout(err) {
-		t.Errorf("got %q, %v from a third connection, want it closed", b, err)
-	}
-	// Another address has its own.
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 5)}}
-	other, err := d.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	fmt.Fprint(other, "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil {
-		t.Errorf("another address: %v", err)
-	}
-	for _, c := range held {
-		c.Close()
-	}
 }
 
 func isTimeout(err error) bool {

@@ -65,6 +65,12 @@ func (c *checker) defaults() {
 	set(&s.HTTP, ":80")
 	set(&s.TFTP, ":69")
 	set(&s.API, "127.0.0.1:8443")
+	if s.MaxConcurrentImages == 0 {
+		s.MaxConcurrentImages = 64
+	}
+	if s.Grace == 0 {
+		s.Grace = Duration(30 * time.Second)
+	}
 	for i := range c.cfg.Subnets {
 		if n := &c.cfg.Subnets[i]; n.Lease == 0 {
 			n.Lease = Duration(12 * time.Hour)
@@ -107,6 +113,27 @@ func (c *checker) server() {
 	}
 	if t := s.APITLS; t != nil && (t.Cert == "" || t.Key == "") {
 		c.failf("server.apiTLS", "apiTLS: {cert: api.crt, key: api.key}", "server.apiTLS needs both cert and key")
+	}
+	c.nodeFacing(s)
+}
+
+// nodeFacing checks what is about nodes' HTTP.
+func (c *checker) nodeFacing(s *Server) {
+	if s.HTTPS != "" {
+		c.want("server.https", "server.https", hostPort(s.HTTPS, true))
+	}
+	switch t := s.NodeTLS; {
+	case t == nil:
+	case t.Cert == "" || t.Key == "":
+		c.failf("server.nodeTLS", "nodeTLS: {cert: node.crt, key: node.key}, or leave it out for a key of drover's own", "server.nodeTLS needs both cert and key")
+	case s.HTTPS == "":
+		c.failf("server.nodeTLS", `https: ":443"`, "server.nodeTLS is of no use without server.https")
+	}
+	if n := s.MaxConcurrentImages; n < 1 || n > 65536 {
+		c.failf("server.maxConcurrentImages", "64 suits most networks", "server.maxConcurrentImages %d is not from 1 to 65536", n)
+	}
+	if g := time.Duration(s.Grace); g < time.Second || g > time.Hour {
+		c.failf("server.grace", "30s; systemd waits for TimeoutStopSec at most", "server.grace %s is not from 1s to 1h", s.Grace)
 	}
 }
 

@@ -21,6 +21,8 @@ type Server struct {
 	Address    netip.Addr `json:"address,omitzero"`   // what nodes are told to boot from; default: the first interface's first IPv4 address
 	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
 	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
+	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
+	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // its key pair; default a key of drover's own
 	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
 	ARPProbe   *bool      `json:"arpProbe,omitempty"` // ask the wire before an address is leased for the first time; default true
 	API        string     `json:"api,omitempty"`      // people-facing listener, default "127.0.0.1:8443"
@@ -31,6 +33,8 @@ type Server struct {
 	Templates string `json:"templates,omitempty"`
 	// TFTPSinglePort answers TFTP from the port that is asked.
 	TFTPSinglePort bool `json:"tftpSinglePort,omitempty"`
+	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
+	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
 }
 
 // TLS names the key pair of a listener, relative to the config file.

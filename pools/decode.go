@@ -123,6 +123,14 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 			d.fail(n, path, fmt.Sprintf("%s: %q is neither true nor false", path, n.Value), "write true or false")
 		}
 		v.SetBool(b)
+	case reflect.Int:
+		if s, ok := d.scalar(n, path); ok {
+			i, err := strconv.ParseInt(s, 10, 32)
+			if err != nil {
+				d.fail(n, path, fmt.Sprintf("%s: %q is not a whole number", path, s), "write 64")
+			}
+			v.SetInt(i)
+		}
 	default:
 		panic("pools: no way to decode a " + v.Type().String())
 	}

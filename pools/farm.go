@@ -248,6 +248,19 @@ func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {
 // a slash at its end.
 func (f *Farm) URL() string { return f.url }
 
+// SecureURL is the base of the node-facing HTTPS listener likewise; empty when
+// there is none.
+func (f *Farm) SecureURL() string {
+	_, port, err := net.SplitHostPort(f.Config.Server.HTTPS)
+	switch {
+	case err != nil:
+		return ""
+	case port == "443":
+		return "https://" + f.address.String()
+	}
+	return "https://" + f.address.String() + ":" + port
+}
+
 // Address is what nodes are told to boot from. It is the zero Addr when the
 // config names none and its first interface has none on this host.
 func (f *Farm) Address() netip.Addr { return f.address }

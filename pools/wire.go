@@ -18,6 +18,12 @@ import (
 const (
 	NonceHeader = "Drover-Nonce"
 
+	// WaitHeader is for how many seconds the client of a root image likes to be
+	// kept waiting when others are before it. An answer of 503 then has its
+	// place in PlaceHeader, from 1. The place is kept for who asks again soon.
+	WaitHeader  = "Drover-Wait"
+	PlaceHeader = "Drover-Place"
+
 	// MaxEventBody and MaxNodeRequest bound what a node may send, in bytes.
 	MaxEventBody   = 8 << 10
 	MaxNodeRequest = 8 << 10
@@ -93,6 +99,7 @@ const (
 	StepInitrd   Step = "initrd"      // http: initrd fetched
 	StepInit     Step = "init"        // node: drover-init runs
 	StepNetwork  Step = "network"     // node: address configured
+	StepQueued   Step = "queued"      // node: waits for its turn to fetch the squashfs; not in every boot
 	StepImage    Step = "image"       // node: squashfs in RAM, digest right
 	StepConfig   Step = "config"      // node: config applied
 	StepSwitch   Step = "switch-root" // node: about to start the real init
@@ -103,7 +110,7 @@ const (
 )
 
 // Steps lists the steps of a boot in order.
-var Steps = []Step{StepDiscover, StepLoader, StepScript, StepKernel, StepInitrd, StepInit, StepNetwork,
+var Steps = []Step{StepDiscover, StepLoader, StepScript, StepKernel, StepInitrd, StepInit, StepNetwork, StepQueued,
 	StepImage, StepConfig, StepSwitch, StepOnline, StepToken, StepJoined, StepReady}
 
 // BootRecord is the timeline of one boot of one machine.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,11 +24,12 @@ func boot(mac byte, node, cluster string, n int, ago time.Duration, failed strin
 		ID: node, MAC: pools.MAC{0x52, 0x54, 0, 0, 0, mac}, Node: node, Pool: "compute", Cluster: cluster,
 		Image: "debian-12", Started: start, Error: failed,
 	}
-	for i, s := range pools.Steps[:n] {
+	steps := slices.DeleteFunc(slices.Clone(pools.Steps), func(s pools.Step) bool { return s == pools.StepQueued }) // no boot has to wait
+	for i, s := range steps[:n] {
 		b.Steps = append(b.Steps, pools.BootStep{Step: s, Time: start.Add(time.Duration(i) * time.Second)})
 	}
 	if failed != "" {
-		b.Steps = append(b.Steps, pools.BootStep{Step: pools.Steps[n], Time: epoch, Error: failed})
+		b.Steps = append(b.Steps, pools.BootStep{Step: steps[n], Time: epoch, Error: failed})
 	}
 	return b
 }
@@ -82,11 +84,18 @@ func TestStates(t *testing.T) {
 	late := boot(1, "m1", "tenant-a", 12, time.Hour, "")
 	late.Steps = append(late.Steps, pools.BootStep{Step: pools.StepReady, Time: epoch.Add(-time.Hour)},
 		pools.BootStep{Step: pools.StepJoined, Time: epoch.Add(-time.Hour)})
+	queued := func(ago time.Duration) pools.BootRecord {
+		b := boot(1, "m1", "tenant-a", 7, ago, "")
+		b.Steps = append(b.Steps, pools.BootStep{Step: pools.StepQueued, Time: epoch.Add(-ago)})
+		return b
+	}
 	tests := []struct {
 		name string
 		boot pools.BootRecord
 		want string
 	}{
+		{"waits for its turn", queued(20 * time.Minute), "booting"},
+		{"waits for ever", queued(time.Hour), "stuck"},
 		{"just begun", boot(1, "m1", "tenant-a", 1, 0, ""), "booting"},
 		{"three minutes without progress", boot(1, "m1", "tenant-a", 5, 3*time.Minute, ""), "booting"},
 		{"and a bit", boot(1, "m1", "tenant-a", 5, 3*time.Minute+1, ""), "stuck"},

@@ -146,6 +146,12 @@ func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, 
 // boot fills in how the machine's boot is doing.
 func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) {
 	r.State, r.Strip = unseen, make([]string, len(pools.Steps))
+	defer func() {
+		// Few boots have to wait: there is no gap for the others.
+		if i := slices.Index(pools.Steps, pools.StepQueued); r.Strip[i] == "" {
+			r.Strip = slices.Delete(r.Strip, i, i+1)
+		}
+	}()
 	if len(b.Steps) == 0 {
 		return
 	}
@@ -175,6 +181,8 @@ func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) 
 		r.State = ready
 	case b.Error != "":
 		r.State = failing
+	case r.Step == string(pools.StepQueued) && now.Sub(at) <= 10*stuckAfter:
+		r.State = booting // it waits for its turn, which takes as long as others need
 	case now.Sub(at) > stuckAfter:
 		r.State = stuck
 	default:

@@ -431,7 +431,7 @@ func TestServerAwayHasShortError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{Base: u, MAC: testMAC, Nonce: testNonce, Client: newHTTPClient()}
+	s := &server{Base: u, MAC: testMAC, Nonce: testNonce, Client: newHTTPClient(nil)}
 	_, err = s.post(t.Context(), "events", pools.Event{})
 	if want := "dial tcp 127.0.0.1:1: connect: connection refused"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)

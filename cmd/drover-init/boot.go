@@ -28,7 +28,8 @@ type boot struct {
 	kept    chan struct{}      // closed when it has ended
 
 	panicSysctl string      // what kernel.panic was before bootNode set it
-	watchdog    *time.Timer // reboots a boot that got nowhere
+
+	ends []*time.Timer // what ends a boot that gets nowhere, the watchdog last
 
 	state   bootState // for the agent
 	config  pools.NodeConfig
@@ -200,7 +201,7 @@ func (b *boot) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	b.srv = &server{Base: b.args.URL, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient()}
+	b.srv = &server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient(b.args.Pin)}
 	b.rep.Send = func(ctx context.Context, e pools.Event) error {
 		_, err := b.srv.post(ctx, "events", e)
 		return err
@@ -215,12 +216,14 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	if err := mountImageDir(); err != nil {
 		return err
 	}
+	queue := &queueing{boot: b}
 	f := &fetcher{
 		Client: b.srv.Client,
 		URL:    b.srv.url(b.args.Root),
 		Digest: b.args.Digest,
 		Retry:  b.retry(),
 		Fit:    fitsRAM,
+		Queued: queue.told,
 		Progress: func(done, total int64, rate float64) {
 			b.con.printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
 		},
@@ -230,8 +233,11 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.args.Root, err)
 	}
-	took := time.Since(start).Seconds()
-	b.detail = fmt.Sprintf("%.1f MB in %.1f s, sha256 is right", float64(size)/(1<<20), took)
+	took := time.Since(start) - queue.waited
+	b.detail = fmt.Sprintf("%.1f MB in %.1f s, sha256 is right", float64(size)/(1<<20), took.Seconds())
+	if queue.waited > 0 {
+		b.detail += fmt.Sprintf(", after %.0f s in the queue", queue.waited.Seconds())
+	}
 	return nil
 }
 
@@ -274,9 +280,12 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 		return err
 	}
 	b.state = bootState{
-		URL: b.args.URL.String(), MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret,
+		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret,
 		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
 		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online),
+	}
+	if b.args.Secure != nil {
+		b.state.Secure = b.args.Secure.String()
 	}
 	return b.state.save(stateDir)
 }

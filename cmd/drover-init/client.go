@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/hpke"
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +23,7 @@ import (
 // server is the node-facing side of drover, as one boot of one node sees it.
 type server struct {
 	Base   *url.URL // without a slash at its end
+	Secure *url.URL // where config, join and events are, by TLS; nil: at Base
 	MAC    pools.MAC
 	Nonce  string // secret
 	BootID string // of this kernel; only the agent tells it
@@ -33,6 +36,15 @@ const maxAnswer = 16 << 20
 // url is where a path of the node-facing listener is.
 func (s *server) url(path string) string { return s.Base.String() + path }
 
+// nodeURL is where what is for this node alone is.
+func (s *server) nodeURL(what string) string {
+	base := s.Base
+	if s.Secure != nil {
+		base = s.Secure
+	}
+	return base.String() + pools.NodePath + s.MAC.Dashed() + "/" + what
+}
+
 // post sends in as JSON to /node/{mac}/{what} and returns the answer's body.
 func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) {
 	var body bytes.Buffer
@@ -41,7 +53,7 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 	if err := enc.Encode(in); err != nil {
 		return nil, finalError{err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url(pools.NodePath+s.MAC.Dashed()+"/"+what), &body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.nodeURL(what), &body)
 	if err != nil {
 		return nil, finalError{err}
 	}
@@ -106,7 +118,8 @@ func statusError(resp *http.Response) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		return busyError{err, retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+		place, _ := strconv.Atoi(resp.Header.Get(pools.PlaceHeader)) // 0: in no queue
+		return busyError{err, retryAfter(resp.Header.Get("Retry-After"), time.Now()), max(place, 0)}
 	case http.StatusForbidden:
 		return refusedError{err}
 	}
@@ -129,14 +142,36 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return 0
 }
 
+// pinned returns how to talk TLS to the owner of a key, by the SHA-256 of its
+// SubjectPublicKeyInfo. The pin takes the place of everything that a certificate
+// says: a node in its initramfs knows no authority and, often, no time. Without
+// a pin it is nil.
+func pinned(pin []byte) *tls.Config {
+	if len(pin) == 0 {
+		return nil
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true, // VerifyConnection does it, also when a session is resumed
+		MinVersion:         tls.VersionTLS13,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if got := sha256.Sum256(c.PeerCertificates[0].RawSubjectPublicKeyInfo); !bytes.Equal(got[:], pin) {
+				return fmt.Errorf("who answers has a key of sha256:%x, not that of drover.pin: it is not our server, or its key was changed during this boot", got)
+			}
+			return nil
+		},
+	}
+}
+
 // newHTTPClient returns a client for the one server that a node talks to: no
-// proxy, no redirects (they would take the nonce elsewhere), no compression.
-func newHTTPClient() *http.Client {
+// proxy, no redirects (they would take the nonce elsewhere), no compression. By
+// TLS it talks to the owner of the pinned key, and to nobody else.
+func newHTTPClient(pin []byte) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:         dialer.DialContext,
 			TLSHandshakeTimeout: 10 * time.Second,
+			TLSClientConfig:     pinned(pin),
 			DisableCompression:  true,
 			MaxIdleConns:        4,
 			IdleConnTimeout:     30 * time.Second,

@@ -25,6 +25,8 @@ type bootArgs struct {
 	URL     *url.URL      // base of the server's node-facing listener, path without a slash at its end
 	MAC     pools.MAC     // of the boot network card
 	Nonce   string        // secret: names this boot
+	Secure  *url.URL      // base of its HTTPS listener likewise; nil for none
+	Pin     []byte        // sha256 of that listener's key; nil for none
 	Digest  [32]byte      // sha256 of the root image
 	Root    string        // path of the root image below URL
 	Timeout time.Duration // since the kernel started, until a reboot
@@ -58,7 +60,7 @@ func parseArgs(cmdline string) (bootArgs, error) {
 	}
 	var errs []error
 	for _, read := range []func(map[string]string) error{
-		a.readURL, a.readMAC, a.readNonce, a.readImage, a.readTimeout,
+		a.readURL, a.readSecure, a.readMAC, a.readNonce, a.readImage, a.readTimeout,
 	} {
 		if err := read(given); err != nil {
 			errs = append(errs, err)
@@ -75,20 +77,55 @@ func (a *bootArgs) readURL(given map[string]string) error {
 	if s == "" {
 		return errors.New("drover.url is missing from the kernel command line, " + example)
 	}
+	u, err := serverURL("drover.url", s, example)
+	a.URL = u
+	return err
+}
+
+// readSecure reads where what is for this node alone goes by TLS, and by which
+// key that server is known. One without the other is a mistake: to go on
+// without would be what an attacker wants.
+func (a *bootArgs) readSecure(given map[string]string) error {
+	const example = "want for instance drover.https=https://10.28.0.2:8444"
+	s, p := given["drover.https"], given["drover.pin"]
+	if s == "" && p == "" {
+		return nil
+	}
+	var errs []error
+	u, err := serverURL("drover.https", s, example)
+	switch {
+	case err != nil:
+		errs = append(errs, err)
+	case u.Scheme != "https":
+		errs = append(errs, fmt.Errorf("drover.https=%q is not by TLS, %s", s, example))
+	}
+	digest, ok := strings.CutPrefix(p, "sha256:")
+	pin, err := hex.DecodeString(digest)
+	if !ok || err != nil || len(pin) != 32 {
+		errs = append(errs, fmt.Errorf("drover.pin=%q is not sha256: and 64 hex digits", p))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	a.Secure, a.Pin = u, pin
+	return nil
+}
+
+// serverURL reads the base of a listener.
+func serverURL(key, s, example string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return fmt.Errorf("drover.url: %w, %s", err, example)
+		return nil, fmt.Errorf("%s: %w, %s", key, err, example)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return fmt.Errorf("drover.url=%q is not the URL of a server, %s", s, example)
+		return nil, fmt.Errorf("%s=%q is not the URL of a server, %s", key, s, example)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("drover.url=%q has more than a host and a path, %s", s, example)
+		return nil, fmt.Errorf("%s=%q has more than a host and a path, %s", key, s, example)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""
-	a.URL = u
-	return nil
+	return u, nil
 }
 
 func (a *bootArgs) readMAC(given map[string]string) error {

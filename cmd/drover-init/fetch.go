@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/pools"
 )
 
 // fetcher brings one file of known digest over HTTP, whatever happens on the
@@ -34,6 +36,10 @@ type fetcher struct {
 	// Progress is told now and then how far the transfer is, and how many
 	// bytes per second it made since it was last told. nil: nobody.
 	Progress func(done, total int64, rate float64)
+	// Queued is told the place that the server has given this node in its queue,
+	// and the time that was spent there since it was last told, with the pause
+	// that follows. nil: nobody.
+	Queued func(place int, spent time.Duration)
 
 	file  *os.File
 	hash  hash.Hash
@@ -41,6 +47,10 @@ type fetcher struct {
 	total int64  // size of the whole, known once a transfer has begun
 	etag  string // strong validator of what is in file, or ""
 }
+
+// queueHold is how long the server may keep a request that waits for its turn:
+// shorter than a stall, and short enough for the console to tell the place.
+const queueHold = 4 * time.Second
 
 // errStalled is a transfer in which no byte came for too long.
 var errStalled = errors.New("transfer stalled")
@@ -55,10 +65,14 @@ func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
 	defer file.Close()
 	f.file, f.hash, f.done, f.total = file, sha256.New(), 0, -1
 	err = f.Retry.do(ctx, func(ctx context.Context) error {
-		before := f.done
+		before, start := f.done, time.Now()
 		err := f.attempt(ctx)
-		if f.done > before {
+		busy, _ := errors.AsType[busyError](err)
+		if f.done > before || busy.place > 0 {
 			f.Retry.Backoff.reset() // the server is there: no reason to be shy
+		}
+		if busy.place > 0 && f.Queued != nil {
+			f.Queued(busy.place, time.Since(start)+busy.after)
 		}
 		return err
 	})
@@ -113,6 +127,7 @@ func (f *fetcher) request(ctx context.Context) (*http.Response, error) {
 			req.Header.Set("If-Range", f.etag)
 		}
 	}
+	req.Header.Set(pools.WaitHeader, strconv.Itoa(int(queueHold/time.Second)))
 	return f.Client.Do(req)
 }
 

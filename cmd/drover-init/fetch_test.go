@@ -90,7 +90,7 @@ func newFetchTest(t *testing.T) *fetchTest {
 	f := &fetchTest{server: &imageServer{content: content, etag: `"v1"`}, path: filepath.Join(t.TempDir(), "root.sqfs")}
 	s := httptest.NewServer(f.server)
 	t.Cleanup(s.Close)
-	client := newHTTPClient()
+	client := newHTTPClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	f.fetcher = &fetcher{
 		Client: client,

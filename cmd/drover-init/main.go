@@ -18,6 +18,8 @@
 // The kernel command line is its only input besides the server's answers:
 //
 //	drover.url=http://10.28.0.2:80      base of the server's node-facing listener
+//	drover.https=https://10.28.0.2:8444 where config, join and events go by TLS instead
+//	drover.pin=sha256:HEX               digest of that listener's key; the only thing checked of it
 //	drover.mac=52-54-00-12-34-56        the MAC that the boot script was made for
 //	drover.nonce=HEX                    names this boot; sent with each request
 //	drover.image=sha256:HEX             digest of the root image

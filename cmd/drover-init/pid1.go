@@ -54,13 +54,9 @@ func (b *boot) start(earlyErr error) error {
 		return err
 	}
 	left := max(b.args.Timeout-uptime(), time.Second)
-	b.watchdog = time.AfterFunc(left+watchdogGrace, func() {
-		b.con.printf("watchdog", "no end after %.0f s, rebooting", uptime().Seconds())
-		b.con.flush(time.Second)
-		reboot()
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), left)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	b.limit(left, cancel)
 	return b.run(ctx)
 }
 

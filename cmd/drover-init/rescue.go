@@ -31,8 +31,8 @@ func (b *boot) rescue(context.Context) error {
 		return err
 	}
 	defer tty.Close()
-	if b.watchdog != nil {
-		b.watchdog.Stop()
+	for _, t := range b.ends {
+		t.Stop()
 	}
 	said := fmt.Sprintf("a rescue shell runs on %s, as asked for; leave it with exit, and the machine reboots", tty.Name())
 	b.con.printf("rescue", "%s", said)

@@ -57,6 +57,7 @@ func (e finalError) Unwrap() error { return e.error }
 type busyError struct {
 	error
 	after time.Duration
+	place int // in its queue, from 1; 0: there is none
 }
 
 func (e busyError) Unwrap() error { return e.error }
@@ -83,11 +84,12 @@ func (r *retrier) do(ctx context.Context, try func(context.Context) error) error
 			return fmt.Errorf("gave up: %w", err)
 		}
 		wait := r.Backoff.next()
-		if busy, ok := errors.AsType[busyError](err); ok && busy.after > 0 {
+		busy, ok := errors.AsType[busyError](err)
+		if ok && busy.after > 0 {
 			// Not sooner than told, and not all of us in the same moment.
 			wait = min(busy.after, maxRetryAfter) + wait/4
 		}
-		if r.Notice != nil {
+		if r.Notice != nil && busy.place == 0 { // to wait in a queue is no failure
 			r.Notice(err, wait)
 		}
 		if pause(ctx, wait) != nil {

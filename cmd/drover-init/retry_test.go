@@ -56,9 +56,10 @@ func TestRetrier(t *testing.T) {
 		{"final", []error{away, finalError{errors.New("no room")}}, time.Minute, "no room", 500 * time.Millisecond, 1},
 		{"wrapped final", []error{errors.Join(finalError{errors.New("no room")})}, time.Minute, "no room", 0, 0},
 		{"out of time", slices.Repeat([]error{away}, 99), 4 * time.Second, "gave up: server is away", 4 * time.Second, 4},
-		{"busy", []error{busyError{away, 7 * time.Second}}, time.Minute, "", 7125 * time.Millisecond, 1},
-		{"busy for too long", []error{busyError{away, time.Hour}}, time.Hour, "", time.Minute + 125*time.Millisecond, 1},
-		{"busy without a time", []error{busyError{away, 0}}, time.Hour, "", 500 * time.Millisecond, 1},
+		{"busy", []error{busyError{away, 7 * time.Second, 0}}, time.Minute, "", 7125 * time.Millisecond, 1},
+		{"busy for too long", []error{busyError{away, time.Hour, 0}}, time.Hour, "", time.Minute + 125*time.Millisecond, 1},
+		{"busy without a time", []error{busyError{away, 0, 0}}, time.Hour, "", 500 * time.Millisecond, 1},
+		{"in its queue", []error{busyError{away, time.Second, 3}}, time.Hour, "", 1125 * time.Millisecond, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,8 @@ const (
 // bootState is what the agent must know of the boot. It holds secrets.
 type bootState struct {
 	URL     string              `json:"url"`
+	Secure  string              `json:"secure,omitempty"` // of what goes by TLS; empty: nothing
+	Pin     []byte              `json:"pin,omitempty"`
 	MAC     pools.MAC           `json:"mac"`
 	Nonce   string              `json:"nonce"`
 	Key     []byte              `json:"key"` // private: what the boot is bound to
@@ -69,11 +71,17 @@ func (s bootState) server() (*server, hpke.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	var secure *url.URL
+	if s.Secure != "" {
+		if secure, err = url.Parse(s.Secure); err != nil {
+			return nil, nil, err
+		}
+	}
 	key, err := pools.LoadKey(s.Key)
 	if err != nil {
 		return nil, nil, errors.New("the boot's key is damaged")
 	}
-	return &server{Base: u, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient()}, key, nil
+	return &server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient(s.Pin)}, key, nil
 }
 
 // copySelf puts this program where the agent's unit runs it from: the initramfs

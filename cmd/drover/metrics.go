@@ -28,6 +28,7 @@ type metrics struct {
 	tftpBytes   prometheus.Counter
 	httpAnswers *prometheus.CounterVec
 	httpBytes   *prometheus.CounterVec
+	images      imageMetrics
 	bootSteps   *prometheus.CounterVec
 	stepSeconds *prometheus.HistogramVec
 	reloads     *prometheus.CounterVec
@@ -47,6 +48,7 @@ func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
 	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
 	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
+	m.images = newImageMetrics(m.registry)
 	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
 	m.tends = counter("cluster_looks_total", "Looks at the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
 	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
@@ -90,6 +92,9 @@ func (m *metrics) transfer(t tftp.Transfer) {
 func (m *metrics) request(r httpboot.Request) {
 	m.httpAnswers.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
 	m.httpBytes.WithLabelValues(r.Route).Add(float64(r.Bytes))
+	if r.Admitted {
+		m.images.waited.Observe(r.Waited.Seconds())
+	}
 }
 
 // step counts the steps of boots. It is called for each new one.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -148,8 +150,13 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	}
 	s.http = &httpboot.Server{
 		Farm: s.live, Addresses: s.addresses, Boots: s.store.Boots, Joiner: s.clusters, Images: imageDir{images},
-		Addr: cfg.HTTP, URL: farm.URL(), Loaders: loaders, Log: s.part("http"), OnRequest: s.metrics.request,
+		Addr: cfg.HTTP, URL: farm.URL(), Loaders: loaders, Log: s.part("http"),
 		Templates: templates, TakeNextBoot: s.store.NextBoots.Take,
+		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
+		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
+	}
+	if err := s.secureNodes(o.state, farm); err != nil {
+		return err
 	}
 	if err := s.serveTFTP(cfg, loaders); err != nil {
 		return err
@@ -261,7 +268,15 @@ func (s *server) listen() (map[string]func(context.Context) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}
-	serve["http"] = func(ctx context.Context) error { return s.http.Serve(ctx, nodes) }
+	var secure []net.Listener
+	if s.http.Secure != nil {
+		l, err := s.http.ListenSecure()
+		if err != nil {
+			return nil, fmt.Errorf("https: %w", err)
+		}
+		secure = append(secure, l)
+	}
+	serve["http"] = func(ctx context.Context) error { return s.http.Serve(ctx, nodes, secure...) }
 	people, err := s.web.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
