@@ -32,7 +32,7 @@ type Server struct {
 	// drover's own, see docs/scripts.md; relative to the config file.
 	Templates string `json:"templates,omitempty"`
 	// TFTPSinglePort answers TFTP from the port that is asked.
-	TFTPSinglePort bool `json:"tftpSinglePort,omitempty"`
+	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
 	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
 	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
 }

@@ -27,7 +27,7 @@ type boot struct {
 	endKeep context.CancelFunc // ends the care for the lease
 	kept    chan struct{}      // closed when it has ended
 
-	panicSysctl string      // what kernel.panic was before bootNode set it
+	panicSysctl string // what kernel.panic was before bootNode set it
 
 	ends []*time.Timer // what ends a boot that gets nowhere, the watchdog last
 
