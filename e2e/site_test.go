@@ -24,6 +24,18 @@ const enough = 25 * time.Minute
 // where that cannot be.
 func build(t *testing.T) *site.Built {
 	t.Helper()
+	able(t)
+	b, err := site.Build(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// able skips the test, loudly, where there can be no virtual rack. With CI=true
+// or DROVER_E2E=1 that is a failure.
+func able(t *testing.T) {
+	t.Helper()
 	must := os.Getenv("CI") == "true" || os.Getenv("DROVER_E2E") == "1"
 	skip := func(why any) {
 		t.Helper()
@@ -46,11 +58,6 @@ func build(t *testing.T) *site.Built {
 	if err := site.Check(); err != nil {
 		skip(err)
 	}
-	b, err := site.Build(t.Context(), t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // open opens a site and closes it at the end of the test.

@@ -25,8 +25,8 @@ func InitrdModules() []string {
 		tg3 bnx2 bnx2x bnxt_en be2net cxgb3 cxgb4 enic qede qlcnic netxen_nic sfc nfp ionic
 		atlantic r8169 8139cp 8139too forcedeth sky2 skge alx atl1c atl1e jme pcnet32 ne2k-pci
 
-		xgene-enet xgene-enet-v2 hns3 hclge hns_enet_drv nicvf thunder_bgx mvneta mvpp2
-		fsl-dpaa2-eth dwmac-generic bcmgenet
+		xgene-enet xgene-enet-v2 hns3 hclge hclgevf hns_enet_drv hns_dsaf hns_mdio nicpf nicvf thunder_bgx
+		amd-xgbe netsec qcom-emac mvneta mvpp2 fsl-dpaa2-eth fsl-enetc macb dwmac-generic genet
 
 		realtek broadcom marvell motorcomm at803x`)
 }

@@ -37,8 +37,9 @@ func (r *Rack) PowerOn(m Machine) (*Guest, error) {
 	if err := blankDisk(f.disk); err != nil {
 		return nil, err
 	}
-	if m.Firmware == UEFI {
-		if err := CopyFile(f.vars, ovmfVars); err != nil {
+	p := m.Firmware.platform()
+	if p.vars != "" {
+		if err := CopyFile(f.vars, p.vars); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +55,7 @@ func (r *Rack) PowerOn(m Machine) (*Guest, error) {
 	if g.console, err = newConsole(g.Console); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("qemu-system-x86_64", m.args(f)...)
+	cmd := exec.Command(p.program, m.args(f)...)
 	cmd.Stdout, cmd.Stderr = g.console, g.console
 	g.Started = g.console.started
 	if g.proc, err = r.Start(guestPrefix+m.Name, cmd); err != nil {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,31 +12,67 @@ type Firmware string
 
 // The firmwares.
 const (
-	BIOS Firmware = "bios" // SeaBIOS; the network card's ROM is iPXE
-	UEFI Firmware = "uefi" // OVMF, its own PXE stack
+	BIOS       Firmware = "bios"        // SeaBIOS; the network card's ROM is iPXE
+	UEFI       Firmware = "uefi"        // OVMF, its own PXE stack
+	SecureBoot Firmware = "uefi-secure" // OVMF that starts only what Microsoft's key signed, as servers come
+	UEFIarm64  Firmware = "uefi-arm64"  // AAVMF, its own PXE stack
+	UBootArm64 Firmware = "uboot-arm64" // U-Boot; takes its MAC from an e1000 card only
 )
 
-// Where Debian's package ovmf keeps the firmware.
+// platform is what QEMU makes of a firmware.
+type platform struct {
+	program string   // of QEMU
+	args    []string // what the machine is
+	code    string   // UEFI: its program
+	vars    string   // UEFI: its variables, when it has never started
+}
+
+// Where Debian's packages ovmf, qemu-efi-aarch64 and u-boot-qemu keep firmware.
 const (
-	ovmfCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
-	ovmfVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	ovmf  = "/usr/share/OVMF/OVMF_"
+	aavmf = "/usr/share/AAVMF/AAVMF_"
+	uboot = "/usr/lib/u-boot/qemu_arm64/u-boot.bin"
 )
+
+// platform returns what a firmware runs on. SMM keeps the variables of Secure
+// Boot out of the reach of operating systems; the firmware insists on it.
+func (f Firmware) platform() platform {
+	const x86, arm = "qemu-system-x86_64", "qemu-system-aarch64"
+	virt := []string{"-machine", "virt", "-cpu", "cortex-a57"}
+	switch f {
+	case UEFI:
+		return platform{x86, []string{"-machine", "q35"}, ovmf + "CODE_4M.fd", ovmf + "VARS_4M.fd"}
+	case SecureBoot:
+		return platform{x86, []string{"-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on",
+			"-global", "ICH9-LPC.disable_s3=1"}, ovmf + "CODE_4M.secboot.fd", ovmf + "VARS_4M.ms.fd"}
+	case UEFIarm64:
+		return platform{arm, virt, aavmf + "CODE.fd", aavmf + "VARS.fd"}
+	case UBootArm64:
+		return platform{program: arm, args: append(virt, "-bios", uboot)}
+	}
+	return platform{program: x86, args: []string{"-machine", "pc"}}
+}
+
+// AMD64 tells whether the firmware is of an x86-64 machine.
+func (f Firmware) AMD64() bool { return f.platform().program == "qemu-system-x86_64" }
 
 // Machine is a server to be. It boots from the network alone.
 type Machine struct {
 	Name     string   // names its files
 	Firmware Firmware // default BIOS
-	NICs     []NIC    // in the order of their slots
+	HTTPBoot bool     // UEFI: by HTTP Boot alone, not by PXE
+	NICs     []NIC    // in the order of their slots, and of booting
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
 }
 
-// NIC is a network card (virtio).
+// NIC is a network card.
 type NIC struct {
-	MAC  string
-	Boot bool // the firmware boots from it
-	Dark bool // has a link, but to a segment where nobody answers
+	MAC   string
+	Model string // of QEMU's; default virtio-net-pci
+	Boot  bool   // the firmware boots from it
+	Dark  bool   // has a link, but to a segment where nobody answers
 }
 
 // files are the files of one machine that QEMU opens.
@@ -55,19 +92,12 @@ func (m Machine) filesIn(dir string) files {
 
 // args returns QEMU's command line.
 func (m Machine) args(f files) []string {
-	memory, cpus := m.Memory, m.CPUs
-	if memory == 0 {
-		memory = 1280
-	}
-	if cpus == 0 {
-		cpus = 1
-	}
 	args := []string{
 		"-name", m.Name,
 		"-uuid", m.uuid(),
 		// tb-size bounds the cache of translated code, 1 GB by default.
 		"-accel", "tcg,thread=multi,tb-size=512",
-		"-smp", fmt.Sprint(cpus), "-m", fmt.Sprint(memory),
+		"-smp", fmt.Sprint(cmp.Or(m.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(m.Memory, 1280)),
 		// -nographic and not "-display none": only then SeaBIOS and its
 		// option ROMs write to the serial line.
 		"-nographic", "-monitor", "none", "-serial", "stdio",
@@ -78,27 +108,38 @@ func (m Machine) args(f files) []string {
 		"-drive", "if=none,id=disk,format=raw,file=" + f.disk,
 		"-device", "virtio-blk-pci,drive=disk",
 	}
+	p := m.Firmware.platform()
+	args = append(args, p.args...)
 	if m.CPU != "" {
 		args = append(args, "-cpu", m.CPU)
 	}
-	switch m.Firmware {
-	case UEFI:
-		args = append(args, "-machine", "q35",
-			"-drive", "if=pflash,unit=0,format=raw,readonly=on,file="+ovmfCode,
+	if p.code != "" {
+		args = append(args,
+			"-drive", "if=pflash,unit=0,format=raw,readonly=on,file="+p.code,
 			"-drive", "if=pflash,unit=1,format=raw,file="+f.vars)
-	default:
-		args = append(args, "-machine", "pc")
 	}
-	for i, nic := range m.NICs {
-		dev := fmt.Sprintf("virtio-net-pci,netdev=net%d,mac=%s", i, nic.MAC)
-		if nic.Boot {
-			dev += ",bootindex=1"
+	if m.HTTPBoot {
+		for _, v := range []string{"IPv4", "IPv6"} {
+			args = append(args, "-fw_cfg", "name=opt/org.tianocore/"+v+"PXESupport,string=n")
 		}
-		if m.Firmware == UEFI {
-			dev += ",romfile=" // no iPXE in the card: OVMF's own network stack
+	}
+	return append(args, m.cards(f.taps)...)
+}
+
+// cards returns the part of QEMU's command line that has the network cards.
+func (m Machine) cards(taps []string) (args []string) {
+	order := 0
+	for i, nic := range m.NICs {
+		dev := fmt.Sprintf("%s,netdev=net%d,mac=%s", cmp.Or(nic.Model, "virtio-net-pci"), i, nic.MAC)
+		if nic.Boot {
+			order++
+			dev += fmt.Sprintf(",bootindex=%d", order)
+		}
+		if m.Firmware != BIOS && m.Firmware != "" {
+			dev += ",romfile=" // no iPXE in the card: the firmware's own network stack
 		}
 		args = append(args,
-			"-netdev", fmt.Sprintf("tap,id=net%d,ifname=%s,script=no,downscript=no", i, f.taps[i]),
+			"-netdev", fmt.Sprintf("tap,id=net%d,ifname=%s,script=no,downscript=no", i, taps[i]),
 			"-device", dev)
 	}
 	return args

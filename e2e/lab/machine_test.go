@@ -29,6 +29,36 @@ func TestMachineArgs(t *testing.T) {
 				"ifname=tap0", "mac=52:54:00:00:00:02,romfile= ", "ifname=tap1", "mac=52:54:00:00:00:03,bootindex=1,romfile="},
 			"mac=52:54:00:00:00:02,bootindex",
 		},
+		{
+			"two cards, tried in turn",
+			Machine{Name: "h", NICs: []NIC{{MAC: "52:54:00:00:00:04", Boot: true, Dark: true}, {MAC: "52:54:00:00:00:05", Boot: true}}},
+			[]string{"mac=52:54:00:00:00:04,bootindex=1", "mac=52:54:00:00:00:05,bootindex=2"},
+			"romfile=",
+		},
+		{
+			"HTTP Boot",
+			Machine{Name: "d", Firmware: UEFI, HTTPBoot: true, NICs: []NIC{{MAC: "52:54:00:00:00:06", Boot: true}}},
+			[]string{"IPv4PXESupport,string=n", "IPv6PXESupport,string=n", "bootindex=1,romfile="},
+			"secure",
+		},
+		{
+			"Secure Boot",
+			Machine{Name: "e", Firmware: SecureBoot, NICs: []NIC{{MAC: "52:54:00:00:00:07", Boot: true}}},
+			[]string{"-machine q35,smm=on", "property=secure,value=on", "disable_s3=1", "OVMF_CODE_4M.secboot.fd", "file=/lab/e.vars", "bootindex=1,romfile="},
+			"PXESupport",
+		},
+		{
+			"arm64 UEFI",
+			Machine{Name: "f", Firmware: UEFIarm64, NICs: []NIC{{MAC: "52:54:00:00:00:08", Boot: true}}},
+			[]string{"-machine virt -cpu cortex-a57", "AAVMF_CODE.fd", "file=/lab/f.vars", "virtio-net-pci", "bootindex=1,romfile="},
+			"-bios",
+		},
+		{
+			"arm64 U-Boot",
+			Machine{Name: "g", Firmware: UBootArm64, NICs: []NIC{{MAC: "52:54:00:00:00:09", Model: "e1000", Boot: true}}},
+			[]string{"-machine virt -cpu cortex-a57 -bios", "u-boot.bin", "e1000,netdev=net0,mac=52:54:00:00:00:09,bootindex=1,romfile="},
+			"pflash",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.machine.filesIn("/lab")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,22 +38,11 @@ const Image = "debian-12"
 // what a site needs beside it, as far as it is not there from an earlier time.
 // Cold, that takes a quarter of an hour on two cores.
 func Build(ctx context.Context, log io.Writer) (*Built, error) {
-	root, err := sourceRoot()
+	b, err := newBuilt(log)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := parts.CacheDir()
-	if err != nil {
-		return nil, err
-	}
-	b := &Built{
-		Root:    root,
-		Drover:  filepath.Join(root, "bin", "drover"),
-		Images:  filepath.Join(cache, "images"),
-		Loaders: filepath.Join(cache, "loaders"),
-		log:     log,
-	}
-	if err := b.programs(ctx); err != nil {
+	if err := b.programs(ctx, runtime.GOARCH, "drover", "drover-init"); err != nil {
 		return nil, err
 	}
 	if err := b.loaders(); err != nil {
@@ -67,22 +57,53 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, b.image(ctx, source)
+	return b, b.image(ctx, recipe{name: Image, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
 }
 
 func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
-// programs builds drover and drover-init into bin/.
-func (b *Built) programs(ctx context.Context) error {
-	b.say("building drover and drover-init")
-	for _, name := range []string{"drover", "drover-init"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
-			"-o", filepath.Join("bin", name), "./cmd/"+name)
-		cmd.Dir = b.Root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+// newBuilt returns what is known of a site before anything is built.
+func newBuilt(log io.Writer) (*Built, error) {
+	root, err := sourceRoot()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := parts.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	b := &Built{Root: root, Images: filepath.Join(cache, "images"), Loaders: filepath.Join(cache, "loaders"), log: log}
+	b.Drover = b.program(runtime.GOARCH, "drover")
+	return b, nil
+}
+
+// program is where a program of ours is built to: bin/, or below that for a
+// processor that is not this host's.
+func (b *Built) program(arch, name string) string {
+	if arch == runtime.GOARCH {
+		return filepath.Join(b.Root, "bin", name)
+	}
+	return filepath.Join(b.Root, "bin", arch, name)
+}
+
+// programs builds programs of ours.
+func (b *Built) programs(ctx context.Context, arch string, names ...string) error {
+	for _, name := range names {
+		b.say("building %s for %s", name, arch)
+		if err := b.compile(ctx, arch, b.program(arch, name), "./cmd/"+name); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// compile builds a program of ours, static, into a file.
+func (b *Built) compile(ctx context.Context, arch, file, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, pkg)
+	cmd.Dir = b.Root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s for %s: %w\n%s", pkg, arch, err, out)
 	}
 	return nil
 }
@@ -104,9 +125,18 @@ func (b *Built) loaders() error {
 	return nil
 }
 
+// recipe is what an image is made of.
+type recipe struct {
+	name   string
+	source string   // as drover image build takes it
+	inputs []string // all that the source was made from, as far as its content goes
+	init   string   // drover-init
+	flags  []string // of drover image build
+}
+
 // image runs "drover image build", unless the image there was made from the
 // same source by the same code.
-func (b *Built) image(ctx context.Context, source string) error {
+func (b *Built) image(ctx context.Context, r recipe) error {
 	if err := os.MkdirAll(b.Images, 0o755); err != nil {
 		return err
 	}
@@ -119,33 +149,34 @@ func (b *Built) image(ctx context.Context, source string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	key, err := b.imageKey(source)
+	key, err := b.imageKey(r)
 	if err != nil {
 		return err
 	}
-	stamp := filepath.Join(b.Images, "."+Image+".source")
+	stamp := filepath.Join(b.Images, "."+r.name+".source")
 	if old, err := os.ReadFile(stamp); err == nil && string(old) == key {
-		if err := exec.CommandContext(ctx, b.Drover, "image", "show", "--images", b.Images, Image).Run(); err == nil {
-			b.say("image %s is there", Image)
+		if err := exec.CommandContext(ctx, b.Drover, "image", "show", "--images", b.Images, r.name).Run(); err == nil {
+			b.say("image %s is there", r.name)
 			return nil
 		}
 	}
 	start := time.Now()
-	b.say("drover image build --name %s oci:%s", Image, source)
-	cmd := exec.CommandContext(ctx, b.Drover, "image", "build", "--images", b.Images, "--name", Image, "oci:"+source)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	args := append([]string{"image", "build", "--images", b.Images, "--name", r.name, "--init", r.init}, r.flags...)
+	args = append(args, r.source)
+	b.say("drover %s", strings.Join(args, " "))
+	if out, err := exec.CommandContext(ctx, b.Drover, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("drover image build: %w\n%s", err, out)
 	}
-	b.say("image %s built in %.0f s", Image, time.Since(start).Seconds())
-	return errors.Join(os.WriteFile(stamp, []byte(key), 0o600), b.prune())
+	b.say("image %s built in %.0f s", r.name, time.Since(start).Seconds())
+	return errors.Join(os.WriteFile(stamp, []byte(key), 0o600), b.prune(r.name))
 }
 
 // prune removes all but the newest generations of the image: each has 200 MB,
 // and every change of drover-init makes one. The next newest may still be in
 // use by a site that was opened earlier.
-func (b *Built) prune() error {
+func (b *Built) prune(name string) error {
 	const keep = 2 // beside the current one
-	dir := filepath.Join(b.Images, Image)
+	dir := filepath.Join(b.Images, name)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -170,12 +201,12 @@ func (b *Built) prune() error {
 	return errors.Join(errs...)
 }
 
-// imageKey says what an image is made from: the source, whose folder is named
-// by its content, drover-init, and the code that puts them together.
-func (b *Built) imageKey(source string) (string, error) {
+// imageKey says what an image is made from: the source, drover-init, and the
+// code that puts them together.
+func (b *Built) imageKey(r recipe) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, filepath.Base(source))
-	files := []string{filepath.Join(b.Root, "bin", "drover-init")}
+	fmt.Fprintf(h, "%q %q\n", r.inputs, r.flags)
+	files := []string{r.init}
 	for _, glob := range []string{"imagebuild/*.go", "cmd/drover/image*.go"} {
 		found, err := filepath.Glob(filepath.Join(b.Root, glob))
 		if err != nil {

@@ -94,7 +94,7 @@ func TestPruneKeepsTheCurrentImage(t *testing.T) {
 	if err := os.Symlink("oldest", filepath.Join(dir, "current")); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.prune(); err != nil {
+	if err := b.prune(Image); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)

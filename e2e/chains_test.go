@@ -1,0 +1,260 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/pools"
+)
+
+// chain is one way from power-on to a running system, or to where it has to end.
+type chain struct {
+	name    string // of the row; the node is "chain-" and the name
+	what    string // for the table
+	machine lab.Machine
+	loaders []string // what its firmware has to have fetched
+	console []string // expressions: what the firmware and the kernel have to say
+	tiny    []string // the same for the tiny system
+	refused string   // expression: the console says so, and nothing boots
+}
+
+// card is the network card of a machine with one.
+func card(mac string) []lab.NIC { return []lab.NIC{{MAC: mac, Boot: true}} }
+
+// chains are those of TestChains. Machines with Secure Boot have the keys that
+// servers come with.
+func chains() []chain {
+	const (
+		grub   = "GRUB, signed"
+		shim64 = "shimx64.efi"
+	)
+	return []chain{
+		{name: "e", what: "shim, " + grub + ", signed kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:01")},
+			loaders: []string{shim64, "grubx64.efi"},
+			console: []string{"UEFI Secure Boot is enabled"}, tiny: []string{`tiny: lockdown none \[integrity\]`}},
+		{name: "f", what: "arm64: shim, " + grub + ", kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.UEFIarm64, NICs: card("52:54:00:77:af:01")},
+			loaders: []string{"shimaa64.efi", "grubaa64.efi"},
+			tiny:    []string{"tiny: kernel .* on aarch64"}},
+		{name: "g", what: "arm64: boot.scr.uimg, pxelinux.cfg, kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.UBootArm64, NICs: []lab.NIC{{MAC: "52:54:00:77:a0:01", Model: "e1000", Boot: true}}},
+			console: []string{"Retrieving file: pxelinux.cfg/01-52-54-00-77-a0-01"}, tiny: []string{"tiny: kernel .* on aarch64"}},
+		{name: "h", what: "two cards, the first one's cable leads nowhere",
+			machine: lab.Machine{NICs: []lab.NIC{
+				{MAC: "52:54:00:77:a1:01", Boot: true, Dark: true}, {MAC: "52:54:00:77:a1:02", Boot: true}}},
+			tiny: []string{"tiny: card .* 52:54:00:77:a1:02 has 10.77.0.18/24"}},
+		{name: "a", what: "iPXE in the card",
+			machine: lab.Machine{NICs: card("52:54:00:77:aa:01")},
+			tiny:    []string{"tiny: kernel .* on x86_64"}},
+		{name: "b", what: "an old iPXE in the card, undionly.kpxe",
+			machine: lab.Machine{NICs: card("52:54:00:77:ab:01")},
+			loaders: []string{"chain.ipxe", "undionly.kpxe"}},
+		{name: "c", what: "PXE, snponly.efi",
+			machine: lab.Machine{Firmware: lab.UEFI, NICs: card("52:54:00:77:ac:01")},
+			loaders: []string{"snponly.efi"}, console: []string{"Start PXE over IPv4"}},
+		{name: "d", what: "HTTP Boot, snponly.efi",
+			machine: lab.Machine{Firmware: lab.UEFI, HTTPBoot: true, NICs: card("52:54:00:77:ad:01")},
+			loaders: []string{"snponly.efi"}, console: []string{"Start HTTP Boot over IPv4"}},
+		{name: "e-loader", what: "unsigned loader",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:02")},
+			loaders: []string{"snponly.efi"}, refused: "BdsDxe: failed to load .* (Access Denied|Security Violation)"},
+		{name: "e-second", what: "shim, unsigned second loader",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:03")},
+			loaders: []string{"unsigned/shimx64.efi", "unsigned/grubx64.efi"}, refused: "Security Violation"},
+		{name: "e-kernel", what: "shim, " + grub + ", unsigned kernel",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:04")},
+			loaders: []string{shim64, "grubx64.efi"}, refused: "bad shim signature"},
+	}
+}
+
+// TestChains boots a machine of each kind of firmware, up to a system that says
+// who it is and reports home, and prints a table. That system is a tiny one; with
+// DROVER_E2E_ALL=1, where a machine is not too slow for it, a whole Debian.
+func TestChains(t *testing.T) {
+	able(t)
+	loaders := t.TempDir()
+	b, err := site.BuildTiny(t.Context(), t.Output(), loaders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addLoaders(t, loaders)
+	farm, whole := "testdata/chains.yaml", os.Getenv("DROVER_E2E_ALL") == "1"
+	if whole {
+		build(t) // its image is in the same directory
+		text := strings.ReplaceAll(read(t, farm), "image: "+site.TinyAMD64, "image: "+site.Image)
+		farm = filepath.Join(t.TempDir(), "chains.yaml")
+		if err := os.WriteFile(farm, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, b, site.Config{Name: "drover-e2e-chains", Farm: farm})
+	var rows table
+	t.Run("boot", func(t *testing.T) {
+		for _, c := range chains() {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				r := row{chain: c, result: "FAILED"}
+				defer func() { rows.add(r) }()
+				c.boot(t, s, whole && c.machine.Firmware.AMD64(), &r)
+			})
+		}
+	})
+	t.Logf("\n%s", rows.String())
+}
+
+// addLoaders adds to a directory of loaders: the script for iPXE in a ROM, as
+// in docs/loaders.md, and a shim whose second loader nobody signed.
+func addLoaders(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.CopyFS(dir, os.DirFS("testdata/loaders")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "unsigned"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for to, from := range map[string]string{"shimx64.efi": "shimx64.efi", "grubx64.efi": "snponly.efi"} {
+		if err := lab.CopyFile(filepath.Join(dir, "unsigned", to), filepath.Join(dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// boot switches the chain's machine on, and waits until its system runs or its
+// firmware has refused to start it.
+func (c chain) boot(t *testing.T, s *site.Site, whole bool, r *row) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	m := c.machine
+	m.Name = "chain-" + c.name
+	cabled := len(m.NICs) - 1
+	g, err := s.PowerOn(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		story(t, s, g)
+		if err := g.PowerOff(); err != nil {
+			t.Error(err)
+		}
+	}()
+	last := func() pools.BootRecord { return bootOf(ctx, t, s, m.NICs[cabled].MAC) }
+	if c.refused != "" {
+		c.says(ctx, t, g, c.refused)
+		r.seconds = time.Since(g.Started).Seconds()
+		c.bootsNothing(t, g)
+	} else {
+		c.comesUp(ctx, t, g, whole, r)
+		until(ctx, t, m.Name+" is online", func() (bool, error) { return reached(last(), pools.StepOnline), nil })
+	}
+	c.fetched(t, last())
+	if r.bytes, err = s.Sent(g.Taps[cabled]); err != nil {
+		t.Error(err)
+	}
+	if t.Failed() {
+		return
+	}
+	r.result = "boots " + site.Image
+	switch {
+	case c.refused != "":
+		r.result = "refused"
+	case !whole:
+		r.result = "boots"
+	}
+}
+
+// comesUp waits until the console says all that it has to.
+func (c chain) comesUp(ctx context.Context, t *testing.T, g *lab.Guest, whole bool, r *row) {
+	wants := append([]string{"tiny: host " + g.Machine.Name, "tiny: note drover was here"}, c.tiny...)
+	if whole {
+		wants = []string{"Reached target.*[Mm]ulti-[Uu]ser", g.Machine.Name + " login:"}
+	}
+	c.says(ctx, t, g, wants[0])
+	r.seconds = time.Since(g.Started).Seconds()
+	for _, want := range append(wants[1:], c.console...) {
+		c.says(ctx, t, g, want)
+	}
+}
+
+// fetched wants that the firmware fetched its loaders.
+func (c chain) fetched(t *testing.T, boot pools.BootRecord) {
+	for _, step := range boot.Steps {
+		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
+	}
+	for _, want := range c.loaders {
+		if !slices.ContainsFunc(boot.Steps, func(e pools.BootStep) bool {
+			return e.Step == pools.StepLoader && strings.HasPrefix(e.Detail, want)
+		}) {
+			t.Errorf("its firmware did not fetch %s", want)
+		}
+	}
+}
+
+// says waits until the console says something.
+func (c chain) says(ctx context.Context, t *testing.T, g *lab.Guest, want string) {
+	t.Helper()
+	line, err := g.WaitConsole(ctx, regexp.MustCompile(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), line)
+}
+
+// bootsNothing wants that no kernel has started.
+func (c chain) bootsNothing(t *testing.T, g *lab.Guest) {
+	t.Helper()
+	for line := range strings.Lines(read(t, g.Console)) {
+		if strings.Contains(line, "EFI stub:") || strings.Contains(line, "Linux version") {
+			t.Errorf("a kernel has started: %s", line)
+		}
+	}
+}
+
+// row is what became of a chain.
+type row struct {
+	chain
+	seconds float64 // from power-on to the first line of its system
+	bytes   int64   // that the machine received
+	result  string
+}
+
+// table collects rows.
+type table struct {
+	mu   sync.Mutex
+	rows []row
+}
+
+func (t *table) add(r row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows = append(t.rows, r)
+}
+
+func (t *table) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slices.SortFunc(t.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHAIN\tFIRMWARE\tBY\tSECONDS\tMB\tRESULT")
+	for _, r := range t.rows {
+		firmware := string(r.machine.Firmware)
+		if firmware == "" {
+			firmware = string(lab.BIOS)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t%.1f\t%s\n", r.name, firmware, r.what, r.seconds, float64(r.bytes)/1e6, r.result)
+	}
+	_ = w.Flush() // to memory
+	return b.String()
+}

@@ -1,0 +1,183 @@
+package site
+
+import (
+	"context"
+	"debug/pe"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"drover/e2e/parts"
+)
+
+// Images of [BuildTiny]: a Debian kernel, and a root that holds one program
+// (e2e/image/tiny). They take seconds to boot where a whole Debian takes minutes.
+const (
+	TinyAMD64    = "tiny-amd64"
+	TinyARM64    = "tiny-arm64"
+	TinyUnsigned = "tiny-unsigned" // for amd64; the kernel's signature is cut off
+)
+
+// BuildTiny makes drover, its loaders for every firmware, and the tiny images:
+// all that machines take which boot, and join nothing. Loaders are put into a
+// directory that the caller may add to.
+func BuildTiny(ctx context.Context, log io.Writer, loaders string) (*Built, error) {
+	b, err := newBuilt(log)
+	if err != nil {
+		return nil, err
+	}
+	b.Loaders = loaders
+	if err := b.programs(ctx, runtime.GOARCH, "drover", "drover-init"); err != nil {
+		return nil, err
+	}
+	if err := b.signedLoaders(ctx); err != nil {
+		return nil, err
+	}
+	for _, t := range []tiny{{TinyAMD64, "amd64", false}, {TinyUnsigned, "amd64", true}, {TinyARM64, "arm64", false}} {
+		if err := b.tiny(ctx, t); err != nil {
+			return nil, fmt.Errorf("image %s: %w", t.name, err)
+		}
+	}
+	return b, nil
+}
+
+// signedLoaders installs what this host has of iPXE, and shim and GRUB for each
+// processor, in the way in which docs/loaders.md tells an operator to.
+func (b *Built) signedLoaders(ctx context.Context) error {
+	from := []string{"/"}
+	for _, arch := range []string{"amd64", "arm64"} {
+		dir, err := parts.Loaders(ctx, b.log, arch)
+		if err != nil {
+			return err
+		}
+		from = append(from, dir)
+	}
+	for _, dir := range from {
+		cmd := exec.CommandContext(ctx, b.Drover, "loaders", "install", "--loaders", b.Loaders, "--from", dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("drover loaders install --from %s: %w\n%s", dir, err, out)
+		}
+	}
+	return nil
+}
+
+// tiny is one of the tiny images.
+type tiny struct {
+	name, arch string
+	unsigned   bool
+}
+
+// tiny makes a tiny image.
+func (b *Built) tiny(ctx context.Context, t tiny) error {
+	kernel, err := parts.Kernel(ctx, b.log, t.arch)
+	if err != nil {
+		return err
+	}
+	if err := b.programs(ctx, t.arch, "drover-init"); err != nil {
+		return err
+	}
+	program := b.program(t.arch, "tiny")
+	if err := b.compile(ctx, t.arch, program, "./e2e/image/tiny"); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	// Beside the kernel, whose files are linked.
+	root, err := os.MkdirTemp(filepath.Dir(kernel), ".tiny-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	if err := link(root, kernel); err != nil {
+		return err
+	}
+	if t.unsigned {
+		if err := unsignKernel(filepath.Join(root, "boot")); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "init"), content, 0o755); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(root, "sbin"), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("../init", filepath.Join(root, "sbin", "init")); err != nil {
+		return err
+	}
+	return b.image(ctx, recipe{
+		name: t.name, source: "dir:" + root, init: b.program(t.arch, "drover-init"),
+		inputs: []string{filepath.Base(kernel), string(content), fmt.Sprint(t.unsigned)},
+		flags:  []string{"--platform", "linux/" + t.arch, "--exclude", "usr/lib/modules"},
+	})
+}
+
+// link makes a tree of links to the files of another.
+func link(to, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case rel == ".":
+			return nil
+		case d.IsDir():
+			return os.Mkdir(target, 0o755)
+		}
+		return os.Link(path, target)
+	})
+}
+
+// unsignKernel cuts off the signature of the one kernel in a directory.
+func unsignKernel(dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return fmt.Errorf("%s: %d kernels, want one", dir, len(found))
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		return err
+	}
+	if b, err = unsigned(b); err != nil {
+		return fmt.Errorf("%s: %w", found[0], err)
+	}
+	if err := os.Remove(found[0]); err != nil { // it is a link
+		return err
+	}
+	return os.WriteFile(found[0], b, 0o644)
+}
+
+// unsigned returns a UEFI program without its signature. That is at the end of
+// the file, where entry 4 of the data directories says.
+func unsigned(b []byte) ([]byte, error) {
+	if len(b) < 0x40 {
+		return nil, errors.New("it is no UEFI program")
+	}
+	// COFF's header has 4+20 bytes, the fields of PE32+ before the directories 112.
+	at := int64(binary.LittleEndian.Uint32(b[0x3c:])) + 4 + 20 + 112 + 8*pe.IMAGE_DIRECTORY_ENTRY_SECURITY
+	if at+8 > int64(len(b)) {
+		return nil, errors.New("it is no UEFI program")
+	}
+	start, size := int64(binary.LittleEndian.Uint32(b[at:])), int64(binary.LittleEndian.Uint32(b[at+4:]))
+	if size == 0 || start+size != int64(len(b)) {
+		return nil, fmt.Errorf("%d bytes of signature at %d of %d: it is not signed at its end", size, start, len(b))
+	}
+	clear(b[at : at+8])
+	return b[:start], nil
+}
