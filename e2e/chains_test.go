@@ -149,16 +149,21 @@ func (c chain) boot(t *testing.T, s *site.Site, whole bool, r *row) {
 			t.Error(err)
 		}
 	}()
-	last := func() pools.BootRecord { return bootOf(ctx, t, s, m.NICs[cabled].MAC) }
+	mac := m.NICs[cabled].MAC
 	if c.refused != "" {
 		c.says(ctx, t, g, c.refused)
 		r.seconds = time.Since(g.Started).Seconds()
 		c.bootsNothing(t, g)
 	} else {
 		c.comesUp(ctx, t, g, whole, r)
-		until(ctx, t, m.Name+" is online", func() (bool, error) { return reached(last(), pools.StepOnline), nil })
+		until(ctx, t, m.Name+" is online", func() (bool, error) {
+			return reached(bootOf(ctx, t, s, mac), pools.StepOnline), nil
+		})
 	}
-	c.fetched(t, last())
+	c.fetched(ctx, t, s, mac)
+	for _, step := range bootOf(ctx, t, s, mac).Steps {
+		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
+	}
 	if r.bytes, err = s.Sent(g.Taps[cabled]); err != nil {
 		t.Error(err)
 	}
@@ -187,28 +192,34 @@ func (c chain) comesUp(ctx context.Context, t *testing.T, g *lab.Guest, whole bo
 	}
 }
 
-// fetched wants that the firmware fetched its loaders.
-func (c chain) fetched(t *testing.T, boot pools.BootRecord) {
-	for _, step := range boot.Steps {
-		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
+// fetched waits until the server's log has it that the machine fetched its
+// loaders.
+func (c chain) fetched(ctx context.Context, t *testing.T, s *site.Site, mac string) {
+	plan, err := s.Expect(mac)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, want := range c.loaders {
-		if !slices.ContainsFunc(boot.Steps, func(e pools.BootStep) bool {
-			return e.Step == pools.StepLoader && strings.HasPrefix(e.Detail, want)
-		}) {
-			t.Errorf("its firmware did not fetch %s", want)
-		}
+		until(ctx, t, "its firmware has "+want, func() (bool, error) {
+			for line := range strings.Lines(read(t, s.Drover.Log())) {
+				if strings.Contains(line, "level=INFO") && strings.Contains(line, want) && strings.Contains(line, plan.Address.String()) {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
 	}
 }
 
 // says waits until the console says something.
 func (c chain) says(ctx context.Context, t *testing.T, g *lab.Guest, want string) {
 	t.Helper()
-	line, err := g.WaitConsole(ctx, regexp.MustCompile(want))
+	re := regexp.MustCompile(want)
+	line, err := g.WaitConsole(ctx, re)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), line)
+	t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), re.FindString(line)) // some lines are boxes
 }
 
 // bootsNothing wants that no kernel has started.
