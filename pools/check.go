@@ -71,6 +71,12 @@ func (c *checker) defaults() {
 	if s.Grace == 0 {
 		s.Grace = Duration(30 * time.Second)
 	}
+	for i := range c.cfg.Chassis {
+		ch := &c.cfg.Chassis[i]
+		set(&ch.User, "Administrator")
+		set((*string)(&ch.Via), string(ViaSSH))
+		set(&ch.NameTemplate, DefaultBayName)
+	}
 	for i := range c.cfg.Subnets {
 		if n := &c.cfg.Subnets[i]; n.Lease == 0 {
 			n.Lease = Duration(12 * time.Hour)

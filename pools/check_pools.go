@@ -16,6 +16,7 @@ type places struct {
 	ip   map[netip.Addr]place
 	name map[string]place
 	id   map[identity]place // nodes that are known by something else than a MAC
+	bay  map[Place]place
 }
 
 type place struct {
@@ -27,7 +28,7 @@ func (p place) String() string { return fmt.Sprintf("node %q in %s", p.node, p.a
 
 func (c *checker) pools(added []PoolNode) {
 	seen := map[string]string{}
-	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}}
+	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}, map[Place]place{}}
 	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
@@ -43,7 +44,7 @@ func (c *checker) pools(added []PoolNode) {
 		}
 	}
 	for _, n := range added {
-		at := apiOrigin(n.Name)
+		at := apiOrigin(n)
 		if _, ok := seen[n.Pool]; !ok {
 			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: knownHint(n.Pool, keys(seen), "declare it under pools:")})
 		}
@@ -51,8 +52,14 @@ func (c *checker) pools(added []PoolNode) {
 	}
 }
 
-// apiOrigin is where a node that the API added comes from.
-func apiOrigin(name string) Origin { return Origin{Path: fmt.Sprintf("API (node %q)", name)} }
+// apiOrigin is where a node that no file declares comes from: a chassis, or
+// somebody who added it over the API.
+func apiOrigin(n PoolNode) Origin {
+	if !n.Place.IsZero() {
+		return Origin{Path: n.Place.String()}
+	}
+	return Origin{Path: fmt.Sprintf("API (node %q)", n.Name)}
+}
 
 func (c *checker) pool(path, about string, p Pool) {
 	if p.Cluster != "" && !slices.Contains(c.clusters, p.Cluster) {
@@ -187,6 +194,7 @@ func (c *checker) node(path string, at Origin, n Node, all *places) {
 		}
 	}
 	c.nodeAddress(about, path, n, here, all, fail)
+	c.placeAndPower(about, path, n, here, all, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }

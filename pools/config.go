@@ -13,6 +13,7 @@ type Config struct {
 	Clusters []Cluster      `json:"clusters,omitempty"`
 	Tags     map[string]Tag `json:"tags,omitempty"`
 	Pools    []Pool         `json:"pools"`
+	Chassis  []Chassis      `json:"chassis,omitempty"`
 }
 
 // Server is where drover listens.
@@ -120,6 +121,8 @@ type Node struct {
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
 	Ignore      bool               `json:"ignore,omitempty"`      // it gets silence
+	Place       Place              `json:"place,omitzero"`        // the slot of a chassis that it is in
+	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: over its chassis, if it is in one
 }
 
 // Match describes machines by what DHCP tells of them beside the MAC. All that

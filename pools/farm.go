@@ -20,6 +20,7 @@ type Farm struct {
 	Source string // the file it was read from, as it was named
 
 	lines   map[string]int
+	checked bool // Config was, with other nodes
 	added   []PoolNode
 	address netip.Addr // what nodes boot from
 	url     string     // base of the node-facing listener, without a slash at its end
@@ -96,7 +97,8 @@ func Parse(file string, data []byte, added ...PoolNode) (*Farm, error) {
 
 // with is the same config with other nodes from the API.
 func (f *Farm) with(added []PoolNode) (*Farm, error) {
-	farm, err := (&Farm{Config: f.Config, Source: f.Source, lines: f.lines}).build(added, nil)
+	farm := &Farm{Config: f.Config, Source: f.Source, lines: f.lines, checked: true}
+	farm, err := farm.build(added, nil)
 	if err == nil {
 		farm.address, farm.url = f.address, f.url
 	}
@@ -113,6 +115,9 @@ func (f *Farm) build(added []PoolNode, errs Errors) (*Farm, error) {
 	c.clusterList()
 	c.tagList()
 	c.pools(added)
+	if !f.checked { // 360 names for each, which do not depend on nodes
+		c.chassisList()
+	}
 	if len(c.errs) > 0 {
 		return nil, c.errs.sorted()
 	}
@@ -181,7 +186,7 @@ func (f *Farm) index(options *optionTable) {
 	}
 	for _, n := range f.added {
 		pool := slices.IndexFunc(f.Config.Pools, func(p Pool) bool { return p.Name == n.Pool })
-		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: apiOrigin(n.Name)}}, pool, n.IP)
+		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: apiOrigin(n)}}, pool, n.IP)
 	}
 }
 

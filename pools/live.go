@@ -19,11 +19,10 @@ type PoolNode struct {
 type NodeStore interface {
 	// Nodes returns all of them, in any order.
 	Nodes() ([]PoolNode, error)
-	// PutNode stores n under its name, durably, before it returns.
-	PutNode(n PoolNode) error
-	// DeleteNode removes the node of that name, durably; one that is not
-	// there is no error.
-	DeleteNode(name string) error
+	// ChangeNodes stores nodes under their names and removes those of other
+	// names, durably, before it returns: all of it or, when it returns an
+	// error, nothing. To remove one that is not there is no error.
+	ChangeNodes(put []PoolNode, remove []string) error
 }
 
 // Refusals of a change. Test with errors.Is and errors.AsType.
@@ -125,7 +124,7 @@ func (l *Live) AddNode(n PoolNode) error {
 			return nil, fmt.Errorf("%w: %q", ErrExists, n.Name)
 		}
 		return append(nodes, n), nil
-	}, func() error { return l.store.PutNode(n) })
+	}, func() error { return l.store.ChangeNodes([]PoolNode{n}, nil) })
 }
 
 // UpdateNode passes the node of that name to edit and puts what it returns in
@@ -144,7 +143,7 @@ func (l *Live) UpdateNode(name string, edit func(PoolNode) (PoolNode, error)) er
 		}
 		nodes[i] = changed
 		return nodes, nil
-	}, func() error { return l.store.PutNode(changed) })
+	}, func() error { return l.store.ChangeNodes([]PoolNode{changed}, nil) })
 }
 
 // RemoveNode removes a node that was added over the API.
@@ -154,7 +153,7 @@ func (l *Live) RemoveNode(name string) error {
 			return nil, fmt.Errorf("%w: %q", ErrNotFound, name)
 		}
 		return slices.Delete(nodes, i, i+1), nil
-	}, func() error { return l.store.DeleteNode(name) })
+	}, func() error { return l.store.ChangeNodes(nil, []string{name}) })
 }
 
 // change is the path of every change of nodes: edit a copy of the API's nodes

@@ -24,18 +24,17 @@ func (m *memory) Nodes() (all []pools.PoolNode, _ error) {
 	return all, m.err
 }
 
-func (m *memory) PutNode(n pools.PoolNode) error {
-	if m.err == nil {
+func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
+	if m.err != nil {
+		return m.err
+	}
+	for _, n := range put {
 		m.nodes[n.Name] = n
 	}
-	return m.err
-}
-
-func (m *memory) DeleteNode(name string) error {
-	if m.err == nil {
+	for _, name := range remove {
 		delete(m.nodes, name)
 	}
-	return m.err
+	return nil
 }
 
 func TestLive(t *testing.T) {

@@ -101,7 +101,11 @@ func asFailure(err error) *failure {
 	switch {
 	case errors.Is(err, pools.ErrNotFound):
 		return &failure{code: http.StatusNotFound, msg: err.Error()}
-	case errors.Is(err, pools.ErrExists):
+	case errors.Is(err, pools.ErrNoChassis):
+		return &failure{code: http.StatusNotFound, msg: err.Error()}
+	case errors.Is(err, pools.ErrOrder):
+		return &failure{code: http.StatusBadRequest, msg: err.Error()}
+	case errors.Is(err, pools.ErrExists), errors.Is(err, pools.ErrChanged):
 		return &failure{code: http.StatusConflict, msg: err.Error()}
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -134,15 +138,20 @@ func healthz(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	problems := s.Ready(r.Context())
-	code := http.StatusOK
-	if len(problems) > 0 {
+	ready, code := isReady(problems), http.StatusOK
+	if !ready {
 		code = http.StatusServiceUnavailable
 	}
 	writeJSON(w, code, struct {
 		Ready    bool      `json:"ready"`
 		Problems []Problem `json:"problems,omitempty"`
-	}{len(problems) == 0, problems})
+	}{ready, problems})
 	return nil
+}
+
+// isReady tells whether there are no more than warnings.
+func isReady(problems []Problem) bool {
+	return !slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning })
 }
 
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {

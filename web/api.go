@@ -56,7 +56,7 @@ func (a *api) addNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	if err := a.server.addNode(n, r.RemoteAddr); err != nil {
+	if err := a.server.addNode(n, byToken(r)); err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/api/v1/nodes/"+n.Name)
@@ -85,7 +85,7 @@ func (a *api) patchNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.server.Log.Info("node changed", "node", name, "client", r.RemoteAddr)
+	a.server.record(byToken(r), "change node", name)
 	return a.node(w, name, http.StatusOK)
 }
 
@@ -94,7 +94,7 @@ func (a *api) removeNode(w http.ResponseWriter, r *http.Request) error {
 	if err := a.server.Nodes.RemoveNode(name); err != nil {
 		return err
 	}
-	a.server.Log.Info("node removed", "node", name, "client", r.RemoteAddr)
+	a.server.record(byToken(r), "remove node", name)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 // form is what the page asks before it changes something. A session only
 // reads, so that each change wants the token beside.
 type form struct {
-	Forget bool // forget MACs[0]; else add a node
+	Forget bool   // forget MACs[0]
+	Power  string // switch that node; neither: add a node
 	Error  string
 
 	Name, Pool, MACs, IP, Tags string
@@ -23,6 +24,9 @@ type form struct {
 // formOf opens the form that a link of the page names: /?add=MAC or
 // /?forget=MAC. It returns nil for none.
 func (p *page) formOf(query url.Values) *form {
+	if query.Has("power") {
+		return &form{Power: query.Get("power")}
+	}
 	for _, what := range []string{"add", "forget"} {
 		if !query.Has(what) {
 			continue
@@ -43,7 +47,19 @@ func (p *page) add(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return "", badRequest("%v", err)
 		}
-		return "/#machine-" + n.Name, p.server.addNode(n, r.RemoteAddr)
+		return "/#machine-" + n.Name, p.server.addNode(n, byPage(r))
+	})
+}
+
+// byPage names who comes through the page.
+func byPage(r *http.Request) string { return "page from " + r.RemoteAddr }
+
+// power switches a node.
+func (p *page) power(w http.ResponseWriter, r *http.Request) error {
+	return p.change(w, r, &form{}, func(f *form) (string, error) {
+		order := pools.PowerOrder{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
+		_, err := p.server.Power.Order(r.Context(), byPage(r), order)
+		return "/#machine-" + f.Power, err
 	})
 }
 
@@ -69,6 +85,7 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*
 		return badRequest("that was no form of the page: %v", err)
 	}
 	f.Name, f.Pool, f.IP = r.PostForm.Get("name"), r.PostForm.Get("pool"), r.PostForm.Get("ip")
+	f.Power = r.PostForm.Get("power")
 	f.MACs, f.Tags = r.PostForm.Get("macs"), r.PostForm.Get("tags")
 	next, err := "", p.guard.confirm(r)
 	if err == nil {

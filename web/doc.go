@@ -10,13 +10,19 @@
 //	GET    /api/v1/nodes/{name}
 //	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
 //	DELETE /api/v1/nodes/{name}
+//	POST   /api/v1/nodes:batch    several changes of nodes, all of them or none
+//	GET    /api/v1/chassis        chassis of the config, and what became of asking them
+//	POST   /api/v1/chassis/{name}/sync  ask one now
+//	GET    /api/v1/power          power jobs, the newest first; /{id} is one
+//	POST   /api/v1/power          switch machines
+//	GET    /api/v1/audit          who did what, the newest first; ?node= and ?limit=
 //	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
 //	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
 //	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
 //	GET    /api/v1/unknown        machines of no node that asked, the last one first
 //	DELETE /api/v1/unknown/{mac}  forget one
 //	GET    /                      the page
-//	POST   /add, /forget          the page's forms
+//	POST   /add, /forget, /power  the page's forms
 //	POST   /login, /logout        the page's session
 //
 // An error is {"error": "...", "where": "drover.yaml:41"}; where is there when

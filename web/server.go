@@ -27,6 +27,9 @@ type Changer interface {
 	AddNode(n pools.PoolNode) error
 	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
 	RemoveNode(name string) error
+	// ChangeNodes makes several changes, all of them or none. It refuses with
+	// [pools.ErrChanged] too.
+	ChangeNodes(changes []pools.NodeChange) error
 }
 
 // Boots lists the boots that are known, the newest first. The list is the
@@ -39,6 +42,10 @@ type Boots interface {
 type Problem struct {
 	Part    string `json:"part"`    // "image debian-12"
 	Problem string `json:"problem"` // what is wrong, and what to do
+
+	// Warning is a problem that keeps no machine from booting: the server is
+	// ready all the same.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Server is the listener for people. Farm, Nodes, Boots and Token must be set;
@@ -68,6 +75,10 @@ type Server struct {
 	// CheckImage tells what is wrong with a reference to an image; nil: nothing
 	// ever is.
 	CheckImage func(ref string) error
+	// Hardware, Power and Audit manage machines; nil: nobody does.
+	Hardware Hardware
+	Power    Power
+	Audit    Audit
 	// StuckAfter is how long a boot may make no progress before the page
 	// calls it stuck; default 3 minutes.
 	StuckAfter time.Duration
@@ -113,6 +124,15 @@ func (s *Server) withDefaults() *Server {
 	if c.NextBoots == nil {
 		c.NextBoots = noNextBoots{}
 	}
+	if c.Hardware == nil {
+		c.Hardware = noHardware{}
+	}
+	if c.Power == nil {
+		c.Power = noHardware{}
+	}
+	if c.Audit == nil {
+		c.Audit = noHardware{}
+	}
 	if c.Metrics == nil {
 		c.Metrics = http.NotFoundHandler()
 	}
@@ -133,6 +153,12 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/api/v1/nodes", auth.api(s.answer(methods{"GET": a.listNodes, "POST": a.addNode})))
 	mux.Handle("/api/v1/nodes/{name}", auth.api(s.answer(methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})))
 	mux.Handle("/api/v1/nodes/{name}/next-boot", auth.api(s.answer(methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot})))
+	mux.Handle("/api/v1/nodes:batch", auth.api(s.answer(methods{"POST": a.changeNodes})))
+	mux.Handle("/api/v1/chassis", auth.api(s.answer(methods{"GET": a.listChassis})))
+	mux.Handle("/api/v1/chassis/{name}/sync", auth.api(s.answer(methods{"POST": a.syncChassis})))
+	mux.Handle("/api/v1/power", auth.api(s.answer(methods{"GET": a.listJobs, "POST": a.order})))
+	mux.Handle("/api/v1/power/{id}", auth.api(s.answer(methods{"GET": a.getJob})))
+	mux.Handle("/api/v1/audit", auth.api(s.answer(methods{"GET": a.listAudit})))
 	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
 	mux.Handle("/api/v1/leases", auth.api(s.answer(methods{"GET": a.listLeases})))
 	mux.Handle("/api/v1/leases/{address}", auth.api(s.answer(methods{"DELETE": a.endLease})))
@@ -142,6 +168,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/login", s.answer(methods{"POST": p.login}))
 	mux.Handle("/logout", s.answer(methods{"POST": p.logout}))
 	mux.Handle("/add", s.answer(methods{"POST": p.add}))
+	mux.Handle("/power", s.answer(methods{"POST": p.power}))
 	mux.Handle("/forget", s.answer(methods{"POST": p.forget}))
 	mux.Handle("/style.css", s.answer(methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
 	mux.Handle("/page.js", s.answer(methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))

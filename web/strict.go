@@ -128,6 +128,10 @@ func parseNode(v any) (pools.PoolNode, error) {
 		}},
 		{"match", func(v any) (err error) { n.Match, err = parseMatch(v); return err }},
 		{"dhcpOptions", func(v any) (err error) { n.DHCPOptions, err = parseOptions(v); return err }},
+		{"place", func(v any) (err error) { n.Place, err = parsePlace(v); return err }},
+		{"power", func(any) error {
+			return errors.New("only the config file says it: it names programs and files of the server")
+		}},
 		{"ignore", func(v any) error {
 			on, ok := v.(bool)
 			if n.Ignore = on; !ok {
@@ -152,6 +156,19 @@ func parseNode(v any) (pools.PoolNode, error) {
 		errs = append(errs, fmt.Errorf("unknown field %q (a node has %s)", key, strings.Join(names, ", ")))
 	}
 	return n, errors.Join(errs...)
+}
+
+func parsePlace(v any) (p pools.Place, err error) {
+	object, ok := v.(map[string]any)
+	chassis, slot := object["chassis"], object["slot"]
+	if !ok || len(object) != 2 || chassis == nil || slot == nil {
+		return p, errors.New(`want an object such as {"chassis": "m1", "slot": "c12n1"}`)
+	}
+	p.Chassis, err = text(chassis)
+	if err == nil {
+		p.Slot, err = text(slot)
+	}
+	return p, err
 }
 
 func text(v any) (string, error) {

@@ -59,14 +59,15 @@ func (s *Server) forget(mac pools.MAC, client string) error {
 }
 
 // addNode adds a node, whose machine is then unknown no more.
-func (s *Server) addNode(n pools.PoolNode, client string) error {
+func (s *Server) addNode(n pools.PoolNode, who string) error {
 	if err := s.Nodes.AddNode(n); err != nil {
 		return err
 	}
 	for _, m := range n.MACs {
 		s.Unknowns.Forget(m)
 	}
-	s.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "client", client)
+	s.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", who)
+	s.record(who, "add node", n.Name)
 	return nil
 }
 

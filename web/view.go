@@ -17,6 +17,7 @@ type view struct {
 	Time     string
 	Poll     int // seconds until the page asks again
 	Problems []Problem
+	Warnings []Problem
 	Counts   []count
 	Trouble  []row // the rows that want somebody's attention
 	Rows     []row
@@ -51,6 +52,8 @@ type row struct {
 	MACs    []pools.MAC
 	Next    pools.NextBoot // what it does at its next boot, once
 	Source  string         // drover.yaml:41, API, or unknown hardware
+	Known   bool           // a node declares it
+	Power   string         // what is known of it, "was on 3 min ago"
 	State   state
 	Step    string   // the last step reached
 	Since   string   // time since it
@@ -71,7 +74,15 @@ type entry struct {
 func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
 	boots := newest(s.Boots.List())
-	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC"), Problems: s.Ready(ctx)}
+	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC")}
+	for _, p := range s.Ready(ctx) {
+		if p.Warning {
+			v.Warnings = append(v.Warnings, p)
+		} else {
+			v.Problems = append(v.Problems, p)
+		}
+	}
+	power := switched(s.Power.Jobs(), now)
 	v.Leased, v.Inbox = newLeased(s.Leases.List(), farm, now), newInbox(s.Unknowns.List(), now)
 	inPool := map[string]pools.Pool{}
 	for _, p := range farm.Config.Pools {
@@ -85,7 +96,7 @@ func (s *Server) view(ctx context.Context) view {
 		p := inPool[n.Pool]
 		r := row{
 			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
-			MACs: n.MACs, Source: source(n.Source), Next: s.NextBoots.Pending(n.Name),
+			MACs: n.MACs, Source: source(n), Known: true, Power: power[n.Name], Next: s.NextBoots.Pending(n.Name),
 		}
 		r.Address, r.Note = v.Leased.address(n)
 		r.boot(take(boots, n.MACs), now, s.StuckAfter)
@@ -214,9 +225,12 @@ func (v *view) summarize() {
 	v.Poll = 3 + len(v.Rows)/200 // a page of thousands of machines is large
 }
 
-func source(o pools.Origin) string {
-	if where := fileLine(o); where != "" {
+func source(n pools.NodeInfo) string {
+	switch where := fileLine(n.Source); {
+	case where != "":
 		return where
+	case !n.Place.IsZero():
+		return n.Place.String()
 	}
 	return "API"
 }

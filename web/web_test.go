@@ -49,22 +49,19 @@ func (m *memory) Nodes() ([]pools.PoolNode, error) {
 	return slices.Collect(maps.Values(m.nodes)), m.err
 }
 
-func (m *memory) PutNode(n pools.PoolNode) error {
+func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err == nil {
+	if m.err != nil {
+		return m.err
+	}
+	for _, n := range put {
 		m.nodes[n.Name] = n
 	}
-	return m.err
-}
-
-func (m *memory) DeleteNode(name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
+	for _, name := range remove {
 		delete(m.nodes, name)
 	}
-	return m.err
+	return nil
 }
 
 type boots []pools.BootRecord
@@ -187,7 +184,7 @@ func TestAPI(t *testing.T) {
 		{"add garbage", []request{{method: "POST", path: nodes, body: `{name: n3}`}}, 400, "the body is not JSON", ""},
 		{"add two", []request{{method: "POST", path: nodes, body: n3 + n3}}, 400, "more than one JSON value", ""},
 		{"add a list", []request{{method: "POST", path: nodes, body: "[" + n3 + "]"}}, 400, "a node is an object", ""},
-		{"add an unknown field", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "tags", "Tags", 1)}}, 400, `unknown field \"Tags\" (a node has pool, name, macs, ip, tags, match, dhcpOptions, ignore)`, ""},
+		{"add an unknown field", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "tags", "Tags", 1)}}, 400, `unknown field \"Tags\" (a node has pool, name, macs, ip, tags, match, dhcpOptions, place, power, ignore)`, ""},
 		{"add a field twice", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `{`, `{"name": "n4", `, 1)}}, 400, `field \"name\" is there twice`, ""},
 		{"add what is no MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, "52-", "zz-", 1)}}, 400, `is not a MAC address`, ""},
 		{"add a null MAC", []request{{method: "POST", path: nodes, body: strings.Replace(n3, `"52-54-00-00-00-03"`, "null", 1)}}, 400, `field \"macs\": want a string, not null`, ""},

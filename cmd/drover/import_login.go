@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -17,12 +15,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/pools"
 	"drover/pools/ilo"
 )
 
 // passwordEnv is where the password of chassis and iLOs is looked for. It is
 // never a flag: anyone on the host can read those.
 const passwordEnv = "DROVER_ILO_PASSWORD"
+
+// defaultUser is the one that management processors are sold with.
+const defaultUser = "Administrator"
 
 // maxPassword bounds the file of a password.
 const maxPassword = 4096
@@ -39,7 +41,7 @@ type bmcFlags struct {
 
 func (b *bmcFlags) add(cmd *cobra.Command, ssh bool) {
 	f := cmd.Flags()
-	f.StringVar(&b.user, "user", "Administrator", "user to log in as")
+	f.StringVar(&b.user, "user", defaultUser, "user to log in as")
 	f.StringVar(&b.passwordFile, "password-file", "", "file with the password (else env "+passwordEnv+")")
 	f.DurationVar(&b.timeout, "timeout", time.Minute, "longest wait for one answer")
 	f.IntVar(&b.parallel, "parallel", 4, "how many are asked at a time")
@@ -57,6 +59,13 @@ func (b *bmcFlags) add(cmd *cobra.Command, ssh bool) {
 	_ = cmd.MarkFlagFilename("identity")
 }
 
+// of takes the login of a chassis of the config. Pins, time-outs and a private
+// key stay those of the flags.
+func (b *bmcFlags) of(farm *pools.Farm, c pools.Chassis) {
+	b.user, b.passwordFile, b.legacy = c.User, farm.Path(c.PasswordFile), c.Legacy
+	b.hostKey, b.prompt, b.tlsPin = c.HostKey, c.Prompt, c.TLSPin
+}
+
 // password reads the password from its file or the environment.
 func (b *bmcFlags) password() (ilo.Secret, error) {
 	if b.passwordFile == "" {
@@ -68,20 +77,11 @@ func (b *bmcFlags) password() (ilo.Secret, error) {
 		}
 		return "", fmt.Errorf("no password: name a file with --password-file, or set %s", passwordEnv)
 	}
-	f, err := os.Open(b.passwordFile)
+	s, err := readPassword(b.passwordFile)
 	if err != nil {
 		return "", fmt.Errorf("--password-file: %w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
-	text := bytes.TrimRight(data, "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("--password-file: %w", err)
-	case len(text) == 0 || len(data) > maxPassword || bytes.ContainsAny(text, "\r\n\x00"):
-		return "", fmt.Errorf("--password-file: %s does not hold a password: want one line", b.passwordFile)
-	}
-	return ilo.Secret(text), nil
+	return s, nil
 }
 
 // bmcs opens management processors as the flags say.

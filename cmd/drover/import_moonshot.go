@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/pools"
 	"drover/pools/ilo"
 )
 
@@ -30,12 +31,14 @@ type moonshotImport struct {
 func newImportMoonshotCommand() *cobra.Command {
 	m := &moonshotImport{}
 	cmd := &cobra.Command{
-		Use:   "moonshot --chassis [NAME=]ADDRESS... --pool POOL",
+		Use:   "moonshot {NAME... -c CONFIG | --chassis [NAME=]ADDRESS... --pool POOL}",
 		Short: "Nodes of HPE Moonshot chassis",
 		Long: `Moonshot asks the managers of Moonshot chassis which nodes they hold: one SSH
 connection and one login each, "show node list" and "show node macaddr all"; or
 REST (--via rest), where the firmware tells MACs that way. It reads the same from
 a file that somebody pasted from a terminal (--from-file), and then asks nobody.
+Chassis of the config file are named; how they are asked and what becomes of
+their nodes is then said there.
 
 Nodes are named by chassis and slot. The templates know .Chassis, .Cartridge,
 .Node and .Slot, and can add and mul numbers. A new node needs an address before
@@ -45,11 +48,11 @@ A host key is pinned when it is first seen; a changed one is refused. A wrong
 password is tried once.`,
 		Example: `  drover import moonshot --chassis m1=10.1.0.1 --chassis m2=10.1.0.2 --legacy --password-file ilo.pass \
     --pool compute --ip-template '10.28.{{add 36 .Cartridge}}.{{.Node}}'
+  drover import moonshot m1 m2 -c drover.yaml --apply
   drover import moonshot --from-file m1=m1.txt --pool compute -c drover.yaml --dry-run
   drover import moonshot --chassis m1=10.1.0.1 --pool compute --nodes c1-c9,c12n1 --apply`,
-		Args:                  importArgs,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
+		RunE:                  func(cmd *cobra.Command, names []string) error { return m.run(cmd, names) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&m.chassis, "chassis", nil, "[NAME=]ADDRESS of a chassis manager; once for each")
@@ -57,7 +60,7 @@ password is tried once.`,
 	f.StringVar(&m.via, "via", "auto", "auto|ssh|rest")
 	f.StringVar(&m.nodes, "nodes", "all", "which nodes: c1n1,c3,5-9")
 	f.StringVar(&m.save, "save-transcript", "", "directory to keep what the chassis said in, as NAME.txt, without secrets")
-	f.StringVar(&m.naming.Name, "name-template", ilo.DefaultName, "name of a node")
+	f.StringVar(&m.naming.Name, "name-template", pools.DefaultBayName, "name of a node")
 	f.StringVar(&m.naming.IP, "ip-template", "", "address of a node; default: new nodes have none, others keep theirs")
 	f.StringVar(&m.naming.NIC, "nic", "all", "which network cards: all, a number, or a switch, A or B")
 	f.BoolVar(&m.options.Force, "force", false, "take a chassis that has lost more than half of its nodes")
@@ -80,6 +83,9 @@ func importArgs(cmd *cobra.Command, args []string) error {
 type source struct {
 	at    chassisAt
 	file  string
+	bmc   bmcFlags // of one that the config names
+	named bool
+	which ilo.Selection
 	namer *ilo.Namer
 
 	inv        *ilo.Inventory
@@ -87,24 +93,21 @@ type source struct {
 	err        error
 }
 
-func (m *moonshotImport) run(cmd *cobra.Command) error {
-	sources, err := m.sources()
+func (m *moonshotImport) run(cmd *cobra.Command, names []string) error {
+	sources, err := m.sources(cmd, names)
 	if err != nil {
 		return usage(err)
-	}
-	if m.options.Select, err = ilo.ParseSelection(m.nodes); err != nil {
-		return usage(fmt.Errorf("--nodes: %w", err))
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), "drover: "+format+"\n", args...) }
 	if m.fromFile != "" {
 		m.readFile(cmd.InOrStdin(), sources[0])
 	} else {
-		login, err := m.bmc.open(say)
+		logins, err := m.logins(sources, say)
 		if err != nil {
 			return usage(err)
 		}
-		inParallel(cmd.Context(), len(sources), m.bmc.parallel, func(ctx context.Context, i int) { m.ask(ctx, login, sources[i]) })
-		if err := m.keep(login, sources); err != nil {
+		inParallel(cmd.Context(), len(sources), m.bmc.parallel, func(ctx context.Context, i int) { m.ask(ctx, logins[i], sources[i]) })
+		if err := m.keep(logins, sources); err != nil {
 			return usage(err)
 		}
 	}
@@ -122,14 +125,38 @@ func (m *moonshotImport) run(cmd *cobra.Command) error {
 	return out.err()
 }
 
+// logins opens what the flags say, or for chassis of the config what that says.
+// All share one file of pins.
+func (m *moonshotImport) logins(sources []*source, say func(format string, args ...any)) (out []*bmcs, err error) {
+	var shared *bmcs
+	for _, s := range sources {
+		if shared != nil && !s.named {
+			out = append(out, shared)
+			continue
+		}
+		b, err := s.bmc.open(say)
+		if err != nil {
+			return nil, fmt.Errorf("chassis %s: %w", s.at.name, err)
+		}
+		if shared == nil {
+			shared = b
+		}
+		b.hosts, b.certs = shared.hosts, shared.certs
+		out = append(out, b)
+	}
+	return out, nil
+}
+
 // one compares and writes one chassis.
 func (m *moonshotImport) one(cmd *cobra.Command, s *source, stored *importStore, out *outcome) {
 	if s.err != nil {
 		out.fail(s.at.name, s.err)
 		return
 	}
-	s.inv.Choose(m.options.Select)
-	changes, err := s.namer.Compare(s.inv, stored.known(), m.options)
+	o := m.options
+	o.Select = s.which
+	s.inv.Choose(o.Select)
+	changes, err := s.namer.Compare(s.inv, stored.known(), o)
 	if err == nil {
 		err = stored.write(cmd, s.at.name, changes, notes(s.inv))
 	}
@@ -148,55 +175,6 @@ func notes(inv *ilo.Inventory) []string {
 		out = append(out, n.String())
 	}
 	return out
-}
-
-// sources reads the flags that name chassis.
-func (m *moonshotImport) sources() ([]*source, error) {
-	if m.via != "auto" && m.via != "ssh" && m.via != "rest" {
-		return nil, fmt.Errorf("--via %q: want auto, ssh or rest", m.via)
-	}
-	if err := m.check(); err != nil {
-		return nil, err
-	}
-	var out []*source
-	switch {
-	case m.fromFile != "" && len(m.chassis) > 0:
-		return nil, errors.New("--chassis and --from-file: give one of them")
-	case m.fromFile != "":
-		name, file, named := strings.Cut(m.fromFile, "=")
-		if !named {
-			file = m.fromFile
-			name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-		}
-		out = append(out, &source{at: chassisAt{name: name}, file: file})
-	case len(m.chassis) == 0:
-		return nil, errNoChassis
-	case len(m.chassis) > 1 && (m.bmc.hostKey != "" || m.bmc.tlsPin != ""):
-		return nil, errors.New("--host-key and --tls-pin are for one --chassis: each has its own (leave them out to pin at first use)")
-	}
-	seen := map[string]bool{}
-	for _, text := range m.chassis {
-		at, err := parseChassis(text)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range []string{at.name, at.address} {
-			if seen[key] {
-				return nil, fmt.Errorf("--chassis %q: %s is there twice", text, key)
-			}
-			seen[key] = true
-		}
-		out = append(out, &source{at: at})
-	}
-	for _, s := range out {
-		n := m.naming
-		n.Chassis, n.Pool, n.Tags = s.at.name, m.pool, m.tags
-		var err error
-		if s.namer, err = ilo.NewNamer(n); err != nil {
-			return nil, fmt.Errorf("chassis %s: %w", s.at.name, err)
-		}
-	}
-	return out, nil
 }
 
 // maxTranscript bounds a file; what is in it is bounded by ilo.Parse.
@@ -241,7 +219,7 @@ func (m *moonshotImport) ask(ctx context.Context, b *bmcs, s *source) {
 
 // keep writes what the chassis said into a directory, for a bug report. The
 // password and the address of the manager are taken out.
-func (m *moonshotImport) keep(b *bmcs, sources []*source) error {
+func (m *moonshotImport) keep(logins []*bmcs, sources []*source) error {
 	if m.save == "" {
 		return nil
 	}
@@ -249,13 +227,13 @@ func (m *moonshotImport) keep(b *bmcs, sources []*source) error {
 		return fmt.Errorf("--save-transcript: %w", err)
 	}
 	var errs []error
-	for _, s := range sources {
+	for i, s := range sources {
 		if s.transcript == "" {
 			continue
 		}
 		host, _, _ := strings.Cut(s.at.address, ":")
 		text := s.transcript
-		for _, secret := range []string{string(b.password), s.at.address, host} {
+		for _, secret := range []string{string(logins[i].password), s.at.address, host} {
 			if secret != "" {
 				text = strings.ReplaceAll(text, secret, "[removed]")
 			}

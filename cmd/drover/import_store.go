@@ -105,12 +105,7 @@ func (t *importTarget) open(ctx context.Context) (*importStore, error) {
 func (s *importStore) known() ilo.Stored {
 	out := ilo.Stored{Nodes: s.nodes}
 	if s.target.apply {
-		out.Fixed = func(n pools.NodeInfo) string {
-			if !n.Declared() {
-				return ""
-			}
-			return fmt.Sprintf("it is declared in %s: change it there", n.Source.Place())
-		}
+		out.Fixed = declaredElsewhere
 	}
 	return out
 }
@@ -118,7 +113,7 @@ func (s *importStore) known() ilo.Stored {
 // write takes the changes of one chassis.
 func (s *importStore) write(cmd *cobra.Command, chassis string, changes []ilo.Change, notes []string) error {
 	if s.target.apply && !s.target.dryRun {
-		if err := (&apiWriter{api: &s.target.api}).apply(cmd.Context(), changes); err != nil {
+		if err := applyChanges(cmd.Context(), &s.target.api, changes); err != nil {
 			return err
 		}
 	}

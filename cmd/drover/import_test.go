@@ -201,10 +201,11 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// TestImportIsAllOrNothing: when the server refuses the last of several changes,
-// those before it are undone.
+// TestImportIsAllOrNothing: the changes of a chassis are one call, which is
+// refused as a whole: by a disk that is full, and for a node that somebody changes
+// in between.
 func TestImportIsAllOrNothing(t *testing.T) {
-	_, srv := apiSite(t)
+	store, srv := apiSite(t)
 	c := ilosim.New(1, 4, 1, 1)
 	flags := simulated(t, c)
 	imports := "import moonshot " + flags + " --pool compute --ip-template 10.28.7.{{.Cartridge}} --apply"
@@ -221,28 +222,48 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	for refused := 1; refused <= 6; refused++ { // DELETE, DELETE, PATCH, POST, POST, POST
-		n := 0
-		flaky := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	calls := 0
+	through := func(meddle func(w http.ResponseWriter) (answered bool)) (code int, errs string) {
+		meddler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {
-				if n++; n == refused {
-					http.Error(w, `{"error":"the disk is full"}`, http.StatusInsufficientStorage)
+				if calls++; meddle(w) {
 					return
 				}
 			}
 			proxy.ServeHTTP(w, r)
 		}))
-		code, _, errs := drover(t, imports+" --api "+flaky.URL)
-		flaky.Close()
-		if code != 1 || !strings.Contains(errs, "the disk is full") {
-			t.Errorf("refused at call %d: exit %d: %s", refused, code, errs)
-		}
-		if got := storedNodes(t); got != before {
-			t.Fatalf("refused at call %d: the stored nodes have changed:\n%s\nwant:\n%s", refused, got, before)
-		}
+		defer meddler.Close()
+		code, _, errs = drover(t, imports+" --api "+meddler.URL)
+		return code, errs
 	}
-	if code, out, errs := drover(t, imports); code != 0 || !strings.Contains(out, "5 nodes: 1 new, 3 changed, 1 same") {
-		t.Errorf("at last: exit %d\n%s%s", code, out, errs)
+	code, errs := through(func(w http.ResponseWriter) bool {
+		http.Error(w, `{"error":"the disk is full"}`, http.StatusInsufficientStorage)
+		return true
+	})
+	if code != 1 || !strings.Contains(errs, "the disk is full") || calls != 1 {
+		t.Errorf("a full disk: exit %d after %d calls: %s", code, calls, errs)
+	}
+	if got := storedNodes(t); got != before {
+		t.Fatalf("a full disk: the stored nodes have changed:\n%s\nwant:\n%s", got, before)
+	}
+	code, errs = through(func(http.ResponseWriter) bool {
+		if code, _, errs := drover(t, "node rm m1c2n1 --api "+srv.URL); code != 0 {
+			t.Error(errs)
+		}
+		return false
+	})
+	if code != 1 || !strings.Contains(errs, `a node was changed meanwhile: "m1c2n1" is gone`) {
+		t.Errorf("a node that was removed in between: exit %d: %s", code, errs)
+	}
+	if nodes, err := store.Nodes.Nodes(); err != nil || len(nodes) != 3 || nodes[0].MACs[0].String() != "94:57:a5:01:01:00" {
+		t.Errorf("stored are %v, %v", nodes, err)
+	}
+	calls = 0
+	if code, errs := through(func(http.ResponseWriter) bool { return false }); code != 0 || calls != 1 {
+		t.Errorf("at last: exit %d after %d calls: %s", code, calls, errs)
+	}
+	if nodes, err := store.Nodes.Nodes(); err != nil || len(nodes) != 5 || nodes[0].MACs[0].String() != "94:57:a5:01:02:00" {
+		t.Errorf("stored are %v, %v", nodes, err)
 	}
 }
 
@@ -361,7 +382,7 @@ func TestImportUsage(t *testing.T) {
 		{"import moonshot --pool p --chassis m1=x -o table", "text, json or yaml"},
 		{"import moonshot --pool p --from-file nowhere", "no such file"},
 		{"import moonshot --pool p --from-file y --password x", "unknown flag: --password"},
-		{"import moonshot c1n1", "unknown command"},
+		{"import moonshot c1n1", "no such file"},
 		{"import ilo --pool p", "--hosts is missing"},
 		{"import ilo --hosts 10.0.0.1", "--pool is missing"},
 		{"import ilo --pool p --hosts 10.0.0.0/8", "more than 4096"},

@@ -214,6 +214,9 @@ func from(n pools.NodeInfo) string {
 	if n.Declared() {
 		return fmt.Sprintf("%s:%d", n.Source.File, n.Source.Line)
 	}
+	if !n.Place.IsZero() {
+		return n.Place.String()
+	}
 	return "API"
 }
 

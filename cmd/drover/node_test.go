@@ -31,6 +31,13 @@ func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t
 
 func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	t.Helper()
+	store, live := openSite(t, config)
+	return store, serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots})
+}
+
+// openSite makes the farm of a config, and its state, in a directory of its own.
+func openSite(t *testing.T, config string) (*state.Store, *pools.Live) {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,6 +55,12 @@ func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, live
+}
+
+// serveSite serves the API, and tells commands where it is.
+func serveSite(t *testing.T, s *web.Server) *httptest.Server {
+	t.Helper()
 	file, err := filepath.Abs("state/api.token")
 	if err != nil {
 		t.Fatal(err)
@@ -56,11 +69,12 @@ func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer((&web.Server{Farm: live, Nodes: live, Boots: store.Boots, Token: token}).Handler())
+	s.Token = token
+	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
 	t.Setenv("DROVER_API", srv.URL)
 	t.Setenv("DROVER_TOKEN_FILE", file)
-	return store, srv
+	return srv
 }
 
 // command is a command line with what it must come to.

@@ -12,12 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/pools"
 	"drover/pools/ilo"
 )
 
 // powerCommand is "drover power ACTION".
 type powerCommand struct {
 	action  ilo.Action
+	api     apiClient
+	config  string
 	bmc     bmcFlags
 	chassis string
 	driver  string
@@ -32,14 +35,20 @@ func newPowerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "power",
 		Short: "Switch machines on and off, and boot them from the network",
-		Long: `Power switches machines through what manages them: the manager of a Moonshot
-chassis (over SSH, or REST), a server's iLO (redfish), any BMC by ipmitool
-(ipmi), or a program of your own (exec).
+		Long: `Power has a running server switch machines, and waits for it. The server knows
+how: over the chassis of its config, or as the node's "power" there says.
+
+With --chassis or --driver the machines are switched from here, and no server is
+asked: through the manager of a Moonshot chassis (over SSH, or REST), a server's
+iLO (redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
 
 "off" asks no operating system. "pxe" switches a machine off, waits until it is,
 sets it to boot from the network once, and switches it on. A state that is not
 known is waited for and never taken for off.`,
-		Example: `  drover power status all --chassis m1=10.1.0.1 --legacy --password-file ilo.pass
+		Example: `  drover power pxe m1c1n1,m1c2n1
+  drover power status chassis=m1,tag=gpu
+  drover power status all --chassis m1 -c drover.yaml
+  drover power status all --chassis m1=10.1.0.1 --legacy --password-file ilo.pass
   drover power pxe c1n1,c3,5-9 --chassis m1=10.1.0.1 --legacy --password-file ilo.pass
   drover power cycle ilo-a1,ilo-a2 --driver redfish --password-file ilo.pass
   drover power on bmc7 --driver ipmi --option=-L --option=OPERATOR --password-file bmc.pass
@@ -63,25 +72,33 @@ func (p *powerCommand) command(short string) *cobra.Command {
 		Short: short,
 		Long: short + `.
 
-SELECTOR names nodes of the chassis, such as c1n1,c3,5-9 or all; with the drivers
-redfish, ipmi and exec it is a list of addresses, or of names for the program.`,
+SELECTOR names nodes of the server, such as m1c1n1,m1c2n1; or it has rules that
+must all fit, pool=NAME, chassis=NAME and tag=NAME. With --chassis it names slots,
+such as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it is a list of
+addresses, or of names for the program.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.chassis, "chassis", "", "[NAME=]ADDRESS of the chassis manager")
+	f.StringVar(&p.chassis, "chassis", "", "[NAME=]ADDRESS of the chassis manager; with -c the name of one in the config")
+	f.StringVarP(&p.config, "config", "c", "", "take the login of --chassis from this config file")
 	f.StringVar(&p.driver, "driver", "", "ssh|rest|redfish|ipmi|exec; default: ssh, or rest for a chassis at https://")
 	f.StringVar(&p.program, "program", "", "program of the driver exec, or ipmitool by another name")
 	f.StringArrayVar(&p.options, "option", nil, "option for ipmitool; once for each word")
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
 	p.bmc.add(cmd, true)
+	p.api.apiFlags(cmd)
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &p.output, "table", "json", "yaml")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"ssh", "rest", "redfish", "ipmi", "exec"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
+	if f := cmd.Flags(); !f.Changed("chassis") && !f.Changed("driver") {
+		return p.ask(cmd, selector)
+	}
 	if err := p.check(); err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -100,9 +117,57 @@ func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
 	return powerOutcome(results)
 }
 
+// ask has a server do it.
+func (p *powerCommand) ask(cmd *cobra.Command, selector string) error {
+	o, err := orderOf(p.action, selector)
+	switch {
+	case err != nil:
+	case p.config != "":
+		err = errors.New("--config is for --chassis: a server has its own")
+	case p.poll <= 0 || p.wait <= 0:
+		err = errors.New("--poll and --wait must be more than nothing")
+	default:
+		err = checkOutput(p.output, "table")
+	}
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	o.Wait = pools.Duration(p.wait)
+	job, err := powerJob(cmd.Context(), &p.api, cmd.ErrOrStderr(), o, min(p.poll, time.Second))
+	if err != nil {
+		return err
+	}
+	results := resultsOf(job)
+	if err := printAs(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
+		return err
+	}
+	return powerOutcome(results)
+}
+
+// named takes the login of a chassis from the config file.
+func (p *powerCommand) named() error {
+	farm, err := pools.Load(p.config)
+	if err != nil {
+		return err
+	}
+	c, ok := farm.Chassis(p.chassis)
+	if !ok {
+		return fmt.Errorf("--chassis %q: %s has no chassis of that name", p.chassis, p.config)
+	}
+	scheme := map[pools.Via]string{pools.ViaREST: "https"}[c.Via]
+	p.chassis = c.Name + "=" + cmp.Or(scheme, "ssh") + "://" + c.Address
+	p.bmc.of(farm, c)
+	return nil
+}
+
 // check reads the flags.
 func (p *powerCommand) check() error {
 	at := chassisAt{}
+	if p.config != "" {
+		if err := p.named(); err != nil {
+			return err
+		}
+	}
 	if p.chassis != "" {
 		if !strings.Contains(p.chassis, "=") {
 			p.chassis = "chassis=" + p.chassis // its name is in no result

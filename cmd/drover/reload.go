@@ -66,6 +66,7 @@ func (s *server) reload(why string) {
 	farm := s.live.Farm()
 	s.clusters.Set(farm.Clusters())
 	s.clusters.Refresh()
+	s.hardware.Reload()
 	s.metrics.reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	if !sameListeners(before.Config.Server, farm.Config.Server) {

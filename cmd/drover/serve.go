@@ -85,6 +85,7 @@ type server struct {
 
 	addresses *addresses
 	unknowns  inbox
+	hardware  *hardware
 
 	dhcp []*dhcp.Server
 	tftp *tftp.Server
@@ -143,6 +144,8 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	s.metrics.watch(ready)
 	s.addresses = &addresses{live: s.live, store: s.store}
 
+	s.tendHardware(o.state)
+
 	s.serveDHCP(cfg)
 	templates, err := loadTemplates(farm)
 	if err != nil {
@@ -164,7 +167,9 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	s.web = &web.Server{
 		Farm: s.live, Nodes: changes{s.live, s.clusters.Refresh}, Boots: s.store.Boots, Leases: s.store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
 		NextBoots: s.store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
-		Metrics: s.metrics.handler(), Ready: ready.problems, Log: s.part("web"),
+		Hardware: s.hardware, Power: s.hardware, Audit: s.store.Audit,
+		Metrics: s.metrics.handler(), Log: s.part("web"),
+		Ready: func(ctx context.Context) []web.Problem { return append(ready.problems(ctx), s.hardware.warnings()...) },
 	}
 	s.warn(ready)
 	return s.protect(o, farm)
@@ -239,6 +244,7 @@ func (s *server) run(ctx context.Context) error {
 		start(name, part)
 	}
 	start("reload", s.watchConfig)
+	start("hardware", s.hardware.Run)
 	cfg := s.live.Farm().Config.Server
 	s.log.Info("serving", "version", version(), "config", s.live.Farm().Source, "address", s.live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)

@@ -128,7 +128,10 @@ func (c changes) done(err error) error {
 }
 
 func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
-func (c changes) RemoveNode(name string) error   { return c.done(c.Live.RemoveNode(name)) }
+func (c changes) ChangeNodes(all []pools.NodeChange) error {
+	return c.done(c.Live.ChangeNodes(all))
+}
+func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
 func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
 	return c.done(c.Live.UpdateNode(name, edit))
 }

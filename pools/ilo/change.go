@@ -1,8 +1,10 @@
 package ilo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -66,6 +68,7 @@ func (n *Namer) Compare(inv *Inventory, stored Stored, o Options) ([]Change, err
 	}
 	d := newDiff(stored)
 	d.namer = n
+	d.keepNames(wants)
 	d.compare(wants)
 	d.refused(inv)
 	if err := d.missing(inv, o); err != nil {
@@ -79,7 +82,9 @@ func (n *Namer) Compare(inv *Inventory, stored Stored, o Options) ([]Change, err
 type diff struct {
 	namer   *Namer
 	stored  Stored
+	names   map[Slot]string // of stored nodes that say their slot
 	byName  map[string]pools.NodeInfo
+	address map[netip.Addr]string  // name of the stored node that has it
 	holder  map[pools.MAC]string   // name of the stored node that has it
 	wanted  map[string]Want        // by name
 	claims  map[pools.MAC][]string // names of the nodes of the chassis that have it
@@ -87,15 +92,38 @@ type diff struct {
 }
 
 func newDiff(stored Stored) *diff {
-	d := &diff{stored: stored, byName: map[string]pools.NodeInfo{}, holder: map[pools.MAC]string{}, wanted: map[string]Want{}, claims: map[pools.MAC][]string{}}
+	d := &diff{stored: stored, byName: map[string]pools.NodeInfo{}, address: map[netip.Addr]string{}, holder: map[pools.MAC]string{}, wanted: map[string]Want{}, claims: map[pools.MAC][]string{}}
 	for _, s := range stored.Nodes {
 		d.byName[s.Name] = s
+		if s.IP.IsValid() {
+			d.address[s.IP] = s.Name
+		}
 		for _, m := range s.MACs {
 			d.holder[m] = s.Name
 		}
 	}
 	return d
 }
+
+// keepNames gives nodes the names under which they are stored: a name template
+// that has changed is for new nodes.
+func (d *diff) keepNames(wants []Want) {
+	d.names = map[Slot]string{}
+	for _, s := range d.stored.Nodes {
+		if s.Place.IsZero() {
+			continue
+		}
+		if slot, ours := d.namer.SlotOf(s); ours {
+			d.names[slot] = s.Name
+		}
+	}
+	for i, w := range wants {
+		wants[i].Name = d.nameOf(w.Slot)
+	}
+}
+
+// nameOf is the name of a slot, as it is stored or else as the template gives it.
+func (d *diff) nameOf(slot Slot) string { return cmp.Or(d.names[slot], d.namer.names[slot]) }
 
 // compare compares all nodes that there are.
 func (d *diff) compare(wants []Want) {
@@ -131,6 +159,8 @@ func (d *diff) change(w Want) Change {
 		}
 	case d.conflict(w) != "":
 		c.Kind, c.New, c.Why = Conflict, nil, d.conflict(w)
+	case d.taken(w, old) != "":
+		c.Kind, c.New, c.Why = Conflict, nil, d.taken(w, old)
 	case !exists:
 		c.Kind = New
 	default:
@@ -163,6 +193,9 @@ func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	if w.Tags != nil {
 		node.Tags = w.Tags
 	}
+	if !w.Place.IsZero() && d.fixed(old) == "" {
+		node.Place = w.Place
+	}
 	return node
 }
 
@@ -194,12 +227,28 @@ func (d *diff) conflict(w Want) string {
 	return ""
 }
 
-// ours tells whether a name is one that this chassis gives.
+// taken says why a node cannot have its name or its address: somebody else has
+// it who is not of this chassis, or who is not asked.
+func (d *diff) taken(w Want, old pools.NodeInfo) string {
+	if at := old.Place; !at.IsZero() && !w.Place.IsZero() && at != w.Place {
+		return fmt.Sprintf("node %q is in %s", w.Name, at)
+	}
+	name, held := d.address[w.IP]
+	if _, here := d.wanted[name]; !held || here || name == w.Name {
+		return ""
+	}
+	if other := d.byName[name]; other.Declared() {
+		return fmt.Sprintf("address %s is already that of node %q in %s", w.IP, name, other.Source.Place())
+	}
+	return fmt.Sprintf("address %s is already that of node %q", w.IP, name)
+}
+
+// ours tells whether a stored node is of this chassis.
 func (d *diff) ours(name string) bool {
 	if d.namer == nil {
 		return false
 	}
-	_, ok := d.namer.SlotOf(name)
+	_, ok := d.namer.SlotOf(d.byName[name])
 	return ok
 }
 
@@ -248,13 +297,16 @@ func differences(a, b pools.PoolNode) string {
 	if !slices.Equal(a.Tags, b.Tags) {
 		words = append(words, fmt.Sprintf("tags %v -> %v", a.Tags, b.Tags))
 	}
+	if a.Place != b.Place {
+		words = append(words, "it is in "+b.Place.String())
+	}
 	return strings.Join(words, ", ")
 }
 
 // refused are the slots whose rows were not understood.
 func (d *diff) refused(inv *Inventory) {
 	for _, p := range inv.Problems {
-		name, ok := d.namer.names[p.Slot]
+		name, ok := d.nameOf(p.Slot), p.Slot.valid()
 		if !ok || slices.ContainsFunc(d.changes, func(c Change) bool { return c.Slot == p.Slot }) {
 			continue // a slot that cannot be, or that was reported
 		}
@@ -274,7 +326,7 @@ func (d *diff) missing(inv *Inventory, o Options) error {
 	}
 	had, lost := 0, 0
 	for _, s := range d.stored.Nodes {
-		slot, ours := d.namer.SlotOf(s.Name)
+		slot, ours := d.namer.SlotOf(s)
 		if !ours || !o.Select.Has(slot) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package ilo
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -11,28 +10,19 @@ import (
 	"drover/pools"
 )
 
-// DefaultName is the name that a node gets when nobody says another.
-const DefaultName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
-
 // Naming says what becomes of the machines of one chassis: their names, their
-// addresses, where they belong. Name, IP and Tags are text/templates over
-// [Place].
+// addresses, where they belong. Name, IP and Tags are templates over [pools.Bay].
 type Naming struct {
 	Chassis string
 	Pool    string
-	Name    string   // empty: DefaultName
+	Name    string   // empty: pools.DefaultBayName
 	IP      string   // empty: as it is; a new node has none then
 	Tags    []string // none: as they are
 	NIC     string   // "all", a number such as 1, or a switch such as A; empty: all
-}
 
-// Place is what templates know of a node. It is what the node is known by and
-// nothing else: a template with a serial number in it would make a new node of
-// an exchanged cartridge.
-type Place struct {
-	Chassis         string
-	Cartridge, Node int
-	Slot            string // c12n1
+	// Place has nodes say which slot they are in. They are then known by that,
+	// and keep a name that the template would not give them any more.
+	Place bool
 }
 
 // Namer is a checked Naming.
@@ -49,7 +39,7 @@ type Namer struct {
 // NewNamer checks a naming: each slot of the chassis must get a name of its own.
 func NewNamer(n Naming) (*Namer, error) {
 	if n.Name == "" {
-		n.Name = DefaultName
+		n.Name = pools.DefaultBayName
 	}
 	out := &Namer{naming: n, names: map[Slot]string{}, slotsOf: map[string]Slot{}}
 	switch side := strings.ToUpper(n.NIC); {
@@ -63,17 +53,17 @@ func NewNamer(n Naming) (*Namer, error) {
 		}
 		out.nic = i
 	}
-	name, err := parseTemplate("name", n.Name)
+	name, err := pools.ParseTemplate("name", n.Name)
 	if err != nil {
 		return nil, err
 	}
 	if n.IP != "" {
-		if out.ip, err = parseTemplate("IP", n.IP); err != nil {
+		if out.ip, err = pools.ParseTemplate("IP", n.IP); err != nil {
 			return nil, err
 		}
 	}
 	for _, text := range n.Tags {
-		t, err := parseTemplate("tag", text)
+		t, err := pools.ParseTemplate("tag", text)
 		if err != nil {
 			return nil, err
 		}
@@ -103,23 +93,8 @@ func (n *Namer) fill(name *template.Template) error {
 	return nil
 }
 
-func parseTemplate(what, text string) (*template.Template, error) {
-	t, err := template.New(what).Option("missingkey=error").Funcs(template.FuncMap{
-		"add": func(a, b int) int { return a + b },
-		"mul": func(a, b int) int { return a * b },
-	}).Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s template %q: %w", what, text, err)
-	}
-	return t, nil
-}
-
 func (n *Namer) render(t *template.Template, slot Slot) (string, error) {
-	var b bytes.Buffer
-	if err := t.Execute(&b, Place{n.naming.Chassis, slot.Cartridge, slot.Node, slot.String()}); err != nil {
-		return "", fmt.Errorf("%s template: %w (it knows .Chassis, .Cartridge, .Node and .Slot)", t.Name(), err)
-	}
-	return b.String(), nil
+	return pools.NewBay(n.naming.Chassis, slot.Cartridge, slot.Node).Render(t)
 }
 
 // isLabel tells whether s is a DNS label in lower case (RFC 1123, 2.1).
@@ -127,10 +102,14 @@ func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && s[0] != '-' && s[len(s)-1] != '-'
 }
 
-// SlotOf returns the slot that a name is of; false: it is no name of this
-// chassis.
-func (n *Namer) SlotOf(name string) (Slot, bool) {
-	s, ok := n.slotsOf[name]
+// SlotOf returns the slot that a stored node is of: the one that it says, or else
+// the one that its name is for. false: it is no node of this chassis.
+func (n *Namer) SlotOf(stored pools.NodeInfo) (Slot, bool) {
+	if !stored.Place.IsZero() {
+		slot, err := ParseSlot(stored.Place.Slot)
+		return slot, err == nil && stored.Place.Chassis == n.naming.Chassis
+	}
+	s, ok := n.slotsOf[stored.Name]
 	return s, ok
 }
 
@@ -160,6 +139,9 @@ func (n *Namer) Wants(inv *Inventory) ([]Want, error) {
 				return nil, err
 			}
 			w.Tags = append(w.Tags, tag)
+		}
+		if n.naming.Place {
+			w.Place = pools.Place{Chassis: n.naming.Chassis, Slot: node.Slot.String()}
 		}
 		out = append(out, w)
 	}

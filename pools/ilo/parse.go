@@ -74,6 +74,9 @@ func (p *parser) warn(no int, s Slot, format string, args ...any) {
 func (p *parser) table(t table) error {
 	switch kind := t.kind(); kind {
 	case "list", "macs":
+		if len(t.rows) == 0 && len(t.other) > 0 {
+			return fmt.Errorf("%w: line %d: %q names no slot such as c12n1, nor does any other row of its table", ErrUnreadable, t.other[0].no, clip(t.other[0].String()))
+		}
 		for _, r := range p.rows(t) {
 			if kind == "list" {
 				p.listRow(t, r)

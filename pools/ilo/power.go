@@ -58,6 +58,9 @@ type Switcher struct {
 
 	// Tell is told of each command that is given, for the log. nil: nobody is.
 	Tell func(machine, command string)
+
+	// Saw is told of each state that a machine is found in. nil: nobody is.
+	Saw func(machine string, s State)
 }
 
 // resendAfter is how many polls a machine may stay as it is before it is told
@@ -82,6 +85,7 @@ func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result
 	}
 	b.each(ctx, "", func(i int, m Machine) (err error) {
 		b.results[i].State, err = m.Power.State(ctx)
+		b.saw(i)
 		return err
 	})
 	switch a {
@@ -183,6 +187,13 @@ func (b *batch) poll(ctx context.Context, want State) {
 		default:
 			r.State, r.Err = state, err
 		}
+		b.saw(i)
+	}
+}
+
+func (b *batch) saw(i int) {
+	if b.Saw != nil {
+		b.Saw(b.machines[i].Name, b.results[i].State)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Manager is a [Runner] that connects when it is first needed, and anew when the
@@ -16,7 +17,13 @@ type Manager struct {
 
 	console *Console
 	refused error
+	down    error     // why it could not be reached
+	tried   time.Time // when that was
 }
+
+// downFor is how long a manager that could not be reached is not tried again: to
+// find that out takes half a minute, and there may be forty nodes to ask for.
+const downFor = 4 * time.Second
 
 // Run does a command. After a refused login none is tried again.
 func (m *Manager) Run(ctx context.Context, command string) (string, error) {
@@ -24,15 +31,19 @@ func (m *Manager) Run(ctx context.Context, command string) (string, error) {
 		if m.refused != nil {
 			return "", m.refused
 		}
+		if m.down != nil && time.Since(m.tried) < downFor {
+			return "", m.down
+		}
 		if m.console == nil {
 			console, err := Dial(ctx, m.Login)
 			if err != nil {
 				if errors.Is(err, ErrRefused) || errors.Is(err, ErrHostKey) {
 					m.refused = err
 				}
+				m.down, m.tried = err, time.Now()
 				return "", err
 			}
-			m.console = console
+			m.console, m.down = console, nil
 		}
 		text, err := m.console.Run(ctx, command)
 		if !errors.Is(err, ErrUnreachable) {

@@ -21,7 +21,7 @@ type NamedServer struct {
 // made lower case. Servers that were not asked are not missed: a list of
 // addresses is not a chassis.
 func CompareServers(servers []NamedServer, name, pool string, tags []string, stored Stored) ([]Change, error) {
-	t, err := parseTemplate("name", name)
+	t, err := pools.ParseTemplate("name", name)
 	if err != nil {
 		return nil, err
 	}

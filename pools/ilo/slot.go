@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"drover/pools"
 )
 
-// How many cartridges a chassis has, and how many nodes a cartridge may have.
-// The chassis is a Moonshot 1500, and the command line takes c1-45 and n1-8;
-// no cartridge that was sold has more than four nodes.
+// How large a chassis is.
 const (
-	Cartridges = 45
-	NodesEach  = 8
+	Cartridges = pools.Cartridges
+	NodesEach  = pools.NodesEach
 )
 
 // Slot is the place of a node in a chassis. It is comparable.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,12 +61,12 @@ func TestSync(t *testing.T) {
 						}
 						return out
 					},
-					Write: func(changes []ilo.Change) error {
+					Write: func(changes []pools.NodeChange) error {
 						mu.Lock()
 						defer mu.Unlock()
 						written++
 						if tt.write == nil {
-							nodes = ilo.Merge(nodes, changes)
+							nodes = after(nodes, changes)
 						}
 						return tt.write
 					},
@@ -99,4 +100,18 @@ func TestSync(t *testing.T) {
 			})
 		})
 	}
+}
+
+// after is nodes with changes made.
+func after(nodes []pools.PoolNode, changes []pools.NodeChange) []pools.PoolNode {
+	out := slices.Clone(nodes)
+	for _, c := range changes {
+		i := slices.IndexFunc(out, func(n pools.PoolNode) bool { return n.Name == c.New.Name })
+		if i < 0 {
+			out = append(out, *c.New)
+		} else {
+			out[i] = *c.New
+		}
+	}
+	return out
 }

@@ -255,7 +255,10 @@ func (t *table) tail() []line {
 	for _, r := range t.rows {
 		last = r.line
 	}
-	n := slices.IndexFunc(t.other, func(l line) bool { return l.no > last })
+	n := slices.IndexFunc(t.other, func(l line) bool { return l.no > last && (len(t.rows) > 0 || l.blank()) })
+	if len(t.rows) == 0 && n < 0 {
+		return nil // what stands right under the ruler is of the table
+	}
 	if n < 0 {
 		return nil
 	}

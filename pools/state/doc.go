@@ -3,11 +3,11 @@
 // addresses that machines have by lease, the boots of every machine, and the
 // machines that nobody declared.
 //
-// [Open] gives a [Store] with five parts. [Nodes] is the [pools.NodeStore] of
+// [Open] gives a [Store] with six parts. [Nodes] is the [pools.NodeStore] of
 // the farm. [Leases] hands out the addresses of catch-all ranges, and remembers
 // those that the config does not tell. [Boots] holds the timelines and the
 // nonce and key that each boot is bound to. [Unknowns] is the inbox of the
-// page, [NextBoots] what nodes do once.
+// page, [NextBoots] what nodes do once, [Audit] who did what.
 //
 // All of it is read from RAM; the file is read once, by Open. Writes that wait
 // at the same time share one transaction and so one fsync, and a call that

@@ -41,3 +41,6 @@ type memoryFile struct{ *bytes.Reader }
 func (memoryFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrInvalid }
 func (memoryFile) Datasync() error                    { return nil }
 func (memoryFile) Close() error                       { return nil }
+
+// MaxAudit is how many entries are kept.
+const MaxAudit = maxAudit

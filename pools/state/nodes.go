@@ -30,17 +30,22 @@ func (n *Nodes) Nodes() ([]pools.PoolNode, error) {
 	return all, err
 }
 
-// PutNode stores node under its name. It is durable when PutNode returns.
-func (n *Nodes) PutNode(node pools.PoolNode) error {
-	value, err := json.Marshal(node)
-	if err != nil {
-		return fmt.Errorf("node %q: %w", node.Name, err)
+// ChangeNodes stores nodes under their names, and removes those of other names,
+// in one transaction. It is durable when ChangeNodes returns.
+func (n *Nodes) ChangeNodes(put []pools.PoolNode, remove []string) error {
+	var ops []op
+	for _, node := range put {
+		value, err := json.Marshal(node)
+		if err != nil {
+			return fmt.Errorf("node %q: %w", node.Name, err)
+		}
+		ops = append(ops, op{bucketNodes, []byte(node.Name), value})
 	}
-	return n.store.enqueue(op{bucketNodes, []byte(node.Name), value}).wait()
-}
-
-// DeleteNode removes the node of that name, durably; one that is not there is
-// no error.
-func (n *Nodes) DeleteNode(name string) error {
-	return n.store.enqueue(op{bucket: bucketNodes, key: []byte(name)}).wait()
+	for _, name := range remove {
+		ops = append(ops, op{bucket: bucketNodes, key: []byte(name)})
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return n.store.enqueue(ops...).wait()
 }

@@ -31,6 +31,7 @@ var (
 	bucketBoots   = []byte("boots")   // record ID: JSON of a boot
 	bucketUnknown = []byte("unknown") // slot, 2 bytes: JSON of a pools.Unknown
 	bucketNext    = []byte("next")    // node name: JSON of a nextBoot
+	bucketAudit   = []byte("audit")   // number, 8 bytes: JSON of a pools.AuditEntry
 	keyFormat     = []byte("format")  // decimal version
 	keyJournal    = []byte("journal") // the first generation of the journal that is not in this file, decimal
 )
@@ -68,6 +69,7 @@ type Store struct {
 	Boots     *Boots
 	Unknowns  *Unknowns
 	NextBoots *NextBoots
+	Audit     *Audit
 
 	db  *bbolt.DB
 	log *slog.Logger
@@ -117,6 +119,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.Boots = newBoots(s, o.Now)
 	s.Unknowns = newUnknowns(s)
 	s.NextBoots = newNextBoots(s, o.Now)
+	s.Audit = &Audit{store: s}
 	if err := db.View(s.load); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", db.Path(), err), j.close(), db.Close())
 	}
@@ -168,7 +171,7 @@ func prepare(tx *bbolt.Tx) error {
 			return fmt.Errorf("written by a newer drover (format %d, this one knows %d): upgrade, or restore the backup made before the upgrade", n, format)
 		}
 	}
-	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown, bucketNext} {
+	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown, bucketNext, bucketAudit} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -186,7 +189,10 @@ func (s *Store) load(tx *bbolt.Tx) error {
 	if err := s.NextBoots.load(tx.Bucket(bucketNext)); err != nil {
 		return err
 	}
-	return s.Unknowns.load(tx.Bucket(bucketUnknown))
+	if err := s.Unknowns.load(tx.Bucket(bucketUnknown)); err != nil {
+		return err
+	}
+	return s.Audit.load(tx.Bucket(bucketAudit))
 }
 
 // unknownTicks is how many flushes of the boots go by before the unknown

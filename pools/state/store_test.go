@@ -58,12 +58,12 @@ func TestNodesSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	for _, n := range []pools.PoolNode{node("b", "10.0.0.2"), node("a", "10.0.0.1"), node("c", "10.0.0.3"), node("a", "10.0.0.9")} {
-		if err := s.Nodes.PutNode(n); err != nil {
+		if err := s.Nodes.ChangeNodes([]pools.PoolNode{n}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"c", "never-was"} {
-		if err := s.Nodes.DeleteNode(name); err != nil {
+		if err := s.Nodes.ChangeNodes(nil, []string{name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestEachWriteHasItsOwnResult(t *testing.T) {
 			if i%2 == 1 {
 				name = strings.Repeat("x", bbolt.MaxKeySize+1)
 			}
-			errs[i] = s.Nodes.PutNode(node(name, "10.0.0.1"))
+			errs[i] = s.Nodes.ChangeNodes([]pools.PoolNode{node(name, "10.0.0.1")}, nil)
 		})
 	}
 	wg.Wait()
@@ -109,8 +109,8 @@ func TestAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Nodes.PutNode(node("a", "10.0.0.1")); !errors.Is(err, state.ErrClosed) {
-		t.Errorf("PutNode: got %v, want ErrClosed", err)
+	if err := s.Nodes.ChangeNodes([]pools.PoolNode{node("a", "10.0.0.1")}, nil); !errors.Is(err, state.ErrClosed) {
+		t.Errorf("ChangeNodes: got %v, want ErrClosed", err)
 	}
 	if err := commit(s.Leases, plan(1), addr(1), epoch); !errors.Is(err, state.ErrClosed) {
 		t.Errorf("Commit: got %v, want ErrClosed", err)

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"drover/pools"
+	"drover/pools/ilo"
+	"drover/web"
+)
+
+// hardware keeps the nodes of the chassis of the config as the chassis have
+// them, and switches machines. What takes long is done by goroutines of Run.
+type hardware struct {
+	live  *pools.Live
+	nodes interface {
+		ChangeNodes(changes []pools.NodeChange) error
+	}
+	audit interface {
+		Add(entries ...pools.AuditEntry) error
+	}
+	hosts    *ilo.HostKeys
+	certs    *ilo.CertPins
+	timeouts ilo.Timeouts
+	switcher ilo.Switcher // its times
+	log      *slog.Logger
+
+	onSync  func(chassis string, ok bool)
+	onPower func(action string, ok bool)
+
+	changed chan struct{}                  // the config
+	orders  chan func(ctx context.Context) // to be done by Run
+	locks   locks
+
+	mu    sync.Mutex
+	syncs map[string]*chassisSync
+	jobs  []*pools.PowerJob // the newest last
+}
+
+func newHardware(live *pools.Live, log *slog.Logger) *hardware {
+	return &hardware{
+		live: live, log: log, nodes: live, onSync: func(string, bool) {}, onPower: func(string, bool) {},
+		changed: make(chan struct{}, 1), orders: make(chan func(context.Context)), locks: locks{held: map[string]chan struct{}{}},
+		syncs: map[string]*chassisSync{},
+	}
+}
+
+// tendHardware has the nodes of chassis follow them, and machines switched. Keys
+// are pinned beside the state.
+func (s *server) tendHardware(dir string) {
+	h := newHardware(s.live, s.part("hardware"))
+	h.nodes, h.audit = changes{s.live, s.clusters.Refresh}, s.store.Audit
+	h.hosts, h.certs = newPins(dir, func(address, fingerprint string) {
+		h.log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
+	})
+	s.metrics.watchHardware(h)
+	s.hardware = h
+}
+
+// chassisSync is the sync of one chassis under way.
+type chassisSync struct {
+	*ilo.Sync
+	of    pools.Chassis
+	print [sha256.Size]byte // of the password
+	stop  context.CancelFunc
+}
+
+// Run works until ctx ends.
+func (h *hardware) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	h.set(ctx, &all)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.changed:
+			h.set(ctx, &all)
+		case order := <-h.orders:
+			all.Go(func() { order(ctx) })
+		}
+	}
+}
+
+// Reload takes the chassis of a config that has changed. It does not wait.
+func (h *hardware) Reload() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// set starts the sync of each chassis that is new or has changed, and ends that
+// of those that have gone. A password that was changed is tried: the one before
+// may have been refused.
+func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
+	farm := h.live.Farm()
+	a := h.access(farm)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wanted := map[string]bool{}
+	for _, c := range farm.Config.Chassis {
+		wanted[c.Name] = true
+		password, _ := a.secret(c.PasswordFile) // the sync says what is wrong with it
+		print := sha256.Sum256([]byte(password))
+		old := h.syncs[c.Name]
+		if old != nil && fmt.Sprint(old.of) == fmt.Sprint(c) && old.print == print {
+			continue
+		}
+		s, err := h.newSync(c)
+		if err != nil { // the config was checked
+			h.log.Error("chassis not read", "chassis", c.Name, "err", err)
+			continue
+		}
+		if old != nil {
+			old.stop()
+		}
+		syncCtx, stop := context.WithCancel(ctx)
+		h.syncs[c.Name] = &chassisSync{Sync: s, of: c, print: print, stop: stop}
+		all.Go(func() { s.Run(syncCtx) })
+	}
+	for name, s := range h.syncs {
+		if !wanted[name] {
+			s.stop()
+			delete(h.syncs, name)
+			h.log.Info("chassis is not in the config any more, its nodes stay", "chassis", name)
+		}
+	}
+}
+
+func (h *hardware) access(farm *pools.Farm) access {
+	return access{farm: farm, hosts: h.hosts, certs: h.certs, timeouts: h.timeouts}
+}
+
+// newSync makes the sync of a chassis.
+func (h *hardware) newSync(c pools.Chassis) (*ilo.Sync, error) {
+	names := naming(c)
+	names.Place = true
+	namer, err := ilo.NewNamer(names)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := ilo.ParseSelection(c.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &ilo.Sync{
+		Chassis: c.Name, Namer: namer, Options: ilo.Options{Select: chosen}, Interval: c.Interval.D(),
+		Read: func(ctx context.Context) (*ilo.Inventory, error) {
+			free, err := h.locks.take(ctx, "chassis "+c.Name)
+			if err != nil {
+				return nil, err
+			}
+			defer free()
+			inv, _, err := h.access(h.live.Farm()).read(ctx, c)
+			return inv, err
+		},
+		Stored: func() ilo.Stored {
+			return ilo.Stored{Nodes: h.live.Farm().Nodes(), Fixed: declaredElsewhere}
+		},
+		Write:  func(changes []pools.NodeChange) error { return h.store(c.Name, changes) },
+		Report: h.report,
+	}, nil
+}
+
+// declaredElsewhere says why a node cannot be changed.
+func declaredElsewhere(n pools.NodeInfo) string {
+	if !n.Declared() {
+		return ""
+	}
+	return fmt.Sprintf("it is declared in %s: change it there", n.Source.Place())
+}
+
+// store makes the changes of a chassis in one step.
+func (h *hardware) store(chassis string, changes []pools.NodeChange) error {
+	if err := h.nodes.ChangeNodes(changes); err != nil {
+		return err
+	}
+	now := time.Now()
+	var entries []pools.AuditEntry
+	for _, c := range changes {
+		action := "change node"
+		if c.Old == nil {
+			action = "add node"
+		}
+		entries = append(entries, pools.AuditEntry{Time: now, Who: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done"})
+	}
+	h.record(entries...)
+	return nil
+}
+
+// record keeps what was done already.
+func (h *hardware) record(entries ...pools.AuditEntry) {
+	if err := h.audit.Add(entries...); err != nil {
+		h.log.Error("audit not stored", "entries", len(entries), "err", err)
+	}
+}
+
+// report is told of each reading of a chassis.
+func (h *hardware) report(st ilo.SyncStatus) {
+	h.onSync(st.Chassis, st.Error == "")
+	if st.Error != "" {
+		h.log.Warn("chassis not read, its nodes stay as they are", "chassis", st.Chassis, "err", st.Error, "again", !st.Stopped)
+		return
+	}
+	for _, c := range st.Changes {
+		switch c.Kind {
+		case ilo.New, ilo.Changed:
+			h.log.Info("node "+string(c.Kind), "chassis", st.Chassis, "node", c.Name, "macs", c.New.MACs, "why", c.Why)
+		case ilo.Conflict:
+			h.log.Warn("node of a chassis not stored", "chassis", st.Chassis, "node", c.Name, "why", c.Why)
+		}
+	}
+	h.log.Debug("chassis read", "chassis", st.Chassis, "nodes", st.Nodes, "counts", st.Counts)
+}
+
+// Chassis is how all chassis are.
+func (h *hardware) Chassis() []pools.ChassisStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := []pools.ChassisStatus{}
+	for _, name := range slices.Sorted(maps.Keys(h.syncs)) {
+		s := h.syncs[name]
+		st := s.Status()
+		cs := pools.ChassisStatus{
+			Name: name, Address: s.of.Address, Via: s.of.Via, Pool: s.of.Pool, Interval: s.of.Interval,
+			Asking: st.Asking, Last: st.Time, Good: st.Good, Nodes: st.Nodes, Error: st.Error, Stopped: st.Stopped,
+			Counts: map[string]int{}, Problems: problemsOf(st),
+		}
+		for kind, n := range st.Counts {
+			cs.Counts[string(kind)] = n
+		}
+		out = append(out, cs)
+	}
+	return out
+}
+
+// problemsOf is what a reading could not store, and what is odd.
+func problemsOf(st ilo.SyncStatus) (lines []string) {
+	for _, c := range st.Changes {
+		if c.Kind == ilo.Conflict || c.Kind == ilo.Incomplete || c.Kind == ilo.Missing {
+			lines = append(lines, c.Name+": "+c.Why)
+		}
+	}
+	return append(lines, st.Notes...)
+}
+
+// Sync has a chassis asked now.
+func (h *hardware) Sync(name string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.syncs[name]
+	if s == nil {
+		return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
+	}
+	s.Kick()
+	return nil
+}
+
+// warnings are the chassis whose nodes may be out of date. Machines that are
+// known boot all the same, so that the server is ready.
+func (h *hardware) warnings() (out []web.Problem) {
+	for _, c := range h.Chassis() {
+		if c.Error == "" {
+			continue
+		}
+		text := c.Error
+		if c.Stopped {
+			text += " (mend it, then: drover chassis sync " + c.Name + ")"
+		}
+		out = append(out, web.Problem{Part: "chassis " + c.Name, Problem: text, Warning: true})
+	}
+	return out
+}
+
+// locks lets one at a time talk to a management processor: that of a chassis
+// takes no more.
+type locks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// take waits until nobody else has the lock.
+func (l *locks) take(ctx context.Context, name string) (free func(), err error) {
+	l.mu.Lock()
+	c := l.held[name]
+	if c == nil {
+		c = make(chan struct{}, 1)
+		l.held[name] = c
+	}
+	l.mu.Unlock()
+	select {
+	case c <- struct{}{}:
+		return func() { <-c }, nil
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s is in use", name))
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drover/pools"
+)
+
+// hardwareGauges are the chassis of the config as they are at each scrape, so
+// that those that have gone from the config go from the metrics.
+type hardwareGauges struct {
+	chassis         func() []pools.ChassisStatus
+	success, number *prometheus.Desc
+}
+
+// watchHardware measures the chassis and what is switched.
+func (m *metrics) watchHardware(h *hardware) {
+	syncs := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "chassis_syncs_total",
+		Help: "Times that a chassis was asked what it holds, by result."}, []string{"chassis", "result"})
+	power := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "power_actions_total",
+		Help: "Machines that were switched, by action and result."}, []string{"action", "result"})
+	h.onSync = func(chassis string, ok bool) { syncs.WithLabelValues(chassis, result(ok)).Inc() }
+	h.onPower = func(action string, ok bool) { power.WithLabelValues(action, result(ok)).Inc() }
+	m.registry.MustRegister(syncs, power, &hardwareGauges{
+		chassis: h.Chassis,
+		success: prometheus.NewDesc("drover_chassis_last_success_timestamp_seconds", "When a chassis was last asked with success; 0: never.", []string{"chassis"}, nil),
+		number:  prometheus.NewDesc("drover_chassis_nodes", "Nodes in a chassis when it was last asked with success.", []string{"chassis"}, nil),
+	})
+}
+
+// Describe implements [prometheus.Collector].
+func (g *hardwareGauges) Describe(out chan<- *prometheus.Desc) { out <- g.success; out <- g.number }
+
+// Collect implements [prometheus.Collector].
+func (g *hardwareGauges) Collect(out chan<- prometheus.Metric) {
+	for _, c := range g.chassis() {
+		last := 0.0
+		if !c.Good.IsZero() {
+			last = float64(c.Good.UnixMilli()) / 1000
+		}
+		out <- prometheus.MustNewConstMetric(g.success, prometheus.GaugeValue, last, c.Name)
+		out <- prometheus.MustNewConstMetric(g.number, prometheus.GaugeValue, float64(c.Nodes), c.Name)
+	}
+}

@@ -1,0 +1,134 @@
+package pools
+
+import (
+	"bytes"
+	"fmt"
+	"text/template"
+)
+
+// Chassis is a chassis of machines whose manager drover asks which it holds, and
+// over which it switches them.
+type Chassis struct {
+	Name         string `json:"name"`
+	Address      string `json:"address"`           // of its manager: host or host:port
+	User         string `json:"user,omitempty"`    // default Administrator
+	PasswordFile string `json:"passwordFile"`      // relative to the config file
+	Via          Via    `json:"via,omitempty"`     // default ssh
+	HostKey      string `json:"hostKey,omitempty"` // SHA256:..., of SSH; default: pinned at first use
+	TLSPin       string `json:"tlsPin,omitempty"`  // sha256:..., of the certificate; default: pinned at first use
+	Legacy       bool   `json:"legacy,omitempty"`  // allow the old algorithms that old firmware needs
+	Prompt       string `json:"prompt,omitempty"`  // of its command line, when it is of several words
+
+	Pool         string   `json:"pool"`                   // of new nodes
+	Tags         []string `json:"tags,omitempty"`         // of its nodes; templates over [Bay]
+	NameTemplate string   `json:"nameTemplate,omitempty"` // over [Bay]; default [DefaultBayName]
+	IPTemplate   string   `json:"ipTemplate,omitempty"`   // over [Bay]; default: nodes keep their address, new ones have none
+	NIC          string   `json:"nic,omitempty"`          // all, a number such as 1, or a switch, A or B; default all
+	Nodes        string   `json:"nodes,omitempty"`        // which: c1n1,c3,5-9; default all
+
+	// Interval is how often drover asks the chassis by itself. 0: never.
+	Interval Duration `json:"interval,omitempty"`
+}
+
+// Via is how a chassis is asked.
+type Via string
+
+// The ways of [Via].
+const (
+	ViaSSH  Via = "ssh"
+	ViaREST Via = "rest"
+)
+
+// How many cartridges a chassis has, and how many nodes a cartridge may have.
+// The chassis is a Moonshot 1500, and its command line takes c1-45 and n1-8; no
+// cartridge that was sold has more than four nodes.
+const (
+	Cartridges = 45
+	NodesEach  = 8
+)
+
+// DefaultBayName is the name that a node of a chassis gets when nobody says
+// another.
+const DefaultBayName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
+
+// Bay is what the templates of a chassis know of a node. It is what the node is
+// known by and nothing else: a template with a serial number in it would make a
+// new node of an exchanged cartridge.
+type Bay struct {
+	Chassis         string
+	Cartridge, Node int
+	Slot            string // c12n1
+}
+
+// NewBay returns a bay.
+func NewBay(chassis string, cartridge, node int) Bay {
+	return Bay{chassis, cartridge, node, fmt.Sprintf("c%dn%d", cartridge, node)}
+}
+
+// Render executes a template of [ParseTemplate].
+func (b Bay) Render(t *template.Template) (string, error) {
+	var out bytes.Buffer
+	if err := t.Execute(&out, b); err != nil {
+		return "", fmt.Errorf("%s template: %w (it knows .Chassis, .Cartridge, .Node and .Slot)", t.Name(), err)
+	}
+	return out.String(), nil
+}
+
+// ParseTemplate parses a template for names or addresses; what names it in
+// errors. It can add and mul numbers.
+func ParseTemplate(what, text string) (*template.Template, error) {
+	t, err := template.New(what).Option("missingkey=error").Funcs(template.FuncMap{
+		"add": func(a, b int) int { return a + b },
+		"mul": func(a, b int) int { return a * b },
+	}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s template %q: %w", what, text, err)
+	}
+	return t, nil
+}
+
+// Place is where a node is: a slot of a chassis. It is what the node is known by
+// when its chassis is asked what it holds; its MACs may change.
+type Place struct {
+	Chassis string `json:"chassis"`
+	Slot    string `json:"slot"` // c12n1
+}
+
+// IsZero tells whether the place is not known.
+func (p Place) IsZero() bool { return p == Place{} }
+
+// String returns "chassis m1 c12n1".
+func (p Place) String() string { return "chassis " + p.Chassis + " " + p.Slot }
+
+// NodePower is how the power of a node is switched. A node of a chassis needs
+// none.
+type NodePower struct {
+	Driver       PowerDriver `json:"driver"`
+	Address      string      `json:"address,omitempty"`      // of the management processor; for exec: what the program is told, default the node's name
+	User         string      `json:"user,omitempty"`         // default Administrator
+	PasswordFile string      `json:"passwordFile,omitempty"` // relative to the config file
+	TLSPin       string      `json:"tlsPin,omitempty"`       // redfish: sha256:..., of the certificate; default: pinned at first use
+	Legacy       bool        `json:"legacy,omitempty"`       // redfish: allow the old algorithms of TLS
+	Program      string      `json:"program,omitempty"`      // exec: what is run; ipmi: default ipmitool
+	Options      []string    `json:"options,omitempty"`      // ipmi: more words, such as -L OPERATOR
+}
+
+// PowerDriver names a way to switch a machine.
+type PowerDriver string
+
+// The drivers of [NodePower].
+const (
+	Redfish PowerDriver = "redfish"
+	IPMI    PowerDriver = "ipmi"
+	Exec    PowerDriver = "exec"
+)
+
+// Chassis returns the chassis of that name.
+func (f *Farm) Chassis(name string) (Chassis, bool) {
+	for _, c := range f.Config.Chassis {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Chassis{}, false
+}

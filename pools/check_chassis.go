@@ -1,0 +1,263 @@
+package pools
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// minInterval is how often a chassis may be asked. A login takes some of them
+// five seconds.
+const minInterval = 10 * time.Second
+
+// chassisList checks the chassis. Their names of nodes must differ: they are
+// what a node is found by that says no place.
+func (c *checker) chassisList() {
+	seen, address, names := map[string]string{}, map[string]string{}, map[string]string{}
+	for i, ch := range c.cfg.Chassis {
+		path := fmt.Sprintf("chassis[%d]", i)
+		about := fmt.Sprintf("chassis %q", ch.Name)
+		c.name(path, "chassis", ch.Name, seen)
+		c.chassisLogin(path, about, ch)
+		if first, dup := address[ch.Address]; dup && ch.Address != "" {
+			c.failf(path+".address", "remove one", "%s: %s is already the address of chassis %q", about, ch.Address, first)
+		}
+		address[ch.Address] = ch.Name
+		if !slices.ContainsFunc(c.cfg.Pools, func(p Pool) bool { return p.Name == ch.Pool }) {
+			c.failf(path+".pool", knownHint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
+		}
+		c.bayTags(path+".tags", about, ch)
+		c.bayNames(path, about, ch, names)
+		c.bayAddresses(path, about, ch)
+		if n, err := strconv.Atoi(ch.NIC); !slices.Contains([]string{"", "all", "A", "B", "a", "b"}, ch.NIC) && (err != nil || n < 1 || n > 99) {
+			c.failf(path+".nic", "nic: all, a number such as 1, or a switch, A or B", "%s: %q names no network cards", about, ch.NIC)
+		}
+		if d := ch.Interval.D(); d != 0 && (d < minInterval || d > 24*time.Hour) {
+			c.failf(path+".interval", "10m is often enough", "%s: interval %s is not from %s to 24h", about, ch.Interval, Duration(minInterval))
+		}
+	}
+}
+
+func (c *checker) poolNames() (names []string) {
+	for _, p := range c.cfg.Pools {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// chassisLogin checks how the manager is reached.
+func (c *checker) chassisLogin(path, about string, ch Chassis) {
+	if ch.Address == "" {
+		c.failf(path, "address: ilo-m1.example.org", "%s has no address", about)
+	} else {
+		c.want(path+".address", about+": address", managerAddress(ch.Address))
+	}
+	c.user(path+".user", about, ch.User)
+	if ch.PasswordFile == "" {
+		c.failf(path, "passwordFile: "+ch.Name+".pass", "%s has no passwordFile", about)
+	}
+	c.want(path+".via", about, oneOf("via", string(ch.Via), string(ViaSSH), string(ViaREST)))
+	if ch.HostKey != "" && !c.syntax.hostKey.MatchString(ch.HostKey) {
+		c.failf(path+".hostKey", "write SHA256: and 43 characters, as ssh-keygen -l does, or leave it out to pin it at first use", "%s: %q is no fingerprint of a host key", about, ch.HostKey)
+	}
+	c.tlsPin(path+".tlsPin", about, ch.TLSPin)
+	switch {
+	case ch.HostKey != "" && ch.Via == ViaREST:
+		c.failf(path+".hostKey", "give tlsPin", "%s: a host key is of SSH, and it is asked over REST", about)
+	case ch.TLSPin != "" && ch.Via == ViaSSH:
+		c.failf(path+".tlsPin", "give hostKey", "%s: a tlsPin is of HTTPS, and it is asked over SSH", about)
+	}
+}
+
+func (c *checker) user(path, about, user string) {
+	if strings.ContainsFunc(user, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		c.failf(path, "user: Administrator", "%s: user %q has blanks or control characters", about, user)
+	}
+}
+
+func (c *checker) tlsPin(path, about, pin string) {
+	if pin != "" && !c.syntax.pin.MatchString(pin) {
+		c.failf(path, "write sha256: and 64 hex digits, or leave it out to pin it at first use", "%s: %q is no SHA-256 of a certificate", about, pin)
+	}
+}
+
+// managerAddress checks host or host:port.
+func managerAddress(s string) error {
+	if strings.Contains(s, "://") {
+		return faultf("write host or host:port; via: says how it is asked", "%q is a URL", s)
+	}
+	if _, _, err := net.SplitHostPort(s); err == nil {
+		return hostPort(s, false)
+	}
+	if _, err := netip.ParseAddr(s); err != nil && !isDomain(s) {
+		return faultf("write host or host:port", "%q is neither an address nor a host name", s)
+	}
+	return nil
+}
+
+// bayTags checks tags that are the same in all slots: of the others nobody knows
+// which slots there are.
+func (c *checker) bayTags(path, about string, ch Chassis) {
+	for i, text := range ch.Tags {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		t, err := ParseTemplate("tag", text)
+		if err != nil {
+			c.want(at, about, faultf("write a tag, or in-{{.Chassis}}", "%v", err))
+			continue
+		}
+		first, err := NewBay(ch.Name, 1, 1).Render(t)
+		last, _ := NewBay(ch.Name, Cartridges, NodesEach).Render(t)
+		switch {
+		case err != nil:
+			c.want(at, about, faultf("write a tag, or in-{{.Chassis}}", "%v", err))
+		case first == last && !slices.Contains(c.tags, first):
+			c.failf(at, knownHint(first, c.tags, "declare it under tags:"), "%s: unknown tag %q", about, first)
+		}
+	}
+}
+
+// bayNames checks that each slot gets a name of its own. It stops at the first
+// that is wrong: the others are so too.
+func (c *checker) bayNames(path, about string, ch Chassis, names map[string]string) {
+	const hint = "nameTemplate: " + DefaultBayName
+	t, err := ParseTemplate("name", ch.NameTemplate)
+	if err != nil {
+		c.want(path+".nameTemplate", about, faultf(hint, "%v", err))
+		return
+	}
+	own := map[string]string{}
+	for i := range Cartridges * NodesEach {
+		bay := NewBay(ch.Name, i/NodesEach+1, i%NodesEach+1)
+		name, err := bay.Render(t)
+		switch {
+		case err != nil:
+			c.want(path+".nameTemplate", about, faultf(hint, "%v", err))
+			return
+		case !c.syntax.label.MatchString(name):
+			if c.syntax.label.MatchString(ch.Name) || c.tried(path+".nameTemplate") {
+				c.failf(path+".nameTemplate", "use a-z, 0-9 and '-', 63 at most", "%s: the name of %s is %q, which is not a DNS label", about, bay.Slot, name)
+			}
+			return
+		case own[name] != "":
+			c.failf(path+".nameTemplate", hint, "%s: %s and %s would both be named %q", about, own[name], bay.Slot, name)
+			return
+		case names[name] != "":
+			c.failf(path+".nameTemplate", hint, "%s: its %s would be named %q, as one of chassis %q", about, bay.Slot, name, names[name])
+			return
+		}
+		own[name] = bay.Slot
+	}
+	for name := range own {
+		names[name] = ch.Name
+	}
+}
+
+// bayAddresses checks the addresses of the first and the last cartridge that are
+// chosen.
+func (c *checker) bayAddresses(path, about string, ch Chassis) {
+	first, last, err := chosenCartridges(ch.Nodes)
+	if err != nil {
+		c.want(path+".nodes", about, err)
+		return
+	}
+	const hint = "ipTemplate: 10.28.{{add 36 .Cartridge}}.{{.Node}}"
+	if ch.IPTemplate == "" {
+		if ch.Interval != 0 && !c.proxy() {
+			c.failf(path, hint, "%s is asked by itself and has no ipTemplate: a new node needs an address", about)
+		}
+		return
+	}
+	t, err := ParseTemplate("IP", ch.IPTemplate)
+	for _, cartridge := range []int{first, last} {
+		text := ""
+		if err == nil {
+			text, err = NewBay(ch.Name, cartridge, 1).Render(t)
+		}
+		if err != nil {
+			c.want(path+".ipTemplate", about, faultf(hint, "%v", err))
+			return
+		}
+		a, bad := netip.ParseAddr(text)
+		if bad != nil || c.cfg.subnetOf(a) < 0 {
+			c.failf(path+".ipTemplate", hint, "%s: the address of c%dn1 is %q, which is in none of the subnets", about, cartridge, text)
+			return
+		}
+	}
+}
+
+// chosenCartridges reads a choice of nodes such as c1n1,c3,5-9, and returns the
+// first and the last cartridge in it.
+func chosenCartridges(s string) (first, last int, err error) {
+	if s == "" || strings.ToLower(s) == "all" {
+		return 1, Cartridges, nil
+	}
+	first, last = Cartridges, 1
+	for word := range strings.SplitSeq(strings.ToLower(s), ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(word), "-")
+		if !isRange {
+			from, _, _ = strings.Cut(from, "n")
+			to = from
+			if n, isNode := strings.CutPrefix(strings.TrimSpace(word), from+"n"); isNode && (len(n) != 1 || n < "1" || n > strconv.Itoa(NodesEach)) {
+				from = ""
+			}
+		}
+		a, err1 := strconv.Atoi(strings.TrimPrefix(from, "c"))
+		b, err2 := strconv.Atoi(strings.TrimPrefix(to, "c"))
+		if err1 != nil || err2 != nil || a < 1 || b > Cartridges || a > b {
+			return 0, 0, faultf(fmt.Sprintf("write c1n1, c3 or 5-9, with cartridges from 1 to %d", Cartridges), "%q chooses no nodes", word)
+		}
+		first, last = min(first, a), max(last, b)
+	}
+	return first, last, nil
+}
+
+// placeAndPower checks where a node is, and how it is switched.
+func (c *checker) placeAndPower(about, path string, n Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+	if p := n.Place; !p.IsZero() {
+		first, dup := all.bay[p]
+		switch {
+		case !c.syntax.label.MatchString(p.Chassis) || !c.syntax.slot.MatchString(p.Slot):
+			fail(".place", "place: {chassis: m1, slot: c12n1}", "%s: %q in %q is no place", about, p.Slot, p.Chassis)
+		case dup:
+			fail(".place", "a slot holds one node: remove the place from the other", "%s: %s is already that of %s", about, p, first)
+		default:
+			all.bay[p] = here
+		}
+	}
+	p := n.Power
+	if p == nil {
+		return
+	}
+	if path == "" {
+		fail(".power", "declare the node in the config file", "%s: power names files and programs of the server, which is for its config file alone", about)
+		return
+	}
+	if err := oneOf("driver", string(p.Driver), string(Redfish), string(IPMI), string(Exec)); err != nil {
+		c.want(path+".power.driver", about+": power", err)
+		return
+	}
+	c.user(path+".power.user", about, p.User)
+	c.tlsPin(path+".power.tlsPin", about, p.TLSPin)
+	network := p.Driver != Exec
+	switch {
+	case network && p.Address == "":
+		fail(".power", "address: ilo-n1.example.org", "%s: power over %s needs an address", about, p.Driver)
+	case network && p.PasswordFile == "":
+		fail(".power", "passwordFile: ilo.pass", "%s: power over %s needs a passwordFile", about, p.Driver)
+	case network:
+		if err := managerAddress(p.Address); err != nil {
+			c.want(path+".power.address", about, err)
+		}
+	case p.Program == "":
+		fail(".power", "program: /usr/local/bin/outlet", "%s: power by exec needs a program", about)
+	case p.User != "" || p.PasswordFile != "" || p.TLSPin != "":
+		fail(".power", "remove them: the program is not told", "%s: power by exec has no login", about)
+	}
+	if len(p.Options) > 0 && p.Driver != IPMI {
+		fail(".power.options", "remove them", "%s: only ipmi has options", about)
+	}
+}

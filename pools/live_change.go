@@ -1,0 +1,113 @@
+package pools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// NodeChange is one of several changes of nodes that are right together.
+type NodeChange struct {
+	Old *PoolNode `json:"old,omitempty"` // as whoever asks has seen it; nil: there is none
+	New *PoolNode `json:"new,omitempty"` // as it is to be; nil: it is to be removed
+}
+
+// ErrChanged refuses a change of a node that is not as it was said to be. Look
+// again, and decide anew.
+var ErrChanged = errors.New("a node was changed meanwhile")
+
+// name is the node that a change is of.
+func (c NodeChange) name() (string, error) {
+	switch {
+	case c.Old == nil && c.New == nil:
+		return "", errors.New("a change of nothing: it has neither old nor new")
+	case c.Old != nil && c.New != nil && c.Old.Name != c.New.Name:
+		return "", fmt.Errorf("node %q cannot be renamed to %q: remove it and add it anew", c.Old.Name, c.New.Name)
+	case c.New == nil:
+		return c.Old.Name, nil
+	}
+	return c.New.Name, nil
+}
+
+// ChangeNodes makes changes of several nodes in one step: all of them or none.
+// In between, two may have one MAC; in the end none may. Beside what
+// [Live.AddNode] returns there is [ErrChanged].
+func (l *Live) ChangeNodes(changes []NodeChange) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.Farm()
+	b := batch{farm: old, nodes: slices.Clone(old.added), at: map[string]int{}, seen: map[string]bool{}}
+	for i, n := range b.nodes {
+		b.at[n.Name] = i
+	}
+	for _, c := range changes {
+		if err := b.add(c); err != nil {
+			return err
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	b.nodes = slices.DeleteFunc(b.nodes, func(n PoolNode) bool { return slices.Contains(b.remove, n.Name) })
+	farm, err := old.with(b.nodes)
+	if err != nil {
+		return err
+	}
+	if err := l.store.ChangeNodes(b.put, b.remove); err != nil {
+		return err
+	}
+	l.farm.Store(farm)
+	return nil
+}
+
+// batch gathers changes.
+type batch struct {
+	farm   *Farm
+	nodes  []PoolNode
+	at     map[string]int // index in nodes
+	seen   map[string]bool
+	put    []PoolNode
+	remove []string
+}
+
+func (b *batch) add(c NodeChange) error {
+	name, err := c.name()
+	if err != nil {
+		return err
+	}
+	if n, ok := b.farm.Node(name); ok && n.Declared() {
+		return &DeclaredError{Name: name, Where: n.Source}
+	}
+	i, there := b.at[name]
+	switch {
+	case b.seen[name]:
+		return fmt.Errorf("node %q is there twice", name)
+	case c.Old == nil && there:
+		return fmt.Errorf("%w: %q", ErrExists, name)
+	case c.Old != nil && !there:
+		return fmt.Errorf("%w: %q is gone", ErrChanged, name)
+	case c.Old != nil && !sameNode(b.nodes[i], *c.Old):
+		return fmt.Errorf("%w: %q", ErrChanged, name)
+	}
+	b.seen[name] = true
+	switch {
+	case c.New == nil:
+		b.remove = append(b.remove, name)
+		return nil
+	case there:
+		b.nodes[i] = *c.New
+	default:
+		b.nodes = append(b.nodes, *c.New)
+	}
+	b.put = append(b.put, *c.New)
+	return nil
+}
+
+// sameNode compares nodes as they are written.
+func sameNode(a, b PoolNode) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}

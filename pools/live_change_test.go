@@ -1,0 +1,110 @@
+package pools_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+// TestChangeNodes: several changes are made together, or none of them is.
+func TestChangeNodes(t *testing.T) {
+	node := func(name, last string) *pools.PoolNode {
+		return &pools.PoolNode{Pool: "compute", Node: pools.Node{
+			Name: name, MACs: []pools.MAC{mac(t, "52:54:00:77:01:"+last)}, IP: netip.MustParseAddr("10.28.1." + strings.TrimLeft(last, "0")),
+		}}
+	}
+	a, b, c := node("a", "01"), node("b", "02"), node("c", "03")
+	swappedA, swappedB := node("a", "02"), node("b", "01")
+	for _, tt := range []struct {
+		name    string
+		changes []pools.NodeChange
+		store   error
+		want    string // names with the ends of their MACs
+		err     string
+		is      error
+	}{
+		{"nothing", nil, nil, "a=01 b=02", "", nil},
+		{"one more", []pools.NodeChange{{New: c}}, nil, "a=01 b=02 c=03", "", nil},
+		{"two exchange their cards and addresses", []pools.NodeChange{{a, swappedA}, {b, swappedB}}, nil, "a=02 b=01", "", nil},
+		{"one goes and another takes its card", []pools.NodeChange{{a, nil}, {New: node("d", "01")}}, nil, "b=02 d=01", "", nil},
+		{"one half of an exchange", []pools.NodeChange{{a, swappedA}}, nil, "a=01 b=02", "is already that of", nil},
+		{"the second of two is wrong", []pools.NodeChange{{New: c}, {New: node("d", "03")}}, nil, "a=01 b=02", "is already that of", nil},
+		{"it exists", []pools.NodeChange{{New: c}, {New: a}}, nil, "a=01 b=02", `"a"`, pools.ErrExists},
+		{"it is gone", []pools.NodeChange{{New: c}, {node("d", "04"), nil}}, nil, "a=01 b=02", `"d" is gone`, pools.ErrChanged},
+		{"it was changed", []pools.NodeChange{{New: c}, {swappedA, a}}, nil, "a=01 b=02", `"a"`, pools.ErrChanged},
+		{"it is in the file", []pools.NodeChange{{New: c}, {New: node("m1c29", "05")}}, nil, "a=01 b=02", "change it there", nil},
+		{"added and removed", []pools.NodeChange{{New: c}, {c, nil}}, nil, "a=01 b=02", `"c" is there twice`, nil},
+		{"the same change twice", []pools.NodeChange{{a, swappedA}, {a, swappedA}}, nil, "a=01 b=02", "there twice", nil},
+		{"renamed", []pools.NodeChange{{a, c}}, nil, "a=01 b=02", "cannot be renamed", nil},
+		{"a change of nothing", []pools.NodeChange{{}}, nil, "a=01 b=02", "neither old nor new", nil},
+		{"nothing can be stored", []pools.NodeChange{{New: c}}, errors.New("the disk is full"), "a=01 b=02", "the disk is full", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			data, err := os.ReadFile("testdata/farm.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "farm.yaml")
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			store := &memory{nodes: map[string]pools.PoolNode{"a": *a, "b": *b}}
+			live, err := pools.NewLive(path, store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.err = tt.store
+			err = live.ChangeNodes(tt.changes)
+			if (err == nil) != (tt.err == "" && tt.is == nil) || err != nil && !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("got error %v, want %v that says %q", err, tt.is, tt.err)
+			}
+			store.err = nil
+			stored, _ := store.Nodes()
+			slices.SortFunc(stored, func(a, b pools.PoolNode) int { return strings.Compare(a.Name, b.Name) })
+			var words []string
+			for _, n := range stored {
+				words = append(words, fmt.Sprintf("%s=%s", n.Name, n.MACs[0].String()[15:]))
+				if p := live.Resolve(pools.Query{MAC: n.MACs[0]}); p.Node != n.Name {
+					t.Errorf("%s is stored, and its MAC is %s's", n.Name, p.Node)
+				}
+			}
+			if got := strings.Join(words, " "); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestPlaces: a node that is not of the file comes from its chassis, and brings
+// no way to run programs of the server.
+func TestPlaces(t *testing.T) {
+	data, err := os.ReadFile("testdata/farm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Place: pools.Place{Chassis: "m2", Slot: "c1n1"},
+	}}
+	farm, err := pools.Parse("drover.yaml", data, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := farm.Node("m2c1n1"); got.Source.Place() != "chassis m2 c1n1" || got.Declared() {
+		t.Errorf("got source %q, declared %t", got.Source.Place(), got.Declared())
+	}
+	n.Power = &pools.NodePower{Driver: pools.Exec, Program: "/bin/sh"}
+	if _, err := pools.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "for its config file alone") {
+		t.Errorf("a program over the API: got %v", err)
+	}
+	n.Power, n.Place.Slot = nil, "c1n9"
+	if _, err := pools.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "is no place") {
+		t.Errorf("a slot that cannot be: got %v", err)
+	}
+}
