@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +19,10 @@ import (
 	"drover/pools/ilo/ilosim"
 )
 
-// TestMoonshotToReady imports three cartridges from a chassis that is not there,
-// and switches them on from the network: the chassis then starts machines, which
-// become Ready in their cluster by the names of their slots.
+// TestMoonshotToReady is three commands, as an operator types them: they import
+// three cartridges from a chassis that is not there, switch them on from the
+// network, and wait until they are Ready in their cluster by the names of their
+// slots. The chassis starts machines as it is told.
 func TestMoonshotToReady(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-moonshot", Farm: "testdata/moonshot.yaml"})
@@ -30,7 +33,7 @@ func TestMoonshotToReady(t *testing.T) {
 	c := ilosim.New(1, 3, 1, 2)
 	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
 	c.Break(ilosim.BootOnceLost, ilosim.Always)
-	l, err := s.Listen("tcp", "127.0.0.1:2222")
+	l, err := s.Listen("tcp", "127.0.0.1:2222") // as testdata/moonshot.yaml says
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,22 +42,22 @@ func TestMoonshotToReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	pass := filepath.Join(s.Dir, "ilo.pass")
-	if err := os.WriteFile(pass, []byte(c.Password), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, "ilo.pass"), []byte(c.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	login := []string{"--chassis", "m1=" + manager.Addr, "--legacy", "--password-file", pass, "--known-hosts", filepath.Join(s.Dir, "known_hosts")}
-	drover := func(args ...string) {
-		t.Helper()
-		out, err := s.Run(ctx, b.Drover, append(args, login...)...)
-		t.Logf("drover %s\n%s", strings.Join(args, " "), out)
-		if err != nil {
-			t.Fatal(err)
-		}
+	const commands = `drover import moonshot m1 -c $CONFIG --apply --known-hosts $STATE/known_hosts &&
+drover power pxe chassis=m1 --poll 1s &&
+drover boot watch m1c1n1 m1c2n1 m1c3n1`
+	out, err := s.Run(ctx, "env", "PATH="+filepath.Dir(b.Drover)+":"+os.Getenv("PATH"),
+		"CONFIG="+filepath.Join(s.Dir, "drover.yaml"), "STATE="+s.Drover.State, "DROVER_TOKEN_FILE="+s.Drover.TokenFile(),
+		"sh", "-c", commands)
+	t.Logf("%s\n%s", commands, out)
+	for _, g := range r.all() {
+		defer story(t, s, g)
 	}
-	drover("import", "moonshot", "--pool", "compute", "--ip-template", "10.77.0.{{add 30 .Cartridge}}",
-		"--apply", "--token-file", s.Drover.TokenFile())
-	drover("power", "pxe", "all", "--poll", "1s")
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var added []pools.NodeInfo
 	if err := s.Drover.Call(ctx, "GET", "/api/v1/nodes", nil, &added); err != nil {
@@ -64,30 +67,34 @@ func TestMoonshotToReady(t *testing.T) {
 		t.Fatalf("got nodes %v, want 3", added)
 	}
 	for _, n := range added {
-		g := r.guest(strings.TrimPrefix(n.Name, "m1"))
-		if g == nil {
-			t.Fatalf("%s was not started from the network", n.Name)
+		if want := "chassis m1 " + strings.TrimPrefix(n.Name, "m1"); n.Source.Place() != want {
+			t.Errorf("%s is from %q, want %q", n.Name, n.Source.Place(), want)
 		}
-		defer story(t, s, g)
 		mac := n.MACs[0].String()
 		plan, err := s.Expect(mac, n.PoolNode)
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(ctx, t, n.Name+" has joined", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), pools.StepJoined), nil })
+		if !reached(bootOf(ctx, t, s, mac), pools.StepReady) {
+			t.Errorf("%s is not Ready, and watch says that it is", n.Name)
+		}
 		until(ctx, t, n.Name+" is Ready and runs a pod", func() (bool, error) {
 			_, err := s.Look(ctx, plan)
 			return err == nil, err
 		})
-		t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := errors.Join(r.errs...); err != nil {
+	var audit []pools.AuditEntry
+	if err := s.Drover.Call(ctx, "GET", "/api/v1/audit?node=m1c2n1", nil, &audit); err != nil {
+		t.Fatal(err)
+	}
+	if len(audit) != 3 || audit[0].Action != "power pxe" || audit[0].Result != "on" {
+		t.Errorf("the audit has %v", audit)
+	}
+	if err := r.err(); err != nil {
 		t.Error(err)
 	}
 	if got := c.Logins(); got != 2 {
-		t.Errorf("got %d logins, want one for each command", got)
+		t.Errorf("got %d logins, want one for import and one for power", got)
 	}
 }
 
@@ -127,8 +134,14 @@ func (c *chassis) action(slot string, a ilosim.Action) {
 	c.guests[slot] = g
 }
 
-func (c *chassis) guest(slot string) *lab.Guest {
+func (c *chassis) all() []*lab.Guest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.guests[slot]
+	return slices.Collect(maps.Values(c.guests))
+}
+
+func (c *chassis) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.errs...)
 }

@@ -132,13 +132,7 @@ func parseNode(v any) (pools.PoolNode, error) {
 		{"power", func(any) error {
 			return errors.New("only the config file says it: it names programs and files of the server")
 		}},
-		{"ignore", func(v any) error {
-			on, ok := v.(bool)
-			if n.Ignore = on; !ok {
-				return fmt.Errorf("want true or false, not %s", kind(v))
-			}
-			return nil
-		}},
+		{"ignore", func(v any) (err error) { n.Ignore, err = flag(v); return err }},
 	}
 	var names []string
 	for _, f := range fields {
@@ -169,6 +163,13 @@ func parsePlace(v any) (p pools.Place, err error) {
 		p.Slot, err = text(slot)
 	}
 	return p, err
+}
+
+func flag(v any) (bool, error) {
+	if on, ok := v.(bool); ok {
+		return on, nil
+	}
+	return false, fmt.Errorf("want true or false, not %s", kind(v))
 }
 
 func text(v any) (string, error) {

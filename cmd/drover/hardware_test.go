@@ -62,6 +62,8 @@ func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *logBu
 	h.audit, h.switcher = store.Audit, ilo.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
 	h.timeouts = ilo.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond}
 	h.hosts, h.certs = newPins(".", nil)
+	m := newMetrics(live, store, inbox{live, store.Unknowns})
+	m.watchHardware(h)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -74,7 +76,7 @@ func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *logBu
 			t.Error("a password is in the log")
 		}
 	})
-	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit})
+	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit, Metrics: m.handler()})
 	return h, store, log
 }
 
@@ -257,107 +259,6 @@ func nodesOf(t *testing.T, store *state.Store) []pools.PoolNode {
 		t.Fatal(err)
 	}
 	return nodes
-}
-
-// TestPowerOverAPI: two chassis and a machine with a program of its own, switched
-// by a server; what was done is known afterwards.
-func TestPowerOverAPI(t *testing.T) {
-	one, two := ilosim.New(1, 2, 1, 1), ilosim.New(2, 2, 1, 1)
-	one.PowerDelay, two.PowerDelay = 20*time.Millisecond, 20*time.Millisecond
-	one.Profile = ilosim.Legacy14
-	h, store, log := hardwareSite(t, fmt.Sprintf(`[
-  {name: m1, address: "%s", passwordFile: pass, pool: compute, legacy: true, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
-  {name: m2, address: "%s", passwordFile: pass, pool: compute, tags: [debug], ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
-	eventually(t, "both are stored", func() bool { return len(h.live.Farm().Nodes()) == 6 })
-	for _, tt := range []struct {
-		line     string
-		code     int
-		out, err string
-	}{
-		{"status chassis=m1", 0, "m1c1n1   off    -\nm1c2n1   off    -\n", ""},
-		{"pxe chassis=m1", 0, "m1c1n1   on     -\nm1c2n1   on     -\n", "m1c1n1: "},
-		{"off m1c2n1,m2c1n1", 0, "m1c2n1   off    -\nm2c1n1   off    -\n", ""},
-		{"on h1", 0, "h1       on     -\n", ""},
-		{"cycle tag=debug", 0, "h1       on     -\nm2c1n1   on     -\nm2c2n1   on     -\n", ""},
-		{"off tag=debug,pool=hooked", 0, "h1       off    -\n", ""},
-		{"status m1,h1", 3, "h1       off      -\n", "m1: drover cannot switch it"},
-		{"status m1", 1, "m1       unknown  drover cannot", "power: of its own"},
-		{"status nobody", 1, "", `no such node: "nobody"`},
-		{"status chassis=m3", 1, "", "no node fits"},
-		{"status chassis=m1,m2c1n1", 2, "", "which must all fit"},
-		{"status rack=7", 2, "", "want pool=NAME"},
-		{"status pool=a,pool=b", 2, "", "there twice"},
-		{"status m1c1n1 -c drover.yaml", 2, "", "--config is for --chassis"},
-	} {
-		code, out, errs := drover(t, "power "+tt.line+" --poll 5ms --wait 30s")
-		if code != tt.code || !strings.Contains(out, tt.out) || !strings.Contains(errs, tt.err) {
-			t.Errorf("drover power %s: exit %d\n%s%s\nwant exit %d\n%s%s", tt.line, code, out, errs, tt.code, tt.out, tt.err)
-		}
-	}
-	all, err := store.Audit.List(100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	audit := map[string]int{}
-	for _, e := range all {
-		if !strings.HasPrefix(e.Who, "chassis ") && !strings.HasPrefix(e.Who, "token from 127.0.0.1:") {
-			t.Errorf("who is %q", e.Who)
-		}
-		audit[e.Action+" "+e.Node+" "+e.Result]++
-	}
-	for _, want := range []string{"power pxe m1c1n1 begun", "power pxe m1c1n1 on", "power off m2c1n1 off", "power on h1 on", "power cycle m2c2n1 on", "add node m2c2n1 done"} {
-		if audit[want] != 1 {
-			t.Errorf("audit has %q %d times: %v", want, audit[want], audit)
-		}
-	}
-	if strings.Contains(fmt.Sprint(audit), "power status") {
-		t.Errorf("a question is no deed: %v", audit)
-	}
-	if got := log.String(); !strings.Contains(got, `command="pxe once"`) {
-		t.Errorf("the log says\n%s", got)
-	}
-}
-
-// TestPowerUnknown: a state that is not known is not taken for off, and one
-// chassis that hangs does not keep another from being switched.
-func TestPowerUnknown(t *testing.T) {
-	one, two := ilosim.New(1, 2, 1, 1), ilosim.New(2, 1, 1, 1)
-	h, store, _ := hardwareSite(t, fmt.Sprintf(`[
-  {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
-  {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
-	eventually(t, "both are stored", func() bool { return len(h.live.Farm().Nodes()) == 5 })
-	one.Stick("c1n1", "Unavailable")
-	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 100ms")
-	if code != 3 || !strings.Contains(out, "m1c1n1   unavailable") || !strings.Contains(out, "m1c2n1   on ") || !strings.Contains(errs, "should be off") {
-		t.Errorf("exit %d\n%s%s", code, out, errs)
-	}
-	one.Break(ilosim.Silent, ilosim.Always)
-	stuck, err := h.Order(t.Context(), "test", pools.PowerOrder{Action: "off", Chassis: "m1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, out, errs := drover(t, "power on m2c1n1 --poll 5ms"); code != 0 {
-		t.Errorf("another chassis: exit %d\n%s%s", code, out, errs)
-	}
-	eventually(t, "the order for the chassis that hangs is over", func() bool { j, ok := h.Job(stuck.ID); return ok && !j.Ended.IsZero() })
-	j, _ := h.Job(stuck.ID)
-	for _, n := range j.Nodes {
-		if n.State != "unknown" || n.Error == "" {
-			t.Errorf("%s is %s: %q", n.Name, n.State, n.Error)
-		}
-	}
-	one.Mend(ilosim.Silent)
-	if got := one.Power("c2n1"); got != "On" {
-		t.Errorf("c2n1 is %s", got)
-	}
-
-	// What cannot be noted is not done.
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Order(t.Context(), "test", pools.PowerOrder{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
-		t.Errorf("without an audit: %v, and the node is %s", err, two.Power("c1n1"))
-	}
 }
 
 // TestImportNamed: a chassis of the config is imported by its name, and switched
