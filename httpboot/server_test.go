@@ -367,20 +367,65 @@ func TestGracefulStop(t *testing.T) {
 	}()
 	wait(t, entered, "the join")
 	stop()
-	// Shutdown closes the listener first.
+	refusesConnections(t, l.Addr())
+	close(release)
+	if got := wait(t, answered, "the answer"); got != 200 {
+		t.Errorf("got status %d, want 200", got)
+	}
+	if err := wait(t, served, "the end of Serve"); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// refusesConnections waits until a server that stops has closed its listener,
+// which it does first.
+func refusesConnections(t *testing.T, addr net.Addr) {
+	t.Helper()
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := net.Dial("tcp", addr.String())
 		if err != nil {
-			break
+			return
 		}
 		c.Close()
 		if time.Since(start) > patience {
 			t.Fatal("the listener stays open")
 		}
 	}
-	close(release)
-	if got := wait(t, answered, "the answer"); got != 200 {
-		t.Errorf("got status %d, want 200", got)
+}
+
+// A server that stops lets a download end, and sends away who waits for one.
+func TestStopLetsDownloadEnd(t *testing.T) {
+	const size = 64 << 20 // more than the sockets' buffers hold
+	w := newWorld(t, func(w *world) {
+		w.Grace, w.MaxImages = patience, 1
+		w.bigImage(t, size)
+	})
+	l, err := w.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- w.Serve(ctx, l) }()
+	download := func(from string) (net.Conn, *bufio.Reader) {
+		t.Helper()
+		c := dialFrom(t, "http://"+l.Addr().String(), from)
+		fmt.Fprintf(c, "GET %sroot.squashfs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", imagePath)
+		return c, bufio.NewReader(c)
+	}
+	_, running := download("127.0.0.1")
+	resp, err := http.ReadResponse(running, nil)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("got %v, %v; want 200", resp, err)
+	}
+	_, waiting := download("127.0.0.2")
+	stop()
+	if resp, err := http.ReadResponse(waiting, nil); err == nil && resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("who waits gets status %d, want 503", resp.StatusCode) // or no answer, if it was not even read yet
+	}
+	refusesConnections(t, l.Addr())
+	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
+		t.Errorf("got %d bytes, %v; want all %d", n, err, size)
 	}
 	if err := wait(t, served, "the end of Serve"); err != nil {
 		t.Errorf("Serve: %v", err)
