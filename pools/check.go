@@ -88,6 +88,7 @@ func (c *checker) defaults() {
 		if t.TTL == 0 {
 			t.TTL = Duration(10 * time.Minute)
 		}
+		c.clusterDefaults(&c.cfg.Clusters[i])
 	}
 }
 
@@ -206,9 +207,7 @@ func (c *checker) clusterList() {
 		about := fmt.Sprintf("cluster %q", cl.Name)
 		c.name(path, "cluster", cl.Name, seen)
 		c.clusters = append(c.clusters, cl.Name)
-		if cl.Kubeconfig == "" {
-			c.failf(path, "kubeconfig: "+cl.Name+".kubeconfig", "%s has no kubeconfig", about)
-		}
+		c.credentials(path, about, cl)
 		if cl.Endpoint != "" {
 			c.want(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
 		}

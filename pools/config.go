@@ -36,6 +36,9 @@ type Server struct {
 	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
 	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
 	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
+	// AdminKubeconfig, relative to the config file, is of the cluster that
+	// secretRefs are looked up in. Default: the one that drover runs in.
+	AdminKubeconfig string `json:"adminKubeconfig,omitempty"`
 }
 
 // TLS names the key pair of a listener, relative to the config file.
@@ -72,8 +75,24 @@ type Subnet struct {
 type Cluster struct {
 	Name       string      `json:"name"`
 	Kubeconfig string      `json:"kubeconfig,omitempty"` // relative to the config file
+	SecretRef  SecretRef   `json:"secretRef,omitzero"`   // where the kubeconfig is if it is in no file
 	Endpoint   string      `json:"endpoint,omitempty"`   // host:port that nodes dial, when it differs from the kubeconfig
 	Token      TokenPolicy `json:"token,omitzero"`
+	Drain      Drain       `json:"drain,omitzero"`
+}
+
+// SecretRef names a Secret of the admin cluster that has the kubeconfig of a
+// tenant.
+type SecretRef struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name,omitempty"` // default: the name of the cluster and "-kubeconfig"
+	Key       string `json:"key,omitempty"`  // default: the first there is of value, admin.conf and kubeconfig
+}
+
+// Drain is how a node leaves the cluster when the config has given it to
+// another.
+type Drain struct {
+	Timeout Duration `json:"timeout,omitempty"` // how long its pods are evicted; default 5m
 }
 
 // TokenPolicy is how join tokens of a cluster are made.

@@ -93,6 +93,7 @@ type Step string
 // itself, or the tenant's cluster.
 const (
 	StepDiscover Step = "discover"    // dhcp: first DISCOVER of the firmware
+	StepOffer    Step = "offer"       // dhcp: it was offered an address
 	StepLoader   Step = "loader"      // tftp, http: loader fetched
 	StepScript   Step = "script"      // http: boot script fetched
 	StepKernel   Step = "kernel"      // http: kernel fetched
@@ -105,13 +106,14 @@ const (
 	StepSwitch   Step = "switch-root" // node: about to start the real init
 	StepOnline   Step = "online"      // node: join agent runs in the real root
 	StepToken    Step = "token"       // server: join token minted and signed
+	StepCSR      Step = "csr"         // cluster: its kubelet's certificate request was approved
 	StepJoined   Step = "joined"      // node: kubeadm join succeeded
 	StepReady    Step = "ready"       // cluster: Node is Ready
 )
 
 // Steps lists the steps of a boot in order.
-var Steps = []Step{StepDiscover, StepLoader, StepScript, StepKernel, StepInitrd, StepInit, StepNetwork, StepQueued,
-	StepImage, StepConfig, StepSwitch, StepOnline, StepToken, StepJoined, StepReady}
+var Steps = []Step{StepDiscover, StepOffer, StepLoader, StepScript, StepKernel, StepInitrd, StepInit, StepNetwork, StepQueued,
+	StepImage, StepConfig, StepSwitch, StepOnline, StepToken, StepCSR, StepJoined, StepReady}
 
 // BootRecord is the timeline of one boot of one machine.
 type BootRecord struct {
@@ -124,6 +126,10 @@ type BootRecord struct {
 	Started time.Time  `json:"started"`
 	Steps   []BootStep `json:"steps"`
 	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached
+
+	// Stuck says that it makes no progress. It is not kept, but found out when
+	// somebody asks, see [MarkStuck].
+	Stuck *Stuck `json:"stuck,omitempty"`
 }
 
 // BootStep is one entry of a timeline.

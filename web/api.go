@@ -21,15 +21,27 @@ type api struct {
 // maxBoots bounds the answer to a list of boots, and is the default limit.
 const maxBoots = 1000
 
+// node is a node as the API shows it.
+type node struct {
+	pools.NodeInfo
+	Move *pools.Move `json:"move,omitempty"` // it is on its way out of a cluster
+}
+
+// withMoves adds to nodes where they move.
+func (a *api) withMoves(infos ...pools.NodeInfo) []node {
+	moves := map[string]*pools.Move{}
+	for _, m := range a.server.Moves() {
+		moves[m.As] = &m
+	}
+	nodes := make([]node, len(infos)) // not nil: [] rather than null
+	for i, n := range infos {
+		nodes[i] = node{a.withNext(n), moves[n.Name]}
+	}
+	return nodes
+}
+
 func (a *api) listNodes(w http.ResponseWriter, _ *http.Request) error {
-	nodes := a.server.Farm.Farm().Nodes()
-	if nodes == nil {
-		nodes = []pools.NodeInfo{} // [] rather than null
-	}
-	for i := range nodes {
-		nodes[i] = a.withNext(nodes[i])
-	}
-	writeJSON(w, http.StatusOK, nodes)
+	writeJSON(w, http.StatusOK, a.withMoves(a.server.Farm.Farm().Nodes()...))
 	return nil
 }
 
@@ -43,7 +55,7 @@ func (a *api) node(w http.ResponseWriter, name string, code int) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	writeJSON(w, code, a.withNext(n))
+	writeJSON(w, code, a.withMoves(n)[0])
 	return nil
 }
 
@@ -113,7 +125,7 @@ func (a *api) listBoots(w http.ResponseWriter, r *http.Request) error {
 		}
 		limit = n
 	}
-	boots := a.server.Boots.List()
+	boots := pools.MarkStuck(a.server.Boots.List(), a.server.Now())
 	if name := query.Get("node"); name != "" {
 		boots = slices.DeleteFunc(boots, func(b pools.BootRecord) bool { return b.Node != name })
 	}

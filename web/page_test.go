@@ -42,11 +42,11 @@ func TestPage(t *testing.T) {
 	}
 	s := newSite(t, func(s *site) {
 		s.Boots = boots{
-			boot(1, "m1", "tenant-a", 14, 2*time.Hour, ""),
-			boot(2, "m2", "tenant-a", 8, time.Minute, ""),
-			boot(3, "n3", "tenant-a", 3, 10*time.Minute, ""),
-			boot(4, "n4", "tenant-a", 7, time.Minute, `<script>alert("sha256")</script>`),
-			boot(0x77, "node-525400000077", "lobby", 12, time.Minute, ""),
+			boot(1, "m1", "tenant-a", 16, 2*time.Hour, ""),
+			boot(2, "m2", "tenant-a", 9, time.Minute, ""),
+			boot(3, "n3", "tenant-a", 4, 10*time.Minute, ""),
+			boot(4, "n4", "tenant-a", 8, time.Minute, `<script>alert("sha256")</script>`),
+			boot(0x77, "node-525400000077", "lobby", 13, time.Minute, ""),
 		}
 		s.Ready = func(context.Context) []web.Problem {
 			return []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	late := boot(1, "m1", "tenant-a", 12, time.Hour, "")
+	late := boot(1, "m1", "tenant-a", 13, time.Hour, "")
 	late.Steps = append(late.Steps, pools.BootStep{Step: pools.StepReady, Time: epoch.Add(-time.Hour)},
 		pools.BootStep{Step: pools.StepJoined, Time: epoch.Add(-time.Hour)})
 	queued := func(ago time.Duration) pools.BootRecord {
@@ -97,15 +97,15 @@ func TestStates(t *testing.T) {
 		{"waits for its turn", queued(20 * time.Minute), "booting"},
 		{"waits for ever", queued(time.Hour), "stuck"},
 		{"just begun", boot(1, "m1", "tenant-a", 1, 0, ""), "booting"},
-		{"three minutes without progress", boot(1, "m1", "tenant-a", 5, 3*time.Minute, ""), "booting"},
-		{"and a bit", boot(1, "m1", "tenant-a", 5, 3*time.Minute+1, ""), "stuck"},
-		{"an error", boot(1, "m1", "tenant-a", 5, 0, "no route"), "failing"},
-		{"an error long ago", boot(1, "m1", "tenant-a", 5, time.Hour, "no route"), "failing"},
-		{"ready", boot(1, "m1", "tenant-a", 14, time.Hour, ""), "ready"},
-		{"joined, not ready", boot(1, "m1", "tenant-a", 13, time.Minute, ""), "booting"},
+		{"three minutes without progress", boot(1, "m1", "tenant-a", 6, 3*time.Minute, ""), "booting"},
+		{"and a bit", boot(1, "m1", "tenant-a", 6, 3*time.Minute+1, ""), "stuck"},
+		{"an error", boot(1, "m1", "tenant-a", 6, 0, "no route"), "failing"},
+		{"an error long ago", boot(1, "m1", "tenant-a", 6, time.Hour, "no route"), "failing"},
+		{"ready", boot(1, "m1", "tenant-a", 16, time.Hour, ""), "ready"},
+		{"joined, not ready", boot(1, "m1", "tenant-a", 15, time.Minute, ""), "booting"},
 		{"ready before it says that it joined", late, "ready"},
-		{"online, and no cluster to join", boot(1, "m1", "", 11, time.Hour, ""), "ready"},
-		{"online, and a cluster to join", boot(1, "m1", "tenant-a", 11, time.Hour, ""), "stuck"},
+		{"online, and no cluster to join", boot(1, "m1", "", 12, time.Hour, ""), "ready"},
+		{"online, and a cluster to join", boot(1, "m1", "tenant-a", 12, time.Hour, ""), "stuck"},
 		{"never seen", pools.BootRecord{MAC: pools.MAC{2}}, "unseen"},
 	}
 	for _, tt := range tests {
@@ -122,7 +122,7 @@ func TestStates(t *testing.T) {
 
 // A node without MACs is one row, with the machine that booted as it.
 func TestNodeKnownByItsPort(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Boots = boots{boot(9, "p1", "tenant-a", 14, time.Hour, "")} })
+	s := newSite(t, func(s *site) { s.Boots = boots{boot(9, "p1", "tenant-a", 16, time.Hour, "")} })
 	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: `{"pool": "compute", "name": "p1", "ip": "10.28.0.19", "match": {"circuitID": "eth7"}}`}); resp.Code != 201 {
 		t.Fatal(resp.Body.String())
 	}

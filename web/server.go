@@ -79,9 +79,8 @@ type Server struct {
 	Hardware Hardware
 	Power    Power
 	Audit    Audit
-	// StuckAfter is how long a boot may make no progress before the page
-	// calls it stuck; default 3 minutes.
-	StuckAfter time.Duration
+	// Moves are the nodes on their way out of a cluster; nil: there are none.
+	Moves func() []pools.Move
 
 	Log *slog.Logger // default: none
 	Now func() time.Time
@@ -109,8 +108,8 @@ func (s *Server) withDefaults() *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.StuckAfter <= 0 {
-		c.StuckAfter = 3 * time.Minute
+	if c.Moves == nil {
+		c.Moves = func() []pools.Move { return nil }
 	}
 	if c.Ready == nil {
 		c.Ready = func(context.Context) []Problem { return nil }

@@ -58,6 +58,8 @@ type row struct {
 	Step    string   // the last step reached
 	Since   string   // time since it
 	Took    string   // "24 s after discover"; empty for the first step
+	Usual   string   // of a stuck boot: "usually 12 s"
+	Move    string   // to which cluster, and how far
 	Strip   []string // one class for each step
 	Error   string
 	Steps   []entry
@@ -73,7 +75,8 @@ type entry struct {
 
 func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
-	boots := newest(s.Boots.List())
+	boots := newest(pools.MarkStuck(s.Boots.List(), now))
+	moves := s.moves()
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC")}
 	for _, p := range s.Ready(ctx) {
 		if p.Warning {
@@ -99,7 +102,8 @@ func (s *Server) view(ctx context.Context) view {
 			MACs: n.MACs, Source: source(n), Known: true, Power: power[n.Name], Next: s.NextBoots.Pending(n.Name),
 		}
 		r.Address, r.Note = v.Leased.address(n)
-		r.boot(take(boots, n.MACs), now, s.StuckAfter)
+		r.boot(take(boots, n.MACs), now)
+		r.Move = moves[n.Name]
 		v.Rows = append(v.Rows, r)
 	}
 	v.Rows = append(v.Rows, s.strangers(boots, v.Leased, now)...)
@@ -147,7 +151,7 @@ func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, 
 	for mac, b := range boots {
 		r := row{Name: b.Node, Pool: b.Pool, Cluster: b.Cluster, Image: b.Image, MACs: []pools.MAC{mac}, Source: "unknown hardware"}
 		r.Address, r.Note = leases.of(mac)
-		r.boot(b, now, s.StuckAfter)
+		r.boot(b, now)
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
@@ -155,7 +159,7 @@ func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, 
 }
 
 // boot fills in how the machine's boot is doing.
-func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) {
+func (r *row) boot(b pools.BootRecord, now time.Time) {
 	r.State, r.Strip = unseen, make([]string, len(pools.Steps))
 	defer func() {
 		// Few boots have to wait: there is no gap for the others.
@@ -192,13 +196,29 @@ func (r *row) boot(b pools.BootRecord, now time.Time, stuckAfter time.Duration) 
 		r.State = ready
 	case b.Error != "":
 		r.State = failing
-	case r.Step == string(pools.StepQueued) && now.Sub(at) <= 10*stuckAfter:
-		r.State = booting // it waits for its turn, which takes as long as others need
-	case now.Sub(at) > stuckAfter:
-		r.State = stuck
+	case b.Stuck != nil:
+		r.State, r.Usual = stuck, usually(*b.Stuck)
 	default:
 		r.State = booting
 	}
+}
+
+// usually tells what a stuck boot would take if it were like the others.
+func usually(s pools.Stuck) string {
+	if s.Usual == 0 {
+		return ""
+	}
+	return "usually " + seconds(s.Usual.D())
+}
+
+// moves are the nodes on their way out of a cluster, by the name that they have
+// now.
+func (s *Server) moves() map[string]string {
+	m := map[string]string{}
+	for _, move := range s.Moves() {
+		m[move.As] = move.Says()
+	}
+	return m
 }
 
 // lastStep is where a boot is done: a machine without a cluster joins nothing.

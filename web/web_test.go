@@ -337,3 +337,43 @@ func TestListBoots(t *testing.T) {
 		}
 	}
 }
+
+// A node on its way out of a cluster, and a boot that makes no progress, show in
+// the API and on the page.
+func TestMovesAndStuckBoots(t *testing.T) {
+	s := newSite(t, func(s *site) {
+		s.Boots = boots{boot(1, "m1", "tenant-a", 6, 10*time.Minute, "")}
+		s.Moves = func() []pools.Move {
+			return []pools.Move{{Node: "m2", From: "tenant-b", To: "tenant-a", As: "m2", Step: pools.MoveDrains, Detail: "<b>2</b> pods left", Since: epoch}}
+		}
+	})
+	var nodes []struct {
+		Name string
+		Move *pools.Move
+	}
+	if err := json.Unmarshal(s.do(request{path: "/api/v1/nodes"}).Body.Bytes(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if (n.Move != nil) != (n.Name == "m2") {
+			t.Errorf("%s: move %+v", n.Name, n.Move)
+		}
+	}
+	one := s.do(request{path: "/api/v1/nodes/m2"}).Body.String()
+	if !strings.Contains(one, `"from": "tenant-b"`) || !strings.Contains(one, `"step": "drains"`) || !strings.Contains(one, `"ip": "10.28.0.12"`) {
+		t.Errorf("node: %s", one)
+	}
+	var all []pools.BootRecord
+	if err := json.Unmarshal(s.do(request{path: "/api/v1/boots"}).Body.Bytes(), &all); err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if got := all[0].Stuck; got == nil || got.After != pools.Steps[5] || got.Limit.D() != 3*time.Minute {
+		t.Errorf("stuck: %+v", got)
+	}
+	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
+	for _, want := range []string{"moving from tenant-b to tenant-a: drains, &lt;b&gt;2&lt;/b&gt; pods left", `<tr id="machine-m1" class="stuck">`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

@@ -234,7 +234,8 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", b.args.Root, err)
 	}
 	took := time.Since(start) - queue.waited
-	b.detail = fmt.Sprintf("%.1f MB in %.1f s, sha256 is right", float64(size)/(1<<20), took.Seconds())
+	megabytes := float64(size) / (1 << 20)
+	b.detail = fmt.Sprintf("%.1f MB in %.1f s, %.1f MB/s, sha256 is right", megabytes, took.Seconds(), megabytes/max(took.Seconds(), 1e-3))
 	if queue.waited > 0 {
 		b.detail += fmt.Sprintf(", after %.0f s in the queue", queue.waited.Seconds())
 	}

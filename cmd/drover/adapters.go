@@ -80,14 +80,34 @@ func (s *server) exchange(e dhcp.Exchange) {
 	if e.Type != "DISCOVER" {
 		return
 	}
-	if e.Netboot && e.Reply != "" {
-		s.store.Boots.Discover(e.Plan, e.Time)
-		s.store.NextBoots.Discover(e.Plan.Node)
-		s.http.Booting(e.MAC)
+	if e.Netboot && e.Plan != nil {
+		s.discovered(e)
 	}
 	// What was dropped unread has no Plan, whoever sent it.
 	if e.Unknown() && (e.Plan != nil || e.Decision == dhcp.NotOurs) {
 		s.store.Unknowns.Seen(unknown(&e))
+	}
+}
+
+// discovered begins the timeline of a machine whose firmware asks, also when there
+// is no address for it: that is what its operator looks for.
+func (s *server) discovered(e dhcp.Exchange) {
+	offer := pools.Event{Step: pools.StepOffer}
+	switch {
+	case e.Reply != "":
+		if e.Address.IsValid() {
+			offer.Detail = e.Address.String()
+		}
+	case e.Decision == dhcp.NoAddress:
+		offer.Error = "no address for it is free, or its lease could not be stored"
+	default: // dropped, or not for us to answer
+		return
+	}
+	s.store.Boots.Discover(e.Plan, e.Time)
+	s.step(e.MAC, offer)
+	if e.Reply != "" {
+		s.store.NextBoots.Discover(e.Plan.Node)
+		s.http.Booting(e.MAC)
 	}
 }
 

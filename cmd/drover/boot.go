@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -69,23 +68,25 @@ func bootTable(w io.Writer, boots []pools.BootRecord) error {
 	fmt.Fprintln(t, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR")
 	for _, b := range boots {
 		step, after := "-", "-"
-		if s, ok := furthest(b); ok {
+		if s, ok := b.Furthest(); ok {
 			step, after = string(s.Step), seconds(b, s)+" s"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, orDash(b.Cluster), step, after, orDash(b.Error))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, orDash(b.Cluster), step, after, trouble(b))
 	}
 	return t.Flush()
 }
 
-// furthest is the last step that a boot reached, in the order of a boot: a
-// cluster can see a node Ready before the node can say that it joined.
-func furthest(b pools.BootRecord) (last pools.BootStep, ok bool) {
-	for _, s := range b.Steps {
-		if s.Error == "" && (!ok || slices.Index(pools.Steps, s.Step) > slices.Index(pools.Steps, last.Step)) {
-			last, ok = s, true
-		}
+// trouble is what keeps a boot: an error, or that it makes no progress.
+func trouble(b pools.BootRecord) string {
+	switch {
+	case b.Error != "":
+		return b.Error
+	case b.Stuck == nil:
+		return "-"
+	case b.Stuck.Usual == 0:
+		return fmt.Sprintf("stuck after %s", b.Stuck.After)
 	}
-	return last, ok
+	return fmt.Sprintf("stuck after %s, where the next step usually takes %.1f s", b.Stuck.After, b.Stuck.Usual.D().Seconds())
 }
 
 func newBootShowCommand(c *apiClient) *cobra.Command {
@@ -94,7 +95,7 @@ func newBootShowCommand(c *apiClient) *cobra.Command {
 		Use:   "show NODE",
 		Short: "Show the timeline of a node's newest boot",
 		Long: `Show prints each step of the newest boot of a node with the seconds since the
-first DISCOVER of its firmware.`,
+first DISCOVER of its firmware, and since the step before.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output, "text"); err != nil {
@@ -123,15 +124,27 @@ func timeline(w io.Writer, b pools.BootRecord) error {
 			text = "error: " + s.Error
 		}
 		// The last cell of a line has no tab behind it and so keeps its place.
-		fmt.Fprintf(t, "%s s\t  %s\n", seconds(b, s), strings.TrimSpace(fmt.Sprintf("%-11s %s", s.Step, text)))
+		fmt.Fprintf(t, "%s s\t%s\t  %s\n", seconds(b, s), took(b, s), strings.TrimSpace(fmt.Sprintf("%-11s %s", s.Step, text)))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if b.Error != "" {
+	switch {
+	case b.Error != "":
 		fmt.Fprintf(w, "\nlast error: %s\n", b.Error)
+	case b.Stuck != nil:
+		fmt.Fprintf(w, "\n%s\n", trouble(b))
 	}
 	return nil
+}
+
+// took is how long a step took.
+func took(b pools.BootRecord, s pools.BootStep) string {
+	d, ok := b.Took(s)
+	if !ok || s.Error != "" {
+		return ""
+	}
+	return "+" + strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
 }
 
 // seconds is when a step was reached, from the first DISCOVER on.

@@ -44,7 +44,7 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 			if err != nil {
 				return err
 			}
-			clusters := &kube.Clusters{}
+			clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig)}
 			clusters.Set(farm.Clusters())
 			defer clusters.Close()
 			found, err := clusters.Inspect(cmd.Context(), args[0])
@@ -117,7 +117,7 @@ both.`,
 				if admin == "" {
 					return &exitError{exitUsage, errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
 				}
-				if samePath(admin, c.Kubeconfig) {
+				if c.Kubeconfig != "" && samePath(admin, c.Kubeconfig) {
 					return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
 				}
 				return kube.Apply(cmd.Context(), admin, deploy.RBAC, func(object string) { fmt.Fprintln(out, "applied", object) })

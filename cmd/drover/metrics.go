@@ -31,6 +31,7 @@ type metrics struct {
 	images      imageMetrics
 	bootSteps   *prometheus.CounterVec
 	stepSeconds *prometheus.HistogramVec
+	stepTook    *prometheus.HistogramVec
 	reloads     *prometheus.CounterVec
 	tends       *prometheus.CounterVec
 	changes     *prometheus.CounterVec
@@ -58,9 +59,11 @@ func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
 		Help: "From receiving a DHCP packet to the answer leaving.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)})
 	m.stepSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_seconds",
 		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
+	m.stepTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_took_seconds",
+		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
 	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
 		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(unknowns.List())) })
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -72,6 +75,26 @@ func (m *metrics) watch(r *readiness) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		return float64(len(r.problems(ctx)))
+	}))
+}
+
+// watchMoves counts the nodes on their way out of a cluster at each scrape.
+func (m *metrics) watchMoves(moves func() []pools.Move) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "moving_nodes",
+		Help: "Nodes that the config gave to another cluster and that have not left theirs."}, func() float64 { return float64(len(moves())) }))
+}
+
+// watchBoots counts the boots that make no progress at each scrape.
+func (m *metrics) watchBoots(boots func() []pools.BootRecord) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "boots_stuck",
+		Help: "Machines whose boot takes much longer for its next step than is usual."}, func() float64 {
+		stuck := 0
+		for _, b := range pools.MarkStuck(boots(), time.Now()) {
+			if b.Stuck != nil {
+				stuck++
+			}
+		}
+		return float64(stuck)
 	}))
 }
 
@@ -102,6 +125,9 @@ func (m *metrics) step(b pools.BootRecord, s pools.BootStep) {
 	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
 	if s.Error == "" {
 		m.stepSeconds.WithLabelValues(string(s.Step)).Observe(s.Time.Sub(b.Started).Seconds())
+		if took, ok := b.Took(s); ok {
+			m.stepTook.WithLabelValues(string(s.Step)).Observe(took.Seconds())
+		}
 	}
 }
 

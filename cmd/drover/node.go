@@ -42,6 +42,20 @@ func noSubcommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// nodeState is a node as the API shows it.
+type nodeState struct {
+	pools.NodeInfo
+	Move *pools.Move `json:"move,omitempty"`
+}
+
+// state is what there is to say of a node beside what the config says.
+func (n nodeState) state() string {
+	if n.Move == nil {
+		return "-"
+	}
+	return n.Move.Says()
+}
+
 func newNodeListCommand(c *apiClient) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -49,7 +63,7 @@ func newNodeListCommand(c *apiClient) *cobra.Command {
 		Short: "List the nodes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var nodes []pools.NodeInfo
+			var nodes []nodeState
 			if err := checkOutput(output, "table"); err != nil {
 				return err
 			}
@@ -63,11 +77,11 @@ func newNodeListCommand(c *apiClient) *cobra.Command {
 	return cmd
 }
 
-func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
+func nodeTable(w io.Writer, nodes []nodeState) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM")
+	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, addrOrDash(n.IP), orDash(joinMACs(n.MACs)), orDash(strings.Join(n.Tags, ",")), from(n))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, addrOrDash(n.IP), orDash(joinMACs(n.MACs)), orDash(strings.Join(n.Tags, ",")), from(n.NodeInfo), n.state())
 	}
 	return t.Flush()
 }
@@ -79,7 +93,7 @@ func newNodeShowCommand(c *apiClient) *cobra.Command {
 		Short: "Show a node",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var n pools.NodeInfo
+			var n nodeState
 			if err := checkOutput(output, "text"); err != nil {
 				return err
 			}
@@ -93,7 +107,7 @@ func newNodeShowCommand(c *apiClient) *cobra.Command {
 	return cmd
 }
 
-func nodeText(w io.Writer, n pools.NodeInfo) error {
+func nodeText(w io.Writer, n nodeState) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
 	line("name", n.Name)
@@ -118,7 +132,10 @@ func nodeText(w io.Writer, n pools.NodeInfo) error {
 	if n.NextBoot != "" {
 		line("next boot", string(n.NextBoot))
 	}
-	line("from", from(n))
+	line("from", from(n.NodeInfo))
+	if n.Move != nil {
+		line("state", n.state())
+	}
 	return t.Flush()
 }
 

@@ -97,18 +97,18 @@ func (c command) run(t *testing.T) {
 func TestNodeCommands(t *testing.T) {
 	apiSite(t)
 	for _, c := range []command{
-		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM
-m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6
+		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM           STATE
+m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6  -
 `, ""},
 		{"node add n2 --pool compute --mac 52-54-00-00-00-02 --mac 525400000102 --ip 10.28.0.12 --tag debug", 0, "added n2 to pool compute\n", ""},
 		{"node add n3 --pool compute --mac 52:54:00:00:00:03 --ip 10.28.0.13", 0, "added n3 to pool compute\n", ""},
 		{"node add n2 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", `a node of that name exists: "n2"`},
 		{"node add m1 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", "declared in drover.yaml:6"},
 		{"node add n9 --pool compute --mac 52:54:00:00:00:01 --ip 10.28.0.19", 1, "", "52:54:00:00:00:01"},
-		{"node list", 0, `NAME  POOL     IP          MACS                                 TAGS   FROM
-m1    compute  10.28.0.11  52:54:00:00:00:01                    -      drover.yaml:6
-n2    compute  10.28.0.12  52:54:00:00:00:02,52:54:00:00:01:02  debug  API
-n3    compute  10.28.0.13  52:54:00:00:00:03                    -      API
+		{"node list", 0, `NAME  POOL     IP          MACS                                 TAGS   FROM           STATE
+m1    compute  10.28.0.11  52:54:00:00:00:01                    -      drover.yaml:6  -
+n2    compute  10.28.0.12  52:54:00:00:00:02,52:54:00:00:01:02  debug  API            -
+n3    compute  10.28.0.13  52:54:00:00:00:03                    -      API            -
 `, ""},
 		{"node show n3", 0, "name  n3\npool  compute\nip    10.28.0.13\nmacs  52:54:00:00:00:03\ntags  -\nfrom  API\n", ""},
 		{"node show n3 -o json", 0, `{
@@ -153,10 +153,10 @@ func TestNodeByPort(t *testing.T) {
 	apiSiteOf(t, strings.Replace(apiConfig, `ip: 10.28.0.11}`, `ip: 10.28.0.11},
     {name: p1, match: {circuitID: eth7}, ip: 10.28.0.19, dhcpOptions: {ntp-server: [10.28.0.1, 10.28.0.3]}}, {name: p2, macs: ["52:54:00:00:00:02"], ignore: true}`, 1))
 	for _, c := range []command{
-		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM
-m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6
-p1    compute  10.28.0.19  -                  -     drover.yaml:7
-p2    compute  -           52:54:00:00:00:02  -     drover.yaml:7
+		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM           STATE
+m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6  -
+p1    compute  10.28.0.19  -                  -     drover.yaml:7  -
+p2    compute  -           52:54:00:00:00:02  -     drover.yaml:7  -
 `, ""},
 		{"node show p1", 0, `name               p1
 pool               compute
@@ -197,12 +197,12 @@ func TestBootCommands(t *testing.T) {
 		{"boot list --limit 0", 1, "", `limit "0"`},
 		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12, cluster tenant-a, started 2026-11-20 12:00:00 UTC
 
-    0.0 s  discover
-   40.2 s  loader      snponly.efi
-   80.5 s  script
-  120.8 s  ready
-  161.0 s  joined
-  201.2 s  joined      error: exit status 1
+    0.0 s         discover
+   40.2 s  +40.2  loader      snponly.efi
+   80.5 s  +40.2  script
+  120.8 s  +40.2  ready
+  161.0 s  +40.2  joined
+  201.2 s         joined      error: exit status 1
 
 last error: exit status 1
 `, ""},

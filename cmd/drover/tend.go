@@ -27,7 +27,12 @@ func (s *server) tendNodes(dir string) error {
 	if err != nil {
 		return err
 	}
-	s.clusters = &kube.Clusters{Log: s.part("kube"), OnReady: s.nodeReady, OnTend: s.metrics.tended, PlanOf: s.planOf, Key: key}
+	farm := s.live.Farm()
+	s.clusters = &kube.Clusters{
+		Log: s.part("kube"), OnReady: s.nodeReady, OnTend: s.metrics.tended, PlanOf: s.planOf, HeirOf: s.heirOf, Key: key,
+		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
+	}
+	s.metrics.watchMoves(s.clusters.Moves)
 	s.clusters.Set(s.live.Farm().Clusters())
 	s.clusters.Refresh()
 	for _, b := range unready(s.store.Boots.List(), time.Now()) {
@@ -92,6 +97,19 @@ func (s *server) planOf(node string) *pools.Plan {
 		return p
 	}
 	return nil
+}
+
+// heirOf returns the Plan of a machine that was unknown hardware, and as such the
+// node of that name, and has a name of its own now.
+func (s *server) heirOf(node string) *pools.Plan {
+	if _, declared := s.live.Farm().Node(node); declared {
+		return nil
+	}
+	mac, ok := s.macOf(node)
+	if !ok {
+		return nil
+	}
+	return s.live.Resolve(pools.Query{MAC: mac})
 }
 
 // macOf returns a MAC of the node of that name: one that declares it, or the one

@@ -138,7 +138,7 @@ func (w *watcher) print(b pools.BootRecord) {
 
 // ended tells whether a boot has come to its end.
 func ended(b pools.BootRecord) bool {
-	last, ok := furthest(b)
+	last, ok := b.Furthest()
 	if b.Cluster == "" {
 		return ok && slices.Index(pools.Steps, last.Step) >= slices.Index(pools.Steps, pools.StepSwitch)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"drover/pools"
@@ -89,6 +90,34 @@ func TestRackAndFarmAgree(t *testing.T) {
 		plan := farm.Resolve(pools.Query{MAC: mac})
 		if plan == nil || plan.Cluster != want[m.Name].cluster || plan.Node != want[m.Name].node {
 			t.Errorf("machine %s: got %+v, want %+v", m.Name, plan, want[m.Name])
+		}
+	}
+}
+
+// TestTheEditMovesTheNode: what the demo edits in its farm gives its first machine
+// to another tenant, and nothing else.
+func TestTheEditMovesTheNode(t *testing.T) {
+	text, err := os.ReadFile("drover.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(text), beforeMove, afterMove, 1)
+	before, err := pools.Parse("drover.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := pools.Parse("drover.yaml", []byte(edited))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rackful() {
+		mac, err := pools.ParseMAC(m.mac())
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := before.Resolve(pools.Query{MAC: mac}), after.Resolve(pools.Query{MAC: mac})
+		if moved := was.Cluster != is.Cluster; was.Node != is.Node || moved != (m.Name == "bios") {
+			t.Errorf("%s: %s in %s, after the edit %s in %s", m.Name, was.Node, was.Cluster, is.Node, is.Cluster)
 		}
 	}
 }

@@ -8,8 +8,9 @@
 // The farm is e2e/demo/drover.yaml. The demo exits 0, and ends with the line
 // "demo: 3 of 3 nodes Ready in their own cluster", only if each machine is Ready
 // in the cluster that the farm says, and in no other, with the labels and taints
-// that the farm says, and really runs a pod; and if a node stays Ready while
-// drover is stopped.
+// that the farm says, and really runs a pod; if a node that an edit gives to
+// another tenant is drained, Ready there after its next boot and gone from where it
+// was; and if a node stays Ready while drover is stopped.
 package main
 
 import (
@@ -98,7 +99,11 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 	if err := d.powerOn(bounded, added); err != nil {
 		return err
 	}
-	if err := d.watch(bounded); err != nil {
+	err := d.watch(bounded)
+	if err == nil {
+		err = d.move(bounded)
+	}
+	if err != nil {
 		if ctx.Err() == nil { // nobody wants the story of what was interrupted
 			d.showFailures()
 		}

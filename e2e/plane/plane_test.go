@@ -63,6 +63,8 @@ func TestTenants(t *testing.T) {
 	t.Run("rejoin", func(t *testing.T) { testRejoin(t, a) })
 	t.Run("foreign", func(t *testing.T) { testForeignNode(t, a) })
 	t.Run("tend", func(t *testing.T) { testTend(t, a) })
+	t.Run("secret", func(t *testing.T) { testSecret(t, a, b) })
+	t.Run("move", func(t *testing.T) { testMove(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
 	t.Run("many", func(t *testing.T) { testMany(t, b) })
 	t.Run("power cut", func(t *testing.T) { testPowerCut(t, b) })

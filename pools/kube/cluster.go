@@ -3,48 +3,41 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"golang.org/x/sync/singleflight"
+	"k8s.io/client-go/kubernetes"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drover/pools"
-)
-
-// A kubeconfig is a few kilobytes.
-const maxKubeconfig = 1 << 20
-
-// Requests per second to one API server. A join, from its start to Ready, is
-// about ten of them.
-const (
-	requestRate  = 200
-	requestBurst = 1000
 )
 
 // cluster is a tenant's cluster and the connection to it.
 type cluster struct {
 	conf pools.Cluster
-	path string // of the kubeconfig
+	path string // of the kubeconfig, if it is in a file
+	home bool   // it is the one that drover runs in
 	now  func() time.Time
 
 	joins   chan struct{} // a slot for each join under way
 	looks   chan struct{} // a slot for each first look at a Lease
+	drains  chan struct{} // a slot for each look at the pods of a node that moves
 	pulses  pulses
 	tending errand
 	infos   singleflight.Group
 	warn    sync.Once // that its endpoint is not the one of cluster-info
 
-	mu     sync.Mutex
-	client kubernetes.Interface // nil until first needed
-	stamp  stamp                // of the kubeconfig that client was made from
+	forget context.CancelFunc // ends the watch of its Secret; nil when there is none
+	known  chan struct{}      // closed when the Secret was looked for; nil when there is none
+	seen   func()             // closes known
+
+	mu      sync.Mutex
+	client  kubernetes.Interface // nil as long as there are no credentials
+	trouble error                // what is wrong with the credentials that are there now; client has those before
+	stamp   stamp                // of the file that was read last
+	made    *clientcmdapi.Config // what client was made from, if that came from a Secret
 
 	checkMu  sync.Mutex // held during a check
 	checked  time.Time
@@ -58,7 +51,15 @@ type stamp struct {
 }
 
 func newCluster(conf pools.Cluster, path string, now func() time.Time) *cluster {
-	return &cluster{conf: conf, path: path, now: now, joins: make(chan struct{}, maxJoins), looks: make(chan struct{}, maxExpected)}
+	c := &cluster{
+		conf: conf, path: path, now: now,
+		joins: make(chan struct{}, maxJoins), looks: make(chan struct{}, maxExpected), drains: make(chan struct{}, maxDrains),
+	}
+	if conf.SecretRef != (pools.SecretRef{}) {
+		c.known = make(chan struct{})
+		c.seen = sync.OnceFunc(func() { close(c.known) })
+	}
+	return c
 }
 
 // enter waits for its turn to join.
@@ -85,54 +86,34 @@ func (c *cluster) ttl() time.Duration {
 func (c *cluster) connect() (kubernetes.Interface, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	client, err := c.load()
-	if err != nil {
-		return nil, &ClusterError{Cluster: c.conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: err, Retry: retryLater}
+	switch {
+	case c.known != nil: // its Secret is watched
+	case c.home && c.client == nil:
+		c.client, c.trouble = dialHome(c.now)
+	case c.home:
+	case c.path == "":
+		c.trouble = errors.New("none is named in the config")
+	default:
+		c.refresh()
 	}
-	return client, nil
+	if c.client != nil {
+		return c.client, nil
+	}
+	if c.trouble == nil {
+		return nil, &ClusterError{Cluster: c.conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: retrySoon}
+	}
+	return nil, &ClusterError{Cluster: c.conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.trouble, Retry: retryLater}
 }
 
-func (c *cluster) load() (kubernetes.Interface, error) {
-	if c.path == "" {
-		return nil, errors.New("none is named in the config")
+// outdated tells what is wrong with the credentials that are there now, when
+// those that were there before are still in force.
+func (c *cluster) outdated() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil || c.trouble == nil {
+		return nil
 	}
-	info, err := os.Stat(c.path)
-	if err != nil {
-		return nil, err
-	}
-	if now := (stamp{info.ModTime(), info.Size()}); c.client == nil || now != c.stamp {
-		if info.Size() > maxKubeconfig {
-			return nil, fmt.Errorf("%s: larger than %d bytes", c.path, maxKubeconfig)
-		}
-		client, err := dial(c.path)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.path, err)
-		}
-		c.client, c.stamp = client, now
-	}
-	return c.client, nil
-}
-
-// dial makes a client from a kubeconfig file alone: an empty one does not make
-// it fall back to the environment or to the cluster that it runs in.
-func dial(path string) (kubernetes.Interface, error) {
-	file, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := clientcmd.ResolveLocalPaths(file); err != nil {
-		return nil, err
-	}
-	conf, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	conf.UserAgent = "drover"
-	conf.QPS, conf.Burst = requestRate, requestBurst
-	conf.WarningHandler = rest.NoWarnings{}
-	// No conf.Timeout: it would end watches. Each request has a context.
-	conf.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
-	return kubernetes.NewForConfig(conf)
+	return &ClusterError{Cluster: c.conf.Name, Doing: "read its kubeconfig anew", Hint: "the one before is still in force", Err: c.trouble, Retry: retryLater}
 }
 
 // quiet keeps client-go from writing to standard error what it returns as an
@@ -148,7 +129,11 @@ func (c *cluster) check(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	c.await(limited)
 	_, err := c.info(limited)
+	if err == nil {
+		err = c.outdated()
+	}
 	if ctx.Err() == nil { // else it says nothing about the cluster
 		c.checked, c.checkErr = c.now(), err
 	}

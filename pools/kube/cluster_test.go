@@ -44,12 +44,19 @@ type apiServer struct {
 	patches      []string          // bodies
 	unsigned     bool
 	info         string // the kubeconfig of cluster-info
+
+	watches int                      // of Secrets, now
+	kept    map[string]corev1.Secret // that can be read, as in an admin cluster
+	pods    map[string]corev1.Pod    // by name
+	held    map[string]bool          // pods that a budget holds
+	evicted []string
 }
 
 func newAPIServer(t testing.TB) *apiServer {
 	s := &apiServer{
 		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
 		nodes: map[string]corev1.Node{}, leases: map[string]string{}, changed: make(chan struct{}),
+		kept: map[string]corev1.Secret{}, pods: map[string]corev1.Pod{}, held: map[string]bool{},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
@@ -79,11 +86,15 @@ func kubeconfig(t testing.TB, name, server string, ca []byte, token string) stri
 	return string(text)
 }
 
+// ca is the server's certificate.
+func (s *apiServer) ca() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+}
+
 // kubeconfig writes a kubeconfig for the server and returns its path.
 func (s *apiServer) kubeconfig() string {
 	path := filepath.Join(s.t.TempDir(), "kubeconfig")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(path, []byte(kubeconfig(s.t, "c", s.URL, ca, "the-servers-own-credential")), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(kubeconfig(s.t, "c", s.URL, []byte(s.ca()), "the-servers-own-credential")), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	return path
@@ -132,6 +143,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 	case "PATCH nodes":
 		s.patchNode(w, r, name)
+	case "GET secrets":
+		s.getSecrets(w, r)
+	case "WATCH secrets":
+		s.watchSecrets(w, r)
+	case "GET pods":
+		s.getPods(w, r)
+	case "POST pods":
+		s.evict(w, r, name)
 	default:
 		s.t.Errorf("drover asked for %s %s", key, r.URL)
 		fail(404, "NotFound", "no such thing")(w, r)
@@ -256,8 +275,11 @@ func (s *apiServer) deleteNode(w http.ResponseWriter, r *http.Request, name stri
 // patchNode applies a merge patch (RFC 7386) to this version of a Node.
 func (s *apiServer) patchNode(w http.ResponseWriter, r *http.Request, name string) {
 	body, _ := io.ReadAll(r.Body)
-	if s.onPatch != nil {
-		s.onPatch()
+	s.mu.Lock()
+	before := s.onPatch
+	s.mu.Unlock()
+	if before != nil {
+		before()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,6 +58,7 @@ func (c *Clusters) Inspect(ctx context.Context, name string) ([]Finding, error) 
 	}
 	ctx = quiet(ctx)
 	i := &inspection{cluster: cl}
+	cl.await(ctx)
 	if !i.reach(ctx) {
 		return i.found, nil
 	}
@@ -123,12 +124,13 @@ var (
 		{"get", "", "nodes", "", ""}, {"list", "", "nodes", "", ""}, {"watch", "", "nodes", "", ""},
 		{"patch", "", "nodes", "", ""}, {"delete", "", "nodes", "", ""},
 		{"get", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""},
+		{"list", "", "pods", "", ""}, {"create", "", "pods/eviction", "", ""},
 	}
 	excess = []right{
 		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
 		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
 		{"create", "", "nodes", "", ""}, {"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
-		{"list", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
+		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},
 		{"delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", ""},
 		{"impersonate", "", "users", "", ""}, {"*", "*", "*", "", ""},

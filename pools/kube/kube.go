@@ -35,6 +35,9 @@ const (
 type Clusters struct {
 	// Dir is what relative kubeconfig paths are relative to.
 	Dir string
+	// Admin is the kubeconfig file of the cluster that secretRefs are looked up
+	// in. Empty is the cluster that drover runs in.
+	Admin string
 	// Log gets what happens. Nil discards it.
 	Log *slog.Logger
 	// Now is the clock. Nil is time.Now.
@@ -46,6 +49,10 @@ type Clusters struct {
 	// nil. It is called from several goroutines. If it is nil, labels and
 	// taints stay as they were when the node got Ready.
 	PlanOf func(node string) *pools.Plan
+	// HeirOf returns the Plan of the machine that was once the node of that name
+	// and is called otherwise now, or nil: unknown hardware that was given a name.
+	// Nil: there are none.
+	HeirOf func(node string) *pools.Plan
 	// OnTend is told, if not nil, of each look at the labels and taints of all
 	// Nodes of a cluster: how many were to change, and what went wrong.
 	OnTend func(cluster string, changed int, err error)
@@ -57,9 +64,15 @@ type Clusters struct {
 	// Zero is what kubelets go by: 11 seconds, if their config says nothing
 	// else.
 	Watch time.Duration
+	// Pace is how often a node that moves to another cluster is looked at, and
+	// Gone how long its kubelet is silent when its machine is off. Zero is 5
+	// seconds, and 2 minutes.
+	Pace, Gone time.Duration
 
 	mu       sync.Mutex
 	byName   map[string]*cluster
+	admin    *cluster
+	moves    map[string]*move     // by cluster and node
 	followed map[string]*followed // by cluster and node
 	ctx      context.Context      // done on Close
 	cancel   context.CancelFunc
@@ -69,28 +82,45 @@ type Clusters struct {
 }
 
 // Set makes clusters the ones in force. Those that did not change keep their
-// connections. It opens none and reads no kubeconfig.
+// connections. It waits for nothing and reads no kubeconfig, but begins to watch
+// the Secrets that are named.
 func (c *Clusters) Set(clusters []pools.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
 		c.ctx, c.cancel = context.WithCancel(quiet(context.Background()))
-		c.followed = make(map[string]*followed)
+		c.followed, c.moves = make(map[string]*followed), make(map[string]*move)
 		c.randomKey = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
+		c.admin = newCluster(pools.Cluster{Name: "admin"}, c.path(c.Admin), c.now)
+		c.admin.home = c.Admin == ""
 	}
 	old := c.byName
 	c.byName = make(map[string]*cluster, len(clusters))
 	for _, conf := range clusters {
-		path := conf.Kubeconfig
-		if path != "" && !filepath.IsAbs(path) {
-			path = filepath.Join(c.Dir, path)
-		}
 		if have := old[conf.Name]; have != nil && have.conf == conf {
 			c.byName[conf.Name] = have
 			continue
 		}
-		c.byName[conf.Name] = newCluster(conf, path, c.now)
+		cl := newCluster(conf, c.path(conf.Kubeconfig), c.now)
+		c.byName[conf.Name] = cl
+		if cl.known != nil && c.ctx.Err() == nil {
+			ctx, cancel := context.WithCancel(c.ctx)
+			cl.forget = cancel
+			c.running.Go(func() { c.watchSecret(ctx, cl, c.admin) })
+		}
 	}
+	for name, cl := range old {
+		if c.byName[name] != cl && cl.forget != nil {
+			cl.forget()
+		}
+	}
+}
+
+func (c *Clusters) path(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(c.Dir, file)
 }
 
 // Close ends everything that Join has started, and waits for it. Tokens that
@@ -123,6 +153,7 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
 	ctx = quiet(ctx)
+	cl.awaitJoin(ctx)
 	before, err := c.vacate(ctx, cl, p, bootID)
 	if err != nil {
 		return pools.JoinConfig{}, err

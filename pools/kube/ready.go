@@ -156,6 +156,7 @@ func (c *Clusters) seeThrough(ctx context.Context, f *followed) {
 	if c.OnReady != nil {
 		c.OnReady(f.plan, at)
 	}
+	c.arrival(f.plan)
 	for delay := time.Second; failed != nil; delay = min(2*delay, 30*time.Second) {
 		log.Warn("labels and taints are not set", "err", failed)
 		if errors.Is(failed, errUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || !sleep(ctx, delay) {
@@ -182,7 +183,11 @@ func (c *Clusters) dress(ctx context.Context, f *followed, n *corev1.Node) (bool
 	if err != nil {
 		return false, err
 	}
-	return f.cluster.tend(ctx, n, reg, c.sealKey(), f.given)
+	changed, err := f.cluster.tend(ctx, n, reg, c.sealKey(), f.given)
+	if err == nil && c.PlanOf != nil {
+		c.seeOut(f.cluster, n) // the farm may have it elsewhere by now
+	}
+	return changed, err
 }
 
 // node reads a Node.

@@ -20,7 +20,9 @@ const (
 // Refresh gives all Nodes that carry drover's mark the labels and taints that
 // their Plans say now, in the background: call it after each change of the farm.
 // Each cluster is on its own, and tries again until it is done. What others have
-// put on a Node stays.
+// put on a Node stays. Nodes whose machines the farm has in another cluster now
+// are seen out of theirs, see [Clusters.Moves]; those that it does not have at all
+// are left alone.
 func (c *Clusters) Refresh() {
 	if c.PlanOf == nil {
 		return
@@ -89,12 +91,14 @@ func (c *Clusters) tendUntilDone(ctx context.Context, cl *cluster) {
 // tendAll tends each Node with the mark, and returns how many it changed. One
 // that fails keeps no other from it.
 func (c *Clusters) tendAll(ctx context.Context, cl *cluster) (changed int, err error) {
+	cl.await(ctx)
 	client, err := cl.connect()
 	if err != nil {
 		return 0, err
 	}
 	var mu sync.Mutex
 	var errs []error
+	var strays []string
 	opts := metav1.ListOptions{LabelSelector: markLabel, Limit: listPage}
 	for {
 		page, err := listNodes(ctx, client, opts)
@@ -104,6 +108,9 @@ func (c *Clusters) tendAll(ctx context.Context, cl *cluster) (changed int, err e
 		var wg sync.WaitGroup
 		slots := make(chan struct{}, tendAtOnce)
 		for i := range page.Items {
+			if name := page.Items[i].Name; c.PlanOf(name) == nil && c.target(cl, name) == nil {
+				strays = append(strays, name)
+			}
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
@@ -120,6 +127,10 @@ func (c *Clusters) tendAll(ctx context.Context, cl *cluster) (changed int, err e
 		}
 		wg.Wait()
 		if page.Continue == "" {
+			if len(strays) > 0 {
+				c.log().Info("Nodes that drover made and that no config names stay in the cluster", "cluster", cl.conf.Name,
+					"count", len(strays), "nodes", strays[:min(5, len(strays))])
+			}
 			return changed, errors.Join(errs...)
 		}
 		opts.Continue = page.Continue
@@ -129,6 +140,7 @@ func (c *Clusters) tendAll(ctx context.Context, cl *cluster) (changed int, err e
 // tendOne tends a Node, if its Plan says that it belongs to the cluster.
 func (c *Clusters) tendOne(ctx context.Context, cl *cluster, n *corev1.Node) (bool, error) {
 	p := c.PlanOf(n.Name)
+	c.seeOut(cl, n)
 	if p == nil || p.Cluster != cl.conf.Name || p.Node != n.Name {
 		return false, nil
 	}

@@ -201,7 +201,9 @@ func TestRefresh(t *testing.T) {
 	// Somebody else writes the Node at the same time.
 	f.set(labeled(map[string]string{"a": "c"}))
 	once := sync.OnceFunc(func() { s.edit("m1c29", func(n *corev1.Node) { n.Labels["person"] = "me" }) })
+	s.mu.Lock()
 	s.onPatch = once
+	s.mu.Unlock()
 	c.Refresh()
 	eventually(t, "labeled anew", func() bool { l := s.node("m1c29").Labels; return l["a"] == "c" && l["person"] == "me" })
 

@@ -23,7 +23,7 @@ func rank(s pools.Step) int { return slices.Index(pools.Steps, s) }
 // are seen by the server, or by the tenant's cluster.
 func reportable(s pools.Step) bool {
 	switch s {
-	case pools.StepDiscover, pools.StepLoader, pools.StepScript, pools.StepToken, pools.StepReady:
+	case pools.StepDiscover, pools.StepOffer, pools.StepLoader, pools.StepScript, pools.StepToken, pools.StepCSR, pools.StepReady:
 		return false
 	}
 	return true
