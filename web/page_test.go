@@ -85,7 +85,7 @@ func TestStates(t *testing.T) {
 	late.Steps = append(late.Steps, pools.BootStep{Step: pools.StepReady, Time: epoch.Add(-time.Hour)},
 		pools.BootStep{Step: pools.StepJoined, Time: epoch.Add(-time.Hour)})
 	queued := func(ago time.Duration) pools.BootRecord {
-		b := boot(1, "m1", "tenant-a", 7, ago, "")
+		b := boot(1, "m1", "tenant-a", 8, ago, "")
 		b.Steps = append(b.Steps, pools.BootStep{Step: pools.StepQueued, Time: epoch.Add(-ago)})
 		return b
 	}
