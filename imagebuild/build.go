@@ -84,6 +84,9 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if b.Version != "" {
 		r.manifest.Tools["drover"] = b.Version
 	}
+	if zstd, version := findZstd(ctx); zstd != "" {
+		r.zstd, r.manifest.Tools[zstdProgram] = zstd, version
+	}
 	if err := r.build(ctx, src); err != nil {
 		return Image{}, fmt.Errorf("image %q: %w", b.Name, err)
 	}
@@ -149,6 +152,7 @@ type run struct {
 	spool    *spool
 	init     []byte
 	tar2sqfs string
+	zstd     string // empty when there is none
 	tree     *tree
 	manifest Manifest
 }
@@ -177,7 +181,8 @@ func (r *run) build(ctx context.Context, src *source) error {
 		return err
 	}
 	initrd := initrd{tree: r.tree, modules: modules, init: r.init}
-	if err := r.file(ctx, InitrdFile, 0, initrd.write); err != nil {
+	err = r.file(ctx, InitrdFile, 0, func(w io.Writer) error { return compressInitrd(ctx, r.zstd, w, initrd.write) })
+	if err != nil {
 		return err
 	}
 	// From here on the tree is the node's: what the initrd took may be excluded.

@@ -82,3 +82,9 @@ var (
 	CheckInit     = checkInit
 	ParseManifest = parseManifest
 )
+
+// What compresses an initrd.
+var (
+	FindZstd       = findZstd
+	CompressInitrd = compressInitrd
+)

@@ -2,6 +2,7 @@ package imagebuild
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -9,14 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 )
-
-// initrdWindow is the zstd window of an initrd, in bytes: far below what the
-// kernel's decoder takes (128 MiB), since a small machine holds it beside the
-// compressed and the unpacked initrd.
-const initrdWindow = 4 << 20
 
 // initrd is the early user space: /init, modules, and the firmware that they
 // ask for.
@@ -28,16 +22,12 @@ type initrd struct {
 	cpio    *cpioWriter
 }
 
-// write writes the compressed archive.
+// write writes the archive.
 func (i *initrd) write(w io.Writer) error {
-	// One goroutine: more of them cut the stream into blocks that depend on
-	// their number, and so on the machine.
-	zw, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
-		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(initrdWindow))
-	if err != nil {
-		return err
-	}
-	i.cpio, i.dirs = &cpioWriter{w: zw}, map[string]bool{}
+	// The modules are read piece by piece: a program at the other end is not to
+	// be woken for each.
+	b := bufio.NewWriterSize(w, 1<<20)
+	i.cpio, i.dirs = &cpioWriter{w: b}, map[string]bool{}
 	for _, dir := range []string{"dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "usr/lib"} {
 		i.mkdir(dir)
 	}
@@ -53,7 +43,7 @@ func (i *initrd) write(w io.Writer) error {
 	if err := i.cpio.close(); err != nil {
 		return err
 	}
-	return zw.Close()
+	return b.Flush()
 }
 
 func (i *initrd) writeModules() error {

@@ -1,0 +1,106 @@
+package imagebuild_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"drover/imagebuild"
+)
+
+// zstds are what may compress an initrd: the program, and the library where
+// there is none.
+func zstds(t *testing.T) map[string]string {
+	needs(t, "zstd", "zstd")
+	program, version := imagebuild.FindZstd(t.Context())
+	if program == "" || !strings.Contains(version, ".") {
+		t.Fatalf("program %q, version %q", program, version)
+	}
+	return map[string]string{"program": program, "library": ""}
+}
+
+func TestCompressInitrd(t *testing.T) {
+	content := []byte(strings.Repeat("a module, and another that is much like it; ", 1<<16))
+	compress := func(program string) []byte {
+		var b bytes.Buffer
+		err := imagebuild.CompressInitrd(t.Context(), program, &b, func(w io.Writer) error {
+			for part := content; len(part) > 0; part = part[min(len(part), 10001):] {
+				if _, err := w.Write(part[:min(len(part), 10001)]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for name, program := range zstds(t) {
+		t.Run(name, func(t *testing.T) {
+			once := compress(program)
+			if !bytes.Equal(once, compress(program)) {
+				t.Error("the same input gives different output")
+			}
+			d, err := zstd.NewReader(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if got, err := d.DecodeAll(once, nil); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("got %d bytes back, %v, want %d", len(got), err, len(content))
+			}
+			var h zstd.Header
+			if err := h.Decode(once); err != nil || h.SingleSegment || h.WindowSize > 4<<20 {
+				t.Errorf("frame is %+v, %v, want a window of at most 4 MiB", h, err)
+			}
+		})
+	}
+}
+
+// TestCompressInitrdFails: what is cut short is told, and by its cause.
+func TestCompressInitrdFails(t *testing.T) {
+	odd := errors.New("odd module")
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	bad := filepath.Join(t.TempDir(), "zstd")
+	if err := os.WriteFile(bad, []byte("#!/bin/sh\necho no memory >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	much := func(w io.Writer) error {
+		_, err := io.CopyN(w, zeros{}, 1<<22)
+		return err
+	}
+	for name, program := range zstds(t) {
+		err := imagebuild.CompressInitrd(t.Context(), program, io.Discard, func(io.Writer) error { return odd })
+		if !errors.Is(err, odd) {
+			t.Errorf("%s: got %v, want what went wrong with the archive", name, err)
+		}
+		if program == "" {
+			continue // where writing to the image is what ends it
+		}
+		err = imagebuild.CompressInitrd(cancelled, program, io.Discard, func(w io.Writer) error {
+			cancel(errors.New("no more"))
+			return much(w)
+		})
+		if err == nil || !strings.Contains(err.Error(), "no more") {
+			t.Errorf("got %v, want why it was cancelled", err)
+		}
+	}
+	if err := imagebuild.CompressInitrd(t.Context(), bad, io.Discard, much); err == nil || !strings.Contains(err.Error(), "no memory") {
+		t.Errorf("got %v, want the program's own words", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
