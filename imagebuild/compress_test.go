@@ -69,6 +69,7 @@ func TestCompressInitrd(t *testing.T) {
 func TestCompressInitrdFails(t *testing.T) {
 	odd := errors.New("odd module")
 	cancelled, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	bad := filepath.Join(t.TempDir(), "zstd")
 	if err := os.WriteFile(bad, []byte("#!/bin/sh\necho no memory >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
