@@ -97,8 +97,13 @@ type Place struct {
 // IsZero tells whether the place is not known.
 func (p Place) IsZero() bool { return p == Place{} }
 
-// String returns "chassis m1 c12n1".
-func (p Place) String() string { return "chassis " + p.Chassis + " " + p.Slot }
+// String returns "chassis m1 c12n1", and "" for the zero Place.
+func (p Place) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	return "chassis " + p.Chassis + " " + p.Slot
+}
 
 // NodePower is how the power of a node is switched. A node of a chassis needs
 // none.

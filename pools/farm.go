@@ -22,8 +22,10 @@ type Farm struct {
 	lines   map[string]int
 	checked bool // Config was, with other nodes
 	added   []PoolNode
-	address netip.Addr // what nodes boot from
-	url     string     // base of the node-facing listener, without a slash at its end
+
+	overruled []PoolNode
+	address   netip.Addr // what nodes boot from
+	url       string     // base of the node-facing listener, without a slash at its end
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[MAC]*entry
@@ -91,13 +93,14 @@ func Parse(file string, data []byte, added ...PoolNode) (*Farm, error) {
 	if len(d.lines) == 0 { // not YAML at all: nothing more to say
 		return nil, d.errs
 	}
-	f := &Farm{Config: cfg, Source: file, lines: d.lines}
-	return f.build(added, d.errs)
+	kept, overruled := cfg.yield(added)
+	f := &Farm{Config: cfg, Source: file, lines: d.lines, overruled: overruled}
+	return f.build(kept, d.errs)
 }
 
 // with is the same config with other nodes from the API.
 func (f *Farm) with(added []PoolNode) (*Farm, error) {
-	farm := &Farm{Config: f.Config, Source: f.Source, lines: f.lines, checked: true}
+	farm := &Farm{Config: f.Config, Source: f.Source, lines: f.lines, checked: true, overruled: f.overruled}
 	farm, err := farm.build(added, nil)
 	if err == nil {
 		farm.address, farm.url = f.address, f.url

@@ -108,3 +108,59 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("a slot that cannot be: got %v", err)
 	}
 }
+
+// TestDeclaredNodesWin: a machine that a chassis brought can be declared in the
+// file. Its stored node gives way, also at a start, and comes back when the file
+// does not declare it any more. One that somebody added by hand does not give way.
+func TestDeclaredNodesWin(t *testing.T) {
+	data, err := os.ReadFile("testdata/farm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "farm.yaml")
+	write := func(nodes string) {
+		t.Helper()
+		text := strings.Replace(string(data), "    nodes:\n", "    nodes:\n"+nodes, 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Place: pools.Place{Chassis: "m2", Slot: "c1n1"},
+	}}
+	for _, declared := range []string{
+		`{name: m2c1n1, macs: ["52:54:00:77:01:09"], ip: 10.28.1.9}`,
+		`{name: mine, macs: ["52:54:00:77:01:09", "52:54:00:77:01:01"], ip: 10.28.1.9}`,
+		`{name: mine, macs: ["52:54:00:77:01:09"], ip: 10.28.1.1}`,
+		`{name: mine, macs: ["52:54:00:77:01:09"], ip: 10.28.1.9, place: {chassis: m2, slot: c1n1}}`,
+	} {
+		write("")
+		store := &memory{nodes: map[string]pools.PoolNode{"m2c1n1": stored}}
+		live, err := pools.NewLive(path, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("      - " + declared + "\n")
+		if err := live.Reload(); err != nil {
+			t.Errorf("%s: %v", declared, err)
+			continue
+		}
+		if o := live.Farm().Overruled(); len(o) != 1 || o[0].Name != "m2c1n1" || len(live.Farm().Nodes()) != 4 {
+			t.Errorf("%s: overruled are %v", declared, o)
+		}
+		if _, err := pools.NewLive(path, store); err != nil {
+			t.Errorf("%s: at a start: %v", declared, err)
+		}
+		write("")
+		if err := live.Reload(); err != nil || len(live.Farm().Overruled()) != 0 || len(live.Farm().Nodes()) != 4 {
+			t.Errorf("%s: not declared any more: %v, overruled are %v", declared, err, live.Farm().Overruled())
+		}
+		byHand := stored
+		byHand.Place = pools.Place{}
+		store.nodes["m2c1n1"] = byHand
+		write("      - " + declared + "\n")
+		if err := live.Reload(); (err == nil) != strings.Contains(declared, "place") {
+			t.Errorf("%s: a node that was added by hand: %v", declared, err)
+		}
+	}
+}

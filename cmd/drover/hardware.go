@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -111,7 +112,7 @@ func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
 		password, _ := a.secret(c.PasswordFile) // the sync says what is wrong with it
 		print := sha256.Sum256([]byte(password))
 		old := h.syncs[c.Name]
-		if old != nil && fmt.Sprint(old.of) == fmt.Sprint(c) && old.print == print {
+		if old != nil && reflect.DeepEqual(old.of, c) && old.print == print {
 			continue
 		}
 		s, err := h.newSync(c)
@@ -125,6 +126,9 @@ func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
 		syncCtx, stop := context.WithCancel(ctx)
 		h.syncs[c.Name] = &chassisSync{Sync: s, of: c, print: print, stop: stop}
 		all.Go(func() { s.Run(syncCtx) })
+	}
+	for _, n := range farm.Overruled() {
+		h.log.Warn("node of a chassis is left out: the config file declares its name, a MAC, its address or its place", "node", n.Name, "place", n.Place.String(), "macs", n.MACs)
 	}
 	for name, s := range h.syncs {
 		if !wanted[name] {

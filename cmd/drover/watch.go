@@ -26,7 +26,7 @@ A server that restarts meanwhile is waited for. With nodes it ends when the newe
 cluster, or for a node without a cluster the start of its own init. Boots that
 began longer ago than --since do not count. It fails when that takes longer than
 --timeout. Without nodes it follows all machines until it is interrupted.`,
-		Example: `  drover power pxe all --chassis m1=10.0.0.5 && drover boot watch m1c1n1 m1c2n1
+		Example: `  drover power pxe m1c1n1,m1c2n1 && drover boot watch m1c1n1 m1c2n1
   drover boot watch --since 1h`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			w.nodes, w.out, w.from = nodes, cmd.OutOrStdout(), time.Now().Add(-since)

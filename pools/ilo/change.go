@@ -187,13 +187,19 @@ func (d *diff) fixed(n pools.NodeInfo) string {
 func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	node := old.PoolNode
 	node.MACs = w.MACs
+	if !w.Place.IsZero() && d.fixed(old) != "" {
+		return node // addresses and tags of the file are the operator's
+	}
 	if w.IP.IsValid() {
 		node.IP = w.IP
 	}
-	if w.Tags != nil {
+	if w.Tags != nil && w.Place.IsZero() {
 		node.Tags = w.Tags
+	} else if w.Tags != nil { // somebody may have given it more
+		own := slices.DeleteFunc(slices.Clone(old.Tags), func(t string) bool { return slices.Contains(w.Tags, t) })
+		node.Tags = slices.Concat(w.Tags, own)
 	}
-	if !w.Place.IsZero() && d.fixed(old) == "" {
+	if !w.Place.IsZero() {
 		node.Place = w.Place
 	}
 	return node

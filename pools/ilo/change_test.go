@@ -194,3 +194,37 @@ func TestNaming(t *testing.T) {
 		})
 	}
 }
+
+// TestPlaces: nodes that say their slot are known by it, whatever their names, and
+// keep the tags that somebody gave them.
+func TestPlaces(t *testing.T) {
+	stored := storedOf(t, "web1=01 m1c2n1=02 m1c3n1=03@drover.yaml other=04")
+	stored.Nodes[0].Place = pools.Place{Chassis: "m1", Slot: "c1n1"}
+	stored.Nodes[0].Tags = []string{"debug", "moonshot"}
+	stored.Nodes[3].Place = pools.Place{Chassis: "m2", Slot: "c4n1"}
+	stored.Nodes[3].Name = "m1c4n1" // the name that c4n1 would get, in another chassis
+	namer, err := ilo.NewNamer(ilo.Naming{Chassis: "m1", Pool: "compute", Place: true, Tags: []string{"moonshot"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := namer.Compare(chassisOf(t, "c1n1=01 c2n1=02 c3n1=03 c4n1=05 c5n1=06"), stored, ilo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range changes {
+		line := c.Kind.Mark() + " " + c.Name + " " + c.Why
+		if c.New != nil {
+			line += fmt.Sprint(" ", c.New.Place, " ", c.New.Tags)
+		}
+		lines = append(lines, line)
+	}
+	want := `~ web1 tags [debug moonshot] -> [moonshot debug] chassis m1 c1n1 [moonshot debug]
+~ m1c2n1 tags [] -> [moonshot], it is in chassis m1 c2n1 chassis m1 c2n1 [moonshot]
+= m1c3n1   []
+! m1c4n1 node "m1c4n1" is in chassis m2 c4n1
++ m1c5n1  chassis m1 c5n1 [moonshot]`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
