@@ -105,10 +105,14 @@ type explanation struct {
 	*pools.Plan
 	Why  pools.Why  `json:"why"`
 	DHCP *dhcpReply `json:"dhcp,omitempty"`
+	TLS  *nodeTLS   `json:"nodeTLS,omitempty"`
 }
 
 func (x explanation) text(w io.Writer) error {
 	text := planText(x.Plan)
+	if x.TLS != nil {
+		text += "\n" + x.TLS.text()
+	}
 	if x.DHCP != nil {
 		text += "\n" + x.DHCP.text()
 	}

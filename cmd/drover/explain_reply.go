@@ -50,7 +50,7 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 		return explanation{}, silence(&x)
 	}
 	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
-	out := explanation{Plan: plan, Why: plan.Why()}
+	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm)}
 	switch {
 	case s.Mode == pools.DHCPOff:
 		return out, nil

@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/pem"
 	"flag"
 	"net"
 	"net/http"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/state"
 )
@@ -33,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // freePorts gives each script addresses to serve on, in $HTTP, $TFTP and $API.
 func freePorts(env *testscript.Env) error {
-	for _, name := range []string{"HTTP", "TFTP", "API"} {
+	for _, name := range []string{"HTTP", "HTTPS", "TFTP", "API"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
@@ -125,6 +130,28 @@ func answers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// pinOfServer puts the pin of a TLS server into $PIN: "pin ADDRESS".
+func pinOfServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: pin ADDRESS")
+	}
+	conn, err := tls.Dial("tcp", args[0], &tls.Config{InsecureSkipVerify: true})
+	ts.Check(err)
+	defer conn.Close()
+	sum := sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+	ts.Setenv("PIN", hex.EncodeToString(sum[:]))
+}
+
+// certificate writes one that an operator might have: "certificate CERT KEY".
+func certificate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: certificate CERT KEY")
+	}
+	pair, _, err := httpboot.NodeKey(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o644))
+}
+
 // TestScripts runs the real commands as an operator would, one script for each
 // subcommand.
 func TestScripts(t *testing.T) {
@@ -134,10 +161,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               freePorts,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"answers":  answers,
-			"envsubst": envsubst,
-			"listed":   listed,
-			"seed":     seed,
+			"answers":     answers,
+			"pin":         pinOfServer,
+			"certificate": certificate,
+			"envsubst":    envsubst,
+			"listed":      listed,
+			"seed":        seed,
 		},
 		RequireUniqueNames: true,
 	})

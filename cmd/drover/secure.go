@@ -1,8 +1,13 @@
 package main
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"drover/httpboot"
@@ -39,4 +44,56 @@ func (s *server) secureNodes(dir string, farm *pools.Farm) error {
 	s.log.Info("nodes get config and join by HTTPS", "url", url, "pin", "sha256:"+pin)
 	s.http.Secure = sec
 	return nil
+}
+
+// nodeTLS is how a node gets its config and its join, when that is by HTTPS.
+type nodeTLS struct {
+	URL     string `json:"url"`
+	Pin     string `json:"pin,omitempty"`     // on the kernel command line
+	Problem string `json:"problem,omitempty"` // why the pin is not known here
+}
+
+// explainTLS tells what the kernel command line says of the HTTPS listener; nil
+// when there is none.
+func explainTLS(farm *pools.Farm) *nodeTLS {
+	url := farm.SecureURL()
+	if url == "" {
+		return nil
+	}
+	t := farm.Config.Server.NodeTLS
+	if t == nil {
+		return &nodeTLS{URL: url, Problem: "that of the server's own key; its log tells it at start"}
+	}
+	pin, err := pinOf(farm.Path(t.Cert))
+	if err != nil {
+		return &nodeTLS{URL: url, Problem: err.Error()}
+	}
+	return &nodeTLS{URL: url, Pin: pin}
+}
+
+// pinOf returns the pin of a certificate in a file. It needs no key, which who
+// asks may not be allowed to read.
+func pinOf(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	block, _ := pem.Decode(b)
+	if block == nil {
+		return "", fmt.Errorf("%s holds no certificate", file)
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+func (t *nodeTLS) text() string {
+	pin := t.Pin
+	if pin == "" {
+		pin = "(" + t.Problem + ")"
+	}
+	return fmt.Sprintf("config, join and events: %s, pin %s\n", t.URL, pin)
 }
