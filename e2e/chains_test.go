@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ type chain struct {
 	name    string // of the row; the node is "chain-" and the name
 	what    string // for the table
 	machine lab.Machine
+	medium  string   // what drover media writes for it: iso or img
 	loaders []string // what its firmware has to have fetched
 	console []string // expressions: what the firmware and the kernel have to say
 	tiny    []string // the same for the tiny system
@@ -40,6 +42,12 @@ func chains() []chain {
 			machine: lab.Machine{NICs: []lab.NIC{
 				{MAC: "52:54:00:77:a1:01", Boot: true, Dark: true}, {MAC: "52:54:00:77:a1:02", Boot: true}}},
 			tiny: []string{"tiny: card .* 52:54:00:77:a1:02 has 10.77.0.18/24"}},
+		{name: "m", what: "CD of drover media: shim, signed GRUB and kernel by TFTP", medium: "iso",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:a3:01")},
+			console: []string{"drover: asking 10.77.0.1 what to boot", "UEFI Secure Boot is enabled"}},
+		{name: "m-disk", what: "disk of drover media: shim, GRUB, kernel by TFTP", medium: "img",
+			machine: lab.Machine{Firmware: lab.UEFI, NICs: card("52:54:00:77:a3:02")},
+			console: []string{"drover: asking 10.77.0.1 what to boot"}},
 		{name: "a", what: "iPXE in the card",
 			machine: lab.Machine{NICs: card("52:54:00:77:aa:01")},
 			tiny:    []string{"tiny: kernel .* on x86_64"}},
@@ -89,7 +97,7 @@ func TestChains(t *testing.T) {
 				t.Parallel()
 				r := row{chain: c, result: "FAILED"}
 				defer func() { rows.add(r) }()
-				c.boot(t, s, whole && c.machine.Firmware.AMD64(), &r)
+				c.boot(t, b, s, whole && c.machine.Firmware.AMD64(), &r)
 			})
 		}
 	})
@@ -115,11 +123,14 @@ func addLoaders(t *testing.T, dir string) {
 
 // boot switches the chain's machine on, and waits until its system runs or its
 // firmware has refused to start it.
-func (c chain) boot(t *testing.T, s *site.Site, whole bool, r *row) {
+func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *row) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	m := c.machine
 	m.Name = "chain-" + c.name
+	if c.medium != "" {
+		m.Medium = c.writeMedium(ctx, t, b)
+	}
 	cabled := len(m.NICs) - 1
 	g, err := s.PowerOn(m)
 	if err != nil {
@@ -159,6 +170,18 @@ func (c chain) boot(t *testing.T, s *site.Site, whole bool, r *row) {
 	case !whole:
 		r.result = "boots"
 	}
+}
+
+// writeMedium writes the chain's boot medium, as an operator would.
+func (c chain) writeMedium(ctx context.Context, t *testing.T, b *site.Built) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "boot."+c.medium)
+	out, err := exec.CommandContext(ctx, b.Drover, "media", "--server", "10.77.0.1", "--loaders", b.Loaders, file).CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // comesUp waits until the console says all that it has to.

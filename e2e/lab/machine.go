@@ -62,6 +62,7 @@ type Machine struct {
 	Firmware Firmware // default BIOS
 	HTTPBoot bool     // UEFI: by HTTP Boot alone, not by PXE
 	NICs     []NIC    // in the order of their slots, and of booting
+	Medium   string   // file of a boot medium in a USB drive, a CD when its name ends in .iso; it boots before all cards
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
@@ -123,12 +124,31 @@ func (m Machine) args(f files) []string {
 			args = append(args, "-fw_cfg", "name=opt/org.tianocore/"+v+"PXESupport,string=n")
 		}
 	}
-	return append(args, m.cards(f.taps)...)
+	return append(append(args, m.drive()...), m.cards(f.taps)...)
+}
+
+// drive returns the part of QEMU's command line that has the boot medium. An
+// iLO's virtual media are USB drives too.
+func (m Machine) drive() []string {
+	if m.Medium == "" {
+		return nil
+	}
+	media := "disk"
+	if strings.HasSuffix(m.Medium, ".iso") {
+		media = "cdrom"
+	}
+	return []string{
+		"-drive", "if=none,id=medium,format=raw,readonly=on,media=" + media + ",file=" + m.Medium,
+		"-device", "qemu-xhci", "-device", "usb-storage,drive=medium,bootindex=1",
+	}
 }
 
 // cards returns the part of QEMU's command line that has the network cards.
 func (m Machine) cards(taps []string) (args []string) {
 	order := 0
+	if m.Medium != "" {
+		order++
+	}
 	for i, nic := range m.NICs {
 		dev := fmt.Sprintf("%s,netdev=net%d,mac=%s", cmp.Or(nic.Model, "virtio-net-pci"), i, nic.MAC)
 		if nic.Boot {

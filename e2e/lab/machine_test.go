@@ -42,6 +42,12 @@ func TestMachineArgs(t *testing.T) {
 			"secure",
 		},
 		{
+			"a CD",
+			Machine{Name: "m", Firmware: UEFI, Medium: "/lab/boot.iso", NICs: []NIC{{MAC: "52:54:00:00:00:10", Boot: true}}},
+			[]string{"media=cdrom,file=/lab/boot.iso", "usb-storage,drive=medium,bootindex=1", "mac=52:54:00:00:00:10,bootindex=2"},
+			"media=disk",
+		},
+		{
 			"Secure Boot",
 			Machine{Name: "e", Firmware: SecureBoot, NICs: []NIC{{MAC: "52:54:00:00:00:07", Boot: true}}},
 			[]string{"-machine q35,smm=on", "property=secure,value=on", "disable_s3=1", "OVMF_CODE_4M.secboot.fd", "file=/lab/e.vars", "bootindex=1,romfile="},
