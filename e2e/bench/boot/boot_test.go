@@ -38,11 +38,11 @@ func TestFlags(t *testing.T) {
 }
 
 func TestUsedRAM(t *testing.T) {
-	got, err := main.UsedRAM("bench-up 31.42 2013160 1513160")
+	got, err := main.UsedRAM("bench-up 31.42 2013160 1513160 kB")
 	if err != nil || got != 512 {
 		t.Errorf("got %v, %v, want 512 MB: 500 000 kB", got, err)
 	}
-	for _, bad := range []string{"", "bench-up 31.42 2013160", "bench-up 31.42  1"} {
+	for _, bad := range []string{"", "bench-up 31.42 2013160", "bench-up 31.42 2013160 1513160", "bench-up 31.42  1 kB"} {
 		if got, err := main.UsedRAM(bad); err == nil {
 			t.Errorf("%q: got %v, want an error", bad, got)
 		}

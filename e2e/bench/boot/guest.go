@@ -51,7 +51,7 @@ After=multi-user.target
 Type=oneshot
 StandardOutput=tty
 TTYPath=/dev/console
-ExecStart=/bin/sh -c 'read up rest </proc/uptime; while read key value unit; do case $$key in MemTotal:) total=$$value;; MemAvailable:) free=$$value;; esac; done </proc/meminfo; echo; echo "bench-up $$up $$total $$free"'
+ExecStart=/bin/sh -c 'read up rest </proc/uptime; while read key value unit; do case $$key in MemTotal:) total=$$value;; MemAvailable:) free=$$value;; esac; done </proc/meminfo; echo; echo "bench-up $$up $$total $$free kB"'
 [Install]
 WantedBy=multi-user.target
 `
@@ -61,7 +61,7 @@ WantedBy=multi-user.target
 const kernelArgs = "console=ttyS0,115200 systemd.mask=drover-images.service"
 
 var (
-	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+)`)
+	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+) kB`) // up to its end: a line counts before it is complete
 	lineKernel = regexp.MustCompile(`Linux version `)
 	lineRoot   = regexp.MustCompile(`systemd\[1\]: systemd [0-9]+.* running in system mode`)
 )
