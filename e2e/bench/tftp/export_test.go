@@ -1,0 +1,12 @@
+package main
+
+import (
+	"time"
+
+	"drover/e2e/bench/gauge"
+)
+
+// CheckRow holds the ratio of a row of one client or more against 1.
+func CheckRow(clients int, delay time.Duration, ratio gauge.Ratio) gauge.Check {
+	return row{clients: clients, block: 1024, window: 1, delay: delay}.check(ratio, "atftpd", 1)
+}
