@@ -32,6 +32,7 @@ func (c *checker) tagBoot(path, about string, t Tag) {
 	for _, w := range t.KernelArgs.Args {
 		c.want(path+".kernelArgs", about, kernelArg(w))
 	}
+	c.want(path+".kernelArgs", about, kernelQuotes(t.KernelArgs.Args))
 	if n := len(strings.Join(t.KernelArgs.Args, " ")); n > maxKernelArgs {
 		c.failf(path+".kernelArgs", "the kernel takes 2048 in all", "%s: kernelArgs are %d bytes, more than %d", about, n, maxKernelArgs)
 	}

@@ -86,10 +86,35 @@ func kernelArg(w string) error {
 		return faultf("remove it", "kernel argument %q is set by drover itself", name)
 	case strings.Contains(w, "${"):
 		return faultf("iPXE would expand it", "kernel argument %q holds ${", w)
+	case strings.ContainsAny(w, `\'$`):
+		return faultf("GRUB and U-Boot would change them", "kernel argument %q holds a backslash, a single quote or $", w)
+	case strings.HasPrefix(w, "#"), w == "||", w == "&&", w == ";":
+		return faultf("iPXE would end the command line there", "kernel argument %q begins a comment or ends a command", w)
 	}
 	for _, c := range w {
 		if c < 0x21 || c > 0x7e {
 			return faultf("use printable ASCII", "kernel argument %q has other characters", w)
+		}
+	}
+	return nil
+}
+
+// kernelQuotes checks the double quotes of a command line. GRUB keeps them only
+// around a value, or around a whole word; it puts a backslash before others.
+func kernelQuotes(args []string) error {
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		for strings.Count(word, `"`)%2 == 1 && i+1 < len(args) {
+			i++
+			word += " " + args[i]
+		}
+		_, value, _ := strings.Cut(word, "=")
+		switch n := strings.Count(word, `"`); {
+		case n == 0:
+		case n == 2 && len(word) > 1 && strings.HasPrefix(word, `"`) && strings.HasSuffix(word, `"`):
+		case n == 2 && len(value) > 1 && strings.HasPrefix(value, `"`) && strings.HasSuffix(value, `"`):
+		default:
+			return faultf(`write key="a value" or "key=a value"`, "kernel argument %q has quotes that GRUB would change", word)
 		}
 	}
 	return nil
