@@ -46,6 +46,8 @@ func knownLoaders() []loader {
 			[]string{"usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed"}},
 		{"mmaa64.efi", []string{"shimaa64.efi"}, arm64, "shim-helpers-arm64-signed",
 			[]string{"usr/lib/shim/mmaa64.efi.signed", "usr/lib/shim/mmaa64.efi"}},
+		{"memtest.efi", []string{"uefi-x64 boot menu"}, amd64, "memtest86+", []string{"boot/memtest86+x64.efi"}},
+		{"memtest.bin", []string{"bios boot menu"}, 0, "memtest86+", []string{"boot/memtest86+x64.bin"}},
 	}
 }
 

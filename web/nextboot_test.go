@@ -1,0 +1,92 @@
+package web_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"drover/pools"
+)
+
+// onces are next boots in memory, that nobody takes.
+type onces struct {
+	next map[string]pools.NextBoot
+	err  error
+}
+
+func (o *onces) Pending(node string) pools.NextBoot { return o.next[node] }
+
+func (o *onces) Set(node string, what pools.NextBoot) error {
+	if o.err != nil {
+		return o.err
+	}
+	o.next[node] = what
+	return nil
+}
+
+func TestNextBoot(t *testing.T) {
+	o := &onces{next: map[string]pools.NextBoot{}}
+	s := newSite(t, func(s *site) {
+		s.NextBoots = o
+		s.CheckImage = func(ref string) error {
+			if ref == "debian-12" {
+				return nil
+			}
+			return errors.New("there is no image " + ref)
+		}
+	})
+	const path = "/api/v1/nodes/m1/next-boot"
+	put := func(body string) answer { return s.do(request{method: "PUT", path: path, body: body}) }
+	for _, what := range []string{"local", "rescue", "image=debian-12"} {
+		a := put(`{"nextBoot": "` + what + `"}`)
+		if a.Code != http.StatusOK || !strings.Contains(a.Body.String(), `"nextBoot": "`+what+`"`) || string(o.next["m1"]) != what {
+			t.Errorf("%s: got %d %s, and %q is set", what, a.Code, a.Body, o.next["m1"])
+		}
+	}
+	for _, get := range []string{"/api/v1/nodes/m1", "/api/v1/nodes"} {
+		if a := s.do(request{path: get}); strings.Count(a.Body.String(), `"nextBoot": "image=debian-12"`) != 1 {
+			t.Errorf("%s: got %s", get, a.Body)
+		}
+	}
+	if page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String(); strings.Count(page, "next boot: image=debian-12") != 1 {
+		t.Errorf("the page does not show the next boot:\n%s", page)
+	}
+
+	before := maps.Clone(o.next)
+	for _, tt := range []struct {
+		request
+		status int
+		want   string
+	}{
+		{request{path: path, body: `{"nextBoot": "disk"}`}, 400, `\"disk\" is not a next boot`},
+		{request{path: path, body: `{"nextBoot": "image=debian-13"}`}, 400, "there is no image debian-13"},
+		{request{path: path, body: `{"nextBoot": ""}`}, 400, "is not a next boot"},
+		{request{path: path, body: `{"nextBoot": 1}`}, 400, "want {"},
+		{request{path: path, body: `{"nextBoot": "local", "image": "x"}`}, 400, "want {"},
+		{request{path: path, body: `[]`}, 400, "want {"},
+		{request{path: path, body: `{`}, 400, "not JSON"},
+		{request{path: "/api/v1/nodes/m7/next-boot", body: `{"nextBoot": "local"}`}, 404, "no such node"},
+		{request{path: path, body: `{"nextBoot": "local"}`, anonymous: true}, 401, ""},
+	} {
+		tt.method = "PUT"
+		if a := s.do(tt.request); a.Code != tt.status || !strings.Contains(a.Body.String(), tt.want) {
+			t.Errorf("%s: got %d %s, want %d %s", tt.body, a.Code, a.Body, tt.status, tt.want)
+		}
+	}
+	if !maps.Equal(o.next, before) {
+		t.Errorf("what was refused changed %v to %v", before, o.next)
+	}
+
+	if a := s.do(request{method: "DELETE", path: "/api/v1/nodes/m7/next-boot"}); a.Code != http.StatusNotFound {
+		t.Errorf("DELETE of a node that is not there: got %d", a.Code)
+	}
+	if a := s.do(request{method: "DELETE", path: path}); a.Code != http.StatusNoContent || o.next["m1"] != "" {
+		t.Errorf("DELETE: got %d, and %q is set", a.Code, o.next["m1"])
+	}
+	o.err = errors.New("disk full")
+	if a := put(`{"nextBoot": "local"}`); a.Code != http.StatusInternalServerError {
+		t.Errorf("a store that fails: got %d", a.Code)
+	}
+}
