@@ -50,7 +50,7 @@ func (a *api) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	if err := a.server.NextBoots.Set(name, next); err != nil {
 		return err
 	}
-	a.server.Log.Info("next boot set", "node", name, "nextBoot", string(next), "client", r.RemoteAddr)
+	a.server.record(byToken(r), "next boot "+string(next), name)
 	return a.node(w, name, http.StatusOK)
 }
 
@@ -63,7 +63,7 @@ func (a *api) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	if err := a.server.NextBoots.Set(name, ""); err != nil {
 		return err
 	}
-	a.server.Log.Info("next boot cleared", "node", name, "client", r.RemoteAddr)
+	a.server.record(byToken(r), "clear next boot", name)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
