@@ -85,8 +85,15 @@ func (c *checker) defaults() {
 	for i := range c.cfg.Clusters {
 		t := &c.cfg.Clusters[i].Token
 		set((*string)(&t.Mode), string(PerBoot))
+		set((*string)(&c.cfg.Clusters[i].Approver), string(ByDrover))
 		if t.TTL == 0 {
 			t.TTL = Duration(10 * time.Minute)
+			if t.Mode == Shared {
+				t.TTL = Duration(24 * time.Hour)
+			}
+		}
+		if t.Mode == Shared && t.Rotate == 0 {
+			t.Rotate = t.TTL / 2
 		}
 		c.clusterDefaults(&c.cfg.Clusters[i])
 	}
@@ -211,10 +218,30 @@ func (c *checker) clusterList() {
 		if cl.Endpoint != "" {
 			c.want(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
 		}
-		c.want(path+".token.mode", about, oneOf("token mode", string(cl.Token.Mode), string(PerBoot)))
-		if d := cl.Token.TTL.D(); d < 2*time.Minute || d > 24*time.Hour {
-			c.failf(path+".token.ttl", "10m is enough for one boot", "%s: token ttl %s is not from 2m to 24h", about, cl.Token.TTL)
+		c.tokenPolicy(path, about, cl)
+	}
+}
+
+func (c *checker) tokenPolicy(path, about string, cl Cluster) {
+	t := cl.Token
+	c.want(path+".token.mode", about, oneOf("token mode", string(t.Mode), string(PerBoot), string(Shared)))
+	c.want(path+".approver", about, oneOf("approver", string(cl.Approver), string(ByDrover), string(ByCluster)))
+	if cl.Serving && cl.Approver == ByCluster {
+		c.failf(path+".serving", "remove approver: cluster, or serving: true", "%s: serving: true has drover approve serving certificates, but its approver is the cluster", about)
+	}
+	if t.Mode == Shared {
+		if d := t.TTL.D(); d < 10*time.Minute || d > 7*24*time.Hour {
+			c.failf(path+".token.ttl", "24h lets a node boot that got its token yesterday", "%s: ttl %s of a shared token is not from 10m to 168h", about, t.TTL)
+		} else if r := t.Rotate.D(); r < time.Minute || r > d/2 {
+			c.failf(path+".token.rotate", "12h for a ttl of 24h", "%s: rotate %s is not from 1m to half of the ttl %s, so that the last two tokens are valid", about, t.Rotate, t.TTL)
 		}
+		return
+	}
+	if d := t.TTL.D(); d < 2*time.Minute || d > 24*time.Hour {
+		c.failf(path+".token.ttl", "10m is enough for one boot", "%s: token ttl %s is not from 2m to 24h", about, t.TTL)
+	}
+	if t.Rotate != 0 {
+		c.failf(path+".token.rotate", "mode: shared, or remove it", "%s: rotate is for shared tokens; one for one boot is not rotated", about)
 	}
 }
 

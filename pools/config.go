@@ -78,6 +78,8 @@ type Cluster struct {
 	SecretRef  SecretRef   `json:"secretRef,omitzero"`   // where the kubeconfig is if it is in no file
 	Endpoint   string      `json:"endpoint,omitempty"`   // host:port that nodes dial, when it differs from the kubeconfig
 	Token      TokenPolicy `json:"token,omitzero"`
+	Approver   Approver    `json:"approver,omitempty"` // default drover
+	Serving    bool        `json:"serving,omitempty"`  // drover also approves the serving certificates of kubelets
 	Drain      Drain       `json:"drain,omitzero"`
 }
 
@@ -95,17 +97,31 @@ type Drain struct {
 	Timeout Duration `json:"timeout,omitempty"` // how long its pods are evicted; default 5m
 }
 
+// Approver says who approves the client certificates of nodes that join.
+type Approver string
+
+// The approvers. Their tokens are of different groups, to which clusters give
+// different rights.
+const (
+	ByDrover  Approver = "drover"  // drover, for just the node that it minted the token for
+	ByCluster Approver = "cluster" // the cluster's own, for any node that the holder of a token names
+)
+
 // TokenPolicy is how join tokens of a cluster are made.
 type TokenPolicy struct {
-	Mode TokenMode `json:"mode,omitempty"` // default per-boot
-	TTL  Duration  `json:"ttl,omitempty"`  // default 10m
+	Mode   TokenMode `json:"mode,omitempty"`   // default per-boot
+	TTL    Duration  `json:"ttl,omitempty"`    // default 10m; 24h if shared
+	Rotate Duration  `json:"rotate,omitempty"` // shared only: how often a new one is made; default half of TTL
 }
 
 // TokenMode names a way to make join tokens.
 type TokenMode string
 
-// PerBoot mints one token for one boot of one node.
-const PerBoot TokenMode = "per-boot"
+// The modes of [TokenPolicy].
+const (
+	PerBoot TokenMode = "per-boot" // one token for one boot of one node
+	Shared  TokenMode = "shared"   // one for all nodes of the cluster, for machines that cannot ask for theirs
+)
 
 // Pool is a group of nodes that boot one image and join one cluster.
 type Pool struct {

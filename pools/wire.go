@@ -78,6 +78,22 @@ type JoinConfig struct {
 	Kubeadm string `json:"kubeadm"`
 }
 
+// JoinToken is the token that all nodes of a cluster share now, with what a node
+// needs beside it. It is shown to operators, and is no part of a Plan.
+type JoinToken struct {
+	Cluster      string    `json:"cluster"`
+	Token        string    `json:"token"` // secret
+	Expires      time.Time `json:"expires"`
+	Endpoint     string    `json:"endpoint"`     // host:port
+	CACertHashes []string  `json:"caCertHashes"` // of the cluster, as kubeadm writes them
+}
+
+// Refusals of a shared token.
+var (
+	ErrNoCluster = errors.New("no such cluster")
+	ErrNotShared = errors.New("its tokens are for one boot of one node each (token.mode is not shared)")
+)
+
 // Event is a step that a node reports.
 type Event struct {
 	Step   Step    `json:"step"`

@@ -81,6 +81,11 @@ type Server struct {
 	Audit    Audit
 	// Moves are the nodes on their way out of a cluster; nil: there are none.
 	Moves func() []pools.Move
+	// Tokens are the shared join tokens of clusters; nil: there are none.
+	Tokens Tokens
+	// StuckAfter is how long a boot may make no progress before the page
+	// calls it stuck; default 3 minutes.
+	StuckAfter time.Duration
 
 	Log *slog.Logger // default: none
 	Now func() time.Time
@@ -132,6 +137,9 @@ func (s *Server) withDefaults() *Server {
 	if c.Audit == nil {
 		c.Audit = noHardware{}
 	}
+	if c.Tokens == nil {
+		c.Tokens = noTokens{}
+	}
 	if c.Metrics == nil {
 		c.Metrics = http.NotFoundHandler()
 	}
@@ -161,6 +169,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
 	mux.Handle("/api/v1/leases", auth.api(s.answer(methods{"GET": a.listLeases})))
 	mux.Handle("/api/v1/leases/{address}", auth.api(s.answer(methods{"DELETE": a.endLease})))
+	mux.Handle("/api/v1/clusters/{cluster}/token", auth.api(s.answer(methods{"GET": a.sharedToken})))
 	mux.Handle("/api/v1/unknown", auth.api(s.answer(methods{"GET": a.listUnknowns})))
 	mux.Handle("/api/v1/unknown/{mac}", auth.api(s.answer(methods{"DELETE": a.forgetUnknown})))
 	mux.Handle("/api/", auth.api(s.answer(nil)))

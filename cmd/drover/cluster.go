@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"drover/deploy"
+	"drover/pools"
 	"drover/pools/kube"
 )
 
@@ -91,18 +95,20 @@ func newClusterPrepareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepare NAME",
 		Short: "Give drover its rights in a cluster",
-		Long: `Prepare applies what drover may do in a cluster, and the admission policies that
-keep it to that, with the kubeconfig of an administrator. With --print it shows
-the manifest and touches nothing: kubectl apply -f - takes it.
+		Long: `Prepare applies what drover and the nodes that it lets join may do in a cluster,
+and the admission policies that keep drover to that, with the kubeconfig of an
+administrator. With --print it shows the manifest and touches nothing: kubectl
+apply -f - takes it. What the config of the cluster has no use for (approver,
+serving) is left out; without a config file --print shows everything.
 
 drover's own kubeconfig for the cluster is still to be made, from a token of the
 ServiceAccount: see the head of the manifest. "drover cluster check" then verifies
-both.`,
+both. Apply it anew after each update of drover whose changelog says so.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
-			if show {
+			if _, err := os.Stat(config); show && errors.Is(err, fs.ErrNotExist) {
 				_, err := out.Write(deploy.RBAC)
 				return err
 			}
@@ -110,19 +116,22 @@ both.`,
 			if err != nil {
 				return err
 			}
-			for _, c := range farm.Clusters() {
-				if c.Name != args[0] {
-					continue
-				}
-				if admin == "" {
-					return &exitError{exitUsage, errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
-				}
-				if c.Kubeconfig != "" && samePath(admin, c.Kubeconfig) {
-					return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
-				}
-				return kube.Apply(cmd.Context(), admin, deploy.RBAC, func(object string) { fmt.Fprintln(out, "applied", object) })
+			all := farm.Clusters()
+			i := slices.IndexFunc(all, func(c pools.Cluster) bool { return c.Name == args[0] })
+			if i < 0 {
+				return fmt.Errorf("no cluster %q in the config", args[0])
 			}
-			return fmt.Errorf("no cluster %q in the config", args[0])
+			manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving})
+			switch {
+			case show:
+				_, err := out.Write(manifest)
+				return err
+			case admin == "":
+				return &exitError{exitUsage, errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
+			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
+				return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
+			}
+			return kube.Apply(cmd.Context(), admin, manifest, func(object string) { fmt.Fprintln(out, "applied", object) })
 		},
 	}
 	configFlag(cmd, &config)

@@ -13,6 +13,7 @@ import (
 	"drover/dhcp"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/tftp"
 )
@@ -35,6 +36,7 @@ type metrics struct {
 	reloads     *prometheus.CounterVec
 	tends       *prometheus.CounterVec
 	changes     *prometheus.CounterVec
+	requests    *prometheus.CounterVec
 }
 
 func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
@@ -53,6 +55,7 @@ func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
 	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
 	m.tends = counter("cluster_looks_total", "Looks at the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
 	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
+	m.requests = counter("certificate_requests_total", "Certificate requests of nodes, by cluster and what became of them: approved, denied, left, foreign, error.", "cluster", "result")
 	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
 	m.tftpBytes = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "drover", Name: "tftp_bytes_total", Help: "Bytes sent by TFTP."})
 	m.dhcpSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "drover", Name: "dhcp_seconds",
@@ -138,6 +141,9 @@ func (m *metrics) tended(cluster string, changed int, err error) {
 	m.tends.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
+
+// certificate counts a certificate request.
+func (m *metrics) certificate(r kube.Request) { m.requests.WithLabelValues(r.Cluster, r.Result).Inc() }
 
 func result(ok bool) string {
 	if ok {

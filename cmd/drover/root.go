@@ -57,7 +57,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(), newClusterCommand(),
-		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(),
+		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
 		newImportCommand(), newChassisCommand(), newPowerCommand(), newAuditCommand(), newILOSimCommand(), newLoadersCommand(), newMediaCommand(),
 	)
 	return root

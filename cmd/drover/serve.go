@@ -169,7 +169,7 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 		Farm: s.live, Nodes: changes{s.live, s.clusters.Refresh}, Boots: s.store.Boots, Leases: s.store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
 		NextBoots: s.store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.hardware, Power: s.hardware, Audit: s.store.Audit,
-		Metrics: s.metrics.handler(), Moves: s.clusters.Moves, Log: s.part("web"),
+		Tokens: s.clusters, Metrics: s.metrics.handler(), Moves: s.clusters.Moves, Log: s.part("web"),
 		Ready: func(ctx context.Context) []web.Problem { return append(ready.problems(ctx), s.hardware.warnings()...) },
 	}
 	s.warn(ready)

@@ -33,6 +33,7 @@ func (s *server) tendNodes(dir string) error {
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
 	}
 	s.metrics.watchMoves(s.clusters.Moves)
+	s.attend(s.clusters, filepath.Join(dir, "tokens.json"))
 	s.clusters.Set(s.live.Farm().Clusters())
 	s.clusters.Refresh()
 	for _, b := range unready(s.store.Boots.List(), time.Now()) {
@@ -46,8 +47,9 @@ func (s *server) tendNodes(dir string) error {
 }
 
 // nodeKey reads the key that proves which labels and taints of a Node drover has
-// set, or makes one. It is no secret of the cluster's: without it drover leaves
-// more on a Node than it has to.
+// set and which tokens it has minted, or makes one. Who has it and may make
+// bootstrap tokens in a cluster can have drover approve any node. Without it drover
+// leaves more on a Node than it has to, and boots under way ask for another token.
 func nodeKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

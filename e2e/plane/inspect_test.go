@@ -51,7 +51,7 @@ func testInspect(t *testing.T, p *plane.Plane) {
 	t.Run("as it is", func(t *testing.T) {
 		t.Run("well", func(t *testing.T) {
 			t.Parallel()
-			if wrong, n := inspect(t, p, p.Client); len(wrong) > 0 || n < 11 {
+			if wrong, n := inspect(t, p, p.Client); len(wrong) > 0 || n < 14 {
 				t.Errorf("%d things looked at; wrong: %v", n, wrong)
 			}
 		})
@@ -74,8 +74,10 @@ func testInspect(t *testing.T, p *plane.Plane) {
 	t.Run("all wrong", func(t *testing.T) {
 		for _, args := range []string{
 			"delete validatingadmissionpolicybinding drover-only-join-tokens",
-			"delete clusterrolebinding drover-nodes kubeadm:node-autoapprove-bootstrap",
-			"delete role -n kube-system kubeadm:nodes-kubeadm-config",
+			"delete clusterrolebinding drover-nodes drover-approver drover-node-renewal",
+			"delete validatingadmissionpolicybinding drover-only-its-requests",
+			"create clusterrolebinding too-much --group=system:bootstrappers --clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+			`patch role drover-join -n kube-system --type=json -p [{"op":"replace","path":"/rules/0/resourceNames","value":["kubelet-config"]}]`,
 		} {
 			if _, err := p.Kubectl(t.Context(), nil, strings.Fields(args)...); err != nil {
 				t.Fatal(err)
@@ -90,9 +92,13 @@ func testInspect(t *testing.T, p *plane.Plane) {
 			return err
 		})
 		wrong, _ := inspect(t, p, p.Client)
-		want(t, wrong, "drover's rights: drover may not: get nodes, list nodes, watch nodes, patch nodes, delete nodes",
+		want(t, wrong, "drover's rights: drover may not: get nodes, list nodes, watch nodes, patch nodes, delete nodes, get certificatesigningrequests, "+
+			"list certificatesigningrequests, watch certificatesigningrequests, update certificatesigningrequests/approval, approve signers/kubernetes.io/kube-apiserver-client-kubelet",
+			"policy of certificates: see ValidatingAdmissionPolicyBinding drover-only-its-requests: deploy/rbac.yaml is not applied as of this version",
+			"renewal: see ClusterRoleBinding drover-node-renewal: deploy/rbac.yaml is not applied as of this version",
+			"join tokens: the cluster's own approver signs whatever the holder of a join token asks for",
 			"policy of join tokens: drover could make any Secret of kube-system",
-			"rights of a joining node: the group system:bootstrappers:kubeadm:default-node-token may not: get configmaps/kubeadm-config in kube-system, create certificatesigningrequests/nodeclient",
+			"rights of a joining node: the group system:bootstrappers:drover:node may not: get configmaps/kubeadm-config in kube-system; drover cluster prepare",
 			"kubeadm-config: a joining node cannot read it", `kubelet-config: its authentication.x509.clientCAFile is "/tmp/ca.crt"`)
 	})
 	t.Run("prepared anew", func(t *testing.T) {

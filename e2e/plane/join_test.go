@@ -3,10 +3,7 @@ package plane_test
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -36,6 +33,8 @@ func clusters(t *testing.T, ttl time.Duration, planes ...*plane.Plane) (*kube.Cl
 	c := &kube.Clusters{
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		OnReady: func(p *pools.Plan, _ time.Time) { ready <- p.Node },
+		Attend:  true,
+		Key:     []byte("of all drovers of this test, as if they were one"),
 	}
 	var conf []pools.Cluster
 	for _, p := range planes {
@@ -53,11 +52,19 @@ func join(t *testing.T, c *kube.Clusters, p *pools.Plan, bootID string) (token, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`token: ([a-z0-9]{6}\.[a-z0-9]{16})\n`).FindStringSubmatch(got.Kubeadm)
-	if m == nil {
+	if token = tokenIn(got.Kubeadm); token == "" {
 		t.Fatal("no token in the JoinConfiguration")
 	}
-	return m[1], got.Kubeadm
+	return token, got.Kubeadm
+}
+
+// tokenIn returns the token of a JoinConfiguration, if it has one.
+func tokenIn(config string) string {
+	m := regexp.MustCompile(`token: ([a-z0-9]{6}\.[a-z0-9]{16})\n`).FindStringSubmatch(config)
+	if m == nil {
+		return ""
+	}
+	return m[1]
 }
 
 // eventually waits for what a cluster does in the background.
@@ -137,32 +144,8 @@ func bootstrap(t *testing.T, p *plane.Plane, name, token string) (kubeconfig str
 	if err := p.WriteKubeconfig(withToken, token); err != nil {
 		t.Fatal(err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
-	}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	csr := fmt.Sprintf(`{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"generateName": "node-csr-"},
-		"spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["digital signature", "client auth"], "request": %q}}`,
-		base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})))
-	object, err := p.KubectlAs(t.Context(), withToken, strings.NewReader(csr), "create", "-f", "-", "-o", "name")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cert string
-	eventually(t, "certificate issued", func() error {
-		cert, err = p.KubectlAs(t.Context(), withToken, nil, "get", strings.TrimSpace(object), "-o", "jsonpath={.status.certificate}")
-		if err == nil && cert == "" {
-			err = errors.New("pending")
-		}
-		return err
-	})
-	return withCert(t, p, dir, cert, key)
+	object, key := ask(t, p, withToken, name)
+	return withCert(t, p, dir, certificate(t, p, withToken, object), key)
 }
 
 // withCert writes a kubeconfig with a client certificate, which is in base64.
@@ -270,7 +253,7 @@ func testExpiry(t *testing.T, p *plane.Plane) {
 	if err := p.WriteKubeconfig(path, token); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err != nil || !strings.Contains(out, "default-node-token") {
+	if out, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err != nil || !strings.Contains(out, "system:bootstrappers:drover:node") {
 		t.Fatalf("the token is of no use: %q, %v", out, err)
 	}
 	eventually(t, "token refused and removed", func() error {
@@ -289,14 +272,14 @@ func testExpiry(t *testing.T, p *plane.Plane) {
 func testMany(t *testing.T, p *plane.Plane) {
 	c, _ := clusters(t, 0, p)
 	const nodes = 200
-	took := make([]time.Duration, nodes)
+	took, tokens := make([]time.Duration, nodes), make([]string, nodes)
 	var later atomic.Int32
 	var wg sync.WaitGroup
 	for i := range nodes {
 		wg.Go(func() {
 			start := time.Now()
 			plan := &pools.Plan{Node: fmt.Sprintf("n%d", i), Cluster: p.Name}
-			_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
+			got, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 			for time.Since(start) < 2*time.Minute {
 				busy, ok := errors.AsType[*kube.ClusterError](err)
 				if !ok {
@@ -304,12 +287,12 @@ func testMany(t *testing.T, p *plane.Plane) {
 				}
 				later.Add(1)
 				time.Sleep(busy.RetryAfter())
-				_, err = c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
+				got, err = c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 			}
 			if err != nil {
 				t.Error(err)
 			}
-			took[i] = time.Since(start)
+			took[i], tokens[i] = time.Since(start), tokenIn(got.Kubeadm)
 		})
 	}
 	wg.Wait()
@@ -318,4 +301,12 @@ func testMany(t *testing.T, p *plane.Plane) {
 	if p99 := took[nodes*99/100]; p99 >= 5*time.Second {
 		t.Errorf("p99 is %v, want it below 5s", p99)
 	}
+	t.Run("certificates", func(t *testing.T) {
+		for i := range 20 {
+			t.Run(fmt.Sprintf("n%d", i), func(t *testing.T) {
+				t.Parallel()
+				bootstrap(t, p, fmt.Sprintf("n%d", i), tokens[i])
+			})
+		}
+	})
 }

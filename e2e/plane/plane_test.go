@@ -66,6 +66,8 @@ func TestTenants(t *testing.T) {
 	t.Run("secret", func(t *testing.T) { testSecret(t, a, b) })
 	t.Run("move", func(t *testing.T) { testMove(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
+	t.Run("approver", func(t *testing.T) { testApprover(t, a) })
+	t.Run("shared", func(t *testing.T) { testShared(t, a) })
 	t.Run("many", func(t *testing.T) { testMany(t, b) })
 	t.Run("power cut", func(t *testing.T) { testPowerCut(t, b) })
 	t.Run("outage", func(t *testing.T) { testOutage(t, a, b) })

@@ -27,17 +27,22 @@ func secret(name, kind string, data map[string]string) string {
 // needs is allowed shows in testJoin.
 func testRights(t *testing.T, p *plane.Plane) {
 	const bootstrap = "bootstrap.kubernetes.io/token"
+	ours := "system:bootstrappers:drover:node,system:bootstrappers:drover:boot:" + strings.Repeat("0123456789abcdef", 4) + "01234567"
 	good := map[string]string{
 		"token-id": "aaaaaa", "token-secret": "0123456789abcdef", "expiration": "2099-01-01T00:00:00Z",
-		"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "usage-bootstrap-authentication": "true",
+		"auth-extra-groups": ours, "usage-bootstrap-authentication": "true",
 	}
 	without := func(key string) map[string]string {
 		m := maps.Clone(good)
 		delete(m, key)
 		return m
 	}
-	otherGroup := maps.Clone(good)
-	otherGroup["auth-extra-groups"] = "system:bootstrappers:other"
+	inGroups := func(groups string) map[string]string {
+		m := maps.Clone(good)
+		m["auth-extra-groups"] = groups
+		return m
+	}
+	const kubeadms = "system:bootstrappers:kubeadm:default-node-token"
 
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(secret("other", "Opaque", good)), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
@@ -64,7 +69,12 @@ func testRights(t *testing.T, p *plane.Plane) {
 
 		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, without("expiration")), policy},
 		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, without("auth-extra-groups")), policy},
-		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, otherGroup), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups("system:bootstrappers:other")), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups("system:bootstrappers:drover:node")), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups(kubeadms)), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups(ours+","+kubeadms)), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups(ours[:len(ours)-48]+","+kubeadms)), policy},
+		{"create -f -", secret("bootstrap-token-bbbbbb", bootstrap, inGroups(kubeadms+","+ours)), policy},
 		{"create -f -", secret("sa", "kubernetes.io/service-account-token", nil), policy},
 		{"create -f -", secret("opaque", "Opaque", good), policy},
 		{"create -f -", secret("bootstrap-token-bbbbbb", "Opaque", good), policy},
@@ -124,7 +134,12 @@ func testRights(t *testing.T, p *plane.Plane) {
 		{"delete pod x", "", role},
 		{"run x --image=x", "", role},
 		{"create namespace x", "", role},
-		{"get csr", "", role},
+		{"get csr", "", ""},
+		{"create -f -", requestManifest(t, "kubernetes.io/kube-apiserver-client-kubelet", "client auth", "m1"), role},
+		{"get clusterrolebinding drover-node-renewal", "", ""},
+		{"get clusterrolebinding cluster-admin", "", role},
+		{"get clusterrolebindings", "", role},
+		{"get validatingadmissionpolicies", "", role},
 		{"create token default", "", role},
 		{"create token drover -n kube-system", "", role},
 		{"get clusterroles", "", role},
@@ -132,6 +147,8 @@ func testRights(t *testing.T, p *plane.Plane) {
 		{"delete validatingadmissionpolicy drover-only-join-tokens --wait=false", "", role},
 		{"delete validatingadmissionpolicybinding drover-only-join-tokens --wait=false", "", role},
 		{"delete validatingadmissionpolicy drover-only-its-nodes --wait=false", "", role},
+		{"delete validatingadmissionpolicy drover-only-its-requests --wait=false", "", role},
+		{"delete validatingadmissionpolicybinding drover-only-its-requests --wait=false", "", role},
 		{"delete validatingadmissionpolicybinding drover-only-its-nodes --wait=false", "", role},
 		{"get nodes --as=system:admin", "", role},
 		{"get nodes --as=x --as-group=system:masters", "", role},
@@ -161,7 +178,9 @@ func testRights(t *testing.T, p *plane.Plane) {
 		"update nodes", "patch nodes --subresource=status", "update nodes --subresource=status",
 		"create pods --subresource=binding", "get pods --subresource=log", "create pods --subresource=exec",
 		"get pods", "watch pods", "create pods", "update pods", "patch pods", "delete pods", "deletecollection pods",
-		"approve signers.certificates.k8s.io", "update certificatesigningrequests --subresource=approval",
+		"approve signers.certificates.k8s.io", "approve signers.certificates.k8s.io/kubernetes.io/kube-apiserver-client",
+		"sign signers.certificates.k8s.io", "attest signers.certificates.k8s.io", "patch certificatesigningrequests --subresource=approval",
+		"update certificatesigningrequests --subresource=status", "update certificatesigningrequests", "delete certificatesigningrequests",
 		"escalate clusterroles", "bind clusterroles", "update leases", "* *.*",
 		"update leases -n kube-node-lease", "patch leases -n kube-node-lease", "watch leases -n kube-node-lease",
 	} {

@@ -29,6 +29,9 @@ type cluster struct {
 	infos   singleflight.Group
 	warn    sync.Once // that its endpoint is not the one of cluster-info
 
+	shared *rotation          // nil unless its tokens are shared, and until first needed
+	stop   context.CancelFunc // ends what attends to it; nil if nothing does
+
 	forget context.CancelFunc // ends the watch of its Secret; nil when there is none
 	known  chan struct{}      // closed when the Secret was looked for; nil when there is none
 	seen   func()             // closes known
@@ -38,6 +41,8 @@ type cluster struct {
 	trouble error                // what is wrong with the credentials that are there now; client has those before
 	stamp   stamp                // of the file that was read last
 	made    *clientcmdapi.Config // what client was made from, if that came from a Secret
+
+	approveErrs map[string]error // what keeps the approver from its work, by signer
 
 	checkMu  sync.Mutex // held during a check
 	checked  time.Time
@@ -133,6 +138,9 @@ func (c *cluster) check(ctx context.Context) error {
 	_, err := c.info(limited)
 	if err == nil {
 		err = c.outdated()
+	}
+	if err == nil {
+		err = c.approving()
 	}
 	if ctx.Err() == nil { // else it says nothing about the cluster
 		c.checked, c.checkErr = c.now(), err

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,7 @@ type apiServer struct {
 	leases       map[string]string // versions
 	changed      chan struct{}     // closed when a node changes
 	patches      []string          // bodies
+	requested    []certificatesv1.CertificateSigningRequest
 	unsigned     bool
 	info         string // the kubeconfig of cluster-info
 
@@ -102,6 +104,7 @@ func (s *apiServer) kubeconfig() string {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(strings.Trim(r.URL.Path, "/"), "apis/coordination.k8s.io/")
+	path = strings.TrimPrefix(path, "apis/certificates.k8s.io/")
 	parts := strings.Split(strings.TrimPrefix(path, "api/"), "/") // v1 namespaces NS RESOURCE NAME, or v1 nodes NAME
 	resource, name := parts[1], ""
 	if resource == "namespaces" {
@@ -151,6 +154,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.getPods(w, r)
 	case "POST pods":
 		s.evict(w, r, name)
+	case "GET certificatesigningrequests":
+		s.getRequests(w, name, r.URL.Query().Get("fieldSelector"))
+	case "WATCH certificatesigningrequests":
+		s.watchRequests(w, r)
+	case "PUT certificatesigningrequests":
+		s.putRequest(w, r, name)
 	default:
 		s.t.Errorf("drover asked for %s %s", key, r.URL)
 		fail(404, "NotFound", "no such thing")(w, r)

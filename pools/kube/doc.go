@@ -16,6 +16,13 @@
 // are compared, never a time of one clock with another's. As long as a kubelet
 // of that name lives, the name gets no token either.
 //
+// With [Clusters.Attend] it also approves the certificates that nodes ask for by
+// these tokens. A request tells who made it, and by which token; the token's group
+// tells, under a seal, which node it was minted for. So the approver remembers
+// nothing and reads no Secret. It denies what else is asked for by drover's tokens,
+// leaves alone what is not drover's, and tells [Clusters.OnRequest]. Clusters with
+// shared tokens get a new one on their schedule; the last two are valid.
+//
 // drover's Nodes have the label drover/managed, which their kubelets register
 // them with. No other Node is changed or deleted. What drover gave a Node is
 // noted in its annotations, under a seal, so that it can take that away again
@@ -23,7 +30,8 @@
 //
 // In a cluster it needs no more than deploy/rbac.yaml gives: to create and delete
 // Secrets that are bootstrap tokens, to read cluster-info and the Leases of
-// kubelets, and to see Nodes and patch and delete its own. It reads no Secret,
+// kubelets, to see certificate requests and approve those of its tokens, and to see
+// Nodes and patch and delete its own. It reads no Secret,
 // not even its own. Two controllers of the
 // kube-controller-manager must run there, both off by default: bootstrapsigner
 // and, to remove tokens that expired, tokencleaner.
@@ -31,8 +39,8 @@
 // Every cluster has its own client, rate limit and time limits, made when first
 // needed, so that one that is down or slow delays no other.
 //
-// A bootstrap token lets its holder become any node of its cluster, which is
-// Kubernetes' design. Hence its short life, and hence the secret half is in no
+// A bootstrap token lets its holder become a node of its cluster: the one that it was
+// minted for, or, where the cluster approves by itself, any. Hence its short life, and hence the secret half is in no
 // error and no log here: only in the Secret and in the JoinConfiguration.
 //
 // The package does not know who may join. Its caller has made sure that the

@@ -52,6 +52,8 @@ func (c *cluster) errorf(doing string, err error) error {
 		e.Hint = "the cluster does not know the kubeconfig's credentials, or they expired"
 	case apierrors.IsForbidden(err):
 		e.Hint = "the kubeconfig's user lacks the right, apply deploy/rbac.yaml in the cluster"
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'drover-"):
+		e.Hint = "the admission policies of deploy/rbac.yaml refuse it; are they of another version of drover, or of another approver? \"drover cluster prepare\" applies them anew"
 	case apierrors.IsInvalid(err):
 		e.Hint = "the cluster's admission refuses it"
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),

@@ -1,10 +1,13 @@
 package kube
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"drover/pools"
@@ -54,6 +57,49 @@ func (c *Clusters) Expecting(cluster, node string) bool {
 	_, ok := cl.pulses.get(node)
 	return ok
 }
+
+// Judge tells what the approver thinks of a request by itself.
+func Judge(csr *certificatesv1.CertificateSigningRequest, key []byte, now time.Time) (verdict, why string) {
+	r := judge(csr, key, now)
+	return string(r.verdict), r.why
+}
+
+// Groups returns the groups of a token, as its Secret has them.
+func Groups(key []byte, id, node string, expires time.Time) string {
+	return grant{node, expires}.groups(key, id)
+}
+
+// SharedToken is one of those that a [Rotation] keeps.
+type SharedToken = sharedToken
+
+// Rotation keeps shared tokens in a cluster that a test makes.
+type Rotation struct{ r *rotation }
+
+// SharedCluster is what a [Rotation] asks of a cluster.
+type SharedCluster interface {
+	Put(id string) error
+	Signed(id string) (bool, error)
+	Unmint(id string) error
+}
+
+type sharedTest struct{ SharedCluster }
+
+func (s sharedTest) put(_ context.Context, t token, _ grant, _ string) error { return s.Put(t.id) }
+func (s sharedTest) signed(_ context.Context, t token) (bool, error)         { return s.Signed(t.id) }
+func (s sharedTest) unmint(_ context.Context, t token) error                 { return s.Unmint(t.id) }
+
+// NewRotation begins with the tokens that were saved before.
+func NewRotation(c SharedCluster, ttl, every time.Duration, before []SharedToken, save func([]SharedToken) error) *Rotation {
+	return &Rotation{&rotation{
+		cluster: sharedTest{c}, ttl: ttl, every: every, now: time.Now, log: slog.New(slog.DiscardHandler), tokens: before, save: save,
+	}}
+}
+
+// Run turns until ctx is done.
+func (r *Rotation) Run(ctx context.Context) { r.r.run(ctx) }
+
+// Newest returns the token to hand out.
+func (r *Rotation) Newest() (SharedToken, bool) { return r.r.newest() }
 
 // Renewal is how long a Lease of that duration is watched.
 func Renewal(duration time.Duration) time.Duration { return renewal(duration) }

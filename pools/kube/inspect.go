@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,7 @@ const (
 // inspection is a look at one cluster.
 type inspection struct {
 	*cluster
+	key    []byte // that grants are sealed with
 	client kubernetes.Interface
 	found  []Finding
 }
@@ -57,15 +60,16 @@ func (c *Clusters) Inspect(ctx context.Context, name string) ([]Finding, error) 
 		return nil, err
 	}
 	ctx = quiet(ctx)
-	i := &inspection{cluster: cl}
+	i := &inspection{cluster: cl, key: c.sealKey()}
 	cl.await(ctx)
 	if !i.reach(ctx) {
 		return i.found, nil
 	}
 	i.rights(ctx)
 	i.policies(ctx)
+	i.approver(ctx)
 	start := time.Now()
-	short, shortErr := cl.mint(ctx, "none (drover cluster check)", shortTTL)
+	short, shortErr := cl.mint(ctx, c.sealKey(), "none (drover cluster check)", shortTTL)
 	if i.joinToken(ctx) {
 		sleep(ctx, time.Until(start.Add(cleaned)))
 		i.cleaner(ctx, short, shortErr)
@@ -126,19 +130,35 @@ var (
 		{"get", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""},
 		{"list", "", "pods", "", ""}, {"create", "", "pods/eviction", "", ""},
 	}
-	excess = []right{
+	neededToApprove = []right{
+		{"get", certificates, "certificatesigningrequests", "", ""}, {"list", certificates, "certificatesigningrequests", "", ""},
+		{"watch", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/approval", "", ""},
+		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
+	}
+	neededToServe = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
+	excess        = []right{
 		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
 		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
 		{"create", "", "nodes", "", ""}, {"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
 		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},
 		{"delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", ""},
+		{"create", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/status", "", ""},
+		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientSignerName},
+		{"sign", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
 		{"impersonate", "", "users", "", ""}, {"*", "*", "*", "", ""},
 	}
 )
 
 func (i *inspection) rights(ctx context.Context) {
-	missing, err := i.check(ctx, i.client, needed, false)
+	all := slices.Clone(needed)
+	if i.approves() {
+		all = append(all, neededToApprove...)
+	}
+	if i.conf.Serving {
+		all = append(all, neededToServe)
+	}
+	missing, err := i.check(ctx, i.client, all, false)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("drover may not: %s; apply deploy/rbac.yaml (drover cluster prepare)", strings.Join(missing, ", "))
 	}
@@ -208,7 +228,7 @@ func (i *inspection) joinToken(ctx context.Context) bool {
 		return i.note("cluster-info", "", err)
 	}
 	i.note("cluster-info", fmt.Sprintf("nodes find the API server at %s", info.endpoint), nil)
-	tok, err := i.mint(ctx, "none (drover cluster check)", time.Minute)
+	tok, err := i.mint(ctx, i.key, "none (drover cluster check)", time.Minute)
 	if err != nil {
 		return i.note("join token", "", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +23,12 @@ var ofNodes = []right{
 	{"get", "", "nodes", "", ""},
 	{"get", "", "configmaps", metav1.NamespaceSystem, "kubeadm-config"},
 	{"get", "", "configmaps", metav1.NamespaceSystem, "kubelet-config"},
-	{"create", "certificates.k8s.io", "certificatesigningrequests", "", ""},
-	{"create", "certificates.k8s.io", "certificatesigningrequests/nodeclient", "", ""}, // so that it is approved
+	{"create", certificates, "certificatesigningrequests", "", ""},
 }
+
+// autoApproval is what the cluster's own approver asks of who requests a node's
+// certificate. A token that may do it becomes any node of the cluster.
+var autoApproval = right{"create", certificates, "certificatesigningrequests/nodeclient", "", ""}
 
 // asNode returns a client as a node makes one of its token and cluster-info.
 func (i *inspection) asNode(info *clusterInfo, tok token) (kubernetes.Interface, error) {
@@ -39,11 +43,26 @@ func (i *inspection) asNode(info *clusterInfo, tok token) (kubernetes.Interface,
 }
 
 func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) {
-	missing, err := i.check(ctx, node, ofNodes, false)
+	all, remedy := ofNodes, "drover cluster prepare gives that"
+	group := joinGroup
+	if !i.approves() {
+		all, group = append(slices.Clone(ofNodes), autoApproval), kubeadmGroup
+		remedy = "\"kubeadm init phase bootstrap-token\" and \"kubeadm init phase upload-config all\" give that"
+	}
+	missing, err := i.check(ctx, node, all, false)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("the group %s may not: %s; \"kubeadm init phase bootstrap-token\" and \"kubeadm init phase upload-config all\" give that", nodeGroup, strings.Join(missing, ", "))
+		err = fmt.Errorf("the group %s may not: %s; %s", group, strings.Join(missing, ", "), remedy)
 	}
 	i.note("rights of a joining node", "all that kubeadm join needs", err)
+	if !i.approves() {
+		return
+	}
+	more, err := i.check(ctx, node, []right{autoApproval}, true)
+	if err == nil && len(more) > 0 {
+		err = errors.New("the cluster's own approver signs whatever the holder of a join token asks for, before drover can say no: " +
+			"a group that every token is in (system:bootstrappers, system:authenticated) is bound to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient; remove that binding")
+	}
+	i.note("join tokens", "good for the node that drover mints them for, and no other", err)
 }
 
 // kubeletConfig reads what kubeadm join gives each kubelet of the cluster.

@@ -69,6 +69,22 @@ type Clusters struct {
 	// seconds, and 2 minutes.
 	Pace, Gone time.Duration
 
+	// Attend has Set start what has to run all the time for a cluster: its
+	// approver and the rotation of its shared token.
+	Attend bool
+	// Expected tells whether the node of that name boots now; others get no
+	// certificate by a shared token. Nil: any node of the farm may boot.
+	Expected func(node string) bool
+	// AddressOf returns the address that a machine leases, for nodes whose Plan
+	// has none. It may be nil.
+	AddressOf func(pools.MAC) (netip.Addr, bool)
+	// OnRequest is told, if not nil, of each certificate request that drover came
+	// across. It is called from several goroutines.
+	OnRequest func(Request)
+	// Tokens keeps shared tokens over a restart. Without it each start makes
+	// others.
+	Tokens TokenStore
+
 	mu       sync.Mutex
 	byName   map[string]*cluster
 	admin    *cluster
@@ -79,6 +95,9 @@ type Clusters struct {
 	running  sync.WaitGroup
 
 	randomKey func() []byte
+
+	sharedMu     sync.Mutex
+	sharedTokens map[string][]sharedToken // by cluster; nil until they are loaded
 }
 
 // Set makes clusters the ones in force. Those that did not change keep their
@@ -114,6 +133,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 			cl.forget()
 		}
 	}
+	c.attendAll(old)
 }
 
 func (c *Clusters) path(file string) string {
@@ -164,13 +184,8 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 		return pools.JoinConfig{}, err
 	}
 	defer cl.leave()
-	tok, err := cl.mint(ctx, p.Node, cl.ttl())
+	tok, given, info, err := c.tokenFor(ctx, cl, p.Node)
 	if err != nil {
-		return pools.JoinConfig{}, err
-	}
-	info, err := cl.awaitSigned(ctx, tok)
-	if err != nil {
-		c.revoke(cl, tok)
 		return pools.JoinConfig{}, err
 	}
 	if e := cl.conf.Endpoint; e != "" && e != info.endpoint {
@@ -179,15 +194,31 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 				"cluster", p.Cluster, "endpoint", e, "cluster-info", info.endpoint)
 		})
 	}
-	text, err := reg.render(tok, info, cl.conf.Endpoint)
+	text, err := reg.render(given, info, cl.conf.Endpoint)
 	if err != nil {
 		c.revoke(cl, tok)
-		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, redact(err, tok.secret))
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, redact(err, given.secret))
 	}
 	cl.pulses.drop(p.Node)
 	c.follow(cl, &followed{plan: p, given: reg.note(), bootID: bootID, before: before, tok: tok})
-	c.log().Info("join token minted", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", tok.id, "ttl", cl.ttl())
+	c.log().Info("join token given", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", given.id, "shared", tok.id == "")
 	return pools.JoinConfig{Kubeadm: text}, nil
+}
+
+// tokenFor returns a token of the node's own, or the one that all nodes of its
+// cluster share: then tok is zero, and not for this boot to take back.
+func (c *Clusters) tokenFor(ctx context.Context, cl *cluster, node string) (tok, given token, info *clusterInfo, err error) {
+	if cl.conf.Token.Mode == pools.Shared {
+		shared, info, err := c.sharedJoin(ctx, cl)
+		return token{}, shared.token(), info, err
+	}
+	if tok, err = cl.mint(ctx, c.sealKey(), node, cl.ttl()); err != nil {
+		return token{}, token{}, nil, err
+	}
+	if info, err = cl.awaitSigned(ctx, tok); err != nil {
+		c.revoke(cl, tok)
+	}
+	return tok, tok, info, err
 }
 
 // Check asks every cluster for its cluster-info, all at once, and returns what
@@ -247,8 +278,12 @@ func (c *Clusters) sealKey() []byte {
 	return c.randomKey()
 }
 
-// revoke takes a token back. It need not succeed: tokens expire.
+// revoke takes a token back, if there is one. It need not succeed: tokens
+// expire.
 func (c *Clusters) revoke(cl *cluster, tok token) {
+	if tok.id == "" {
+		return
+	}
 	c.spawn(func(ctx context.Context) {
 		if err := cl.unmint(ctx, tok); err != nil {
 			c.log().Debug("join token stays until it expires", "token", tok.id, "err", err)

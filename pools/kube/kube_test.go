@@ -174,7 +174,7 @@ func TestTokenSecret(t *testing.T) {
 	s := newAPIServer(t)
 	now := time.Date(2026, 11, 20, 21, 0, 0, 0, time.FixedZone("CET", 3600))
 	c, log := newClusters(t, s.kubeconfig(), func(c *pools.Cluster) { c.Token.TTL = pools.Duration(3 * time.Minute) })
-	c.Now = func() time.Time { return now }
+	c.Now, c.Key = func() time.Time { return now }, []byte("a key of the server's own")
 	got, err := c.Join(t.Context(), plan(), addr(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestTokenSecret(t *testing.T) {
 	}
 	want := map[string]string{
 		"token-id": id, "token-secret": secret, "expiration": "2026-11-20T20:03:00Z", "description": "drover: node m1c29",
-		"auth-extra-groups":       "system:bootstrappers:kubeadm:default-node-token",
+		"auth-extra-groups":       kube.Groups(c.Key, id, "m1c29", now.Add(3*time.Minute)),
 		"usage-bootstrap-signing": "true", "usage-bootstrap-authentication": "true",
 	}
 	if !reflect.DeepEqual(have.StringData, want) {

@@ -13,10 +13,6 @@ import (
 	bootstrap "k8s.io/cluster-bootstrap/token/util"
 )
 
-// nodeGroup is the group of worker nodes that join. kubeadm gives it all the
-// rights that a join needs, and has its certificates approved.
-const nodeGroup = "system:bootstrappers:kubeadm:default-node-token"
-
 const mintToken = "mint a join token"
 
 // token is a bootstrap token. Its id is no secret: anyone may read it in
@@ -38,42 +34,59 @@ func newToken() (token, error) {
 }
 
 // mint makes a token for a node.
-func (c *cluster) mint(ctx context.Context, node string, ttl time.Duration) (token, error) {
-	client, err := c.connect()
-	if err != nil {
-		return token{}, err
-	}
+func (c *cluster) mint(ctx context.Context, key []byte, node string, ttl time.Duration) (token, error) {
 	for range 3 { // two tokens in 36^6 have the same id
 		tok, err := newToken()
 		if err != nil {
 			return token{}, err
 		}
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(call, c.secret(tok, node, ttl), metav1.CreateOptions{})
-		cancel()
-		if apierrors.IsAlreadyExists(err) {
-			continue
+		err = c.create(ctx, key, tok, grant{node, c.now().Add(ttl)}, "node "+node)
+		if !apierrors.IsAlreadyExists(err) {
+			return tok, err
 		}
-		if err != nil {
-			return token{}, c.redacted(mintToken, err, tok)
-		}
-		return tok, nil
 	}
 	return token{}, c.errorf(mintToken, errors.New("three random ids are all taken"))
 }
 
+// put makes a token that is known already, unless it is there.
+func (c *cluster) put(ctx context.Context, key []byte, tok token, g grant, what string) error {
+	err := c.create(ctx, key, tok, g, what)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *cluster) create(ctx context.Context, key []byte, tok token, g grant, what string) error {
+	client, err := c.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, c.secret(key, tok, g, what), metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return c.redacted(mintToken, err, tok)
+}
+
 // secret returns the Secret that is a bootstrap token. Its name has to match
 // its id, or the cluster ignores it.
-func (c *cluster) secret(tok token, node string, ttl time.Duration) *corev1.Secret {
+func (c *cluster) secret(key []byte, tok token, g grant, what string) *corev1.Secret {
+	groups := kubeadmGroup
+	if c.approves() {
+		groups = g.groups(key, tok.id)
+	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: tok.name(), Namespace: metav1.NamespaceSystem},
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			bootstrapapi.BootstrapTokenIDKey:               tok.id,
 			bootstrapapi.BootstrapTokenSecretKey:           tok.secret,
-			bootstrapapi.BootstrapTokenExpirationKey:       c.now().Add(ttl).UTC().Format(time.RFC3339),
-			bootstrapapi.BootstrapTokenDescriptionKey:      "drover: node " + node,
-			bootstrapapi.BootstrapTokenExtraGroupsKey:      nodeGroup,
+			bootstrapapi.BootstrapTokenExpirationKey:       g.expires.UTC().Format(time.RFC3339),
+			bootstrapapi.BootstrapTokenDescriptionKey:      "drover: " + what,
+			bootstrapapi.BootstrapTokenExtraGroupsKey:      groups,
 			bootstrapapi.BootstrapTokenUsageSigningKey:     "true",
 			bootstrapapi.BootstrapTokenUsageAuthentication: "true",
 		},
@@ -83,17 +96,19 @@ func (c *cluster) secret(tok token, node string, ttl time.Duration) *corev1.Secr
 // awaitSigned waits until cluster-info is signed for tok, which takes a running
 // signer 10 to 100 ms.
 func (c *cluster) awaitSigned(ctx context.Context, tok token) (*clusterInfo, error) {
+	unsigned := false // it was seen, without the signature
 	for delay := 10 * time.Millisecond; ; delay = min(2*delay, 500*time.Millisecond) {
 		info, err := c.info(ctx)
 		if err == nil && info.signedFor(tok) {
 			return info, nil
 		}
+		unsigned = unsigned || err == nil
 		if e, ok := errors.AsType[*ClusterError](err); ok && e.Retry == retryLater {
 			return nil, err // somebody has to do something first
 		}
 		select {
 		case <-ctx.Done():
-			if err != nil {
+			if !unsigned {
 				return nil, err
 			}
 			return nil, &ClusterError{Cluster: c.conf.Name, Doing: "wait for the signature of a join token", Retry: retryLater, Err: context.Cause(ctx),

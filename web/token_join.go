@@ -1,0 +1,43 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"drover/pools"
+)
+
+// Tokens gives the join tokens that all nodes of a cluster share. Its refusals
+// are [pools.ErrNoCluster] and [pools.ErrNotShared]; any other error means that
+// the cluster cannot tell now.
+type Tokens interface {
+	SharedToken(ctx context.Context, cluster string) (pools.JoinToken, error)
+}
+
+// noTokens is a server without clusters.
+type noTokens struct{}
+
+func (noTokens) SharedToken(context.Context, string) (pools.JoinToken, error) {
+	return pools.JoinToken{}, pools.ErrNoCluster
+}
+
+// sharedToken answers with the join token of a cluster. The log says who asked.
+func (a *api) sharedToken(w http.ResponseWriter, r *http.Request) error {
+	if err := onlyParameters(r.URL.Query()); err != nil {
+		return err
+	}
+	cluster := r.PathValue("cluster")
+	t, err := a.server.Tokens.SharedToken(r.Context(), cluster)
+	switch {
+	case errors.Is(err, pools.ErrNoCluster):
+		return &failure{code: http.StatusNotFound, msg: err.Error()}
+	case errors.Is(err, pools.ErrNotShared):
+		return &failure{code: http.StatusConflict, msg: err.Error()}
+	case err != nil:
+		return &failure{code: http.StatusServiceUnavailable, msg: err.Error()}
+	}
+	a.server.Log.Info("shared join token shown", "cluster", cluster, "expires", t.Expires, "client", r.RemoteAddr)
+	writeJSON(w, http.StatusOK, t)
+	return nil
+}
