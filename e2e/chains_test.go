@@ -37,7 +37,25 @@ func card(mac string) []lab.NIC { return []lab.NIC{{MAC: mac, Boot: true}} }
 // chains are those of TestChains. Machines with Secure Boot have the keys that
 // servers come with.
 func chains() []chain {
+	const (
+		grub   = "GRUB, signed"
+		shim64 = "shimx64.efi"
+	)
 	return []chain{
+		{name: "e", what: "shim, " + grub + ", signed kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:01")},
+			loaders: []string{shim64, "grubx64.efi"},
+			console: []string{"UEFI Secure Boot is enabled"}, tiny: []string{`tiny: lockdown none \[integrity\]`}},
+		{name: "f", what: "arm64: shim, " + grub + ", kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.UEFIarm64, NICs: card("52:54:00:77:af:01")},
+			loaders: []string{"shimaa64.efi", "grubaa64.efi"},
+			tiny:    []string{"tiny: kernel .* on aarch64"}},
+		{name: "g", what: "arm64: boot.scr.uimg, pxelinux.cfg, kernel by TFTP",
+			machine: lab.Machine{Firmware: lab.UBootArm64, NICs: []lab.NIC{{MAC: "52:54:00:77:a0:01", Model: "e1000", Boot: true}}},
+			console: []string{"Retrieving file: pxelinux.cfg/01-52-54-00-77-a0-01"}, tiny: []string{"tiny: kernel .* on aarch64"}},
+		{name: "g-wrapped", what: "arm64: the same with uImage and uInitrd, as the HPE m400",
+			machine: lab.Machine{Firmware: lab.UBootArm64, NICs: []lab.NIC{{MAC: "52:54:00:77:a0:02", Model: "e1000", Boot: true}}},
+			console: []string{"Image Type: .*AArch64 Linux Kernel Image", "Image Type: .*RAMDisk Image"}, tiny: []string{"tiny: kernel .* on aarch64"}},
 		{name: "h", what: "two cards, the first one's cable leads nowhere",
 			machine: lab.Machine{NICs: []lab.NIC{
 				{MAC: "52:54:00:77:a1:01", Boot: true, Dark: true}, {MAC: "52:54:00:77:a1:02", Boot: true}}},
@@ -66,6 +84,9 @@ func chains() []chain {
 		{name: "e-second", what: "shim, unsigned second loader",
 			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:03")},
 			loaders: []string{"unsigned/shimx64.efi", "unsigned/grubx64.efi"}, refused: "Security Violation"},
+		{name: "e-kernel", what: "shim, " + grub + ", unsigned kernel",
+			machine: lab.Machine{Firmware: lab.SecureBoot, NICs: card("52:54:00:77:ae:04")},
+			loaders: []string{shim64, "grubx64.efi"}, refused: "bad shim signature"},
 	}
 }
 

@@ -80,11 +80,11 @@ func bootMAC() (net.HardwareAddr, error) {
 		return nil, err
 	}
 	for word := range strings.FieldsSeq(string(line)) {
-		if mac, ok := strings.CutPrefix(word, "BOOTIF=01-"); ok {
+		if mac, ok := strings.CutPrefix(word, "drover.mac="); ok {
 			return net.ParseMAC(mac)
 		}
 	}
-	return nil, errors.New("no BOOTIF on the kernel command line")
+	return nil, errors.New("no drover.mac on the kernel command line")
 }
 
 // lease takes the address that DHCP has for a card.
