@@ -61,7 +61,7 @@ func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
 // record notes what was done to a node, in the audit and in the log. What was
 // done is not undone when it cannot be noted.
 func (s *Server) record(who, action, node string) {
-	s.Log.Info(action, "node", node, "who", who)
+	s.Log.Info("audit", "action", action, "node", node, "who", who)
 	if err := s.Audit.Add(pools.AuditEntry{Time: s.Now(), Who: who, Action: action, Node: node, Result: "done"}); err != nil {
 		s.Log.Error("audit not stored", "err", err)
 	}
@@ -96,7 +96,7 @@ func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
 				a.server.Unknowns.Forget(m)
 			}
 		}
-		a.server.Log.Info(e.Action, "node", e.Node, "who", e.Who)
+		a.server.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Who)
 		entries = append(entries, e)
 	}
 	if err := a.server.Audit.Add(entries...); err != nil {

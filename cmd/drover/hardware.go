@@ -217,7 +217,7 @@ func (h *hardware) report(st ilo.SyncStatus) {
 	for _, c := range st.Changes {
 		switch c.Kind {
 		case ilo.New, ilo.Changed:
-			h.log.Info("node "+string(c.Kind), "chassis", st.Chassis, "node", c.Name, "macs", c.New.MACs, "why", c.Why)
+			h.log.Info("node of a chassis stored", "kind", string(c.Kind), "chassis", st.Chassis, "node", c.Name, "macs", c.New.MACs, "why", c.Why)
 		case ilo.Conflict:
 			h.log.Warn("node of a chassis not stored", "chassis", st.Chassis, "node", c.Name, "why", c.Why)
 		}

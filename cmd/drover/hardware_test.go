@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -289,5 +290,57 @@ func TestImportNamed(t *testing.T) {
 	nodes := nodesOf(t, store)
 	if len(nodes) != 2 || nodes[0].Place != (pools.Place{Chassis: "m1", Slot: "c1n1"}) {
 		t.Errorf("stored are %+v", nodes)
+	}
+}
+
+// TestServeChassis: the server as drover serve makes it knows the chassis of its
+// config, takes them anew with it, and is ready while one is in trouble.
+func TestServeChassis(t *testing.T) {
+	c := ilosim.New(1, 2, 1, 1)
+	t.Chdir(t.TempDir())
+	config := strings.ReplaceAll(hardwareConfig, "CHASSIS", fmt.Sprintf(`[
+  {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
+  {name: m2, address: "127.0.0.1:1", passwordFile: nowhere, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, c)))
+	writeFiles(t, map[string]string{"drover.yaml": config, "pass": c.Password})
+	s, err := newServer(serveOptions{config: "drover.yaml", state: "state"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.hardware.switcher.Poll = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.hardware.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	srv := httptest.NewServer(s.web.Handler())
+	defer srv.Close()
+	t.Setenv("DROVER_API", srv.URL)
+	t.Setenv("DROVER_TOKEN_FILE", "state/api.token")
+
+	eventually(t, "the nodes of m1 are there", func() bool { return len(s.live.Farm().Nodes()) == 4 })
+	if code, out, errs := drover(t, "power pxe m1c1n1"); code != 0 || !strings.Contains(out, "m1c1n1   on") || c.Power("c1n1") != "On" {
+		t.Errorf("power: exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, _ := drover(t, "audit --node m1c1n1"); code != 0 || strings.Count(out, "power pxe  m1c1n1") != 2 || strings.Count(out, "add node") != 1 {
+		t.Errorf("audit: exit %d\n%s", code, out)
+	}
+	eventually(t, "m2 is in trouble", func() bool {
+		return strings.Contains(scrape(t), `drover_chassis_syncs_total{chassis="m2",result="error"} 1`)
+	})
+	warned := false
+	for _, p := range s.web.Ready(ctx) {
+		warned = warned || p.Part == "chassis m2" && p.Warning && strings.Contains(p.Problem, "passwordFile: open nowhere")
+	}
+	if !warned {
+		t.Errorf("no warning for m2: %v", s.web.Ready(ctx))
+	}
+	if fingerprints, err := os.ReadFile("state/known_hosts"); err != nil || len(fingerprints) == 0 {
+		t.Errorf("no host key is pinned beside the state: %v", err)
+	}
+	writeFiles(t, map[string]string{"drover.yaml": strings.ReplaceAll(hardwareConfig, "CHASSIS", "[]")})
+	s.reload("the test")
+	eventually(t, "the chassis are gone with the config", func() bool { return len(s.hardware.Chassis()) == 0 })
+	if n := len(s.live.Farm().Nodes()); n != 4 {
+		t.Errorf("got %d nodes, want that they stay", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,10 +110,8 @@ func (m *moonshotImport) named(cmd *cobra.Command, names []string) (out []*sourc
 		if !ok {
 			return nil, fmt.Errorf("%s has no chassis %q", file, name)
 		}
-		for _, before := range names[:i] {
-			if before == name {
-				return nil, fmt.Errorf("%s is there twice", name)
-			}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("%s is there twice", name)
 		}
 		s := &source{named: true, bmc: m.bmc, at: chassisAt{name: name, scheme: map[pools.Via]string{pools.ViaREST: "https"}[c.Via], address: c.Address}}
 		s.bmc.of(farm, c)

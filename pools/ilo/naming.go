@@ -141,7 +141,7 @@ func (n *Namer) Wants(inv *Inventory) ([]Want, error) {
 			w.Tags = append(w.Tags, tag)
 		}
 		if n.naming.Place {
-			w.Place = pools.Place{Chassis: n.naming.Chassis, Slot: node.Slot.String()}
+			w.Place = pools.Place{Chassis: n.naming.Chassis, Slot: node.String()}
 		}
 		out = append(out, w)
 	}

@@ -208,7 +208,7 @@ func (s *Site) unreachable(err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Errorf("%w: %s: %w (pin the certificate: --tls-pin sha256:...)", ErrHostKey, s.Address, e.Err)
+		return fmt.Errorf("%w: %s: %w (pin the certificate: --tls-pin sha256:..., or tlsPin in the config)", ErrHostKey, s.Address, e.Err)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnreachable, s.Address, err)
 }

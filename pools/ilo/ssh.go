@@ -157,7 +157,7 @@ func (l Login) refused(err error, shown, few bool) error {
 		return err
 	}
 	if e, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
-		kind, hint := ErrUnreachable, "the chassis speaks only old SSH: allow it with --legacy"
+		kind, hint := ErrUnreachable, "the chassis speaks only old SSH: allow it with --legacy, or legacy: true in the config"
 		if l.Legacy {
 			hint = "none of them is in Go's library"
 		}
