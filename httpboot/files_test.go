@@ -321,6 +321,23 @@ func BenchmarkImage(b *testing.B) {
 	}
 }
 
+// A small file on a kept connection: what a request costs beside its bytes.
+func BenchmarkSmallFile(b *testing.B) {
+	w := newWorld(b, nil)
+	base := w.serve(b, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		resp, err := http.Get(base + imagePath + "kernel")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			b.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+}
+
 func BenchmarkScript(b *testing.B) {
 	w := newWorld(b, nil)
 	for b.Loop() {
