@@ -197,7 +197,7 @@ func (c *nodeConn) Read(b []byte) (int, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.phase.CompareAndSwap(connHeader, connIdle) {
 		c.limiter.refused(RefusedSlowHeader)
 		if !c.secure {
-			_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = io.WriteString(c.Conn, slowHeader) // it may have gone
 		}
 	}
