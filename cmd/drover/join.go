@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"drover/pools"
@@ -18,21 +19,58 @@ func (s *server) attend(c *kube.Clusters, tokens string) {
 	c.Attend = true
 	c.Expected = s.boots
 	c.AddressOf = s.store.Leases.AddressOf
-	c.OnRequest = s.metrics.certificate
+	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)
+}
+
+// certificate is told of each certificate request. That of a kubelet that gets its
+// first certificate is a step of its boot; what is denied or left alone may be
+// anybody's.
+func (s *server) certificate(r kube.Request) {
+	s.metrics.certificate(r)
+	if r.Serving || r.Node == "" {
+		return
+	}
+	e := pools.Event{Step: pools.StepCSR}
+	switch r.Result {
+	case "approved":
+		e.Detail = r.Name
+	case "error":
+		e.Error = r.Why
+	default:
+		return
+	}
+	if mac, ok := s.booting(r.Node); ok {
+		s.step(mac, e)
+	}
+}
+
+// booting returns the MAC that the node of that name booted with last.
+func (s *server) booting(node string) (mac pools.MAC, ok bool) {
+	var last time.Time
+	for _, m := range s.macs(node) {
+		if b, known := s.store.Boots.Current(m); known && !b.Started.Before(last) {
+			mac, last, ok = m, b.Started, true
+		}
+	}
+	return mac, ok
+}
+
+// macs returns the MACs that the node of that name boots with.
+func (s *server) macs(node string) (macs []pools.MAC) {
+	if n, ok := s.live.Farm().Node(node); ok {
+		macs = n.MACs
+	}
+	if mac, ok := s.macOf(node); ok && !slices.Contains(macs, mac) {
+		macs = append([]pools.MAC{mac}, macs...)
+	}
+	return macs
 }
 
 // boots tells whether a machine of the node of that name is booting: within the
 // time that any boot takes.
 func (s *server) boots(node string) bool {
-	var macs []pools.MAC
-	if n, ok := s.live.Farm().Node(node); ok {
-		macs = n.MACs
-	}
-	if mac, ok := s.macOf(node); ok {
-		macs = append([]pools.MAC{mac}, macs...)
-	}
-	for _, mac := range macs {
+	for _, mac := range s.macs(node) {
 		if b, ok := s.store.Boots.Current(mac); ok && time.Since(b.Started) < resumeAge {
 			return true
 		}

@@ -3,14 +3,19 @@ package main
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"drover/dhcp"
+	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/kube"
 	"drover/pools/state"
 )
 
@@ -119,6 +124,69 @@ pools:
 		if p := s.planOf(node); p != nil {
 			t.Errorf("plan of %q: %+v", node, p)
 		}
+	}
+	// Unknown hardware that was given a name is somebody else now; a declared node
+	// and what never was one are not.
+	if p := s.heirOf("node-525400000001"); p == nil || p.Node != "m1c1" {
+		t.Errorf("heir of node-525400000001: %+v", p)
+	}
+	for _, node := range []string{"m1c1", "m9", "node-x", ""} {
+		if p := s.heirOf(node); p != nil {
+			t.Errorf("heir of %q: %+v", node, p)
+		}
+	}
+}
+
+// A DISCOVER and a certificate request are steps of the boot of their node, of the
+// network card that it boots with.
+func TestStepsOfOthers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const config = `
+server: {interfaces: [lo], address: 10.0.0.1}
+subnets: [{cidr: 10.0.0.0/16}]
+pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00:00:01", "52:54:00:00:00:02"], ip: 10.0.1.1}]}]
+`
+	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open("state", state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	live, err := pools.NewLive("drover.yaml", store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{live: live, store: store, log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
+	s.metrics = newMetrics(live, store, inbox{live, store.Unknowns})
+	s.certificate(kube.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
+	second := pools.MAC{0x52, 0x54, 5: 2}
+	asked := dhcp.Exchange{MAC: second, Plan: live.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
+	s.exchange(asked)
+	if b, _ := store.Boots.Current(second); b.Error == "" || len(b.Steps) != 2 || b.Steps[1].Step != pools.StepOffer {
+		t.Errorf("without an address: %+v", b)
+	}
+	asked.Reply, asked.Decision, asked.Address = "OFFER", dhcp.Offered, netip.MustParseAddr("10.0.1.1")
+	s.exchange(asked)
+	for _, r := range []kube.Request{
+		{Node: "m1", Name: "csr-1", Result: "denied", Why: "another asked for it"}, {Node: "m1", Name: "csr-2", Result: "approved", Serving: true},
+		{Name: "csr-3", Result: "approved"}, {Node: "m2", Name: "csr-4", Result: "approved"}, {Node: "m1", Name: "csr-5", Result: "approved"},
+	} {
+		s.certificate(r)
+	}
+	b, _ := store.Boots.Current(second)
+	var got []string
+	for _, step := range b.Steps {
+		if step.Error == "" {
+			got = append(got, string(step.Step)+" "+step.Detail)
+		}
+	}
+	if want := []string{"discover ", "offer 10.0.1.1", "csr csr-5"}; !slices.Equal(got, want) || b.Error != "" {
+		t.Errorf("got %q, error %q, want %q", got, b.Error, want)
+	}
+	if _, ok := store.Boots.Current(pools.MAC{0x52, 0x54, 5: 1}); ok {
+		t.Error("the other network card has a boot")
 	}
 }
 
