@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 	"time"
+
+	"drover/e2e/lab"
 )
 
 var (
@@ -23,6 +26,15 @@ var Failure = (*Report).failure
 
 // Compare takes the ratios of a row.
 var Compare = (*HTTPRow).compare
+
+// StartRouter starts the IPv6 router of a rack and returns what stops it.
+func StartRouter(ctx context.Context, rack *lab.Rack) (stop func() error, err error) {
+	r, err := startRouter(ctx, rack)
+	if err != nil {
+		return nil, err
+	}
+	return r.stop, nil
+}
 
 // Puller is the client of the HTTP part.
 type Puller = puller

@@ -82,6 +82,11 @@ func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rack.Close()) }()
+	router, err := startRouter(ctx, rack)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, router.stop()) }()
 	r.Boots = map[string][]Boot{}
 	for round := range b.boots {
 		for _, s := range []stack{b.droverStack(), hand} {
