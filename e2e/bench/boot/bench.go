@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"drover/e2e/lab/site"
 	"drover/e2e/parts"
@@ -19,6 +20,7 @@ import (
 type bench struct {
 	options
 	dir      string // configs, logs, consoles and what is built
+	lock     *os.File
 	drover   string // the program
 	built    string // and where it is from
 	programs *programs
@@ -36,16 +38,31 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 		return nil, err
 	}
 	b := &bench{options: o, log: log, dir: filepath.Join(cache, "bench-boot-run")}
-	if err := os.RemoveAll(b.dir); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+	if err := b.clear(); err != nil {
 		return nil, err
 	}
 	if b.programs, err = fetchPrograms(ctx, cache, log); err != nil {
 		return nil, err
 	}
 	return b, b.build(ctx)
+}
+
+// clear makes the directory anew, unless another run is at work in it.
+func (b *bench) clear() (err error) {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return err
+	}
+	if b.lock, err = os.Open(b.dir); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(b.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("%s: another run is at work there: %w", b.dir, err), b.lock.Close())
+	}
+	entries, err := os.ReadDir(b.dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
+	}
+	return err
 }
 
 // build builds drover, unless it is given.
@@ -78,6 +95,7 @@ func (b *bench) compile(ctx context.Context, out, pkg string) error {
 
 // close removes all but what -keep asks for.
 func (b *bench) close() error {
+	defer b.lock.Close()
 	if b.keep {
 		b.say("configs, logs and consoles are in %s", b.dir)
 		return nil
