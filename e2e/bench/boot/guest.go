@@ -18,11 +18,18 @@ import (
 type Boot struct {
 	Seconds float64 `json:"seconds"` // on the host's clock, from power-on
 	Kernel  float64 `json:"kernel"`  // of these, until the kernel began: firmware, loader, kernel and initrd
-	Root    float64 `json:"root"`    // until systemd began
+	Init    float64 `json:"init"`    // until the root's init was started
+	Root    float64 `json:"root"`    // until that said its first word
 	Fetched float64 `json:"fetched"` // MB that came over the machine's network card
 	Used    float64 `json:"used"`    // MB of RAM that are not available at multi-user
 	Host    float64 `json:"host"`    // processor seconds of the virtual machine
 }
+
+// swift is the time without what passes between the start of the root's init and
+// its first word. With live-boot on this emulator that is half a minute in which
+// a processor is busy, and nobody knows why; so drover has to be faster without it
+// as well.
+func (b Boot) swift() float64 { return b.Seconds - (b.Root - b.Init) }
 
 // stack is a way to boot a machine.
 type stack struct {
@@ -63,6 +70,7 @@ const kernelArgs = "console=ttyS0,115200 systemd.mask=drover-images.service"
 var (
 	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+) kB`) // up to its end: a line counts before it is complete
 	lineKernel = regexp.MustCompile(`Linux version `)
+	lineInit   = regexp.MustCompile(`Not activating Mandatory Access Control`) // Debian's kernel says so when /sbin/init is started
 	lineRoot   = regexp.MustCompile(`systemd\[1\]: systemd [0-9]+.* running in system mode`)
 )
 
@@ -95,8 +103,8 @@ func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			b.say("  %.1f s: kernel after %.1f, systemd after %.1f; %.0f MB fetched, %.0f MB RAM used, %.1f s of processor time",
-				boot.Seconds, boot.Kernel, boot.Root, boot.Fetched, boot.Used, boot.Host)
+			b.say("  %.1f s: kernel after %.1f, init after %.1f, systemd after %.1f; %.0f MB fetched, %.0f MB RAM used, %.1f s of processor time",
+				boot.Seconds, boot.Kernel, boot.Init, boot.Root, boot.Fetched, boot.Used, boot.Host)
 			r.Boots[s.name] = append(r.Boots[s.name], boot)
 		}
 	}
@@ -120,14 +128,15 @@ func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) 
 	}
 	defer func() { err = errors.Join(err, g.PowerOff()) }()
 	since := func() float64 { return time.Since(g.Started).Seconds() }
-	if _, err := g.WaitConsole(ctx, lineKernel); err != nil {
-		return boot, tellConsole(err, g)
+	for _, step := range []struct {
+		line *regexp.Regexp
+		at   *float64
+	}{{lineKernel, &boot.Kernel}, {lineInit, &boot.Init}, {lineRoot, &boot.Root}} {
+		if _, err := g.WaitConsole(ctx, step.line); err != nil {
+			return boot, tellConsole(err, g)
+		}
+		*step.at = since()
 	}
-	boot.Kernel = since()
-	if _, err := g.WaitConsole(ctx, lineRoot); err != nil {
-		return boot, tellConsole(err, g)
-	}
-	boot.Root = since()
 	line, err := g.WaitConsole(ctx, lineUp)
 	if err != nil {
 		return boot, tellConsole(err, g)
