@@ -26,9 +26,9 @@ type Boot struct {
 }
 
 // swift is the time without what passes between the start of the root's init and
-// its first word. With live-boot on this emulator that is half a minute in which
-// a processor is busy, and nobody knows why; so drover has to be faster without it
-// as well.
+// its first word. With live-boot on this emulator that is 14 to 32 s in which a
+// processor is busy, and nobody knows why; so drover has to be faster without it as
+// well.
 func (b Boot) swift() float64 { return b.Seconds - (b.Root - b.Init) }
 
 // stack is a way to boot a machine.
