@@ -25,6 +25,7 @@ type TokenStore interface {
 const (
 	sharedKept  = 2 // tokens that are valid at a time: who got the one before may still use it
 	sharedAgain = 15 * time.Second
+	sharedFresh = time.Minute // after its minting a token may not be signed yet
 )
 
 // sharedToken is a bootstrap token that all nodes of a cluster may use.
@@ -95,6 +96,9 @@ func (r *rotation) confirm(ctx context.Context) error {
 	t := &r.tokens[0]
 	if t.Pending {
 		return r.finish(ctx, t)
+	}
+	if r.now().Sub(t.Minted) < sharedFresh {
+		return nil
 	}
 	there, err := r.cluster.signed(ctx, t.token())
 	if err != nil {

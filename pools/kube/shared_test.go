@@ -199,9 +199,16 @@ func TestRotationMends(t *testing.T) {
 		}
 		stop()
 
+		// One that is not signed yet, right after it was made, is kept.
 		if err := c.Unmint(id); err != nil {
 			t.Fatal(err)
 		}
+		r, stop = c.start(t)
+		if same := newest(t, r); same != id {
+			t.Error("a token is replaced that is not signed yet")
+		}
+		stop()
+		time.Sleep(2 * time.Minute)
 		r, stop = c.start(t)
 		defer stop()
 		if other := newest(t, r); other == id {
