@@ -17,7 +17,7 @@ import (
 // TestImageFetchSurvives lets a node fetch a root image with a corrupted byte,
 // which it must refuse by its digest, report and fetch anew; and then kills the
 // server for 20 seconds in the middle of that fetch, which must go on where it
-// stopped.
+// stopped. All else it says to the server by HTTPS.
 func TestImageFetchSurvives(t *testing.T) {
 	b := build(t)
 	copied := *b
@@ -82,7 +82,15 @@ func TestImageFetchSurvives(t *testing.T) {
 	if err := capture.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	resumed(t, searchWire(t, capture.File), size)
+	w := searchWire(t, capture.File)
+	resumed(t, w, size)
+	// The config asks for HTTPS: what is for this node alone went to the owner of
+	// the pinned key, also after the restart.
+	for _, line := range w.requests {
+		if strings.HasPrefix(line, "POST ") {
+			t.Errorf("in clear: %q", line)
+		}
+	}
 }
 
 // resumed checks that the last fetch went on where the one before was cut.
