@@ -30,8 +30,8 @@ test: need parts ## everything: unit, golden, race, real DHCP clients, a real ne
 	DROVER_E2E=1 $(MAKE) unit e2e E2E_ALL=
 
 .PHONY: parts
-parts: need ## what the rack is made of: Kubernetes, containerd, the node image (once, then cached)
-	$(GO) run ./e2e/parts/build kubernetes image
+parts: need ## what the rack is made of: Kubernetes, containerd, flannel, the node image (once, then cached)
+	$(GO) run ./e2e/parts/build kubernetes image network
 
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector

@@ -9,6 +9,7 @@
 //	[Containerd]  a folder with containerd, containerd-shim-runc-v2, ctr and cni/
 //	[Base]        a tar of a minimal Debian 12
 //	[PauseImage]  a docker archive of localhost/pause:1, [HelloImage] of localhost/hello:1
+//	[Network]     a folder with kube-scheduler, and container images of kube-proxy and flannel
 //	[NodeImage]   an OCI layout, made from Dockerfile.image and all of the above
 //	[Init]        drover-init, the first process of a booting node
 //

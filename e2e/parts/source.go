@@ -8,12 +8,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // jobs is how many compilers and linkers run at once. Linking one Kubernetes
 // program takes close to 3 GB.
 const jobs = "-p=2"
+
+// kubernetesModule pins Kubernetes.
+const kubernetesModule = "e2e/kubernetes"
 
 // A program is a package main of another project.
 type program struct {
@@ -30,6 +34,10 @@ type goBuild struct {
 	// stamp names the variables that the linker sets, given the versions of the
 	// modules that go.mod requires.
 	stamp func(version map[string]string) ([]string, error)
+	// overlay, if there is one, writes source files below temp and returns which
+	// files of the module they stand for. recipe changes when it does.
+	overlay func(ctx context.Context, dir, temp string) (map[string]string, error)
+	recipe  string
 }
 
 // goEnv is the environment of every build. GOFLAGS of the user are not in it:
@@ -61,7 +69,15 @@ func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, er
 	for _, p := range b.programs {
 		inputs = append(inputs, p.file, p.pkg)
 	}
+	if b.recipe != "" {
+		inputs = append(inputs, b.recipe)
+	}
 	return part{kind: kind, key: hashOf(inputs...), make: func(ctx context.Context, out string) error {
+		flags, clean, err := b.overlaid(ctx, dir, flags)
+		if err != nil {
+			return err
+		}
+		defer clean()
 		for _, p := range b.programs {
 			args := append([]string{"build", jobs, "-o", filepath.Join(out, p.file)}, flags...)
 			cmd := command(ctx, "go", append(args, p.pkg)...)
@@ -72,6 +88,30 @@ func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, er
 		}
 		return nil
 	}}, nil
+}
+
+// overlaid adds the flag that puts the files of the overlay in place.
+func (b goBuild) overlaid(ctx context.Context, dir string, flags []string) (_ []string, clean func(), err error) {
+	if b.overlay == nil {
+		return flags, func() {}, nil
+	}
+	temp, err := os.MkdirTemp("", "drover-overlay-")
+	if err != nil {
+		return nil, nil, err
+	}
+	clean = func() { _ = os.RemoveAll(temp) } // a leftover below /tmp harms nobody
+	files, err := b.overlay(ctx, dir, temp)
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(map[string]any{"Replace": files}); err == nil {
+			err = os.WriteFile(filepath.Join(temp, "overlay.json"), text, 0o600)
+		}
+	}
+	if err != nil {
+		clean()
+		return nil, nil, err
+	}
+	return append(slices.Clone(flags), "-overlay", filepath.Join(temp, "overlay.json")), clean, nil
 }
 
 func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
@@ -131,7 +171,7 @@ func Kubernetes(ctx context.Context, log io.Writer) (dir string, err error) {
 
 func kubernetes(ctx context.Context, log io.Writer) (part, error) {
 	// The slowest two come early: all others share most of their packages.
-	b := goBuild{module: "e2e/kubernetes", stamp: kubernetesStamp}
+	b := goBuild{module: kubernetesModule, stamp: kubernetesStamp}
 	b.programs = append(b.programs, program{"etcd", "go.etcd.io/etcd/server/v3"})
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kubeadm", "kubectl", "kubelet"} {
 		b.programs = append(b.programs, program{name, "k8s.io/kubernetes/cmd/" + name})

@@ -29,17 +29,35 @@ func (p *Plane) advertise() string {
 // kubeadmConfig returns the file that all phases of kubeadm are run with. JSON
 // is YAML; three documents make one file.
 func (p *Plane) kubeadmConfig() ([]byte, error) {
-	type object map[string]any
 	random := strings.ToLower(rand.Text())
-	docs := []object{{
+	initial := p.initConfiguration()
+	// A token of the plane's own, whose signature in cluster-info shows that the
+	// signer runs.
+	initial["bootstrapTokens"] = []object{{"token": random[:6] + "." + random[6:22], "ttl": "1h"}}
+	return documents(initial, p.clusterConfiguration(), object{
+		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
+		"kind":               "KubeletConfiguration",
+		"cgroupDriver":       "systemd",
+		"serverTLSBootstrap": true,
+		// kubeadm would put certificatesDir here, a path that no node has.
+		"authentication": object{"x509": object{"clientCAFile": "/etc/kubernetes/pki/ca.crt"}},
+	})
+}
+
+// object is a JSON object.
+type object map[string]any
+
+func (p *Plane) initConfiguration() object {
+	return object{
 		"apiVersion":       "kubeadm.k8s.io/v1beta4",
 		"kind":             "InitConfiguration",
 		"localAPIEndpoint": object{"advertiseAddress": p.advertise(), "bindPort": p.Port},
 		"nodeRegistration": object{"name": "control-plane"},
-		// A token of the plane's own, whose signature in cluster-info
-		// shows that the signer runs.
-		"bootstrapTokens": []object{{"token": random[:6] + "." + random[6:22], "ttl": "1h"}},
-	}, {
+	}
+}
+
+func (p *Plane) clusterConfiguration() object {
+	return object{
 		"apiVersion":           "kubeadm.k8s.io/v1beta4",
 		"kind":                 "ClusterConfiguration",
 		"clusterName":          p.Name,
@@ -48,14 +66,11 @@ func (p *Plane) kubeadmConfig() ([]byte, error) {
 		"controlPlaneEndpoint": p.Endpoint(),
 		"etcd":                 object{"external": object{"endpoints": []string{p.etcdURL()}}},
 		"networking":           object{"podSubnet": p.cfg.PodCIDR, "serviceSubnet": p.cfg.ServiceCIDR},
-	}, {
-		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
-		"kind":               "KubeletConfiguration",
-		"cgroupDriver":       "systemd",
-		"serverTLSBootstrap": true,
-		// kubeadm would put certificatesDir here, a path that no node has.
-		"authentication": object{"x509": object{"clientCAFile": "/etc/kubernetes/pki/ca.crt"}},
-	}}
+	}
+}
+
+// documents makes one file of several objects.
+func documents(docs ...object) ([]byte, error) {
 	var b bytes.Buffer
 	for _, doc := range docs {
 		text, err := json.MarshalIndent(doc, "", "  ")
@@ -163,7 +178,6 @@ func (p *Plane) WriteKubeconfig(path, token string) error {
 	if err != nil {
 		return err
 	}
-	type object map[string]any
 	text, err := json.MarshalIndent(object{
 		"apiVersion":      "v1",
 		"kind":            "Config",

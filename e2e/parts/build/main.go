@@ -1,7 +1,7 @@
 // Build makes parts of the virtual rack, as package parts describes them. It
 // prints the path of each on standard output, and what it does on standard error.
 //
-//	go run ./e2e/parts/build [kubernetes|containerd|base|pause|hello|image]...
+//	go run ./e2e/parts/build [kubernetes|containerd|base|pause|hello|image|network]...
 package main
 
 import (
@@ -33,13 +33,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"pause":      parts.PauseImage,
 		"hello":      parts.HelloImage,
 		"image":      parts.NodeImage,
+		"network":    parts.Network,
 	}
 	if len(args) == 0 {
-		args = []string{"kubernetes", "image"} // the image needs all the others
+		args = []string{"kubernetes", "image", "network"} // the image needs all the others
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello or image", name)
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image or network", name)
 		}
 	}
 	if missing := parts.Missing(); missing != nil {
