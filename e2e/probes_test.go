@@ -111,7 +111,8 @@ func (p *probes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.round != nil {
+	// A probe that has found all well may rest: what it does, others wait for.
+	if p.round != nil && p.round.check(p.reports[got.From]) != nil {
 		p.reports[got.From] = got
 		next.Round, next.Targets = p.round.mode, p.round.targets(got.From)
 	}

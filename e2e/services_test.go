@@ -18,6 +18,7 @@ import (
 	"drover/e2e/oci"
 	"drover/e2e/parts"
 	"drover/e2e/plane"
+	"drover/pools"
 )
 
 // registry is where the nodes of testdata/services pull from and report to.
@@ -35,12 +36,13 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, b, site.Config{Name: "drover-e2e-services", Farm: "testdata/services.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	p := s.Planes["tenant"]
 	answers := new(probes)
 	serve(t, s, filepath.Join(network, "images"), answers)
-	for n, mac := range map[string]string{"n1": "52:54:00:77:01:01", "n2": "52:54:00:77:01:02"} {
+	machines := map[string]string{"n1": "52:54:00:77:01:01", "n2": "52:54:00:77:01:02"}
+	for n, mac := range machines {
 		// More memory than the other tests give: the images of kube-proxy and
 		// flannel are in it too.
 		g, err := s.PowerOn(lab.Machine{Name: n, Memory: 2048, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
@@ -62,12 +64,15 @@ func TestServices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, n := range []string{"n1", "n2"} {
-		until(ctx, t, n+" is Ready", func() (bool, error) {
-			node, err := s.Node(ctx, "tenant", n)
-			return err == nil && node.Ready(), err
+	for n, mac := range machines {
+		until(ctx, t, n+" is Ready", func() (bool, error) { // which drover knows; asking its cluster costs more
+			return reached(bootOf(ctx, t, s, mac), pools.StepReady), nil
 		})
 	}
+	until(ctx, t, "the Deployment is rolled out", func() (bool, error) {
+		_, err := p.Kubectl(ctx, nil, "rollout", "status", "deployment/hello", "--timeout=20s")
+		return err == nil, err
+	})
 	replicas := helloPods(ctx, t, s)
 	t.Logf("%.1f s after power-on: %v", time.Since(on).Seconds(), replicas)
 
@@ -115,35 +120,27 @@ func serve(t *testing.T, s *site.Site, images string, reports http.Handler) {
 	})
 }
 
-// helloPods waits until both replicas run, on two nodes, and returns what they
-// answer, by address.
+// helloPods returns what the replicas answer, by address. They run on two nodes.
 func helloPods(ctx context.Context, t *testing.T, s *site.Site) map[string]string {
 	t.Helper()
-	replicas := map[string]string{}
-	until(ctx, t, "a replica runs on each node", func() (bool, error) {
-		var pods struct {
-			Items []struct {
-				Metadata struct{ Name string }
-				Spec     struct{ NodeName string }
-				Status   struct{ Phase, PodIP string }
-			}
+	var pods struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ NodeName string }
+			Status   struct{ PodIP string }
 		}
-		if err := s.Get(ctx, "tenant", &pods, "pods", "-l", "app=hello"); err != nil {
-			return false, err
-		}
-		clear(replicas)
-		nodes := map[string]bool{}
-		for _, p := range pods.Items {
-			if p.Status.Phase == "Running" && p.Status.PodIP != "" {
-				replicas[p.Status.PodIP] = "hello from " + p.Metadata.Name + "\n"
-				nodes[p.Spec.NodeName] = true
-			}
-		}
-		if len(replicas) != 2 || len(nodes) != 2 {
-			return false, fmt.Errorf("%+v", pods.Items)
-		}
-		return true, nil
-	})
+	}
+	if err := s.Get(ctx, "tenant", &pods, "pods", "-l", "app=hello"); err != nil {
+		t.Fatal(err)
+	}
+	replicas, nodes := map[string]string{}, map[string]bool{}
+	for _, p := range pods.Items {
+		replicas[p.Status.PodIP] = "hello from " + p.Metadata.Name + "\n"
+		nodes[p.Spec.NodeName] = true
+	}
+	if len(replicas) != 2 || len(nodes) != 2 {
+		t.Fatalf("want a replica on each node, got %+v", pods.Items)
+	}
 	return replicas
 }
 
@@ -153,9 +150,13 @@ func switchMode(ctx context.Context, t *testing.T, p *plane.Plane, mode string) 
 	if err := p.InstallKubeProxy(ctx, registry, mode); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Kubectl(ctx, nil, "delete", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "--wait=false"); err != nil {
+	if _, err := p.Kubectl(ctx, nil, "delete", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "--grace-period=1", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
+	until(ctx, t, "kube-proxy is rolled out", func() (bool, error) {
+		_, err := p.Kubectl(ctx, nil, "rollout", "status", "daemonset/kube-proxy", "-n", "kube-system", "--timeout=20s")
+		return err == nil, err
+	})
 }
 
 // expose makes a Service of the Deployment that is named after the mode.

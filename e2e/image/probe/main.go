@@ -27,6 +27,9 @@ import (
 // two thousand times; then the next report has it.
 const tries = 12
 
+// pause is the time between reports: an emulated machine has other things to do.
+const pause = 3 * time.Second
+
 type (
 	report struct {
 		From    string            `json:"from"`
@@ -53,7 +56,7 @@ func main() {
 		Timeout:   5 * time.Second,
 	}
 	last := report{From: os.Args[2], Results: map[string]result{}}
-	for ; ; time.Sleep(time.Second) {
+	for ; ; time.Sleep(pause) {
 		next, err := exchange(client, os.Args[1], last)
 		if err != nil {
 			log.Print(err)
