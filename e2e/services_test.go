@@ -27,8 +27,8 @@ const registry = "10.77.0.1:5000"
 // TestServices boots two machines into a cluster whose network is kube-proxy, as
 // kubeadm installs it, and flannel, and runs a Deployment on both. Each node, in
 // its own network and in that of a pod, reaches both replicas by their addresses
-// and by the ClusterIP of a Service: in kube-proxy's mode iptables first, then in
-// mode nftables, with a Service that was not there before.
+// and by the ClusterIP of a Service: in kube-proxy's mode nftables first, then in
+// mode iptables, with a Service that was not there before.
 func TestServices(t *testing.T) {
 	b := build(t)
 	network, err := parts.Network(t.Context(), t.Output())
@@ -39,6 +39,7 @@ func TestServices(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	p := s.Planes["tenant"]
+	modes := []string{"nftables", "iptables"}
 	answers := new(probes)
 	serve(t, s, filepath.Join(network, "images"), answers)
 	machines := map[string]string{"n1": "52:54:00:77:01:01", "n2": "52:54:00:77:01:02"}
@@ -56,7 +57,7 @@ func TestServices(t *testing.T) {
 	if err := p.StartScheduler(filepath.Join(network, "kube-scheduler")); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.InstallKubeProxy(ctx, registry, "iptables"); err != nil {
+	if err := p.InstallKubeProxy(ctx, registry, modes[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"flannel", "hello", "probe"} {
@@ -76,9 +77,9 @@ func TestServices(t *testing.T) {
 	replicas := helloPods(ctx, t, s)
 	t.Logf("%.1f s after power-on: %v", time.Since(on).Seconds(), replicas)
 
-	for _, mode := range []string{"iptables", "nftables"} {
+	for _, mode := range modes {
 		start := time.Now()
-		if mode != "iptables" {
+		if mode != modes[0] {
 			switchMode(ctx, t, p, mode)
 		}
 		r := expose(ctx, t, s, mode, replicas)
