@@ -161,14 +161,22 @@ func testOutage(t *testing.T, a, b *plane.Plane) {
 		})
 	}
 	time.Sleep(500 * time.Millisecond)
-	during := joinAll(t, c, b.Name, "during", "", nodes)
+	// A machine that is busy with something else can slow down one round; a tenant
+	// that holds what the other needs slows down all of them, by its time limits.
+	limit := 2*before[nodes-1] + time.Second
+	var during []time.Duration
+	for round := range 3 {
+		if during = joinAll(t, c, b.Name, fmt.Sprintf("during%d-", round), "", nodes); during[nodes-1] <= limit {
+			break
+		}
+	}
 	err := c.Check(t.Context())
 	if err[b.Name] != nil || err[a.Name] == nil || !strings.Contains(err[a.Name].Error(), "the API server does not answer in time") {
 		t.Errorf("check: %v", err)
 	}
 	t.Logf("the other tenant's %d joins: median %v, slowest %v; during the outage %v, %v", nodes,
 		before[nodes/2], before[nodes-1], during[nodes/2], during[nodes-1])
-	if slow := during[nodes-1]; slow > 2*before[nodes-1]+time.Second {
+	if slow := during[nodes-1]; slow > limit {
 		t.Errorf("during the outage of a tenant the slowest join of the other took %v, before %v", slow, before[nodes-1])
 	}
 	time.Sleep(time.Until(dark.Add(12 * time.Second))) // requests have run into their time limit
