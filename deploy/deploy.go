@@ -29,7 +29,7 @@ func Manifest(r Rights) []byte {
 	kept := docs[:0]
 	for _, doc := range docs {
 		switch {
-		case strings.Contains(doc, "\n  name: drover-approver-serving\n") && !(r.Serve && r.Approve):
+		case strings.Contains(doc, "\n  name: drover-approver-serving\n") && (!r.Serve || !r.Approve):
 		case strings.Contains(doc, "\n  name: drover-approver\n") && !r.Approve:
 		default:
 			kept = append(kept, doc)

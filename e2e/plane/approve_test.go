@@ -119,9 +119,9 @@ func withToken(t *testing.T, p *plane.Plane, token string) string {
 // testApprover has somebody steal a token: it is good for one certificate of the
 // node that it was minted for, as long as that is not Ready.
 func testApprover(t *testing.T, p *plane.Plane) {
-	c, ready := clusters(t, 0, p)
+	before, _ := clusters(t, 0, p)
 	plan := &pools.Plan{Node: "one", Cluster: p.Name}
-	token, _ := join(t, c, plan, "boot-1")
+	token, _ := join(t, before, plan, "boot-1")
 	stolen := withToken(t, p, token)
 
 	other, _ := ask(t, p, stolen, "another")
@@ -131,8 +131,8 @@ func testApprover(t *testing.T, p *plane.Plane) {
 	denied(t, p, again, "its token was used for another certificate request before")
 
 	// drover is started anew.
-	c.Close()
-	c, ready = clusters(t, 0, p)
+	before.Close()
+	c, ready := clusters(t, 0, p)
 	again, _ = ask(t, p, stolen, "one")
 	denied(t, p, again, "its token was used for another certificate request before")
 	second, _ := join(t, c, plan, "boot-1")

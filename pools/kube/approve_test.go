@@ -107,7 +107,7 @@ func TestApprover(t *testing.T) {
 			t.Errorf("%s was decided on: %s", name, got)
 		}
 	}
-	if want := `level=WARN msg="certificate request denied" cluster=tenant-a request=second`; !strings.Contains(log.String(), want) {
+	if want := `level=WARN msg="certificate request not approved" cluster=tenant-a request=second`; !strings.Contains(log.String(), want) {
 		t.Errorf("log: %s\nwant %s", log, want)
 	}
 	if strings.Contains(later.String(), "request=first") {

@@ -166,7 +166,7 @@ func (a *approver) report(r ruling, csr *certificatesv1.CertificateSigningReques
 	case r.verdict == foreign:
 		log.Debug("certificate request is not drover's")
 	default:
-		log.Warn("certificate request "+string(r.verdict), "why", r.why)
+		log.Warn("certificate request not approved", "verdict", r.verdict, "why", r.why)
 	}
 	if a.clusters.OnRequest != nil {
 		a.clusters.OnRequest(told)

@@ -75,10 +75,10 @@ func wasApproved(csr *certificatesv1.CertificateSigningRequest) bool {
 // may be: whether its token was used before, and whether the farm has such a
 // node, is for the caller to see.
 func judge(csr *certificatesv1.CertificateSigningRequest, key []byte, now time.Time) ruling {
-	switch {
-	case csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName:
+	switch csr.Spec.SignerName {
+	case certificatesv1.KubeAPIServerClientKubeletSignerName:
 		return judgeClient(csr, key, now)
-	case csr.Spec.SignerName == certificatesv1.KubeletServingSignerName:
+	case certificatesv1.KubeletServingSignerName:
 		return judgeServing(csr)
 	}
 	return ruling{verdict: foreign}
