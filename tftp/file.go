@@ -50,8 +50,7 @@ func openBelow(dir, name string) (File, error) {
 
 // refuseFile says what a client is told of a file that cannot be opened.
 func refuseFile(err error) *refusal {
-	var already *refusal
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[*refusal](err); ok {
 		return already
 	}
 	r := &refusal{codeOther, "server cannot read the file", err}

@@ -202,8 +202,13 @@ func (r *readiness) rules() (out []web.Problem) {
 			if rule.Server.IsValid() || strings.Contains(rule.Loader, "://") {
 				continue // it is somewhere else
 			}
-			if _, err := os.Stat(filepath.Join(r.loaders, rule.Loader)); err != nil {
+			if err := r.there(rule.Loader); err != nil {
 				out = append(out, web.Problem{Part: "loader of tag " + name, Problem: err.Error()})
+			}
+		}
+		if fdt := tag.UBoot.FDT; fdt != "" {
+			if _, err := os.Stat(filepath.Join(r.loaders, fdt)); err != nil {
+				out = append(out, web.Problem{Part: "device tree of tag " + name, Problem: err.Error()})
 			}
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path"
+	"path/filepath"
 
 	"drover/httpboot"
 	"drover/pools"
@@ -61,4 +63,27 @@ func loadTemplates(farm *pools.Farm) (*httpboot.Templates, error) {
 		return nil, errors.Join(errors.New("server.templates: the boot scripts have mistakes"), err)
 	}
 	return t, nil
+}
+
+// there tells what is missing of a loader: itself, or the GRUB that shim loads
+// from beside it, or from the directory of loaders.
+func (r *readiness) there(loader string) error {
+	if path.Base(loader) == pools.UBootArm64.Loader() {
+		return nil // made when it is asked for
+	}
+	if _, err := os.Stat(filepath.Join(r.loaders, loader)); err != nil {
+		return err
+	}
+	second := map[string]string{"shimx64.efi": "grubx64.efi", "shimaa64.efi": "grubaa64.efi"}[path.Base(loader)]
+	if second == "" {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(r.loaders, path.Dir(loader), second))
+	if err != nil {
+		_, err = os.Stat(filepath.Join(r.loaders, second))
+	}
+	if err != nil {
+		return fmt.Errorf("%s has nothing to load: %w: put it there with drover loaders install", loader, err)
+	}
+	return nil
 }
