@@ -150,7 +150,7 @@ func TestChassisSync(t *testing.T) {
 		}
 	}
 	sync("chassis sync m1", 0, "m1: 4 nodes: 4 same\n", "")
-	if code, out, _ := drover(t, "node list"); code != 0 || !strings.Contains(out, "m1c1n1  compute  10.28.7.1   94:57:a5:01:01:00,94:57:a5:01:01:01  -     chassis m1 c1n1\n") {
+	if code, out, _ := drover(t, "node list"); code != 0 || !strings.Contains(out, "m1c1n1  compute  10.28.7.1   94:57:a5:01:01:00,94:57:a5:01:01:01  -     chassis m1 c1n1 ") {
 		t.Errorf("nodes: exit %d\n%s", code, out)
 	}
 	if code, out, _ := drover(t, "chassis list"); code != 0 || !strings.Contains(out, "4 same") || !strings.Contains(out, "unreachable") {
