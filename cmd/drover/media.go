@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -187,9 +188,7 @@ func (a mediaArch) read(root *os.Root, files map[string][]byte) error {
 			found[name] = content
 		}
 	}
-	for name, content := range found {
-		files[name] = content
-	}
+	maps.Copy(files, found)
 	return nil
 }
 
