@@ -102,7 +102,7 @@ func TestRefused(t *testing.T) {
 	var refused refusals
 	w := newWorld(t, func(w *world) {
 		w.Loaders, w.OnRefused = loaders, refused.count
-		w.HeaderTimeout, w.BodyTimeout, w.MaxEvents = 50*time.Millisecond, 50*time.Millisecond, 1
+		w.HeaderTimeout, w.BodyTimeout, w.MaxEvents = time.Second, time.Second, 1
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")
 	n.ask(t, "config", &pools.NodeConfig{}) // the boot is bound to its key

@@ -31,10 +31,14 @@ func (n Namespace) IP(t testing.TB, args ...string) {
 }
 
 // Link lays a cable from an interface of n to one of another namespace. Both
-// are down.
+// are down. The cable is gone when the test has ended: with its namespace alone
+// it would be gone some time later, and another of that name could not be laid.
 func (n Namespace) Link(t testing.TB, device string, other Namespace, peer string) {
 	t.Helper()
 	n.IP(t, "link", "add", device, "type", "veth", "peer", "name", peer, "netns", string(other))
+	t.Cleanup(func() {
+		_ = n.Command("ip", "link", "del", device).Run() // the test may have taken it away
+	})
 }
 
 // In runs f with the thread in the namespace. Sockets that f opens stay there.
