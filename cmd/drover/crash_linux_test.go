@@ -174,8 +174,8 @@ func (g *guests) compare() {
 func (g *guests) confirm() {
 	g.t.Helper()
 	missing := maps.Clone(g.held)
-	for try := 0; len(missing) > 0; try++ {
-		if try == 5 {
+	for patience := time.Now().Add(30 * time.Second); len(missing) > 0; {
+		if time.Now().After(patience) {
 			g.t.Errorf("no answer to %v", missing)
 			return
 		}
@@ -183,7 +183,7 @@ func (g *guests) confirm() {
 			g.send(dhcpMessage(m, 1, dhcpRequest, dhcpField{50, a}))
 		}
 		for {
-			a, ok := g.receive(200 * time.Millisecond)
+			a, ok := g.receive(500 * time.Millisecond)
 			if !ok {
 				break
 			}
