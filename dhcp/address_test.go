@@ -37,7 +37,7 @@ func TestDeclaredWhileItRuns(t *testing.T) {
 	hold(l, web1, "10.28.72.10")
 	play(t, s, []step{
 		{"it renews", message(web1, request, ciaddr("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
-		{"its system looks for an address anew", message(web1, discover), "OFFER", "10.28.72.10", dhcp.Offered},
+		{"its system looks for an address anew", message(web1, discover, option(55, 1, 3, 6)), "OFFER", "10.28.72.10", dhcp.Offered},
 		{"and takes it", message(web1, request, serverID(serverAddr), requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"its system comes back with it", message(web1, request, requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"its system comes back with another", message(web1, request, requested("10.28.72.11")), "NAK", "0.0.0.0", dhcp.Refused},
@@ -78,7 +78,7 @@ func TestNewAddressInTheConfig(t *testing.T) {
 	l.wantHeld(t, web1, "10.28.36.7")
 	play(t, s, []step{
 		{"it renews again", renew, "ACK", "10.28.36.7", dhcp.Acknowledged},
-		{"its system looks for an address anew", message(web1, discover), "OFFER", "10.28.36.7", dhcp.Offered},
+		{"its system looks for an address anew", message(web1, discover, option(55, 1, 3, 6)), "OFFER", "10.28.36.7", dhcp.Offered},
 		{"it boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
 		{"a boot program renews", message(web1, request, rom, ciaddr("10.28.36.7")), "NAK", "0.0.0.0", dhcp.Refused},
 	})
