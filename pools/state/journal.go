@@ -7,15 +7,18 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"go.etcd.io/bbolt"
 )
 
 // journalSize is how long a file of the journal is, in bytes: some 5 000
-// leases. Folding so many into the state file takes tens of milliseconds.
+// leases. Folding so many into the state file takes tens of milliseconds of the
+// processor, a few at a time.
 const journalSize = 1 << 20
 
 // journal makes leases durable at a tenth of what a transaction of the state
@@ -25,8 +28,9 @@ const journalSize = 1 << 20
 // There are two files, leases.0.log and leases.1.log. Each generation of
 // records fills one of them from its beginning; then the next takes the other,
 // while the last value of each lease of the full one is folded into the state
-// file, in one transaction with the number of the generation that is not folded
-// yet. Who opens the store replays that one and the next. A record that is cut
+// file, in several transactions, and with the last of them the number of the
+// generation that is not folded yet. Who opens the store replays that one and the
+// next: to fold twice does no harm. A record that is cut
 // off, or left over from an earlier generation, ends its file.
 //
 // One goroutine uses it.
@@ -179,8 +183,8 @@ func (j *journal) rotate() error {
 		return err
 	}
 	j.folding = make([]op, 0, len(j.pending)+1)
-	for _, o := range j.pending {
-		j.folding = append(j.folding, o)
+	for _, key := range slices.Sorted(maps.Keys(j.pending)) { // neighbours share a page
+		j.folding = append(j.folding, j.pending[key])
 	}
 	j.generation++
 	j.end, j.broken = 0, false
