@@ -24,7 +24,7 @@ const (
 	// switches lose longer bursts of answers, and for so long. What comes
 	// after a rest is answered at once.
 	maxGathered = 24
-	maxGather   = 4 * time.Millisecond
+	maxGather   = 6 * time.Millisecond
 )
 
 // desk is where packets come in. The workers pass it on: who has it reads the

@@ -22,7 +22,7 @@ const maxBatch = 1024
 // waited there does not wait again.
 const (
 	pace        = 4 * time.Millisecond
-	journalPace = 3 * time.Millisecond
+	journalPace = 5 * time.Millisecond
 )
 
 // flushChunk is how many changes of a flush share a write: so a great flush
