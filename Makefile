@@ -68,7 +68,7 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 
 .PHONY: golden
 golden: ## write the golden files anew; read the diff before you commit it
-	$(GO) test $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
+	$(GO) test $$(grep -rlE --include='*_test.go' 'fixture\.(Golden|Update)\(' . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 )
 
 func TestPrintable(t *testing.T) {
@@ -42,5 +43,5 @@ func TestOneLineForEachExchange(t *testing.T) {
 	} {
 		s.Tell(d, noon)
 	}
-	golden(t, "log", b.Bytes())
+	fixture.Golden(t, "testdata/log.golden", b.Bytes())
 }

@@ -3,7 +3,6 @@ package dhcp_test
 import (
 	"bytes"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +13,9 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/pools"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // recordings are of what real clients sent: the first DISCOVER, and the REQUEST
 // that follows it. e2e/record wrote them down.
@@ -35,7 +33,7 @@ func TestRecorded(t *testing.T) {
 			for _, request := range recorded(name) {
 				got.Write(answered(t, s, request))
 			}
-			golden(t, name, got.Bytes())
+			fixture.Golden(t, "testdata/"+name+".golden", got.Bytes())
 		})
 	}
 	files, err := filepath.Glob("testdata/recorded/*.hex")
@@ -62,7 +60,7 @@ func made() map[string]*dhcpv4.DHCPv4 {
 func TestMade(t *testing.T) {
 	for name, d := range made() {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name, answered(t, goldenServer(), d.ToBytes()))
+			fixture.Golden(t, "testdata/"+name+".golden", answered(t, goldenServer(), d.ToBytes()))
 		})
 	}
 }
@@ -134,21 +132,4 @@ func answered(t *testing.T, s *dhcp.Server, request []byte) []byte {
 	fmt.Fprintf(&b, "# request\n%s\n%s\n", d.Summary(), hex.Dump(request))
 	fmt.Fprintf(&b, "# reply, sent to %s %s\n%s\n%s\n", to, hw, on(t, r).Summary(), hex.Dump(r.ToBytes()))
 	return b.Bytes()
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update rewrites it), got:\n%s", path, got)
-	}
 }

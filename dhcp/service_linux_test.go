@@ -1,7 +1,6 @@
 package dhcp_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -53,7 +53,7 @@ func TestRequestsFirst(t *testing.T) {
 
 // TestMadNIC has one machine ask without pause, and a calm one beside it.
 func TestMadNIC(t *testing.T) {
-	var logged lockedBuffer
+	var logged fixture.Log
 	r := newRack(t)
 	s, _ := newServer()
 	s.Log = slog.New(slog.NewTextHandler(&logged, nil))
@@ -236,21 +236,3 @@ func TestReload(t *testing.T) {
 type noNodes struct{ pools.NodeStore }
 
 func (noNodes) Nodes() ([]pools.PoolNode, error) { return nil, nil }
-
-// lockedBuffer is for a log that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

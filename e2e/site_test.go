@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools"
@@ -36,19 +37,12 @@ func build(t *testing.T) *site.Built {
 // or DROVER_E2E=1 that is a failure.
 func able(t *testing.T) {
 	t.Helper()
-	must := os.Getenv("CI") == "true" || os.Getenv("DROVER_E2E") == "1"
-	skip := func(why any) {
-		t.Helper()
-		if must {
-			t.Fatalf("cannot run, but CI or DROVER_E2E says it must: %v", why)
-		}
-		t.Skipf("SKIPPED, no machine was booted: %v (make e2e runs this test)", why)
-	}
+	must := fixture.Must()
 	if testing.Short() && !must {
-		skip("-short")
+		fixture.Missing(t, "-short")
 	}
 	if deadline, ok := t.Deadline(); ok && time.Until(deadline) < enough && !must {
-		skip("needs -timeout 60m")
+		fixture.Missing(t, "needs -timeout 60m (make e2e runs this test)")
 	}
 	if must && os.Geteuid() == 0 {
 		if err := site.Install(t.Context(), t.Output()); err != nil {
@@ -56,7 +50,7 @@ func able(t *testing.T) {
 		}
 	}
 	if err := site.Check(); err != nil {
-		skip(err)
+		fixture.Missing(t, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,11 +20,10 @@ import (
 	"sync"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The machines of the tests.
 var (
@@ -258,7 +256,7 @@ type world struct {
 	farm   farm
 	boots  *boots
 	images images
-	log    *syncBuffer
+	log    *fixture.Log
 	h      http.Handler
 }
 
@@ -266,7 +264,7 @@ type world struct {
 // runs.
 func newWorld(t testing.TB, edit func(*world)) *world {
 	t.Helper()
-	w := &world{farm: plans(), boots: &boots{}, images: debianImage(t), log: &syncBuffer{}}
+	w := &world{farm: plans(), boots: &boots{}, images: debianImage(t), log: &fixture.Log{}}
 	w.Server = &httpboot.Server{
 		Farm: w.farm,
 		Addresses: addresses{
@@ -350,37 +348,4 @@ func get(t testing.TB, url string, header ...string) (*http.Response, []byte) {
 		t.Fatal(err)
 	}
 	return resp, body
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		writeFile(t, path, []byte(got))
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
 )
@@ -109,7 +110,7 @@ func TestNamedScripts(t *testing.T) {
 					tt.edit(w)
 				}
 			})
-			golden(t, tt.golden, w.mustOpen(t, tt.from, tt.name))
+			fixture.Golden(t, "testdata/"+tt.golden, w.mustOpen(t, tt.from, tt.name))
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestMenuScriptOfIPXE(t *testing.T) {
 			w.farm[macBIOS].MenuTimeout = 7
 		})
 		body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
-		golden(t, name, body)
+		fixture.Golden(t, "testdata/"+name, body)
 		checkScript(t, body)
 	}
 }
@@ -418,7 +419,7 @@ func TestBootScriptOfUBoot(t *testing.T) {
 	if n := binary.BigEndian.Uint32([]byte(content)); int(n) != len(content)-8 || content[4:8] != "\x00\x00\x00\x00" {
 		t.Errorf("the script has %d bytes and says %d", len(content)-8, n)
 	}
-	golden(t, "boot.uboot", content[8:])
+	fixture.Golden(t, "testdata/boot.uboot", content[8:])
 	if w.boots.n != 0 {
 		t.Error("a boot was opened")
 	}

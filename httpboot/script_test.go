@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
 )
@@ -56,7 +57,7 @@ func TestScript(t *testing.T) {
 			if got := resp.Header().Get("Cache-Control"); got != "no-store" {
 				t.Errorf("got Cache-Control %q, want no-store", got)
 			}
-			golden(t, tt.name, resp.Body.String())
+			fixture.Golden(t, "testdata/"+tt.name, resp.Body.String())
 			if tt.steps != nil {
 				if got := w.boots.seen(macBIOS); !slices.Equal(got, tt.steps) {
 					t.Errorf("got steps %q, want %q", got, tt.steps)

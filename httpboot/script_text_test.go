@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/httpboot"
 )
 
@@ -21,7 +22,7 @@ func TestTemplatesOfTheOperator(t *testing.T) {
 	}
 	w := newWorld(t, func(w *world) { w.Templates = templates })
 	// Those that are not there are drover's own.
-	golden(t, "bios.ipxe", w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String())
+	fixture.Golden(t, "testdata/bios.ipxe", w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String())
 	if got := w.mustOpen(t, "127.0.0.1", node1GRUB); !strings.HasPrefix(got, "echo 'node-1 of us'\nlinux '(tftp,") || !strings.HasSuffix(got, " ours\n") {
 		t.Errorf("got\n%s", got)
 	}

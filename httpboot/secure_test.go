@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/pem"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,18 +26,25 @@ func nodeKey(t *testing.T, file string) *httpboot.Secure {
 	return &httpboot.Secure{Addr: "127.0.0.1:0", URL: "https://10.28.0.2:8444", Certificate: cert}
 }
 
-// A node gets its config by TLS from the server whose pin its script names, and
-// nothing else that way.
-func TestSecure(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.Secure = nodeKey(t, filepath.Join(t.TempDir(), "https.key")) })
+// listening is a server with both its listeners.
+func listening(t *testing.T) (w *world, plain, secure net.Listener) {
+	t.Helper()
+	w = newWorld(t, func(w *world) { w.Secure = nodeKey(t, filepath.Join(t.TempDir(), "https.key")) })
 	plain, err := w.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure, err := w.ListenSecure()
+	secure, err = w.ListenSecure()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w, plain, secure
+}
+
+// A node gets its config by TLS from the server whose pin its script names, and
+// nothing else that way.
+func TestSecure(t *testing.T) {
+	w, plain, secure := listening(t)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- w.Serve(ctx, plain, secure) }()
@@ -81,15 +89,7 @@ func TestSecure(t *testing.T) {
 
 // One listener that breaks ends both.
 func TestSecureListenerBreaks(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.Secure = nodeKey(t, filepath.Join(t.TempDir(), "https.key")) })
-	plain, err := w.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	secure, err := w.ListenSecure()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, plain, secure := listening(t)
 	served := make(chan error, 1)
 	go func() { served <- w.Serve(context.Background(), plain, secure) }()
 	secure.Close()

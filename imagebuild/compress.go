@@ -7,7 +7,6 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -58,29 +57,6 @@ func compressInitrd(ctx context.Context, program string, w io.Writer, write func
 	// Of what levels differ in, searching less than level 17 does costs 0.6 % and
 	// saves a third of the time.
 	cmd := exec.CommandContext(ctx, program, "-17", fmt.Sprintf("--zstd=wlog=%d,slog=4,tlen=32", initrdWindow), "--quiet", "--stdout", "-T1")
-	stderr := &tail{limit: 4 << 10}
-	cmd.Stdout, cmd.Stderr = w, stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", zstdProgram, err)
-	}
-	werr := write(stdin)
-	broken := errors.Is(werr, syscall.EPIPE) // it ended first, and its own words say why
-	if werr != nil && !broken {
-		_ = cmd.Process.Kill() // what is cut short must not become an initrd
-	}
-	stdin.Close()
-	err = cmd.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case werr != nil && !broken:
-		return werr
-	case err != nil:
-		return fmt.Errorf("%s: %w: %s", zstdProgram, err, stderr)
-	}
-	return werr
+	cmd.Stdout = w
+	return feed(ctx, cmd, write)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"drover/e2e/fixture"
 	"drover/imagebuild"
 )
 
@@ -29,10 +31,7 @@ func needs(t testing.TB, program, pkg string) {
 	if _, err := exec.LookPath(program); err == nil {
 		return
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is missing: install %s", program, pkg)
-	}
-	t.Skipf("%s is missing: install %s", program, pkg)
+	fixture.Missing(t, fmt.Sprintf("%s is missing: install %s", program, pkg))
 }
 
 // machine is a small root file system that can become an image.

@@ -2,13 +2,11 @@ package imagebuild
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
-	"syscall"
 )
 
 // tar2sqfs is the program that makes the squashfs. It takes owners, modes,
@@ -48,55 +46,11 @@ func (t *tree) writeSquashfs(ctx context.Context, program, path string, level in
 	// out of the image without a word.
 	cmd := exec.CommandContext(ctx, program, "--quiet", "--no-skip", "--block-size", "131072",
 		"--compressor", "zstd", "--comp-extra", fmt.Sprintf("level=%d", level), path)
-	stderr := &tail{limit: 4 << 10}
-	cmd.Stdout, cmd.Stderr = stderr, stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", tar2sqfs, err)
-	}
-	w := bufio.NewWriterSize(stdin, 1<<20)
-	werr := t.emit(w, progress)
-	if werr == nil {
-		werr = w.Flush()
-	}
-	broken := errors.Is(werr, syscall.EPIPE) // it ended first, and its own words say why
-	if werr != nil && !broken {
-		// A tar that is cut short must not become an image.
-		_ = cmd.Process.Kill()
-	}
-	stdin.Close()
-	err = cmd.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case werr != nil && !broken:
-		return werr
-	case err != nil:
-		return fmt.Errorf("%s: %w: %s", tar2sqfs, err, stderr)
-	}
-	return werr
-}
-
-// tail keeps the end of what a program says.
-type tail struct {
-	limit int
-	buf   []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - t.limit; over > 0 {
-		t.buf = t.buf[over:]
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	if s := bytes.TrimSpace(t.buf); len(s) > 0 {
-		return strings.ReplaceAll(string(s), "\n", "; ")
-	}
-	return "(it said nothing)"
+	return feed(ctx, cmd, func(stdin io.Writer) error {
+		w := bufio.NewWriterSize(stdin, 1<<20)
+		if err := t.emit(w, progress); err != nil {
+			return err
+		}
+		return w.Flush()
+	})
 }

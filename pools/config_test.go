@@ -2,33 +2,14 @@ package pools_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with the file, or writes the file with -update.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-	}
-}
 
 // TestBadConfigs has one file for each mistake that an operator can make. Each
 // mistake must be reported with its line and a hint.
@@ -54,7 +35,7 @@ func TestBadConfigs(t *testing.T) {
 					t.Errorf("%v: line %d and hint %q, want both", m, m.Line, m.Hint)
 				}
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", mistakes.Error()+"\n")
+			fixture.Golden(t, strings.TrimSuffix(file, ".yaml")+".golden", mistakes.Error()+"\n")
 		})
 	}
 }

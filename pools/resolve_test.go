@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -54,7 +55,7 @@ func TestResolve(t *testing.T) {
 			for _, field := range slices.Sorted(maps.Keys(why)) {
 				fmt.Fprintf(&text, "%s <- %s\n", field, why[field])
 			}
-			golden(t, "testdata/plan-"+name+".golden", text.String())
+			fixture.Golden(t, "testdata/plan-"+name+".golden", text.String())
 		})
 	}
 }

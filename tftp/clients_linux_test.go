@@ -18,17 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/e2e/fixture"
 	"drover/tftp"
 )
-
-// missing skips the test, or fails it where everything must run.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("needs %s", what)
-	}
-	t.Skipf("SKIPPED, NOT TESTED: needs %s", what)
-}
 
 // cable is a network of two namespaces, the server's with 10.69.0.1 and
 // 10.69.0.3, and the clients' with 10.69.0.2. Nothing in it reaches the host.
@@ -41,11 +33,9 @@ type cable struct {
 // bad, of wires with weather.
 func newCable(t *testing.T, bad bool) *cable {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		missing(t, "root, to make network namespaces")
-	}
+	fixture.Root(t)
 	if _, err := exec.LookPath("ip"); err != nil {
-		missing(t, "ip")
+		fixture.Missing(t, err)
 	}
 	id := fmt.Sprintf("drvtftp%d%s", os.Getpid(), strings.NewReplacer("Test", "", "/", "-").Replace(t.Name()))
 	c := &cable{t: t, srv: id + "s", cli: id + "c"}
@@ -203,7 +193,7 @@ func TestRealClients(t *testing.T) {
 			t.Run(client.name+" on a "+network+" network", func(t *testing.T) {
 				t.Parallel()
 				if _, err := exec.LookPath(client.program); err != nil {
-					missing(t, client.program)
+					fixture.Missing(t, err)
 				}
 				s, c := newCableSite(t, network == "bad", func(s *tftp.Server) {
 					if strings.Contains(client.name, "IPv6") {

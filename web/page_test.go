@@ -2,19 +2,16 @@ package web_test
 
 import (
 	"context"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/web"
 )
-
-var update = flag.Bool("update", false, "write the golden pages anew")
 
 // boot is a record that reached the first n steps, a second apart, and ended
 // ago before the epoch.
@@ -66,18 +63,7 @@ func TestPage(t *testing.T) {
 	if strings.Contains(got, "<script>alert") || strings.Contains(got, "<img") || strings.ContainsAny(got, "\x1b\u202e") || strings.Contains(got, strings.Repeat("A", 64)) {
 		t.Error("what a machine reports is not escaped")
 	}
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the page is not that of %s (go test -update writes it anew, then look at it):\n%s", golden, got)
-	}
+	fixture.Golden(t, golden, got)
 }
 
 func TestStates(t *testing.T) {

@@ -38,6 +38,7 @@ var onlyIn = map[string][]string{
 	"gopkg.in/yaml.v3":                 {"pools", "cmd/drover"},
 	"github.com/spf13/cobra":           {"cmd/drover"},
 	"github.com/klauspost/compress/":   {"imagebuild"},
+	"github.com/diskfs/go-diskfs":      {"imagebuild"},
 	"github.com/vishvananda/netlink":   {"cmd/drover-init"},
 	"github.com/mdlayher/packet":       {"dhcp"},
 	"github.com/rogpeppe/go-internal/": {"cmd/drover"},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	pin "github.com/pin/tftp/v3"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
 )
@@ -52,13 +54,13 @@ func (i oneImage) Image(ref string) (httpboot.Image, error) {
 type bootSite struct {
 	*server
 	t    *testing.T
-	log  *lockedBuffer
+	log  *fixture.Log
 	tftp string
 }
 
 func newBootSite(t *testing.T, edit string) *bootSite {
 	t.Helper()
-	site := &bootSite{t: t, log: &lockedBuffer{}}
+	site := &bootSite{t: t, log: &fixture.Log{}}
 	dir := t.TempDir()
 	port := func() string {
 		l, err := net.Listen("tcp", "127.0.0.2:0")
@@ -98,12 +100,20 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:
 }
 
 // get fetches a file by TFTP. A machine that is flooded by other tests drops
-// packets, also on loopback: without an answer it begins anew.
+// packets, also on loopback: without an answer it begins anew. A script that is
+// not there after half a minute is held up by something: only a disk that the
+// server complains of may be that.
 func (s *bootSite) get(name string) (string, error) {
 	s.t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; {
+	for began := time.Now(); ; {
 		text, err := s.try(name)
-		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() || time.Now().After(deadline) {
+		late, ok := errors.AsType[net.Error](err)
+		if !ok || !late.Timeout() {
+			return text, err
+		}
+		slowDisk := strings.Contains(s.log.String(), "the disk has not taken a write yet")
+		if since := time.Since(began); since > 3*time.Minute || since > 30*time.Second && !slowDisk {
+			_ = pprof.Lookup("goroutine").WriteTo(s.t.Output(), 1) // to see what
 			return text, err
 		}
 	}

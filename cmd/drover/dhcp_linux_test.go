@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/e2e/wire"
 	"drover/pools"
 )
@@ -24,7 +24,7 @@ type office struct {
 	config string
 	probe  bool
 	server *server
-	log    lockedBuffer
+	log    fixture.Log
 
 	mu   sync.Mutex
 	seen []dhcp.Exchange
@@ -258,22 +258,4 @@ func TestSquatter(t *testing.T) {
 			t.Errorf("%s is not in quarantine: %+v", taken, o.server.store.Leases.List())
 		})
 	}
-}
-
-// lockedBuffer is a log that is written while it is read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

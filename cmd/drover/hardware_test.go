@@ -7,10 +7,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/ilo"
 	"drover/pools/ilo/ilosim"
@@ -51,14 +51,14 @@ func writeFiles(t *testing.T, files map[string]string) {
 }
 
 // hardwareSite is the REST API with chassis, under way until the test ends.
-func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *logBuffer) {
+func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *fixture.Log) {
 	t.Helper()
 	store, live := openSite(t, strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis))
 	writeFiles(t, map[string]string{
 		"pass": "correct horse\n", "wrong": "wrong horse\n",
 		"hook": "#!/bin/sh\n[ $1 = status ] && cat state.$2 || echo $1 > state.$2\n", "state.h1": "off\n",
 	})
-	log := &logBuffer{}
+	log := &fixture.Log{}
 	h := newHardware(live, slog.New(slog.NewTextHandler(log, nil)))
 	h.audit, h.switcher = store.Audit, ilo.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
 	h.timeouts = ilo.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond}
@@ -79,24 +79,6 @@ func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *logBu
 	})
 	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit, Metrics: m.handler()})
 	return h, store, log
-}
-
-// logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // eventually polls until ok is true.

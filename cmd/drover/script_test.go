@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/pem"
-	"flag"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,12 +18,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/state"
 )
-
-var update = flag.Bool("update", false, "write the golden parts of the scripts anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -157,7 +155,7 @@ func certificate(ts *testscript.TestScript, neg bool, args []string) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       fixture.Update(),
 		RequireExplicitExec: true,
 		Setup:               freePorts,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -85,22 +85,7 @@ pools:
       {name: port7, match: {circuitID: ge-0/0/7}, ip: 10.0.1.7}]}
   - {name: catchall, catchall: true, cluster: tenant-a, image: debian-12, range: 10.0.2.1-10.0.2.9}
 `
-	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open("state", state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	live, err := pools.NewLive("drover.yaml", store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, live := openSite(t, config)
 	live.Recall = store.Leases.Known
 	s := &server{live: live, store: store}
 	if p := s.planOf("port7"); p != nil {

@@ -2,17 +2,15 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestExplain compares what "drover explain" says of each machine of the demo
 // with the golden files.
@@ -36,7 +34,7 @@ func TestExplain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.golden, got)
+			fixture.Golden(t, "testdata/"+tt.golden, got)
 		})
 	}
 }
@@ -63,7 +61,7 @@ func TestExplainAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "explain-uefi-added.golden", append(got, '\n'))
+	fixture.Golden(t, "testdata/explain-uefi-added.golden", append(got, '\n'))
 }
 
 // TestRackAndFarmAgree: the machines of the demo have the MACs that the farm
@@ -119,25 +117,5 @@ func TestTheEditMovesTheNode(t *testing.T) {
 		if moved := was.Cluster != is.Cluster; was.Node != is.Node || moved != (m.Name == "bios") {
 			t.Errorf("%s: %s in %s, after the edit %s in %s", m.Name, was.Node, was.Cluster, is.Node, is.Cluster)
 		}
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != string(want) {
-		t.Errorf("differs from %s (run with -update, then look at the diff):\n%s", path, got)
 	}
 }

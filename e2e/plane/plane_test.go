@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/e2e/parts"
 	"drover/e2e/plane"
 )
@@ -23,8 +24,8 @@ func binDir(t *testing.T) string {
 	if dir := os.Getenv("DROVER_K8S_BIN"); dir != "" {
 		return dir
 	}
-	if os.Getenv("CI") != "true" && os.Getenv("DROVER_E2E") == "" {
-		t.Skip("NOT TESTED against real control planes: set DROVER_E2E=1 to build them, or DROVER_K8S_BIN to a directory that has etcd, kube-apiserver, kube-controller-manager, kubeadm and kubectl")
+	if !fixture.Must() {
+		fixture.Missing(t, "real control planes: set DROVER_E2E=1 to build them, or DROVER_K8S_BIN to a directory that has etcd, kube-apiserver, kube-controller-manager, kubeadm and kubectl")
 	}
 	dir, err := parts.Kubernetes(t.Context(), t.Output())
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -93,25 +95,15 @@ func (n Namespace) Daemon(t testing.TB, name string, args ...string) {
 	})
 }
 
-// Need fails the test where all must run, and skips it elsewhere, when it is
-// not root or one of the programs is not there.
+// Need leaves the test out, see [fixture.Missing], when it is not root or one of
+// the programs is not there.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
-	miss := ""
-	if os.Geteuid() != 0 {
-		miss = "root, to make network namespaces"
-	}
+	fixture.Root(t)
 	for _, p := range append(programs, "ip", "nsenter", "unshare") {
 		if _, err := exec.LookPath(p); err != nil {
-			miss = p
+			fixture.Missing(t, err)
 		}
-	}
-	switch {
-	case miss == "":
-	case os.Getenv("CI") == "true":
-		t.Fatalf("needs %s", miss)
-	default:
-		t.Skipf("SKIPPED, NOT TESTED: needs %s", miss)
 	}
 }
 

@@ -2,17 +2,15 @@ package ilo_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools/ilo"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestTranscripts: what a chassis said, and what is made of it, side by side in
 // testdata/transcripts.
@@ -29,18 +27,7 @@ func TestTranscripts(t *testing.T) {
 			}
 			got := summary(ilo.Parse(string(text)))
 			golden := strings.TrimSuffix(file, ".txt") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
+			fixture.Golden(t, golden, got)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -44,8 +45,8 @@ func (r *told) of(name string) (results []string) {
 }
 
 // attended returns a Clusters that looks after the tenant "tenant-a".
-func attended(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *told, *syncBuffer) {
-	log, requests := new(syncBuffer), new(told)
+func attended(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *told, *fixture.Log) {
+	log, requests := new(fixture.Log), new(told)
 	c := &kube.Clusters{
 		Watch: 10 * time.Millisecond, Key: sealKey, Attend: true, OnRequest: requests.add,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,7 +144,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "DELETE nodes":
 		s.deleteNode(w, r, name)
 	case "WATCH nodes":
-		s.watch(w, r)
+		s.watch(w, r, s.eachNode)
 	case "PATCH nodes":
 		s.patchNode(w, r, name)
 	case "GET secrets":
@@ -157,7 +158,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET certificatesigningrequests":
 		s.getRequests(w, name, r.URL.Query().Get("fieldSelector"))
 	case "WATCH certificatesigningrequests":
-		s.watchRequests(w, r)
+		s.watch(w, r, s.eachRequest(r.URL.Query().Get("fieldSelector")))
 	case "PUT certificatesigningrequests":
 		s.putRequest(w, r, name)
 	default:
@@ -235,13 +236,22 @@ func (s *apiServer) getNodes(w http.ResponseWriter, name, label string) {
 	fail(404, "NotFound", "nodes not found")(w, nil)
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+func (s *apiServer) eachNode(yield func(any) bool) {
+	for _, n := range s.nodes {
+		if !yield(n) {
+			return
+		}
+	}
+}
+
+// watch tells of all that list has, whenever something changed.
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[any]) {
 	w.WriteHeader(200)
 	for {
 		s.mu.Lock()
 		changed := s.changed
-		for _, n := range s.nodes {
-			text, _ := json.Marshal(n)
+		for object := range list {
+			text, _ := json.Marshal(object)
 			fmt.Fprintf(w, "{\"type\":\"MODIFIED\",\"object\":%s}\n", text)
 		}
 		s.mu.Unlock()

@@ -2,13 +2,10 @@ package kube_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,11 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // joinConfiguration is what kubeadm reads, as far as drover may set it.
 type joinConfiguration struct {
@@ -66,8 +62,8 @@ func decode(t testing.TB, text string) (j joinConfiguration) {
 }
 
 // newClusters returns a Clusters with the tenant "tenant-a", and its log.
-func newClusters(t testing.TB, kubeconfig string, edit ...func(*pools.Cluster)) (*kube.Clusters, *syncBuffer) {
-	log := new(syncBuffer)
+func newClusters(t testing.TB, kubeconfig string, edit ...func(*pools.Cluster)) (*kube.Clusters, *fixture.Log) {
+	log := new(fixture.Log)
 	c := &kube.Clusters{Watch: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	conf := pools.Cluster{Name: "tenant-a", Kubeconfig: kubeconfig}
 	for _, e := range edit {
@@ -136,24 +132,8 @@ func TestJoinConfiguration(t *testing.T) {
 			}
 			text := strings.ReplaceAll(got.Kubeadm, j.Discovery.BootstrapToken.Token, "abcdef.(secret)")
 			text = strings.ReplaceAll(text, j.Discovery.BootstrapToken.CACertHashes[0], "sha256:(hash)")
-			golden(t, filepath.Join("testdata", "join-"+tt.name+".yaml"), text)
+			fixture.Golden(t, "testdata/join-"+tt.name+".yaml", text)
 		})
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s (-update writes it anew): got\n%s\nwant\n%s", path, got, want)
 	}
 }
 

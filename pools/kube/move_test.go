@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -99,12 +100,12 @@ type pasture struct {
 	a, b  *apiServer
 	farm  *farm
 	clock *clock
-	log   *syncBuffer
+	log   *fixture.Log
 	conf  []pools.Cluster
 }
 
 func newPasture(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *pasture {
-	p := &pasture{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*pools.Plan{}}, clock: new(clock), log: new(syncBuffer)}
+	p := &pasture{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*pools.Plan{}}, clock: new(clock), log: new(fixture.Log)}
 	p.conf = []pools.Cluster{{Name: "tenant-a", Kubeconfig: p.a.kubeconfig()}, {Name: "tenant-b", Kubeconfig: p.b.kubeconfig()}}
 	p.Clusters = p.server(edit...)
 	t.Cleanup(func() { p.Close() })

@@ -6,10 +6,10 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,23 +114,12 @@ func (s *apiServer) getRequests(w http.ResponseWriter, name, selector string) {
 	s.send(w, 200, list)
 }
 
-func (s *apiServer) watchRequests(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(200)
-	for {
-		s.mu.Lock()
-		changed := s.changed
+func (s *apiServer) eachRequest(selector string) iter.Seq[any] {
+	return func(yield func(any) bool) {
 		for _, csr := range s.requested {
-			if "spec.signerName="+csr.Spec.SignerName == r.URL.Query().Get("fieldSelector") {
-				text, _ := json.Marshal(csr)
-				fmt.Fprintf(w, "{\"type\":\"MODIFIED\",\"object\":%s}\n", text)
+			if "spec.signerName="+csr.Spec.SignerName == selector && !yield(csr) {
+				return
 			}
-		}
-		s.mu.Unlock()
-		w.(http.Flusher).Flush()
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
 		}
 	}
 }

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -110,8 +112,8 @@ func (c *clock) now() time.Time { return time.Unix(1_000_000+c.seconds.Load(), 0
 
 // byRef returns a Clusters whose tenant-a is found by a Secret of the admin
 // cluster.
-func byRef(t *testing.T, admin *apiServer, edit ...func(*pools.Cluster)) (*kube.Clusters, *syncBuffer, *clock) {
-	log, clock := new(syncBuffer), new(clock)
+func byRef(t *testing.T, admin *apiServer, edit ...func(*pools.Cluster)) (*kube.Clusters, *fixture.Log, *clock) {
+	log, clock := new(fixture.Log), new(clock)
 	c := &kube.Clusters{Admin: admin.kubeconfig(), Now: clock.now, Watch: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	conf := pools.Cluster{Name: "tenant-a", SecretRef: pools.SecretRef{Namespace: "tenants", Name: "tenant-a-kubeconfig"}}
 	for _, e := range edit {
@@ -231,6 +233,30 @@ func TestSecretChanges(t *testing.T) {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the credentials are in the log: %s", log)
 		}
+	}
+}
+
+// A node that joins while the credentials change is told to ask again: no
+// signature comes from the cluster that the new ones lead to.
+func TestSecretChangesDuringJoin(t *testing.T) {
+	const name = "tenant-a-kubeconfig"
+	admin, tenant, moved := newAPIServer(t), newAPIServer(t), newAPIServer(t)
+	tenant.unsigned = true
+	admin.keep(name, map[string]string{"value": tenant.config("first")})
+	c, _, _ := byRef(t, admin)
+	joined := make(chan error, 1)
+	go func() { joined <- joins(t, c) }()
+	eventually(t, "a token minted", func() bool { return tenant.count("POST secrets") > 0 })
+	admin.keep(name, map[string]string{"value": moved.config("second")})
+	err := <-joined
+	if err == nil || !strings.Contains(err.Error(), "wait for the signature of a join token: its credentials have just changed") {
+		t.Errorf("got %v", err)
+	}
+	if busy, ok := errors.AsType[*kube.ClusterError](err); !ok || busy.RetryAfter() > 5*time.Second {
+		t.Errorf("got %v, want to be asked again soon", err)
+	}
+	if err := joins(t, c); err != nil {
+		t.Error(err)
 	}
 }
 

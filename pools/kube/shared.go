@@ -329,10 +329,14 @@ func (c *Clusters) sharedJoin(ctx context.Context, cl *cluster) (sharedToken, *c
 	if err != nil {
 		return sharedToken{}, nil, err
 	}
+	client, err := cl.connect()
+	if err != nil {
+		return sharedToken{}, nil, err
+	}
 	t, err := r.current(ctx)
 	if err != nil {
 		return sharedToken{}, nil, err
 	}
-	info, err := cl.awaitSigned(ctx, t.token())
+	info, err := cl.awaitSigned(ctx, t.token(), client)
 	return t, info, err
 }

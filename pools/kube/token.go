@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	bootstrap "k8s.io/cluster-bootstrap/token/util"
 )
@@ -94,10 +95,15 @@ func (c *cluster) secret(key []byte, tok token, g grant, what string) *corev1.Se
 }
 
 // awaitSigned waits until cluster-info is signed for tok, which takes a running
-// signer 10 to 100 ms.
-func (c *cluster) awaitSigned(ctx context.Context, tok token) (*clusterInfo, error) {
+// signer 10 to 100 ms. The token is of the cluster that with leads to: when the
+// credentials change meanwhile, no signature may ever come.
+func (c *cluster) awaitSigned(ctx context.Context, tok token, with kubernetes.Interface) (*clusterInfo, error) {
+	const doing = "wait for the signature of a join token"
 	unsigned := false // it was seen, without the signature
 	for delay := 10 * time.Millisecond; ; delay = min(2*delay, 500*time.Millisecond) {
+		if now, err := c.connect(); err == nil && now != with {
+			return nil, &ClusterError{Cluster: c.conf.Name, Doing: doing, Hint: "its credentials have just changed", Retry: retrySoon}
+		}
 		info, err := c.info(ctx)
 		if err == nil && info.signedFor(tok) {
 			return info, nil
@@ -111,7 +117,7 @@ func (c *cluster) awaitSigned(ctx context.Context, tok token) (*clusterInfo, err
 			if !unsigned {
 				return nil, err
 			}
-			return nil, &ClusterError{Cluster: c.conf.Name, Doing: "wait for the signature of a join token", Retry: retryLater, Err: context.Cause(ctx),
+			return nil, &ClusterError{Cluster: c.conf.Name, Doing: doing, Retry: retryLater, Err: context.Cause(ctx),
 				Hint: "cluster-info is not signed for it: the bootstrapsigner does not run (kube-controller-manager --controllers=*,bootstrapsigner,tokencleaner)"}
 		case <-time.After(delay):
 		}

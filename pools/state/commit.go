@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -162,17 +163,23 @@ func check(ops []op) error {
 	return nil
 }
 
+// slowCommit is when the log tells that the disk holds everybody up. It is far
+// longer than any healthy disk takes, and shorter than the patience of firmware.
+const slowCommit = 2 * time.Second
+
 // line is a queue of writes, and the one goroutine that commits them.
 type line struct {
+	what   string // for the log
 	queue  chan *write
 	done   chan struct{} // closed when the goroutine has ended
 	pace   time.Duration
 	commit func(batch []*write) error
 	finish func(w *write, err error)
+	log    *slog.Logger
 }
 
-func (s *Store) newLine(pace time.Duration, commit func([]*write) error) *line {
-	return &line{queue: make(chan *write, maxBatch), done: make(chan struct{}), pace: pace, commit: commit, finish: s.finish}
+func (s *Store) newLine(what string, pace time.Duration, commit func([]*write) error) *line {
+	return &line{what: what, queue: make(chan *write, maxBatch), done: make(chan struct{}), pace: pace, commit: commit, finish: s.finish, log: s.log}
 }
 
 // run commits the write that came first, and all that have gathered behind it,
@@ -184,11 +191,24 @@ func (l *line) run() {
 		time.Sleep(time.Until(last.Add(l.pace)))
 		last = time.Now()
 		batch := l.gather(first)
-		err := l.commit(batch)
+		err := l.watched(batch)
 		for _, w := range batch {
 			l.finish(w, err)
 		}
 	}
+}
+
+// watched commits, and tells of a disk that takes its time while it does.
+func (l *line) watched(batch []*write) error {
+	began := time.Now()
+	slow := time.AfterFunc(slowCommit, func() {
+		l.log.Warn("the disk has not taken a write yet: leases and boots wait for it", "file", l.what, "writes", len(batch), "after", slowCommit)
+	})
+	err := l.commit(batch)
+	if !slow.Stop() {
+		l.log.Warn("the disk took a write at last", "file", l.what, "after", time.Since(began).Round(time.Millisecond), "err", err)
+	}
+	return err
 }
 
 // end commits what waits and ends run.

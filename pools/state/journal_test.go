@@ -3,12 +3,16 @@ package state_test
 import (
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools/state"
 )
 
@@ -228,5 +232,37 @@ func FuzzJournal(f *testing.F) {
 		if n, err := state.ReadJournal(b, generation); n > len(b)/6 {
 			t.Errorf("%d changes in %d bytes, %v", n, len(b), err)
 		}
+	})
+}
+
+// TestSlowDisk: a disk that holds everybody up is told of while it does.
+func TestSlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log fixture.Log
+		s, err := state.Open(t.TempDir(), state.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var takes time.Duration
+		s.FailJournal(func() error { time.Sleep(takes); return nil })
+		leaseAll(t, s, 1, 2)
+		if got := log.String(); strings.Contains(got, "disk") {
+			t.Errorf("a disk that is fast enough: the log is\n%s", got)
+		}
+		takes = 3 * time.Second
+		stored := make(chan error, 1)
+		go func() { stored <- commit(s.Leases, plan(3), addr(3), epoch) }()
+		time.Sleep(takes - time.Millisecond)
+		if got, want := log.String(), "the disk has not taken a write yet"; !strings.Contains(got, want) {
+			t.Errorf("while the disk works at a write, the log is\n%swant %q", got, want)
+		}
+		time.Sleep(time.Second)
+		if got, want := log.String(), "the disk took a write at last"; !strings.Contains(got, want) {
+			t.Errorf("then the log is\n%swant %q", got, want)
+		}
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+		shut(t, s)
 	})
 }

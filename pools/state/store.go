@@ -112,7 +112,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	s := &Store{db: db, journal: j, log: o.Log, ended: make(chan struct{})}
-	s.table, s.leases = s.newLine(pace, s.transact), s.newLine(journalPace, j.append)
+	s.table, s.leases = s.newLine(FileName, pace, s.transact), s.newLine("leases.*.log", journalPace, j.append)
 	j.fold = s.fold
 	s.Nodes = &Nodes{store: s}
 	s.Leases = newLeases(s)

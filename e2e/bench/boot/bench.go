@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 
+	"drover/e2e/bench/rig"
 	"drover/e2e/lab/site"
 	"drover/e2e/parts"
 )
@@ -22,7 +20,7 @@ type bench struct {
 	dir      string // configs, logs, consoles and what is built
 	lock     *os.File
 	drover   string // the program
-	built    string // and where it is from
+	from     string // where that is from
 	programs *programs
 	site     *site.Built // what a machine boots; made when a part asks for it
 	log      io.Writer
@@ -30,9 +28,6 @@ type bench struct {
 
 // openBench gets the peers and builds drover.
 func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
-	if runtime.NumCPU() < 2 {
-		return nil, errors.New("one processor only: a server and what asks it need one each")
-	}
 	cache, err := parts.CacheDir()
 	if err != nil {
 		return nil, err
@@ -41,10 +36,11 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if err := b.clear(); err != nil {
 		return nil, err
 	}
-	if b.programs, err = fetchPrograms(ctx, cache, log); err != nil {
+	if b.programs, err = fetchPrograms(ctx, log); err != nil {
 		return nil, err
 	}
-	return b, b.build(ctx)
+	b.drover, b.from, err = rig.FindDrover(ctx, b.dir, o.drover)
+	return b, err
 }
 
 // clear makes the directory anew, unless another run is at work in it.
@@ -63,34 +59,6 @@ func (b *bench) clear() (err error) {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
 	}
 	return err
-}
-
-// build builds drover, unless it is given.
-func (b *bench) build(ctx context.Context) (err error) {
-	if b.options.drover != "" {
-		b.built = b.options.drover
-		b.drover, err = exec.LookPath(b.options.drover)
-		if err == nil {
-			b.drover, err = filepath.Abs(b.drover)
-		}
-		return err
-	}
-	b.built = "built from this source"
-	if rev, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
-		b.built = strings.TrimSpace(string(rev))
-	}
-	b.drover = filepath.Join(b.dir, "bin", "drover")
-	return b.compile(ctx, b.drover, "drover/cmd/drover")
-}
-
-// compile builds a program of this module.
-func (b *bench) compile(ctx context.Context, out, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
-	}
-	return nil
 }
 
 // close removes all but what -keep asks for.

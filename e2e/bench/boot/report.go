@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -31,7 +29,7 @@ type Report struct {
 func newReport(b *bench) *Report {
 	return &Report{
 		Time:       time.Now().UTC().Truncate(time.Second),
-		Versions:   map[string]string{"drover": b.built, "nginx": b.programs.nginxVersion, "dnsmasq": b.programs.dnsmasqVersion},
+		Versions:   map[string]string{"drover": b.from, "nginx": b.programs.nginxVersion, "dnsmasq": b.programs.dnsmasqVersion},
 		Processors: runtime.NumCPU(), LoadAverage: [2]string{gauge.LoadAverage()}, Quick: b.quick,
 	}
 }
@@ -44,14 +42,6 @@ func (r *Report) end() {
 
 // failure is the error of a run in which drover failed.
 func (r *Report) failure() error { return gauge.Failure(r.Verdict) }
-
-func (r *Report) save(file string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
 
 // judge holds drover against its limits, in what was measured.
 func (r *Report) judge() (checks []gauge.Check) {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,18 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	main "drover/e2e/bench/boot"
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 )
 
 // TestRouter: who is on the segment hears of the router, by a packet that IPv6
 // takes: from a link-local address, with hop limit 255 and a good checksum.
 func TestRouter(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("CI") == "true" || os.Getenv("DROVER_E2E") == "1" {
-			t.Fatal("needs root")
-		}
-		t.Skip("needs root")
-	}
+	fixture.Root(t)
 	rack, err := lab.Open("drover-test-router", filepath.Join(t.TempDir(), "rack"))
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 	nginx := b.nginxCommand(dir, config)
 	// The known machine gets its address without a ping before it. iPXE does not
 	// wait for a proxy (175.176): both stacks tell it so.
-	dnsmasq := []string{b.programs.dnsmasq, "--keep-in-foreground", "--user=root", "--conf-file=/dev/null", "--port=0", "--pid-file",
+	dnsmasq := []string{b.programs.Program("dnsmasq"), "--keep-in-foreground", "--user=root", "--conf-file=/dev/null", "--port=0", "--pid-file",
 		"--bind-interfaces", "--interface=" + lab.Bridge, "--dhcp-authoritative",
 		"--dhcp-range=10.77.0.0,static", "--dhcp-host=" + bootMAC + "," + bootIP + ",n1,1h", "--dhcp-option=option:router," + bootServer,
 		"--dhcp-leasefile=" + filepath.Join(dir, "leases"),
@@ -115,7 +115,7 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 	}
 	for name, args := range map[string][]string{"nginx": nginx, "dnsmasq": dnsmasq} {
 		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Env = append(os.Environ(), b.programs.env())
+		cmd.Env = append(os.Environ(), b.programs.Env())
 		p, err := rack.Start("hand-"+name, cmd)
 		if err != nil {
 			return nil, errors.Join(err, stop())

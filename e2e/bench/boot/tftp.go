@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/rig"
 )
 
 // TFTPRow is what package e2e/bench/tftp says of a row.
@@ -25,7 +26,7 @@ type TFTPRow struct {
 // measureTFTP runs the benchmark of TFTP. That it fails is known from its rows.
 func (b *bench) measureTFTP(ctx context.Context, r *Report) error {
 	program, out := filepath.Join(b.dir, "bin", "bench-tftp"), filepath.Join(b.dir, "tftp.json")
-	if err := b.compile(ctx, program, "drover/e2e/bench/tftp"); err != nil {
+	if err := rig.Compile(ctx, program, "drover/e2e/bench/tftp"); err != nil {
 		return err
 	}
 	args := []string{"-json", out, "-pin=false"}

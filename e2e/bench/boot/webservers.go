@@ -128,7 +128,7 @@ func (b *bench) startWebNginx(rack *lab.Rack, dir string, addr netip.AddrPort, f
 	if err != nil {
 		return nil, err
 	}
-	return startPinned(rack, "nginx", []string{b.programs.env()}, b.nginxCommand(dir, config)...)
+	return startPinned(rack, "nginx", []string{b.programs.Env()}, b.nginxCommand(dir, config)...)
 }
 
 // nginxConfig writes a config with the servers given.
@@ -162,5 +162,5 @@ http {
 }
 
 func (b *bench) nginxCommand(dir, config string) []string {
-	return []string{b.programs.nginx, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", config}
+	return []string{b.programs.Program("nginx"), "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", config}
 }

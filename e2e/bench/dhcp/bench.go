@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 
+	"drover/e2e/bench/rig"
 	"drover/e2e/lab"
 	"drover/e2e/parts"
 )
@@ -46,9 +46,6 @@ type bench struct {
 
 // openBench gets the programs and makes the wire.
 func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
-	if runtime.NumCPU() < 2 {
-		return nil, errors.New("one processor only: a server and what asks it need one each")
-	}
 	b := &bench{options: o, log: log}
 	defer func() {
 		if err != nil {
@@ -67,10 +64,8 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if err := b.connect(ctx); err != nil {
 		return b, err
 	}
-	if o.drover != "" {
-		return b, b.programs.use(o.drover)
-	}
-	return b, b.programs.build(ctx, b.dir)
+	b.programs.drover, b.programs.from, err = rig.FindDrover(ctx, b.dir, o.drover)
+	return b, err
 }
 
 // connect makes the namespaces and the wire. While the first is open, another

@@ -58,21 +58,21 @@ func keaCommand(p *programs, dir string, threads bool) (*exec.Cmd, error) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(p.kea, "-c", file)
-	cmd.Env = append(os.Environ(), p.env(),
-		"KEA_LFC_EXECUTABLE="+p.keaLFC, "KEA_PIDFILE_DIR="+dir, "KEA_LOCKFILE_DIR=none")
+	cmd := exec.Command(p.Program("kea-dhcp4"), "-c", file)
+	cmd.Env = append(os.Environ(), p.Env(),
+		"KEA_LFC_EXECUTABLE="+p.Program("kea-lfc"), "KEA_PIDFILE_DIR="+dir, "KEA_LOCKFILE_DIR=none")
 	return cmd, nil
 }
 
 // dnsmasqCommand is dnsmasq with DHCP alone. It writes the whole lease file anew
 // for each lease.
 func dnsmasqCommand(p *programs, dir string) (*exec.Cmd, error) {
-	cmd := exec.Command(p.dnsmasq, "--keep-in-foreground", "--user=root", "--conf-file=/dev/null", "--port=0",
+	cmd := exec.Command(p.Program("dnsmasq"), "--keep-in-foreground", "--user=root", "--conf-file=/dev/null", "--port=0",
 		"--bind-interfaces", "--interface="+wire, "--no-ping", "--dhcp-authoritative",
 		fmt.Sprintf("--dhcp-range=%s,%s,255.255.0.0,%d", firstLease, lastLease, leaseTime),
 		fmt.Sprintf("--dhcp-lease-max=%d", machines+1000),
 		"--dhcp-option=option:router,"+serverAddress,
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--log-facility="+filepath.Join(dir, "log"), "--pid-file")
-	cmd.Env = append(os.Environ(), p.env())
+	cmd.Env = append(os.Environ(), p.Env())
 	return cmd, nil
 }

@@ -2,31 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"drover/e2e/bench/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if ctx.Err() != nil { // what it broke off is no news
-		err = errors.New("interrupted")
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "bench-dhcp: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main("bench-dhcp", run) }
 
 // options are the flags.
 type options struct {
@@ -90,8 +77,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	if os.Geteuid() != 0 {
-		return errors.New("needs root, to make network namespaces")
+	if err := rig.Able(); err != nil {
+		return err
 	}
 	b, err := openBench(ctx, o, stderr)
 	if err != nil {
@@ -105,14 +92,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := report.print(stdout); err != nil {
 		return err
 	}
-	if o.json != "" {
-		text, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.json, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := rig.Save(o.json, report); err != nil {
+		return err
 	}
 	return report.failure()
 }

@@ -54,7 +54,7 @@ type Report struct {
 func newReport(b *bench) *Report {
 	return &Report{
 		Time:        time.Now().UTC().Truncate(time.Second),
-		Versions:    map[string]string{"drover": b.programs.built, "kea": b.programs.keaVersion, "dnsmasq": b.programs.dnsmasqVersion},
+		Versions:    map[string]string{"drover": b.programs.from, "kea": b.programs.kea, "dnsmasq": b.programs.dnsmasq},
 		LoadAverage: [2]string{gauge.LoadAverage()},
 		Processors:  runtime.NumCPU(),
 		Seconds:     b.length.Seconds(),

@@ -1,16 +1,13 @@
 package main_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	main "drover/e2e/bench/dhcp"
+	"drover/e2e/fixture"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // report is one round of all servers, in which drover is good enough.
 func report() *main.Report {
@@ -40,18 +37,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden := filepath.Join("testdata", "report.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.String() != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-	}
+	fixture.Golden(t, golden, got.String())
 }
 
 func TestVerdict(t *testing.T) {

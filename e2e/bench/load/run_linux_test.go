@@ -3,7 +3,6 @@ package load_test
 import (
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -12,17 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/e2e/bench/load"
+	"drover/e2e/fixture"
 )
 
 // inside runs f in a network namespace of its own that has a loopback alone.
 func inside(t *testing.T, f func()) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("not root")
-		}
-		t.Skip("SKIPPED: needs root, for a network namespace")
-	}
+	fixture.Root(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/rig"
 )
 
 // row is one kind of load.
@@ -128,14 +128,8 @@ func (b *bench) run(ctx context.Context, out, log io.Writer) error {
 		t.row(row, results)
 	}
 	t.end()
-	if b.json != "" {
-		text, err := json.MarshalIndent(t.rows, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(b.json, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := rig.Save(b.json, t.rows); err != nil {
+		return err
 	}
 	return gauge.Failure(t.checks)
 }

@@ -2,26 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
+
+	"drover/e2e/bench/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "bench-tftp: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main("bench-tftp", run) }
 
 // options are the flags.
 type options struct {
@@ -67,8 +57,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.serve != "" {
 		return serveDrover(ctx, o.serve, o.addr)
 	}
-	if os.Geteuid() != 0 {
-		return errors.New("it makes network namespaces: run it as root")
+	if err := rig.Able(); err != nil {
+		return err
 	}
 	b, err := newBench(ctx, o, stderr)
 	if err != nil {

@@ -55,21 +55,21 @@ func startServers(ctx context.Context, p *programs, dir string, w *wire, pin boo
 	commands := []command{
 		ours(""),
 		func(addr string, port int, dir string) []string {
-			return []string{p.tftpd, "-L", "-a", net.JoinHostPort(addr, strconv.Itoa(port)), "-u", "root", "-s", dir}
+			return []string{p.Program("in.tftpd"), "-L", "-a", net.JoinHostPort(addr, strconv.Itoa(port)), "-u", "root", "-s", dir}
 		},
 		func(addr string, port int, dir string) []string {
-			return []string{p.atftpd, "--daemon", "--no-fork", "--bind-address", addr, "--port", strconv.Itoa(port), "--maxthread", "200", "--user", "root.root", "--logfile", "-", "--verbose=3", dir}
+			return []string{p.Program("atftpd"), "--daemon", "--no-fork", "--bind-address", addr, "--port", strconv.Itoa(port), "--maxthread", "200", "--user", "root.root", "--logfile", "-", "--verbose=3", dir}
 		},
 		func(addr string, _ int, dir string) []string { // it has no option for the port
-			return []string{p.dnsmasq, "-k", "-C", os.DevNull, "-u", "root", "--port=0", "--enable-tftp", "--tftp-root=" + dir, "--tftp-max=200", "--bind-interfaces", "--listen-address=" + addr, "--pid-file"}
+			return []string{p.Program("dnsmasq"), "-k", "-C", os.DevNull, "-u", "root", "--port=0", "--enable-tftp", "--tftp-root=" + dir, "--tftp-max=200", "--bind-interfaces", "--listen-address=" + addr, "--pid-file"}
 		},
 		ours("pin:"),
 	}
 	all = []*server{
 		{name: "drover", ours: true, version: "of this source"},
-		{name: "tftpd-hpa", peer: true, forks: true, version: p.tftpdVersion},
-		{name: "atftpd", peer: true, version: p.atftpdVersion},
-		{name: "dnsmasq", peer: true, version: p.dnsmasqVersion},
+		{name: "tftpd-hpa", peer: true, forks: true, version: p.tftpd},
+		{name: "atftpd", peer: true, version: p.atftpd},
+		{name: "dnsmasq", peer: true, version: p.dnsmasq},
 		{name: "pin/tftp", version: "v3.2.0, the library"},
 	}
 	if !pin {
@@ -95,7 +95,7 @@ func (s *process) start(ctx context.Context, p *programs, w *wire, cpu int, argv
 	s.output = new(bytes.Buffer)
 	s.cmd = exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", w.srv, "taskset", "-c", strconv.Itoa(cpu)}, argv...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	s.cmd.Env = append(os.Environ(), p.env(), "GOMAXPROCS="+strconv.Itoa(processors))
+	s.cmd.Env = append(os.Environ(), p.Env(), "GOMAXPROCS="+strconv.Itoa(processors))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		return err

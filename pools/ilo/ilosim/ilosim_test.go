@@ -1,15 +1,12 @@
 package ilosim_test
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools/ilo/ilosim"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestWords: what the simulator says, which is to be what was recorded of
 // real ones.
@@ -35,15 +32,7 @@ func TestWords(t *testing.T) {
 				b.WriteString("hpiLO-> " + command + "\n" + c.Say(command))
 			}
 			file := "testdata/" + tt.name + ".golden"
-			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil || b.String() != string(want) {
-				t.Errorf("%v, got:\n%s\nwant:\n%s", err, b.String(), want)
-			}
+			fixture.Golden(t, file, b.String())
 		})
 	}
 }
