@@ -105,7 +105,7 @@ type fakeSocket struct {
 	stopped chan struct{}
 }
 
-func (f *fakeSocket) receive(in []message, wait time.Duration) (int, error) {
+func (f *fakeSocket) receive(in []message, wait time.Duration, _ bool) (int, error) {
 	var late <-chan time.Time
 	if wait > 0 {
 		late = time.After(wait)

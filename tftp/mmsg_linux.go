@@ -45,8 +45,8 @@ func newBatch(n int, six bool) *batch {
 	return b
 }
 
-// receive fills in and returns how many.
-func (b *batch) receive(fd int, in []message) (int, unix.Errno) {
+// receive fills in and returns how many. The flags are those of recvmmsg(2).
+func (b *batch) receive(fd int, in []message, flags uintptr) (int, unix.Errno) {
 	if b.buffers == nil {
 		b.buffers = make([]byte, len(b.headers)*receiveSize)
 	}
@@ -57,7 +57,7 @@ func (b *batch) receive(fd int, in []message) (int, unix.Errno) {
 		b.headers[i].Hdr.Namelen = unix.SizeofSockaddrInet6
 		b.headers[i].Hdr.SetControllen(controlSize)
 	}
-	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), unix.MSG_WAITFORONE, 0, 0)
+	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), flags, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

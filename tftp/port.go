@@ -17,6 +17,9 @@ const (
 	// maxMessage is what the kernel takes for one message, headers included:
 	// an IP packet, whether it is one or cut into several.
 	maxMessage = 65000
+	// many transfers make it worth a port's while to look for packets instead
+	// of sleeping until they come.
+	many = 8
 )
 
 // port is a socket with the transfers that go through it. RFC 1350 gives each
@@ -56,8 +59,8 @@ const yieldAfter = 8 * time.Millisecond
 func (p *port) run() error {
 	in := make([]message, receiveBatch)
 	for yielded := time.Now(); ; {
-		wait, expected := time.Duration(0), receiveBatch
-		if busy := p.busy(); busy > 0 {
+		wait, expected, busy := time.Duration(0), receiveBatch, p.busy()
+		if busy > 0 {
 			wait = tick
 			if !p.requests {
 				expected = min(busy, receiveBatch)
@@ -70,7 +73,7 @@ func (p *port) run() error {
 				return nil
 			}
 		}
-		n, err := p.socket.receive(in[:expected], wait)
+		n, err := p.socket.receive(in[:expected], wait, busy >= many)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -33,10 +34,11 @@ func (m *message) several() bool { return m.each > 0 && len(m.data) > m.each }
 
 // socket is a UDP socket that sends and receives many packets in one call.
 type socket interface {
-	// receive waits for packets, at most for wait; 0 is for ever. It returns
-	// how many of in it filled, 0 when none came. The data is good until it is
-	// called again. Its error is net.ErrClosed after close.
-	receive(in []message, wait time.Duration) (int, error)
+	// receive waits for packets, at most for wait; 0 is for ever. With look it
+	// may do so without sleeping. It returns how many of in it filled, 0 when
+	// none came. The data is good until it is called again. Its error is
+	// net.ErrClosed after close.
+	receive(in []message, wait time.Duration, look bool) (int, error)
 	// send sends what the network takes; TFTP sends again what it does not. It
 	// is for one goroutine at a time, which need not be that of receive.
 	send(out []message)
@@ -60,6 +62,7 @@ type udpSocket struct {
 	waits   time.Duration // the receive timeout that is set
 	in, out *batch
 	uncut   bool // the kernel does not cut messages into packets: before Linux 4.18, and for odd network cards
+	linger  linger
 	stopped chan struct{}
 }
 
@@ -121,7 +124,7 @@ func (s *udpSocket) enlarge() error {
 
 func (s *udpSocket) addr() net.Addr { return s.local }
 
-func (s *udpSocket) receive(in []message, wait time.Duration) (int, error) {
+func (s *udpSocket) receive(in []message, wait time.Duration, look bool) (int, error) {
 	if wait != s.waits {
 		tv := unix.NsecToTimeval(wait.Nanoseconds())
 		if err := unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
@@ -129,7 +132,7 @@ func (s *udpSocket) receive(in []message, wait time.Duration) (int, error) {
 		}
 		s.waits = wait
 	}
-	n, errno := s.in.receive(s.fd, in)
+	n, errno := s.await(in, look)
 	select {
 	case <-s.stopped: // what woke us looks like an empty packet
 		return 0, net.ErrClosed
@@ -144,6 +147,63 @@ func (s *udpSocket) receive(in []message, wait time.Duration) (int, error) {
 		return 0, nil
 	}
 	return 0, os.NewSyscallError("recvmmsg", errno)
+}
+
+// await waits for packets; with look it may look for them a while first.
+func (s *udpSocket) await(in []message, look bool) (n int, errno unix.Errno) {
+	if !look {
+		return s.in.receive(s.fd, in, unix.MSG_WAITFORONE)
+	}
+	began := time.Now()
+	if s.linger.worth(began) {
+		if n, errno = s.look(in, began); errno != unix.EAGAIN {
+			return n, errno
+		}
+	}
+	n, errno = s.in.receive(s.fd, in, unix.MSG_WAITFORONE)
+	s.linger.quick = time.Since(began) < lingerTime
+	return n, errno
+}
+
+// look looks for packets without sleeping. EAGAIN is that none came in time.
+func (s *udpSocket) look(in []message, began time.Time) (n int, errno unix.Errno) {
+	for at := began; at.Sub(began) < lingerTime; {
+		if n, errno = s.in.receive(s.fd, in, unix.MSG_DONTWAIT); errno != unix.EAGAIN {
+			return n, errno
+		}
+		runtime.Gosched()
+		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails
+		now := time.Now()
+		if now.Sub(at) > lingerShare {
+			s.linger.after = now.Add(lingerPause)
+			break
+		}
+		at = now
+	}
+	return 0, unix.EAGAIN
+}
+
+// linger is whether a port with many clients looks for its next packet before its
+// thread goes to sleep. To wake a sleeping thread takes longer than to answer a
+// packet, on a virtual machine many times that, and all the clients wait for it.
+type linger struct {
+	quick bool      // the packet before came soon
+	after time.Time // not before: somebody else wants the processor
+}
+
+const (
+	// lingerTime is how soon a packet has to come: the round trip of a segment.
+	lingerTime = 1500 * time.Microsecond
+	// lingerShare is for how long others may have the processor that is yielded
+	// to them at each look; if it is longer, it is left to them for lingerPause.
+	lingerShare = 100 * time.Microsecond
+	lingerPause = 50 * time.Millisecond
+)
+
+// worth tells whether to look. With one processor Go's scheduler would not get
+// round to other sockets meanwhile.
+func (l *linger) worth(now time.Time) bool {
+	return l.quick && runtime.GOMAXPROCS(0) > 1 && now.After(l.after)
 }
 
 // stop wakes the reader. Shutting a socket down that is not connected is an
