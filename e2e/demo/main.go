@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	d := &demo{log: newProgress(stdout)}
-	if err := site.Install(ctx, d.log); err != nil {
+	if err := site.Check(ctx); err != nil {
 		return err
 	}
 	built, err := site.Build(ctx, d.log)

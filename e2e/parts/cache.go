@@ -193,9 +193,9 @@ func hashFiles(root string, names ...string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sourceRoot finds the top of drover's source tree from the working directory
+// SourceRoot finds the top of drover's source tree from the working directory
 // upwards.
-func sourceRoot() (string, error) {
+func SourceRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", err

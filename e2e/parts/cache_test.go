@@ -221,7 +221,7 @@ func TestLockWaits(t *testing.T) {
 }
 
 func TestSourceRoot(t *testing.T) {
-	root, err := sourceRoot()
+	root, err := SourceRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,11 +230,11 @@ func TestSourceRoot(t *testing.T) {
 	}
 	// The modules below e2e are not the root.
 	t.Chdir(filepath.Join(root, "e2e/containerd"))
-	if got, err := sourceRoot(); got != root {
+	if got, err := SourceRoot(); got != root {
 		t.Errorf("in e2e/containerd: got %q, %v, want %q", got, err, root)
 	}
 	t.Chdir(t.TempDir())
-	if got, err := sourceRoot(); err == nil || !strings.Contains(err.Error(), "source tree") {
+	if got, err := SourceRoot(); err == nil || !strings.Contains(err.Error(), "source tree") {
 		t.Errorf("elsewhere: got %q, %v, want an error", got, err)
 	}
 }

@@ -40,7 +40,7 @@ func containerArchive(ctx context.Context, log io.Writer, name string) (string, 
 
 // containers is the part that holds the archives of both images.
 func containers(ctx context.Context, log io.Writer) (part, error) {
-	root, err := sourceRoot()
+	root, err := SourceRoot()
 	if err != nil {
 		return part{}, err
 	}

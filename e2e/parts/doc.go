@@ -25,5 +25,5 @@
 // The package does not know what the parts are used for: it knows no virtual
 // machines, no networks and nothing of drover but the name of its module. The
 // functions work in any folder of drover's source tree. They need root, as the
-// rack does, and the programs that [Missing] asks for.
+// rack does, and the programs that [Able] asks for.
 package parts

@@ -38,7 +38,7 @@ func Network(ctx context.Context, log io.Writer) (dir string, err error) {
 }
 
 func network(ctx context.Context, log io.Writer) (part, error) {
-	root, err := sourceRoot()
+	root, err := SourceRoot()
 	if err != nil {
 		return part{}, err
 	}

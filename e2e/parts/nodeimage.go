@@ -33,7 +33,7 @@ func (in ingredients) all() []part {
 // cores; about 20 seconds after a change of its files.
 func NodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
 	log = share(log)
-	root, err := sourceRoot()
+	root, err := SourceRoot()
 	if err != nil {
 		return "", err
 	}

@@ -48,7 +48,7 @@ func goEnv() []string {
 
 // part returns the part that holds the programs.
 func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, error) {
-	root, err := sourceRoot()
+	root, err := SourceRoot()
 	if err != nil {
 		return part{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/e2e/lab"
-	"drover/e2e/parts"
 )
 
 // A client is a program that asks for DHCP.
@@ -23,24 +22,6 @@ type client struct {
 	// start starts it and says how.
 	start func(context.Context, *lab.Rack, client) (how string, err error)
 	args  []string // of QEMU, or a shell's script
-}
-
-// needs are the programs and files that recording takes.
-var needs = []parts.Need{
-	{Name: "ip", Package: "iproute2"},
-	{Name: "tcpdump", Package: "tcpdump"},
-	{Name: "dnsmasq", Package: "dnsmasq-base"},
-	{Name: "qemu-system-x86_64", Package: "qemu-system-x86"},
-	{Name: "qemu-system-aarch64", Package: "qemu-system-arm"},
-	{Name: ovmf, Package: "ovmf"},
-	{Name: aavmf, Package: "qemu-efi-aarch64"},
-	{Name: uboot, Package: "u-boot-qemu"},
-	{Name: "/usr/lib/ipxe/qemu/pxe-virtio.rom", Package: "ipxe-qemu"},
-	{Name: "/boot/ipxe.efi", Package: "ipxe"},
-	{Name: ipconfig, Package: "klibc-utils"},
-	{Name: "dhclient", Package: "isc-dhcp-client"},
-	{Name: "udhcpc", Package: "udhcpc"},
-	{Name: "dhcpcd", Package: "dhcpcd-base"},
 }
 
 // ipconfig is the client of Debian's initramfs.

@@ -42,8 +42,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root, to make a network namespace")
 	}
-	if missing := parts.Missing(needs...); missing != nil {
-		return fmt.Errorf("please run: apt-get install --no-install-recommends %s", strings.Join(missing, " "))
+	if err := parts.Able(ctx); err != nil {
+		return err
+	}
+	if _, err := os.Stat(ipconfig); err != nil {
+		return fmt.Errorf("%w (please run: apt-get install klibc-utils)", err)
 	}
 	for _, c := range chosen {
 		began := time.Now()

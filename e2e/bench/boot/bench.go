@@ -78,7 +78,7 @@ func (b *bench) rack(ctx context.Context) (*site.Built, error) {
 	if b.site != nil {
 		return b.site, nil
 	}
-	if err := site.Check(); err != nil {
+	if err := site.Check(ctx); err != nil {
 		return nil, err
 	}
 	var err error

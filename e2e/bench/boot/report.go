@@ -46,8 +46,8 @@ func (r *Report) failure() error { return gauge.Failure(r.Verdict) }
 // judge holds drover against its limits, in what was measured.
 func (r *Report) judge() (checks []gauge.Check) {
 	for _, row := range r.HTTP {
-		if row.Connections < 8 {
-			continue // shown, not judged: one connection waits for its client
+		if !row.judged() {
+			continue
 		}
 		name := fmt.Sprintf("HTTP, %d connections: ", row.Connections)
 		checks = append(checks,

@@ -64,7 +64,7 @@ func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n"
 
 // newBuilt returns what is known of a site before anything is built.
 func newBuilt(log io.Writer) (*Built, error) {
-	root, err := sourceRoot()
+	root, err := parts.SourceRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (b *Built) loaders() error {
 		return err
 	}
 	for _, name := range []string{"undionly.kpxe", "snponly.efi"} {
-		content, err := os.ReadFile(filepath.Join(loaderDir, name))
+		content, err := os.ReadFile(filepath.Join("/usr/lib/ipxe", name))
 		if err != nil {
 			return err
 		}
@@ -225,24 +225,4 @@ func (b *Built) imageKey(r recipe) (string, error) {
 		fmt.Fprintf(h, "%s %x\n", filepath.Base(name), sha256.Sum256(content))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// sourceRoot returns the top of the source tree that the working directory is
-// in.
-func sourceRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		switch {
-		case err == nil && strings.HasPrefix(string(b), "module drover\n"):
-			return dir, nil
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return "", err
-		case dir == filepath.Dir(dir):
-			return "", errors.New("not in drover's source tree")
-		}
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"drover/e2e/parts"
@@ -43,8 +42,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image or network", name)
 		}
 	}
-	if missing := parts.Missing(); missing != nil {
-		return fmt.Errorf("please run: apt-get install --no-install-recommends %s", strings.Join(missing, " "))
+	if err := parts.Able(ctx); err != nil {
+		return err
 	}
 	for _, name := range args {
 		path, err := builders[name](ctx, stderr)
