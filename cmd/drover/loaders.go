@@ -95,6 +95,9 @@ digest, and where install took it from.`,
 				return err
 			}
 			list, err := listLoaders(*dir)
+			if list == nil {
+				return err
+			}
 			for _, missing := range missingLoaders(list) {
 				fmt.Fprintln(cmd.ErrOrStderr(), missing)
 			}

@@ -148,6 +148,15 @@ func (in *installer) decide(i *installed, notes map[string]note) {
 	}
 }
 
+// openLoaders opens the directory of loaders, or says how to get one.
+func openLoaders(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: \"drover loaders install\" makes and fills it; or name another with --loaders", err)
+	}
+	return root, err
+}
+
 // openLoader reads a loader that is in place.
 func openLoader(dir, name string) (*program, error) {
 	f, err := os.Open(filepath.Join(dir, name))
@@ -217,12 +226,17 @@ func writeNotes(dir string, notes map[string]note) error {
 // listLoaders reads the directory of loaders. A file that cannot be one is an
 // error, but not the end of the others.
 func listLoaders(dir string) ([]loaderInfo, error) {
+	root, err := openLoaders(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	notes, err := readNotes(dir)
 	if err != nil {
 		return nil, err
 	}
 	list, errs := []loaderInfo{}, []error{}
-	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(path.Base(name), ".") {
 			return err
 		}

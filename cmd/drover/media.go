@@ -144,7 +144,7 @@ func (o *mediaOptions) address() (netip.Addr, error) {
 // loaderFiles reads the loaders of the architectures that are wanted, or of those
 // that are there.
 func (o *mediaOptions) loaderFiles() (files map[string][]byte, archs []string, err error) {
-	root, err := os.OpenRoot(o.loaders)
+	root, err := openLoaders(o.loaders)
 	if err != nil {
 		return nil, nil, err
 	}
