@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // connLimiter bounds the connections of a server.
@@ -229,9 +231,24 @@ func cannedRefusal(b []byte) Refusal {
 
 func (c *nodeConn) ReadFrom(r io.Reader) (int64, error) {
 	if rf, ok := c.Conn.(io.ReaderFrom); ok {
+		c.cork(1)
+		defer c.cork(0)
 		return rf.ReadFrom(r)
 	}
 	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
+
+// cork has the kernel send full segments only (1), or what there is (0). sendfile
+// hands a file on in pieces of 64 KB; each of them would go out by itself, which
+// costs up to a third of the throughput.
+func (c *nodeConn) cork(on int) {
+	tcp, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, on) }) // slower without, no more
+	}
 }
 
 // CloseWrite is what package net/http looks for to let a client read its last

@@ -119,6 +119,7 @@ func (b *bench) pullBoth(ctx context.Context, w *wire, servers []webServer, file
 		slices.Reverse(order)
 	}
 	for _, s := range order {
+		time.Sleep(settle)
 		f, err := b.pull(ctx, w, s, file, row.Connections)
 		if err != nil {
 			return fmt.Errorf("%s, %d connections: %w", s.name, row.Connections, err)
@@ -151,7 +152,12 @@ func (b *bench) pull(ctx context.Context, w *wire, s webServer, file webFile, co
 	return f, nil
 }
 
-const warmUp = 200 * time.Millisecond
+const (
+	warmUp = 200 * time.Millisecond
+	// settle is for a server to notice that the clients of the round before have
+	// gone: drover gives no machine an image twice at a time.
+	settle = 200 * time.Millisecond
+)
 
 func (b *bench) pullTime() time.Duration {
 	if b.quick {
