@@ -88,6 +88,7 @@ func listenUDP(addr string) (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{file: file, fd: int(file.Fd()), local: conn.LocalAddr().(*net.UDPAddr), stopped: make(chan struct{})}
+	s.linger.able = runtime.GOMAXPROCS(0) > 1
 	s.six = s.local.IP.To4() == nil
 	s.in, s.out = newBatch(receiveBatch, s.six), newBatch(sendBatch, s.six)
 	if err := s.enlarge(); err != nil {
@@ -187,6 +188,7 @@ func (s *udpSocket) look(in []message, began time.Time) (n int, errno unix.Errno
 // thread goes to sleep. To wake a sleeping thread takes longer than to answer a
 // packet, on a virtual machine many times that, and all the clients wait for it.
 type linger struct {
+	able  bool      // with one processor Go's scheduler would not get round to other sockets
 	quick bool      // the packet before came soon
 	after time.Time // not before: somebody else wants the processor
 }
@@ -200,11 +202,8 @@ const (
 	lingerPause = 50 * time.Millisecond
 )
 
-// worth tells whether to look. With one processor Go's scheduler would not get
-// round to other sockets meanwhile.
-func (l *linger) worth(now time.Time) bool {
-	return l.quick && runtime.GOMAXPROCS(0) > 1 && now.After(l.after)
-}
+// worth tells whether to look.
+func (l *linger) worth(now time.Time) bool { return l.able && l.quick && now.After(l.after) }
 
 // stop wakes the reader. Shutting a socket down that is not connected is an
 // error, and wakes it all the same.
