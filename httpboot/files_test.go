@@ -11,9 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"drover/httpboot"
 )
@@ -305,54 +302,6 @@ func TestSendfile(t *testing.T) {
 	if !slices.Equal(spy.got, want) {
 		t.Errorf("the connection's ReadFrom got %q, want %q", spy.got, want)
 	}
-}
-
-// tcpListener notes the connections that it accepts.
-type tcpListener struct {
-	net.Listener
-	accepted chan *net.TCPConn
-}
-
-func (l *tcpListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err == nil {
-		l.accepted <- c.(*net.TCPConn)
-	}
-	return c, err
-}
-
-// A file goes out in full segments, and its end without delay.
-func TestCork(t *testing.T) {
-	w := newWorld(t, nil)
-	l := &tcpListener{accepted: make(chan *net.TCPConn, 10)}
-	base := w.serve(t, func(inner net.Listener) net.Listener { l.Listener = inner; return l })
-	resp, err := http.Get(base + imagePath + "root.squashfs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := (<-l.accepted).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	corked := func(want int) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			var got int
-			err := raw.Control(func(fd uintptr) { got, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK) })
-			if err != nil || time.Now().After(deadline) {
-				t.Fatalf("TCP_CORK is %d, %v; want %d", got, err, want)
-			}
-			if got == want {
-				return
-			}
-		}
-	}
-	corked(1) // it waits for us, who do not read
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	corked(0)
 }
 
 func BenchmarkImage(b *testing.B) {
