@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,7 +49,7 @@ type apiServer struct {
 	unsigned     bool
 	info         string // the kubeconfig of cluster-info
 
-	watches int                      // of Secrets, now
+	watches map[string]int           // that are open, by path
 	kept    map[string]corev1.Secret // that can be read, as in an admin cluster
 	pods    map[string]corev1.Pod    // by name
 	held    map[string]bool          // pods that a budget holds
@@ -59,7 +60,7 @@ func newAPIServer(t testing.TB) *apiServer {
 	s := &apiServer{
 		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
 		nodes: map[string]corev1.Node{}, leases: map[string]string{}, changed: make(chan struct{}),
-		kept: map[string]corev1.Secret{}, pods: map[string]corev1.Pod{}, held: map[string]bool{},
+		watches: map[string]int{}, kept: map[string]corev1.Secret{}, pods: map[string]corev1.Pod{}, held: map[string]bool{},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
@@ -150,7 +151,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET secrets":
 		s.getSecrets(w, r)
 	case "WATCH secrets":
-		s.watchSecrets(w, r)
+		s.watch(w, r, s.eachSecret(r))
 	case "GET pods":
 		s.getPods(w, r)
 	case "POST pods":
@@ -236,25 +237,38 @@ func (s *apiServer) getNodes(w http.ResponseWriter, name, label string) {
 	fail(404, "NotFound", "nodes not found")(w, nil)
 }
 
-func (s *apiServer) eachNode(yield func(any) bool) {
+func (s *apiServer) eachNode(yield func(metav1.Object) bool) {
 	for _, n := range s.nodes {
-		if !yield(n) {
+		if !yield(&n) {
 			return
 		}
 	}
 }
 
-// watch tells of all that list has, whenever something changed.
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[any]) {
+// watch tells of all that list has, and of what it has no more, whenever
+// something changed.
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[metav1.Object]) {
+	count := func(n int) { s.mu.Lock(); defer s.mu.Unlock(); s.watches[r.URL.Path] += n }
+	count(1)
+	defer count(-1)
+	tell := func(what string, object metav1.Object) {
+		text, _ := json.Marshal(object)
+		fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", what, text)
+	}
 	w.WriteHeader(200)
-	for {
+	for told := map[string]metav1.Object{}; ; {
 		s.mu.Lock()
-		changed := s.changed
+		changed, gone := s.changed, maps.Clone(told)
 		for object := range list {
-			text, _ := json.Marshal(object)
-			fmt.Fprintf(w, "{\"type\":\"MODIFIED\",\"object\":%s}\n", text)
+			tell("MODIFIED", object)
+			told[object.GetName()] = object
+			delete(gone, object.GetName())
 		}
 		s.mu.Unlock()
+		for name, object := range gone {
+			tell("DELETED", object)
+			delete(told, name)
+		}
 		w.(http.Flusher).Flush()
 		select {
 		case <-changed:

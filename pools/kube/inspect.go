@@ -228,18 +228,13 @@ func (i *inspection) joinToken(ctx context.Context) bool {
 		return i.note("cluster-info", "", err)
 	}
 	i.note("cluster-info", fmt.Sprintf("nodes find the API server at %s", info.endpoint), nil)
-	client, err := i.connect()
-	if err != nil {
-		return i.note("join token", "", err)
-	}
-	tok, err := i.mint(ctx, i.key, "none (drover cluster check)", time.Minute)
-	if err != nil {
-		return i.note("join token", "", err)
-	}
-	defer func() { _ = i.unmint(context.WithoutCancel(ctx), tok) }() // it expires
 	signed, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if info, err = i.awaitSigned(signed, tok, client); err != nil {
+	tok, info, err := i.mintSigned(signed, i.key, "none (drover cluster check)", time.Minute)
+	if tok.id != "" {
+		defer func() { _ = i.unmint(context.WithoutCancel(ctx), tok) }() // it expires
+	}
+	if err != nil {
 		return i.note("join token", "", err)
 	}
 	i.note("join token", "minted, and signed by the bootstrapsigner", nil)

@@ -212,14 +212,7 @@ func (c *Clusters) tokenFor(ctx context.Context, cl *cluster, node string) (tok,
 		shared, info, err := c.sharedJoin(ctx, cl)
 		return token{}, shared.token(), info, err
 	}
-	client, err := cl.connect()
-	if err != nil {
-		return token{}, token{}, nil, err
-	}
-	if tok, err = cl.mint(ctx, c.sealKey(), node, cl.ttl()); err != nil {
-		return token{}, token{}, nil, err
-	}
-	if info, err = cl.awaitSigned(ctx, tok, client); err != nil {
+	if tok, info, err = cl.mintSigned(ctx, c.sealKey(), node, cl.ttl()); err != nil {
 		c.revoke(cl, tok)
 	}
 	return tok, tok, info, err

@@ -114,10 +114,10 @@ func (s *apiServer) getRequests(w http.ResponseWriter, name, selector string) {
 	s.send(w, 200, list)
 }
 
-func (s *apiServer) eachRequest(selector string) iter.Seq[any] {
-	return func(yield func(any) bool) {
+func (s *apiServer) eachRequest(selector string) iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) {
 		for _, csr := range s.requested {
-			if "spec.signerName="+csr.Spec.SignerName == selector && !yield(csr) {
+			if "spec.signerName="+csr.Spec.SignerName == selector && !yield(&csr) {
 				return
 			}
 		}

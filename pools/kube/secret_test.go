@@ -1,9 +1,8 @@
 package kube_test
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"os"
@@ -58,33 +57,11 @@ func (s *apiServer) getSecrets(w http.ResponseWriter, r *http.Request) {
 	s.send(w, 200, list)
 }
 
-func (s *apiServer) watchSecrets(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.watches++
-	s.mu.Unlock()
-	defer func() { s.mu.Lock(); defer s.mu.Unlock(); s.watches-- }()
-	w.WriteHeader(200)
-	var last *corev1.Secret
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		secret, ok := s.selected(r)
-		s.mu.Unlock()
-		switch {
-		case ok:
-			text, _ := json.Marshal(secret)
-			fmt.Fprintf(w, "{\"type\":\"MODIFIED\",\"object\":%s}\n", text)
-			last = &secret
-		case last != nil:
-			text, _ := json.Marshal(*last)
-			fmt.Fprintf(w, "{\"type\":\"DELETED\",\"object\":%s}\n", text)
-			last = nil
-		}
-		w.(http.Flusher).Flush()
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
+// eachSecret is the Secret that a request selects, if it is there.
+func (s *apiServer) eachSecret(r *http.Request) iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) {
+		if secret, ok := s.selected(r); ok {
+			yield(&secret)
 		}
 	}
 }
@@ -93,7 +70,7 @@ func (s *apiServer) watchSecrets(w http.ResponseWriter, r *http.Request) {
 func (s *apiServer) watching() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches
+	return s.watches["/api/v1/namespaces/tenants/secrets"]
 }
 
 // config is the content of the server's kubeconfig, with other credentials.

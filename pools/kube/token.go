@@ -34,6 +34,21 @@ func newToken() (token, error) {
 	return token{id, secret}, err
 }
 
+// mintSigned makes a token for a node that kubeadm can use at once. A token that
+// comes with an error is to be taken back.
+func (c *cluster) mintSigned(ctx context.Context, key []byte, node string, ttl time.Duration) (token, *clusterInfo, error) {
+	client, err := c.connect()
+	if err != nil {
+		return token{}, nil, err
+	}
+	tok, err := c.mint(ctx, key, node, ttl)
+	if err != nil {
+		return token{}, nil, err
+	}
+	info, err := c.awaitSigned(ctx, tok, client)
+	return tok, info, err
+}
+
 // mint makes a token for a node.
 func (c *cluster) mint(ctx context.Context, key []byte, node string, ttl time.Duration) (token, error) {
 	for range 3 { // two tokens in 36^6 have the same id
