@@ -133,6 +133,7 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	if b.plan.Cluster != "" {
 		h.Joiner.Expect(b.plan)
 	}
+	c.Time = time.Now()
 	return writeSealed(rec, b, "config", c)
 }
 

@@ -79,7 +79,12 @@ func (n *node) ask(t testing.TB, what string, v any) {
 func TestConfig(t *testing.T) {
 	n := newWorld(t, nil).boot(t, macBIOS, "127.0.0.1")
 	var got pools.NodeConfig
+	before := time.Now()
 	n.ask(t, "config", &got)
+	if got.Time.Before(before) || got.Time.After(time.Now()) {
+		t.Errorf("the server's clock shows %v, between %v and now", got.Time, before)
+	}
+	got.Time = time.Time{}
 	want := pools.NodeConfig{
 		Hostname: "node-1", Domain: "example.org", Pool: "compute", Timezone: "Europe/Prague",
 		Sysctls: map[string]string{"net.ipv4.ip_forward": "1"},

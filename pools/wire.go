@@ -62,6 +62,7 @@ type NodeConfig struct {
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           []NamedScript     `json:"scripts,omitempty"` // by stage and name, templates already rendered
 	Join              bool              `json:"join"`              // there is a cluster to join
+	Time              time.Time         `json:"time,omitzero"`     // the server's clock when it answered
 }
 
 // NamedScript is a script ready to run.

@@ -61,6 +61,7 @@ func (b *boot) run(ctx context.Context) error {
 		{pools.StepConfig, b.openRoot, false},
 		{pools.StepConfig, b.rescue, false},
 		{pools.StepConfig, b.fetchConfig, false},
+		{pools.StepConfig, b.setClock, false},
 		{pools.StepConfig, b.applyConfig, false},
 		{pools.StepConfig, b.preInit, true},
 		{pools.StepSwitch, b.leave, true},

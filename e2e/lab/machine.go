@@ -66,6 +66,7 @@ type Machine struct {
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
+	Clock    string   // what its clock shows at power-on, "2001-02-03T04:05:06"; default: UTC
 }
 
 // NIC is a network card.
@@ -113,6 +114,9 @@ func (m Machine) args(f files) []string {
 	args = append(args, p.args...)
 	if m.CPU != "" {
 		args = append(args, "-cpu", m.CPU)
+	}
+	if m.Clock != "" {
+		args = append(args, "-rtc", "base="+m.Clock)
 	}
 	if p.code != "" {
 		args = append(args,

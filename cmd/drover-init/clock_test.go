@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// That a clock is set, and that a node joins by it: TestNetbootToReady.
+func TestIsFarOff(t *testing.T) {
+	server := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for now, want := range map[time.Time]bool{
+		server:                                false,
+		server.Add(farOff):                    false,
+		server.Add(-farOff):                   false,
+		server.Add(farOff + 1):                true,
+		server.Add(-farOff - 1):               true,
+		time.Unix(0, 0):                       true,
+		server.AddDate(500, 0, 0):             true, // more than a Duration can say
+		server.In(time.FixedZone("", 2*3600)): false,
+	} {
+		if got := isFarOff(now, server); got != want {
+			t.Errorf("%v: got %t, want %t", now, got, want)
+		}
+		if isFarOff(now, time.Time{}) {
+			t.Errorf("%v: far off from a server that tells no time", now)
+		}
+	}
+}
