@@ -13,7 +13,7 @@ import (
 const farOff = time.Minute
 
 // isFarOff tells whether a clock that shows now has to be set to the server's.
-// A server before drover had this tells no time.
+// An older server tells no time.
 func isFarOff(now, server time.Time) bool {
 	return !server.IsZero() && server.Sub(now).Abs() > farOff
 }
