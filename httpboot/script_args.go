@@ -27,7 +27,7 @@ func (d dialect) before(kernel string) string {
 	switch d {
 	case ipxe:
 		return "kernel " // the name of the kernel, on UEFI
-	case grub:
+	case grub, pxelinux: // real PXELINUX, that is; U-Boot puts nothing there
 		return "BOOT_IMAGE=" + kernel + " "
 	}
 	return ""

@@ -202,6 +202,30 @@ func kernelWords(s string) (words []string) {
 	return words
 }
 
+// PXELINUX puts the name of the kernel before the command line, and Linux cuts off
+// what is too long: it must not be drover.root.
+func TestLongestLineOfPXELINUX(t *testing.T) {
+	w := newWorld(t, nil)
+	var line string
+	for n := 1400; ; n++ {
+		w.farm[macBIOS].KernelArgs = []string{strings.Repeat("a", n)}
+		text := w.mustOpen(t, "127.0.0.1", node1PXE)
+		if strings.Contains(text, "shorten kernelArgs") {
+			break
+		}
+		_, rest, _ := strings.Cut(text, "  KERNEL ")
+		kernel, rest, _ := strings.Cut(rest, "\n")
+		_, rest, _ = strings.Cut(rest, "  APPEND ")
+		args, _, _ := strings.Cut(rest, "\n")
+		line = "BOOT_IMAGE=" + kernel + " " + args
+	}
+	_, rest, _ := strings.Cut(line, "drover.nonce=")
+	nonce, _, _ := strings.Cut(rest, " ")
+	if got := len(line) + 64 - len(nonce); got != 2047 { // a nonce may have 64 digits
+		t.Errorf("the longest line has %d bytes, want 2047", got)
+	}
+}
+
 // FuzzNames: whatever is asked for, nothing outside of the loaders is opened, no
 // boot but one's own is begun, and there are words for every refusal.
 func FuzzNames(f *testing.F) {

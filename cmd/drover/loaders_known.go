@@ -46,6 +46,10 @@ func knownLoaders() []loader {
 			[]string{"usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed"}},
 		{"mmaa64.efi", []string{"shimaa64.efi"}, arm64, "shim-helpers-arm64-signed",
 			[]string{"usr/lib/shim/mmaa64.efi.signed", "usr/lib/shim/mmaa64.efi"}},
+		{"pxelinux.0", []string{"bios, by a rule"}, 0, "pxelinux",
+			[]string{"usr/lib/PXELINUX/pxelinux.0", "bios/core/pxelinux.0"}},
+		{"ldlinux.c32", []string{"pxelinux.0"}, 0, "syslinux-common",
+			[]string{"usr/lib/syslinux/modules/bios/ldlinux.c32", "bios/com32/elflink/ldlinux/ldlinux.c32"}},
 		{"memtest.efi", []string{"uefi-x64 boot menu"}, amd64, "memtest86+", []string{"boot/memtest86+x64.efi"}},
 		{"memtest.bin", []string{"bios boot menu"}, 0, "memtest86+", []string{"boot/memtest86+x64.bin"}},
 	}
