@@ -21,8 +21,10 @@ func TestIsFarOff(t *testing.T) {
 		if got := isFarOff(now, server); got != want {
 			t.Errorf("%v: got %t, want %t", now, got, want)
 		}
-		if isFarOff(now, time.Time{}) {
-			t.Errorf("%v: far off from a server that tells no time", now)
+		for _, wrong := range []time.Time{{}, time.Unix(0, 0), written.Add(-time.Hour)} {
+			if isFarOff(now, wrong) {
+				t.Errorf("%v: set to %v", now, wrong)
+			}
 		}
 	}
 }

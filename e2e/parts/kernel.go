@@ -76,7 +76,8 @@ func makeKernel(ctx context.Context, dir, arch string) error {
 }
 
 // Loaders returns a folder that the packages with a processor's signed boot
-// programs (shim, GRUB), and for x86 PXELINUX, were unpacked into, for "drover loaders install --from".
+// programs (shim, GRUB), and for x86 PXELINUX, were unpacked into, for "drover
+// loaders install --from".
 func Loaders(ctx context.Context, log io.Writer, arch string) (dir string, err error) {
 	log = share(log)
 	packages := []string{"shim-signed", "shim-helpers-" + arch + "-signed", "grub-efi-" + arch + "-signed"}
