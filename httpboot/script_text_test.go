@@ -207,7 +207,7 @@ func kernelWords(s string) (words []string) {
 func TestLongestLineOfPXELINUX(t *testing.T) {
 	w := newWorld(t, nil)
 	var line string
-	for n := 1400; ; n++ {
+	for n := 1400; n < 2100; n++ {
 		w.farm[macBIOS].KernelArgs = []string{strings.Repeat("a", n)}
 		text := w.mustOpen(t, "127.0.0.1", node1PXE)
 		if strings.Contains(text, "shorten kernelArgs") {

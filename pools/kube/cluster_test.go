@@ -264,11 +264,11 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[
 			told[object.GetName()] = object
 			delete(gone, object.GetName())
 		}
-		s.mu.Unlock()
 		for name, object := range gone {
 			tell("DELETED", object)
 			delete(told, name)
 		}
+		s.mu.Unlock()
 		w.(http.Flusher).Flush()
 		select {
 		case <-changed:
