@@ -31,7 +31,7 @@ test: need parts ## everything: unit, golden, race, real DHCP clients, a real ne
 
 .PHONY: parts
 parts: need ## what the rack is made of: Kubernetes, containerd, flannel, the node image (once, then cached)
-	$(GO) run ./e2e/parts/build kubernetes image network
+	$(GO) run ./e2e/buildcache/build kubernetes image network
 
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector
@@ -85,7 +85,7 @@ check: lint unit ## what to run before a commit
 
 .PHONY: image
 image: need build ## build Dockerfile.image into images/ (root; see docs/images.md)
-	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/parts/build image)
+	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/buildcache/build image)
 
 .PHONY: clean
 clean: ## remove what was built here; the cache outside stays

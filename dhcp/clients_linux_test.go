@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"drover/dhcp"
-	"drover/e2e/wire"
+	"drover/e2e/netns"
 	"drover/pools"
 )
 
 // TestRealClients lets DHCP clients that nobody here wrote live through all
 // that can happen to a lease.
 func TestRealClients(t *testing.T) {
-	for _, kind := range []wire.Kind{wire.Dhclient(), wire.Udhcpc(), wire.Dhcpcd(), wire.Networkd()} {
+	for _, kind := range []netns.Kind{netns.Dhclient(), netns.Udhcpc(), netns.Dhcpcd(), netns.Networkd()} {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			n := newNeighborhood(t, kind)
@@ -46,16 +46,16 @@ func TestRealClients(t *testing.T) {
 // on another network.
 type neighborhood struct {
 	*rack
-	client    *wire.Client
+	client    *netns.Client
 	leases    *leases
 	elsewhere atomic.Bool
 }
 
-func newNeighborhood(t *testing.T, kind wire.Kind) *neighborhood {
+func newNeighborhood(t *testing.T, kind netns.Kind) *neighborhood {
 	t.Helper()
-	n := &neighborhood{client: &wire.Client{Kind: kind, Device: "cli"}}
+	n := &neighborhood{client: &netns.Client{Kind: kind, Device: "cli"}}
 	n.rack = newRack(t, kind.Program)
-	n.client.Namespace = wire.Namespace(n.cli)
+	n.client.Namespace = netns.Namespace(n.cli)
 	var s *dhcp.Server
 	s, n.leases = newServer()
 	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
@@ -75,7 +75,7 @@ func (n *neighborhood) takes(m pools.MAC, address string) {
 	n.t.Helper()
 	n.client.Start(n.t)
 	n.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-	got := n.client.Wait(n.t, wire.Bound)
+	got := n.client.Wait(n.t, netns.Bound)
 	want := map[string]string{
 		"address": address, "mask": "255.255.0.0", "server": "10.28.0.2",
 		"router": "10.28.0.1", "dns": "10.28.0.1 10.28.0.9", "hostname": farm{}.Resolve(pools.Query{MAC: m}).Node,
@@ -98,14 +98,14 @@ func (n *neighborhood) leased(m pools.MAC) {
 
 	n.client.Renew(n.t)
 	n.expect(m, "REQUEST ACK")
-	n.client.Wait(n.t, wire.Renewed)
+	n.client.Wait(n.t, netns.Renewed)
 
 	// The way to the server breaks: nobody has this MAC. Only a broadcast gets
 	// through.
 	n.ip("-n", n.cli, "neigh", "replace", serverAddr.String(), "lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "cli")
 	n.client.Renew(n.t)
 	n.expect(m, "REQUEST ACK")
-	n.client.Wait(n.t, wire.Rebound)
+	n.client.Wait(n.t, netns.Rebound)
 	n.ip("-n", n.cli, "neigh", "del", serverAddr.String(), "dev", "cli")
 
 	n.client.Release(n.t)
@@ -120,13 +120,13 @@ func (n *neighborhood) reboots(m pools.MAC) {
 	n.takes(m, "10.28.36.1")
 	n.client.Kill()
 	n.client.Start(n.t)
-	if !n.client.Says(wire.Rebooted) {
+	if !n.client.Says(netns.Rebooted) {
 		n.expect(m, "DISCOVER OFFER", "REQUEST ACK")
-		n.client.Wait(n.t, wire.Bound)
+		n.client.Wait(n.t, netns.Bound)
 		return
 	}
 	n.expect(m, "REQUEST ACK")
-	if got, want := n.client.Wait(n.t, wire.Rebooted)["address"], "10.28.36.1"; got != want {
+	if got, want := n.client.Wait(n.t, netns.Rebooted)["address"], "10.28.36.1"; got != want {
 		n.t.Errorf("got address %q, want %q", got, want)
 	}
 }
@@ -137,18 +137,18 @@ func (n *neighborhood) moves(m pools.MAC) {
 	n.client.Keep = true
 	n.elsewhere.Store(true)
 	n.takes(m, "10.99.0.7")
-	if n.client.Says(wire.Rebooted) {
+	if n.client.Says(netns.Rebooted) {
 		n.client.Kill()
 	}
 	n.elsewhere.Store(false)
-	if n.client.Says(wire.Rebooted) {
+	if n.client.Says(netns.Rebooted) {
 		n.client.Start(n.t)
 	} else {
 		n.client.Renew(n.t) // it does not start with the old address, but renews it
 	}
 	n.expect(m, "REQUEST NAK", "DISCOVER OFFER", "REQUEST ACK")
-	n.client.Wait(n.t, wire.Refused)
-	if got, want := n.client.Wait(n.t, wire.Bound)["address"], "10.28.36.1"; got != want {
+	n.client.Wait(n.t, netns.Refused)
+	if got, want := n.client.Wait(n.t, netns.Bound)["address"], "10.28.36.1"; got != want {
 		n.t.Errorf("got address %q, want %q", got, want)
 	}
 }
@@ -164,12 +164,12 @@ func (n *neighborhood) nothing(m pools.MAC) {
 
 // TestRealClientAsROM lets udhcpc ask as UEFI firmware does.
 func TestRealClientAsROM(t *testing.T) {
-	n := newNeighborhood(t, wire.Udhcpc())
+	n := newNeighborhood(t, netns.Udhcpc())
 	n.plug(web1)
 	n.client.Dir = filepath.Join(t.TempDir(), "rom")
 	n.client.Start(t, "-q", "-V", "PXEClient:Arch:00007:UNDI:003000", "-x", "93:0007", "-B")
 	x := n.expect(web1, "DISCOVER OFFER", "REQUEST ACK")
-	got := n.client.Wait(t, wire.Bound)
+	got := n.client.Wait(t, netns.Bound)
 	for k, v := range map[string]string{
 		"address": "10.28.36.1", "siaddr": "10.28.0.2", "boot_file": "snponly.efi", "tftp": "10.28.0.2", "bootfile": "snponly.efi",
 	} {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/e2e/wire"
+	"drover/e2e/netns"
 	"drover/pools"
 )
 
@@ -28,11 +28,11 @@ type rack struct {
 // newRack builds the namespaces. They are gone when the test ends.
 func newRack(t *testing.T, programs ...string) *rack {
 	t.Helper()
-	wire.Need(t, programs...)
+	netns.Need(t, programs...)
 	// Tests that run side by side have racks of their own.
 	id := fmt.Sprintf("drvdhcp%d%s", os.Getpid(), strings.ReplaceAll(strings.TrimPrefix(t.Name(), "Test"), "/", "-"))
 	r := &rack{t: t, srv: id + "s", cli: id + "c", exchanges: make(chan dhcp.Exchange, 1000)}
-	srv, cli := wire.NewNamespace(t, r.srv), wire.NewNamespace(t, r.cli)
+	srv, cli := netns.NewNamespace(t, r.srv), netns.NewNamespace(t, r.cli)
 	srv.Link(t, "srv", cli, "cli")
 	srv.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	srv.IP(t, "link", "set", "srv", "up")
@@ -59,7 +59,7 @@ func (r *rack) plug(m pools.MAC) {
 // in runs f with the thread in a namespace. Sockets that f opens stay there.
 func (r *rack) in(ns string, f func() error) {
 	r.t.Helper()
-	wire.Namespace(ns).In(r.t, f)
+	netns.Namespace(ns).In(r.t, f)
 }
 
 // serve starts a server. It has stopped when the test ends.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/controlplane"
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
-	"drover/e2e/plane"
 	"drover/pools"
 )
 
@@ -25,7 +25,7 @@ func TestNetbootToReady(t *testing.T) {
 	var watching *lab.Process
 	s := open(t, b, site.Config{
 		Name: "drover-e2e-ready", Farm: "testdata/ready.yaml",
-		Admin: func(r *lab.Rack, p *plane.Plane) (err error) {
+		Admin: func(r *lab.Rack, p *controlplane.Cluster) (err error) {
 			tokens = watchTokens(t, filepath.Join(b.Kubernetes, "kubectl"), p)
 			watching, err = r.Start("token-watch", tokens.proc)
 			return err

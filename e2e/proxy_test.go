@@ -16,7 +16,7 @@ import (
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
-	lan "drover/e2e/wire" // wire is a type here
+	lan "drover/e2e/netns" // wire is a type here
 	"drover/pools"
 )
 

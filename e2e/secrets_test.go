@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/controlplane"
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
-	"drover/e2e/plane"
 )
 
 // tokenWatch notes every bootstrap token that a cluster ever has. It watches as
@@ -28,7 +28,7 @@ type tokenWatch struct {
 }
 
 // watchTokens prepares a watch; it is for who calls to start its process.
-func watchTokens(t *testing.T, kubectl string, p *plane.Plane) *tokenWatch {
+func watchTokens(t *testing.T, kubectl string, p *controlplane.Cluster) *tokenWatch {
 	t.Helper()
 	w := &tokenWatch{file: filepath.Join(t.TempDir(), "secrets.json")}
 	f, err := os.OpenFile(w.file, os.O_CREATE|os.O_WRONLY, 0o600)

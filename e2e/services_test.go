@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/buildcache"
+	"drover/e2e/controlplane"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/e2e/oci"
-	"drover/e2e/parts"
-	"drover/e2e/plane"
 	"drover/pools"
 )
 
@@ -31,7 +31,7 @@ const registry = "10.77.0.1:5000"
 // mode iptables, with a Service that was not there before.
 func TestServices(t *testing.T) {
 	b := build(t)
-	network, err := parts.Network(t.Context(), t.Output())
+	network, err := buildcache.Network(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func helloPods(ctx context.Context, t *testing.T, s *site.Site) map[string]strin
 }
 
 // switchMode has kube-proxy start anew in another mode.
-func switchMode(ctx context.Context, t *testing.T, p *plane.Plane, mode string) {
+func switchMode(ctx context.Context, t *testing.T, p *controlplane.Cluster, mode string) {
 	t.Helper()
 	if err := p.InstallKubeProxy(ctx, registry, mode); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func expose(ctx context.Context, t *testing.T, s *site.Site, mode string, replic
 }
 
 // clusterStory prints, for a test that failed, what the cluster says of its pods.
-func clusterStory(t *testing.T, p *plane.Plane) {
+func clusterStory(t *testing.T, p *controlplane.Cluster) {
 	if !t.Failed() {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/e2e/wire"
+	"drover/e2e/netns"
 	"drover/pools"
 )
 
@@ -25,7 +25,7 @@ import (
 type crowd struct {
 	t      testing.TB
 	dir    string
-	net    wire.Namespace // the server's
+	net    netns.Namespace // the server's
 	server *exec.Cmd
 	relay  *net.UDPConn
 }
@@ -39,10 +39,10 @@ var (
 // addresses.
 func newCrowd(t testing.TB, addresses string) *crowd {
 	t.Helper()
-	wire.Need(t)
+	netns.Need(t)
 	id := fmt.Sprintf("drvcrowd%d", os.Getpid())
-	c := &crowd{t: t, dir: t.TempDir(), net: wire.NewNamespace(t, id+"s")}
-	clients := wire.NewNamespace(t, id+"c")
+	c := &crowd{t: t, dir: t.TempDir(), net: netns.NewNamespace(t, id+"s")}
+	clients := netns.NewNamespace(t, id+"c")
 	c.net.Link(t, "srv", clients, "cli")
 	c.net.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	c.net.IP(t, "link", "set", "srv", "up")

@@ -12,7 +12,7 @@ import (
 
 	"drover/dhcp"
 	"drover/e2e/fixture"
-	"drover/e2e/wire"
+	"drover/e2e/netns"
 	"drover/pools"
 )
 
@@ -20,7 +20,7 @@ import (
 // leases on disk, and the wiring of drover serve.
 type office struct {
 	t      *testing.T
-	net    wire.Namespace // the server's; its interface is srv
+	net    netns.Namespace // the server's; its interface is srv
 	config string
 	probe  bool
 	server *server
@@ -45,9 +45,9 @@ pools:
 // or without: they take 200 ms.
 func newOffice(t *testing.T, probe bool, pools string, programs ...string) *office {
 	t.Helper()
-	wire.Need(t, programs...)
+	netns.Need(t, programs...)
 	dir := t.TempDir()
-	o := &office{t: t, probe: probe, net: wire.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
+	o := &office{t: t, probe: probe, net: netns.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
 	o.write(pools)
 	// A bridge without a MAC of its own changes it with its ports.
 	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
@@ -111,9 +111,9 @@ func (o *office) change(pools string) {
 
 // desk is a namespace with one interface, cli, that is cabled to the server's
 // bridge.
-func (o *office) desk(name string) wire.Namespace {
+func (o *office) desk(name string) netns.Namespace {
 	o.t.Helper()
-	n := wire.NewNamespace(o.t, string(o.net)+name)
+	n := netns.NewNamespace(o.t, string(o.net)+name)
 	o.net.Link(o.t, name, n, "cli")
 	o.net.IP(o.t, "link", "set", name, "master", "srv", "up")
 	return n
@@ -147,26 +147,26 @@ func (o *office) lease(mac string) string {
 
 // machine is a client's view of one card at one desk.
 type machine struct {
-	*wire.Client
+	*netns.Client
 	t   *testing.T
 	mac string
 }
 
 // plug puts a card with that MAC into the interface cli of a namespace.
-func plug(t *testing.T, n wire.Namespace, kind wire.Kind, mac string) *machine {
+func plug(t *testing.T, n netns.Namespace, kind netns.Kind, mac string) *machine {
 	t.Helper()
 	n.IP(t, "addr", "flush", "dev", "cli")
 	n.IP(t, "link", "set", "cli", "down")
 	n.IP(t, "link", "set", "cli", "address", mac)
 	n.IP(t, "link", "set", "cli", "up")
-	return &machine{&wire.Client{Kind: kind, Namespace: n, Device: "cli", Dir: t.TempDir()}, t, mac}
+	return &machine{&netns.Client{Kind: kind, Namespace: n, Device: "cli", Dir: t.TempDir()}, t, mac}
 }
 
 // starts starts the client and wants that it gets this address.
 func (m *machine) starts(address string, extra ...string) map[string]string {
 	m.t.Helper()
 	m.Start(m.t, extra...)
-	got := m.Wait(m.t, wire.Bound)
+	got := m.Wait(m.t, netns.Bound)
 	if got["address"] != address {
 		m.t.Errorf("%s got address %q, want %q", m.mac, got["address"], address)
 	}
@@ -183,7 +183,7 @@ func (m *machine) boots(address string) {
 func (m *machine) renews() map[string]string {
 	m.t.Helper()
 	m.Renew(m.t)
-	return m.Wait(m.t, wire.Renewed)
+	return m.Wait(m.t, netns.Renewed)
 }
 
 // TestMovedWhileItRuns declares a machine that runs on a lease of a catch-all
@@ -197,7 +197,7 @@ func TestMovedWhileItRuns(t *testing.T) {
 	)
 	o := newOffice(t, false, lobby, "udhcpc", "dhcpcd")
 	desk := o.desk("d1")
-	running := plug(t, desk, wire.Udhcpc(), mac)
+	running := plug(t, desk, netns.Udhcpc(), mac)
 	running.starts("10.28.72.10")
 	running.renews()
 
@@ -218,19 +218,19 @@ func TestMovedWhileItRuns(t *testing.T) {
 	running.Kill()
 
 	// Its system may start anew without a boot, and then keeps it too.
-	system := plug(t, desk, wire.Dhcpcd(), mac)
+	system := plug(t, desk, netns.Dhcpcd(), mac)
 	system.starts("10.28.72.10")
 	system.Kill()
 
 	// The boot program gets the new address, and the lease ends.
-	plug(t, desk, wire.Udhcpc(), mac).boots("10.28.36.1")
+	plug(t, desk, netns.Udhcpc(), mac).boots("10.28.36.1")
 	if got := o.lease(mac); got != "none" {
 		t.Errorf("after the boot it has a lease of %s, want none", got)
 	}
 	// What its disk remembers is not good any more.
 	system.Start(t)
-	system.Wait(t, wire.Refused)
-	if got := system.Wait(t, wire.Bound)["address"]; got != "10.28.36.1" {
+	system.Wait(t, netns.Refused)
+	if got := system.Wait(t, netns.Bound)["address"]; got != "10.28.36.1" {
 		t.Errorf("the system has address %q, want 10.28.36.1", got)
 	}
 }
@@ -243,10 +243,10 @@ func TestSquatter(t *testing.T) {
 	for name, probe := range map[string]bool{"the client probes": false, "the server probes": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, probe, "\n  - {name: lobby, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.20}\n", "udhcpc")
-			squatter := plug(t, o.desk("d1"), wire.Udhcpc(), "52:54:00:99:00:01")
+			squatter := plug(t, o.desk("d1"), netns.Udhcpc(), "52:54:00:99:00:01")
 			squatter.Namespace.IP(t, "addr", "add", taken+"/16", "dev", "cli")
 
-			plug(t, o.desk("d2"), wire.Udhcpc(), mac).starts(free, "-a", "-A", "1")
+			plug(t, o.desk("d2"), netns.Udhcpc(), mac).starts(free, "-a", "-A", "1")
 			if got := strings.Contains(o.log.String(), "type=DECLINE"); got == probe {
 				t.Errorf("the client declined: %t, want %t", got, !probe)
 			}

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/e2e/wire"
+	"drover/e2e/netns"
 )
 
 // branch is a network behind a relay agent, which is its router: two ports of
 // a switch with a machine at each.
 type branch struct {
 	*office
-	relay        wire.Namespace
-	port7, port8 wire.Namespace // 10.29.0.0/16 and 10.30.0.0/16
+	relay        netns.Namespace
+	port7, port8 netns.Namespace // 10.29.0.0/16 and 10.30.0.0/16
 }
 
 const branchPools = `
@@ -34,7 +34,7 @@ const branchPools = `
 func newBranch(t *testing.T, programs ...string) *branch {
 	t.Helper()
 	b := &branch{office: newOffice(t, false, branchPools, programs...)}
-	b.relay = wire.NewNamespace(t, string(b.net)+"r")
+	b.relay = netns.NewNamespace(t, string(b.net)+"r")
 	b.net.Link(t, "relay", b.relay, "uplink")
 	b.net.IP(t, "link", "set", "relay", "master", "srv", "up")
 	b.relay.IP(t, "addr", "add", "10.28.0.254/16", "dev", "uplink")
@@ -47,9 +47,9 @@ func newBranch(t *testing.T, programs ...string) *branch {
 }
 
 // port makes a port of the relay's, a machine at it, and the way there.
-func (b *branch) port(name, router string) wire.Namespace {
+func (b *branch) port(name, router string) netns.Namespace {
 	b.t.Helper()
-	n := wire.NewNamespace(b.t, string(b.net)+name)
+	n := netns.NewNamespace(b.t, string(b.net)+name)
 	b.relay.Link(b.t, name, n, "cli")
 	b.relay.IP(b.t, "addr", "add", router, "dev", name)
 	b.relay.IP(b.t, "link", "set", name, "up")
@@ -59,7 +59,7 @@ func (b *branch) port(name, router string) wire.Namespace {
 
 // past lets the machine at a port send to the server by itself, with the relay
 // as its router.
-func past(t *testing.T, port wire.Namespace, router string) {
+func past(t *testing.T, port netns.Namespace, router string) {
 	t.Helper()
 	port.IP(t, "route", "replace", "default", "via", router)
 }
@@ -129,7 +129,7 @@ func TestISCRelayChain(t *testing.T) {
 			second.IP(t, "link", "set", "cli", "up")
 			second.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-m", tt.mode, "-i", "cli", "10.28.0.2")
 			mac := fmt.Sprintf("52:54:00:77:09:%02d", i)
-			plug(t, b.port7, wire.Udhcpc(), mac).starts(tt.address)
+			plug(t, b.port7, netns.Udhcpc(), mac).starts(tt.address)
 			b.heard(mac, "10.29.0.1")
 		})
 	}
@@ -137,11 +137,11 @@ func TestISCRelayChain(t *testing.T) {
 
 // TestDnsmasqRelay has a relay that adds nothing but its address.
 func TestDnsmasqRelay(t *testing.T) {
-	b := newBranch(t, "dnsmasq", "udhcpc", wire.Networkd().Program)
+	b := newBranch(t, "dnsmasq", "udhcpc", netns.Networkd().Program)
 	b.relay.Daemon(t, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--port=0", "--log-facility=-",
 		"--dhcp-relay=10.29.0.1,10.28.0.2", "--dhcp-relay=10.30.0.1,10.28.0.2")
 	const mac = "52:54:00:00:00:02"
-	m := plug(t, b.port7, wire.Networkd(), mac)
+	m := plug(t, b.port7, netns.Networkd(), mac)
 	if got := m.starts("10.29.1.2"); got["router"] != "10.29.0.1" || got["mask"] != "255.255.0.0" {
 		t.Errorf("got router %q and mask %q of another network", got["router"], got["mask"])
 	}
@@ -150,7 +150,7 @@ func TestDnsmasqRelay(t *testing.T) {
 	b.lobby(t, "10.30.0.1")
 
 	// This node's address is not of the network that it is on.
-	m = plug(t, b.port8, wire.Udhcpc(), mac)
+	m = plug(t, b.port8, netns.Udhcpc(), mac)
 	m.Start(t)
 	if m.End(t) == nil {
 		t.Error("card2 got an address on a network that is not its own")
@@ -165,7 +165,7 @@ func TestDnsmasqRelay(t *testing.T) {
 func (b *branch) slot(t *testing.T, giaddr string) {
 	t.Helper()
 	const one, other = "52:54:00:77:07:01", "52:54:00:77:07:02"
-	m := plug(t, b.port7, wire.Udhcpc(), one)
+	m := plug(t, b.port7, netns.Udhcpc(), one)
 	got := m.starts("10.29.1.7")
 	for name, want := range map[string]string{"hostname": "slot7", "router": "10.29.0.1", "server": "10.28.0.2"} {
 		if got[name] != want {
@@ -186,7 +186,7 @@ func (b *branch) slot(t *testing.T, giaddr string) {
 	m.Kill()
 
 	// Another card in its slot is the same node.
-	m = plug(t, b.port7, wire.Udhcpc(), other)
+	m = plug(t, b.port7, netns.Udhcpc(), other)
 	m.starts("10.29.1.7")
 	if one, other := b.lease(one), b.lease(other); one != "none" || other != "10.29.1.7" {
 		t.Errorf("the old card has a lease of %s, the new one of %s", one, other)
@@ -200,7 +200,7 @@ func (b *branch) slot(t *testing.T, giaddr string) {
 func (b *branch) lobby(t *testing.T, giaddr string) {
 	t.Helper()
 	const mac = "52:54:00:77:08:01"
-	m := plug(t, b.port8, wire.Udhcpc(), mac)
+	m := plug(t, b.port8, netns.Udhcpc(), mac)
 	if got := m.starts("10.30.72.10"); got["router"] != "10.30.0.1" || got["hostname"] != "node-525400770801" {
 		t.Errorf("unknown hardware got router %q, name %q", got["router"], got["hostname"])
 	}

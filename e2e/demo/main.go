@@ -26,8 +26,8 @@ import (
 	"syscall"
 	"time"
 
+	"drover/e2e/buildcache"
 	"drover/e2e/lab/site"
-	"drover/e2e/parts"
 	"drover/pools"
 )
 
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	cache, err := parts.CacheDir()
+	cache, err := buildcache.CacheDir()
 	if err != nil {
 		return err
 	}

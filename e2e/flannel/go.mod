@@ -1,7 +1,7 @@
 // flannel, the network of the lab's pods, built from source
 // like Kubernetes beside it. A module of its own, so that none of its
 // dependencies reaches drover's. Its main.go is flannel's own, put here while it
-// is built (see e2e/parts/flannel.go).
+// is built (see e2e/buildcache/flannel.go).
 module drover/e2e/flannel
 
 go 1.26.0

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"drover/e2e/buildcache"
 	"drover/e2e/lab"
-	"drover/e2e/parts"
 )
 
 func main() {
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root, to make a network namespace")
 	}
-	if err := parts.Able(ctx); err != nil {
+	if err := buildcache.Able(ctx); err != nil {
 		return err
 	}
 	if _, err := os.Stat(ipconfig); err != nil {

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
+	"drover/e2e/buildcache"
 	"drover/e2e/lab/site"
-	"drover/e2e/parts"
 )
 
 // bench is all that a run needs.
@@ -28,7 +28,7 @@ type bench struct {
 
 // openBench gets the peers and builds drover.
 func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
-	cache, err := parts.CacheDir()
+	cache, err := buildcache.CacheDir()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if b.programs, err = fetchPrograms(ctx, log); err != nil {
 		return nil, err
 	}
-	b.drover, b.from, err = rig.FindDrover(ctx, b.dir, o.drover)
+	b.drover, b.from, err = kit.FindDrover(ctx, b.dir, o.drover)
 	return b, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	"drover/e2e/lab"
 )
 
@@ -98,7 +98,7 @@ func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
 	r.Boots = map[string][]Boot{}
 	for round := range b.boots {
 		for _, s := range []stack{b.droverStack(), hand} {
-			b.say("boot %d of %d by %s; load average of the host %s", round+1, b.boots, s.name, gauge.LoadAverage())
+			b.say("boot %d of %d by %s; load average of the host %s", round+1, b.boots, s.name, stats.LoadAverage())
 			boot, err := b.boot(ctx, rack, s, fmt.Sprintf("%s-%d", s.name, round+1))
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
@@ -147,7 +147,7 @@ func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) 
 	}
 	fetched, err := rack.Sent(g.Taps[0])
 	boot.Fetched = float64(fetched) / 1e6
-	run, rerr := gauge.RunTime(g.Pid())
+	run, rerr := stats.RunTime(g.Pid())
 	boot.Host = run.Seconds()
 	return boot, errors.Join(err, rerr)
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	"drover/e2e/lab"
 )
 
@@ -24,8 +24,8 @@ const (
 type HTTPRow struct {
 	Connections int                      `json:"connections"`
 	Rounds      map[string][]HTTPFigures `json:"rounds"` // by server
-	Rate        gauge.Ratio              `json:"rate"`   // drover's to nginx'
-	CPU         gauge.Ratio              `json:"cpu"`
+	Rate        stats.Ratio              `json:"rate"`   // drover's to nginx'
+	CPU         stats.Ratio              `json:"cpu"`
 }
 
 // HTTPFigures are what one server did in one round.
@@ -37,7 +37,7 @@ type HTTPFigures struct {
 
 // median is that of each figure by itself.
 func (r *HTTPRow) median(server string) (f HTTPFigures) {
-	of := func(get func(HTTPFigures) float64) float64 { return gauge.Median(column(r.Rounds[server], get)) }
+	of := func(get func(HTTPFigures) float64) float64 { return stats.Median(column(r.Rounds[server], get)) }
 	f.Rate = of(func(f HTTPFigures) float64 { return f.Rate })
 	f.CPU = of(func(f HTTPFigures) float64 { return f.CPU })
 	f.Others = of(func(f HTTPFigures) float64 { return f.Others })
@@ -46,8 +46,8 @@ func (r *HTTPRow) median(server string) (f HTTPFigures) {
 
 // compare takes the ratios.
 func (r *HTTPRow) compare() {
-	ratio := func(get func(HTTPFigures) float64) gauge.Ratio {
-		return gauge.Compare(column(r.Rounds["drover"], get), column(r.Rounds["nginx"], get))
+	ratio := func(get func(HTTPFigures) float64) stats.Ratio {
+		return stats.Compare(column(r.Rounds["drover"], get), column(r.Rounds["nginx"], get))
 	}
 	r.Rate = ratio(func(f HTTPFigures) float64 { return f.Rate })
 	r.CPU = ratio(func(f HTTPFigures) float64 { return f.CPU })
@@ -174,8 +174,8 @@ type usage struct {
 }
 
 func take(pid int) (u usage) {
-	run, rerr := gauge.RunTime(pid)
-	busy, berr := gauge.BusyTime(fmt.Sprint(serverCPU))
+	run, rerr := stats.RunTime(pid)
+	busy, berr := stats.BusyTime(fmt.Sprint(serverCPU))
 	return usage{time.Now(), run, busy, errors.Join(rerr, berr)}
 }
 

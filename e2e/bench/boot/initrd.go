@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"drover/e2e/buildcache"
 	"drover/e2e/lab/site"
-	"drover/e2e/parts"
 	"drover/imagebuild"
 )
 
@@ -34,11 +34,11 @@ func (b *bench) initrds(ctx context.Context) (s InitrdSizes, err error) {
 	}
 	s.Kernel, s.Drover, s.imageFiles = image.KernelVersion, image.Files[imagebuild.InitrdFile].Size, image.Path
 	squashfs := image.Files[imagebuild.SquashfsFile].SHA256
-	s.initramfs, err = parts.Initramfs(ctx, b.log, filepath.Join(image.Path, imagebuild.SquashfsFile), squashfs, image.KernelVersion)
+	s.initramfs, err = buildcache.Initramfs(ctx, b.log, filepath.Join(image.Path, imagebuild.SquashfsFile), squashfs, image.KernelVersion)
 	if err != nil {
 		return s, err
 	}
-	for file, to := range map[string]*int64{parts.DefaultInitramfs: &s.Mkinitrd, parts.LiveInitramfs: &s.LiveBoot} {
+	for file, to := range map[string]*int64{buildcache.DefaultInitramfs: &s.Mkinitrd, buildcache.LiveInitramfs: &s.LiveBoot} {
 		info, err := os.Stat(filepath.Join(s.initramfs, file))
 		if err != nil {
 			return s, err

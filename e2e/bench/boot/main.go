@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"drover/e2e/bench/gauge"
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
+	"drover/e2e/bench/stats"
 )
 
-func main() { rig.Main("bench-boot", run) }
+func main() { kit.Main("bench-boot", run) }
 
 // options are the flags.
 type options struct {
@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	if err := rig.Able(); err != nil {
+	if err := kit.Able(); err != nil {
 		return err
 	}
 	b, err := openBench(ctx, o, stderr)
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() { err = errors.Join(err, b.close()) }()
 	report := newReport(b)
 	for _, part := range o.only {
-		b.say("== %s; load average of the host %s", part, gauge.LoadAverage())
+		b.say("== %s; load average of the host %s", part, stats.LoadAverage())
 		measure := map[string]func(context.Context, *Report) error{
 			partHTTP: b.measureHTTP, partTFTP: b.measureTFTP, partInitrd: b.measureInitrd, partBoot: b.measureBoot,
 		}[part]
@@ -131,7 +131,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := report.print(stdout); err != nil {
 		return err
 	}
-	if err := rig.Save(o.json, report); err != nil {
+	if err := kit.Save(o.json, report); err != nil {
 		return err
 	}
 	return report.failure()

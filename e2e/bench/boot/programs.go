@@ -6,17 +6,17 @@ import (
 	"io"
 	"strings"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
 )
 
 // programs are the peers.
 type programs struct {
-	rig.Debian
+	kit.Debian
 	nginxVersion, dnsmasqVersion string
 }
 
 func fetchPrograms(ctx context.Context, log io.Writer) (*programs, error) {
-	d, err := rig.Unpack(ctx, log, "bench-boot", []string{"nginx", "dnsmasq-base"}, "nginx", "dnsmasq")
+	d, err := kit.Unpack(ctx, log, "bench-boot", []string{"nginx", "dnsmasq-base"}, "nginx", "dnsmasq")
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 )
 
 // A Report is the outcome of a run.
@@ -23,28 +23,28 @@ type Report struct {
 	TFTP    []TFTPRow         `json:"tftp,omitempty"`
 	Initrd  *InitrdSizes      `json:"initrd,omitempty"`
 	Boots   map[string][]Boot `json:"boots,omitempty"` // by stack
-	Verdict []gauge.Check     `json:"verdict"`
+	Verdict []stats.Check     `json:"verdict"`
 }
 
 func newReport(b *bench) *Report {
 	return &Report{
 		Time:       time.Now().UTC().Truncate(time.Second),
 		Versions:   map[string]string{"drover": b.from, "nginx": b.programs.nginxVersion, "dnsmasq": b.programs.dnsmasqVersion},
-		Processors: runtime.NumCPU(), LoadAverage: [2]string{gauge.LoadAverage()}, Quick: b.quick,
+		Processors: runtime.NumCPU(), LoadAverage: [2]string{stats.LoadAverage()}, Quick: b.quick,
 	}
 }
 
 // end takes down how busy the host was, and judges.
 func (r *Report) end() {
-	r.LoadAverage[1] = gauge.LoadAverage()
+	r.LoadAverage[1] = stats.LoadAverage()
 	r.Verdict = r.judge()
 }
 
 // failure is the error of a run in which drover failed.
-func (r *Report) failure() error { return gauge.Failure(r.Verdict) }
+func (r *Report) failure() error { return stats.Failure(r.Verdict) }
 
 // judge holds drover against its limits, in what was measured.
-func (r *Report) judge() (checks []gauge.Check) {
+func (r *Report) judge() (checks []stats.Check) {
 	for _, row := range r.HTTP {
 		if !row.judged() {
 			continue
@@ -60,11 +60,11 @@ func (r *Report) judge() (checks []gauge.Check) {
 		checks = append(checks, c)
 	}
 	if r.Initrd != nil && r.Initrd.Mkinitrd > 0 {
-		checks = append(checks, gauge.AtMost("initrd: size, against mkinitramfs'", float64(r.Initrd.Drover)/float64(r.Initrd.Mkinitrd), 1.0/3))
+		checks = append(checks, stats.AtMost("initrd: size, against mkinitramfs'", float64(r.Initrd.Drover)/float64(r.Initrd.Mkinitrd), 1.0/3))
 	}
 	if ours, theirs := r.Boots["drover"], r.Boots["by-hand"]; len(ours) > 0 && len(theirs) > 0 {
-		checks = append(checks, gauge.AtMost("boot: seconds to multi-user, against the hand-built stack's", r.seconds("drover")/r.seconds("by-hand"), 0.8),
-			gauge.AtMost("boot: the same without what systemd takes for its first word", r.median("drover", Boot.swift)/r.median("by-hand", Boot.swift), 0.8))
+		checks = append(checks, stats.AtMost("boot: seconds to multi-user, against the hand-built stack's", r.seconds("drover")/r.seconds("by-hand"), 0.8),
+			stats.AtMost("boot: the same without what systemd takes for its first word", r.median("drover", Boot.swift)/r.median("by-hand", Boot.swift), 0.8))
 	}
 	return checks
 }
@@ -95,7 +95,7 @@ func (r *Report) median(stack string, get func(Boot) float64) float64 {
 	for _, b := range r.Boots[stack] {
 		values = append(values, get(b))
 	}
-	return gauge.Median(values)
+	return stats.Median(values)
 }
 
 func (r *Report) seconds(stack string) float64 {

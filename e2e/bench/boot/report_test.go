@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	main "drover/e2e/bench/boot"
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	"drover/e2e/fixture"
 )
 
@@ -15,7 +15,7 @@ func report() *main.Report {
 	r := &main.Report{
 		Versions: map[string]string{"drover": "1a2b3c4", "nginx": "1.22.1", "dnsmasq": "2.90"}, Processors: 2,
 		LoadAverage: [2]string{"0.10", ""},
-		TFTP:        []main.TFTPRow{{Name: "1 clients", Check: gauge.Ratio{Median: 1.5, Low: 1.4, High: 1.6, Rounds: 7}.AtLeast("1 clients: MB/s against atftpd's", 1)}},
+		TFTP:        []main.TFTPRow{{Name: "1 clients", Check: stats.Ratio{Median: 1.5, Low: 1.4, High: 1.6, Rounds: 7}.AtLeast("1 clients: MB/s against atftpd's", 1)}},
 		Initrd:      &main.InitrdSizes{Kernel: "6.1.0-56-amd64", Drover: 8_500_000, Mkinitrd: 30_000_000, LiveBoot: 31_000_000},
 		Boots: map[string][]main.Boot{
 			"drover":  {{Seconds: 30, Kernel: 6, Init: 11, Root: 12, Fetched: 230, Used: 480, Host: 40}, {Seconds: 32, Kernel: 6, Init: 11, Root: 12, Fetched: 230, Used: 480, Host: 40}, {Seconds: 90, Kernel: 6, Init: 11, Root: 12, Fetched: 230, Used: 480, Host: 40}},
@@ -54,8 +54,8 @@ func TestVerdict(t *testing.T) {
 		want string // part of the error; empty: none
 	}{
 		{"one connection is not judged", func(r *main.Report) { r.HTTP[0].Rate.Median = 0.5 }, ""},
-		{"processor time", func(r *main.Report) { r.HTTP[1].CPU = gauge.Ratio{Median: 1.1, Low: 1.05, High: 1.2, Rounds: 9} }, "8 connections: CPU"},
-		{"throughput", func(r *main.Report) { r.HTTP[2].Rate = gauge.Ratio{Median: 0.9, Low: 0.8, High: 0.95, Rounds: 9} }, "64 connections: GB/s"},
+		{"processor time", func(r *main.Report) { r.HTTP[1].CPU = stats.Ratio{Median: 1.1, Low: 1.05, High: 1.2, Rounds: 9} }, "8 connections: CPU"},
+		{"throughput", func(r *main.Report) { r.HTTP[2].Rate = stats.Ratio{Median: 0.9, Low: 0.8, High: 0.95, Rounds: 9} }, "64 connections: GB/s"},
 		{"a slow row of TFTP", func(r *main.Report) { r.TFTP[0].Check.Pass = false }, "atftpd"},
 		{"a large initrd", func(r *main.Report) { r.Initrd.Drover = 10_000_001 }, "initrd"},
 		{"a slow boot", func(r *main.Report) { r.Boots["drover"][0].Seconds = 41; r.Boots["drover"][1].Seconds = 41 }, "boot"},

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"drover/e2e/buildcache"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/e2e/parts"
 	"drover/imagebuild"
 )
 
@@ -71,7 +71,7 @@ func (b *bench) handStack(initrds InitrdSizes) (stack, error) {
 		os.Symlink(filepath.Join(initrds.imageFiles, imagebuild.KernelFile), filepath.Join(www, "kernel")),
 		// live-boot wants this name's end.
 		os.Symlink(filepath.Join(initrds.imageFiles, imagebuild.SquashfsFile), filepath.Join(www, "root.squashfs")),
-		withUnit(filepath.Join(www, "initrd"), filepath.Join(initrds.initramfs, parts.LiveInitramfs)),
+		withUnit(filepath.Join(www, "initrd"), filepath.Join(initrds.initramfs, buildcache.LiveInitramfs)),
 		os.WriteFile(filepath.Join(www, "boot.ipxe"), []byte(fmt.Sprintf(`#!ipxe
 kernel http://%[1]s/kernel initrd=initrd boot=live ip=dhcp fetch=http://%[1]s/root.squashfs %[2]s
 initrd http://%[1]s/initrd

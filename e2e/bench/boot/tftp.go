@@ -11,22 +11,22 @@ import (
 	"syscall"
 	"time"
 
-	"drover/e2e/bench/gauge"
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
+	"drover/e2e/bench/stats"
 )
 
 // TFTPRow is what package e2e/bench/tftp says of a row.
 type TFTPRow struct {
 	Name  string             `json:"name"`
 	Rates map[string]float64 `json:"rates"`
-	Ratio gauge.Ratio        `json:"ratio"`
-	Check gauge.Check        `json:"check"`
+	Ratio stats.Ratio        `json:"ratio"`
+	Check stats.Check        `json:"check"`
 }
 
 // measureTFTP runs the benchmark of TFTP. That it fails is known from its rows.
 func (b *bench) measureTFTP(ctx context.Context, r *Report) error {
 	program, out := filepath.Join(b.dir, "bin", "bench-tftp"), filepath.Join(b.dir, "tftp.json")
-	if err := rig.Compile(ctx, program, "drover/e2e/bench/tftp"); err != nil {
+	if err := kit.Compile(ctx, program, "drover/e2e/bench/tftp"); err != nil {
 		return err
 	}
 	args := []string{"-json", out, "-pin=false"}

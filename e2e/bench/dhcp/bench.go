@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
+	"drover/e2e/buildcache"
 	"drover/e2e/lab"
-	"drover/e2e/parts"
 )
 
 // The wire: two namespaces, and an Ethernet between them that is one interface
@@ -55,7 +55,7 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if b.programs, err = fetchPrograms(ctx, log); err != nil {
 		return b, err
 	}
-	cache, err := parts.CacheDir()
+	cache, err := buildcache.CacheDir()
 	if err != nil {
 		return b, err
 	}
@@ -64,7 +64,7 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if err := b.connect(ctx); err != nil {
 		return b, err
 	}
-	b.programs.drover, b.programs.from, err = rig.FindDrover(ctx, b.dir, o.drover)
+	b.programs.drover, b.programs.from, err = kit.FindDrover(ctx, b.dir, o.drover)
 	return b, err
 }
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
 )
 
-func main() { rig.Main("bench-dhcp", run) }
+func main() { kit.Main("bench-dhcp", run) }
 
 // options are the flags.
 type options struct {
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	if err := rig.Able(); err != nil {
+	if err := kit.Able(); err != nil {
 		return err
 	}
 	b, err := openBench(ctx, o, stderr)
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := report.print(stdout); err != nil {
 		return err
 	}
-	if err := rig.Save(o.json, report); err != nil {
+	if err := kit.Save(o.json, report); err != nil {
 		return err
 	}
 	return report.failure()

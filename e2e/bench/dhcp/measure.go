@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 )
 
 // Rates that are the same for all servers.
@@ -20,7 +20,7 @@ func (b *bench) measure(ctx context.Context) (*Report, error) {
 	r := newReport(b)
 	for round := range b.rounds {
 		for _, s := range b.chosen {
-			b.say("round %d of %d: %s; load average of the host %s", round+1, b.rounds, s.name, gauge.LoadAverage())
+			b.say("round %d of %d: %s; load average of the host %s", round+1, b.rounds, s.name, stats.LoadAverage())
 			f, err := b.figures(ctx, s, r)
 			if err != nil {
 				return nil, err

@@ -6,18 +6,18 @@ import (
 	"io"
 	"strings"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
 )
 
 // programs are what is measured and what measures.
 type programs struct {
-	rig.Debian
+	kit.Debian
 	kea, dnsmasq string // versions
 	drover, from string // the program, and where it is from
 }
 
 func fetchPrograms(ctx context.Context, log io.Writer) (*programs, error) {
-	d, err := rig.Unpack(ctx, log, "bench-dhcp", []string{"kea-dhcp4-server", "kea-admin", "kea-common", "dnsmasq-base"},
+	d, err := kit.Unpack(ctx, log, "bench-dhcp", []string{"kea-dhcp4-server", "kea-admin", "kea-common", "dnsmasq-base"},
 		"kea-dhcp4", "kea-lfc", "perfdhcp", "dnsmasq")
 	if err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 )
 
 // Figures are what is told of a server.
@@ -45,7 +45,7 @@ type Report struct {
 	Seconds     float64              `json:"secondsPerStep"`
 	Quick       bool                 `json:"quick"`
 	Servers     map[string]Figures   `json:"servers"` // medians of the rounds
-	Verdict     []gauge.Check        `json:"verdict"`
+	Verdict     []stats.Check        `json:"verdict"`
 	Steps       []Step               `json:"steps"`
 	Rounds      map[string][]Figures `json:"rounds"`
 	Time        time.Time            `json:"time"`
@@ -55,7 +55,7 @@ func newReport(b *bench) *Report {
 	return &Report{
 		Time:        time.Now().UTC().Truncate(time.Second),
 		Versions:    map[string]string{"drover": b.programs.from, "kea": b.programs.kea, "dnsmasq": b.programs.dnsmasq},
-		LoadAverage: [2]string{gauge.LoadAverage()},
+		LoadAverage: [2]string{stats.LoadAverage()},
 		Processors:  runtime.NumCPU(),
 		Seconds:     b.length.Seconds(),
 		Quick:       b.quick,
@@ -73,12 +73,12 @@ func (r *Report) add(name string, f Figures) {
 
 // end takes down how busy the host was.
 func (r *Report) end() {
-	r.LoadAverage[1] = gauge.LoadAverage()
+	r.LoadAverage[1] = stats.LoadAverage()
 	var others []float64
 	for _, s := range r.Steps {
 		others = append(others, s.Others)
 	}
-	r.Others = gauge.Median(others)
+	r.Others = stats.Median(others)
 }
 
 // medians is the median of each figure by itself.
@@ -88,7 +88,7 @@ func medians(rounds []Figures) (m Figures) {
 		for i := range rounds {
 			values = append(values, *row.of(&rounds[i]))
 		}
-		*row.of(&m) = gauge.Median(values)
+		*row.of(&m) = stats.Median(values)
 	}
 	for _, f := range rounds {
 		m.Limited = m.Limited || f.Limited

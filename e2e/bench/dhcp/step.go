@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	"drover/e2e/lab"
 )
 
@@ -107,18 +107,18 @@ func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duratio
 // account fills in what the server used while f ran.
 func (s *Step) account(pid int, f func() error) error {
 	began := time.Now()
-	busy, berr := gauge.BusyTime(serverCPU)
-	cpu, cerr := gauge.CPUTime(pid)
+	busy, berr := stats.BusyTime(serverCPU)
+	cpu, cerr := stats.CPUTime(pid)
 	if err := errors.Join(berr, cerr, f()); err != nil {
 		return err
 	}
-	cpuEnd, cerr := gauge.CPUTime(pid)
-	busyEnd, berr := gauge.BusyTime(serverCPU)
+	cpuEnd, cerr := stats.CPUTime(pid)
+	busyEnd, berr := stats.BusyTime(serverCPU)
 	elapsed := time.Since(began)
 	s.CPU = (cpuEnd - cpu).Seconds()
 	s.Others = max(0, ((busyEnd-busy)-(cpuEnd-cpu)).Seconds()/elapsed.Seconds())
 	var err error
-	s.RSS, err = gauge.PeakRSS(pid)
+	s.RSS, err = stats.PeakRSS(pid)
 	return errors.Join(berr, cerr, err)
 }
 

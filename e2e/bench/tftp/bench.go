@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"drover/e2e/bench/gauge"
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
+	"drover/e2e/bench/stats"
 )
 
 // row is one kind of load.
@@ -103,7 +103,7 @@ type result struct {
 	resent int
 }
 
-func (r *result) rate() float64 { return gauge.Median(slices.Clone(r.rates)) }
+func (r *result) rate() float64 { return stats.Median(slices.Clone(r.rates)) }
 
 // cpuPerGB is in seconds.
 func (r *result) cpuPerGB() float64 { return r.cpu.Seconds() / (float64(max(r.bytes, 1)) / 1e9) }
@@ -128,10 +128,10 @@ func (b *bench) run(ctx context.Context, out, log io.Writer) error {
 		t.row(row, results)
 	}
 	t.end()
-	if err := rig.Save(b.json, t.rows); err != nil {
+	if err := kit.Save(b.json, t.rows); err != nil {
 		return err
 	}
-	return gauge.Failure(t.checks)
+	return stats.Failure(t.checks)
 }
 
 // measure adds rounds to the results of a row.

@@ -3,10 +3,10 @@ package main
 import (
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 )
 
 // CheckRow holds the ratio of a row of one client or more against 1.
-func CheckRow(clients int, delay time.Duration, ratio gauge.Ratio) gauge.Check {
+func CheckRow(clients int, delay time.Duration, ratio stats.Ratio) stats.Check {
 	return row{clients: clients, block: 1024, window: 1, delay: delay}.check(ratio, "atftpd", 1)
 }

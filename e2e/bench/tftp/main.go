@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"time"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
 )
 
-func main() { rig.Main("bench-tftp", run) }
+func main() { kit.Main("bench-tftp", run) }
 
 // options are the flags.
 type options struct {
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.serve != "" {
 		return serveDrover(ctx, o.serve, o.addr)
 	}
-	if err := rig.Able(); err != nil {
+	if err := kit.Able(); err != nil {
 		return err
 	}
 	b, err := newBench(ctx, o, stderr)

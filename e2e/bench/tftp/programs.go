@@ -5,17 +5,17 @@ import (
 	"errors"
 	"io"
 
-	"drover/e2e/bench/rig"
+	"drover/e2e/bench/kit"
 )
 
 // programs are the peers, and what they call their versions.
 type programs struct {
-	rig.Debian
+	kit.Debian
 	tftpd, atftpd, dnsmasq string
 }
 
 func fetchPrograms(ctx context.Context, log io.Writer) (*programs, error) {
-	d, err := rig.Unpack(ctx, log, "bench-tftp", []string{"tftpd-hpa", "atftpd", "dnsmasq-base"}, "in.tftpd", "atftpd", "dnsmasq")
+	d, err := kit.Unpack(ctx, log, "bench-tftp", []string{"tftpd-hpa", "atftpd", "dnsmasq-base"}, "in.tftpd", "atftpd", "dnsmasq")
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	"drover/tftp"
 )
 
@@ -129,7 +129,7 @@ func listens(pid int, addr unix.SockaddrInet4) bool {
 
 // cpu is what the server with its threads and ended children has used.
 func (s *process) cpu() (time.Duration, error) {
-	t, err := gauge.CPUTime(s.cmd.Process.Pid)
+	t, err := stats.CPUTime(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s", err, s.output)
 	}

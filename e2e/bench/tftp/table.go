@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 )
 
 // table prints the results: MB/s and the server's CPU-seconds per GB, and how
@@ -15,7 +15,7 @@ type table struct {
 	servers []*server
 	least   float64
 	rows    []Row
-	checks  []gauge.Check
+	checks  []stats.Check
 }
 
 // Row is what -json has of a row.
@@ -24,8 +24,8 @@ type Row struct {
 	Rates map[string]float64 `json:"rates"` // MB/s, medians
 	CPU   map[string]float64 `json:"cpu"`   // seconds per GB; of who forks it is not known
 	Peer  string             `json:"peer"`  // the best of the others
-	Ratio gauge.Ratio        `json:"ratio"` // drover's rate to that peer's
-	Check gauge.Check        `json:"check"`
+	Ratio stats.Ratio        `json:"ratio"` // drover's rate to that peer's
+	Check stats.Check        `json:"check"`
 }
 
 func newTable(out io.Writer, servers []*server, least float64) *table {
@@ -57,13 +57,13 @@ func (t *table) best(results []result) (peer int) {
 }
 
 // compare takes the ratios of drover to the best peer, round by round.
-func (t *table) compare(results []result) gauge.Ratio {
+func (t *table) compare(results []result) stats.Ratio {
 	for i := range results {
 		if t.servers[i].ours {
-			return gauge.Compare(results[i].rates, results[t.best(results)].rates)
+			return stats.Compare(results[i].rates, results[t.best(results)].rates)
 		}
 	}
-	return gauge.Ratio{}
+	return stats.Ratio{}
 }
 
 // row prints a row. A window that a server did not agree to is shown before its
@@ -98,7 +98,7 @@ func (t *table) row(r row, results []result) {
 // check holds a ratio against the limit. A single client that gets one window in
 // each round trip waits for the network all but a hundredth of the time: there
 // less than 1 % is a tie, also when the rounds tell it from 1.
-func (r row) check(ratio gauge.Ratio, peer string, least float64) gauge.Check {
+func (r row) check(ratio stats.Ratio, peer string, least float64) stats.Check {
 	c := ratio.AtLeast(r.String()+": MB/s against "+peer+"'s", least)
 	if !c.Pass && r.clients == 1 && r.delay > 0 && ratio.Median >= 0.99*least {
 		c.Pass, c.Note = true, "a tie within 1 %, "+c.Note
@@ -107,7 +107,7 @@ func (r row) check(ratio gauge.Ratio, peer string, least float64) gauge.Check {
 }
 
 // outcome is a check in a word.
-func outcome(c gauge.Check) string {
+func outcome(c stats.Check) string {
 	switch {
 	case !c.Pass:
 		return "FAIL"

@@ -4,26 +4,26 @@ import (
 	"testing"
 	"time"
 
-	"drover/e2e/bench/gauge"
+	"drover/e2e/bench/stats"
 	main "drover/e2e/bench/tftp"
 )
 
 // TestTie: what counts as a tie beyond package gauge's rule.
 func TestTie(t *testing.T) {
-	slower := gauge.Ratio{Median: 0.992, Low: 0.99, High: 0.995, Rounds: 21}
+	slower := stats.Ratio{Median: 0.992, Low: 0.99, High: 0.995, Rounds: 21}
 	tests := []struct {
 		name    string
 		clients int
 		delay   time.Duration
-		ratio   gauge.Ratio
+		ratio   stats.Ratio
 		pass    bool
 	}{
 		{"a client that waits for the network", 1, time.Millisecond, slower, true},
 		{"a client that waits for the server", 1, 0, slower, false},
 		{"many that wait for the server", 50, time.Millisecond, slower, false},
-		{"more than a hundredth", 1, time.Millisecond, gauge.Ratio{Median: 0.985, Low: 0.98, High: 0.99, Rounds: 21}, false},
-		{"not told from 1", 1, time.Millisecond, gauge.Ratio{Median: 0.985, Low: 0.98, High: 1.01, Rounds: 21}, true},
-		{"faster", 50, 0, gauge.Ratio{Median: 1.5, Low: 1.4, High: 1.6, Rounds: 7}, true},
+		{"more than a hundredth", 1, time.Millisecond, stats.Ratio{Median: 0.985, Low: 0.98, High: 0.99, Rounds: 21}, false},
+		{"not told from 1", 1, time.Millisecond, stats.Ratio{Median: 0.985, Low: 0.98, High: 1.01, Rounds: 21}, true},
+		{"faster", 50, 0, stats.Ratio{Median: 1.5, Low: 1.4, High: 1.6, Rounds: 7}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"drover/e2e/parts"
+	"drover/e2e/buildcache"
 )
 
 // Built is everything that a site is made of.
@@ -49,11 +49,11 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 		return nil, err
 	}
 	b.say("Kubernetes programs (minutes the first time, then kept)")
-	if b.Kubernetes, err = parts.Kubernetes(ctx, log); err != nil {
+	if b.Kubernetes, err = buildcache.Kubernetes(ctx, log); err != nil {
 		return nil, err
 	}
 	b.say("node image (minutes the first time, then kept)")
-	source, err := parts.NodeImage(ctx, log)
+	source, err := buildcache.NodeImage(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n"
 
 // newBuilt returns what is known of a site before anything is built.
 func newBuilt(log io.Writer) (*Built, error) {
-	root, err := parts.SourceRoot()
+	root, err := buildcache.SourceRoot()
 	if err != nil {
 		return nil, err
 	}
-	cache, err := parts.CacheDir()
+	cache, err := buildcache.CacheDir()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"drover/e2e/parts"
+	"drover/e2e/buildcache"
 )
 
 // ErrUnable says that this host cannot run a site: not root, or not a Debian with
@@ -18,7 +18,7 @@ func Check(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root", ErrUnable)
 	}
-	if err := parts.Able(ctx); err != nil {
+	if err := buildcache.Able(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnable, err)
 	}
 	return nil

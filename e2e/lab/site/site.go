@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"drover/e2e/controlplane"
 	"drover/e2e/lab"
-	"drover/e2e/plane"
 	"drover/pools"
 )
 
@@ -23,14 +23,14 @@ type Config struct {
 
 	// Admin is called for each control plane when it is up and drover is not
 	// yet; nil: not.
-	Admin func(r *lab.Rack, p *plane.Plane) error
+	Admin func(r *lab.Rack, p *controlplane.Cluster) error
 }
 
 // Site is a rack with control planes and drover.
 type Site struct {
 	*lab.Rack
 	Drover *lab.Drover
-	Planes map[string]*plane.Plane // by cluster
+	Planes map[string]*controlplane.Cluster // by cluster
 
 	farm  string // drover's config file: a copy, beside the kubeconfigs that it names
 	built *Built
@@ -62,7 +62,7 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	for range clusters {
 		addrs = append(addrs, netip.PrefixFrom(addrs[len(addrs)-1].Addr().Next(), 24))
 	}
-	s := &Site{built: b, Planes: make(map[string]*plane.Plane)}
+	s := &Site{built: b, Planes: make(map[string]*controlplane.Cluster)}
 	if s.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs 
 	)
 	for i, c := range clusters {
 		wg.Go(func() {
-			p, err := plane.Start(ctx, plane.Config{
+			p, err := controlplane.Start(ctx, controlplane.Config{
 				Name: c.Name, BinDir: s.built.Kubernetes, Dir: filepath.Join(s.Dir, "planes", c.Name),
 				Address: addrs[i].Addr(), Port: planePort,
 				EtcdPort: 2379 + 10*i, EtcdPeerPort: 2380 + 10*i, ControllerPort: 10257 + 10*i,
@@ -147,7 +147,7 @@ func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs 
 }
 
 // admit installs drover's kubeconfig for a cluster.
-func (s *Site) admit(c pools.Cluster, p *plane.Plane) error {
+func (s *Site) admit(c pools.Cluster, p *controlplane.Cluster) error {
 	if !filepath.IsLocal(c.Kubeconfig) {
 		return fmt.Errorf("cluster %q: kubeconfig %q is not below the config's directory", c.Name, c.Kubeconfig)
 	}

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"drover/e2e/parts"
+	"drover/e2e/buildcache"
 )
 
 // Images of [BuildTiny]: a Debian kernel, and a root that holds one program
@@ -52,7 +52,7 @@ func BuildTiny(ctx context.Context, log io.Writer, loaders string) (*Built, erro
 func (b *Built) signedLoaders(ctx context.Context) error {
 	from := []string{"/"}
 	for _, arch := range []string{"amd64", "arm64"} {
-		dir, err := parts.Loaders(ctx, b.log, arch)
+		dir, err := buildcache.Loaders(ctx, b.log, arch)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ type tiny struct {
 
 // tiny makes a tiny image.
 func (b *Built) tiny(ctx context.Context, t tiny) error {
-	kernel, err := parts.Kernel(ctx, b.log, t.arch)
+	kernel, err := buildcache.Kernel(ctx, b.log, t.arch)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,56 @@
+// Build makes parts of the virtual rack, as package parts describes them. It
+// prints the path of each on standard output, and what it does on standard error.
+//
+//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|network]...
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"drover/e2e/buildcache"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	builders := map[string]func(context.Context, io.Writer) (string, error){
+		"kubernetes": buildcache.Kubernetes,
+		"containerd": buildcache.Containerd,
+		"base":       buildcache.Base,
+		"pause":      buildcache.PauseImage,
+		"hello":      buildcache.HelloImage,
+		"image":      buildcache.NodeImage,
+		"network":    buildcache.Network,
+	}
+	if len(args) == 0 {
+		args = []string{"kubernetes", "image", "network"} // the image needs all the others
+	}
+	for _, name := range args {
+		if builders[name] == nil {
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image or network", name)
+		}
+	}
+	if err := buildcache.Able(ctx); err != nil {
+		return err
+	}
+	for _, name := range args {
+		path, err := builders[name](ctx, stderr)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, path)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package buildcache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// patience is how long a program may take to end once it was told to.
+	// buildah unmounts what it mounted.
+	patience = 30 * time.Second
+	// heartbeat is how often a long step says that it still runs.
+	heartbeat = 30 * time.Second
+	// tailSize is how much of a program's last output goes into its error.
+	tailSize = 4 << 10
+)
+
+// command prepares a program that ends, with all its children, when ctx does.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	return cmd
+}
+
+// run runs a program. What it prints goes to out; the end of it is in the error.
+func run(cmd *exec.Cmd, out io.Writer) error {
+	var last tail
+	w := io.MultiWriter(out, &last)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, last.String())
+	}
+	return nil
+}
+
+// output runs a program and returns the one line that it prints.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout bytes.Buffer
+	var stderr tail
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+// timed runs a long step and says so: when it starts, while it runs and when it
+// is done.
+func timed(log io.Writer, name string, step func() error) error {
+	start := time.Now()
+	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }
+	fmt.Fprintf(log, "%s: building\n", name)
+	done := make(chan struct{})
+	var beat sync.WaitGroup
+	beat.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				fmt.Fprintf(log, "%s: building, %d s\n", name, seconds())
+			}
+		}
+	})
+	err := step()
+	close(done)
+	beat.Wait()
+	if err == nil {
+		fmt.Fprintf(log, "%s: built in %d s\n", name, seconds())
+	}
+	return err
+}
+
+// tail keeps the last lines of what is written to it.
+type tail struct{ buf []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - tailSize; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns whole lines only, unless there is but one.
+func (t *tail) String() string {
+	s := string(t.buf)
+	if len(t.buf) == tailSize {
+		if _, rest, ok := strings.Cut(s, "\n"); ok && rest != "" {
+			s = rest
+		}
+	}
+	return strings.TrimSpace(s)
+}
+
+// shared lets several goroutines write lines to one writer.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// share returns a writer for several goroutines. A nil writer drops everything.
+func share(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return &shared{w: w}
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}

@@ -1,0 +1,222 @@
+package controlplane_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drover/e2e/controlplane"
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// hole is a way to an API server that can turn into a black hole: connections
+// are taken, and nothing comes back.
+type hole struct {
+	net.Listener
+	open sync.WaitGroup
+	dark atomic.Bool
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newHole(t *testing.T, to string) *hole {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hole{Listener: l}
+	t.Cleanup(func() {
+		_ = l.Close()
+		h.cut()
+		h.open.Wait()
+	})
+	h.open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h.keep(c)
+			if h.dark.Load() {
+				continue
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = c.Close()
+				continue
+			}
+			h.keep(server)
+			h.open.Go(func() { _, _ = io.Copy(server, c); _ = server.Close() })
+			h.open.Go(func() { _, _ = io.Copy(c, server); _ = c.Close() })
+		}
+	})
+	return h
+}
+
+func (h *hole) keep(c net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, c)
+}
+
+// cut ends all connections.
+func (h *hole) cut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		_ = c.Close()
+	}
+	h.conns = nil
+}
+
+// turn makes the way dark, or light again.
+func (h *hole) turn(dark bool) {
+	h.dark.Store(dark)
+	h.cut()
+}
+
+// through writes drover's kubeconfig with the hole as its server.
+func (h *hole) through(t *testing.T, p *controlplane.Cluster) string {
+	t.Helper()
+	text, err := os.ReadFile(p.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte(p.Endpoint()), []byte(h.Addr().String()), 1)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// joinAll has n nodes of a cluster ask at once, and returns how long each took.
+func joinAll(t *testing.T, c *kube.Clusters, cluster, prefix, bootID string, n int) []time.Duration {
+	t.Helper()
+	took := make([]time.Duration, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			start := time.Now()
+			plan := &pools.Plan{Node: fmt.Sprintf("%s%d", prefix, i), Cluster: cluster}
+			if _, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), bootID); err != nil {
+				t.Error(err)
+			}
+			took[i] = time.Since(start)
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	return took
+}
+
+// testOutage turns one tenant's API server into a black hole while its nodes
+// join. The other tenant's nodes join as fast as before; its own do when it is
+// back.
+func testOutage(t *testing.T, a, b *controlplane.Cluster) {
+	h := newHole(t, a.Endpoint())
+	c := &kube.Clusters{}
+	c.Set([]pools.Cluster{{Name: a.Name, Kubeconfig: h.through(t, a)}, {Name: b.Name, Kubeconfig: b.Client}})
+	t.Cleanup(c.Close)
+	const nodes = 50
+	joinAll(t, c, a.Name, "warm", "", 1)
+	joinAll(t, c, b.Name, "warm", "", 1)
+	before := joinAll(t, c, b.Name, "before", "", nodes)
+
+	h.turn(true)
+	var waiting sync.WaitGroup
+	var refused, back atomic.Int32
+	dark := time.Now()
+	for i := range nodes { // each asks again as its agent would
+		waiting.Go(func() {
+			plan := &pools.Plan{Node: fmt.Sprintf("waits%d", i), Cluster: a.Name}
+			for time.Since(dark) < 2*time.Minute {
+				_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
+				if err == nil {
+					back.Add(1)
+					return
+				}
+				busy, ok := errors.AsType[*kube.ClusterError](err)
+				if !ok {
+					t.Error(err)
+					return
+				}
+				refused.Add(1)
+				time.Sleep(busy.RetryAfter())
+			}
+		})
+	}
+	time.Sleep(500 * time.Millisecond)
+	// A machine that is busy with something else can slow down one round; a tenant
+	// that holds what the other needs slows down all of them, by its time limits.
+	limit := 2*before[nodes-1] + time.Second
+	var during []time.Duration
+	for round := range 3 {
+		if during = joinAll(t, c, b.Name, fmt.Sprintf("during%d-", round), "", nodes); during[nodes-1] <= limit {
+			break
+		}
+	}
+	err := c.Check(t.Context())
+	if err[b.Name] != nil || err[a.Name] == nil || !strings.Contains(err[a.Name].Error(), "the API server does not answer in time") {
+		t.Errorf("check: %v", err)
+	}
+	t.Logf("the other tenant's %d joins: median %v, slowest %v; during the outage %v, %v", nodes,
+		before[nodes/2], before[nodes-1], during[nodes/2], during[nodes-1])
+	if slow := during[nodes-1]; slow > limit {
+		t.Errorf("during the outage of a tenant the slowest join of the other took %v, before %v", slow, before[nodes-1])
+	}
+	time.Sleep(time.Until(dark.Add(12 * time.Second))) // requests have run into their time limit
+	h.turn(false)
+	light := time.Now()
+	waiting.Wait()
+	if back.Load() != nodes {
+		t.Errorf("%d of %d nodes joined when their tenant was back", back.Load(), nodes)
+	}
+	t.Logf("their own tenant's %d nodes were told to wait %d times, and were in %v after it was back", nodes, refused.Load(), time.Since(light))
+	if refused.Load() == 0 {
+		t.Error("nobody had to wait: nothing is proved")
+	}
+}
+
+// testPowerCut has all machines of a room come back from a power cut at once: the
+// cluster has a Node of each, to be found dead and deleted.
+func testPowerCut(t *testing.T, p *controlplane.Cluster) {
+	const nodes = 200
+	var manifest strings.Builder
+	for i := range nodes {
+		fmt.Fprintf(&manifest, "---\n{apiVersion: v1, kind: Node, metadata: {name: cut%d, labels: {drover/managed: 'true'}}}\n", i)
+	}
+	if _, err := p.Kubectl(t.Context(), strings.NewReader(manifest.String()), "create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	c := &kube.Clusters{Watch: 3 * time.Second}
+	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client}})
+	t.Cleanup(c.Close)
+	for i := range nodes {
+		c.Expect(&pools.Plan{Node: fmt.Sprintf("cut%d", i), Cluster: p.Name})
+	}
+	time.Sleep(c.Watch + 2*time.Second)
+	took := joinAll(t, c, p.Name, "cut", "boot-2", nodes)
+	if p99 := took[nodes*99/100]; p99 >= 5*time.Second {
+		t.Errorf("p99 is %v, want it below 5s", p99)
+	}
+	left, err := p.Kubectl(t.Context(), nil, "get", "nodes", "-l", "drover/managed", "-o", "name")
+	if err != nil || strings.Contains(left, "node/cut") {
+		t.Errorf("Nodes left: %s, %v", left, err)
+	}
+	t.Logf("%d joins at once after a power cut: median %v, p99 %v", nodes, took[nodes/2], took[nodes*99/100])
+}

@@ -1,0 +1,164 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Client is a DHCP client on one interface.
+type Client struct {
+	Kind
+	Namespace Namespace
+	Device    string // the interface
+	Dir       string // of its own; what is in it stays between starts
+	Keep      bool   // the lease is to outlive the program; most do that anyway
+
+	cmd   *exec.Cmd
+	ended chan error
+	seen  int // bytes of what it said that Wait has passed
+}
+
+// Start starts the client, or starts it again with what it kept. It has ended
+// when the test ends.
+func (c *Client) Start(t testing.TB, extra ...string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(c.Dir, "state"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := c.conf
+	if c.Keep {
+		conf += c.keep
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "script"), fmt.Appendf(nil, script, c.Dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.OpenFile(c.said(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	c.seen = len(c.Said())
+	cmd := c.command(append(c.args(c), extra...))
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	c.cmd, c.ended = cmd, ended
+	t.Cleanup(func() {
+		kill(cmd, ended)
+		if t.Failed() {
+			t.Logf("%s said:\n%s", c.Name, c.Said())
+		}
+	})
+}
+
+// command makes a command that runs in the namespace, with a host name and
+// mounts of its own.
+func (c *Client) command(argv []string) *exec.Cmd {
+	lines := append([]string{"set -e", "hostname client"}, c.mounts...)
+	args := []string{
+		"--uts", "--mount", "--propagation", "private",
+		"sh", "-c", strings.Join(append(lines, `exec "$@"`), "\n"), "sh",
+	}
+	cmd := c.Namespace.Command("unshare", append(args, argv...)...)
+	cmd.Dir = c.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+func (c *Client) said() string { return filepath.Join(c.Dir, "said") }
+
+// Said returns all that the client printed, and all that its script was told.
+func (c *Client) Said() string {
+	b, _ := os.ReadFile(c.said()) // not there: it said nothing yet
+	return string(b)
+}
+
+// Wait waits until the client says that something happened, and returns what it
+// was told with it: the variables of its script, or of its lease file. The
+// usual ones are also there by the same name for all clients: address, mask,
+// router, dns, domain, hostname and server.
+func (c *Client) Wait(t testing.TB, e Event) map[string]string {
+	t.Helper()
+	if !c.Says(e) {
+		t.Fatalf("%s has no words for %q", c.Name, e)
+	}
+	words := regexp.MustCompile(c.says[e])
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+		said := c.Said()[c.seen:]
+		at := words.FindStringIndex(said)
+		if at == nil {
+			continue
+		}
+		if facts := c.facts(c, said[at[0]:at[1]], said[at[1]:]); facts != nil {
+			c.seen += at[1]
+			return facts
+		}
+	}
+	t.Fatalf("%s did not say %q", c.Name, words)
+	return nil
+}
+
+// patience is how long a client may take for anything.
+const patience = 40 * time.Second
+
+// Signal sends a signal to the client.
+func (c *Client) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Renew makes the client renew its lease now, if it can be told to. Else it
+// does by itself, at T1 of its lease.
+func (c *Client) Renew(t testing.TB) {
+	t.Helper()
+	if c.renew != 0 {
+		c.Signal(t, c.renew)
+	}
+}
+
+// Says tells whether the client has words for an event: whether it does that.
+func (c *Client) Says(e Event) bool { return c.says[e] != "" }
+
+// Release makes the client give its lease back, and end.
+func (c *Client) Release(t testing.TB) {
+	t.Helper()
+	c.release(t, c)
+	_ = c.End(t) // with which status, each client has ideas of its own
+}
+
+// End waits for the client to end by itself.
+func (c *Client) End(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-c.ended:
+		c.ended <- err // for who asks again
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s does not end", c.Name)
+		return nil
+	}
+}
+
+// Kill ends the client with all its children, as a power cut does: it tells
+// nobody.
+func (c *Client) Kill() { kill(c.cmd, c.ended) }
+
+func kill(cmd *exec.Cmd, ended chan error) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone in the meantime is what we want
+	ended <- <-ended
+}

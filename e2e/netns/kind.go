@@ -1,0 +1,206 @@
+package netns
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Event is something that a client says.
+type Event string
+
+// The events.
+const (
+	Bound    Event = "bound"    // it has an address
+	Renewed  Event = "renewed"  // the server that gave the lease renewed it
+	Rebound  Event = "rebound"  // asked by broadcast, a server renewed the lease
+	Rebooted Event = "rebooted" // it has the address that it had when it ran before
+	Refused  Event = "refused"  // it got a NAK
+)
+
+// Kind is a program. The functions that return one tell its ways.
+type Kind struct {
+	Name    string
+	Program string
+	Lease   time.Duration // the shortest lease that it renews, and rebinds in time
+
+	conf    string   // content of its configuration file
+	keep    string   // what is added to it to make the lease outlive the program
+	mounts  []string // shell commands that make what it would change of the host its own
+	args    func(*Client) []string
+	says    map[Event]string // how it says what it can say: regular expressions
+	renew   syscall.Signal   // makes it renew now; 0: it does at T1 only
+	release func(testing.TB, *Client)
+	// facts are those of an event, given the words for it and all that was said
+	// after them; nil when more is to come.
+	facts func(c *Client, words, rest string) map[string]string
+}
+
+// Dhclient is ISC's. It asks for its old address when it starts. It has no
+// signal for a release: when the first has ended, a second one with the same
+// files sends it. Between T2 and the end of a lease it needs 2 s to ask by
+// broadcast at all.
+func Dhclient() Kind {
+	args := func(c *Client) []string {
+		return []string{"dhclient", "-4", "-d", "-v", "-1", "-sf", c.Dir + "/script", "-cf", "conf", "-lf", "state/leases", "-pf", "pid", c.Device}
+	}
+	// It writes the lease down after it has called the script, and says so last.
+	done := `\n(?s:.*?)\nbound to `
+	return Kind{
+		Name: "dhclient", Lease: 20 * time.Second, Program: "dhclient", args: args, facts: told,
+		conf: `timeout 20; initial-interval 1; backoff-cutoff 2; reboot 10; retry 1;
+request subnet-mask, routers, domain-name, domain-name-servers, host-name;
+`,
+		mounts: []string{"touch state/leases"},
+		says: map[Event]string{
+			Bound: "event=BOUND" + done, Renewed: "event=RENEW" + done, Rebooted: "event=REBOOT" + done, Refused: "DHCPNAK",
+			Rebound: `to 255\.255\.255\.255 port 67\n(?s:.*?)event=(RENEW|REBIND)` + done, // it calls most of them RENEW
+		},
+		release: func(t testing.TB, c *Client) {
+			t.Helper()
+			c.Kill()
+			if out, err := c.command(append(args(c), "-r")).CombinedOutput(); err != nil {
+				t.Fatalf("dhclient -r: %v\n%s", err, out)
+			}
+		},
+	}
+}
+
+// Udhcpc is BusyBox's. It renews at SIGUSR1, and not within 61 s else. It never
+// asks for its old address when it starts, and calls a rebinding a renewal.
+func Udhcpc() Kind {
+	return Kind{
+		Name: "udhcpc", Lease: 2 * time.Minute, Program: "udhcpc", facts: told,
+		args: func(c *Client) []string {
+			return []string{"udhcpc", "-f", "-n", "-R", "-t", "4", "-T", "2", "-s", c.Dir + "/script", "-i", c.Device}
+		},
+		says:    map[Event]string{Bound: "event=bound\n", Renewed: "event=renew\n", Rebound: "event=renew\n", Refused: "event=nak\n"},
+		renew:   syscall.SIGUSR1,
+		release: func(t testing.TB, c *Client) { t.Helper(); c.Signal(t, syscall.SIGTERM) },
+	}
+}
+
+// Dhcpcd asks for its old address when it starts. It is told not to probe
+// addresses by ARP, which takes it 5 s. Its DUID is made from the MAC: the
+// kernel's UUID of the host is no business of a test.
+func Dhcpcd() Kind {
+	return Kind{
+		Name: "dhcpcd", Lease: 8 * time.Second, Program: "dhcpcd", facts: told,
+		conf: `ipv4only
+noarp
+persistent
+duid ll
+option domain_name_servers, domain_name, host_name, interface_mtu, classless_static_routes
+require dhcp_server_identifier
+`,
+		mounts: []string{"mount --bind state /var/lib/dhcpcd", "mount -t tmpfs tmpfs /run"},
+		args: func(c *Client) []string {
+			return []string{"dhcpcd", "-B", "-d", "-f", c.Dir + "/conf", "-c", c.Dir + "/script", c.Device}
+		},
+		says: map[Event]string{
+			Bound: "event=BOUND\n", Renewed: "event=RENEW\n", Rebound: "event=REBIND\n", Rebooted: "event=REBOOT\n", Refused: "NAK",
+		},
+		release: func(t testing.TB, c *Client) { t.Helper(); c.Signal(t, syscall.SIGALRM) },
+	}
+}
+
+// networkdPath is not in PATH.
+const networkdPath = "/lib/systemd/systemd-networkd"
+
+// Networkd is systemd's, beside the host's own. It waits for udev unless /sys
+// is read-only, keeps its state in /run/systemd/netif, and does without D-Bus.
+// It asks for its old address when it starts if it was told to keep it.
+func Networkd() Kind {
+	return Kind{
+		Name: "systemd-networkd", Lease: 8 * time.Second, Program: networkdPath, facts: leased,
+		mounts: []string{
+			"mount -t sysfs -o ro sysfs /sys",
+			"mount -t tmpfs tmpfs /run", "mkdir -p /run/systemd/netif",
+			"chown -R systemd-network: state", "mount --bind state /run/systemd/netif",
+			"mount -t tmpfs tmpfs /etc/systemd/network", "cp conf /etc/systemd/network/any.network",
+			"export SYSTEMD_LOG_LEVEL=debug SYSTEMD_LOG_TARGET=console",
+		},
+		conf: `[Match]
+Kind=veth
+[Network]
+DHCP=ipv4
+LinkLocalAddressing=no
+IPv6AcceptRA=no
+`,
+		keep: "KeepConfiguration=dhcp\n",
+		args: func(*Client) []string { return []string{networkdPath} },
+		says: map[Event]string{
+			Bound:    `State changed: configuring -> configured`,
+			Renewed:  `REQUEST \(renewing\)(?s:.*?)client: ACK`,
+			Rebound:  `REQUEST \(rebinding\)(?s:.*?)client: ACK`,
+			Rebooted: `REQUEST \(init-reboot\)(?s:.*?)State changed: configuring -> configured`,
+			Refused:  `NAK`,
+		},
+		release: func(t testing.TB, c *Client) { t.Helper(); c.Signal(t, syscall.SIGTERM) },
+	}
+}
+
+// script gives the interface its address, and takes it away, where the client
+// leaves that to its script. Then it notes what it was told.
+const script = `#!/bin/sh
+event=$1$reason
+case $event in
+bound | BOUND | REBOOT)
+	ip addr flush dev "$interface"
+	ip addr add "${ip:-$new_ip_address}/${subnet:-$new_subnet_mask}" dev "$interface" ;;
+deconfig | EXPIRE | RELEASE) ip addr flush dev "$interface" ;;
+esac
+{ echo "event=$event"; env; echo end; } >>%s/said
+`
+
+// told returns the variables that the script was told with an event.
+func told(_ *Client, words, rest string) map[string]string {
+	_, event, ok := strings.Cut(words, "event=")
+	env, _, whole := strings.Cut(event+rest, "\nend\n")
+	if ok && !whole {
+		return nil
+	}
+	vars := variables(env)
+	for name, of := range map[string][2]string{
+		"address": {"ip", "new_ip_address"}, "mask": {"subnet", "new_subnet_mask"}, "router": {"router", "new_routers"},
+		"dns": {"dns", "new_domain_name_servers"}, "domain": {"domain", "new_domain_name"},
+		"hostname": {"hostname", "new_host_name"}, "server": {"serverid", "new_dhcp_server_identifier"},
+	} {
+		vars[name] = vars[of[0]] + vars[of[1]] // of two clients: only one is there
+	}
+	return vars
+}
+
+// leased returns what is in the lease file of networkd, which has one interface.
+// networkd writes the file a moment after it has said so, and takes it away when
+// it is refused.
+func leased(c *Client, words, _ string) map[string]string {
+	vars := map[string]string{}
+	if files, _ := filepath.Glob(filepath.Join(c.Dir, "state/leases/[0-9]*")); len(files) == 1 {
+		b, _ := os.ReadFile(files[0]) // it may be gone again
+		vars = variables(string(b))
+	}
+	if vars["ADDRESS"] == "" && words != "NAK" {
+		return nil
+	}
+	for name, of := range map[string]string{
+		"address": "ADDRESS", "mask": "NETMASK", "router": "ROUTER", "dns": "DNS", "domain": "DOMAINNAME",
+		"hostname": "HOSTNAME", "server": "SERVER_ADDRESS",
+	} {
+		vars[name] = vars[of]
+	}
+	return vars
+}
+
+// variables reads lines of NAME=VALUE.
+func variables(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(text) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+		m[k] = strings.Trim(v, "'")
+	}
+	return m
+}

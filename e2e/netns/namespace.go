@@ -1,0 +1,115 @@
+package netns
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"drover/e2e/fixture"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace.
+type Namespace string
+
+// NewNamespace makes a namespace. It is gone when the test ends.
+func NewNamespace(t testing.TB, name string) Namespace {
+	t.Helper()
+	n := Namespace(name)
+	run(t, "ip", "netns", "add", name)
+	t.Cleanup(func() { run(t, "ip", "netns", "del", name) })
+	n.IP(t, "link", "set", "lo", "up")
+	return n
+}
+
+// IP runs iproute2 on the namespace.
+func (n Namespace) IP(t testing.TB, args ...string) {
+	t.Helper()
+	run(t, "ip", append([]string{"-n", string(n)}, args...)...)
+}
+
+// Link lays a cable from an interface of n to one of another namespace. Both
+// are down. The cable is gone when the test has ended: with its namespace alone
+// it would be gone some time later, and another of that name could not be laid.
+func (n Namespace) Link(t testing.TB, device string, other Namespace, peer string) {
+	t.Helper()
+	n.IP(t, "link", "add", device, "type", "veth", "peer", "name", peer, "netns", string(other))
+	t.Cleanup(func() {
+		_ = n.Command("ip", "link", "del", device).Run() // the test may have taken it away
+	})
+}
+
+// In runs f with the thread in the namespace. Sockets that f opens stay there.
+func (n Namespace) In(t testing.TB, f func() error) {
+	t.Helper()
+	errs := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		fd, err := os.Open(filepath.Join("/run/netns", string(n)))
+		if err == nil {
+			defer fd.Close()
+			err = unix.Setns(int(fd.Fd()), unix.CLONE_NEWNET)
+		}
+		if err == nil {
+			err = f()
+		}
+		errs <- err
+	}()
+	if err := <-errs; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Command makes a command that runs in the namespace, with nothing of the
+// caller's environment.
+func (n Namespace) Command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command("nsenter", append([]string{"--net=/run/netns/" + string(n), name}, args...)...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	return cmd
+}
+
+// Daemon starts a command in the namespace. It has ended when the test ends.
+// What it prints is shown when the test fails.
+func (n Namespace) Daemon(t testing.TB, name string, args ...string) {
+	t.Helper()
+	cmd := n.Command(name, args...)
+	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // ended by itself is what the test is told of otherwise
+		_ = cmd.Wait()         // it was killed
+		if b, err := os.ReadFile(said.Name()); t.Failed() {
+			t.Logf("%s said, %v:\n%s", name, err, b)
+		}
+	})
+}
+
+// Need leaves the test out, see [fixture.Missing], when it is not root or one of
+// the programs is not there.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	fixture.Root(t)
+	for _, p := range append(programs, "ip", "nsenter", "unshare") {
+		if _, err := exec.LookPath(p); err != nil {
+			fixture.Missing(t, err)
+		}
+	}
+}
+
+func run(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
