@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools"
-	"drover/pools/ilo/ilosim"
 )
 
 // TestMoonshotToReady is three commands, as an operator types them: they import
@@ -32,7 +32,7 @@ func TestMoonshotToReady(t *testing.T) {
 	r := &chassis{site: s, guests: map[string]*lab.Guest{}}
 	c := ilosim.New(1, 3, 1, 2)
 	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
-	c.Break(ilosim.BootOnceLost, ilosim.Always)
+	c.Inject(ilosim.BootOnceLost, ilosim.Always)
 	l, err := s.Listen("tcp", "127.0.0.1:2222") // as testdata/moonshot.yaml says
 	if err != nil {
 		t.Fatal(err)

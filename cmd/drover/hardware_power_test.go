@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/pools"
-	"drover/pools/ilo/ilosim"
 )
 
 // TestPowerOverAPI: two chassis and a machine with a program of its own, switched
@@ -113,12 +113,12 @@ func TestPowerUnknown(t *testing.T) {
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
 	eventually(t, "both are stored", func() bool { return len(h.live.Farm().Nodes()) == 5 })
-	one.Stick("c1n1", "Unavailable")
+	one.HoldPower("c1n1", "Unavailable")
 	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 100ms")
 	if code != 3 || !strings.Contains(out, "m1c1n1   unavailable") || !strings.Contains(out, "m1c2n1   on ") || !strings.Contains(errs, "should be off") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	one.Break(ilosim.Silent, ilosim.Always)
+	one.Inject(ilosim.Silent, ilosim.Always)
 	stuck, err := h.Order(t.Context(), "test", pools.PowerOrder{Action: "off", Chassis: "m1"})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestPowerUnknown(t *testing.T) {
 			t.Errorf("%s is %s: %q", n.Name, n.State, n.Error)
 		}
 	}
-	one.Mend(ilosim.Silent)
+	one.Clear(ilosim.Silent)
 	if got := one.Power("c2n1"); got != "On" {
 		t.Errorf("c2n1 is %s", got)
 	}

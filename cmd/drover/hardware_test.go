@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"drover/e2e/fixture"
+	"drover/e2e/ilosim"
 	"drover/pools"
 	"drover/pools/ilo"
-	"drover/pools/ilo/ilosim"
 	"drover/pools/state"
 	"drover/web"
 )
@@ -115,7 +115,7 @@ func statusOf(h *hardware, name string) pools.ChassisStatus {
 // in conflict, and gone. Another that says nothing holds up nobody.
 func TestChassisSync(t *testing.T) {
 	c, silent := ilosim.New(1, 4, 1, 2), ilosim.New(2, 4, 1, 2)
-	silent.Break(ilosim.Silent, ilosim.Always)
+	silent.Inject(ilosim.Silent, ilosim.Always)
 	config := fmt.Sprintf(`[
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, c), manager(t, silent))
@@ -216,9 +216,9 @@ func TestChassisFaults(t *testing.T) {
 		for x := 1; x <= 6; x++ { // so that each reading would change something
 			c.Edit(fmt.Sprintf("c%dn1", x), func(n *ilosim.Node) { n.MACs[1] = fmt.Sprintf("94:57:a5:02:%02x:%02x", x, i) })
 		}
-		c.Break(fault, ilosim.Always)
+		c.Inject(fault, ilosim.Always)
 		err := s.Once(t.Context())
-		c.Mend(fault)
+		c.Clear(fault)
 		same := fmt.Sprint(before) == fmt.Sprint(nodesOf(t, store))
 		switch st := statusOf(h, "m1"); {
 		case same != (err != nil):

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/pools"
-	"drover/pools/ilo/ilosim"
 )
 
 // simulated starts a chassis and returns the flags that ask it. They pin its
@@ -122,7 +122,7 @@ func TestImportedNodesBoot(t *testing.T) {
 	store, _ := apiSite(t)
 	c := ilosim.New(1, 3, 1, 2)
 	c.PowerDelay = 20 * time.Millisecond
-	c.Break(ilosim.BootOnceLost, ilosim.Always)
+	c.Inject(ilosim.BootOnceLost, ilosim.Always)
 	flags := simulated(t, c)
 	booted := map[string]string{}
 	c.OnAction = func(slot string, a ilosim.Action) {
@@ -178,9 +178,9 @@ func TestImportFaults(t *testing.T) {
 		{ilosim.Silent, 4}, {ilosim.SessionLimit, 4}, {ilosim.StallLogin, 4}, {ilosim.StallMidTable, 4}, {ilosim.CutMidTable, 4},
 		{ilosim.Locked, 3}, {ilosim.NoRights, 3}, {ilosim.Garbage, 5},
 	} {
-		c.Break(tt.fault, ilosim.Always)
+		c.Inject(tt.fault, ilosim.Always)
 		code, out, errs := drover(t, imports)
-		c.Mend(tt.fault)
+		c.Clear(tt.fault)
 		if code != tt.code || out != "" || !strings.HasPrefix(errs, "drover: m1: ") {
 			t.Errorf("%s: exit %d\n%s%s, want exit %d", tt.fault, code, out, errs, tt.code)
 		}
@@ -446,7 +446,7 @@ func TestImportREST(t *testing.T) {
 	if code, out, errs := drover(t, line+" --tls-pin sha256:00"); code != 3 || out != "" || !strings.Contains(errs, "certificate") {
 		t.Errorf("another pin: exit %d\n%s%s", code, out, errs)
 	}
-	c.Break(ilosim.NullMACs, ilosim.Always)
+	c.Inject(ilosim.NullMACs, ilosim.Always)
 	if code, _, errs := drover(t, line); code != 5 || !strings.Contains(errs, "--via ssh") {
 		t.Errorf("no MACs: exit %d: %s", code, errs)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drover/pools/ilo/ilosim"
+	"drover/e2e/ilosim"
 )
 
 // TestPowerMoonshot: the words of the command line, to what happens in the
@@ -57,7 +57,7 @@ func TestPowerMoonshot(t *testing.T) {
 	if code != 5 || c.Logins() != logins+1 || strings.Contains(errs, "horse") {
 		t.Errorf("wrong password: exit %d after %d logins: %s", code, c.Logins()-logins, errs)
 	}
-	c.Break(ilosim.SessionLimit, ilosim.Always)
+	c.Inject(ilosim.SessionLimit, ilosim.Always)
 	if code, _, _ := drover(t, "power status all"+flags); code != 4 {
 		t.Errorf("nobody there: exit %d, want 4", code)
 	}

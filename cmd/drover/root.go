@@ -58,7 +58,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(), newClusterCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
-		newImportCommand(), newChassisCommand(), newPowerCommand(), newAuditCommand(), newILOSimCommand(), newLoadersCommand(), newMediaCommand(),
+		newImportCommand(), newChassisCommand(), newPowerCommand(), newAuditCommand(), newLoadersCommand(), newMediaCommand(),
 	)
 	return root
 }

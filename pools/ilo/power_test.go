@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/pools/ilo"
-	"drover/pools/ilo/ilosim"
 )
 
 // drivers are the ways to the same node, c2n1 of a simulated chassis.
@@ -44,15 +44,15 @@ func TestPower(t *testing.T) {
 		{"off, when it is", ilo.SwitchOff, nil, ilo.Off, "", ""},
 		{"cycle", ilo.Cycle, nil, ilo.On, "", "on"},
 		{"pxe", ilo.PXE, nil, ilo.On, "", "on-pxe"},
-		{"bootonce is lost when it is switched off", ilo.PXE, func(c *ilosim.Chassis) { c.Break(ilosim.BootOnceLost, ilosim.Always) }, ilo.On, "", "on-pxe"},
-		{"bootonce is not taken", ilo.PXE, func(c *ilosim.Chassis) { c.Break(ilosim.BootOnceIgnored, ilosim.Always) }, ilo.Off, "boots? from the network once", ""},
-		{"a system that does not listen", ilo.Cycle, func(c *ilosim.Chassis) { c.Break(ilosim.SoftOffIgnored, ilosim.Always) }, ilo.On, "", "on"},
-		{"on is not heard at first", ilo.SwitchOn, func(c *ilosim.Chassis) { c.Break(ilosim.OnIgnored, 1) }, ilo.On, "", "on"},
-		{"never on", ilo.SwitchOn, func(c *ilosim.Chassis) { c.Break(ilosim.OnIgnored, ilosim.Always) }, ilo.Off, "it is off after 1s, and should be on", ""},
-		{"unavailable", ilo.PXE, func(c *ilosim.Chassis) { c.Stick("c2n1", "Unavailable") }, ilo.Unavailable, "it is unavailable after 1s, and should be off", ""},
-		{"a word that nobody knows", ilo.PXE, func(c *ilosim.Chassis) { c.Stick("c2n1", "Dreaming") }, ilo.Unknown, "it is unknown after 1s, and should be off", ""},
+		{"bootonce is lost when it is switched off", ilo.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceLost, ilosim.Always) }, ilo.On, "", "on-pxe"},
+		{"bootonce is not taken", ilo.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceIgnored, ilosim.Always) }, ilo.Off, "boots? from the network once", ""},
+		{"a system that does not listen", ilo.Cycle, func(c *ilosim.Chassis) { c.Inject(ilosim.SoftOffIgnored, ilosim.Always) }, ilo.On, "", "on"},
+		{"on is not heard at first", ilo.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, 1) }, ilo.On, "", "on"},
+		{"never on", ilo.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, ilosim.Always) }, ilo.Off, "it is off after 1s, and should be on", ""},
+		{"unavailable", ilo.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Unavailable") }, ilo.Unavailable, "it is unavailable after 1s, and should be off", ""},
+		{"a word that nobody knows", ilo.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Dreaming") }, ilo.Unknown, "it is unknown after 1s, and should be off", ""},
 		{"an empty slot", ilo.Status, func(c *ilosim.Chassis) { c.Remove("c2n1") }, ilo.Unknown, "Invalid node|404", ""},
-		{"only PXE in upper case", ilo.PXE, func(c *ilosim.Chassis) { c.Break(ilosim.OnlyUpperPXE, ilosim.Always) }, ilo.On, "", "on-pxe"},
+		{"only PXE in upper case", ilo.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.OnlyUpperPXE, ilosim.Always) }, ilo.On, "", "on-pxe"},
 	} {
 		for _, driver := range []string{"ssh", "rest"} {
 			t.Run(tt.name+" over "+driver, func(t *testing.T) {
@@ -103,7 +103,7 @@ func matches(pattern, text string) bool {
 func TestPXEOfRunningNodes(t *testing.T) {
 	c := ilosim.New(1, 45, 1, 2)
 	c.PowerDelay = 30 * time.Millisecond
-	c.Break(ilosim.BootOnceLost, ilosim.Always)
+	c.Inject(ilosim.BootOnceLost, ilosim.Always)
 	pxe := map[string]int{}
 	login, _ := serve(t, c)
 	manager := &ilo.Manager{Login: login}
@@ -173,7 +173,7 @@ func TestManagerReconnects(t *testing.T) {
 func TestRedfishPower(t *testing.T) {
 	for gen := 4; gen <= 6; gen++ {
 		sim := ilosim.NewILO(gen, 1)
-		c := sim.Control()
+		c := sim.Chassis()
 		c.PowerDelay = 20 * time.Millisecond
 		var last ilosim.Action
 		c.OnAction = func(_ string, a ilosim.Action) { last = a }
@@ -343,11 +343,11 @@ func TestSlots(t *testing.T) {
 	if got, err := ilo.SlotsREST(t.Context(), site(t, c.Handler(ilosim.OData), c)); err != nil || fmt.Sprint(got) != want {
 		t.Errorf("rest: got %v, %v, want %s", got, err, want)
 	}
-	c.Break(ilosim.UnknownList, 1)
+	c.Inject(ilosim.UnknownList, 1)
 	if _, err := ilo.Slots(t.Context(), m); !errors.Is(err, ilo.ErrUnreadable) {
 		t.Errorf("an unknown command: got %v", err)
 	}
-	c.Break(ilosim.NoRights, 1)
+	c.Inject(ilosim.NoRights, 1)
 	if _, err := ilo.Slots(t.Context(), m); !errors.Is(err, ilo.ErrRefused) {
 		t.Errorf("no rights: got %v", err)
 	}

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/pools/ilo"
-	"drover/pools/ilo/ilosim"
 )
 
 // site starts a server with a certificate of its own and says how to get at it.
@@ -59,12 +59,12 @@ func TestScrapeREST(t *testing.T) {
 		{"no MACs", ilosim.NullMACs, ilosim.Always, ilo.ErrUnreadable, "--via ssh"},
 		{name: "no power", fault: ilosim.NoPower, times: ilosim.Always},
 	} {
-		for _, f := range []ilosim.Flavour{ilosim.Href, ilosim.OData} {
+		for _, f := range []ilosim.LinkStyle{ilosim.Href, ilosim.OData} {
 			t.Run(tt.name+", "+string(f), func(t *testing.T) {
 				c := ilosim.New(3, 5, 2, 2)
 				c.Edit("c2n1", func(n *ilosim.Node) { n.MACs[0] = "N/A" })
 				c.Put(ilosim.Node{Cartridge: 4, Number: 1, Empty: true})
-				c.Break(tt.fault, tt.times)
+				c.Inject(tt.fault, tt.times)
 				inv, err := ilo.ScrapeREST(t.Context(), site(t, c.Handler(f), c))
 				if tt.want != nil {
 					if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || inv != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/ilosim"
 	"drover/pools/ilo"
-	"drover/pools/ilo/ilosim"
 )
 
 // TestILO: the generations, over the page for anyone and over Redfish. The
@@ -26,17 +26,17 @@ func TestILO(t *testing.T) {
 		{"iLO 6", 6, nil, macs, macs},
 		{"iLO 5 1.10", 5, func(i *ilosim.ILO) { i.Erratum = true }, macs, macs},
 		{"before the first POST", 5, func(i *ilosim.ILO) { i.MACs = []string{"", "00:00:00:00:00:00"} }, "[]", "[]"},
-		{"MACs that are null", 5, func(i *ilosim.ILO) { i.Control().Break(ilosim.NullMACs, ilosim.Always) }, macs, "[]"},
+		{"MACs that are null", 5, func(i *ilosim.ILO) { i.Chassis().Inject(ilosim.NullMACs, ilosim.Always) }, macs, "[]"},
 		{"switched off", 5, func(i *ilosim.ILO) { i.NoXMLData = true }, "404", macs},
 		{"a MAC that is none", 5, func(i *ilosim.ILO) { i.MACs[1] = "9C:8C" }, `"9c:8c" is not a MAC`, `"9C:8C" is not a MAC`},
-		{"wrong password", 5, func(i *ilosim.ILO) { i.Control().Break(ilosim.Unauthorized, ilosim.Always) }, macs, "login refused"},
+		{"wrong password", 5, func(i *ilosim.ILO) { i.Chassis().Inject(ilosim.Unauthorized, ilosim.Always) }, macs, "login refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sim := ilosim.NewILO(tt.gen, 9)
 			if tt.edit != nil {
 				tt.edit(sim)
 			}
-			s := site(t, sim.Handler(), sim.Control())
+			s := site(t, sim.Handler(), sim.Chassis())
 			check := func(via, want string, got ilo.Server, err error) {
 				text := fmt.Sprint(got.MACs)
 				if err != nil {

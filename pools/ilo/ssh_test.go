@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/ilosim"
 	"drover/pools/ilo"
-	"drover/pools/ilo/ilosim"
 )
 
 // quick are timeouts for tests that wait for them.
@@ -97,11 +97,11 @@ func TestLooks(t *testing.T) {
 			}
 			c.Edit("c4n1", func(n *ilosim.Node) { n.AssetTag, n.MACs[1] = "c9n9 On", "N/A" })
 			var err error
-			if c.Look, err = ilosim.ParseLook(strings.Fields(tt.looks)); err != nil {
+			if c.Format, err = ilosim.ParseFormat(strings.Fields(tt.looks)); err != nil {
 				t.Fatal(err)
 			}
 			if tt.fault != "" {
-				c.Break(tt.fault, ilosim.Always)
+				c.Inject(tt.fault, ilosim.Always)
 			}
 			login, _ := serve(t, c)
 			inv, transcript, err := ilo.Scrape(t.Context(), login)
@@ -138,8 +138,8 @@ func TestLooks(t *testing.T) {
 // TestPrompt: a prompt of several words is told, since nobody can guess it.
 func TestPrompt(t *testing.T) {
 	c := ilosim.New(1, 5, 1, 2)
-	c.Look.Prompt = "Chassis 1 > "
-	c.Break(ilosim.NoExec, ilosim.Always)
+	c.Format.Prompt = "Chassis 1 > "
+	c.Inject(ilosim.NoExec, ilosim.Always)
 	login, _ := serve(t, c)
 	login.Timeouts = quick
 	if _, _, err := ilo.Scrape(t.Context(), login); !errors.Is(err, ilo.ErrUnreachable) {
@@ -183,9 +183,9 @@ func TestFaults(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, shell %t", tt.name, shell), func(t *testing.T) {
 				t.Parallel()
 				c := ilosim.New(1, 20, 1, 2)
-				c.Break(tt.fault, tt.times)
+				c.Inject(tt.fault, tt.times)
 				if shell {
-					c.Break(ilosim.NoExec, ilosim.Always)
+					c.Inject(ilosim.NoExec, ilosim.Always)
 				}
 				login, _ := serve(t, c)
 				login.Timeouts = quick
@@ -212,8 +212,8 @@ func TestFaults(t *testing.T) {
 func TestNeitherExecNorShell(t *testing.T) {
 	for _, f := range []ilosim.Fault{ilosim.NoExec, ilosim.ExecEmpty, ilosim.ExecCloses} {
 		c := ilosim.New(1, 1, 1, 1)
-		c.Break(f, ilosim.Always)
-		c.Break(ilosim.NoShell, ilosim.Always)
+		c.Inject(f, ilosim.Always)
+		c.Inject(ilosim.NoShell, ilosim.Always)
 		login, _ := serve(t, c)
 		_, _, err := ilo.Scrape(t.Context(), login)
 		if !errors.Is(err, ilo.ErrUnreachable) || !strings.Contains(err.Error(), "neither exec nor") {

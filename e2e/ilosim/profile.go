@@ -10,11 +10,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Profile is what an SSH server speaks.
+// Profile is the set of algorithms that an SSH server offers.
 type Profile string
 
-// The profiles. Firmware of a Moonshot chassis offers what Legacy14 or Legacy1
-// offer; ssh-dss is known from stand-alone iLOs.
+// The profiles. Firmware of a Moonshot chassis offers those of Legacy14 or
+// Legacy1; ssh-dss is known from stand-alone iLOs.
 const (
 	Modern      Profile = "modern"
 	Legacy14    Profile = "legacy14" // diffie-hellman-group14-sha1, CBC ciphers, ssh-rsa with 1024 bits
@@ -53,7 +53,7 @@ func (p Profile) hostKey() (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(key)
 }
 
-// algorithms are those of the connection.
+// algorithms returns the algorithms of the connection.
 func (p Profile) algorithms() ssh.Config {
 	old := ssh.Config{
 		Ciphers: []string{ssh.InsecureCipherAES128CBC, ssh.InsecureCipherTripleDESCBC},
@@ -70,7 +70,7 @@ func (p Profile) algorithms() ssh.Config {
 	return old
 }
 
-// dsaParameters are of a group with 1024 bits; to find one takes seconds.
+// dsaParameters returns a group of 1024 bits; generating one takes seconds.
 func dsaParameters() dsa.Parameters {
 	number := func(hex string) *big.Int {
 		n, _ := new(big.Int).SetString(hex, 16)

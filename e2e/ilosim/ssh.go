@@ -60,7 +60,7 @@ func (s *SSHServer) Close() error {
 	return err
 }
 
-// sshConfig says who may log in and how.
+// sshConfig accepts the user's password, by either method.
 func (c *Chassis) sshConfig() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{Config: c.Profile.algorithms(), ServerVersion: "SSH-2.0-mpSSH_0.2.1"}
 	check := func(user, password string) (*ssh.Permissions, error) {
@@ -177,25 +177,25 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// exec runs one command as the manager does: it echoes it, and closes without an
-// exit status.
+// exec runs one command as the manager does: it echoes the command, and closes
+// without an exit status.
 func (s *session) exec(command string) {
 	defer s.ch.Close()
 	c := s.server.chassis
 	if c.happens(ExecEmpty) {
 		return
 	}
-	if s.say(command+"\r\r\n") == nil {
+	if s.write(command+"\r\r\n") == nil {
 		_ = s.answer(command, 0)
 	}
 }
 
-// shell is the interactive command line: it echoes what is typed, and asks for a
-// key after each page.
+// shell is the interactive command line: it echoes input, and waits for a key
+// after each page.
 func (s *session) shell() {
 	defer s.ch.Close()
-	l := s.server.chassis.Look
-	if s.say("\r\nType 'HELP' to see the commands.\r\n\r\n"+l.prompt()) != nil {
+	l := s.server.chassis.Format
+	if s.write("\r\nType 'HELP' to see the commands.\r\n\r\n"+l.prompt()) != nil {
 		return
 	}
 	for {
@@ -207,7 +207,7 @@ func (s *session) shell() {
 			s.conn.Close()
 			return
 		}
-		if s.say("\r\n") != nil || s.answer(command, l.Pager) != nil || s.say(l.prompt()) != nil {
+		if s.write("\r\n") != nil || s.answer(command, l.Pager) != nil || s.write(l.prompt()) != nil {
 			return
 		}
 	}
@@ -225,7 +225,7 @@ func (s *session) typed() (string, error) {
 			return line.String(), nil
 		}
 		line.WriteByte(key)
-		if err := s.say(string(key)); err != nil {
+		if err := s.write(string(key)); err != nil {
 			return "", err
 		}
 	}
@@ -237,12 +237,12 @@ func (s *session) key() (byte, error) {
 	return b[0], err
 }
 
-func (s *session) say(text string) error {
+func (s *session) write(text string) error {
 	_, err := s.ch.Write([]byte(text))
 	return err
 }
 
-// answer runs a command and writes what it says, page by page.
+// answer runs a command and writes its output, page by page.
 func (s *session) answer(command string, page int) error {
 	c := s.server.chassis
 	select {
@@ -255,17 +255,17 @@ func (s *session) answer(command string, page int) error {
 		// Half of the table: the last row of it is torn.
 		switch {
 		case c.happens(StallMidTable):
-			_ = s.say(c.Look.lines(text[:len(text)/2]))
+			_ = s.write(c.Format.lines(text[:len(text)/2]))
 			<-s.server.stopping.Done()
 			return s.server.stopping.Err()
 		case c.happens(CutMidTable):
-			_ = s.say(c.Look.lines(text[:len(text)/2]))
+			_ = s.write(c.Format.lines(text[:len(text)/2]))
 			s.conn.Close()
 			return net.ErrClosed
 		}
 	}
 	if page <= 0 {
-		return s.say(c.Look.lines(text))
+		return s.write(c.Format.lines(text))
 	}
 	for i, line := range strings.SplitAfter(text, "\n") {
 		if i > 0 && i%page == 0 {
@@ -273,21 +273,21 @@ func (s *session) answer(command string, page int) error {
 				return err
 			}
 		}
-		if err := s.say(c.Look.lines(line)); err != nil {
+		if err := s.write(c.Format.lines(line)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask is the pager. Nobody has recorded the one of the manager; this is what
-// others look like.
+// ask is the pager. No recording of the manager's own is published; this one
+// follows common pagers.
 func (s *session) ask() error {
-	if err := s.say("-- More --"); err != nil {
+	if err := s.write("-- More --"); err != nil {
 		return err
 	}
 	if _, err := s.key(); err != nil {
 		return err
 	}
-	return s.say(fmt.Sprintf("\r%10s\r", ""))
+	return s.write(fmt.Sprintf("\r%10s\r", ""))
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// invalid is what the manager says to what it does not know.
+// invalid answers an unknown command.
 const invalid = "Invalid command\n"
 
-// run does a command of the command line and returns what it says.
+// run executes a command and returns its output.
 func (c *Chassis) run(command string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,9 +37,9 @@ func (c *Chassis) run(command string) string {
 		return c.about(words[3], c.powers)
 	case is("show node info", 4):
 		return c.about(words[3], c.infos)
-	case is("show firmware", 2) && c.Look.Two:
+	case is("show firmware", 2) && c.Format.Two:
 		return "Firmware Versions:\n  Chassis Manager:\n  HPE Moonshot Chassis Manager 2.0: 2.0-b176\n"
-	case is("show node mgmtaddr4", 4) && c.Look.Two:
+	case is("show node mgmtaddr4", 4) && c.Format.Two:
 		return c.about(words[3], c.management)
 	case is("show chassis autopower", 3):
 		return "Chassis Auto-Power: On\n"
@@ -100,7 +100,7 @@ func (c *Chassis) pick(list string) ([]*Node, bool) {
 
 // list is "show node list".
 func (c *Chassis) list() string {
-	l := c.Look
+	l := c.Format
 	columns := []column{{"Slot", 4}, {"ID", 5}, {"Proc Manufacturer", 22}, {"Architecture", 20}, {"Memory", 6}, {"Power", 5}}
 	switch {
 	case l.Old:
@@ -136,7 +136,7 @@ func (c *Chassis) list() string {
 
 // macs is "show node macaddr".
 func (c *Chassis) macs(nodes []*Node) string {
-	l := c.Look
+	l := c.Format
 	cards := 2
 	for _, n := range nodes {
 		cards = max(cards, len(n.MACs))
@@ -175,16 +175,16 @@ func (c *Chassis) macs(nodes []*Node) string {
 func (c *Chassis) management(nodes []*Node) string {
 	var rows [][]string
 	for _, n := range nodes {
-		rows = append(rows, append(c.Look.slot(n), fmt.Sprintf("192.168.4.125:%d", 735+n.Cartridge)))
+		rows = append(rows, append(c.Format.slot(n), fmt.Sprintf("192.168.4.125:%d", 735+n.Cartridge)))
 	}
-	return c.Look.table([]column{{"Slot", 4}, {"ID", 5}, {"Management Address", 18}}, rows)
+	return c.Format.table([]column{{"Slot", 4}, {"ID", 5}, {"Management Address", 18}}, rows)
 }
 
 // powers is "show node power".
 func (c *Chassis) powers(nodes []*Node) string {
 	var b strings.Builder
 	for _, n := range nodes {
-		if c.Look.Old {
+		if c.Format.Old {
 			fmt.Fprintf(&b, "\nCartridge #%d\n  Node #%d\n\tPower State: %s\n", n.Cartridge, n.Number, c.powerOf(n))
 		} else {
 			fmt.Fprintf(&b, "\nc%d: Cartridge %s\n\tPower State: %s\n", n.Cartridge, n.ID(), c.powerOf(n))
@@ -197,7 +197,7 @@ func (c *Chassis) powers(nodes []*Node) string {
 func (c *Chassis) infos(nodes []*Node) string {
 	var b strings.Builder
 	for _, n := range nodes {
-		if c.Look.Old {
+		if c.Format.Old {
 			fmt.Fprintf(&b, "\nCartridge #%d \n", n.Cartridge)
 		} else {
 			fmt.Fprintf(&b, "\n  c%d: #Cartridge %s\n", n.Cartridge, n.ID())
@@ -207,20 +207,20 @@ func (c *Chassis) infos(nodes []*Node) string {
 	return b.String()
 }
 
-// switchPower is "set node power"; c.mu is held, and let go while the hook is
-// told.
+// switchPower is "set node power"; c.mu is held, and released while the hook
+// runs.
 func (c *Chassis) switchPower(on, force bool, list string) string {
 	nodes, ok := c.pick(list)
 	if !ok {
 		return "Invalid node: " + list + "\n"
 	}
-	var tell []func()
+	var notify []func()
 	for _, n := range slices.Clone(nodes) {
-		tell = append(tell, c.setPower(n, on, force))
+		notify = append(notify, c.setPower(n, on, force))
 	}
 	c.mu.Unlock()
-	for _, t := range tell {
-		t()
+	for _, n := range notify {
+		n()
 	}
 	c.mu.Lock()
 	return "\nRequest sent.\n"

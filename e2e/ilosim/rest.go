@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Flavour is how REST links are written.
-type Flavour string
+// LinkStyle is how REST links are written.
+type LinkStyle string
 
-// The flavours.
+// The link styles.
 const (
-	Href  Flavour = "href"  // links.Member[].href, before Redfish
-	OData Flavour = "odata" // Members[].@odata.id
+	Href  LinkStyle = "href"  // links.Member[].href, before Redfish
+	OData LinkStyle = "odata" // Members[].@odata.id
 )
 
-// Handler is the REST interface of the chassis manager. That a chassis tells the
-// MACs of its nodes there is taken over from iLO 4; nobody has published a
-// recording.
-func (c *Chassis) Handler(f Flavour) http.Handler {
+// Handler returns the REST interface of the chassis manager. That it lists the
+// MACs of the nodes is an assumption taken from iLO 4: no recording is published.
+func (c *Chassis) Handler(f LinkStyle) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rest/v1", c.asRoot)
 	mux.HandleFunc("POST /rest/v1/sessions", c.openSession)
@@ -37,7 +36,8 @@ func (c *Chassis) Handler(f Flavour) http.Handler {
 	})
 }
 
-// admit checks the login, and does what faults do to any request.
+// admit checks the login, and applies the faults that concern any request. It
+// reports whether the request may go on; otherwise it has answered.
 func (c *Chassis) admit(w http.ResponseWriter, r *http.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *Chassis) admit(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// known tells whether a request may; c.mu is held.
+// known reports whether a request is authenticated or needs no login; c.mu is held.
 func (c *Chassis) known(r *http.Request) bool {
 	if r.URL.Path == "/rest/v1" || r.URL.Path == "/rest/v1/sessions" && r.Method == http.MethodPost {
 		return true
@@ -129,11 +129,11 @@ func (c *Chassis) summary(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, object{"Systems": all})
 }
 
-func (c *Chassis) systems(w http.ResponseWriter, f Flavour) {
+func (c *Chassis) systems(w http.ResponseWriter, f LinkStyle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var links []object
-	key := map[Flavour]string{Href: "href", OData: "@odata.id"}[f]
+	key := map[LinkStyle]string{Href: "href", OData: "@odata.id"}[f]
 	for _, n := range c.sorted() {
 		if !n.Empty {
 			links = append(links, object{key: "/rest/v1/Systems/" + strings.ToUpper(n.ID())})
@@ -155,7 +155,7 @@ func (c *Chassis) systems(w http.ResponseWriter, f Flavour) {
 func (c *Chassis) system(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	n := c.nodes[r.PathValue("slot")]
-	tell := func() {}
+	notify := func() {}
 	switch {
 	case n == nil || n.Empty:
 		fail(w, http.StatusNotFound, "ResourceMissingAtURI")
@@ -164,12 +164,12 @@ func (c *Chassis) system(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPatch:
 		c.patch(w, r, n)
 	case r.Method == http.MethodPost:
-		tell = c.reset(w, r, n)
+		notify = c.reset(w, r, n)
 	default:
 		fail(w, http.StatusMethodNotAllowed, "ActionNotSupported")
 	}
 	c.mu.Unlock()
-	tell()
+	notify()
 }
 
 func (c *Chassis) describe(n *Node) object {
@@ -221,24 +221,24 @@ func (c *Chassis) patch(w http.ResponseWriter, r *http.Request, n *Node) {
 	writeJSON(w, http.StatusOK, object{"Messages": []object{{"MessageID": "Base.0.10.Success"}}})
 }
 
-func (c *Chassis) reset(w http.ResponseWriter, r *http.Request, n *Node) (tell func()) {
+func (c *Chassis) reset(w http.ResponseWriter, r *http.Request, n *Node) (notify func()) {
 	var in struct{ Action, ResetType string }
-	tell = func() {}
+	notify = func() {}
 	if json.NewDecoder(r.Body).Decode(&in) != nil || in.Action != "" && in.Action != "Reset" {
 		fail(w, http.StatusBadRequest, "ActionNotSupported")
-		return tell
+		return notify
 	}
 	switch in.ResetType {
 	case "On":
-		tell = c.setPower(n, true, false)
+		notify = c.setPower(n, true, false)
 	case "ForceOff":
-		tell = c.setPower(n, false, true)
+		notify = c.setPower(n, false, true)
 	case "PushPowerButton":
-		tell = c.setPower(n, n.power == "Off", false)
+		notify = c.setPower(n, n.power == "Off", false)
 	default:
 		fail(w, http.StatusBadRequest, "ActionParameterNotSupported")
-		return tell
+		return notify
 	}
 	writeJSON(w, http.StatusOK, object{"Messages": []object{{"MessageID": "Base.0.10.Success"}}})
-	return tell
+	return notify
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Look is how a chassis manager writes. The zero Look is the firmware of 2021.
-type Look struct {
+// Format is the output format of a chassis manager. The zero Format is the
+// firmware of 2021.
+type Format struct {
 	Old      bool // firmware of 2014: Health, no asset tags, slots as " 01"
 	Two      bool // Chassis Manager 2.0
 	CRCRLF   bool // lines end with CR CR LF
@@ -23,9 +24,9 @@ type Look struct {
 	BadBytes bool // a Latin-1 asset tag
 }
 
-// ParseLook reads a list of names: old, two, crcrlf, upper, dashes, blank,
+// ParseFormat reads a list of names: old, two, crcrlf, upper, dashes, blank,
 // colours, async, no-ruler, extra, wrap, pager, bad-bytes.
-func ParseLook(words []string) (l Look, err error) {
+func ParseFormat(words []string) (l Format, err error) {
 	for _, w := range words {
 		switch w {
 		case "old":
@@ -55,7 +56,7 @@ func ParseLook(words []string) (l Look, err error) {
 		case "bad-bytes":
 			l.BadBytes = true
 		default:
-			return l, fmt.Errorf("unknown look %q", w)
+			return l, fmt.Errorf("unknown format %q", w)
 		}
 	}
 	return l, nil
@@ -68,7 +69,7 @@ type column struct {
 }
 
 // table writes a table with LF.
-func (l Look) table(columns []column, rows [][]string) string {
+func (l Format) table(columns []column, rows [][]string) string {
 	var b strings.Builder
 	b.WriteByte('\n')
 	names, dashes := make([]string, len(columns)), make([]string, len(columns))
@@ -89,7 +90,7 @@ func (l Look) table(columns []column, rows [][]string) string {
 	return b.String()
 }
 
-func (l Look) row(b *strings.Builder, columns []column, cells []string) {
+func (l Format) row(b *strings.Builder, columns []column, cells []string) {
 	var line strings.Builder
 	for i, cell := range cells {
 		fmt.Fprintf(&line, "%-*s", columns[i].width, cell)
@@ -106,7 +107,7 @@ func (l Look) row(b *strings.Builder, columns []column, cells []string) {
 }
 
 // slot writes the two columns that each row begins with.
-func (l Look) slot(n *Node) []string {
+func (l Format) slot(n *Node) []string {
 	number := fmt.Sprintf("%3d", n.Cartridge)
 	if l.Old {
 		number = fmt.Sprintf(" %02d", n.Cartridge)
@@ -121,7 +122,7 @@ func (l Look) slot(n *Node) []string {
 	return []string{number, id}
 }
 
-func (l Look) mac(s string) string {
+func (l Format) mac(s string) string {
 	if l.Dashes {
 		s = strings.ReplaceAll(s, ":", "-")
 	}
@@ -131,7 +132,7 @@ func (l Look) mac(s string) string {
 	return s
 }
 
-func (l Look) prompt() string {
+func (l Format) prompt() string {
 	if l.Prompt != "" {
 		return l.Prompt
 	}
@@ -139,7 +140,7 @@ func (l Look) prompt() string {
 }
 
 // lines gives a text the line ends of the manager.
-func (l Look) lines(text string) string {
+func (l Format) lines(text string) string {
 	if l.CRCRLF {
 		return strings.ReplaceAll(text, "\n", "\r\r\n")
 	}

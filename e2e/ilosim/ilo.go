@@ -14,9 +14,9 @@ type ILO struct {
 	Serial     string
 	UUID       string
 	MACs       []string
-	BMC        string // the processor's own MAC, which nobody may take for the server's
+	BMC        string // the processor's own MAC, which is none of the server's
 
-	NoXMLData bool // the page for anyone is switched off
+	NoXMLData bool // the page that needs no login is switched off
 	Erratum   bool // iLO 5 1.10: the link to the interfaces is among the vendor's
 
 	chassis *Chassis
@@ -35,11 +35,11 @@ func NewILO(generation int, seed byte) *ILO {
 	return i
 }
 
-// Control returns the chassis that power and faults are set at; its node is
-// c1n1.
-func (i *ILO) Control() *Chassis { return i.chassis }
+// Chassis returns the chassis that holds the server's power state and faults;
+// its node is c1n1.
+func (i *ILO) Chassis() *Chassis { return i.chassis }
 
-// Handler is what it serves over HTTPS.
+// Handler returns the iLO's HTTP interface.
 func (i *ILO) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /xmldata", i.xmlData)
@@ -49,12 +49,11 @@ func (i *ILO) Handler() http.Handler {
 	return mux
 }
 
-// login lets in who knows the password; xmldata is for anyone.
+// login requires a login for Redfish; xmldata needs none.
 func (i *ILO) login(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/") {
-			// It is strict about the slash at the end, and wants the same method
-			// there.
+			// An iLO requires the slash at the end, and redirects with 308.
 			http.Redirect(w, r, r.URL.Path+"/", http.StatusPermanentRedirect)
 			return
 		}
@@ -84,7 +83,8 @@ func (i *ILO) xmlData(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "</HSI><MP><ST>1</ST><PN>Integrated Lights-Out %d (iLO %d)</PN><FWRI>2.10</FWRI></MP></RIMP>", i.Generation, i.Generation)
 }
 
-// redfish is iLO 4 to 6. Where the cards are differs.
+// redfish is the service of iLO 4 to 6, which list network cards in different
+// places.
 func (i *ILO) redfish() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, v func() object) {
@@ -133,9 +133,9 @@ func (i *ILO) redfish() http.Handler {
 	})
 	mux.HandleFunc("POST /redfish/v1/Systems/1/Actions/ComputerSystem.Reset/{$}", func(w http.ResponseWriter, r *http.Request) {
 		i.chassis.mu.Lock()
-		tell := i.chassis.reset(w, r, i.chassis.nodes["c1n1"])
+		notify := i.chassis.reset(w, r, i.chassis.nodes["c1n1"])
 		i.chassis.mu.Unlock()
-		tell()
+		notify()
 	})
 	return mux
 }

@@ -1,7 +1,7 @@
 package ilosim
 
-// Say runs a command and returns what the manager says.
-func (c *Chassis) Say(command string) string { return c.run(command) }
+// Run executes a command and returns its output.
+func (c *Chassis) Run(command string) string { return c.run(command) }
 
 // Pick returns the slots that a list names.
 func (c *Chassis) Pick(list string) (ids []string, ok bool) {

@@ -13,12 +13,12 @@ import (
 // Chassis is a Moonshot chassis with its manager. Set the fields before it
 // serves; after that use the methods, which are safe for concurrent use.
 type Chassis struct {
-	Name   string // what the prompt and REST call it; default hpiLO
+	Name   string // shown by the prompt and REST; default hpiLO
 	Serial string
 
 	User, Password string
 
-	Look    Look
+	Format  Format
 	Profile Profile // default [Modern]
 
 	// PowerDelay is how long a node is PoweringOn before it is On; half of it
@@ -28,8 +28,8 @@ type Chassis struct {
 	LoginDelay   time.Duration // before a login is answered
 	CommandDelay time.Duration // before a command is answered
 
-	// OnAction is told when a node was switched on or off. It must return
-	// soon. nil: nobody is told.
+	// OnAction is called after a node was switched on or off, and must return
+	// soon. nil: no call.
 	OnAction func(slot string, a Action)
 
 	// Now is the clock; nil is the system's.
@@ -38,12 +38,12 @@ type Chassis struct {
 	mu       sync.Mutex
 	nodes    map[string]*Node
 	faults   map[Fault]int
-	logins   int // that were tried
-	sessions int // connections that were let in
+	logins   int // attempts
+	sessions int // successful logins
 	tokens   map[string]bool
 }
 
-// Action is what happened to a node.
+// Action is a change of a node's power.
 type Action struct {
 	On  bool // switched on, else off
 	PXE bool // it boots from the network, this once
@@ -62,9 +62,9 @@ type Node struct {
 	AssetTag string
 	MACs     []string // as printed; "N/A" for a card without address
 
-	power    string // On or Off: where it is going
+	power    string // On or Off: the target of the last command
 	since    time.Time
-	stuck    string // a state that it does not leave
+	stuck    string // the state set by [Chassis.HoldPower]
 	bootOnce string
 }
 
@@ -88,7 +88,7 @@ func New(seed byte, cartridges, nodes, nics int) *Chassis {
 	return c
 }
 
-// Put places a node into its slot; whatever was there is gone. It is off.
+// Put places a node into its slot, switched off, and replaces any node there.
 func (c *Chassis) Put(n Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Chassis) Remove(slot string) {
 	delete(c.nodes, slot)
 }
 
-// Swap exchanges what is in two slots, as somebody does who moves cartridges.
+// Swap exchanges the contents of two slots, as when cartridges are moved.
 func (c *Chassis) Swap(a, b string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,13 +126,13 @@ func (c *Chassis) Edit(slot string, edit func(*Node)) {
 	edit(c.nodes[slot])
 }
 
-// Stick makes a node show a power state for ever, "Unavailable" for one; ""
-// lets it go.
-func (c *Chassis) Stick(slot, state string) {
+// HoldPower makes a node show one power state, such as "Unavailable", until it
+// is called with "".
+func (c *Chassis) HoldPower(slot, state string) {
 	c.Edit(slot, func(n *Node) { n.stuck = state })
 }
 
-// Power returns what the chassis would say of a node: On, Off, PoweringOn ...
+// Power returns the power state that the chassis shows: On, Off, PoweringOn ...
 func (c *Chassis) Power(slot string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *Chassis) Power(slot string) string {
 	return c.powerOf(n)
 }
 
-// Logins returns how often somebody tried to log in.
+// Logins returns the number of login attempts.
 func (c *Chassis) Logins() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,9 +178,9 @@ func (c *Chassis) powerOf(n *Node) string {
 	return n.power
 }
 
-// setPower switches a node; c.mu is held. What is returned is to be called when
-// it is not.
-func (c *Chassis) setPower(n *Node, on, force bool) (tell func()) {
+// setPower switches a node; c.mu is held. The caller calls notify after it has
+// unlocked c.mu.
+func (c *Chassis) setPower(n *Node, on, force bool) (notify func()) {
 	nothing := func() {}
 	want := map[bool]string{true: "On", false: "Off"}[on]
 	switch {
@@ -189,7 +189,7 @@ func (c *Chassis) setPower(n *Node, on, force bool) (tell func()) {
 	case !on && !force && c.fault(SoftOffIgnored):
 		return nothing
 	case on && c.powerOf(n) == "PoweringOff":
-		return nothing // a real one does not hear it then
+		return nothing // a real node ignores the command then
 	case on && c.fault(OnIgnored), !on && c.fault(OffIgnored):
 		return nothing
 	}
