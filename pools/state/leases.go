@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Leases struct {
 	mu     sync.Mutex
 	byMAC  map[pools.MAC]*entry  // leases; not those that were declined
 	byAddr map[netip.Addr]*entry // all
+	byNode map[string]*entry     // the newest lease of a node whose name is not made from its MAC
 	queue  expiryQueue           // all, the one that others can have first on top
 	offers offers
 	next   map[pools.Range]netip.Addr // where the search for an address that nobody had goes on
@@ -60,6 +62,7 @@ func newLeases(s *Store) *Leases {
 		limit:  maxLeases,
 		byMAC:  make(map[pools.MAC]*entry),
 		byAddr: make(map[netip.Addr]*entry),
+		byNode: make(map[string]*entry),
 		offers: newOffers(),
 		next:   make(map[pools.Range]netip.Addr),
 		full:   make(map[pools.Range]time.Time),
@@ -196,6 +199,39 @@ func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 		return e.Address, true
 	}
 	return netip.Addr{}, false
+}
+
+// Of returns the lease of a machine. An expired one counts until another machine
+// gets the address: a node does not stop using its address because nobody renewed
+// it. A lease that was released or declined does not count.
+func (l *Leases) Of(mac pools.MAC) (pools.Lease, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byMAC[mac].lease()
+}
+
+// At returns the lease of an address, as [Leases.Of] does.
+func (l *Leases) At(addr netip.Addr) (pools.Lease, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byAddr[addr].lease()
+}
+
+// Named returns the lease that a machine got last as the node of that name. It
+// counts when it was released, too: it tells which machine the node was.
+func (l *Leases) Named(node string) (pools.Lease, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.byNode[node]
+	if e == nil {
+		if mac, err := pools.ParseMAC(strings.TrimPrefix(node, unnamed)); err == nil {
+			e = l.byMAC[mac]
+		}
+	}
+	if e == nil || e.Node != node {
+		return pools.Lease{}, false
+	}
+	return e.Lease, true
 }
 
 // AddressOf returns the address that the machine leased last. One that expired

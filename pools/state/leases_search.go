@@ -29,6 +29,42 @@ func (e *entry) inForce(now time.Time) bool { return !e.Released && now.Before(e
 // There is none for nil.
 func (e *entry) used() bool { return e != nil && !e.Released && e.Declined == "" }
 
+// lease returns the lease of a machine that still uses its address.
+func (e *entry) lease() (pools.Lease, bool) {
+	if !e.used() {
+		return pools.Lease{}, false
+	}
+	return e.Lease, true
+}
+
+// unnamed begins the names of nodes that the config does not name; their MAC
+// follows. Such a name needs no index.
+const unnamed = "node-"
+
+// nameOf returns the index of an entry by the name of its node; empty: it has
+// none.
+func nameOf(e *entry) string {
+	if e.Declined != "" || e.Node == unnamed+e.MAC.Hex() {
+		return ""
+	}
+	return e.Node
+}
+
+// index has byNode lead to e, unless it has a newer lease of the node.
+func (l *Leases) index(e *entry) {
+	name := nameOf(e)
+	if old := l.byNode[name]; name != "" && (old == nil || !old.Expires.After(e.Expires)) {
+		l.byNode[name] = e
+	}
+}
+
+// unindex takes e out of byNode.
+func (l *Leases) unindex(e *entry) {
+	if name := nameOf(e); l.byNode[name] == e {
+		delete(l.byNode, name)
+	}
+}
+
 func (l *Leases) reserved(addr netip.Addr) bool { return l.Reserved != nil && l.Reserved(addr) }
 
 // leasable tells whether addr may be leased to anyone under this plan.
@@ -140,7 +176,9 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 func (l *Leases) keep(lease pools.Lease, w *write) {
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
+		l.unindex(e)
 		e.Lease, e.due, e.stored = lease, lease.Expires, w
+		l.index(e)
 		heap.Fix(&l.queue, e.index)
 		return
 	}
@@ -152,6 +190,7 @@ func (l *Leases) keep(lease pools.Lease, w *write) {
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e
+		l.index(e)
 	}
 	heap.Push(&l.queue, e)
 }
@@ -165,6 +204,7 @@ func (l *Leases) forget(e *entry) {
 		delete(l.byMAC, e.MAC)
 	}
 	delete(l.byAddr, e.Address)
+	l.unindex(e)
 	heap.Remove(&l.queue, e.index)
 }
 

@@ -379,3 +379,38 @@ func TestLeaseOfAnOlderFile(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+// TestNamed: the machine that a node was last is found by the node's name.
+func TestNamed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	port := func(n int) *pools.Plan { // a node that is known by its switch port
+		p := plan(n)
+		p.Node, p.CatchAll = "m1", false
+		return p
+	}
+	for n, p := range []*pools.Plan{plan(1), port(2), port(3)} {
+		if err := commit(s.Leases, p, addr(n+1), epoch.Add(time.Duration(n)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for name, want := range map[string]int{"m1": 3, plan(1).Node: 1, plan(2).Node: 0, "m2": 0, "": 0} {
+			got, ok := s.Leases.Named(name)
+			if ok != (want != 0) || ok && (got.MAC != mac(want) || got.Address != addr(want)) {
+				t.Errorf("Named(%q): got %+v, %t; want machine %d", name, got, ok, want)
+			}
+		}
+		s = reopen(t, s, dir)
+	}
+	s.Leases.Release(mac(3), addr(3), epoch.Add(5*time.Second))
+	if got, ok := s.Leases.Named("m1"); !ok || got.MAC != mac(3) {
+		t.Errorf("after its release: got %+v, %t; want machine 3", got, ok)
+	}
+	if err := commit(s.Leases, plan(3), addr(3), epoch.Add(hour*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := s.Leases.Named("m1"); ok && got.MAC == mac(3) {
+		t.Errorf("machine 3 has another name now: got %+v", got)
+	}
+}
