@@ -16,7 +16,7 @@ import (
 
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // chain is one way from power-on to a running system, or to where it has to end.
@@ -174,7 +174,7 @@ func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *ro
 	} else {
 		c.comesUp(ctx, t, g, whole, r)
 		until(ctx, t, m.Name+" is online", func() (bool, error) {
-			return reached(bootOf(ctx, t, s, mac), pools.StepOnline), nil
+			return reached(bootOf(ctx, t, s, mac), boots.StepOnline), nil
 		})
 	}
 	c.fetched(ctx, t, s, mac)

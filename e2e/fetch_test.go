@@ -11,7 +11,7 @@ import (
 
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // TestImageFetchSurvives lets a node fetch a root image with a corrupted byte,
@@ -43,11 +43,11 @@ func TestImageFetchSurvives(t *testing.T) {
 
 	until(ctx, t, "the corrupted image was refused, and reported", func() (bool, error) {
 		boot := bootOf(ctx, t, s, mac)
-		if reached(boot, pools.StepImage) {
+		if reached(boot, boots.StepImage) {
 			t.Fatal("the corrupted image was taken")
 		}
-		return slices.ContainsFunc(boot.Steps, func(e pools.BootStep) bool {
-			return e.Step == pools.StepImage && strings.Contains(e.Error, "sha256")
+		return slices.ContainsFunc(boot.Steps, func(e boots.StepTime) bool {
+			return e.Step == boots.StepImage && strings.Contains(e.Error, "sha256")
 		}), nil
 	})
 	heal()
@@ -77,7 +77,7 @@ func TestImageFetchSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(ctx, t, "the node is about to start its init", func() (bool, error) {
-		return reached(bootOf(ctx, t, s, mac), pools.StepSwitch), nil
+		return reached(bootOf(ctx, t, s, mac), boots.StepSwitch), nil
 	})
 	if err := capture.Stop(); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // TestMoonshotToReady is three commands, as an operator types them: they import
@@ -75,7 +76,7 @@ drover boot watch m1c1n1 m1c2n1 m1c3n1`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reached(bootOf(ctx, t, s, mac), pools.StepReady) {
+		if !reached(bootOf(ctx, t, s, mac), boots.StepReady) {
 			t.Errorf("%s is not Ready, and watch says that it is", n.Name)
 		}
 		until(ctx, t, n.Name+" is Ready and runs a pod", func() (bool, error) {

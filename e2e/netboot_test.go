@@ -12,7 +12,7 @@ import (
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // TestNetbootToReady boots a bare machine until it is Ready in its cluster and
@@ -52,7 +52,7 @@ func TestNetbootToReady(t *testing.T) {
 	}
 	defer story(t, s, g)
 	until(ctx, t, "n1 has joined", func() (bool, error) { // no need to ask its cluster before
-		return reached(bootOf(ctx, t, s, mac), pools.StepJoined), nil
+		return reached(bootOf(ctx, t, s, mac), boots.StepJoined), nil
 	})
 	until(ctx, t, "n1 is Ready and runs a pod", func() (bool, error) {
 		_, err := s.Look(ctx, plan)

@@ -18,6 +18,7 @@ import (
 	"drover/e2e/lab/site"
 	lan "drover/e2e/netns" // wire is a type here
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // TestProxy boots machines that dnsmasq, on another host, gives addresses and
@@ -54,7 +55,7 @@ func TestProxy(t *testing.T) {
 				}
 			}()
 			until(ctx, t, m.Name+" has its image", func() (bool, error) {
-				return reached(bootOf(ctx, t, s, mac), pools.StepImage), nil
+				return reached(bootOf(ctx, t, s, mac), boots.StepImage), nil
 			})
 			t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
 			for _, step := range bootOf(ctx, t, s, mac).Steps {

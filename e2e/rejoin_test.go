@@ -15,7 +15,7 @@ import (
 
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // gracePeriod is how long a cluster takes a Node for Ready whose kubelet is dead
@@ -83,7 +83,7 @@ func TestRejoin(t *testing.T) {
 
 	forgeDiscover(ctx, t, s, mac)
 	until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
-		return !reached(bootOf(ctx, t, s, mac), pools.StepScript), nil
+		return !reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 	})
 	time.Sleep(15 * time.Second) // more than it takes to find a kubelet dead
 	if n := await("n1 runs on", "", "r2 true r2"); n.Metadata.UID != first {
@@ -108,7 +108,7 @@ func TestRejoin(t *testing.T) {
 	for _, step := range bootOf(ctx, t, s, mac).Steps {
 		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
 	}
-	until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), pools.StepReady), nil })
+	until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil })
 	log := read(t, s.Drover.Log())
 	if !strings.Contains(log, "deleted the Node of an earlier boot") {
 		t.Error("drover did not delete the Node of the first boot")

@@ -18,7 +18,7 @@ import (
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/e2e/oci"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // registry is where the nodes of testdata/services pull from and report to.
@@ -67,7 +67,7 @@ func TestServices(t *testing.T) {
 	}
 	for n, mac := range machines {
 		until(ctx, t, n+" is Ready", func() (bool, error) { // which drover knows; asking its cluster costs more
-			return reached(bootOf(ctx, t, s, mac), pools.StepReady), nil
+			return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil
 		})
 	}
 	until(ctx, t, "the Deployment is rolled out", func() (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // enough is the time that a cold build and the boots may take.
@@ -90,7 +90,7 @@ func until(ctx context.Context, t *testing.T, what string, ask func() (bool, err
 }
 
 // bootOf returns the last boot of a machine.
-func bootOf(ctx context.Context, t *testing.T, s *site.Site, mac string) (last pools.BootRecord) {
+func bootOf(ctx context.Context, t *testing.T, s *site.Site, mac string) (last boots.Record) {
 	t.Helper()
 	boots, err := s.Drover.Boots(ctx)
 	if err != nil {
@@ -105,11 +105,7 @@ func bootOf(ctx context.Context, t *testing.T, s *site.Site, mac string) (last p
 }
 
 // reached tells whether a boot came to a step without an error.
-func reached(b pools.BootRecord, step pools.Step) bool {
-	for _, s := range b.Steps {
-		if s.Step == step && s.Error == "" {
-			return true
-		}
-	}
-	return false
+func reached(b boots.Record, step boots.Step) bool {
+	_, ok := b.Reached(step)
+	return ok
 }

@@ -8,17 +8,8 @@ import (
 	"unicode/utf8"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
-
-// nodeStep tells whether a node reports this step itself.
-func nodeStep(s pools.Step) bool {
-	switch s {
-	case pools.StepInit, pools.StepNetwork, pools.StepQueued, pools.StepImage, pools.StepConfig,
-		pools.StepSwitch, pools.StepOnline, pools.StepJoined:
-		return true
-	}
-	return false
-}
 
 // maxEventText bounds the texts of an event, in bytes.
 const maxEventText = 512
@@ -31,11 +22,11 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var e pools.Event
+	var e boots.Event
 	if err := readJSON(r, pools.MaxEventBody, &e); err != nil {
 		return err
 	}
-	if !nodeStep(e.Step) {
+	if e.Step.Reporter() != boots.ByNode {
 		return refuse(http.StatusBadRequest, "step %q is not one that a node reports", cut(string(e.Step), 40))
 	}
 	if e.Uptime < 0 || e.Uptime > maxUptime {

@@ -23,6 +23,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // The machines of the tests.
@@ -97,8 +98,8 @@ func (a addresses) AddressOf(m pools.MAC) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// boots keeps boots in memory, with the semantics that the interface asks for.
-type boots struct {
+// fakeBoots keeps boots in memory, with the semantics that the interface asks for.
+type fakeBoots struct {
 	mu     sync.Mutex
 	n      int
 	fail   error // of every call
@@ -110,10 +111,10 @@ type boots struct {
 type step struct {
 	MAC   pools.MAC
 	Nonce string
-	pools.Event
+	boots.Event
 }
 
-func (b *boots) Issue(p *pools.Plan) (string, error) {
+func (b *fakeBoots) Issue(p *pools.Plan) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
@@ -126,40 +127,40 @@ func (b *boots) Issue(p *pools.Plan) (string, error) {
 	}
 	b.nonces[p.MAC] = nonce
 	delete(b.keys, p.MAC)
-	b.steps = append(b.steps, step{p.MAC, nonce, pools.Event{Step: pools.StepScript}})
+	b.steps = append(b.steps, step{p.MAC, nonce, boots.Event{Step: boots.StepScript}})
 	return nonce, nil
 }
 
-func (b *boots) Claim(m pools.MAC, nonce string, key []byte) error {
+func (b *fakeBoots) Claim(m pools.MAC, nonce string, key []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.fail != nil:
 		return b.fail
 	case b.nonces[m] != nonce:
-		return fmt.Errorf("%s: %w", m, pools.ErrNonce)
+		return fmt.Errorf("%s: %w", m, boots.ErrNonce)
 	case b.keys[m] != "" && b.keys[m] != string(key):
-		return fmt.Errorf("%s: %w", m, pools.ErrClaimed)
+		return fmt.Errorf("%s: %w", m, boots.ErrClaimed)
 	}
 	b.keys[m] = string(key)
 	return nil
 }
 
-func (b *boots) Step(m pools.MAC, nonce string, e pools.Event) error {
+func (b *fakeBoots) Step(m pools.MAC, nonce string, e boots.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.fail != nil:
 		return b.fail
 	case nonce != "" && b.nonces[m] != nonce:
-		return pools.ErrNonce
+		return boots.ErrNonce
 	}
 	b.steps = append(b.steps, step{m, nonce, e})
 	return nil
 }
 
 // seen returns the steps recorded of a machine, as "step" or "step!error".
-func (b *boots) seen(m pools.MAC) []string {
+func (b *fakeBoots) seen(m pools.MAC) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	got := []string{}
@@ -176,7 +177,7 @@ func (b *boots) seen(m pools.MAC) []string {
 	return got
 }
 
-func (b *boots) claimedBy(m pools.MAC) string {
+func (b *fakeBoots) claimedBy(m pools.MAC) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.keys[m]
@@ -254,7 +255,7 @@ func writeFile(t testing.TB, path string, b []byte) {
 type world struct {
 	*httpboot.Server
 	farm   farm
-	boots  *boots
+	boots  *fakeBoots
 	images images
 	log    *fixture.Log
 	h      http.Handler
@@ -264,7 +265,7 @@ type world struct {
 // runs.
 func newWorld(t testing.TB, edit func(*world)) *world {
 	t.Helper()
-	w := &world{farm: plans(), boots: &boots{}, images: debianImage(t), log: &fixture.Log{}}
+	w := &world{farm: plans(), boots: &fakeBoots{}, images: debianImage(t), log: &fixture.Log{}}
 	w.Server = &httpboot.Server{
 		Farm: w.farm,
 		Addresses: addresses{

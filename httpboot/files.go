@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // Image is one generation of an image. What is behind a name and a generation
@@ -42,12 +43,12 @@ func (i Image) urlPath() (string, error) {
 
 // file returns the file with this name in URLs, and the step of a boot that
 // fetching it is; the node itself reports the squashfs.
-func (i Image) file(name string) (f FileInfo, step pools.Step, ok bool) {
+func (i Image) file(name string) (f FileInfo, step boots.Step, ok bool) {
 	switch name {
 	case kernelFile:
-		return i.Kernel, pools.StepKernel, true
+		return i.Kernel, boots.StepKernel, true
 	case initrdFile:
-		return i.Initrd, pools.StepInitrd, true
+		return i.Initrd, boots.StepInitrd, true
 	case squashfsFile:
 		return i.Squashfs, "", true
 	}
@@ -115,7 +116,7 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 	defer f.Close()
 	rec.Header().Set("Content-Type", loaderType(file))
 	rec.Header().Set("Cache-Control", "no-cache")
-	h.serveFile(rec, r, f, fi.ModTime(), pools.StepLoader)
+	h.serveFile(rec, r, f, fi.ModTime(), boots.StepLoader)
 	return nil
 }
 
@@ -181,7 +182,7 @@ func openIn(dir, name string) (*os.File, fs.FileInfo, error) {
 
 // serveFile answers with f, and records the step once all of it has been sent
 // to a machine that is known.
-func (h *handler) serveFile(rec *recorder, r *http.Request, f *os.File, modified time.Time, step pools.Step) {
+func (h *handler) serveFile(rec *recorder, r *http.Request, f *os.File, modified time.Time, step boots.Step) {
 	start := time.Now()
 	// The name is for guessing a type, and that is set. f has to be an
 	// *os.File for sendfile.
@@ -189,7 +190,7 @@ func (h *handler) serveFile(rec *recorder, r *http.Request, f *os.File, modified
 	if step == "" || rec.mac.IsZero() || r.Method != http.MethodGet || rec.status != http.StatusOK || rec.err != nil {
 		return
 	}
-	h.observe(rec.mac, pools.Event{Step: step, Detail: transfer(r.PathValue("file"), rec.bytes, time.Since(start))})
+	h.observe(rec.mac, boots.Event{Step: step, Detail: transfer(r.PathValue("file"), rec.bytes, time.Since(start))})
 }
 
 // transfer words how a file went over: "kernel, 11.3 MB in 0.21 s".

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // File is what a [Names] opens.
@@ -370,15 +371,15 @@ func isOptional(name string) bool {
 }
 
 // StepOf returns the step of a boot that fetching a name is; "" for none.
-func StepOf(name string) pools.Step {
+func StepOf(name string) boots.Step {
 	base := path.Base(name)
 	switch {
 	case base == kernelFile || base == wrappedKernel:
-		return pools.StepKernel
+		return boots.StepKernel
 	case base == initrdFile || base == wrappedInitrd:
-		return pools.StepInitrd
+		return boots.StepInitrd
 	case path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
 		return ""
 	}
-	return pools.StepLoader
+	return boots.StepLoader
 }

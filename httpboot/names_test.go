@@ -18,6 +18,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // names are the files by name of a world.
@@ -452,10 +453,10 @@ func TestGRUBByHTTP(t *testing.T) {
 }
 
 func TestStepOf(t *testing.T) {
-	for name, want := range map[string]pools.Step{
-		"undionly.kpxe": pools.StepLoader, "sb/shimx64.efi": pools.StepLoader, "boot.scr.uimg": pools.StepLoader,
-		"images/x/y/kernel": pools.StepKernel, "images/x/y/uImage": pools.StepKernel,
-		"images/x/y/initrd": pools.StepInitrd, "images/x/y/uInitrd": pools.StepInitrd,
+	for name, want := range map[string]boots.Step{
+		"undionly.kpxe": boots.StepLoader, "sb/shimx64.efi": boots.StepLoader, "boot.scr.uimg": boots.StepLoader,
+		"images/x/y/kernel": boots.StepKernel, "images/x/y/uImage": boots.StepKernel,
+		"images/x/y/initrd": boots.StepInitrd, "images/x/y/uInitrd": boots.StepInitrd,
 		"grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
 	} {
 		if got := httpboot.StepOf(name); got != want {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // machine returns the Plan of the MAC in the path, when the request comes from
@@ -113,10 +114,10 @@ func (h *handler) nonced(rec *recorder, r *http.Request) (*boot, error) {
 // bootError words what [Boots] refused.
 func bootError(err error) error {
 	switch {
-	case errors.Is(err, pools.ErrNonce):
-		return refuseFor(RefusedNonce, http.StatusForbidden, "%v", pools.ErrNonce)
-	case errors.Is(err, pools.ErrClaimed):
-		return refuseFor(RefusedClaimed, http.StatusForbidden, "%v", pools.ErrClaimed)
+	case errors.Is(err, boots.ErrNonce):
+		return refuseFor(RefusedNonce, http.StatusForbidden, "%v", boots.ErrNonce)
+	case errors.Is(err, boots.ErrClaimed):
+		return refuseFor(RefusedClaimed, http.StatusForbidden, "%v", boots.ErrClaimed)
 	}
 	return broken(err, "the boot cannot be recorded")
 }
@@ -153,11 +154,11 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 	defer cancel()
 	c, err := h.Joiner.Join(ctx, b.plan, b.addr, b.id)
 	if err != nil {
-		h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken, Error: oneLine(err.Error())})
+		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: oneLine(err.Error())})
 		return joinError(b.plan.Cluster, err)
 	}
 	// Who follows the node after a restart of the server needs to know it.
-	h.observe(b.plan.MAC, pools.Event{Step: pools.StepToken, Detail: b.id})
+	h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Detail: b.id})
 	return writeSealed(rec, b, "join", c)
 }
 

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // node is a boot under way: what drover-init holds.
@@ -282,8 +283,8 @@ func TestNodeRefusals(t *testing.T) {
 		{name: "no lease", edit: func(n *node) { n.mac = macNoLease }, status: 403, text: "has no address from here"},
 		{name: "no nonce", edit: func(n *node) { n.nonce = "" }, status: 403, text: "is not the nonce"},
 		{name: "long nonce", edit: func(n *node) { n.nonce = strings.Repeat("0", 1000) }, status: 403, text: "is not the nonce"},
-		{name: "wrong nonce", edit: func(n *node) { n.nonce = strings.Repeat("f", 32) }, status: 403, text: pools.ErrNonce.Error()},
-		{name: "nonce of the boot before", edit: func(n *node) { n.do(n.from, "GET", "/boot/"+n.mac.Dashed(), "") }, status: 403, text: pools.ErrNonce.Error()},
+		{name: "wrong nonce", edit: func(n *node) { n.nonce = strings.Repeat("f", 32) }, status: 403, text: boots.ErrNonce.Error()},
+		{name: "nonce of the boot before", edit: func(n *node) { n.do(n.from, "GET", "/boot/"+n.mac.Dashed(), "") }, status: 403, text: boots.ErrNonce.Error()},
 		{name: "no body", body: " ", status: 400, text: "not the JSON"},
 		{name: "no object", body: "[]", status: 400, text: "not the JSON"},
 		{name: "unknown field", body: `{"publicKey":"","x":1}`, status: 400, text: "not the JSON"},
@@ -327,7 +328,7 @@ func TestNonceReplayedByAnother(t *testing.T) {
 	thief.key, _ = pools.NewKey()
 	for _, what := range []string{"config", "join"} {
 		resp := thief.post(what, keyBody(thief.key))
-		if resp.Code != 403 || !strings.Contains(resp.Body.String(), pools.ErrClaimed.Error()) {
+		if resp.Code != 403 || !strings.Contains(resp.Body.String(), boots.ErrClaimed.Error()) {
 			t.Errorf("%s: got status %d, %q; want 403", what, resp.Code, resp.Body)
 		}
 	}
@@ -348,22 +349,22 @@ func TestEvents(t *testing.T) {
 		name   string
 		body   string
 		status int
-		want   pools.Event
+		want   boots.Event
 	}{
-		{"plain", `{"step":"image","uptime":12.5,"detail":"260 MB in 2.4 s"}`, 204, pools.Event{Step: "image", Uptime: 12.5, Detail: "260 MB in 2.4 s"}},
-		{"error", `{"step":"joined","uptime":1,"error":"kubeadm: exit 1"}`, 204, pools.Event{Step: "joined", Uptime: 1, Error: "kubeadm: exit 1"}},
-		{"control characters", `{"step":"init","uptime":1,"detail":"a\nb\u001b[2Jc\u0000\u0085d\u202ee"}`, 204, pools.Event{Step: "init", Uptime: 1, Detail: "a b [2Jc  d e"}},
-		{"no UTF-8", "{\"step\":\"init\",\"uptime\":1,\"error\":\"a\xff\"}", 204, pools.Event{Step: "init", Uptime: 1, Error: "a\uFFFD"}},
-		{"long", `{"step":"init","uptime":1,"error":"` + long + `"}`, 204, pools.Event{Step: "init", Uptime: 1, Error: long[:512]}},
-		{"longer by a byte", `{"step":"init","uptime":1,"error":"x` + long + `"}`, 204, pools.Event{Step: "init", Uptime: 1, Error: "x" + long[:510]}},
-		{"step of the server", `{"step":"token","uptime":1}`, 400, pools.Event{}},
-		{"step of dhcp", `{"step":"discover","uptime":1}`, 400, pools.Event{}},
-		{"step of the cluster", `{"step":"ready","uptime":1}`, 400, pools.Event{}},
-		{"no step", `{}`, 400, pools.Event{}},
-		{"unknown step", `{"step":"x","uptime":1}`, 400, pools.Event{}},
-		{"uptime before the start", `{"step":"init","uptime":-1}`, 400, pools.Event{}},
-		{"uptime of ages", `{"step":"init","uptime":1e300}`, 400, pools.Event{}},
-		{"large", `{"step":"init","uptime":1,"error":"` + strings.Repeat("x", pools.MaxEventBody) + `"}`, 413, pools.Event{}},
+		{"plain", `{"step":"image","uptime":12.5,"detail":"260 MB in 2.4 s"}`, 204, boots.Event{Step: "image", Uptime: 12.5, Detail: "260 MB in 2.4 s"}},
+		{"error", `{"step":"joined","uptime":1,"error":"kubeadm: exit 1"}`, 204, boots.Event{Step: "joined", Uptime: 1, Error: "kubeadm: exit 1"}},
+		{"control characters", `{"step":"init","uptime":1,"detail":"a\nb\u001b[2Jc\u0000\u0085d\u202ee"}`, 204, boots.Event{Step: "init", Uptime: 1, Detail: "a b [2Jc  d e"}},
+		{"no UTF-8", "{\"step\":\"init\",\"uptime\":1,\"error\":\"a\xff\"}", 204, boots.Event{Step: "init", Uptime: 1, Error: "a\uFFFD"}},
+		{"long", `{"step":"init","uptime":1,"error":"` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: long[:512]}},
+		{"longer by a byte", `{"step":"init","uptime":1,"error":"x` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: "x" + long[:510]}},
+		{"step of the server", `{"step":"token","uptime":1}`, 400, boots.Event{}},
+		{"step of dhcp", `{"step":"discover","uptime":1}`, 400, boots.Event{}},
+		{"step of the cluster", `{"step":"ready","uptime":1}`, 400, boots.Event{}},
+		{"no step", `{}`, 400, boots.Event{}},
+		{"unknown step", `{"step":"x","uptime":1}`, 400, boots.Event{}},
+		{"uptime before the start", `{"step":"init","uptime":-1}`, 400, boots.Event{}},
+		{"uptime of ages", `{"step":"init","uptime":1e300}`, 400, boots.Event{}},
+		{"large", `{"step":"init","uptime":1,"error":"` + strings.Repeat("x", pools.MaxEventBody) + `"}`, 413, boots.Event{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

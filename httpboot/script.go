@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // scripter writes boot scripts: one Plan, in the language of each loader.
@@ -120,7 +121,7 @@ func (s *scripter) write(p *pools.Plan, d dialect, device string) (script, error
 		if out.Problem == "" {
 			out.Problem = err.Error()
 		}
-		s.observe(p.MAC, pools.Event{Step: pools.StepScript, Error: out.Problem})
+		s.observe(p.MAC, boots.Event{Step: boots.StepScript, Error: out.Problem})
 		return out, err
 	}
 	return out, nil
@@ -150,7 +151,7 @@ func (s *scripter) fill(out *script, d dialect) error {
 	} else {
 		o, err = s.orders.get(p, func() (order, error) { return s.open(p, o) })
 	}
-	if errors.Is(err, pools.ErrNotBooting) {
+	if errors.Is(err, boots.ErrNotBooting) {
 		out.Problem, out.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
 		return err
 	}
@@ -236,7 +237,7 @@ func (s *scripter) loaderThere(name string) string {
 	return name
 }
 
-func (s *scripter) observe(mac pools.MAC, e pools.Event) {
+func (s *scripter) observe(mac pools.MAC, e boots.Event) {
 	if err := s.Boots.Step(mac, "", e); err != nil {
 		s.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 func pathOf(escaped string) (string, error) { return url.PathUnescape(escaped) }
@@ -162,7 +163,7 @@ func TestScriptProblemOpensNoBoot(t *testing.T) {
 // booting again.
 func TestScriptForAMachineThatDoesNotBoot(t *testing.T) {
 	w := newWorld(t, nil)
-	w.boots.fail = fmt.Errorf("x: %w", pools.ErrNotBooting)
+	w.boots.fail = fmt.Errorf("x: %w", boots.ErrNotBooting)
 	body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
 	if !strings.Contains(body, "\nreboot\n") || strings.Contains(body, "drover.nonce=") || strings.Contains(body, "retry") {
 		t.Errorf("got\n%s\nwant a script that reboots", body)
@@ -209,7 +210,7 @@ func TestNonceThatIsNone(t *testing.T) {
 type badNonce struct{ httpboot.Boots }
 
 func (badNonce) Issue(*pools.Plan) (string, error)         { return "a\nchain evil", nil }
-func (badNonce) Step(pools.MAC, string, pools.Event) error { return nil }
+func (badNonce) Step(pools.MAC, string, boots.Event) error { return nil }
 
 // FuzzScript: whatever stands in a Plan, a script has the lines of its
 // template, expands nothing but its own settings, and does not end.
@@ -238,7 +239,7 @@ func FuzzScript(f *testing.F) {
 		p.Node, p.Pool, p.Cluster, p.Image, p.KernelArgs = node, pool, cluster, image, []string{arg}
 		farm := farm{macBIOS: &p}
 		w := &world{Server: &httpboot.Server{
-			Farm: farm, Addresses: w.Addresses, Boots: &boots{}, Images: anyImage(img), URL: w.URL, Log: w.Log,
+			Farm: farm, Addresses: w.Addresses, Boots: &fakeBoots{}, Images: anyImage(img), URL: w.URL, Log: w.Log,
 		}}
 		w.h = w.Handler()
 		text := w.do("127.0.0.1", "GET", path, "").Body.String()

@@ -130,7 +130,7 @@ func FuzzGRUBScript(f *testing.F) {
 		p := base
 		p.Node, p.Pool, p.Cluster, p.Image, p.KernelArgs = node, pool, cluster, image, strings.Fields(arg)
 		w := &world{Server: &httpboot.Server{
-			Farm: farm{macBIOS: &p}, Addresses: w.Addresses, Boots: &boots{}, Images: anyImage(img), URL: w.URL, Log: w.Log,
+			Farm: farm{macBIOS: &p}, Addresses: w.Addresses, Boots: &fakeBoots{}, Images: anyImage(img), URL: w.URL, Log: w.Log,
 		}}
 		text := w.mustOpen(t, "127.0.0.1", node1GRUB)
 		if got := commands(t, text); !slices.Equal(got, booting) && !slices.Equal(got, problem) {

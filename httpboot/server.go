@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // Resolver answers what a machine is to do; nil when it is none of ours.
@@ -34,17 +35,17 @@ type Addresses interface {
 type Boots interface {
 	// Issue opens a boot, with the step script, and returns its nonce, in hex,
 	// once it is durable. Nonces of earlier boots of the machine end with it.
-	// It returns [pools.ErrNotBooting] for a machine that is not booting.
+	// It returns [boots.ErrNotBooting] for a machine that is not booting.
 	Issue(p *pools.Plan) (nonce string, err error)
 	// Claim binds the boot that has this nonce to a public key. It returns
-	// [pools.ErrNonce] when the nonce is not that of the machine's current
-	// boot, [pools.ErrClaimed] when the boot has another key, and nil again for
+	// [boots.ErrNonce] when the nonce is not that of the machine's current
+	// boot, [boots.ErrClaimed] when the boot has another key, and nil again for
 	// the same key.
 	Claim(mac pools.MAC, nonce string, publicKey []byte) error
-	// Step records a step of the boot with this nonce ([pools.ErrNonce] when
+	// Step records a step of the boot with this nonce ([boots.ErrNonce] when
 	// there is none). With an empty nonce it is an observation of the server
 	// about the machine's current boot.
-	Step(mac pools.MAC, nonce string, e pools.Event) error
+	Step(mac pools.MAC, nonce string, e boots.Event) error
 }
 
 // Joiner makes what a node needs to join its cluster.

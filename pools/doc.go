@@ -13,8 +13,8 @@
 // Each value of a Plan knows where it was set, see [Plan.Why].
 //
 // The package also holds what server and node say to each other during a boot
-// (wire.go): [NodeConfig], [Event], and the sealing of the answers that carry
-// secrets.
+// (wire.go): [NodeConfig], [JoinConfig], and the sealing of the answers that
+// carry secrets. The steps that it reports are in package boots.
 //
 // It knows nothing of sockets, files on disk other than the config, Kubernetes
 // clients or images; it imports the standard library and YAML only.

@@ -95,68 +95,6 @@ var (
 	ErrNotShared = errors.New("its tokens are for one boot of one node each (token.mode is not shared)")
 )
 
-// Event is a step that a node reports.
-type Event struct {
-	Step   Step    `json:"step"`
-	Uptime float64 `json:"uptime"`           // seconds since the kernel started
-	Detail string  `json:"detail,omitempty"` // "260 MB in 2.4 s"
-	Error  string  `json:"error,omitempty"`  // what went wrong; the node goes on trying
-}
-
-// Step is a milestone of a boot, in the order in which [Steps] lists them.
-type Step string
-
-// The steps, with who sees each: the server's DHCP, TFTP or HTTP, the node
-// itself, or the tenant's cluster.
-const (
-	StepDiscover Step = "discover"    // dhcp: first DISCOVER of the firmware
-	StepOffer    Step = "offer"       // dhcp: it was offered an address
-	StepLoader   Step = "loader"      // tftp, http: loader fetched
-	StepScript   Step = "script"      // http: boot script fetched
-	StepKernel   Step = "kernel"      // http: kernel fetched
-	StepInitrd   Step = "initrd"      // http: initrd fetched
-	StepInit     Step = "init"        // node: drover-init runs
-	StepNetwork  Step = "network"     // node: address configured
-	StepQueued   Step = "queued"      // node: waits for its turn to fetch the squashfs; not in every boot
-	StepImage    Step = "image"       // node: squashfs in RAM, digest right
-	StepConfig   Step = "config"      // node: config applied
-	StepSwitch   Step = "switch-root" // node: about to start the real init
-	StepOnline   Step = "online"      // node: join agent runs in the real root
-	StepToken    Step = "token"       // server: join token minted and signed
-	StepCSR      Step = "csr"         // cluster: its kubelet's certificate request was approved
-	StepJoined   Step = "joined"      // node: kubeadm join succeeded
-	StepReady    Step = "ready"       // cluster: Node is Ready
-)
-
-// Steps lists the steps of a boot in order.
-var Steps = []Step{StepDiscover, StepOffer, StepLoader, StepScript, StepKernel, StepInitrd, StepInit, StepNetwork, StepQueued,
-	StepImage, StepConfig, StepSwitch, StepOnline, StepToken, StepCSR, StepJoined, StepReady}
-
-// BootRecord is the timeline of one boot of one machine.
-type BootRecord struct {
-	ID      string     `json:"id"` // unique, sorts by time
-	MAC     MAC        `json:"mac"`
-	Node    string     `json:"node"`
-	Pool    string     `json:"pool"`
-	Cluster string     `json:"cluster,omitempty"`
-	Image   string     `json:"image"`
-	Started time.Time  `json:"started"`
-	Steps   []BootStep `json:"steps"`
-	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached
-
-	// Stuck says that it makes no progress. It is not kept, but found out when
-	// somebody asks, see [MarkStuck].
-	Stuck *Stuck `json:"stuck,omitempty"`
-}
-
-// BootStep is one entry of a timeline.
-type BootStep struct {
-	Step   Step      `json:"step"`
-	Time   time.Time `json:"time"` // the server's clock
-	Detail string    `json:"detail,omitempty"`
-	Error  string    `json:"error,omitempty"`
-}
-
 // sealInfo binds a sealed answer to what it was asked for.
 func sealInfo(mac MAC, what string) []byte { return []byte("drover/1 " + what + " " + mac.String()) }
 
@@ -180,15 +118,3 @@ func NewKey() (hpke.PrivateKey, error) { return hpke.DHKEM(ecdh.X25519()).Genera
 
 // LoadKey reads the bytes of a key, as its Bytes method gives them.
 func LoadKey(b []byte) (hpke.PrivateKey, error) { return hpke.DHKEM(ecdh.X25519()).NewPrivateKey(b) }
-
-// Refusals that a node's request can meet. The node-facing listener answers
-// both with 403.
-var (
-	ErrNonce   = errors.New("nonce is not the one of this machine's current boot")
-	ErrClaimed = errors.New("this boot already belongs to another key")
-)
-
-// ErrNotBooting refuses a boot script to a machine whose firmware did not ask
-// for an address since its last boot: what asks is not a boot program, but runs
-// on the machine, or behind its address.
-var ErrNotBooting = errors.New("the firmware of this machine has sent no DISCOVER since its last boot")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // api is the REST API.
@@ -125,15 +126,15 @@ func (a *api) listBoots(w http.ResponseWriter, r *http.Request) error {
 		}
 		limit = n
 	}
-	boots := pools.MarkStuck(a.server.Boots.List(), a.server.Now())
+	all := boots.MarkStuck(a.server.Boots.List(), a.server.Now())
 	if name := query.Get("node"); name != "" {
-		boots = slices.DeleteFunc(boots, func(b pools.BootRecord) bool { return b.Node != name })
+		all = slices.DeleteFunc(all, func(b boots.Record) bool { return b.Node != name })
 	}
-	boots = boots[:min(limit, len(boots))]
-	if boots == nil {
-		boots = []pools.BootRecord{}
+	all = all[:min(limit, len(all))]
+	if all == nil {
+		all = []boots.Record{}
 	}
-	writeJSON(w, http.StatusOK, boots)
+	writeJSON(w, http.StatusOK, all)
 	return nil
 }
 

@@ -10,23 +10,24 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/web"
 )
 
 // boot is a record that reached the first n steps, a second apart, and ended
 // ago before the epoch.
-func boot(mac byte, node, cluster string, n int, ago time.Duration, failed string) pools.BootRecord {
+func boot(mac byte, node, cluster string, n int, ago time.Duration, failed string) boots.Record {
 	start := epoch.Add(-ago - time.Duration(n-1)*time.Second)
-	b := pools.BootRecord{
+	b := boots.Record{
 		ID: node, MAC: pools.MAC{0x52, 0x54, 0, 0, 0, mac}, Node: node, Pool: "compute", Cluster: cluster,
 		Image: "debian-12", Started: start, Error: failed,
 	}
-	steps := slices.DeleteFunc(slices.Clone(pools.Steps), func(s pools.Step) bool { return s == pools.StepQueued }) // no boot has to wait
+	steps := slices.DeleteFunc(boots.Steps(), func(s boots.StepInfo) bool { return s.Optional })
 	for i, s := range steps[:n] {
-		b.Steps = append(b.Steps, pools.BootStep{Step: s, Time: start.Add(time.Duration(i) * time.Second)})
+		b.Steps = append(b.Steps, boots.StepTime{Step: s.Step, Time: start.Add(time.Duration(i) * time.Second)})
 	}
 	if failed != "" {
-		b.Steps = append(b.Steps, pools.BootStep{Step: steps[n], Time: epoch, Error: failed})
+		b.Steps = append(b.Steps, boots.StepTime{Step: steps[n].Step, Time: epoch, Error: failed})
 	}
 	return b
 }
@@ -38,7 +39,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t, func(s *site) {
-		s.Boots = boots{
+		s.Boots = bootList{
 			boot(1, "m1", "tenant-a", 16, 2*time.Hour, ""),
 			boot(2, "m2", "tenant-a", 9, time.Minute, ""),
 			boot(3, "n3", "tenant-a", 4, 10*time.Minute, ""),
@@ -68,16 +69,16 @@ func TestPage(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	late := boot(1, "m1", "tenant-a", 13, time.Hour, "")
-	late.Steps = append(late.Steps, pools.BootStep{Step: pools.StepReady, Time: epoch.Add(-time.Hour)},
-		pools.BootStep{Step: pools.StepJoined, Time: epoch.Add(-time.Hour)})
-	queued := func(ago time.Duration) pools.BootRecord {
+	late.Steps = append(late.Steps, boots.StepTime{Step: boots.StepReady, Time: epoch.Add(-time.Hour)},
+		boots.StepTime{Step: boots.StepJoined, Time: epoch.Add(-time.Hour)})
+	queued := func(ago time.Duration) boots.Record {
 		b := boot(1, "m1", "tenant-a", 8, ago, "")
-		b.Steps = append(b.Steps, pools.BootStep{Step: pools.StepQueued, Time: epoch.Add(-ago)})
+		b.Steps = append(b.Steps, boots.StepTime{Step: boots.StepQueued, Time: epoch.Add(-ago)})
 		return b
 	}
 	tests := []struct {
 		name string
-		boot pools.BootRecord
+		boot boots.Record
 		want string
 	}{
 		{"waits for its turn", queued(20 * time.Minute), "booting"},
@@ -92,11 +93,11 @@ func TestStates(t *testing.T) {
 		{"ready before it says that it joined", late, "ready"},
 		{"online, and no cluster to join", boot(1, "m1", "", 12, time.Hour, ""), "ready"},
 		{"online, and a cluster to join", boot(1, "m1", "tenant-a", 12, time.Hour, ""), "stuck"},
-		{"never seen", pools.BootRecord{MAC: pools.MAC{2}}, "unseen"},
+		{"never seen", boots.Record{MAC: pools.MAC{2}}, "unseen"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, func(s *site) { s.Boots = boots{tt.boot} })
+			s := newSite(t, func(s *site) { s.Boots = bootList{tt.boot} })
 			page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 			if want := `<tr id="machine-m1" class="` + tt.want + `">`; !strings.Contains(page, want) {
 				_, row, _ := strings.Cut(page, `<tr id="machine-m1"`)
@@ -108,7 +109,7 @@ func TestStates(t *testing.T) {
 
 // A node without MACs is one row, with the machine that booted as it.
 func TestNodeKnownByItsPort(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Boots = boots{boot(9, "p1", "tenant-a", 16, time.Hour, "")} })
+	s := newSite(t, func(s *site) { s.Boots = bootList{boot(9, "p1", "tenant-a", 16, time.Hour, "")} })
 	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: `{"pool": "compute", "name": "p1", "ip": "10.28.0.19", "match": {"circuitID": "eth7"}}`}); resp.Code != 201 {
 		t.Fatal(resp.Body.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // Farm gives the farm in force.
@@ -35,7 +36,7 @@ type Changer interface {
 // Boots lists the boots that are known, the newest first. The list is the
 // caller's, the steps in it are not.
 type Boots interface {
-	List() []pools.BootRecord
+	List() []boots.Record
 }
 
 // Problem is a part of the server that is not ready.

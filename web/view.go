@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // view is what the page shows.
@@ -67,7 +68,7 @@ type row struct {
 
 // entry is a line of a timeline.
 type entry struct {
-	Step   pools.Step
+	Step   boots.Step
 	After  string // seconds since the boot began
 	Detail string
 	Error  string
@@ -75,7 +76,7 @@ type entry struct {
 
 func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
-	boots := newest(pools.MarkStuck(s.Boots.List(), now))
+	last := newest(boots.MarkStuck(s.Boots.List(), now))
 	moves := s.moves()
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC")}
 	for _, p := range s.Ready(ctx) {
@@ -91,7 +92,7 @@ func (s *Server) view(ctx context.Context) view {
 	for _, p := range farm.Config.Pools {
 		inPool[p.Name] = p
 	}
-	named := byNode(boots)
+	named := byNode(last)
 	for _, n := range farm.Nodes() {
 		if len(n.MACs) == 0 { // known by something else: what booted under its name
 			n.MACs = named[n.Name]
@@ -102,19 +103,19 @@ func (s *Server) view(ctx context.Context) view {
 			MACs: n.MACs, Source: source(n), Known: true, Power: power[n.Name], Next: s.NextBoots.Pending(n.Name),
 		}
 		r.Address, r.Note = v.Leased.address(n)
-		r.boot(take(boots, n.MACs), now)
+		r.boot(take(last, n.MACs), now)
 		r.Move = moves[n.Name]
 		v.Rows = append(v.Rows, r)
 	}
-	v.Rows = append(v.Rows, s.strangers(boots, v.Leased, now)...)
+	v.Rows = append(v.Rows, s.strangers(last, v.Leased, now)...)
 	v.summarize()
 	return v
 }
 
 // newest keeps the newest boot of each machine.
-func newest(boots []pools.BootRecord) map[pools.MAC]pools.BootRecord {
-	m := make(map[pools.MAC]pools.BootRecord, len(boots))
-	for _, b := range boots {
+func newest(all []boots.Record) map[pools.MAC]boots.Record {
+	m := make(map[pools.MAC]boots.Record, len(all))
+	for _, b := range all {
 		if _, ok := m[b.MAC]; !ok {
 			m[b.MAC] = b
 		}
@@ -123,9 +124,9 @@ func newest(boots []pools.BootRecord) map[pools.MAC]pools.BootRecord {
 }
 
 // byNode is which machines booted as which node.
-func byNode(boots map[pools.MAC]pools.BootRecord) map[string][]pools.MAC {
-	m := make(map[string][]pools.MAC, len(boots))
-	for mac, b := range boots {
+func byNode(last map[pools.MAC]boots.Record) map[string][]pools.MAC {
+	m := make(map[string][]pools.MAC, len(last))
+	for mac, b := range last {
 		m[b.Node] = append(m[b.Node], mac)
 	}
 	for _, macs := range m {
@@ -135,20 +136,20 @@ func byNode(boots map[pools.MAC]pools.BootRecord) map[string][]pools.MAC {
 }
 
 // take removes the boots of a node's network cards and returns the newest.
-func take(boots map[pools.MAC]pools.BootRecord, macs []pools.MAC) (last pools.BootRecord) {
+func take(all map[pools.MAC]boots.Record, macs []pools.MAC) (last boots.Record) {
 	for _, m := range macs {
-		if b, ok := boots[m]; ok && b.ID > last.ID {
+		if b, ok := all[m]; ok && b.ID > last.ID {
 			last = b
 		}
-		delete(boots, m)
+		delete(all, m)
 	}
 	return last
 }
 
 // strangers are the machines that booted and that no node names.
-func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, now time.Time) []row {
+func (s *Server) strangers(last map[pools.MAC]boots.Record, leases leased, now time.Time) []row {
 	var rows []row
-	for mac, b := range boots {
+	for mac, b := range last {
 		r := row{Name: b.Node, Pool: b.Pool, Cluster: b.Cluster, Image: b.Image, MACs: []pools.MAC{mac}, Source: "unknown hardware"}
 		r.Address, r.Note = leases.of(mac)
 		r.boot(b, now)
@@ -159,40 +160,30 @@ func (s *Server) strangers(boots map[pools.MAC]pools.BootRecord, leases leased, 
 }
 
 // boot fills in how the machine's boot is doing.
-func (r *row) boot(b pools.BootRecord, now time.Time) {
-	r.State, r.Strip = unseen, make([]string, len(pools.Steps))
-	defer func() {
-		// Few boots have to wait: there is no gap for the others.
-		if i := slices.Index(pools.Steps, pools.StepQueued); r.Strip[i] == "" {
-			r.Strip = slices.Delete(r.Strip, i, i+1)
+func (r *row) boot(b boots.Record, now time.Time) {
+	for _, s := range boots.Steps() {
+		class := outcome(b, s.Step)
+		if class != "" || !s.Optional { // no gap for the many boots that skip a step
+			r.Strip = append(r.Strip, class)
 		}
-	}()
+	}
+	r.State = unseen
 	if len(b.Steps) == 0 {
 		return
 	}
-	furthest, at := -1, b.Started
 	for _, s := range b.Steps {
 		r.Steps = append(r.Steps, entry{s.Step, seconds(s.Time.Sub(b.Started)), s.Detail, s.Error})
-		i := slices.Index(pools.Steps, s.Step)
-		switch {
-		case i < 0: // of a later version of drover
-		case s.Error == "":
-			r.Strip[i] = "done"
-			// Not in order: a cluster can see a node Ready before the node
-			// can say that it joined.
-			if i > furthest {
-				furthest, at, r.Step = i, s.Time, string(s.Step)
-			}
-		case b.Error != "" && r.Strip[i] == "":
-			r.Strip[i] = string(failing)
-		}
+	}
+	at := b.Started
+	if last, ok := b.Furthest(); ok {
+		at, r.Step = last.Time, string(last.Step)
 	}
 	r.Since, r.Error = ago(now.Sub(at)), b.Error
 	if at.After(b.Started) {
 		r.Took = fmt.Sprintf("%s after %s", seconds(at.Sub(b.Started)), b.Steps[0].Step)
 	}
 	switch {
-	case furthest >= lastStep(b):
+	case b.Ended():
 		r.State = ready
 	case b.Error != "":
 		r.State = failing
@@ -203,8 +194,20 @@ func (r *row) boot(b pools.BootRecord, now time.Time) {
 	}
 }
 
+// outcome returns the class of a step on the strip: done, failing, or empty for
+// a step that the boot has not come to.
+func outcome(b boots.Record, step boots.Step) string {
+	if _, ok := b.Reached(step); ok {
+		return "done"
+	}
+	if b.Error != "" && slices.ContainsFunc(b.Steps, func(s boots.StepTime) bool { return s.Step == step }) {
+		return string(failing)
+	}
+	return ""
+}
+
 // usually tells what a stuck boot would take if it were like the others.
-func usually(s pools.Stuck) string {
+func usually(s boots.Stuck) string {
 	if s.Usual == 0 {
 		return ""
 	}
@@ -219,14 +222,6 @@ func (s *Server) moves() map[string]string {
 		m[move.As] = move.Says()
 	}
 	return m
-}
-
-// lastStep is where a boot is done: a machine without a cluster joins nothing.
-func lastStep(b pools.BootRecord) int {
-	if b.Cluster == "" {
-		return slices.Index(pools.Steps, pools.StepOnline)
-	}
-	return slices.Index(pools.Steps, pools.StepReady)
 }
 
 func (v *view) summarize() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/web"
 )
 
@@ -64,9 +65,9 @@ func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	return nil
 }
 
-type boots []pools.BootRecord
+type bootList []boots.Record
 
-func (b boots) List() []pools.BootRecord { return slices.Clone(b) }
+func (b bootList) List() []boots.Record { return slices.Clone(b) }
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -93,7 +94,7 @@ func newSite(t *testing.T, set ...func(*site)) *site {
 	}
 	s.live = live
 	s.Server = &web.Server{
-		Farm: live, Nodes: live, Boots: boots(nil), Token: web.NewToken(secret),
+		Farm: live, Nodes: live, Boots: bootList(nil), Token: web.NewToken(secret),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)),
 		Now: func() time.Time { return s.now },
 	}
@@ -310,9 +311,9 @@ func TestStoreFails(t *testing.T) {
 }
 
 func TestListBoots(t *testing.T) {
-	var all boots
+	var all bootList
 	for i, name := range []string{"c", "a", "b", "a", "a"} {
-		all = append(all, pools.BootRecord{ID: string(rune('z' - i)), MAC: pools.MAC{2}, Node: name, Steps: []pools.BootStep{{Step: pools.StepDiscover}}})
+		all = append(all, boots.Record{ID: string(rune('z' - i)), MAC: pools.MAC{2}, Node: name, Steps: []boots.StepTime{{Step: boots.StepDiscover}}})
 	}
 	s := newSite(t, func(s *site) { s.Boots = all })
 	for query, want := range map[string]string{
@@ -324,7 +325,7 @@ func TestListBoots(t *testing.T) {
 		"?limit=1000":      "zyxwv",
 		"?node=&limit=999": "zyxwv",
 	} {
-		var got []pools.BootRecord
+		var got []boots.Record
 		if err := json.Unmarshal(s.do(request{path: "/api/v1/boots" + query}).Body.Bytes(), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +343,7 @@ func TestListBoots(t *testing.T) {
 // the API and on the page.
 func TestMovesAndStuckBoots(t *testing.T) {
 	s := newSite(t, func(s *site) {
-		s.Boots = boots{boot(1, "m1", "tenant-a", 6, 10*time.Minute, "")}
+		s.Boots = bootList{boot(1, "m1", "tenant-a", 6, 10*time.Minute, "")}
 		s.Moves = func() []pools.Move {
 			return []pools.Move{{Node: "m2", From: "tenant-b", To: "tenant-a", As: "m2", Step: pools.MoveDrains, Detail: "<b>2</b> pods left", Since: epoch}}
 		}
@@ -363,11 +364,11 @@ func TestMovesAndStuckBoots(t *testing.T) {
 	if !strings.Contains(one, `"from": "tenant-b"`) || !strings.Contains(one, `"step": "drains"`) || !strings.Contains(one, `"ip": "10.28.0.12"`) {
 		t.Errorf("node: %s", one)
 	}
-	var all []pools.BootRecord
+	var all []boots.Record
 	if err := json.Unmarshal(s.do(request{path: "/api/v1/boots"}).Body.Bytes(), &all); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if got := all[0].Stuck; got == nil || got.After != pools.Steps[5] || got.Limit.D() != 3*time.Minute {
+	if got := all[0].Stuck; got == nil || got.After != boots.Steps()[5].Step || got.Limit.D() != 3*time.Minute {
 		t.Errorf("stuck: %+v", got)
 	}
 	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()

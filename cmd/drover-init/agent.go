@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // agent makes a node that has booted a member of its cluster.
@@ -83,11 +84,11 @@ func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, d
 		Retry: retrier{Backoff: backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
 		Rep: &reporter{
 			Uptime: uptime,
-			Send: func(ctx context.Context, e pools.Event) error {
+			Send: func(ctx context.Context, e boots.Event) error {
 				_, err := srv.post(ctx, "events", e)
 				return err
 			},
-			Notice: func(e pools.Event, err error) {
+			Notice: func(e boots.Event, err error) {
 				con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
 			},
 		},
@@ -109,7 +110,7 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.Con.printf("online", "%s is online", a.State.Node)
-	a.Rep.report(pools.StepOnline, a.State.Address.String())
+	a.Rep.report(boots.StepOnline, a.State.Address.String())
 	if !a.State.Join {
 		a.Con.printf("agent", "there is no cluster to join; done")
 		return nil
@@ -118,7 +119,7 @@ func (a *agent) run(ctx context.Context) error {
 }
 
 // again returns a retrier that tells of each failure under a step.
-func (a *agent) again(step pools.Step) retrier {
+func (a *agent) again(step boots.Step) retrier {
 	r := a.Retry
 	r.Notice = func(err error, wait time.Duration) {
 		a.Con.printf(string(step), "error: %v; trying again in %.0f s", err, wait.Seconds())
@@ -133,7 +134,7 @@ func (a *agent) again(step pools.Step) retrier {
 func (a *agent) scripts(ctx context.Context) error {
 	s := &scripts{Dir: filepath.Join(a.Dir, "scripts"), Env: scriptEnv(a.State, pools.Online), Limit: onlineLimit, Say: a.Con.printf}
 	for _, script := range ofStage(a.State.Scripts, pools.Online) {
-		retry := a.again(pools.StepOnline)
+		retry := a.again(boots.StepOnline)
 		if err := retry.do(ctx, func(ctx context.Context) error { return s.run(ctx, script) }); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (a *agent) join(ctx context.Context) error {
 	kubeadm, err := exec.LookPath("kubeadm")
 	if err != nil {
 		err = fmt.Errorf("the image has no kubeadm, so this node cannot join its cluster (PATH is %s)", os.Getenv("PATH"))
-		a.Rep.fail(pools.StepJoined, err)
+		a.Rep.fail(boots.StepJoined, err)
 		return err
 	}
 	if _, err := os.Stat(a.Root + kubeletConf); err == nil {
@@ -155,7 +156,7 @@ func (a *agent) join(ctx context.Context) error {
 		a.done("an earlier run of the agent joined the cluster")
 		return nil
 	}
-	retry := a.again(pools.StepJoined)
+	retry := a.again(boots.StepJoined)
 	tries := 0
 	err = retry.do(ctx, func(ctx context.Context) error {
 		var config pools.JoinConfig
@@ -178,7 +179,7 @@ func (a *agent) join(ctx context.Context) error {
 
 func (a *agent) done(detail string) {
 	a.Con.printf("joined", "%s", detail)
-	a.Rep.report(pools.StepJoined, detail)
+	a.Rep.report(boots.StepJoined, detail)
 }
 
 // kubeadm runs one kubeadm join. The configuration holds the token: it lies in

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 const (
@@ -46,7 +47,7 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Method != http.MethodPost || r.Header.Get(pools.NonceHeader) != testNonce {
-		http.Error(w, pools.ErrNonce.Error(), http.StatusForbidden)
+		http.Error(w, boots.ErrNonce.Error(), http.StatusForbidden)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -55,7 +56,7 @@ func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/base/node/52-54-00-77-00-01/events":
-		var e pools.Event
+		var e boots.Event
 		if err := json.Unmarshal(body, &e); err != nil {
 			s.t.Errorf("event %s: %v", body, err)
 		}
@@ -81,7 +82,7 @@ func (s *nodeServer) join(w http.ResponseWriter, body []byte) {
 		s.t.Errorf("boot ID %q is not the kernel's", k.BootID)
 	}
 	if string(k.PublicKey) != string(s.key) {
-		http.Error(w, pools.ErrClaimed.Error(), http.StatusForbidden)
+		http.Error(w, boots.ErrClaimed.Error(), http.StatusForbidden)
 		return
 	}
 	token := s.tokens[0]
@@ -240,7 +241,7 @@ func TestAgentServerRefusesOrIsBusy(t *testing.T) {
 	}
 	a.server.joins = []http.HandlerFunc{
 		func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, pools.ErrNonce.Error(), http.StatusForbidden)
+			http.Error(w, boots.ErrNonce.Error(), http.StatusForbidden)
 		},
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "20")
@@ -432,7 +433,7 @@ func TestServerAwayHasShortError(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &server{Base: u, MAC: testMAC, Nonce: testNonce, Client: newHTTPClient(nil)}
-	_, err = s.post(t.Context(), "events", pools.Event{})
+	_, err = s.post(t.Context(), "events", boots.Event{})
 	if want := "dial tcp 127.0.0.1:1: connect: connection refused"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // boot is the way of one node from the initramfs into its own system. Its
@@ -35,7 +36,7 @@ type boot struct {
 	config  pools.NodeConfig
 	restore func() error // takes back the lent resolv.conf
 
-	step   pools.Step // under way
+	step   boots.Step // under way
 	detail string     // what the step, when it is done, reports
 }
 
@@ -51,20 +52,20 @@ const (
 // run takes the steps. It returns only with an error.
 func (b *boot) run(ctx context.Context) error {
 	for _, s := range []struct {
-		step   pools.Step
+		step   boots.Step
 		do     func(context.Context) error
 		report bool // the step is done with this
 	}{
-		{pools.StepInit, b.prepare, true},
-		{pools.StepNetwork, b.connect, true},
-		{pools.StepImage, b.fetchImage, true},
-		{pools.StepConfig, b.openRoot, false},
-		{pools.StepConfig, b.rescue, false},
-		{pools.StepConfig, b.fetchConfig, false},
-		{pools.StepConfig, b.setClock, false},
-		{pools.StepConfig, b.applyConfig, false},
-		{pools.StepConfig, b.preInit, true},
-		{pools.StepSwitch, b.leave, true},
+		{boots.StepInit, b.prepare, true},
+		{boots.StepNetwork, b.connect, true},
+		{boots.StepImage, b.fetchImage, true},
+		{boots.StepConfig, b.openRoot, false},
+		{boots.StepConfig, b.rescue, false},
+		{boots.StepConfig, b.fetchConfig, false},
+		{boots.StepConfig, b.setClock, false},
+		{boots.StepConfig, b.applyConfig, false},
+		{boots.StepConfig, b.preInit, true},
+		{boots.StepSwitch, b.leave, true},
 	} {
 		b.step, b.detail = s.step, ""
 		if err := s.do(ctx); err != nil {
@@ -203,7 +204,7 @@ func (b *boot) connect(ctx context.Context) error {
 		}
 	}
 	b.srv = &server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient(b.args.Pin)}
-	b.rep.Send = func(ctx context.Context, e pools.Event) error {
+	b.rep.Send = func(ctx context.Context, e boots.Event) error {
 		_, err := b.srv.post(ctx, "events", e)
 		return err
 	}

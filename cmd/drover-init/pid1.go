@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 const (
@@ -30,8 +30,8 @@ func bootNode() {
 	openConsole()
 	con := newConsole(os.Stdout, uptime)
 	guard(con, func() {
-		b := &boot{con: con, rep: &reporter{Uptime: uptime}, step: pools.StepInit, random: collectRandom()}
-		b.rep.Notice = func(e pools.Event, err error) {
+		b := &boot{con: con, rep: &reporter{Uptime: uptime}, step: boots.StepInit, random: collectRandom()}
+		b.rep.Notice = func(e boots.Event, err error) {
 			con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
 		}
 		b.fail(b.start(earlyErr))

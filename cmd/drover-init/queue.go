@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // queueing is a node's wait for its turn to fetch the image. It is no failure,
@@ -20,7 +20,7 @@ type queueing struct {
 // pause that follows.
 func (q *queueing) told(place int, spent time.Duration) {
 	if q.place == 0 {
-		q.rep.report(pools.StepQueued, fmt.Sprintf("place %d", place))
+		q.rep.report(boots.StepQueued, fmt.Sprintf("place %d", place))
 	}
 	if place != q.place {
 		q.con.printf("image", "waiting for the image: place %d", place)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // place answers that the client's turn has not come.
@@ -60,7 +61,7 @@ func TestQueueing(t *testing.T) {
 		var out transcript
 		start := time.Now()
 		con := newConsole(&out, func() time.Duration { return time.Since(start) })
-		b := &boot{con: con, rep: h.reporter(), args: bootArgs{Timeout: time.Minute}, step: pools.StepImage}
+		b := &boot{con: con, rep: h.reporter(), args: bootArgs{Timeout: time.Minute}, step: boots.StepImage}
 		ended := make(chan time.Time, 1)
 		b.ends = []*time.Timer{time.AfterFunc(time.Minute, func() { ended <- time.Now() })}
 		b.rep.start(plain)

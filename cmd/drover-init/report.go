@@ -7,20 +7,20 @@ import (
 	"sync"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // reporter sends events home, in order and in the background: a server that is
 // away never holds up the boot. While events wait, a newer error of a step takes
 // the place of an older one, so that hours of trying do not pile up.
 type reporter struct {
-	Send   func(ctx context.Context, e pools.Event) error // one try; a finalError or refusal drops the event
-	Notice func(e pools.Event, err error)                 // told of dropped events; nil: nobody
+	Send   func(ctx context.Context, e boots.Event) error // one try; a finalError or refusal drops the event
+	Notice func(e boots.Event, err error)                 // told of dropped events; nil: nobody
 	Uptime func() time.Duration
 	Retry  backoff
 
 	mu     sync.Mutex
-	queue  []pools.Event
+	queue  []boots.Event
 	wake   chan struct{} // has an element when queue may have changed; made by start
 	idle   chan struct{} // closed when queue is empty and nothing is under way
 	cancel context.CancelFunc
@@ -35,16 +35,16 @@ const (
 )
 
 // report queues that a step is done.
-func (r *reporter) report(step pools.Step, detail string) {
-	r.add(pools.Event{Step: step, Detail: eventText(detail)})
+func (r *reporter) report(step boots.Step, detail string) {
+	r.add(boots.Event{Step: step, Detail: eventText(detail)})
 }
 
 // fail queues that a step met an error; the node goes on trying.
-func (r *reporter) fail(step pools.Step, err error) {
-	r.add(pools.Event{Step: step, Error: eventText(err.Error())})
+func (r *reporter) fail(step boots.Step, err error) {
+	r.add(boots.Event{Step: step, Error: eventText(err.Error())})
 }
 
-func (r *reporter) add(e pools.Event) {
+func (r *reporter) add(e boots.Event) {
 	e.Uptime = r.Uptime().Seconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,11 +110,11 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-func (r *reporter) first() (pools.Event, bool) {
+func (r *reporter) first() (boots.Event, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == 0 {
-		return pools.Event{}, false
+		return boots.Event{}, false
 	}
 	return r.queue[0], true
 }
@@ -130,7 +130,7 @@ func (r *reporter) drop() {
 
 // deliver sends one event until that works, the server refuses it, or ctx ends;
 // then it returns false.
-func (r *reporter) deliver(ctx context.Context, e pools.Event) bool {
+func (r *reporter) deliver(ctx context.Context, e boots.Event) bool {
 	retry := retrier{Backoff: r.Retry}
 	if retry.Backoff.Max == 0 {
 		retry.Backoff.Max = maxEventRetry

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // home is where events arrive; while it is away they do not.
@@ -34,7 +35,7 @@ func (h *home) events() []string {
 	return slices.Clone(h.got)
 }
 
-func (h *home) send(_ context.Context, e pools.Event) error {
+func (h *home) send(_ context.Context, e boots.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.away {
@@ -59,14 +60,14 @@ func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &home{}
 		r := h.reporter()
-		r.report(pools.StepInit, "runs") // before there is a network
+		r.report(boots.StepInit, "runs") // before there is a network
 		r.flush(time.Second)             // does not wait for what cannot be
 		r.start(plain)
-		r.report(pools.StepNetwork, "eth0")
-		r.fail(pools.StepImage, errors.New("cut"))
+		r.report(boots.StepNetwork, "eth0")
+		r.fail(boots.StepImage, errors.New("cut"))
 		r.flush(time.Second)
 		wantEvents(t, h.events(), "init runs", "network eth0", "image cut")
-		r.report(pools.StepImage, "done")
+		r.report(boots.StepImage, "done")
 		r.flush(time.Second)
 		wantEvents(t, h.events()[3:], "image done")
 		r.stop()
@@ -78,10 +79,10 @@ func TestReporterServerAway(t *testing.T) {
 		h := &home{away: true}
 		r := h.reporter()
 		r.start(plain)
-		r.report(pools.StepInit, "runs")
-		r.report(pools.StepNetwork, "eth0")
+		r.report(boots.StepInit, "runs")
+		r.report(boots.StepNetwork, "eth0")
 		for i := range 1000 {
-			r.fail(pools.StepImage, fmt.Errorf("try %d", i))
+			r.fail(boots.StepImage, fmt.Errorf("try %d", i))
 		}
 		start := time.Now()
 		r.flush(2 * time.Second)
@@ -102,7 +103,7 @@ func TestReporterStopsWhileAway(t *testing.T) {
 		h := &home{away: true}
 		r := h.reporter()
 		r.start(plain)
-		r.report(pools.StepInit, "runs")
+		r.report(boots.StepInit, "runs")
 		synctest.Wait()
 		r.stop() // must return
 	})
@@ -114,16 +115,16 @@ func TestReporterDropsRefused(t *testing.T) {
 		h := &home{}
 		r := h.reporter()
 		var said transcript
-		r.Notice = func(e pools.Event, err error) { said.say("%s: %v", e.Step, err) }
-		r.Send = func(ctx context.Context, e pools.Event) error {
-			if e.Step == pools.StepInit {
-				return refusedError{pools.ErrNonce}
+		r.Notice = func(e boots.Event, err error) { said.say("%s: %v", e.Step, err) }
+		r.Send = func(ctx context.Context, e boots.Event) error {
+			if e.Step == boots.StepInit {
+				return refusedError{boots.ErrNonce}
 			}
 			return h.send(ctx, e)
 		}
 		r.start(plain)
-		r.report(pools.StepInit, "")
-		r.report(pools.StepNetwork, "")
+		r.report(boots.StepInit, "")
+		r.report(boots.StepNetwork, "")
 		r.flush(time.Second)
 		r.stop()
 		wantEvents(t, h.events(), "network")
@@ -134,7 +135,7 @@ func TestReporterDropsRefused(t *testing.T) {
 func TestReporterIsBounded(t *testing.T) {
 	r := (&home{}).reporter()
 	for i := range 1000 {
-		r.report(pools.StepInit, fmt.Sprint(i))
+		r.report(boots.StepInit, fmt.Sprint(i))
 	}
 	if len(r.queue) != maxQueue {
 		t.Errorf("got %d events kept, want %d", len(r.queue), maxQueue)
@@ -153,7 +154,7 @@ func TestEventText(t *testing.T) {
 	}
 	// What is escaped in JSON takes twice its room.
 	for _, long := range []string{strings.Repeat(`"`, 9999), strings.Repeat("€", 9999), strings.Repeat("<&>", 9999)} {
-		e := pools.Event{Step: pools.StepSwitch, Uptime: 123456.789012345, Detail: eventText(long), Error: eventText(long)}
+		e := boots.Event{Step: boots.StepSwitch, Uptime: 123456.789012345, Detail: eventText(long), Error: eventText(long)}
 		var b strings.Builder
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)

@@ -15,6 +15,7 @@ import (
 	"drover/httpboot"
 	"drover/imagebuild"
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/web"
@@ -92,7 +93,7 @@ func (s *server) exchange(e dhcp.Exchange) {
 // discovered begins the timeline of a machine whose firmware asks, also when there
 // is no address for it: that is what its operator looks for.
 func (s *server) discovered(e dhcp.Exchange) {
-	offer := pools.Event{Step: pools.StepOffer}
+	offer := boots.Event{Step: boots.StepOffer}
 	switch {
 	case e.Reply != "":
 		if e.Address.IsValid() {
@@ -145,11 +146,11 @@ func unknown(e *dhcp.Exchange) pools.Unknown {
 
 // nodeReady is told when a node that joined is Ready.
 func (s *server) nodeReady(p *pools.Plan, _ time.Time) {
-	s.step(p.MAC, pools.Event{Step: pools.StepReady})
+	s.step(p.MAC, boots.Event{Step: boots.StepReady})
 }
 
 // step notes what the server itself saw of a boot.
-func (s *server) step(mac pools.MAC, e pools.Event) {
+func (s *server) step(mac pools.MAC, e boots.Event) {
 	if err := s.store.Boots.Step(mac, "", e); err != nil {
 		s.log.Debug("step of no boot", "mac", mac, "step", e.Step, "err", err)
 	}

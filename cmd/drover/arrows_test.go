@@ -16,15 +16,16 @@ import (
 // own, which cmd/drover fills.
 var mayImport = map[string][]string{
 	"pools":           {},
-	"pools/state":     {"drover/pools"},
+	"pools/boots":     {"drover/pools"},
+	"pools/state":     {"drover/pools", "drover/pools/boots"},
 	"pools/kube":      {"drover/pools"},
 	"pools/ilo":       {"drover/pools"},
 	"dhcp":            {"drover/pools"},
 	"tftp":            {"drover/pools"},
-	"httpboot":        {"drover/pools"},
-	"web":             {"drover/pools"},
+	"httpboot":        {"drover/pools", "drover/pools/boots"},
+	"web":             {"drover/pools", "drover/pools/boots"},
 	"imagebuild":      {},
-	"cmd/drover-init": {"drover/pools"},
+	"cmd/drover-init": {"drover/pools", "drover/pools/boots"},
 }
 
 // onlyIn says which packages of others have one home.

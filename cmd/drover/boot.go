@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 const bootsPath = "/api/v1/boots"
@@ -54,16 +54,16 @@ func newBootListCommand(c *apiClient) *cobra.Command {
 	return cmd
 }
 
-func (c *apiClient) boots(cmd *cobra.Command, node string, limit int) ([]pools.BootRecord, error) {
+func (c *apiClient) boots(cmd *cobra.Command, node string, limit int) ([]boots.Record, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if node != "" {
 		query.Set("node", node)
 	}
-	boots := []pools.BootRecord{}
+	boots := []boots.Record{}
 	return boots, c.call(cmd.Context(), http.MethodGet, bootsPath+"?"+query.Encode(), nil, &boots)
 }
 
-func bootTable(w io.Writer, boots []pools.BootRecord) error {
+func bootTable(w io.Writer, boots []boots.Record) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR")
 	for _, b := range boots {
@@ -77,7 +77,7 @@ func bootTable(w io.Writer, boots []pools.BootRecord) error {
 }
 
 // trouble is what keeps a boot: an error, or that it makes no progress.
-func trouble(b pools.BootRecord) string {
+func trouble(b boots.Record) string {
 	switch {
 	case b.Error != "":
 		return b.Error
@@ -115,7 +115,7 @@ first DISCOVER of its firmware, and since the step before.`,
 	return cmd
 }
 
-func timeline(w io.Writer, b pools.BootRecord) error {
+func timeline(w io.Writer, b boots.Record) error {
 	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, b.Image, orDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, s := range b.Steps {
@@ -139,7 +139,7 @@ func timeline(w io.Writer, b pools.BootRecord) error {
 }
 
 // took is how long a step took.
-func took(b pools.BootRecord, s pools.BootStep) string {
+func took(b boots.Record, s boots.StepTime) string {
 	d, ok := b.Took(s)
 	if !ok || s.Error != "" {
 		return ""
@@ -148,7 +148,7 @@ func took(b pools.BootRecord, s pools.BootStep) string {
 }
 
 // seconds is when a step was reached, from the first DISCOVER on.
-func seconds(b pools.BootRecord, s pools.BootStep) string {
+func seconds(b boots.Record, s boots.StepTime) string {
 	return strconv.FormatFloat(s.Time.Sub(b.Started).Seconds(), 'f', 1, 64)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/tftp"
 )
 
@@ -46,10 +47,10 @@ func (s *server) transfer(t tftp.Transfer) {
 		return
 	}
 	detail := t.File
-	if step != pools.StepLoader {
+	if step != boots.StepLoader {
 		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
 	}
-	s.step(mac, pools.Event{Step: step, Detail: detail})
+	s.step(mac, boots.Event{Step: step, Detail: detail})
 }
 
 // loadTemplates reads the operator's boot scripts, as far as there are any.

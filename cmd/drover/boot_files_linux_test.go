@@ -24,6 +24,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // oneImage is the image debian-12, and no other.
@@ -189,13 +190,13 @@ func TestBootByTFTP(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		s.await("the steps script, kernel and initrd", func() bool {
-			seen := map[pools.Step]bool{}
+			seen := map[boots.Step]bool{}
 			for _, b := range s.store.Boots.List() {
 				for _, step := range b.Steps {
 					seen[step.Step] = true
 				}
 			}
-			return seen[pools.StepScript] && seen[pools.StepKernel] && seen[pools.StepInitrd]
+			return seen[boots.StepScript] && seen[boots.StepKernel] && seen[boots.StepInitrd]
 		})
 		s.awaitLog("msg=tftp part=tftp file=grub/grub.cfg client=127.0.0.1 bytes=")
 		s.awaitLog("mac=52:54:00:77:01:01")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/kube"
 )
 
@@ -31,7 +32,7 @@ func (s *server) certificate(r kube.Request) {
 	if r.Serving || r.Node == "" {
 		return
 	}
-	e := pools.Event{Step: pools.StepCSR}
+	e := boots.Event{Step: boots.StepCSR}
 	switch r.Result {
 	case "approved":
 		e.Detail = r.Name

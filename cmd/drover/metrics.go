@@ -13,6 +13,7 @@ import (
 	"drover/dhcp"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/tftp"
@@ -88,11 +89,11 @@ func (m *metrics) watchMoves(moves func() []pools.Move) {
 }
 
 // watchBoots counts the boots that make no progress at each scrape.
-func (m *metrics) watchBoots(boots func() []pools.BootRecord) {
+func (m *metrics) watchBoots(list func() []boots.Record) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "boots_stuck",
 		Help: "Machines whose boot takes much longer for its next step than is usual."}, func() float64 {
 		stuck := 0
-		for _, b := range pools.MarkStuck(boots(), time.Now()) {
+		for _, b := range boots.MarkStuck(list(), time.Now()) {
 			if b.Stuck != nil {
 				stuck++
 			}
@@ -124,7 +125,7 @@ func (m *metrics) request(r httpboot.Request) {
 }
 
 // step counts the steps of boots. It is called for each new one.
-func (m *metrics) step(b pools.BootRecord, s pools.BootStep) {
+func (m *metrics) step(b boots.Record, s boots.StepTime) {
 	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
 	if s.Error == "" {
 		m.stepSeconds.WithLabelValues(string(s.Step)).Observe(s.Time.Sub(b.Started).Seconds())

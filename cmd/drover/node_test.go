@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/state"
 	"drover/web"
 )
@@ -179,9 +180,9 @@ func TestBootCommands(t *testing.T) {
 	store.Boots.Now = func() time.Time { return now }
 	p := &pools.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12"}
 	store.Boots.Discover(p, now)
-	for _, e := range []pools.Event{
-		{Step: pools.StepLoader, Detail: "snponly.efi"}, {Step: pools.StepScript}, {Step: pools.StepReady},
-		{Step: pools.StepJoined}, {Step: pools.StepJoined, Error: "exit status 1"},
+	for _, e := range []boots.Event{
+		{Step: boots.StepLoader, Detail: "snponly.efi"}, {Step: boots.StepScript}, {Step: boots.StepReady},
+		{Step: boots.StepJoined}, {Step: boots.StepJoined, Error: "exit status 1"},
 	} {
 		now = now.Add(40250 * time.Millisecond)
 		if err := store.Boots.Step(p.MAC, "", e); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/kube"
 )
 
@@ -68,25 +69,21 @@ type kernelBoot struct {
 	id  string
 }
 
-// unready picks the boots that somebody has to follow until they are Ready; all
-// has the newest first. A machine's newest token counts: a DISCOVER after it may
-// be anybody's.
-func unready(all []pools.BootRecord, now time.Time) (boots []kernelBoot) {
+// unready picks the boots to follow until they are Ready; all has the newest
+// first. A machine's newest token counts: a DISCOVER after it may be anybody's.
+func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
 	seen := map[pools.MAC]bool{}
 	for _, b := range all {
-		reached := func(step pools.Step) int {
-			return slices.IndexFunc(b.Steps, func(s pools.BootStep) bool { return s.Step == step && s.Error == "" })
-		}
-		i := reached(pools.StepToken)
-		if i < 0 || seen[b.MAC] {
+		token, ok := b.Reached(boots.StepToken)
+		if !ok || seen[b.MAC] {
 			continue
 		}
 		seen[b.MAC] = true
-		if token := b.Steps[i]; reached(pools.StepReady) < 0 && token.Detail != "" && now.Sub(token.Time) < resumeAge {
-			boots = append(boots, kernelBoot{b.MAC, token.Detail})
+		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && now.Sub(token.Time) < resumeAge {
+			waiting = append(waiting, kernelBoot{b.MAC, token.Detail})
 		}
 	}
-	return boots
+	return waiting
 }
 
 // planOf returns the Plan of the node of that name.

@@ -15,34 +15,35 @@ import (
 	"drover/dhcp"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/kube"
 	"drover/pools/state"
 )
 
 func TestUnready(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	boot := func(n byte, steps ...pools.BootStep) pools.BootRecord {
-		return pools.BootRecord{MAC: pools.MAC{2, 5: n}, Steps: steps}
+	boot := func(n byte, steps ...boots.StepTime) boots.Record {
+		return boots.Record{MAC: pools.MAC{2, 5: n}, Steps: steps}
 	}
-	token := func(id string, age time.Duration) pools.BootStep {
-		return pools.BootStep{Step: pools.StepToken, Detail: id, Time: now.Add(-age)}
+	token := func(id string, age time.Duration) boots.StepTime {
+		return boots.StepTime{Step: boots.StepToken, Detail: id, Time: now.Add(-age)}
 	}
-	ready, discover := pools.BootStep{Step: pools.StepReady}, pools.BootStep{Step: pools.StepDiscover}
-	refused := pools.BootStep{Step: pools.StepToken, Error: "no", Time: now}
+	ready, discover := boots.StepTime{Step: boots.StepReady}, boots.StepTime{Step: boots.StepDiscover}
+	refused := boots.StepTime{Step: boots.StepToken, Error: "no", Time: now}
 	tests := []struct {
 		name string
-		all  []pools.BootRecord
+		all  []boots.Record
 		want []kernelBoot
 	}{
-		{"on its way", []pools.BootRecord{boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
-		{"refused at first", []pools.BootRecord{boot(1, refused, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
-		{"Ready", []pools.BootRecord{boot(1, token("a", time.Minute), ready)}, nil},
-		{"refused", []pools.BootRecord{boot(1, refused)}, nil},
-		{"long ago", []pools.BootRecord{boot(1, token("a", time.Hour))}, nil},
-		{"the boot is not known", []pools.BootRecord{boot(1, token("", time.Minute))}, nil},
-		{"somebody's DISCOVER after it", []pools.BootRecord{boot(1, discover), boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
-		{"Ready in a later boot", []pools.BootRecord{boot(1, token("b", 0), ready), boot(1, token("a", time.Minute))}, nil},
-		{"two machines", []pools.BootRecord{boot(2, token("b", 0)), boot(1, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 2}, "b"}, {pools.MAC{2, 5: 1}, "a"}}},
+		{"on its way", []boots.Record{boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"refused at first", []boots.Record{boot(1, refused, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"Ready", []boots.Record{boot(1, token("a", time.Minute), ready)}, nil},
+		{"refused", []boots.Record{boot(1, refused)}, nil},
+		{"long ago", []boots.Record{boot(1, token("a", time.Hour))}, nil},
+		{"the boot is not known", []boots.Record{boot(1, token("", time.Minute))}, nil},
+		{"somebody's DISCOVER after it", []boots.Record{boot(1, discover), boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"Ready in a later boot", []boots.Record{boot(1, token("b", 0), ready), boot(1, token("a", time.Minute))}, nil},
+		{"two machines", []boots.Record{boot(2, token("b", 0)), boot(1, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 2}, "b"}, {pools.MAC{2, 5: 1}, "a"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,7 +150,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	second := pools.MAC{0x52, 0x54, 5: 2}
 	asked := dhcp.Exchange{MAC: second, Plan: live.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
 	s.exchange(asked)
-	if b, _ := store.Boots.Current(second); b.Error == "" || len(b.Steps) != 2 || b.Steps[1].Step != pools.StepOffer {
+	if b, _ := store.Boots.Current(second); b.Error == "" || len(b.Steps) != 2 || b.Steps[1].Step != boots.StepOffer {
 		t.Errorf("without an address: %+v", b)
 	}
 	asked.Reply, asked.Decision, asked.Address = "OFFER", dhcp.Offered, netip.MustParseAddr("10.0.1.1")

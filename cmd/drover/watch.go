@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 func newBootWatchCommand(c *apiClient) *cobra.Command {
@@ -23,14 +23,14 @@ func newBootWatchCommand(c *apiClient) *cobra.Command {
 		Long: `Watch prints each step of boots as they are reached.
 
 A server that restarts meanwhile is waited for. With nodes it ends when the newest boot of each has come to its end: Ready in its
-cluster, or for a node without a cluster the start of its own init. Boots that
+cluster, or for a node without a cluster online. Boots that
 began longer ago than --since do not count. It fails when that takes longer than
 --timeout. Without nodes it follows all machines until it is interrupted.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1 && drover boot watch m1c1n1 m1c2n1
   drover boot watch --since 1h`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			w.nodes, w.out, w.from = nodes, cmd.OutOrStdout(), time.Now().Add(-since)
-			w.boots = func(ctx context.Context, node string) ([]pools.BootRecord, error) {
+			w.boots = func(ctx context.Context, node string) ([]boots.Record, error) {
 				cmd.SetContext(ctx)
 				return c.boots(cmd, node, watchLimit(node))
 			}
@@ -64,7 +64,7 @@ type watcher struct {
 	from  time.Time
 	every time.Duration
 	out   io.Writer
-	boots func(ctx context.Context, node string) ([]pools.BootRecord, error)
+	boots func(ctx context.Context, node string) ([]boots.Record, error)
 
 	printed map[string]int // steps, by boot
 }
@@ -114,7 +114,7 @@ func (w *watcher) look(ctx context.Context) (waiting []string, err error) {
 		for _, b := range slices.Backward(boots) { // the newest come first
 			if !b.Started.Before(w.from) {
 				w.print(b)
-				arrived = ended(b)
+				arrived = b.Ended()
 			}
 		}
 		if !arrived {
@@ -124,7 +124,7 @@ func (w *watcher) look(ctx context.Context) (waiting []string, err error) {
 	return waiting, nil
 }
 
-func (w *watcher) print(b pools.BootRecord) {
+func (w *watcher) print(b boots.Record) {
 	for _, s := range b.Steps[min(w.printed[b.ID], len(b.Steps)):] {
 		text := s.Detail
 		if s.Error != "" {
@@ -134,13 +134,4 @@ func (w *watcher) print(b pools.BootRecord) {
 		fmt.Fprintln(w.out, strings.TrimRight(line, " "))
 	}
 	w.printed[b.ID] = len(b.Steps)
-}
-
-// ended tells whether a boot has come to its end.
-func ended(b pools.BootRecord) bool {
-	last, ok := b.Furthest()
-	if b.Cluster == "" {
-		return ok && slices.Index(pools.Steps, last.Step) >= slices.Index(pools.Steps, pools.StepSwitch)
-	}
-	return ok && last.Step == pools.StepReady
 }

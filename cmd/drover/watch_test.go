@@ -8,24 +8,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // bootingRack is a server on which machines take a step at each look.
 type bootingRack struct {
 	clusters map[string]string // by node
-	steps    map[string][]pools.Step
+	steps    map[string][]boots.Step
 	looks    int
 }
 
-func (r *bootingRack) boots(_ context.Context, node string) ([]pools.BootRecord, error) {
+func (r *bootingRack) boots(_ context.Context, node string) ([]boots.Record, error) {
 	r.looks++
-	b := pools.BootRecord{ID: node, Node: node, Cluster: r.clusters[node], Started: time.Now()}
+	b := boots.Record{ID: node, Node: node, Cluster: r.clusters[node], Started: time.Now()}
 	for i, s := range r.steps[node][:min(r.looks, len(r.steps[node]))] {
-		b.Steps = append(b.Steps, pools.BootStep{Step: s, Time: b.Started.Add(time.Duration(i) * time.Second)})
+		b.Steps = append(b.Steps, boots.StepTime{Step: s, Time: b.Started.Add(time.Duration(i) * time.Second)})
 	}
-	old := pools.BootRecord{ID: "old " + node, Node: node, Started: time.Now().Add(-time.Hour), Steps: []pools.BootStep{{Step: pools.StepReady}}}
-	return []pools.BootRecord{b, old}, nil
+	old := boots.Record{ID: "old " + node, Node: node, Started: time.Now().Add(-time.Hour), Steps: []boots.StepTime{{Step: boots.StepReady}}}
+	return []boots.Record{b, old}, nil
 }
 
 func watch(r *bootingRack, out *strings.Builder, nodes ...string) *watcher {
@@ -36,10 +36,11 @@ func TestBootWatch(t *testing.T) {
 	r := func() *bootingRack {
 		return &bootingRack{
 			clusters: map[string]string{"m1": "tenant-a", "m3": "tenant-a"},
-			steps: map[string][]pools.Step{
-				"m1": {pools.StepDiscover, pools.StepKernel, pools.StepJoined, pools.StepReady},
-				"m2": {pools.StepDiscover, pools.StepSwitch},
-				"m3": {pools.StepDiscover},
+			steps: map[string][]boots.Step{
+				"m1": {boots.StepDiscover, boots.StepKernel, boots.StepJoined, boots.StepReady},
+				"m2": {boots.StepDiscover, boots.StepSwitch, boots.StepOnline},
+				"m3": {boots.StepDiscover},
+				"m4": {boots.StepDiscover, boots.StepSwitch},
 			},
 		}
 	}
@@ -49,8 +50,8 @@ func TestBootWatch(t *testing.T) {
 			if err := watch(r(), &out, "m1", "m2").run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Count(out.String(), "\n"); got != 6 || strings.Count(out.String(), "ready") != 1 {
-				t.Errorf("got %d lines, want each of the 6 steps once:\n%s", got, &out)
+			if got := strings.Count(out.String(), "\n"); got != 7 || strings.Count(out.String(), "ready") != 1 {
+				t.Errorf("got %d lines, want each of the 7 steps once:\n%s", got, &out)
 			}
 		})
 	})
@@ -62,6 +63,17 @@ func TestBootWatch(t *testing.T) {
 			err := watch(r(), &out, "m1", "m3").run(ctx)
 			if err == nil || !strings.Contains(err.Error(), "not Ready in time: m3") {
 				t.Errorf("got %v, want m3 named", err)
+			}
+		})
+	})
+	t.Run("without a cluster it ends at online, not at switch-root", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := watch(r(), &out, "m2", "m4").run(ctx)
+			if err == nil || !strings.HasSuffix(err.Error(), "not Ready in time: m4") {
+				t.Errorf("got %v, want m4 alone", err)
 			}
 		})
 	})

@@ -10,6 +10,7 @@ import (
 
 	"drover/e2e/lab"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // machine is one of the three, with what the farm says of it and how far it is.
@@ -20,10 +21,10 @@ type machine struct {
 	guest *lab.Guest
 	plan  *pools.Plan // what the farm says
 
-	boot  pools.BootRecord // its timeline, as drover tells it
-	shown int              // how many of its steps were printed
-	state string           // why it is not done
-	done  bool             // Ready in its own cluster, and its pod runs
+	boot  boots.Record // its timeline, as drover tells it
+	shown int          // how many of its steps were printed
+	state string       // why it is not done
+	done  bool         // Ready in its own cluster, and its pod runs
 }
 
 // mac is the address that the machine boots with.

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // away is how long drover is stopped. Kubernetes calls a node NotReady when it
@@ -117,22 +117,22 @@ func (d *demo) timelines() {
 	for _, m := range d.machines {
 		fmt.Fprintf(t, "%s\t", m.plan.Node)
 	}
-	for _, step := range pools.Steps {
-		fmt.Fprintf(t, "\n%s\t", step)
+	for _, s := range boots.Steps() {
+		fmt.Fprintf(t, "\n%s\t", s.Step)
 		for _, m := range d.machines {
-			fmt.Fprintf(t, "%s\t", m.at(step))
+			fmt.Fprintf(t, "%s\t", m.at(s.Step))
 		}
 	}
 	fmt.Fprintln(t)
 }
 
 // at returns when the machine's boot came to a step.
-func (m *machine) at(step pools.Step) string {
-	i := slices.IndexFunc(m.boot.Steps, func(s pools.BootStep) bool { return s.Step == step && s.Error == "" })
-	if i < 0 {
+func (m *machine) at(step boots.Step) string {
+	s, ok := m.boot.Reached(step)
+	if !ok {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f", m.boot.Steps[i].Time.Sub(m.boot.Started).Seconds())
+	return fmt.Sprintf("%.1f", s.Time.Sub(m.boot.Started).Seconds())
 }
 
 // showFailures prints what helps to see why a machine did not get there.

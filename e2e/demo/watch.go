@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"drover/e2e/lab/site"
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // longest is how much of a detail or an error is shown; drover has it all.
@@ -67,16 +67,16 @@ func (d *demo) waiting() string {
 
 // follow prints what is new of a machine's boot, and tells whether there was
 // anything.
-func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
-	i := slices.IndexFunc(boots, func(b pools.BootRecord) bool { return b.MAC.String() == m.mac() })
+func (d *demo) follow(m *machine, all []boots.Record) bool {
+	i := slices.IndexFunc(all, func(b boots.Record) bool { return b.MAC.String() == m.mac() })
 	if i < 0 {
 		m.state = "has not asked for an address yet"
 		return false
 	}
-	if boots[i].ID != m.boot.ID {
+	if all[i].ID != m.boot.ID {
 		m.shown = 0 // a new boot
 	}
-	m.boot = boots[i]
+	m.boot = all[i]
 	steps := m.boot.Steps
 	fresh := steps[min(m.shown, len(steps)):]
 	for _, s := range fresh {
@@ -101,7 +101,8 @@ func (d *demo) follow(m *machine, boots []pools.BootRecord) bool {
 // joined tells whether the machine says that it has joined its cluster. Before
 // that there is nothing to see there, and each look takes a guest's time.
 func (m *machine) joined() bool {
-	return slices.ContainsFunc(m.boot.Steps, func(s pools.BootStep) bool { return s.Step == pools.StepJoined && s.Error == "" })
+	_, ok := m.boot.Reached(boots.StepJoined)
+	return ok
 }
 
 // advance looks at the machine's cluster, and notes how far it is there:

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 // Drover is a server on the rack's wire: the built program, run as an operator
@@ -93,8 +93,8 @@ func (d *Drover) Tail(n int) string {
 }
 
 // Boots returns the boots that the server knows of.
-func (d *Drover) Boots(ctx context.Context) ([]pools.BootRecord, error) {
-	var boots []pools.BootRecord
+func (d *Drover) Boots(ctx context.Context) ([]boots.Record, error) {
+	var boots []boots.Record
 	return boots, d.Call(ctx, http.MethodGet, "/api/v1/boots", nil, &boots)
 }
 

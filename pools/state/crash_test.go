@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/state"
 )
 
@@ -78,7 +79,7 @@ func loadBoots(s *state.Store, p *pools.Plan, say func(string, ...any)) {
 		if err := s.Boots.Claim(p.MAC, nonce, []byte(nonce)); err == nil {
 			say("claim %s %s", p.MAC, nonce)
 		}
-		_ = s.Boots.Step(p.MAC, nonce, pools.Event{Step: pools.StepInit})
+		_ = s.Boots.Step(p.MAC, nonce, boots.Event{Step: boots.StepInit})
 		// The claim stands for a moment, so that kills fall on it.
 		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
 	}
@@ -189,12 +190,12 @@ func (a bootAcks) read(t *testing.T, line string) {
 
 // check looks for what was acknowledged. What was asked for and not
 // acknowledged may be there or not.
-func (a bootAcks) check(t *testing.T, b *state.Boots) {
+func (a bootAcks) check(t *testing.T, b *boots.Table) {
 	t.Helper()
 	for mac, boot := range a {
-		if err := b.Claim(mac, boot.nonce, []byte("thief")); boot.claimed && !errors.Is(err, pools.ErrClaimed) {
+		if err := b.Claim(mac, boot.nonce, []byte("thief")); boot.claimed && !errors.Is(err, boots.ErrClaimed) {
 			t.Errorf("the claim of %s is lost: another key got %v", mac, err)
-		} else if errors.Is(err, pools.ErrNonce) {
+		} else if errors.Is(err, boots.ErrNonce) {
 			t.Errorf("the nonce of %s is lost", mac)
 		}
 	}

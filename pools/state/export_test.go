@@ -44,3 +44,13 @@ func (memoryFile) Close() error                       { return nil }
 
 // MaxAudit is how many entries are kept.
 const MaxAudit = maxAudit
+
+// HoldTable keeps all writes to the state file waiting, as a hanging disk would,
+// until release is called.
+func (s *Store) HoldTable() (release func() error, err error) {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Rollback, nil
+}

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // NextBoots keeps what nodes do at their next boot, once.
@@ -78,7 +79,7 @@ func (n *NextBoots) Pending(node string) pools.NextBoot {
 
 // over tells whether the boot that took b must be over.
 func (n *NextBoots) over(b nextBoot) bool {
-	return !b.Taken.IsZero() && n.Now().Sub(b.Taken) > phaseLimit
+	return !b.Taken.IsZero() && n.Now().Sub(b.Taken) > boots.FirmwarePhase
 }
 
 // Set sets what a node does at its next boot, durably. Empty is what its pool

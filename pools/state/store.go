@@ -13,6 +13,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bberrors "go.etcd.io/bbolt/errors"
+
+	"drover/pools/boots"
 )
 
 // FileName is the name of the state file in its directory.
@@ -28,7 +30,7 @@ var (
 	bucketMeta    = []byte("meta")
 	bucketNodes   = []byte("nodes")   // name: JSON of a pools.PoolNode
 	bucketLeases  = []byte("leases")  // address, 4 or 16 bytes: JSON of a pools.Lease
-	bucketBoots   = []byte("boots")   // record ID: JSON of a boot
+	bucketBoots   = []byte("boots")   // record ID: the value of a boots.Change
 	bucketUnknown = []byte("unknown") // slot, 2 bytes: JSON of a pools.Unknown
 	bucketNext    = []byte("next")    // node name: JSON of a nextBoot
 	bucketAudit   = []byte("audit")   // number, 8 bytes: JSON of a pools.AuditEntry
@@ -66,7 +68,7 @@ type Options struct {
 type Store struct {
 	Nodes     *Nodes
 	Leases    *Leases
-	Boots     *Boots
+	Boots     *boots.Table
 	Unknowns  *Unknowns
 	NextBoots *NextBoots
 	Audit     *Audit
@@ -116,7 +118,7 @@ func Open(dir string, o Options) (*Store, error) {
 	j.fold = s.fold
 	s.Nodes = &Nodes{store: s}
 	s.Leases = newLeases(s)
-	s.Boots = newBoots(s, o.Now)
+	s.Boots = boots.NewTable(bootStorage{s}, o.Now)
 	s.Unknowns = newUnknowns(s)
 	s.NextBoots = newNextBoots(s, o.Now)
 	s.Audit = &Audit{store: s}
@@ -183,7 +185,7 @@ func (s *Store) load(tx *bbolt.Tx) error {
 	if err := s.Leases.load(tx.Bucket(bucketLeases)); err != nil {
 		return err
 	}
-	if err := s.Boots.load(tx.Bucket(bucketBoots)); err != nil {
+	if err := loadBoots(s.Boots, tx.Bucket(bucketBoots)); err != nil {
 		return err
 	}
 	if err := s.NextBoots.load(tx.Bucket(bucketNext)); err != nil {

@@ -1,4 +1,4 @@
-package state_test
+package boots_test
 
 import (
 	"fmt"
@@ -8,25 +8,25 @@ import (
 	"testing"
 	"time"
 
-	"drover/pools"
+	"drover/pools/boots"
 )
 
 func TestATimelineIsBounded(t *testing.T) {
 	b, _ := openBoots(t)
 	nonce := issue(t, b)
-	step(t, b, nonce, pools.StepInit)
+	step(t, b, nonce, boots.StepInit)
 	for i := range 200 {
-		e := pools.Event{Step: pools.StepImage, Error: fmt.Sprintf("attempt %d %s", i, strings.Repeat("ä", 10000))}
+		e := boots.Event{Step: boots.StepImage, Error: fmt.Sprintf("attempt %d %s", i, strings.Repeat("ä", 10000))}
 		if err := b.Step(mac(1), nonce, e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	step(t, b, nonce, pools.StepImage, pools.StepConfig)
+	step(t, b, nonce, boots.StepImage, boots.StepConfig)
 	r, _ := b.Current(mac(1))
 	if len(r.Steps) != 64 {
 		t.Errorf("got %d steps, want 64", len(r.Steps))
 	}
-	if first, last := r.Steps[0].Step, r.Steps[63].Step; first != pools.StepScript || last != pools.StepConfig {
+	if first, last := r.Steps[0].Step, r.Steps[63].Step; first != boots.StepScript || last != boots.StepConfig {
 		t.Errorf("got %s to %s, want script to config: errors pushed steps out", first, last)
 	}
 	if got := r.Steps[2].Error; !strings.HasPrefix(got, "attempt 140 ä") || len(got) > 500 || !strings.HasSuffix(got, "ä…") {
@@ -35,31 +35,29 @@ func TestATimelineIsBounded(t *testing.T) {
 }
 
 func TestOldBootsAreForgotten(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	c := &clock{now: epoch}
-	s.Boots.Now = c.Now
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
 	var nonces []string
 	for range 13 {
-		nonces = append(nonces, issue(t, s.Boots))
-		step(t, s.Boots, "", pools.StepKernel)
+		nonces = append(nonces, issue(t, b))
+		step(t, b, "", boots.StepKernel)
 		c.advance(time.Hour)
 	}
 	for range 15 { // power cycles that get nowhere
-		s.Boots.Discover(plan(1), c.advance(time.Hour))
+		b.Discover(plan(1), c.advance(time.Hour))
 	}
-	s = reopen(t, s, dir)
-	list := s.Boots.List()
+	b = d.reopen(t, b, c)
+	list := b.List()
 	if len(list) != 10 {
 		t.Fatalf("got %d boots after a restart, want 10", len(list))
 	}
-	if !slices.IsSortedFunc(list, func(a, b pools.BootRecord) int { return b.Started.Compare(a.Started) }) {
+	if !slices.IsSortedFunc(list, func(x, y boots.Record) int { return y.Started.Compare(x.Started) }) {
 		t.Error("not the newest first")
 	}
 	if got, want := list[0].Started, c.Now(); !got.Equal(want) {
 		t.Errorf("newest is of %s, want %s", got, want)
 	}
-	if err := s.Boots.Claim(mac(1), nonces[12], []byte("key")); err != nil {
+	if err := b.Claim(mac(1), nonces[12], []byte("key")); err != nil {
 		t.Errorf("DISCOVERs pushed out the boot whose nonce is in force: %v", err)
 	}
 }
@@ -86,14 +84,14 @@ func TestFloodOfMachines(t *testing.T) {
 func TestOnStep(t *testing.T) {
 	b, c := openBoots(t)
 	var got []string
-	b.OnStep = func(r pools.BootRecord, s pools.BootStep) {
+	b.OnStep = func(r boots.Record, s boots.StepTime) {
 		got = append(got, fmt.Sprintf("%s %s%s %d", r.Node, s.Step, s.Error, len(r.Steps)))
 	}
 	b.Discover(plan(1), c.Now())
 	b.Discover(plan(1), c.Now())
 	nonce := issue(t, b)
-	step(t, b, nonce, pools.StepInit, pools.StepInit)
-	if err := b.Step(mac(1), nonce, pools.Event{Step: pools.StepImage, Error: "!"}); err != nil {
+	step(t, b, nonce, boots.StepInit, boots.StepInit)
+	if err := b.Step(mac(1), nonce, boots.Event{Step: boots.StepImage, Error: "!"}); err != nil {
 		t.Fatal(err)
 	}
 	name := plan(1).Node
@@ -112,7 +110,7 @@ func TestListIsASnapshot(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 200 {
-			_ = b.Step(mac(1), nonce, pools.Event{Step: pools.StepImage, Error: fmt.Sprint(i)})
+			_ = b.Step(mac(1), nonce, boots.Event{Step: boots.StepImage, Error: fmt.Sprint(i)})
 		}
 	})
 	for range 200 {
@@ -132,7 +130,7 @@ func FuzzStep(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, detail, msg string) {
 		b, _ := openBoots(t)
 		nonce := issue(t, b)
-		if err := b.Step(mac(1), nonce, pools.Event{Step: pools.Step(name), Detail: detail, Error: msg}); err != nil {
+		if err := b.Step(mac(1), nonce, boots.Event{Step: boots.Step(name), Detail: detail, Error: msg}); err != nil {
 			return
 		}
 		r, _ := b.Current(mac(1))

@@ -1,0 +1,105 @@
+package boots_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/boots"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a clock that stands still until it is advanced.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	return c.now
+}
+
+// disk is a storage in RAM. It fails as its fields say.
+type disk struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	full   error // of Enqueue
+	lost   error // of the waiting
+}
+
+func newDisk() *disk { return &disk{values: map[string][]byte{}} }
+
+func (d *disk) Enqueue(changes ...boots.Change) (func() error, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.full != nil {
+		return nil, d.full
+	}
+	lost := d.lost
+	for _, c := range changes {
+		if lost != nil {
+			break
+		}
+		if c.Value == nil {
+			delete(d.values, c.ID)
+		} else {
+			d.values[c.ID] = c.Value
+		}
+	}
+	return func() error { return lost }, nil
+}
+
+// fail sets the errors of the calls that follow.
+func (d *disk) fail(full, lost error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full, d.lost = full, lost
+}
+
+// open loads a table.
+func (d *disk) open(t *testing.T, c *clock) *boots.Table {
+	t.Helper()
+	b := boots.NewTable(d, c.Now)
+	for _, id := range slices.Sorted(maps.Keys(d.values)) {
+		if err := b.Load(id, d.values[id]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// reopen stores what waits in a table and loads it again.
+func (d *disk) reopen(t *testing.T, b *boots.Table, c *clock) *boots.Table {
+	t.Helper()
+	if err := b.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return d.open(t, c)
+}
+
+func openBoots(t *testing.T) (*boots.Table, *clock) {
+	t.Helper()
+	c := &clock{now: epoch}
+	return newDisk().open(t, c), c
+}
+
+func mac(n int) pools.MAC { return pools.MAC{0x52, 0x54, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
+
+// plan is the plan of unknown hardware.
+func plan(n int) *pools.Plan {
+	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("node-%s", mac(n).Hex()), Pool: "catchall", Image: "debian-12"}
+}

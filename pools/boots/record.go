@@ -1,0 +1,102 @@
+package boots
+
+import (
+	"slices"
+	"time"
+
+	"drover/pools"
+)
+
+// Event is a step as a node reports it.
+type Event struct {
+	Step   Step    `json:"step"`
+	Uptime float64 `json:"uptime"`           // seconds since the kernel started
+	Detail string  `json:"detail,omitempty"` // "260 MB in 2.4 s"
+	Error  string  `json:"error,omitempty"`  // the step failed so; the node tries on
+}
+
+// Record is the timeline of one boot of one machine.
+type Record struct {
+	ID      string     `json:"id"` // unique, sorts by time
+	MAC     pools.MAC  `json:"mac"`
+	Node    string     `json:"node"`
+	Pool    string     `json:"pool"`
+	Cluster string     `json:"cluster,omitempty"`
+	Image   string     `json:"image"`
+	Started time.Time  `json:"started"`
+	Steps   []StepTime `json:"steps"`
+	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached
+
+	// Stuck is set by [MarkStuck] for a boot that makes no progress. It is not
+	// stored.
+	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// StepTime is a line of a timeline: a step that was reached, or an error in it.
+type StepTime struct {
+	Step   Step      `json:"step"`
+	Time   time.Time `json:"time"` // the server's clock
+	Detail string    `json:"detail,omitempty"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// Reached returns the line of a step that the boot has reached.
+func (r *Record) Reached(step Step) (at StepTime, ok bool) {
+	for _, s := range r.Steps {
+		if s.Step == step && s.Error == "" {
+			return s, true
+		}
+	}
+	return StepTime{}, false
+}
+
+// Furthest returns the last step that the boot has reached, in the order of a
+// boot and not of time: a cluster can see a Node Ready before the node reports
+// that it joined.
+func (r *Record) Furthest() (last StepTime, ok bool) {
+	for _, s := range r.Steps {
+		if s.Error == "" && (!ok || s.Step.Rank() > last.Step.Rank()) {
+			last, ok = s, true
+		}
+	}
+	return last, ok
+}
+
+// Ended reports whether the boot is complete: with a cluster, when the Node is
+// Ready; without one, when the machine is online.
+func (r *Record) Ended() bool {
+	end := StepReady
+	if r.Cluster == "" {
+		end = StepOnline
+	}
+	last, ok := r.Furthest()
+	return ok && last.Step.Rank() >= end.Rank()
+}
+
+// Took returns the time from the step before to the given line of the
+// timeline; false for the first step.
+func (r *Record) Took(step StepTime) (took time.Duration, ok bool) {
+	for _, s := range r.Steps {
+		if s.Error != "" {
+			continue
+		}
+		if s.Step == step.Step {
+			return max(took, 0), ok
+		}
+		took, ok = step.Time.Sub(s.Time), true
+	}
+	return 0, false
+}
+
+// pastScript reports whether the machine has left the firmware phase.
+func (r *Record) pastScript() bool {
+	return slices.ContainsFunc(r.Steps, func(s StepTime) bool { return s.Step.Rank() > StepScript.Rank() })
+}
+
+// lastTime returns the time of the newest line of the timeline.
+func (r *Record) lastTime() time.Time {
+	if n := len(r.Steps); n > 0 {
+		return r.Steps[n-1].Time
+	}
+	return r.Started
+}

@@ -1,0 +1,113 @@
+package boots
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Storage makes boots durable.
+type Storage interface {
+	// Enqueue queues changes that become durable together or not at all, in the
+	// order of the calls. It is called with a lock held, so it never waits: when
+	// the queue is full, it returns an error. wait returns once the changes are
+	// durable, or an error that says why they are not.
+	Enqueue(changes ...Change) (wait func() error, err error)
+}
+
+// Change is a boot to store, or to delete when Value is nil. The value is JSON.
+// It holds no secret: of a nonce and a key it has only the hash.
+type Change struct {
+	ID    string
+	Value []byte
+}
+
+// flushChunk is how many boots of a flush are stored together, so that a long
+// flush does not hold up the writes that somebody waits for.
+const flushChunk = 256
+
+// Load adds a stored boot. It is called in the order of the IDs, before any other
+// method.
+func (t *Table) Load(id string, value []byte) error {
+	b := &boot{}
+	if err := json.Unmarshal(value, b); err != nil {
+		return fmt.Errorf("boot %q: %w", id, err)
+	}
+	if b.Record.ID != id {
+		return fmt.Errorf("boot %q: its record has the ID %q", id, b.Record.ID)
+	}
+	at, err := time.Parse(idFormat, id[:min(len(id), len(idFormat))])
+	if err != nil {
+		return fmt.Errorf("boot %q: not the ID of a boot: %w", id, err)
+	}
+	b.bound = b.KeyHash != nil
+	t.last = at
+	t.add(b)
+	return nil
+}
+
+// put enqueues a boot as it is now. It expects the lock to be held; the caller
+// waits after the unlock. A boot that is not stored stays dirty.
+func (t *Table) put(b *boot) (wait func() error, err error) {
+	t.dirty[b] = true
+	value, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	wait, err = t.storage.Enqueue(Change{b.Record.ID, value})
+	if err == nil {
+		delete(t.dirty, b)
+	}
+	return wait, err
+}
+
+// Flush stores the steps that are only in RAM. What cannot be stored stays for
+// the next flush.
+func (t *Table) Flush() error {
+	t.mu.Lock()
+	dirty, dropped := t.dirty, t.dropped
+	t.dirty, t.dropped = make(map[*boot]bool), nil
+	changes := slices.Clone(dropped)
+	var errs []error
+	for b := range dirty {
+		value, err := json.Marshal(b)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		changes = append(changes, Change{b.Record.ID, value})
+	}
+	var waits []func() error
+	for chunk := range slices.Chunk(changes, flushChunk) {
+		wait, err := t.storage.Enqueue(chunk...)
+		if err != nil {
+			errs = append(errs, err)
+			break
+		}
+		waits = append(waits, wait)
+	}
+	t.mu.Unlock()
+
+	for _, wait := range waits {
+		errs = append(errs, wait())
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		t.retry(dirty, dropped)
+	}
+	return err
+}
+
+// retry puts back what a failed flush took, unless it is dropped since.
+func (t *Table) retry(dirty map[*boot]bool, dropped []Change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped = append(dropped, t.dropped...)
+	for b := range dirty {
+		if t.issued.place[b] != nil || t.started.place[b] != nil {
+			t.dirty[b] = true
+		}
+	}
+}

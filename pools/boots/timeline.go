@@ -1,0 +1,82 @@
+package boots
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Bounds of one timeline.
+const (
+	maxSteps  = 64  // lines
+	maxDetail = 200 // bytes of a detail
+	maxError  = 500 // bytes of an error
+)
+
+// reach adds an event to the timeline. It returns the line and whether it is
+// new: a step that was reached before adds nothing, nor does an error that
+// repeats the last one.
+func (r *Record) reach(e Event, now time.Time) (StepTime, bool) {
+	step := StepTime{
+		Step: e.Step, Time: now.UTC(),
+		Detail: oneLine(e.Detail, maxDetail), Error: oneLine(e.Error, maxError),
+	}
+	if step.Error != "" {
+		repeated := r.Error == step.Error && r.failing() == e.Step
+		r.Error = step.Error
+		if repeated {
+			return step, false
+		}
+		r.append(step)
+		return step, true
+	}
+	if e.Step.Rank() >= r.failing().Rank() {
+		r.Error = ""
+	}
+	if _, again := r.Reached(e.Step); again {
+		return step, false
+	}
+	r.append(step)
+	return step, true
+}
+
+// failing returns the step of the last error.
+func (r *Record) failing() Step {
+	for _, s := range slices.Backward(r.Steps) {
+		if s.Error != "" {
+			return s.Step
+		}
+	}
+	return ""
+}
+
+// append adds a line to a copy of the steps: readers share the old ones. A full
+// timeline drops its oldest error, never a step that was reached.
+func (r *Record) append(s StepTime) {
+	steps := append(slices.Clip(r.Steps), s)
+	if len(steps) > maxSteps {
+		i := slices.IndexFunc(steps, func(s StepTime) bool { return s.Error != "" })
+		steps = slices.Delete(steps, i, i+1)
+	}
+	r.Steps = steps
+}
+
+// oneLine makes a text from the network fit to be shown: valid UTF-8, one line,
+// no control characters, at most limit bytes.
+func oneLine(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		switch {
+		case unicode.IsSpace(c):
+			return ' '
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(s, "?"))
+	s = strings.TrimSpace(s)
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
+	}
+	return s
+}
