@@ -11,6 +11,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // BenchmarkReply is the work for one packet without its system calls: parse,
@@ -74,7 +75,7 @@ func largeFarm(b *testing.B, nodes int) *pools.Farm {
 	for i := range nodes {
 		fmt.Fprintf(&y, "  - {name: n%d, macs: [%q, %q], ip: 10.28.%d.%d}\n", i, largeMAC(2*i), largeMAC(2*i+1), 1+i/250, 1+i%250)
 	}
-	farm, err := pools.Parse("large.yaml", []byte(y.String()))
+	farm, err := config.Parse("large.yaml", []byte(y.String()))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,9 +17,10 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/config"
 )
 
-var _ dhcp.Resolver = (*pools.Live)(nil)
+var _ dhcp.Resolver = (*config.Live)(nil)
 
 // The cast of the tests.
 var (
@@ -89,13 +90,13 @@ func (f farmFunc) Resolve(q pools.Query) *pools.Plan {
 func (farmFunc) WhyNot(q pools.Query) string { return farm{}.WhyNot(q) }
 
 // farmOf is the farm of a config file, less its server section.
-func farmOf(t testing.TB, config string) *pools.Farm {
+func farmOf(t testing.TB, text string) *pools.Farm {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "drover.yaml")
-	if err := os.WriteFile(path, []byte("server: {address: 10.28.0.2, interfaces: [srv]}\n"+config), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("server: {address: 10.28.0.2, interfaces: [srv]}\n"+text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := pools.Load(path)
+	f, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

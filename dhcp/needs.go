@@ -7,7 +7,7 @@ import (
 	"drover/pools"
 )
 
-// Resolver answers the one question. [pools.Live] is one. Its methods are
+// Resolver answers the one question. [config.Live] is one. Its methods are
 // called concurrently and must not block.
 type Resolver interface {
 	// Resolve returns the plan of a machine, or nil when it gets silence. It is

@@ -19,6 +19,7 @@ import (
 	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // numbered is a packet through the relay with a number to know its answer by.
@@ -190,7 +191,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	configure("one")
-	live, err := pools.NewLive(path, noNodes{})
+	live, err := config.NewLive(path, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +234,6 @@ func TestReload(t *testing.T) {
 }
 
 // noNodes is a store without nodes.
-type noNodes struct{ pools.NodeStore }
+type noNodes struct{ config.NodeStore }
 
 func (noNodes) Nodes() ([]pools.PoolNode, error) { return nil, nil }

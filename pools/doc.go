@@ -12,10 +12,12 @@
 // ours. Every protocol of drover only translates the Plan; none decides.
 // Each value of a Plan knows where it was set, see [Plan.Why].
 //
+// Package pools/config reads and checks the operator's file.
+//
 // The package also holds what server and node say to each other during a boot
 // (wire.go): [NodeConfig], [JoinConfig], and the sealing of the answers that
 // carry secrets. The steps that it reports are in package boots.
 //
-// It knows nothing of sockets, files on disk other than the config, Kubernetes
-// clients or images; it imports the standard library and YAML only.
+// It knows nothing of sockets, files, YAML, Kubernetes clients or images; it
+// imports the standard library only.
 package pools

@@ -23,7 +23,7 @@ func ParseMAC(s string) (MAC, error) {
 	case strings.Count(s, ".") == 2 && len(s) == 14:
 		sep = "."
 	case len(s) != 12:
-		return MAC{}, faultf("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
+		return MAC{}, Hint("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 	}
 	if sep != "" {
 		group := 2
@@ -32,20 +32,20 @@ func ParseMAC(s string) (MAC, error) {
 		}
 		for part := range strings.SplitSeq(s, sep) {
 			if len(part) != group {
-				return MAC{}, faultf("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
+				return MAC{}, Hint("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 			}
 		}
 		s = strings.ReplaceAll(s, sep, "")
 	}
 	var m MAC
 	if _, err := hex.Decode(m[:], []byte(s)); err != nil {
-		return MAC{}, faultf("write six pairs of hex digits such as 52:54:00:12:34:56", "%q is not a MAC address", s)
+		return MAC{}, Hint("write six pairs of hex digits such as 52:54:00:12:34:56", "%q is not a MAC address", s)
 	}
 	switch {
 	case m == MAC{}:
-		return MAC{}, faultf("see the label on the machine", "MAC address %s is all zero", m)
+		return MAC{}, Hint("see the label on the machine", "MAC address %s is all zero", m)
 	case m[0]&1 != 0:
-		return MAC{}, faultf("no network card boots with one", "MAC address %s is a multicast address", m)
+		return MAC{}, Hint("no network card boots with one", "MAC address %s is a multicast address", m)
 	}
 	return m, nil
 }

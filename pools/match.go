@@ -11,15 +11,15 @@ import (
 type pattern []string
 
 // newPattern reads a text with stars, or hex: and bytes.
-func newPattern(s string) (pattern, error) {
+func newPattern(s string) pattern {
 	if s == "" {
-		return nil, nil
+		return nil
 	}
 	if !strings.HasPrefix(s, "hex:") {
-		return strings.Split(s, "*"), nil
+		return strings.Split(s, "*")
 	}
-	b, err := octets(s)
-	return pattern{b}, err
+	b, _ := Octets(s) // the check has passed
+	return pattern{b}
 }
 
 func (p pattern) fits(s string) bool {
@@ -44,15 +44,16 @@ func (p pattern) fits(s string) bool {
 	return true
 }
 
-// octets reads text, or bytes written as hex:0a0b or hex:0a:0b.
-func octets(s string) (string, error) {
+// octets reads text, or those written as
+// hex:0a0b or hex:0a:0b.
+func Octets(s string) (string, error) {
 	digits, ok := strings.CutPrefix(s, "hex:")
 	if !ok {
 		return s, nil
 	}
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
 	if err != nil || len(b) == 0 {
-		return "", faultf("write hex:0a0b or hex:0a:0b", "%q is not bytes in hex", s)
+		return "", Hint("write hex:0a0b or hex:0a:0b", "%q is not bytes in hex", s)
 	}
 	return string(b), nil
 }
@@ -66,27 +67,10 @@ type kind struct {
 
 // newKind compiles a match that was checked.
 func newKind(m Match) *kind {
-	k := &kind{firmware: m.Firmware, arch: m.Arch}
-	for _, f := range m.texts() {
-		*f.into(k), _ = newPattern(f.value)
-	}
-	return k
-}
-
-// matchText is one of the texts of a Match.
-type matchText struct {
-	name, value string
-	into        func(*kind) *pattern
-}
-
-func (m Match) texts() []matchText {
-	return []matchText{
-		{"clientID", m.ClientID, func(k *kind) *pattern { return &k.clientID }},
-		{"circuitID", m.CircuitID, func(k *kind) *pattern { return &k.circuitID }},
-		{"remoteID", m.RemoteID, func(k *kind) *pattern { return &k.remoteID }},
-		{"subscriberID", m.SubscriberID, func(k *kind) *pattern { return &k.subscriberID }},
-		{"class", m.Class, func(k *kind) *pattern { return &k.class }},
-		{"userClass", m.UserClass, func(k *kind) *pattern { return &k.userClass }},
+	return &kind{
+		firmware: m.Firmware, arch: m.Arch,
+		clientID: newPattern(m.ClientID), circuitID: newPattern(m.CircuitID), remoteID: newPattern(m.RemoteID),
+		subscriberID: newPattern(m.SubscriberID), class: newPattern(m.Class), userClass: newPattern(m.UserClass),
 	}
 }
 
@@ -132,7 +116,7 @@ func newIdentities() identities {
 // add takes a node up. The check has made sure that it says something and is
 // the only one that says it.
 func (ids *identities) add(e *entry) {
-	client, _ := octets(e.Match.ClientID)
+	client, _ := Octets(e.Match.ClientID)
 	if client != "" {
 		ids.client[client] = e
 		return
@@ -166,9 +150,9 @@ func (ids *identities) find(q *Query) (*entry, string) {
 }
 
 func (m Match) relayID() relayID {
-	circuit, _ := octets(m.CircuitID)
-	remote, _ := octets(m.RemoteID)
-	subscriber, _ := octets(m.SubscriberID)
+	circuit, _ := Octets(m.CircuitID)
+	remote, _ := Octets(m.RemoteID)
+	subscriber, _ := Octets(m.SubscriberID)
 	return relayID{circuit, remote, subscriber}
 }
 

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 func identities(t testing.TB) *pools.Farm {
 	t.Helper()
-	f, err := pools.Load("testdata/identities.yaml")
+	f, err := config.Load("testdata/identities.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestSubnetOf(t *testing.T) {
 }
 
 func TestProxyNeedsNoAddresses(t *testing.T) {
-	f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1], address: 10.0.0.2, dhcp: proxy}\n"+
+	f, err := config.Parse("x.yaml", []byte("server: {interfaces: [eth1], address: 10.0.0.2, dhcp: proxy}\n"+
 		"pools:\n- {name: a, image: b, nodes: [{name: n, macs: [\"52:54:00:00:00:01\"]}]}\n- {name: rest, image: b, catchall: true}\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,10 @@ package pools
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+
+	"drover/pools/option"
 )
 
 // profile is what a list of tags comes to. Nodes with the same tags share one.
@@ -28,7 +31,7 @@ func tagOrder(pool, node []string) []string {
 
 // merge lays tags over each other: the later one wins key by key in maps;
 // lists and kernel arguments append, unless they say replace.
-func (f *Farm) merge(tags []string, options *optionTable) *profile {
+func (f *Farm) merge(tags []string) *profile {
 	m := &merger{farm: f, profile: &profile{why: Why{}, wire: optionSet{}}}
 	for _, name := range tags {
 		t, ok := f.Config.Tags[name]
@@ -36,7 +39,7 @@ func (f *Farm) merge(tags []string, options *optionTable) *profile {
 			continue // only "all" may be missing
 		}
 		m.path = "tags." + name
-		m.boot(t, options)
+		m.boot(t)
 		s := &m.profile.Settings
 		if t.Timezone != "" {
 			s.Timezone = t.Timezone
@@ -50,14 +53,14 @@ func (f *Farm) merge(tags []string, options *optionTable) *profile {
 		s.Files = mergeMap(m, "files", s.Files, t.Files)
 		s.Units = mergeMap(m, "units", s.Units, t.Units)
 		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
-		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.match()) })
+		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.Match()) })
 		m.mergeFirmware(s, t)
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 	}
 	m.profile.options = m.profile.wire.options()
 	for _, r := range m.profile.Loaders {
-		m.profile.loaders = append(m.profile.loaders, newKind(r.match()))
+		m.profile.loaders = append(m.profile.loaders, newKind(r.Match()))
 	}
 	return m.profile
 }
@@ -72,7 +75,7 @@ type merger struct {
 // note remembers that field of the Plan was set at place below the tag.
 func (m *merger) note(field, place string) { m.profile.why[field] = m.farm.at(m.path + place) }
 
-func (m *merger) boot(t Tag, options *optionTable) {
+func (m *merger) boot(t Tag) {
 	if k := t.KernelArgs; !k.IsZero() {
 		args := &m.profile.KernelArgs
 		if k.Replace {
@@ -84,9 +87,9 @@ func (m *merger) boot(t Tag, options *optionTable) {
 			*args = append(*args, w)
 		}
 	}
-	m.profile.wire = m.profile.wire.with(t.DHCPOptions, options)
-	for _, key := range keys(t.DHCPOptions) {
-		m.note("dhcpOptions."+options.code(key), ".dhcpOptions."+key)
+	m.profile.wire = m.profile.wire.with(t.DHCPOptions)
+	for _, key := range slices.Sorted(maps.Keys(t.DHCPOptions)) {
+		m.note(fmt.Sprintf("dhcpOptions.%d", option.Code(key)), ".dhcpOptions."+key)
 	}
 }
 

@@ -25,30 +25,25 @@ func ParseNextBoot(s string) (NextBoot, error) {
 		return n, nil
 	}
 	if ref, ok := n.Image(); ok {
-		if newSyntax().image.MatchString(ref) {
+		if IsImage(ref) {
 			return n, nil
 		}
-		return "", faultf("write image=NAME or image=NAME@sha256:<64 hex digits>", "%q is not an image", ref)
+		return "", Hint("write image=NAME or image=NAME@sha256:<64 hex digits>", "%q is not an image", ref)
 	}
-	return "", faultf(knownHint(s, []string{string(NextLocal), string(NextRescue)}, "write local, rescue or image=NAME"), "%q is not a next boot", s)
+	return "", Hint("write local, rescue or image=NAME", "%q is not a next boot", s)
 }
 
 // Image returns the image of image=REF.
 func (n NextBoot) Image() (ref string, ok bool) { return strings.CutPrefix(string(n), nextImage) }
 
-// apply puts a next boot in force.
-func (p *Plan) apply(n NextBoot) {
-	p.NextBoot = n
-	if ref, ok := n.Image(); ok {
-		p.Image = ref
-	}
-}
-
 // WithNextBoot returns the plan with a next boot in force, as a running server
 // would make it. The plan itself is left as it is.
 func (p *Plan) WithNextBoot(n NextBoot) *Plan {
 	c := *p
-	c.apply(n)
+	c.NextBoot = n
+	if ref, ok := n.Image(); ok {
+		c.Image = ref
+	}
 	return &c
 }
 
@@ -67,4 +62,18 @@ func (p *Plan) whyNext(why Why) {
 func ImageName(ref string) string {
 	name, _, _ := strings.Cut(ref, "@")
 	return name
+}
+
+// IsImage reports whether ref is NAME or NAME@sha256:DIGEST.
+func IsImage(ref string) bool {
+	name, digest, pinned := strings.Cut(ref, "@")
+	hex, sha256 := strings.CutPrefix(digest, "sha256:")
+	return isName(name) && (!pinned || sha256 && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == "")
+}
+
+// isName reports whether s is a name of lower case letters, digits, '.', '_' and
+// '-' that starts with a letter or digit, 128 characters at most.
+func isName(s string) bool {
+	const alphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
+	return len(s) > 0 && len(s) <= 128 && strings.Contains(alphanumeric, s[:1]) && strings.Trim(s, alphanumeric+"._-") == ""
 }

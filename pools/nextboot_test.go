@@ -1,12 +1,11 @@
 package pools_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 func TestParseNextBoot(t *testing.T) {
@@ -45,7 +44,7 @@ pools:
 `
 
 func TestFirmwareSettings(t *testing.T) {
-	farm, err := pools.Parse("drover.yaml", []byte(firmwareConfig))
+	farm, err := config.Parse("drover.yaml", []byte(firmwareConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,38 +64,5 @@ func TestFirmwareSettings(t *testing.T) {
 	}
 	if s := farm.Config.Server; s.Templates != "boot" || !s.TFTPSinglePort {
 		t.Errorf("got %+v", s)
-	}
-}
-
-// A next boot is in the plans of the live farm, and in nobody else's.
-func TestLivePlansHaveTheNextBoot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "farm.yaml")
-	if err := os.WriteFile(path, []byte(firmwareConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	live, err := pools.NewLive(path, &memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := map[string]pools.NextBoot{}
-	live.NextBoot = func(node string) pools.NextBoot { return next[node] }
-	n := live.Farm().Nodes()[0]
-	q := pools.Query{MAC: n.MACs[0]}
-	plain := live.Resolve(q)
-	next[n.Name] = "image=rescue-system"
-	p := live.Resolve(q)
-	if p.NextBoot != "image=rescue-system" || p.Image != "rescue-system" {
-		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
-	}
-	if why := p.Why(); why["image"].Path != "API, for one boot" || why["nextBoot"].Path != "API, for one boot" {
-		t.Errorf("got %v and %v", why["image"], why["nextBoot"])
-	}
-	next[n.Name] = pools.NextLocal
-	if p := live.Resolve(q); p.NextBoot != pools.NextLocal || p.Image != plain.Image {
-		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
-	}
-	delete(next, n.Name)
-	if p := live.Resolve(q); p.NextBoot != "" || p.Image != plain.Image || p.Why()["image"].Line == 0 {
-		t.Errorf("got next boot %q, image %q, %v", p.NextBoot, p.Image, p.Why()["image"])
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestOptionBytes checks the wire form of each kind of DHCP option, as RFC
@@ -38,7 +39,7 @@ func TestOptionBytes(t *testing.T) {
 		`posix-timezone: "CET-1CEST,M3.5.0,M10.5.0/3"`:     "100 4345542d31434553542c4d332e352e302c4d31302e352e302f33",
 	} {
 		t.Run(in, func(t *testing.T) {
-			f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
+			f, err := config.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
 				"tags: {all: {dhcpOptions: {"+strings.Trim(in, "{}")+"}}}\npools: [{name: a, image: b, catchall: true, range: 10.0.0.5-10.0.0.9}]\n"))
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +60,7 @@ func TestBadOptions(t *testing.T) {
 		`43.1: "` + strings.Repeat("x", 256) + `"`, `43.1: a, 43: "0101"`, `226: "uint8:256"`,
 		`224: "` + strings.Repeat("x", 1025) + `"`,
 	} {
-		_, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
+		_, err := config.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
 			"tags: {all: {dhcpOptions: {"+in+"}}}\npools: [{name: a, image: b}]\n"))
 		if err == nil || !strings.Contains(err.Error(), "x.yaml:3: ") || !strings.Contains(err.Error(), "DHCP option") {
 			t.Errorf("%.60s: got %v, want a mistake of line 3", in, err)
@@ -70,7 +71,7 @@ func TestBadOptions(t *testing.T) {
 // TestOptionLayers: a later tag changes a part and leaves the others, and what
 // sets the whole takes the place of its parts.
 func TestOptionLayers(t *testing.T) {
-	f, err := pools.Parse("x.yaml", []byte(`
+	f, err := config.Parse("x.yaml", []byte(`
 server: {interfaces: [eth1]}
 subnets: [{cidr: 10.0.0.0/24}]
 tags:
@@ -105,9 +106,9 @@ func FuzzOption(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		config := fmt.Sprintf("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\ntags: {all: {dhcpOptions: {%q: %q}}}\n"+
+		text := fmt.Sprintf("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\ntags: {all: {dhcpOptions: {%q: %q}}}\n"+
 			"pools: [{name: a, image: b, catchall: true, range: 10.0.0.5-10.0.0.9}]\n", key, value)
-		farm, err := pools.Parse("x.yaml", []byte(config))
+		farm, err := config.Parse("x.yaml", []byte(text))
 		if err != nil {
 			return
 		}

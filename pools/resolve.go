@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
+
+	"drover/pools/option"
 )
 
 // Resolve answers the one question: what is this machine to do? It returns nil
@@ -63,7 +66,7 @@ func (f *Farm) find(q *Query) (*entry, string) {
 
 // recalled returns the node that DHCP found before for the MAC that asks.
 func (f *Farm) recalled(q *Query) *entry {
-	if e := f.byName[q.Known.Node]; e != nil && len(e.MACs) == 0 && q.recalls() {
+	if e := f.byName[q.Known.Node]; e != nil && len(e.MACs) == 0 && q.Recalls() {
 		return e
 	}
 	return nil
@@ -80,9 +83,9 @@ func (f *Farm) takes(e *entry, q *Query) bool {
 // byDHCP tells whether the query has what only DHCP knows.
 func (q *Query) byDHCP() bool { return q.Link.IsValid() }
 
-// recalls tells whether what DHCP found before stands in for what the query
+// Recalls reports whether what DHCP found before stands in for what the query
 // does not tell.
-func (q *Query) recalls() bool { return !q.byDHCP() || q.Renewing }
+func (q *Query) Recalls() bool { return !q.byDHCP() || q.Renewing }
 
 // refusal tells why a machine that was found gets silence; "" when it does not.
 func (f *Farm) refusal(e *entry, q *Query) string {
@@ -98,7 +101,7 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Place())
 	case !f.sameWire(q.Link, e.subnet):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
-			e.Name, f.Config.Subnets[f.Config.subnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
+			e.Name, f.Config.Subnets[f.Config.SubnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
 	}
 	return ""
 }
@@ -107,7 +110,7 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 // subnet. What the config does not say is taken to be so: a relay agent may
 // have an address that is in no subnet.
 func (f *Farm) sameWire(link netip.Addr, subnet int) bool {
-	at := f.Config.subnetOf(link)
+	at := f.Config.SubnetOf(link)
 	if at < 0 || subnet < 0 || at == subnet {
 		return true
 	}
@@ -125,7 +128,7 @@ func (f *Farm) plan(e *entry, q Query, matched string) *Plan {
 		farm: f, entry: e, query: q,
 	}
 	if p.CatchAll {
-		p.Node, p.Range = catchAllName(q.MAC), pool.Range
+		p.Node, p.Range = CatchAllName(q.MAC), pool.Range
 	}
 	if len(p.MACs) == 0 {
 		p.MACs = []MAC{q.MAC}
@@ -147,7 +150,7 @@ func (f *Farm) subnetFor(e *entry, q *Query) int {
 	if e.subnet >= 0 {
 		return e.subnet
 	}
-	if i := f.Config.subnetOf(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
+	if i := f.Config.SubnetOf(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
 		return i
 	}
 	return 0
@@ -162,7 +165,7 @@ func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
 	if p.farm == nil {
 		return Subnet{}, false
 	}
-	i := p.farm.Config.subnetOf(a)
+	i := p.farm.Config.SubnetOf(a)
 	if i < 0 || !p.farm.sameWire(p.query.Link, i) {
 		return Subnet{}, false
 	}
@@ -174,7 +177,7 @@ func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
 // nothing. The rules of the tags come before the defaults; it returns the index
 // of the one that fits, or -1.
 func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
-	target := BootTarget{Server: f.address}
+	target := BootTarget{Server: f.reach.Address}
 	http := q.Firmware.HTTP() || strings.HasPrefix(q.Class, "HTTPClient")
 	i := p.loaderRule(q)
 	switch {
@@ -185,13 +188,13 @@ func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
 			target.Server = rule.Server
 		}
 	case q.IPXE:
-		target.File = f.url + ScriptPath + q.MAC.Dashed()
+		target.File = f.reach.URL + ScriptPath + q.MAC.Dashed()
 		http = false
 	default:
 		target.File = q.Firmware.Loader()
 	}
 	if http && target.File != "" && !strings.Contains(target.File, "://") {
-		target.File = f.url + LoaderPath + target.File
+		target.File = f.reach.URL + LoaderPath + target.File
 	}
 	return target, i
 }
@@ -249,9 +252,8 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 	if p.Matched != "" {
 		why["macs"] = Origin{Path: "the MAC that asks, known by its " + p.Matched}
 	}
-	table := newOptionTable()
-	for _, key := range keys(e.DHCPOptions) {
-		field := "dhcpOptions." + table.code(key)
+	for _, key := range slices.Sorted(maps.Keys(e.DHCPOptions)) {
+		field := fmt.Sprintf("dhcpOptions.%d", option.Code(key))
 		why[field] = e.Source
 		if e.path != "" {
 			why[field] = f.at(e.path + ".dhcpOptions." + key)

@@ -11,11 +11,12 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 func farm(t testing.TB, added ...pools.PoolNode) *pools.Farm {
 	t.Helper()
-	f, err := pools.Load("testdata/farm.yaml", added...)
+	f, err := config.Load("testdata/farm.yaml", added...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveWithoutCatchAll(t *testing.T) {
-	f, err := pools.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\npools: [{name: a, image: b}]\n"))
+	f, err := config.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\npools: [{name: a, image: b}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestBadAddedNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := pools.PoolNode{Pool: "compute", Node: good}
 			tt.edit(&n)
-			_, err := pools.Load("testdata/farm.yaml", n)
+			_, err := config.Load("testdata/farm.yaml", n)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
@@ -159,7 +160,7 @@ func bigFarm(t testing.TB, nodes int) *pools.Farm {
 	for i := range nodes {
 		fmt.Fprintf(&y, "  - {name: n%d, macs: [\"52:54:00:%02x:%02x:00\", \"52:54:00:%02x:%02x:01\"], ip: 10.1.%d.%d}\n", i, i>>8, i&255, i>>8, i&255, i/250, 1+i%250)
 	}
-	f, err := pools.Parse("big.yaml", []byte(y.String()))
+	f, err := config.Parse("big.yaml", []byte(y.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestAliasBomb(t *testing.T) {
 	for i := range 2000 {
 		y += fmt.Sprintf("  b%d: *a\n", i)
 	}
-	_, err := pools.Parse("bomb.yaml", []byte(y))
+	_, err := config.Parse("bomb.yaml", []byte(y))
 	if err == nil || !strings.Contains(err.Error(), "unfolds to more than") {
 		t.Errorf("got %.200v, want a refusal", err)
 	}

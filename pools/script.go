@@ -8,7 +8,7 @@ import (
 
 // parse reads the template of a script. Its functions are join (strings with a
 // separator) and quote (one word of a POSIX shell).
-func (s Script) parse(name string) (*template.Template, error) {
+func (s Script) Template(name string) (*template.Template, error) {
 	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"join":  strings.Join,
 		"quote": shellQuote,
@@ -17,7 +17,7 @@ func (s Script) parse(name string) (*template.Template, error) {
 
 // Render fills the script's template in from a Plan.
 func (s Script) Render(name string, p *Plan) (string, error) {
-	t, err := s.parse(name)
+	t, err := s.Template(name)
 	if err != nil {
 		return "", fmt.Errorf("script %q: %w", name, err)
 	}

@@ -53,7 +53,7 @@ func (a *Address32) UnmarshalText(b []byte) error {
 	digits, ok := strings.CutPrefix(string(b), "0x")
 	n, err := strconv.ParseUint(digits, 16, 32)
 	if !ok || err != nil {
-		return faultf("write it as 0x00080000", "%q is not an address of 32 bits", b)
+		return Hint("write it as 0x00080000", "%q is not an address of 32 bits", b)
 	}
 	*a = Address32(n)
 	return nil
@@ -74,7 +74,7 @@ const maxMenu Seconds = 3600
 func (s *Seconds) UnmarshalText(b []byte) error {
 	n, err := strconv.ParseUint(string(b), 10, 16)
 	if err != nil || Seconds(n) > maxMenu {
-		return faultf("write 10 for ten seconds, 0 for none", "%q is not a number of seconds from 0 to %d", b, maxMenu)
+		return Hint("write 10 for ten seconds, 0 for none", "%q is not a number of seconds from 0 to %d", b, maxMenu)
 	}
 	*s = Seconds(n)
 	return nil
@@ -102,15 +102,5 @@ func (m *merger) mergeFirmware(s *Settings, t Tag) {
 	if u.FDT != "" {
 		s.UBoot.FDT = u.FDT
 		m.note("uboot.fdt", ".uboot.fdt")
-	}
-}
-
-// tagFirmware checks what a tag says of U-Boot.
-func (c *checker) tagFirmware(path, about string, t Tag) {
-	if fdt := t.UBoot.FDT; fdt != "" {
-		c.want(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))
-		if strings.Contains(fdt, "://") {
-			c.failf(path+".uboot.fdt", "name a file of the loaders directory", "%s: uboot.fdt: %q is a URL, U-Boot fetches it by TFTP", about, fdt)
-		}
 	}
 }

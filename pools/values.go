@@ -3,29 +3,10 @@ package pools
 import (
 	"encoding/json"
 	"net/netip"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
-
-	"gopkg.in/yaml.v3"
 )
-
-// replaced returns the value of {replace: ...}, or nil when n is not of that
-// form.
-func replaced(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "replace" {
-		return n.Content[1]
-	}
-	return nil
-}
-
-func (l *List[T]) decodeYAML(d *decoder, n *yaml.Node, path string) {
-	if r := replaced(n); r != nil {
-		l.Replace, n = true, r
-	}
-	d.sequence(n, reflect.ValueOf(&l.Items).Elem(), path)
-}
 
 // MarshalJSON writes the list, or {"replace": [...]}.
 func (l List[T]) MarshalJSON() ([]byte, error) {
@@ -38,13 +19,10 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 // IsZero tells whether the list says nothing.
 func (l List[T]) IsZero() bool { return !l.Replace && len(l.Items) == 0 }
 
-func (k *KernelArgs) decodeYAML(d *decoder, n *yaml.Node, path string) {
-	if r := replaced(n); r != nil {
-		k.Replace, n = true, r
-	}
-	if s, ok := d.scalar(n, path); ok {
-		k.Args = strings.Fields(s)
-	}
+// UnmarshalText splits the words of a kernel command line.
+func (k *KernelArgs) UnmarshalText(b []byte) error {
+	k.Args = strings.Fields(string(b))
+	return nil
 }
 
 // MarshalJSON writes the words as one string, or {"replace": "..."}.
@@ -58,16 +36,6 @@ func (k KernelArgs) MarshalJSON() ([]byte, error) {
 
 // IsZero tells whether there are no arguments and none to replace.
 func (k KernelArgs) IsZero() bool { return !k.Replace && len(k.Args) == 0 }
-
-func (s *Strings) decodeYAML(d *decoder, n *yaml.Node, path string) {
-	if n.Kind == yaml.SequenceNode {
-		d.sequence(n, reflect.ValueOf((*[]string)(s)).Elem(), path)
-		return
-	}
-	if v, ok := d.scalar(n, path); ok {
-		*s = Strings{v}
-	}
-}
 
 // D returns the duration as the standard library's type.
 func (d Duration) D() time.Duration { return time.Duration(d) }
@@ -91,7 +59,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil || v <= 0 {
-		return faultf("write 90s, 10m or 12h", "%q is not a duration", b)
+		return Hint("write 90s, 10m or 12h", "%q is not a duration", b)
 	}
 	*d = Duration(v)
 	return nil
@@ -126,7 +94,7 @@ func (r *Range) UnmarshalText(b []byte) error {
 	a, err1 := netip.ParseAddr(strings.TrimSpace(first))
 	z, err2 := netip.ParseAddr(strings.TrimSpace(last))
 	if !ok || err1 != nil || err2 != nil || !a.Is4() || !z.Is4() {
-		return faultf("write 10.28.72.10-10.28.72.250", "%q is not a range of IPv4 addresses", b)
+		return Hint("write 10.28.72.10-10.28.72.250", "%q is not a range of IPv4 addresses", b)
 	}
 	*r = Range{First: a, Last: z}
 	return nil
@@ -154,14 +122,14 @@ func (a *Arch) UnmarshalText(b []byte) error {
 	}
 	n, err := strconv.ParseUint(digits, base, 16)
 	if err != nil {
-		return faultf("write the number of option 93: 7 or 0x07", "%q is not an architecture type", b)
+		return Hint("write the number of option 93: 7 or 0x07", "%q is not an architecture type", b)
 	}
 	*a = Arch{uint16(n), true}
 	return nil
 }
 
 // match is the conditions of the rule.
-func (r LoaderRule) match() Match {
+func (r LoaderRule) Match() Match {
 	return Match{Firmware: r.Firmware, Arch: r.Arch, Class: r.Class, UserClass: r.UserClass}
 }
 

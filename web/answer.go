@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // handler answers a request, or returns the error that does.
@@ -86,10 +87,10 @@ func asFailure(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	if declared, ok := errors.AsType[*pools.DeclaredError](err); ok {
+	if declared, ok := errors.AsType[*config.DeclaredError](err); ok {
 		return &failure{http.StatusConflict, err.Error(), fileLine(declared.Where)}
 	}
-	if mistakes, ok := errors.AsType[pools.Errors](err); ok {
+	if mistakes, ok := errors.AsType[config.Errors](err); ok {
 		f := &failure{code: http.StatusBadRequest, msg: mistakes.Error()}
 		for _, m := range mistakes {
 			if f.where == "" {

@@ -22,7 +22,7 @@ type Farm interface {
 }
 
 // Changer changes the nodes of the farm. Its refusals are [pools.ErrExists],
-// [pools.ErrNotFound], a [*pools.DeclaredError] and [pools.Errors]; any other
+// [pools.ErrNotFound], a [*config.DeclaredError] and [config.Errors]; any other
 // error means that the change could not be stored.
 type Changer interface {
 	AddNode(n pools.PoolNode) error

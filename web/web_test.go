@@ -18,14 +18,15 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/web"
 )
 
 const secret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// config is the operator's file of the tests; nodes m1 and m2 are in lines 7
+// farmText is the operator's file of the tests; nodes m1 and m2 are in lines 7
 // and 8.
-const config = `server: {interfaces: [eth1], address: 10.28.0.2}
+const farmText = `server: {interfaces: [eth1], address: 10.28.0.2}
 subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]
 clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}, {name: lobby, kubeconfig: l.kubeconfig}]
 tags: {debug: {kernelArgs: debug}, gpu: {labels: {gpu: "yes"}}}
@@ -75,7 +76,7 @@ var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type site struct {
 	*web.Server
 	store *memory
-	live  *pools.Live
+	live  *config.Live
 	log   *bytes.Buffer
 	now   time.Time
 	http  http.Handler
@@ -84,11 +85,11 @@ type site struct {
 func newSite(t *testing.T, set ...func(*site)) *site {
 	t.Helper()
 	t.Chdir(t.TempDir()) // so that the file is named drover.yaml
-	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := &site{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch}
-	live, err := pools.NewLive("drover.yaml", s.store)
+	live, err := config.NewLive("drover.yaml", s.store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/web"
@@ -41,7 +42,7 @@ func (d imageDir) Image(ref string) (httpboot.Image, error) {
 // addresses knows who has which address: declared nodes by the farm, the
 // others by their leases.
 type addresses struct {
-	live  *pools.Live
+	live  *config.Live
 	store *state.Store
 }
 
@@ -116,7 +117,7 @@ func (s *server) discovered(e dhcp.Exchange) {
 // node declares can be among those that asked: it was made known since, or it
 // is to be ignored, or it is plugged in where it does not belong.
 type inbox struct {
-	live     *pools.Live
+	live     *config.Live
 	unknowns *state.Unknowns
 }
 
@@ -158,7 +159,7 @@ func (s *server) step(mac pools.MAC, e boots.Event) {
 
 // readiness finds what is missing.
 type readiness struct {
-	live     *pools.Live
+	live     *config.Live
 	images   *imagebuild.Dir
 	loaders  string
 	clusters *kube.Clusters

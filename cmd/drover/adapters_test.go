@@ -8,6 +8,7 @@ import (
 
 	"drover/imagebuild"
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/state"
 )
 
@@ -15,8 +16,8 @@ import (
 // loaders that rules name. What is elsewhere, or for nobody, is not missing.
 func TestMissing(t *testing.T) {
 	dir := t.TempDir()
-	config := filepath.Join(dir, "drover.yaml")
-	if err := os.WriteFile(config, []byte(`server: {interfaces: [eth1], address: 10.28.0.2}
+	file := filepath.Join(dir, "drover.yaml")
+	if err := os.WriteFile(file, []byte(`server: {interfaces: [eth1], address: 10.28.0.2}
 subnets: [{cidr: 10.28.0.0/16}]
 tags:
   a: {loaders: [{firmware: bios, loader: there.0}, {firmware: bios, class: x, loader: missing.0}]}
@@ -37,7 +38,7 @@ pools:
 		t.Fatal(err)
 	}
 	defer store.Close()
-	live, err := pools.NewLive(config, store.Nodes)
+	live, err := config.NewLive(file, store.Nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

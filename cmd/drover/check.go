@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -28,8 +29,8 @@ each with file, line and a hint. Nothing is started or changed.`,
 	return cmd
 }
 
-func check(config string, stdout, stderr io.Writer) error {
-	farm, err := loadConfig(config, stderr)
+func check(file string, stdout, stderr io.Writer) error {
+	farm, err := loadConfig(file, stderr)
 	if err != nil {
 		return err
 	}
@@ -41,28 +42,28 @@ func check(config string, stdout, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
 		}
 	}
-	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", config,
+	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
 	return nil
 }
 
 // loadConfig loads a config, together with nodes added over the API; its
 // mistakes go to stderr, a line each.
-func loadConfig(config string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
-	farm, err := pools.Load(config, added...)
-	return farm, printMistakes(config, err, stderr)
+func loadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
+	farm, err := config.Load(file, added...)
+	return farm, printMistakes(file, err, stderr)
 }
 
 // printMistakes writes the mistakes of a config to stderr and returns the sum of
 // them; other errors it returns as they are.
-func printMistakes(config string, err error, stderr io.Writer) error {
-	mistakes, ok := errors.AsType[pools.Errors](err)
+func printMistakes(file string, err error, stderr io.Writer) error {
+	mistakes, ok := errors.AsType[config.Errors](err)
 	if !ok {
 		return err
 	}
 	fmt.Fprintln(stderr, mistakes)
 	if len(mistakes) == 1 {
-		return fmt.Errorf("%s: 1 mistake", config)
+		return fmt.Errorf("%s: 1 mistake", file)
 	}
-	return fmt.Errorf("%s: %d mistakes", config, len(mistakes))
+	return fmt.Errorf("%s: %d mistakes", file, len(mistakes))
 }

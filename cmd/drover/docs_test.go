@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestReadmeConfig: the config that the README offers for copying is one that
@@ -16,11 +16,11 @@ func TestReadmeConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, after, found := strings.Cut(string(readme), "```yaml\n")
-	config, _, closed := strings.Cut(after, "```")
+	text, _, closed := strings.Cut(after, "```")
 	if !found || !closed {
 		t.Fatal("README.md has no YAML block")
 	}
-	farm, err := pools.Parse("README.md", []byte(config))
+	farm, err := config.Parse("README.md", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

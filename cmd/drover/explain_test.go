@@ -14,6 +14,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: MODE}
@@ -152,7 +153,7 @@ func TestExplainRecorded(t *testing.T) {
 // What the server leased to others is not promised; what is in quarantine
 // neither.
 func TestStandIn(t *testing.T) {
-	farm, err := pools.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
+	farm, err := config.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestStandIn(t *testing.T) {
 // Whatever the file of a captured request holds, explain comes back, and what
 // it takes for one is not longer than the file.
 func FuzzCapture(f *testing.F) {
-	farm, err := pools.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
+	farm, err := config.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/ilo"
 	"drover/web"
 )
@@ -20,7 +21,7 @@ import (
 // hardware keeps the nodes of the chassis of the config as the chassis have
 // them, and switches machines. What takes long is done by goroutines of Run.
 type hardware struct {
-	live  *pools.Live
+	live  *config.Live
 	nodes interface {
 		ChangeNodes(changes []pools.NodeChange) error
 	}
@@ -45,7 +46,7 @@ type hardware struct {
 	jobs  []*pools.PowerJob // the newest last
 }
 
-func newHardware(live *pools.Live, log *slog.Logger) *hardware {
+func newHardware(live *config.Live, log *slog.Logger) *hardware {
 	return &hardware{
 		live: live, log: log, nodes: live, onSync: func(string, bool) {}, onPower: func(string, bool) {},
 		changed: make(chan struct{}, 1), orders: make(chan func(context.Context)), locks: locks{held: map[string]chan struct{}{}},
@@ -127,7 +128,7 @@ func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
 		h.syncs[c.Name] = &chassisSync{Sync: s, of: c, print: print, stop: stop}
 		all.Go(func() { s.Run(syncCtx) })
 	}
-	for _, n := range farm.Overruled() {
+	for _, n := range farm.Shadowed() {
 		h.log.Warn("node of a chassis is left out: the config file declares its name, a MAC, its address or its place", "node", n.Name, "place", n.Place.String(), "macs", n.MACs)
 	}
 	for name, s := range h.syncs {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/ilo"
 )
 
@@ -94,7 +95,7 @@ func (m *moonshotImport) named(cmd *cobra.Command, names []string) (out []*sourc
 	if file == "" {
 		file = defaultConfig
 	}
-	farm, err := pools.Load(file)
+	farm, err := config.Load(file)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/ilo"
 )
 
@@ -85,7 +86,7 @@ func (t *importTarget) open(ctx context.Context) (*importStore, error) {
 	case t.apply:
 		return s, t.api.call(ctx, http.MethodGet, nodesPath, nil, &s.nodes)
 	case t.config != "":
-		farm, err := pools.Load(t.config)
+		farm, err := config.Load(t.config)
 		if err != nil {
 			return nil, usage(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"drover/e2e/ilosim"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // simulated starts a chassis and returns the flags that ask it. They pin its
@@ -129,7 +130,7 @@ func TestImportedNodesBoot(t *testing.T) {
 		if !a.On || !a.PXE {
 			return
 		}
-		live, err := pools.NewLive("drover.yaml", store.Nodes)
+		live, err := config.NewLive("drover.yaml", store.Nodes)
 		if err != nil {
 			t.Error(err)
 			return
@@ -277,15 +278,15 @@ func TestImportYAML(t *testing.T) {
 	if code != 0 || !strings.Contains(errs, "m1: 4 nodes: 4 new\n") {
 		t.Fatal(code, errs)
 	}
-	config := `server: {interfaces: [eth1], address: 10.28.0.2}
+	farmText := `server: {interfaces: [eth1], address: 10.28.0.2}
 subnets: [{cidr: 10.28.0.0/16}]
 tags: {debug: {kernelArgs: debug}}
 ` + strings.Replace(out, "name: compute", "name: compute\n    image: debian-12", 1)
-	farm, err := pools.Parse("drover.yaml", []byte(config))
+	farm, err := config.Parse("drover.yaml", []byte(farmText))
 	if err != nil || len(farm.Nodes()) != 4 || farm.Nodes()[3].IP.String() != "10.28.2.2" || farm.Nodes()[3].Tags[0] != "debug" {
-		t.Fatalf("%v\n%s", err, config)
+		t.Fatalf("%v\n%s", err, farmText)
 	}
-	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs = drover(t, "import moonshot "+flags+" --pool compute -c drover.yaml --dry-run")

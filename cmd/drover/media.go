@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/imagebuild"
-	"drover/pools"
+	"drover/pools/config"
 )
 
 // mediaOptions are the flags of drover media.
@@ -131,7 +131,7 @@ func (o *mediaOptions) address() (netip.Addr, error) {
 		}
 		return a, nil
 	}
-	farm, err := pools.Load(o.config)
+	farm, err := config.Load(o.config)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("%w\nname the server with --server to do without the config", err)
 	}

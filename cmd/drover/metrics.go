@@ -14,6 +14,7 @@ import (
 	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/tftp"
@@ -40,7 +41,7 @@ type metrics struct {
 	requests    *prometheus.CounterVec
 }
 
-func newMetrics(live *pools.Live, store *state.Store, unknowns inbox) *metrics {
+func newMetrics(live *config.Live, store *state.Store, unknowns inbox) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {

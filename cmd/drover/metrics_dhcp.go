@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/dhcp"
-	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/state"
 )
 
@@ -54,11 +54,11 @@ func (m *metrics) watchDHCP(d *dhcp.Server) {
 // leaseGauge counts the leases in force at each scrape.
 type leaseGauge struct {
 	desc   *prometheus.Desc
-	live   *pools.Live
+	live   *config.Live
 	leases *state.Leases
 }
 
-func newLeaseGauge(live *pools.Live, leases *state.Leases) *leaseGauge {
+func newLeaseGauge(live *config.Live, leases *state.Leases) *leaseGauge {
 	return &leaseGauge{prometheus.NewDesc("drover_leases_active", "Leases in force, by pool.", []string{"pool"}, nil), live, leases}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/pools/state"
 	"drover/web"
 )
@@ -37,10 +38,10 @@ func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 }
 
 // openSite makes the farm of a config, and its state, in a directory of its own.
-func openSite(t *testing.T, config string) (*state.Store, *pools.Live) {
+func openSite(t *testing.T, farmText string) (*state.Store, *config.Live) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	store, err := state.Open("state", state.Options{})
@@ -52,7 +53,7 @@ func openSite(t *testing.T, config string) (*state.Store, *pools.Live) {
 			t.Error(err)
 		}
 	})
-	live, err := pools.NewLive("drover.yaml", store.Nodes)
+	live, err := config.NewLive("drover.yaml", store.Nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/ilo"
 )
 
@@ -146,7 +147,7 @@ func (p *powerCommand) ask(cmd *cobra.Command, selector string) error {
 
 // named takes the login of a chassis from the config file.
 func (p *powerCommand) named() error {
-	farm, err := pools.Load(p.config)
+	farm, err := config.Load(p.config)
 	if err != nil {
 		return err
 	}

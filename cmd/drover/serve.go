@@ -21,6 +21,7 @@ import (
 	"drover/httpboot"
 	"drover/imagebuild"
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/tftp"
@@ -79,7 +80,7 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 type server struct {
 	log      *slog.Logger
 	store    *state.Store
-	live     *pools.Live
+	live     *config.Live
 	clusters *kube.Clusters
 	metrics  *metrics
 
@@ -104,7 +105,7 @@ func newServer(o serveOptions, log *slog.Logger) (*server, error) {
 		loaders = filepath.Join(o.state, "loaders")
 	}
 	// A config that is wrong is reported before anything is made on disk.
-	if _, err := pools.Load(o.config); err != nil {
+	if _, err := config.Load(o.config); err != nil {
 		return nil, err
 	}
 	store, err := state.Open(o.state, state.Options{Log: log})
@@ -112,7 +113,7 @@ func newServer(o serveOptions, log *slog.Logger) (*server, error) {
 		return nil, err
 	}
 	s := &server{log: log, store: store}
-	if s.live, err = pools.NewLive(o.config, store.Nodes); err == nil {
+	if s.live, err = config.NewLive(o.config, store.Nodes); err == nil {
 		err = s.assemble(o, imagebuild.Open(images), loaders)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/pools/kube"
 )
 
@@ -133,7 +134,7 @@ func (s *server) macOf(node string) (pools.MAC, bool) {
 // changes is the farm as the REST API changes it: what it says of labels and
 // taints is then so in the clusters too.
 type changes struct {
-	*pools.Live
+	*config.Live
 	changed func()
 }
 

@@ -16,6 +16,7 @@ import (
 	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 	"drover/pools/kube"
 	"drover/pools/state"
 )
@@ -127,12 +128,12 @@ pools:
 // network card that it boots with.
 func TestStepsOfOthers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	const config = `
+	const farmText = `
 server: {interfaces: [lo], address: 10.0.0.1}
 subnets: [{cidr: 10.0.0.0/16}]
 pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00:00:01", "52:54:00:00:00:02"], ip: 10.0.1.1}]}]
 `
-	if err := os.WriteFile("drover.yaml", []byte(config), 0o600); err != nil {
+	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	store, err := state.Open("state", state.Options{})
@@ -140,7 +141,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 		t.Fatal(err)
 	}
 	defer store.Close()
-	live, err := pools.NewLive("drover.yaml", store.Nodes)
+	live, err := config.NewLive("drover.yaml", store.Nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestExplain compares what "drover explain" says of each machine of the demo
@@ -46,7 +47,7 @@ func TestExplainAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	farm, err := pools.Load("drover.yaml", n)
+	farm, err := config.Load("drover.yaml", n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestRackAndFarmAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	farm, err := pools.Load("drover.yaml", n)
+	farm, err := config.Load("drover.yaml", n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +101,11 @@ func TestTheEditMovesTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := strings.Replace(string(text), beforeMove, afterMove, 1)
-	before, err := pools.Parse("drover.yaml", text)
+	before, err := config.Parse("drover.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := pools.Parse("drover.yaml", []byte(edited))
+	after, err := config.Parse("drover.yaml", []byte(edited))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // addresses that machines have by lease, the boots of every machine, and the
 // machines that nobody declared.
 //
-// [Open] gives a [Store] with six parts. [Nodes] is the [pools.NodeStore] of
+// [Open] gives a [Store] with six parts. [Nodes] is the [config.NodeStore] of
 // the farm. [Leases] hands out the addresses of catch-all ranges, and remembers
 // those that the config does not tell. [Boots] holds the timelines and the
 // nonce and key that each boot is bound to. [Unknowns] is the inbox of the

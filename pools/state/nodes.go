@@ -9,7 +9,7 @@ import (
 	"drover/pools"
 )
 
-// Nodes keeps the nodes added over the API. It implements [pools.NodeStore].
+// Nodes keeps the nodes added over the API. It implements [config.NodeStore].
 type Nodes struct {
 	store *Store
 }

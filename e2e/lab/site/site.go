@@ -13,6 +13,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/e2e/lab"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // Config says which site to open.
@@ -47,7 +48,7 @@ const (
 // Open opens a site: a rack, a control plane for each cluster that the config
 // names, and drover.
 func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
-	farm, err := pools.Load(c.Farm)
+	farm, err := config.Load(c.Farm)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (s *Site) admit(c pools.Cluster, p *controlplane.Cluster) error {
 // Expect returns what the config, together with nodes added to it, says of the
 // machine that boots with mac; nil when it is none of the farm's.
 func (s *Site) Expect(mac string, added ...pools.PoolNode) (*pools.Plan, error) {
-	farm, err := pools.Load(s.farm, added...)
+	farm, err := config.Load(s.farm, added...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
-package pools
+package config
 
 import (
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // maxRange bounds how many addresses a catch-all pool may lease from.
@@ -12,23 +14,23 @@ const maxRange = 1 << 16
 
 // places remembers where each MAC, address and name of a node was first seen.
 type places struct {
-	mac  map[MAC]place
+	mac  map[pools.MAC]place
 	ip   map[netip.Addr]place
 	name map[string]place
-	id   map[identity]place // nodes that are known by something else than a MAC
-	bay  map[Place]place
+	id   map[identity]place // nodes that are known by something else than a pools.MAC
+	bay  map[pools.Place]place
 }
 
 type place struct {
 	node string
-	at   Origin
+	at   pools.Origin
 }
 
 func (p place) String() string { return fmt.Sprintf("node %q in %s", p.node, p.at.Place()) }
 
-func (c *checker) pools(added []PoolNode) {
+func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
-	all := places{map[MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}, map[Place]place{}}
+	all := places{map[pools.MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}, map[pools.Place]place{}}
 	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
@@ -44,7 +46,7 @@ func (c *checker) pools(added []PoolNode) {
 		}
 	}
 	for _, n := range added {
-		at := apiOrigin(n)
+		at := n.Origin()
 		if _, ok := seen[n.Pool]; !ok {
 			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: knownHint(n.Pool, keys(seen), "declare it under pools:")})
 		}
@@ -52,16 +54,7 @@ func (c *checker) pools(added []PoolNode) {
 	}
 }
 
-// apiOrigin is where a node that no file declares comes from: a chassis, or
-// somebody who added it over the API.
-func apiOrigin(n PoolNode) Origin {
-	if !n.Place.IsZero() {
-		return Origin{Path: n.Place.String()}
-	}
-	return Origin{Path: fmt.Sprintf("API (node %q)", n.Name)}
-}
-
-func (c *checker) pool(path, about string, p Pool) {
+func (c *checker) pool(path, about string, p pools.Pool) {
 	if p.Cluster != "" && !slices.Contains(c.clusters, p.Cluster) {
 		c.failf(path+".cluster", knownHint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
 	}
@@ -75,7 +68,7 @@ func (c *checker) pool(path, about string, p Pool) {
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
 	c.lease(path+".lease", about, p.Lease)
 	if p.Broadcast != "" {
-		c.want(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(BroadcastAuto), string(BroadcastAlways)))
+		c.want(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
 	}
 	fail := func(field, hint, format string, args ...any) { c.failf(path+".match"+field, hint, format, args...) }
 	c.match(path+".match", about, p.Match, fail)
@@ -85,7 +78,7 @@ func (c *checker) pool(path, about string, p Pool) {
 	c.poolRange(path, about, p)
 }
 
-func (c *checker) poolRange(path, about string, p Pool) {
+func (c *checker) poolRange(path, about string, p pools.Pool) {
 	switch {
 	case p.CatchAll && !p.Range.IsValid() && (p.Ignore || c.proxy()):
 	case p.CatchAll && !p.Range.IsValid():
@@ -99,8 +92,8 @@ func (c *checker) poolRange(path, about string, p Pool) {
 	}
 }
 
-func (c *checker) leaseRange(path, about string, r Range) {
-	first, last := c.cfg.subnetOf(r.First), c.cfg.subnetOf(r.Last)
+func (c *checker) leaseRange(path, about string, r pools.Range) {
+	first, last := c.cfg.SubnetOf(r.First), c.cfg.SubnetOf(r.Last)
 	switch {
 	case r.Last.Less(r.First):
 		c.failf(path, "swap them", "%s: range %s ends before it starts", about, r)
@@ -118,9 +111,6 @@ func (c *checker) leaseRange(path, about string, r Range) {
 	}
 }
 
-// catchAllName is the name of a machine that nobody declared.
-func catchAllName(m MAC) string { return "node-" + m.Hex() }
-
 // madeFromMAC tells whether a name has the form of [catchAllName].
 func madeFromMAC(name string) bool {
 	hex, ok := strings.CutPrefix(name, "node-")
@@ -134,11 +124,11 @@ func number(a netip.Addr) int {
 
 // tagRefs checks that tags are known and named once. owner stands in for lines
 // when the value came over the API.
-func (c *checker) tagRefs(path, about string, owner Origin, tags []string) {
+func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string) {
 	for i, t := range tags {
 		at := owner
 		if line, ok := c.lines[fmt.Sprintf("%s[%d]", path, i)]; ok {
-			at = Origin{File: c.file, Line: line, Path: path}
+			at = pools.Origin{File: c.file, Line: line, Path: path}
 		}
 		e := &Error{Origin: at}
 		switch {
@@ -157,7 +147,7 @@ func (c *checker) tagRefs(path, about string, owner Origin, tags []string) {
 
 // node checks one node. path is empty when it came over the API; its mistakes
 // are then reported at origin at.
-func (c *checker) node(path string, at Origin, n Node, all *places) {
+func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) {
 	about := fmt.Sprintf("node %q", n.Name)
 	fail := func(field, hint, format string, args ...any) {
 		o := at
@@ -174,7 +164,7 @@ func (c *checker) node(path string, at Origin, n Node, all *places) {
 		fail(".name", "use a-z, 0-9 and '-', 63 at most", "node name %q is not a DNS label", n.Name)
 	case dup:
 		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Place())
-	case madeFromMAC(n.Name) && !slices.ContainsFunc(n.MACs, func(m MAC) bool { return n.Name == catchAllName(m) }):
+	case madeFromMAC(n.Name) && !slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return n.Name == pools.CatchAllName(m) }):
 		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
 	default:
 		all.name[n.Name] = here
@@ -199,15 +189,15 @@ func (c *checker) node(path string, at Origin, n Node, all *places) {
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }
 
-func (c *checker) nodeAddress(about, path string, n Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+func (c *checker) nodeAddress(about, path string, n pools.Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
 		if !n.Ignore && !c.proxy() && (path == "" || !c.tried(path+".ip")) {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
 		}
 		return
 	}
-	i := c.cfg.subnetOf(n.IP)
-	if i < 0 && slices.ContainsFunc(c.cfg.Subnets, func(s Subnet) bool { return !s.CIDR.IsValid() }) {
+	i := c.cfg.SubnetOf(n.IP)
+	if i < 0 && slices.ContainsFunc(c.cfg.Subnets, func(s pools.Subnet) bool { return !s.CIDR.IsValid() }) {
 		return // it may be in the subnet that was reported
 	}
 	if i < 0 {

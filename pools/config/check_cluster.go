@@ -1,9 +1,12 @@
-package pools
+package config
 
 import (
 	"regexp"
 	"strings"
 	"time"
+
+	"drover/pools"
+	"drover/pools/option"
 )
 
 // secretKey is what keys of a Secret look like.
@@ -12,18 +15,18 @@ const secretKey = `^[-._a-zA-Z0-9]{1,253}$`
 // clusterDefaults fills in what is known by convention: Cluster API keeps the
 // kubeconfig of each cluster in a Secret NAME-kubeconfig, and so does Kamaji as
 // its control plane provider.
-func (c *checker) clusterDefaults(cl *Cluster) {
-	if cl.SecretRef != (SecretRef{}) && cl.SecretRef.Name == "" && cl.Name != "" {
+func (c *checker) clusterDefaults(cl *pools.Cluster) {
+	if cl.SecretRef != (pools.SecretRef{}) && cl.SecretRef.Name == "" && cl.Name != "" {
 		cl.SecretRef.Name = cl.Name + "-kubeconfig"
 	}
 	if cl.Drain.Timeout == 0 {
-		cl.Drain.Timeout = Duration(5 * time.Minute)
+		cl.Drain.Timeout = pools.Duration(5 * time.Minute)
 	}
 }
 
 // credentials checks where drover finds the kubeconfig of a cluster, and how it
 // lets nodes go.
-func (c *checker) credentials(path, about string, cl Cluster) {
+func (c *checker) credentials(path, about string, cl pools.Cluster) {
 	ref := cl.SecretRef
 	switch {
 	case cl.Kubeconfig != "" && c.tried(path+".secretRef"):
@@ -39,14 +42,14 @@ func (c *checker) credentials(path, about string, cl Cluster) {
 	}
 }
 
-func (c *checker) secretRef(path, about string, ref SecretRef) {
+func (c *checker) secretRef(path, about string, ref pools.SecretRef) {
 	switch {
 	case ref.Namespace == "" && !c.tried(path+".namespace"):
 		c.failf(path, "secretRef: {namespace: tenants}", "%s: its secretRef has no namespace", about)
 	case !c.syntax.label.MatchString(ref.Namespace):
 		c.failf(path+".namespace", "use a-z, 0-9 and '-', 63 at most", "%s: %q cannot be the name of a namespace", about, ref.Namespace)
 	}
-	if ref.Name != "" && (!isDomain(ref.Name) || ref.Name != strings.ToLower(ref.Name)) {
+	if ref.Name != "" && (!option.IsDomain(ref.Name) || ref.Name != strings.ToLower(ref.Name)) {
 		c.failf(path+".name", "use a-z, 0-9, '-' and '.', 253 at most", "%s: %q cannot be the name of a Secret", about, ref.Name)
 	}
 	if ref.Key != "" && !regexp.MustCompile(secretKey).MatchString(ref.Key) {

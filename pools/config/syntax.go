@@ -1,4 +1,4 @@
-package pools
+package config
 
 import (
 	"net"
@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"drover/pools"
+	"drover/pools/option"
 )
 
 // What names and values may look like. Each check says what is wrong; nil is
@@ -34,24 +37,6 @@ func newSyntax() *syntax {
 	}
 }
 
-// isDomain tells whether s is a host or domain name of RFC 1123.
-func isDomain(s string) bool {
-	if len(s) == 0 || len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if len(label) == 0 || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for _, c := range label {
-			if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", c) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // labelKey checks a Kubernetes label or taint key: [prefix/]name.
 func (s *syntax) labelKey(key string) error {
 	prefix, name, hasPrefix := strings.Cut(key, "/")
@@ -59,21 +44,21 @@ func (s *syntax) labelKey(key string) error {
 		name = prefix
 	}
 	switch {
-	case hasPrefix && (!isDomain(prefix) || prefix != strings.ToLower(prefix)):
-		return faultf("write example.org/name", "the prefix of label key %q is not a DNS name", key)
+	case hasPrefix && (!option.IsDomain(prefix) || prefix != strings.ToLower(prefix)):
+		return pools.Hint("write example.org/name", "the prefix of label key %q is not a DNS name", key)
 	case !s.qualified.MatchString(name):
-		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label key", key)
+		return pools.Hint("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label key", key)
 	case key == "kubernetes.io/hostname" || key == "kubernetes.io/os" || key == "kubernetes.io/arch":
-		return faultf("use a key of your own", "label %q belongs to the kubelet", key)
+		return pools.Hint("use a key of your own", "label %q belongs to the kubelet", key)
 	case prefix == "drover" && hasPrefix:
-		return faultf("use a key of your own", "label %q is drover's own mark", key)
+		return pools.Hint("use a key of your own", "label %q is drover's own mark", key)
 	}
 	return nil
 }
 
 func (s *syntax) labelValue(v string) error {
 	if !s.value.MatchString(v) {
-		return faultf("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label value", v)
+		return pools.Hint("use letters, digits, '-', '_' and '.', 63 at most", "%q is not a label value", v)
 	}
 	return nil
 }
@@ -83,17 +68,17 @@ func kernelArg(w string) error {
 	name, _, _ := strings.Cut(w, "=")
 	switch {
 	case strings.HasPrefix(w, "drover.") || name == "BOOTIF" || name == "initrd":
-		return faultf("remove it", "kernel argument %q is set by drover itself", name)
+		return pools.Hint("remove it", "kernel argument %q is set by drover itself", name)
 	case strings.Contains(w, "${"):
-		return faultf("iPXE would expand it", "kernel argument %q holds ${", w)
+		return pools.Hint("iPXE would expand it", "kernel argument %q holds ${", w)
 	case strings.ContainsAny(w, `\'$`):
-		return faultf("GRUB and U-Boot would change them", "kernel argument %q holds a backslash, a single quote or $", w)
+		return pools.Hint("GRUB and U-Boot would change them", "kernel argument %q holds a backslash, a single quote or $", w)
 	case strings.HasPrefix(w, "#"), w == "||", w == "&&", w == ";":
-		return faultf("iPXE would end the command line there", "kernel argument %q begins a comment or ends a command", w)
+		return pools.Hint("iPXE would end the command line there", "kernel argument %q begins a comment or ends a command", w)
 	}
 	for _, c := range w {
 		if c < 0x21 || c > 0x7e {
-			return faultf("use printable ASCII", "kernel argument %q has other characters", w)
+			return pools.Hint("use printable ASCII", "kernel argument %q has other characters", w)
 		}
 	}
 	return nil
@@ -114,7 +99,7 @@ func kernelQuotes(args []string) error {
 		case n == 2 && len(word) > 1 && strings.HasPrefix(word, `"`) && strings.HasSuffix(word, `"`):
 		case n == 2 && len(value) > 1 && strings.HasPrefix(value, `"`) && strings.HasSuffix(value, `"`):
 		default:
-			return faultf(`write key="a value" or "key=a value"`, "kernel argument %q has quotes that GRUB would change", word)
+			return pools.Hint(`write key="a value" or "key=a value"`, "kernel argument %q has quotes that GRUB would change", word)
 		}
 	}
 	return nil
@@ -124,11 +109,11 @@ func kernelQuotes(args []string) error {
 func absPath(p string) error {
 	switch {
 	case !path.IsAbs(p):
-		return faultf("start it with /", "path %q is not absolute", p)
+		return pools.Hint("start it with /", "path %q is not absolute", p)
 	case path.Clean(p) != p || p == "/":
-		return faultf("no trailing /, no . or ..", "path %q is not clean", p)
+		return pools.Hint("no trailing /, no . or ..", "path %q is not clean", p)
 	case strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }):
-		return faultf("remove them", "path %q has control characters", p)
+		return pools.Hint("remove them", "path %q has control characters", p)
 	}
 	return nil
 }
@@ -142,13 +127,13 @@ func loaderName(name string) error {
 	scheme, _, isURL := strings.Cut(name, "://")
 	switch {
 	case len(name) > maxLoader:
-		return faultf("the BOOTP field has room for 127 bytes", "%q has %d bytes", name, len(name))
+		return pools.Hint("the BOOTP field has room for 127 bytes", "%q has %d bytes", name, len(name))
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return faultf("use printable ASCII", "%q has spaces or other characters", name)
+		return pools.Hint("use printable ASCII", "%q has spaces or other characters", name)
 	case isURL && scheme != "http" && scheme != "https" && scheme != "tftp":
-		return faultf("http://, https:// or tftp://", "%q is not a URL that firmware fetches", name)
+		return pools.Hint("http://, https:// or tftp://", "%q is not a URL that firmware fetches", name)
 	case !isURL && (path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..")):
-		return faultf("name a file inside the loaders directory", "%q is not a clean relative path", name)
+		return pools.Hint("name a file inside the loaders directory", "%q is not a clean relative path", name)
 	}
 	return nil
 }
@@ -156,7 +141,7 @@ func loaderName(name string) error {
 // fileMode checks octal permissions.
 func fileMode(m string) error {
 	if n, err := strconv.ParseUint(m, 8, 16); m != "" && (err != nil || n > 0o7777 || len(m) < 3) {
-		return faultf(`write mode: "0644"`, "mode %q is not octal permissions", m)
+		return pools.Hint(`write mode: "0644"`, "mode %q is not octal permissions", m)
 	}
 	return nil
 }
@@ -165,27 +150,27 @@ func fileMode(m string) error {
 func sshKey(line string) error {
 	f := strings.Fields(line)
 	if strings.ContainsAny(line, "\r\n") || len(f) < 2 {
-		return faultf("one line: ssh-ed25519 AAAA... comment", "an SSH key has a type and a key in one line")
+		return pools.Hint("one line: ssh-ed25519 AAAA... comment", "an SSH key has a type and a key in one line")
 	}
 	for _, prefix := range []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"} {
 		if strings.HasPrefix(f[0], prefix) {
 			return nil
 		}
 	}
-	return faultf("one line: ssh-ed25519 AAAA... comment", "%q is not a type of SSH key", f[0])
+	return pools.Hint("one line: ssh-ed25519 AAAA... comment", "%q is not a type of SSH key", f[0])
 }
 
 // hostPort checks host:port; host may be empty for listeners.
 func hostPort(s string, listen bool) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return faultf("write 10.28.0.2:80 or :80", "%q is not host:port", s)
+		return pools.Hint("write 10.28.0.2:80 or :80", "%q is not host:port", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return faultf("a port is from 1 to 65535", "%q: %q is not a port", s, port)
+		return pools.Hint("a port is from 1 to 65535", "%q: %q is not a port", s, port)
 	}
-	if ip := net.ParseIP(host); ip == nil && !isDomain(host) && (!listen || host != "") {
-		return faultf("write 10.28.0.2:80 or :80", "%q: %q is neither an address nor a host name", s, host)
+	if ip := net.ParseIP(host); ip == nil && !option.IsDomain(host) && (!listen || host != "") {
+		return pools.Hint("write 10.28.0.2:80 or :80", "%q: %q is neither an address nor a host name", s, host)
 	}
 	return nil
 }
@@ -201,5 +186,5 @@ func oneOf(what, got string, known ...string) error {
 	if slices.Contains(known, got) {
 		return nil
 	}
-	return faultf(knownHint(got, known, "known: "+strings.Join(known, ", ")), "unknown %s %q", what, got)
+	return pools.Hint(knownHint(got, known, "known: "+strings.Join(known, ", ")), "unknown %s %q", what, got)
 }

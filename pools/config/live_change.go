@@ -1,4 +1,4 @@
-package pools
+package config
 
 import (
 	"bytes"
@@ -6,20 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"drover/pools"
 )
 
-// NodeChange is one of several changes of nodes that are right together.
-type NodeChange struct {
-	Old *PoolNode `json:"old,omitempty"` // as whoever asks has seen it; nil: there is none
-	New *PoolNode `json:"new,omitempty"` // as it is to be; nil: it is to be removed
-}
-
-// ErrChanged refuses a change of a node that is not as it was said to be. Look
-// again, and decide anew.
-var ErrChanged = errors.New("a node was changed meanwhile")
-
-// name is the node that a change is of.
-func (c NodeChange) name() (string, error) {
+// nameOf returns the name of the node that a change is of.
+func nameOf(c pools.NodeChange) (string, error) {
 	switch {
 	case c.Old == nil && c.New == nil:
 		return "", errors.New("a change of nothing: it has neither old nor new")
@@ -34,11 +26,10 @@ func (c NodeChange) name() (string, error) {
 // ChangeNodes makes changes of several nodes in one step: all of them or none.
 // In between, two may have one MAC; in the end none may. Beside what
 // [Live.AddNode] returns there is [ErrChanged].
-func (l *Live) ChangeNodes(changes []NodeChange) error {
+func (l *Live) ChangeNodes(changes []pools.NodeChange) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	old := l.Farm()
-	b := batch{farm: old, nodes: slices.Clone(old.added), at: map[string]int{}, seen: map[string]bool{}}
+	b := batch{farm: l.Farm(), nodes: slices.Clone(l.checked.Added), at: map[string]int{}, seen: map[string]bool{}}
 	for i, n := range b.nodes {
 		b.at[n.Name] = i
 	}
@@ -50,30 +41,30 @@ func (l *Live) ChangeNodes(changes []NodeChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	b.nodes = slices.DeleteFunc(b.nodes, func(n PoolNode) bool { return slices.Contains(b.remove, n.Name) })
-	farm, err := old.with(b.nodes)
+	b.nodes = slices.DeleteFunc(b.nodes, func(n pools.PoolNode) bool { return slices.Contains(b.remove, n.Name) })
+	checked, err := withNodes(l.checked, b.nodes)
 	if err != nil {
 		return err
 	}
 	if err := l.store.ChangeNodes(b.put, b.remove); err != nil {
 		return err
 	}
-	l.farm.Store(farm)
+	l.swap(checked)
 	return nil
 }
 
 // batch gathers changes.
 type batch struct {
-	farm   *Farm
-	nodes  []PoolNode
+	farm   *pools.Farm
+	nodes  []pools.PoolNode
 	at     map[string]int // index in nodes
 	seen   map[string]bool
-	put    []PoolNode
+	put    []pools.PoolNode
 	remove []string
 }
 
-func (b *batch) add(c NodeChange) error {
-	name, err := c.name()
+func (b *batch) add(c pools.NodeChange) error {
+	name, err := nameOf(c)
 	if err != nil {
 		return err
 	}
@@ -85,11 +76,11 @@ func (b *batch) add(c NodeChange) error {
 	case b.seen[name]:
 		return fmt.Errorf("node %q is there twice", name)
 	case c.Old == nil && there:
-		return fmt.Errorf("%w: %q", ErrExists, name)
+		return fmt.Errorf("%w: %q", pools.ErrExists, name)
 	case c.Old != nil && !there:
-		return fmt.Errorf("%w: %q is gone", ErrChanged, name)
+		return fmt.Errorf("%w: %q is gone", pools.ErrChanged, name)
 	case c.Old != nil && !sameNode(b.nodes[i], *c.Old):
-		return fmt.Errorf("%w: %q", ErrChanged, name)
+		return fmt.Errorf("%w: %q", pools.ErrChanged, name)
 	}
 	b.seen[name] = true
 	switch {
@@ -106,7 +97,7 @@ func (b *batch) add(c NodeChange) error {
 }
 
 // sameNode compares nodes as they are written.
-func sameNode(a, b PoolNode) bool {
+func sameNode(a, b pools.PoolNode) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)

@@ -1,15 +1,16 @@
-package pools_test
+package config_test
 
 import (
 	"testing"
 	"time"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // What a cluster gets that does not say more.
 func TestClusterDefaults(t *testing.T) {
-	farm, err := pools.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2, adminKubeconfig: admin.kubeconfig}
+	farm, err := config.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2, adminKubeconfig: admin.kubeconfig}
 subnets: [{cidr: 10.28.0.0/16}]
 clusters:
   - {name: tenant-a, secretRef: {namespace: tenants}}
@@ -34,7 +35,7 @@ pools: [{name: web, cluster: tenant-a, image: debian-12}]
 }
 
 func TestTokenDefaults(t *testing.T) {
-	farm, err := pools.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2}
+	farm, err := config.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2}
 subnets: [{cidr: 10.28.0.0/16}]
 clusters:
   - {name: a, kubeconfig: a}

@@ -1,4 +1,4 @@
-package pools_test
+package config_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // memory is a store that can be told to fail.
@@ -39,7 +40,7 @@ func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
 
 func TestLive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "farm.yaml")
-	data, err := os.ReadFile("testdata/farm.yaml")
+	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &memory{nodes: map[string]pools.PoolNode{}}
-	live, err := pools.NewLive(path, store)
+	live, err := config.NewLive(path, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestLive(t *testing.T) {
 			n.IP = netip.MustParseAddr("10.28.36.173")
 			return n, nil
 		})
-		if _, ok := errors.AsType[pools.Errors](err); !ok || live.Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
+		if _, ok := errors.AsType[config.Errors](err); !ok || live.Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
 			t.Errorf("got %v, store %v", err, store.nodes)
 		}
 	})
@@ -87,7 +88,7 @@ func TestLive(t *testing.T) {
 		}
 	})
 	t.Run("the file's nodes are not the API's", func(t *testing.T) {
-		declared, ok := errors.AsType[*pools.DeclaredError](live.RemoveNode("m1c29"))
+		declared, ok := errors.AsType[*config.DeclaredError](live.RemoveNode("m1c29"))
 		if !ok || declared.Where.Line != 47 {
 			t.Errorf("got %v, want a DeclaredError of line 47", declared)
 		}
@@ -143,4 +144,50 @@ func TestLive(t *testing.T) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	})
+}
+
+// A next boot is in the plans of the live farm, and in nobody else's.
+func TestLivePlansHaveTheNextBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "farm.yaml")
+	data, err := os.ReadFile("../testdata/farm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := config.NewLive(path, &memory{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := map[string]pools.NextBoot{}
+	live.NextBoot = func(node string) pools.NextBoot { return next[node] }
+	n := live.Farm().Nodes()[0]
+	q := pools.Query{MAC: n.MACs[0]}
+	plain := live.Resolve(q)
+	next[n.Name] = "image=rescue-system"
+	p := live.Resolve(q)
+	if p.NextBoot != "image=rescue-system" || p.Image != "rescue-system" {
+		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
+	}
+	if why := p.Why(); why["image"].Path != "API, for one boot" || why["nextBoot"].Path != "API, for one boot" {
+		t.Errorf("got %v and %v", why["image"], why["nextBoot"])
+	}
+	next[n.Name] = pools.NextLocal
+	if p := live.Resolve(q); p.NextBoot != pools.NextLocal || p.Image != plain.Image {
+		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
+	}
+	delete(next, n.Name)
+	if p := live.Resolve(q); p.NextBoot != "" || p.Image != plain.Image || p.Why()["image"].Line == 0 {
+		t.Errorf("got next boot %q, image %q, %v", p.NextBoot, p.Image, p.Why()["image"])
+	}
+}
+
+func mac(t testing.TB, s string) pools.MAC {
+	t.Helper()
+	m, err := pools.ParseMAC(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

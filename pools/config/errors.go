@@ -1,15 +1,17 @@
-package pools
+package config
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // Error is one mistake in a config, with its place and, where there is one,
 // the remedy.
 type Error struct {
-	Origin
+	pools.Origin
 	Msg  string
 	Hint string
 }
@@ -31,15 +33,6 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// fault is a mistake in a value with its remedy.
-type fault struct{ msg, hint string }
-
-func (f *fault) Error() string { return f.msg + " (" + f.hint + ")" }
-
-func faultf(hint, format string, args ...any) error {
-	return &fault{fmt.Sprintf(format, args...), hint}
-}
-
 // Errors are all the mistakes of a config, in the order of its lines.
 type Errors []*Error
 
@@ -51,24 +44,11 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (es Errors) sorted() Errors {
+// err returns the mistakes in the order of their lines; nil when there are none.
+func (es Errors) err() error {
+	if len(es) == 0 {
+		return nil
+	}
 	slices.SortStableFunc(es, func(a, b *Error) int { return a.Line - b.Line })
 	return es
-}
-
-// Place returns the file and line alone; the path for what is in no file.
-func (o Origin) Place() string {
-	if o.File == "" {
-		return o.Path
-	}
-	return fmt.Sprintf("%s:%d", o.File, o.Line)
-}
-
-// String returns "drover.yaml:41 (tags.foo)"; the path alone for what is in no
-// file.
-func (o Origin) String() string {
-	if o.File == "" || o.Path == "" {
-		return o.Place()
-	}
-	return o.Place() + " (" + o.Path + ")"
 }

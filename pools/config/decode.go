@@ -1,4 +1,4 @@
-package pools
+package config
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"drover/pools"
 )
 
 // maxNodes bounds how many values a config may unfold to, aliases included:
@@ -37,7 +39,7 @@ func decodeYAML(file string, data []byte, v any) *decoder {
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		d.errs = append(d.errs, &Error{Origin: Origin{File: file, Line: 1}, Msg: "the config is empty", Hint: "see the README for one to copy"})
+		d.errs = append(d.errs, &Error{Origin: pools.Origin{File: file, Line: 1}, Msg: "the config is empty", Hint: "see the README for one to copy"})
 		return d
 	case err != nil:
 		d.syntaxError(err)
@@ -61,7 +63,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 // syntaxError turns "yaml: line 3: mapping values are not allowed" into an
 // Error with a line.
 func (d *decoder) syntaxError(err error) {
-	e := &Error{Origin: Origin{File: d.file, Line: 1}, Msg: "not YAML: " + err.Error(), Hint: "mind the indentation and the quotes"}
+	e := &Error{Origin: pools.Origin{File: d.file, Line: 1}, Msg: "not YAML: " + err.Error(), Hint: "mind the indentation and the quotes"}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			e.Line = n
@@ -75,12 +77,7 @@ func (d *decoder) syntaxError(err error) {
 }
 
 func (d *decoder) fail(n *yaml.Node, path, msg, hint string) {
-	d.errs = append(d.errs, &Error{Origin: Origin{File: d.file, Line: n.Line, Path: path}, Msg: msg, Hint: hint})
-}
-
-// selfDecoder is a type with a syntax of its own.
-type selfDecoder interface {
-	decodeYAML(d *decoder, n *yaml.Node, path string)
+	d.errs = append(d.errs, &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: msg, Hint: hint})
 }
 
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
@@ -98,10 +95,12 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
+	n, v = replacing(n, v)
 	switch t := v.Addr().Interface().(type) {
-	case selfDecoder:
-		t.decodeYAML(d, n, path)
-		return
+	case *pools.Strings:
+		if n.Kind == yaml.ScalarNode { // one instead of a list
+			n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Content: []*yaml.Node{n}}
+		}
 	case encoding.TextUnmarshaler:
 		d.text(n, t, path)
 		return
@@ -136,6 +135,22 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
+// replacing returns where the values of a [pools.List] or of [pools.KernelArgs] go,
+// and what is below the key of {replace: ...}.
+func replacing(n *yaml.Node, v reflect.Value) (*yaml.Node, reflect.Value) {
+	if v.Kind() != reflect.Struct || !v.FieldByName("Replace").IsValid() {
+		return n, v
+	}
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "replace" {
+		v.FieldByName("Replace").SetBool(true)
+		n = n.Content[1]
+	}
+	if items := v.FieldByName("Items"); items.IsValid() {
+		return n, items
+	}
+	return n, v
+}
+
 // scalar returns the text of a plain value, as it was written.
 func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 	switch {
@@ -155,10 +170,10 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 		return
 	}
 	err := t.UnmarshalText([]byte(s))
-	var f *fault
+	var f *pools.HintError
 	switch {
 	case errors.As(err, &f):
-		d.fail(n, path, path+": "+f.msg, f.hint)
+		d.fail(n, path, path+": "+f.Msg, f.Hint)
 	case err != nil:
 		d.fail(n, path, fmt.Sprintf("%s: %q is not %s", path, s, wanted(t)), "write "+example(t))
 	}

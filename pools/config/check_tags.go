@@ -1,8 +1,12 @@
-package pools
+package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"drover/pools"
+	"drover/pools/option"
 )
 
 // Bounds of what a tag may hold; a node keeps all of it in RAM.
@@ -28,7 +32,7 @@ func (c *checker) tagList() {
 	}
 }
 
-func (c *checker) tagBoot(path, about string, t Tag) {
+func (c *checker) tagBoot(path, about string, t pools.Tag) {
 	for _, w := range t.KernelArgs.Args {
 		c.want(path+".kernelArgs", about, kernelArg(w))
 	}
@@ -50,28 +54,28 @@ func (c *checker) tagBoot(path, about string, t Tag) {
 }
 
 // dhcpOptions checks the options of a tag or node, which are reported by key.
-func (c *checker) dhcpOptions(options map[string]Strings, about string, fail func(key, hint, format string, args ...any)) {
-	seen := map[optionAt]string{}
+func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fail func(key, hint, format string, args ...any)) {
+	seen := map[option.ID]string{}
 	whole := map[uint8]string{}
 	for _, key := range keys(options) {
-		o, hint, err := c.options.parse(key, options[key])
+		o, hint, err := option.Parse(key, options[key])
 		if err != nil {
-			fail(key, hint, "%s: %v", about, err)
+			fail(key, cmp.Or(hint, knownHint(key, option.Names(), "give its number from 1 to 254")), "%s: %v", about, err)
 			continue
 		}
-		if first, dup := seen[o.optionAt]; dup {
+		if first, dup := seen[o.ID]; dup {
 			fail(key, "remove one", "%s: DHCP option %s is set twice, also as %s", about, key, first)
 		}
-		seen[o.optionAt] = key
-		if first, mixed := whole[o.code]; mixed && strings.Contains(first, ".") != o.part {
+		seen[o.ID] = key
+		if first, mixed := whole[o.Code]; mixed && strings.Contains(first, ".") != o.Part {
 			fail(key, "write all of it as parts, or none", "%s: DHCP option %s is set as a whole and in parts, by %s", about, key, first)
 		}
-		whole[o.code] = key
+		whole[o.Code] = key
 	}
 }
 
-func (c *checker) loaderRule(path, about string, r LoaderRule) {
-	m := r.match()
+func (c *checker) loaderRule(path, about string, r pools.LoaderRule) {
+	m := r.Match()
 	c.match(path, about+": loader rule", m, func(field, hint, format string, args ...any) { c.failf(path+field, hint, format, args...) })
 	if r.Server.IsValid() && !r.Server.Is4() {
 		c.failf(path+".server", "loaders are fetched over IPv4", "%s: loader rule: server %s is not an IPv4 address", about, r.Server)
@@ -85,7 +89,17 @@ func (c *checker) loaderRule(path, about string, r LoaderRule) {
 	c.want(path+".loader", about+": loader", loaderName(r.Loader))
 }
 
-func (c *checker) tagSystem(path, about string, t Tag) {
+// tagFirmware checks what a tag says of U-Boot.
+func (c *checker) tagFirmware(path, about string, t pools.Tag) {
+	if fdt := t.UBoot.FDT; fdt != "" {
+		c.want(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))
+		if strings.Contains(fdt, "://") {
+			c.failf(path+".uboot.fdt", "name a file of the loaders directory", "%s: uboot.fdt: %q is a URL, U-Boot fetches it by TFTP", about, fdt)
+		}
+	}
+}
+
+func (c *checker) tagSystem(path, about string, t pools.Tag) {
 	if t.Timezone != "" && !c.syntax.zone.MatchString(t.Timezone) {
 		c.failf(path+".timezone", "write Europe/Prague or UTC", "%s: %q is not a time zone", about, t.Timezone)
 	}
@@ -115,12 +129,12 @@ func (c *checker) tagSystem(path, about string, t Tag) {
 
 func oneLine(what, v string) error {
 	if strings.ContainsAny(v, "\r\n") {
-		return faultf("write it in one line", "%s has a line break in its value", what)
+		return pools.Hint("write it in one line", "%s has a line break in its value", what)
 	}
 	return nil
 }
 
-func (c *checker) tagFiles(path, about string, t Tag) {
+func (c *checker) tagFiles(path, about string, t pools.Tag) {
 	for _, p := range keys(t.Files) {
 		at := path + ".files." + p
 		c.want(at, about+": file", absPath(p))
@@ -143,12 +157,12 @@ func (c *checker) tagFiles(path, about string, t Tag) {
 		if !c.syntax.qualified.MatchString(name) {
 			c.failf(at, "use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what)
 		}
-		c.want(at+".stage", what, oneOf("stage", string(s.Stage), string(PreInit), string(Online)))
+		c.want(at+".stage", what, oneOf("stage", string(s.Stage), string(pools.PreInit), string(pools.Online)))
 		if !strings.HasPrefix(s.Run, "#!") {
 			c.failf(at, `start it with "#!/bin/sh"`, "%s: run does not name its interpreter", what)
 		}
 		c.want(at+".run", what, size(s.Run))
-		if _, err := s.parse(name); err != nil {
+		if _, err := s.Template(name); err != nil {
 			c.failf(at+".run", "run is a Go template over the Plan: write {{\"{{\"}} for two braces", "%s: %v", what, err)
 		}
 	}
@@ -156,12 +170,12 @@ func (c *checker) tagFiles(path, about string, t Tag) {
 
 func size(content string) error {
 	if len(content) > maxFile {
-		return faultf("put it into the image instead", "%d bytes, more than %d", len(content), maxFile)
+		return pools.Hint("put it into the image instead", "%d bytes, more than %d", len(content), maxFile)
 	}
 	return nil
 }
 
-func (c *checker) tagKubernetes(path, about string, t Tag) {
+func (c *checker) tagKubernetes(path, about string, t pools.Tag) {
 	for _, key := range keys(t.Labels) {
 		at := path + ".labels." + key
 		c.want(at, about, c.syntax.labelKey(key))
@@ -184,7 +198,7 @@ func (c *checker) tagKubernetes(path, about string, t Tag) {
 // into one line of an environment file, which systemd splits at white space.
 func kubeletValue(flag, v string) error {
 	if len(v) > 4096 || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }) {
-		return faultf("kubeadm hands it on through a line that systemd splits", "kubelet argument %s: its value has white space, quotes, $ or control characters, or is too long", flag)
+		return pools.Hint("kubeadm hands it on through a line that systemd splits", "kubelet argument %s: its value has white space, quotes, $ or control characters, or is too long", flag)
 	}
 	return nil
 }
@@ -192,17 +206,17 @@ func kubeletValue(flag, v string) error {
 func (c *checker) kubeletArg(flag string) error {
 	switch {
 	case strings.HasPrefix(flag, "-"):
-		return faultf("write "+strings.TrimLeft(flag, "-"), "kubelet argument %q starts with dashes", flag)
+		return pools.Hint("write "+strings.TrimLeft(flag, "-"), "kubelet argument %q starts with dashes", flag)
 	case !c.syntax.flag.MatchString(flag):
-		return faultf("write it as max-pods", "%q is not the name of a kubelet argument", flag)
+		return pools.Hint("write it as max-pods", "%q is not the name of a kubelet argument", flag)
 	}
 	switch flag {
 	case "node-labels":
-		return faultf("use labels: instead", "kubelet argument node-labels is made from labels")
+		return pools.Hint("use labels: instead", "kubelet argument node-labels is made from labels")
 	case "register-with-taints":
-		return faultf("use taints: instead", "kubelet argument register-with-taints is made from taints")
+		return pools.Hint("use taints: instead", "kubelet argument register-with-taints is made from taints")
 	case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config", "register-node":
-		return faultf("remove it", "kubelet argument %s is set by the join itself", flag)
+		return pools.Hint("remove it", "kubelet argument %s is set by the join itself", flag)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package pools_test
+package config_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestChangeNodes: several changes are made together, or none of them is.
@@ -32,22 +33,22 @@ func TestChangeNodes(t *testing.T) {
 	}{
 		{"nothing", nil, nil, "a=01 b=02", "", nil},
 		{"one more", []pools.NodeChange{{New: c}}, nil, "a=01 b=02 c=03", "", nil},
-		{"two exchange their cards and addresses", []pools.NodeChange{{a, swappedA}, {b, swappedB}}, nil, "a=02 b=01", "", nil},
-		{"one goes and another takes its card", []pools.NodeChange{{a, nil}, {New: node("d", "01")}}, nil, "b=02 d=01", "", nil},
-		{"one half of an exchange", []pools.NodeChange{{a, swappedA}}, nil, "a=01 b=02", "is already that of", nil},
+		{"two exchange their cards and addresses", []pools.NodeChange{{Old: a, New: swappedA}, {Old: b, New: swappedB}}, nil, "a=02 b=01", "", nil},
+		{"one goes and another takes its card", []pools.NodeChange{{Old: a}, {New: node("d", "01")}}, nil, "b=02 d=01", "", nil},
+		{"one half of an exchange", []pools.NodeChange{{Old: a, New: swappedA}}, nil, "a=01 b=02", "is already that of", nil},
 		{"the second of two is wrong", []pools.NodeChange{{New: c}, {New: node("d", "03")}}, nil, "a=01 b=02", "is already that of", nil},
 		{"it exists", []pools.NodeChange{{New: c}, {New: a}}, nil, "a=01 b=02", `"a"`, pools.ErrExists},
-		{"it is gone", []pools.NodeChange{{New: c}, {node("d", "04"), nil}}, nil, "a=01 b=02", `"d" is gone`, pools.ErrChanged},
-		{"it was changed", []pools.NodeChange{{New: c}, {swappedA, a}}, nil, "a=01 b=02", `"a"`, pools.ErrChanged},
+		{"it is gone", []pools.NodeChange{{New: c}, {Old: node("d", "04")}}, nil, "a=01 b=02", `"d" is gone`, pools.ErrChanged},
+		{"it was changed", []pools.NodeChange{{New: c}, {Old: swappedA, New: a}}, nil, "a=01 b=02", `"a"`, pools.ErrChanged},
 		{"it is in the file", []pools.NodeChange{{New: c}, {New: node("m1c29", "05")}}, nil, "a=01 b=02", "change it there", nil},
-		{"added and removed", []pools.NodeChange{{New: c}, {c, nil}}, nil, "a=01 b=02", `"c" is there twice`, nil},
-		{"the same change twice", []pools.NodeChange{{a, swappedA}, {a, swappedA}}, nil, "a=01 b=02", "there twice", nil},
-		{"renamed", []pools.NodeChange{{a, c}}, nil, "a=01 b=02", "cannot be renamed", nil},
+		{"added and removed", []pools.NodeChange{{New: c}, {Old: c}}, nil, "a=01 b=02", `"c" is there twice`, nil},
+		{"the same change twice", []pools.NodeChange{{Old: a, New: swappedA}, {Old: a, New: swappedA}}, nil, "a=01 b=02", "there twice", nil},
+		{"renamed", []pools.NodeChange{{Old: a, New: c}}, nil, "a=01 b=02", "cannot be renamed", nil},
 		{"a change of nothing", []pools.NodeChange{{}}, nil, "a=01 b=02", "neither old nor new", nil},
 		{"nothing can be stored", []pools.NodeChange{{New: c}}, errors.New("the disk is full"), "a=01 b=02", "the disk is full", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			data, err := os.ReadFile("testdata/farm.yaml")
+			data, err := os.ReadFile("../testdata/farm.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func TestChangeNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			store := &memory{nodes: map[string]pools.PoolNode{"a": *a, "b": *b}}
-			live, err := pools.NewLive(path, store)
+			live, err := config.NewLive(path, store)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,14 +86,14 @@ func TestChangeNodes(t *testing.T) {
 // TestPlaces: a node that is not of the file comes from its chassis, and brings
 // no way to run programs of the server.
 func TestPlaces(t *testing.T) {
-	data, err := os.ReadFile("testdata/farm.yaml")
+	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Place: pools.Place{Chassis: "m2", Slot: "c1n1"},
 	}}
-	farm, err := pools.Parse("drover.yaml", data, n)
+	farm, err := config.Parse("drover.yaml", data, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +101,11 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("got source %q, declared %t", got.Source.Place(), got.Declared())
 	}
 	n.Power = &pools.NodePower{Driver: pools.Exec, Program: "/bin/sh"}
-	if _, err := pools.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "for its config file alone") {
+	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "for its config file alone") {
 		t.Errorf("a program over the API: got %v", err)
 	}
 	n.Power, n.Place.Slot = nil, "c1n9"
-	if _, err := pools.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "is no place") {
+	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "is no place") {
 		t.Errorf("a slot that cannot be: got %v", err)
 	}
 }
@@ -113,7 +114,7 @@ func TestPlaces(t *testing.T) {
 // file. Its stored node gives way, also at a start, and comes back when the file
 // does not declare it any more. One that somebody added by hand does not give way.
 func TestDeclaredNodesWin(t *testing.T) {
-	data, err := os.ReadFile("testdata/farm.yaml")
+	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestDeclaredNodesWin(t *testing.T) {
 	} {
 		write("")
 		store := &memory{nodes: map[string]pools.PoolNode{"m2c1n1": stored}}
-		live, err := pools.NewLive(path, store)
+		live, err := config.NewLive(path, store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,15 +146,15 @@ func TestDeclaredNodesWin(t *testing.T) {
 			t.Errorf("%s: %v", declared, err)
 			continue
 		}
-		if o := live.Farm().Overruled(); len(o) != 1 || o[0].Name != "m2c1n1" || len(live.Farm().Nodes()) != 4 {
+		if o := live.Farm().Shadowed(); len(o) != 1 || o[0].Name != "m2c1n1" || len(live.Farm().Nodes()) != 4 {
 			t.Errorf("%s: overruled are %v", declared, o)
 		}
-		if _, err := pools.NewLive(path, store); err != nil {
+		if _, err := config.NewLive(path, store); err != nil {
 			t.Errorf("%s: at a start: %v", declared, err)
 		}
 		write("")
-		if err := live.Reload(); err != nil || len(live.Farm().Overruled()) != 0 || len(live.Farm().Nodes()) != 4 {
-			t.Errorf("%s: not declared any more: %v, overruled are %v", declared, err, live.Farm().Overruled())
+		if err := live.Reload(); err != nil || len(live.Farm().Shadowed()) != 0 || len(live.Farm().Nodes()) != 4 {
+			t.Errorf("%s: not declared any more: %v, overruled are %v", declared, err, live.Farm().Shadowed())
 		}
 		byHand := stored
 		byHand.Place = pools.Place{}

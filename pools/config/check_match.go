@@ -1,32 +1,34 @@
-package pools
+package config
 
 import (
 	"fmt"
 	"strings"
+
+	"drover/pools"
 )
 
 // reporter reports a mistake in a field of the thing at hand.
 type reporter func(field, hint, format string, args ...any)
 
 // match checks the values of a match or of the conditions of a loader rule.
-func (c *checker) match(path, about string, m Match, fail reporter) {
-	for _, f := range m.texts() {
+func (c *checker) match(path, about string, m pools.Match, fail reporter) {
+	for _, f := range matchTexts(m) {
 		if len(f.value) > 3*255 {
 			fail("."+f.name, "an option has 255 bytes at most", "%s: %s has %d characters", about, f.name, len(f.value))
 			continue
 		}
-		if _, err := newPattern(f.value); err != nil {
+		if _, err := pools.Octets(f.value); err != nil {
 			c.want(path+"."+f.name, about+": "+f.name, err)
 		}
 	}
 	if m.Firmware != "" {
-		if _, err := ParseFirmware(string(m.Firmware)); err != nil {
-			fail(".firmware", knownHint(string(m.Firmware), names(Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
+		if _, err := pools.ParseFirmware(string(m.Firmware)); err != nil {
+			fail(".firmware", knownHint(string(m.Firmware), names(pools.Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
 		}
 	}
 }
 
-func names(list []Firmware) []string {
+func names(list []pools.Firmware) []string {
 	out := make([]string, len(list))
 	for i, f := range list {
 		out[i] = string(f)
@@ -34,43 +36,58 @@ func names(list []Firmware) []string {
 	return out
 }
 
-// identity is what one node alone is known by: bytes, however they were written.
-type identity struct {
-	client string
-	relayID
+// matchText is one of the texts of a Match.
+type matchText struct{ name, value string }
+
+func matchTexts(m pools.Match) []matchText {
+	return []matchText{
+		{"clientID", m.ClientID}, {"circuitID", m.CircuitID}, {"remoteID", m.RemoteID},
+		{"subscriberID", m.SubscriberID}, {"class", m.Class}, {"userClass", m.UserClass},
+	}
+}
+
+// identity is what one node alone is known by, as bytes: its client identifier, or
+// what relay agents tell of its port (circuit, remote and subscriber).
+type identity [4]string
+
+func identityOf(m pools.Match) (id identity) {
+	texts := []string{m.ClientID, m.CircuitID, m.RemoteID, m.SubscriberID}
+	if m.ClientID != "" {
+		texts = texts[:1]
+	}
+	for i, s := range texts {
+		id[i], _ = pools.Octets(s)
+	}
+	return id
 }
 
 // nodeMatch checks what a node is known by: MACs, or a client identifier, or
 // what a relay agent tells of its port. Its values are whole, since they are
 // looked up and not searched.
-func (c *checker) nodeMatch(about string, n Node, here place, all *places, fail reporter) {
+func (c *checker) nodeMatch(about string, n pools.Node, here place, all *places, fail reporter) {
 	m := n.Match
 	if len(n.MACs) == 0 && m.IsZero() {
 		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
 		return
 	}
-	for _, f := range m.texts() {
+	for _, f := range matchTexts(m) {
 		if strings.Contains(f.value, "*") {
 			fail(".match", "write it in full; a * itself is hex:2a", "%s: %s %q has a *: a node is known by whole values", about, f.name, f.value)
 			return
 		}
-		if _, err := octets(f.value); err != nil {
+		if _, err := pools.Octets(f.value); err != nil {
 			fail(".match", "write hex:0a0b or hex:0a:0b", "%s: %s: %q is not bytes in hex", about, f.name, f.value)
 			return
 		}
 	}
-	if m.Class != "" || m.UserClass != "" || m.Firmware != "" || m.Arch.set {
+	if m.Class != "" || m.UserClass != "" || m.Firmware != "" || !m.Arch.IsZero() {
 		fail(".match", "for a kind of machine use the match of a catch-all pool", "%s: match names a kind of machine; a node is one machine", about)
 		return
 	}
 	if len(n.MACs) > 0 {
 		return
 	}
-	key := identity{relayID: m.relayID()}
-	if m.ClientID != "" {
-		client, _ := octets(m.ClientID)
-		key = identity{client: client}
-	}
+	key := identityOf(m)
 	if first, dup := all.id[key]; dup {
 		fail(".match", "one port, one client identifier: one node", "%s: match is already that of %s", about, first)
 		return
@@ -98,8 +115,8 @@ func (c *checker) reached(i int) {
 }
 
 // wire names the network that a catch-all pool takes machines from; "" for all.
-func (c *checker) wire(p Pool) string {
-	i := c.cfg.subnetOf(p.Range.First)
+func (c *checker) wire(p pools.Pool) string {
+	i := c.cfg.SubnetOf(p.Range.First)
 	if i < 0 {
 		return ""
 	}

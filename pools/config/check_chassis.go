@@ -1,4 +1,4 @@
-package pools
+package config
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"drover/pools"
+	"drover/pools/option"
 )
 
 // minInterval is how often a chassis may be asked. A login takes some of them
@@ -27,7 +30,7 @@ func (c *checker) chassisList() {
 			c.failf(path+".address", "remove one", "%s: %s is already the address of chassis %q", about, ch.Address, first)
 		}
 		address[ch.Address] = ch.Name
-		if !slices.ContainsFunc(c.cfg.Pools, func(p Pool) bool { return p.Name == ch.Pool }) {
+		if !slices.ContainsFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == ch.Pool }) {
 			c.failf(path+".pool", knownHint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
 		}
 		c.bayTags(path+".tags", about, ch)
@@ -37,7 +40,7 @@ func (c *checker) chassisList() {
 			c.failf(path+".nic", "nic: all, a number such as 1, or a switch, A or B", "%s: %q names no network cards", about, ch.NIC)
 		}
 		if d := ch.Interval.D(); d != 0 && (d < minInterval || d > 24*time.Hour) {
-			c.failf(path+".interval", "10m is often enough", "%s: interval %s is not from %s to 24h", about, ch.Interval, Duration(minInterval))
+			c.failf(path+".interval", "10m is often enough", "%s: interval %s is not from %s to 24h", about, ch.Interval, pools.Duration(minInterval))
 		}
 	}
 }
@@ -50,7 +53,7 @@ func (c *checker) poolNames() (names []string) {
 }
 
 // chassisLogin checks how the manager is reached.
-func (c *checker) chassisLogin(path, about string, ch Chassis) {
+func (c *checker) chassisLogin(path, about string, ch pools.Chassis) {
 	if ch.Address == "" {
 		c.failf(path, "address: ilo-m1.example.org", "%s has no address", about)
 	} else {
@@ -60,15 +63,15 @@ func (c *checker) chassisLogin(path, about string, ch Chassis) {
 	if ch.PasswordFile == "" {
 		c.failf(path, "passwordFile: "+ch.Name+".pass", "%s has no passwordFile", about)
 	}
-	c.want(path+".via", about, oneOf("via", string(ch.Via), string(ViaSSH), string(ViaREST)))
+	c.want(path+".via", about, oneOf("via", string(ch.Via), string(pools.ViaSSH), string(pools.ViaREST)))
 	if ch.HostKey != "" && !c.syntax.hostKey.MatchString(ch.HostKey) {
 		c.failf(path+".hostKey", "write SHA256: and 43 characters, as ssh-keygen -l does, or leave it out to pin it at first use", "%s: %q is no fingerprint of a host key", about, ch.HostKey)
 	}
 	c.tlsPin(path+".tlsPin", about, ch.TLSPin)
 	switch {
-	case ch.HostKey != "" && ch.Via == ViaREST:
+	case ch.HostKey != "" && ch.Via == pools.ViaREST:
 		c.failf(path+".hostKey", "give tlsPin", "%s: a host key is of SSH, and it is asked over REST", about)
-	case ch.TLSPin != "" && ch.Via == ViaSSH:
+	case ch.TLSPin != "" && ch.Via == pools.ViaSSH:
 		c.failf(path+".tlsPin", "give hostKey", "%s: a tlsPin is of HTTPS, and it is asked over SSH", about)
 	}
 }
@@ -88,32 +91,32 @@ func (c *checker) tlsPin(path, about, pin string) {
 // managerAddress checks host or host:port.
 func managerAddress(s string) error {
 	if strings.Contains(s, "://") {
-		return faultf("write host or host:port; via: says how it is asked", "%q is a URL", s)
+		return pools.Hint("write host or host:port; via: says how it is asked", "%q is a URL", s)
 	}
 	if _, _, err := net.SplitHostPort(s); err == nil {
 		return hostPort(s, false)
 	}
-	if _, err := netip.ParseAddr(s); err != nil && !isDomain(s) {
-		return faultf("write host or host:port", "%q is neither an address nor a host name", s)
+	if _, err := netip.ParseAddr(s); err != nil && !option.IsDomain(s) {
+		return pools.Hint("write host or host:port", "%q is neither an address nor a host name", s)
 	}
 	return nil
 }
 
 // bayTags checks tags that are the same in all slots: of the others nobody knows
 // which slots there are.
-func (c *checker) bayTags(path, about string, ch Chassis) {
+func (c *checker) bayTags(path, about string, ch pools.Chassis) {
 	for i, text := range ch.Tags {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		t, err := ParseTemplate("tag", text)
+		t, err := pools.ParseTemplate("tag", text)
 		if err != nil {
-			c.want(at, about, faultf("write a tag, or in-{{.Chassis}}", "%v", err))
+			c.want(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 			continue
 		}
-		first, err := NewBay(ch.Name, 1, 1).Render(t)
-		last, _ := NewBay(ch.Name, Cartridges, NodesEach).Render(t)
+		first, err := pools.NewBay(ch.Name, 1, 1).Render(t)
+		last, _ := pools.NewBay(ch.Name, pools.Cartridges, pools.NodesEach).Render(t)
 		switch {
 		case err != nil:
-			c.want(at, about, faultf("write a tag, or in-{{.Chassis}}", "%v", err))
+			c.want(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 		case first == last && !slices.Contains(c.tags, first):
 			c.failf(at, knownHint(first, c.tags, "declare it under tags:"), "%s: unknown tag %q", about, first)
 		}
@@ -122,20 +125,20 @@ func (c *checker) bayTags(path, about string, ch Chassis) {
 
 // bayNames checks that each slot gets a name of its own. It stops at the first
 // that is wrong: the others are so too.
-func (c *checker) bayNames(path, about string, ch Chassis, names map[string]string) {
-	const hint = "nameTemplate: " + DefaultBayName
-	t, err := ParseTemplate("name", ch.NameTemplate)
+func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[string]string) {
+	const hint = "nameTemplate: " + pools.DefaultBayName
+	t, err := pools.ParseTemplate("name", ch.NameTemplate)
 	if err != nil {
-		c.want(path+".nameTemplate", about, faultf(hint, "%v", err))
+		c.want(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
 		return
 	}
 	own := map[string]string{}
-	for i := range Cartridges * NodesEach {
-		bay := NewBay(ch.Name, i/NodesEach+1, i%NodesEach+1)
+	for i := range pools.Cartridges * pools.NodesEach {
+		bay := pools.NewBay(ch.Name, i/pools.NodesEach+1, i%pools.NodesEach+1)
 		name, err := bay.Render(t)
 		switch {
 		case err != nil:
-			c.want(path+".nameTemplate", about, faultf(hint, "%v", err))
+			c.want(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
 			return
 		case !c.syntax.label.MatchString(name):
 			if c.syntax.label.MatchString(ch.Name) || c.tried(path+".nameTemplate") {
@@ -158,7 +161,7 @@ func (c *checker) bayNames(path, about string, ch Chassis, names map[string]stri
 
 // bayAddresses checks the addresses of the first and the last cartridge that are
 // chosen.
-func (c *checker) bayAddresses(path, about string, ch Chassis) {
+func (c *checker) bayAddresses(path, about string, ch pools.Chassis) {
 	first, last, err := chosenCartridges(ch.Nodes)
 	if err != nil {
 		c.want(path+".nodes", about, err)
@@ -171,18 +174,18 @@ func (c *checker) bayAddresses(path, about string, ch Chassis) {
 		}
 		return
 	}
-	t, err := ParseTemplate("IP", ch.IPTemplate)
+	t, err := pools.ParseTemplate("IP", ch.IPTemplate)
 	for _, cartridge := range []int{first, last} {
 		text := ""
 		if err == nil {
-			text, err = NewBay(ch.Name, cartridge, 1).Render(t)
+			text, err = pools.NewBay(ch.Name, cartridge, 1).Render(t)
 		}
 		if err != nil {
-			c.want(path+".ipTemplate", about, faultf(hint, "%v", err))
+			c.want(path+".ipTemplate", about, pools.Hint(hint, "%v", err))
 			return
 		}
 		a, bad := netip.ParseAddr(text)
-		if bad != nil || c.cfg.subnetOf(a) < 0 {
+		if bad != nil || c.cfg.SubnetOf(a) < 0 {
 			c.failf(path+".ipTemplate", hint, "%s: the address of c%dn1 is %q, which is in none of the subnets", about, cartridge, text)
 			return
 		}
@@ -193,22 +196,22 @@ func (c *checker) bayAddresses(path, about string, ch Chassis) {
 // first and the last cartridge in it.
 func chosenCartridges(s string) (first, last int, err error) {
 	if s == "" || strings.ToLower(s) == "all" {
-		return 1, Cartridges, nil
+		return 1, pools.Cartridges, nil
 	}
-	first, last = Cartridges, 1
+	first, last = pools.Cartridges, 1
 	for word := range strings.SplitSeq(strings.ToLower(s), ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(word), "-")
 		if !isRange {
 			from, _, _ = strings.Cut(from, "n")
 			to = from
-			if n, isNode := strings.CutPrefix(strings.TrimSpace(word), from+"n"); isNode && (len(n) != 1 || n < "1" || n > strconv.Itoa(NodesEach)) {
+			if n, isNode := strings.CutPrefix(strings.TrimSpace(word), from+"n"); isNode && (len(n) != 1 || n < "1" || n > strconv.Itoa(pools.NodesEach)) {
 				from = ""
 			}
 		}
 		a, err1 := strconv.Atoi(strings.TrimPrefix(from, "c"))
 		b, err2 := strconv.Atoi(strings.TrimPrefix(to, "c"))
-		if err1 != nil || err2 != nil || a < 1 || b > Cartridges || a > b {
-			return 0, 0, faultf(fmt.Sprintf("write c1n1, c3 or 5-9, with cartridges from 1 to %d", Cartridges), "%q chooses no nodes", word)
+		if err1 != nil || err2 != nil || a < 1 || b > pools.Cartridges || a > b {
+			return 0, 0, pools.Hint(fmt.Sprintf("write c1n1, c3 or 5-9, with cartridges from 1 to %d", pools.Cartridges), "%q chooses no nodes", word)
 		}
 		first, last = min(first, a), max(last, b)
 	}
@@ -216,7 +219,7 @@ func chosenCartridges(s string) (first, last int, err error) {
 }
 
 // placeAndPower checks where a node is, and how it is switched.
-func (c *checker) placeAndPower(about, path string, n Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+func (c *checker) placeAndPower(about, path string, n pools.Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
 	if p := n.Place; !p.IsZero() {
 		first, dup := all.bay[p]
 		switch {
@@ -236,13 +239,13 @@ func (c *checker) placeAndPower(about, path string, n Node, here place, all *pla
 		fail(".power", "declare the node in the config file", "%s: power names files and programs of the server, which is for its config file alone", about)
 		return
 	}
-	if err := oneOf("driver", string(p.Driver), string(Redfish), string(IPMI), string(Exec)); err != nil {
+	if err := oneOf("driver", string(p.Driver), string(pools.Redfish), string(pools.IPMI), string(pools.Exec)); err != nil {
 		c.want(path+".power.driver", about+": power", err)
 		return
 	}
 	c.user(path+".power.user", about, p.User)
 	c.tlsPin(path+".power.tlsPin", about, p.TLSPin)
-	network := p.Driver != Exec
+	network := p.Driver != pools.Exec
 	switch {
 	case network && p.Address == "":
 		fail(".power", "address: ilo-n1.example.org", "%s: power over %s needs an address", about, p.Driver)
@@ -257,7 +260,7 @@ func (c *checker) placeAndPower(about, path string, n Node, here place, all *pla
 	case p.User != "" || p.PasswordFile != "" || p.TLSPin != "":
 		fail(".power", "remove them: the program is not told", "%s: power by exec has no login", about)
 	}
-	if len(p.Options) > 0 && p.Driver != IPMI {
+	if len(p.Options) > 0 && p.Driver != pools.IPMI {
 		fail(".power.options", "remove them", "%s: only ipmi has options", about)
 	}
 }

@@ -1,4 +1,4 @@
-package pools
+package config
 
 import (
 	"errors"
@@ -7,26 +7,42 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"drover/pools"
+	"drover/pools/option"
 )
 
 // checker finds the mistakes that only the meaning of a config shows. It goes
 // on after each.
 type checker struct {
-	cfg     *Config
-	lines   map[string]int
-	file    string
-	syntax  *syntax
-	options *optionTable
-	errs    Errors
+	cfg    *pools.Config
+	lines  map[string]int
+	file   string
+	syntax *syntax
+	errs   Errors
 
 	tags     []string // names of all tags
 	clusters []string
 }
 
+func newChecker(c *pools.Checked, errs Errors) *checker {
+	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), errs: errs}
+}
+
+// all checks everything but the chassis.
+func (c *checker) all(added []pools.PoolNode) {
+	c.defaults()
+	c.server()
+	c.subnets()
+	c.clusterList()
+	c.tagList()
+	c.pools(added)
+}
+
 // at is where the value of a path was set, or should have been: the line of
 // what is nearest around it.
-func (c *checker) at(path string) Origin {
-	o := Origin{File: c.file, Path: path}
+func (c *checker) at(path string) pools.Origin {
+	o := pools.Origin{File: c.file, Path: path}
 	for c.lines[path] == 0 && path != "" {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
@@ -44,10 +60,10 @@ func (c *checker) failf(path, hint, format string, args ...any) {
 
 // want reports err at path, after a prefix that says what it is about.
 func (c *checker) want(path, about string, err error) {
-	var f *fault
+	var f *pools.HintError
 	switch {
 	case errors.As(err, &f):
-		c.failf(path, f.hint, "%s: %s", about, f.msg)
+		c.failf(path, f.Hint, "%s: %s", about, f.Msg)
 	case err != nil:
 		c.failf(path, "", "%s: %v", about, err)
 	}
@@ -61,7 +77,7 @@ func (c *checker) defaults() {
 		}
 	}
 	s := &c.cfg.Server
-	set((*string)(&s.DHCP), string(DHCPFull))
+	set((*string)(&s.DHCP), string(pools.DHCPFull))
 	set(&s.HTTP, ":80")
 	set(&s.TFTP, ":69")
 	set(&s.API, "127.0.0.1:8443")
@@ -69,30 +85,30 @@ func (c *checker) defaults() {
 		s.MaxConcurrentImages = 64
 	}
 	if s.Grace == 0 {
-		s.Grace = Duration(30 * time.Second)
+		s.Grace = pools.Duration(30 * time.Second)
 	}
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
 		set(&ch.User, "Administrator")
-		set((*string)(&ch.Via), string(ViaSSH))
-		set(&ch.NameTemplate, DefaultBayName)
+		set((*string)(&ch.Via), string(pools.ViaSSH))
+		set(&ch.NameTemplate, pools.DefaultBayName)
 	}
 	for i := range c.cfg.Subnets {
 		if n := &c.cfg.Subnets[i]; n.Lease == 0 {
-			n.Lease = Duration(12 * time.Hour)
+			n.Lease = pools.Duration(12 * time.Hour)
 		}
 	}
 	for i := range c.cfg.Clusters {
 		t := &c.cfg.Clusters[i].Token
-		set((*string)(&t.Mode), string(PerBoot))
-		set((*string)(&c.cfg.Clusters[i].Approver), string(ByDrover))
+		set((*string)(&t.Mode), string(pools.PerBoot))
+		set((*string)(&c.cfg.Clusters[i].Approver), string(pools.ByDrover))
 		if t.TTL == 0 {
-			t.TTL = Duration(10 * time.Minute)
-			if t.Mode == Shared {
-				t.TTL = Duration(24 * time.Hour)
+			t.TTL = pools.Duration(10 * time.Minute)
+			if t.Mode == pools.Shared {
+				t.TTL = pools.Duration(24 * time.Hour)
 			}
 		}
-		if t.Mode == Shared && t.Rotate == 0 {
+		if t.Mode == pools.Shared && t.Rotate == 0 {
 			t.Rotate = t.TTL / 2
 		}
 		c.clusterDefaults(&c.cfg.Clusters[i])
@@ -104,11 +120,11 @@ func (c *checker) server() {
 	c.want("server.http", "server.http", hostPort(s.HTTP, true))
 	c.want("server.tftp", "server.tftp", hostPort(s.TFTP, true))
 	c.want("server.api", "server.api", hostPort(s.API, true))
-	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(DHCPFull), string(DHCPProxy), string(DHCPOff)))
-	if len(s.Interfaces) == 0 && s.DHCP != DHCPOff && !c.tried("server.interfaces") {
+	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(pools.DHCPFull), string(pools.DHCPProxy), string(pools.DHCPOff)))
+	if len(s.Interfaces) == 0 && s.DHCP != pools.DHCPOff && !c.tried("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
 	}
-	if len(s.Interfaces) == 0 && s.DHCP == DHCPOff && !s.Address.IsValid() && !c.tried("server.address") {
+	if len(s.Interfaces) == 0 && s.DHCP == pools.DHCPOff && !s.Address.IsValid() && !c.tried("server.address") {
 		c.failf("server", "address: 10.28.0.2", "server.address is not set, and there are no interfaces to take it from")
 	}
 	for i, name := range s.Interfaces {
@@ -132,7 +148,7 @@ func (c *checker) server() {
 }
 
 // nodeFacing checks what is about nodes' HTTP.
-func (c *checker) nodeFacing(s *Server) {
+func (c *checker) nodeFacing(s *pools.Server) {
 	if s.HTTPS != "" {
 		c.want("server.https", "server.https", hostPort(s.HTTPS, true))
 	}
@@ -153,7 +169,7 @@ func (c *checker) nodeFacing(s *Server) {
 
 // proxy tells whether another server gives addresses, so that the config need
 // not know them.
-func (c *checker) proxy() bool { return c.cfg.Server.DHCP == DHCPProxy }
+func (c *checker) proxy() bool { return c.cfg.Server.DHCP == pools.DHCPProxy }
 
 func (c *checker) subnets() {
 	if len(c.cfg.Subnets) == 0 && !c.tried("subnets[0]") && !c.proxy() {
@@ -184,7 +200,7 @@ func (c *checker) subnets() {
 				c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
 			}
 		}
-		if s.Domain != "" && !isDomain(s.Domain) {
+		if s.Domain != "" && !option.IsDomain(s.Domain) {
 			c.failf(path+".domain", "domain: example.org", "%s: %q is not a domain name", about, s.Domain)
 		}
 		if s.Network != "" && !c.syntax.qualified.MatchString(s.Network) {
@@ -201,7 +217,7 @@ func (c *checker) subnets() {
 
 // lease bounds a lease time: shorter ones make nodes renew all the time,
 // longer ones do not fit the option's signed 32 bits everywhere.
-func (c *checker) lease(path, about string, d Duration) {
+func (c *checker) lease(path, about string, d pools.Duration) {
 	if d != 0 && (d.D() < time.Minute || d.D() > 10*365*24*time.Hour) {
 		c.failf(path, "12h suits fixed nodes, 5m a catch-all", "%s: lease %s is not from 1m to ten years", about, d)
 	}
@@ -222,14 +238,14 @@ func (c *checker) clusterList() {
 	}
 }
 
-func (c *checker) tokenPolicy(path, about string, cl Cluster) {
+func (c *checker) tokenPolicy(path, about string, cl pools.Cluster) {
 	t := cl.Token
-	c.want(path+".token.mode", about, oneOf("token mode", string(t.Mode), string(PerBoot), string(Shared)))
-	c.want(path+".approver", about, oneOf("approver", string(cl.Approver), string(ByDrover), string(ByCluster)))
-	if cl.Serving && cl.Approver == ByCluster {
+	c.want(path+".token.mode", about, oneOf("token mode", string(t.Mode), string(pools.PerBoot), string(pools.Shared)))
+	c.want(path+".approver", about, oneOf("approver", string(cl.Approver), string(pools.ByDrover), string(pools.ByCluster)))
+	if cl.Serving && cl.Approver == pools.ByCluster {
 		c.failf(path+".serving", "remove approver: cluster, or serving: true", "%s: serving: true has drover approve serving certificates, but its approver is the cluster", about)
 	}
-	if t.Mode == Shared {
+	if t.Mode == pools.Shared {
 		if d := t.TTL.D(); d < 10*time.Minute || d > 7*24*time.Hour {
 			c.failf(path+".token.ttl", "24h lets a node boot that got its token yesterday", "%s: ttl %s of a shared token is not from 10m to 168h", about, t.TTL)
 		} else if r := t.Rotate.D(); r < time.Minute || r > d/2 {
@@ -259,16 +275,6 @@ func (c *checker) name(path, what, name string, seen map[string]string) {
 		return
 	}
 	seen[name] = path
-}
-
-// subnetOf returns the index of the subnet that holds a, or -1.
-func (c *Config) subnetOf(a netip.Addr) int {
-	for i, s := range c.Subnets {
-		if s.CIDR.IsValid() && s.CIDR.Contains(a) {
-			return i
-		}
-	}
-	return -1
 }
 
 // broadcast is the last address of a prefix.

@@ -1,4 +1,4 @@
-package pools_test
+package config_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestBadConfigs has one file for each mistake that an operator can make. Each
@@ -25,10 +26,10 @@ func TestBadConfigs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = pools.Parse(filepath.Base(file), data)
-			mistakes, ok := errors.AsType[pools.Errors](err)
+			_, err = config.Parse(filepath.Base(file), data)
+			mistakes, ok := errors.AsType[config.Errors](err)
 			if !ok {
-				t.Fatalf("got error %v, want pools.Errors", err)
+				t.Fatalf("got error %v, want config.Errors", err)
 			}
 			for _, m := range mistakes {
 				if m.Line == 0 || m.Hint == "" {
@@ -41,8 +42,8 @@ func TestBadConfigs(t *testing.T) {
 }
 
 func TestTenMistakesAtOnce(t *testing.T) {
-	_, err := pools.Load("testdata/bad/ten.yaml")
-	mistakes, _ := errors.AsType[pools.Errors](err)
+	_, err := config.Load("testdata/bad/ten.yaml")
+	mistakes, _ := errors.AsType[config.Errors](err)
 	lines := map[int]bool{}
 	for _, m := range mistakes {
 		lines[m.Line] = true
@@ -53,14 +54,14 @@ func TestTenMistakesAtOnce(t *testing.T) {
 }
 
 func TestLoadMissingFile(t *testing.T) {
-	if _, err := pools.Load("testdata/none.yaml"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := config.Load("testdata/none.yaml"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want os.ErrNotExist", err)
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
-	for _, file := range append(files, "testdata/farm.yaml") {
+	for _, file := range append(files, "../testdata/farm.yaml") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -68,10 +69,10 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		farm, err := pools.Parse("fuzz.yaml", data)
+		farm, err := config.Parse("fuzz.yaml", data)
 		if err != nil {
-			if _, ok := errors.AsType[pools.Errors](err); !ok {
-				t.Errorf("got error %T, want pools.Errors", err)
+			if _, ok := errors.AsType[config.Errors](err); !ok {
+				t.Errorf("got error %T, want config.Errors", err)
 			}
 			return
 		}

@@ -1,0 +1,11 @@
+// Package config reads the operator's file: it decodes and checks it, and keeps the
+// farm that follows from it in force.
+//
+// [Load] and [Parse] return a [pools.Farm], or all mistakes at once as [Errors],
+// each with its line and a remedy. [Live] is the farm of a running server: it reads
+// the file again, and adds, changes and removes the nodes of the API. Each change
+// is checked together with everything else, stored, and only then put in force.
+//
+// The package does not know what the values mean for a boot (package pools does),
+// where added nodes are stored, or who changes them.
+package config

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"drover/pools"
+)
+
+// maxConfig bounds the config file, in bytes.
+const maxConfig = 64 << 20
+
+// Load reads and checks the config file at path, together with nodes added over
+// the API. All mistakes are returned at once, as [Errors].
+func Load(path string, added ...pools.PoolNode) (*pools.Farm, error) {
+	c, err := load(path, added)
+	if err != nil {
+		return nil, err
+	}
+	return pools.NewFarm(c), nil
+}
+
+// Parse is [Load] for a config that is already in memory; file names it in
+// errors, and its folder is where relative paths start.
+func Parse(file string, data []byte, added ...pools.PoolNode) (*pools.Farm, error) {
+	c, err := parse(file, data, added)
+	if err != nil {
+		return nil, err
+	}
+	return pools.NewFarm(c), nil
+}
+
+func load(path string, added []pools.PoolNode) (pools.Checked, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return pools.Checked{}, err
+	case info.Size() > maxConfig:
+		return pools.Checked{}, fmt.Errorf("%s: %d bytes, more than %d", path, info.Size(), maxConfig)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return pools.Checked{}, err
+	}
+	return parse(path, data, added)
+}
+
+func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, error) {
+	c := pools.Checked{Source: file}
+	d := decodeYAML(file, data, &c.Config)
+	if c.Lines = d.lines; len(d.lines) == 0 { // not YAML at all: there is nothing to check
+		return c, d.errs
+	}
+	c.Added, c.Shadowed = dropShadowed(&c.Config, added)
+	k := newChecker(&c, d.errs)
+	k.all(c.Added)
+	k.chassisList()
+	c.Reach = reach(&c.Config.Server)
+	return c, k.errs.err()
+}
+
+// withNodes returns a checked config with other nodes of the API. Chassis are not
+// checked again: their 360 names each do not depend on nodes.
+func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
+	c.Added = added
+	k := newChecker(&c, nil)
+	k.all(added)
+	return c, k.errs.err()
+}
+
+// reach returns where nodes reach this server.
+func reach(s *pools.Server) pools.Reach {
+	r := pools.Reach{Address: s.Address}
+	if !r.Address.IsValid() && len(s.Interfaces) > 0 {
+		r.Address = firstIPv4(s.Interfaces[0])
+	}
+	base := func(scheme, listen, usual string) string {
+		_, port, err := net.SplitHostPort(listen)
+		switch {
+		case err != nil:
+			return ""
+		case port == usual:
+			return scheme + r.Address.String()
+		}
+		return scheme + r.Address.String() + ":" + port
+	}
+	r.URL, r.SecureURL = base("http://", s.HTTP, "80"), base("https://", s.HTTPS, "443")
+	return r
+}
+
+// firstIPv4 returns the first IPv4 address of a network interface; the zero
+// Addr when there is no such interface on this host, or no address.
+func firstIPv4(name string) netip.Addr {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addrs, _ := ifi.Addrs()
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p.Addr()
+		}
+	}
+	return netip.Addr{}
+}

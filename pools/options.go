@@ -1,0 +1,83 @@
+package pools
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"drover/pools/option"
+)
+
+// optionSet is the options that tags come to, part by part.
+type optionSet map[option.ID]option.Value
+
+// with is the set with later settings laid over it. What sets a whole option
+// takes the place of its parts, and the other way round.
+func (s optionSet) with(settings map[string]Strings) optionSet {
+	out := maps.Clone(s)
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		o, _, _ := option.Parse(key, settings[key]) // the check has passed
+		maps.DeleteFunc(out, func(at option.ID, _ option.Value) bool { return at.Code == o.Code && at.Part != o.Part })
+		out[o.ID] = o
+	}
+	return out
+}
+
+// options puts the parts together, in the order of the codes.
+func (s optionSet) options() []Option {
+	var out []Option
+	for _, at := range slices.SortedFunc(maps.Keys(s), compareID) {
+		part := s[at]
+		if !at.Part {
+			out = append(out, Option{Code: at.Code, Name: part.Name, Text: part.Text, Data: part.Data})
+			continue
+		}
+		if len(out) == 0 || out[len(out)-1].Code != at.Code {
+			out = append(out, Option{Code: at.Code, Name: part.Name})
+		}
+		out[len(out)-1].add(&part)
+	}
+	return out
+}
+
+func compareID(a, b option.ID) int {
+	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
+}
+
+// add appends a part, which comes after those that are there.
+func (o *Option) add(p *option.Value) {
+	var label string
+	switch o.Code {
+	case 124:
+		label = fmt.Sprint(p.Enterprise)
+		o.Data = append(binary.BigEndian.AppendUint32(o.Data, p.Enterprise), byte(len(p.Data)))
+		o.Data = append(o.Data, p.Data...)
+	case 125:
+		label = fmt.Sprintf("%d.%d", p.Enterprise, p.Sub)
+		o.addEnterprise(p)
+	default:
+		label = fmt.Sprint(p.Sub)
+		o.Data = append(append(o.Data, p.Sub, byte(len(p.Data))), p.Data...)
+	}
+	if o.Text != "" {
+		o.Text += " "
+	}
+	o.Text += label + "=" + p.Text
+}
+
+// addEnterprise appends a sub-option of option 125: parts of one enterprise
+// share a header, whose last byte is their length.
+func (o *Option) addEnterprise(p *option.Value) {
+	last, found := 0, false
+	for i := 0; i+5 <= len(o.Data); i += 5 + int(o.Data[i+4]) {
+		last, found = i, binary.BigEndian.Uint32(o.Data[i:]) == p.Enterprise && int(o.Data[i+4])+2+len(p.Data) <= 255
+	}
+	if !found {
+		last = len(o.Data)
+		o.Data = append(binary.BigEndian.AppendUint32(o.Data, p.Enterprise), 0)
+	}
+	o.Data = append(append(o.Data, p.Sub, byte(len(p.Data))), p.Data...)
+	o.Data[last+4] = byte(len(o.Data) - last - 5)
+}
