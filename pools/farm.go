@@ -159,9 +159,12 @@ func (f *Farm) Node(name string) (NodeInfo, bool) {
 // Declares reports whether a node has the MAC m.
 func (f *Farm) Declares(m MAC) bool { return f.byMAC[m] != nil }
 
-// Reserved tells whether a is a node's own address, which is never leased to
+// Reserved reports whether a is a node's own address, which is never leased to
 // another machine.
 func (f *Farm) Reserved(a netip.Addr) bool { return f.byIP[a] != nil }
+
+// Reserved is [Farm.Reserved] of the farm that made the plan.
+func (p *Plan) Reserved(a netip.Addr) bool { return p.farm != nil && p.farm.Reserved(a) }
 
 // NodeAt returns the node that owns the address a.
 func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -131,7 +130,6 @@ func (s *server) assemble(o serveOptions, images *imagebuild.Dir, loaders string
 	if !farm.Address().IsValid() {
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.config, cfg.Interfaces[0])
 	}
-	s.store.Leases.Reserved = func(a netip.Addr) bool { return s.live.Farm().Reserved(a) }
 	s.live.Recall = s.store.Leases.Known
 	s.live.NextBoot = s.store.NextBoots.Of
 	s.unknowns = inbox{s.live, s.store.Unknowns}

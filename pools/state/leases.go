@@ -38,11 +38,6 @@ const maxLeases = 1 << 18
 // first. No address is in force for two machines at a time, and no machine has
 // two leases.
 type Leases struct {
-	// Reserved tells whether an address is a fixed node's own and so leased
-	// to nobody else. It is called with the lock held and must not call back.
-	// Set it before the first Offer; nil reserves none.
-	Reserved func(netip.Addr) bool
-
 	store *Store
 	limit int // maxLeases
 
@@ -163,7 +158,7 @@ func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	switch e := l.byAddr[addr]; {
 	case !addr.IsValid():
 		return fmt.Errorf("no address for %s: %w", p.MAC, pools.ErrRefused)
-	case !own && l.reserved(addr):
+	case !own && p.Reserved(addr):
 		return fmt.Errorf("%s belongs to a node of the farm: %w", addr, pools.ErrRefused)
 	case l.offers.toOther(p.MAC, addr, now):
 		return fmt.Errorf("%s is offered to another machine than %s: %w", addr, p.MAC, pools.ErrRefused)

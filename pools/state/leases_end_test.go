@@ -116,9 +116,8 @@ func TestLeasesEnd(t *testing.T) {
 // says under which MAC it is there.
 func TestNodesOwnAddress(t *testing.T) {
 	s := open(t, t.TempDir())
-	s.Leases.Reserved = func(a netip.Addr) bool { return a == addr(9) }
 	node := func(n int, name string) *pools.Plan {
-		p := plan(n)
+		p := reserving(9, plan)(n)
 		p.Node, p.Pool, p.Matched, p.Address, p.Range = name, "compute", "circuitID", addr(9), pools.Range{}
 		return p
 	}
@@ -140,7 +139,7 @@ func TestNodesOwnAddress(t *testing.T) {
 	if err := commit(s.Leases, node(3, "m2"), addr(9), epoch); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("another node of that address: got %v, want ErrRefused", err)
 	}
-	if err := commit(s.Leases, plan(4), addr(9), epoch.Add(time.Hour)); !errors.Is(err, pools.ErrRefused) {
+	if err := commit(s.Leases, reserving(9, plan)(4), addr(9), epoch.Add(time.Hour)); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("unknown hardware: got %v, want ErrRefused", err)
 	}
 	if !s.Leases.Decline(mac(2), addr(9), "", epoch) {

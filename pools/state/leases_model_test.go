@@ -129,7 +129,7 @@ func FuzzLeases(f *testing.F) {
 	f.Fuzz(func(t *testing.T, story []byte) {
 		dir := t.TempDir()
 		s := open(t, dir)
-		s.Leases.Reserved = func(a netip.Addr) bool { return a == ownAddr }
+		plan := reserving(3, modelPlan)
 		m := &model{at: map[netip.Addr]modelLease{}, offers: map[pools.MAC]modelOffer{}}
 		now := epoch
 		for i := 0; i+1 < len(story) && i < 400; i += 2 {
@@ -140,7 +140,7 @@ func FuzzLeases(f *testing.F) {
 			now = now.Add(time.Duration(later) * time.Second)
 			n, a := int(story[i+1]&7)+1, addr(int(story[i+1]>>3)&7)
 			step := fmt.Sprintf("step %d, %s, machine %d, %s", i/2, now.Sub(epoch), n, a)
-			now = m.play(t, s.Leases, step, story[i]&7, modelPlan(n), a, now)
+			now = m.play(t, s.Leases, step, story[i]&7, plan(n), a, now)
 			unique(t, s.Leases)
 		}
 		want := fmt.Sprint(s.Leases.List())

@@ -65,11 +65,9 @@ func (l *Leases) unindex(e *entry) {
 	}
 }
 
-func (l *Leases) reserved(addr netip.Addr) bool { return l.Reserved != nil && l.Reserved(addr) }
-
-// leasable tells whether addr may be leased to anyone under this plan.
-func (l *Leases) leasable(p *pools.Plan, addr netip.Addr) bool {
-	return p.Range.Contains(addr) && !l.reserved(addr)
+// leasable reports whether addr may be leased to anyone under this plan.
+func leasable(p *pools.Plan, addr netip.Addr) bool {
+	return p.Range.Contains(addr) && !p.Reserved(addr)
 }
 
 // unused tells whether no machine has or had addr and none is offered it.
@@ -77,13 +75,13 @@ func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && 
 
 // pick chooses the address to offer.
 func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
-	if e := l.byMAC[p.MAC]; e != nil && l.leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
+	if e := l.byMAC[p.MAC]; e != nil && leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
 		return e.Address, true
 	}
-	if f, ok := l.offers.of(p.MAC, now); ok && l.leasable(p, f.addr) { // nobody else can have got it since
+	if f, ok := l.offers.of(p.MAC, now); ok && leasable(p, f.addr) { // nobody else can have got it since
 		return f.addr, true
 	}
-	if l.leasable(p, want) && l.unused(want) {
+	if leasable(p, want) && l.unused(want) {
 		return want, true
 	}
 	if addr, ok := l.searchUnused(p, now); ok {
@@ -108,7 +106,7 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 		if !r.Contains(next) {
 			next = r.First
 		}
-		if l.leasable(p, addr) && l.unused(addr) {
+		if leasable(p, addr) && l.unused(addr) {
 			l.next[r] = next
 			delete(l.full, r)
 			return addr, true
@@ -131,7 +129,7 @@ func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) 
 	}()
 	for len(l.queue) > 0 && !now.Before(l.queue[0].due) {
 		e := l.queue[0]
-		if l.leasable(p, e.Address) {
+		if leasable(p, e.Address) {
 			return e.Address, true
 		}
 		heap.Pop(&l.queue)

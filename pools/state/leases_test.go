@@ -36,6 +36,22 @@ func plan(n int) *pools.Plan {
 	}
 }
 
+// reserving returns the plans that plan makes, in a farm with a node that has
+// the address addr(own).
+func reserving(own int, plan func(int) *pools.Plan) func(int) *pools.Plan {
+	farm := pools.NewFarm(pools.Checked{Config: pools.Config{Pools: []pools.Pool{
+		{Name: "fixed", Nodes: []pools.Node{{Name: "own", IP: addr(own)}}},
+		{Name: "catchall", CatchAll: true},
+	}}})
+	return func(n int) *pools.Plan {
+		want := plan(n)
+		p := *farm.Resolve(pools.Query{MAC: want.MAC})
+		p.Node, p.Pool, p.CatchAll, p.Matched = want.Node, want.Pool, want.CatchAll, want.Matched
+		p.Address, p.Range, p.Lease = want.Address, want.Range, want.Lease
+		return &p
+	}
+}
+
 // commit commits and waits until it is durable.
 func commit(l *state.Leases, p *pools.Plan, a netip.Addr, now time.Time) error {
 	wait, err := l.Commit(p, a, now)
@@ -150,9 +166,12 @@ func tell(t *testing.T, stories []leaseStory) {
 		t.Run(story.name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
-			s.Leases.Reserved = func(a netip.Addr) bool { return story.reserved != 0 && a == addr(story.reserved) }
+			plan := plan
+			if story.reserved != 0 {
+				plan = reserving(story.reserved, plan)
+			}
 			for i, step := range story.steps {
-				run(t, s.Leases, i, step)
+				run(t, s.Leases, plan, i, step)
 				unique(t, s.Leases)
 			}
 			want := fmt.Sprint(s.Leases.List())
@@ -164,7 +183,7 @@ func tell(t *testing.T, stories []leaseStory) {
 	}
 }
 
-func run(t *testing.T, l *state.Leases, i int, s leaseStep) {
+func run(t *testing.T, l *state.Leases, plan func(int) *pools.Plan, i int, s leaseStep) {
 	t.Helper()
 	now := epoch.Add(time.Duration(s.at) * time.Second)
 	var err error
