@@ -14,6 +14,7 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 // client is what a request says of the machine that sent it.
@@ -93,7 +94,7 @@ func (c *client) query() pools.Query {
 func (c *client) exchange(now time.Time) Exchange {
 	return Exchange{
 		Time: now, MAC: c.mac, Type: typeName(c.messageType), Firmware: c.firmware, IPXE: c.ipxe, Netboot: c.netboot(),
-		Class: printable(c.class), Circuit: printable(c.relay.circuitID), Remote: printable(c.relay.remoteID),
+		Class: printable.Quote(c.class, 64), Circuit: printable.Quote(c.relay.circuitID, 64), Remote: printable.Quote(c.relay.remoteID, 64),
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"drover/pools"
@@ -128,14 +126,4 @@ func (x *Exchange) attrs() []slog.Attr {
 		add("error", x.Err.Error())
 	}
 	return append(a, slog.Duration("took", x.Took))
-}
-
-// printable makes what a client sent fit for a log: at most 64 characters,
-// those that are not printable ASCII quoted.
-func printable(s string) string {
-	s = s[:min(len(s), 64)]
-	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return strconv.QuoteToASCII(s)
-	}
-	return s
 }

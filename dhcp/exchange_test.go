@@ -3,25 +3,10 @@ package dhcp_test
 import (
 	"bytes"
 	"log/slog"
-	"strings"
 	"testing"
 
-	"drover/dhcp"
 	"drover/e2e/fixture"
 )
-
-func TestPrintable(t *testing.T) {
-	for in, want := range map[string]string{
-		"PXEClient":                "PXEClient",
-		"a\nlevel=ERROR":           `"a\nlevel=ERROR"`,
-		"\x00\xff":                 `"\x00\xff"`,
-		strings.Repeat("long", 99): strings.Repeat("long", 16),
-	} {
-		if got := dhcp.Printable(in); got != want {
-			t.Errorf("%q: got %s, want %s", in, got, want)
-		}
-	}
-}
 
 func TestOneLineForEachExchange(t *testing.T) {
 	var b bytes.Buffer

@@ -32,8 +32,6 @@ func (s *Server) Handle(b []byte, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
 
 func Broadcast(p netip.Prefix) netip.Addr { return broadcast(p) }
 
-func Printable(s string) string { return printable(s) }
-
 // Tell handles a packet and tells of it as Serve does, but sends nothing.
 func (s *Server) Tell(b []byte, now time.Time) {
 	_, x := s.handle(b, now)

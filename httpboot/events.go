@@ -3,12 +3,12 @@ package httpboot
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/printable"
 )
 
 // maxEventText bounds the texts of an event, in bytes.
@@ -32,7 +32,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	if e.Uptime < 0 || e.Uptime > maxUptime {
 		return refuse(http.StatusBadRequest, "uptime %g is not a number of seconds since the kernel started", e.Uptime)
 	}
-	e.Detail, e.Error = oneLine(e.Detail), oneLine(e.Error)
+	e.Detail, e.Error = printable.Line(e.Detail, maxEventText), printable.Line(e.Error, maxEventText)
 	err = h.events.count(b.plan.MAC, b.nonce, func() error { return h.Boots.Step(b.plan.MAC, b.nonce, e) })
 	switch {
 	case errors.Is(err, errTooMany):
@@ -42,20 +42,6 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	}
 	rec.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// oneLine makes a node's text fit for logs, terminals and pages: no control
-// characters, valid UTF-8, not long.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		// C0, DEL and C1: what terminals obey. U+2028 and U+2029 end lines too;
-		// U+202A to U+202E and U+2066 to U+2069 turn text around.
-		if r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	return cut(strings.TrimSpace(s), maxEventText)
 }
 
 // cut shortens s to at most n bytes, between characters.

@@ -17,6 +17,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/printable"
 )
 
 // machine returns the Plan of the MAC in the path, when the request comes from
@@ -154,7 +155,7 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 	defer cancel()
 	c, err := h.Joiner.Join(ctx, b.plan, b.addr, b.id)
 	if err != nil {
-		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: oneLine(err.Error())})
+		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: printable.Line(err.Error(), maxEventText)})
 		return joinError(b.plan.Cluster, err)
 	}
 	// Who follows the node after a restart of the server needs to know it.

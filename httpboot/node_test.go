@@ -353,10 +353,10 @@ func TestEvents(t *testing.T) {
 	}{
 		{"plain", `{"step":"image","uptime":12.5,"detail":"260 MB in 2.4 s"}`, 204, boots.Event{Step: "image", Uptime: 12.5, Detail: "260 MB in 2.4 s"}},
 		{"error", `{"step":"joined","uptime":1,"error":"kubeadm: exit 1"}`, 204, boots.Event{Step: "joined", Uptime: 1, Error: "kubeadm: exit 1"}},
-		{"control characters", `{"step":"init","uptime":1,"detail":"a\nb\u001b[2Jc\u0000\u0085d\u202ee"}`, 204, boots.Event{Step: "init", Uptime: 1, Detail: "a b [2Jc  d e"}},
+		{"control characters", `{"step":"init","uptime":1,"detail":"a\nb\u001b[2Jc\u0000\u0085d\u202ee"}`, 204, boots.Event{Step: "init", Uptime: 1, Detail: "a b?[2Jc? d?e"}},
 		{"no UTF-8", "{\"step\":\"init\",\"uptime\":1,\"error\":\"a\xff\"}", 204, boots.Event{Step: "init", Uptime: 1, Error: "a\uFFFD"}},
-		{"long", `{"step":"init","uptime":1,"error":"` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: long[:512]}},
-		{"longer by a byte", `{"step":"init","uptime":1,"error":"x` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: "x" + long[:510]}},
+		{"long", `{"step":"init","uptime":1,"error":"` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: long[:508] + "…"}},
+		{"longer by a byte", `{"step":"init","uptime":1,"error":"x` + long + `"}`, 204, boots.Event{Step: "init", Uptime: 1, Error: "x" + long[:508] + "…"}},
 		{"step of the server", `{"step":"token","uptime":1}`, 400, boots.Event{}},
 		{"step of dhcp", `{"step":"discover","uptime":1}`, 400, boots.Event{}},
 		{"step of the cluster", `{"step":"ready","uptime":1}`, 400, boots.Event{}},

@@ -115,7 +115,7 @@ func (d dialect) whyNot(word string) string {
 	switch {
 	case word == "":
 		return "many spaces become one"
-	case !printable(word):
+	case !isPrintable(word):
 		return "only printable ASCII reaches the kernel"
 	case d == ipxe:
 		return whyNotIPXE(word)
@@ -175,7 +175,8 @@ func grubWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-func printable(s string) bool {
+// isPrintable reports whether s is printable ASCII without blanks.
+func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x21 || s[i] > 0x7e {
 			return false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 // Hardware are the chassis of the config.
@@ -249,7 +250,7 @@ func switched(jobs []pools.PowerJob, now time.Time) map[string]string {
 			}
 			switch {
 			case n.Error != "":
-				out[n.Name] = "power " + job.Action + " failed " + ago(now.Sub(n.Time)) + " ago: " + clip(n.Error)
+				out[n.Name] = "power " + job.Action + " failed " + ago(now.Sub(n.Time)) + " ago: " + printable.Quote(n.Error, 64)
 			case job.Ended.IsZero():
 				out[n.Name] = "power " + job.Action + ": " + n.Step
 			default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 // maxInbox is how many unknown machines the page shows. Somebody who makes
@@ -39,7 +40,7 @@ func newInbox(all []pools.Unknown, now time.Time) inbox {
 	for _, u := range all[:min(len(all), maxInbox)] {
 		s := stranger{
 			MAC: u.MAC, Last: ago(now.Sub(u.Last)), Count: u.Count, Pool: u.Pool,
-			Firmware: clip(string(u.Firmware)), Class: clip(u.Class), Via: via(u),
+			Firmware: printable.Quote(string(u.Firmware), 64), Class: printable.Quote(u.Class, 64), Via: via(u),
 		}
 		if u.Address.IsValid() {
 			s.Address = u.Address.String()
@@ -56,10 +57,10 @@ func via(u pools.Unknown) string {
 		words = append(words, "relay "+u.Relay.String())
 	}
 	if u.Circuit != "" {
-		words = append(words, "circuit "+clip(u.Circuit))
+		words = append(words, "circuit "+printable.Quote(u.Circuit, 64))
 	}
 	if u.Remote != "" {
-		words = append(words, "remote "+clip(u.Remote))
+		words = append(words, "remote "+printable.Quote(u.Remote, 64))
 	}
 	return strings.Join(words, ", ")
 }
@@ -109,7 +110,7 @@ func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
 		case pools.LeaseExpired:
 			v.byMAC[l.MAC] = l // nobody stops using an address because nobody renewed it
 		case pools.LeaseDeclined:
-			v.Declined = append(v.Declined, declined{l.Address, l.MAC, clip(l.Declined), ago(l.Expires.Sub(now))})
+			v.Declined = append(v.Declined, declined{l.Address, l.MAC, printable.Quote(l.Declined, 64), ago(l.Expires.Sub(now))})
 		}
 	}
 	slices.SortFunc(v.Declined, func(a, b declined) int { return a.Address.Compare(b.Address) })

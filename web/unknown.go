@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"drover/pools"
 )
@@ -69,17 +68,4 @@ func (s *Server) addNode(n pools.PoolNode, who string) error {
 	s.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", who)
 	s.record(who, "add node", n.Name)
 	return nil
-}
-
-// clip bounds what a machine says of itself for the page: at most 64
-// characters, those that are not printable ASCII quoted. HTML is the
-// template's concern.
-func clip(s string) string {
-	s = s[:min(len(s), 64)]
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return strconv.QuoteToASCII(s)
-		}
-	}
-	return s
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 // server is the node-facing side of drover, as one boot of one node sees it.
@@ -114,7 +115,7 @@ func statusError(resp *http.Response) error {
 	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	err := fmt.Errorf("server answers %s", resp.Status)
 	if text != "" && !strings.HasPrefix(text, "<") {
-		err = fmt.Errorf("%w: %s", err, printable(text))
+		err = fmt.Errorf("%w: %s", err, printable.Text(text))
 	}
 	switch resp.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/pools/printable"
 )
 
 // console prints the lines that people see while a node boots:
@@ -58,7 +60,7 @@ func (c *console) print(out io.Writer) {
 func (c *console) printf(topic, format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	for line := range strings.SplitSeq(text, "\n") {
-		l := fmt.Sprintf("drover %4.1fs %s: %s\n", c.uptime().Seconds(), topic, printable(redact(line)))
+		l := fmt.Sprintf("drover %4.1fs %s: %s\n", c.uptime().Seconds(), topic, printable.Text(redact(line)))
 		select {
 		case c.queue <- queuedLine{text: l}:
 		default:
@@ -87,19 +89,6 @@ func (c *console) flush(limit time.Duration) {
 func (c *console) close() {
 	close(c.queue)
 	c.done.Wait()
-}
-
-// printable replaces what a terminal would act on.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0:
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }
 
 // uptime is the time since the kernel started.

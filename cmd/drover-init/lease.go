@@ -11,6 +11,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
+
+	"drover/pools/wait"
 )
 
 // lease is what DHCP gave the node.
@@ -96,8 +98,8 @@ func (n *network) keepLease(ctx context.Context) {
 	l := n.Lease
 	for l.For > 0 {
 		ends := time.Now().Add(l.For)
-		for wait := l.For / 2; ; wait = time.Until(ends) / 2 {
-			if sleep(ctx, max(wait, 10*time.Second)) != nil {
+		for delay := l.For / 2; ; delay = time.Until(ends) / 2 {
+			if wait.Sleep(ctx, max(delay, 10*time.Second)) != nil {
 				return
 			}
 			next, err := n.renew(ctx, l)

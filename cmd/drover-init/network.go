@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // How long the parts of the way to an address may take before something is
@@ -55,7 +56,7 @@ func findNIC(ctx context.Context, mac pools.MAC, plug func(), say func(string, .
 		if n%10 == 0 {
 			plug()
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := wait.Sleep(ctx, poll); err != nil {
 			return nil, fmt.Errorf("no network card has MAC %s", mac)
 		}
 	}
@@ -109,7 +110,7 @@ func (n *network) up(ctx context.Context) error {
 		if i%50 == 0 {
 			n.say("%s has no carrier: is its cable in, is the switch port up? Waiting", n.Name)
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := wait.Sleep(ctx, poll); err != nil {
 			return fmt.Errorf("%s has no carrier", n.Name)
 		}
 	}

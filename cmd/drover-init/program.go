@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 // searchPath is the PATH of all programs that drover-init starts.
@@ -78,7 +79,7 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 
 // end hands out the line so far.
 func (w *lineWriter) end() {
-	s := printable(redact(string(bytes.TrimRight(w.buf, "\r"))))
+	s := printable.Text(redact(string(bytes.TrimRight(w.buf, "\r"))))
 	if len(s) > maxShownLine {
 		s = strings.ToValidUTF8(s[:maxShownLine], "") + "..."
 	}

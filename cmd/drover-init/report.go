@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover/pools/boots"
+	"drover/pools/printable"
 )
 
 // reporter sends events home, in order and in the background: a server that is
@@ -181,10 +182,5 @@ func (r *reporter) stop() {
 
 // eventText makes a text fit for an event: no token, one line, bounded.
 func eventText(s string) string {
-	s = strings.ReplaceAll(strings.TrimSpace(redact(s)), "\n", "; ")
-	s = printable(s)
-	if len(s) > maxEventText {
-		s = strings.ToValidUTF8(s[:maxEventText-3], "") + "..."
-	}
-	return s
+	return printable.Line(strings.ReplaceAll(strings.TrimSpace(redact(s)), "\n", "; "), maxEventText)
 }

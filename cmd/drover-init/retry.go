@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"drover/pools/wait"
 )
 
 // backoff is the wait between tries: it doubles from Base to Max. Half of each
@@ -42,7 +44,7 @@ func (b *backoff) reset() { b.n = 0 }
 // retrier tries until it works.
 type retrier struct {
 	Backoff backoff
-	// Sleep waits, or returns the context's error; nil: sleep.
+	// Sleep waits, or returns the context's error; nil: [wait.Sleep].
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Notice is told of each failed try and of the wait that follows; nil: nobody.
 	Notice func(err error, wait time.Duration)
@@ -70,7 +72,7 @@ const maxRetryAfter = time.Minute
 func (r *retrier) do(ctx context.Context, try func(context.Context) error) error {
 	pause := r.Sleep
 	if pause == nil {
-		pause = sleep
+		pause = wait.Sleep
 	}
 	for {
 		err := try(ctx)
@@ -83,29 +85,17 @@ func (r *retrier) do(ctx context.Context, try func(context.Context) error) error
 		if ctx.Err() != nil {
 			return fmt.Errorf("gave up: %w", err)
 		}
-		wait := r.Backoff.next()
+		delay := r.Backoff.next()
 		busy, ok := errors.AsType[busyError](err)
 		if ok && busy.after > 0 {
 			// Not sooner than told, and not all of us in the same moment.
-			wait = min(busy.after, maxRetryAfter) + wait/4
+			delay = min(busy.after, maxRetryAfter) + delay/4
 		}
 		if r.Notice != nil && busy.place == 0 { // to wait in a queue is no failure
-			r.Notice(err, wait)
+			r.Notice(err, delay)
 		}
-		if pause(ctx, wait) != nil {
+		if pause(ctx, delay) != nil {
 			return fmt.Errorf("gave up: %w", err)
 		}
-	}
-}
-
-// sleep waits for d, or returns the context's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"drover/pools/printable"
 )
 
 // maxLoader bounds what is taken for a loader. GRUB with all its modules has
@@ -84,20 +86,9 @@ func sbatVersion(b []byte) (version string) {
 			return version
 		}
 		if len(fields) >= 5 && fields[0] != "sbat" {
-			version = printable(fields[4])
+			version = printable.Line(fields[4], 60)
 		}
 	}
-}
-
-// printable is text that a terminal takes.
-func printable(s string) string {
-	out := []byte(s[:min(len(s), 60)])
-	for i, c := range out {
-		if c < ' ' || c > '~' {
-			out[i] = '?'
-		}
-	}
-	return string(out)
 }
 
 // fits tells why a program is not what a loader has to be.

@@ -283,7 +283,7 @@ func TestErrorsOfABoot(t *testing.T) {
 
 	r, _ := b.Current(mac(1))
 	want := "script+0 init+0 network+0 image+1!connection refused image+3!wrong digest image+3 " +
-		"config+4!no[31m such  file ? switch-root+4"
+		"config+4!no?[31m such  file ? switch-root+4"
 	if got := timeline(r); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -2,9 +2,9 @@ package boots
 
 import (
 	"slices"
-	"strings"
 	"time"
-	"unicode"
+
+	"drover/pools/printable"
 )
 
 // Bounds of one timeline.
@@ -20,7 +20,7 @@ const (
 func (r *Record) reach(e Event, now time.Time) (StepTime, bool) {
 	step := StepTime{
 		Step: e.Step, Time: now.UTC(),
-		Detail: oneLine(e.Detail, maxDetail), Error: oneLine(e.Error, maxError),
+		Detail: printable.Line(e.Detail, maxDetail), Error: printable.Line(e.Error, maxError),
 	}
 	if step.Error != "" {
 		repeated := r.Error == step.Error && r.failing() == e.Step
@@ -60,23 +60,4 @@ func (r *Record) append(s StepTime) {
 		steps = slices.Delete(steps, i, i+1)
 	}
 	r.Steps = steps
-}
-
-// oneLine makes a text from the network fit to be shown: valid UTF-8, one line,
-// no control characters, at most limit bytes.
-func oneLine(s string, limit int) string {
-	s = strings.Map(func(c rune) rune {
-		switch {
-		case unicode.IsSpace(c):
-			return ' '
-		case !unicode.IsPrint(c):
-			return -1
-		}
-		return c
-	}, strings.ToValidUTF8(s, "?"))
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
-	}
-	return s
 }

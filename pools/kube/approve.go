@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 const (
@@ -109,7 +110,7 @@ func (a *approver) run(ctx context.Context, signer string) {
 		case err != nil && ctx.Err() == nil:
 			a.log.Warn("certificate requests of nodes wait", "err", err, "again", delay)
 		}
-		sleep(ctx, delay)
+		_ = wait.Sleep(ctx, delay)
 		delay = min(2*delay, maxApproving)
 	}
 }

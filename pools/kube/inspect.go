@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
+
+	"drover/pools/wait"
 )
 
 // Finding is one thing that joins need of a cluster.
@@ -71,7 +73,7 @@ func (c *Clusters) Inspect(ctx context.Context, name string) ([]Finding, error) 
 	start := time.Now()
 	short, shortErr := cl.mint(ctx, c.sealKey(), "none (drover cluster check)", shortTTL)
 	if i.joinToken(ctx) {
-		sleep(ctx, time.Until(start.Add(cleaned)))
+		_ = wait.Sleep(ctx, time.Until(start.Add(cleaned)))
 		i.cleaner(ctx, short, shortErr)
 	}
 	return i.found, nil

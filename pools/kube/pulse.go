@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // A kubelet renews the Lease of its Node in kube-node-lease all the time, four
@@ -145,12 +146,12 @@ func (c *Clusters) lifeless(ctx context.Context, cl *cluster, node string) error
 		first.watch = c.watchFor(first)
 		cl.pulses.put(node, first)
 	}
-	wait := first.watch - c.now().Sub(first.at)
+	delay := first.watch - c.now().Sub(first.at)
 	switch {
-	case wait > longestWait:
-		return &ClusterError{Cluster: cl.conf.Name, Doing: "let the node in", Retry: wait,
+	case delay > longestWait:
+		return &ClusterError{Cluster: cl.conf.Name, Doing: "let the node in", Retry: delay,
 			Hint: fmt.Sprintf("it has a Node %q, and it takes %s to see whether a kubelet of that name lives", node, first.watch)}
-	case !sleep(ctx, wait):
+	case wait.Sleep(ctx, delay) != nil:
 		return cl.errorf("look at the Lease of the Node's kubelet", context.Cause(ctx))
 	}
 	second, err := cl.pulse(ctx, node)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // fieldManager is whom the API server notes as the owner of what drover sets.
@@ -159,7 +160,7 @@ func (c *Clusters) seeThrough(ctx context.Context, f *followed) {
 	c.arrival(f.plan)
 	for delay := time.Second; failed != nil; delay = min(2*delay, 30*time.Second) {
 		log.Warn("labels and taints are not set", "err", failed)
-		if errors.Is(failed, errUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || !sleep(ctx, delay) {
+		if errors.Is(failed, errUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || wait.Sleep(ctx, delay) != nil {
 			return
 		}
 		if node, failed = cl.node(ctx, f.plan.Node); failed == nil && f.ready(node) {
@@ -225,7 +226,7 @@ func (c *cluster) awaitReady(ctx context.Context, f *followed) (*corev1.Node, er
 		case ctx.Err() == nil:
 			last = err
 		}
-		if !sleep(ctx, delay) {
+		if wait.Sleep(ctx, delay) != nil {
 			if last != nil {
 				return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
 			}
@@ -269,14 +270,4 @@ func listNodes(ctx context.Context, client kubernetes.Interface, opts metav1.Lis
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return client.CoreV1().Nodes().List(ctx, opts)
-}
-
-// sleep waits; it returns false when ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

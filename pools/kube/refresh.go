@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drover/pools/wait"
 )
 
 const (
@@ -81,7 +83,7 @@ func (c *Clusters) tendUntilDone(ctx context.Context, cl *cluster) {
 				break
 			}
 			log.Warn("labels and taints do not follow the config yet", "err", err, "again", delay)
-			if !sleep(ctx, delay) {
+			if wait.Sleep(ctx, delay) != nil {
 				break
 			}
 		}

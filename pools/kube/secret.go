@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"drover/pools/wait"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 // leaves those that were there in force.
 func (c *Clusters) watchSecret(ctx context.Context, cl *cluster, admin *cluster) {
 	log := c.log().With("cluster", cl.conf.Name)
-	for delay := minWatchWait; ctx.Err() == nil; sleep(ctx, delay) {
+	for delay := minWatchWait; ctx.Err() == nil; _ = wait.Sleep(ctx, delay) {
 		err := cl.followSecret(ctx, admin, log)
 		switch {
 		case err == nil:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // TokenStore keeps shared tokens while the server is not running. What it is
@@ -182,7 +183,7 @@ func (r *rotation) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("the shared join token is not rotated", "err", err, "again", next.Sub(r.now()))
 		}
-		if !sleep(ctx, next.Sub(r.now())) {
+		if wait.Sleep(ctx, next.Sub(r.now())) != nil {
 			return
 		}
 	}
@@ -246,7 +247,7 @@ func (c *Clusters) rotate(ctx context.Context, cl *cluster) {
 			return
 		}
 		c.log().Error("shared join tokens are not rotated", "cluster", cl.conf.Name, "err", err)
-		if !sleep(ctx, time.Minute) {
+		if wait.Sleep(ctx, time.Minute) != nil {
 			return
 		}
 	}
