@@ -1,6 +1,9 @@
 package dhcp
 
-import "strings"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Flags of the client FQDN option (81, RFC 4702, section 2.1).
 const (
@@ -11,7 +14,7 @@ const (
 )
 
 // addName tells the machine its name. What it calls itself is ignored.
-func (a *ask) addName(m *message, domain string) {
+func (a *ask) addName(m *message, given netip.Addr) {
 	if a.plan.Node == "" {
 		return
 	}
@@ -19,12 +22,7 @@ func (a *ask) addName(m *message, domain string) {
 		m.putText(optHostName, a.plan.Node)
 	}
 	if asked := a.req.Options[optFQDN]; len(asked) >= 3 {
-		for _, opt := range a.plan.Options {
-			if opt.Code == optDomain {
-				domain = string(opt.Data)
-			}
-		}
-		m.set(optFQDN, fqdn(asked[0], a.plan.Node, domain))
+		m.set(optFQDN, fqdn(asked[0], a.plan.Node, a.plan.Domain(given)))
 	}
 }
 

@@ -226,7 +226,7 @@ func (a *ask) fill(m *message, given netip.Addr) {
 		subnet = a.plan.Subnet
 	}
 	a.addNetwork(m, &subnet)
-	a.addName(m, subnet.Domain)
+	a.addName(m, given)
 	a.addBoot(m)
 	a.shorten(m)
 }

@@ -202,7 +202,7 @@ func Config(p *pools.Plan) (pools.NodeConfig, error) {
 	scripts, err := renderScripts(p)
 	return pools.NodeConfig{
 		Hostname:          p.Node,
-		Domain:            p.Subnet.Domain,
+		Domain:            p.Domain(p.Address),
 		Pool:              p.Pool,
 		Timezone:          p.Timezone,
 		SSHAuthorizedKeys: p.SSHAuthorizedKeys,

@@ -17,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -99,6 +100,15 @@ func TestConfig(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// A domain that a tag sets for DHCP is the node's own, too.
+func TestConfigDomainOfTag(t *testing.T) {
+	p := *plans()[macBIOS]
+	p.Options = []pools.Option{{Code: 15, Name: "domain-name", Data: []byte("tag.example")}}
+	if c, err := httpboot.Config(&p); err != nil || c.Domain != "tag.example" {
+		t.Errorf("got %q, %v, want tag.example", c.Domain, err)
 	}
 }
 

@@ -172,6 +172,21 @@ func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
 	return p.farm.Config.Subnets[i], true
 }
 
+// Domain returns the domain of a machine that has the address given: DHCP option 15
+// of its node or tags, else the domain of the address's subnet. It is "" when
+// neither is set.
+func (p *Plan) Domain(given netip.Addr) string {
+	for _, o := range p.Options {
+		if name := strings.Trim(string(o.Data), "."); o.Code == 15 && option.IsDomain(name) {
+			return name
+		}
+	}
+	if s, ok := p.SubnetOf(given); ok {
+		return s.Domain
+	}
+	return p.Subnet.Domain
+}
+
 // boot is what the asking program loads next: iPXE its script, UEFI HTTP Boot a
 // loader by URL, other firmware a loader by TFTP, and a plain DHCP client
 // nothing. The rules of the tags come before the defaults; it returns the index

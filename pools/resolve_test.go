@@ -178,3 +178,33 @@ func TestAliasBomb(t *testing.T) {
 		t.Errorf("got %.200v, want a refusal", err)
 	}
 }
+
+// The domain is the same for DHCP and for the node's config: option 15 of a node or
+// tag, else the subnet's.
+func TestDomain(t *testing.T) {
+	f, err := config.Parse("x.yaml", []byte(`
+server: {interfaces: [eth1]}
+subnets: [{cidr: 10.0.0.0/24, domain: a.example, network: hall}, {cidr: 10.0.1.0/24, domain: b.example, network: hall}]
+tags: {t: {dhcpOptions: {domain-name: tag.example.}}}
+pools:
+- name: a
+  image: b
+  nodes:
+  - {name: plain, macs: ["52:54:00:00:00:01"], ip: 10.0.0.1}
+  - {name: tagged, macs: ["52:54:00:00:00:02"], ip: 10.0.0.2, tags: [t]}
+  - {name: own, macs: ["52:54:00:00:00:03"], ip: 10.0.0.3, tags: [t], dhcpOptions: {15: own.example}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := netip.MustParseAddr("10.0.1.9") // an earlier lease, on the same wire
+	for name, want := range map[string][2]string{
+		"plain": {"a.example", "b.example"}, "tagged": {"tag.example", "tag.example"}, "own": {"own.example", "own.example"},
+	} {
+		n, _ := f.Node(name)
+		p := f.Resolve(pools.Query{MAC: n.MACs[0]})
+		if got := [2]string{p.Domain(p.Address), p.Domain(elsewhere)}; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

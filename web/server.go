@@ -84,12 +84,8 @@ type Server struct {
 	Moves func() []pools.Move
 	// Tokens are the shared join tokens of clusters; nil: there are none.
 	Tokens Tokens
-	// StuckAfter is how long a boot may make no progress before the page
-	// calls it stuck; default 3 minutes.
-	StuckAfter time.Duration
-
-	Log *slog.Logger // default: none
-	Now func() time.Time
+	Log    *slog.Logger // default: none
+	Now    func() time.Time
 }
 
 // Bounds of what clients can take.

@@ -38,6 +38,9 @@ func check(file string, stdout, stderr io.Writer) error {
 		return err
 	}
 	for _, c := range farm.Clusters() {
+		if c.Kubeconfig == "" { // it is in a Secret of the admin cluster
+			continue
+		}
 		if _, err := os.Stat(c.Kubeconfig); err != nil {
 			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
 		}

@@ -66,7 +66,8 @@ func reserved() map[uint8]string {
 	return map[uint8]string{
 		0: "", 1: "it follows from the subnet's cidr", 12: "it is the node's name", 50: "", 51: "set lease in the pool or subnet",
 		52: "", 53: "", 54: "", 55: "", 56: "", 57: "", 58: "", 59: "", 60: "", 61: "",
-		66: "it is server.address", 67: "it is the loader for the node's firmware", 77: "", 82: "", 93: "", 94: "", 97: "", 255: "",
+		66: "it is server.address", 67: "it is the loader for the node's firmware", 77: "", 82: "", 93: "", 94: "", 97: "",
+		118: "clients select their subnet with it, and a server only returns it, RFC 3011", 255: "",
 	}
 }
 

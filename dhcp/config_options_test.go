@@ -1,0 +1,33 @@
+package dhcp_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/pools"
+	"drover/pools/config"
+)
+
+// TestOptionsOfTheConfig: each option that a config may set reaches a client that
+// asks for it.
+func TestOptionsOfTheConfig(t *testing.T) {
+	for code := 1; code < 255; code++ {
+		f, err := config.Parse("x.yaml", fmt.Appendf(nil, `
+server: {interfaces: [srv], address: %s}
+subnets: [{cidr: 10.28.0.0/16}]
+tags: {all: {dhcpOptions: {%d: "hex:01020304"}}}
+pools: [{name: web, image: i, nodes: [{name: web1, macs: ["%s"], ip: 10.28.0.10}]}]
+`, serverAddr, code, web1))
+		if err != nil {
+			continue // the config refuses it
+		}
+		s, _ := newServer()
+		s.Farm = farmFunc(func(p *pools.Plan) { *p = *f.Resolve(pools.Query{MAC: web1}) })
+		r, _ := s.Reply(on(t, message(web1, dhcpv4.MessageTypeDiscover, option(55, uint8(code)))), noon)
+		if r == nil || string(r.Options[uint8(code)]) != "\x01\x02\x03\x04" {
+			t.Errorf("option %d is accepted by the config and not sent", code)
+		}
+	}
+}
