@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/server"
 	"drover/pools"
 	"drover/pools/config"
 )
@@ -34,7 +35,7 @@ func check(file string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := loadTemplates(farm); err != nil {
+	if _, err := server.LoadTemplates(farm); err != nil {
 		return err
 	}
 	for _, c := range farm.Clusters() {

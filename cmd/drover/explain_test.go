@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/server"
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/config"
@@ -33,19 +34,19 @@ pools:
 `
 
 // liveServer is the wiring of drover serve, with its API but without sockets.
-func liveServer(t *testing.T, mode string) *server {
+func liveServer(t *testing.T, mode string) *server.Server {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", mode, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(serveOptions{config: "drover.yaml", state: "state"}, slog.New(slog.DiscardHandler))
+	s, err := server.New(server.Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
-	s.dhcp[0].Address = s.live.Farm().Address() // what Listen would find on the interface
-	api := httptest.NewServer(s.web.Handler())
+	t.Cleanup(s.Close)
+	s.DHCP[0].Address = s.Live.Farm().Address() // what Listen would find on the interface
+	api := httptest.NewServer(s.Web.Handler())
 	t.Cleanup(api.Close)
 	t.Setenv("DROVER_API", api.URL)
 	token, err := filepath.Abs("state/api.token")
@@ -82,11 +83,11 @@ func TestExplainIsWhatTheServerSends(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			s := liveServer(t, mode)
 			added := pools.PoolNode{Pool: "web", Node: pools.Node{Name: "m3", MACs: []pools.MAC{{0x52, 0x54, 0, 0x77, 1, 3}}, IP: netip.MustParseAddr("10.28.0.13")}}
-			if err := s.live.AddNode(added); err != nil {
+			if err := s.Live.AddNode(added); err != nil {
 				t.Fatal(err)
 			}
 			leased := pools.MAC{0x52, 0x54, 0, 0x77, 1, 4}
-			wait, err := s.store.Leases.Commit(s.live.Resolve(pools.Query{MAC: leased}), netip.MustParseAddr("10.28.72.99"), time.Now())
+			wait, err := s.Store.Leases.Commit(s.Live.Resolve(pools.Query{MAC: leased}), netip.MustParseAddr("10.28.72.99"), time.Now())
 			if err != nil || wait() != nil {
 				t.Fatal("no lease")
 			}
@@ -104,7 +105,7 @@ func TestExplainIsWhatTheServerSends(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					packet, x := s.dhcp[0].ReplyTo(request, time.Now())
+					packet, x := s.DHCP[0].ReplyTo(request, time.Now())
 					want := hex.EncodeToString(packet)
 					if want == "" && (mode != "proxy" || arch != operatingSystem) {
 						t.Errorf("%s %s: silence: %s %s %v", who.mac, arch, x.Decision, x.Why, x.Err)
@@ -135,12 +136,12 @@ func TestExplainRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		packet, x := s.dhcp[0].ReplyTo(request, time.Now())
+		packet, x := s.DHCP[0].ReplyTo(request, time.Now())
 		if x.Type != "DISCOVER" || x.Reply != "OFFER" {
 			t.Errorf("%s: got %s, %s", file, x.Type, x.Reply)
 		}
 		// The lease makes sure that both speak of the same address.
-		wait, err := s.store.Leases.Commit(x.Plan, x.Address, time.Now())
+		wait, err := s.Store.Leases.Commit(x.Plan, x.Address, time.Now())
 		if err != nil || wait() != nil {
 			t.Fatal("no lease", err)
 		}

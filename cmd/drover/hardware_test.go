@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/server"
 	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
 	"drover/pools"
@@ -51,7 +52,7 @@ func writeFiles(t *testing.T, files map[string]string) {
 }
 
 // hardwareSite is the REST API with chassis, under way until the test ends.
-func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *fixture.Log) {
+func hardwareSite(t *testing.T, chassis string) (*server.Hardware, *state.Store, *fixture.Log) {
 	t.Helper()
 	store, live := openSite(t, strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis))
 	writeFiles(t, map[string]string{
@@ -59,12 +60,12 @@ func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *fixtu
 		"hook": "#!/bin/sh\n[ $1 = status ] && cat state.$2 || echo $1 > state.$2\n", "state.h1": "off\n",
 	})
 	log := &fixture.Log{}
-	h := newHardware(live, slog.New(slog.NewTextHandler(log, nil)))
-	h.audit, h.switcher = store.Audit, ilo.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
-	h.timeouts = ilo.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond}
-	h.hosts, h.certs = newPins(".", nil)
-	m := newMetrics(live, store, inbox{live, store.Unknowns})
-	m.watchHardware(h)
+	h := server.NewHardware(live, slog.New(slog.NewTextHandler(log, nil)))
+	h.Audit, h.Switcher = store.Audit, ilo.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
+	h.Timeouts = ilo.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond}
+	h.Hosts, h.Certs = server.NewPins(".", nil)
+	m := server.NewMetrics(live, store)
+	m.WatchHardware(h)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -77,32 +78,22 @@ func hardwareSite(t *testing.T, chassis string) (*hardware, *state.Store, *fixtu
 			t.Error("a password is in the log")
 		}
 	})
-	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit, Metrics: m.handler()})
+	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit, Metrics: m.Handler()})
 	return h, store, log
 }
 
-// eventually polls until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // rewrite changes the config, and has it taken.
-func rewrite(t *testing.T, h *hardware, chassis string) {
+func rewrite(t *testing.T, h *server.Hardware, chassis string) {
 	t.Helper()
 	writeFiles(t, map[string]string{"drover.yaml": strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis)})
-	if err := h.live.Reload(); err != nil {
+	if err := h.Live.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	h.Reload()
 }
 
 // statusOf is how a chassis is; the zero status while it is not known.
-func statusOf(h *hardware, name string) pools.ChassisStatus {
+func statusOf(h *server.Hardware, name string) pools.ChassisStatus {
 	for _, c := range h.Chassis() {
 		if c.Name == name {
 			return c
@@ -120,9 +111,9 @@ func TestChassisSync(t *testing.T) {
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, c), manager(t, silent))
 	h, _, _ := hardwareSite(t, config)
-	eventually(t, "m1 is stored by itself", func() bool { return len(h.live.Farm().Nodes()) == 6 })
-	eventually(t, "m2 is in trouble", func() bool { return statusOf(h, "m2").Error != "" })
-	if w := h.warnings(); len(w) != 1 || w[0].Part != "chassis m2" || !w[0].Warning || strings.Contains(w[0].Problem, "drover chassis sync") {
+	fixture.Eventually(t, "m1 is stored by itself", func() bool { return len(h.Live.Farm().Nodes()) == 6 })
+	fixture.Eventually(t, "m2 is in trouble", func() bool { return statusOf(h, "m2").Error != "" })
+	if w := h.Warnings(); len(w) != 1 || w[0].Part != "chassis m2" || !w[0].Warning || strings.Contains(w[0].Problem, "drover chassis sync") {
 		t.Errorf("warnings: %v", w)
 	}
 	sync := func(line string, code int, out, errs string) {
@@ -152,13 +143,13 @@ func TestChassisSync(t *testing.T) {
 	config = strings.Replace(config, "interval: 1h", `nameTemplate: "rack1-{{.Slot}}", interval: 1h`, 1)
 	c.Put(ilosim.Node{Cartridge: 9, Number: 1, MACs: []string{"94:57:a5:01:09:00"}})
 	rewrite(t, h, config)
-	eventually(t, "the new node has the new name", func() bool { _, ok := h.live.Farm().Node("rack1-c9n1"); return ok })
-	if n := len(h.live.Farm().Nodes()); n != 7 {
+	fixture.Eventually(t, "the new node has the new name", func() bool { _, ok := h.Live.Farm().Node("rack1-c9n1"); return ok })
+	if n := len(h.Live.Farm().Nodes()); n != 7 {
 		t.Errorf("got %d nodes, want the 6 before and one more", n)
 	}
 	rewrite(t, h, "[]")
-	eventually(t, "no chassis is left", func() bool { return len(h.Chassis()) == 0 })
-	if n := len(h.live.Farm().Nodes()); n != 7 {
+	fixture.Eventually(t, "no chassis is left", func() bool { return len(h.Chassis()) == 0 })
+	if n := len(h.Live.Farm().Nodes()); n != 7 {
 		t.Errorf("got %d nodes after the chassis are gone from the config, want 7", n)
 	}
 }
@@ -169,14 +160,14 @@ func TestChassisPassword(t *testing.T) {
 	c := ilosim.New(1, 2, 1, 1)
 	config := fmt.Sprintf(`[{name: m1, address: "%s", passwordFile: wrong, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 10s}]`, manager(t, c))
 	h, _, log := hardwareSite(t, config)
-	eventually(t, "m1 is given up", func() bool { return statusOf(h, "m1").Stopped })
+	fixture.Eventually(t, "m1 is given up", func() bool { return statusOf(h, "m1").Stopped })
 	rewrite(t, h, config) // nothing has changed
 	rewrite(t, h, strings.Replace(config, "[{", `[{name: m2, address: "127.0.0.1:1", passwordFile: pass, pool: compute}, {`, 1))
-	eventually(t, "m2 is known", func() bool { return len(h.Chassis()) == 2 })
+	fixture.Eventually(t, "m2 is known", func() bool { return len(h.Chassis()) == 2 })
 	if got := c.Logins(); got != 1 {
 		t.Errorf("a wrong password was tried %d times", got)
 	}
-	if w := h.warnings(); len(w) != 1 || !strings.Contains(w[0].Problem, "drover chassis sync m1") {
+	if w := h.Warnings(); len(w) != 1 || !strings.Contains(w[0].Problem, "drover chassis sync m1") {
 		t.Errorf("warnings: %v", w)
 	}
 	if code, _, errs := drover(t, "chassis sync m1"); code != 1 || !strings.Contains(errs, "login refused") || c.Logins() != 2 {
@@ -187,7 +178,7 @@ func TestChassisPassword(t *testing.T) {
 	}
 	writeFiles(t, map[string]string{"wrong": "correct horse\n"})
 	h.Reload() // SIGHUP
-	eventually(t, "m1 is stored", func() bool { return len(h.live.Farm().Nodes()) == 4 })
+	fixture.Eventually(t, "m1 is stored", func() bool { return len(h.Live.Farm().Nodes()) == 4 })
 	writeFiles(t, map[string]string{"wrong": "wrong horse\n"})
 	logins := c.Logins()
 	code, _, errs := drover(t, "power on chassis=m1")
@@ -204,12 +195,12 @@ func TestChassisPassword(t *testing.T) {
 func TestChassisFaults(t *testing.T) {
 	c := ilosim.New(1, 6, 1, 2)
 	h, store, _ := hardwareSite(t, fmt.Sprintf(`[{name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}"}]`, manager(t, c)))
-	eventually(t, "m1 is known", func() bool { return len(h.Chassis()) == 1 })
+	fixture.Eventually(t, "m1 is known", func() bool { return len(h.Chassis()) == 1 })
 	if code, out, errs := drover(t, "chassis sync m1"); code != 0 || out != "m1: 6 nodes: 6 new\n" {
 		t.Fatal(code, out, errs)
 	}
-	s := h.syncs["m1"].Sync
-	h.timeouts = ilo.Timeouts{Dial: time.Second, Handshake: time.Second, Command: time.Second, Backoff: time.Millisecond}
+	s := h.SyncOf("m1")
+	h.Timeouts = ilo.Timeouts{Dial: time.Second, Handshake: time.Second, Command: time.Second, Backoff: time.Millisecond}
 	failed := 0
 	for i, fault := range ilosim.All() {
 		before := nodesOf(t, store)
@@ -284,45 +275,45 @@ func TestServeChassis(t *testing.T) {
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "127.0.0.1:1", passwordFile: nowhere, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, c)))
 	writeFiles(t, map[string]string{"drover.yaml": config, "pass": c.Password})
-	s, err := newServer(serveOptions{config: "drover.yaml", state: "state"}, slog.New(slog.DiscardHandler))
+	s, err := server.New(server.Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	s.hardware.switcher.Poll = 5 * time.Millisecond
+	defer s.Close()
+	s.Hardware.Switcher.Poll = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.hardware.Run(ctx) }()
+	go func() { done <- s.Hardware.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	srv := httptest.NewServer(s.web.Handler())
+	srv := httptest.NewServer(s.Web.Handler())
 	defer srv.Close()
 	t.Setenv("DROVER_API", srv.URL)
 	t.Setenv("DROVER_TOKEN_FILE", "state/api.token")
 
-	eventually(t, "the nodes of m1 are there", func() bool { return len(s.live.Farm().Nodes()) == 4 })
+	fixture.Eventually(t, "the nodes of m1 are there", func() bool { return len(s.Live.Farm().Nodes()) == 4 })
 	if code, out, errs := drover(t, "power pxe m1c1n1"); code != 0 || !strings.Contains(out, "m1c1n1   on") || c.Power("c1n1") != "On" {
 		t.Errorf("power: exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, _ := drover(t, "audit --node m1c1n1"); code != 0 || strings.Count(out, "power pxe  m1c1n1") != 2 || strings.Count(out, "add node") != 1 {
 		t.Errorf("audit: exit %d\n%s", code, out)
 	}
-	eventually(t, "m2 is in trouble", func() bool {
+	fixture.Eventually(t, "m2 is in trouble", func() bool {
 		return strings.Contains(scrape(t), `drover_chassis_syncs_total{chassis="m2",result="error"} 1`)
 	})
 	warned := false
-	for _, p := range s.web.Ready(ctx) {
+	for _, p := range s.Web.Ready(ctx) {
 		warned = warned || p.Part == "chassis m2" && p.Warning && strings.Contains(p.Problem, "passwordFile: open nowhere")
 	}
 	if !warned {
-		t.Errorf("no warning for m2: %v", s.web.Ready(ctx))
+		t.Errorf("no warning for m2: %v", s.Web.Ready(ctx))
 	}
 	if fingerprints, err := os.ReadFile("state/known_hosts"); err != nil || len(fingerprints) == 0 {
 		t.Errorf("no host key is pinned beside the state: %v", err)
 	}
 	writeFiles(t, map[string]string{"drover.yaml": strings.ReplaceAll(hardwareConfig, "CHASSIS", "[]")})
-	s.reload("the test")
-	eventually(t, "the chassis are gone with the config", func() bool { return len(s.hardware.Chassis()) == 0 })
-	if n := len(s.live.Farm().Nodes()); n != 4 {
+	s.Reload("the test")
+	fixture.Eventually(t, "the chassis are gone with the config", func() bool { return len(s.Hardware.Chassis()) == 0 })
+	if n := len(s.Live.Farm().Nodes()); n != 4 {
 		t.Errorf("got %d nodes, want that they stay", n)
 	}
 }

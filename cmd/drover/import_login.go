@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/server"
 	"drover/pools"
 	"drover/pools/ilo"
 )
@@ -22,12 +23,6 @@ import (
 // passwordEnv is where the password of chassis and iLOs is looked for. It is
 // never a flag: anyone on the host can read those.
 const passwordEnv = "DROVER_ILO_PASSWORD"
-
-// defaultUser is the one that management processors are sold with.
-const defaultUser = "Administrator"
-
-// maxPassword bounds the file of a password.
-const maxPassword = 4096
 
 // bmcFlags say how to log in to management processors.
 type bmcFlags struct {
@@ -41,7 +36,7 @@ type bmcFlags struct {
 
 func (b *bmcFlags) add(cmd *cobra.Command, ssh bool) {
 	f := cmd.Flags()
-	f.StringVar(&b.user, "user", defaultUser, "user to log in as")
+	f.StringVar(&b.user, "user", server.DefaultUser, "user to log in as")
 	f.StringVar(&b.passwordFile, "password-file", "", "file with the password (else env "+passwordEnv+")")
 	f.DurationVar(&b.timeout, "timeout", time.Minute, "longest wait for one answer")
 	f.IntVar(&b.parallel, "parallel", 4, "how many are asked at a time")
@@ -77,7 +72,7 @@ func (b *bmcFlags) password() (ilo.Secret, error) {
 		}
 		return "", fmt.Errorf("no password: name a file with --password-file, or set %s", passwordEnv)
 	}
-	s, err := readPassword(b.passwordFile)
+	s, err := server.ReadPassword(b.passwordFile)
 	if err != nil {
 		return "", fmt.Errorf("--password-file: %w", err)
 	}
@@ -125,7 +120,7 @@ func (b *bmcs) timeouts() ilo.Timeouts {
 // login is for SSH.
 func (b *bmcs) login(address string) ilo.Login {
 	return ilo.Login{
-		Address: withPort(address, "22"), User: b.flags.user, Password: b.password, Identity: b.identity,
+		Address: server.WithPort(address, "22"), User: b.flags.user, Password: b.password, Identity: b.identity,
 		HostKey: b.flags.hostKey, HostKeys: b.hosts, Legacy: b.flags.legacy, Prompt: b.flags.prompt, Timeouts: b.timeouts(),
 	}
 }
@@ -137,14 +132,6 @@ func (b *bmcs) site(address string) (*ilo.Site, error) {
 		TLSPin: b.flags.tlsPin, TLSPins: b.certs, Legacy: b.flags.legacy, Timeouts: b.timeouts(),
 	}
 	return s, s.Open()
-}
-
-// withPort adds a port to a host that has none.
-func withPort(host, port string) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
 // chassisAt is a chassis on the command line: [NAME=]ADDRESS, where the address

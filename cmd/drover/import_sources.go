@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/server"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/ilo"
@@ -116,7 +117,7 @@ func (m *moonshotImport) named(cmd *cobra.Command, names []string) (out []*sourc
 		}
 		s := &source{named: true, bmc: m.bmc, at: chassisAt{name: name, scheme: map[pools.Via]string{pools.ViaREST: "https"}[c.Via], address: c.Address}}
 		s.bmc.of(farm, c)
-		n := naming(c)
+		n := server.NamingOf(c)
 		n.Place = m.apply
 		if s.namer, err = ilo.NewNamer(n); err != nil {
 			return nil, fmt.Errorf("chassis %s: %w", name, err)

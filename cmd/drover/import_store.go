@@ -10,14 +10,15 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
+	"drover/cmd/drover/server"
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/config"
 	"drover/pools/ilo"
 )
@@ -106,7 +107,7 @@ func (t *importTarget) open(ctx context.Context) (*importStore, error) {
 func (s *importStore) known() ilo.Stored {
 	out := ilo.Stored{Nodes: s.nodes}
 	if s.target.apply {
-		out.Fixed = declaredElsewhere
+		out.Fixed = server.DeclaredElsewhere
 	}
 	return out
 }
@@ -155,7 +156,7 @@ func (s *importStore) finish(cmd *cobra.Command) error {
 	if err := s.fragment(&b, func(pools.NodeInfo) bool { return true }); err != nil {
 		return err
 	}
-	return replaceFile(t.output, b.Bytes(), 0o644)
+	return atomicfile.Write(t.output, b.Bytes(), 0o644)
 }
 
 // report shows what changes; the notes and, when nobody wants the changes, their
@@ -304,24 +305,4 @@ func readFragment(path string) ([]pools.NodeInfo, error) {
 		}
 	}
 	return nodes, nil
-}
-
-// replaceFile writes a file whole or not at all. One that holds the same is left
-// alone.
-func replaceFile(path string, data []byte, mode os.FileMode) error {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-		return nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

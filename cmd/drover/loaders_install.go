@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"drover/pools/atomicfile"
 )
 
 // loaderInfo is a file of the directory of loaders.
@@ -179,7 +181,7 @@ func (in *installer) place(list []installed, notes map[string]note) error {
 	for _, i := range list {
 		switch i.Action {
 		case actionInstalled, actionReplaced:
-			if err := replaceFile(filepath.Join(in.dir, i.File), i.program.content, 0o644); err != nil {
+			if err := atomicfile.Write(filepath.Join(in.dir, i.File), i.program.content, 0o644); err != nil {
 				return err
 			}
 			fallthrough
@@ -220,7 +222,7 @@ func writeNotes(dir string, notes map[string]note) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, notesFile), append(b, '\n'), 0o644)
+	return atomicfile.Write(filepath.Join(dir, notesFile), append(b, '\n'), 0o644)
 }
 
 // listLoaders reads the directory of loaders. A file that cannot be one is an

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -6,12 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/ilo"
 )
+
+// DefaultUser is the user that management processors are delivered with.
+const DefaultUser = "Administrator"
+
+// maxPassword bounds the file of a password, in bytes.
+const maxPassword = 4096
+
+// WithPort adds a port to a host that has none.
+func WithPort(host, port string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
 
 // access opens the management processors that a config names.
 type access struct {
@@ -21,15 +37,15 @@ type access struct {
 	timeouts ilo.Timeouts
 }
 
-// newPins are the pinned keys and certificates in a directory. say is told of
+// NewPins are the pinned keys and certificates in a directory. say is told of
 // new ones.
-func newPins(dir string, say func(address, fingerprint string)) (*ilo.HostKeys, *ilo.CertPins) {
+func NewPins(dir string, say func(address, fingerprint string)) (*ilo.HostKeys, *ilo.CertPins) {
 	return &ilo.HostKeys{Path: filepath.Join(dir, "known_hosts"), OnNew: say}, &ilo.CertPins{Path: filepath.Join(dir, "known_certs"), OnNew: say}
 }
 
 // secret reads a password from a file that the config names.
 func (a access) secret(file string) (ilo.Secret, error) {
-	s, err := readPassword(a.farm.Path(file))
+	s, err := ReadPassword(a.farm.Path(file))
 	if err != nil {
 		return "", fmt.Errorf("passwordFile: %w", err)
 	}
@@ -40,7 +56,7 @@ func (a access) secret(file string) (ilo.Secret, error) {
 func (a access) login(c pools.Chassis) (ilo.Login, error) {
 	password, err := a.secret(c.PasswordFile)
 	return ilo.Login{
-		Address: withPort(c.Address, "22"), User: c.User, Password: password,
+		Address: WithPort(c.Address, "22"), User: c.User, Password: password,
 		HostKey: c.HostKey, HostKeys: a.hosts, Legacy: c.Legacy, Prompt: c.Prompt, Timeouts: a.timeouts,
 	}, err
 }
@@ -61,14 +77,14 @@ func (a access) open(address, user, passwordFile, pin string, legacy bool) (*ilo
 		return nil, err
 	}
 	if user == "" {
-		user = defaultUser
+		user = DefaultUser
 	}
 	s := &ilo.Site{Address: address, User: user, Password: password, TLSPin: pin, TLSPins: a.certs, Legacy: legacy, Timeouts: a.timeouts}
 	return s, s.Open()
 }
 
-// naming is what becomes of the nodes of a chassis.
-func naming(c pools.Chassis) ilo.Naming {
+// NamingOf returns the rules that name the nodes of a chassis.
+func NamingOf(c pools.Chassis) ilo.Naming {
 	return ilo.Naming{Chassis: c.Name, Pool: c.Pool, Name: c.NameTemplate, IP: c.IPTemplate, Tags: c.Tags, NIC: c.NIC}
 }
 
@@ -90,8 +106,8 @@ func (a access) read(ctx context.Context, c pools.Chassis) (*ilo.Inventory, stri
 	return ilo.Scrape(ctx, login)
 }
 
-// readPassword reads a file that holds one line.
-func readPassword(file string) (ilo.Secret, error) {
+// ReadPassword reads a password from a file that holds nothing but one line.
+func ReadPassword(file string) (ilo.Secret, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -77,7 +77,7 @@ func (a *addresses) owner(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 }
 
 // exchange is told of every DHCP packet.
-func (s *server) exchange(e dhcp.Exchange) {
+func (s *Server) exchange(e dhcp.Exchange) {
 	s.metrics.exchange(e)
 	if e.Type != "DISCOVER" {
 		return
@@ -87,13 +87,13 @@ func (s *server) exchange(e dhcp.Exchange) {
 	}
 	// What was dropped unread has no Plan, whoever sent it.
 	if e.Unknown() && (e.Plan != nil || e.Decision == dhcp.NotOurs) {
-		s.store.Unknowns.Seen(unknown(&e))
+		s.Store.Unknowns.Seen(unknown(&e))
 	}
 }
 
 // discovered begins the timeline of a machine whose firmware asks, also when there
 // is no address for it: that is what its operator looks for.
-func (s *server) discovered(e dhcp.Exchange) {
+func (s *Server) discovered(e dhcp.Exchange) {
 	offer := boots.Event{Step: boots.StepOffer}
 	switch {
 	case e.Reply != "":
@@ -105,10 +105,10 @@ func (s *server) discovered(e dhcp.Exchange) {
 	default: // dropped, or not for us to answer
 		return
 	}
-	s.store.Boots.Discover(e.Plan, e.Time)
+	s.Store.Boots.Discover(e.Plan, e.Time)
 	s.step(e.MAC, offer)
 	if e.Reply != "" {
-		s.store.NextBoots.Discover(e.Plan.Node)
+		s.Store.NextBoots.Discover(e.Plan.Node)
 		s.http.Booting(e.MAC)
 	}
 }
@@ -146,13 +146,13 @@ func unknown(e *dhcp.Exchange) pools.Unknown {
 }
 
 // nodeReady is told when a node that joined is Ready.
-func (s *server) nodeReady(p *pools.Plan, _ time.Time) {
+func (s *Server) nodeReady(p *pools.Plan, _ time.Time) {
 	s.step(p.MAC, boots.Event{Step: boots.StepReady})
 }
 
 // step notes what the server itself saw of a boot.
-func (s *server) step(mac pools.MAC, e boots.Event) {
-	if err := s.store.Boots.Step(mac, "", e); err != nil {
+func (s *Server) step(mac pools.MAC, e boots.Event) {
+	if err := s.Store.Boots.Step(mac, "", e); err != nil {
 		s.log.Debug("step of no boot", "mac", mac, "step", e.Step, "err", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to slowWriter
-		w := newLogWriter(&to)
+		w := NewLogWriter(&to)
 		defer w.Close()
 		fmt.Fprintln(w, "alone")
 		synctest.Wait()
@@ -56,7 +56,7 @@ func TestLogWriter(t *testing.T) {
 func TestLogWriterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := slowWriter{free: make(chan struct{})} // nobody reads
-		w := newLogWriter(&to)
+		w := NewLogWriter(&to)
 		line := []byte(strings.Repeat("x", 64<<10))
 		var written atomic.Int64
 		go func() {

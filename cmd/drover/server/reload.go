@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const settle = 200 * time.Millisecond
 
 // watchConfig reads the config again on SIGHUP and when its file changes. It
 // watches the directory: editors and ConfigMaps replace the file.
-func (s *server) watchConfig(ctx context.Context) error {
+func (s *Server) watchConfig(ctx context.Context) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -29,7 +29,7 @@ func (s *server) watchConfig(ctx context.Context) error {
 		return err
 	}
 	defer watcher.Close()
-	file := s.live.Farm().Source
+	file := s.Live.Farm().Source
 	if err := watcher.Add(filepath.Dir(file)); err != nil {
 		return err
 	}
@@ -40,9 +40,9 @@ func (s *server) watchConfig(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-hup:
-			s.reload("SIGHUP")
+			s.Reload("SIGHUP")
 		case <-changed.C:
-			s.reload("the file changed")
+			s.Reload("the file changed")
 		case e := <-watcher.Events:
 			switch filepath.Base(e.Name) {
 			case filepath.Base(file), "..data": // the latter is how Kubernetes swaps a mounted ConfigMap
@@ -54,19 +54,19 @@ func (s *server) watchConfig(ctx context.Context) error {
 	}
 }
 
-// reload puts the config file in force. A bad one is reported, and the old one
+// Reload puts the config file in force. A bad one is reported, and the old one
 // stays.
-func (s *server) reload(why string) {
-	before := s.live.Farm()
-	if err := s.live.Reload(); err != nil {
+func (s *Server) Reload(why string) {
+	before := s.Live.Farm()
+	if err := s.Live.Reload(); err != nil {
 		s.metrics.reloaded(false)
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
 		return
 	}
-	farm := s.live.Farm()
+	farm := s.Live.Farm()
 	s.clusters.Set(farm.Clusters())
 	s.clusters.Refresh()
-	s.hardware.Reload()
+	s.Hardware.Reload()
 	s.metrics.reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	if !sameListeners(before.Config.Server, farm.Config.Server) {

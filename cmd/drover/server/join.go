@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/boots"
 	"drover/pools/kube"
 )
@@ -16,10 +17,10 @@ import (
 
 // attend makes the clusters ask the farm and the boots, and tell of the
 // certificate requests that they meet.
-func (s *server) attend(c *kube.Clusters, tokens string) {
+func (s *Server) attend(c *kube.Clusters, tokens string) {
 	c.Attend = true
 	c.Expected = s.boots
-	c.AddressOf = s.store.Leases.AddressOf
+	c.AddressOf = s.Store.Leases.AddressOf
 	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)
 }
@@ -27,7 +28,7 @@ func (s *server) attend(c *kube.Clusters, tokens string) {
 // certificate is told of each certificate request. That of a kubelet that gets its
 // first certificate is a step of its boot; what is denied or left alone may be
 // anybody's.
-func (s *server) certificate(r kube.Request) {
+func (s *Server) certificate(r kube.Request) {
 	s.metrics.certificate(r)
 	if r.Serving || r.Node == "" {
 		return
@@ -47,10 +48,10 @@ func (s *server) certificate(r kube.Request) {
 }
 
 // booting returns the MAC that the node of that name booted with last.
-func (s *server) booting(node string) (mac pools.MAC, ok bool) {
+func (s *Server) booting(node string) (mac pools.MAC, ok bool) {
 	var last time.Time
 	for _, m := range s.macs(node) {
-		if b, known := s.store.Boots.Current(m); known && !b.Started.Before(last) {
+		if b, known := s.Store.Boots.Current(m); known && !b.Started.Before(last) {
 			mac, last, ok = m, b.Started, true
 		}
 	}
@@ -58,8 +59,8 @@ func (s *server) booting(node string) (mac pools.MAC, ok bool) {
 }
 
 // macs returns the MACs that the node of that name boots with.
-func (s *server) macs(node string) (macs []pools.MAC) {
-	if n, ok := s.live.Farm().Node(node); ok {
+func (s *Server) macs(node string) (macs []pools.MAC) {
+	if n, ok := s.Live.Farm().Node(node); ok {
 		macs = n.MACs
 	}
 	if mac, ok := s.macOf(node); ok && !slices.Contains(macs, mac) {
@@ -70,9 +71,9 @@ func (s *server) macs(node string) (macs []pools.MAC) {
 
 // boots tells whether a machine of the node of that name is booting: within the
 // time that any boot takes.
-func (s *server) boots(node string) bool {
+func (s *Server) boots(node string) bool {
 	for _, mac := range s.macs(node) {
-		if b, ok := s.store.Boots.Current(mac); ok && time.Since(b.Started) < resumeAge {
+		if b, ok := s.Store.Boots.Current(mac); ok && time.Since(b.Started) < resumeAge {
 			return true
 		}
 	}
@@ -90,4 +91,4 @@ func (f tokenFile) LoadTokens() ([]byte, error) {
 	return data, err
 }
 
-func (f tokenFile) SaveTokens(data []byte) error { return replaceFile(string(f), data, 0o600) }
+func (f tokenFile) SaveTokens(data []byte) error { return atomicfile.Write(string(f), data, 0o600) }

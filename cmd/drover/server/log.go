@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ const (
 	maxLog = 1 << 20
 )
 
-// logWriter writes what is logged to another writer, in a goroutine of its own.
-type logWriter struct {
+// LogWriter writes what is logged to another writer, in a goroutine of its own.
+type LogWriter struct {
 	to io.Writer
 
 	mu      sync.Mutex
@@ -30,15 +30,15 @@ type logWriter struct {
 	done    chan struct{}
 }
 
-func newLogWriter(to io.Writer) *logWriter {
-	w := &logWriter{to: to, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func NewLogWriter(to io.Writer) *LogWriter {
+	w := &LogWriter{to: to, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.room = sync.NewCond(&w.mu)
 	go w.run()
 	return w
 }
 
 // Write takes a line to be written. It never fails: there is nobody to tell.
-func (w *logWriter) Write(line []byte) (int, error) {
+func (w *LogWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.waiting) > maxLog && !w.closed {
@@ -55,7 +55,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (w *logWriter) run() {
+func (w *LogWriter) run() {
 	defer close(w.done)
 	var writing []byte
 	for range w.wake {
@@ -69,7 +69,7 @@ func (w *logWriter) run() {
 }
 
 // Close writes what waits. What is logged later is written at once.
-func (w *logWriter) Close() {
+func (w *LogWriter) Close() {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *logWriter) Close() {
 	w.waiting = nil
 }
 
-func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("unknown log level %q (debug, info, warn or error)", level)

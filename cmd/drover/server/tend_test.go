@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -89,7 +89,7 @@ pools:
 `
 	store, live := openSite(t, config)
 	live.Recall = store.Leases.Known
-	s := &server{live: live, store: store}
+	s := &Server{Live: live, Store: store}
 	if p := s.planOf("port7"); p != nil {
 		t.Errorf("nobody has been at port 7, and there is a plan: %+v", p)
 	}
@@ -145,8 +145,8 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{live: live, store: store, log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
-	s.metrics = newMetrics(live, store, inbox{live, store.Unknowns})
+	s := &Server{Live: live, Store: store, log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
+	s.metrics = NewMetrics(live, store)
 	s.certificate(kube.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}
 	asked := dhcp.Exchange{MAC: second, Plan: live.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"sync"
@@ -40,7 +40,7 @@ func (p *packets) count(kind packet) {
 }
 
 // watchDHCP measures the queue of a server, and what never got into it.
-func (m *metrics) watchDHCP(d *dhcp.Server) {
+func (m *Metrics) watchDHCP(d *dhcp.Server) {
 	labels := prometheus.Labels{"interface": d.Interface}
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "dhcp_queue_depth",

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 
 // serveTFTP makes the TFTP server, whose files are those of the machine that
 // asks.
-func (s *server) serveTFTP(cfg pools.Server, loaders string) error {
+func (s *Server) serveTFTP(cfg pools.Server, loaders string) error {
 	names, err := s.http.Names()
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *server) serveTFTP(cfg pools.Server, loaders string) error {
 }
 
 // whose tells the log whose address a TFTP client has.
-func (s *server) whose(client netip.Addr) []slog.Attr {
+func (s *Server) whose(client netip.Addr) []slog.Attr {
 	mac, ok := s.addresses.MACAt(client)
 	if !ok {
 		return nil
@@ -39,7 +39,7 @@ func (s *server) whose(client netip.Addr) []slog.Attr {
 }
 
 // transfer is told of every TFTP transfer.
-func (s *server) transfer(t tftp.Transfer) {
+func (s *Server) transfer(t tftp.Transfer) {
 	s.metrics.transfer(t)
 	mac, ok := s.addresses.MACAt(t.Client)
 	step := httpboot.StepOf(t.File)
@@ -53,8 +53,9 @@ func (s *server) transfer(t tftp.Transfer) {
 	s.step(mac, boots.Event{Step: step, Detail: detail})
 }
 
-// loadTemplates reads the operator's boot scripts, as far as there are any.
-func loadTemplates(farm *pools.Farm) (*httpboot.Templates, error) {
+// LoadTemplates reads the boot scripts of server.templates; nil when the config has
+// none.
+func LoadTemplates(farm *pools.Farm) (*httpboot.Templates, error) {
 	dir := farm.Config.Server.Templates
 	if dir == "" {
 		return nil, nil

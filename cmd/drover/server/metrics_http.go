@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,9 +29,9 @@ func newImageMetrics(r *prometheus.Registry) imageMetrics {
 	return m
 }
 
-func (m *metrics) refused(r httpboot.Refusal) { m.images.refused.WithLabelValues(string(r)).Inc() }
+func (m *Metrics) refused(r httpboot.Refusal) { m.images.refused.WithLabelValues(string(r)).Inc() }
 
-func (m *metrics) queue(running, waiting int) {
+func (m *Metrics) queue(running, waiting int) {
 	m.images.running.Set(float64(running))
 	m.images.waiting.Set(float64(waiting))
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -53,7 +53,7 @@ func (i oneImage) Image(ref string) (httpboot.Image, error) {
 
 // bootSite is drover serve on loopback, with node m1 at 127.0.0.1.
 type bootSite struct {
-	*server
+	*Server
 	t    *testing.T
 	log  *fixture.Log
 	tftp string
@@ -81,20 +81,20 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:
 		t.Fatal(err)
 	}
 	var err error
-	site.server, err = newServer(serveOptions{config: file, state: filepath.Join(dir, "state")}, slog.New(slog.NewTextHandler(site.log, nil)))
+	site.Server, err = New(Options{Config: file, State: filepath.Join(dir, "state"), Log: slog.New(slog.NewTextHandler(site.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	site.http.Images = newOneImage(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- site.run(ctx) }()
+	go func() { ended <- site.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		site.close()
+		site.Close()
 	})
 	site.awaitLog("msg=serving") // it listens
 	return site
@@ -191,7 +191,7 @@ func TestBootByTFTP(t *testing.T) {
 		}
 		s.await("the steps script, kernel and initrd", func() bool {
 			seen := map[boots.Step]bool{}
-			for _, b := range s.store.Boots.List() {
+			for _, b := range s.Store.Boots.List() {
 				for _, step := range b.Steps {
 					seen[step.Step] = true
 				}
@@ -234,10 +234,10 @@ func TestNextBootEndToEnd(t *testing.T) {
 	mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
 	script := func() string { return s.mustGet("grub/node-52:54:00:77:01:01.cfg") }
 	discover := func() {
-		p := s.live.Resolve(pools.Query{MAC: mac, Firmware: pools.UEFIx64})
+		p := s.Live.Resolve(pools.Query{MAC: mac, Firmware: pools.UEFIx64})
 		s.exchange(dhcp.Exchange{Type: "DISCOVER", Netboot: true, Reply: "OFFER", MAC: mac, Plan: p, Time: time.Now()})
 	}
-	if err := s.store.NextBoots.Set("m1", pools.NextRescue); err != nil {
+	if err := s.Store.NextBoots.Set("m1", pools.NextRescue); err != nil {
 		t.Fatal(err)
 	}
 	discover()
@@ -245,14 +245,14 @@ func TestNextBootEndToEnd(t *testing.T) {
 	if !strings.Contains(rescue, "'drover.rescue=1'") || script() != rescue {
 		t.Errorf("the boot asked twice, and got not twice the rescue:\n%s", rescue)
 	}
-	if left := s.store.NextBoots.Pending("m1"); left != "" {
+	if left := s.Store.NextBoots.Pending("m1"); left != "" {
 		t.Errorf("next boot %q is still there", left)
 	}
 	discover()
 	if plain := script(); strings.Contains(plain, "drover.rescue") {
 		t.Errorf("the second boot got the rescue too:\n%s", plain)
 	}
-	if err := s.store.NextBoots.Set("m1", "image=debian-13"); err != nil {
+	if err := s.Store.NextBoots.Set("m1", "image=debian-13"); err != nil {
 		t.Fatal(err)
 	}
 	if text := script(); !strings.Contains(text, `the server has no image "debian-13"`) {

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,8 +13,8 @@ type hardwareGauges struct {
 	success, number *prometheus.Desc
 }
 
-// watchHardware measures the chassis and what is switched.
-func (m *metrics) watchHardware(h *hardware) {
+// WatchHardware measures the chassis and what is switched.
+func (m *Metrics) WatchHardware(h *Hardware) {
 	syncs := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "chassis_syncs_total",
 		Help: "Times that a chassis was asked what it holds, by result."}, []string{"chassis", "result"})
 	power := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "power_actions_total",

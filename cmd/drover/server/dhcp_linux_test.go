@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type office struct {
 	net    netns.Namespace // the server's; its interface is srv
 	config string
 	probe  bool
-	server *server
+	server *Server
 	log    fixture.Log
 
 	mu   sync.Mutex
@@ -53,15 +53,15 @@ func newOffice(t *testing.T, probe bool, pools string, programs ...string) *offi
 	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
 	o.net.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	o.net.IP(t, "link", "set", "srv", "up")
-	log, err := newLogger(&o.log, "text", "debug")
+	log, err := NewLogger(&o.log, "text", "debug")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.server, err = newServer(serveOptions{config: o.config, state: filepath.Join(dir, "state")}, log); err != nil {
+	if o.server, err = New(Options{Config: o.config, State: filepath.Join(dir, "state"), Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.server.close)
-	d := o.server.dhcp[0]
+	t.Cleanup(o.server.Close)
+	d := o.server.DHCP[0]
 	wired := d.OnExchange
 	d.OnExchange = func(x dhcp.Exchange) {
 		wired(x)
@@ -104,7 +104,7 @@ func (o *office) write(pools string) {
 func (o *office) change(pools string) {
 	o.t.Helper()
 	o.write(pools)
-	if err := o.server.live.Reload(); err != nil {
+	if err := o.server.Live.Reload(); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -138,7 +138,7 @@ func (o *office) lease(mac string) string {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	a, ok := o.server.store.Leases.Holds(m, time.Now())
+	a, ok := o.server.Store.Leases.Holds(m, time.Now())
 	if !ok {
 		return "none"
 	}
@@ -250,12 +250,12 @@ func TestSquatter(t *testing.T) {
 			if got := strings.Contains(o.log.String(), "type=DECLINE"); got == probe {
 				t.Errorf("the client declined: %t, want %t", got, !probe)
 			}
-			for _, l := range o.server.store.Leases.List() {
+			for _, l := range o.server.Store.Leases.List() {
 				if l.Address.String() == taken && l.State(time.Now()) == pools.LeaseDeclined {
 					return
 				}
 			}
-			t.Errorf("%s is not in quarantine: %+v", taken, o.server.store.Leases.List())
+			t.Errorf("%s is not in quarantine: %+v", taken, o.server.Store.Leases.List())
 		})
 	}
 }

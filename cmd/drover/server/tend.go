@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"crypto/rand"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/boots"
 	"drover/pools/config"
 	"drover/pools/kube"
@@ -24,22 +25,22 @@ import (
 const resumeAge = time.Hour
 
 // tendNodes makes the tenants' clusters, and has their Nodes follow the farm.
-func (s *server) tendNodes(dir string) error {
+func (s *Server) tendNodes(dir string) error {
 	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
 	if err != nil {
 		return err
 	}
-	farm := s.live.Farm()
+	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnTend: s.metrics.tended, PlanOf: s.planOf, HeirOf: s.heirOf, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
 	}
 	s.metrics.watchMoves(s.clusters.Moves)
 	s.attend(s.clusters, filepath.Join(dir, "tokens.json"))
-	s.clusters.Set(s.live.Farm().Clusters())
+	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
-	for _, b := range unready(s.store.Boots.List(), time.Now()) {
-		if p := s.live.Resolve(pools.Query{MAC: b.mac}); p != nil && p.Cluster != "" {
+	for _, b := range unready(s.Store.Boots.List(), time.Now()) {
+		if p := s.Live.Resolve(pools.Query{MAC: b.mac}); p != nil && p.Cluster != "" {
 			if err := s.clusters.Resume(p, b.id); err != nil {
 				s.log.Debug("node is not followed to Ready", "node", p.Node, "err", err)
 			}
@@ -56,7 +57,7 @@ func nodeKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = []byte(rand.Text() + rand.Text())
-		err = replaceFile(path, key, 0o600)
+		err = atomicfile.Write(path, key, 0o600)
 	}
 	if err == nil && len(key) < 32 {
 		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
@@ -88,12 +89,12 @@ func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
 }
 
 // planOf returns the Plan of the node of that name.
-func (s *server) planOf(node string) *pools.Plan {
+func (s *Server) planOf(node string) *pools.Plan {
 	mac, ok := s.macOf(node)
 	if !ok {
 		return nil
 	}
-	if p := s.live.Resolve(pools.Query{MAC: mac}); p != nil && p.Node == node {
+	if p := s.Live.Resolve(pools.Query{MAC: mac}); p != nil && p.Node == node {
 		return p
 	}
 	return nil
@@ -101,21 +102,21 @@ func (s *server) planOf(node string) *pools.Plan {
 
 // heirOf returns the Plan of a machine that was unknown hardware, and as such the
 // node of that name, and has a name of its own now.
-func (s *server) heirOf(node string) *pools.Plan {
-	if _, declared := s.live.Farm().Node(node); declared {
+func (s *Server) heirOf(node string) *pools.Plan {
+	if _, declared := s.Live.Farm().Node(node); declared {
 		return nil
 	}
 	mac, ok := s.macOf(node)
 	if !ok {
 		return nil
 	}
-	return s.live.Resolve(pools.Query{MAC: mac})
+	return s.Live.Resolve(pools.Query{MAC: mac})
 }
 
 // macOf returns a MAC of the node of that name: one that declares it, or the one
 // that its switch port last led to, or the one in the name of unknown hardware.
-func (s *server) macOf(node string) (pools.MAC, bool) {
-	n, declared := s.live.Farm().Node(node)
+func (s *Server) macOf(node string) (pools.MAC, bool) {
+	n, declared := s.Live.Farm().Node(node)
 	switch {
 	case !declared:
 		mac, err := pools.ParseMAC(strings.TrimPrefix(node, "node-"))
@@ -123,7 +124,7 @@ func (s *server) macOf(node string) (pools.MAC, bool) {
 	case len(n.MACs) > 0:
 		return n.MACs[0], true
 	}
-	leases := s.store.Leases.List()
+	leases := s.Store.Leases.List()
 	i := slices.IndexFunc(leases, func(l pools.Lease) bool { return l.Node == node })
 	if i < 0 {
 		return pools.MAC{}, false

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -18,20 +18,20 @@ import (
 	"drover/web"
 )
 
-// hardware keeps the nodes of the chassis of the config as the chassis have
+// Hardware keeps the nodes of the chassis of the config as the chassis have
 // them, and switches machines. What takes long is done by goroutines of Run.
-type hardware struct {
-	live  *config.Live
-	nodes interface {
+type Hardware struct {
+	Live  *config.Live
+	Nodes interface {
 		ChangeNodes(changes []pools.NodeChange) error
 	}
-	audit interface {
+	Audit interface {
 		Add(entries ...pools.AuditEntry) error
 	}
-	hosts    *ilo.HostKeys
-	certs    *ilo.CertPins
-	timeouts ilo.Timeouts
-	switcher ilo.Switcher // its times
+	Hosts    *ilo.HostKeys
+	Certs    *ilo.CertPins
+	Timeouts ilo.Timeouts
+	Switcher ilo.Switcher // its times
 	log      *slog.Logger
 
 	onSync  func(chassis string, ok bool)
@@ -46,9 +46,10 @@ type hardware struct {
 	jobs  []*pools.PowerJob // the newest last
 }
 
-func newHardware(live *config.Live, log *slog.Logger) *hardware {
-	return &hardware{
-		live: live, log: log, nodes: live, onSync: func(string, bool) {}, onPower: func(string, bool) {},
+// NewHardware returns the hardware of the farm in force. Set Audit before [Hardware.Run].
+func NewHardware(live *config.Live, log *slog.Logger) *Hardware {
+	return &Hardware{
+		Live: live, log: log, Nodes: live, onSync: func(string, bool) {}, onPower: func(string, bool) {},
 		changed: make(chan struct{}, 1), orders: make(chan func(context.Context)), locks: locks{held: map[string]chan struct{}{}},
 		syncs: map[string]*chassisSync{},
 	}
@@ -56,14 +57,24 @@ func newHardware(live *config.Live, log *slog.Logger) *hardware {
 
 // tendHardware has the nodes of chassis follow them, and machines switched. Keys
 // are pinned beside the state.
-func (s *server) tendHardware(dir string) {
-	h := newHardware(s.live, s.part("hardware"))
-	h.nodes, h.audit = changes{s.live, s.clusters.Refresh}, s.store.Audit
-	h.hosts, h.certs = newPins(dir, func(address, fingerprint string) {
+func (s *Server) tendHardware(dir string) {
+	h := NewHardware(s.Live, s.part("hardware"))
+	h.Nodes, h.Audit = changes{s.Live, s.clusters.Refresh}, s.Store.Audit
+	h.Hosts, h.Certs = NewPins(dir, func(address, fingerprint string) {
 		h.log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
 	})
-	s.metrics.watchHardware(h)
-	s.hardware = h
+	s.metrics.WatchHardware(h)
+	s.Hardware = h
+}
+
+// SyncOf returns the sync of a chassis, nil when there is none of that name.
+func (h *Hardware) SyncOf(chassis string) *ilo.Sync {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.syncs[chassis]; s != nil {
+		return s.Sync
+	}
+	return nil
 }
 
 // chassisSync is the sync of one chassis under way.
@@ -75,7 +86,7 @@ type chassisSync struct {
 }
 
 // Run works until ctx ends.
-func (h *hardware) Run(ctx context.Context) error {
+func (h *Hardware) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	h.set(ctx, &all)
@@ -92,7 +103,7 @@ func (h *hardware) Run(ctx context.Context) error {
 }
 
 // Reload takes the chassis of a config that has changed. It does not wait.
-func (h *hardware) Reload() {
+func (h *Hardware) Reload() {
 	select {
 	case h.changed <- struct{}{}:
 	default:
@@ -102,8 +113,8 @@ func (h *hardware) Reload() {
 // set starts the sync of each chassis that is new or has changed, and ends that
 // of those that have gone. A password that was changed is tried: the one before
 // may have been refused.
-func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
-	farm := h.live.Farm()
+func (h *Hardware) set(ctx context.Context, all *sync.WaitGroup) {
+	farm := h.Live.Farm()
 	a := h.access(farm)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,13 +151,13 @@ func (h *hardware) set(ctx context.Context, all *sync.WaitGroup) {
 	}
 }
 
-func (h *hardware) access(farm *pools.Farm) access {
-	return access{farm: farm, hosts: h.hosts, certs: h.certs, timeouts: h.timeouts}
+func (h *Hardware) access(farm *pools.Farm) access {
+	return access{farm: farm, hosts: h.Hosts, certs: h.Certs, timeouts: h.Timeouts}
 }
 
 // newSync makes the sync of a chassis.
-func (h *hardware) newSync(c pools.Chassis) (*ilo.Sync, error) {
-	names := naming(c)
+func (h *Hardware) newSync(c pools.Chassis) (*ilo.Sync, error) {
+	names := NamingOf(c)
 	names.Place = true
 	namer, err := ilo.NewNamer(names)
 	if err != nil {
@@ -164,19 +175,19 @@ func (h *hardware) newSync(c pools.Chassis) (*ilo.Sync, error) {
 				return nil, err
 			}
 			defer free()
-			inv, _, err := h.access(h.live.Farm()).read(ctx, c)
+			inv, _, err := h.access(h.Live.Farm()).read(ctx, c)
 			return inv, err
 		},
 		Stored: func() ilo.Stored {
-			return ilo.Stored{Nodes: h.live.Farm().Nodes(), Fixed: declaredElsewhere}
+			return ilo.Stored{Nodes: h.Live.Farm().Nodes(), Fixed: DeclaredElsewhere}
 		},
 		Write:  func(changes []pools.NodeChange) error { return h.store(c.Name, changes) },
 		Report: h.report,
 	}, nil
 }
 
-// declaredElsewhere says why a node cannot be changed.
-func declaredElsewhere(n pools.NodeInfo) string {
+// DeclaredElsewhere says why a node cannot be changed.
+func DeclaredElsewhere(n pools.NodeInfo) string {
 	if !n.Declared() {
 		return ""
 	}
@@ -184,8 +195,8 @@ func declaredElsewhere(n pools.NodeInfo) string {
 }
 
 // store makes the changes of a chassis in one step.
-func (h *hardware) store(chassis string, changes []pools.NodeChange) error {
-	if err := h.nodes.ChangeNodes(changes); err != nil {
+func (h *Hardware) store(chassis string, changes []pools.NodeChange) error {
+	if err := h.Nodes.ChangeNodes(changes); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -202,14 +213,14 @@ func (h *hardware) store(chassis string, changes []pools.NodeChange) error {
 }
 
 // record keeps what was done already.
-func (h *hardware) record(entries ...pools.AuditEntry) {
-	if err := h.audit.Add(entries...); err != nil {
+func (h *Hardware) record(entries ...pools.AuditEntry) {
+	if err := h.Audit.Add(entries...); err != nil {
 		h.log.Error("audit not stored", "entries", len(entries), "err", err)
 	}
 }
 
 // report is told of each reading of a chassis.
-func (h *hardware) report(st ilo.SyncStatus) {
+func (h *Hardware) report(st ilo.SyncStatus) {
 	h.onSync(st.Chassis, st.Error == "")
 	if st.Error != "" {
 		h.log.Warn("chassis not read, its nodes stay as they are", "chassis", st.Chassis, "err", st.Error, "again", !st.Stopped)
@@ -227,7 +238,7 @@ func (h *hardware) report(st ilo.SyncStatus) {
 }
 
 // Chassis is how all chassis are.
-func (h *hardware) Chassis() []pools.ChassisStatus {
+func (h *Hardware) Chassis() []pools.ChassisStatus {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := []pools.ChassisStatus{}
@@ -258,7 +269,7 @@ func problemsOf(st ilo.SyncStatus) (lines []string) {
 }
 
 // Sync has a chassis asked now.
-func (h *hardware) Sync(name string) error {
+func (h *Hardware) Sync(name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.syncs[name]
@@ -271,7 +282,7 @@ func (h *hardware) Sync(name string) error {
 
 // warnings are the chassis whose nodes may be out of date. Machines that are
 // known boot all the same, so that the server is ready.
-func (h *hardware) warnings() (out []web.Problem) {
+func (h *Hardware) Warnings() (out []web.Problem) {
 	for _, c := range h.Chassis() {
 		if c.Error == "" {
 			continue

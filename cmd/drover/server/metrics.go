@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"drover/tftp"
 )
 
-// metrics are all metrics of drover. The packages know nothing of them: they
+// Metrics are all metrics of drover. The packages know nothing of them: they
 // call hooks. No label holds what a client chose freely.
-type metrics struct {
+type Metrics struct {
 	registry *prometheus.Registry
 
 	packets     packets
@@ -41,8 +41,10 @@ type metrics struct {
 	requests    *prometheus.CounterVec
 }
 
-func newMetrics(live *config.Live, store *state.Store, unknowns inbox) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+// NewMetrics returns the metrics of a farm and its state.
+func NewMetrics(live *config.Live, store *state.Store) *Metrics {
+	unknowns := inbox{live, store.Unknowns}
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: name, Help: help}, labels)
@@ -74,7 +76,7 @@ func newMetrics(live *config.Live, store *state.Store, unknowns inbox) *metrics 
 }
 
 // watch counts what is not ready at each scrape.
-func (m *metrics) watch(r *readiness) {
+func (m *Metrics) watch(r *readiness) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "not_ready",
 		Help: "Parts that are not ready; /readyz lists them."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
@@ -84,13 +86,13 @@ func (m *metrics) watch(r *readiness) {
 }
 
 // watchMoves counts the nodes on their way out of a cluster at each scrape.
-func (m *metrics) watchMoves(moves func() []pools.Move) {
+func (m *Metrics) watchMoves(moves func() []pools.Move) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "moving_nodes",
 		Help: "Nodes that the config gave to another cluster and that have not left theirs."}, func() float64 { return float64(len(moves())) }))
 }
 
 // watchBoots counts the boots that make no progress at each scrape.
-func (m *metrics) watchBoots(list func() []boots.Record) {
+func (m *Metrics) watchBoots(list func() []boots.Record) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "boots_stuck",
 		Help: "Machines whose boot takes much longer for its next step than is usual."}, func() float64 {
 		stuck := 0
@@ -103,21 +105,22 @@ func (m *metrics) watchBoots(list func() []boots.Record) {
 	}))
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler answers a scrape.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) exchange(e dhcp.Exchange) {
+func (m *Metrics) exchange(e dhcp.Exchange) {
 	m.packets.count(packet{e.Type, e.Decision})
 	m.dhcpSeconds.Observe(e.Took.Seconds())
 }
 
-func (m *metrics) transfer(t tftp.Transfer) {
+func (m *Metrics) transfer(t tftp.Transfer) {
 	m.tftpFiles.WithLabelValues(result(t.Err == nil)).Inc()
 	m.tftpBytes.Add(float64(t.Bytes))
 }
 
-func (m *metrics) request(r httpboot.Request) {
+func (m *Metrics) request(r httpboot.Request) {
 	m.httpAnswers.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
 	m.httpBytes.WithLabelValues(r.Route).Add(float64(r.Bytes))
 	if r.Admitted {
@@ -126,7 +129,7 @@ func (m *metrics) request(r httpboot.Request) {
 }
 
 // step counts the steps of boots. It is called for each new one.
-func (m *metrics) step(b boots.Record, s boots.StepTime) {
+func (m *Metrics) step(b boots.Record, s boots.StepTime) {
 	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
 	if s.Error == "" {
 		m.stepSeconds.WithLabelValues(string(s.Step)).Observe(s.Time.Sub(b.Started).Seconds())
@@ -136,16 +139,16 @@ func (m *metrics) step(b boots.Record, s boots.StepTime) {
 	}
 }
 
-func (m *metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
+func (m *Metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
 
 // tended counts a look at the Nodes of a cluster.
-func (m *metrics) tended(cluster string, changed int, err error) {
+func (m *Metrics) tended(cluster string, changed int, err error) {
 	m.tends.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
 
 // certificate counts a certificate request.
-func (m *metrics) certificate(r kube.Request) { m.requests.WithLabelValues(r.Cluster, r.Result).Inc() }
+func (m *Metrics) certificate(r kube.Request) { m.requests.WithLabelValues(r.Cluster, r.Result).Inc() }
 
 func result(ok bool) string {
 	if ok {

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"path/filepath"
@@ -49,7 +49,7 @@ func (a access) machine(n pools.NodeInfo) (out []ilo.Machine, done func(), err e
 		password, err := a.secret(p.PasswordFile)
 		user := p.User
 		if user == "" {
-			user = defaultUser
+			user = DefaultUser
 		}
 		return []ilo.Machine{{Power: ilo.IPMIPower{
 			Program: a.program(p.Program), Host: p.Address, User: user, Password: password, Options: p.Options, Timeout: a.timeouts.Command,

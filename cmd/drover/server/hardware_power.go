@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -23,14 +23,14 @@ const (
 
 // Order begins to switch machines for somebody, and returns when it has begun.
 // What cannot be is [pools.ErrOrder] or [pools.ErrNotFound].
-func (h *hardware) Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error) {
+func (h *Hardware) Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error) {
 	if !slices.Contains(ilo.Actions(), ilo.Action(o.Action)) {
 		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrOrder, o.Action, ilo.Actions())
 	}
 	if o.Wait.D() > maxWait {
 		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrOrder, o.Wait, maxWait)
 	}
-	farm := h.live.Farm()
+	farm := h.Live.Farm()
 	nodes, err := chosen(farm, o)
 	if err != nil {
 		return pools.PowerJob{}, err
@@ -47,7 +47,7 @@ func (h *hardware) Order(ctx context.Context, who string, o pools.PowerOrder) (p
 		h.jobs = slices.Clone(h.jobs[len(h.jobs)-maxJobs:])
 	}
 	h.mu.Unlock()
-	run := &powerRun{h: h, job: job, farm: farm, switcher: h.switcher}
+	run := &powerRun{h: h, job: job, farm: farm, switcher: h.Switcher}
 	if o.Wait > 0 {
 		run.switcher.Wait = o.Wait.D()
 	}
@@ -65,7 +65,7 @@ func (h *hardware) Order(ctx context.Context, who string, o pools.PowerOrder) (p
 
 // begun notes an order before anything is done: what nobody could be asked for
 // later is not done. A question is no deed.
-func (h *hardware) begun(job *pools.PowerJob) error {
+func (h *Hardware) begun(job *pools.PowerJob) error {
 	h.log.Info("power", "action", job.Action, "who", job.Who, "job", job.ID, "nodes", len(job.Nodes))
 	if job.Action == string(ilo.Status) {
 		return nil
@@ -74,11 +74,11 @@ func (h *hardware) begun(job *pools.PowerJob) error {
 	for _, n := range job.Nodes {
 		entries = append(entries, pools.AuditEntry{Time: job.Started, Who: job.Who, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: "begun"})
 	}
-	return h.audit.Add(entries...)
+	return h.Audit.Add(entries...)
 }
 
 // Jobs are the orders that are remembered, the newest first.
-func (h *hardware) Jobs() []pools.PowerJob {
+func (h *Hardware) Jobs() []pools.PowerJob {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := []pools.PowerJob{}
@@ -89,7 +89,7 @@ func (h *hardware) Jobs() []pools.PowerJob {
 }
 
 // Job is one of them.
-func (h *hardware) Job(id string) (pools.PowerJob, bool) {
+func (h *Hardware) Job(id string) (pools.PowerJob, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, j := range h.jobs {
@@ -155,7 +155,7 @@ type bays struct {
 func newBays(farm *pools.Farm) bays {
 	b := bays{farm, map[string]*ilo.Namer{}}
 	for _, c := range farm.Config.Chassis {
-		if n, err := ilo.NewNamer(naming(c)); err == nil { // the config was checked
+		if n, err := ilo.NewNamer(NamingOf(c)); err == nil { // the config was checked
 			b.namers[c.Name] = n
 		}
 	}
@@ -216,7 +216,7 @@ func targets(farm *pools.Farm, nodes []pools.NodeInfo) []*target {
 
 // powerRun is a job under way.
 type powerRun struct {
-	h        *hardware
+	h        *Hardware
 	job      *pools.PowerJob // h.mu
 	farm     *pools.Farm
 	switcher ilo.Switcher

@@ -1,0 +1,275 @@
+// Package server is drover serve: it opens the state and the config, connects DHCP,
+// TFTP, HTTP, clusters, hardware and the REST API, binds their sockets, reloads the
+// config, and reports metrics and readiness.
+//
+//	s, err := server.New(server.Options{Config: "drover.yaml", State: dir, Log: log})
+//	defer s.Close()
+//	err = s.Run(ctx)
+//
+// The parts decide; the package only passes one part to another. It knows nothing of
+// flags, of printing, and of exit codes.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"drover/dhcp"
+	"drover/httpboot"
+	"drover/imagebuild"
+	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/kube"
+	"drover/pools/state"
+	"drover/tftp"
+	"drover/web"
+)
+
+// Options say where a [Server] has its config and its files.
+type Options struct {
+	Config  string // the farm's config file
+	State   string // directory of what changes while running
+	Images  string // directory of images; default State/images
+	Loaders string // directory of boot loaders; default State/loaders
+
+	// Version is reported in the log at start.
+	Version string
+	Log     *slog.Logger
+}
+
+// Server is the wiring: it holds every part of drover, and connects those that ask
+// each other.
+type Server struct {
+	Live     *config.Live   // the farm in force
+	Store    *state.Store   // what changes while running
+	DHCP     []*dhcp.Server // one for each interface
+	Web      *web.Server    // REST API and page
+	Hardware *Hardware      // chassis and power
+
+	version  string
+	log      *slog.Logger
+	clusters *kube.Clusters
+	metrics  *Metrics
+
+	addresses *addresses
+	unknowns  inbox
+
+	tftp *tftp.Server
+	http *httpboot.Server
+}
+
+// New opens the state, reads the config and connects the parts. It binds no
+// socket. Mistakes of the config are returned before anything is written, as
+// [pools.Errors]. Call [Server.Close] after use.
+func New(o Options) (*Server, error) {
+	if o.Images == "" {
+		o.Images = filepath.Join(o.State, "images")
+	}
+	if o.Loaders == "" {
+		o.Loaders = filepath.Join(o.State, "loaders")
+	}
+	if _, err := config.Load(o.Config); err != nil {
+		return nil, err
+	}
+	store, err := state.Open(o.State, state.Options{Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{version: o.Version, log: o.Log, Store: store}
+	if s.Live, err = config.NewLive(o.Config, store.Nodes); err == nil {
+		err = s.assemble(o, imagebuild.Open(o.Images))
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// assemble makes the parts. Each asks the live farm, so that a change of the
+// config is in force with the next packet; only the listeners stay as they are.
+func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
+	farm := s.Live.Farm()
+	cfg := farm.Config.Server
+	if !farm.Address().IsValid() {
+		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
+	}
+	s.Live.Recall = s.Store.Leases.Known
+	s.Live.NextBoot = s.Store.NextBoots.Of
+	s.unknowns = inbox{s.Live, s.Store.Unknowns}
+	s.metrics = NewMetrics(s.Live, s.Store)
+	s.Store.Boots.OnStep = s.metrics.step
+	s.metrics.watchBoots(s.Store.Boots.List)
+	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
+	if err := s.tendNodes(o.State); err != nil {
+		return err
+	}
+	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}
+	s.metrics.watch(ready)
+	s.addresses = &addresses{live: s.Live, store: s.Store}
+
+	s.tendHardware(o.State)
+
+	s.serveDHCP(cfg)
+	templates, err := LoadTemplates(farm)
+	if err != nil {
+		return err
+	}
+	s.http = &httpboot.Server{
+		Farm: s.Live, Addresses: s.addresses, Boots: s.Store.Boots, Joiner: s.clusters, Images: imageDir{images},
+		Addr: cfg.HTTP, URL: farm.URL(), Loaders: o.Loaders, Log: s.part("http"),
+		Templates: templates, TakeNextBoot: s.Store.NextBoots.Take,
+		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
+		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
+	}
+	if err := s.secureNodes(o.State, farm); err != nil {
+		return err
+	}
+	if err := s.serveTFTP(cfg, o.Loaders); err != nil {
+		return err
+	}
+	s.Web = &web.Server{
+		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
+		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
+		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
+		Tokens: s.clusters, Metrics: s.metrics.Handler(), Moves: s.clusters.Moves, Log: s.part("web"),
+		Ready: func(ctx context.Context) []web.Problem { return append(ready.problems(ctx), s.Hardware.Warnings()...) },
+	}
+	s.warn(ready)
+	return s.protect(o, farm)
+}
+
+// serveDHCP makes a DHCP server for each interface, unless another host does it
+// all.
+func (s *Server) serveDHCP(cfg pools.Server) {
+	if cfg.DHCP == pools.DHCPOff {
+		return
+	}
+	for i, name := range cfg.Interfaces {
+		if slices.Contains(cfg.Interfaces[:i], name) {
+			continue
+		}
+		d := &dhcp.Server{
+			Farm: s.Live, Leases: s.Store.Leases, Owner: s.addresses.owner, Interface: name, Mode: cfg.DHCP,
+			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
+		}
+		s.metrics.watchDHCP(d)
+		s.DHCP = append(s.DHCP, d)
+	}
+}
+
+// protect gives the people-facing listener its token and its certificate.
+func (s *Server) protect(o Options, farm *pools.Farm) error {
+	file := filepath.Join(o.State, "api.token")
+	token, isNew, err := web.LoadToken(file)
+	if err != nil {
+		return err
+	}
+	s.Web.Token = token
+	if isNew {
+		s.log.Info("made the token for the REST API and the page", "file", file)
+	}
+	if t := farm.Config.Server.APITLS; t != nil {
+		pair, err := tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key))
+		if err != nil {
+			return fmt.Errorf("server.apiTLS: %w", err)
+		}
+		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return nil
+}
+
+func (s *Server) part(name string) *slog.Logger { return s.log.With("part", name) }
+
+// warn says at start what is missing. /readyz says it as long as it is.
+func (s *Server) warn(r *readiness) {
+	for _, p := range r.local() {
+		s.log.Warn("not ready", "what", p.Part, "problem", p.Problem)
+	}
+}
+
+// Run binds every socket, then serves until ctx ends or a part fails. When ctx
+// ends, running transfers may end first (server.grace of the config).
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	start := func(name string, serve func(context.Context) error) {
+		parts.Go(func() {
+			if err := serve(ctx); err != nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	serve, err := s.listen()
+	if err != nil {
+		return err
+	}
+	for name, part := range serve {
+		start(name, part)
+	}
+	start("reload", s.watchConfig)
+	start("hardware", s.Hardware.Run)
+	cfg := s.Live.Farm().Config.Server
+	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
+		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
+	<-ctx.Done()
+	s.log.Info("stopping: running transfers may end")
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// listen binds all sockets and returns what serves them.
+func (s *Server) listen() (map[string]func(context.Context) error, error) {
+	serve := map[string]func(context.Context) error{}
+	for _, d := range s.DHCP {
+		if err := d.Listen(); err != nil {
+			return nil, fmt.Errorf("dhcp on %s: %w", d.Interface, err)
+		}
+		serve["dhcp on "+d.Interface] = d.Serve
+	}
+	if err := s.tftp.Listen(); err != nil {
+		return nil, fmt.Errorf("tftp: %w", err)
+	}
+	serve["tftp"] = s.tftp.Serve
+	nodes, err := s.http.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("http: %w", err)
+	}
+	var secure []net.Listener
+	if s.http.Secure != nil {
+		l, err := s.http.ListenSecure()
+		if err != nil {
+			return nil, fmt.Errorf("https: %w", err)
+		}
+		secure = append(secure, l)
+	}
+	serve["http"] = func(ctx context.Context) error { return s.http.Serve(ctx, nodes, secure...) }
+	people, err := s.Web.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	serve["api"] = func(ctx context.Context) error { return s.Web.Serve(ctx, people) }
+	return serve, nil
+}
+
+// Close ends the parts that [New] started, and closes the state.
+func (s *Server) Close() {
+	if s.clusters != nil {
+		s.clusters.Close()
+	}
+	if err := s.Store.Close(); err != nil {
+		s.log.Error("state not stored", "err", err)
+	}
+}
