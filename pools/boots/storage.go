@@ -48,6 +48,30 @@ func (t *Table) Load(id string, value []byte) error {
 	return nil
 }
 
+// Each calls visit with all boots, while the lock is held, and between without it
+// after those of each machine; an error of between ends it. A boot that changes
+// meanwhile can be the old or the new one.
+func (t *Table) Each(visit func(Change), between func() error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.byMAC {
+		for _, b := range all {
+			value, err := json.Marshal(b)
+			if err != nil {
+				return err
+			}
+			visit(Change{b.Record.ID, value})
+		}
+		t.mu.Unlock()
+		err := between()
+		t.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // put enqueues a boot as it is now. It expects the lock to be held; the caller
 // waits after the unlock. A boot that is not stored stays dirty.
 func (t *Table) put(b *boot) (wait func() error, err error) {

@@ -1,15 +1,13 @@
 package state_test
 
 import (
-	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools/boots"
 	"drover/pools/state"
 )
@@ -32,13 +30,11 @@ func TestNonceSurvivesARestartAndOnlyItsHashIsStored(t *testing.T) {
 	if err := s.Boots.Claim(mac(1), nonce, key); err != nil {
 		t.Errorf("the same key: got %v", err)
 	}
-	file, err := os.ReadFile(filepath.Join(dir, state.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, secret := range []string{nonce, string(key)} {
-		if strings.Contains(string(file), secret) {
-			t.Errorf("the file holds %q", secret)
+	for name, content := range files(t, dir) {
+		for _, secret := range []string{nonce, string(key)} {
+			if strings.Contains(content, secret) {
+				t.Errorf("%s holds %q", name, secret)
+			}
 		}
 	}
 }
@@ -59,7 +55,7 @@ func TestTimelinesSurviveClose(t *testing.T) {
 }
 
 // Steps need no Close to be stored, only a moment.
-func TestStepsAreWrittenBehind(t *testing.T) {
+func TestStepsAreStoredSoon(t *testing.T) {
 	dir := t.TempDir()
 	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
 	if err != nil {
@@ -67,62 +63,39 @@ func TestStepsAreWrittenBehind(t *testing.T) {
 	}
 	defer shut(t, s)
 	s.Boots.Discover(plan(1), epoch)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for ctx.Err() == nil {
-		if n, err := bootsInCopy(t, dir); err == nil && n == 1 {
-			return
+	fixture.Eventually(t, "the boot is on disk", func() bool {
+		again, err := state.Open(copyState(t, dir), state.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Error("the boot did not get into the file within a minute")
+		defer shut(t, again)
+		return len(again.Boots.List()) == 1
+	})
 }
 
-// bootsInCopy counts the boots in a copy of a state file that is in use; it is
-// an error when a write fell between.
-func bootsInCopy(t *testing.T, dir string) (int, error) {
-	t.Helper()
-	file, err := os.ReadFile(filepath.Join(dir, state.FileName))
-	if err != nil {
-		return 0, err
-	}
-	backup := t.TempDir()
-	if err := os.WriteFile(filepath.Join(backup, state.FileName), file, 0o600); err != nil {
-		return 0, err
-	}
-	s, err := state.Open(backup, state.Options{})
-	if err != nil {
-		return 0, err
-	}
-	return len(s.Boots.List()), s.Close()
-}
-
-// A disk that hangs: boots are refused when the queue is full, and the table
-// stays readable all the time.
+// A disk that hangs: boots are refused when the queue is full, and the table stays
+// readable all the time.
 func TestBootsWhileTheDiskHangs(t *testing.T) {
 	s := open(t, t.TempDir())
-	release, err := s.HoldTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const machines = 3000 // more than the queue holds
+	release := hang(s)
+	const machines = 3000
 	refused := make(chan error, machines)
+	fill := fillQueue(t, s)
 	for n := range machines {
 		go func() {
 			_, err := s.Boots.Issue(plan(n))
 			refused <- err
 		}()
 	}
-	if err := <-refused; err == nil {
-		t.Error("a nonce was issued that is not on disk")
+	if err := <-refused; !errors.Is(err, state.ErrBusy) {
+		t.Errorf("got %v, want ErrBusy: a nonce was issued that is not on disk", err)
 	}
 	if _, ok := s.Boots.Current(mac(machines)); ok {
 		t.Error("a boot of a machine that has none")
 	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	for range machines - 1 {
 		<-refused
 	}
+	fill()
 }

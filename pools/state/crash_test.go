@@ -25,9 +25,9 @@ const (
 	crashBegan = "DROVER_TEST_CRASH_BEGAN"
 )
 
-// crashJournal is so short, in bytes, that kills fall on a journal that changes
-// its file or is folded.
-const crashJournal = 16 << 10
+// crashLog is so short, in bytes, that kills fall on the change to the next log and
+// on snapshots.
+const crashLog = 16 << 10
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 // load changes the state at dir as fast as it can, until it is killed, and
 // prints a line for each change after it was acknowledged.
 func load(dir string, began time.Time, w io.Writer) error {
-	s, err := state.Open(dir, state.Options{JournalSize: crashJournal})
+	s, err := state.Open(dir, state.Options{LogSize: crashLog})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		seen += len(lines)
-		s, err := state.Open(dir, state.Options{JournalSize: crashJournal})
+		s, err := state.Open(dir, state.Options{LogSize: crashLog})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

@@ -1,23 +1,28 @@
 package state
 
-import (
-	"bytes"
-	"os"
-)
+import "time"
 
 // SetLimit makes l keep at most n leases.
 func (l *Leases) SetLimit(n int) { l.limit = n }
 
-// FailJournal has each write to the journal fail with what fail returns. Call
-// it before the first commit.
-func (s *Store) FailJournal(fail func() error) {
-	for i, f := range s.journal.files {
-		s.journal.files[i] = failingFile{f, fail}
+// MaxAudit is how many entries are kept.
+const MaxAudit = maxAudit
+
+// FailWrites has each write to a log fail with what fail returns. Call it before the
+// first write.
+func (s *Store) FailWrites(fail func() error) {
+	w := s.engine
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current.file = failingFile{w.current.file, fail}
+	w.create = func(path string, size int64) (file, error) {
+		f, err := createFile(path, size)
+		return failingFile{f, fail}, err
 	}
 }
 
 type failingFile struct {
-	journalFile
+	file
 	fail func() error
 }
 
@@ -25,32 +30,26 @@ func (f failingFile) Datasync() error {
 	if err := f.fail(); err != nil {
 		return err
 	}
-	return f.journalFile.Datasync()
+	return f.file.Datasync()
 }
 
-// ReadJournal counts the changes in the content of a journal file.
-func ReadJournal(content []byte, generation uint64) (int, error) {
-	f := memoryFile{bytes.NewReader(content)}
-	j := &journal{files: [2]journalFile{f, f}, size: int64(len(content)), generation: generation}
-	ops, err := j.read()
-	return len(ops), err
+// Log returns the name of the log in use and where its records end, when no write is
+// under way.
+func (s *Store) Log() (name string, generation uint64, end int64) {
+	c := s.engine.current
+	return c.name, c.generation, c.end
 }
 
-type memoryFile struct{ *bytes.Reader }
-
-func (memoryFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrInvalid }
-func (memoryFile) Datasync() error                    { return nil }
-func (memoryFile) Close() error                       { return nil }
-
-// MaxAudit is how many entries are kept.
-const MaxAudit = maxAudit
-
-// HoldTable keeps all writes to the state file waiting, as a hanging disk would,
-// until release is called.
-func (s *Store) HoldTable() (release func() error, err error) {
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return nil, err
-	}
-	return tx.Rollback, nil
+// ReadRecords counts the changes in the content of a log.
+func ReadRecords(content []byte, generation uint64) (n int, end int64, err error) {
+	end, err = readRecords(content, generation, func(changes []byte) error {
+		return readChanges(changes, func(change) error { n++; return nil })
+	})
+	return n, end, err
 }
+
+// MaxQueue bounds the changes that wait for the disk, in bytes.
+const MaxQueue = maxQueue
+
+// RetryPause is how long after a failure the next log is tried again.
+const RetryPause time.Duration = retryPause

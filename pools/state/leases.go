@@ -1,15 +1,12 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"drover/pools"
 )
@@ -20,9 +17,9 @@ import (
 // many start at once.
 const offerHold = 30 * time.Second
 
-// maxGrace bounds [grace]: from the first DHCP of a boot to that of the
+// maxOverlap bounds [overlap]: from the first DHCP of a boot to that of the
 // operating system it is often less.
-const maxGrace = time.Minute
+const maxOverlap = time.Minute
 
 // maxLeases bounds the leases and quarantines that are kept, of all ranges and
 // beside them, at some 400 bytes each. When it is reached, a new one takes the
@@ -38,8 +35,8 @@ const maxLeases = 1 << 18
 // first. No address is in force for two machines at a time, and no machine has
 // two leases.
 type Leases struct {
-	store *Store
-	limit int // maxLeases
+	engine engine
+	limit  int // maxLeases
 
 	mu     sync.Mutex
 	byMAC  map[pools.MAC]*entry  // leases; not those that were declined
@@ -49,11 +46,12 @@ type Leases struct {
 	offers offers
 	next   map[pools.Range]netip.Addr // where the search for an address that nobody had goes on
 	full   map[pools.Range]time.Time  // when that search last found none
+	pools  map[string]string          // names of pools that were loaded
 }
 
-func newLeases(s *Store) *Leases {
+func newLeases(e engine) *Leases {
 	return &Leases{
-		store:  s,
+		engine: e,
 		limit:  maxLeases,
 		byMAC:  make(map[pools.MAC]*entry),
 		byAddr: make(map[netip.Addr]*entry),
@@ -61,26 +59,35 @@ func newLeases(s *Store) *Leases {
 		offers: newOffers(),
 		next:   make(map[pools.Range]netip.Addr),
 		full:   make(map[pools.Range]time.Time),
+		pools:  make(map[string]string),
 	}
 }
 
-// load reads the leases of the file. Should a machine have two, as a write
-// that failed can leave behind, the one that lasts longer is its own.
-func (l *Leases) load(b *bbolt.Bucket) error {
-	return b.ForEach(func(key, value []byte) error {
-		var lease pools.Lease
-		if err := json.Unmarshal(value, &lease); err != nil {
-			return fmt.Errorf("lease %x: %w", key, err)
-		}
-		if addr, ok := netip.AddrFromSlice(key); !ok || addr != lease.Address {
-			return fmt.Errorf("lease %x: it says it is for %s", key, lease.Address)
-		}
-		if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
-			return nil
-		}
-		l.keep(lease, nil)
+// load adds a lease. Should a machine have two, as a write that failed can leave
+// behind, the one that lasts longer is its own.
+func (l *Leases) load(key, value []byte) error {
+	lease, err := parseLease(key, value)
+	if err != nil {
+		return fmt.Errorf("lease %x: %w", key, err)
+	}
+	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
 		return nil
-	})
+	}
+	if pool, ok := l.pools[lease.Pool]; ok {
+		lease.Pool = pool // one string for all
+	} else {
+		l.pools[lease.Pool] = lease.Pool
+	}
+	l.keep(lease, 0)
+	return nil
+}
+
+func (l *Leases) each(put func(key, value []byte), between func() error) error {
+	var value []byte
+	return visit(&l.mu, l.byAddr, func(addr netip.Addr, e *entry) {
+		value = appendLease(value[:0], &e.Lease)
+		put(addr.AsSlice(), value)
+	}, between)
 }
 
 // Offer picks an address for the machine of p, which asks for want (the zero
@@ -120,39 +127,52 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	if err := l.refusal(p, addr, now); err != nil {
 		return nil, err
 	}
-	l.withdraw(p.MAC)
 	end := now.Add(p.Lease.D())
 	old := l.byMAC[p.MAC]
-	if old != nil && old.serves(p, addr, end) {
-		return old.stored.wait, nil
+	if old != nil && old.serves(p, addr, end) && !l.engine.lost(old.stored) {
+		l.withdraw(p.MAC)
+		return l.waitFor(old.stored), nil
 	}
-	ops, err := l.room(p.MAC, addr, now)
+	evicted, err := l.room(p.MAC, addr, now)
 	if err != nil {
 		return nil, err
 	}
-	if old != nil && old.Address != addr {
-		ops = append(ops, op{bucket: bucketLeases, key: old.Address.AsSlice()})
+	changes := make([]change, 0, 3)
+	if evicted != nil {
+		changes = append(changes, change{table: tableLeases, key: evicted.Address.AsSlice()})
 	}
-	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(grace(p)).UTC()}
-	w := l.store.enqueue(append(ops, putLease(lease))...)
-	l.keep(lease, w)
-	return w.wait, nil
+	if old != nil && old.Address != addr {
+		changes = append(changes, change{table: tableLeases, key: old.Address.AsSlice()})
+	}
+	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(overlap(p)).UTC()}
+	t, err := l.engine.put(append(changes, putLease(&lease))...)
+	if err != nil {
+		return nil, fmt.Errorf("lease of %s: %w", addr, err)
+	}
+	l.withdraw(p.MAC)
+	l.forget(evicted)
+	l.keep(lease, t)
+	return l.waitFor(t), nil
 }
 
-// grace is how much longer than the machine is told its lease lasts. PXE ROM,
-// iPXE, initramfs and operating system ask for the same address one after the
-// other; those that ask within this time of each other get by with one write.
-func grace(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxGrace) }
+func (l *Leases) waitFor(t ticket) func() error {
+	return func() error { return l.engine.wait(t) }
+}
 
-// serves tells whether the lease is already what the machine of p asks for,
-// until end at least, and on its way into the file.
+// overlap is how much longer than the machine is told its lease lasts. PXE ROM,
+// iPXE, initramfs and operating system ask for the same address one after the
+// other; those that ask within this time of each other need one write.
+func overlap(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap) }
+
+// serves reports whether the lease is already the one that the machine of p asks
+// for, until end at least.
 func (e *entry) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
 	spare := e.Expires.Sub(end)
 	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
-		0 <= spare && spare <= grace(p) && !e.stored.lost()
+		0 <= spare && spare <= overlap(p)
 }
 
-// refusal tells why the machine of p cannot have addr; nil: it can.
+// refusal returns the reason why the machine of p cannot have addr, or nil.
 func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	own := addr == p.Address
 	switch e := l.byAddr[addr]; {
@@ -172,18 +192,16 @@ func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	return nil
 }
 
-// room makes place for a lease of addr for mac when there are too many.
-func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) ([]op, error) {
-	ops := make([]op, 0, 3)
+// room returns the entry that a lease of addr for mac takes the place of when there
+// are too many, else nil.
+func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *entry, err error) {
 	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
-		return ops, nil
+		return nil, nil //nolint:nilnil // there is room
 	}
-	first := l.queue[0]
-	if first.inForce(now) {
-		return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
+	if first := l.queue[0]; !first.inForce(now) {
+		return first, nil
 	}
-	l.forget(first)
-	return append(ops, op{bucket: bucketLeases, key: first.Address.AsSlice()}), nil
+	return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
 }
 
 // Holds returns the address that the machine has a lease of now.

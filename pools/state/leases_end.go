@@ -59,7 +59,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	l.withdraw(mac)
 	// What is there of addr is the machine's own, or expired: else it would
 	// not be on offer.
-	l.keep(lease, l.store.behind("quarantine of "+addr.String(), putLease(lease)))
+	l.keepAsync(lease)
 	return true
 }
 
@@ -92,5 +92,11 @@ func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 func (l *Leases) end(e *entry, now time.Time) {
 	lease := e.Lease
 	lease.Released, lease.Expires = true, now.UTC()
-	l.keep(lease, l.store.behind("end of the lease of "+lease.Address.String(), putLease(lease)))
+	l.keepAsync(lease)
+}
+
+// keepAsync keeps a lease that no caller waits for.
+func (l *Leases) keepAsync(lease pools.Lease) {
+	l.keep(lease, 0)
+	l.engine.async(putLease(&lease))
 }

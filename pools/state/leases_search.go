@@ -18,7 +18,7 @@ type entry struct {
 	pools.Lease
 	due    time.Time // when it can be another machine's: it has ended, and is on offer no more
 	index  int       // in the queue
-	stored *write    // the write that has it; nil: the file has it since Open
+	stored ticket    // of the write that has it
 }
 
 // inForce tells whether nobody else can have the address: it is leased, or in
@@ -171,11 +171,11 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 
 // keep has lease take the place of what there is of its machine and of its
 // address. The caller knows that nobody else needs that.
-func (l *Leases) keep(lease pools.Lease, w *write) {
+func (l *Leases) keep(lease pools.Lease, t ticket) {
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)
-		e.Lease, e.due, e.stored = lease, lease.Expires, w
+		e.Lease, e.due, e.stored = lease, lease.Expires, t
 		l.index(e)
 		heap.Fix(&l.queue, e.index)
 		return
@@ -184,7 +184,7 @@ func (l *Leases) keep(lease pools.Lease, w *write) {
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &entry{Lease: lease, due: lease.Expires, stored: w}
+	e = &entry{Lease: lease, due: lease.Expires, stored: t}
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e

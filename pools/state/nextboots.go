@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -24,8 +22,8 @@ type NextBoots struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	store *Store
-	mu    sync.Mutex // held by changes
+	engine engine
+	mu     sync.Mutex // held by changes
 	// byNode is replaced, never changed: every packet reads it.
 	byNode atomic.Pointer[map[string]nextBoot]
 }
@@ -36,24 +34,30 @@ type nextBoot struct {
 	Taken time.Time      `json:"taken,omitzero"` // when a boot took it last; zero: none has
 }
 
-func newNextBoots(s *Store, now func() time.Time) *NextBoots {
-	n := &NextBoots{Now: now, store: s}
+func newNextBoots(e engine, now func() time.Time) *NextBoots {
+	n := &NextBoots{Now: now, engine: e}
 	n.byNode.Store(&map[string]nextBoot{})
 	return n
 }
 
-func (n *NextBoots) load(bucket *bbolt.Bucket) error {
-	all := map[string]nextBoot{}
-	err := bucket.ForEach(func(key, value []byte) error {
-		var b nextBoot
-		if err := json.Unmarshal(value, &b); err != nil {
-			return fmt.Errorf("next boot of %q: %w", key, err)
+func (n *NextBoots) load(key, value []byte) error {
+	var b nextBoot
+	if err := json.Unmarshal(value, &b); err != nil {
+		return fmt.Errorf("next boot of %q: %w", key, err)
+	}
+	(*n.byNode.Load())[string(key)] = b
+	return nil
+}
+
+func (n *NextBoots) each(put func(key, value []byte), _ func() error) error {
+	for node, b := range *n.byNode.Load() {
+		value, err := json.Marshal(b)
+		if err != nil {
+			return err
 		}
-		all[string(key)] = b
-		return nil
-	})
-	n.byNode.Store(&all)
-	return err
+		put([]byte(node), value)
+	}
+	return nil
 }
 
 // Of returns what the boot that is under way, or comes next, does; empty:
@@ -77,7 +81,7 @@ func (n *NextBoots) Pending(node string) pools.NextBoot {
 	return ""
 }
 
-// over tells whether the boot that took b must be over.
+// over reports whether the boot that took b must be over.
 func (n *NextBoots) over(b nextBoot) bool {
 	return !b.Taken.IsZero() && n.Now().Sub(b.Taken) > boots.FirmwarePhase
 }
@@ -85,56 +89,70 @@ func (n *NextBoots) over(b nextBoot) bool {
 // Set sets what a node does at its next boot, durably. Empty is what its pool
 // says.
 func (n *NextBoots) Set(node string, what pools.NextBoot) error {
-	return n.change(node, func(nextBoot) nextBoot { return nextBoot{What: what} })
+	return n.durably(node, func(nextBoot) nextBoot { return nextBoot{What: what} })
 }
 
 // Take notes, durably, that a boot got its script.
 func (n *NextBoots) Take(node string) error {
 	now := n.Now().UTC()
-	return n.change(node, func(b nextBoot) nextBoot {
+	return n.durably(node, func(b nextBoot) nextBoot {
 		b.Taken = now
 		return b
 	})
 }
 
-// Discover notes that the firmware of a node asked for an address. It ends what
-// a boot took before.
+// Discover notes that the firmware of a node asked for an address. It ends what a
+// boot took before. It waits for no disk: when a crash forgets it, the clock ends
+// what the boot took.
 func (n *NextBoots) Discover(node string) {
 	if (*n.byNode.Load())[node].Taken.IsZero() {
 		return
 	}
-	if err := n.change(node, func(nextBoot) nextBoot { return nextBoot{} }); err != nil {
-		n.store.log.Error("not stored", "what", "the end of a next boot", "node", node, "err", err)
-	}
+	_ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, func(c change) error {
+		n.engine.async(c)
+		return nil
+	})
 }
 
-// change puts what edit returns in the place of what a node has. A nextBoot
-// without What is none.
-func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot) error {
+func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
+	var t ticket
+	err := n.change(node, edit, func(c change) (err error) {
+		t, err = n.engine.put(c)
+		return err
+	})
+	if err == nil {
+		err = n.engine.wait(t)
+	}
+	if err != nil {
+		return fmt.Errorf("next boot of %q: %w", node, err)
+	}
+	return nil
+}
+
+// change puts what edit returns in the place of what a node has, once store has
+// taken it. A nextBoot without What is none.
+func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot, store func(change) error) error {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	all := maps.Clone(*n.byNode.Load())
 	old, there := all[node]
 	b := edit(old)
-	o := op{bucket: bucketNext, key: []byte(node)}
-	if b.What == "" {
-		delete(all, node)
-		if !there {
-			n.mu.Unlock()
-			return nil
-		}
-	} else {
-		value, err := json.Marshal(b)
-		if err != nil {
-			n.mu.Unlock()
+	c := change{table: tableNext, key: []byte(node)}
+	switch {
+	case b.What != "":
+		var err error
+		if c.value, err = json.Marshal(b); err != nil {
 			return err
 		}
-		o.value, all[node] = value, b
+		all[node] = b
+	case !there:
+		return nil
+	default:
+		delete(all, node)
+	}
+	if err := store(c); err != nil {
+		return err
 	}
 	n.byNode.Store(&all)
-	w := n.store.enqueue(o)
-	n.mu.Unlock()
-	if err := w.wait(); err != nil {
-		return fmt.Errorf("next boot of %q: %w", node, err)
-	}
 	return nil
 }

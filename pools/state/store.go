@@ -1,95 +1,59 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
-
-	"go.etcd.io/bbolt"
-	bberrors "go.etcd.io/bbolt/errors"
 
 	"drover/pools/boots"
 )
 
-// FileName is the name of the state file in its directory.
+// FileName is the name of the file in the state directory that says which format
+// the directory has. A process that uses the directory holds a lock on it.
 const FileName = "drover.db"
 
-// format is the version of the layout of the state file. A newer one is
+// format is the version of the layout of the state directory. A newer one is
 // refused, so that an old drover does not damage what it does not understand.
-// 2 has the journal of leases beside it.
-const format = 2
+// Formats 1 and 2 were a bbolt file, see convert.go.
+const format = 3
 
-// The buckets of the file, and the keys of the first.
-var (
-	bucketMeta    = []byte("meta")
-	bucketNodes   = []byte("nodes")   // name: JSON of a pools.PoolNode
-	bucketLeases  = []byte("leases")  // address, 4 or 16 bytes: JSON of a pools.Lease
-	bucketBoots   = []byte("boots")   // record ID: the value of a boots.Change
-	bucketUnknown = []byte("unknown") // slot, 2 bytes: JSON of a pools.Unknown
-	bucketNext    = []byte("next")    // node name: JSON of a nextBoot
-	bucketAudit   = []byte("audit")   // number, 8 bytes: JSON of a pools.AuditEntry
-	keyFormat     = []byte("format")  // decimal version
-	keyJournal    = []byte("journal") // the first generation of the journal that is not in this file, decimal
-)
+// formatText begins [FileName]; the version follows.
+const formatText = "drover state, format "
 
-// ErrClosed refuses a write after [Store.Close].
-var ErrClosed = errors.New("state is closed")
+// logSize is how long a log is at least, in bytes: some 60 000 leases.
+const logSize = 4 << 20
 
 // Options tune [Open]. The zero value is what a server uses.
 type Options struct {
 	// LockTimeout is how long to wait for another process to let go of the
-	// file, for example the drover that this one replaces. Default 2 s.
+	// directory, for example the drover that this one replaces. Default 2 s.
 	LockTimeout time.Duration
 
-	// FlushEvery is how long the timeline steps that need not be durable at
-	// once may wait in RAM, and a tenth of how long the sight of an unknown
-	// machine may. Default 1 s.
+	// FlushEvery is how long the steps of boots that need not be durable at once may
+	// wait in RAM, and a tenth of how long the sight of an unknown machine may.
+	// Default 1 s.
 	FlushEvery time.Duration
 
 	// Now is the clock that dates the steps of boots. Default [time.Now].
 	Now func() time.Time
 
-	// Log gets what no caller can be told: write-behind that failed. Default:
-	// none.
+	// Log gets what no caller can be told: asynchronous writes that failed, and a
+	// slow disk. Default: none.
 	Log *slog.Logger
 
-	// JournalSize is how long each of the two files of the lease journal is,
-	// in bytes. Default 1 MiB.
-	JournalSize int64
+	// LogSize is how long a log is at least, in bytes, before the next generation
+	// begins. Default 4 MiB.
+	LogSize int64
 }
 
-// Store is the open state file. Its parts are safe for concurrent use.
-type Store struct {
-	Nodes     *Nodes
-	Leases    *Leases
-	Boots     *boots.Table
-	Unknowns  *Unknowns
-	NextBoots *NextBoots
-	Audit     *Audit
-
-	db  *bbolt.DB
-	log *slog.Logger
-
-	journal *journal
-	leases  *line // commits to the journal
-	table   *line // commits to db
-
-	mu     sync.RWMutex // held to write for closing, to read for queueing
-	closed bool
-	stop   context.CancelFunc
-	ended  chan struct{} // closed when the write-behind loop has ended
-}
-
-// Open opens the state in dir, which it makes when it is not there. Only one
-// process can have it open: another one gets an error after
-// [Options.LockTimeout].
-func Open(dir string, o Options) (*Store, error) {
+func (o *Options) complete() {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = 2 * time.Second
 	}
@@ -102,107 +66,139 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.JournalSize <= 0 {
-		o.JournalSize = journalSize
+	if o.LogSize <= 0 {
+		o.LogSize = logSize
 	}
-	db, err := openDB(dir, o.LockTimeout)
-	if err != nil {
-		return nil, err
-	}
-	j, err := openJournal(dir, o.JournalSize, db, o.Log)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	s := &Store{db: db, journal: j, log: o.Log, ended: make(chan struct{})}
-	s.table, s.leases = s.newLine(FileName, pace, s.transact), s.newLine("leases.*.log", journalPace, j.append)
-	j.fold = s.fold
-	s.Nodes = &Nodes{store: s}
-	s.Leases = newLeases(s)
-	s.Boots = boots.NewTable(bootStorage{s}, o.Now)
-	s.Unknowns = newUnknowns(s)
-	s.NextBoots = newNextBoots(s, o.Now)
-	s.Audit = &Audit{store: s}
-	if err := db.View(s.load); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", db.Path(), err), j.close(), db.Close())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
-	go s.table.run()
-	go s.leases.run()
-	go s.writeBehind(ctx, o.FlushEvery)
-	return s, nil
 }
 
-func openDB(dir string, timeout time.Duration) (*bbolt.DB, error) {
+// Store is the open state directory. Its tables are safe for concurrent use.
+type Store struct {
+	Nodes     *Nodes
+	Leases    *Leases
+	Boots     *boots.Table
+	Unknowns  *Unknowns
+	NextBoots *NextBoots
+	Audit     *Audit
+
+	log    *slog.Logger
+	lock   *os.File
+	engine *wal
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when the flush loop has ended
+}
+
+// Open opens the state in dir, which it makes when it is missing. Only one process
+// can have it open: another one gets an error after [Options.LockTimeout].
+func Open(dir string, o Options) (*Store, error) {
+	o.complete()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	path := filepath.Join(dir, FileName)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:      timeout,
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true,
-	})
-	switch {
-	case errors.Is(err, bberrors.ErrTimeout):
-		return nil, fmt.Errorf("%s is locked: another drover is running with this state directory", path)
-	case errors.Is(err, bberrors.ErrInvalid), errors.Is(err, bberrors.ErrChecksum), errors.Is(err, bberrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%s is not a state file of drover, or is damaged: %w (restore a backup, or move it away to start anew)", path, err)
-	case err != nil:
-		return nil, fmt.Errorf("state file: %w", err)
+	lock, err := openDirectory(dir, o)
+	if err != nil {
+		return nil, err
 	}
-	if err := db.Update(prepare); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+	w := &wal{dir: dir, log: o.Log, limit: o.LogSize, create: createFile}
+	s := &Store{log: o.Log, lock: lock, engine: w, ended: make(chan struct{})}
+	s.Nodes = newNodes(w)
+	s.Leases = newLeases(w)
+	s.Boots = boots.NewTable(bootStorage{w}, o.Now)
+	s.Unknowns = newUnknowns(w)
+	s.NextBoots = newNextBoots(w, o.Now)
+	s.Audit = &Audit{engine: w}
+	w.tables = map[tableID]table{
+		tableNodes: s.Nodes, tableLeases: s.Leases, tableBoots: bootTable{s.Boots},
+		tableUnknowns: s.Unknowns, tableNext: s.NextBoots, tableAudit: s.Audit,
 	}
-	return db, nil
+	if err := w.open(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	go s.flushLoop(ctx, o.FlushEvery)
+	return s, nil
 }
 
-// prepare makes the buckets of a new file and refuses a file of a newer
-// version before anything is written to it.
-func prepare(tx *bbolt.Tx) error {
-	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
+// open fills the tables with what is on disk and begins a new generation.
+func (w *wal) open() error {
+	c, last, err := replay(w.dir)
 	if err != nil {
 		return err
 	}
-	if v := meta.Get(keyFormat); v != nil {
-		n, err := strconv.Atoi(string(v))
-		if err != nil || n < 1 {
-			return fmt.Errorf("format version %q is not a number", v)
-		}
-		if n > format {
-			return fmt.Errorf("written by a newer drover (format %d, this one knows %d): upgrade, or restore the backup made before the upgrade", n, format)
-		}
+	if err := c.loadInto(w.tables); err != nil {
+		return fmt.Errorf("%s: %w", w.dir, err)
 	}
-	for _, name := range [][]byte{bucketNodes, bucketLeases, bucketBoots, bucketUnknown, bucketNext, bucketAudit} {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
+	current, err := w.createSegment(last.generation+1, w.limit)
+	if err != nil {
+		return err
 	}
-	return meta.Put(keyFormat, strconv.AppendInt(nil, format, 10))
+	current.before = last.end
+	w.start(current)
+	if err := w.snapshot(current.generation); err != nil {
+		return errors.Join(err, w.close())
+	}
+	return nil
 }
 
-func (s *Store) load(tx *bbolt.Tx) error {
-	if err := s.Leases.load(tx.Bucket(bucketLeases)); err != nil {
-		return err
+// openDirectory locks a state directory and brings it to this format.
+func openDirectory(dir string, o Options) (*os.File, error) {
+	path := filepath.Join(dir, FileName)
+	for {
+		f, err := lock(path, o.LockTimeout)
+		if err != nil {
+			return nil, fmt.Errorf("state directory: %w", err)
+		}
+		old, err := prepare(f)
+		if err == nil && !old {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if err := convert(dir, o); err != nil {
+			return nil, err
+		}
 	}
-	if err := loadBoots(s.Boots, tx.Bucket(bucketBoots)); err != nil {
-		return err
-	}
-	if err := s.NextBoots.load(tx.Bucket(bucketNext)); err != nil {
-		return err
-	}
-	if err := s.Unknowns.load(tx.Bucket(bucketUnknown)); err != nil {
-		return err
-	}
-	return s.Audit.load(tx.Bucket(bucketAudit))
 }
 
-// unknownTicks is how many flushes of the boots go by before the unknown
-// machines are flushed: they matter less.
+// prepare writes the format into a new file and refuses a newer one. It reports
+// whether the file is of another kind, which only an earlier drover knows.
+func prepare(f *os.File) (old bool, err error) {
+	head := make([]byte, 64)
+	n, err := f.ReadAt(head, 0)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return false, err
+	case n == 0:
+		_, err = fmt.Fprintf(f, "%s%d\nThe data is in drover.*.snap and drover.*.log.\n", formatText, format)
+		return false, errors.Join(err, f.Sync())
+	}
+	version, ok := bytes.CutPrefix(head[:n], []byte(formatText))
+	if !ok {
+		return true, nil
+	}
+	version, _, _ = bytes.Cut(version, []byte("\n"))
+	return false, checkFormat(version, format)
+}
+
+// checkFormat refuses a version that is newer than the one that is known.
+func checkFormat(version []byte, known int) error {
+	n, err := strconv.Atoi(string(version))
+	if err != nil || n < 1 {
+		return fmt.Errorf("format version %q is not a number", version)
+	}
+	if n > known {
+		return fmt.Errorf("written by a newer drover (format %d, this one knows %d): upgrade, or restore the backup made before the upgrade", n, known)
+	}
+	return nil
+}
+
+// unknownTicks is how many flushes of the boots go by before the unknown machines
+// are flushed: they matter less.
 const unknownTicks = 10
 
-// writeBehind stores what waits in RAM, and a last time when ctx ends.
-func (s *Store) writeBehind(ctx context.Context, every time.Duration) {
+// flushLoop stores what waits in RAM, and a last time when ctx ends.
+func (s *Store) flushLoop(ctx context.Context, every time.Duration) {
 	defer close(s.ended)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -222,25 +218,19 @@ func (s *Store) writeBehind(ctx context.Context, every time.Duration) {
 }
 
 func (s *Store) flush(what string, flush func() error) {
-	if err := flush(); err != nil {
+	if err := flush(); err != nil && !errors.Is(err, ErrClosed) {
 		s.log.Error("not stored", "what", what, "err", err)
 	}
 }
 
-// Close stores what waits and closes the file. Writes after it get
-// [ErrClosed].
+// Close stores what waits and closes the state. Writes after it get [ErrClosed].
 func (s *Store) Close() error {
 	s.stop()
 	<-s.ended
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if s.lock == nil {
 		return nil
 	}
-	s.closed = true
-	s.mu.Unlock()
-	s.leases.end()
-	err := s.journal.finish() // which writes to the table once more
-	s.table.end()
-	return errors.Join(err, s.db.Close())
+	err := errors.Join(s.engine.close(), s.lock.Close())
+	s.lock = nil
+	return err
 }

@@ -78,7 +78,7 @@ func TestNodesSurviveARestart(t *testing.T) {
 }
 
 // The result of each write is its own: one that cannot be stored does not take
-// along those that share its transaction.
+// along those that share its record.
 func TestEachWriteHasItsOwnResult(t *testing.T) {
 	s := open(t, t.TempDir())
 	var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func TestEachWriteHasItsOwnResult(t *testing.T) {
 		wg.Go(func() {
 			name := fmt.Sprintf("node-%03d", i)
 			if i%2 == 1 {
-				name = strings.Repeat("x", bbolt.MaxKeySize+1)
+				name = strings.Repeat("x", 1<<20)
 			}
 			errs[i] = s.Nodes.ChangeNodes([]pools.PoolNode{node(name, "10.0.0.1")}, nil)
 		})
@@ -146,6 +146,11 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"state in use", func(t *testing.T, dir string) { open(t, dir) }, "another drover is running"},
 		{"newer format", func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, state.FileName), []byte("drover state, format 4\nmore"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "written by a newer drover (format 4, this one knows 3)"},
+		{"newer format of earlier versions", func(t *testing.T, dir string) {
 			edit(t, dir, "meta", []byte("format"), "3")
 		}, "written by a newer drover (format 3, this one knows 2)"},
 		{"no format number", func(t *testing.T, dir string) {
@@ -168,9 +173,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"broken unknown machine", func(t *testing.T, dir string) {
 			edit(t, dir, "unknown", []byte{0, 1}, "{")
 		}, "unknown machine 0001"},
-		{"unknown machine in no slot", func(t *testing.T, dir string) {
-			edit(t, dir, "unknown", []byte{255, 1}, "{}")
-		}, "unknown machine ff01: not a slot"},
 		{"directory is a file", func(t *testing.T, dir string) {
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)
@@ -199,7 +201,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// edit puts a value into the state file behind the store's back.
+// edit puts a value into the state file of an earlier version.
 func edit(t *testing.T, dir, bucket string, key []byte, value string) {
 	t.Helper()
 	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)

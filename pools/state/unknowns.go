@@ -1,15 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"container/list"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-
-	"go.etcd.io/bbolt"
 
 	"drover/pools"
 )
@@ -21,65 +18,62 @@ const maxUnknowns = 4096
 // maxTold bounds each text that an unknown machine tells of itself, in bytes.
 const maxTold = 128
 
-// Unknowns keeps the machines that asked for an address and that no node
-// declares, the latest of them. It is told of every DISCOVER, so that it
-// writes every few seconds, behind the back of its callers: a crash loses what
-// was seen since.
-//
-// In the file each has one of the [maxUnknowns] slots. Who takes the place of
-// the machine that was not seen for the longest time takes its slot, so that a
-// flood of made up MACs writes over the same few pages.
+// flushChunk is how many machines of a flush are stored together, so that a long
+// flush does not hold up the writes that somebody waits for.
+const flushChunk = 256
+
+// Unknowns keeps the machines that asked for an address and that no node declares,
+// the latest of them. It learns of every DISCOVER, so that it writes only every few
+// seconds: a crash loses what was seen since.
 type Unknowns struct {
-	store *Store
+	engine engine
 
 	mu    sync.Mutex
 	byMAC map[pools.MAC]*list.Element // of *unknown
 	order list.List                   // the one seen last in front
-	free  []uint16                    // slots
-	dirty map[*unknown]bool           // not stored as they are
+	dirty map[pools.MAC]bool          // not stored as they are, or gone
 }
 
 type unknown struct {
 	pools.Unknown
-	slot uint16
+	stored bool
 }
 
-func newUnknowns(s *Store) *Unknowns {
-	u := &Unknowns{store: s, byMAC: make(map[pools.MAC]*list.Element), dirty: make(map[*unknown]bool)}
-	for slot := range uint16(maxUnknowns) {
-		u.free = append(u.free, maxUnknowns-1-slot)
-	}
-	return u
+func newUnknowns(e engine) *Unknowns {
+	return &Unknowns{engine: e, byMAC: make(map[pools.MAC]*list.Element), dirty: make(map[pools.MAC]bool)}
 }
 
-// load reads the machines of the file. After a crash one may be in two slots;
-// the later record counts.
-func (u *Unknowns) load(b *bbolt.Bucket) error {
-	var all []*unknown
-	err := b.ForEach(func(key, value []byte) error {
-		if len(key) != 2 || binary.BigEndian.Uint16(key) >= maxUnknowns {
-			return fmt.Errorf("unknown machine %x: not a slot", key)
-		}
-		m := &unknown{slot: binary.BigEndian.Uint16(key)}
-		if err := json.Unmarshal(value, &m.Unknown); err != nil {
-			return fmt.Errorf("unknown machine %x: %w", key, err)
-		}
-		all = append(all, m)
-		return nil
-	})
-	if err != nil {
-		return err
+func (u *Unknowns) load(key, value []byte) error {
+	m := &unknown{stored: true}
+	if err := json.Unmarshal(value, &m.Unknown); err != nil {
+		return fmt.Errorf("unknown machine %x: %w", key, err)
 	}
-	slices.SortStableFunc(all, func(a, b *unknown) int { return b.Last.Compare(a.Last) })
-	taken := make(map[uint16]bool)
-	for _, m := range all {
-		if u.byMAC[m.MAC] == nil {
-			u.byMAC[m.MAC] = u.order.PushBack(m)
-			taken[m.slot] = true
-		}
+	if !bytes.Equal(key, m.MAC[:]) {
+		return fmt.Errorf("unknown machine %x: it says it is %s", key, m.MAC)
 	}
-	u.free = slices.DeleteFunc(u.free, func(slot uint16) bool { return taken[slot] })
+	before := u.order.Front()
+	for before != nil && !before.Value.(*unknown).Last.Before(m.Last) {
+		before = before.Next()
+	}
+	if before == nil {
+		u.byMAC[m.MAC] = u.order.PushBack(m)
+	} else {
+		u.byMAC[m.MAC] = u.order.InsertBefore(m, before)
+	}
+	u.bound()
 	return nil
+}
+
+func (u *Unknowns) each(put func(key, value []byte), between func() error) error {
+	var err error
+	ended := visit(&u.mu, u.byMAC, func(mac pools.MAC, e *list.Element) {
+		m := e.Value.(*unknown)
+		value, e2 := json.Marshal(m.Unknown)
+		err = errors.Join(err, e2)
+		m.stored = true
+		put(mac[:], value)
+	}, between)
+	return errors.Join(err, ended)
 }
 
 // Seen notes that a machine asked. When it did before, First stays and Count
@@ -96,35 +90,33 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	defer u.mu.Unlock()
 	e := u.byMAC[seen.MAC]
 	if e == nil {
-		e = u.order.PushFront(&unknown{slot: u.slot()})
+		e = u.order.PushFront(&unknown{})
 		u.byMAC[seen.MAC] = e
+		u.bound()
 	} else {
 		old := e.Value.(*unknown)
 		seen.First, seen.Count = old.First, old.Count+seen.Count
 		u.order.MoveToFront(e)
 	}
-	m := e.Value.(*unknown)
-	m.Unknown = seen
-	u.dirty[m] = true
+	e.Value.(*unknown).Unknown = seen
+	u.dirty[seen.MAC] = true
 }
 
-// slot returns a free slot, the oldest machine's when there is no other.
-func (u *Unknowns) slot() uint16 {
-	if len(u.free) == 0 {
+// bound forgets the machine that was not seen for the longest time when there are
+// too many.
+func (u *Unknowns) bound() {
+	if u.order.Len() > maxUnknowns {
 		u.remove(u.order.Back())
 	}
-	last := len(u.free) - 1
-	slot := u.free[last]
-	u.free = u.free[:last]
-	return slot
 }
 
 func (u *Unknowns) remove(e *list.Element) {
 	m := e.Value.(*unknown)
 	u.order.Remove(e)
 	delete(u.byMAC, m.MAC)
-	delete(u.dirty, m)
-	u.free = append(u.free, m.slot)
+	if delete(u.dirty, m.MAC); m.stored {
+		u.dirty[m.MAC] = true
+	}
 }
 
 // List returns all of them, the one seen last first.
@@ -147,50 +139,54 @@ func (u *Unknowns) Forget(mac pools.MAC) bool {
 	if e == nil {
 		return false
 	}
-	u.store.behind("removal of unknown machine "+mac.String(), op{bucket: bucketUnknown, key: e.Value.(*unknown).key()})
 	u.remove(e)
+	delete(u.dirty, mac)
+	u.engine.async(change{table: tableUnknowns, key: mac[:]})
 	return true
 }
 
 // Flush stores what was seen since the last one. The store calls it every few
-// seconds and when it closes. What cannot be stored waits on.
+// seconds and when it closes. What the queue does not take waits on.
 func (u *Unknowns) Flush() error {
-	u.mu.Lock()
-	dirty := u.dirty
-	u.dirty = make(map[*unknown]bool)
-	ops := make([]op, 0, len(dirty))
-	var errs []error
-	for m := range dirty {
-		value, err := json.Marshal(m.Unknown)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+	for {
+		t, n, err := u.flushSome()
+		if err != nil || n == 0 {
+			return err
 		}
-		ops = append(ops, op{bucketUnknown, m.key(), value})
+		if err := u.engine.wait(t); err != nil {
+			return err
+		}
 	}
-	writes := u.store.enqueueChunks(ops)
-	u.mu.Unlock()
-
-	for _, w := range writes {
-		errs = append(errs, w.wait())
-	}
-	err := errors.Join(errs...)
-	if err != nil {
-		u.retry(dirty)
-	}
-	return err
 }
 
-// retry has the next flush try again what a failed one took, unless it is gone
-// since.
-func (u *Unknowns) retry(dirty map[*unknown]bool) {
+// flushSome puts some machines into the queue, and says how many.
+func (u *Unknowns) flushSome() (t ticket, n int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for m := range dirty {
-		if e := u.byMAC[m.MAC]; e != nil && e.Value == m {
-			u.dirty[m] = true
+	var changes []change
+	for mac := range u.dirty {
+		if len(changes) == flushChunk {
+			break
+		}
+		c := change{table: tableUnknowns, key: mac[:]}
+		if e := u.byMAC[mac]; e != nil {
+			if c.value, err = json.Marshal(e.Value.(*unknown).Unknown); err != nil {
+				return 0, 0, err
+			}
+		}
+		changes = append(changes, c)
+	}
+	if len(changes) == 0 {
+		return 0, 0, nil
+	}
+	if t, err = u.engine.put(changes...); err != nil {
+		return 0, 0, err
+	}
+	for _, c := range changes {
+		mac := pools.MAC(c.key)
+		if delete(u.dirty, mac); c.value != nil {
+			u.byMAC[mac].Value.(*unknown).stored = true
 		}
 	}
+	return t, len(changes), nil
 }
-
-func (m *unknown) key() []byte { return binary.BigEndian.AppendUint16(nil, m.slot) }

@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/state"
 )
@@ -70,8 +67,7 @@ func TestUnknownTextIsBounded(t *testing.T) {
 	}
 }
 
-// A flood of made up machines pushes out the oldest, and the file grows no
-// more.
+// A flood of made up machines pushes out the oldest.
 func TestUnknownsFlood(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -98,13 +94,9 @@ func TestUnknownsFlood(t *testing.T) {
 	if got := fmt.Sprint(s.Unknowns.List()); len(s.Unknowns.List()) != maxUnknowns || got[:200] != want[:200] {
 		t.Errorf("after a restart:\ngot  %.300s\nwant %.300s", got, want)
 	}
-	shut(t, s)
-	if n := records(t, dir, "unknown"); n != maxUnknowns {
-		t.Errorf("the file has %d, want %d", n, maxUnknowns)
-	}
 }
 
-// A kill between two transactions of a flush can leave a machine in two slots.
+// In earlier versions a kill could leave a machine in the state file twice.
 func TestUnknownInTwoSlots(t *testing.T) {
 	dir := t.TempDir()
 	for slot, u := range []pools.Unknown{seen(1, 0), seen(1, 5), seen(2, 3)} {
@@ -127,7 +119,7 @@ func TestUnknownInTwoSlots(t *testing.T) {
 	}
 }
 
-func TestUnknownsAreStoredByThemselves(t *testing.T) {
+func TestUnknownsAreStoredSoon(t *testing.T) {
 	dir := t.TempDir()
 	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
 	if err != nil {
@@ -135,36 +127,14 @@ func TestUnknownsAreStoredByThemselves(t *testing.T) {
 	}
 	defer shut(t, s)
 	s.Unknowns.Seen(seen(1, 0))
-	deadline := time.Now().Add(10 * time.Second)
-	for !stored(t, dir, mac(1)) {
-		if time.Now().After(deadline) {
-			t.Fatal("not in the file after 10 s")
+	fixture.Eventually(t, "it is on disk", func() bool {
+		for _, content := range files(t, dir) {
+			if strings.Contains(content, `{"mac":"`+mac(1).String()+`","first":`) {
+				return true
+			}
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// stored looks into the file of a running store.
-func stored(t *testing.T, dir string, m pools.MAC) bool {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, state.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Contains(string(b), `{"mac":"`+m.String()+`","first":`)
-}
-
-func records(t *testing.T, dir, bucket string) (n int) {
-	t.Helper()
-	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.View(func(tx *bbolt.Tx) error { n = tx.Bucket([]byte(bucket)).Stats().KeyN; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	return n
+		return false
+	})
 }
 
 // BenchmarkUnknowns is what a DISCOVER with a made up MAC costs.

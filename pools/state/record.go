@@ -1,0 +1,171 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// tableID is the number of a table in the log. Numbers are never used twice.
+type tableID byte
+
+// The tables. tableLog is the log's own.
+const (
+	tableLog      tableID = iota // "end": where the log before ended, a uvarint
+	tableNodes                   // name: JSON of a pools.PoolNode
+	tableLeases                  // address, 4 or 16 bytes: see appendLease
+	tableBoots                   // record ID: JSON of a boot
+	tableUnknowns                // MAC, 6 bytes: JSON of a pools.Unknown
+	tableNext                    // node name: JSON of a nextBoot
+	tableAudit                   // number, 8 bytes: JSON of a pools.AuditEntry
+)
+
+// keyEnd is the one key of tableLog.
+const keyEnd = "end"
+
+// change sets a key of a table. A nil value deletes it.
+type change struct {
+	table      tableID
+	key, value []byte
+}
+
+// Bounds of a change, in bytes.
+const (
+	maxKey   = 32 << 10
+	maxValue = 64 << 20
+)
+
+// check refuses a change that no record can hold.
+func (c change) check() error {
+	switch {
+	case len(c.key) == 0 || len(c.key) > maxKey:
+		return fmt.Errorf("a key of %d bytes (want 1 to %d)", len(c.key), maxKey)
+	case len(c.value) > maxValue:
+		return fmt.Errorf("a value of %d bytes (want at most %d)", len(c.value), maxValue)
+	}
+	return nil
+}
+
+// A record is a header and any number of changes, which hold together or not at
+// all. A change is the number of its table, the length of its key, that of its
+// value plus one (0 for a deletion), the key and the value. Numbers in the header
+// are little endian, lengths are uvarints.
+const (
+	recordGeneration = 0  // 8 bytes
+	recordLength     = 8  // 4 bytes: without the header
+	recordSum        = 12 // 4 bytes: CRC-32C of the header so far, the position in the file, and the changes
+	recordHeader     = 16
+)
+
+// newRecord returns a record without changes; seal completes it.
+func newRecord(buffer []byte) []byte {
+	return append(buffer[:0], make([]byte, recordHeader)...)
+}
+
+func appendChange(record []byte, c change) []byte {
+	record = append(record, byte(c.table))
+	record = binary.AppendUvarint(record, uint64(len(c.key)))
+	if c.value == nil {
+		record = binary.AppendUvarint(record, 0)
+	} else {
+		record = binary.AppendUvarint(record, uint64(len(c.value))+1)
+	}
+	return append(append(record, c.key...), c.value...)
+}
+
+// seal fills in the header of a record that goes to a position of a file.
+func seal(record []byte, generation uint64, at int64) {
+	binary.LittleEndian.PutUint64(record[recordGeneration:], generation)
+	binary.LittleEndian.PutUint32(record[recordLength:], uint32(len(record)-recordHeader))
+	binary.LittleEndian.PutUint32(record[recordSum:], recordCRC(record, at))
+}
+
+// recordCRC is the checksum of a record. It includes the position: bytes inside
+// of another record are no record.
+func recordCRC(record []byte, at int64) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(0, table, record[:recordSum])
+	sum = crc32.Update(sum, table, binary.LittleEndian.AppendUint64(nil, uint64(at)))
+	return crc32.Update(sum, table, record[recordHeader:])
+}
+
+// recordAt returns the record at a position of a file's content, nil when there is
+// none of that generation.
+func recordAt(content []byte, generation uint64, at int64) []byte {
+	r := content[at:]
+	if len(r) < recordHeader || binary.LittleEndian.Uint64(r) != generation {
+		return nil
+	}
+	length := int64(binary.LittleEndian.Uint32(r[recordLength:]))
+	if length > int64(len(r))-recordHeader {
+		return nil
+	}
+	r = r[:recordHeader+length]
+	if recordCRC(r, at) != binary.LittleEndian.Uint32(r[recordSum:]) {
+		return nil
+	}
+	return r
+}
+
+// errDamaged is a record that is not as it was written although later ones are.
+var errDamaged = errors.New("damaged record")
+
+// readRecords calls each with the changes of every record of a file's content, in
+// their order, and returns where the records end. A last record that a crash cut
+// off is no error. A record before the last one that cannot be read is: the error
+// wraps [errDamaged], and end is its position.
+func readRecords(content []byte, generation uint64, each func(changes []byte) error) (end int64, err error) {
+	for {
+		r := recordAt(content, generation, end)
+		if r == nil {
+			break
+		}
+		if err := each(r[recordHeader:]); err != nil {
+			return end, fmt.Errorf("record at offset %d: %w", end, err)
+		}
+		end += int64(len(r))
+	}
+	mark := binary.LittleEndian.AppendUint64(nil, generation)
+	for at := end + 1; ; at++ {
+		i := bytes.Index(content[min(at, int64(len(content))):], mark)
+		if i < 0 {
+			return end, nil
+		}
+		if at += int64(i); recordAt(content, generation, at) != nil {
+			return end, fmt.Errorf("%w at offset %d, before the one at %d", errDamaged, end, at)
+		}
+	}
+}
+
+// readChanges calls each with the changes of a record. Their checksum is right, so
+// that only another version of drover, or a mistake in this one, gives an error.
+func readChanges(b []byte, each func(change) error) error {
+	for len(b) > 0 {
+		c := change{table: tableID(b[0])}
+		key, n := binary.Uvarint(b[1:])
+		if n <= 0 {
+			return errCut
+		}
+		b = b[1+n:]
+		value, n := binary.Uvarint(b)
+		if n <= 0 || key == 0 || key > maxKey || value > maxValue+1 {
+			return errCut
+		}
+		b = b[n:]
+		if uint64(len(b)) < key+max(value, 1)-1 {
+			return errCut
+		}
+		c.key, b = b[:key:key], b[key:]
+		if value > 0 {
+			c.value, b = b[:value-1:value-1], b[value-1:]
+		}
+		if err := each(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errCut = errors.New("a change is cut off")
