@@ -15,22 +15,31 @@ import (
 // ask pools and nobody else: what one needs of another is an interface of its
 // own, which cmd/drover fills.
 var mayImport = map[string][]string{
-	"pools":            {"drover/pools/option"},
-	"pools/option":     {},
-	"pools/config":     {"drover/pools", "drover/pools/option"},
-	"pools/printable":  {},
-	"pools/wait":       {},
-	"pools/boots":      {"drover/pools"},
-	"pools/state":      {"drover/pools", "drover/pools/boots"},
-	"pools/kube":       {"drover/pools"},
-	"pools/ilo":        {"drover/pools"},
-	"dhcp":             {"drover/pools"},
-	"tftp":             {"drover/pools"},
-	"httpboot":         {"drover/pools", "drover/pools/boots"},
-	"web":              {"drover/pools", "drover/pools/boots", "drover/pools/config"},
-	"imagebuild":       {},
-	"cmd/drover-init":  {"drover/pools", "drover/pools/boots"},
-	"pools/atomicfile": {},
+	"pools":           {"drover/pools/option"},
+	"pools/option":    {},
+	"pools/config":    {"drover/pools", "drover/pools/option"},
+	"pools/printable": {},
+	"pools/wait":      {},
+	"pools/boots":     {"drover/pools"},
+	"pools/state":     {"drover/pools", "drover/pools/boots"},
+	"pools/kube": {
+		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
+		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token",
+	},
+	"pools/kube/approve": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/cluster": {"drover/pools"},
+	"pools/kube/inspect": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/move":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node"},
+	"pools/kube/node":    {"drover/pools", "drover/pools/kube/cluster"},
+	"pools/kube/token":   {"drover/pools", "drover/pools/kube/cluster"},
+	"pools/ilo":          {"drover/pools"},
+	"dhcp":               {"drover/pools"},
+	"tftp":               {"drover/pools"},
+	"httpboot":           {"drover/pools", "drover/pools/boots"},
+	"web":                {"drover/pools", "drover/pools/boots", "drover/pools/config"},
+	"imagebuild":         {},
+	"cmd/drover-init":    {"drover/pools", "drover/pools/boots"},
+	"pools/atomicfile":   {},
 }
 
 // leaves are helpers without state or imports of ours, for all but imagebuild.
@@ -38,7 +47,7 @@ var leaves = []string{"drover/pools/printable", "drover/pools/wait"}
 
 // onlyIn says which packages of others have one home.
 var onlyIn = map[string][]string{
-	"k8s.io/":                          {"pools/kube"},
+	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
 	"github.com/prometheus/":           {"cmd/drover/server"},
 	"go.etcd.io/bbolt":                 {"pools/state"},
 	"github.com/insomniacslk/dhcp/":    {"dhcp", "cmd/drover-init"},

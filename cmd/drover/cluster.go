@@ -15,6 +15,7 @@ import (
 	"drover/deploy"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/inspect"
 )
 
 func newClusterCommand() *cobra.Command {
@@ -71,7 +72,7 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 	return cmd
 }
 
-func findings(w io.Writer, found []kube.Finding) error {
+func findings(w io.Writer, found []inspect.Finding) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range found {
 		mark := "ok"
@@ -131,7 +132,7 @@ both. Apply it anew after each update of drover whose changelog says so.`,
 			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
 				return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
 			}
-			return kube.Apply(cmd.Context(), admin, manifest, func(object string) { fmt.Fprintln(out, "applied", object) })
+			return inspect.Apply(cmd.Context(), admin, manifest, func(object string) { fmt.Fprintln(out, "applied", object) })
 		},
 	}
 	configFlag(cmd, &config)

@@ -22,6 +22,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/approve"
 )
 
 const (
@@ -164,16 +165,16 @@ func testApprover(t *testing.T, p *controlplane.Cluster) {
 // testServing asks for serving certificates as the node "one".
 func testServing(t *testing.T, p *controlplane.Cluster, kubelet string) {
 	c := &kube.Clusters{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Attend: true,
-		PlanOf: func(node string) *pools.Plan {
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,
+		Machines: planOf(func(node string) *pools.Plan {
 			if node != "one" {
 				return nil
 			}
 			return &pools.Plan{Node: "one", Cluster: p.Name, Address: netip.MustParseAddr("10.28.36.173")}
-		},
+		}),
 	}
-	left := make(chan kube.Request, 100)
-	c.OnRequest = func(r kube.Request) {
+	left := make(chan approve.Request, 100)
+	c.OnRequest = func(r approve.Request) {
 		if r.Result == "left" && r.Serving {
 			left <- r
 		}
@@ -234,15 +235,15 @@ func testStolenApproval(t *testing.T, p *controlplane.Cluster) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			object := create(t, p, tt.as, requestManifest(t, tt.signer, tt.usage, "victim"))
-			if out, err := approve(t, p, p.Client, object); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if out, err := approveAs(t, p, p.Client, object); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("approved, or not refused by %s: %s, %v", tt.want, out, err)
 			}
 		})
 	}
 }
 
-// approve approves a request as whoever has the kubeconfig.
-func approve(t *testing.T, p *controlplane.Cluster, kubeconfig, object string) (string, error) {
+// approveAs approves a request as the user of a kubeconfig.
+func approveAs(t *testing.T, p *controlplane.Cluster, kubeconfig, object string) (string, error) {
 	t.Helper()
 	text, err := p.Kubectl(t.Context(), nil, "get", object, "-o", "json")
 	var csr map[string]any
@@ -264,13 +265,13 @@ func approve(t *testing.T, p *controlplane.Cluster, kubeconfig, object string) (
 // testShared lets nodes in by one token, those of the farm that are not there.
 func testShared(t *testing.T, p *controlplane.Cluster) {
 	c := &kube.Clusters{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Attend: true,
-		PlanOf: func(node string) *pools.Plan {
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,
+		Machines: planOf(func(node string) *pools.Plan {
 			if !strings.HasPrefix(node, "old") {
 				return nil
 			}
 			return &pools.Plan{Node: node, Cluster: p.Name}
-		},
+		}),
 	}
 	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client, Token: pools.TokenPolicy{Mode: pools.Shared, TTL: pools.Duration(time.Hour)}}})
 	defer c.Close()

@@ -69,9 +69,9 @@ type Cluster struct {
 	CA      string // file of the cluster's CA certificate
 	LogDir  string // etcd.log, kube-apiserver.log, kube-controller-manager.log
 
-	cfg     Config
-	processes  *processes
-	started time.Time
+	cfg       Config
+	processes *processes
+	started   time.Time
 }
 
 // Start starts a control plane and waits until the API server is ready, the

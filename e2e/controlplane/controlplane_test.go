@@ -63,7 +63,7 @@ func TestTenants(t *testing.T) {
 	t.Run("join", func(t *testing.T) { testJoin(t, a, b) })
 	t.Run("rejoin", func(t *testing.T) { testRejoin(t, a) })
 	t.Run("foreign", func(t *testing.T) { testForeignNode(t, a) })
-	t.Run("tend", func(t *testing.T) { testTend(t, a) })
+	t.Run("tend", func(t *testing.T) { testReconcile(t, a) })
 	t.Run("secret", func(t *testing.T) { testSecret(t, a, b) })
 	t.Run("move", func(t *testing.T) { testMove(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })

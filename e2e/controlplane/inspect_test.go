@@ -11,11 +11,11 @@ import (
 	"drover/e2e/controlplane"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/inspect"
 )
 
-// inspect returns what is wrong with a cluster, and how many things were looked
-// at.
-func inspect(t *testing.T, p *controlplane.Cluster, kubeconfig string) (wrong []kube.Finding, n int) {
+// findings returns what is wrong with a cluster, and the number of findings.
+func findings(t *testing.T, p *controlplane.Cluster, kubeconfig string) (wrong []inspect.Finding, n int) {
 	t.Helper()
 	c := &kube.Clusters{}
 	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: kubeconfig}})
@@ -27,7 +27,7 @@ func inspect(t *testing.T, p *controlplane.Cluster, kubeconfig string) (wrong []
 	for _, f := range all {
 		t.Log(f)
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(f kube.Finding) bool { return f.OK }), len(all)
+	return slices.DeleteFunc(slices.Clone(all), func(f inspect.Finding) bool { return f.OK }), len(all)
 }
 
 // testInspect looks at a cluster as it should be, and then with all that can be
@@ -37,10 +37,10 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(foreign), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	want := func(t *testing.T, wrong []kube.Finding, lines ...string) {
+	want := func(t *testing.T, wrong []inspect.Finding, lines ...string) {
 		t.Helper()
 		for _, line := range lines {
-			if !slices.ContainsFunc(wrong, func(f kube.Finding) bool { return strings.Contains(f.What+": "+f.Detail, line) }) {
+			if !slices.ContainsFunc(wrong, func(f inspect.Finding) bool { return strings.Contains(f.What+": "+f.Detail, line) }) {
 				t.Errorf("nothing says %q", line)
 			}
 		}
@@ -51,20 +51,20 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 	t.Run("as it is", func(t *testing.T) {
 		t.Run("well", func(t *testing.T) {
 			t.Parallel()
-			if wrong, n := inspect(t, p, p.Client); len(wrong) > 0 || n < 14 {
+			if wrong, n := findings(t, p, p.Client); len(wrong) > 0 || n < 14 {
 				t.Errorf("%d things looked at; wrong: %v", n, wrong)
 			}
 		})
 		t.Run("an administrator's credentials", func(t *testing.T) {
 			t.Parallel()
-			wrong, _ := inspect(t, p, p.Admin)
+			wrong, _ := findings(t, p, p.Admin)
 			want(t, wrong, "no more rights: drover may, and should not: get secrets in kube-system", "policy of join tokens: drover could make any Secret", "policy of Nodes: drover could change and delete any Node")
 		})
 		t.Run("black hole", func(t *testing.T) {
 			t.Parallel()
 			h := newHole(t, p.Endpoint())
 			h.turn(true)
-			wrong, _ := inspect(t, p, h.through(t, p))
+			wrong, _ := findings(t, p, h.through(t, p))
 			want(t, wrong, "API server: ask for its version: the API server does not answer in time")
 		})
 	})
@@ -91,7 +91,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 			_, err := p.KubectlAs(t.Context(), p.Client, nil, "create", "secret", "generic", "probe", "-n", "kube-system", "--dry-run=server")
 			return err
 		})
-		wrong, _ := inspect(t, p, p.Client)
+		wrong, _ := findings(t, p, p.Client)
 		want(t, wrong, "drover's rights: drover may not: get nodes, list nodes, watch nodes, patch nodes, delete nodes, get certificatesigningrequests, "+
 			"list certificatesigningrequests, watch certificatesigningrequests, update certificatesigningrequests/approval, approve signers/kubernetes.io/kube-apiserver-client-kubelet",
 			"policy of certificates: see ValidatingAdmissionPolicyBinding drover-only-its-requests: deploy/rbac.yaml is not applied as of this version",
@@ -107,7 +107,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 			t.Fatal(err)
 		}
 		applied := 0
-		if err := kube.Apply(t.Context(), p.Admin, manifest, func(string) { applied++ }); err != nil {
+		if err := inspect.Apply(t.Context(), p.Admin, manifest, func(string) { applied++ }); err != nil {
 			t.Fatal(err)
 		}
 		if want := strings.Count(string(manifest), "\nkind: "); applied != want {
@@ -123,7 +123,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 			}
 			return nil
 		})
-		if err := kube.Apply(t.Context(), p.Client, manifest, func(string) {}); err == nil {
+		if err := inspect.Apply(t.Context(), p.Client, manifest, func(string) {}); err == nil {
 			t.Error("drover has given itself rights")
 		}
 	})

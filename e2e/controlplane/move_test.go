@@ -10,6 +10,7 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/pools"
+	"drover/pools/kube"
 )
 
 // guarded is a pod that a budget holds, beside one that none does. The planes have
@@ -31,14 +32,16 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 		plan.Store(&pools.Plan{Node: name, Cluster: p.Name})
 		return plan.Load()
 	}
-	planOf := func(node string) *pools.Plan {
-		if node == name {
-			return plan.Load()
-		}
-		return nil
+	settings := func(c *kube.Clusters) {
+		c.Machines = planOf(func(node string) *pools.Plan {
+			if node == name {
+				return plan.Load()
+			}
+			return nil
+		})
+		c.Key, c.Pace, c.Watch = []byte("a key that lasts"), 200*time.Millisecond, 2*time.Second
 	}
-	c, ready := clusters(t, 0, a, b)
-	c.PlanOf, c.Key, c.Pace, c.Watch = planOf, []byte("a key that lasts"), 200*time.Millisecond, 2*time.Second
+	c, ready := clustersWith(t, 0, settings, a, b)
 	token, _ := join(t, c, give(a), "boot-1")
 	kubelet := bootstrap(t, a, name, token)
 	register(t, a, kubelet, name)
@@ -82,8 +85,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 
 	// drover is started anew, and the budget lets go.
 	c.Close()
-	c, ready = clusters(t, 0, a, b)
-	c.PlanOf, c.Key, c.Pace, c.Watch = planOf, []byte("a key that lasts"), 200*time.Millisecond, 2*time.Second
+	c, ready = clustersWith(t, 0, settings, a, b)
 	c.Refresh()
 	at(pools.MoveDrains, "default/db")
 	if _, err := a.Kubectl(t.Context(), nil, "delete", "pdb", "db"); err != nil {

@@ -19,6 +19,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/cluster"
 )
 
 // hole is a way to an API server that can turn into a black hole: connections
@@ -104,7 +105,8 @@ func (h *hole) through(t *testing.T, p *controlplane.Cluster) string {
 	return path
 }
 
-// joinAll has n nodes of a cluster ask at once, and returns how long each took.
+// joinAll has n nodes of a cluster ask at once, and returns how long each took, in
+// order. A node that is told to ask later is an error.
 func joinAll(t *testing.T, c *kube.Clusters, cluster, prefix, bootID string, n int) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, n)
@@ -124,9 +126,9 @@ func joinAll(t *testing.T, c *kube.Clusters, cluster, prefix, bootID string, n i
 	return took
 }
 
-// testOutage turns one tenant's API server into a black hole while its nodes
-// join. The other tenant's nodes join as fast as before; its own do when it is
-// back.
+// testOutage turns one tenant's API server into a black hole while its nodes join.
+// The other tenant's nodes join as before (that they wait for nothing is tested in
+// pools/kube, without a clock); its own do when it is back.
 func testOutage(t *testing.T, a, b *controlplane.Cluster) {
 	h := newHole(t, a.Endpoint())
 	c := &kube.Clusters{}
@@ -150,7 +152,7 @@ func testOutage(t *testing.T, a, b *controlplane.Cluster) {
 					back.Add(1)
 					return
 				}
-				busy, ok := errors.AsType[*kube.ClusterError](err)
+				busy, ok := errors.AsType[*cluster.Error](err)
 				if !ok {
 					t.Error(err)
 					return
@@ -161,24 +163,13 @@ func testOutage(t *testing.T, a, b *controlplane.Cluster) {
 		})
 	}
 	time.Sleep(500 * time.Millisecond)
-	// A machine that is busy with something else can slow down one round; a tenant
-	// that holds what the other needs slows down all of them, by its time limits.
-	limit := 2*before[nodes-1] + time.Second
-	var during []time.Duration
-	for round := range 3 {
-		if during = joinAll(t, c, b.Name, fmt.Sprintf("during%d-", round), "", nodes); during[nodes-1] <= limit {
-			break
-		}
-	}
+	during := joinAll(t, c, b.Name, "during", "", nodes)
 	err := c.Check(t.Context())
 	if err[b.Name] != nil || err[a.Name] == nil || !strings.Contains(err[a.Name].Error(), "the API server does not answer in time") {
 		t.Errorf("check: %v", err)
 	}
 	t.Logf("the other tenant's %d joins: median %v, slowest %v; during the outage %v, %v", nodes,
 		before[nodes/2], before[nodes-1], during[nodes/2], during[nodes-1])
-	if slow := during[nodes-1]; slow > limit {
-		t.Errorf("during the outage of a tenant the slowest join of the other took %v, before %v", slow, before[nodes-1])
-	}
 	time.Sleep(time.Until(dark.Add(12 * time.Second))) // requests have run into their time limit
 	h.turn(false)
 	light := time.Now()
@@ -211,9 +202,6 @@ func testPowerCut(t *testing.T, p *controlplane.Cluster) {
 	}
 	time.Sleep(c.Watch + 2*time.Second)
 	took := joinAll(t, c, p.Name, "cut", "boot-2", nodes)
-	if p99 := took[nodes*99/100]; p99 >= 5*time.Second {
-		t.Errorf("p99 is %v, want it below 5s", p99)
-	}
 	left, err := p.Kubectl(t.Context(), nil, "get", "nodes", "-l", "drover/managed", "-o", "name")
 	if err != nil || strings.Contains(left, "node/cut") {
 		t.Errorf("Nodes left: %s, %v", left, err)

@@ -81,8 +81,8 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 	start := time.Now()
 	token, _ = join(t, c, &again, "boot-2")
 	took := time.Since(start)
-	if took < 9*time.Second || took > time.Minute {
-		t.Errorf("the join took %v, want the 11 s that a kubelet may take to renew its Lease, and not much more", took)
+	if took < 9*time.Second {
+		t.Errorf("the join took %v, less than the 11 s that a kubelet may take to renew its Lease", took)
 	}
 	if out, err := p.Kubectl(t.Context(), nil, "get", "node", plan.Node); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("the Node of the boot before: %q, %v, want it gone", out, err)

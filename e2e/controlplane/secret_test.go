@@ -93,7 +93,7 @@ func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 	ready := make(chan string, 10)
 	c := &kube.Clusters{
 		Admin: account(t, a, "tenants", ""), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnReady: func(p *pools.Plan, _ time.Time) { ready <- p.Node }, Attend: true,
+		OnReady: func(p *pools.Plan, _ time.Time) { ready <- p.Node }, StartLoops: true,
 	}
 	c.Set([]pools.Cluster{{Name: b.Name, SecretRef: pools.SecretRef{Namespace: "tenants", Name: name}}})
 	t.Cleanup(c.Close)

@@ -18,15 +18,17 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/approve"
+	"drover/pools/kube/token"
 )
 
 // told collects what OnRequest is told.
 type told struct {
 	mu  sync.Mutex
-	all []kube.Request
+	all []approve.Request
 }
 
-func (r *told) add(req kube.Request) {
+func (r *told) add(req approve.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, req)
@@ -48,7 +50,7 @@ func (r *told) of(name string) (results []string) {
 func attended(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *told, *fixture.Log) {
 	log, requests := new(fixture.Log), new(told)
 	c := &kube.Clusters{
-		Watch: 10 * time.Millisecond, Key: sealKey, Attend: true, OnRequest: requests.add,
+		Watch: 10 * time.Millisecond, Key: sealKey, StartLoops: true, OnRequest: requests.add,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, e := range edit {
@@ -62,7 +64,7 @@ func attended(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube
 
 func decided(t *testing.T, s *apiServer, name, want string) {
 	t.Helper()
-	eventually(t, name+" decided", func() bool { return s.outcome(name) != "" })
+	fixture.Eventually(t, name+" decided", func() bool { return s.outcome(name) != "" })
 	if got := s.outcome(name); !strings.HasPrefix(got, want) {
 		t.Errorf("%s: %q, want %q", name, got, want)
 	}
@@ -91,8 +93,8 @@ func TestApprover(t *testing.T) {
 	s.ask(request(t, "second", id, groups, "m1c29"))
 	decided(t, s, "second", "Denied: drover: its token was used for another certificate request before")
 	s.ask(request(t, "kubeadm", "bbbbbb", "system:bootstrappers:kubeadm:default-node-token", "m1c29"))
-	s.ask(request(t, "foreign", "cccccc", kube.Groups([]byte("of another drover"), "cccccc", "m1c29", time.Now().Add(time.Minute)), "m1c29"))
-	eventually(t, "others seen", func() bool { return len(requests.of("kubeadm")) > 0 && len(requests.of("foreign")) > 0 })
+	s.ask(request(t, "foreign", "cccccc", token.Groups([]byte("of another drover"), "cccccc", "m1c29", time.Now().Add(time.Minute)), "m1c29"))
+	fixture.Eventually(t, "others seen", func() bool { return len(requests.of("kubeadm")) > 0 && len(requests.of("foreign")) > 0 })
 
 	c.Close()
 	_, _, later := attended(t, s, pools.Cluster{})
@@ -127,7 +129,7 @@ func TestApproverRace(t *testing.T) {
 	attended(t, s, pools.Cluster{})
 	n := 0
 	for _, name := range names {
-		eventually(t, name+" decided", func() bool { return s.outcome(name) != "" })
+		fixture.Eventually(t, name+" decided", func() bool { return s.outcome(name) != "" })
 		if strings.HasPrefix(s.outcome(name), "Approved") {
 			n++
 		}
@@ -143,7 +145,7 @@ func TestApproverTriesAgain(t *testing.T) {
 	s.set("PUT certificatesigningrequests", fail(500, "InternalError", "no leader"))
 	_, requests, _ := attended(t, s, pools.Cluster{})
 	s.ask(request(t, "r", "aaaaaa", groupsOf("aaaaaa", "m1"), "m1"))
-	eventually(t, "the error is told", func() bool { return slices.Contains(requests.of("r"), "error") })
+	fixture.Eventually(t, "the error is told", func() bool { return slices.Contains(requests.of("r"), "error") })
 	s.set("PUT certificatesigningrequests", nil)
 	decided(t, s, "r", "Approved")
 
@@ -168,7 +170,7 @@ func TestApproverMayNot(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET certificatesigningrequests", fail(403, "Forbidden", "no"))
 	c, _, log := attended(t, s, pools.Cluster{})
-	eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "certificate requests of nodes wait") })
+	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "certificate requests of nodes wait") })
 	want := "list the certificate requests of nodes: the kubeconfig's user lacks the right, apply deploy/rbac.yaml"
 	if err := c.Check(t.Context())["tenant-a"]; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -192,29 +194,27 @@ func TestApproverIsNotWanted(t *testing.T) {
 	s.mu.Unlock()
 	conf := pools.Cluster{Name: "tenant-a", Kubeconfig: s.kubeconfig()}
 	c.Set([]pools.Cluster{conf})
-	eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") == 1 })
+	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") == 1 })
 	c.Set(nil)
 	s.ask(request(t, "late", "aaaaaa", groupsOf("aaaaaa", "m1"), "m1"))
 	c.Set([]pools.Cluster{conf})
 	decided(t, s, "late", "Approved")
-	eventually(t, "watched anew", func() bool { return s.count("WATCH certificatesigningrequests") == 2 })
+	fixture.Eventually(t, "watched anew", func() bool { return s.count("WATCH certificatesigningrequests") == 2 })
 }
 
-// planOf is a farm of some nodes of one cluster.
-func planOf(nodes ...string) func(*kube.Clusters) {
+// nodes is a farm of some nodes of one cluster.
+func nodes(names ...string) func(*kube.Clusters) {
 	return func(c *kube.Clusters) {
-		c.PlanOf = func(node string) *pools.Plan {
-			if !slices.Contains(nodes, node) {
-				return nil
-			}
-			p := plan(func(p *pools.Plan) { p.Node = node })
-			if node == "elsewhere" {
-				p.Cluster = "tenant-b"
-			}
-			return p
+		f := &farm{plans: map[string]*pools.Plan{}}
+		for _, node := range names {
+			f.set(plan(func(p *pools.Plan) { p.Node = node }))
 		}
+		if p := f.plans["elsewhere"]; p != nil {
+			p.Cluster = "tenant-b"
+		}
+		c.Machines = f
 		c.AddressOf = func(pools.MAC) (netip.Addr, bool) { return addr(), true }
-		c.Expected = func(node string) bool { return node != "off" }
+		c.Booting = func(node string) bool { return node != "off" }
 	}
 }
 
@@ -224,7 +224,7 @@ func TestApproverShared(t *testing.T) {
 	s.setNode("ready", "u1", "b1", corev1.ConditionTrue, beat(1))
 	s.setNode("down", "u2", "b1", corev1.ConditionUnknown, beat(1))
 	conf := pools.Cluster{Token: pools.TokenPolicy{Mode: pools.Shared, TTL: pools.Duration(time.Hour)}}
-	c, _, _ := attended(t, s, conf, planOf("new", "down", "ready", "off", "elsewhere"))
+	c, _, _ := attended(t, s, conf, nodes("new", "down", "ready", "off", "elsewhere"))
 	shared, err := c.SharedToken(t.Context(), "tenant-a")
 	if err != nil {
 		t.Fatal(err)
@@ -330,13 +330,13 @@ func TestApproverServing(t *testing.T) {
 	s.setNode("theirs", "u2", "b1", corev1.ConditionTrue, beat(1))
 	s.edit("theirs", func(n *corev1.Node) { n.Labels = nil })
 	s.ask(names("off", "m1", own))
-	c, requests, _ := attended(t, s, pools.Cluster{}, planOf("m1", "theirs", "m2"))
-	eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") > 0 })
+	c, requests, _ := attended(t, s, pools.Cluster{}, nodes("m1", "theirs", "m2"))
+	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") > 0 })
 	c.Close()
 	if got := s.outcome("off"); got != "" || len(requests.of("off")) > 0 {
 		t.Errorf("not wanted, and yet: %q", got)
 	}
-	_, requests, _ = attended(t, s, pools.Cluster{Serving: true}, planOf("m1", "theirs", "m2"))
+	_, requests, _ = attended(t, s, pools.Cluster{Serving: true}, nodes("m1", "theirs", "m2"))
 	s.ask(names("m2", "m2", own)) // before its Node is there
 	s.ask(names("address", "m1", other))
 	s.ask(names("theirs", "theirs", own))
@@ -344,7 +344,7 @@ func TestApproverServing(t *testing.T) {
 	decided(t, s, "off", "Approved: drover gave node m1 this name and these addresses")
 	decided(t, s, "m2", "Approved")
 	for _, name := range []string{"address", "theirs", "stranger"} {
-		eventually(t, name+" is told", func() bool { return slices.Equal(requests.of(name), []string{"left"}) })
+		fixture.Eventually(t, name+" is told", func() bool { return slices.Equal(requests.of(name), []string{"left"}) })
 		if got := s.outcome(name); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -91,7 +92,7 @@ func TestBreakerIgnoresWhoLeaves(t *testing.T) {
 			_, err := c.Join(ctx, plan(), addr(), "")
 			left <- err
 		}()
-		eventually(t, "asked", func() bool { return s.count("GET nodes") > before })
+		fixture.Eventually(t, "asked", func() bool { return s.count("GET nodes") > before })
 		cancel()
 		if err := <-left; err == nil || strings.Contains(err.Error(), "in a row") {
 			t.Fatal(err)

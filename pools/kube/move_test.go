@@ -113,14 +113,14 @@ func newPasture(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *pa
 	p.a.renew("m1c29", "1")
 	p.farm.set(plan())
 	p.Refresh()
-	eventually(t, "sealed", func() bool { return p.a.node("m1c29").Annotations["drover/seal"] != "" })
+	fixture.Eventually(t, "sealed", func() bool { return p.a.node("m1c29").Annotations["drover/seal"] != "" })
 	return p
 }
 
 // server is drover, started.
 func (p *pasture) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube.Clusters {
 	c := &kube.Clusters{
-		Now: p.clock.now, Watch: 10 * time.Second, Pace: 2 * time.Millisecond, Key: []byte("the key of this drover"), PlanOf: p.farm.plan,
+		Now: p.clock.now, Watch: 10 * time.Second, Pace: 2 * time.Millisecond, Key: []byte("the key of this drover"), Machines: p.farm,
 		Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, e := range edit {
@@ -139,7 +139,7 @@ func (p *pasture) moveTo(cluster string) {
 // at waits until the move is at a step.
 func (p *pasture) at(t *testing.T, step pools.MoveStep, detail string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s, %q", step, detail), func() bool {
+	fixture.Eventually(t, fmt.Sprintf("%s, %q", step, detail), func() bool {
 		m := p.Moves()
 		return len(m) == 1 && m[0].Step == step && strings.Contains(m[0].Detail, detail)
 	})
@@ -187,18 +187,18 @@ func TestMove(t *testing.T) {
 	gets := p.a.count("GET leases")
 	p.clock.seconds.Add(60)
 	p.a.renew("m1c29", "2")
-	eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
 	p.clock.seconds.Add(20)
 	gets = p.a.count("GET leases")
-	eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
 	p.b.setNode("m1c29", "u2", "b2", corev1.ConditionFalse, beat(1))
 	gets = p.b.count("GET nodes")
-	eventually(t, "looked for", func() bool { return p.b.count("GET nodes") > gets+2 })
+	fixture.Eventually(t, "looked for", func() bool { return p.b.count("GET nodes") > gets+2 })
 	if p.a.node("m1c29").Name == "" {
 		t.Fatal("the Node is gone before its machine is Ready elsewhere")
 	}
 	p.b.setNode("m1c29", "u2", "b2", corev1.ConditionTrue, beat(2))
-	eventually(t, "gone", func() bool { return p.a.node("m1c29").Name == "" && len(p.Moves()) == 0 })
+	fixture.Eventually(t, "gone", func() bool { return p.a.node("m1c29").Name == "" && len(p.Moves()) == 0 })
 	if got := p.b.node("m1c29"); got.Spec.Unschedulable {
 		t.Error("the new Node is cordoned")
 	}
@@ -213,12 +213,12 @@ func TestMovedAndSwitchedOff(t *testing.T) {
 	p.at(t, pools.MoveDrains, "default/db")
 	p.clock.seconds.Add(119)
 	gets := p.a.count("GET leases")
-	eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
 	if p.a.node("m1c29").Name == "" {
 		t.Fatal("the Node is gone too early")
 	}
 	p.clock.seconds.Add(2)
-	eventually(t, "gone", func() bool { return p.a.node("m1c29").Name == "" && len(p.Moves()) == 0 })
+	fixture.Eventually(t, "gone", func() bool { return p.a.node("m1c29").Name == "" && len(p.Moves()) == 0 })
 }
 
 // The time limit is over, and a pod is still held. A change of the farm has it
@@ -234,7 +234,7 @@ func TestDrainHasALimit(t *testing.T) {
 	p.at(t, pools.MoveHeld, "1 pod left; held by a PodDisruptionBudget: default/db")
 	asked := p.a.count("POST pods")
 	gets := p.a.count("GET leases")
-	eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
 	if got := p.a.count("POST pods"); got != asked {
 		t.Errorf("%d evictions after the limit", got-asked)
 	}
@@ -256,7 +256,7 @@ func TestMovedBack(t *testing.T) {
 				p.Clusters = p.server()
 			}
 			p.moveTo("tenant-a")
-			eventually(t, "uncordoned", func() bool {
+			fixture.Eventually(t, "uncordoned", func() bool {
 				n := p.a.node("m1c29")
 				return !n.Spec.Unschedulable && n.Annotations["drover/moving"] == "" && len(p.Moves()) == 0
 			})
@@ -308,9 +308,9 @@ func TestWhatDoesNotMove(t *testing.T) {
 			if tt.stays {
 				p.at(t, pools.MoveStays, "drain and delete it by hand")
 			}
-			eventually(t, "looked at", func() bool { return p.a.count("GET nodes") > before })
+			fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET nodes") > before })
 			p.clock.seconds.Add(3600)
-			eventually(t, "told", func() bool {
+			fixture.Eventually(t, "told", func() bool {
 				return !tt.stays && !tt.remove || strings.Contains(p.log.String(), "stays: drover cannot prove") || strings.Contains(p.log.String(), "no config names stay in the cluster")
 			})
 			n := p.a.node("m1c29")
@@ -330,7 +330,7 @@ func TestUncordonConflict(t *testing.T) {
 	p.a.onPatch = sync.OnceFunc(func() { p.a.edit("m1c29", func(n *corev1.Node) { n.Labels["person"] = "me" }) })
 	p.a.mu.Unlock()
 	p.moveTo("tenant-a")
-	eventually(t, "uncordoned", func() bool {
+	fixture.Eventually(t, "uncordoned", func() bool {
 		n := p.a.node("m1c29")
 		return !n.Spec.Unschedulable && n.Labels["person"] == "me" && len(p.Moves()) == 0
 	})
@@ -343,7 +343,7 @@ func TestForeignCordonStays(t *testing.T) {
 	p.moveTo("tenant-b")
 	p.at(t, pools.MoveDrained, "")
 	p.moveTo("tenant-a")
-	eventually(t, "over", func() bool { return len(p.Moves()) == 0 })
+	fixture.Eventually(t, "over", func() bool { return len(p.Moves()) == 0 })
 	if !p.a.node("m1c29").Spec.Unschedulable {
 		t.Error("it was uncordoned")
 	}
@@ -361,7 +361,7 @@ func TestMoveWithoutRights(t *testing.T) {
 			p.a.run("m1c29", "web")
 			p.a.set(key, fail(403, "Forbidden", "no"))
 			p.moveTo("tenant-b")
-			eventually(t, want, func() bool { m := p.Moves(); return len(m) == 1 && strings.Contains(m[0].Detail, want) })
+			fixture.Eventually(t, want, func() bool { m := p.Moves(); return len(m) == 1 && strings.Contains(m[0].Detail, want) })
 			if !p.a.node("m1c29").Spec.Unschedulable {
 				t.Error("it is not even cordoned")
 			}
@@ -369,7 +369,7 @@ func TestMoveWithoutRights(t *testing.T) {
 				t.Errorf("said %d times, want it once", got)
 			}
 			if key == "GET leases" {
-				eventually(t, "drained all the same", func() bool { return slices.Equal(p.a.ended(), []string{"web"}) })
+				fixture.Eventually(t, "drained all the same", func() bool { return slices.Equal(p.a.ended(), []string{"web"}) })
 			}
 			p.a.set(key, nil)
 			p.at(t, pools.MoveDrained, "")
@@ -378,19 +378,13 @@ func TestMoveWithoutRights(t *testing.T) {
 }
 
 // Unknown hardware was given a name: the Node that it was is not left behind.
-func TestHeir(t *testing.T) {
-	p := newPasture(t, func(c *kube.Clusters, _ []pools.Cluster) {
-		c.HeirOf = func(node string) *pools.Plan {
-			if node != "node-1" {
-				return nil
-			}
-			return plan(func(p *pools.Plan) { p.Cluster = "tenant-b" })
-		}
-	})
+func TestRenamedMachine(t *testing.T) {
+	p := newPasture(t)
+	p.farm.renamed = map[string]*pools.Plan{"node-1": plan(func(p *pools.Plan) { p.Cluster = "tenant-b" })}
 	p.farm.set(plan(func(p *pools.Plan) { p.Node = "node-1" }))
 	p.a.setNode("node-1", "u9", "b1", corev1.ConditionTrue, beat(1))
 	p.Refresh()
-	eventually(t, "sealed", func() bool { return p.a.node("node-1").Annotations["drover/seal"] != "" })
+	fixture.Eventually(t, "sealed", func() bool { return p.a.node("node-1").Annotations["drover/seal"] != "" })
 	p.farm.mu.Lock()
 	delete(p.farm.plans, "node-1")
 	p.farm.mu.Unlock()
@@ -401,7 +395,7 @@ func TestHeir(t *testing.T) {
 	}
 	p.b.setNode("m1c29", "u2", "b2", corev1.ConditionTrue, beat(1))
 	p.clock.seconds.Add(11)
-	eventually(t, "gone", func() bool { return p.a.node("node-1").Name == "" })
+	fixture.Eventually(t, "gone", func() bool { return p.a.node("node-1").Name == "" })
 }
 
 // While its pods are evicted a node counts as moving in JSON too.

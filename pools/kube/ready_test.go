@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -55,7 +56,7 @@ func TestReady(t *testing.T) {
 			if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "watched", func() bool { return s.count("WATCH nodes") > 0 })
+			fixture.Eventually(t, "watched", func() bool { return s.count("WATCH nodes") > 0 })
 			for _, st := range tt.not {
 				s.setNode(n, st.uid, st.bootID, st.ready, beat(st.beat))
 			}
@@ -115,7 +116,7 @@ func TestWatchBreaks(t *testing.T) {
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a watch has failed", func() bool { return s.count("WATCH nodes") > 0 })
+	fixture.Eventually(t, "a watch has failed", func() bool { return s.count("WATCH nodes") > 0 })
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 	<-ready
 }
@@ -133,7 +134,7 @@ func TestLabelsTriedAgain(t *testing.T) {
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 	<-ready
 	s.set("PATCH nodes", nil)
-	eventually(t, "labeled", func() bool {
+	fixture.Eventually(t, "labeled", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.patches) == 1
@@ -146,7 +147,7 @@ func TestCloseEndsFollowing(t *testing.T) {
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "watched", func() bool { return s.count("WATCH nodes") > 0 })
+	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH nodes") > 0 })
 	c.Close()
 	if got := c.Followed(); got != 0 {
 		t.Errorf("%d nodes followed after Close", got)

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/cluster"
 )
 
 // A machine asks for its join, and the cluster has a Node of its name.
@@ -72,16 +74,15 @@ func TestALivingKubeletIsLeftAlone(t *testing.T) {
 		s := newAPIServer(t)
 		s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 		s.leases["m1c29"] = "7"
-		c, _ := newClusters(t, s.kubeconfig())
-		c.Watch = 300 * time.Millisecond
+		c, _ := newWatching(t, s.kubeconfig(), 300*time.Millisecond)
 		c.Expect(plan())
-		eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
+		fixture.Eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
 		s.mu.Lock()
 		s.leases["m1c29"] = "8"
 		s.mu.Unlock()
 
 		_, err := c.Join(t.Context(), plan(), addr(), bootID)
-		e, ok := errors.AsType[*kube.ClusterError](err)
+		e, ok := errors.AsType[*cluster.Error](err)
 		if want := "a machine that calls itself m1c29 still runs there: its kubelet renewed its Lease within the last"; !ok || !strings.Contains(err.Error(), want) {
 			t.Fatalf("boot %q: got %v, want %q", bootID, err, want)
 		}
@@ -100,10 +101,9 @@ func TestALivingKubeletIsLeftAlone(t *testing.T) {
 func TestExpectSavesTheWait(t *testing.T) {
 	s := newAPIServer(t)
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
-	c, _ := newClusters(t, s.kubeconfig())
-	c.Watch = time.Second
+	c, _ := newWatching(t, s.kubeconfig(), time.Second)
 	c.Expect(plan())
-	eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
+	fixture.Eventually(t, "first look", func() bool { return c.Expecting("tenant-a", "m1c29") })
 	time.Sleep(c.Watch)
 	start := time.Now()
 	if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err != nil {
@@ -122,10 +122,9 @@ func TestExpectSavesTheWait(t *testing.T) {
 func TestLongLease(t *testing.T) {
 	s := newAPIServer(t)
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
-	c, _ := newClusters(t, s.kubeconfig())
-	c.Watch = 10 * time.Minute
+	c, _ := newWatching(t, s.kubeconfig(), 10*time.Minute)
 	_, err := c.Join(t.Context(), plan(), addr(), "b2")
-	e, ok := errors.AsType[*kube.ClusterError](err)
+	e, ok := errors.AsType[*cluster.Error](err)
 	if !ok || e.RetryAfter() < 9*time.Minute || !strings.Contains(err.Error(), "it takes 10m0s to see whether a kubelet of that name lives") {
 		t.Errorf("got %v", err)
 	}
@@ -139,15 +138,7 @@ func TestExpectHarmsNobody(t *testing.T) {
 	c, log := newClusters(t, s.kubeconfig())
 	c.Expect(plan(func(p *pools.Plan) { p.Cluster = "b" }))
 	c.Expect(plan())
-	eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "is not seen") })
+	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "is not seen") })
 	c.Close()
 	c.Expect(plan())
-}
-
-func TestRenewal(t *testing.T) {
-	for duration, want := range map[time.Duration]time.Duration{40 * time.Second: 11 * time.Second, 10 * time.Minute: 158 * time.Second} {
-		if got := kube.Renewal(duration); got != want {
-			t.Errorf("a Lease of %s is watched for %s, want %s", duration, got, want)
-		}
-	}
 }

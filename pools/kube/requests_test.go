@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"drover/pools/kube"
+	"drover/pools/kube/token"
 )
 
 // request returns a certificate request as a kubelet of that name makes it, by
@@ -163,5 +163,5 @@ var sealKey = []byte("the key in STATE/nodes.key, which lasts")
 
 // groupsOf returns the groups of a token for a node, good for ten minutes.
 func groupsOf(id, node string) string {
-	return kube.Groups(sealKey, id, node, time.Now().Add(10*time.Minute))
+	return token.Groups(sealKey, id, node, time.Now().Add(10*time.Minute))
 }

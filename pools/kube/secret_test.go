@@ -18,6 +18,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/cluster"
 )
 
 // keep puts a Secret into the cluster; without data it takes it away.
@@ -105,7 +106,7 @@ func byRef(t *testing.T, admin *apiServer, edit ...func(*pools.Cluster)) (*kube.
 // read.
 func joins(t *testing.T, c *kube.Clusters) (err error) {
 	t.Helper()
-	eventually(t, "its kubeconfig is read", func() bool {
+	fixture.Eventually(t, "its kubeconfig is read", func() bool {
 		_, err = c.Join(t.Context(), plan(), addr(), "")
 		return err == nil || !strings.Contains(err.Error(), "its kubeconfig is not read yet")
 	})
@@ -173,11 +174,11 @@ func TestSecretChanges(t *testing.T) {
 	}
 
 	admin.keep(name, map[string]string{"value": moved.config("second")})
-	eventually(t, "the new credentials in force", func() bool { return joins(t, c) == nil && moved.count("POST secrets") > 0 })
+	fixture.Eventually(t, "the new credentials in force", func() bool { return joins(t, c) == nil && moved.count("POST secrets") > 0 })
 
 	// A bad one does not take the place of the good one, but is told of.
 	admin.keep(name, map[string]string{"value": "["})
-	eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "is of no use") })
+	fixture.Eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "is of no use") })
 	if err := joins(t, c); err != nil {
 		t.Errorf("with a bad Secret: %v, want the credentials before to be in force", err)
 	}
@@ -189,14 +190,14 @@ func TestSecretChanges(t *testing.T) {
 	admin.set("GET secrets", fail(500, "InternalError", "no leader"))
 	admin.set("WATCH secrets", fail(500, "InternalError", "no leader"))
 	admin.CloseClientConnections()
-	eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "the Secret of a cluster is not seen") })
+	fixture.Eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "the Secret of a cluster is not seen") })
 	if err := joins(t, c); err != nil {
 		t.Errorf("during an outage of the admin cluster: %v", err)
 	}
 	admin.keep(name, nil)
 	admin.set("GET secrets", nil)
 	admin.set("WATCH secrets", nil)
-	eventually(t, "the deletion noticed", func() bool {
+	fixture.Eventually(t, "the deletion noticed", func() bool {
 		err := joins(t, c)
 		return err != nil && strings.Contains(err.Error(), `cluster "tenant-a": connect: its kubeconfig is of no use: there is no Secret`)
 	})
@@ -205,7 +206,7 @@ func TestSecretChanges(t *testing.T) {
 		t.Errorf("check: %v", err)
 	}
 	admin.keep(name, map[string]string{"value": tenant.config("third")})
-	eventually(t, "it is back", func() bool { return joins(t, c) == nil })
+	fixture.Eventually(t, "it is back", func() bool { return joins(t, c) == nil })
 	for _, secret := range []string{"first", "second", "third"} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the credentials are in the log: %s", log)
@@ -223,13 +224,13 @@ func TestSecretChangesDuringJoin(t *testing.T) {
 	c, _, _ := byRef(t, admin)
 	joined := make(chan error, 1)
 	go func() { joined <- joins(t, c) }()
-	eventually(t, "a token minted", func() bool { return tenant.count("POST secrets") > 0 })
+	fixture.Eventually(t, "a token minted", func() bool { return tenant.count("POST secrets") > 0 })
 	admin.keep(name, map[string]string{"value": moved.config("second")})
 	err := <-joined
 	if err == nil || !strings.Contains(err.Error(), "wait for the signature of a join token: its credentials have just changed") {
 		t.Errorf("got %v", err)
 	}
-	if busy, ok := errors.AsType[*kube.ClusterError](err); !ok || busy.RetryAfter() > 5*time.Second {
+	if busy, ok := errors.AsType[*cluster.Error](err); !ok || busy.RetryAfter() > 5*time.Second {
 		t.Errorf("got %v, want to be asked again soon", err)
 	}
 	if err := joins(t, c); err != nil {
@@ -245,9 +246,9 @@ func TestSecretIsUnwatched(t *testing.T) {
 	if err := joins(t, c); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "watched", func() bool { return admin.watching() == 1 })
+	fixture.Eventually(t, "watched", func() bool { return admin.watching() == 1 })
 	c.Set(nil)
-	eventually(t, "watched no more", func() bool { return admin.watching() == 0 })
+	fixture.Eventually(t, "watched no more", func() bool { return admin.watching() == 0 })
 }
 
 // What is wrong with the admin cluster itself.

@@ -11,19 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
-
-// eventually waits for what happens in the background.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
 
 func TestKubeconfigs(t *testing.T) {
 	s := newAPIServer(t)
@@ -104,7 +95,7 @@ func TestBrokenTenantDelaysNoOther(t *testing.T) {
 		_, err := c.Join(ctx, plan(func(p *pools.Plan) { p.Cluster = "stuck" }), addr(), "")
 		failed <- err
 	}()
-	eventually(t, "a join is stuck", func() bool { return stuck.count("GET nodes") > 0 })
+	fixture.Eventually(t, "a join is stuck", func() bool { return stuck.count("GET nodes") > 0 })
 	for i := range 20 {
 		p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
 		if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {

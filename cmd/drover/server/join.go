@@ -11,6 +11,7 @@ import (
 	"drover/pools/atomicfile"
 	"drover/pools/boots"
 	"drover/pools/kube"
+	"drover/pools/kube/approve"
 )
 
 // What clusters need to know of boots before they let a node in.
@@ -18,8 +19,8 @@ import (
 // attend makes the clusters ask the farm and the boots, and tell of the
 // certificate requests that they meet.
 func (s *Server) attend(c *kube.Clusters, tokens string) {
-	c.Attend = true
-	c.Expected = s.boots
+	c.StartLoops = true
+	c.Booting = s.boots
 	c.AddressOf = s.Store.Leases.AddressOf
 	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)
@@ -28,7 +29,7 @@ func (s *Server) attend(c *kube.Clusters, tokens string) {
 // certificate is told of each certificate request. That of a kubelet that gets its
 // first certificate is a step of its boot; what is denied or left alone may be
 // anybody's.
-func (s *Server) certificate(r kube.Request) {
+func (s *Server) certificate(r approve.Request) {
 	s.metrics.certificate(r)
 	if r.Serving || r.Node == "" {
 		return

@@ -15,7 +15,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
-	"drover/pools/kube"
+	"drover/pools/kube/approve"
 	"drover/pools/state"
 	"drover/tftp"
 )
@@ -141,14 +141,16 @@ func (m *Metrics) step(b boots.Record, s boots.StepTime) {
 
 func (m *Metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
 
-// tended counts a look at the Nodes of a cluster.
-func (m *Metrics) tended(cluster string, changed int, err error) {
+// reconciled counts a reconciliation of the Nodes of a cluster.
+func (m *Metrics) reconciled(cluster string, changed int, err error) {
 	m.tends.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
 
 // certificate counts a certificate request.
-func (m *Metrics) certificate(r kube.Request) { m.requests.WithLabelValues(r.Cluster, r.Result).Inc() }
+func (m *Metrics) certificate(r approve.Request) {
+	m.requests.WithLabelValues(r.Cluster, r.Result).Inc()
+}
 
 func result(ok bool) string {
 	if ok {

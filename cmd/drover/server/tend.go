@@ -32,7 +32,7 @@ func (s *Server) tendNodes(dir string) error {
 	}
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
-		Log: s.part("kube"), OnReady: s.nodeReady, OnTend: s.metrics.tended, PlanOf: s.planOf, HeirOf: s.heirOf, Key: key,
+		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: machines{s}, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
 	}
 	s.metrics.watchMoves(s.clusters.Moves)
@@ -88,6 +88,12 @@ func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
 	return waiting
 }
 
+// machines answers which machine a node is.
+type machines struct{ *Server }
+
+func (m machines) Named(node string) *pools.Plan         { return m.planOf(node) }
+func (m machines) CurrentPlanOf(node string) *pools.Plan { return m.currentPlanOf(node) }
+
 // planOf returns the Plan of the node of that name.
 func (s *Server) planOf(node string) *pools.Plan {
 	mac, ok := s.macOf(node)
@@ -100,9 +106,9 @@ func (s *Server) planOf(node string) *pools.Plan {
 	return nil
 }
 
-// heirOf returns the Plan of a machine that was unknown hardware, and as such the
+// currentPlanOf returns the Plan of a machine that was unknown hardware, and as such the
 // node of that name, and has a name of its own now.
-func (s *Server) heirOf(node string) *pools.Plan {
+func (s *Server) currentPlanOf(node string) *pools.Plan {
 	if _, declared := s.Live.Farm().Node(node); declared {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
-	"drover/pools/kube"
+	"drover/pools/kube/approve"
 	"drover/pools/state"
 )
 
@@ -114,11 +114,11 @@ pools:
 	}
 	// Unknown hardware that was given a name is somebody else now; a declared node
 	// and what never was one are not.
-	if p := s.heirOf("node-525400000001"); p == nil || p.Node != "m1c1" {
+	if p := s.currentPlanOf("node-525400000001"); p == nil || p.Node != "m1c1" {
 		t.Errorf("heir of node-525400000001: %+v", p)
 	}
 	for _, node := range []string{"m1c1", "m9", "node-x", ""} {
-		if p := s.heirOf(node); p != nil {
+		if p := s.currentPlanOf(node); p != nil {
 			t.Errorf("heir of %q: %+v", node, p)
 		}
 	}
@@ -147,7 +147,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	}
 	s := &Server{Live: live, Store: store, log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
 	s.metrics = NewMetrics(live, store)
-	s.certificate(kube.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
+	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}
 	asked := dhcp.Exchange{MAC: second, Plan: live.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
 	s.exchange(asked)
@@ -156,7 +156,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	}
 	asked.Reply, asked.Decision, asked.Address = "OFFER", dhcp.Offered, netip.MustParseAddr("10.0.1.1")
 	s.exchange(asked)
-	for _, r := range []kube.Request{
+	for _, r := range []approve.Request{
 		{Node: "m1", Name: "csr-1", Result: "denied", Why: "another asked for it"}, {Node: "m1", Name: "csr-2", Result: "approved", Serving: true},
 		{Name: "csr-3", Result: "approved"}, {Node: "m2", Name: "csr-4", Result: "approved"}, {Node: "m1", Name: "csr-5", Result: "approved"},
 	} {

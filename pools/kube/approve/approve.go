@@ -1,0 +1,212 @@
+package approve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+	"drover/pools/wait"
+)
+
+const (
+	atOnce     = 16               // requests of one cluster that are decided on at a time
+	relist     = 5 * time.Minute  // after it all requests are evaluated anew: the farm may have changed
+	retryFirst = time.Second      // before a failed decision is tried again; it doubles
+	retryMax   = 30 * time.Second // the limit of that
+	lateGrant  = time.Hour        // how long a used token is remembered after its end
+	maxTokens  = 1 << 16          // used tokens that are remembered
+	maxSeen    = 4096             // requests whose report is remembered
+)
+
+// Request is a certificate request that drover found.
+type Request struct {
+	Cluster string
+	Name    string // of the CertificateSigningRequest
+	Node    string // of the certificate; empty if it is not known
+	Serving bool   // a kubelet's certificate as a server, not as a client
+	Result  string // approved, denied, left, foreign or error
+	Why     string // empty for approved requests
+}
+
+// Machines is what the approver asks the farm. Its functions are called from several
+// goroutines.
+type Machines struct {
+	// Named returns the Plan of the node of that name, or nil.
+	Named func(node string) *pools.Plan
+	// Booting reports whether a machine of that node is booting. Nil: any may be.
+	Booting func(node string) bool
+	// AddressOf returns the address that a machine leases, for nodes whose Plan has
+	// none. Nil: no machine does.
+	AddressOf func(pools.MAC) (netip.Addr, bool)
+}
+
+// Approver decides on the certificate requests of one cluster. It remembers only
+// which of two requests by the same token came first.
+type Approver struct {
+	*cluster.Cluster
+	Key       []byte           // seals grants
+	Now       func() time.Time // the clock
+	Log       *slog.Logger
+	Machines  Machines
+	OnRequest func(Request) // receives each request that is decided on or left alone; may be nil
+
+	slots chan struct{}
+	seen  *cache.LRUExpireCache // reported verdicts, by UID
+	used  *cache.LRUExpireCache // UIDs of requests, by token
+
+	mu   sync.Mutex
+	busy map[types.UID]bool // requests that are being decided on
+	errs map[string]error   // of the last list, watch or decision, by signer
+}
+
+// Run decides on requests until ctx is done: on those for client certificates and,
+// if the config says so, on those for serving certificates.
+func (a *Approver) Run(ctx context.Context) {
+	a.slots = make(chan struct{}, atOnce)
+	a.seen, a.used = cache.NewLRUExpireCache(maxSeen), cache.NewLRUExpireCache(maxTokens)
+	a.busy = make(map[types.UID]bool)
+	var work sync.WaitGroup
+	defer work.Wait()
+	if a.Conf.Serving {
+		work.Go(func() { a.follow(ctx, certificatesv1.KubeletServingSignerName, &work) })
+	}
+	a.follow(ctx, certificatesv1.KubeAPIServerClientKubeletSignerName, &work)
+}
+
+// Err returns the error that keeps the approver from its work, or nil.
+func (a *Approver) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, err := range a.errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setErr notes the outcome of some work.
+func (a *Approver) setErr(signer string, err error) {
+	if err != nil {
+		a.Log.Warn("certificate requests of nodes wait", "err", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.errs == nil {
+		a.errs = make(map[string]error)
+	}
+	a.errs[signer] = err
+}
+
+// follow decides on the requests to one signer until ctx is done.
+func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGroup) {
+	requests := func(client kubernetes.Interface) cluster.Source[*csrList] {
+		return client.CertificatesV1().CertificateSigningRequests()
+	}
+	for ctx.Err() == nil {
+		session, cancel := context.WithTimeout(ctx, relist)
+		cluster.Follow(session, a.Connect, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
+			Listed: func(all []*csr) {
+				// Of several requests by one token the first counts.
+				slices.SortStableFunc(all, func(x, y *csr) int {
+					return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+				})
+				for _, r := range all {
+					a.noteUse(evaluate(r, a.Key, a.Now()), r)
+				}
+				for _, r := range all {
+					a.take(ctx, work, r)
+				}
+			},
+			Changed: func(r *csr) { a.take(ctx, work, r) },
+			Tried: func(verb string, err error) {
+				if session.Err() == nil {
+					a.setErr(signer, a.Wrap(verb+" the certificate requests of nodes", err))
+				}
+			},
+		})
+		cancel()
+	}
+}
+
+// noteUse remembers the request that a token was used for, if that is approved.
+func (a *Approver) noteUse(d decision, r *csr) {
+	if d.verdict == settled && d.token != "" && has(r, certificatesv1.CertificateApproved) {
+		a.claim(d, r.UID)
+	}
+}
+
+// claim reports whether a request is the one that its token is used for.
+func (a *Approver) claim(d decision, uid types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, ok := a.used.Get(d.token)
+	if !ok {
+		a.used.Add(d.token, uid, d.until.Sub(a.Now())+lateGrant)
+	}
+	return !ok || first == uid
+}
+
+// take decides on a request, in the background.
+func (a *Approver) take(ctx context.Context, work *sync.WaitGroup, r *csr) {
+	d := evaluate(r, a.Key, a.Now())
+	switch d.verdict {
+	case settled:
+		a.noteUse(d, r)
+		return
+	case foreign, left:
+		a.report(d, r, nil)
+		return
+	case approved:
+		if !d.serving && !d.shared && !a.claim(d, r.UID) {
+			d = d.deny("its token was used for another certificate request before; who got that one?")
+		}
+	}
+	a.mu.Lock()
+	busy := a.busy[r.UID]
+	a.busy[r.UID] = true
+	a.mu.Unlock()
+	if !busy {
+		work.Go(func() { a.work(ctx, d, r) })
+	}
+}
+
+// work decides on a request, and tries again after an error, until all requests are
+// listed anew.
+func (a *Approver) work(ctx context.Context, d decision, r *csr) {
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.busy, r.UID)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, relist)
+	defer cancel()
+	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
+		select {
+		case a.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		done, err := a.decide(ctx, d, r)
+		<-a.slots
+		if ctx.Err() != nil {
+			return
+		}
+		a.report(done, r, err)
+		a.setErr(r.Spec.SignerName, err)
+		if err == nil || wait.Sleep(ctx, delay) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package approve
+
+import (
+	"context"
+	"net/netip"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+	"drover/pools/kube/node"
+)
+
+// decide completes a decision by what the request does not contain, and carries it
+// out.
+func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, error) {
+	if d.verdict == approved {
+		var err error
+		switch {
+		case d.serving:
+			d, err = a.checkAddresses(ctx, d, r)
+		case d.shared:
+			d, err = a.checkExpected(ctx, d)
+		}
+		if err != nil || d.verdict == left {
+			return d, err
+		}
+	}
+	done, err := a.write(ctx, r, conditionOf(d, a.Now()))
+	if !done && err == nil {
+		d.verdict = settled
+	}
+	return d, err
+}
+
+// write adds a condition to a request. It returns false for a request that was
+// deleted, or that somebody else has decided on.
+func (a *Approver) write(ctx context.Context, r *csr, c certificatesv1.CertificateSigningRequestCondition) (bool, error) {
+	client, err := a.Connect()
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	uid, requests := r.UID, client.CertificatesV1().CertificateSigningRequests()
+	for range 5 {
+		r = r.DeepCopy()
+		r.Status.Conditions = append(r.Status.Conditions, c)
+		_, err = requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{FieldManager: cluster.FieldManager})
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		if r, err = requests.Get(ctx, r.Name, metav1.GetOptions{}); err != nil {
+			break
+		}
+		if r.UID != uid || decided(r) {
+			return false, nil
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, a.Wrap("decide on a certificate request", err)
+}
+
+// plan returns the Plan of a node of this cluster, or nil.
+func (a *Approver) plan(name string) *pools.Plan {
+	if a.Machines.Named == nil {
+		return nil
+	}
+	if p := a.Machines.Named(name); p != nil && p.Node == name && p.Cluster == a.Conf.Name {
+		return p
+	}
+	return nil
+}
+
+// checkExpected limits a shared token to nodes of the farm that boot and have no
+// certificate yet.
+func (a *Approver) checkExpected(ctx context.Context, d decision) (decision, error) {
+	switch {
+	case a.Conf.Token.Mode != pools.Shared:
+		return d.deny("the cluster has no shared tokens any more"), nil
+	case a.plan(d.node) == nil:
+		return d.deny("no node of this name is to join this cluster"), nil
+	case a.Machines.Booting != nil && !a.Machines.Booting(d.node):
+		return d.deny("no machine of this name boots now"), nil
+	}
+	n, err := node.Get(ctx, a.Cluster, d.node)
+	if apierrors.IsNotFound(err) {
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	if _, ready := node.StateOf(n); ready {
+		return d.deny("its Node is Ready, so it has a certificate"), nil
+	}
+	return d, nil
+}
+
+// checkAddresses makes sure that a serving certificate is for one of drover's nodes,
+// and for no address but that node's own.
+func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (decision, error) {
+	p := a.plan(d.node)
+	if p == nil {
+		return d.leave("no node of this name is to be in this cluster"), nil
+	}
+	own := a.addresses(p)
+	others, err := foreignAddresses(r, own)
+	switch {
+	case err != nil:
+		return d.leave("%v", err), nil
+	case len(own) == 0 || len(others) > 0:
+		return d.leave("it asks for the addresses %v; the node's are %v", others, own), nil
+	}
+	n, err := node.Get(ctx, a.Cluster, d.node)
+	switch {
+	case apierrors.IsNotFound(err): // its kubelet asks before it registers the Node
+	case err != nil:
+		return d, err
+	case n.Labels[node.Mark] == "":
+		return d.leave("its Node is none of drover's"), nil
+	}
+	return d, nil
+}
+
+// addresses returns the addresses of the node of a Plan.
+func (a *Approver) addresses(p *pools.Plan) (own []netip.Addr) {
+	if p.Address.IsValid() {
+		own = append(own, p.Address.Unmap())
+	} else if a.Machines.AddressOf != nil {
+		if addr, ok := a.Machines.AddressOf(p.MAC); ok {
+			own = append(own, addr.Unmap())
+		}
+	}
+	if ip, err := netip.ParseAddr(p.KubeletArgs["node-ip"]); err == nil {
+		own = append(own, ip.Unmap())
+	}
+	return own
+}
+
+// report reports a request, once for each verdict.
+func (a *Approver) report(d decision, r *csr, err error) {
+	before, _ := a.seen.Get(r.UID)
+	if err == nil {
+		a.seen.Add(r.UID, d.verdict, lateGrant)
+	}
+	if before == d.verdict && err == nil || d.verdict == settled {
+		return
+	}
+	req := Request{Cluster: a.Conf.Name, Name: r.Name, Node: d.node, Serving: d.serving, Result: string(d.verdict), Why: d.why}
+	log := a.Log.With("request", r.Name, "by", r.Spec.Username, "node", d.node)
+	switch {
+	case err != nil:
+		req.Result, req.Why = "error", err.Error()
+	case d.verdict == approved:
+		log.Info("certificate request approved", "serving", d.serving)
+	case d.verdict == foreign:
+		log.Debug("certificate request is not drover's")
+	default:
+		log.Warn("certificate request not approved", "verdict", d.verdict, "why", d.why)
+	}
+	if a.OnRequest != nil {
+		a.OnRequest(req)
+	}
+}

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A breaker opens after breakAfter requests in a row that got no answer, and
+// lets one through every breakFor from then on, until one is answered.
+const (
+	breakAfter = 5
+	breakFor   = 5 * time.Second
+)
+
+// breaker refuses requests to an API server that does not answer. Each of them
+// would last until its time limit, and hold one of the requests that the
+// node-facing listener serves at a time for all tenants together. An error of any
+// kind is an answer too.
+type breaker struct {
+	next http.RoundTripper
+	now  func() time.Time
+
+	mu     sync.Mutex
+	silent int // requests in a row without an answer
+	last   error
+	until  time.Time // no request before
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := b.enter(); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // as a RoundTripper must
+		}
+		return nil, err
+	}
+	resp, err := b.next.RoundTrip(r)
+	b.leave(r.Context(), err)
+	return resp, err
+}
+
+func (b *breaker) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.silent < breakAfter {
+		return nil
+	}
+	now := b.now()
+	if now.Before(b.until) {
+		return &silentError{b.silent, b.last}
+	}
+	b.until = now.Add(breakFor) // however long this one takes: it may be a watch
+	return nil
+}
+
+func (b *breaker) leave(ctx context.Context, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.silent, b.last = 0, nil
+	case errors.Is(ctx.Err(), context.Canceled): // the caller has left, which says nothing about the server
+	default:
+		b.silent++
+		b.last, b.until = err, b.now().Add(breakFor)
+	}
+}
+
+// silentError is the error of a request that was refused. It does not wrap the
+// last error, since client-go repeats a request at once after some errors.
+type silentError struct {
+	times int
+	last  error
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("no answer %d times in a row, so it is asked only every %s; the last time: %v", e.times, breakFor, e.last)
+}
+
+// Timeout reports whether the API server was too slow rather than unreachable.
+func (e *silentError) Timeout() bool {
+	return errors.Is(e.last, context.DeadlineExceeded) || timedOut(e.last)
+}

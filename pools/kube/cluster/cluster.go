@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/client-go/kubernetes"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drover/pools"
+)
+
+const (
+	// CallTimeout is the time limit of one request.
+	CallTimeout = 10 * time.Second
+	// ListPage is the number of objects in one page of a list.
+	ListPage = 500
+	// FieldManager is the owner that API servers note of what drover sets.
+	FieldManager = "drover"
+)
+
+// Cluster is a tenant's cluster and the connection to it. All methods may be
+// called from several goroutines.
+type Cluster struct {
+	// Conf is the cluster's part of the config. It does not change.
+	Conf pools.Cluster
+
+	path      string // of the kubeconfig, if it is in a file
+	inCluster bool   // it is the cluster that drover runs in
+	now       func() time.Time
+	infos     singleflight.Group
+
+	known     chan struct{} // closed once the Secret was looked for; nil without a Secret
+	markKnown func()        // closes known
+
+	mu      sync.Mutex
+	client  kubernetes.Interface // nil while there are no credentials
+	problem error                // of the newest credentials; client has the ones before
+	stamp   stamp                // of the file that was read last
+	made    *clientcmdapi.Config // source of client, if that was a Secret
+}
+
+// stamp identifies one version of a file.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// New returns the cluster that conf describes, with a kubeconfig file at path,
+// unless conf names a Secret. It reads nothing yet.
+func New(conf pools.Cluster, path string, now func() time.Time) *Cluster {
+	c := &Cluster{Conf: conf, path: path, now: now}
+	if conf.SecretRef != (pools.SecretRef{}) {
+		c.known = make(chan struct{})
+		c.markKnown = sync.OnceFunc(func() { close(c.known) })
+	}
+	return c
+}
+
+// NewAdmin returns the admin cluster, with a kubeconfig file at path. An empty
+// path means the cluster that drover runs in.
+func NewAdmin(path string, now func() time.Time) *Cluster {
+	return &Cluster{Conf: pools.Cluster{Name: "admin"}, path: path, inCluster: path == "", now: now}
+}
+
+// UsesSecret reports whether the credentials come from a Secret, so that
+// [Cluster.WatchSecret] has to run.
+func (c *Cluster) UsesSecret() bool { return c.known != nil }
+
+// Approves reports whether drover approves the certificate requests of nodes,
+// rather than the cluster's own approver.
+func (c *Cluster) Approves() bool { return c.Conf.Approver != pools.ByCluster }
+
+// Connect returns the client, made anew when the kubeconfig has changed. It
+// sends nothing to the cluster.
+func (c *Cluster) Connect() (kubernetes.Interface, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.known != nil: // WatchSecret sets client
+	case c.inCluster && c.client == nil:
+		c.client, c.problem = dialInCluster(c.now)
+	case c.inCluster:
+	case c.path == "":
+		c.problem = errors.New("none is named in the config")
+	default:
+		c.readFile()
+	}
+	if c.client != nil {
+		return c.client, nil
+	}
+	if c.problem == nil {
+		return nil, &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}
+	}
+	return nil, &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}
+}
+
+// Check returns nil if nodes can find the cluster and its newest credentials are
+// the ones in force.
+func (c *Cluster) Check(ctx context.Context) error {
+	c.AwaitSecret(ctx)
+	if _, err := c.Info(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil || c.problem == nil {
+		return nil
+	}
+	return &Error{Cluster: c.Conf.Name, Doing: "read its kubeconfig anew", Hint: "the one before is still in force", Err: c.problem, Retry: RetryLater}
+}
+
+// Quiet keeps client-go from writing to standard error what it returns as an
+// error anyway.
+func Quiet(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }

@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drover/pools"
+)
+
+// A kubeconfig is a few kilobytes.
+const maxKubeconfig = 1 << 20
+
+// Requests per second to one API server. A join, from its start to Ready, is
+// about ten of them.
+const (
+	requestRate  = 200
+	requestBurst = 1000
+	dialTimeout  = 5 * time.Second
+)
+
+// kubeconfigKeys are the keys that hold a kubeconfig in Secrets of Cluster API, of
+// Kamaji, and in those made by hand, in the order in which they are tried.
+var kubeconfigKeys = []string{"value", "admin.conf", "kubeconfig"}
+
+// dial makes a client from a kubeconfig alone. With an empty one it does not fall
+// back to the environment or to the cluster that it runs in.
+func dial(kubeconfig clientcmdapi.Config, now func() time.Time) (kubernetes.Interface, error) {
+	conf, err := clientcmd.NewDefaultClientConfig(kubeconfig, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return newClient(conf, now)
+}
+
+// dialInCluster makes a client for the cluster that drover runs in.
+func dialInCluster(now func() time.Time) (kubernetes.Interface, error) {
+	conf, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("server.adminKubeconfig is not set, and drover does not run in a cluster")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newClient(conf, now)
+}
+
+func newClient(conf *rest.Config, now func() time.Time) (kubernetes.Interface, error) {
+	conf.UserAgent = "drover"
+	conf.QPS, conf.Burst = requestRate, requestBurst
+	conf.WarningHandler = rest.NoWarnings{}
+	// No conf.Timeout: it would end watches. Each request has a context.
+	conf.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
+	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return &breaker{next: next, now: now} })
+	return kubernetes.NewForConfig(conf)
+}
+
+// readFile reads the kubeconfig file when it has changed. Without a file there are
+// no credentials. A file that cannot be used does not replace the one before.
+//
+// A kubeconfig that runs a program to get its credentials, or that names other
+// files, is fine: the person who writes it writes drover's config too. c.mu is
+// held.
+func (c *Cluster) readFile() {
+	info, err := os.Stat(c.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		c.client, c.problem, c.stamp = nil, err, stamp{}
+		return
+	case err != nil:
+		c.problem = err
+		return
+	}
+	now := stamp{info.ModTime(), info.Size()}
+	if now == c.stamp {
+		return
+	}
+	c.stamp = now
+	if info.Size() > maxKubeconfig {
+		c.problem = fmt.Errorf("%s: larger than %d bytes", c.path, maxKubeconfig)
+		return
+	}
+	file, err := clientcmd.LoadFromFile(c.path)
+	if err == nil {
+		err = clientcmd.ResolveLocalPaths(file)
+	}
+	var client kubernetes.Interface
+	if err == nil {
+		client, err = dial(*file, c.now)
+	}
+	if err != nil {
+		c.problem = fmt.Errorf("%s: %w", c.path, err)
+		return
+	}
+	c.client, c.problem = client, nil
+}
+
+// kubeconfigIn returns the kubeconfig of a tenant that a Secret holds. A Secret
+// with a certificate and its key, or with the token of a ServiceAccount, will do
+// if the config names the API server; kubernetes-in-kubernetes makes such
+// Secrets.
+func kubeconfigIn(s *corev1.Secret, key, endpoint string) (*clientcmdapi.Config, error) {
+	keys := kubeconfigKeys
+	if key != "" {
+		keys = []string{key}
+	}
+	for _, k := range keys {
+		text, ok := s.Data[k]
+		switch {
+		case !ok:
+			continue
+		case len(text) > maxKubeconfig:
+			return nil, fmt.Errorf("its %q is larger than %d bytes", k, maxKubeconfig)
+		}
+		conf, err := clientcmd.Load(text)
+		if err != nil {
+			return nil, fmt.Errorf("its %q is no kubeconfig", k) // the error may quote it
+		}
+		return conf, selfContained(conf)
+	}
+	if _, ok := s.Data[corev1.ServiceAccountRootCAKey]; ok && key == "" {
+		return kubeconfigFrom(s, endpoint)
+	}
+	return nil, fmt.Errorf("it has none of the keys %s, but %s; name one with secretRef.key",
+		strings.Join(keys, ", "), strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))
+}
+
+// kubeconfigFrom makes a kubeconfig from ca.crt and either tls.crt with tls.key or
+// token.
+func kubeconfigFrom(s *corev1.Secret, endpoint string) (*clientcmdapi.Config, error) {
+	if endpoint == "" {
+		return nil, errors.New("it has a ca.crt and no kubeconfig: name the API server with clusters[].endpoint")
+	}
+	user := &clientcmdapi.AuthInfo{
+		ClientCertificateData: s.Data[corev1.TLSCertKey], ClientKeyData: s.Data[corev1.TLSPrivateKeyKey],
+		Token: strings.TrimSpace(string(s.Data[corev1.ServiceAccountTokenKey])),
+	}
+	if user.Token == "" && (len(user.ClientCertificateData) == 0 || len(user.ClientKeyData) == 0) {
+		return nil, errors.New("it has a ca.crt, but neither tls.crt and tls.key nor a token")
+	}
+	conf := clientcmdapi.NewConfig()
+	conf.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://" + endpoint, CertificateAuthorityData: s.Data[corev1.ServiceAccountRootCAKey]}
+	conf.AuthInfos["c"] = user
+	conf.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
+	conf.CurrentContext = "c"
+	return conf, nil
+}
+
+// selfContained refuses a kubeconfig that would run a program on this host, or
+// send one of its files to the server that it names: people who may write a Secret
+// of the admin cluster need not have access to this host.
+func selfContained(conf *clientcmdapi.Config) error {
+	for name, user := range conf.AuthInfos {
+		switch {
+		case user.Exec != nil:
+			return fmt.Errorf("its user %q runs a program (exec), which a kubeconfig from a Secret may not", name)
+		case user.AuthProvider != nil:
+			return fmt.Errorf("its user %q has an auth-provider, which a kubeconfig from a Secret may not", name)
+		case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "":
+			return fmt.Errorf("its user %q names files, which a kubeconfig from a Secret may not: write their content into it (kubectl config view --flatten)", name)
+		}
+	}
+	for name, cluster := range conf.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return fmt.Errorf("its cluster %q names a file, which a kubeconfig from a Secret may not: write its content into it (kubectl config view --flatten)", name)
+		}
+	}
+	return nil
+}
+
+// secretName returns the name of a Secret in errors.
+func secretName(ref pools.SecretRef) string {
+	return fmt.Sprintf("Secret %s/%s of the admin cluster", ref.Namespace, ref.Name)
+}

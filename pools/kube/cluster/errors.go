@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Error is the error of a cluster that cannot do its part of a join now. Trying
+// again helps once the cause is gone.
+type Error struct {
+	Cluster string
+	Doing   string        // "mint a join token"
+	Hint    string        // the meaning of the error, and what to do
+	Err     error         // may be nil
+	Retry   time.Duration // before the next try
+}
+
+func (e *Error) Error() string {
+	msg := fmt.Sprintf("cluster %q: %s: %s", e.Cluster, e.Doing, e.Hint)
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// RetryAfter returns how long to wait before asking again.
+func (e *Error) RetryAfter() time.Duration { return e.Retry }
+
+// The times after which a node tries again: soon when the cluster is likely to be
+// back, later when an operator has to do something first.
+const (
+	RetrySoon  = 5 * time.Second
+	RetryLater = 30 * time.Second
+)
+
+// Wrap makes an [*Error] from the error of a request, with a hint for its cause.
+// It returns nil for nil, and an [*Error] unchanged.
+func (c *Cluster) Wrap(doing string, err error) error {
+	if _, ok := errors.AsType[*Error](err); ok || err == nil {
+		return err
+	}
+	e := &Error{Cluster: c.Conf.Name, Doing: doing, Err: err, Retry: RetryLater}
+	switch {
+	case apierrors.IsUnauthorized(err):
+		e.Hint = "the cluster does not know the kubeconfig's credentials, or they expired"
+	case apierrors.IsForbidden(err):
+		e.Hint = "the kubeconfig's user lacks the right, apply deploy/rbac.yaml in the cluster"
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'drover-"):
+		e.Hint = "the admission policies of deploy/rbac.yaml refuse it; are they of another version of drover, or of another approver? \"drover cluster prepare\" applies them anew"
+	case apierrors.IsInvalid(err):
+		e.Hint = "the cluster's admission refuses it"
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
+		e.Hint, e.Retry = "the API server is busy or not well", RetrySoon
+	case errors.Is(err, context.Canceled):
+		e.Hint, e.Retry = "given up", RetrySoon
+	case errors.Is(err, context.DeadlineExceeded), timedOut(err):
+		e.Hint, e.Retry = "the API server does not answer in time", RetrySoon
+	case apierrors.ReasonForError(err) != "":
+		e.Hint = "the API server refuses"
+	default:
+		e.Hint, e.Retry = "the API server is unreachable", RetrySoon
+	}
+	return e
+}
+
+// timedOut reports whether a step of a connection took too long, such as the TLS
+// handshake.
+func timedOut(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// WrapSecret is [Cluster.Wrap] for a request that contained a secret, which it
+// takes out of the text. An API server has no reason to repeat what it was sent,
+// but admission webhooks may answer anything.
+func (c *Cluster) WrapSecret(doing string, err error, secret string) error {
+	if clean := Redact(err, secret); clean != err { //nolint:errorlint // is it the same one, not of one kind
+		return &Error{Cluster: c.Conf.Name, Doing: doing, Hint: "the API server refuses", Err: clean, Retry: RetryLater}
+	}
+	return c.Wrap(doing, err)
+}
+
+// Redact returns err, or an error without secret in its text.
+func Redact(err error, secret string) error {
+	if err == nil || !strings.Contains(err.Error(), secret) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), secret, "(secret)"))
+}

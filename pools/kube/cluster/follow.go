@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Source lists and watches one kind of object; the typed clients of client-go
+// are Sources.
+type Source[L runtime.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// Handler receives the objects that [Follow] follows. Only one of its functions
+// runs at a time, except for Tried.
+type Handler[T runtime.Object] struct {
+	// Listed receives all objects, at first and whenever a watch could not be
+	// continued.
+	Listed func(all []T)
+	// Changed receives each object that was added or changed later.
+	Changed func(T)
+	// Deleted receives each object that was deleted. It may be nil.
+	Deleted func(T)
+	// Tried receives the outcome of each list, and the error of each watch that
+	// the API server refused. Follow tries again by itself. The verb is "list" or
+	// "watch".
+	Tried func(verb string, err error)
+}
+
+// Follow lists and watches the objects that a field selector picks, with a
+// Reflector of client-go, until ctx is done. It keeps none of them. After an error
+// it tries again, after 1 to 30 seconds. The client is the one that connect
+// returns at the time: with new credentials everything is listed anew.
+func Follow[T, L runtime.Object](ctx context.Context, connect func() (kubernetes.Interface, error), source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
+	var listed kubernetes.Interface
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			client, err := connect()
+			if err != nil {
+				h.Tried("list", err)
+				return nil, err
+			}
+			ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+			defer cancel()
+			opts.FieldSelector = fields
+			if opts.Continue == "" {
+				opts.ResourceVersion = "" // the newest state, not one that some cache has
+			}
+			list, err := source(client).List(ctx, opts)
+			listed = client
+			h.Tried("list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			client, err := connect()
+			if err == nil && client != listed {
+				return nil, apierrors.NewResourceExpired("the credentials have changed")
+			}
+			opts.FieldSelector = fields
+			var w watch.Interface
+			if err == nil {
+				w, err = source(client).Watch(ctx, opts)
+			}
+			if err != nil {
+				h.Tried("watch", err)
+				return nil, apierrors.NewResourceExpired(err.Error()) // so that it lists next
+			}
+			return w, nil
+		},
+	}
+	cache.NewReflectorWithOptions(pollingList{lw}, nil, store[T]{h}, cache.ReflectorOptions{}).RunWithContext(Quiet(ctx))
+}
+
+// pollingList has a Reflector begin with a list: API servers before 1.34 do not
+// stream lists.
+type pollingList struct{ *cache.ListWatch }
+
+func (pollingList) IsWatchListSemanticsUnSupported() bool { return true }
+
+// store passes on what a Reflector would store.
+type store[T runtime.Object] struct{ Handler[T] }
+
+func (s store[T]) Add(o any) error    { s.Changed(o.(T)); return nil }
+func (s store[T]) Update(o any) error { s.Changed(o.(T)); return nil }
+func (s store[T]) Resync() error      { return nil }
+
+func (s store[T]) Delete(o any) error {
+	if s.Deleted != nil {
+		s.Deleted(o.(T))
+	}
+	return nil
+}
+
+func (s store[T]) Replace(objects []any, _ string) error {
+	all := make([]T, len(objects))
+	for i, o := range objects {
+		all[i] = o.(T)
+	}
+	s.Listed(all)
+	return nil
+}

@@ -1,0 +1,62 @@
+package kube_test
+
+import (
+	"strings"
+	"testing"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+	"drover/pools/kube/node"
+)
+
+// Whatever a tenant writes into its cluster-info, what goes to kubeadm is like
+// host:port, with at least one hash.
+func FuzzClusterInfo(f *testing.F) {
+	s := newAPIServer(f)
+	f.Add(s.info)
+	f.Add(strings.ReplaceAll(s.info, "https", "http"))
+	f.Add("")
+	f.Add("clusters: [{name: a, cluster: {server: 'https://[::1]:6443/x'}}, {name: b}]")
+	f.Add("clusters: [{name: a, cluster: {server: \"https://a\\nb:6443\", certificate-authority-data: eA==}}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		info, err := cluster.ParseInfo(map[string]string{"kubeconfig": text})
+		if err != nil {
+			return
+		}
+		endpoint, hashes := info.Endpoint, info.Hashes
+		if len(hashes) == 0 || !strings.Contains(endpoint, ":") || strings.ContainsAny(endpoint, " \n/") {
+			t.Errorf("endpoint %q, hashes %q from %q", endpoint, hashes, text)
+		}
+	})
+}
+
+// Whatever an operator writes as an argument's value is refused, or is what the
+// kubelet gets, in one word.
+func FuzzKubeletArgs(f *testing.F) {
+	f.Add("v", "4")
+	f.Add("node-labels", "a=b")
+	f.Add("hostname-override", "other")
+	f.Add("--v", "4")
+	f.Add("x", "a\n- name: kubeconfig\n  value: y")
+	f.Add("n", "!!binary eA==")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		p := plan(func(p *pools.Plan) { p.KubeletArgs = map[string]string{name: value} })
+		reg, err := node.Register(p, addr())
+		if err != nil {
+			return
+		}
+		text, err := reg.Render("abcdef.0123456789abcdef", "10.0.0.1:6443", []string{"sha256:00"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := decode(t, text)
+		for _, a := range j.NodeRegistration.KubeletExtraArgs {
+			if strings.ContainsFunc(a.Name+a.Value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
+				t.Errorf("%q=%q from %q=%q", a.Name, a.Value, name, value)
+			}
+		}
+		if j.arg(name) != value {
+			t.Errorf("%q is %q, want %q", name, j.arg(name), value)
+		}
+	})
+}

@@ -1,0 +1,262 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+
+	"drover/pools/kube/cluster"
+	"drover/pools/kube/node"
+	"drover/pools/kube/token"
+	"drover/pools/wait"
+)
+
+// Finding is one thing that joins need of a cluster.
+type Finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"` // what was found, or what is wrong and what to do
+}
+
+// An expired token must be deleted within this time. The tokencleaner works on its
+// own clock.
+const (
+	shortTTL = 3 * time.Second
+	cleaned  = 12 * time.Second
+)
+
+// inspection is the inspection of one cluster.
+type inspection struct {
+	token.Minter
+	client kubernetes.Interface
+	found  []Finding
+}
+
+func (i *inspection) note(what, detail string, err error) bool {
+	if err != nil {
+		i.found = append(i.found, Finding{What: what, Detail: strings.TrimPrefix(err.Error(), fmt.Sprintf("cluster %q: ", i.Conf.Name))})
+		return false
+	}
+	i.found = append(i.found, Finding{What: what, OK: true, Detail: detail})
+	return true
+}
+
+// Cluster inspects everything that a join needs of the cluster of m, as drover and
+// as a node. It mints two tokens, which it deletes again, and joins nothing. It takes
+// about 12 seconds.
+func Cluster(ctx context.Context, m token.Minter) []Finding {
+	const node = "none (drover cluster check)"
+	i := &inspection{Minter: m}
+	i.AwaitSecret(ctx)
+	if !i.reach(ctx) {
+		return i.found
+	}
+	i.rights(ctx)
+	i.policies(ctx)
+	i.approver(ctx)
+	start := time.Now()
+	short, shortErr := i.Mint(ctx, node, shortTTL)
+	if i.joinToken(ctx, node) {
+		_ = wait.Sleep(ctx, time.Until(start.Add(cleaned)))
+		i.cleaner(ctx, short, shortErr)
+	}
+	return i.found
+}
+
+func (i *inspection) reach(ctx context.Context) bool {
+	const what = "API server"
+	var err error
+	if i.client, err = i.Connect(); err != nil {
+		return i.note(what, "", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	var v version.Info
+	text, err := i.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil {
+		return i.note(what, "", i.Wrap("ask for its version", err))
+	}
+	return i.note(what, v.GitVersion+": "+skew(v), nil)
+}
+
+// skew describes the kubelets that may join: none newer than the API server, and
+// from 1.28 on none more than three minor versions older.
+func skew(v version.Info) string {
+	var minor int
+	if _, err := fmt.Sscanf(v.Minor, "%d", &minor); err != nil {
+		return "an image's kubelet must not be newer"
+	}
+	return fmt.Sprintf("kubelets and kubeadm of %s.%d to %s.%d can join", v.Major, max(minor-3, 0), v.Major, minor)
+}
+
+// right is a call that RBAC allows or not.
+type right struct{ verb, group, resource, namespace, name string }
+
+func (r right) String() string {
+	s := r.verb + " " + r.resource
+	if r.name != "" {
+		s += "/" + r.name
+	}
+	if r.namespace != "" {
+		s += " in " + r.namespace
+	}
+	return s
+}
+
+// The rights that deploy/rbac.yaml gives, and some that would be too much.
+var (
+	needed = []right{
+		{"create", "", "secrets", metav1.NamespaceSystem, ""}, {"delete", "", "secrets", metav1.NamespaceSystem, ""},
+		{"get", "", "configmaps", metav1.NamespacePublic, "cluster-info"},
+		{"get", "", "nodes", "", ""}, {"list", "", "nodes", "", ""}, {"watch", "", "nodes", "", ""},
+		{"patch", "", "nodes", "", ""}, {"delete", "", "nodes", "", ""},
+		{"get", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""},
+		{"list", "", "pods", "", ""}, {"create", "", "pods/eviction", "", ""},
+	}
+	neededToApprove = []right{
+		{"get", certificates, "certificatesigningrequests", "", ""}, {"list", certificates, "certificatesigningrequests", "", ""},
+		{"watch", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/approval", "", ""},
+		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
+	}
+	neededToServe = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
+	excess        = []right{
+		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
+		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
+		{"create", "", "nodes", "", ""}, {"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
+		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
+		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},
+		{"delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", ""},
+		{"create", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/status", "", ""},
+		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientSignerName},
+		{"sign", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
+		{"impersonate", "", "users", "", ""}, {"*", "*", "*", "", ""},
+	}
+)
+
+func (i *inspection) rights(ctx context.Context) {
+	all := slices.Clone(needed)
+	if i.Approves() {
+		all = append(all, neededToApprove...)
+	}
+	if i.Conf.Serving {
+		all = append(all, neededToServe)
+	}
+	missing, err := i.check(ctx, i.client, all, false)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("drover may not: %s; apply deploy/rbac.yaml (drover cluster prepare)", strings.Join(missing, ", "))
+	}
+	i.note("drover's rights", "all that it needs", err)
+	beyond, err := i.check(ctx, i.client, excess, true)
+	if err == nil && len(beyond) > 0 {
+		err = fmt.Errorf("drover may, and should not: %s; give it a ServiceAccount of its own, with deploy/rbac.yaml alone", strings.Join(beyond, ", "))
+	}
+	i.note("no more rights", "none of those that were tried", err)
+}
+
+// check returns those of some rights that are allowed, or those that are not.
+func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rights []right, allowed bool) (which []string, err error) {
+	for _, r := range rights {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace, Name: r.name},
+		}}
+		resource, sub, _ := strings.Cut(r.resource, "/")
+		review.Spec.ResourceAttributes.Resource, review.Spec.ResourceAttributes.Subresource = resource, sub
+		call, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(call, review, metav1.CreateOptions{})
+		cancel()
+		if err != nil {
+			return nil, i.Wrap("ask for rights", err)
+		}
+		if answer.Status.Allowed == allowed {
+			which = append(which, r.String())
+		}
+	}
+	return which, nil
+}
+
+// policies tries what only the admission policies of deploy/rbac.yaml forbid. The
+// requests are dry runs, so nothing changes.
+func (i *inspection) policies(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	dry := []string{metav1.DryRunAll}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "drover-check", Namespace: metav1.NamespaceSystem}, Type: corev1.SecretTypeOpaque}
+	_, err := i.client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{DryRun: dry})
+	i.note("policy of join tokens", "drover can make no other Secret", i.refusal("make any Secret of kube-system", err))
+
+	list, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!" + node.Mark, Limit: 1})
+	if err != nil || len(list.Items) == 0 {
+		return // no Node to try it on
+	}
+	patch := []byte(`{"metadata":{"labels":{"` + node.Mark + `":"` + node.MarkValue + `"}}}`)
+	_, err = i.client.CoreV1().Nodes().Patch(ctx, list.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry})
+	i.note("policy of Nodes", "drover can touch none but its own", i.refusal("change and delete any Node", err))
+}
+
+// refusal returns an error if a dry run that must fail did not.
+func (i *inspection) refusal(could string, err error) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("drover could %s: the admission policies of deploy/rbac.yaml are not in force; apply it (drover cluster prepare)", could)
+	case apierrors.IsInvalid(err), strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		return nil
+	}
+	return i.Wrap("try an admission policy", err)
+}
+
+// joinToken mints a token as for a node, and inspects the cluster as that node.
+func (i *inspection) joinToken(ctx context.Context, node string) bool {
+	info, err := i.Info(ctx)
+	if err != nil {
+		return i.note("cluster-info", "", err)
+	}
+	i.note("cluster-info", fmt.Sprintf("nodes find the API server at %s", info.Endpoint), nil)
+	signed, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	tok, info, err := i.MintSigned(signed, node, time.Minute)
+	if tok.ID != "" {
+		defer func() { _ = i.Delete(context.WithoutCancel(ctx), tok) }() // it expires
+	}
+	if err != nil {
+		return i.note("join token", "", err)
+	}
+	i.note("join token", "minted, and signed by the bootstrapsigner", nil)
+	client, err := asNode(info, tok)
+	if err != nil {
+		return i.note("a node's view", "", err)
+	}
+	i.nodeRights(ctx, client)
+	i.kubeletConfig(ctx, client)
+	return true
+}
+
+// cleaner checks whether an expired token was deleted.
+func (i *inspection) cleaner(ctx context.Context, tok token.Token, err error) {
+	const what = "tokencleaner"
+	if err == nil {
+		err = i.DeleteExisting(ctx, tok)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = nil
+		case err == nil:
+			err = errors.New("a token that expired is still there: the tokencleaner does not run (kube-controller-manager --controllers=*,bootstrapsigner,tokencleaner)")
+		}
+	}
+	i.note(what, "removes tokens that expired", err)
+}

@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"drover/pools/kube/cluster"
+	"drover/pools/kube/token"
+)
+
+// caFile is where kubeadm join puts the cluster's CA on a node.
+const caFile = "/etc/kubernetes/pki/ca.crt"
+
+// ofNodes are the rights that kubeadm join uses with its token.
+var ofNodes = []right{
+	{"get", "", "nodes", "", ""},
+	{"get", "", "configmaps", metav1.NamespaceSystem, "kubeadm-config"},
+	{"get", "", "configmaps", metav1.NamespaceSystem, "kubelet-config"},
+	{"create", certificates, "certificatesigningrequests", "", ""},
+}
+
+// autoApproval is the right by which the cluster's own approver approves a client's
+// request for a node's certificate. A token with it can become any node of the
+// cluster.
+var autoApproval = right{"create", certificates, "certificatesigningrequests/nodeclient", "", ""}
+
+// asNode returns the client that a node makes from its token and cluster-info.
+func asNode(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+	conf, err := clientcmd.RESTConfigFromKubeConfig([]byte(info.Text))
+	if err != nil {
+		return nil, err
+	}
+	conf.BearerToken = tok.Full()
+	conf.UserAgent = "drover"
+	conf.WarningHandler = rest.NoWarnings{}
+	return kubernetes.NewForConfig(conf)
+}
+
+func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) {
+	all, remedy := ofNodes, "drover cluster prepare gives that"
+	group := token.JoinGroup
+	if !i.Approves() {
+		all, group = append(slices.Clone(ofNodes), autoApproval), token.KubeadmGroup
+		remedy = "\"kubeadm init phase bootstrap-token\" and \"kubeadm init phase upload-config all\" give that"
+	}
+	missing, err := i.check(ctx, node, all, false)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("the group %s may not: %s; %s", group, strings.Join(missing, ", "), remedy)
+	}
+	i.note("rights of a joining node", "all that kubeadm join needs", err)
+	if !i.Approves() {
+		return
+	}
+	more, err := i.check(ctx, node, []right{autoApproval}, true)
+	if err == nil && len(more) > 0 {
+		err = errors.New("the cluster's own approver signs whatever the holder of a join token asks for, before drover can say no: " +
+			"a group that every token is in (system:bootstrappers, system:authenticated) is bound to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient; remove that binding")
+	}
+	i.note("join tokens", "good for the node that drover mints them for, and no other", err)
+}
+
+// kubeletConfig reads the config that kubeadm join gives each kubelet of the cluster.
+func (i *inspection) kubeletConfig(ctx context.Context, node kubernetes.Interface) {
+	var config struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+	}
+	err := i.configMap(ctx, node, "kubeadm-config", "ClusterConfiguration", &config)
+	i.note("kubeadm-config", "of Kubernetes "+config.KubernetesVersion, err)
+
+	var kubelet struct {
+		CgroupDriver   string `json:"cgroupDriver"`
+		Authentication struct {
+			X509 struct {
+				ClientCAFile string `json:"clientCAFile"`
+			} `json:"x509"`
+		} `json:"authentication"`
+	}
+	err = i.configMap(ctx, node, "kubelet-config", "kubelet", &kubelet)
+	ca := kubelet.Authentication.X509.ClientCAFile
+	switch {
+	case err != nil:
+	case ca != caFile:
+		err = fmt.Errorf("its authentication.x509.clientCAFile is %q: kubeadm puts the CA into %s on nodes, and a kubelet ends without it", ca, caFile)
+	case kubelet.CgroupDriver != "" && kubelet.CgroupDriver != "systemd":
+		err = fmt.Errorf("its cgroupDriver is %q: nodes run systemd", kubelet.CgroupDriver)
+	}
+	i.note("kubelet-config", "fit for a netbooted node", err)
+}
+
+func (i *inspection) configMap(ctx context.Context, node kubernetes.Interface, name, key string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	m, err := node.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("a joining node cannot read it; \"kubeadm init phase upload-config all\" makes it, and the right to: %w", err)
+	case err != nil:
+		return i.Wrap("read it as a node would", err)
+	}
+	text, ok := m.Data[key]
+	if !ok || len(text) > cluster.MaxInfo {
+		return fmt.Errorf("it has no %q, or a huge one: \"kubeadm init phase upload-config all\" makes it", key)
+	}
+	if err := yaml.Unmarshal([]byte(text), into); err != nil {
+		return errors.New("its " + key + " is not YAML")
+	}
+	return nil
+}

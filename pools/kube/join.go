@@ -1,0 +1,235 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+	"drover/pools/kube/node"
+	"drover/pools/kube/token"
+	"drover/pools/wait"
+)
+
+const (
+	joinTimeout = 20 * time.Second // for a join, once the name of its Node is free
+	maxJoining  = 4096             // nodes on their way to Ready, in all clusters
+
+	// readyTimeout is how long a node may take to be Ready after its token expired:
+	// it used the token at the last moment, and its first pods are slow to start.
+	readyTimeout = 5 * time.Minute
+)
+
+// joining is a node on its way to Ready.
+type joining struct {
+	tenant *tenant
+	plan   *pools.Plan
+	given  node.Note   // what its kubelet registers with
+	bootID string      // of its kernel; empty if it is not known
+	before node.State  // when it asked for its join
+	tok    token.Token // zero if it is shared, or not known any more
+	cancel context.CancelFunc
+}
+
+// Expect announces that the machine of p boots and will ask for its join soon. It
+// returns at once. The Lease of the kubelet that the machine ran before is read now,
+// so that [Clusters.Join] has to wait less.
+func (c *Clusters) Expect(p *pools.Plan) {
+	if t, err := c.tenant(p.Cluster); err == nil {
+		t.leases.Start(p.Node, func(f func(context.Context)) bool { return c.spawn(c.ctx, f) })
+	}
+}
+
+// Join mints a token for the node of p, which has the address addr, and returns
+// its JoinConfiguration. A token that the node got before is deleted. An error of
+// type [*cluster.Error] passes when the cluster recovers.
+//
+// The boot ID is that of the node's kernel. A Node of another boot is deleted
+// first, once the Lease of its kubelet did not change for 11 seconds, counted from
+// [Clusters.Expect]. As long as a kubelet of that name lives, nobody gets a token for
+// it.
+func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
+	t, err := c.tenant(p.Cluster)
+	if err != nil {
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	reg, err := node.Register(p, addr)
+	if err != nil {
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	ctx = cluster.Quiet(ctx)
+	first, done := context.WithTimeout(ctx, checkTimeout) // drover may have just been started
+	t.AwaitSecret(first)
+	done()
+	before, err := t.leases.RemoveStale(ctx, p.Node, bootID)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	if err := t.enter(ctx); err != nil {
+		return pools.JoinConfig{}, err
+	}
+	defer func() { <-t.joins }()
+	own, given, info, err := c.tokenFor(ctx, t, p.Node)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	if e := t.Conf.Endpoint; e != "" && e != info.Endpoint {
+		t.warn.Do(func() {
+			c.log().Warn("nodes find the cluster at its configured endpoint, but kubelets dial the one of cluster-info, so it must be reachable too",
+				"cluster", p.Cluster, "endpoint", e, "cluster-info", info.Endpoint)
+		})
+	}
+	text, err := reg.Render(given.Full(), cmp.Or(t.Conf.Endpoint, info.Endpoint), info.Hashes)
+	if err != nil {
+		c.revoke(t, own)
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, cluster.Redact(err, given.Secret))
+	}
+	t.leases.Stop(p.Node)
+	c.follow(&joining{tenant: t, plan: p, given: reg.Note(), bootID: bootID, before: before, tok: own})
+	c.log().Info("join token given", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", given.ID, "shared", own.ID == "")
+	return pools.JoinConfig{Kubeadm: text}, nil
+}
+
+// tokenFor returns the token that a node joins with. Own is that token, too, unless
+// all nodes of the cluster share it, and is deleted after the boot.
+func (c *Clusters) tokenFor(ctx context.Context, t *tenant, name string) (own, given token.Token, info *cluster.Info, err error) {
+	if t.shared != nil {
+		shared, info, err := t.shared.Current(ctx, c.minter(t))
+		return own, shared.Token(), info, err
+	}
+	m := c.minter(t)
+	if own, info, err = m.MintSigned(ctx, name, m.TTL()); err != nil {
+		c.revoke(t, own)
+	}
+	return own, own, info, err
+}
+
+// revoke deletes a token, if there is one, in the background. It may fail: tokens
+// expire.
+func (c *Clusters) revoke(t *tenant, tok token.Token) {
+	if tok.ID != "" {
+		c.spawn(c.ctx, func(ctx context.Context) { c.deleteToken(ctx, t, tok) })
+	}
+}
+
+func (c *Clusters) deleteToken(ctx context.Context, t *tenant, tok token.Token) {
+	if err := c.minter(t).Delete(ctx, tok); err != nil {
+		c.log().Debug("join token stays until it expires", "token", tok.ID, "err", err)
+	}
+}
+
+// Resume waits on for a node that got its token before the server was restarted, in
+// the boot with that ID, until it is Ready.
+func (c *Clusters) Resume(p *pools.Plan, bootID string) error {
+	t, err := c.tenant(p.Cluster)
+	if err != nil {
+		return fmt.Errorf("node %q: %w", p.Node, err)
+	}
+	if bootID == "" {
+		return fmt.Errorf("node %q: its boot is not known", p.Node)
+	}
+	c.follow(&joining{tenant: t, plan: p, bootID: bootID})
+	return nil
+}
+
+// follow waits in the background until a node is Ready. If that is done already, the
+// node has asked twice: the first token is deleted.
+func (c *Clusters) follow(j *joining) {
+	p, key := j.plan, j.plan.Cluster+"/"+j.plan.Node
+	ctx, cancel := context.WithTimeout(c.ctx, c.minter(j.tenant).TTL()+readyTimeout)
+	j.cancel = cancel
+	c.mu.Lock()
+	earlier := c.joining[key]
+	full := earlier == nil && len(c.joining) >= maxJoining
+	if !full {
+		c.joining[key] = j
+	}
+	c.mu.Unlock()
+	if earlier != nil {
+		earlier.cancel()
+		c.revoke(earlier.tenant, earlier.tok)
+	}
+	if full || j.before.Hidden {
+		c.log().Warn("node joins, but is not followed until it is Ready", "node", p.Node, "cluster", p.Cluster, "full", full, "forbidden", j.before.Hidden)
+	}
+	done := func() {
+		cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.joining[key] == j {
+			delete(c.joining, key)
+		}
+	}
+	if full || j.before.Hidden || !c.spawn(ctx, func(ctx context.Context) { defer done(); c.waitReady(ctx, j) }) {
+		done()
+	}
+}
+
+// ready reports whether the Node is Ready in the boot that is followed.
+func (j *joining) ready(n *corev1.Node) bool { return node.ReadySince(n, j.before, j.bootID) }
+
+// waitReady waits until the node is Ready, deletes its token, and gives the Node its
+// labels and taints.
+func (c *Clusters) waitReady(ctx context.Context, j *joining) {
+	log := c.log().With("node", j.plan.Node, "cluster", j.plan.Cluster)
+	n, err := node.AwaitReady(ctx, j.tenant.Cluster, j.plan.Node, j.ready)
+	switch {
+	case errors.Is(err, context.Canceled): // asked anew, or closed
+		return
+	case err != nil:
+		log.Warn("node did not get Ready", "err", err)
+		return
+	}
+	at := c.now()
+	failed := c.applyLabels(ctx, j, n)
+	if j.tok.ID != "" {
+		c.deleteToken(ctx, j.tenant, j.tok)
+	}
+	log.Info("node is Ready")
+	if c.OnReady != nil {
+		c.OnReady(j.plan, at)
+	}
+	for _, t := range c.tenants() {
+		t.mover.Arrived(j.plan)
+	}
+	for delay := time.Second; failed != nil; delay = min(2*delay, 30*time.Second) {
+		log.Warn("labels and taints are not set", "err", failed)
+		if errors.Is(failed, node.ErrUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || wait.Sleep(ctx, delay) != nil {
+			return
+		}
+		if n, failed = node.Get(ctx, j.tenant.Cluster, j.plan.Node); failed == nil && j.ready(n) {
+			failed = c.applyLabels(ctx, j, n)
+		}
+	}
+}
+
+// applyLabels gives the Node that is Ready its labels and taints: those that its
+// kubelet may not set, and the others too. The farm may have changed while the node
+// booted, and a kubelet gives them only to a Node that it makes, not to one that it
+// finds.
+func (c *Clusters) applyLabels(ctx context.Context, j *joining, n *corev1.Node) error {
+	p := j.plan
+	if c.Machines != nil {
+		if now := c.Machines.Named(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
+			p = now
+		}
+	}
+	reg, err := node.Settings(p)
+	if err != nil {
+		return err
+	}
+	_, err = reg.Apply(ctx, j.tenant.Cluster, n, c.sealKey(), j.given)
+	if err == nil && c.Machines != nil {
+		c.startMove(j.tenant, n) // the farm may have it elsewhere by now
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+)
+
+// drainTimeout is how long pods are evicted by default.
+const drainTimeout = 5 * time.Minute
+
+// drain evicts the pods of a Node that moves, whenever it is called, until none is
+// left or the time is over. PodDisruptionBudgets hold, since the API server refuses
+// an eviction that would break one. Pods of DaemonSets stay, since they would come
+// back, and so do static pods, which the API server only shows.
+func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
+	if m.drained {
+		return nil
+	}
+	select {
+	case o.drains <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-o.drains }()
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	pods, err := podsOf(ctx, client, m.node)
+	if err != nil {
+		return o.Wrap("list the pods of the Node", err)
+	}
+	if m.deadline.IsZero() {
+		limit := o.Conf.Drain.Timeout.D()
+		if limit <= 0 {
+			limit = drainTimeout
+		}
+		m.deadline = o.Now().Add(limit)
+		log.Info("node moves: it is cordoned, and its pods are evicted", "pods", len(pods), "limit", limit)
+	}
+	if len(pods) == 0 {
+		m.drained = true
+		m.setStep(pools.MoveDrained, "waits for its machine to be booted")
+		log.Info("node moves: it is drained, its next boot is in the other cluster")
+		return nil
+	}
+	held, err := o.evictAll(ctx, client, pods, log)
+	text := remaining(len(pods), held)
+	if o.Now().Before(m.deadline) {
+		m.setStep(pools.MoveDrains, "%s", text)
+		return err
+	}
+	m.drained = true
+	m.setStep(pools.MoveHeld, "%s", text)
+	log.Warn("node moves: the time limit of its drain is over", "left", text)
+	return nil
+}
+
+// remaining describes the pods that are left.
+func remaining(pods int, held []string) string {
+	text := fmt.Sprintf("%d pods left", pods)
+	if pods == 1 {
+		text = "1 pod left"
+	}
+	if len(held) > 0 {
+		slices.Sort(held)
+		text += "; held by a PodDisruptionBudget: " + strings.Join(held[:min(3, len(held))], ", ")
+		if more := len(held) - 3; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return text
+}
+
+// podsOf returns the pods that have to leave a node.
+func podsOf(ctx context.Context, client kubernetes.Interface, node string) (leave []corev1.Pod, err error) {
+	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, Limit: cluster.ListPage}
+	for {
+		call, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+		page, err := client.CoreV1().Pods(metav1.NamespaceAll).List(call, opts)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if leaves(&page.Items[i]) {
+				leave = append(leave, page.Items[i])
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return leave, nil
+		}
+	}
+}
+
+// leaves reports whether a pod is to be evicted.
+func leaves(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	switch {
+	case p.Annotations[corev1.MirrorPodAnnotationKey] != "": // of a static pod
+	case owner != nil && owner.Kind == "DaemonSet":
+	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed: // it runs no more, and goes with its Node
+	default:
+		return true
+	}
+	return false
+}
+
+// evictAll asks for the eviction of pods, and returns those that a budget holds. An
+// error of one does not keep the others.
+func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods []corev1.Pod, log *slog.Logger) (held []string, err error) {
+	for i := range pods {
+		p := &pods[i]
+		if p.DeletionTimestamp != nil {
+			continue // it is being deleted
+		}
+		failed := evict(ctx, client, p)
+		switch {
+		case failed == nil:
+			log.Info("pod evicted", "pod", p.Namespace+"/"+p.Name, "controller", metav1.GetControllerOf(p) != nil)
+		case apierrors.IsTooManyRequests(failed):
+			held = append(held, p.Namespace+"/"+p.Name)
+		case apierrors.IsNotFound(failed), apierrors.IsConflict(failed): // gone, or another of that name
+		default:
+			err = o.Wrap("evict pod "+p.Namespace+"/"+p.Name, failed)
+			if apierrors.IsForbidden(failed) && !apierrors.HasStatusCause(failed, corev1.NamespaceTerminatingCause) || ctx.Err() != nil {
+				return held, err // so do all others
+			}
+		}
+	}
+	return held, err
+}
+
+func evict(ctx context.Context, client kubernetes.Interface, p *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	defer cancel()
+	return client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},
+	})
+}

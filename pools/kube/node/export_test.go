@@ -1,0 +1,22 @@
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drover/pools"
+)
+
+// Renewal returns how long a Lease of that duration is watched.
+func Renewal(duration time.Duration) time.Duration { return renewal(duration) }
+
+// Changes returns the patch that gives a Node the labels and taints of a Plan.
+func Changes(p *pools.Plan, n *corev1.Node, key []byte) (string, error) {
+	reg, err := Settings(p)
+	if err != nil {
+		return "", err
+	}
+	patch, err := reg.changes(n, key, Note{})
+	return string(patch), err
+}

@@ -1,0 +1,44 @@
+package node_test
+
+import (
+	"testing"
+	"time"
+
+	"drover/pools/kube/node"
+)
+
+func TestKubeletMaySet(t *testing.T) {
+	tests := map[string]bool{
+		"label1":                                 true,
+		"example.org/rack":                       true,
+		"notkubernetes.io/x":                     true,
+		"kubernetes.io/hostname":                 true,
+		"topology.kubernetes.io/zone":            true,
+		"node.kubernetes.io/instance-type":       true,
+		"node.kubernetes.io/anything":            true,
+		"sub.node.kubernetes.io/x":               true,
+		"kubelet.kubernetes.io/x":                true,
+		"kubernetes.io/role":                     false,
+		"node-role.kubernetes.io/worker":         false,
+		"node-role.kubernetes.io/control-plane":  false,
+		"node-restriction.kubernetes.io/x":       false,
+		"sub.node-restriction.kubernetes.io/x":   false,
+		"k8s.io/x":                               false,
+		"cloud.k8s.io/x":                         false,
+		"x-node.kubernetes.io/x":                 false,
+		"feature.node.kubernetes.io/cpu-feature": true,
+	}
+	for label, want := range tests {
+		if got := node.KubeletMaySet(label); got != want {
+			t.Errorf("KubeletMaySet(%q) is %v, want %v", label, got, want)
+		}
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	for duration, want := range map[time.Duration]time.Duration{40 * time.Second: 11 * time.Second, 10 * time.Minute: 158 * time.Second} {
+		if got := node.Renewal(duration); got != want {
+			t.Errorf("a Lease of %s is watched for %s, want %s", duration, got, want)
+		}
+	}
+}

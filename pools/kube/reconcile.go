@@ -1,0 +1,122 @@
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drover/pools"
+	"drover/pools/kube/node"
+	"drover/pools/wait"
+)
+
+const maxReconcileWait = time.Minute // before a cluster is tried again
+
+// Refresh gives all Nodes with drover's mark the labels and taints of their Plans,
+// in the background: call it after each change of the farm. Each cluster is
+// reconciled on its own, and tried again until that succeeds. What others have put on
+// a Node stays. Nodes whose machines the farm has in another cluster now are moved,
+// see [Clusters.Moves]; Nodes that the farm does not have at all are left alone.
+func (c *Clusters) Refresh() {
+	if c.Machines == nil {
+		return
+	}
+	for _, t := range c.tenants() {
+		select {
+		case t.refresh <- struct{}{}:
+		default: // it is about to begin
+		}
+	}
+}
+
+// reconcileLoop reconciles a cluster whenever Refresh asks for it.
+func (c *Clusters) reconcileLoop(t *tenant) {
+	log := c.log().With("cluster", t.Conf.Name)
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-t.refresh:
+		}
+		for delay := time.Second; ; delay = min(2*delay, maxReconcileWait) {
+			changed, err := c.reconcile(t.ctx, t)
+			if t.ctx.Err() != nil {
+				return
+			}
+			if c.OnReconcile != nil {
+				c.OnReconcile(t.Conf.Name, changed, err)
+			}
+			if changed > 0 {
+				log.Info("labels and taints follow the config", "nodes", changed)
+			}
+			if err == nil {
+				break
+			}
+			log.Warn("labels and taints do not follow the config yet", "err", err, "again", delay)
+			_ = wait.Sleep(t.ctx, delay)
+		}
+	}
+}
+
+// reconcile reconciles each Node with the mark, and returns how many it changed.
+func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err error) {
+	t.AwaitSecret(ctx)
+	var mu sync.Mutex
+	var unknown []string
+	err = node.EachManaged(ctx, t.Cluster, func(n *corev1.Node) error {
+		known, did, err := c.reconcileNode(ctx, t, n)
+		mu.Lock()
+		defer mu.Unlock()
+		if !known {
+			unknown = append(unknown, n.Name)
+		}
+		if did {
+			changed++
+		}
+		return err
+	})
+	if len(unknown) > 0 && err == nil {
+		c.log().Info("Nodes that drover made and that no config names stay in the cluster", "cluster", t.Conf.Name,
+			"count", len(unknown), "nodes", unknown[:min(5, len(unknown))])
+	}
+	return changed, err
+}
+
+// reconcileNode gives a Node its labels and taints, if its Plan says that it belongs
+// to the cluster, and starts its move if it does not. It reports whether the farm
+// knows the Node, and whether it changed.
+func (c *Clusters) reconcileNode(ctx context.Context, t *tenant, n *corev1.Node) (known, changed bool, err error) {
+	p := c.Machines.Named(n.Name)
+	c.startMove(t, n)
+	if p == nil || p.Cluster != t.Conf.Name || p.Node != n.Name {
+		return p != nil || c.target(t, n.Name) != nil, false, nil
+	}
+	reg, err := node.Settings(p)
+	if err != nil {
+		// An operator has to correct it, and then the farm changes.
+		c.log().Warn("labels and taints cannot be those of a Node", "node", n.Name, "cluster", t.Conf.Name, "err", err)
+		return true, false, nil
+	}
+	changed, err = reg.Apply(ctx, t.Cluster, n, c.sealKey(), node.Note{})
+	return true, changed, err
+}
+
+// startMove starts the move of a Node that does not belong to the cluster.
+func (c *Clusters) startMove(t *tenant, n *corev1.Node) {
+	t.mover.Check(n, func(f func(context.Context)) bool { return c.spawn(t.ctx, f) })
+}
+
+// target returns the Plan of the machine of a Node if that belongs elsewhere, and
+// nil if it is where it belongs, or in no config at all.
+func (c *Clusters) target(t *tenant, name string) *pools.Plan {
+	p := c.Machines.Named(name)
+	if p == nil {
+		p = c.Machines.CurrentPlanOf(name)
+	}
+	if p == nil || p.Cluster == t.Conf.Name && p.Node == name {
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,282 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"drover/pools/kube/cluster"
+	"drover/pools/wait"
+)
+
+// Store keeps shared tokens while the server is not running. The data contains
+// secrets.
+type Store interface {
+	// LoadTokens returns the data that was saved last, or nothing.
+	LoadTokens() ([]byte, error)
+	// SaveTokens keeps data. It is on disk when SaveTokens returns.
+	SaveTokens(data []byte) error
+}
+
+const (
+	sharedKept  = 2 // valid tokens at a time: nodes that got the one before may still use it
+	sharedAgain = 15 * time.Second
+	sharedFresh = time.Minute // after its minting a token may not be signed yet
+)
+
+// Shared is a bootstrap token that all nodes of a cluster may use.
+type Shared struct {
+	ID      string    `json:"id"`
+	Secret  string    `json:"secret"`
+	Minted  time.Time `json:"minted"`
+	Expires time.Time `json:"expires"`
+	Pending bool      `json:"pending,omitempty"` // perhaps not in the cluster yet
+}
+
+// Token returns the token itself.
+func (t Shared) Token() Token { return Token{t.ID, t.Secret} }
+
+func (t Shared) String() string { return t.Token().String() }
+
+// GoString is String, for %#v.
+func (t Shared) GoString() string { return t.String() }
+
+// Saved is the shared tokens of all clusters, as a Store keeps them.
+type Saved struct {
+	Store Store // nil: tokens end with the server
+	Now   func() time.Time
+
+	mu     sync.Mutex
+	tokens map[string][]Shared // by cluster; nil until they are loaded
+}
+
+// load returns the tokens of a cluster.
+func (s *Saved) load(name string) ([]Shared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tokens == nil {
+		tokens := make(map[string][]Shared)
+		if s.Store != nil {
+			data, err := s.Store.LoadTokens()
+			if err != nil {
+				return nil, fmt.Errorf("shared tokens: %w", err)
+			}
+			if len(data) > 0 && json.Unmarshal(data, &tokens) != nil { // its error may quote a secret
+				return nil, errors.New("shared tokens: the saved file is not JSON of drover's; remove it, and drover mints new tokens")
+			}
+		}
+		s.tokens = tokens
+	}
+	return slices.Clone(s.tokens[name]), nil
+}
+
+// save keeps the tokens of a cluster beside those of the others.
+func (s *Saved) save(name string, tokens []Shared) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[name] = slices.Clone(tokens)
+	if s.Store == nil {
+		return nil
+	}
+	now := s.Now()
+	for name, list := range s.tokens { // of clusters that the config does not have any more
+		if !slices.ContainsFunc(list, func(t Shared) bool { return t.Expires.After(now) }) {
+			delete(s.tokens, name)
+		}
+	}
+	data, err := json.Marshal(s.tokens)
+	if err != nil {
+		return err
+	}
+	return s.Store.SaveTokens(data)
+}
+
+// minter is the part of a [Minter] that a rotation uses.
+type minter interface {
+	put(ctx context.Context, tok Token, expires time.Time) error
+	signed(ctx context.Context, tok Token) (bool, error)
+	Delete(ctx context.Context, tok Token) error
+}
+
+// Rotation keeps the shared tokens of a cluster: nodes get the newest, the one
+// before is valid too, older ones are deleted.
+type Rotation struct {
+	minter minter
+	ttl    time.Duration
+	every  time.Duration
+	now    func() time.Time
+	log    *slog.Logger
+	load   func() ([]Shared, error)
+	save   func([]Shared) error
+
+	mu     sync.Mutex
+	loaded bool
+	tokens []Shared // the newest first
+}
+
+// NewRotation returns the rotation of a cluster, which continues with the tokens
+// that were saved. It does nothing yet.
+func NewRotation(m Minter, saved *Saved, log *slog.Logger) *Rotation {
+	name, every := m.Conf.Name, m.Conf.Token.Rotate.D()
+	if every <= 0 {
+		every = m.TTL() / 2
+	}
+	return &Rotation{
+		minter: m, ttl: m.TTL(), every: every, now: m.Now, log: log,
+		load: func() ([]Shared, error) { return saved.load(name) },
+		save: func(tokens []Shared) error { return saved.save(name, tokens) },
+	}
+}
+
+// rotate does what is due, and returns when to do so again.
+func (r *Rotation) rotate(ctx context.Context) (next time.Time, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if !r.loaded {
+		if r.tokens, err = r.load(); err != nil {
+			return now.Add(sharedAgain), err
+		}
+		r.loaded = true
+	}
+	if err := r.confirm(ctx); err != nil {
+		return now.Add(sharedAgain), err
+	}
+	if len(r.tokens) == 0 || !now.Before(r.tokens[0].Minted.Add(r.every)) {
+		if err := r.mint(ctx, now); err != nil {
+			return now.Add(sharedAgain), err
+		}
+	}
+	next = r.tokens[0].Minted.Add(r.every)
+	if err := r.trim(ctx); err != nil {
+		next = now.Add(sharedAgain)
+		r.log.Warn("an old shared token is still in the cluster", "err", err, "again", sharedAgain)
+	}
+	return next, nil
+}
+
+// confirm finishes a token that was begun before the server ended, and drops the
+// newest token when somebody has deleted it in the cluster.
+func (r *Rotation) confirm(ctx context.Context) error {
+	if len(r.tokens) == 0 || !r.tokens[0].Expires.After(r.now()) {
+		return nil
+	}
+	t := &r.tokens[0]
+	if t.Pending {
+		return r.finish(ctx, t)
+	}
+	if r.now().Sub(t.Minted) < sharedFresh {
+		return nil
+	}
+	exists, err := r.minter.signed(ctx, t.Token())
+	if err != nil {
+		return err
+	}
+	if !exists {
+		r.log.Warn("the shared token is not in the cluster any more, or not signed, so another is made", "token", t.ID)
+		if err := r.minter.Delete(ctx, t.Token()); err != nil {
+			return err
+		}
+		r.tokens = r.tokens[1:]
+	}
+	return nil
+}
+
+// mint makes a token. It is saved before it goes to the cluster, so that a server
+// that ends in between forgets none.
+func (r *Rotation) mint(ctx context.Context, now time.Time) error {
+	tok, err := random()
+	if err != nil {
+		return err
+	}
+	t := Shared{ID: tok.ID, Secret: tok.Secret, Minted: now, Expires: now.Add(r.ttl).Truncate(time.Second), Pending: true}
+	r.tokens = append([]Shared{t}, r.tokens...)
+	if err := r.save(r.tokens); err != nil {
+		r.tokens = r.tokens[1:]
+		return fmt.Errorf("save the shared tokens: %w", err)
+	}
+	return r.finish(ctx, &r.tokens[0])
+}
+
+func (r *Rotation) finish(ctx context.Context, t *Shared) error {
+	if err := r.minter.put(ctx, t.Token(), t.Expires); err != nil {
+		return err
+	}
+	t.Pending = false
+	if err := r.save(r.tokens); err != nil {
+		return fmt.Errorf("save the shared tokens: %w", err)
+	}
+	r.log.Info("shared join token minted", "token", t.ID, "expires", t.Expires)
+	return nil
+}
+
+// trim deletes surplus and expired tokens, the oldest first. The cluster's
+// tokencleaner would delete expired ones too, where it runs.
+func (r *Rotation) trim(ctx context.Context) error {
+	before := len(r.tokens)
+	for len(r.tokens) > 0 {
+		oldest := r.tokens[len(r.tokens)-1]
+		if len(r.tokens) <= sharedKept && oldest.Expires.After(r.now()) {
+			break
+		}
+		if err := r.minter.Delete(ctx, oldest.Token()); err != nil {
+			return err
+		}
+		r.log.Info("shared join token removed", "token", oldest.ID)
+		r.tokens = r.tokens[:len(r.tokens)-1]
+	}
+	if len(r.tokens) == before {
+		return nil
+	}
+	return r.save(r.tokens)
+}
+
+// newest returns the newest token that nodes can use.
+func (r *Rotation) newest() (Shared, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tokens {
+		if !t.Pending && t.Expires.After(r.now()) {
+			return t, true
+		}
+	}
+	return Shared{}, false
+}
+
+// Run rotates the tokens until ctx is done.
+func (r *Rotation) Run(ctx context.Context) {
+	for {
+		next, err := r.rotate(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("the shared join token is not rotated", "err", err, "again", next.Sub(r.now()))
+		}
+		if wait.Sleep(ctx, next.Sub(r.now())) != nil {
+			return
+		}
+	}
+}
+
+// Current returns the token for nodes that join now. It makes one if there is
+// none, and waits until the cluster has signed it.
+func (r *Rotation) Current(ctx context.Context, m Minter) (Shared, *cluster.Info, error) {
+	client, err := m.Connect()
+	if err != nil {
+		return Shared{}, nil, err
+	}
+	t, ok := r.newest()
+	if !ok {
+		if _, err := r.rotate(ctx); err != nil {
+			return Shared{}, nil, err
+		}
+		if t, ok = r.newest(); !ok {
+			return Shared{}, nil, errors.New("there is no shared token")
+		}
+	}
+	info, err := m.awaitSigned(ctx, t.Token(), client)
+	return t, info, err
+}
