@@ -99,6 +99,9 @@ func asFailure(err error) *failure {
 		}
 		return f
 	}
+	if hint, ok := errors.AsType[*pools.HintError](err); ok {
+		return &failure{code: http.StatusBadRequest, msg: hint.Error()}
+	}
 	switch {
 	case errors.Is(err, pools.ErrNotFound):
 		return &failure{code: http.StatusNotFound, msg: err.Error()}

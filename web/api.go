@@ -12,6 +12,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 )
 
 // api is the REST API.
@@ -61,13 +62,9 @@ func (a *api) node(w http.ResponseWriter, name string, code int) error {
 }
 
 func (a *api) addNode(w http.ResponseWriter, r *http.Request) error {
-	v, err := readJSON(r, "application/json")
-	if err != nil {
+	var n pools.PoolNode
+	if err := readJSON(r, &n); err != nil {
 		return err
-	}
-	n, err := parseNode(v)
-	if err != nil {
-		return badRequest("%v", err)
 	}
 	if err := a.server.addNode(n, byToken(r)); err != nil {
 		return err
@@ -77,23 +74,14 @@ func (a *api) addNode(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) patchNode(w http.ResponseWriter, r *http.Request) error {
-	patch, err := readJSON(r, "application/merge-patch+json", "application/json")
+	patch, err := readBody(r, "application/merge-patch+json", "application/json")
 	if err != nil {
 		return err
 	}
-	if _, ok := patch.(map[string]any); !ok {
-		return badRequest(`a patch of a node is an object such as {"tags": ["debug"]}`)
-	}
 	name := r.PathValue("name")
 	err = a.server.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
-		n, err := patchNode(n, patch)
-		if err != nil {
-			return n, badRequest("%v", err)
-		}
-		if n.Name != name {
-			return n, badRequest("node %q cannot be renamed to %q: remove it and add it anew", name, n.Name)
-		}
-		return n, nil
+		err := config.DecodeJSON(patch, &n)
+		return n, err
 	})
 	if err != nil {
 		return err
@@ -138,8 +126,17 @@ func (a *api) listBoots(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// readJSON reads the body of a request that is of one of the types.
-func readJSON(r *http.Request, types ...string) (any, error) {
+// readJSON decodes the body of a request into v, a pointer to a struct.
+func readJSON(r *http.Request, v any) error {
+	body, err := readBody(r, "application/json")
+	if err != nil {
+		return err
+	}
+	return config.DecodeJSON(body, v)
+}
+
+// readBody reads the body of a request that is of one of the types.
+func readBody(r *http.Request, types ...string) ([]byte, error) {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, t) {
 		return nil, &failure{
@@ -154,9 +151,5 @@ func readJSON(r *http.Request, types ...string) (any, error) {
 		}
 		return nil, badRequest("the body did not arrive: %v", err)
 	}
-	v, err := parseJSON(data)
-	if err != nil {
-		return nil, badRequest("%v", err)
-	}
-	return v, nil
+	return data, nil
 }

@@ -1,12 +1,13 @@
 package web
 
 import (
-	"errors"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // form is what the page asks before it changes something. A session only
@@ -45,7 +46,7 @@ func (p *page) add(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{}, func(f *form) (string, error) {
 		n, err := f.node()
 		if err != nil {
-			return "", badRequest("%v", err)
+			return "", err
 		}
 		return "/#machine-" + n.Name, p.server.addNode(n, byPage(r))
 	})
@@ -117,22 +118,20 @@ func (g *guard) confirm(r *http.Request) error {
 // node is the node that was filled in. It is read as strictly as one that
 // comes over the API.
 func (f *form) node() (pools.PoolNode, error) {
-	list := func(s string) []any {
-		words := []any{}
-		for _, w := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' }) {
-			words = append(words, w)
-		}
-		return words
+	list := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })
 	}
-	v := map[string]any{"name": strings.TrimSpace(f.Name), "pool": f.Pool, "macs": list(f.MACs)}
+	v := map[string]any{"name": strings.TrimSpace(f.Name), "pool": f.Pool, "macs": list(f.MACs), "tags": list(f.Tags)}
 	if ip := strings.TrimSpace(f.IP); ip != "" {
 		v["ip"] = ip
 	}
-	if tags := list(f.Tags); len(tags) > 0 {
-		v["tags"] = tags
-	}
 	if v["name"] == "" {
-		return pools.PoolNode{}, errors.New("the node wants a name")
+		return pools.PoolNode{}, badRequest("the node wants a name")
 	}
-	return parseNode(v)
+	var n pools.PoolNode
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = config.DecodeJSON(data, &n)
+	}
+	return n, err
 }

@@ -1,13 +1,10 @@
 package web
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"drover/pools"
@@ -70,14 +67,16 @@ func (s *Server) record(who, action, node string) {
 
 // changeNodes makes changes of several nodes in one step.
 func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
-	v, err := readJSON(r, "application/json")
-	if err != nil {
+	var body struct {
+		Changes []pools.NodeChange `json:"changes"`
+	}
+	if err := readJSON(r, &body); err != nil {
 		return err
 	}
-	changes, err := parseChanges(v)
-	if err != nil {
-		return badRequest("%v", err)
+	if body.Changes == nil {
+		return badRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
 	}
+	changes := body.Changes
 	if err := a.server.Nodes.ChangeNodes(changes); err != nil {
 		return err
 	}
@@ -105,44 +104,6 @@ func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
 	return nil
-}
-
-// parseChanges reads {"changes": [{"old": NODE, "new": NODE}, ...]}.
-func parseChanges(v any) (out []pools.NodeChange, err error) {
-	object, ok := v.(map[string]any)
-	list, isList := object["changes"].([]any)
-	if !ok || !isList || len(object) != 1 {
-		return nil, fmt.Errorf(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
-	}
-	for i, item := range list {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("change %d: want an object, not %s", i, kind(item))
-		}
-		var c pools.NodeChange
-		for _, key := range sortedKeys(fields) {
-			if key != "old" && key != "new" {
-				return nil, fmt.Errorf("change %d: unknown field %q (a change has old and new)", i, key)
-			}
-			if fields[key] == nil {
-				continue
-			}
-			n, err := parseNode(fields[key])
-			if err != nil {
-				return nil, fmt.Errorf("change %d: %s: %w", i, key, err)
-			}
-			if key == "old" {
-				c.Old = &n
-			} else {
-				c.New = &n
-			}
-		}
-		if c.Old == nil && c.New == nil {
-			return nil, fmt.Errorf("change %d: neither old nor new", i)
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }
 
 func (a *api) listChassis(w http.ResponseWriter, _ *http.Request) error {
@@ -175,13 +136,9 @@ func (a *api) getJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) order(w http.ResponseWriter, r *http.Request) error {
-	v, err := readJSON(r, "application/json")
-	if err != nil {
+	var order pools.PowerOrder
+	if err := readJSON(r, &order); err != nil {
 		return err
-	}
-	order, err := parseOrder(v)
-	if err != nil {
-		return badRequest("%v", err)
 	}
 	job, err := a.server.Power.Order(r.Context(), byToken(r), order)
 	if err != nil {
@@ -190,23 +147,6 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Location", "/api/v1/power/"+job.ID)
 	writeJSON(w, http.StatusAccepted, job)
 	return nil
-}
-
-// parseOrder reads a power order.
-func parseOrder(v any) (o pools.PowerOrder, err error) {
-	if _, ok := v.(map[string]any); !ok {
-		return o, fmt.Errorf(`a power order is an object such as {"action": "pxe", "nodes": ["m1c1n1"]}`)
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return o, err
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return o, fmt.Errorf("power order: %s (it has action, nodes, pool, chassis, tag and wait)", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return o, nil
 }
 
 // maxAudit bounds the answer to a list of the audit.

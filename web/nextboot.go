@@ -25,18 +25,15 @@ func (noNextBoots) Set(string, pools.NextBoot) error {
 
 // setNextBoot sets what a node does at its next boot: PUT {"nextBoot": "local"}.
 func (a *api) setNextBoot(w http.ResponseWriter, r *http.Request) error {
-	v, err := readJSON(r, "application/json")
-	if err != nil {
+	var body struct {
+		NextBoot string `json:"nextBoot"`
+	}
+	if err := readJSON(r, &body); err != nil {
 		return err
 	}
-	body, ok := v.(map[string]any)
-	text, isText := body["nextBoot"].(string)
-	if !ok || !isText || len(body) != 1 {
-		return badRequest(`want {"nextBoot": "local"}, "rescue" or "image=NAME"`)
-	}
-	next, err := pools.ParseNextBoot(text)
+	next, err := pools.ParseNextBoot(body.NextBoot)
 	if err != nil {
-		return badRequest("%v", err)
+		return err
 	}
 	name := r.PathValue("name")
 	if _, ok := a.server.Farm.Farm().Node(name); !ok {

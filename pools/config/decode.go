@@ -27,6 +27,7 @@ const maxNodes = 1 << 20
 // value by its path ("pools[0].nodes[2].ip").
 type decoder struct {
 	file   string
+	json   bool // it is the body of a request: strings are quoted, and null removes
 	lines  map[string]int
 	errs   Errors
 	budget int
@@ -46,12 +47,12 @@ func decodeYAML(file string, data []byte, v any) *decoder {
 		return d
 	}
 	if err := dec.Decode(&second); err == nil {
-		d.fail(&second, "", "a second YAML document", "one file holds one config: remove the '---' and what follows")
+		d.failf(&second, "", "one file holds one config: remove the '---' and what follows", "a second YAML document")
 	} else if !errors.Is(err, io.EOF) {
 		d.syntaxError(err)
 	}
 	if root := doc.Content[0]; root.Kind != yaml.MappingNode {
-		d.fail(root, "", fmt.Sprintf("the config: keys with values are wanted, not a %s", kindName(root)), "see the README for one to copy")
+		d.failf(root, "", "see the README for one to copy", "the config: keys with values are wanted, not a %s", kindName(root))
 		return d
 	}
 	d.decode(doc.Content[0], reflect.ValueOf(v).Elem(), "")
@@ -76,8 +77,8 @@ func (d *decoder) syntaxError(err error) {
 	d.errs = append(d.errs, e)
 }
 
-func (d *decoder) fail(n *yaml.Node, path, msg, hint string) {
-	d.errs = append(d.errs, &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: msg, Hint: hint})
+func (d *decoder) failf(n *yaml.Node, path, hint, format string, args ...any) {
+	d.errs = append(d.errs, &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
@@ -86,20 +87,27 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 	if d.budget--; d.budget < 0 {
 		if d.budget == -1 {
-			d.fail(n, "", fmt.Sprintf("the config unfolds to more than %d values", maxNodes), "aliases refer to too much")
+			d.failf(n, "", "aliases refer to too much", "the config unfolds to more than %d values", maxNodes)
 		}
 		return
 	}
 	d.lines[path] = n.Line
 	if v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
-		v = v.Elem()
+		p := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			p.Elem().Set(v.Elem())
+		}
+		v.Set(p)
+		v = p.Elem()
 	}
 	n, v = replacing(n, v)
 	switch t := v.Addr().Interface().(type) {
 	case *pools.Strings:
 		if n.Kind == yaml.ScalarNode { // one instead of a list
-			n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Content: []*yaml.Node{n}}
+			if s, ok := d.scalar(n, path, true); ok {
+				*t = pools.Strings{s}
+			}
+			return
 		}
 	case encoding.TextUnmarshaler:
 		d.text(n, t, path)
@@ -113,20 +121,20 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Slice:
 		d.sequence(n, v, path)
 	case reflect.String:
-		if s, ok := d.scalar(n, path); ok {
+		if s, ok := d.scalar(n, path, true); ok {
 			v.SetString(s)
 		}
 	case reflect.Bool:
 		var b bool
-		if err := n.Decode(&b); err != nil {
-			d.fail(n, path, fmt.Sprintf("%s: %q is neither true nor false", path, n.Value), "write true or false")
+		if err := n.Decode(&b); err != nil || d.json && n.Tag != "!!bool" {
+			d.failf(n, path, "write true or false", "%s: %q is neither true nor false", path, n.Value)
 		}
 		v.SetBool(b)
 	case reflect.Int:
-		if s, ok := d.scalar(n, path); ok {
+		if s, ok := d.scalar(n, path, false); ok {
 			i, err := strconv.ParseInt(s, 10, 32)
 			if err != nil {
-				d.fail(n, path, fmt.Sprintf("%s: %q is not a whole number", path, s), "write 64")
+				d.failf(n, path, "write 64", "%s: %q is not a whole number", path, s)
 			}
 			v.SetInt(i)
 		}
@@ -152,12 +160,14 @@ func replacing(n *yaml.Node, v reflect.Value) (*yaml.Node, reflect.Value) {
 }
 
 // scalar returns the text of a plain value, as it was written.
-func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
+func (d *decoder) scalar(n *yaml.Node, path string, text bool) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		d.fail(n, path, fmt.Sprintf("%s: a plain value is wanted, not a %s", path, kindName(n)), "quote it if it is text")
+		d.failf(n, path, "quote it if it is text", "%s: a plain value is wanted, not a %s", path, kindName(n))
 	case n.Tag == "!!null":
-		d.fail(n, path, fmt.Sprintf("%s: has no value", path), `remove the key, or write "" for an empty text`)
+		d.failf(n, path, `remove the key, or write "" for an empty text`, "%s: has no value", path)
+	case d.json && text && n.Tag != "!!str":
+		d.failf(n, path, fmt.Sprintf("write %q", n.Value), "%s: a string is wanted, not %s", path, n.Value)
 	default:
 		return n.Value, true
 	}
@@ -165,7 +175,7 @@ func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 }
 
 func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
-	s, ok := d.scalar(n, path)
+	s, ok := d.scalar(n, path, false)
 	if !ok {
 		return
 	}
@@ -173,9 +183,9 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 	var f *pools.HintError
 	switch {
 	case errors.As(err, &f):
-		d.fail(n, path, path+": "+f.Msg, f.Hint)
+		d.failf(n, path, f.Hint, "%s", path+": "+f.Msg)
 	case err != nil:
-		d.fail(n, path, fmt.Sprintf("%s: %q is not %s", path, s, wanted(t)), "write "+example(t))
+		d.failf(n, path, "write "+example(t), "%s: %q is not %s", path, s, wanted(t))
 	}
 }
 
@@ -197,7 +207,7 @@ func example(t encoding.TextUnmarshaler) string {
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, path, fmt.Sprintf("%s: a list is wanted, not a %s", path, kindName(n)), "write it as [a, b] or as lines that start with '- '")
+		d.failf(n, path, "write it as [a, b] or as lines that start with '- '", "%s: a list is wanted, not a %s", path, kindName(n))
 		return
 	}
 	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -209,8 +219,15 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) dict(n *yaml.Node, v reflect.Value, path string) {
 	m := reflect.MakeMap(v.Type())
+	for k, old := range v.Seq2() {
+		m.SetMapIndex(k, old)
+	}
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		at := join(path, key.Value)
+		if d.removes(value) {
+			m.SetMapIndex(reflect.ValueOf(key.Value), reflect.Value{})
+			return
+		}
 		item := reflect.New(v.Type().Elem()).Elem()
 		d.decode(value, item, at)
 		d.lines[at] = key.Line
@@ -225,8 +242,14 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		at := join(path, key.Value)
 		f, ok := fields[key.Value]
+		if d.removes(value) {
+			if ok {
+				f.SetZero()
+			}
+			return
+		}
 		if !ok {
-			d.fail(key, at, fmt.Sprintf("unknown key %q", at), knownHint(key.Value, keys(fields), "remove it"))
+			d.failf(key, at, knownHint(key.Value, keys(fields), "remove it"), "unknown key %q", at)
 			return
 		}
 		d.decode(value, f, at)
@@ -237,18 +260,22 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 // pairs calls each for every key of a mapping, and refuses duplicate ones.
 func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, path, fmt.Sprintf("%s: keys with values are wanted, not a %s", path, kindName(n)), "write key: value")
+		d.failf(n, path, "write key: value", "%s: keys with values are wanted, not a %s", path, kindName(n))
 		return
 	}
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			d.fail(key, path, fmt.Sprintf("%s: a key must be a plain value", path), "write key: value")
+			d.failf(key, path, "write key: value", "%s: a key must be a plain value", path)
 			continue
 		}
 		if line, dup := seen[key.Value]; dup {
-			d.fail(key, join(path, key.Value), fmt.Sprintf("duplicate key %q", join(path, key.Value)), fmt.Sprintf("first set in line %d", line))
+			hint := "remove one"
+			if !d.json {
+				hint = fmt.Sprintf("first set in line %d", line)
+			}
+			d.failf(key, join(path, key.Value), hint, "duplicate key %q", join(path, key.Value))
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -269,6 +296,10 @@ func collectFields(v reflect.Value, into map[string]reflect.Value) {
 		into[name] = v.Field(i)
 	}
 }
+
+// removes reports whether the value of a key is JSON's null: it is as good as
+// absent, and in a merge patch (RFC 7386) it removes what is there.
+func (d *decoder) removes(value *yaml.Node) bool { return d.json && value.Tag == "!!null" }
 
 func join(path, key string) string {
 	if path == "" {

@@ -6,6 +6,8 @@
 // the file again, and adds, changes and removes the nodes of the API. Each change
 // is checked together with everything else, stored, and only then put in force.
 //
+// [DecodeJSON] reads the bodies of the REST API by the same rules: JSON is YAML.
+//
 // The package does not know what the values mean for a boot (package pools does),
 // where added nodes are stored, or who changes them.
 package config

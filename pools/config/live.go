@@ -135,7 +135,7 @@ func (l *Live) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode
 			return nil, err
 		}
 		if changed.Name != name {
-			return nil, fmt.Errorf("node %q cannot be renamed to %q: remove it and add it anew", name, changed.Name)
+			return nil, pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", name, changed.Name)
 		}
 		nodes[i] = changed
 		return nodes, nil

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,9 +13,9 @@ import (
 func nameOf(c pools.NodeChange) (string, error) {
 	switch {
 	case c.Old == nil && c.New == nil:
-		return "", errors.New("a change of nothing: it has neither old nor new")
+		return "", pools.Hint("give the node as it is, as it is to be, or both", "a change has neither old nor new")
 	case c.Old != nil && c.New != nil && c.Old.Name != c.New.Name:
-		return "", fmt.Errorf("node %q cannot be renamed to %q: remove it and add it anew", c.Old.Name, c.New.Name)
+		return "", pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", c.Old.Name, c.New.Name)
 	case c.New == nil:
 		return c.Old.Name, nil
 	}
@@ -74,7 +73,7 @@ func (b *batch) add(c pools.NodeChange) error {
 	i, there := b.at[name]
 	switch {
 	case b.seen[name]:
-		return fmt.Errorf("node %q is there twice", name)
+		return pools.Hint("make it one change", "node %q is there twice", name)
 	case c.Old == nil && there:
 		return fmt.Errorf("%w: %q", pools.ErrExists, name)
 	case c.Old != nil && !there:

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// DecodeJSON reads the body of an API request into v, a pointer to a struct, as
+// strictly as the config file is read. All mistakes are returned at once, as
+// [Errors], with the path of each value in place of a line.
+//
+// It is a merge patch (RFC 7386) of what v holds: the keys of the body change
+// values, and null removes them.
+func DecodeJSON(body []byte, v any) error {
+	d := &decoder{json: true, lines: map[string]int{}, budget: maxNodes}
+	var valid json.RawMessage // encoding/json bounds how deep values nest
+	if err := json.Unmarshal(body, &valid); err != nil || !utf8.Valid(body) {
+		return Errors{notJSON(err)}
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	root := jsonNode(dec)
+	if root.Kind != yaml.MappingNode {
+		d.failf(root, "", `write {"key": "value"}`, "the body is not an object, but a %s", kindName(root))
+	} else {
+		d.decode(root, reflect.ValueOf(v).Elem(), "")
+	}
+	return d.errs.err()
+}
+
+func notJSON(err error) *Error {
+	e := &Error{Msg: "the body is not UTF-8", Hint: "JSON is always UTF-8 (RFC 8259)"}
+	if err != nil {
+		e.Msg, e.Hint = "the body is not JSON: "+err.Error(), "mind the quotes and the commas"
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		e.Msg += " at byte " + strconv.FormatInt(syntax.Offset, 10)
+	}
+	return e
+}
+
+// jsonNode reads the next value of valid JSON, or the next key of an object, as
+// the YAML that it is. JSON has no aliases and no tags.
+func jsonNode(dec *json.Decoder) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode}
+	t, _ := dec.Token()
+	switch t := t.(type) {
+	case json.Delim:
+		n.Kind = yaml.SequenceNode
+		if t == '{' {
+			n.Kind = yaml.MappingNode
+		}
+		for dec.More() {
+			n.Content = append(n.Content, jsonNode(dec))
+		}
+		_, _ = dec.Token() // its end
+	case string:
+		n.Tag, n.Value = "!!str", t
+	case json.Number:
+		n.Tag, n.Value = "!!float", t.String()
+	case bool:
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(t)
+	case nil:
+		n.Tag, n.Value = "!!null", "null"
+	}
+	return n
+}
