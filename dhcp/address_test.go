@@ -13,10 +13,7 @@ import (
 	"drover/pools"
 )
 
-// hold gives a machine an active lease.
-func hold(l *leases, m pools.MAC, a string) { l.active[netip.MustParseAddr(a)] = m }
-
-func (l *leases) wantHeld(t *testing.T, m pools.MAC, want string) {
+func wantHeld(t *testing.T, l *leases, m pools.MAC, want string) {
 	t.Helper()
 	got, ok := l.Holds(m, noon)
 	if want == "" && ok || want != "" && got.String() != want {
@@ -24,17 +21,11 @@ func (l *leases) wantHeld(t *testing.T, m pools.MAC, want string) {
 	}
 }
 
-// rom is what makes a request one of a boot program.
-func rom(d *dhcpv4.DHCPv4) {
-	arch(7)(d)
-	text(60, "PXEClient:Arch:00007:UNDI:003000")(d)
-}
-
 // A machine of the catch-all pool was declared as web1, with an address of its
 // own, while it runs on its lease.
 func TestDeclaredWhileItRuns(t *testing.T) {
 	s, l := newServer()
-	hold(l, web1, "10.28.72.10")
+	l.Hold(web1, "10.28.72.10")
 	play(t, s, []step{
 		{"it renews", message(web1, request, ciaddr("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"its system looks for an address anew", message(web1, discover, option(55, 1, 3, 6)), "OFFER", "10.28.72.10", dhcp.Offered},
@@ -42,11 +33,11 @@ func TestDeclaredWhileItRuns(t *testing.T) {
 		{"its system comes back with it", message(web1, request, requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"its system comes back with another", message(web1, request, requested("10.28.72.11")), "NAK", "0.0.0.0", dhcp.Refused},
 	})
-	l.wantHeld(t, web1, "10.28.72.10")
+	wantHeld(t, l, web1, "10.28.72.10")
 	play(t, s, []step{
 		{"it boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
 	})
-	l.wantHeld(t, web1, "")
+	wantHeld(t, l, web1, "")
 	play(t, s, []step{
 		{"the boot program takes it", message(web1, request, rom, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
 		{"its system gets the same", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
@@ -57,11 +48,11 @@ func TestDeclaredWhileItRuns(t *testing.T) {
 func TestBootingLeavesTheLeasesOfAllCards(t *testing.T) {
 	s, l := newServer()
 	s.Farm = farmFunc(func(p *pools.Plan) { p.MACs = []pools.MAC{web1, web1b} })
-	hold(l, web1, "10.28.36.7")
-	hold(l, web1b, "10.28.36.8")
+	l.Hold(web1, "10.28.36.7")
+	l.Hold(web1b, "10.28.36.8")
 	play(t, s, []step{{"web1 boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered}})
-	if want := []string{"left by " + web1.String(), "left by " + web1b.String()}; !slices.Equal(l.taken, want) {
-		t.Errorf("got %q, want %q", l.taken, want)
+	if want := []string{"left by " + web1.String(), "left by " + web1b.String()}; !slices.Equal(l.Taken, want) {
+		t.Errorf("got %q, want %q", l.Taken, want)
 	}
 }
 
@@ -69,20 +60,20 @@ func TestBootingLeavesTheLeasesOfAllCards(t *testing.T) {
 // 10.28.36.1.
 func TestNewAddressInTheConfig(t *testing.T) {
 	s, l := newServer()
-	hold(l, stray, "10.28.36.8")
+	l.Hold(stray, "10.28.36.8")
 	renew := message(web1, request, ciaddr("10.28.36.7"))
 	play(t, s, []step{
 		{"it comes back with the old one", message(web1, request, requested("10.28.36.7")), "NAK", "0.0.0.0", dhcp.Refused},
 		{"it renews", renew, "ACK", "10.28.36.7", dhcp.Acknowledged},
 	})
-	l.wantHeld(t, web1, "10.28.36.7")
+	wantHeld(t, l, web1, "10.28.36.7")
 	play(t, s, []step{
 		{"it renews again", renew, "ACK", "10.28.36.7", dhcp.Acknowledged},
 		{"its system looks for an address anew", message(web1, discover, option(55, 1, 3, 6)), "OFFER", "10.28.36.7", dhcp.Offered},
 		{"it boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered},
 		{"a boot program renews", message(web1, request, rom, ciaddr("10.28.36.7")), "NAK", "0.0.0.0", dhcp.Refused},
 	})
-	l.wantHeld(t, web1, "")
+	wantHeld(t, l, web1, "")
 	play(t, s, []step{
 		{"it renews what somebody else has", message(web1, request, ciaddr("10.28.36.8")), "NAK", "0.0.0.0", dhcp.Refused},
 		{"it renews the router's address", message(web1, request, ciaddr("10.28.0.1")), "NAK", "0.0.0.0", dhcp.Refused},
@@ -95,7 +86,7 @@ func TestNewAddressInTheConfig(t *testing.T) {
 
 func TestALeaseOfAnotherWireIsNotKept(t *testing.T) {
 	s, l := newServer()
-	hold(l, web1, "192.168.1.7")
+	l.Hold(web1, "192.168.1.7")
 	play(t, s, []step{
 		{"it renews", message(web1, request, ciaddr("192.168.1.7")), "NAK", "0.0.0.0", dhcp.Refused},
 		{"it looks for an address", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
@@ -111,12 +102,12 @@ func TestKnownByOtherThanMAC(t *testing.T) {
 		{"it looks for an address", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
 		{"it takes it", message(web1, request, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
 	})
-	l.wantHeld(t, web1, "10.28.36.1")
+	wantHeld(t, l, web1, "10.28.36.1")
 	play(t, s, []step{
 		{"it renews", message(web1, request, ciaddr("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
 		{"it finds it in use", message(web1, decline, serverID(serverAddr), requested("10.28.36.1")), "", "", dhcp.Declined},
 	})
-	l.wantHeld(t, web1, "")
+	wantHeld(t, l, web1, "")
 	play(t, s, []step{{"it is offered it again", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered}})
 
 	s.Leases = nil
@@ -137,8 +128,8 @@ func TestDecline(t *testing.T) {
 		{"web1 declines what it was not given", message(web1, decline, serverID(serverAddr), requested("10.28.72.12")), "", "", dhcp.Unusable},
 		{"it declines nothing", message(web1, decline, serverID(serverAddr)), "", "", dhcp.Unusable},
 	})
-	if !l.declined[netip.MustParseAddr("10.28.72.10")] || len(l.declined) != 1 {
-		t.Errorf("got %v declined", l.declined)
+	if !l.Declined[netip.MustParseAddr("10.28.72.10")] || len(l.Declined) != 1 {
+		t.Errorf("got %v declined", l.Declined)
 	}
 	_, x := s.Reply(on(t, message(web1, decline, serverID(serverAddr), requested("10.28.36.1"))), noon)
 	if x.Decision != dhcp.Declined || !strings.Contains(x.Warning, "answers ARP") {
@@ -161,10 +152,10 @@ func TestCommitFails(t *testing.T) {
 		reply    string
 		decision dhcp.Decision
 	}{
-		{"somebody else has it", func(l *leases) { hold(l, web1, "10.28.72.10") }, "NAK", dhcp.Refused},
-		{"the range is full", func(l *leases) { l.offerErr = pools.ErrRefused }, "NAK", dhcp.Refused},
-		{"the disk is gone", func(l *leases) { l.commitErr = errDisk }, "", dhcp.NoAddress},
-		{"the disk goes while it waits", func(l *leases) { l.diskErr = errDisk }, "ACK", dhcp.Acknowledged},
+		{"somebody else has it", func(l *leases) { l.Hold(web1, "10.28.72.10") }, "NAK", dhcp.Refused},
+		{"the range is full", func(l *leases) { l.OfferErr = pools.ErrRefused }, "NAK", dhcp.Refused},
+		{"the disk is gone", func(l *leases) { l.CommitErr = errDisk }, "", dhcp.NoAddress},
+		{"the disk goes while it waits", func(l *leases) { l.DiskErr = errDisk }, "ACK", dhcp.Acknowledged},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, l := newServer()
@@ -176,8 +167,8 @@ func TestCommitFails(t *testing.T) {
 			if r != nil && strings.Contains(string(r.Options[56]), web1.String()) {
 				t.Errorf("the client is told who has the address: %q", r.Options[56])
 			}
-			if err := x.Wait(); !errors.Is(err, l.diskErr) {
-				t.Errorf("wait: got %v, want %v", err, l.diskErr)
+			if err := s.wait(); !errors.Is(err, l.DiskErr) {
+				t.Errorf("wait: got %v, want %v", err, l.DiskErr)
 			}
 		})
 	}
@@ -194,12 +185,12 @@ func TestFresh(t *testing.T) {
 		{"it asks again", message(stray, discover), false},
 		{"a fixed node", message(web1, discover), false},
 	} {
-		if _, x := s.Reply(on(t, tt.packet), noon); x.Fresh() != tt.want {
-			t.Errorf("%s: got %t", tt.name, x.Fresh())
+		if s.Reply(on(t, tt.packet), noon); s.last.Fresh != tt.want {
+			t.Errorf("%s: got %t", tt.name, s.last.Fresh)
 		}
 	}
-	hold(l, web1b, "10.28.72.77")
-	if _, x := s.Reply(on(t, message(web1b, discover)), noon); x.Fresh() {
+	l.Hold(web1b, "10.28.72.77")
+	if s.Reply(on(t, message(web1b, discover)), noon); s.last.Fresh {
 		t.Error("a lease that is kept is fresh")
 	}
 }

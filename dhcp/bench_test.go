@@ -3,7 +3,6 @@ package dhcp_test
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -14,8 +13,7 @@ import (
 	"drover/pools/config"
 )
 
-// BenchmarkReply is the work for one packet without its system calls: parse,
-// resolve, reply, marshal, frame.
+// BenchmarkReply is the work for one packet: parse, resolve, reply, marshal.
 func BenchmarkReply(b *testing.B) {
 	discovers := firstDiscovers()
 	for _, bb := range []struct {
@@ -29,12 +27,10 @@ func BenchmarkReply(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			s, _ := newServer()
 			packet := bb.packet.ToBytes()
-			buf := make([]byte, 0, 4096)
-			src := netip.AddrPortFrom(serverAddr, 67)
+			var req dhcp.Request
 			b.ReportAllocs()
 			for b.Loop() {
-				buf = append(buf[:0], packet...)
-				s.Frame(buf, noon, src)
+				answer(&s.Responder, &req, packet)
 			}
 		})
 	}
@@ -46,20 +42,27 @@ func BenchmarkFarm(b *testing.B) {
 	for _, nodes := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			farm := largeFarm(b, nodes)
-			s := &dhcp.Server{Farm: farm, Address: serverAddr}
+			s := &dhcp.Responder{Farm: farm, Address: serverAddr}
 			packet := message(web1, discover, arch(7), text(60, "PXEClient:Arch:00007:UNDI:003000")).ToBytes()
-			buf := make([]byte, 0, 4096)
-			src := netip.AddrPortFrom(serverAddr, 67)
+			var req dhcp.Request
 			i := 0
 			for b.Loop() {
 				i = (i + 7919) % (2 * nodes)
 				m := largeMAC(i)
-				buf = append(buf[:0], packet...)
-				copy(buf[28:], m[:])
-				s.Frame(buf, noon, src)
+				copy(packet[28:], m[:])
+				answer(s, &req, packet)
 			}
 		})
 	}
+}
+
+func answer(s *dhcp.Responder, req *dhcp.Request, packet []byte) []byte {
+	req.Parse(packet)
+	m, _ := s.Reply(req, noon)
+	if m == nil {
+		return nil
+	}
+	return m.Append(nil)
 }
 
 // largeMAC is MAC i of a large farm: node i/2 has two.

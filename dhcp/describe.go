@@ -13,28 +13,27 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
-// OptionText is an option of a packet in words.
+// OptionText is an option of a packet as text.
 type OptionText struct {
 	Code  uint8
-	Name  string // empty for one that this package does not know
+	Name  string // empty for an option that this package does not know
 	Value string
 	Data  []byte
 	In    string // the field that holds it when that is not the options field: file or sname (RFC 2131, option overload)
 }
 
-// Describe takes a packet apart as it is on the wire: its options by code. Those
-// that were sent in pieces are put together (RFC 3396).
+// Describe returns the options of a packet by code. Those that were sent in
+// pieces are put together (RFC 3396).
 func Describe(packet []byte) ([]OptionText, error) {
-	if len(packet) < headerSize || [4]byte(packet[headerSize-4:headerSize]) != [4]byte{99, 130, 83, 99} {
+	if len(packet) < optionsAt || [4]byte(packet[cookieAt:]) != magicCookie() {
 		return nil, errors.New("not a DHCP packet: the magic cookie is not there")
 	}
-	const sname, file, end = 44, 108, 236
 	var all []OptionText
 	for _, field := range []struct {
 		name   string
 		octets []byte
 		flag   byte // in option 52
-	}{{"", packet[headerSize:], 0}, {"file", packet[file:end], overloadFile}, {"sname", packet[sname:file], overloadSname}} {
+	}{{"", packet[optionsAt:], 0}, {"file", packet[fileAt:cookieAt], overloadFile}, {"sname", packet[snameAt:fileAt], overloadSname}} {
 		if field.flag == 0 || overloaded(all)&field.flag != 0 {
 			all = appendOptions(all, field.octets, field.name)
 		}
@@ -74,7 +73,7 @@ func overloaded(all []OptionText) byte {
 	return 0
 }
 
-// describe names an option and puts its value in words.
+// describe returns the name of an option and its value as text.
 func describe(code uint8, data []byte) (name, value string) {
 	for _, d := range descriptions() {
 		if d.code == code {
@@ -88,15 +87,15 @@ func describe(code uint8, data []byte) (name, value string) {
 	return "", value
 }
 
-// description says how the value of an option reads; not ok when it is not of
-// the form that its specification has.
+// description is the name of an option and the function that reads its value. read
+// returns false for a value that violates the specification.
 type description struct {
 	code uint8
 	name string
 	read func([]byte) (string, bool)
 }
 
-// descriptions are the options that drover itself sends or is sent. Those of an
+// descriptions returns the options that drover itself sends or reads. Those of an
 // operator have a name and a text in the plan.
 func descriptions() []description {
 	return []description{
@@ -115,7 +114,7 @@ func descriptions() []description {
 
 func readHex(b []byte) (string, bool) { return "hex:" + hex.EncodeToString(b), true }
 
-// readText reads a text; bytes that are none are written in hex.
+// readText reads a text; other bytes are written in hex.
 func readText(b []byte) (string, bool) {
 	text := strings.TrimRight(string(b), "\x00")
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
-	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
@@ -14,36 +12,36 @@ import (
 	"drover/pools"
 )
 
-// Discover is what the boot program of a machine would ask. It is for looking
-// at the answer when the machine is not at hand.
+// Discover describes the DISCOVER of a machine's boot program. Its answer can be
+// examined without the machine.
 type Discover struct {
 	MAC      pools.MAC
-	Firmware pools.Firmware // empty: an operating system asks
-	IPXE     bool           // iPXE asks, which the firmware has loaded
+	Firmware pools.Firmware // empty: an operating system
+	IPXE     bool           // iPXE, which the firmware has loaded
 
-	// These take the place of what the program says of itself, unless empty.
+	// These replace the program's own values, unless empty.
 	Class, UserClass, ClientID string
 
-	// What a relay agent adds.
+	// A relay agent adds these.
 	Relay               netip.Addr
 	CircuitID, RemoteID string
 }
 
-// program is what a boot program sends, whatever the machine. The lists of
-// option 55 are constants, a byte for each code.
+// program is the part of a DISCOVER that depends on the boot program, not on the
+// machine. The lists of option 55 are constants, a byte for each code.
 type program struct {
 	arch      uint16
 	class     string // option 60
 	undi      string // option 94
-	asks      string // option 55
+	asksFor   string // option 55
 	maxSize   uint16 // option 57
-	broadcast bool   // it takes no unicast before it has an address
+	broadcast bool   // it receives no unicast before it has an address
 	uuid      bool   // option 97
-	features  string // option 175, and with it all else that tells iPXE
+	features  string // option 175, and with it the other marks of iPXE
 }
 
-// What programs ask for. PC ROMs and EDK2 have the list that PXE 2.1 gives in
-// table 2-1; UEFI HTTP Boot has no use for what is PXE alone.
+// The parameter lists. PC ROMs and EDK2 have the one of PXE 2.1, table 2-1; UEFI
+// HTTP Boot leaves out the options of PXE.
 const (
 	asksHead   = "\x01\x02\x03\x04\x05\x06\x0c\x0d\x0f\x11\x12\x16\x17\x1c\x28\x29\x2a\x2b\x32\x33\x36\x3a\x3b\x3c"
 	asksPXE    = asksHead + "\x42\x43\x61\x80\x81\x82\x83\x84\x85\x86\x87"
@@ -53,15 +51,15 @@ const (
 	asksSystem = "\x01\x03\x06\x0c\x0f\x21\x2a\x78\x79"
 )
 
-// program returns what testdata/recorded has of the programs; BIOS ROMs that
-// are not iPXE are made by the specification. An operating system is
-// systemd-networkd without its identity, which it makes from the machine's.
+// program returns the values recorded in testdata/recorded; those of BIOS ROMs
+// that are not iPXE follow the specification. The operating system is
+// systemd-networkd without its identity, which is derived from the machine's.
 func (d *Discover) program() program {
 	switch {
 	case d.IPXE:
 		return d.ipxe()
 	case d.Firmware == pools.BIOS:
-		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asks: asksPXE, maxSize: 1260, broadcast: true, uuid: true}
+		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asksFor: asksPXE, maxSize: 1260, broadcast: true, uuid: true}
 	case d.Firmware == pools.UEFIx64:
 		return uefiProgram("PXEClient", 7, asksPXE)
 	case d.Firmware == pools.UEFIarm64:
@@ -71,25 +69,25 @@ func (d *Discover) program() program {
 	case d.Firmware == pools.UEFIarm64HTTP:
 		return uefiProgram("HTTPClient", 19, asksHTTP)
 	case d.Firmware == pools.UBootArm64:
-		return program{arch: 0x16, class: "U-Boot.armv8", undi: "\x01\x00\x00", asks: asksUBoot, maxSize: 576}
+		return program{arch: 0x16, class: "U-Boot.armv8", undi: "\x01\x00\x00", asksFor: asksUBoot, maxSize: 576}
 	}
-	return program{asks: asksSystem, maxSize: 1472}
+	return program{asksFor: asksSystem, maxSize: 1472}
 }
 
 func uefiProgram(kind string, arch uint16, asks string) program {
-	return program{arch: arch, class: programClass(kind, arch, 3000), undi: "\x01\x03\x00", asks: asks, maxSize: 1472, broadcast: true, uuid: true}
+	return program{arch: arch, class: programClass(kind, arch, 3000), undi: "\x01\x03\x00", asksFor: asks, maxSize: 1472, broadcast: true, uuid: true}
 }
 
-// programClass is the class that PXE prescribes; undi is the version of the
-// interface to the network card, 3.0 as 3000.
+// programClass returns the class that PXE prescribes; undi is the version of the
+// interface to the network card, 3000 for 3.0.
 func programClass(kind string, arch uint16, undi int) string {
 	return fmt.Sprintf("%s:Arch:%05d:UNDI:%06d", kind, arch, undi)
 }
 
-// ipxe is the iPXE that the firmware loads. Its option 175 lists what is built
-// into it; this is snponly.efi.
+// ipxe returns the values of the iPXE that the firmware loads. Option 175 lists the
+// features built into it; these are of snponly.efi.
 func (d *Discover) ipxe() program {
-	p := program{arch: 7, undi: "\x01\x03\x0a", asks: asksIPXE, maxSize: 1472, uuid: true,
+	p := program{arch: 7, undi: "\x01\x03\x0a", asksFor: asksIPXE, maxSize: 1472, uuid: true,
 		features: "\xb1\x05\x01\x1a\xf4\x10\x00\xeb\x03\x01\x00\x00\x17\x01\x01\x24\x01\x01\x13\x01\x01\x11\x01\x01\x27\x01\x01\x29\x01\x01\x15\x01\x01\x12\x01\x01"}
 	version := 3010
 	switch d.Firmware {
@@ -106,14 +104,14 @@ func (d *Discover) ipxe() program {
 func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	p := d.program()
 	o := dhcpv4.Options{
-		optMessageType: {byte(dhcpv4.MessageTypeDiscover)}, optParameters: []byte(p.asks),
+		optMessageType: {byte(dhcpv4.MessageTypeDiscover)}, optParameters: []byte(p.asksFor),
 		optMaxSize: binary.BigEndian.AppendUint16(nil, p.maxSize),
 	}
 	if p.class != "" {
 		o[optClass], o[optUNDI] = []byte(p.class), []byte(p.undi)
 		o[optArch] = binary.BigEndian.AppendUint16(nil, p.arch)
 	}
-	if p.uuid { // of type 0; the machine's own is not known here
+	if p.uuid { // of type 0; the machine's own is not known
 		o[optMachineID] = append(make([]byte, 11), d.MAC[:]...)
 	}
 	if p.features != "" {
@@ -131,7 +129,7 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	return r
 }
 
-// override says what the program does not say by itself.
+// override replaces the program's own texts.
 func (d *Discover) override(o dhcpv4.Options) {
 	for code, text := range map[uint8]string{optClass: d.Class, optUserClass: d.UserClass, optClientID: d.ClientID} {
 		if text != "" {
@@ -140,7 +138,7 @@ func (d *Discover) override(o dhcpv4.Options) {
 	}
 }
 
-// relay adds what a relay agent does (RFC 3046).
+// relay adds the fields of a relay agent (RFC 3046).
 func (d *Discover) relay(r *dhcpv4.DHCPv4) {
 	if d.Relay.IsValid() {
 		r.GatewayIPAddr, r.HopCount = d.Relay.AsSlice(), 1
@@ -154,13 +152,4 @@ func (d *Discover) relay(r *dhcpv4.DHCPv4) {
 	if info != nil {
 		r.Options[optRelay] = info
 	}
-}
-
-// ReplyTo is [Server.Reply] for the bytes of a packet; nil is silence.
-func (s *Server) ReplyTo(packet []byte, now time.Time) ([]byte, Exchange) {
-	reply, x := s.handle(slices.Clone(packet), now)
-	if reply == nil {
-		return nil, x
-	}
-	return reply.append(nil), x
 }

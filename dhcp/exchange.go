@@ -9,38 +9,40 @@ import (
 	"drover/pools"
 )
 
-// Exchange is what one received packet came to.
+// Exchange is the outcome of one received packet.
 type Exchange struct {
 	Time     time.Time      // when the packet was received
-	MAC      pools.MAC      // who asks; zero when the packet does not say
+	MAC      pools.MAC      // of the client; zero when the packet has none
 	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM; empty for what is no DHCP message
 	Reply    string         // OFFER, ACK or NAK; empty for silence
-	Plan     *pools.Plan    // nil when the MAC is none of ours
-	Address  netip.Addr     // given, or asked for when refused
+	Plan     *pools.Plan    // nil for a machine that is not of the farm
+	Address  netip.Addr     // given, or requested when refused
 	Firmware pools.Firmware // empty for an operating system
-	IPXE     bool           // iPXE asks
-	Netboot  bool           // a boot program asks, not an operating system
+	IPXE     bool           // the client is iPXE
+	Netboot  bool           // the client is a boot program, not an operating system
 	Class    string         // option 60, at most 64 printable characters; so are Circuit and Remote
-	Giaddr   netip.Addr     // the relay that it came through; zero when it came directly
-	Circuit  string         // option 82.1: the port of the switch, as the relay calls it
+	Giaddr   netip.Addr     // the relay agent; zero when the packet came directly
+	Circuit  string         // option 82.1: the port of the switch, as named by the relay
 	Remote   string         // option 82.2: the switch
-	Decision Decision       // what was done
-	Why      string         // what the machine was known by, or why it gets silence
-	Warning  string         // what the operator should know
-	Err      error          // why nothing was sent, or why it did not leave
-	Took     time.Duration  // from receiving the packet to the answer leaving
-
-	wait  func() error // must return nil before the reply leaves: the lease is on disk
-	fresh bool         // Address is new to the machine: worth asking the wire for it first
+	Decision Decision       // the outcome
+	Why      string         // what the machine is known by, or why it gets silence
+	Warning  string         // for the operator
+	Err      error          // why there is no reply, or why it was not sent
+	Took     time.Duration  // from receiving the packet to sending the reply
 }
 
-// Unknown tells whether a machine asked that no node declares.
+// Exchange returns the exchange of a request that is dropped.
+func (r *Request) Exchange(d Decision, received time.Time) Exchange {
+	return Exchange{Time: received, MAC: r.MAC, Type: typeName(r.Type), Decision: d}
+}
+
+// Unknown reports whether the packet is from a machine that no node declares.
 func (x *Exchange) Unknown() bool {
 	return !x.MAC.IsZero() && (x.Plan == nil || x.Plan.CatchAll)
 }
 
-// Decision says what the server did with a packet. There are few, so that they
-// can label a metric.
+// Decision names the outcome of a packet. There are few, so that they can label a
+// metric.
 type Decision string
 
 // The decisions. Those up to Refused send an answer.
@@ -57,23 +59,23 @@ const (
 
 	NotOurs     Decision = "ignored: not ours"
 	OtherServer Decision = "ignored: chose another server"
-	Unusable    Decision = "ignored: makes no sense" // a message no client sends in any state
+	Unusable    Decision = "ignored: makes no sense" // a message that clients do not send in any state
 	NoAddress   Decision = "ignored: no address"     // none free, or the lease was not stored
 	Waiting     Decision = "ignored: its address is being probed"
 
 	Malformed Decision = "dropped: malformed"
-	Forged    Decision = "dropped: sent by a node in another's name"
+	Spoofed   Decision = "dropped: sent by a node in another's name"
 	TooOften  Decision = "dropped: client asks too often"
 	QueueFull Decision = "dropped: queue full"
 	Stale     Decision = "dropped: waited too long"
 	Failed    Decision = "dropped: internal error"
 )
 
-// log writes the one line of an exchange.
-func (x *Exchange) log(l *slog.Logger) {
+// Log writes the one line of an exchange.
+func (x *Exchange) Log(l *slog.Logger) {
 	level := slog.LevelInfo
 	switch x.Decision {
-	case Malformed, Forged, TooOften, QueueFull, Stale: // anybody can send any number of these
+	case Malformed, Spoofed, TooOften, QueueFull, Stale: // any host can send any number of these
 		level = slog.LevelDebug
 	case Declined, NoAddress:
 		level = slog.LevelWarn

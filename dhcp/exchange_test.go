@@ -11,7 +11,7 @@ import (
 func TestOneLineForEachExchange(t *testing.T) {
 	var b bytes.Buffer
 	s, _ := newServer()
-	s.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "took" {
 			return slog.Attr{}
 		}
@@ -26,7 +26,8 @@ func TestOneLineForEachExchange(t *testing.T) {
 		message(stray, decline, serverID(serverAddr), requested("10.28.72.10")).ToBytes(),
 		{1, 2, 3}, // debug only
 	} {
-		s.Tell(d, noon)
+		_, x := s.handle(d, noon)
+		x.Log(log)
 	}
 	fixture.Golden(t, "testdata/log.golden", b.Bytes())
 }

@@ -1,39 +1,53 @@
 package dhcp
 
 import (
-	"net"
 	"net/netip"
-	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/pools"
 )
 
-const BufferSize = bufferSize
+// Fit makes a reply fit, see fit.
+func Fit(r *dhcpv4.DHCPv4, limit int) (packet []byte, omitted []uint8) {
+	m := messageOf(r)
+	omitted = fit(m, limit)
+	return m.Append(nil), omitted
+}
 
+// Option is the value of an option.
+func (r *Request) Option(code uint8) []byte { return r.get(code) }
+
+// Wire is the packet of a reply.
+func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).Append(nil) }
+
+// messageOf is the message with the fields of r.
+func messageOf(r *dhcpv4.DHCPv4) *Message {
+	m := newMessage()
+	m.xid, m.flags, m.sname, m.file = r.TransactionID, r.Flags, r.ServerHostName, r.BootFileName
+	copy(m.mac[:], r.ClientHWAddr)
+	m.ciaddr, m.yiaddr, m.siaddr, m.giaddr = addr(r.ClientIPAddr), addr(r.YourIPAddr), addr(r.ServerIPAddr), addr(r.GatewayIPAddr)
+	for code, data := range r.Options {
+		m.set(code, data)
+	}
+	return m
+}
+
+func addr(ip []byte) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
+
+// RelayInfo reads option 82.
+func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, err error) {
+	r, err := newRelayInfo(data)
+	return [3]string{r.circuitID, r.remoteID, r.subscriberID}, r.link, r.serverID, err
+}
+
+// FirmwareOf is the firmware of a class and an option 93.
 func FirmwareOf(class string, data []byte) pools.Firmware {
 	return firmware(class, archs(class, data))
 }
 
-func DestinationOf(r *dhcpv4.DHCPv4) (netip.AddrPort, net.HardwareAddr) {
-	d := destinationOf(messageOf(r))
-	return d.addr, d.mac
-}
-
-func Frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []byte) []byte {
-	return frame(srcMAC, dstMAC, src, dst, message)
-}
-
-func (s *Server) Handle(b []byte, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
-	m, x := s.handle(b, now)
-	return m.dhcpv4(), x
-}
-
+// Broadcast is the broadcast address of a network.
 func Broadcast(p netip.Prefix) netip.Addr { return broadcast(p) }
-
-// Tell handles a packet and tells of it as Serve does, but sends nothing.
-func (s *Server) Tell(b []byte, now time.Time) {
-	_, x := s.handle(b, now)
-	s.done(&x)
-}

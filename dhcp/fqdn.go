@@ -8,20 +8,21 @@ import (
 // Flags of the client FQDN option (81, RFC 4702, section 2.1).
 const (
 	fqdnServerUpdates = 1 << 0 // S
-	fqdnOverridden    = 1 << 1 // O: S is not what the client asked for
+	fqdnOverridden    = 1 << 1 // O: S differs from the request
 	fqdnEncoded       = 1 << 2 // E: the name is written as in DNS, not as text
 	fqdnNoUpdates     = 1 << 3 // N
 )
 
-// addName tells the machine its name. What it calls itself is ignored.
-func (a *ask) addName(m *message, given netip.Addr) {
+// addName adds the machine's name. The name that it calls itself is ignored. The
+// machine has, or will have, the address given.
+func (a *answer) addName(m *Message, given netip.Addr) {
 	if a.plan.Node == "" {
 		return
 	}
-	if a.wants(optHostName) {
+	if a.asksFor(optHostName) {
 		m.putText(optHostName, a.plan.Node)
 	}
-	if asked := a.req.Options[optFQDN]; len(asked) >= 3 {
+	if asked := a.req.get(optFQDN); len(asked) >= 3 {
 		m.set(optFQDN, fqdn(asked[0], a.plan.Node, a.plan.Domain(given)))
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/pools"
 )
@@ -78,9 +77,9 @@ func firstDiscovers() map[string]*dhcpv4.DHCPv4 {
 	return all
 }
 
-func goldenServer() *dhcp.Server {
+func goldenServer() *responder {
 	s, _ := newServer()
-	s.Farm = farm{options: []pools.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}}}
+	s.Farm = farm{Options: []pools.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}}}
 	return s
 }
 
@@ -117,7 +116,7 @@ func undump(dump string) []byte {
 }
 
 // answered shows a request and its reply to people and byte for byte.
-func answered(t *testing.T, s *dhcp.Server, request []byte) []byte {
+func answered(t *testing.T, s *responder, request []byte) []byte {
 	t.Helper()
 	d, err := dhcpv4.FromBytes(slices.Clone(request))
 	if err != nil {
@@ -128,7 +127,7 @@ func answered(t *testing.T, s *dhcp.Server, request []byte) []byte {
 		t.Fatalf("%s: got silence, %q: %v", x.Type, x.Decision, x.Err)
 	}
 	var b bytes.Buffer
-	to, hw := dhcp.DestinationOf(r)
+	to, hw := s.destination()
 	fmt.Fprintf(&b, "# request\n%s\n%s\n", d.Summary(), hex.Dump(request))
 	fmt.Fprintf(&b, "# reply, sent to %s %s\n%s\n%s\n", to, hw, on(t, r).Summary(), hex.Dump(r.ToBytes()))
 	return b.Bytes()

@@ -2,7 +2,6 @@ package dhcp
 
 import (
 	"iter"
-	"maps"
 	"math/bits"
 	"net"
 	"net/netip"
@@ -14,10 +13,16 @@ import (
 	"drover/pools"
 )
 
-// message is a reply in the making (RFC 2131, section 2). It is written to the
-// wire as it stands, which costs a third of the detour over a map of options.
-type message struct {
-	xid                            dhcpv4.TransactionID
+// Message is a reply (RFC 2131, section 2). It does not refer to the request.
+type Message struct {
+	// Wait, unless nil, must return nil before the reply is sent: the lease is
+	// on disk then. When it returns an error the client gets silence.
+	Wait func() error
+	// Fresh reports that the offered address is new to the machine, which is a
+	// reason to probe the wire for it first.
+	Fresh bool
+
+	xid                            [4]byte
 	flags                          uint16
 	ciaddr, yiaddr, siaddr, giaddr netip.Addr // the zero Addr is 0.0.0.0
 	mac                            pools.MAC
@@ -27,8 +32,8 @@ type message struct {
 
 const broadcastFlag = 1 << 15
 
-// append writes the message to the end of b.
-func (m *message) append(b []byte) []byte {
+// Append writes the message to the end of b, as it is sent over UDP.
+func (m *Message) Append(b []byte) []byte {
 	b = slices.Grow(b, minMessage)
 	start := len(b)
 	b = append(b, byte(dhcpv4.OpcodeBootReply), byte(iana.HWTypeEthernet), byte(len(m.mac)), 0)
@@ -41,10 +46,11 @@ func (m *message) append(b []byte) []byte {
 		}
 		b = append(b, four[:]...)
 	}
-	b = appendField(b, m.mac[:], 16)
-	b = appendField(b, m.sname, maxSname+1)
-	b = appendField(b, m.file, maxBootFile+1)
-	b = append(b, 99, 130, 83, 99) // the magic cookie
+	b = appendField(b, m.mac[:], snameAt-chaddrAt)
+	b = appendField(b, m.sname, fileAt-snameAt)
+	b = appendField(b, m.file, cookieAt-fileAt)
+	cookie := magicCookie()
+	b = append(b, cookie[:]...)
 	for code, data := range m.all() {
 		b = appendOption(b, code, data)
 	}
@@ -73,48 +79,52 @@ func appendOption(b []byte, code uint8, data []byte) []byte {
 }
 
 // messageType is OFFER, ACK or NAK.
-func (m *message) messageType() dhcpv4.MessageType {
+func (m *Message) messageType() dhcpv4.MessageType {
 	return dhcpv4.MessageType(m.get(optMessageType)[0])
 }
 
-// dhcpv4 is the message as the library has it; nil for none.
-func (m *message) dhcpv4() *dhcpv4.DHCPv4 {
-	if m == nil {
-		return nil
+const (
+	serverPort = 67
+	clientPort = 68
+)
+
+// Destination returns where the message goes (RFC 2131, section 4.1): over UDP
+// when mac is nil, in a frame to mac when it is not.
+//
+// Only a client that uses its address answers ARP. All other answers go in
+// frames that the server writes, broadcasts too: a frame carries the server
+// identifier as its source and a finished UDP checksum, which packets of the
+// local stack do not on virtual NICs (dhclient and old PXE stacks drop those).
+func (m *Message) Destination() (to netip.AddrPort, mac net.HardwareAddr) {
+	switch {
+	case m.giaddr.IsValid():
+		return netip.AddrPortFrom(m.giaddr, serverPort), nil
+	case m.messageType() == dhcpv4.MessageTypeNak:
+	case m.ciaddr.IsValid():
+		return netip.AddrPortFrom(m.ciaddr, clientPort), nil
+	case m.flags&broadcastFlag == 0 && m.yiaddr.IsValid():
+		return netip.AddrPortFrom(m.yiaddr, clientPort), m.mac[:]
 	}
-	r := &dhcpv4.DHCPv4{
-		OpCode: dhcpv4.OpcodeBootReply, HWType: iana.HWTypeEthernet, TransactionID: m.xid, Flags: m.flags,
-		ClientIPAddr: ip(m.ciaddr), YourIPAddr: ip(m.yiaddr), ServerIPAddr: ip(m.siaddr), GatewayIPAddr: ip(m.giaddr),
-		ClientHWAddr: m.mac[:], ServerHostName: m.sname, BootFileName: m.file, Options: dhcpv4.Options{},
-	}
-	maps.Insert(r.Options, m.all())
-	return r
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), clientPort), net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 }
 
-func ip(a netip.Addr) net.IP {
-	if !a.IsValid() {
-		return net.IPv4zero
-	}
-	return a.AsSlice()
-}
-
-// newMessage is a message that a usual reply fits into without further garbage.
-func newMessage() *message {
+// newMessage returns a message with room for the options of a usual reply.
+func newMessage() *Message {
 	m := &struct {
-		message
+		Message
 		values [24][]byte
 		short  [192]byte
 	}{}
-	m.options.values, m.options.short = m.values[:0], m.short[:0]
-	return &m.message
+	m.Message.values, m.Message.short = m.values[:0], m.short[:0]
+	return &m.Message
 }
 
 // options are those of a message, one of each code. The zero value is ready.
 type options struct {
 	codes  codeSet
-	at     [256]uint8 // where in values the option of a code is
+	at     [256]uint8 // the index in values of the option of a code
 	values [][]byte
-	short  []byte // what short values share
+	short  []byte // shared by short values
 }
 
 // get returns the value of an option; nil when there is none.
@@ -174,3 +184,10 @@ func (o *options) all() iter.Seq2[uint8, []byte] {
 		}
 	}
 }
+
+// codeSet is a set of option codes.
+type codeSet [4]uint64
+
+func (s *codeSet) has(c uint8) bool { return s[c/64]&(1<<(c%64)) != 0 }
+func (s *codeSet) add(c uint8)      { s[c/64] |= 1 << (c % 64) }
+func (s *codeSet) remove(c uint8)   { s[c/64] &^= 1 << (c % 64) }

@@ -45,10 +45,10 @@ const (
 )
 
 const (
-	// defaultLease is given when the plan names no time.
+	// defaultLease is the lease time when the plan has none.
 	defaultLease = 12 * time.Hour
 
-	// maxBootFile is the room of the BOOTP file field less its final NUL.
+	// maxBootFile is the size of the BOOTP file field less its final NUL.
 	maxBootFile = 127
 )
 
@@ -57,8 +57,7 @@ const (
 // the relay's own option (RFC 3046), and the network asked for (RFC 3011).
 func echoed() [4]uint8 { return [...]uint8{optClientID, optMachineID, optRelay, optSubnetSelection} }
 
-// reserved are the options that the protocol itself is made of: no tag sets
-// them.
+// reserved reports whether the protocol itself uses an option: no tag sets it.
 func reserved(code uint8) bool {
 	switch code {
 	case optPad, optRequested, optLease, optOverload, optMessageType, optServerID, optParameters,
@@ -68,10 +67,10 @@ func reserved(code uint8) bool {
 	return false
 }
 
-// needed are the options without which a client has no network or does not
-// boot. Boot programs are sent them unasked: ROMs leave options out of their
-// list that they do not boot without.
-func needed(code uint8) bool {
+// essential reports whether a client has no network or does not boot without the
+// option. Boot programs get these unasked: ROMs leave options out of their list
+// that they do not boot without.
+func essential(code uint8) bool {
 	switch code {
 	case optSubnetMask, optRouter, optVendor, optClass, optTFTPServer, optBootFile, optIPXE:
 		return true
@@ -79,8 +78,8 @@ func needed(code uint8) bool {
 	return reserved(code)
 }
 
-// addLease adds what makes an address a lease.
-func addLease(m *message, p *pools.Plan) {
+// addLease adds the times of a lease.
+func addLease(m *Message, p *pools.Plan) {
 	lease := time.Duration(p.Lease)
 	if lease <= 0 {
 		lease = defaultLease
@@ -90,43 +89,43 @@ func addLease(m *message, p *pools.Plan) {
 	m.putUint32(optRebind, seconds(lease-lease/8)) // has them by default
 }
 
-// addNetwork adds what the client needs to know of the subnet that its address
-// is in, and the options of its tags, as far as it asks.
-func (a *ask) addNetwork(m *message, subnet *pools.Subnet) {
+// addNetwork adds the options of the subnet that the client's address is in, and
+// those of its tags, as far as the client asks for them.
+func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	if subnet.CIDR.IsValid() {
 		m.putUint32(optSubnetMask, mask(subnet.CIDR))
 	}
-	if subnet.Router.Is4() && a.takes(optRouter) {
+	if subnet.Router.Is4() && a.includes(optRouter) {
 		m.putAddr(optRouter, subnet.Router)
 	}
-	if dns := addrs(subnet.DNS); len(dns) > 0 && a.takes(optDNS) {
+	if dns := addrs(subnet.DNS); len(dns) > 0 && a.includes(optDNS) {
 		m.set(optDNS, dns)
 	}
-	if subnet.Domain != "" && a.takes(optDomain) {
+	if subnet.Domain != "" && a.includes(optDomain) {
 		m.putText(optDomain, subnet.Domain)
 	}
-	if b := broadcast(subnet.CIDR); b.IsValid() && a.takes(optBroadcast) {
+	if b := broadcast(subnet.CIDR); b.IsValid() && a.includes(optBroadcast) {
 		m.putAddr(optBroadcast, b)
 	}
 	for i := range a.plan.Options {
 		opt := &a.plan.Options[i]
-		if !reserved(opt.Code) && a.takes(opt.Code) {
+		if !reserved(opt.Code) && a.includes(opt.Code) {
 			m.set(opt.Code, opt.Data)
 		}
 	}
 }
 
-// takes tells whether the client is sent an option if there is one.
-func (a *ask) takes(code uint8) bool {
-	return a.wants(code) || a.netboot() && needed(code)
+// includes reports whether the client gets an option that exists.
+func (a *answer) includes(code uint8) bool {
+	return a.asksFor(code) || a.netboot() && essential(code)
 }
 
-// addBoot adds what a boot program needs to find its loader, asked for or not.
-// Options of the operator stand.
-func (a *ask) addBoot(m *message) {
+// addBoot adds the options by which a boot program finds its loader, asked for or
+// not. Options of the operator are kept.
+func (a *answer) addBoot(m *Message) {
 	boot := &a.plan.Boot
 	if boot.Server.Is4() {
-		// iPXE wants it even when the file is a URL; GRUB takes its server
+		// iPXE needs it even when the file is a URL; GRUB takes its server
 		// from here, not from option 66.
 		m.siaddr = boot.Server
 	}
@@ -146,9 +145,9 @@ func (a *ask) addBoot(m *message) {
 	}
 	switch {
 	case a.httpClass():
-		// UEFI HTTP Boot takes an answer for its own only with this class.
+		// UEFI HTTP Boot accepts an answer only with this class.
 		m.putText(optClass, "HTTPClient")
-	case a.ipxe:
+	case a.IPXE:
 		// Encapsulated 175.176, no-pxedhcp: without it iPXE waits up to
 		// three seconds for the offer of a proxyDHCP server.
 		if !m.codes.has(optIPXE) {
@@ -159,10 +158,10 @@ func (a *ask) addBoot(m *message) {
 	}
 }
 
-// addPXE marks an answer as one for a PXE client, which is to load the file that
-// it names: PXE_DISCOVERY_CONTROL (43.6) = 8 keeps it from looking for boot
+// addPXE marks an answer as one for a PXE client, which is to load the file of
+// the answer: PXE_DISCOVERY_CONTROL (43.6) = 8 keeps it from looking for boot
 // servers first.
-func addPXE(m *message) {
+func addPXE(m *Message) {
 	m.putText(optClass, "PXEClient")
 	if !m.codes.has(optVendor) {
 		m.put(optVendor, 6, 1, 8, 0xff)

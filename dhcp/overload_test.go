@@ -69,7 +69,7 @@ func TestOptionsInOtherFields(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := newServer()
-			s.Farm = farm{options: tt.options}
+			s.Farm = farm{Options: tt.options}
 			r, x := s.Reply(on(t, tt.in), noon)
 			b := r.ToBytes()
 			if len(b) > 548 {
@@ -111,7 +111,7 @@ func TestPieces(t *testing.T) {
 	for i := range long {
 		long[i] = byte(i)
 	}
-	s.Farm = farm{options: []pools.Option{{Code: 121, Data: long}}}
+	s.Farm = farm{Options: []pools.Option{{Code: 121, Data: long}}}
 	r, x := s.Reply(on(t, message(web1, discover, option(57, 5, 0xdc))), noon)
 	if got := unfold(t, r.ToBytes())[121]; !bytes.Equal(got, long) || x.Warning != "" {
 		t.Errorf("got %d bytes, warning %q", len(got), x.Warning)
@@ -121,7 +121,7 @@ func TestPieces(t *testing.T) {
 func TestTooLongForTheClient(t *testing.T) {
 	s, _ := newServer()
 	big := bytes.Repeat([]byte{7}, 300)
-	s.Farm = farm{options: []pools.Option{{Code: 119, Data: big}, {Code: 121, Data: big}}}
+	s.Farm = farm{Options: []pools.Option{{Code: 119, Data: big}, {Code: 121, Data: big}}}
 	for _, tt := range []struct {
 		name    string
 		size    []byte // option 57

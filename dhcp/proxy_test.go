@@ -12,7 +12,7 @@ import (
 	"drover/pools"
 )
 
-func newProxy() (*dhcp.Server, *leases) {
+func newProxy() (*responder, *leases) {
 	s, l := newServer()
 	s.Mode = pools.DHCPProxy
 	return s, l
@@ -28,29 +28,29 @@ func TestProxyStory(t *testing.T) {
 		{"a ROM that there is no loader for", message(web1, discover, arch(6), text(60, "PXEClient:Arch:00006")), "", "", dhcp.Observed},
 		{"it takes the other server's address", offer, "", "", dhcp.Observed},
 	})
-	l.wantHeld(t, web1, "10.28.5.5")
+	wantHeld(t, l, web1, "10.28.5.5")
 	play(t, s, []step{
 		{"another claims that address", message(stray, request, serverID(otherAddr), requested("10.28.5.5")), "", "", dhcp.Observed},
 		{"it comes back with an address", message(stray, request, requested("10.28.5.6")), "", "", dhcp.Observed},
 	})
-	l.wantHeld(t, web1, "10.28.5.5")
-	l.wantHeld(t, stray, "10.28.5.6")
+	wantHeld(t, l, web1, "10.28.5.5")
+	wantHeld(t, l, stray, "10.28.5.6")
 	play(t, s, []step{
 		{"it renews", message(stray, request, ciaddr("10.28.5.7")), "", "", dhcp.Observed},
 		{"it requests nothing", message(stray, request), "", "", dhcp.Observed},
 	})
-	l.wantHeld(t, stray, "10.28.5.7")
+	wantHeld(t, l, stray, "10.28.5.7")
 	play(t, s, []step{
 		{"it informs", message(stray, inform, ciaddr("10.28.5.8")), "", "", dhcp.Observed},
 	})
-	l.wantHeld(t, stray, "10.28.5.8")
+	wantHeld(t, l, stray, "10.28.5.8")
 	play(t, s, []step{
 		{"it finds an address in use", message(stray, decline, serverID(otherAddr), requested("10.28.5.8")), "", "", dhcp.Observed},
 		{"web1 leaves", message(web1, release, serverID(otherAddr), ciaddr("10.28.5.5")), "", "", dhcp.Observed},
 		{"a server answers", message(web1, dhcpv4.MessageTypeOffer), "", "", dhcp.Unusable},
 	})
-	l.wantHeld(t, stray, "")
-	l.wantHeld(t, web1, "")
+	wantHeld(t, l, stray, "")
+	wantHeld(t, l, web1, "")
 }
 
 // What another server gave is believed for a minute, and nothing waits for it.
@@ -59,14 +59,14 @@ func TestProxyObserves(t *testing.T) {
 	var lease time.Duration
 	s.Leases = spy{l, func(p *pools.Plan) { lease = p.Lease.D() }}
 	_, x := s.Reply(on(t, message(web1, request, serverID(otherAddr), requested("10.28.5.5"))), noon)
-	if x.Address != netip.MustParseAddr("10.28.5.5") || x.Fresh() || lease != time.Minute {
-		t.Errorf("got address %s, fresh %t, lease %s", x.Address, x.Fresh(), lease)
+	if x.Address != netip.MustParseAddr("10.28.5.5") || s.last != nil || lease != time.Minute {
+		t.Errorf("got address %s, a reply %t, lease %s", x.Address, s.last != nil, lease)
 	}
-	l.diskErr = errDisk
-	if err := x.Wait(); err != nil {
+	l.DiskErr = errDisk
+	if err := s.wait(); err != nil {
 		t.Errorf("the shell waits for the disk: %v", err)
 	}
-	l.commitErr = errDisk
+	l.CommitErr = errDisk
 	_, x = s.Reply(on(t, message(web1, request, serverID(otherAddr), requested("10.28.5.5"))), noon)
 	if x.Decision != dhcp.Observed || !strings.Contains(x.Warning, "disk is gone") || x.Err != nil {
 		t.Errorf("got %q, warning %q, error %v", x.Decision, x.Warning, x.Err)
@@ -133,7 +133,7 @@ func TestProxyData(t *testing.T) {
 	}
 	t.Run("vendor options of the operator", func(t *testing.T) {
 		s, _ := newProxy()
-		s.Farm = farm{options: []pools.Option{{Code: 42, Data: []byte{1}}, {Code: 43, Data: []byte{9}}}}
+		s.Farm = farm{Options: []pools.Option{{Code: 42, Data: []byte{1}}, {Code: 43, Data: []byte{9}}}}
 		r, _ := s.Reply(on(t, ask(rom)), noon)
 		if string(r.Options[43]) != "\x09" || r.Options[42] != nil {
 			t.Errorf("got %s", r.Summary())
@@ -142,7 +142,7 @@ func TestProxyData(t *testing.T) {
 	t.Run("through a relay", func(t *testing.T) {
 		s, _ := newProxy()
 		r, _ := s.Reply(on(t, ask(rom, giaddr("10.28.0.254"))), noon)
-		if to, _ := dhcp.DestinationOf(r); to.String() != "10.28.0.254:67" || r.IsBroadcast() {
+		if to, _ := s.destination(); to != "10.28.0.254:67" || r.IsBroadcast() {
 			t.Errorf("goes to %s, %s", to, r.FlagsToString())
 		}
 	})
@@ -171,7 +171,7 @@ func TestReplyBoot(t *testing.T) {
 			if r == nil {
 				return
 			}
-			l.wantHeld(t, web1, "10.28.5.5")
+			wantHeld(t, l, web1, "10.28.5.5")
 			if r.BootFileName != "snponly.efi" || r.ClientIPAddr.String() != "10.28.5.5" || !r.YourIPAddr.IsUnspecified() || r.IsBroadcast() {
 				t.Errorf("got %s", r.Summary())
 			}

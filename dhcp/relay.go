@@ -3,33 +3,31 @@ package dhcp
 import (
 	"fmt"
 	"net/netip"
-
-	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
 // Sub-options of option 82.
 const (
-	relayCircuitID    = 1  // RFC 3046: the port that the client is at
+	relayCircuitID    = 1  // RFC 3046: the port of the client
 	relayRemoteID     = 2  // RFC 3046: the switch
 	relayLink         = 5  // RFC 3527: the client's network, when giaddr is not of it
 	relaySubscriberID = 6  // RFC 3993
-	relayServerID     = 11 // RFC 5107: the relay wants to be the server in the client's eyes
+	relayServerID     = 11 // RFC 5107: the relay is the server in the client's eyes
 )
 
-// relayInfo is what a relay agent tells in option 82. So does a switch that
-// snoops; it leaves giaddr zero, so that giaddr does not decide whether this
-// counts. Whether a client can forge it is up to the network: switches strip or
-// drop what clients send (RFC 3046, section 2.1).
+// relayInfo is option 82. A relay agent adds it, and so does a switch that
+// snoops and leaves giaddr zero: the option counts whether giaddr is set or not.
+// The network keeps clients from forging it: switches strip the option that a
+// client sends, or drop the packet (RFC 3046, section 2.1).
 type relayInfo struct {
 	circuitID, remoteID, subscriberID string
 	link                              netip.Addr
 	serverID                          netip.Addr
 }
 
-// newRelayInfo reads the value of option 82. Sub-options of which there is not
-// as much as they claim, or that are no address where one belongs, are an
-// error: the identity of a node hangs on them. Unknown ones are passed over, of
-// two of a kind the first counts.
+// newRelayInfo reads the value of option 82. A sub-option that is cut off, or
+// that is not an address where one belongs, is an error: the identity of a node
+// depends on it. Unknown sub-options are ignored; of two of a kind the first
+// counts.
 func newRelayInfo(data []byte) (r relayInfo, err error) {
 	for len(data) > 0 {
 		if len(data) < 2 || len(data) < 2+int(data[1]) {
@@ -72,30 +70,30 @@ func oneUnicast(value []byte) (netip.Addr, error) {
 	return a, nil
 }
 
-// linkOf returns an address of the network that the client is on: as the relay
-// says, as the client says (RFC 3011: an access server asks for others), the
-// relay's own, the client's own, ours.
+// linkOf returns an address of the network that the client is on: the link
+// selection of the relay, the subnet selection of the client (RFC 3011, for access
+// servers), the relay's own address, the client's own, the server's.
 //
 // A client that has an address renews and releases past its relay, straight to
-// us; then nothing but that address tells where it is.
-func linkOf(req *dhcpv4.DHCPv4, relay relayInfo, own netip.Addr) (netip.Addr, error) {
-	if relay.link.IsValid() {
-		return relay.link, nil
+// the server; then only that address says where the client is.
+func linkOf(req *Request, selected, own netip.Addr) (netip.Addr, error) {
+	if selected.IsValid() {
+		return selected, nil
 	}
-	if v, ok := req.Options[optSubnetSelection]; ok {
-		a, err := oneUnicast(v)
+	if req.codes.has(optSubnetSelection) {
+		a, err := oneUnicast(req.get(optSubnetSelection))
 		if err != nil {
 			return a, fmt.Errorf("option %d: %w", optSubnetSelection, err)
 		}
 		return a, nil
 	}
-	if gi := addr(req.GatewayIPAddr); gi.IsValid() {
+	if gi := req.Giaddr; gi.IsValid() {
 		if !unicast(gi) {
 			return gi, fmt.Errorf("relay address %s is not unicast", gi)
 		}
 		return gi, nil
 	}
-	if ci := addr(req.ClientIPAddr); unicast(ci) && usesItsAddress(req) {
+	if ci := req.ciaddr(); unicast(ci) && req.usesItsAddress() {
 		return ci, nil
 	}
 	return own, nil

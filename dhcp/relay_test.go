@@ -21,7 +21,7 @@ func TestQuery(t *testing.T) {
 		giaddr("10.28.0.254"), option(82, 1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 99, 1, 0, 6, 1, 'c', 1, 1, 'x', 2, 0))
 	in.Options[93] = append(in.Options[93], 0, 9, 1)
 	var got pools.Query
-	s := &dhcp.Server{Farm: asked{&got}, Address: serverAddr}
+	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 	_, x := s.Reply(on(t, in), noon)
 	want := pools.Query{
 		MAC: web1, Firmware: pools.UEFIx64, Link: netip.MustParseAddr("10.28.0.254"), Class: "PXEClient:Arch:00007",
@@ -47,7 +47,7 @@ func equal(a, b pools.Query) bool {
 
 func TestUserClasses(t *testing.T) {
 	var got pools.Query
-	s := &dhcp.Server{Farm: asked{&got}, Address: serverAddr}
+	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 	for in, want := range map[string]string{
 		"":              "",
 		"iPXE":          "iPXE",
@@ -87,7 +87,7 @@ func TestLink(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got pools.Query
-			s := &dhcp.Server{Farm: asked{&got}, Address: serverAddr}
+			s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 			s.Reply(on(t, tt.in), noon)
 			if got.Link.String() != tt.want {
 				t.Errorf("got %s, want %s", got.Link, tt.want)
@@ -163,7 +163,7 @@ func TestWires(t *testing.T) {
 		{"it renews an address of the other subnet", message(web1b, request, two, ciaddr("10.2.0.9")), "ACK", "10.2.0.9", dhcp.Acknowledged},
 		{"it comes back with one of another wire", message(web1b, request, two, requested("10.1.0.9")), "NAK", "0.0.0.0", dhcp.Refused},
 	})
-	l.wantHeld(t, stray, "10.1.0.8")
+	wantHeld(t, l, stray, "10.1.0.8")
 	if _, x := s.Reply(on(t, message(web1, discover)), noon); x.Why == "" || x.Plan != nil {
 		t.Errorf("asking from another wire: got why %q, plan %v", x.Why, x.Plan)
 	}
@@ -232,10 +232,10 @@ func TestSubnetSelectionComesBack(t *testing.T) {
 // machine is on the far side of it.
 func TestRenewalOfAnotherNetwork(t *testing.T) {
 	s, l := newServer()
-	hold(l, stray, "10.30.72.10")
+	l.Hold(stray, "10.30.72.10")
 	play(t, s, []step{
 		{"a copy", message(stray, request, giaddr("10.28.0.254"), ciaddr("10.30.72.10")), "", "", dhcp.Unusable},
 		{"it comes back there", message(stray, request, giaddr("10.28.0.254"), requested("10.30.72.10")), "NAK", "", dhcp.Refused},
 	})
-	l.wantHeld(t, stray, "10.30.72.10")
+	wantHeld(t, l, stray, "10.30.72.10")
 }

@@ -3,7 +3,6 @@ package dhcp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"time"
 
@@ -12,49 +11,68 @@ import (
 	"drover/pools"
 )
 
-// Reply answers one request that came to port 67: the reply to send, nil for
-// silence, and what it came to. It opens no socket and reads no clock; now is
-// the time of the request. Leases are the only state it changes: an address
-// that it acknowledges is committed, one that comes back is released. The
-// exchange tells what there is to wait for before the reply may leave.
-func (s *Server) Reply(req *dhcpv4.DHCPv4, now time.Time) (*dhcpv4.DHCPv4, Exchange) {
-	m, x := s.reply(req, now, serverPort)
-	return m.dhcpv4(), x
+// Responder decides what each request is answered with. It opens no socket and
+// reads no clock.
+type Responder struct {
+	Farm    Resolver
+	Leases  Leases         // may be nil when no address is leased
+	Address netip.Addr     // the server identifier
+	Mode    pools.DHCPMode // full, which is the default, or proxy
 }
 
-// reply answers a request that came to a port.
-func (s *Server) reply(req *dhcpv4.DHCPv4, now time.Time, port int) (*message, Exchange) {
+// Reply answers one request that came to port 67: the reply to send, nil for
+// silence, and the outcome. Leases are the only state that it changes: an
+// address that it acknowledges is committed, one that comes back is released.
+func (s *Responder) Reply(req *Request, now time.Time) (*Message, Exchange) {
+	if s.Mode == pools.DHCPProxy {
+		return s.reply(req, now, (*answer).proxy)
+	}
+	return s.reply(req, now, (*answer).full)
+}
+
+// ReplyTo is Reply for the bytes of packets; nil is silence.
+func (s *Responder) ReplyTo(packet []byte, now time.Time) ([]byte, Exchange) {
+	var req Request
+	req.Parse(packet)
+	m, x := s.Reply(&req, now)
+	if m == nil {
+		return nil, x
+	}
+	return m.Append(nil), x
+}
+
+// ReplyBoot answers one request that came to port 4011 in proxy mode, where
+// boot programs ask for boot data when they have an address of another server
+// (PXE 2.1, section 2.2.3). The reply goes to the address and port that the
+// request came from: iPXE asks from port 68, UEFI from 4011.
+func (s *Responder) ReplyBoot(req *Request, now time.Time) (*Message, Exchange) {
+	return s.reply(req, now, (*answer).boot)
+}
+
+func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Message) (*Message, Exchange) {
 	c, err := newClient(req, s.Address)
 	x := c.exchange(now)
-	x.Giaddr = addr(req.GatewayIPAddr)
+	x.Giaddr = req.Giaddr
 	if err != nil {
 		x.Decision, x.Err = Malformed, err
 		return nil, x
 	}
-	query := c.query()
-	plan := s.Farm.Resolve(query)
+	plan := s.Farm.Resolve(c.Query)
 	if plan == nil {
-		x.Decision, x.Why = NotOurs, s.Farm.WhyNot(query)
+		x.Decision, x.Why = NotOurs, s.Farm.WhyNot(c.Query)
 		return nil, x
 	}
 	x.Plan, x.Why = plan, knownBy(plan)
-	a := ask{server: s, req: req, client: c, plan: plan, now: now, x: &x}
-	var m *message
-	switch {
-	case port == bootPort:
-		m = a.bootAnswer()
-	case s.Mode == pools.DHCPProxy:
-		m = a.proxy()
-	default:
-		m = a.answer()
-	}
+	a := answer{client: c, server: s, req: req, plan: plan, now: now, x: &x}
+	m := build(&a)
 	if m != nil {
+		m.Wait, m.Fresh = a.wait, a.fresh
 		x.Reply = typeName(m.messageType())
 	}
 	return m, x
 }
 
-// knownBy tells how the machine was found.
+// knownBy names the property that the machine was found by.
 func knownBy(p *pools.Plan) string {
 	switch {
 	case p.Matched != "":
@@ -65,18 +83,21 @@ func knownBy(p *pools.Plan) string {
 	return "known by MAC"
 }
 
-// ask is one request of one of our machines, being answered. Its methods
-// return the reply, nil for silence, and fill the exchange.
-type ask struct {
+// answer is the answer to one request of a machine of the farm, in the making.
+// Methods that return a message return nil for silence, and fill the exchange.
+type answer struct {
 	client
-	server *Server
-	req    *dhcpv4.DHCPv4
+	server *Responder
+	req    *Request
 	plan   *pools.Plan
 	now    time.Time
 	x      *Exchange
+	wait   func() error // of the message
+	fresh  bool         // of the message
 }
 
-func (a *ask) answer() *message {
+// full answers as the only server of the network.
+func (a *answer) full() *Message {
 	switch a.messageType {
 	case dhcpv4.MessageTypeDiscover:
 		return a.discover()
@@ -89,23 +110,23 @@ func (a *ask) answer() *message {
 	case dhcpv4.MessageTypeInform:
 		return a.inform()
 	}
-	return a.senseless()
+	return a.unexpectedType()
 }
 
 // silence sends nothing.
-func (a *ask) silence(d Decision, err error) *message {
+func (a *answer) silence(d Decision, err error) *Message {
 	a.x.Decision, a.x.Err = d, err
 	return nil
 }
 
-// senseless is the silence for a type of message that clients do not send.
-func (a *ask) senseless() *message {
+// unexpectedType is the silence for a type of message that clients do not send.
+func (a *answer) unexpectedType() *Message {
 	return a.silence(Unusable, fmt.Errorf("message type %d is not one of a client", a.messageType))
 }
 
 // discover offers the machine its address.
-func (a *ask) discover() *message {
-	own, err := a.own(addr(a.req.RequestedIPAddress()))
+func (a *answer) discover() *Message {
+	own, err := a.own(a.req.requestedOption())
 	if err != nil {
 		return a.silence(NoAddress, err)
 	}
@@ -114,24 +135,24 @@ func (a *ask) discover() *message {
 }
 
 // request acknowledges an address, or refuses it.
-func (a *ask) request() *message {
+func (a *answer) request() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
 	}
-	wanted := a.wanted()
-	if !wanted.IsValid() {
+	requested := a.requested()
+	if !requested.IsValid() {
 		return a.silence(Unusable, errors.New("a REQUEST for no address"))
 	}
-	a.x.Address = wanted
-	own, err := a.own(wanted)
-	if err == nil && own != wanted && !a.adopts(wanted) {
-		if a.mislaid(wanted) {
-			return a.silence(Unusable, fmt.Errorf("a renewal of %s, relayed from the network of %s", wanted, a.link))
+	a.x.Address = requested
+	own, err := a.own(requested)
+	if err == nil && own != requested && !a.keepsRunning(requested) {
+		if a.viaWrongRelay(requested) {
+			return a.silence(Unusable, fmt.Errorf("a renewal of %s, relayed from the network of %s", requested, a.Link))
 		}
 		return a.refuse("yours is "+own.String(), "its address is "+own.String())
 	}
 	if err == nil {
-		err = a.commit(wanted)
+		err = a.commit(requested)
 	}
 	switch {
 	case errors.Is(err, pools.ErrRefused):
@@ -140,20 +161,20 @@ func (a *ask) request() *message {
 		return a.silence(NoAddress, err)
 	}
 	a.x.Decision = Acknowledged
-	ack := a.lease(dhcpv4.MessageTypeAck, wanted)
-	if wanted == addr(a.req.ClientIPAddr) {
-		ack.ciaddr = wanted // renewing: that is where the ACK goes
+	ack := a.lease(dhcpv4.MessageTypeAck, requested)
+	if requested == a.req.ciaddr() {
+		ack.ciaddr = requested // renewing: the ACK goes there
 	}
 	return ack
 }
 
-// decline takes note that the client found an address in use that it was given.
-func (a *ask) decline() *message {
+// decline handles the notice that the client found its address in use.
+func (a *answer) decline() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
 	}
-	if a.x.Address = addr(a.req.RequestedIPAddress()); !a.x.Address.IsValid() {
-		a.x.Address = addr(a.req.ClientIPAddr) // systemd-networkd
+	if a.x.Address = a.requested(); !a.x.Address.IsValid() {
+		return a.silence(Unusable, errors.New("a DECLINE of no address"))
 	}
 	if !a.declines(a.x.Address) {
 		return a.silence(Unusable, errors.New("a DECLINE of an address that it was not given"))
@@ -162,41 +183,41 @@ func (a *ask) decline() *message {
 }
 
 // release gives a leased address back. A fixed one stays the node's.
-func (a *ask) release() *message {
+func (a *answer) release() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
 	}
-	a.x.Address = addr(a.req.ClientIPAddr)
+	a.x.Address = a.req.ciaddr()
 	if !a.x.Address.IsValid() {
 		return a.silence(Unusable, errors.New("a RELEASE of no address"))
 	}
 	if l := a.server.Leases; l != nil {
-		l.Release(a.mac, a.x.Address, a.now)
+		l.Release(a.MAC, a.x.Address, a.now)
 	}
 	return a.silence(Released, nil)
 }
 
-// inform tells a machine with an address of its own about the network. Leases
-// do not come into it (RFC 2131, section 4.3.5).
-func (a *ask) inform() *message {
-	a.x.Address = addr(a.req.ClientIPAddr)
+// inform answers a machine that has an address of its own with the options of
+// the network. Leases are not involved (RFC 2131, section 4.3.5).
+func (a *answer) inform() *Message {
+	a.x.Address = a.req.ciaddr()
 	if !a.usable(a.x.Address) {
 		return a.silence(Unusable, errors.New("an INFORM from an address that no machine can have where it asks from"))
 	}
 	a.x.Decision = Informed
-	ack := a.reply(dhcpv4.MessageTypeAck)
+	ack := a.newReply(dhcpv4.MessageTypeAck)
 	ack.ciaddr = a.x.Address
-	a.fill(ack, a.x.Address)
+	a.addOptions(ack, a.x.Address)
 	return ack
 }
 
-// refuse is the DHCPNAK: the client must begin anew. Only machines that are
-// ours get here, so that a NAK never hits the client of another server. The
-// client is told less than the log: not who has an address.
-func (a *ask) refuse(told, why string) *message {
+// refuse is the DHCPNAK: the client must begin anew. Only machines of the farm
+// get one, so that a NAK never hits the client of another server. The client gets
+// the text hint; the log gets why, which may name the machine that has the address.
+func (a *answer) refuse(hint, why string) *Message {
 	a.x.Decision, a.x.Warning = Refused, why
-	nak := a.reply(dhcpv4.MessageTypeNak)
-	nak.putText(optMessage, "this address is not yours, "+told)
+	nak := a.newReply(dhcpv4.MessageTypeNak)
+	nak.putText(optMessage, "this address is not yours, "+hint)
 	if a.x.Giaddr.IsValid() {
 		// The client cannot be reached at an address it must not use
 		// (RFC 2131, section 4.3.2): the relay has to broadcast.
@@ -206,21 +227,21 @@ func (a *ask) refuse(told, why string) *message {
 }
 
 // lease is an OFFER or ACK of an address.
-func (a *ask) lease(t dhcpv4.MessageType, given netip.Addr) *message {
+func (a *answer) lease(t dhcpv4.MessageType, given netip.Addr) *Message {
 	a.x.Address = given
-	m := a.reply(t)
+	m := a.newReply(t)
 	m.yiaddr = given
 	addLease(m, a.plan)
-	a.fill(m, given)
+	a.addOptions(m, given)
 	if a.plan.Broadcast && !a.x.Giaddr.IsValid() {
 		m.flags |= broadcastFlag
 	}
 	return m
 }
 
-// fill adds the options of the plan, and for a boot program its loader. The
-// machine has, or will have, the address given.
-func (a *ask) fill(m *message, given netip.Addr) {
+// addOptions adds the options of the plan, and for a boot program its loader.
+// The machine has, or will have, the address given.
+func (a *answer) addOptions(m *Message, given netip.Addr) {
 	subnet, ok := a.plan.SubnetOf(given)
 	if !ok {
 		subnet = a.plan.Subnet
@@ -228,63 +249,48 @@ func (a *ask) fill(m *message, given netip.Addr) {
 	a.addNetwork(m, &subnet)
 	a.addName(m, given)
 	a.addBoot(m)
-	a.shorten(m)
+	a.fit(m)
 }
 
-// shorten makes a reply fit the client.
-func (a *ask) shorten(m *message) {
-	if left := fit(m, sizeLimit(a.req)); left != nil {
-		a.x.Warning = fmt.Sprintf("answer too long for the client: left out options %d", left)
+// fit makes a reply fit the client.
+func (a *answer) fit(m *Message) {
+	if omitted := fit(m, a.req.sizeLimit()); omitted != nil {
+		a.x.Warning = fmt.Sprintf("answer too long for the client: left out options %d", omitted)
 	}
 }
 
-// reply begins a reply as table 3 of RFC 2131 has it.
-func (a *ask) reply(t dhcpv4.MessageType) *message {
+// newReply begins a reply as table 3 of RFC 2131 has it.
+func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	m := newMessage()
-	m.xid, m.flags, m.giaddr, m.mac = a.req.TransactionID, a.req.Flags, a.x.Giaddr, a.mac
+	m.xid, m.flags, m.giaddr, m.mac = a.req.xid(), a.req.flags(), a.req.Giaddr, a.MAC
 	m.put(optMessageType, byte(t))
 	m.putAddr(optServerID, a.serverID())
 	for _, code := range echoed() {
-		if v, ok := a.req.Options[code]; ok {
-			m.set(code, v)
+		if a.req.codes.has(code) {
+			m.put(code, a.req.get(code)...)
 		}
 	}
 	return m
 }
 
-// serverID is who we are in the client's eyes: ourselves, or the relay agent
-// that wants to see all that the client says (RFC 5107).
-func (a *ask) serverID() netip.Addr {
-	if id := a.relay.serverID; id.IsValid() {
+// serverID is the server identifier: the server's own, or that of a relay agent
+// which must see all messages of the client (RFC 5107).
+func (a *answer) serverID() netip.Addr {
+	if id := a.relayServerID; id.IsValid() {
 		return id
 	}
 	return a.server.Address
 }
 
-// toUs tells whether the request may be meant for us. One that names no server
-// may: systemd-networkd leaves option 54 out of RELEASE and DECLINE, although
-// RFC 2131, table 5, has it there, and sends them to the server's address.
-func (a *ask) toUs() bool {
-	if !a.req.Options.Has(dhcpv4.OptionServerIdentifier) {
+// toUs reports whether the request may be meant for this server. One that names
+// no server may: systemd-networkd leaves option 54 out of RELEASE and DECLINE,
+// although RFC 2131, table 5, has it there, and sends them to the server's address.
+func (a *answer) toUs() bool {
+	if !a.req.codes.has(optServerID) {
 		return true
 	}
-	id := addr(a.req.ServerIdentifier())
+	id := address(a.req.get(optServerID))
 	return id.IsValid() && (id == a.server.Address || id == a.serverID())
-}
-
-// addr turns an address of a packet into ours; the zero Addr when there is
-// none.
-func addr(ip net.IP) netip.Addr {
-	a, ok := netip.AddrFromSlice(ip.To4())
-	if !ok || a.IsUnspecified() {
-		return netip.Addr{}
-	}
-	return a
-}
-
-// unicast tells whether a packet can be sent to a as to one host.
-func unicast(a netip.Addr) bool {
-	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a.As4()[0] < 240
 }
 
 func typeName(t dhcpv4.MessageType) string {

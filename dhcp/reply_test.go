@@ -33,7 +33,7 @@ type step struct {
 	decision dhcp.Decision
 }
 
-func play(t *testing.T, s *dhcp.Server, steps []step) {
+func play(t *testing.T, s *responder, steps []step) {
 	t.Helper()
 	for _, st := range steps {
 		t.Run(st.name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestFixedNode(t *testing.T) {
 		{"it talks like a server", message(web1, dhcpv4.MessageTypeAck), "", "", dhcp.Unusable},
 		{"it says something unheard of", message(web1, dhcpv4.MessageType(42)), "", "", dhcp.Unusable},
 	})
-	if len(l.offered) != 0 {
-		t.Errorf("a fixed node has leases: %v", l.offered)
+	if len(l.Offered) != 0 {
+		t.Errorf("a fixed node has leases: %v", l.Offered)
 	}
 }
 
@@ -114,13 +114,13 @@ func TestCatchAll(t *testing.T) {
 		{"and again", message(stray, discover), "OFFER", "10.28.72.10", dhcp.Offered},
 		{"another gets another", message(second, discover), "OFFER", "10.28.72.11", dhcp.Offered},
 	})
-	if got := l.active[lease]; !got.IsZero() {
+	if got := l.Active[lease]; !got.IsZero() {
 		t.Errorf("an offer is already a lease of %s", got)
 	}
 	play(t, s, []step{
 		{"it takes the offer", message(stray, request, serverID(serverAddr), requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 	})
-	if got := l.active[lease]; got != stray {
+	if got := l.Active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
@@ -129,20 +129,20 @@ func TestCatchAll(t *testing.T) {
 		{"it renews", message(stray, request, ciaddr("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 		{"it reboots", message(stray, request, requested("10.28.72.10")), "ACK", "10.28.72.10", dhcp.Acknowledged},
 	})
-	if got := l.active[lease]; got != stray {
+	if got := l.Active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
 		{"it leaves another server", message(stray, release, serverID(otherAddr), ciaddr("10.28.72.10")), "", "", dhcp.OtherServer},
 		{"it leaves nothing", message(stray, release, serverID(serverAddr)), "", "", dhcp.Unusable},
 	})
-	if got := l.active[lease]; got != stray {
+	if got := l.Active[lease]; got != stray {
 		t.Errorf("lease belongs to %s, want %s", got, stray)
 	}
 	play(t, s, []step{
 		{"it leaves", message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")), "", "", dhcp.Released},
 	})
-	if got := l.active[lease]; !got.IsZero() {
+	if got := l.Active[lease]; !got.IsZero() {
 		t.Errorf("released lease still belongs to %s", got)
 	}
 }
@@ -160,13 +160,13 @@ func TestLeaseStoreFails(t *testing.T) {
 		packet *dhcpv4.DHCPv4
 		err    error // nil: any
 	}{
-		{"no offer when no address is free", with(func(l *leases) { l.offerErr = errDisk }), message(stray, discover), errDisk},
-		{"no ACK when no address is free", with(func(l *leases) { l.offerErr = errDisk }), take, errDisk},
-		{"no ACK for a lease that cannot be stored", with(func(l *leases) { l.commitErr = errDisk }), take, errDisk},
+		{"no offer when no address is free", with(func(l *leases) { l.OfferErr = errDisk }), message(stray, discover), errDisk},
+		{"no ACK when no address is free", with(func(l *leases) { l.OfferErr = errDisk }), take, errDisk},
+		{"no ACK for a lease that cannot be stored", with(func(l *leases) { l.CommitErr = errDisk }), take, errDisk},
 		{"no offer without a store", nil, message(stray, discover), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &dhcp.Server{Farm: farm{}, Leases: tt.leases, Address: serverAddr}
+			s := &responder{Responder: dhcp.Responder{Farm: farm{}, Leases: tt.leases, Address: serverAddr}}
 			r, x := s.Reply(on(t, tt.packet), noon)
 			if r != nil || x.Decision != dhcp.NoAddress || x.Err == nil || (tt.err != nil && !errors.Is(x.Err, tt.err)) {
 				t.Errorf("got reply %v, decision %q, error %v", r, x.Decision, x.Err)
@@ -218,10 +218,10 @@ func TestBrokenBytes(t *testing.T) {
 		{"no options", whole[:236]},
 		{"wrong cookie", append(bytes.Clone(whole[:236]), 1, 2, 3, 4, 255)},
 		{"option beyond the end", append(bytes.Clone(whole[:240]), 53, 200, 1)},
-		{"too long", make([]byte, dhcp.BufferSize)},
+		{"too long", make([]byte, dhcp.MaxRequest+1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, x := s.Handle(bytes.Clone(tt.b), noon)
+			r, x := s.handle(bytes.Clone(tt.b), noon)
 			if r != nil || x.Decision != dhcp.Malformed || x.Err == nil {
 				t.Errorf("got reply %v, decision %q, error %v, want it dropped as malformed", r, x.Decision, x.Err)
 			}
@@ -229,7 +229,7 @@ func TestBrokenBytes(t *testing.T) {
 	}
 	t.Run("no END option is forgiven", func(t *testing.T) {
 		b := append(bytes.Clone(whole[:240]), 53, 1, 1)
-		if r, x := s.Handle(b, noon); r == nil {
+		if r, x := s.handle(b, noon); r == nil {
 			t.Errorf("got silence, %q: %v", x.Decision, x.Err)
 		}
 	})
@@ -256,7 +256,7 @@ func TestEcho(t *testing.T) {
 
 func TestOnlyWhatIsAsked(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{options: []pools.Option{
+	s.Farm = farm{Options: []pools.Option{
 		{Code: 42, Data: []byte{10, 28, 0, 1}}, {Code: 26, Data: []byte{5, 220}},
 		{Code: 54, Data: []byte{9, 9, 9, 9}}, // none of the operator's business
 	}}
@@ -358,7 +358,7 @@ func TestBroadcastToThePool(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, _ := s.Reply(on(t, tt.in), noon)
-			if to, _ := dhcp.DestinationOf(r); to.String() != tt.want {
+			if to, _ := s.destination(); to != tt.want {
 				t.Errorf("goes to %s, want %s", to, tt.want)
 			}
 			if r.IsBroadcast() && tt.want == relay {
@@ -370,7 +370,7 @@ func TestBroadcastToThePool(t *testing.T) {
 
 func TestVendorOptionsOfTheOperatorStand(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{options: []pools.Option{{Code: 43, Data: []byte("pxe")}, {Code: 175, Data: []byte("ipxe")}}}
+	s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte("pxe")}, {Code: 175, Data: []byte("ipxe")}}}
 	for _, tt := range []struct {
 		name string
 		in   *dhcpv4.DHCPv4

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/pools"
@@ -79,7 +80,7 @@ func newOffice(t *testing.T, probe bool, pools string, programs ...string) *offi
 }
 
 // serve runs the DHCP server until the test ends.
-func (o *office) serve(s *dhcp.Server) {
+func (o *office) serve(s *dhcpd.Server) {
 	o.t.Helper()
 	o.net.In(o.t, s.Listen)
 	ctx, cancel := context.WithCancel(context.Background())

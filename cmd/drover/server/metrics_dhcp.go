@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/pools/config"
 	"drover/pools/state"
 )
@@ -40,7 +41,7 @@ func (p *packets) count(kind packet) {
 }
 
 // watchDHCP measures the queue of a server, and what never got into it.
-func (m *Metrics) watchDHCP(d *dhcp.Server) {
+func (m *Metrics) watchDHCP(d *dhcpd.Server) {
 	labels := prometheus.Labels{"interface": d.Interface}
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "dhcp_queue_depth",

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/httpboot"
 	"drover/imagebuild"
 	"drover/pools"
@@ -48,11 +49,11 @@ type Options struct {
 // Server is the wiring: it holds every part of drover, and connects those that ask
 // each other.
 type Server struct {
-	Live     *config.Live   // the farm in force
-	Store    *state.Store   // what changes while running
-	DHCP     []*dhcp.Server // one for each interface
-	Web      *web.Server    // REST API and page
-	Hardware *Hardware      // chassis and power
+	Live     *config.Live    // the farm in force
+	Store    *state.Store    // what changes while running
+	DHCP     []*dhcpd.Server // one for each interface
+	Web      *web.Server     // REST API and page
+	Hardware *Hardware       // chassis and power
 
 	version  string
 	log      *slog.Logger
@@ -157,8 +158,9 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 		if slices.Contains(cfg.Interfaces[:i], name) {
 			continue
 		}
-		d := &dhcp.Server{
-			Farm: s.Live, Leases: s.Store.Leases, Owner: s.addresses.owner, Interface: name, Mode: cfg.DHCP,
+		d := &dhcpd.Server{
+			Responder: dhcp.Responder{Farm: s.Live, Leases: s.Store.Leases, Mode: cfg.DHCP},
+			Interface: name, Owner: s.addresses.owner,
 			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
 		}
 		s.metrics.watchDHCP(d)

@@ -1,16 +1,16 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"encoding/binary"
 	"testing"
 	"time"
 
-	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/pools"
 )
 
 func TestLimit(t *testing.T) {
-	allow := dhcp.Limiter(noon)
+	allow := dhcpd.Limiter(noon)
 	// heard is how many of n packets are answered, sent with pauses.
 	heard := func(m pools.MAC, n int, from time.Time, pause time.Duration) (count int) {
 		for i := range n {
@@ -28,12 +28,12 @@ func TestLimit(t *testing.T) {
 		pause time.Duration
 		want  int
 	}{
-		{"a burst", web1, 100, 0, 0, dhcp.ClientBurst},
+		{"a burst", web1, 100, 0, 0, dhcpd.ClientBurst},
 		{"another client meanwhile", stray, 10, 0, time.Millisecond, 10},
 		{"five a second after it", web1, 1000, 0, 10 * time.Millisecond, 50},
-		{"once it was quiet, a burst again", web1, 100, time.Minute, 0, dhcp.ClientBurst},
+		{"once it was quiet, a burst again", web1, 100, time.Minute, 0, dhcpd.ClientBurst},
 		{"a client that asks every second", web1b, 1000, 0, time.Second, 1000},
-		{"after so long that the clock of the buckets has gone round", stray, 100, 50 * 24 * time.Hour, 0, dhcp.ClientBurst},
+		{"after so long that the clock of the buckets has gone round", stray, 100, 50 * 24 * time.Hour, 0, dhcpd.ClientBurst},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := heard(tt.mac, tt.n, noon.Add(tt.from), tt.pause); got < tt.want-1 || got > tt.want {
@@ -46,7 +46,7 @@ func TestLimit(t *testing.T) {
 // TestLimitSparesACrowd sends 60 000 clients 16 000 packets a second: although
 // some share a bucket, none is refused.
 func TestLimitSparesACrowd(t *testing.T) {
-	allow := dhcp.Limiter(noon)
+	allow := dhcpd.Limiter(noon)
 	refused := 0
 	for i := range 16_000 * 10 {
 		m := pools.MAC{2}

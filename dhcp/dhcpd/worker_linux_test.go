@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
@@ -166,7 +167,7 @@ func TestStop(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	again := &dhcp.Server{Interface: "srv", Farm: farm{}}
+	again := &dhcpd.Server{Interface: "srv", Responder: dhcp.Responder{Farm: farm{}}}
 	r.in(r.srv, again.Listen)
 	again.Close()
 }

@@ -1,4 +1,4 @@
-package dhcp
+package dhcpd
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/mdlayher/packet"
@@ -16,13 +17,29 @@ import (
 	"drover/pools"
 )
 
-// sockets are what Listen opens.
+const (
+	serverPort = 67
+	bootPort   = 4011 // for boot programs that have an address of another server
+)
+
+// receiveBuffer holds the requests of a whole room that powers on while we are
+// busy; the kernel's default drops them after some 200 packets.
+const receiveBuffer = 4 << 20
+
+// sockets are those that Listen opens.
 type sockets struct {
 	conn *socket          // port 67: receives all, sends to clients and relays that have an address
 	boot *socket          // port 4011; nil but in proxy mode
 	raw  *packet.Conn     // sends frames, receives nothing
 	arp  *packet.Conn     // sends and receives ARP; nil without Probe
 	mac  net.HardwareAddr // of the interface
+}
+
+// socket is a UDP port on one interface.
+type socket struct {
+	*net.UDPConn
+	batch  *ipv4.PacketConn // reads many packets in one system call
+	source []byte           // control message that makes the server's address the source of a packet
 }
 
 // Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
@@ -56,11 +73,11 @@ func (s *Server) listen() error {
 		return fmt.Errorf("address %s is not IPv4", s.Address)
 	}
 	s.mac = ifi.HardwareAddr
-	if s.conn, err = s.open(ifi.Name, own, serverPort); err != nil {
+	if s.conn, err = s.open(own, serverPort); err != nil {
 		return err
 	}
 	if s.Mode == pools.DHCPProxy {
-		if s.boot, err = s.open(ifi.Name, own, bootPort); err != nil {
+		if s.boot, err = s.open(own, bootPort); err != nil {
 			return err
 		}
 	}
@@ -72,17 +89,44 @@ func (s *Server) listen() error {
 	return err
 }
 
-// open opens a UDP port. What it sends comes from Address when that is one of
-// the interface's own.
-func (s *Server) open(device string, own []netip.Addr, port int) (*socket, error) {
-	c, err := listenUDP(device, port)
+// open opens a UDP port. Packets have Address as their source when that is one of
+// the interface's own. Neither SO_REUSEADDR nor SO_REUSEPORT is set: with them a
+// second server would start without an error and take a share of the packets.
+func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
+	var refused error
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return errors.Join(c.Control(func(fd uintptr) { refused = setOptions(int(fd), s.Interface) }), refused)
+	}}
+	conn, err := config.ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", port))
 	if errors.Is(err, unix.EADDRINUSE) {
 		err = fmt.Errorf("%w (is another DHCP server running?)", err)
 	}
-	if err == nil && slices.Contains(own, s.Address) {
+	if err != nil {
+		return nil, err
+	}
+	c := &socket{UDPConn: conn.(*net.UDPConn), batch: ipv4.NewPacketConn(conn)}
+	if slices.Contains(own, s.Address) {
 		c.source = (&ipv4.ControlMessage{Src: s.Address.AsSlice()}).Marshal()
 	}
-	return c, err
+	return c, nil
+}
+
+// setOptions sets the options of a socket before it is bound.
+func setOptions(fd int, device string) error {
+	// More than net.core.rmem_max allows takes CAP_NET_ADMIN; without it the
+	// kernel gives what it can.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer); err != nil {
+			return fmt.Errorf("set receive buffer: %w", err)
+		}
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
+		return fmt.Errorf("count dropped packets: %w", err)
+	}
+	if err := unix.BindToDevice(fd, device); err != nil {
+		return fmt.Errorf("bind to interface: %w", err)
+	}
+	return nil
 }
 
 // Close closes the sockets. Serve does so when it ends.
@@ -90,7 +134,7 @@ func (s *Server) Close() error {
 	var errs []error
 	for _, c := range []*socket{s.conn, s.boot} {
 		if c != nil {
-			errs = append(errs, c.close())
+			errs = append(errs, c.Close())
 		}
 	}
 	for _, c := range []*packet.Conn{s.raw, s.arp} {
@@ -101,28 +145,15 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// stopReading makes all reads return. What is to be sent still can be.
+// stopReading makes all reads return. Answers can still be sent.
 func (s *Server) stopReading() {
-	s.conn.stop()
+	past := time.Unix(1, 0)
+	_ = s.conn.SetReadDeadline(past)
 	if s.boot != nil {
-		s.boot.stop()
+		_ = s.boot.SetReadDeadline(past)
 	}
 	if s.arp != nil {
-		_ = s.arp.SetReadDeadline(time.Unix(1, 0))
-	}
-}
-
-// pause waits after a read that went wrong: the interface went down, or an ICMP
-// error came back. Neither ends the service; a lasting error must not take a
-// whole processor.
-func (s *Server) pause(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	s.log().Warn("dhcp: read", "interface", s.Interface, "error", err)
-	select {
-	case <-time.After(100 * time.Millisecond):
-	case <-ctx.Done():
+		_ = s.arp.SetReadDeadline(past)
 	}
 }
 

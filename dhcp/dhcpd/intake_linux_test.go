@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/pools"
 )
 
@@ -161,7 +162,7 @@ func TestListen(t *testing.T) {
 	r := newRack(t)
 	r.ip("-n", r.srv, "link", "add", "bare", "type", "veth", "peer", "name", "bare2")
 	r.ip("-n", r.srv, "link", "set", "lo", "up")
-	first := &dhcp.Server{Interface: "srv", Farm: farm{}}
+	first := &dhcpd.Server{Interface: "srv", Responder: dhcp.Responder{Farm: farm{}}}
 	r.in(r.srv, first.Listen)
 	defer first.Close()
 	if first.Address != serverAddr {
@@ -174,7 +175,7 @@ func TestListen(t *testing.T) {
 		{"loopback", "lo", "not an Ethernet interface"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &dhcp.Server{Interface: tt.device, Farm: farm{}}
+			s := &dhcpd.Server{Interface: tt.device, Responder: dhcp.Responder{Farm: farm{}}}
 			var err error
 			r.in(r.srv, func() error { err = s.Listen(); return nil })
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.device) {
@@ -186,12 +187,12 @@ func TestListen(t *testing.T) {
 		})
 	}
 	t.Run("another interface", func(t *testing.T) {
-		s := &dhcp.Server{Interface: "bare", Address: serverAddr, Farm: farm{}}
+		s := &dhcpd.Server{Interface: "bare", Responder: dhcp.Responder{Farm: farm{}, Address: serverAddr}}
 		r.in(r.srv, s.Listen)
 		s.Close()
 	})
 	t.Run("Serve without Listen", func(t *testing.T) {
-		if err := new(dhcp.Server).Serve(t.Context()); err == nil {
+		if err := new(dhcpd.Server).Serve(t.Context()); err == nil {
 			t.Error("got no error")
 		}
 	})

@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func TestProbe(t *testing.T) {
 		if x := r.next(); x.Decision != dhcp.Offered || x.Address.String() != "10.28.72.12" {
 			t.Errorf("got %q, %s", x.Decision, x.Address)
 		}
-		if !l.declined[netip.MustParseAddr("10.28.72.10")] {
+		if !l.Declined[netip.MustParseAddr("10.28.72.10")] {
 			t.Error("the address is not kept from others")
 		}
 	})
@@ -73,8 +73,8 @@ func TestProbe(t *testing.T) {
 		if x := r.next(); x.Decision != dhcp.NoAddress || x.Err == nil || x.Reply != "" {
 			t.Errorf("got %q, reply %q, error %v", x.Decision, x.Reply, x.Err)
 		}
-		if len(l.declined) != 3 {
-			t.Errorf("declined %v, want three addresses", l.declined)
+		if len(l.Declined) != 3 {
+			t.Errorf("declined %v, want three addresses", l.Declined)
 		}
 	})
 	t.Run("the machine itself has it", func(t *testing.T) {

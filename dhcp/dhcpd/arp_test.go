@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 )
 
 func TestARP(t *testing.T) {
 	squatter := netip.MustParseAddr("10.28.72.10")
-	probe := dhcp.ARPProbe(net.HardwareAddr(web1[:]), squatter)
+	probe := dhcpd.ARPProbe(net.HardwareAddr(web1[:]), squatter)
 	want := slices.Concat(bytes.Repeat([]byte{0xff}, 6), web1[:], []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1},
 		web1[:], []byte{0, 0, 0, 0}, make([]byte, 6), []byte{10, 28, 72, 10})
 	if !bytes.Equal(probe, want) {
@@ -42,7 +42,7 @@ func TestARP(t *testing.T) {
 		{"nothing", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mac, a, ok := dhcp.ARPSender(tt.frame)
+			mac, a, ok := dhcpd.ARPSender(tt.frame)
 			if ok != tt.ok || ok && (mac != stray || a != squatter) {
 				t.Errorf("got %s at %s, %t, want %t", a, mac, ok, tt.ok)
 			}

@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/pools"
 )
 
@@ -82,7 +83,7 @@ func TestBootPort(t *testing.T) {
 		t.Errorf("%d of 100 packets of a mad NIC were dropped", dropped)
 	}
 
-	second := &dhcp.Server{Interface: "srv", Farm: farm{}, Mode: pools.DHCPProxy}
+	second := &dhcpd.Server{Interface: "srv", Responder: dhcp.Responder{Farm: farm{}, Mode: pools.DHCPProxy}}
 	r.in(r.srv, func() error {
 		if err := second.Listen(); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("a second server: got error %v", err)

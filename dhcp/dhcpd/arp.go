@@ -1,4 +1,4 @@
-package dhcp
+package dhcpd
 
 import (
 	"encoding/binary"
@@ -8,16 +8,19 @@ import (
 	"drover/pools"
 )
 
+// broadcastMAC is the Ethernet address of all hosts.
+func broadcastMAC() net.HardwareAddr { return net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
+
 const (
 	etherTypeARP = 0x0806
 	arpLength    = ethernetHeader + 28
 )
 
-// arpProbe is the frame that asks who has an address (RFC 5227, section 2.1.1).
-// The sender's address is zero, so that nobody's ARP table learns anything.
+// arpProbe is the frame that asks for the host of an address (RFC 5227, section
+// 2.1.1). The sender's address is zero, so that no ARP table changes.
 func arpProbe(from net.HardwareAddr, a netip.Addr) []byte {
 	f := make([]byte, arpLength)
-	copy(f, everybody().mac)
+	copy(f, broadcastMAC())
 	copy(f[6:], from)
 	binary.BigEndian.PutUint16(f[12:], etherTypeARP)
 	arp := f[ethernetHeader:]
@@ -28,8 +31,8 @@ func arpProbe(from net.HardwareAddr, a netip.Addr) []byte {
 	return f
 }
 
-// arpSender tells who says in an ARP frame, question or answer, that it has
-// which address.
+// arpSender returns the address that the sender of an ARP frame, request or
+// reply, claims to have.
 func arpSender(f []byte) (mac pools.MAC, a netip.Addr, ok bool) {
 	if len(f) < arpLength || binary.BigEndian.Uint16(f[12:]) != etherTypeARP {
 		return mac, a, false

@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/e2e/netns"
 	"drover/pools"
 )
@@ -63,7 +64,7 @@ func (r *rack) in(ns string, f func() error) {
 }
 
 // serve starts a server. It has stopped when the test ends.
-func (r *rack) serve(s *dhcp.Server) {
+func (r *rack) serve(s *dhcpd.Server) {
 	r.t.Helper()
 	s.Interface = "srv"
 	s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }

@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"net/netip"
@@ -7,6 +7,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/pools"
 )
 
@@ -16,7 +17,7 @@ func ownedByWeb1(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return owned, owned && (m == web1 || m == web1b)
 }
 
-func TestForged(t *testing.T) {
+func TestSpoofed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		from   string
@@ -37,19 +38,19 @@ func TestForged(t *testing.T) {
 		{"the same, where its word is all that tells", "10.28.36.1", message(stray, request, ciaddr("10.28.36.1")), pools.DHCPProxy, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &dhcp.Server{Owner: ownedByWeb1, Mode: tt.mode}
-			if got := s.Forged(tt.packet.ToBytes(), netip.MustParseAddr(tt.from)); got != tt.want {
+			s := &dhcpd.Server{Owner: ownedByWeb1, Responder: dhcp.Responder{Mode: tt.mode}}
+			if got := s.Spoofed(tt.packet.ToBytes(), netip.MustParseAddr(tt.from)); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			if (&dhcp.Server{}).Forged(tt.packet.ToBytes(), netip.MustParseAddr(tt.from)) {
-				t.Error("forged although nobody tells who owns what")
+			if (&dhcpd.Server{}).Spoofed(tt.packet.ToBytes(), netip.MustParseAddr(tt.from)) {
+				t.Error("spoofed although no owner is known")
 			}
 		})
 	}
 }
 
-// TestForgedOverTheWire: what a node sends in another's name reaches nobody.
-func TestForgedOverTheWire(t *testing.T) {
+// TestSpoofedOverTheWire: what a node sends in another's name reaches nobody.
+func TestSpoofedOverTheWire(t *testing.T) {
 	r := newRack(t)
 	s, _ := newServer()
 	s.Owner = func(a netip.Addr, _ pools.MAC) (owned, own bool) {
@@ -58,7 +59,7 @@ func TestForgedOverTheWire(t *testing.T) {
 	r.serve(s)
 	relay := r.relay() // with the address of a node
 	write(t, relay, message(web1, discover, giaddr("10.28.0.254")).ToBytes())
-	if x := r.next(); x.Decision != dhcp.Forged || x.Reply != "" || x.MAC != web1 {
-		t.Errorf("got %q from %s, reply %q; want %q", x.Decision, x.MAC, x.Reply, dhcp.Forged)
+	if x := r.next(); x.Decision != dhcp.Spoofed || x.Reply != "" || x.MAC != web1 {
+		t.Errorf("got %q from %s, reply %q; want %q", x.Decision, x.MAC, x.Reply, dhcp.Spoofed)
 	}
 }

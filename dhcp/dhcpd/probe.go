@@ -1,4 +1,4 @@
-package dhcp
+package dhcpd
 
 import (
 	"bytes"
@@ -12,17 +12,18 @@ import (
 
 	"github.com/mdlayher/packet"
 
+	"drover/dhcp"
 	"drover/pools"
 )
 
 const (
-	// probeWait is how long somebody who uses an address has to say so. On a
+	// probeWait is how long a host that uses an address has to answer. On a
 	// wire the answer takes less than a millisecond; a host that sleeps takes
 	// longer.
 	probeWait = 200 * time.Millisecond
 
-	// maxProbes is how many probes are under way at a time. A room that
-	// powers on at once is not kept waiting for more.
+	// maxProbes is how many probes are under way at a time. When a room powers
+	// on, the other machines get their OFFERs without a probe.
 	maxProbes = 1024
 
 	// maxConflicts is how many addresses in a row may turn out to be in use
@@ -31,9 +32,8 @@ const (
 )
 
 // probes keeps back the OFFERs of addresses that are new to their machine until
-// the wire was asked by ARP whether somebody uses them whom drover does not
-// know. That is for clients on the server's own wire; nobody else hears ARP.
-// No worker waits meanwhile.
+// an ARP probe has found no unknown machine at them. That is for clients on the
+// server's own wire; ARP does not reach others. No worker waits meanwhile.
 type probes struct {
 	server *Server
 
@@ -46,9 +46,9 @@ type probes struct {
 
 // probe is an OFFER that is kept back.
 type probe struct {
-	answer
+	pending
 	discover  []byte
-	conflicts int
+	conflicts int // how many addresses were in use before this one
 	timer     *time.Timer
 }
 
@@ -56,27 +56,26 @@ func newProbes(s *Server) *probes {
 	return &probes{server: s, byMAC: map[pools.MAC]*probe{}, byAddr: map[netip.Addr]*probe{}}
 }
 
-// under tells whether an OFFER for the machine is kept back.
-func (ps *probes) under(mac pools.MAC) bool {
+// running reports whether an OFFER for the machine is kept back.
+func (ps *probes) running(mac pools.MAC) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.byMAC[mac] != nil
 }
 
-// start keeps an OFFER back when it should be. It returns false when the answer
-// is to be sent at once. Conflicts is how many addresses were in use before
-// this one.
-func (ps *probes) start(a answer, discover []byte, conflicts int) bool {
-	if ps.server.arp == nil || !a.x.fresh || a.reply == nil || a.x.Giaddr.IsValid() {
+// start keeps an OFFER of a fresh address back. It returns false when the OFFER
+// must be sent at once.
+func (ps *probes) start(offer pending, discover []byte, conflicts int) bool {
+	if ps.server.arp == nil || offer.x.Giaddr.IsValid() {
 		return false
 	}
-	f := arpProbe(ps.server.mac, a.x.Address)
-	p := &probe{answer: a, discover: bytes.Clone(discover), conflicts: conflicts}
+	f := arpProbe(ps.server.mac, offer.x.Address)
+	p := &probe{pending: offer, discover: bytes.Clone(discover), conflicts: conflicts}
 	if !ps.add(p) {
 		return false
 	}
-	if _, err := ps.server.arp.WriteTo(f, &packet.Addr{HardwareAddr: everybody().mac}); err != nil {
-		ps.server.log().Warn("dhcp: ARP probe", "address", a.x.Address, "error", err)
+	if _, err := ps.server.arp.WriteTo(f, &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
+		ps.server.log().Warn("dhcp: ARP probe", "address", offer.x.Address, "error", err)
 		return !ps.remove(p)
 	}
 	return true
@@ -94,13 +93,13 @@ func (ps *probes) add(p *probe) bool {
 		defer ps.timers.Done()
 		defer ps.server.rescue(&p.x)
 		if ps.remove(p) {
-			ps.server.finish(&p.answer)
+			ps.server.finish(&p.pending)
 		}
 	})
 	return true
 }
 
-// remove takes a probe out. It returns false when it was already.
+// remove ends a probe. It returns false when the probe had ended before.
 func (ps *probes) remove(p *probe) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -115,8 +114,8 @@ func (ps *probes) remove(p *probe) bool {
 	return true
 }
 
-// hear listens to ARP until ctx ends and the socket is closed.
-func (ps *probes) hear(ctx context.Context) {
+// listen reads ARP until ctx ends.
+func (ps *probes) listen(ctx context.Context) {
 	b := make([]byte, 128)
 	for ctx.Err() == nil {
 		n, _, err := ps.server.arp.ReadFrom(b)
@@ -125,14 +124,15 @@ func (ps *probes) hear(ctx context.Context) {
 			continue
 		}
 		if mac, a, ok := arpSender(b[:n]); ok {
-			ps.heard(mac, a)
+			ps.claimed(mac, a)
 		}
 	}
 }
 
-// heard ends the probe of an address that mac says it has. The machine itself
-// may use it: it has rebooted, and another server gave it the address before.
-func (ps *probes) heard(mac pools.MAC, a netip.Addr) {
+// claimed ends the probe of an address that mac claims to have. The machine
+// itself may use it: it has rebooted, and another server gave it the address
+// before.
+func (ps *probes) claimed(mac pools.MAC, a netip.Addr) {
 	ps.mu.Lock()
 	p := ps.byAddr[a]
 	ps.mu.Unlock()
@@ -141,29 +141,31 @@ func (ps *probes) heard(mac pools.MAC, a netip.Addr) {
 	}
 }
 
-// conflict keeps the address of p from everybody, since by uses it, and answers
-// its DISCOVER with another one.
+// conflict quarantines the address of p, since the machine by uses it, and
+// answers the DISCOVER with another one.
 func (ps *probes) conflict(p *probe, by pools.MAC) {
 	s := ps.server
 	defer s.rescue(&p.x)
-	s.log().Warn("dhcp: an address of a range is used by a stranger; it is kept from everybody for a while",
+	s.log().Warn("dhcp: an address of a range is used by an unknown machine; no machine gets it for a while",
 		"address", p.x.Address, "by", by, "pool", p.x.Plan.Pool)
 	s.Leases.Decline(p.x.MAC, p.x.Address, "in use by "+by.String(), s.now())
 	if p.conflicts+1 == maxConflicts {
-		p.x.Decision, p.x.Reply, p.x.Err = NoAddress, "", fmt.Errorf("%d addresses in a row are used by strangers", maxConflicts)
+		p.x.Decision, p.x.Reply, p.x.Err = dhcp.NoAddress, "", fmt.Errorf("%d addresses in a row are used by unknown machines", maxConflicts)
 		s.done(&p.x)
 		return
 	}
-	var a answer
-	a.reply, a.x = s.handle(p.discover, s.now())
-	a.x.Time = p.x.Time
-	if !ps.start(a, p.discover, p.conflicts+1) {
-		s.finish(&a)
+	var req dhcp.Request
+	req.Parse(p.discover)
+	var offer pending
+	offer.message, offer.x = s.Reply(&req, s.now())
+	offer.x.Time = p.x.Time
+	if offer.message == nil || !offer.message.Fresh || !ps.start(offer, p.discover, p.conflicts+1) {
+		s.finish(&offer)
 	}
 }
 
-// stop ends all probes. Their OFFERs are not sent: nobody would hear what they
-// are answered with.
+// stop ends all probes. Their OFFERs are not sent: the server could not read the
+// REQUESTs that answer them.
 func (ps *probes) stop() {
 	ps.mu.Lock()
 	ps.ended = true
@@ -171,7 +173,7 @@ func (ps *probes) stop() {
 	ps.mu.Unlock()
 	for _, p := range left {
 		if ps.remove(p) {
-			p.x.Decision, p.x.Reply = Waiting, ""
+			p.x.Decision, p.x.Reply = dhcp.Waiting, ""
 			ps.server.done(&p.x)
 		}
 	}

@@ -1,4 +1,4 @@
-package dhcp_test
+package dhcpd_test
 
 import (
 	"net/netip"
@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"drover/dhcp"
+	"drover/dhcp/dhcpd"
 	"drover/e2e/netns"
 	"drover/pools"
 )
@@ -56,7 +56,7 @@ func newNeighborhood(t *testing.T, kind netns.Kind) *neighborhood {
 	n := &neighborhood{client: &netns.Client{Kind: kind, Device: "cli"}}
 	n.rack = newRack(t, kind.Program)
 	n.client.Namespace = netns.Namespace(n.cli)
-	var s *dhcp.Server
+	var s *dhcpd.Server
 	s, n.leases = newServer()
 	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
 	s.Farm = farmFunc(func(p *pools.Plan) {

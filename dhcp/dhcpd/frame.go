@@ -1,0 +1,89 @@
+package dhcpd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/mdlayher/packet"
+
+	"drover/dhcp"
+)
+
+// send sends a reply: from the boot port when its destination, to, is valid, else
+// where the message itself says.
+func (s *Server) send(m *dhcp.Message, to netip.AddrPort) error {
+	conn, mac := s.boot, net.HardwareAddr(nil)
+	if !to.IsValid() {
+		conn = s.conn
+		to, mac = m.Destination()
+	}
+	b := m.Append(nil)
+	if mac == nil {
+		if _, _, err := conn.WriteMsgUDPAddrPort(b, conn.source, to); err != nil {
+			return fmt.Errorf("send to %s: %w", to, err)
+		}
+		return nil
+	}
+	f := frame(s.mac, mac, netip.AddrPortFrom(s.Address, serverPort), to, b)
+	if _, err := s.raw.WriteTo(f, &packet.Addr{HardwareAddr: mac}); err != nil {
+		return fmt.Errorf("send frame to %s at %s: %w", to, mac, err)
+	}
+	return nil
+}
+
+const (
+	ethernetHeader = 14
+	ipv4Header     = 20
+	udpHeader      = 8
+
+	etherTypeIPv4 = 0x0800
+	protocolUDP   = 17
+)
+
+// frame wraps a message into UDP, IPv4 and Ethernet.
+func frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []byte) []byte {
+	f := make([]byte, ethernetHeader+ipv4Header+udpHeader+len(message))
+	copy(f[0:6], dstMAC)
+	copy(f[6:12], srcMAC)
+	binary.BigEndian.PutUint16(f[12:], etherTypeIPv4)
+
+	ip := f[ethernetHeader:]
+	ip[0] = 0x45 // version 4, header of five words
+	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+	ip[8] = 64 // TTL
+	ip[9] = protocolUDP
+	from, to := src.Addr().As4(), dst.Addr().As4()
+	copy(ip[12:16], from[:])
+	copy(ip[16:20], to[:])
+	binary.BigEndian.PutUint16(ip[10:], ^checksum(0, ip[:ipv4Header]))
+
+	udp := ip[ipv4Header:]
+	binary.BigEndian.PutUint16(udp[0:], src.Port())
+	binary.BigEndian.PutUint16(udp[2:], dst.Port())
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	copy(udp[udpHeader:], message)
+	// The pseudo header: both addresses, the protocol and the length.
+	sum := checksum(protocolUDP+uint32(len(udp)), ip[12:20])
+	sum = ^checksum(uint32(sum), udp)
+	if sum == 0 {
+		sum = 0xffff // zero would mean "no checksum" (RFC 768)
+	}
+	binary.BigEndian.PutUint16(udp[6:], sum)
+	return f
+}
+
+// checksum adds b to a ones' complement sum (RFC 1071).
+func checksum(sum uint32, b []byte) uint16 {
+	for ; len(b) >= 2; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}

@@ -1,0 +1,130 @@
+package dhcpd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// Server answers DHCP on one interface. Set its fields, call Listen, then
+// Serve. It must not be copied after that.
+type Server struct {
+	dhcp.Responder        // Address: the default is the interface's first IPv4 address
+	Interface      string // the network interface to serve, an Ethernet
+
+	// Owner finds spoofed packets; nil: no packet counts as spoofed.
+	Owner Owner
+
+	Log        *slog.Logger        // one line for each exchange; nil: none
+	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, from several goroutines and not always in order; must not block; may be nil
+	Now        func() time.Time    // the clock; nil: time.Now
+
+	// Probe asks the wire, by ARP, for an address that is new to a machine
+	// before it is offered (RFC 2131, section 4.4.1, leaves that to the
+	// client; PXE ROMs do not). It delays such an OFFER by 200 ms.
+	Probe bool
+
+	// Workers is how many requests are answered at a time; default
+	// GOMAXPROCS. None of them waits for the disk.
+	Workers int
+	// Queue is how many DISCOVERs wait for a worker, and as many of the rest;
+	// default 1024.
+	Queue int
+	// MaxWait is how long a request waits at most before it is dropped;
+	// default 2 s. Clients ask again after 4 s (RFC 2131, section 4.1), and
+	// PXE ROMs after 4 s as well; an answer to the first packet would then
+	// only make the second wait.
+	MaxWait time.Duration
+
+	sockets
+	queue   queue
+	dropped atomic.Uint32
+}
+
+// Owner reports whether a machine has the address (owned), and whether mac is
+// one of that machine's (own).
+type Owner func(address netip.Addr, mac pools.MAC) (owned, own bool)
+
+// Depth is how many requests wait for a worker.
+func (s *Server) Depth() int { return s.queue.depth() }
+
+// Dropped is how many packets the kernel has dropped since Listen because they
+// were not read in time. The next packet brings it up to date.
+func (s *Server) Dropped() uint32 { return s.dropped.Load() }
+
+// Serve answers requests until ctx ends. It returns nil when the requests that it
+// has read are answered and the sockets are closed. Listen must have been called.
+// No packet, however broken, ends it.
+func (s *Server) Serve(ctx context.Context) error {
+	if s.conn == nil {
+		return errors.New("dhcp: Serve without Listen")
+	}
+	defer s.Close()
+	stop := context.AfterFunc(ctx, s.stopReading)
+	defer stop()
+
+	s.queue.open(orDefault(s.Queue, 1024))
+	v := &service{Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s)}
+	var intakes, workers, rest sync.WaitGroup
+	intakes.Go(func() { newIntake(v, s.conn).run(ctx) })
+	if s.boot != nil {
+		intakes.Go(func() { newIntake(v, s.boot).run(ctx) })
+	}
+	for range orDefault(s.Workers, runtime.GOMAXPROCS(0)) {
+		workers.Go(v.work)
+	}
+	rest.Go(v.commit)
+	if s.arp != nil {
+		rest.Go(func() { v.probes.listen(ctx) })
+	}
+	intakes.Wait()
+	s.queue.close()
+	workers.Wait()
+	close(v.commits)
+	v.probes.stop()
+	rest.Wait()
+	return nil
+}
+
+// pause waits after a read that went wrong: the interface went down, or an ICMP
+// error came back. Neither ends the service; a lasting error must not take a
+// whole processor.
+func (s *Server) pause(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.log().Warn("dhcp: read", "interface", s.Interface, "error", err)
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+func (s *Server) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+func orDefault[T int | time.Duration](n, def T) T {
+	if n <= 0 {
+		return def
+	}
+	return n
+}

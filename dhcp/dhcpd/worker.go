@@ -1,0 +1,150 @@
+package dhcpd
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+)
+
+// service is a server while it serves.
+type service struct {
+	*Server
+	free    sync.Pool     // of *request
+	commits chan *pending // answers whose leases are not on disk yet
+	probes  *probes
+}
+
+// maxCommits is how many answers wait for the disk at most. A disk that keeps so
+// many waiting hangs.
+const maxCommits = 4096
+
+// workerTurn is how many requests a worker answers before the intake gets a turn
+// on the same processor. In an overload the socket then is read in time: the
+// queue puts REQUESTs first, the socket's buffer does not.
+const workerTurn = 16
+
+// pending is a reply that is ready, and what is told of it once it is sent.
+type pending struct {
+	message *dhcp.Message  // nil for silence
+	to      netip.AddrPort // of a request to the boot port; else zero
+	x       dhcp.Exchange
+}
+
+// work answers requests until the queue is closed and empty.
+func (v *service) work() {
+	for n := 1; ; n++ {
+		r := v.queue.take()
+		if r == nil {
+			return
+		}
+		v.serve(r)
+		v.free.Put(r)
+		if n%workerTurn == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// serve answers one packet, or passes the answer on. A panic costs that packet
+// only.
+func (v *service) serve(r *request) {
+	x := r.Exchange(dhcp.Failed, r.received)
+	defer v.rescue(&x)
+	switch {
+	case v.now().Sub(r.received) > orDefault(v.MaxWait, 2*time.Second):
+		x.Decision = dhcp.Stale
+	case r.Type == dhcpv4.MessageTypeDiscover && v.probes.running(r.MAC):
+		x.Decision = dhcp.Waiting
+	default:
+		v.answer(r)
+		return
+	}
+	v.done(&x)
+}
+
+// answer sends the answer to a packet, unless the disk or the neighbours must be
+// waited for: other goroutines do that.
+func (v *service) answer(r *request) {
+	var p pending
+	if p.to = r.replyTo; p.to.IsValid() {
+		p.message, p.x = v.ReplyBoot(&r.Request, r.received)
+	} else {
+		p.message, p.x = v.Reply(&r.Request, r.received)
+	}
+	switch {
+	case p.message == nil:
+	case p.message.Wait != nil:
+		later := p
+		select {
+		case v.commits <- &later:
+			return
+		default:
+			p.message, p.x.Reply, p.x.Decision = nil, "", dhcp.QueueFull
+		}
+	case p.message.Fresh && v.probes.start(p, r.packet(), 0):
+		return
+	}
+	v.finish(&p)
+}
+
+// commit sends the answers whose leases become durable, in the order of their
+// commits. Those that share a write to the disk wait for it once.
+func (v *service) commit() {
+	for p := range v.commits {
+		v.settle(p)
+	}
+}
+
+// settle sends one answer once its lease is durable. When that fails the client
+// gets silence, and asks again.
+func (v *service) settle(p *pending) {
+	defer v.rescue(&p.x)
+	if err := p.message.Wait(); err != nil {
+		p.message, p.x.Reply, p.x.Decision, p.x.Err = nil, "", dhcp.NoAddress, err
+	}
+	v.finish(p)
+}
+
+// finish sends a reply and ends its exchange.
+func (s *Server) finish(p *pending) {
+	if p.message != nil {
+		if err := s.send(p.message, p.to); err != nil {
+			p.x.Err = err
+		}
+	}
+	s.done(&p.x)
+}
+
+// rescue is deferred: a panic ends one exchange, not the server.
+func (s *Server) rescue(x *dhcp.Exchange) {
+	if err := s.caught(recover()); err != nil {
+		x.Reply, x.Decision, x.Err = "", dhcp.Failed, err
+		s.done(x)
+	}
+}
+
+// caught logs the value that recover returned; nil for none.
+func (s *Server) caught(v any) error {
+	if v == nil {
+		return nil
+	}
+	s.log().Error("dhcp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	return fmt.Errorf("panic: %v", v)
+}
+
+// done logs and reports an exchange that ends now.
+func (s *Server) done(x *dhcp.Exchange) {
+	defer func() { _ = s.caught(recover()) }()
+	x.Took = s.now().Sub(x.Time)
+	x.Log(s.log())
+	if s.OnExchange != nil {
+		s.OnExchange(*x)
+	}
+}

@@ -1,0 +1,170 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
+
+	"drover/pools"
+)
+
+// Request is a packet from a client, taken apart. It refers to the bytes that
+// it was parsed from. Parse may be called again, for the next packet.
+type Request struct {
+	MAC    pools.MAC          // chaddr, whatever kind of address that is; zero for a packet without a header
+	Type   dhcpv4.MessageType // none for a packet that is not DHCP
+	Giaddr netip.Addr         // the relay agent; the zero Addr for a packet that came directly
+
+	header []byte
+	options
+	err error // why the packet is not a request
+}
+
+// Offsets into a packet (RFC 2131, section 2).
+const (
+	xidAt     = 4
+	flagsAt   = 10
+	ciaddrAt  = 12
+	giaddrAt  = 24
+	chaddrAt  = 28
+	snameAt   = 44
+	fileAt    = 108
+	cookieAt  = 236
+	optionsAt = 240
+)
+
+func magicCookie() [4]byte { return [4]byte{99, 130, 83, 99} }
+
+// MaxRequest is the size of the longest request that is answered, in bytes.
+// Requests are as long as the MTU at most; they need no more than 1500.
+const MaxRequest = 2047
+
+// Parse takes a packet apart. A broken packet is one too: Reply reports the
+// error, and the fields before the broken part are set.
+func (r *Request) Parse(b []byte) {
+	*r = Request{options: options{values: r.values[:0], short: r.short[:0]}}
+	switch {
+	case len(b) > MaxRequest:
+		r.err = fmt.Errorf("packet of more than %d bytes", MaxRequest)
+	case len(b) < optionsAt:
+		r.err = fmt.Errorf("%d bytes are less than the header of a DHCP message", len(b))
+	default:
+		r.header = b[:optionsAt]
+		copy(r.MAC[:], b[chaddrAt:])
+		r.Giaddr = address(b[giaddrAt : giaddrAt+4])
+		r.err = r.parse(b[optionsAt:])
+	}
+}
+
+// parse reads the options. Those that were sent in pieces are put together
+// (RFC 3396). Some clients forget the END option.
+func (r *Request) parse(b []byte) error {
+	for len(b) > 0 && b[0] != optEnd {
+		if b[0] == optPad {
+			b = b[1:]
+			continue
+		}
+		if len(b) < 2 || len(b) < 2+int(b[1]) {
+			return fmt.Errorf("option %d is cut off", b[0])
+		}
+		code, data := b[0], b[2:2+int(b[1])]
+		b = b[2+len(data):]
+		if r.codes.has(code) {
+			data = slices.Concat(r.get(code), data)
+		}
+		r.set(code, data)
+		if code == optMessageType && len(data) > 0 {
+			r.Type = dhcpv4.MessageType(data[0])
+		}
+	}
+	return nil
+}
+
+// check returns why the packet cannot come from a machine that drover serves.
+func (r *Request) check() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case [4]byte(r.header[cookieAt:]) != magicCookie():
+		return errors.New("not a DHCP packet: the magic cookie is not there")
+	case r.header[0] != byte(dhcpv4.OpcodeBootRequest):
+		return fmt.Errorf("op is %d, not a request", r.header[0])
+	case r.header[1] != byte(iana.HWTypeEthernet) || int(r.header[2]) != len(r.MAC):
+		return fmt.Errorf("hardware address is not Ethernet: htype %d, hlen %d", r.header[1], r.header[2])
+	case r.MAC.IsZero() || r.MAC[0]&1 != 0:
+		return fmt.Errorf("hardware address %s is not unicast", r.MAC)
+	case r.Type == dhcpv4.MessageTypeNone:
+		return errors.New("no message type: BOOTP is not served")
+	}
+	// An echoed option must not fill the whole answer, as one of several
+	// pieces could (RFC 3396).
+	for _, code := range echoed() {
+		if n := len(r.get(code)); n > 255 {
+			return fmt.Errorf("option %d has %d bytes", code, n)
+		}
+	}
+	return nil
+}
+
+func (r *Request) xid() [4]byte { return [4]byte(r.header[xidAt:]) }
+
+func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[flagsAt:]) }
+
+// ciaddr is the address that the client says it has; the zero Addr for none.
+func (r *Request) ciaddr() netip.Addr { return address(r.header[ciaddrAt : ciaddrAt+4]) }
+
+// requestedOption is the address in option 50; the zero Addr for none.
+func (r *Request) requestedOption() netip.Addr { return address(r.get(optRequested)) }
+
+// usesItsAddress reports whether the client uses the address in ciaddr. In
+// the other states that field should be zero; some ROMs fill it all the same.
+func (r *Request) usesItsAddress() bool {
+	switch r.Type {
+	case dhcpv4.MessageTypeRequest:
+		return !r.codes.has(optServerID) && !r.codes.has(optRequested)
+	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform:
+		return true
+	}
+	return false
+}
+
+// noOptions reports whether this is a DISCOVER with no option but its type, and
+// those that a relay agent adds. GRUB sends it (net_bootp of 2.06, as on a
+// medium by drover media): operating systems list at least the options that
+// they expect.
+func (r *Request) noOptions() bool {
+	n := len(r.values)
+	if r.codes.has(optRelay) {
+		n--
+	}
+	return n == 1 && r.Type == dhcpv4.MessageTypeDiscover
+}
+
+// sizeLimit is the largest message that the client takes (option 57), within
+// the size of an Ethernet frame.
+func (r *Request) sizeLimit() int {
+	size := r.get(optMaxSize)
+	if len(size) != 2 {
+		return minMessage
+	}
+	return min(max(int(binary.BigEndian.Uint16(size))-udpOverhead, minMessage), maxMessage)
+}
+
+// address reads an address; the zero Addr for 0.0.0.0 and for bytes that are
+// not an IPv4 address.
+func address(b []byte) netip.Addr {
+	if len(b) != 4 || [4]byte(b) == [4]byte{} {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom4([4]byte(b))
+}
+
+// unicast reports whether a is the address of one host.
+func unicast(a netip.Addr) bool {
+	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a.As4()[0] < 240
+}
