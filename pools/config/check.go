@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,12 +59,9 @@ func (c *checker) failf(path, hint, format string, args ...any) {
 
 // want reports err at path, after a prefix that says what it is about.
 func (c *checker) want(path, about string, err error) {
-	var f *pools.HintError
-	switch {
-	case errors.As(err, &f):
-		c.failf(path, f.Hint, "%s: %s", about, f.Msg)
-	case err != nil:
-		c.failf(path, "", "%s: %v", about, err)
+	if err != nil {
+		msg, hint := explain(about, err)
+		c.failf(path, hint, "%s", msg)
 	}
 }
 

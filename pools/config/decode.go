@@ -120,6 +120,14 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 		d.dict(n, v, path)
 	case reflect.Slice:
 		d.sequence(n, v, path)
+	default:
+		d.plain(n, v, path)
+	}
+}
+
+// plain reads a string, a bool or an int.
+func (d *decoder) plain(n *yaml.Node, v reflect.Value, path string) {
+	switch v.Kind() {
 	case reflect.String:
 		if s, ok := d.scalar(n, path, true); ok {
 			v.SetString(s)
@@ -139,7 +147,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 			v.SetInt(i)
 		}
 	default:
-		panic("pools: no way to decode a " + v.Type().String())
+		panic("config: no way to decode a " + v.Type().String())
 	}
 }
 
@@ -180,29 +188,18 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 		return
 	}
 	err := t.UnmarshalText([]byte(s))
-	var f *pools.HintError
-	switch {
-	case errors.As(err, &f):
-		d.failf(n, path, f.Hint, "%s", path+": "+f.Msg)
-	case err != nil:
-		d.failf(n, path, "write "+example(t), "%s: %q is not %s", path, s, wanted(t))
+	if err == nil {
+		return
 	}
-}
-
-// wanted and example describe the standard library's types, whose own errors
-// speak to programmers.
-func wanted(t encoding.TextUnmarshaler) string {
-	if _, ok := t.(*netip.Prefix); ok {
-		return "a network"
+	switch t.(type) { // the standard library's own errors speak to programmers
+	case *netip.Addr:
+		err = pools.Hint("write 10.28.0.2", "%q is not an IP address", s)
+	case *netip.Prefix:
+		err = pools.Hint("write 10.28.0.0/16", "%q is not a network", s)
 	}
-	return "an IP address"
-}
-
-func example(t encoding.TextUnmarshaler) string {
-	if _, ok := t.(*netip.Prefix); ok {
-		return "10.28.0.0/16"
-	}
-	return "10.28.0.2"
+	e := &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}}
+	e.Msg, e.Hint = explain(path, err)
+	d.errs = append(d.errs, e)
 }
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {

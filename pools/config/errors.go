@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,14 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " (%s)", e.Hint)
 	}
 	return b.String()
+}
+
+// explain splits an error into what is wrong with a value and the remedy.
+func explain(about string, err error) (msg, hint string) {
+	if e, ok := errors.AsType[*pools.HintError](err); ok {
+		return about + ": " + e.Msg, e.Hint
+	}
+	return about + ": " + err.Error(), ""
 }
 
 // Errors are all the mistakes of a config, in the order of its lines.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,7 @@ type Live struct {
 	store   NodeStore
 	mu      sync.Mutex // held by changes
 	checked pools.Checked
+	started pools.Server
 	farm    atomic.Pointer[pools.Farm]
 }
 
@@ -99,11 +101,21 @@ func (l *Live) Reload() error {
 	if err != nil {
 		return err
 	}
-	if l.Farm() != nil {
+	if l.Farm() == nil {
+		l.started = c.Config.Server
+	} else {
 		c.Reach = l.checked.Reach
 	}
 	l.swap(c)
 	return nil
+}
+
+// NeedsRestart reports whether the server section of the config differs from the
+// one that this Live began with, whose listeners are in use.
+func (l *Live) NeedsRestart() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !reflect.DeepEqual(l.checked.Config.Server, l.started)
 }
 
 // swap puts a config in force.

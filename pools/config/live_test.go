@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"bytes"
 	"errors"
 	"net/netip"
 	"os"
@@ -144,6 +145,37 @@ func TestLive(t *testing.T) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	})
+}
+
+// A change of the server section takes a restart until it is taken back, however
+// often the config is read meanwhile.
+func TestNeedsRestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "farm.yaml")
+	data, err := os.ReadFile("../testdata/farm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(server string) {
+		t.Helper()
+		if err := os.WriteFile(path, bytes.Replace(data, []byte("\nserver:\n"), []byte("\nserver:\n"+server), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	live, err := config.NewLive(path, &memory{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := live.Farm().URL()
+	for _, tt := range []struct {
+		server string
+		want   bool
+	}{{"", false}, {"  maxConcurrentImages: 7\n", true}, {"  maxConcurrentImages: 7\n", true}, {"  https: \":443\"\n", true}, {"", false}} {
+		write(tt.server)
+		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want || live.Farm().URL() != url || live.Farm().SecureURL() != "" {
+			t.Errorf("server with %q: %v, needs a restart %v, want %v; nodes are sent to %s", tt.server, err, live.NeedsRestart(), tt.want, live.Farm().URL())
+		}
+	}
 }
 
 // A next boot is in the plans of the live farm, and in nobody else's.

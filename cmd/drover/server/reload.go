@@ -5,13 +5,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"reflect"
 	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"drover/pools"
 )
 
 // settle is how long the config must be quiet before it is read again: editors
@@ -57,7 +54,6 @@ func (s *Server) watchConfig(ctx context.Context) error {
 // Reload puts the config file in force. A bad one is reported, and the old one
 // stays.
 func (s *Server) Reload(why string) {
-	before := s.Live.Farm()
 	if err := s.Live.Reload(); err != nil {
 		s.metrics.reloaded(false)
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
@@ -69,10 +65,7 @@ func (s *Server) Reload(why string) {
 	s.Hardware.Reload()
 	s.metrics.reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
-	if !sameListeners(before.Config.Server, farm.Config.Server) {
+	if s.Live.NeedsRestart() {
 		s.log.Warn("server: changed in the config, which takes a restart")
 	}
 }
-
-// sameListeners tells whether nothing changed that is bound at start.
-func sameListeners(a, b pools.Server) bool { return reflect.DeepEqual(a, b) }
