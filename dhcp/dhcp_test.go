@@ -14,7 +14,7 @@ import (
 	"drover/pools/config"
 )
 
-var _ dhcp.Resolver = (*config.Live)(nil)
+var _ dhcp.Resolver = (*pools.Farm)(nil)
 
 // The cast of the tests.
 var (

@@ -159,6 +159,9 @@ func (f *Farm) Node(name string) (NodeInfo, bool) {
 // Declares reports whether a node has the MAC m.
 func (f *Farm) Declares(m MAC) bool { return f.byMAC[m] != nil }
 
+// HasAddress reports whether a node has the MAC m and an address of its own.
+func (f *Farm) HasAddress(m MAC) bool { e := f.byMAC[m]; return e != nil && e.address.IsValid() }
+
 // Reserved reports whether a is a node's own address, which is never leased to
 // another machine.
 func (f *Farm) Reserved(a netip.Addr) bool { return f.byIP[a] != nil }

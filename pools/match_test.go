@@ -83,22 +83,24 @@ func TestCatchAlls(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		q    pools.Query
+		from string // the pool of its lease
 		want string
 	}{
-		{"the first that fits", pools.Query{Link: hall, Firmware: pools.UEFIarm64}, "arm"},
-		{"the one without a match", pools.Query{Link: hall, Firmware: pools.UEFIx64}, "lobby"},
-		{"another subnet of the wire", pools.Query{Link: annex}, "lobby"},
-		{"behind a relay agent", pools.Query{Link: branch, Firmware: pools.UEFIarm64}, "branch"},
-		{"nothing but the MAC is known", pools.Query{}, "lobby"},
-		{"nothing but the MAC and what DHCP found", pools.Query{Known: pools.Identity{Pool: "branch"}}, "branch"},
-		{"what DHCP found is no more", pools.Query{Known: pools.Identity{Pool: "gone"}}, ""},
+		{"the first that fits", pools.Query{Link: hall, Firmware: pools.UEFIarm64}, "", "arm"},
+		{"the one without a match", pools.Query{Link: hall, Firmware: pools.UEFIx64}, "", "lobby"},
+		{"another subnet of the wire", pools.Query{Link: annex}, "", "lobby"},
+		{"behind a relay agent", pools.Query{Link: branch, Firmware: pools.UEFIarm64}, "", "branch"},
+		{"nothing but the MAC is known", pools.Query{}, "", "lobby"},
+		{"nothing but the MAC and its lease", pools.Query{}, "branch", "branch"},
+		{"the pool of its lease is gone", pools.Query{}, "gone", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.q.MAC = mac(t, "52:54:00:77:01:01")
-			p := f.Resolve(tt.q)
+			lease := pools.Lease{Pool: tt.from}
+			p := f.ResolveLeased(tt.q, lease)
 			if p == nil {
 				if tt.want != "" {
-					t.Errorf("got silence (%s), want pool %q", f.WhyNot(tt.q), tt.want)
+					t.Errorf("got silence (%s), want pool %q", f.WhyNotLeased(tt.q, lease), tt.want)
 				}
 				return
 			}
@@ -109,28 +111,29 @@ func TestCatchAlls(t *testing.T) {
 	}
 }
 
-// TestKnownNode: HTTP knows the MAC alone; DHCP found the node before.
-func TestKnownNode(t *testing.T) {
+// TestLeasedNode: HTTP knows the MAC alone; DHCP found the node before.
+func TestLeasedNode(t *testing.T) {
 	f := identities(t)
-	q := pools.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true, Known: pools.Identity{Node: "by-port", Pool: "ports"}}
-	if p := f.Resolve(q); p == nil || p.Node != "by-port" || p.Address.String() != "10.28.1.1" {
+	q := pools.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true}
+	lease := pools.Lease{Node: "by-port", Pool: "ports"}
+	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-port" || p.Address.String() != "10.28.1.1" {
 		t.Errorf("got %+v, want node by-port", p)
 	}
 	q.Link = hall // DHCP knows the port, and finds no node there
-	if p := f.Resolve(q); p == nil || p.Node != "node-525400770101" {
+	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "node-525400770101" {
 		t.Errorf("got %+v, want it unknown: it is at another port", p)
 	}
 	q.Renewing = true // it may ask past its relay agent, which knows the port
-	if p := f.Resolve(q); p == nil || p.Node != "by-port" || p.Matched != "lease" {
+	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-port" || p.Matched != "lease" {
 		t.Errorf("got %+v, want node by-port, as its lease says", p)
 	}
 	q.CircuitID = "ge-0/0/7" // but it does not
-	if p := f.Resolve(q); p == nil || p.Node != "by-circuit" {
+	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-circuit" {
 		t.Errorf("got %+v, want node by-circuit", p)
 	}
 	q.CircuitID, q.Link, q.Renewing = "", netip.Addr{}, false
-	q.Known.Node = "far" // a node that has MACs of its own is not taken over by a memory
-	if p := f.Resolve(q); p != nil && p.Node == "far" {
+	lease.Node = "far" // a node that has MACs of its own is not taken over by a memory
+	if p := f.ResolveLeased(q, lease); p != nil && p.Node == "far" {
 		t.Error("a remembered name stands in for a MAC")
 	}
 }

@@ -1,9 +1,11 @@
 package pools
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // PoolNode is a node together with the name of its pool: what the REST API
@@ -34,8 +36,20 @@ func (n PoolNode) Origin() Origin {
 	return Origin{Path: fmt.Sprintf("API (node %q)", n.Name)}
 }
 
-// catchAllName is the name of a machine that nobody declared.
-func CatchAllName(m MAC) string { return "node-" + m.Hex() }
+const catchAllPrefix = "node-"
+
+// CatchAllName returns the name of a machine that no node declares.
+func CatchAllName(m MAC) string { return catchAllPrefix + m.Hex() }
+
+// CatchAllMAC returns the MAC in a name that [CatchAllName] made.
+func CatchAllMAC(name string) (m MAC, ok bool) {
+	digits, ok := strings.CutPrefix(name, catchAllPrefix)
+	if !ok || len(digits) != 12 || strings.ToLower(digits) != digits {
+		return m, false
+	}
+	_, err := hex.Decode(m[:], []byte(digits))
+	return m, err == nil
+}
 
 // Refusals of a change. Test with errors.Is and errors.AsType.
 var (

@@ -19,13 +19,9 @@ type Query struct {
 	RemoteID     string     // option 82.2
 	SubscriberID string     // option 82.6
 	Renewing     bool       // it runs on an address, and may ask past its relay agent: then option 82 is not there
-
-	// Known is what DHCP found before for a MAC that no node declares; see
-	// [Live.Recall].
-	Known Identity
 }
 
-// Identity is who a machine was found to be.
+// Identity is the node and the pool of a machine.
 type Identity struct{ Node, Pool string }
 
 // Plan is the answer to a [Query]: everything that drover does for one

@@ -11,25 +11,34 @@ import (
 )
 
 // Resolve answers the one question: what is this machine to do? It returns nil
-// when the machine gets silence; [Farm.WhyNot] tells why. It is safe for
+// when the machine gets silence; [Farm.WhyNot] has the reason. It is safe for
 // concurrent use.
 //
 // A machine is found by its MAC, else by its client identifier or the port of
 // the switch that its relay agent tells (nodes without MACs), else it is
 // unknown hardware and lands in the first catch-all pool that takes it. What a
 // node says to match beside its MAC must fit whenever DHCP asks.
-func (f *Farm) Resolve(q Query) *Plan {
-	e, matched := f.find(&q)
+func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
+
+// ResolveLeased is [Farm.Resolve] for a machine that has a lease; the zero Lease
+// is none. When the MAC of the query is of no node, and the query does not say
+// where the machine asks from, then the machine is still the node, or in the pool,
+// that DHCP found when it gave the lease; see [Query.Recalls].
+func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
+	e, matched := f.find(&q, &l)
 	if e == nil || f.refusal(e, &q) != "" {
 		return nil
 	}
 	return f.plan(e, q, matched)
 }
 
-// WhyNot tells in words why [Farm.Resolve] has no plan for a query; "" when it
-// has one.
-func (f *Farm) WhyNot(q Query) string {
-	e, _ := f.find(&q)
+// WhyNot returns the reason for which [Farm.Resolve] has no plan, as text; "" when
+// it has one.
+func (f *Farm) WhyNot(q Query) string { return f.WhyNotLeased(q, Lease{}) }
+
+// WhyNotLeased is [Farm.WhyNot] for [Farm.ResolveLeased].
+func (f *Farm) WhyNotLeased(q Query, l Lease) string {
+	e, _ := f.find(&q, &l)
 	switch {
 	case e != nil:
 		return f.refusal(e, &q)
@@ -41,7 +50,7 @@ func (f *Farm) WhyNot(q Query) string {
 
 // find returns the entry of the machine that asks, and what it was known by
 // when that is not the MAC; nil when it is none of ours.
-func (f *Farm) find(q *Query) (*entry, string) {
+func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 	if q.MAC.IsZero() {
 		return nil, ""
 	}
@@ -53,38 +62,31 @@ func (f *Farm) find(q *Query) (*entry, string) {
 			return e, by
 		}
 	}
-	if e := f.recalled(q); e != nil {
+	if e := f.byName[l.Node]; e != nil && len(e.MACs) == 0 && q.Recalls() {
 		return e, "lease"
 	}
 	for _, e := range f.catchalls {
-		if f.takes(e, q) {
+		if f.takes(e, q, l) {
 			return e, ""
 		}
 	}
 	return nil, ""
 }
 
-// recalled returns the node that DHCP found before for the MAC that asks.
-func (f *Farm) recalled(q *Query) *entry {
-	if e := f.byName[q.Known.Node]; e != nil && len(e.MACs) == 0 && q.Recalls() {
-		return e
-	}
-	return nil
-}
-
-// takes tells whether a catch-all pool takes the machine that asks.
-func (f *Farm) takes(e *entry, q *Query) bool {
-	if !q.byDHCP() && q.Known.Pool != "" {
-		return q.Known.Pool == e.Pool
+// takes reports whether a catch-all pool takes the machine that asks.
+func (f *Farm) takes(e *entry, q *Query, l *Lease) bool {
+	if !q.byDHCP() && l.Pool != "" {
+		return l.Pool == e.Pool
 	}
 	return (e.kind == nil || e.kind.fits(q)) && f.sameWire(q.Link, e.subnet)
 }
 
-// byDHCP tells whether the query has what only DHCP knows.
+// byDHCP reports whether the query has what only DHCP knows.
 func (q *Query) byDHCP() bool { return q.Link.IsValid() }
 
-// Recalls reports whether what DHCP found before stands in for what the query
-// does not tell.
+// Recalls reports whether a lease stands in for what the query does not say: HTTP
+// and TFTP know the MAC alone, and a renewal can pass the relay agent, which would
+// add the port of the switch.
 func (q *Query) Recalls() bool { return !q.byDHCP() || q.Renewing }
 
 // refusal tells why a machine that was found gets silence; "" when it does not.

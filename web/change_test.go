@@ -116,7 +116,7 @@ func TestFormsAreGuarded(t *testing.T) {
 	if resp := s.do(post); resp.Code != 429 {
 		t.Errorf("too often: got %d", resp.Code)
 	}
-	if s.live.Resolve(pools.Query{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 0x77}}).Node == "n4" {
+	if s.live.Farm().Resolve(pools.Query{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 0x77}}).Node == "n4" {
 		t.Error("the node was added")
 	}
 }

@@ -1,15 +1,14 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/machines"
 )
 
 // view is what the page shows.
@@ -76,7 +75,6 @@ type entry struct {
 
 func (s *Server) view(ctx context.Context) view {
 	farm, now := s.Farm.Farm(), s.Now()
-	last := newest(boots.MarkStuck(s.Boots.List(), now))
 	moves := s.moves()
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC")}
 	for _, p := range s.Ready(ctx) {
@@ -92,71 +90,22 @@ func (s *Server) view(ctx context.Context) view {
 	for _, p := range farm.Config.Pools {
 		inPool[p.Name] = p
 	}
-	named := byNode(last)
-	for _, n := range farm.Nodes() {
-		if len(n.MACs) == 0 { // known by something else: what booted under its name
-			n.MACs = named[n.Name]
+	for _, m := range machines.List(farm, boots.MarkStuck(s.Boots.List(), now)) {
+		n := m.Node
+		r := row{Name: n.Name, Pool: n.Pool, MACs: n.MACs, Known: !m.Unknown}
+		if m.Unknown {
+			r.Cluster, r.Image, r.Source = m.Boot.Cluster, m.Boot.Image, "unknown hardware"
+			r.Address, r.Note = v.Leased.of(m.Boot.MAC)
+		} else {
+			r.Cluster, r.Image, r.Source = inPool[n.Pool].Cluster, inPool[n.Pool].Image, source(n)
+			r.Address, r.Note = v.Leased.address(n)
+			r.Power, r.Next, r.Move = power[n.Name], s.NextBoots.Pending(n.Name), moves[n.Name]
 		}
-		p := inPool[n.Pool]
-		r := row{
-			Name: n.Name, Pool: n.Pool, Cluster: p.Cluster, Image: p.Image,
-			MACs: n.MACs, Source: source(n), Known: true, Power: power[n.Name], Next: s.NextBoots.Pending(n.Name),
-		}
-		r.Address, r.Note = v.Leased.address(n)
-		r.boot(take(last, n.MACs), now)
-		r.Move = moves[n.Name]
+		r.boot(m.Boot, now)
 		v.Rows = append(v.Rows, r)
 	}
-	v.Rows = append(v.Rows, s.strangers(last, v.Leased, now)...)
 	v.summarize()
 	return v
-}
-
-// newest keeps the newest boot of each machine.
-func newest(all []boots.Record) map[pools.MAC]boots.Record {
-	m := make(map[pools.MAC]boots.Record, len(all))
-	for _, b := range all {
-		if _, ok := m[b.MAC]; !ok {
-			m[b.MAC] = b
-		}
-	}
-	return m
-}
-
-// byNode is which machines booted as which node.
-func byNode(last map[pools.MAC]boots.Record) map[string][]pools.MAC {
-	m := make(map[string][]pools.MAC, len(last))
-	for mac, b := range last {
-		m[b.Node] = append(m[b.Node], mac)
-	}
-	for _, macs := range m {
-		slices.SortFunc(macs, func(a, b pools.MAC) int { return bytes.Compare(a[:], b[:]) })
-	}
-	return m
-}
-
-// take removes the boots of a node's network cards and returns the newest.
-func take(all map[pools.MAC]boots.Record, macs []pools.MAC) (last boots.Record) {
-	for _, m := range macs {
-		if b, ok := all[m]; ok && b.ID > last.ID {
-			last = b
-		}
-		delete(all, m)
-	}
-	return last
-}
-
-// strangers are the machines that booted and that no node names.
-func (s *Server) strangers(last map[pools.MAC]boots.Record, leases leased, now time.Time) []row {
-	var rows []row
-	for mac, b := range last {
-		r := row{Name: b.Node, Pool: b.Pool, Cluster: b.Cluster, Image: b.Image, MACs: []pools.MAC{mac}, Source: "unknown hardware"}
-		r.Address, r.Note = leases.of(mac)
-		r.boot(b, now)
-		rows = append(rows, r)
-	}
-	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-	return rows
 }
 
 // boot fills in how the machine's boot is doing.

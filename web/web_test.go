@@ -279,7 +279,7 @@ func TestChangesAreLive(t *testing.T) {
 	s := newSite(t)
 	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 3}
 	resolve := func() string {
-		if p := s.live.Resolve(pools.Query{MAC: mac}); p != nil && !p.CatchAll {
+		if p := s.live.Farm().Resolve(pools.Query{MAC: mac}); p != nil && !p.CatchAll {
 			return p.Node
 		}
 		return ""

@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"pools/wait":      {},
 	"pools/boots":     {"drover/pools"},
 	"pools/state":     {"drover/pools", "drover/pools/boots"},
+	"pools/machines":  {"drover/pools", "drover/pools/boots"},
 	"pools/kube": {
 		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
 		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token",
@@ -37,7 +38,7 @@ var mayImport = map[string][]string{
 	"dhcp/dhcpd":         {"drover/dhcp", "drover/pools"},
 	"tftp":               {"drover/pools"},
 	"httpboot":           {"drover/pools", "drover/pools/boots"},
-	"web":                {"drover/pools", "drover/pools/boots", "drover/pools/config"},
+	"web":                {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines"},
 	"imagebuild":         {},
 	"cmd/drover-init":    {"drover/pools", "drover/pools/boots"},
 	"pools/atomicfile":   {},

@@ -140,7 +140,7 @@ func TestImportedNodesBoot(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if plan := live.Resolve(pools.Query{MAC: mac}); plan != nil {
+		if plan := live.Farm().Resolve(pools.Query{MAC: mac}); plan != nil {
 			booted[slot] = fmt.Sprint(plan.Node, " ", plan.Address, " ", plan.Cluster)
 		}
 	}

@@ -198,7 +198,7 @@ func TestReload(t *testing.T) {
 	}
 	r := newRack(t)
 	s, _ := newServer()
-	s.Farm = live
+	s.Farm = inForce{live}
 	r.exchanges = make(chan dhcp.Exchange, 10_000)
 	r.serve(s)
 	relay := r.relay()
@@ -238,3 +238,9 @@ func TestReload(t *testing.T) {
 type noNodes struct{ config.NodeStore }
 
 func (noNodes) Nodes() ([]pools.PoolNode, error) { return nil, nil }
+
+// inForce asks the farm in force.
+type inForce struct{ *config.Live }
+
+func (l inForce) Resolve(q pools.Query) *pools.Plan { return l.Farm().Resolve(q) }
+func (l inForce) WhyNot(q pools.Query) string       { return l.Farm().WhyNot(q) }

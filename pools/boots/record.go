@@ -7,6 +7,9 @@ import (
 	"drover/pools"
 )
 
+// Longest is longer than any boot takes.
+const Longest = time.Hour
+
 // Event is a step as a node reports it.
 type Event struct {
 	Step   Step    `json:"step"`

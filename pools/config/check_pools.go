@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"drover/pools"
 )
@@ -111,12 +110,6 @@ func (c *checker) leaseRange(path, about string, r pools.Range) {
 	}
 }
 
-// madeFromMAC tells whether a name has the form of [catchAllName].
-func madeFromMAC(name string) bool {
-	hex, ok := strings.CutPrefix(name, "node-")
-	return ok && len(hex) == 12 && strings.Trim(hex, "0123456789abcdef") == ""
-}
-
 func number(a netip.Addr) int {
 	b := a.As4()
 	return int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
@@ -157,6 +150,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) 
 		c.errs = append(c.errs, &Error{Origin: o, Msg: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	here := place{n.Name, at}
+	mac, made := pools.CatchAllMAC(n.Name)
 	switch first, dup := all.name[n.Name]; {
 	case n.Name == "":
 		fail("", "name: m1c29", "a node has no name")
@@ -164,7 +158,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) 
 		fail(".name", "use a-z, 0-9 and '-', 63 at most", "node name %q is not a DNS label", n.Name)
 	case dup:
 		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Place())
-	case madeFromMAC(n.Name) && !slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return n.Name == pools.CatchAllName(m) }):
+	case made && !slices.Contains(n.MACs, mac):
 		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
 	default:
 		all.name[n.Name] = here

@@ -35,16 +35,6 @@ func (e *DeclaredError) Error() string {
 // checked anew, what must last is stored, and only then is the new farm
 // swapped in; a bad change leaves the old one in force. Reading never blocks.
 type Live struct {
-	// Recall tells who a machine was found to be when DHCP last gave it an
-	// address. It is asked for a MAC that no node declares when there is
-	// nothing but the MAC: neither an HTTP request nor a renewal tells the port
-	// of the switch. Set it before the first Resolve; nil: nobody remembers.
-	Recall func(pools.MAC) (pools.Identity, bool)
-
-	// NextBoot tells what the node of that name does at its next boot; empty:
-	// as its pool says. Set it before the first Resolve; nil: there are none.
-	NextBoot func(node string) pools.NextBoot
-
 	path    string
 	store   NodeStore
 	mu      sync.Mutex // held by changes
@@ -61,32 +51,6 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 
 // Farm returns the farm in force.
 func (l *Live) Farm() *pools.Farm { return l.farm.Load() }
-
-// Resolve asks the farm in force.
-func (l *Live) Resolve(q pools.Query) *pools.Plan {
-	f := l.Farm()
-	p := f.Resolve(l.recall(f, q))
-	if p != nil && l.NextBoot != nil {
-		if next := l.NextBoot(p.Node); next != "" {
-			p = p.WithNextBoot(next)
-		}
-	}
-	return p
-}
-
-// recall adds to a query who the machine was found to be before.
-func (l *Live) recall(f *pools.Farm, q pools.Query) pools.Query {
-	if l.Recall != nil && q.Recalls() && !f.Declares(q.MAC) {
-		q.Known, _ = l.Recall(q.MAC)
-	}
-	return q
-}
-
-// WhyNot asks the farm in force why it has no plan.
-func (l *Live) WhyNot(q pools.Query) string {
-	f := l.Farm()
-	return f.WhyNot(l.recall(f, q))
-}
 
 // Reload reads the config file again. Where nodes reach the server stays as it was
 // at the start: the listeners do not move before a restart.

@@ -72,7 +72,7 @@ func TestChangeNodes(t *testing.T) {
 			var words []string
 			for _, n := range stored {
 				words = append(words, fmt.Sprintf("%s=%s", n.Name, n.MACs[0].String()[15:]))
-				if p := live.Resolve(pools.Query{MAC: n.MACs[0]}); p.Node != n.Name {
+				if p := live.Farm().Resolve(pools.Query{MAC: n.MACs[0]}); p.Node != n.Name {
 					t.Errorf("%s is stored, and its MAC is %s's", n.Name, p.Node)
 				}
 			}

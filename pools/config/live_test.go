@@ -55,7 +55,7 @@ func TestLive(t *testing.T) {
 	}
 	added := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}}
-	node := func() string { return live.Resolve(pools.Query{MAC: added.MACs[0]}).Node }
+	node := func() string { return live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Node }
 
 	t.Run("unknown hardware is in the catch-all", func(t *testing.T) {
 		if got := node(); got != "node-525400770101" {
@@ -77,7 +77,7 @@ func TestLive(t *testing.T) {
 			n.IP = netip.MustParseAddr("10.28.36.173")
 			return n, nil
 		})
-		if _, ok := errors.AsType[config.Errors](err); !ok || live.Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
+		if _, ok := errors.AsType[config.Errors](err); !ok || live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
 			t.Errorf("got %v, store %v", err, store.nodes)
 		}
 	})
@@ -127,7 +127,7 @@ func TestLive(t *testing.T) {
 		if err := live.Reload(); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := live.Resolve(pools.Query{MAC: added.MACs[0], IPXE: true}).Boot.File, "http://10.28.0.2/boot/52-54-00-77-01-01"; got != want {
+		if got, want := live.Farm().Resolve(pools.Query{MAC: added.MACs[0], IPXE: true}).Boot.File, "http://10.28.0.2/boot/52-54-00-77-01-01"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if err := live.UpdateNode("m2c1", func(n pools.PoolNode) (pools.PoolNode, error) { return n, nil }); err != nil {
@@ -175,43 +175,6 @@ func TestNeedsRestart(t *testing.T) {
 		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want || live.Farm().URL() != url || live.Farm().SecureURL() != "" {
 			t.Errorf("server with %q: %v, needs a restart %v, want %v; nodes are sent to %s", tt.server, err, live.NeedsRestart(), tt.want, live.Farm().URL())
 		}
-	}
-}
-
-// A next boot is in the plans of the live farm, and in nobody else's.
-func TestLivePlansHaveTheNextBoot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "farm.yaml")
-	data, err := os.ReadFile("../testdata/farm.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	live, err := config.NewLive(path, &memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := map[string]pools.NextBoot{}
-	live.NextBoot = func(node string) pools.NextBoot { return next[node] }
-	n := live.Farm().Nodes()[0]
-	q := pools.Query{MAC: n.MACs[0]}
-	plain := live.Resolve(q)
-	next[n.Name] = "image=rescue-system"
-	p := live.Resolve(q)
-	if p.NextBoot != "image=rescue-system" || p.Image != "rescue-system" {
-		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
-	}
-	if why := p.Why(); why["image"].Path != "API, for one boot" || why["nextBoot"].Path != "API, for one boot" {
-		t.Errorf("got %v and %v", why["image"], why["nextBoot"])
-	}
-	next[n.Name] = pools.NextLocal
-	if p := live.Resolve(q); p.NextBoot != pools.NextLocal || p.Image != plain.Image {
-		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
-	}
-	delete(next, n.Name)
-	if p := live.Resolve(q); p.NextBoot != "" || p.Image != plain.Image || p.Why()["image"].Line == 0 {
-		t.Errorf("got next boot %q, image %q, %v", p.NextBoot, p.Image, p.Why()["image"])
 	}
 }
 

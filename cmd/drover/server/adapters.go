@@ -18,6 +18,7 @@ import (
 	"drover/pools/boots"
 	"drover/pools/config"
 	"drover/pools/kube"
+	"drover/pools/machines"
 	"drover/pools/state"
 	"drover/web"
 )
@@ -39,41 +40,20 @@ func (d imageDir) Image(ref string) (httpboot.Image, error) {
 	}, nil
 }
 
-// addresses knows who has which address: declared nodes by the farm, the
-// others by their leases.
+// newDirectory returns the directory of a farm and its state.
+func newDirectory(live *config.Live, store *state.Store) *machines.Directory {
+	return &machines.Directory{Farm: live, Leases: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
+}
+
+// addresses is the directory as httpboot asks it.
 type addresses struct {
-	live  *config.Live
-	store *state.Store
+	*machines.Directory
+	*state.Leases
 }
 
-func (a *addresses) AddressOf(mac pools.MAC) (netip.Addr, bool) { return a.store.Leases.AddressOf(mac) }
-
-// MACAt returns the machine at an address. A node with several MACs has one
-// address; the MAC is then the one that booted last. A node without MACs has
-// that of the machine that it was last.
-func (a *addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
-	mac, leased := a.store.Leases.MACAt(addr)
-	n, declared := a.live.Farm().NodeAt(addr)
-	if !declared || len(n.MACs) == 0 {
-		return mac, leased
-	}
-	booting, last := n.MACs[0], time.Time{}
-	for _, m := range n.MACs {
-		if b, ok := a.store.Boots.Current(m); ok && b.Started.After(last) {
-			booting, last = m, b.Started
-		}
-	}
-	return booting, true
-}
-
-// owner tells whether a node has an address, and whether mac is one of that
-// node's.
-func (a *addresses) owner(addr netip.Addr, mac pools.MAC) (owned, own bool) {
-	if n, ok := a.live.Farm().NodeAt(addr); ok && len(n.MACs) > 0 {
-		return true, slices.Contains(n.MACs, mac)
-	}
-	has, leased := a.store.Leases.MACAt(addr)
-	return leased, leased && has == mac
+func (a addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
+	m, ok := a.Directory.At(addr)
+	return m.MAC, ok
 }
 
 // exchange is told of every DHCP packet.
@@ -113,25 +93,14 @@ func (s *Server) discovered(e dhcp.Exchange) {
 	}
 }
 
-// inbox are the machines that asked and that no node declares now. One that a
-// node declares can be among those that asked: it was made known since, or it
-// is to be ignored, or it is plugged in where it does not belong.
-type inbox struct {
-	live     *config.Live
-	unknowns *state.Unknowns
+// unknowns are the machines that no node declares, as the page shows and forgets
+// them.
+type unknowns struct {
+	*machines.Directory
+	*state.Unknowns
 }
 
-func (b inbox) List() []pools.Unknown {
-	declared := map[pools.MAC]bool{}
-	for _, n := range b.live.Farm().Nodes() {
-		for _, m := range n.MACs {
-			declared[m] = true
-		}
-	}
-	return slices.DeleteFunc(b.unknowns.List(), func(u pools.Unknown) bool { return declared[u.MAC] })
-}
-
-func (b inbox) Forget(mac pools.MAC) bool { return b.unknowns.Forget(mac) }
+func (u unknowns) List() []pools.Unknown { return u.Unknown() }
 
 // unknown is what a DISCOVER tells of a machine that no node declares.
 func unknown(e *dhcp.Exchange) pools.Unknown {

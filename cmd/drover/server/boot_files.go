@@ -31,17 +31,17 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) error {
 
 // whose tells the log whose address a TFTP client has.
 func (s *Server) whose(client netip.Addr) []slog.Attr {
-	mac, ok := s.addresses.MACAt(client)
+	m, ok := s.Machines.At(client)
 	if !ok {
 		return nil
 	}
-	return []slog.Attr{slog.String("mac", mac.String())}
+	return []slog.Attr{slog.String("mac", m.MAC.String())}
 }
 
 // transfer is told of every TFTP transfer.
 func (s *Server) transfer(t tftp.Transfer) {
 	s.metrics.transfer(t)
-	mac, ok := s.addresses.MACAt(t.Client)
+	m, ok := s.Machines.At(t.Client)
 	step := httpboot.StepOf(t.File)
 	if t.Err != nil || !ok || step == "" {
 		return
@@ -50,7 +50,7 @@ func (s *Server) transfer(t tftp.Transfer) {
 	if step != boots.StepLoader {
 		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
 	}
-	s.step(mac, boots.Event{Step: step, Detail: detail})
+	s.step(m.MAC, boots.Event{Step: step, Detail: detail})
 }
 
 // LoadTemplates reads the boot scripts of server.templates; nil when the config has

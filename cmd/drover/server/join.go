@@ -4,10 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
-	"time"
 
-	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/boots"
 	"drover/pools/kube"
@@ -20,7 +17,7 @@ import (
 // certificate requests that they meet.
 func (s *Server) attend(c *kube.Clusters, tokens string) {
 	c.StartLoops = true
-	c.Booting = s.boots
+	c.Booting = s.Machines.Booting
 	c.AddressOf = s.Store.Leases.AddressOf
 	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)
@@ -43,42 +40,9 @@ func (s *Server) certificate(r approve.Request) {
 	default:
 		return
 	}
-	if mac, ok := s.booting(r.Node); ok {
-		s.step(mac, e)
+	if b, ok := s.Machines.LastBoot(r.Node); ok {
+		s.step(b.MAC, e)
 	}
-}
-
-// booting returns the MAC that the node of that name booted with last.
-func (s *Server) booting(node string) (mac pools.MAC, ok bool) {
-	var last time.Time
-	for _, m := range s.macs(node) {
-		if b, known := s.Store.Boots.Current(m); known && !b.Started.Before(last) {
-			mac, last, ok = m, b.Started, true
-		}
-	}
-	return mac, ok
-}
-
-// macs returns the MACs that the node of that name boots with.
-func (s *Server) macs(node string) (macs []pools.MAC) {
-	if n, ok := s.Live.Farm().Node(node); ok {
-		macs = n.MACs
-	}
-	if mac, ok := s.macOf(node); ok && !slices.Contains(macs, mac) {
-		macs = append([]pools.MAC{mac}, macs...)
-	}
-	return macs
-}
-
-// boots tells whether a machine of the node of that name is booting: within the
-// time that any boot takes.
-func (s *Server) boots(node string) bool {
-	for _, mac := range s.macs(node) {
-		if b, ok := s.Store.Boots.Current(mac); ok && time.Since(b.Started) < resumeAge {
-			return true
-		}
-	}
-	return false
 }
 
 // tokenFile keeps shared join tokens in a file that only drover reads.

@@ -43,7 +43,7 @@ type Metrics struct {
 
 // NewMetrics returns the metrics of a farm and its state.
 func NewMetrics(live *config.Live, store *state.Store) *Metrics {
-	unknowns := inbox{live, store.Unknowns}
+	directory := newDirectory(live, store)
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -69,7 +69,7 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 	m.stepTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_took_seconds",
 		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
 	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
-		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(unknowns.List())) })
+		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(directory.Unknown())) })
 	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -29,6 +29,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/kube"
+	"drover/pools/machines"
 	"drover/pools/state"
 	"drover/tftp"
 	"drover/web"
@@ -49,8 +50,9 @@ type Options struct {
 // Server is the wiring: it holds every part of drover, and connects those that ask
 // each other.
 type Server struct {
-	Live     *config.Live    // the farm in force
-	Store    *state.Store    // what changes while running
+	Live     *config.Live // the farm in force
+	Store    *state.Store // what changes while running
+	Machines *machines.Directory
 	DHCP     []*dhcpd.Server // one for each interface
 	Web      *web.Server     // REST API and page
 	Hardware *Hardware       // chassis and power
@@ -59,9 +61,6 @@ type Server struct {
 	log      *slog.Logger
 	clusters *kube.Clusters
 	metrics  *Metrics
-
-	addresses *addresses
-	unknowns  inbox
 
 	tftp *tftp.Server
 	http *httpboot.Server
@@ -103,9 +102,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if !farm.Address().IsValid() {
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
 	}
-	s.Live.Recall = s.Store.Leases.Known
-	s.Live.NextBoot = s.Store.NextBoots.Of
-	s.unknowns = inbox{s.Live, s.Store.Unknowns}
+	s.Machines = newDirectory(s.Live, s.Store)
 	s.metrics = NewMetrics(s.Live, s.Store)
 	s.Store.Boots.OnStep = s.metrics.step
 	s.metrics.watchBoots(s.Store.Boots.List)
@@ -115,8 +112,6 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}
 	s.metrics.watch(ready)
-	s.addresses = &addresses{live: s.Live, store: s.Store}
-
 	s.tendHardware(o.State)
 
 	s.serveDHCP(cfg)
@@ -125,7 +120,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return err
 	}
 	s.http = &httpboot.Server{
-		Farm: s.Live, Addresses: s.addresses, Boots: s.Store.Boots, Joiner: s.clusters, Images: imageDir{images},
+		Farm: s.Machines, Addresses: addresses{s.Machines, s.Store.Leases}, Boots: s.Store.Boots, Joiner: s.clusters, Images: imageDir{images},
 		Addr: cfg.HTTP, URL: farm.URL(), Loaders: o.Loaders, Log: s.part("http"),
 		Templates: templates, TakeNextBoot: s.Store.NextBoots.Take,
 		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
@@ -138,7 +133,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return err
 	}
 	s.Web = &web.Server{
-		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: s.unknowns, Addr: cfg.API,
+		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns}, Addr: cfg.API,
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Metrics: s.metrics.Handler(), Moves: s.clusters.Moves, Log: s.part("web"),
@@ -159,8 +154,8 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 			continue
 		}
 		d := &dhcpd.Server{
-			Responder: dhcp.Responder{Farm: s.Live, Leases: s.Store.Leases, Mode: cfg.DHCP},
-			Interface: name, Owner: s.addresses.owner,
+			Responder: dhcp.Responder{Farm: s.Machines, Leases: s.Store.Leases, Mode: cfg.DHCP},
+			Interface: name, Owner: s.Machines.Owns,
 			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
 		}
 		s.metrics.watchDHCP(d)

@@ -2,13 +2,10 @@ package server
 
 import (
 	"log/slog"
-	"net/netip"
 	"os"
 	"testing"
-	"time"
 
 	"drover/dhcp"
-	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/state"
 )
@@ -72,33 +69,5 @@ func TestCountingIsCheap(t *testing.T) {
 	x := dhcp.Exchange{Type: "REQUEST", Decision: dhcp.Acknowledged}
 	if n := testing.AllocsPerRun(100, func() { s.metrics.exchange(x) }); n != 0 {
 		t.Errorf("got %v allocations for each packet", n)
-	}
-}
-
-// An address is its node's, whichever of its cards asks; one of a range belongs
-// to who leased it.
-func TestOwner(t *testing.T) {
-	s := testServer(t)
-	stranger, leased := pools.MAC{0x52, 0x54, 0, 0x77, 1, 9}, netip.MustParseAddr("10.28.72.99")
-	plan := &pools.Plan{Node: "node-525400770109", Pool: "rest", MAC: stranger, Lease: pools.Duration(time.Hour)}
-	wait, err := s.Store.Leases.Commit(plan, leased, time.Now())
-	if err != nil || wait() != nil {
-		t.Fatal("no lease", err)
-	}
-	m1 := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
-	for _, tt := range []struct {
-		address    string
-		mac        pools.MAC
-		owned, own bool
-	}{
-		{"10.28.0.10", m1, true, true},
-		{"10.28.0.10", stranger, true, false},
-		{"10.28.72.99", stranger, true, true},
-		{"10.28.72.99", m1, true, false},
-		{"10.28.0.200", m1, false, false},
-	} {
-		if owned, own := s.addresses.owner(netip.MustParseAddr(tt.address), tt.mac); owned != tt.owned || own != tt.own {
-			t.Errorf("%s of %s: got owned %v, own %v; want %v, %v", tt.address, tt.mac, owned, own, tt.owned, tt.own)
-		}
 	}
 }

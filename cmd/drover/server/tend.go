@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"drover/pools"
@@ -20,10 +18,6 @@ import (
 
 // What keeps the Nodes in the tenants' clusters as the farm says.
 
-// resumeAge is how long after its token a node is still waited for when the
-// server starts: longer than any boot takes, shorter than anybody waits.
-const resumeAge = time.Hour
-
 // tendNodes makes the tenants' clusters, and has their Nodes follow the farm.
 func (s *Server) tendNodes(dir string) error {
 	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
@@ -32,7 +26,7 @@ func (s *Server) tendNodes(dir string) error {
 	}
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
-		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: machines{s}, Key: key,
+		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: s.Machines, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
 	}
 	s.metrics.watchMoves(s.clusters.Moves)
@@ -40,7 +34,7 @@ func (s *Server) tendNodes(dir string) error {
 	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
 	for _, b := range unready(s.Store.Boots.List(), time.Now()) {
-		if p := s.Live.Resolve(pools.Query{MAC: b.mac}); p != nil && p.Cluster != "" {
+		if p := s.Machines.Of(b.mac).Plan; p != nil && p.Cluster != "" {
 			if err := s.clusters.Resume(p, b.id); err != nil {
 				s.log.Debug("node is not followed to Ready", "node", p.Node, "err", err)
 			}
@@ -81,61 +75,11 @@ func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
 			continue
 		}
 		seen[b.MAC] = true
-		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && now.Sub(token.Time) < resumeAge {
+		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && now.Sub(token.Time) < boots.Longest {
 			waiting = append(waiting, kernelBoot{b.MAC, token.Detail})
 		}
 	}
 	return waiting
-}
-
-// machines answers which machine a node is.
-type machines struct{ *Server }
-
-func (m machines) Named(node string) *pools.Plan         { return m.planOf(node) }
-func (m machines) CurrentPlanOf(node string) *pools.Plan { return m.currentPlanOf(node) }
-
-// planOf returns the Plan of the node of that name.
-func (s *Server) planOf(node string) *pools.Plan {
-	mac, ok := s.macOf(node)
-	if !ok {
-		return nil
-	}
-	if p := s.Live.Resolve(pools.Query{MAC: mac}); p != nil && p.Node == node {
-		return p
-	}
-	return nil
-}
-
-// currentPlanOf returns the Plan of a machine that was unknown hardware, and as such the
-// node of that name, and has a name of its own now.
-func (s *Server) currentPlanOf(node string) *pools.Plan {
-	if _, declared := s.Live.Farm().Node(node); declared {
-		return nil
-	}
-	mac, ok := s.macOf(node)
-	if !ok {
-		return nil
-	}
-	return s.Live.Resolve(pools.Query{MAC: mac})
-}
-
-// macOf returns a MAC of the node of that name: one that declares it, or the one
-// that its switch port last led to, or the one in the name of unknown hardware.
-func (s *Server) macOf(node string) (pools.MAC, bool) {
-	n, declared := s.Live.Farm().Node(node)
-	switch {
-	case !declared:
-		mac, err := pools.ParseMAC(strings.TrimPrefix(node, "node-"))
-		return mac, err == nil
-	case len(n.MACs) > 0:
-		return n.MACs[0], true
-	}
-	leases := s.Store.Leases.List()
-	i := slices.IndexFunc(leases, func(l pools.Lease) bool { return l.Node == node })
-	if i < 0 {
-		return pools.MAC{}, false
-	}
-	return leases[i].MAC, true
 }
 
 // changes is the farm as the REST API changes it: what it says of labels and

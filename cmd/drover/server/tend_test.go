@@ -75,55 +75,6 @@ func TestNodeKey(t *testing.T) {
 	}
 }
 
-func TestPlanOf(t *testing.T) {
-	t.Chdir(t.TempDir())
-	const config = `
-server: {interfaces: [lo], address: 10.0.0.1}
-subnets: [{cidr: 10.0.0.0/16}]
-clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}]
-pools:
-  - {name: compute, cluster: tenant-a, image: debian-12, nodes: [
-      {name: m1c1, macs: ["52:54:00:00:00:01"], ip: 10.0.1.1},
-      {name: port7, match: {circuitID: ge-0/0/7}, ip: 10.0.1.7}]}
-  - {name: catchall, catchall: true, cluster: tenant-a, image: debian-12, range: 10.0.2.1-10.0.2.9}
-`
-	store, live := openSite(t, config)
-	live.Recall = store.Leases.Known
-	s := &Server{Live: live, Store: store}
-	if p := s.planOf("port7"); p != nil {
-		t.Errorf("nobody has been at port 7, and there is a plan: %+v", p)
-	}
-	behind := live.Resolve(pools.Query{MAC: pools.MAC{2, 5: 7}, Link: netip.MustParseAddr("10.0.0.1"), CircuitID: "ge-0/0/7"})
-	wait, err := store.Leases.Commit(behind, behind.Address, time.Now())
-	if err == nil {
-		err = wait()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for node, pool := range map[string]string{"m1c1": "compute", "port7": "compute", "node-525400000009": "catchall"} {
-		if p := s.planOf(node); p == nil || p.Node != node || p.Pool != pool {
-			t.Errorf("plan of %q: %+v", node, p)
-		}
-	}
-	// The second is m1c1's MAC: the name is not its node's.
-	for _, node := range []string{"m9", "node-525400000001", "525400000009", "node-x", ""} {
-		if p := s.planOf(node); p != nil {
-			t.Errorf("plan of %q: %+v", node, p)
-		}
-	}
-	// Unknown hardware that was given a name is somebody else now; a declared node
-	// and what never was one are not.
-	if p := s.currentPlanOf("node-525400000001"); p == nil || p.Node != "m1c1" {
-		t.Errorf("heir of node-525400000001: %+v", p)
-	}
-	for _, node := range []string{"m1c1", "m9", "node-x", ""} {
-		if p := s.currentPlanOf(node); p != nil {
-			t.Errorf("heir of %q: %+v", node, p)
-		}
-	}
-}
-
 // A DISCOVER and a certificate request are steps of the boot of their node, of the
 // network card that it boots with.
 func TestStepsOfOthers(t *testing.T) {
@@ -145,11 +96,11 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Live: live, Store: store, log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
+	s := &Server{Live: live, Store: store, Machines: newDirectory(live, store), log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
 	s.metrics = NewMetrics(live, store)
 	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}
-	asked := dhcp.Exchange{MAC: second, Plan: live.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
+	asked := dhcp.Exchange{MAC: second, Plan: s.Machines.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
 	s.exchange(asked)
 	if b, _ := store.Boots.Current(second); b.Error == "" || len(b.Steps) != 2 || b.Steps[1].Step != boots.StepOffer {
 		t.Errorf("without an address: %+v", b)
