@@ -204,6 +204,7 @@ func Config(p *pools.Plan) (pools.NodeConfig, error) {
 		Hostname:          p.Node,
 		Domain:            p.Domain(p.Address),
 		Pool:              p.Pool,
+		MachineID:         p.MachineID(),
 		Timezone:          p.Timezone,
 		SSHAuthorizedKeys: p.SSHAuthorizedKeys,
 		Modules:           p.Modules,

@@ -88,7 +88,7 @@ func TestConfig(t *testing.T) {
 	}
 	got.Time = time.Time{}
 	want := pools.NodeConfig{
-		Hostname: "node-1", Domain: "example.org", Pool: "compute", Timezone: "Europe/Prague",
+		Hostname: "node-1", Domain: "example.org", Pool: "compute", Timezone: "Europe/Prague", MachineID: pools.MachineID(macBIOS),
 		Sysctls: map[string]string{"net.ipv4.ip_forward": "1"},
 		Files:   map[string]pools.File{"/etc/secret": {Content: fileSecret, Mode: "0600"}},
 		Scripts: []pools.NamedScript{
@@ -100,6 +100,23 @@ func TestConfig(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// A node has one machine-id, whichever of its network cards it booted with.
+func TestConfigMachineID(t *testing.T) {
+	p := *plans()[macBIOS]
+	p.MACs = []pools.MAC{{2, 1}, {2, 2}}
+	ids := map[string]bool{}
+	for _, p.MAC = range p.MACs {
+		c, err := httpboot.Config(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[c.MachineID] = true
+	}
+	if len(ids) != 1 || !ids[pools.MachineID(p.MACs[0])] {
+		t.Errorf("got %v, want the one of the first MAC", ids)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 )
@@ -80,4 +81,16 @@ func (m MAC) MarshalText() ([]byte, error) { return m.append(nil, ':'), nil }
 func (m *MAC) UnmarshalText(b []byte) (err error) {
 	*m, err = ParseMAC(string(b))
 	return err
+}
+
+// MachineID returns the machine-id(5) of a node, 32 hex digits, made from the first
+// of the MACs that it is declared with. A node keeps it over boots, as its journal
+// and its DHCP client expect, whichever of its network cards it booted with and
+// although it has no disk to keep it on.
+func MachineID(first MAC) string {
+	sum := sha256.Sum256([]byte("drover machine-id " + first.String()))
+	b := sum[:16]
+	b[6] = b[6]&0x0f | 0x40 // machine-id(5) asks for a UUID of version 4
+	b[8] = b[8]&0x3f | 0x80
+	return hex.EncodeToString(b)
 }

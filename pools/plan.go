@@ -115,3 +115,11 @@ type Origin struct {
 type Range struct {
 	First, Last netip.Addr
 }
+
+// MachineID returns the machine-id(5) of the node: one for all its network cards.
+func (p *Plan) MachineID() string {
+	if len(p.MACs) == 0 {
+		return MachineID(p.MAC)
+	}
+	return MachineID(p.MACs[0])
+}

@@ -53,6 +53,7 @@ type NodeConfig struct {
 	Hostname          string            `json:"hostname"`
 	Domain            string            `json:"domain,omitempty"`
 	Pool              string            `json:"pool"`
+	MachineID         string            `json:"machineID"` // see [MachineID]
 	Timezone          string            `json:"timezone,omitempty"`
 	SSHAuthorizedKeys []string          `json:"sshAuthorizedKeys,omitempty"`
 	Modules           []string          `json:"modules,omitempty"`

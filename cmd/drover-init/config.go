@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -102,14 +101,16 @@ func (a *applier) hostname(id identity) error {
 	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts))
 }
 
-// machineID makes the id from the MAC: a node keeps it over boots, as its
-// journal and DHCP expect, though it has no disk to keep it on.
+// machineID writes the node's machine-id(5). A server of an earlier version sends
+// none; the id then comes from the MAC that booted.
 func (a *applier) machineID(id identity) error {
-	sum := sha256.Sum256([]byte("drover machine-id " + id.MAC.String()))
-	b := sum[:16]
-	b[6] = b[6]&0x0f | 0x40 // machine-id(5) wants a UUID of version 4
-	b[8] = b[8]&0x3f | 0x80
-	return writeFile(a.path("/etc/machine-id"), []byte(hex.EncodeToString(b)+"\n"), 0o444)
+	if id.MachineID == "" {
+		id.MachineID = pools.MachineID(id.MAC)
+	}
+	if b, err := hex.DecodeString(id.MachineID); err != nil || len(b) != 16 {
+		return fmt.Errorf("machine-id %q: not 32 hex digits", id.MachineID)
+	}
+	return writeFile(a.path("/etc/machine-id"), []byte(id.MachineID+"\n"), 0o444)
 }
 
 func (a *applier) timezone(id identity) error {

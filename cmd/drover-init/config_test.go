@@ -174,22 +174,41 @@ func TestApplyLeavesAlone(t *testing.T) {
 }
 
 func TestMachineID(t *testing.T) {
-	ids := map[string]bool{}
-	for i := range byte(20) {
+	write := func(c pools.NodeConfig, mac pools.MAC) (string, error) {
 		root := t.TempDir()
-		a := &applier{Root: root}
-		if err := a.machineID(identity{MAC: pools.MAC{2, 0, 0, 0, 0, i}}); err != nil {
-			t.Fatal(err)
+		if err := (&applier{Root: root}).machineID(identity{NodeConfig: c, MAC: mac}); err != nil {
+			return "", err
 		}
-		id := readFile(t, filepath.Join(root, "/etc/machine-id"))
-		if len(id) != 33 || id[12] != '4' || !strings.ContainsRune("89ab", rune(id[16])) {
-			t.Errorf("%q is not a UUID of version 4", id)
+		return readFile(t, filepath.Join(root, "/etc/machine-id")), nil
+	}
+	t.Run("the node's, whichever card booted", func(t *testing.T) {
+		want := "1dd16ac3b7994dbd832d36bb03e46e1d"
+		for i := range byte(2) {
+			if got, err := write(pools.NodeConfig{MachineID: want}, pools.MAC{2, 0, 0, 0, 0, i}); err != nil || got != want+"\n" {
+				t.Errorf("got %q, %v", got, err)
+			}
 		}
-		ids[id] = true
-	}
-	if len(ids) != 20 {
-		t.Errorf("20 MACs have %d ids", len(ids))
-	}
+	})
+	t.Run("none", func(t *testing.T) {
+		ids := map[string]bool{}
+		for i := range byte(20) {
+			id, err := write(pools.NodeConfig{}, pools.MAC{2, 0, 0, 0, 0, i})
+			if err != nil || len(id) != 33 || id[12] != '4' || !strings.ContainsRune("89ab", rune(id[16])) {
+				t.Errorf("%q is not a UUID of version 4: %v", id, err)
+			}
+			ids[id] = true
+		}
+		if len(ids) != 20 {
+			t.Errorf("20 MACs have %d ids", len(ids))
+		}
+	})
+	t.Run("not one", func(t *testing.T) {
+		for _, id := range []string{"x", "1dd16ac3b7994dbd832d36bb03e46e1", "../../../../../../../../../etc/xy"} {
+			if got, err := write(pools.NodeConfig{MachineID: id}, testMAC); err == nil {
+				t.Errorf("%q: wrote %q", id, got)
+			}
+		}
+	})
 }
 
 func TestApplyErrors(t *testing.T) {

@@ -10,9 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drover": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(context.Background())
 			defer stop()
 			os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 		},

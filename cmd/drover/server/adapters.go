@@ -146,24 +146,41 @@ func (r *readiness) problems(ctx context.Context) []web.Problem {
 	return out
 }
 
-// local is what is missing on this host.
+// local lists what is missing on this host.
 func (r *readiness) local() (out []web.Problem) {
 	seen := map[string]bool{}
+	platforms := map[string]bool{}
 	for _, p := range r.live.Farm().Config.Pools {
 		if seen[p.Image] || p.Image == "" { // a pool to be ignored needs none
 			continue
 		}
 		seen[p.Image] = true
-		if _, err := r.images.Lookup(p.Image); err != nil {
+		image, err := r.images.Lookup(p.Image)
+		if err != nil {
 			out = append(out, web.Problem{Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image)})
 		}
+		platforms[image.Platform] = true
 	}
-	for _, f := range []pools.Firmware{pools.BIOS, pools.UEFIx64} {
+	return append(append(out, r.firmware(platforms)...), r.rules()...)
+}
+
+// firmware lists the missing loaders of the machines that boot images of these
+// platforms. A machine whose image is not known yet counts as x86-64. On arm64 a
+// missing one is a warning: U-Boot needs none.
+func (r *readiness) firmware(platforms map[string]bool) (out []web.Problem) {
+	need := func(f pools.Firmware, warning bool) {
 		if _, err := os.Stat(filepath.Join(r.loaders, f.Loader())); err != nil {
-			out = append(out, web.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err)})
+			out = append(out, web.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Warning: warning})
 		}
 	}
-	return append(out, r.rules()...)
+	if platforms["linux/amd64"] || platforms[""] {
+		need(pools.BIOS, false)
+		need(pools.UEFIx64, false)
+	}
+	if platforms["linux/arm64"] {
+		need(pools.UEFIarm64, true)
+	}
+	return out
 }
 
 // rules are the loaders that rules of tags name and that are not there.

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"drover/imagebuild"
@@ -48,5 +50,67 @@ pools:
 	}
 	if want := []string{"image debian-12", "loader for uefi-x64", "loader of tag a"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A farm of arm64 machines is ready without the loaders of x86-64 ones.
+func TestReadyWithoutX86(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "drover.yaml")
+	if err := os.WriteFile(file, []byte(`server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16}]
+pools: [{name: m400, image: debian-arm64}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	digest := strings.Repeat("0", 64)
+	manifest := imagebuild.Manifest{Name: "debian-arm64", Platform: "linux/arm64", Files: map[string]imagebuild.File{
+		imagebuild.KernelFile: {SHA256: digest}, imagebuild.InitrdFile: {SHA256: digest}, imagebuild.SquashfsFile: {SHA256: digest},
+	}}
+	writeImage(t, filepath.Join(dir, "images"), &manifest)
+	store, err := state.Open(filepath.Join(dir, "state"), state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	live, err := config.NewLive(file, store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir}
+	for _, p := range r.local() {
+		if !p.Warning {
+			t.Errorf("not ready: %s: %s", p.Part, p.Problem)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, pools.UEFIarm64.Loader()), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.local(); len(got) != 0 {
+		t.Errorf("with the loader for arm64: %+v", got)
+	}
+}
+
+// writeImage writes an image whose files are empty.
+func writeImage(t *testing.T, images string, m *imagebuild.Manifest) {
+	t.Helper()
+	dir := filepath.Join(images, m.Name, m.ID())
+	b, err := json.Marshal(m)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, imagebuild.ManifestFile), b, 0o600)
+	}
+	for name := range m.Files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), nil, 0o600)
+		}
+	}
+	if err == nil {
+		err = os.Symlink(m.ID(), filepath.Join(images, m.Name, "current"))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,10 +55,8 @@ func newOffice(t *testing.T, probe bool, pools string, programs ...string) *offi
 	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
 	o.net.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	o.net.IP(t, "link", "set", "srv", "up")
-	log, err := NewLogger(&o.log, "text", "debug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := slog.New(slog.NewTextHandler(&o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
 	if o.server, err = New(Options{Config: o.config, State: filepath.Join(dir, "state"), Log: log}); err != nil {
 		t.Fatal(err)
 	}

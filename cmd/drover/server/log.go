@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,43 +10,51 @@ import (
 )
 
 const (
-	// logPause is how far apart two writes of the log are at least. A line
-	// after a rest is written at once; in a storm of requests, hundreds share a
-	// write.
+	// logPause is the shortest time between two writes of the log. A line after a
+	// quiet time is written at once; in a storm of requests, hundreds share a write.
 	logPause = 25 * time.Millisecond
 
-	// maxLog is how many bytes wait to be written at most. Who logs more waits.
+	// maxLog is how many bytes wait to be written at most. Lines beyond it are
+	// dropped and counted.
 	maxLog = 1 << 20
 )
 
-// LogWriter writes what is logged to another writer, in a goroutine of its own.
+// LogWriter writes a log to another writer, in a goroutine of its own. It never
+// holds up the code that logs: when the other writer does not keep up (a terminal
+// that was stopped, a pipe that nobody reads), lines are dropped, and the log says
+// how many as soon as it can.
 type LogWriter struct {
 	to io.Writer
+	// report renders the line that says how many lines were dropped.
+	report func(lines int) []byte
 
 	mu      sync.Mutex
-	room    *sync.Cond // there is room in waiting
 	waiting []byte
+	dropped int           // lines since the last write
 	wake    chan struct{} // something waits; closed by Close
 	closed  bool
 	done    chan struct{}
 }
 
+// NewLogWriter returns a writer to to. Call [LogWriter.Close] at the end.
 func NewLogWriter(to io.Writer) *LogWriter {
 	w := &LogWriter{to: to, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	w.room = sync.NewCond(&w.mu)
+	w.report = func(lines int) []byte { return fmt.Appendf(nil, "%d lines of the log were dropped\n", lines) }
 	go w.run()
 	return w
 }
 
-// Write takes a line to be written. It never fails: there is nobody to tell.
+// Write takes one line. It returns at once and reports no error: a log has nowhere
+// to report its own failure.
 func (w *LogWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.waiting) > maxLog && !w.closed {
-		w.room.Wait()
-	}
-	if w.closed {
+	switch {
+	case w.closed:
 		return w.to.Write(line)
+	case len(w.waiting)+len(line) > maxLog:
+		w.dropped++
+		return len(line), nil
 	}
 	w.waiting = append(w.waiting, line...)
 	select {
@@ -55,20 +64,33 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// run writes what waits until Close.
 func (w *LogWriter) run() {
 	defer close(w.done)
 	var writing []byte
 	for range w.wake {
-		w.mu.Lock()
-		writing, w.waiting = w.waiting, writing[:0]
-		w.room.Broadcast()
-		w.mu.Unlock()
+		writing = w.take(writing)
 		_, _ = w.to.Write(writing)
 		time.Sleep(logPause)
 	}
 }
 
-// Close writes what waits. What is logged later is written at once.
+// take returns what waits, and leaves the buffer empty in its place.
+func (w *LogWriter) take(empty []byte) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.waiting
+	if w.dropped > 0 {
+		b = append(b, w.report(w.dropped)...)
+	}
+	w.waiting, w.dropped = empty[:0], 0
+	return b
+}
+
+// lastWrite is how long Close waits for the other writer.
+const lastWrite = 5 * time.Second
+
+// Close writes what waits, for up to five seconds. Later lines are written at once.
 func (w *LogWriter) Close() {
 	w.mu.Lock()
 	if w.closed {
@@ -77,25 +99,33 @@ func (w *LogWriter) Close() {
 	}
 	w.closed = true
 	close(w.wake)
-	w.room.Broadcast()
 	w.mu.Unlock()
-	<-w.done
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _ = w.to.Write(w.waiting)
-	w.waiting = nil
+	select {
+	case <-w.done:
+		_, _ = w.to.Write(w.take(nil))
+	case <-time.After(lastWrite):
+	}
 }
 
-func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+// NewLogger returns a logger to w. The format is text or json, the level debug, info,
+// warn or error.
+func NewLogger(w *LogWriter, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("unknown log level %q (debug, info, warn or error)", level)
 	}
-	switch o := (&slog.HandlerOptions{Level: l}); format {
+	handler := func(to io.Writer) slog.Handler { return slog.NewTextHandler(to, &slog.HandlerOptions{Level: l}) }
+	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
+		handler = func(to io.Writer) slog.Handler { return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: l}) }
+	default:
+		return nil, fmt.Errorf("unknown log format %q (text or json)", format)
 	}
-	return nil, fmt.Errorf("unknown log format %q (text or json)", format)
+	w.report = func(lines int) []byte {
+		var b bytes.Buffer
+		slog.New(handler(&b)).Error("lines of the log were dropped: they came faster than they could be written", "lines", lines)
+		return b.Bytes()
+	}
+	return slog.New(handler(w)), nil
 }

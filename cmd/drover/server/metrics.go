@@ -81,7 +81,13 @@ func (m *Metrics) watch(r *readiness) {
 		Help: "Parts that are not ready; /readyz lists them."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		return float64(len(r.problems(ctx)))
+		problems := 0
+		for _, p := range r.problems(ctx) {
+			if !p.Warning {
+				problems++
+			}
+		}
+		return float64(problems)
 	}))
 }
 
