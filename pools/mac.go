@@ -3,6 +3,7 @@ package pools
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -15,35 +16,15 @@ type MAC [6]byte
 // or without separators. Multicast and all-zero addresses are refused: no
 // network card boots with one.
 func ParseMAC(s string) (MAC, error) {
-	var sep string
-	switch {
-	case strings.Count(s, ":") == 5 && len(s) == 17:
-		sep = ":"
-	case strings.Count(s, "-") == 5 && len(s) == 17:
-		sep = "-"
-	case strings.Count(s, ".") == 2 && len(s) == 14:
-		sep = "."
-	case len(s) != 12:
-		return MAC{}, Hint("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
-	}
-	if sep != "" {
-		group := 2
-		if sep == "." {
-			group = 4
-		}
-		for part := range strings.SplitSeq(s, sep) {
-			if len(part) != group {
-				return MAC{}, Hint("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
-			}
-		}
-		s = strings.ReplaceAll(s, sep, "")
-	}
 	var m MAC
-	if _, err := hex.Decode(m[:], []byte(s)); err != nil {
-		return MAC{}, Hint("write six pairs of hex digits such as 52:54:00:12:34:56", "%q is not a MAC address", s)
-	}
+	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(s)
+	_, err := hex.Decode(m[:], []byte(digits[:min(len(digits), 12)]))
+	h := m.Hex()
+	forms := []string{m.String(), m.Dashed(), h[:4] + "." + h[4:8] + "." + h[8:], h}
 	switch {
-	case m == MAC{}:
+	case err != nil || !slices.Contains(forms, strings.ToLower(s)):
+		return MAC{}, Hint("write six pairs such as 52:54:00:12:34:56", "%q is not a MAC address", s)
+	case m.IsZero():
 		return MAC{}, Hint("see the label on the machine", "MAC address %s is all zero", m)
 	case m[0]&1 != 0:
 		return MAC{}, Hint("no network card boots with one", "MAC address %s is a multicast address", m)
@@ -60,7 +41,7 @@ func (m MAC) Dashed() string { return string(m.append(nil, '-')) }
 // Hex returns the twelve digits alone, 525400123456.
 func (m MAC) Hex() string { return hex.EncodeToString(m[:]) }
 
-// IsZero tells whether m is no address.
+// IsZero reports whether m is no address.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
 func (m MAC) append(b []byte, sep byte) []byte {

@@ -74,10 +74,10 @@ func newKind(m Match) *kind {
 	}
 }
 
-// IsZero tells whether nothing is set.
+// IsZero reports whether nothing is set.
 func (m Match) IsZero() bool { return m == Match{} }
 
-// fits tells whether the machine that asks is of this kind.
+// fits reports whether the client is of this kind.
 func (k *kind) fits(q *Query) bool {
 	return (k.firmware == "" || k.firmware == q.Firmware) &&
 		(!k.arch.set || slices.Contains(q.Archs, k.arch.code)) &&
@@ -99,8 +99,9 @@ func plainID(id string) string {
 	return id
 }
 
-// relayID is what a relay agent says of the port that a client is at.
-type relayID struct{ circuit, remote, subscriber string }
+// relayID is what a relay agent says of the port that a client is at: circuit,
+// remote and subscriber identifier.
+type relayID [3]string
 
 // identities finds nodes that are known by something else than a MAC.
 type identities struct {
@@ -113,23 +114,26 @@ func newIdentities() identities {
 	return identities{client: map[string]*entry{}, relay: map[relayID]*entry{}}
 }
 
-// add takes a node up. The check has made sure that it says something and is
-// the only one that says it.
+// add takes a node up. The check has made sure that the node has an identity, and
+// one of its own.
 func (ids *identities) add(e *entry) {
 	client, _ := Octets(e.Match.ClientID)
 	if client != "" {
 		ids.client[client] = e
 		return
 	}
-	id := e.Match.relayID()
+	var id relayID
+	for i, text := range []string{e.Match.CircuitID, e.Match.RemoteID, e.Match.SubscriberID} {
+		id[i], _ = Octets(text)
+	}
 	ids.relay[id] = e
 	if shape := id.shape(); !slices.Contains(ids.shapes, shape) {
 		ids.shapes = append(ids.shapes, shape)
-		slices.SortFunc(ids.shapes, func(a, b relayID) int { return b.parts() - a.parts() }) // the most telling first
+		slices.SortFunc(ids.shapes, func(a, b relayID) int { return b.parts() - a.parts() }) // the most specific first
 	}
 }
 
-// find returns the node that the query tells of, and by what.
+// find returns the node that the query identifies, and by what.
 func (ids *identities) find(q *Query) (*entry, string) {
 	if q.ClientID != "" {
 		if e := ids.client[q.ClientID]; e != nil {
@@ -139,50 +143,36 @@ func (ids *identities) find(q *Query) (*entry, string) {
 			return e, "clientID"
 		}
 	}
-	told := relayID{q.CircuitID, q.RemoteID, q.SubscriberID}
 	for _, shape := range ids.shapes {
-		id, whole := told.part(shape)
-		if e := ids.relay[id]; whole && e != nil {
+		id := relayID{q.CircuitID, q.RemoteID, q.SubscriberID}
+		for i, mark := range shape {
+			if mark == "" {
+				id[i] = ""
+			}
+		}
+		if e := ids.relay[id]; e != nil && id.shape() == shape {
 			return e, shape.names()
 		}
 	}
 	return nil, ""
 }
 
-func (m Match) relayID() relayID {
-	circuit, _ := Octets(m.CircuitID)
-	remote, _ := Octets(m.RemoteID)
-	subscriber, _ := Octets(m.SubscriberID)
-	return relayID{circuit, remote, subscriber}
-}
-
-// part is what id says of the parts of a shape, and whether it says all.
-func (id relayID) part(shape relayID) (relayID, bool) {
-	if shape.circuit == "" {
-		id.circuit = ""
-	}
-	if shape.remote == "" {
-		id.remote = ""
-	}
-	if shape.subscriber == "" {
-		id.subscriber = ""
-	}
-	return id, id.shape() == shape
-}
-
 // shape marks the parts that are set with an x.
 func (id relayID) shape() relayID {
-	mark := func(s string) string { return "x"[:min(len(s), 1)] }
-	return relayID{mark(id.circuit), mark(id.remote), mark(id.subscriber)}
+	for i, part := range id {
+		id[i] = "x"[:min(len(part), 1)]
+	}
+	return id
 }
 
-func (id relayID) parts() int { return len(id.circuit) + len(id.remote) + len(id.subscriber) }
+// parts returns how many parts a shape has.
+func (id relayID) parts() int { return len(id[0]) + len(id[1]) + len(id[2]) }
 
 func (id relayID) names() string {
 	var names []string
-	for _, part := range []struct{ is, name string }{{id.circuit, "circuitID"}, {id.remote, "remoteID"}, {id.subscriber, "subscriberID"}} {
-		if part.is != "" {
-			names = append(names, part.name)
+	for i, name := range []string{"circuitID", "remoteID", "subscriberID"} {
+		if id[i] != "" {
+			names = append(names, name)
 		}
 	}
 	return strings.Join(names, " ")

@@ -41,10 +41,7 @@ func (f *Farm) merge(tags []string) *profile {
 		m.path = "tags." + name
 		m.boot(t)
 		s := &m.profile.Settings
-		if t.Timezone != "" {
-			s.Timezone = t.Timezone
-			m.note("timezone", ".timezone")
-		}
+		override(m, "timezone", &s.Timezone, t.Timezone)
 		s.SSHAuthorizedKeys = mergeList(m, "sshAuthorizedKeys", s.SSHAuthorizedKeys, t.SSHAuthorizedKeys, func(k string) string { return k })
 		s.Modules = mergeList(m, "modules", s.Modules, t.Modules, func(k string) string { return k })
 		s.Mounts = mergeList(m, "mounts", s.Mounts, t.Mounts, func(v Mount) string { return v.Path })
@@ -54,7 +51,14 @@ func (f *Farm) merge(tags []string) *profile {
 		s.Units = mergeMap(m, "units", s.Units, t.Units)
 		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
 		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.Match()) })
-		m.mergeFirmware(s, t)
+		if t.MenuTimeout != nil {
+			s.MenuTimeout = *t.MenuTimeout
+			m.note("menuTimeout", ".menuTimeout")
+		}
+		override(m, "uboot.wrap", &s.UBoot.Wrap, t.UBoot.Wrap)
+		override(m, "uboot.load", &s.UBoot.Load, t.UBoot.Load)
+		override(m, "uboot.entry", &s.UBoot.Entry, t.UBoot.Entry)
+		override(m, "uboot.fdt", &s.UBoot.FDT, t.UBoot.FDT)
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 	}
@@ -90,6 +94,15 @@ func (m *merger) boot(t Tag) {
 	m.profile.wire = m.profile.wire.with(t.DHCPOptions)
 	for _, key := range slices.Sorted(maps.Keys(t.DHCPOptions)) {
 		m.note(fmt.Sprintf("dhcpOptions.%d", option.Code(key)), ".dhcpOptions."+key)
+	}
+}
+
+// override sets a value if the tag has one.
+func override[T comparable](m *merger, field string, into *T, v T) {
+	var none T
+	if v != none {
+		*into = v
+		m.note(field, "."+field)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -66,14 +67,5 @@ func ImageName(ref string) string {
 
 // IsImage reports whether ref is NAME or NAME@sha256:DIGEST.
 func IsImage(ref string) bool {
-	name, digest, pinned := strings.Cut(ref, "@")
-	hex, sha256 := strings.CutPrefix(digest, "sha256:")
-	return isName(name) && (!pinned || sha256 && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == "")
-}
-
-// isName reports whether s is a name of lower case letters, digits, '.', '_' and
-// '-' that starts with a letter or digit, 128 characters at most.
-func isName(s string) bool {
-	const alphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
-	return len(s) > 0 && len(s) <= 128 && strings.Contains(alphanumeric, s[:1]) && strings.Trim(s, alphanumeric+"._-") == ""
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`).MatchString(ref)
 }

@@ -79,28 +79,3 @@ func (s *Seconds) UnmarshalText(b []byte) error {
 	*s = Seconds(n)
 	return nil
 }
-
-// mergeFirmware lays what a tag says of menu and U-Boot over the settings.
-func (m *merger) mergeFirmware(s *Settings, t Tag) {
-	if t.MenuTimeout != nil {
-		s.MenuTimeout = *t.MenuTimeout
-		m.note("menuTimeout", ".menuTimeout")
-	}
-	u := t.UBoot
-	if u.Wrap != nil {
-		s.UBoot.Wrap = u.Wrap
-		m.note("uboot.wrap", ".uboot.wrap")
-	}
-	if u.Load != nil {
-		s.UBoot.Load = u.Load
-		m.note("uboot.load", ".uboot.load")
-	}
-	if u.Entry != nil {
-		s.UBoot.Entry = u.Entry
-		m.note("uboot.entry", ".uboot.entry")
-	}
-	if u.FDT != "" {
-		s.UBoot.FDT = u.FDT
-		m.note("uboot.fdt", ".uboot.fdt")
-	}
-}

@@ -65,49 +65,47 @@ func (c *checker) want(path, about string, err error) {
 	}
 }
 
+// setDefault sets a value that was not written.
+func setDefault[T comparable](p *T, v T) {
+	var none T
+	if *p == none {
+		*p = v
+	}
+}
+
 // defaults fills in what was not written.
 func (c *checker) defaults() {
-	set := func(p *string, v string) {
-		if *p == "" {
-			*p = v
-		}
-	}
 	s := &c.cfg.Server
-	set((*string)(&s.DHCP), string(pools.DHCPFull))
-	set(&s.HTTP, ":80")
-	set(&s.TFTP, ":69")
-	set(&s.API, "127.0.0.1:8443")
-	if s.MaxConcurrentImages == 0 {
-		s.MaxConcurrentImages = 64
-	}
-	if s.Grace == 0 {
-		s.Grace = pools.Duration(30 * time.Second)
-	}
+	setDefault(&s.DHCP, pools.DHCPFull)
+	setDefault(&s.HTTP, ":80")
+	setDefault(&s.TFTP, ":69")
+	setDefault(&s.API, "127.0.0.1:8443")
+	setDefault(&s.MaxConcurrentImages, 64)
+	setDefault(&s.Grace, pools.Duration(30*time.Second))
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
-		set(&ch.User, "Administrator")
-		set((*string)(&ch.Via), string(pools.ViaSSH))
-		set(&ch.NameTemplate, pools.DefaultBayName)
+		setDefault(&ch.User, "Administrator")
+		setDefault(&ch.Via, pools.ViaSSH)
+		setDefault(&ch.NameTemplate, pools.DefaultBayName)
 	}
 	for i := range c.cfg.Subnets {
-		if n := &c.cfg.Subnets[i]; n.Lease == 0 {
-			n.Lease = pools.Duration(12 * time.Hour)
-		}
+		setDefault(&c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))
 	}
 	for i := range c.cfg.Clusters {
-		t := &c.cfg.Clusters[i].Token
-		set((*string)(&t.Mode), string(pools.PerBoot))
-		set((*string)(&c.cfg.Clusters[i].Approver), string(pools.ByDrover))
-		if t.TTL == 0 {
-			t.TTL = pools.Duration(10 * time.Minute)
-			if t.Mode == pools.Shared {
-				t.TTL = pools.Duration(24 * time.Hour)
-			}
+		cl := &c.cfg.Clusters[i]
+		t := &cl.Token
+		setDefault(&t.Mode, pools.PerBoot)
+		setDefault(&cl.Approver, pools.ByDrover)
+		setDefault(&cl.Drain.Timeout, pools.Duration(5*time.Minute))
+		if t.Mode == pools.Shared {
+			setDefault(&t.TTL, pools.Duration(24*time.Hour))
+			setDefault(&t.Rotate, t.TTL/2)
 		}
-		if t.Mode == pools.Shared && t.Rotate == 0 {
-			t.Rotate = t.TTL / 2
+		setDefault(&t.TTL, pools.Duration(10*time.Minute))
+		if cl.SecretRef != (pools.SecretRef{}) && cl.Name != "" {
+			// As Cluster API names it, and Kamaji as its control plane provider.
+			setDefault(&cl.SecretRef.Name, cl.Name+"-kubeconfig")
 		}
-		c.clusterDefaults(&c.cfg.Clusters[i])
 	}
 }
 

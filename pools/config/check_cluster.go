@@ -12,18 +12,6 @@ import (
 // secretKey is what keys of a Secret look like.
 const secretKey = `^[-._a-zA-Z0-9]{1,253}$`
 
-// clusterDefaults fills in what is known by convention: Cluster API keeps the
-// kubeconfig of each cluster in a Secret NAME-kubeconfig, and so does Kamaji as
-// its control plane provider.
-func (c *checker) clusterDefaults(cl *pools.Cluster) {
-	if cl.SecretRef != (pools.SecretRef{}) && cl.SecretRef.Name == "" && cl.Name != "" {
-		cl.SecretRef.Name = cl.Name + "-kubeconfig"
-	}
-	if cl.Drain.Timeout == 0 {
-		cl.Drain.Timeout = pools.Duration(5 * time.Minute)
-	}
-}
-
 // credentials checks where drover finds the kubeconfig of a cluster, and how it
 // lets nodes go.
 func (c *checker) credentials(path, about string, cl pools.Cluster) {

@@ -61,7 +61,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	case p.Image == "" && p.Ignore:
 	case p.Image == "":
 		c.failf(path, "image: debian-12", "%s has no image", about)
-	case !c.syntax.image.MatchString(p.Image):
+	case !pools.IsImage(p.Image):
 		c.failf(path+".image", "write name or name@sha256:<64 hex digits>", "%s: %q is not an image", about, p.Image)
 	}
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)

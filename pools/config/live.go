@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -86,70 +85,4 @@ func (l *Live) NeedsRestart() bool {
 func (l *Live) swap(c pools.Checked) {
 	l.checked = c
 	l.farm.Store(pools.NewFarm(c))
-}
-
-// AddNode adds a node; it is resolved from the next packet on. It returns
-// [ErrExists], a [*DeclaredError] or an [Errors] when it refuses.
-func (l *Live) AddNode(n pools.PoolNode) error {
-	return l.change(n.Name, func(nodes []pools.PoolNode, i int) ([]pools.PoolNode, error) {
-		if i >= 0 {
-			return nil, fmt.Errorf("%w: %q", pools.ErrExists, n.Name)
-		}
-		return append(nodes, n), nil
-	}, func() error { return l.store.ChangeNodes([]pools.PoolNode{n}, nil) })
-}
-
-// UpdateNode passes the node of that name to edit and puts what it returns in
-// its place. A name cannot be changed.
-func (l *Live) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
-	var changed pools.PoolNode
-	return l.change(name, func(nodes []pools.PoolNode, i int) (_ []pools.PoolNode, err error) {
-		if i < 0 {
-			return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
-		}
-		if changed, err = edit(nodes[i]); err != nil {
-			return nil, err
-		}
-		if changed.Name != name {
-			return nil, pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", name, changed.Name)
-		}
-		nodes[i] = changed
-		return nodes, nil
-	}, func() error { return l.store.ChangeNodes([]pools.PoolNode{changed}, nil) })
-}
-
-// RemoveNode removes a node that was added over the API.
-func (l *Live) RemoveNode(name string) error {
-	return l.change(name, func(nodes []pools.PoolNode, i int) ([]pools.PoolNode, error) {
-		if i < 0 {
-			return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
-		}
-		return slices.Delete(nodes, i, i+1), nil
-	}, func() error { return l.store.ChangeNodes(nil, []string{name}) })
-}
-
-// change is the path of every change of nodes: edit a copy of the API's nodes
-// (i is the index of the one named, or -1), check the farm as a whole,
-// persist, swap.
-func (l *Live) change(name string, edit func(nodes []pools.PoolNode, i int) ([]pools.PoolNode, error), persist func() error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, ok := l.Farm().Node(name); ok && n.Declared() {
-		return &DeclaredError{Name: name, Where: n.Source}
-	}
-	nodes := slices.Clone(l.checked.Added)
-	i := slices.IndexFunc(nodes, func(n pools.PoolNode) bool { return n.Name == name })
-	nodes, err := edit(nodes, i)
-	if err != nil {
-		return err
-	}
-	c, err := withNodes(l.checked, nodes)
-	if err != nil {
-		return err
-	}
-	if err := persist(); err != nil {
-		return err
-	}
-	l.swap(c)
-	return nil
 }

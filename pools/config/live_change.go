@@ -9,25 +9,63 @@ import (
 	"drover/pools"
 )
 
-// nameOf returns the name of the node that a change is of.
-func nameOf(c pools.NodeChange) (string, error) {
-	switch {
-	case c.Old == nil && c.New == nil:
-		return "", pools.Hint("give the node as it is, as it is to be, or both", "a change has neither old nor new")
-	case c.Old != nil && c.New != nil && c.Old.Name != c.New.Name:
-		return "", pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", c.Old.Name, c.New.Name)
-	case c.New == nil:
-		return c.Old.Name, nil
+// AddNode adds a node; it is resolved from the next packet on. It returns
+// [pools.ErrExists], a [*DeclaredError] or an [Errors] when it refuses.
+func (l *Live) AddNode(n pools.PoolNode) error {
+	return l.ChangeNodes([]pools.NodeChange{{New: &n}})
+}
+
+// UpdateNode passes the node of that name to edit and puts what it returns in
+// its place. A name cannot be changed.
+func (l *Live) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, err := l.addedNode(name)
+	if err != nil {
+		return err
 	}
-	return c.New.Name, nil
+	changed, err := edit(old)
+	if err != nil {
+		return err
+	}
+	return l.change([]pools.NodeChange{{Old: &old, New: &changed}})
+}
+
+// RemoveNode removes a node that was added over the API.
+func (l *Live) RemoveNode(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, err := l.addedNode(name)
+	if err != nil {
+		return err
+	}
+	return l.change([]pools.NodeChange{{Old: &old}})
 }
 
 // ChangeNodes makes changes of several nodes in one step: all of them or none.
 // In between, two may have one MAC; in the end none may. Beside what
-// [Live.AddNode] returns there is [ErrChanged].
+// [Live.AddNode] returns there is [pools.ErrChanged].
 func (l *Live) ChangeNodes(changes []pools.NodeChange) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.change(changes)
+}
+
+// addedNode returns a node that was added over the API.
+func (l *Live) addedNode(name string) (pools.PoolNode, error) {
+	n, ok := l.Farm().Node(name)
+	switch {
+	case !ok:
+		return n.PoolNode, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	case n.Declared():
+		return n.PoolNode, &DeclaredError{Name: name, Where: n.Source}
+	}
+	return n.PoolNode, nil
+}
+
+// change is the path of every change of nodes: check the farm as a whole, store,
+// swap.
+func (l *Live) change(changes []pools.NodeChange) error {
 	b := batch{farm: l.Farm(), nodes: slices.Clone(l.checked.Added), at: map[string]int{}, seen: map[string]bool{}}
 	for i, n := range b.nodes {
 		b.at[n.Name] = i
@@ -63,10 +101,16 @@ type batch struct {
 }
 
 func (b *batch) add(c pools.NodeChange) error {
-	name, err := nameOf(c)
-	if err != nil {
-		return err
+	node := c.New
+	switch {
+	case c.Old == nil && c.New == nil:
+		return pools.Hint("give the node as it is, as it is to be, or both", "a change has neither old nor new")
+	case c.New == nil:
+		node = c.Old
+	case c.Old != nil && c.Old.Name != c.New.Name:
+		return pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", c.Old.Name, c.New.Name)
 	}
+	name := node.Name
 	if n, ok := b.farm.Node(name); ok && n.Declared() {
 		return &DeclaredError{Name: name, Where: n.Source}
 	}

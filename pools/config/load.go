@@ -15,17 +15,16 @@ const maxConfig = 64 << 20
 // Load reads and checks the config file at path, together with nodes added over
 // the API. All mistakes are returned at once, as [Errors].
 func Load(path string, added ...pools.PoolNode) (*pools.Farm, error) {
-	c, err := load(path, added)
-	if err != nil {
-		return nil, err
-	}
-	return pools.NewFarm(c), nil
+	return newFarm(load(path, added))
 }
 
 // Parse is [Load] for a config that is already in memory; file names it in
 // errors, and its folder is where relative paths start.
 func Parse(file string, data []byte, added ...pools.PoolNode) (*pools.Farm, error) {
-	c, err := parse(file, data, added)
+	return newFarm(parse(file, data, added))
+}
+
+func newFarm(c pools.Checked, err error) (*pools.Farm, error) {
 	if err != nil {
 		return nil, err
 	}

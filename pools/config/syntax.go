@@ -17,13 +17,12 @@ import (
 
 // syntax holds the patterns, compiled once per check of a config.
 type syntax struct {
-	label, image, sysctl, module, unit, flag, zone, qualified, value, slot, hostKey, pin *regexp.Regexp
+	label, sysctl, module, unit, flag, zone, qualified, value, slot, hostKey, pin *regexp.Regexp
 }
 
 func newSyntax() *syntax {
 	return &syntax{
 		label:     regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`), // RFC 1123
-		image:     regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`),
 		sysctl:    regexp.MustCompile(`^[a-z0-9_]+([./][A-Za-z0-9_*:@-]+)+$`),
 		module:    regexp.MustCompile(`^[A-Za-z0-9_-]+$`),
 		unit:      regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|target|mount|automount|swap|path|timer|slice)$`),

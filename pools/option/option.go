@@ -196,12 +196,10 @@ func encode(k kind, values []string) ([]byte, error) {
 		values = splitValues(values)
 	}
 	switch k {
-	case kindGuess:
-		if b, err := encodeAddresses(values); err == nil {
+	case kindGuess, kindText:
+		if b, err := encodeAddresses(values); err == nil && k == kindGuess {
 			return b, nil
 		}
-		return []byte(strings.Join(values, ",")), nil
-	case kindText:
 		return []byte(strings.Join(values, ",")), nil
 	case kindIPs:
 		return encodeAddresses(values)
@@ -259,17 +257,14 @@ func encodeAddresses(values []string) ([]byte, error) {
 }
 
 func encodeNumber(k kind, v string) ([]byte, error) {
-	if k == kindBool {
+	switch k {
+	case kindBool:
 		on, err := strconv.ParseBool(v)
 		if err != nil {
 			return nil, fmt.Errorf("%q is neither true nor false", v)
 		}
-		if on {
-			return []byte{1}, nil
-		}
-		return []byte{0}, nil
-	}
-	if k == kindInt32 {
+		return []byte{map[bool]byte{true: 1}[on]}, nil
+	case kindInt32:
 		n, err := strconv.ParseInt(v, 0, 32)
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a number of 32 bits", v)
