@@ -96,16 +96,11 @@ func killDaemon(said string) {
 func TestScriptTakesTooLong(t *testing.T) {
 	var said transcript
 	s := &scripts{Dir: t.TempDir(), Limit: 200 * time.Millisecond, Say: said.topic}
-	start := time.Now()
-	err := s.run(t.Context(), pools.NamedScript{Name: "slow", Run: "sleep 60 & echo waiting; wait"})
+	err := s.run(t.Context(), pools.NamedScript{Name: "slow", Run: "sleep 36000 & echo waiting; wait"})
 	if want := `script "slow": not done after 200ms`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
 	}
-	// The sleep holds the output open: had it not been killed too, this would
-	// take a minute.
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("took %v", took)
-	}
+	// The sleep holds the output open: were it not killed too, this would take hours.
 }
 
 func TestScriptNames(t *testing.T) {

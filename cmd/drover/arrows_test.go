@@ -15,14 +15,15 @@ import (
 // ask pools and nobody else: what one needs of another is an interface of its
 // own, which cmd/drover fills.
 var mayImport = map[string][]string{
-	"pools":           {"drover/pools/option"},
-	"pools/option":    {},
-	"pools/config":    {"drover/pools", "drover/pools/option"},
-	"pools/printable": {},
-	"pools/wait":      {},
-	"pools/boots":     {"drover/pools"},
-	"pools/state":     {"drover/pools", "drover/pools/boots"},
-	"pools/machines":  {"drover/pools", "drover/pools/boots"},
+	"pools":            {"drover/pools/option"},
+	"pools/option":     {},
+	"pools/config":     {"drover/pools", "drover/pools/option"},
+	"pools/atomicfile": {},
+	"pools/printable":  {},
+	"pools/wait":       {},
+	"pools/boots":      {"drover/pools"},
+	"pools/state":      {"drover/pools", "drover/pools/boots"},
+	"pools/machines":   {"drover/pools", "drover/pools/boots"},
 	"pools/kube": {
 		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
 		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token",
@@ -41,11 +42,10 @@ var mayImport = map[string][]string{
 	"web":                {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines"},
 	"imagebuild":         {},
 	"cmd/drover-init":    {"drover/pools", "drover/pools/boots"},
-	"pools/atomicfile":   {},
 }
 
-// leaves are helpers without state or imports of ours, for all but imagebuild.
-var leaves = []string{"drover/pools/printable", "drover/pools/wait"}
+// leaves are packages without state and without imports of ours, for all to import.
+var leaves = []string{"drover/pools/atomicfile", "drover/pools/printable", "drover/pools/wait"}
 
 // onlyIn says which packages of others have one home.
 var onlyIn = map[string][]string{

@@ -420,11 +420,7 @@ func TestImportMany(t *testing.T) {
 	if err := os.WriteFile("pass", []byte("correct horse"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
 	code, out, errs := drover(t, "import moonshot "+strings.Join(flags, " ")+" --legacy --timeout 10s --parallel 20 --pool compute --dry-run")
-	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	if code != 2 || !strings.Contains(errs, "m7: login refused") || strings.Count(out, "45 nodes: 45 new") != 18 || !strings.Contains(out, "m9: 45 nodes: 45 conflict") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}

@@ -106,16 +106,12 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		// The child holds the pipe open: without it the wait would be over.
-		done <- run(command(ctx, "sh", "-c", "sleep 600 & echo x; wait"), w)
+		done <- run(command(ctx, "sh", "-c", "sleep 36000 & echo x; wait"), w)
 		w.Close()
 	}()
 	<-started
-	start := time.Now()
 	cancel()
-	if err := <-done; err == nil {
+	if err := <-done; err == nil { // hours later, if the child outlived its parent
 		t.Error("got no error from a program that was ended")
-	}
-	if took := time.Since(start); took >= patience {
-		t.Errorf("the child outlived its parent: took %v", took)
 	}
 }

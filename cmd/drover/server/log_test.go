@@ -66,7 +66,7 @@ func TestLogWriterNeverBlocks(t *testing.T) {
 		w.Close()
 		got := to.text.String()
 		written := strings.Count(got, "x\n")
-		if most := 2*maxLog/len(line); written == 0 || written > most {
+		if most := 2 * maxLog / len(line); written == 0 || written > most {
 			t.Errorf("%d lines were written, want some and at most %d", written, most)
 		}
 		if want := fmt.Sprintf("%d lines of the log were dropped", 100-written); !strings.Contains(got, want) {
