@@ -22,7 +22,7 @@ func (h *handler) done(rec *recorder, r *http.Request, took time.Duration) {
 	req := Request{
 		Method: r.Method, Route: rec.route, Path: r.URL.Path, MAC: rec.mac, Pool: rec.pool, Node: rec.node,
 		Status: rec.status, Bytes: rec.bytes, Took: took, Remote: addrOf(r.RemoteAddr).String(), Err: rec.err,
-		Admitted: rec.admitted, Place: rec.place, Waited: rec.waited,
+		Admitted: rec.admitted, Position: rec.position, Waited: rec.waited,
 	}
 	reason := rec.refusal()
 	if level := h.level(rec); h.Log.Enabled(r.Context(), level) {
@@ -36,16 +36,16 @@ func (h *handler) done(rec *recorder, r *http.Request, took time.Duration) {
 	}
 }
 
-// refused tells the hook.
+// refused calls the hook.
 func (h *handler) refused(reason Refusal) {
 	if h.OnRefused != nil {
 		h.OnRefused(reason)
 	}
 }
 
-// level is how loud a request is. A boot has five lines at most at info, however
-// many machines boot and however often they ask for their turn; who is refused
-// all the time is heard a few times a second.
+// level returns the log level of a request. A boot has five lines at most at
+// level info, however often it asks for its turn; a client that is refused all
+// the time gets a few lines a second.
 func (h *handler) level(rec *recorder) slog.Level {
 	loud := slog.LevelInfo
 	switch {
@@ -67,8 +67,7 @@ func (h *handler) level(rec *recorder) slog.Level {
 	return loud
 }
 
-// isStep tells whether what is behind a route is asked for once in a boot, more
-// or less.
+// isStep reports whether a boot asks for a route about once.
 func isStep(route string) bool {
 	switch route {
 	case "", "GET /boot.ipxe", "POST " + pools.NodePath + "{mac}/events":
@@ -85,8 +84,8 @@ func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason
 	attrs = append(attrs,
 		slog.String("method", req.Method), slog.String("path", cut(req.Path, maxLoggedPath)), slog.Int("status", req.Status),
 		slog.Int64("bytes", req.Bytes), slog.Duration("took", req.Took), slog.String("addr", req.Remote))
-	if req.Place > 0 {
-		attrs = append(attrs, slog.Int("place", req.Place), slog.Duration("waited", req.Waited))
+	if req.Position > 0 {
+		attrs = append(attrs, slog.Int("position", req.Position), slog.Duration("waited", req.Waited))
 	}
 	if reason != "" {
 		attrs = append(attrs, slog.String("refused", string(reason)))
@@ -97,14 +96,14 @@ func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason
 	h.Log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// throttle allows so many loud lines in a second.
+// throttle bounds the lines above level debug in a second.
 type throttle struct {
 	mu     sync.Mutex
 	second int64
 	n      int
 }
 
-// maxLoud is enough to see what happens, and fills no disk over a weekend.
+// maxLoud shows what happens, and fills no disk over a weekend.
 const maxLoud = 20
 
 func (t *throttle) allows(now time.Time) bool {

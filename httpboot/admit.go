@@ -9,52 +9,54 @@ import (
 	"strings"
 	"time"
 
+	"drover/httpboot/queue"
 	"drover/pools"
 )
 
 const (
-	// defaultHold is how long a request waits here for its turn when the client
-	// does not say what it likes. A client that knows nothing of the queue takes
-	// a refusal for a failure, so it is better kept waiting.
+	// defaultHold is how long a request waits for its turn when the client sets
+	// no time. A client that does not know the queue takes a refusal for a
+	// failure, so the server keeps it waiting.
 	defaultHold = 45 * time.Second
 	maxHold     = 5 * time.Minute
 
-	// hurry is how long an image's transfer may take for one MiB while others
-	// wait for its slot: a hundredth of a gigabit link is ten times faster.
-	hurry = 15 * time.Second
+	// crowdedStall is how long a transfer of an image may take for one MiB while
+	// other clients wait for its slot: a hundredth of a gigabit link is ten times
+	// faster.
+	crowdedStall = 15 * time.Second
 )
 
-// admit waits until the image's whole file may be sent to who asks. Kernels and
-// initrds are small and firmware has no patience: they are never behind it.
-// Without an error, what it returns must be called after the transfer.
+// admit waits until the root image may be sent to the client. Kernels and initrds
+// are small and firmware has no patience, so they never wait. Without an error,
+// leave must be called after the transfer.
 func (h *handler) admit(rec *recorder, r *http.Request) (leave func(), err error) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	who := visitor{addr: addrOf(r.RemoteAddr), port: remote.Port()}
+	client := queue.Client{Addr: addrOf(r.RemoteAddr), Port: remote.Port()}
 	if !rec.mac.IsZero() {
-		who.port = 0
+		client.Port = 0
 	}
-	p, err := h.queue.enter(r.Context(), who, r.Header.Get("Range") == "", hold(r))
-	var line notYet
+	turn, err := h.queue.Enter(r.Context(), client, r.Header.Get("Range") == "", hold(r))
+	var wait queue.WaitError
 	switch {
-	case errors.As(err, &line):
-		rec.queued, rec.place = true, line.place
-		rec.Header().Set(pools.PlaceHeader, strconv.Itoa(line.place))
-		again := min(time.Second+time.Duration(line.place/200)*time.Second, 5*time.Second)
+	case errors.As(err, &wait):
+		rec.queued, rec.position = true, wait.Position
+		rec.Header().Set(pools.PlaceHeader, strconv.Itoa(wait.Position))
+		again := min(time.Second+time.Duration(wait.Position/200)*time.Second, 5*time.Second)
 		return nil, &HTTPError{Code: http.StatusServiceUnavailable, RetryAfter: again,
-			Msg: fmt.Sprintf("%d of %d that wait for an image: ask again in %s to keep the place", line.place, line.of, again)}
-	case errors.Is(err, errStopping), errors.Is(err, errFetching):
+			Msg: fmt.Sprintf("%v: ask again in %s to keep the place", wait, again)}
+	case errors.Is(err, queue.ErrStopped), errors.Is(err, queue.ErrTwice):
 		return nil, &HTTPError{Code: http.StatusServiceUnavailable, Msg: err.Error() + ": ask again in 2s", RetryAfter: 2 * time.Second, Reason: RefusedBusy}
-	case err != nil: // it left
+	case err != nil: // the client left
 		rec.queued = true
 		return nil, &HTTPError{Code: http.StatusServiceUnavailable, Msg: "gone while it waited for an image", Err: err}
 	}
-	if rec.hurry = h.queue.crowded; p.first {
-		rec.admitted, rec.place, rec.waited = true, p.place, p.took
+	if rec.crowded = h.queue.Crowded; turn.First {
+		rec.admitted, rec.position, rec.waited = true, turn.Position, turn.Waited
 	}
-	return func() { h.queue.leave(p, rec.reachedEnd()) }, nil
+	return func() { h.queue.Leave(turn, rec.reachedEnd()) }, nil
 }
 
-// hold is how long a client likes to be kept waiting.
+// hold returns how long a client's request may wait for its turn.
 func hold(r *http.Request) time.Duration {
 	s := r.Header.Get(pools.WaitHeader)
 	if n, err := strconv.Atoi(s); err == nil {
@@ -63,8 +65,8 @@ func hold(r *http.Request) time.Duration {
 	return defaultHold
 }
 
-// reachedEnd tells whether the client has now got the end of the file: of one
-// that got a range in the middle, more is to come.
+// reachedEnd reports whether the client has now got the end of the file: after a
+// range in the middle it asks for more.
 func (r *recorder) reachedEnd() bool {
 	switch {
 	case r.err != nil:

@@ -1,19 +1,16 @@
 package httpboot
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,19 +18,17 @@ import (
 
 // connLimiter bounds the connections of a server.
 //
-// Of one address there may be so many; as many again are accepted to be told
-// that they are too many, and what comes then is closed without a word. Of all
-// addresses there may be so many; a tenth more are accepted, and of those who
-// ask there only firmware gets what it wants, since it takes an answer of 503
-// for a reason to boot from somewhere else. What comes then waits in the
-// kernel's queue.
+// Of the connections of one address, those above the limit get an answer of 429,
+// those above twice the limit are closed at once. Of all connections, a tenth
+// above the limit are accepted; there, firmware still gets its files, since it
+// takes an answer of 503 for a reason to boot from elsewhere, and other clients
+// get 503. Further connections wait in the kernel's queue.
 type connLimiter struct {
 	slots      chan struct{}
 	total      int
 	perAddress int
 	log        *slog.Logger
 	refused    func(Refusal)
-	sending    atomic.Int32 // connections that are at a file
 
 	mu     sync.Mutex
 	open   int
@@ -56,71 +51,68 @@ func newConnLimiter(total, perAddress int, log *slog.Logger, refused func(Refusa
 	}
 }
 
-// add counts a connection, and tells what is to be done with it.
-func (c *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open++
-	c.held[addr]++
-	if n := c.held[addr]; n > c.perAddress {
-		c.warn(addr)
-		return RefusedAddressConns, n > 2*c.perAddress
+// add counts a connection. It returns the limit that the connection exceeds, if
+// any, and whether to close it at once.
+func (l *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open++
+	l.held[addr]++
+	if n := l.held[addr]; n > l.perAddress {
+		if now := time.Now(); now.Sub(l.warned) >= warnEvery {
+			l.warned = now
+			l.log.Warn("connections refused: the address has too many", "addr", addr, "max", l.perAddress)
+		}
+		return RefusedAddressConns, n > 2*l.perAddress
 	}
-	if c.open > c.total {
+	if l.open > l.total {
 		return RefusedConns, false
 	}
 	return "", false
 }
 
-func (c *connLimiter) warn(addr netip.Addr) {
-	if now := time.Now(); now.Sub(c.warned) >= warnEvery {
-		c.warned = now
-		c.log.Warn("connections refused: the address has too many", "addr", addr, "max", c.perAddress)
+func (l *connLimiter) remove(addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.held[addr]--; l.held[addr] <= 0 {
+		delete(l.held, addr)
 	}
+	<-l.slots
 }
 
-func (c *connLimiter) remove(addr netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
-	if c.held[addr]--; c.held[addr] <= 0 {
-		delete(c.held, addr)
-	}
-}
-
-// listener returns l with the bound: it accepts no more while all slots are
-// taken. What it accepts are [*nodeConn].
-func (c *connLimiter) listener(l net.Listener, secure bool) net.Listener {
-	return &limitedListener{Listener: l, c: c, secure: secure, closed: make(chan struct{})}
+// listener returns inner with the bound: it accepts no more while all slots are
+// taken. It accepts [*conn]s.
+func (l *connLimiter) listener(inner net.Listener) net.Listener {
+	return &limitedListener{Listener: inner, limiter: l, closed: make(chan struct{})}
 }
 
 type limitedListener struct {
 	net.Listener
-	c      *connLimiter
-	secure bool
-	closed chan struct{}
-	once   sync.Once
+	limiter *connLimiter
+	closed  chan struct{}
+	once    sync.Once
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		select {
-		case l.c.slots <- struct{}{}:
+		case l.limiter.slots <- struct{}{}:
 		case <-l.closed:
 			return nil, net.ErrClosed
 		}
-		conn, err := l.Listener.Accept()
+		inner, err := l.Listener.Accept()
 		if err != nil {
-			<-l.c.slots
+			<-l.limiter.slots
 			return nil, err
 		}
-		n := &nodeConn{Conn: conn, limiter: l.c, addr: addrOf(conn.RemoteAddr().String()), secure: l.secure}
+		c := &conn{tcpConn: inner.(tcpConn), limiter: l.limiter, addr: addrOf(inner.RemoteAddr().String())}
 		var refused bool
-		if n.over, refused = l.c.add(n.addr); !refused {
-			return n, nil
+		if c.over, refused = l.limiter.add(c.addr); !refused {
+			return c, nil
 		}
-		l.c.refused(n.over)
-		n.Close()
+		l.limiter.refused(c.over)
+		c.Close()
 	}
 }
 
@@ -129,157 +121,88 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// nodeConn is a connection that is counted, and that sees what package net/http
-// refuses by itself, before there is a request for a handler.
-//
-// It passes ReadFrom through, and with it sendfile(2); package net/http finds
-// it here.
-type nodeConn struct {
+// tcpConn has the methods of a [*net.TCPConn] that net/http and this package
+// use. With ReadFrom, net/http reaches sendfile(2).
+type tcpConn interface {
 	net.Conn
+	io.ReaderFrom
+	syscall.Conn
+	CloseWrite() error
+}
+
+// conn is a counted connection.
+type conn struct {
+	tcpConn
 	limiter *connLimiter
 	addr    netip.Addr
-	secure  bool    // TLS goes over it
-	over    Refusal // why it is one too many; empty when it is not
-	phase   atomic.Int32
+	over    Refusal     // the limit that it exceeds; empty for none
+	unread  atomic.Bool // a request has begun whose header is not read yet
 	once    sync.Once
 }
 
-// What a connection is at.
-const (
-	connIdle     = iota // waits for a request
-	connHeader          // a request has begun
-	connHandling        // a handler has it
-)
+func (c *conn) Close() error {
+	c.once.Do(func() { c.limiter.remove(c.addr) })
+	return c.tcpConn.Close()
+}
 
-// connKey is for a request's connection, in its context.
+// connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// withConn is the ConnContext of package net/http's server.
+// withConn is the ConnContext of net/http's server.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, counted(c))
 }
 
 // counted returns the connection that a listener accepted, below TLS too.
-func counted(c net.Conn) *nodeConn {
+func counted(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	n, _ := c.(*nodeConn)
+	n, _ := c.(*conn)
 	return n
 }
 
-// connState is the ConnState of package net/http's server: of all that is
-// written, only what comes before the first handler, or after an answer is out,
-// is its own.
-func connState(c net.Conn, s http.ConnState) {
-	if n := counted(c); n != nil && s == http.StateIdle {
-		n.phase.Store(connIdle)
+// observe is the ConnState of net/http's server. A connection that ends after
+// the begin of a request, but before a handler had it, sent no valid header:
+// net/http itself refused it, or the client gave up.
+func (l *connLimiter) observe(nc net.Conn, s http.ConnState) {
+	c := counted(nc)
+	switch {
+	case s == http.StateActive:
+		c.unread.Store(true)
+	case s == http.StateClosed && c.unread.Load():
+		l.refused(RefusedHeader)
 	}
 }
 
-// handling notes that a request has come to its handler. It tells whether the
-// connection is one too many, and of what; a handler without listener has none.
-func handling(r *http.Request) (over Refusal) {
-	c, _ := r.Context().Value(connKey{}).(*nodeConn)
-	if c == nil {
+// requested notes that a request has reached its handler, and returns the limit
+// that its connection exceeds.
+func requested(r *http.Request) (over Refusal) {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c == nil { // a handler without a listener
 		return ""
 	}
-	c.phase.Store(connHandling)
+	c.unread.Store(false)
 	return c.over
 }
 
-// slowHeader answers who took too long for the header of a request. Package
-// net/http would close the connection without a word.
-const slowHeader = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nthe header of the request did not arrive in time\n"
-
-func (c *nodeConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.phase.CompareAndSwap(connIdle, connHeader)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.phase.CompareAndSwap(connHeader, connIdle) {
-		c.limiter.refused(RefusedSlowHeader)
-		if !c.secure {
-			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = io.WriteString(c.Conn, slowHeader) // it may have gone
-		}
-	}
-	return n, err
-}
-
-func (c *nodeConn) Write(b []byte) (int, error) {
-	if !c.secure && c.phase.Load() == connHeader {
-		c.phase.Store(connIdle)
-		if reason := cannedRefusal(b); reason != "" {
-			c.limiter.refused(reason)
-		}
-	}
-	return c.Conn.Write(b)
-}
-
-// cannedRefusal tells what package net/http refuses, by its "HTTP/1.1 431 …".
-func cannedRefusal(b []byte) Refusal {
-	words := bytes.Fields(b[:min(len(b), 64)])
-	if len(words) < 2 {
-		return ""
-	}
-	status, _ := strconv.Atoi(string(words[1]))
-	if reason := refusalOf(status); reason != "" || status < 400 {
-		return reason
-	}
-	return RefusedMalformed // 417, 501, 505
-}
-
-func (c *nodeConn) ReadFrom(r io.Reader) (int64, error) {
-	rf, ok := c.Conn.(io.ReaderFrom)
-	if !ok {
-		return io.Copy(struct{ io.Writer }{c.Conn}, r)
-	}
-	defer c.limiter.sending.Add(-1)
-	if c.limiter.sending.Add(1) <= corkUpTo {
-		c.cork(1)
-		defer c.cork(0)
-	}
-	return rf.ReadFrom(r)
-}
-
-// corkUpTo is how many connections may be at a file for the next one to be
-// corked. With more there is less room in each to fill, and to wait for it costs
-// more than it brings: measured by make bench-boot, 32 and fewer gain and 64 lose.
-const corkUpTo = 32
-
-// cork has the kernel send full segments only (1), or what there is (0). sendfile
-// hands a file on in pieces of 64 KB; each of them would go out by itself, which
-// costs up to a third of the throughput.
-func (c *nodeConn) cork(on int) {
-	tcp, ok := c.Conn.(*net.TCPConn)
-	if !ok {
+// cork makes the kernel send full segments only, until it is uncorked.
+func cork(r *http.Request, on bool) {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c == nil {
 		return
 	}
-	if raw, err := tcp.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, on) }) // slower without, no more
+	value := 0
+	if on {
+		value = 1
 	}
-}
-
-// CloseWrite is what package net/http looks for to let a client read its last
-// answer.
-func (c *nodeConn) CloseWrite() error {
-	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return cw.CloseWrite()
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, value) }) // slower without it, no more
 	}
-	return nil
-}
-
-func (c *nodeConn) Close() error {
-	c.once.Do(func() {
-		c.limiter.remove(c.addr)
-		<-c.limiter.slots
-	})
-	return c.Conn.Close()
 }
 
 // addrOf returns the address of "address:port", without zone, IPv4 as IPv4.
-// It returns the zero Addr for what is none.
+// It returns the zero Addr for any other text.
 func addrOf(hostPort string) netip.Addr {
 	ap, err := netip.ParseAddrPort(hostPort)
 	if err != nil {

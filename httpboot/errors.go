@@ -3,20 +3,23 @@ package httpboot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"strconv"
 	"time"
+
+	"drover/httpboot/script"
 )
 
-// HTTPError is an error that knows what to tell the client. Msg is the
-// client's, Err is for the log; neither holds a secret.
+// HTTPError is an error with an answer for the client. Msg is for the client, Err
+// for the log; neither holds a secret.
 type HTTPError struct {
 	Code       int
 	Msg        string
-	Err        error         // nil when Msg says it all
-	RetryAfter time.Duration // above zero: the client is told when to come again
-	Reason     Refusal       // for metrics; empty when Code says it all
+	Err        error         // the cause; nil when Msg is complete
+	RetryAfter time.Duration // above zero: the client may ask again after it
+	Reason     Refusal       // for metrics; empty: the usual one of Code
 }
 
 func (e *HTTPError) Error() string {
@@ -28,24 +31,23 @@ func (e *HTTPError) Error() string {
 
 func (e *HTTPError) Unwrap() error { return e.Err }
 
-// Refusal is why a client did not get what it asked for, in a word, for
-// metrics. A visitor that waits for an image is not refused.
+// Refusal is the reason for which a request was refused, for metrics. A client
+// that waits for an image is not refused.
 type Refusal string
 
-// The refusals, with the status that the client gets.
+// The refusals, with the status of the answer.
 const (
 	RefusedPath         Refusal = "path"           // 404: a path with "..", NUL or backslash, however it is encoded
 	RefusedNotFound     Refusal = "not-found"      // 404: no such file; directories are none
-	RefusedMAC          Refusal = "unknown-mac"    // 404: none of our machines
+	RefusedMAC          Refusal = "unknown-mac"    // 404: an unknown machine
 	RefusedMethod       Refusal = "method"         // 405
-	RefusedAddress      Refusal = "address"        // 403: another's script, config, join or events
+	RefusedAddress      Refusal = "address"        // 403: a script, config, join or events of another machine
 	RefusedNonce        Refusal = "nonce"          // 403: none, or one of another boot
 	RefusedClaimed      Refusal = "claimed"        // 403: a nonce that is replayed with another key
-	RefusedMalformed    Refusal = "malformed"      // 400: no HTTP, or not the JSON that is wanted
+	RefusedMalformed    Refusal = "malformed"      // 400: not the expected JSON
 	RefusedBody         Refusal = "body-size"      // 413
 	RefusedSlowBody     Refusal = "body-slow"      // 408
-	RefusedHeader       Refusal = "header-size"    // 431
-	RefusedSlowHeader   Refusal = "header-slow"    // 408
+	RefusedHeader       Refusal = "header"         // 400, 431 or none: the connection ended before a valid header
 	RefusedSlowReader   Refusal = "reader-slow"    // cut in the middle of an answer
 	RefusedConns        Refusal = "conns"          // 503: too many connections, see [Limits]
 	RefusedAddressConns Refusal = "conns-per-node" // 429: too many of one address
@@ -54,7 +56,7 @@ const (
 	RefusedState        Refusal = "state"          // 409: the machine has nothing to join
 )
 
-// refusal tells why a request was refused; empty when it was not.
+// refusal returns why a request was refused; empty when it was not.
 func (r *recorder) refusal() Refusal {
 	if r.queued || r.problem {
 		return ""
@@ -68,8 +70,8 @@ func (r *recorder) refusal() Refusal {
 	return refusalOf(r.status)
 }
 
-// refusalOf tells the usual reason for a status; empty for one that is no
-// refusal, or the server's own fault.
+// refusalOf returns the usual reason for a status; empty for a status that is no
+// refusal, or a fault of the server.
 func refusalOf(status int) Refusal {
 	switch status {
 	case http.StatusBadRequest:
@@ -88,31 +90,41 @@ func refusalOf(status int) Refusal {
 		return RefusedBody
 	case http.StatusTooManyRequests:
 		return RefusedEvents
-	case http.StatusRequestHeaderFieldsTooLarge:
-		return RefusedHeader
 	case http.StatusServiceUnavailable:
 		return RefusedBusy
 	}
 	return ""
 }
 
-// refuse makes an error whose message is the client's and the log's.
+// refuse makes an error whose message is for the client and the log.
 func refuse(code int, format string, args ...any) error {
 	return &HTTPError{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
-// refuseFor is refuse with a reason that the code alone does not tell.
+// refuseFor is refuse with a reason other than the usual one of the code.
 func refuseFor(reason Refusal, code int, format string, args ...any) error {
 	return &HTTPError{Code: code, Msg: fmt.Sprintf(format, args...), Reason: reason}
 }
 
-// broken makes an error for what the client cannot help. The message goes to
-// both; err to the log only.
+// broken makes an error about a fault of the server. The message goes to client
+// and log; err to the log only.
 func broken(err error, format string, args ...any) error {
 	return &HTTPError{Code: http.StatusInternalServerError, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
-// writeError answers with err. What is no [HTTPError] shows the client nothing.
+// scriptError returns an error of package script as one of HTTP.
+func scriptError(e *script.Error) error {
+	switch {
+	case errors.Is(e, fs.ErrNotExist):
+		return refuse(http.StatusNotFound, "%s", e.Msg)
+	case errors.Is(e, fs.ErrPermission):
+		return refuse(http.StatusForbidden, "%s", e.Msg)
+	}
+	return broken(e.Err, "%s", e.Msg)
+}
+
+// writeError answers with err. The client sees nothing of an error that is no
+// [HTTPError].
 func writeError(w http.ResponseWriter, err error) {
 	e, ok := errors.AsType[*HTTPError](err)
 	if !ok {

@@ -22,8 +22,10 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/machines"
 )
 
 // The machines of the tests.
@@ -83,19 +85,28 @@ type farm map[pools.MAC]*pools.Plan
 
 func (f farm) Resolve(q pools.Query) *pools.Plan { return f[q.MAC] }
 
-type addresses map[netip.Addr]pools.MAC
-
-func (a addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
-	m, ok := a[addr]
-	return m, ok
+// directory has the machines of a farm; at has their addresses.
+type directory struct {
+	farm farm
+	at   map[netip.Addr]pools.MAC
 }
 
-// AddressOf knows leases only.
-func (a addresses) AddressOf(m pools.MAC) (netip.Addr, bool) {
-	if m == macUnknown {
-		return netip.MustParseAddr("127.0.0.3"), true
+func (d directory) At(addr netip.Addr) (machines.Machine, bool) {
+	mac, ok := d.at[addr]
+	if !ok {
+		return machines.Machine{}, false
 	}
-	return netip.Addr{}, false
+	return d.Of(mac), true
+}
+
+func (d directory) Of(mac pools.MAC) machines.Machine {
+	found := machines.Machine{MAC: mac, Plan: d.farm.Resolve(pools.Query{MAC: mac})}
+	if found.Plan != nil && found.Plan.Address.IsValid() {
+		found.Address = found.Plan.Address
+	} else if mac == macUnknown {
+		found.Address = netip.MustParseAddr("127.0.0.3")
+	}
+	return found
 }
 
 // fakeBoots keeps boots in memory, with the semantics that the interface asks for.
@@ -205,9 +216,9 @@ func joinWithToken(context.Context, *pools.Plan, netip.Addr, string) (pools.Join
 	return pools.JoinConfig{Kubeadm: "token: " + tokenSecret}, nil
 }
 
-type images map[string]httpboot.Image
+type images map[string]script.Image
 
-func (i images) Image(ref string) (httpboot.Image, error) {
+func (i images) Image(ref string) (script.Image, error) {
 	img, ok := i[ref]
 	switch {
 	case ref == "damaged":
@@ -235,9 +246,9 @@ func digest(b []byte) string {
 func debianImage(t testing.TB) images {
 	t.Helper()
 	dir := t.TempDir()
-	img := httpboot.Image{Name: "debian-12", Generation: generation, Dir: dir}
-	for name, f := range map[string]*httpboot.FileInfo{"kernel": &img.Kernel, "initrd": &img.Initrd, "root.squashfs": &img.Squashfs} {
-		*f = httpboot.FileInfo{Name: "file-" + name, Size: int64(len(contents[name])), SHA256: digest(contents[name])}
+	img := script.Image{Name: "debian-12", Generation: generation, Dir: dir}
+	for name, f := range map[string]*script.FileInfo{"kernel": &img.Kernel, "initrd": &img.Initrd, "root.squashfs": &img.Squashfs} {
+		*f = script.FileInfo{Name: "file-" + name, Size: int64(len(contents[name])), SHA256: digest(contents[name])}
 		writeFile(t, filepath.Join(dir, f.Name), contents[name])
 	}
 	writeFile(t, filepath.Join(dir, "manifest.json"), []byte("not for nodes"))
@@ -254,6 +265,7 @@ func writeFile(t testing.TB, path string, b []byte) {
 // world is a server with everything around it faked.
 type world struct {
 	*httpboot.Server
+	script.Options
 	farm   farm
 	boots  *fakeBoots
 	images images
@@ -266,22 +278,25 @@ type world struct {
 func newWorld(t testing.TB, edit func(*world)) *world {
 	t.Helper()
 	w := &world{farm: plans(), boots: &fakeBoots{}, images: debianImage(t), log: &fixture.Log{}}
-	w.Server = &httpboot.Server{
-		Farm: w.farm,
-		Addresses: addresses{
-			netip.MustParseAddr("127.0.0.1"): macBIOS,
-			netip.MustParseAddr("127.0.0.2"): macUEFI,
-			netip.MustParseAddr("127.0.0.3"): macUnknown,
-		},
-		Boots:  w.boots,
-		Joiner: joinerFunc(joinWithToken),
-		Images: w.images,
-		Addr:   "127.0.0.1:0",
-		URL:    "http://10.28.0.2:80/",
-		Log:    slog.New(slog.NewTextHandler(w.log, nil)),
+	at := map[netip.Addr]pools.MAC{
+		netip.MustParseAddr("127.0.0.1"): macBIOS,
+		netip.MustParseAddr("127.0.0.2"): macUEFI,
+		netip.MustParseAddr("127.0.0.3"): macUnknown,
 	}
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	w.Options = script.Options{
+		Machines: directory{w.farm, at}, Boots: w.boots, Images: w.images, URL: "http://10.28.0.2:80/", Log: log,
+	}
+	w.Server = &httpboot.Server{Boots: w.boots, Joiner: joinerFunc(joinWithToken), Addr: "127.0.0.1:0", Log: log}
 	if edit != nil {
 		edit(w)
+	}
+	var err error
+	if w.TLSArgs, err = w.TLS.KernelArgs(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Scripts, err = script.New(w.Options); err != nil {
+		t.Fatal(err)
 	}
 	w.h = w.Handler()
 	return w

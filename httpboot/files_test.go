@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"drover/httpboot"
+	"drover/httpboot/script"
 )
 
 const imagePath = "/images/debian-12/" + generation + "/"
@@ -183,15 +183,15 @@ func TestNoLoaders(t *testing.T) {
 func TestDamagedImage(t *testing.T) {
 	tests := []struct {
 		name string
-		edit func(t *testing.T, img *httpboot.Image)
+		edit func(t *testing.T, img *script.Image)
 	}{
-		{"short", func(t *testing.T, img *httpboot.Image) {
+		{"short", func(t *testing.T, img *script.Image) {
 			writeFile(t, filepath.Join(img.Dir, img.Kernel.Name), []byte("kern"))
 		}},
-		{"gone", func(t *testing.T, img *httpboot.Image) { img.Kernel.Name = "none" }},
-		{"outside", func(t *testing.T, img *httpboot.Image) { img.Kernel.Name = "../../etc/passwd" }},
-		{"a directory", func(t *testing.T, img *httpboot.Image) { img.Kernel.Name = "." }},
-		{"no directory", func(t *testing.T, img *httpboot.Image) { img.Dir = filepath.Join(img.Dir, "none") }},
+		{"gone", func(t *testing.T, img *script.Image) { img.Kernel.Name = "none" }},
+		{"outside", func(t *testing.T, img *script.Image) { img.Kernel.Name = "../../etc/passwd" }},
+		{"a directory", func(t *testing.T, img *script.Image) { img.Kernel.Name = "." }},
+		{"no directory", func(t *testing.T, img *script.Image) { img.Dir = filepath.Join(img.Dir, "none") }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

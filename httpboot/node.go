@@ -20,42 +20,29 @@ import (
 	"drover/pools/printable"
 )
 
-// machine returns the Plan of the MAC in the path, when the request comes from
-// the address of that machine.
+// machine returns the Plan of the MAC in the path, if the request comes from the
+// address of that machine.
 func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 	mac, err := pools.ParseMAC(r.PathValue("mac"))
 	if err != nil {
 		return nil, refuse(http.StatusNotFound, "%v", err)
 	}
-	// Only a boot program asks for a script by HTTP, and it is iPXE.
-	plan := h.Farm.Resolve(pools.Query{MAC: mac, IPXE: true})
+	plan, err := h.Scripts.Machine(mac, addrOf(r.RemoteAddr))
 	if plan == nil {
-		return nil, refuseFor(RefusedMAC, http.StatusNotFound, "MAC address %s is not known here", mac)
+		return nil, refuseFor(RefusedMAC, http.StatusNotFound, "%v", err)
 	}
-	rec.who(plan)
-	if why := h.foreign(plan, addrOf(r.RemoteAddr)); why != "" {
-		return nil, refuse(http.StatusForbidden, "%s", why)
-	}
-	return plan, nil
+	rec.identify(plan)
+	return plan, err
 }
 
-// foreign tells why a request from an address is not one of the machine of p;
-// "" when it is.
-func (s *Server) foreign(p *pools.Plan, from netip.Addr) string {
-	own := p.Address
-	if !own.IsValid() {
-		own, _ = s.Addresses.AddressOf(p.MAC)
+// observe records a step of a boot that the server itself saw.
+func (h *handler) observe(mac pools.MAC, e boots.Event) {
+	if err := h.Boots.Step(mac, "", e); err != nil {
+		h.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}
-	switch {
-	case !own.IsValid():
-		return fmt.Sprintf("%s has no address from here; you are %s", p.MAC, from)
-	case from != own.Unmap():
-		return fmt.Sprintf("%s is not the address of %s", from, p.MAC)
-	}
-	return ""
 }
 
-// boot is a request below /node/ whose sender has proved who it is.
+// boot is a request below /node/ from an authenticated node.
 type boot struct {
 	plan  *pools.Plan
 	addr  netip.Addr
@@ -87,32 +74,32 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
 		return nil, bootError(err)
 	}
-	h.orders.forget(b.plan.MAC) // what was given out by TFTP is used up
+	h.Scripts.Forget(b.plan.MAC) // the boot that was issued by TFTP is used up
 	b.key, b.id = req.PublicKey, req.BootID
 	return b, nil
 }
 
-// isBootID tells whether s is a UUID in lower case, as the kernel writes it, or
+// isBootID reports whether s is a UUID in lower case, as the kernel writes it, or
 // empty.
 func isBootID(s string) bool {
 	return s == "" || len(s) == 36 && strings.Trim(s, "0123456789abcdef-") == ""
 }
 
-// nonced checks address and form of the nonce. Whether it is the right one,
-// only [Boots] knows.
+// nonced checks the address and the form of the nonce. [Boots] checks the nonce
+// itself.
 func (h *handler) nonced(rec *recorder, r *http.Request) (*boot, error) {
 	plan, err := h.machine(rec, r)
 	if err != nil {
 		return nil, err
 	}
 	nonce := r.Header.Get(pools.NonceHeader)
-	if !isHex(nonce, 16, 256) {
+	if len(nonce) < 16 || len(nonce) > 256 || strings.Trim(nonce, "0123456789abcdef") != "" {
 		return nil, refuseFor(RefusedNonce, http.StatusForbidden, "header %s is not the nonce of a boot", pools.NonceHeader)
 	}
 	return &boot{plan: plan, addr: addrOf(r.RemoteAddr), nonce: nonce}, nil
 }
 
-// bootError words what [Boots] refused.
+// bootError returns the answer to an error of [Boots].
 func bootError(err error) error {
 	switch {
 	case errors.Is(err, boots.ErrNonce):
@@ -158,12 +145,12 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: printable.Line(err.Error(), maxEventText)})
 		return joinError(b.plan.Cluster, err)
 	}
-	// Who follows the node after a restart of the server needs to know it.
+	// The boot ID is for following the node after a restart of the server.
 	h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Detail: b.id})
 	return writeSealed(rec, b, "join", c)
 }
 
-// joinError words what the [Joiner] refused, without its details.
+// joinError returns the answer to an error of the [Joiner], without its details.
 func joinError(cluster string, err error) error {
 	var temporary interface{ Temporary() bool }
 	var after interface{ RetryAfter() time.Duration }
@@ -196,8 +183,8 @@ func writeSealed(rec *recorder, b *boot, what string, v any) error {
 	return err
 }
 
-// Config returns what a node is told of itself: the Plan, with the templates of
-// its scripts filled in.
+// Config returns the config of a node: its Plan, with the templates of its
+// scripts filled in.
 func Config(p *pools.Plan) (pools.NodeConfig, error) {
 	scripts, err := renderScripts(p)
 	return pools.NodeConfig{
@@ -235,14 +222,14 @@ func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
 	return all, nil
 }
 
-// readJSON reads a body strictly: one value, no unknown fields, at most most
-// bytes.
-func readJSON(r *http.Request, most int64, v any) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+// readJSON reads a body strictly: one value, no unknown fields, and a maximum
+// size in bytes.
+func readJSON(r *http.Request, maxSize int64, v any) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxSize+1))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case tooLarge, int64(len(body)) > most:
-		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", most)
+	case tooLarge, int64(len(body)) > maxSize:
+		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxSize)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
 	case err != nil:

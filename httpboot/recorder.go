@@ -9,15 +9,15 @@ import (
 	"drover/pools"
 )
 
-// chunk is how much of a file is handed to the kernel at a time, in bytes. The
-// deadline for writing is renewed between chunks.
+// chunk is the part of a file that is handed to the kernel at a time, in bytes.
+// The deadline for writing is renewed between chunks.
 const chunk = 1 << 20
 
-// recorder remembers what was answered, for the log, and moves the connection's
-// write deadline along as long as the client takes what it is sent.
+// recorder notes the answer to a request, for the log, and extends the
+// connection's write deadline as long as the client reads.
 //
-// It passes ReadFrom through: that is how net/http gets at sendfile, which
-// spares a third of the CPU time of a large transfer.
+// It passes ReadFrom through, with which net/http reaches sendfile(2): that
+// saves a third of the CPU time of a large transfer.
 type recorder struct {
 	http.ResponseWriter
 	stall time.Duration
@@ -26,15 +26,15 @@ type recorder struct {
 	status  int    // 0 until the header is written
 	bytes   int64
 	err     error     // why the request was refused, or the transfer broke
-	problem bool      // the answer is a script that tells of a problem
-	mac     pools.MAC // who asks, once it is known
+	problem bool      // the answer is a script that shows a problem
+	mac     pools.MAC // of the client's machine, once it is known
 	pool    string
 	node    string
 
-	hurry    func() bool   // tells whether others wait for this to end; nil: nobody does
-	queued   bool          // the answer is a place in the queue for images, or it left while it waited
-	admitted bool          // it had its turn
-	place    int           // in the queue; 0: none waited
+	crowded  func() bool   // reports whether other clients wait for this one; may be nil
+	queued   bool          // the answer is a position in the queue for images, or the client left it
+	admitted bool          // the client had its turn
+	position int           // in the queue; 0: it did not wait
 	waited   time.Duration // for its turn
 }
 
@@ -45,8 +45,8 @@ func newRecorder(w http.ResponseWriter, stall time.Duration) *recorder {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// who notes the machine that asks.
-func (r *recorder) who(p *pools.Plan) { r.mac, r.pool, r.node = p.MAC, p.Pool, p.Node }
+// identify notes the machine of the client.
+func (r *recorder) identify(p *pools.Plan) { r.mac, r.pool, r.node = p.MAC, p.Pool, p.Node }
 
 func (r *recorder) WriteHeader(code int) {
 	if r.status == 0 && code >= 200 {
@@ -66,9 +66,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom hands src on in chunks. What it hands on has to stay an *os.File
-// under at most one io.LimitedReader, or package net copies instead of calling
-// sendfile(2); io.CopyN, which http.ServeContent uses, has put one around.
+// ReadFrom passes src on in chunks. Each has to stay an *os.File under at most
+// one io.LimitedReader, or package net copies instead of calling sendfile(2);
+// http.ServeContent has put one around the file already (io.CopyN).
 func (r *recorder) ReadFrom(src io.Reader) (total int64, err error) {
 	rf, ok := r.ResponseWriter.(io.ReaderFrom)
 	if !ok {
@@ -106,12 +106,12 @@ func (r *recorder) wrote(n int64, err error) {
 	}
 }
 
-// renew gives the client another span of time to take what comes next.
-// Writers that have no deadline (tests) go without.
+// renew gives the client time to read what follows. Writers without deadlines
+// (tests) do without.
 func (r *recorder) renew() {
 	d := r.stall
-	if r.hurry != nil && r.hurry() {
-		d = min(d, hurry)
+	if r.crowded != nil && r.crowded() {
+		d = min(d, crowdedStall)
 	}
 	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(d))
 }
@@ -119,9 +119,9 @@ func (r *recorder) renew() {
 // maxBody bounds a request's body, in bytes.
 const maxBody = max(pools.MaxEventBody, pools.MaxNodeRequest)
 
-// limitBody bounds the size of a request's body and the time it may take. Once
-// a body is read to its end net/http lifts the deadline; until then it is
-// needed, also after the handler: net/http reads some of the rest.
+// limitBody bounds the size of a request's body and the time that it may take.
+// net/http lifts the deadline once the body is read to its end; until then it is
+// needed, also after the handler, when net/http reads some of the rest.
 func (r *recorder) limitBody(req *http.Request, d time.Duration) {
 	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(d))
 	req.Body = http.MaxBytesReader(r.ResponseWriter, req.Body, maxBody)

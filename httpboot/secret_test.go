@@ -27,20 +27,22 @@ func (l *tapListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tapConn{c, l}, nil
+	return &tapConn{c.(*net.TCPConn), l}, nil
 }
 
-// tapConn has no ReadFrom: everything comes through Write.
+// tapConn notes every byte that is written.
 type tapConn struct {
-	net.Conn
+	*net.TCPConn
 	l *tapListener
 }
+
+func (c *tapConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{c}, r) }
 
 func (c *tapConn) Write(b []byte) (int, error) {
 	c.l.mu.Lock()
 	c.l.sent.Write(b)
 	c.l.mu.Unlock()
-	return c.Conn.Write(b)
+	return c.TCPConn.Write(b)
 }
 
 // A whole boot, with everything that can go wrong on the way: nothing that is

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/boots"
@@ -23,18 +22,18 @@ import (
 	"drover/web"
 )
 
-// imageDir shows the images on disk to httpboot.
+// imageDir finds images on disk.
 type imageDir struct{ dir *imagebuild.Dir }
 
-func (d imageDir) Image(ref string) (httpboot.Image, error) {
+func (d imageDir) Image(ref string) (script.Image, error) {
 	i, err := d.dir.Lookup(ref)
 	if err != nil {
-		return httpboot.Image{}, err
+		return script.Image{}, err
 	}
-	file := func(name string) httpboot.FileInfo {
-		return httpboot.FileInfo{Name: name, Size: i.Files[name].Size, SHA256: i.Files[name].SHA256}
+	file := func(name string) script.FileInfo {
+		return script.FileInfo{Name: name, Size: i.Files[name].Size, SHA256: i.Files[name].SHA256}
 	}
-	return httpboot.Image{
+	return script.Image{
 		Name: i.Name, Generation: i.ID, Dir: i.Path,
 		Kernel: file(imagebuild.KernelFile), Initrd: file(imagebuild.InitrdFile), Squashfs: file(imagebuild.SquashfsFile),
 	}, nil
@@ -43,17 +42,6 @@ func (d imageDir) Image(ref string) (httpboot.Image, error) {
 // newDirectory returns the directory of a farm and its state.
 func newDirectory(live *config.Live, store *state.Store) *machines.Directory {
 	return &machines.Directory{Farm: live, Leases: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
-}
-
-// addresses is the directory as httpboot asks it.
-type addresses struct {
-	*machines.Directory
-	*state.Leases
-}
-
-func (a addresses) MACAt(addr netip.Addr) (pools.MAC, bool) {
-	m, ok := a.Directory.At(addr)
-	return m.MAC, ok
 }
 
 // exchange is told of every DHCP packet.
@@ -89,7 +77,7 @@ func (s *Server) discovered(e dhcp.Exchange) {
 	s.step(e.MAC, offer)
 	if e.Reply != "" {
 		s.Store.NextBoots.Discover(e.Plan.Node)
-		s.http.Booting(e.MAC)
+		s.scripts.Forget(e.MAC)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/tftp"
@@ -17,16 +18,28 @@ import (
 
 // serveTFTP makes the TFTP server, whose files are those of the machine that
 // asks.
-func (s *Server) serveTFTP(cfg pools.Server, loaders string) error {
-	names, err := s.http.Names()
-	if err != nil {
-		return err
-	}
+func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
+	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
 		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Who: s.whose,
-		Open: func(client netip.Addr, name string) (tftp.File, error) { return names.Open(client, name) },
+		Open: func(client netip.Addr, name string) (tftp.File, error) { return files.Open(client, name) },
 	}
-	return nil
+}
+
+// newScripts makes the renderer of boot scripts.
+func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Images, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
+	templates, err := LoadTemplates(farm)
+	if err != nil {
+		return nil, err
+	}
+	args, err := nodeTLS.KernelArgs()
+	if err != nil {
+		return nil, err
+	}
+	return script.New(script.Options{
+		Machines: s.Machines, Boots: s.Store.Boots, Images: images, URL: farm.URL(), TLSArgs: args,
+		Loaders: loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
+	})
 }
 
 // whose tells the log whose address a TFTP client has.
@@ -42,7 +55,7 @@ func (s *Server) whose(client netip.Addr) []slog.Attr {
 func (s *Server) transfer(t tftp.Transfer) {
 	s.metrics.transfer(t)
 	m, ok := s.Machines.At(t.Client)
-	step := httpboot.StepOf(t.File)
+	step := script.StepOf(t.File)
 	if t.Err != nil || !ok || step == "" {
 		return
 	}
@@ -55,12 +68,12 @@ func (s *Server) transfer(t tftp.Transfer) {
 
 // LoadTemplates reads the boot scripts of server.templates; nil when the config has
 // none.
-func LoadTemplates(farm *pools.Farm) (*httpboot.Templates, error) {
+func LoadTemplates(farm *pools.Farm) (*script.Templates, error) {
 	dir := farm.Config.Server.Templates
 	if dir == "" {
 		return nil, nil
 	}
-	t, err := httpboot.LoadTemplates(farm.Path(dir))
+	t, err := script.LoadTemplates(farm.Path(dir))
 	if err != nil {
 		return nil, errors.Join(errors.New("server.templates: the boot scripts have mistakes"), err)
 	}

@@ -22,21 +22,21 @@ import (
 
 	"drover/dhcp"
 	"drover/e2e/fixture"
-	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
 )
 
 // oneImage is the image debian-12, and no other.
-type oneImage struct{ is httpboot.Image }
+type oneImage struct{ is script.Image }
 
 func newOneImage(t *testing.T) oneImage {
 	t.Helper()
-	i := oneImage{is: httpboot.Image{Name: "debian-12", Generation: strings.Repeat("12", 32), Dir: t.TempDir()}}
-	for name, f := range map[string]*httpboot.FileInfo{"kernel": &i.is.Kernel, "initrd": &i.is.Initrd, "root": &i.is.Squashfs} {
+	i := oneImage{is: script.Image{Name: "debian-12", Generation: strings.Repeat("12", 32), Dir: t.TempDir()}}
+	for name, f := range map[string]*script.FileInfo{"kernel": &i.is.Kernel, "initrd": &i.is.Initrd, "root": &i.is.Squashfs} {
 		content := []byte("the " + name)
 		sum := sha256.Sum256(content)
-		*f = httpboot.FileInfo{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+		*f = script.FileInfo{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 		if err := os.WriteFile(filepath.Join(i.is.Dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +44,9 @@ func newOneImage(t *testing.T) oneImage {
 	return i
 }
 
-func (i oneImage) Image(ref string) (httpboot.Image, error) {
+func (i oneImage) Image(ref string) (script.Image, error) {
 	if pools.ImageName(ref) != i.is.Name {
-		return httpboot.Image{}, fmt.Errorf("image %q: %w", ref, fs.ErrNotExist)
+		return script.Image{}, fmt.Errorf("image %q: %w", ref, fs.ErrNotExist)
 	}
 	return i.is, nil
 }
@@ -85,7 +85,7 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:
 	if err != nil {
 		t.Fatal(err)
 	}
-	site.http.Images = newOneImage(t)
+	site.scripts.Images = newOneImage(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- site.Run(ctx) }()

@@ -25,6 +25,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
 	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/config"
@@ -64,6 +65,8 @@ type Server struct {
 
 	tftp *tftp.Server
 	http *httpboot.Server
+
+	scripts *script.Renderer // of TFTP and HTTP
 }
 
 // New opens the state, reads the config and connects the parts. It binds no
@@ -115,23 +118,19 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.tendHardware(o.State)
 
 	s.serveDHCP(cfg)
-	templates, err := LoadTemplates(farm)
+	nodeTLS, err := s.nodeTLS(o.State, farm)
 	if err != nil {
 		return err
 	}
+	if s.scripts, err = s.newScripts(o.Loaders, farm, imageDir{images}, nodeTLS); err != nil {
+		return err
+	}
 	s.http = &httpboot.Server{
-		Farm: s.Machines, Addresses: addresses{s.Machines, s.Store.Leases}, Boots: s.Store.Boots, Joiner: s.clusters, Images: imageDir{images},
-		Addr: cfg.HTTP, URL: farm.URL(), Loaders: o.Loaders, Log: s.part("http"),
-		Templates: templates, TakeNextBoot: s.Store.NextBoots.Take,
+		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
 		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}
-	if err := s.secureNodes(o.State, farm); err != nil {
-		return err
-	}
-	if err := s.serveTFTP(cfg, o.Loaders); err != nil {
-		return err
-	}
+	s.serveTFTP(cfg, o.Loaders)
 	s.Web = &web.Server{
 		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns}, Addr: cfg.API,
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
@@ -245,8 +244,8 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	var secure []net.Listener
-	if s.http.Secure != nil {
-		l, err := s.http.ListenSecure()
+	if s.http.TLS != nil {
+		l, err := s.http.ListenTLS()
 		if err != nil {
 			return nil, fmt.Errorf("https: %w", err)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
@@ -96,7 +96,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Live: live, Store: store, Machines: newDirectory(live, store), log: slog.New(slog.DiscardHandler), http: &httpboot.Server{}}
+	s := &Server{Live: live, Store: store, Machines: newDirectory(live, store), log: slog.New(slog.DiscardHandler), scripts: &script.Renderer{}}
 	s.metrics = NewMetrics(live, store)
 	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}

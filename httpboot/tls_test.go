@@ -17,24 +17,24 @@ import (
 	"drover/pools"
 )
 
-func nodeKey(t *testing.T, file string) *httpboot.Secure {
+func nodeKey(t *testing.T, file string) *httpboot.TLS {
 	t.Helper()
 	cert, _, err := httpboot.NodeKey(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &httpboot.Secure{Addr: "127.0.0.1:0", URL: "https://10.28.0.2:8444", Certificate: cert}
+	return &httpboot.TLS{Addr: "127.0.0.1:0", URL: "https://10.28.0.2:8444", Certificate: cert}
 }
 
 // listening is a server with both its listeners.
 func listening(t *testing.T) (w *world, plain, secure net.Listener) {
 	t.Helper()
-	w = newWorld(t, func(w *world) { w.Secure = nodeKey(t, filepath.Join(t.TempDir(), "https.key")) })
+	w = newWorld(t, func(w *world) { w.TLS = nodeKey(t, filepath.Join(t.TempDir(), "https.key")) })
 	plain, err := w.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure, err = w.ListenSecure()
+	secure, err = w.ListenTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func listening(t *testing.T) (w *world, plain, secure net.Listener) {
 
 // A node gets its config by TLS from the server whose pin its script names, and
 // nothing else that way.
-func TestSecure(t *testing.T) {
+func TestTLS(t *testing.T) {
 	w, plain, secure := listening(t)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -88,7 +88,7 @@ func TestSecure(t *testing.T) {
 }
 
 // One listener that breaks ends both.
-func TestSecureListenerBreaks(t *testing.T) {
+func TestTLSListenerBreaks(t *testing.T) {
 	w, plain, secure := listening(t)
 	served := make(chan error, 1)
 	go func() { served <- w.Serve(context.Background(), plain, secure) }()

@@ -1,4 +1,4 @@
-package httpboot
+package script
 
 import (
 	"encoding/binary"
@@ -26,15 +26,15 @@ const (
 	uImageGzip  = 1
 )
 
-// uImage is what a header says.
+// uImage is the content of a header.
 type uImage struct {
 	kind, compression byte
-	name              string // 31 bytes at most count
+	name              string // cut off after 31 bytes
 	size, sum         uint32 // of the content
 	load, entry       uint32 // addresses; of a kernel
 }
 
-// header writes the header. Its time is zero, so that the same content has the
+// header returns the header. Its time is zero, so that the same content has the
 // same header.
 func (u uImage) header() []byte {
 	b := make([]byte, uImageSize)
@@ -50,8 +50,8 @@ func (u uImage) header() []byte {
 	return b
 }
 
-// scriptImage wraps a script for U-Boot's command source. Before the text stands
-// its length and a zero, which ends the list of scripts.
+// scriptImage wraps a script for U-Boot's command source. The text follows its
+// length and a zero, which ends the list of scripts.
 func scriptImage(name, text string) []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
 	content = append(append(content, 0, 0, 0, 0), text...)
@@ -79,7 +79,7 @@ func (w *wrapped) ReadAt(b []byte, at int64) (n int, err error) {
 	return n + m, err
 }
 
-// isGzip tells whether a file is compressed by gzip, as the kernels of some
+// isGzip reports whether a file is compressed by gzip, as the kernels of some
 // distributions for arm64 are. U-Boot unpacks those when the header says so.
 func isGzip(f io.ReaderAt) (bool, error) {
 	var b [2]byte
@@ -89,21 +89,21 @@ func isGzip(f io.ReaderAt) (bool, error) {
 	return b == [2]byte{0x1f, 0x8b}, nil
 }
 
-// sums keeps the checksums of files, which U-Boot's header has and the image's
-// manifest has not.
-type sums struct {
+// checksums caches the CRC-32 of files, which U-Boot's header has and the
+// image's manifest does not.
+type checksums struct {
 	mu       sync.Mutex
 	byDigest map[string]uint32 // by the file's SHA-256
 }
 
-// maxSums bounds what is kept; it is two for each generation of an image.
-const maxSums = 256
+// maxChecksums bounds the cache; a generation of an image has two.
+const maxChecksums = 256
 
-// of returns the CRC-32 of a file. Two that ask at the same time both read it.
-func (s *sums) of(f *os.File, size int64, digest string) (uint32, error) {
-	s.mu.Lock()
-	sum, ok := s.byDigest[digest]
-	s.mu.Unlock()
+// of returns the CRC-32 of a file. Concurrent first calls each read the file.
+func (c *checksums) of(f *os.File, size int64, digest string) (uint32, error) {
+	c.mu.Lock()
+	sum, ok := c.byDigest[digest]
+	c.mu.Unlock()
 	if ok {
 		return sum, nil
 	}
@@ -111,11 +111,11 @@ func (s *sums) of(f *os.File, size int64, digest string) (uint32, error) {
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byDigest == nil || len(s.byDigest) >= maxSums {
-		s.byDigest = map[string]uint32{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byDigest == nil || len(c.byDigest) >= maxChecksums {
+		c.byDigest = map[string]uint32{}
 	}
-	s.byDigest[digest] = h.Sum32()
+	c.byDigest[digest] = h.Sum32()
 	return h.Sum32(), nil
 }

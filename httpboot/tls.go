@@ -20,25 +20,23 @@ import (
 	"time"
 )
 
-// Secure is a listener with TLS for what is below /node/: config, join and
-// events. Nodes know it by the digest of its key, which is on their kernel
-// command line: they need no certificate authority and no clock. Images stay on
-// the plain listener, where sendfile is, and are known by their digest.
-type Secure struct {
-	Addr        string // where [Server.ListenSecure] listens
-	URL         string // what nodes are told to come to, such as https://10.28.0.2:8444
+// TLS is the HTTPS side of the listener. It serves only the paths below /node/:
+// config, join and events. Nodes recognize it by the digest of its key, which is
+// on their kernel command line: they need no certificate authority and no clock.
+// Images stay on the plain listener, which can use sendfile, and have a digest.
+type TLS struct {
+	Addr        string // TCP address of [Server.ListenTLS]
+	URL         string // for nodes, such as https://10.28.0.2:8444
 	Certificate tls.Certificate
 }
 
 // Pin returns the SHA-256 of the certificate's public key (its
 // SubjectPublicKeyInfo), in hex.
-func (s *Secure) Pin() (string, error) { return pin(s.Certificate) }
-
-func pin(c tls.Certificate) (string, error) {
-	if len(c.Certificate) == 0 {
+func (t *TLS) Pin() (string, error) {
+	if len(t.Certificate.Certificate) == 0 {
 		return "", errors.New("there is no certificate")
 	}
-	leaf, err := x509.ParseCertificate(c.Certificate[0])
+	leaf, err := x509.ParseCertificate(t.Certificate.Certificate[0])
 	if err != nil {
 		return "", err
 	}
@@ -46,30 +44,28 @@ func pin(c tls.Certificate) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Config is how the listener talks TLS.
-func (s *Secure) Config() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS13}
+func (t *TLS) config() *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{t.Certificate}, MinVersion: tls.VersionTLS13}
 }
 
-// args are the words of the kernel command line that tell a node of the
-// listener; none when there is none.
-func (s *Secure) args() ([]string, error) {
-	if s == nil {
+// KernelArgs returns the kernel arguments that tell a node the URL and the pin;
+// none for nil.
+func (t *TLS) KernelArgs() ([]string, error) {
+	if t == nil {
 		return nil, nil
 	}
-	pin, err := s.Pin()
+	pin, err := t.Pin()
 	if err != nil {
 		return nil, fmt.Errorf("key of the HTTPS listener: %w", err)
 	}
-	return []string{"drover.https=" + s.URL, "drover.pin=sha256:" + pin}, nil
+	return []string{"drover.https=" + t.URL, "drover.pin=sha256:" + pin}, nil
 }
 
-// ListenSecure binds the socket of [Server.Secure]. Pass it to [Server.Serve].
-func (s *Server) ListenSecure() (net.Listener, error) { return net.Listen("tcp", s.Secure.Addr) }
+// ListenTLS binds the socket of [Server.TLS]. Pass it to [Server.Serve].
+func (s *Server) ListenTLS() (net.Listener, error) { return net.Listen("tcp", s.TLS.Addr) }
 
 // NodeKey returns a certificate for the key in a file, and makes the key if
-// there is none. The certificate is made anew each time: nodes look at the key
-// alone.
+// there is none. The certificate is new each time: nodes check only the key.
 func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +110,8 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	return nil, fmt.Errorf("%s holds no private key: restore it, or remove it to have a new one made", file)
 }
 
-// makeKey writes a new key, whole or not at all: every node that boots is told
-// its digest.
+// makeKey writes a new key, whole or not at all: every node that boots gets its
+// digest.
 func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

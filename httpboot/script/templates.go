@@ -1,10 +1,10 @@
-package httpboot
+package script
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,31 +15,30 @@ import (
 	"drover/pools"
 )
 
-//go:embed scripts/*.tmpl
-var scriptFiles embed.FS
+//go:embed templates/*.tmpl
+var templateFiles embed.FS
 
 // Templates are the texts that boot scripts are made from. There is one for
 // each dialect and purpose, named PURPOSE.DIALECT.tmpl.
 //
-// What the templates of iPXE mind:
+// iPXE's rules for its scripts:
 //   - A script ends at the first command that fails, unless "||" follows it.
-//     ROMs then boot the next device, so nothing may fail unheeded.
-//   - There is no quoting. A line is cut at white space; a word that starts
+//     ROMs then boot the next device, so every failure must be handled.
+//   - There is no quoting. A line is split at white space; a word that starts
 //     with "#" begins a comment; the words "||", "&&" and ";" end a command;
-//     "${" begins a setting wherever it stands.
-//   - Settings outlive the script. That is what carries ${pause}, which grows,
-//     from one try to the next.
+//     "${" begins a setting anywhere.
+//   - Settings outlive the script. So ${pause}, which grows, goes from one try
+//     to the next.
 //   - "sleep" fails when someone presses Ctrl-C.
 //
-// Those of GRUB: a file that is sourced from a loop, not by configfile from
-// itself, which nests; text in single quotes; the names of variables outside of
-// them. Those of pxelinux: no loop; U-Boot's shell, in which boot.scr.uimg is
-// written, has one.
+// GRUB sources its file from a loop: configfile from the file itself would
+// nest. Its texts are in single quotes, variables outside of them. pxelinux has
+// no loop; U-Boot's shell, which runs boot.scr.uimg, has one.
 type Templates struct {
 	all map[dialect]*template.Template
 }
 
-// ownTemplates are drover's own. The files are part of the program; a mistake in
+// ownTemplates returns drover's own templates. The files are part of the program; a mistake in
 // them fails every test.
 func ownTemplates() *Templates {
 	t, errs := readTemplates("")
@@ -49,9 +48,8 @@ func ownTemplates() *Templates {
 	return t
 }
 
-// LoadTemplates reads the templates in dir; each takes the place of drover's own
-// of that name. The error joins one error for each mistake, that begins with
-// FILE:LINE.
+// LoadTemplates reads the templates in dir; each replaces drover's own of that
+// name. The error joins one error for each mistake, which begins with FILE:LINE.
 func LoadTemplates(dir string) (*Templates, error) {
 	t, errs := readTemplates(dir)
 	if len(errs) > 0 {
@@ -60,13 +58,13 @@ func LoadTemplates(dir string) (*Templates, error) {
 	return t, nil
 }
 
-// readTemplates reads drover's own templates, then those of dir over them, and
-// tries each of those out.
+// readTemplates reads drover's own templates, then replaces them by those of
+// dir, each of which it tries out.
 func readTemplates(dir string) (*Templates, []error) {
 	t := &Templates{all: map[dialect]*template.Template{}}
 	for d, say := range map[dialect]func(string) string{ipxe: say, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot} {
 		t.all[d] = template.Must(template.New("").Option("missingkey=error").
-			Funcs(template.FuncMap{"say": say}).ParseFS(scriptFiles, "scripts/*."+string(d)+".tmpl"))
+			Funcs(template.FuncMap{"say": say}).ParseFS(templateFiles, "templates/*."+string(d)+".tmpl"))
 	}
 	if dir == "" {
 		return t, nil
@@ -85,7 +83,7 @@ func readTemplates(dir string) (*Templates, []error) {
 	return t, errs
 }
 
-// replace takes a template from dir.
+// replace reads a template from dir.
 func (t *Templates) replace(dir, name string) []error {
 	file := filepath.Join(dir, name)
 	tmpl := t.of(name)
@@ -97,15 +95,15 @@ func (t *Templates) replace(dir, name string) []error {
 		return []error{err}
 	}
 	if _, err := tmpl.New(name).Parse(string(text)); err != nil {
-		return []error{placed(file, err)}
+		return []error{withLine(file, err)}
 	}
 	if err := t.try(name); err != nil {
-		return []error{placed(file, err)}
+		return []error{withLine(file, err)}
 	}
 	return nil
 }
 
-// of returns the templates of the dialect that a template is in.
+// of returns all templates in the dialect of the named one.
 func (t *Templates) of(name string) *template.Template {
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 {
@@ -114,7 +112,7 @@ func (t *Templates) of(name string) *template.Template {
 	return t.all[dialect(parts[1])]
 }
 
-// names are those of all templates that can be replaced.
+// names returns the names of all templates that can be replaced.
 func (t *Templates) names() (out []string) {
 	for _, set := range t.all {
 		for _, tmpl := range set.Templates() {
@@ -127,15 +125,18 @@ func (t *Templates) names() (out []string) {
 	return out
 }
 
-func (t *Templates) execute(w io.Writer, name string, data any) error {
-	return t.of(name).ExecuteTemplate(w, name, data)
+func (t *Templates) execute(name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	err := t.of(name).ExecuteTemplate(&b, name, data)
+	return b.Bytes(), err
 }
 
 // try fills a template in with every kind of machine, so that a mistake shows
 // before a machine meets it.
 func (t *Templates) try(name string) error {
 	if name == "finder.ipxe.tmpl" {
-		return t.execute(io.Discard, name, struct{ Base, ScriptPath string }{"http://10.28.0.2", pools.ScriptPath})
+		_, err := (&Renderer{Options: Options{Templates: t}}).Finder()
+		return err
 	}
 	for _, s := range sampleScripts() {
 		data := any(s)
@@ -145,7 +146,7 @@ func (t *Templates) try(name string) error {
 		if s.Plan == nil && name != "grub.grub.tmpl" {
 			continue
 		}
-		if err := t.execute(io.Discard, name, data); err != nil {
+		if _, err := t.execute(name, data); err != nil {
 			return err
 		}
 	}
@@ -170,12 +171,12 @@ func sampleScripts() []script {
 	return out
 }
 
-// placeOf finds the line in an error of text/template.
-var placeOf = regexp.MustCompile(`^template: [^:]*:(\d+)(?::\d+)?: (.*)$`)
+// templateError finds the line in an error of text/template.
+var templateError = regexp.MustCompile(`^template: [^:]*:(\d+)(?::\d+)?: (.*)$`)
 
-// placed writes an error of text/template the way drover writes places.
-func placed(file string, err error) error {
-	m := placeOf.FindStringSubmatch(err.Error())
+// withLine returns an error of text/template that begins with FILE:LINE.
+func withLine(file string, err error) error {
+	m := templateError.FindStringSubmatch(err.Error())
 	if m == nil {
 		return fmt.Errorf("%s:1: %w", file, err)
 	}
@@ -192,10 +193,10 @@ func sayPlain(text string) string {
 			return '?'
 		}
 		return r
-	}, cut(text, maxSaid))), " ")
+	}, text[:min(len(text), maxSaid)])), " ")
 }
 
-// say makes a text harmless after iPXE's echo, and readable as it was.
+// say makes a text harmless after iPXE's echo, and keeps it readable.
 func say(text string) string {
 	words := strings.Fields(strings.ReplaceAll(sayPlain(text), "${", "$ {"))
 	for i, w := range words {
@@ -210,5 +211,5 @@ func say(text string) string {
 func sayGRUB(text string) string { return strings.ReplaceAll(sayPlain(text), "'", `'\''`) }
 
 // sayUBoot makes a text harmless between the single quotes of U-Boot's shell,
-// which has no way to write one.
+// which cannot quote a single quote.
 func sayUBoot(text string) string { return strings.ReplaceAll(sayPlain(text), "'", `"`) }

@@ -1,4 +1,4 @@
-package httpboot_test
+package script_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
-	"drover/httpboot"
+	"drover/httpboot/script"
 )
 
 func TestTemplatesOfTheOperator(t *testing.T) {
@@ -16,18 +16,18 @@ func TestTemplatesOfTheOperator(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "boot.grub.tmpl"), []byte("echo '{{say .Node}} of us'\nlinux '{{.Kernel}}' {{.Args}} ours\n"))
 	writeFile(t, filepath.Join(dir, "problem.ipxe.tmpl"), []byte("#!ipxe\necho {{say .Problem}}\n{{template \"retry\" .}}\n"))
 	writeFile(t, filepath.Join(dir, "README"), []byte("not a template {{"))
-	templates, err := httpboot.LoadTemplates(dir)
+	templates, err := script.LoadTemplates(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t, func(w *world) { w.Templates = templates })
 	// Those that are not there are drover's own.
-	fixture.Golden(t, "testdata/bios.ipxe", w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String())
+	fixture.Golden(t, "testdata/bios.ipxe", w.ipxe(t, macBIOS))
 	if got := w.mustOpen(t, "127.0.0.1", node1GRUB); !strings.HasPrefix(got, "echo 'node-1 of us'\nlinux '(tftp,") || !strings.HasSuffix(got, " ours\n") {
 		t.Errorf("got\n%s", got)
 	}
 	w.farm[macBIOS].Image = "none"
-	if got := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String(); !strings.HasPrefix(got, "#!ipxe\necho the server has no image \"none\"\n:retry\n") {
+	if got := w.ipxe(t, macBIOS); !strings.HasPrefix(got, "#!ipxe\necho the server has no image \"none\"\n:retry\n") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -47,12 +47,12 @@ func TestBrokenTemplates(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, tt.name), []byte(tt.text))
-		_, err := httpboot.LoadTemplates(dir)
+		_, err := script.LoadTemplates(dir)
 		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, tt.want)) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	if _, err := httpboot.LoadTemplates(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := script.LoadTemplates(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no directory: got %v", err)
 	}
 }
@@ -129,9 +129,7 @@ func FuzzGRUBScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, node, pool, cluster, image, arg string) {
 		p := base
 		p.Node, p.Pool, p.Cluster, p.Image, p.KernelArgs = node, pool, cluster, image, strings.Fields(arg)
-		w := &world{Server: &httpboot.Server{
-			Farm: farm{macBIOS: &p}, Addresses: w.Addresses, Boots: &fakeBoots{}, Images: anyImage(img), URL: w.URL, Log: w.Log,
-		}}
+		w := w.with(t, &p, img)
 		text := w.mustOpen(t, "127.0.0.1", node1GRUB)
 		if got := commands(t, text); !slices.Equal(got, booting) && !slices.Equal(got, problem) {
 			t.Errorf("got commands %q from\n%s", got, text)

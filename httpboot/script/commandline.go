@@ -1,4 +1,4 @@
-package httpboot
+package script
 
 import (
 	"errors"
@@ -18,11 +18,10 @@ const (
 )
 
 // maxCommandLine is the longest command line that Linux reads on x86 and arm64,
-// in bytes: COMMAND_LINE_SIZE less its NUL. Linux cuts off the rest without a
-// word.
+// in bytes: COMMAND_LINE_SIZE less its NUL. Linux cuts off the rest silently.
 const maxCommandLine = 2048 - len("\x00")
 
-// before is what the loader puts before the command line.
+// before returns what the boot program puts before the command line.
 func (d dialect) before(kernel string) string {
 	switch d {
 	case ipxe:
@@ -35,12 +34,12 @@ func (d dialect) before(kernel string) string {
 
 // commandLine writes the kernel command line of a boot, quoted for the script.
 // The operator's words come first, since of words given twice the last counts;
-// but what follows "--" is not read by drover-init.
-func commandLine(s *script, d dialect, base string, o order, rescue bool) (string, error) {
-	if !isHex(o.nonce, 16, 256) {
+// drover-init reads nothing after "--".
+func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue bool) (string, error) {
+	if !isHex(boot.nonce, 16, 256) {
 		return "", errors.New("the nonce of the boot is not made of hex digits")
 	}
-	if !isHex(o.image.Squashfs.SHA256, 64, 64) {
+	if !isHex(boot.image.Squashfs.SHA256, 64, 64) {
 		return "", fmt.Errorf("the digest of image %q is not a sha256", s.Image)
 	}
 	words, err := d.words(s.KernelArgs)
@@ -56,13 +55,13 @@ func commandLine(s *script, d dialect, base string, o order, rescue bool) (strin
 		own = append(own, "BOOTIF=01-"+s.MAC.Dashed())
 	}
 	own = append(own,
-		"drover.url="+base,
+		"drover.url="+r.base,
 		"drover.mac="+s.MAC.String(),
-		"drover.nonce="+o.nonce,
-		"drover.image=sha256:"+o.image.Squashfs.SHA256,
-		"drover.root="+o.dir+squashfsFile,
+		"drover.nonce="+boot.nonce,
+		"drover.image=sha256:"+boot.image.Squashfs.SHA256,
+		"drover.root="+boot.dir+SquashfsFile,
 	)
-	own = append(own, s.secure...)
+	own = append(own, r.TLSArgs...)
 	if rescue {
 		own = append(own, "drover.rescue=1")
 	}
@@ -81,8 +80,7 @@ func commandLine(s *script, d dialect, base string, o order, rescue bool) (strin
 	return line, nil
 }
 
-// spaced counts the words that have a space in them. GRUB puts quotes around
-// each.
+// spaced counts the words that contain a space. GRUB puts quotes around each.
 func spaced(words []string) (n int) {
 	for _, w := range words {
 		if strings.Contains(w, " ") {
@@ -92,8 +90,8 @@ func spaced(words []string) (n int) {
 	return n
 }
 
-// words checks kernel arguments, and cuts them as the loader does. What it
-// would not hand to the kernel as it is written, is refused.
+// words checks kernel arguments and splits them as the boot program does. It
+// refuses an argument that would not reach the kernel as it is written.
 func (d dialect) words(args []string) ([]string, error) {
 	var words []string
 	for _, arg := range args {
@@ -110,7 +108,7 @@ func (d dialect) words(args []string) ([]string, error) {
 	return words, nil
 }
 
-// whyNot tells why a word does not reach the kernel.
+// whyNot returns why a word does not reach the kernel; empty when it does.
 func (d dialect) whyNot(word string) string {
 	switch {
 	case word == "":
@@ -140,8 +138,7 @@ func whyNotIPXE(word string) string {
 	return ""
 }
 
-// unquote puts together what double quotes hold together, and takes the quotes
-// away. GRUB puts a backslash before a quote that is in a word, and quotes around
+// unquote joins the words between double quotes and removes the quotes. GRUB puts a backslash before a quote that is in a word, and quotes around
 // a word that has a space: the kernel reads "key=two words" as it reads
 // key="two words".
 func unquote(words []string) (out []string, err error) {
@@ -165,8 +162,7 @@ func unquote(words []string) (out []string, err error) {
 	return out, nil
 }
 
-// grubWords quotes each word. There is nothing in single quotes that GRUB would
-// read.
+// grubWords quotes each word. GRUB interprets nothing within single quotes.
 func grubWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -179,19 +175,6 @@ func grubWords(words []string) string {
 func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x21 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
-}
-
-// isHex tells whether s is least to most digits of lower-case hex.
-func isHex(s string, least, most int) bool {
-	if len(s) < least || len(s) > most {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}

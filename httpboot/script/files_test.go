@@ -1,10 +1,8 @@
-package httpboot_test
+package script_test
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
@@ -16,25 +14,15 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
-	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
 )
 
-// names are the files by name of a world.
-func (w *world) names(t testing.TB) *httpboot.Names {
-	t.Helper()
-	n, err := w.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // open returns a file by name, as a client at an address sees it.
 func (w *world) open(t testing.TB, from, name string) (string, error) {
 	t.Helper()
-	f, err := w.names(t).Open(netip.MustParseAddr(from), name)
+	f, err := w.r.TFTP().Open(netip.MustParseAddr(from), name)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +110,7 @@ func TestMenuScriptOfIPXE(t *testing.T) {
 			withLoaders(t, files...)(w)
 			w.farm[macBIOS].MenuTimeout = 7
 		})
-		body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
+		body := w.ipxe(t, macBIOS)
 		fixture.Golden(t, "testdata/"+name, body)
 		checkScript(t, body)
 	}
@@ -142,7 +130,7 @@ func TestNextBootOfIPXE(t *testing.T) {
 			w.farm[macBIOS] = w.farm[macBIOS].WithNextBoot(tt.next)
 			w.TakeNextBoot = func(node string) error { taken = append(taken, node); return nil }
 		})
-		body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
+		body := w.ipxe(t, macBIOS)
 		for _, want := range tt.want {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: got\n%s\nwant %q in it", tt.next, body, want)
@@ -172,7 +160,7 @@ func TestNextBootThatIsNotTaken(t *testing.T) {
 
 // One boot asks for its script under several names, and for each of them more
 // than once: it is one boot all the same.
-func TestOneOrderOverTFTP(t *testing.T) {
+func TestOneBootOverTFTP(t *testing.T) {
 	w := newWorld(t, nil)
 	nonce := func(text string) string {
 		_, rest, ok := strings.Cut(text, "drover.nonce=")
@@ -195,11 +183,11 @@ func TestOneOrderOverTFTP(t *testing.T) {
 	}
 
 	// Another boot, or a machine that fetched its script by HTTP since.
-	w.Booting(macBIOS)
+	w.r.Forget(macBIOS)
 	if second := w.mustOpen(t, "127.0.0.1", node1GRUB); nonce(second) == nonce(first) || w.boots.n != 2 {
 		t.Errorf("%d boots were opened after a DISCOVER, want 2", w.boots.n)
 	}
-	body := w.do("127.0.0.1", "GET", "/boot/52-54-00-00-00-01", "").Body.String()
+	body := w.ipxe(t, macBIOS)
 	if third := w.mustOpen(t, "127.0.0.1", node1GRUB); nonce(third) == nonce(body) || w.boots.n != 4 {
 		t.Errorf("%d boots were opened, want 4", w.boots.n)
 	}
@@ -207,24 +195,6 @@ func TestOneOrderOverTFTP(t *testing.T) {
 	w.farm[macBIOS] = w.farm[macBIOS].WithNextBoot(pools.NextRescue)
 	if body := w.mustOpen(t, "127.0.0.1", node1GRUB); !strings.Contains(body, "drover.rescue=1") || w.boots.n != 5 {
 		t.Errorf("%d boots were opened, want 5; got\n%s", w.boots.n, body)
-	}
-}
-
-// A claim uses up what was given out: what asks after it is no firmware.
-func TestOrderEndsWithTheClaim(t *testing.T) {
-	w := newWorld(t, nil)
-	w.mustOpen(t, "127.0.0.1", node1GRUB)
-	key, err := pools.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := string(mustJSON(t, pools.KeyRequest{PublicKey: key.PublicKey().Bytes()}))
-	if r := w.do("127.0.0.1", "POST", "/node/52-54-00-00-00-01/config", body, pools.NonceHeader, fmt.Sprintf("%032x", 1), "Content-Type", "application/json"); r.Code != 200 {
-		t.Fatalf("config: %d %s", r.Code, r.Body)
-	}
-	w.mustOpen(t, "127.0.0.1", node1GRUB)
-	if w.boots.n != 2 {
-		t.Errorf("%d boots were opened, want 2", w.boots.n)
 	}
 }
 
@@ -262,7 +232,7 @@ func TestRefusedNames(t *testing.T) {
 	}
 	w := newWorld(t, func(w *world) {
 		withLoaders(t, "shimx64.efi", "sb/shimx64.efi", ".installed.json")(w)
-		w.Addresses.(addresses)[netip.MustParseAddr("127.0.0.4")] = macForeign
+		w.at[netip.MustParseAddr("127.0.0.4")] = macForeign
 		w.images["other@sha256:"+generation] = w.images["debian-12"]
 	})
 	for _, tt := range tests {
@@ -372,7 +342,7 @@ func TestWrappedFileInParts(t *testing.T) {
 	w := newWorld(t, nil)
 	name := "images/debian-12/" + generation + "/uInitrd"
 	whole := w.mustOpen(t, "127.0.0.1", name)
-	f, err := w.names(t).Open(netip.MustParseAddr("127.0.0.1"), name)
+	f, err := w.r.TFTP().Open(netip.MustParseAddr("127.0.0.1"), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +364,7 @@ func TestGzippedKernel(t *testing.T) {
 	img := w.images["debian-12"]
 	packed := []byte("\x1f\x8b\x08 and so on")
 	writeFile(t, filepath.Join(img.Dir, "gz"), packed)
-	img.Kernel = httpboot.FileInfo{Name: "gz", Size: int64(len(packed)), SHA256: digest(packed)}
+	img.Kernel = script.FileInfo{Name: "gz", Size: int64(len(packed)), SHA256: digest(packed)}
 	w.images["debian-12@sha256:"+generation] = img
 	if h, _ := unwrap(t, w.mustOpen(t, "127.0.0.1", "images/debian-12/"+generation+"/uImage")); h.Compression != 1 {
 		t.Errorf("compression %d, want gzip", h.Compression)
@@ -426,50 +396,15 @@ func TestBootScriptOfUBoot(t *testing.T) {
 	}
 }
 
-// A GRUB that came by HTTP fetches the rest the same way.
-func TestGRUBByHTTP(t *testing.T) {
-	w := newWorld(t, withLoaders(t, "grubx64.efi", "grub/x86_64-efi/tftp.mod"))
-	for _, tt := range []struct {
-		from, path string
-		status     int
-		want       string
-	}{
-		{"127.0.0.1", "/grub/grub.cfg", 200, `source "(http,10.28.0.2)/grub/$1-52:54:00:00:00:01.cfg"`},
-		{"127.0.0.1", "/" + node1GRUB, 200, "linux '(http,10.28.0.2)/images/debian-12/"},
-		{"127.0.0.1", "/grub/x86_64-efi/tftp.mod", 200, "this is grub"},
-		{"127.0.0.1", "/grub/x86_64-efi/none.mod", 404, "no loader"},
-		{"127.0.0.2", "/" + node1GRUB, 403, "is not the address"},
-		{"127.0.0.1", "//grubx64.efi", 200, "this is grubx64.efi"}, // shim's double slash
-		{"127.0.0.1", "/loaders//grubx64.efi", 200, "this is grubx64.efi"},
-	} {
-		r := w.do(tt.from, "GET", tt.path, "")
-		if r.Code != tt.status || !strings.Contains(r.Body.String(), tt.want) {
-			t.Errorf("%s: got %d %s, want %d %s", tt.path, r.Code, r.Body, tt.status, tt.want)
-		}
-	}
-	if r := w.do("127.0.0.1", "HEAD", "/grub/grub.cfg", ""); r.Code != 200 || r.Body.Len() != 0 {
-		t.Errorf("HEAD: got %d, %d bytes", r.Code, r.Body.Len())
-	}
-}
-
 func TestStepOf(t *testing.T) {
 	for name, want := range map[string]boots.Step{
 		"undionly.kpxe": boots.StepLoader, "sb/shimx64.efi": boots.StepLoader, "boot.scr.uimg": boots.StepLoader,
 		"images/x/y/kernel": boots.StepKernel, "images/x/y/uImage": boots.StepKernel,
 		"images/x/y/initrd": boots.StepInitrd, "images/x/y/uInitrd": boots.StepInitrd,
-		"grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
+		"images/x/y/root.squashfs": "", "grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
 	} {
-		if got := httpboot.StepOf(name); got != want {
+		if got := script.StepOf(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-}
-
-func mustJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

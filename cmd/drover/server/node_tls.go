@@ -1,0 +1,41 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+
+	"drover/httpboot"
+	"drover/pools"
+)
+
+// nodeTLS returns the HTTPS side of the node-facing listener; nil when the
+// config has none.
+func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
+	url := farm.SecureURL()
+	if url == "" {
+		return nil, nil
+	}
+	side := &httpboot.TLS{Addr: farm.Config.Server.HTTPS, URL: url}
+	var err error
+	if t := farm.Config.Server.NodeTLS; t != nil {
+		if side.Certificate, err = tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key)); err != nil {
+			return nil, fmt.Errorf("server.nodeTLS: %w", err)
+		}
+	} else {
+		file := filepath.Join(dir, "https.key")
+		var isNew bool
+		if side.Certificate, isNew, err = httpboot.NodeKey(file); err != nil {
+			return nil, err
+		}
+		if isNew {
+			s.log.Info("made the key of the HTTPS listener for nodes", "file", file)
+		}
+	}
+	pin, err := side.Pin()
+	if err != nil {
+		return nil, fmt.Errorf("server.nodeTLS: %w", err)
+	}
+	s.log.Info("nodes get config and join by HTTPS", "url", url, "pin", "sha256:"+pin)
+	return side, nil
+}

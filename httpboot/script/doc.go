@@ -1,0 +1,25 @@
+// Package script writes boot scripts and opens the files that boot programs
+// fetch by name.
+//
+// [New] makes a [Renderer] from the server's URL, a directory of machines, the
+// boots and the images. The renderer turns the Plan of a machine into a script
+// for its boot program:
+//
+//   - [Renderer.IPXE] writes the script that iPXE fetches by HTTP, and
+//     [Renderer.Finder] the one that finds it by MAC.
+//   - [Renderer.TFTP] and [Renderer.HTTP] return the [Files] that GRUB,
+//     PXELINUX and U-Boot fetch by name, one set for each protocol.
+//     [Files.Open] writes their scripts, and opens kernels, initrds and loaders.
+//
+// A script begins a boot: it has the nonce of [Boots.Issue]. Scripts that are
+// fetched by name share one nonce for a while, see [Renderer.Forget]. A machine
+// that cannot boot gets a script as well: it shows the problem on the console
+// and asks again, because firmware that meets an error boots from elsewhere.
+//
+// The texts are [Templates]; an operator may replace each of them. What goes
+// into a script is checked and quoted for its boot program, so that nothing in
+// a config can change the commands of a script.
+//
+// The package does not know HTTP or TFTP, and not where machines, boots and
+// images are kept.
+package script

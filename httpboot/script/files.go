@@ -1,0 +1,375 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/boots"
+)
+
+// File is an open file of [Files].
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Files opens the files that boot programs fetch by name. Each program asks
+// relative to where it was loaded from, so only the end of a name counts:
+//
+//	grub/grub.cfg                        finds the script of the machine at the client's address
+//	grub/node-52:54:00:12:34:56.cfg      GRUB's script of one boot
+//	grub/rescue-52:54:00:12:34:56.cfg    the same for the rescue shell, when there is a menu
+//	pxelinux.cfg/01-52-54-00-12-34-56    the script for pxelinux, extlinux, and U-Boot's pxe
+//	pxelinux.cfg/0A1C0002, …/default     the same, for the machine at the client's address
+//	boot.scr.uimg                        U-Boot's script: pxe get, pxe boot, again and again
+//	images/NAME/GENERATION/kernel        and initrd, of the machine's own image
+//	images/NAME/GENERATION/uImage        and uInitrd: with mkimage's header
+//	FILE                                 a file of the loaders directory
+//
+// A client whose address belongs to no machine gets loaders alone: another DHCP
+// server may have given it the address. A machine that the config ignores gets
+// nothing.
+type Files struct {
+	r      *Renderer
+	device string // GRUB's name of the place that has the files
+}
+
+// TFTP returns the files for TFTP clients.
+func (r *Renderer) TFTP() *Files { return &Files{r, "(tftp," + r.host + ")"} }
+
+// HTTP returns the files for a GRUB that was fetched by HTTP and goes on so.
+func (r *Renderer) HTTP() *Files {
+	return &Files{r, "(http," + strings.TrimPrefix(r.base, "http://") + ")"}
+}
+
+// Error is a refused request for a file or a script. It wraps [fs.ErrNotExist]
+// or [fs.ErrPermission]; any other error is a fault of the server.
+type Error struct {
+	MAC  pools.MAC // of the client's machine; zero: unknown
+	Node string    // likewise
+	Msg  string    // for the client
+	Err  error
+}
+
+func (e *Error) Error() string {
+	text := e.Msg
+	if !errors.Is(e.Err, fs.ErrNotExist) && !errors.Is(e.Err, fs.ErrPermission) {
+		text += ": " + e.Err.Error()
+	}
+	if e.MAC.IsZero() {
+		return text
+	}
+	return fmt.Sprintf("%s (node %s, %s)", text, e.Node, e.MAC)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Tell returns the text for the client.
+func (e *Error) Tell() string { return e.Msg }
+
+func notFound(format string, args ...any) error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Err: fs.ErrNotExist}
+}
+
+func forbidden(format string, args ...any) error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Err: fs.ErrPermission}
+}
+
+// client is the sender of a request.
+type client struct {
+	addr netip.Addr
+	plan *pools.Plan // nil: the address belongs to no machine
+}
+
+// Open opens a file for a client. The name is clean: no slash at its start, no
+// repeated slashes, no dot segments. The error is an [*Error]; one about a file
+// that boot programs do without has a method Optional that returns true.
+func (f *Files) Open(addr netip.Addr, name string) (File, error) {
+	addr = addr.Unmap()
+	m, ok := f.r.Machines.At(addr)
+	if ok && m.Plan == nil {
+		return nil, &Error{MAC: m.MAC, Msg: fmt.Sprintf("%s is not to be booted", m.MAC), Err: fs.ErrPermission}
+	}
+	file, err := f.open(&client{addr, m.Plan}, name)
+	if e, isError := errors.AsType[*Error](err); isError && ok {
+		e.MAC, e.Node = m.MAC, m.Plan.Node
+	}
+	return file, err
+}
+
+func (f *Files) open(c *client, name string) (File, error) {
+	if rest, ok := below(name, "pxelinux.cfg"); ok {
+		return f.pxelinux(c, rest)
+	}
+	if rest, ok := below(name, strings.Trim(pools.ImagePath, "/")); ok && strings.Count(rest, "/") == 2 {
+		return f.image(c, rest)
+	}
+	if rest, ok := below(name, "grub"); ok && strings.HasSuffix(rest, ".cfg") && !strings.Contains(rest, "/") {
+		return f.grub(c, rest)
+	}
+	if path.Base(name) == pools.UBootArm64.Loader() {
+		return f.ubootScript(c)
+	}
+	return f.loader(name)
+}
+
+// below returns what follows the directory dir in a name.
+func below(name, dir string) (string, bool) {
+	if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
+		return rest, true
+	}
+	_, rest, ok := strings.Cut(name, "/"+dir+"/")
+	return rest, ok
+}
+
+// known refuses a client whose address belongs to no machine.
+func (c *client) known() error {
+	if c.plan == nil {
+		return forbidden("%s is the address of no machine that boots from here", c.addr)
+	}
+	return nil
+}
+
+// script writes the script of a boot. A problem of the server is shown by the
+// script, and logged.
+func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (File, error) {
+	s, err := f.r.write(p, d, f.device)
+	if err != nil {
+		f.r.Log.Warn("a machine cannot boot yet", "mac", p.MAC.String(), "node", p.Node, "pool", p.Pool, "problem", s.Problem, "err", err.Error())
+	}
+	if rescue && s.Problem == "" {
+		s.Args = s.RescueArgs
+	}
+	return f.r.file(s.template(d), s)
+}
+
+// text is a file in memory.
+type text struct{ *bytes.Reader }
+
+func (text) Close() error { return nil }
+
+// grubMenu is the data of grub.grub.tmpl. It is the same for all boots of a
+// machine.
+type grubMenu struct {
+	*pools.Plan        // nil: GRUB has to name the machine
+	Device      string // (tftp,10.28.0.2)
+	Who         string // MAC as GRUB's files have it
+	Menu        bool
+	MemtestEFI  string
+}
+
+func newGRUBMenu(p *pools.Plan, device string) grubMenu {
+	m := grubMenu{Plan: p, Device: device, Who: "$net_default_mac"}
+	if p != nil {
+		m.Who = p.MAC.String()
+		m.Menu = script{Plan: p}.Menu()
+	}
+	return m
+}
+
+// grub opens one of GRUB's own files.
+func (f *Files) grub(c *client, name string) (File, error) {
+	if name == "grub.cfg" {
+		m := newGRUBMenu(c.plan, f.device)
+		if m.Menu {
+			m.MemtestEFI = f.r.existingLoader("memtest.efi")
+		}
+		return f.r.file("grub.grub.tmpl", m)
+	}
+	purpose, machine, _ := strings.Cut(strings.TrimSuffix(name, ".cfg"), "-")
+	mac, err := pools.ParseMAC(machine)
+	if err != nil || purpose != "node" && purpose != "rescue" {
+		return f.loader("grub/" + name)
+	}
+	p, err := f.r.Machine(mac, c.addr)
+	if err != nil {
+		return nil, err
+	}
+	rescue := purpose == "rescue"
+	if rescue && !(script{Plan: p}).Menu() {
+		return nil, forbidden("there is no rescue shell without a boot menu")
+	}
+	return f.script(p, grub, rescue)
+}
+
+// pxelinux opens a file of pxelinux.cfg. pxelinux and U-Boot ask by UUID, by MAC
+// (01 is Ethernet), by the address in hex, which they shorten digit by digit,
+// and for default.
+func (f *Files) pxelinux(c *client, name string) (File, error) {
+	if machine, ok := strings.CutPrefix(name, "01-"); ok {
+		mac, err := pools.ParseMAC(machine)
+		if err != nil {
+			return nil, notFound("%v", err)
+		}
+		p, err := f.r.Machine(mac, c.addr)
+		if err != nil {
+			return nil, err
+		}
+		return f.script(p, pxelinux, false)
+	}
+	own := c.addr.Is4() && strings.EqualFold(name, fmt.Sprintf("%X", c.addr.AsSlice()))
+	if !own && name != "default" {
+		return nil, optional{notFound("there is nothing for %q", name)}
+	}
+	if err := c.known(); err != nil {
+		return nil, err
+	}
+	return f.script(c.plan, pxelinux, false)
+}
+
+// ubootScript opens the script that U-Boot's own boot command looks for. It has
+// no nonce: U-Boot fetches the script of the boot by MAC.
+func (f *Files) ubootScript(c *client) (File, error) {
+	if err := c.known(); err != nil {
+		return nil, err
+	}
+	b, err := f.r.Templates.execute("boot.uboot.tmpl", script{Plan: c.plan, Base: f.r.base})
+	if err != nil {
+		return nil, &Error{Msg: "the script cannot be written, see the server's log", Err: err}
+	}
+	return text{bytes.NewReader(scriptImage("drover "+c.plan.Node, string(b)))}, nil
+}
+
+// Names of an image's files with mkimage's header.
+const (
+	wrappedKernel = "uImage"
+	wrappedInitrd = "uInitrd"
+)
+
+// image opens a kernel or an initrd: NAME/GENERATION/FILE.
+func (f *Files) image(c *client, rest string) (File, error) {
+	if err := c.known(); err != nil {
+		return nil, err
+	}
+	part := strings.Split(rest, "/")
+	name, generation, file := part[0], part[1], part[2]
+	if !isImage(name, generation) {
+		return nil, notFound("no such image")
+	}
+	if own := pools.ImageName(c.plan.Image); name != own {
+		return nil, forbidden("image %q is not for this machine, which has %q", name, own)
+	}
+	img, err := f.r.Image(name, generation)
+	if err != nil {
+		return nil, err
+	}
+	plain := map[string]string{wrappedKernel: KernelFile, wrappedInitrd: InitrdFile, KernelFile: KernelFile, InitrdFile: InitrdFile}[file]
+	if plain == "" {
+		return nil, notFound("an image has %s and %s here, no %q", KernelFile, InitrdFile, file)
+	}
+	opened, info, err := img.Open(plain)
+	if err != nil || plain == file {
+		return diskFile(opened, info.Size, err)
+	}
+	return f.wrap(c, opened, file, name, info)
+}
+
+// diskFile returns an open file as it is.
+func diskFile(f *os.File, size int64, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &wrapped{nil, f, size}, nil
+}
+
+// wrap puts mkimage's header before a kernel or an initrd.
+func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileInfo) (File, error) {
+	u := uImage{kind: uImageRamdisk, name: image, size: uint32(info.Size)}
+	gzip, err := false, error(nil)
+	if file == wrappedKernel {
+		u.kind = uImageKernel
+		u.load, u.entry = c.plan.UBoot.Addresses()
+		gzip, err = isGzip(opened)
+	}
+	if gzip {
+		u.compression = uImageGzip
+	}
+	if err == nil {
+		u.sum, err = f.r.checksums.of(opened, info.Size, info.SHA256)
+	}
+	if err != nil {
+		opened.Close()
+		return nil, &Error{Msg: fmt.Sprintf("%s of image %q cannot be read", file, image), Err: err}
+	}
+	return &wrapped{u.header(), opened, info.Size}, nil
+}
+
+func (f *Files) loader(name string) (File, error) {
+	opened, size, err := f.r.Loader(name)
+	return diskFile(opened, size, err)
+}
+
+// Loader opens a file of the loaders directory and returns its size in bytes.
+// The error is an [*Error]. A UEFI program that is missing in the subdirectory
+// of its name is looked for in the directory itself: shim asks for GRUB beside
+// itself.
+func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
+	if !isLoaderPath(name) {
+		return nil, 0, notFound("no loader %q", name)
+	}
+	f, fi, err := openIn(r.Loaders, name)
+	if base := path.Base(name); errors.Is(err, fs.ErrNotExist) && base != name && path.Ext(base) == ".efi" {
+		f, fi, err = openIn(r.Loaders, base)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isOptional(name):
+		return nil, 0, optional{notFound("no loader %q", name)}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, notFound("no loader %q: see drover loaders on the server", name)
+	case err != nil:
+		return nil, 0, &Error{Msg: fmt.Sprintf("loader %q cannot be read", name), Err: err}
+	}
+	return f, fi.Size(), nil
+}
+
+// isLoaderPath reports whether a name can be that of a loader: no part of it
+// begins with a dot.
+func isLoaderPath(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if !isFileName(strings.ReplaceAll(part, "+", "-")) {
+			return false
+		}
+	}
+	return true
+}
+
+// optional is an error about a file that a boot program does without.
+type optional struct{ error }
+
+func (o optional) Unwrap() error { return o.error }
+
+// Optional reports that the error is harmless.
+func (o optional) Optional() bool { return true }
+
+// isOptional reports whether boot programs ask for a name and do without it:
+// shim for revocations and certificates, GRUB for the lists of its modules.
+func isOptional(name string) bool {
+	base := path.Base(name)
+	return slices.Contains([]string{"revocations_sku.efi", "revocations_sbat.efi"}, base) ||
+		strings.HasPrefix(base, "shim_certificate_") || path.Ext(base) == ".lst"
+}
+
+// StepOf returns the step of a boot that fetching a file is; "" for none. The
+// node itself reports that it has the squashfs.
+func StepOf(name string) boots.Step {
+	base := path.Base(name)
+	switch {
+	case base == KernelFile || base == wrappedKernel:
+		return boots.StepKernel
+	case base == InitrdFile || base == wrappedInitrd:
+		return boots.StepInitrd
+	case base == SquashfsFile, path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
+		return ""
+	}
+	return boots.StepLoader
+}

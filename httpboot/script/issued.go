@@ -1,0 +1,105 @@
+package script
+
+import (
+	"sync"
+	"time"
+
+	"drover/pools"
+)
+
+// issuedBoot is the image that a boot loads, and the nonce that it was given.
+type issuedBoot struct {
+	image Image
+	dir   string // of the image in URLs, with a slash at its end
+	nonce string
+
+	nextBoot pools.NextBoot // that it was issued for
+	imageRef string         // likewise
+	issued   time.Time
+}
+
+// reuseTime is how long an issued boot is given out again. No machine gets from
+// its script to the script of its next boot in less time, unless it fetches the
+// same script again.
+const reuseTime = 30 * time.Second
+
+// issuedBoots keeps the boots that were issued to scripts fetched by name. A
+// boot fetches such a file more than once: a size probe opens it and stops, a
+// request whose answer was lost is repeated, GRUB and U-Boot ask for one script
+// under several names. Each with a nonce of its own would void the nonce
+// before, which may be the one that the machine goes on with.
+type issuedBoots struct {
+	mu    sync.Mutex
+	byMAC map[pools.MAC]*issuedSlot
+}
+
+// issuedSlot holds the issued boot of one machine. Its lock is held while a
+// boot is issued.
+type issuedSlot struct {
+	mu   sync.Mutex
+	boot issuedBoot // issued is zero: none
+}
+
+// get returns the boot that was issued to the machine of p a moment ago, or
+// issues one.
+func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issuedBoot, error) {
+	s := b.slot(p.MAC)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boot.fresh() && s.boot.nextBoot == p.NextBoot && s.boot.imageRef == p.Image {
+		return s.boot, nil
+	}
+	boot, err := issue()
+	if err != nil {
+		return boot, err
+	}
+	boot.nextBoot, boot.imageRef, boot.issued = p.NextBoot, p.Image, time.Now()
+	s.boot = boot
+	return boot, nil
+}
+
+func (b issuedBoot) fresh() bool { return !b.issued.IsZero() && time.Since(b.issued) < reuseTime }
+
+// maxIssued is the number of machines from which on old boots are removed.
+const maxIssued = 4096
+
+func (b *issuedBoots) slot(mac pools.MAC) *issuedSlot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byMAC == nil {
+		b.byMAC = map[pools.MAC]*issuedSlot{}
+	}
+	if len(b.byMAC) >= maxIssued {
+		b.removeOld()
+	}
+	s := b.byMAC[mac]
+	if s == nil {
+		s = &issuedSlot{}
+		b.byMAC[mac] = s
+	}
+	return s
+}
+
+// removeOld removes boots that are not given out any more, except those in use.
+func (b *issuedBoots) removeOld() {
+	for mac, s := range b.byMAC {
+		if !s.mu.TryLock() {
+			continue
+		}
+		if !s.boot.fresh() {
+			delete(b.byMAC, mac)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (b *issuedBoots) forget(mac pools.MAC) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byMAC, mac)
+}
+
+// Forget makes the next script of a machine begin a new boot. It is called when
+// the firmware of the machine sends a DISCOVER, and when a node has claimed the
+// boot.
+func (r *Renderer) Forget(mac pools.MAC) { r.issued.forget(mac) }

@@ -1,0 +1,295 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/machines"
+)
+
+// Machines finds the machine that sends a request.
+type Machines interface {
+	// Of returns the machine of a MAC.
+	Of(mac pools.MAC) machines.Machine
+	// At returns the machine that boots from an address; false when there is
+	// none.
+	At(addr netip.Addr) (machines.Machine, bool)
+}
+
+// Boots begins boots and keeps their timelines.
+type Boots interface {
+	// Issue begins a boot, with the step script, and returns its nonce, in hex,
+	// once it is durable. Nonces of earlier boots of the machine end with it.
+	// It returns [boots.ErrNotBooting] for a machine that is not booting.
+	Issue(p *pools.Plan) (nonce string, err error)
+	// Step records a step of the machine's current boot. The nonce is empty:
+	// the server itself observed the step.
+	Step(mac pools.MAC, nonce string, e boots.Event) error
+}
+
+// Images finds images.
+type Images interface {
+	// Image returns the image that ref names: NAME, for the generation in
+	// force, or NAME@sha256:GENERATION. The error names the image; it is
+	// [io/fs.ErrNotExist] when there is none.
+	Image(ref string) (Image, error)
+}
+
+// Options configure a [Renderer]. The interfaces, URL and Log must be set.
+type Options struct {
+	Machines Machines
+	Boots    Boots
+	Images   Images
+
+	URL       string     // of the node-facing HTTP listener, such as http://10.28.0.2:80
+	TLSArgs   []string   // kernel arguments that describe its HTTPS side; nil: it has none
+	Loaders   string     // directory of boot loaders; empty: there are none
+	Templates *Templates // texts of the scripts; nil: drover's own
+
+	// TakeNextBoot records durably that a script was written for the next boot
+	// that an operator set for this node. It may be nil.
+	TakeNextBoot func(node string) error
+
+	Log *slog.Logger
+}
+
+// Renderer writes boot scripts: one Plan, in the language of each boot program.
+type Renderer struct {
+	Options
+	base      string // of URLs, without a slash at its end
+	host      string // of base, for boot programs that name a server without a URL
+	issued    issuedBoots
+	checksums checksums
+}
+
+// New makes a renderer. It refuses a URL that nodes cannot use.
+func New(o Options) (*Renderer, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("node-facing URL: %w", err)
+	}
+	if u.Scheme != "http" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("node-facing URL %q: want http://ADDRESS or http://ADDRESS:PORT", o.URL)
+	}
+	if o.Templates == nil {
+		o.Templates = ownTemplates()
+	}
+	return &Renderer{Options: o, base: "http://" + strings.TrimSuffix(u.Host, ":80"), host: u.Hostname()}, nil
+}
+
+// Machine returns the Plan of the machine with this MAC, if a request from this
+// address is its own; otherwise an [*Error] that wraps [fs.ErrPermission]. The
+// Plan is nil only for an unknown machine.
+func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) {
+	m := r.Machines.Of(mac)
+	switch {
+	case m.Plan == nil:
+		return nil, forbidden("MAC address %s is not known here", mac)
+	case !m.Address.IsValid():
+		return m.Plan, forbidden("%s has no address from here; you are %s", mac, from)
+	case from != m.Address.Unmap():
+		return m.Plan, forbidden("%s is not the address of %s", from, mac)
+	}
+	return m.Plan, nil
+}
+
+// IPXE begins a boot and returns its script for iPXE. The error is the reason
+// why the machine cannot boot; the script then shows it and asks again. There
+// is no script only if the template fails.
+func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
+	r.Forget(p.MAC)
+	s, err := r.write(p, ipxe, "")
+	s.Self = r.base + pools.ScriptPath + p.MAC.Dashed()
+	text, failed := r.Templates.execute(s.template(ipxe), s)
+	if failed != nil {
+		return nil, failed
+	}
+	return text, err
+}
+
+// Finder returns the iPXE script that is the same for all machines: it finds
+// the script of each by its MAC.
+func (r *Renderer) Finder() ([]byte, error) {
+	return r.Templates.execute("finder.ipxe.tmpl", struct{ Base, ScriptPath string }{r.base, pools.ScriptPath})
+}
+
+// script is the data of the templates.
+type script struct {
+	*pools.Plan
+	Base       string // of drover's URLs, without a slash at its end
+	Self       string // iPXE: URL of the script itself, to ask again
+	Device     string // GRUB: (tftp,10.28.0.2), where its files are
+	Kernel     string // URL, or path
+	Initrd     string // URL, or path
+	FDT        string // U-Boot: path of a device tree; empty for none
+	Args       string // kernel command line, quoted for the boot program
+	RescueArgs string // the same for the rescue shell
+	MemtestEFI string // path below Base, or of TFTP; empty for none
+	MemtestBin string // likewise, for BIOS
+	Problem    string // why there is nothing to boot
+	Reboot     bool   // asking again cannot help
+}
+
+// Menu reports whether the machine gets a menu.
+func (s script) Menu() bool { return s.MenuTimeout > 0 && s.NextBoot == "" }
+
+// Local reports whether this one boot is from the machine's own disk.
+func (s script) Local() bool { return s.NextBoot == pools.NextLocal }
+
+// Pause is how long U-Boot waits in its menu, in tenths of a second.
+func (s script) Pause() int { return 10 * int(s.MenuTimeout) }
+
+// template returns the name of the template for a script.
+func (s script) template(d dialect) string {
+	purpose := "boot"
+	switch {
+	case s.Problem != "":
+		purpose = "problem"
+	case s.Local():
+		purpose = "local"
+	}
+	return purpose + "." + string(d) + ".tmpl"
+}
+
+// write begins a boot, or goes on with the one that was issued, and fills in its
+// script. The script is valid in any case: with an error, s.Problem describes
+// it for the console, and the boot's timeline has it too.
+func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error) {
+	s := script{Plan: p, Base: r.base, Device: device}
+	err := r.fill(&s, d)
+	if err == nil {
+		return s, nil
+	}
+	if s.Problem == "" {
+		s.Problem = err.Error()
+	}
+	if err := r.Boots.Step(p.MAC, "", boots.Event{Step: boots.StepScript, Error: s.Problem}); err != nil {
+		r.Log.Warn("a step of a boot is not recorded", "mac", p.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
+	}
+	return s, err
+}
+
+// fill adds the image and the command line of a boot to s. With an error,
+// s.Problem may have a text that is better for the console.
+func (r *Renderer) fill(s *script, d dialect) error {
+	boot, err := r.image(s)
+	if err != nil {
+		return err
+	}
+	// With a nonce of full length, to fail before a boot begins.
+	boot.nonce = strings.Repeat("0", 64)
+	if err := r.lines(s, d, boot); err != nil {
+		return err
+	}
+	issue := func() (issuedBoot, error) { return r.issue(s.Plan, boot) }
+	if d == ipxe {
+		boot, err = issue()
+	} else {
+		boot, err = r.issued.get(s.Plan, issue)
+	}
+	if errors.Is(err, boots.ErrNotBooting) {
+		s.Problem, s.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
+		return err
+	}
+	if err != nil {
+		s.Problem = "the server cannot record a new boot, see its log"
+		return fmt.Errorf("boot of %s: %w", s.MAC, err)
+	}
+	return r.lines(s, d, boot)
+}
+
+// image returns a boot of the machine's image, without a nonce.
+func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
+	boot.image, err = r.Images.Image(s.Image)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.Problem = fmt.Sprintf("the server has no image %q", s.Image)
+		return boot, err
+	case err != nil:
+		s.Problem = fmt.Sprintf("the server cannot read its image %q, see its log", s.Image)
+		return boot, err
+	}
+	if boot.dir, err = boot.image.urlPath(); err != nil {
+		s.Problem = fmt.Sprintf("the server cannot serve its image %q, see its log", s.Image)
+	}
+	return boot, err
+}
+
+// issue gives a boot its nonce.
+func (r *Renderer) issue(p *pools.Plan, boot issuedBoot) (issuedBoot, error) {
+	nonce, err := r.Boots.Issue(p)
+	if err != nil {
+		return boot, err
+	}
+	boot.nonce = nonce
+	if p.NextBoot != "" && r.TakeNextBoot != nil {
+		err = r.TakeNextBoot(p.Node)
+	}
+	return boot, err
+}
+
+// maxUBootName is the longest name that U-Boot's TFTP client asks for, in bytes;
+// it cuts off the rest silently (net/tftp.c, MAX_LEN).
+const maxUBootName = 127
+
+// lines fills in the files that the boot program loads, and the command lines.
+func (r *Renderer) lines(s *script, d dialect, boot issuedBoot) (err error) {
+	r.paths(s, d, boot)
+	if n := max(len(s.Kernel), len(s.Initrd)); d == pxelinux && n > maxUBootName {
+		return fmt.Errorf("U-Boot cannot ask for a name of %d bytes, only %d: give image %q a shorter one", n, maxUBootName, s.Image)
+	}
+	if s.Args, err = r.commandLine(s, d, boot, s.NextBoot == pools.NextRescue); err != nil {
+		return err
+	}
+	if s.Menu() {
+		s.RescueArgs, err = r.commandLine(s, d, boot, true)
+	}
+	return err
+}
+
+// paths fills in where the boot program finds the files of the image.
+func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
+	kernel, initrd := KernelFile, InitrdFile
+	from := r.base + boot.dir
+	switch d {
+	case grub:
+		from = s.Device + boot.dir
+	case pxelinux:
+		from = strings.TrimPrefix(boot.dir, "/") // relative to the directory of the boot program
+		if s.UBoot.Wrapped() {
+			kernel, initrd = wrappedKernel, wrappedInitrd
+		}
+		s.FDT = s.UBoot.FDT
+	}
+	s.Kernel, s.Initrd = from+kernel, from+initrd
+	if s.Menu() {
+		s.MemtestEFI, s.MemtestBin = r.existingLoader("memtest.efi"), r.existingLoader("memtest.bin")
+	}
+}
+
+// existingLoader returns the name of a loader if that is there, else nothing.
+func (r *Renderer) existingLoader(name string) string {
+	f, _, err := openIn(r.Loaders, name)
+	if err != nil {
+		return ""
+	}
+	f.Close()
+	return name
+}
+
+// file writes a script that is fetched by name.
+func (r *Renderer) file(template string, data any) (File, error) {
+	b, err := r.Templates.execute(template, data)
+	if err != nil {
+		return nil, &Error{Msg: "the script cannot be written, see the server's log", Err: err}
+	}
+	return text{bytes.NewReader(b)}, nil
+}
