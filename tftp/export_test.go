@@ -8,34 +8,37 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 )
 
 // Clean is clean.
 func Clean(name string) (string, error) { return clean(name) }
 
-// Agree is parseRequest, then agree for a file of a million bytes: it returns
-// the options as the OACK has them, and what is in force.
-func Agree(packet string, room int) (acked, inForce string, err error) {
+// Negotiate is parseRequest, then negotiate for a file of a million bytes: it
+// returns the options as the OACK has them, and those in force.
+func Negotiate(packet string, payload int) (acked, inForce string, err error) {
 	r, err := parseRequest([]byte(packet))
 	if err != nil {
 		return "", "", err
 	}
-	t, options, err := agree(r.options, 1e6, room)
+	t, options, err := negotiate(r.options, 1e6, payload)
 	return strings.ReplaceAll(strings.TrimSuffix(string(oack(options)[2:]), "\x00"), "\x00", " "),
 		fmt.Sprintf("%d x %d, %v", t.window, t.block, t.timeout), err
 }
 
-// Progress is progress, that says in words what to send.
+// Progress is progress with what to send as text.
 type Progress struct{ progress }
 
 // NewProgress begins at time 0.
 func NewProgress(window int, size int64, withOack bool, timeout time.Duration) *Progress {
-	p := &Progress{newProgress(terms{512, window, timeout}, size, withOack)}
+	p := &Progress{newProgress(options{512, window, timeout}, size, withOack)}
 	p.Send(0)
 	return p
 }
 
-// Send sends what is to do.
+// Send sends the window.
 func (p *Progress) Send(at time.Duration) string {
 	from, to := p.todo()
 	p.wasSent(time.Time{}.Add(at))
@@ -45,24 +48,24 @@ func (p *Progress) Send(at time.Duration) string {
 	return fmt.Sprintf("%d-%d", from, to)
 }
 
-// Got takes an ACK.
-func (p *Progress) Got(block uint16, at time.Duration) string {
-	switch {
-	case p.got(block, time.Time{}.Add(at)):
+// Ack takes an ACK.
+func (p *Progress) Ack(block uint16, at time.Duration) string {
+	switch p.ack(block, time.Time{}.Add(at)) {
+	case send:
 		return p.Send(at)
-	case p.done():
+	case finish:
 		return "done"
 	}
 	return ""
 }
 
-// Late looks at the clock.
+// Late takes the time.
 func (p *Progress) Late(at time.Duration) string {
-	switch send, giveUp := p.late(time.Time{}.Add(at)); {
-	case giveUp:
-		return "gives up"
+	switch p.late(time.Time{}.Add(at)) {
 	case send:
 		return p.Send(at)
+	case finish:
+		return "gives up"
 	}
 	return ""
 }
@@ -70,8 +73,8 @@ func (p *Progress) Late(at time.Duration) string {
 // Uncut makes the server cut windows into packets itself, as if the kernel did
 // not.
 func (s *Server) Uncut() {
-	for _, p := range s.all() {
-		p.socket.(*udpSocket).uncut = true
+	for _, p := range s.ports {
+		p.uncut = true
 	}
 }
 
@@ -89,7 +92,7 @@ func (s *Server) UseNetwork(mtu int, out func(Packet), addrs ...netip.AddrPort) 
 	for i, a := range addrs {
 		socks[i] = &fakeSocket{local: a, mtu: mtu, in: make(chan Packet, 1000), out: out, stopped: make(chan struct{})}
 	}
-	s.use(socks[0], socks[1:]...)
+	s.use(socks...)
 	return func(p Packet) {
 		if i := slices.Index(addrs, p.To); i >= 0 {
 			socks[i].(*fakeSocket).in <- p
@@ -105,35 +108,26 @@ type fakeSocket struct {
 	stopped chan struct{}
 }
 
-func (f *fakeSocket) receive(in []message, wait time.Duration, _ bool) (int, error) {
-	var late <-chan time.Time
-	if wait > 0 {
-		late = time.After(wait)
-	}
+func (f *fakeSocket) ReadBatch(in []ipv4.Message, _ int) (int, error) {
 	select {
 	case <-f.stopped:
 		return 0, net.ErrClosed
-	case <-late:
-		return 0, nil
 	case p := <-f.in:
-		in[0] = message{data: bytes.Clone(p.Data), peer: p.From, at: place{f.local.Addr(), 1}}
+		in[0].N, in[0].Addr = copy(in[0].Buffers[0], p.Data), net.UDPAddrFromAddrPort(p.From)
 		return 1, nil
 	}
 }
 
-func (f *fakeSocket) send(out []message) {
+func (f *fakeSocket) WriteBatch(out []ipv4.Message, _ int) (int, error) {
 	for _, m := range out {
-		each := m.each
-		if each == 0 {
-			each = len(m.data)
+		if len(m.OOB) > 0 {
+			return 0, unix.EIO // no network card to cut it
 		}
-		for data := range slices.Chunk(m.data, each) {
-			f.out(Packet{f.local, m.peer, bytes.Clone(data)})
-		}
+		f.out(Packet{f.local, m.Addr.(*net.UDPAddr).AddrPort(), bytes.Clone(m.Buffers[0])})
 	}
+	return len(out), nil
 }
 
-func (f *fakeSocket) room(place) int { return f.mtu - headers4 }
-func (f *fakeSocket) addr() net.Addr { return net.UDPAddrFromAddrPort(f.local) }
-func (f *fakeSocket) stop()          { close(f.stopped) }
-func (f *fakeSocket) close()         {}
+func (f *fakeSocket) reply(*ipv4.Message) ([]byte, int) { return nil, f.mtu - headers4 }
+func (f *fakeSocket) LocalAddr() net.Addr               { return net.UDPAddrFromAddrPort(f.local) }
+func (f *fakeSocket) Close() error                      { close(f.stopped); return nil }

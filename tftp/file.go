@@ -6,27 +6,24 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"slices"
+	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 )
 
-// File is what a transfer reads. Size must not change; *bytes.Reader with a
-// Close is one.
+// File is the content of a transfer: a *bytes.Reader with a Close method is one.
+// Its size must not change. Its methods may block: they delay one transfer only.
 type File interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
 }
 
-// diskFile is a file that has the size it had when it was opened.
-type diskFile struct {
-	*os.File
-	size int64
-}
-
-func (f diskFile) Size() int64 { return f.size }
-
-// openBelow opens a regular file below dir. What is no regular file is answered
-// as one that is not there; opening a pipe must not wait for its writer.
+// openBelow opens a regular file below dir. Any other file counts as missing;
+// opening a pipe must not wait for its writer.
 func openBelow(dir, name string) (File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -39,38 +36,68 @@ func openBelow(dir, name string) (File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("%w: it is no regular file", fs.ErrNotExist)}
+		err = &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("%w: not a regular file", fs.ErrNotExist)}
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return diskFile{f, info.Size()}, nil
+	return struct {
+		*io.SectionReader
+		io.Closer
+	}{io.NewSectionReader(f, 0, info.Size()), f}, nil
 }
 
-// refuseFile says what a client is told of a file that cannot be opened.
+// refuseFile returns the answer for a file that cannot be opened.
 func refuseFile(err error) *refusal {
-	if already, ok := errors.AsType[*refusal](err); ok {
-		return already
-	}
 	r := &refusal{codeOther, "server cannot read the file", err}
-	var link *fs.PathError
+	_, path := errors.AsType[*fs.PathError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		r.code, r.told = codeNotFound, "file not found"
-	case errors.Is(err, fs.ErrPermission), errors.As(err, &link):
+		r.code, r.text = codeNotFound, "file not found"
+	case errors.Is(err, fs.ErrPermission), path:
 		// Also links that lead out of the directory.
-		r.code, r.told = codeAccess, "access denied"
+		r.code, r.text = codeAccess, "access denied"
 	}
-	var words interface{ Tell() string }
-	if errors.As(err, &words) {
-		r.told = words.Tell()
+	var own interface{ ClientText() string }
+	if errors.As(err, &own) {
+		r.text = own.ClientText()
 	}
 	return r
 }
 
-// isOptional tells whether who opens files says that a client can do without.
+// isOptional reports whether a client can do without the file, as the Open
+// function says.
 func isOptional(err error) bool {
 	var o interface{ Optional() bool }
 	return errors.As(err, &o) && o.Optional()
+}
+
+// maxName is the longest file name, in bytes. The longest that firmware asks for is GRUB's
+// path of a module.
+const maxName = 255
+
+// clean turns the name in a request into a path below the served directory.
+// Names that no firmware sends are errors.
+func clean(name string) (string, error) {
+	// ROMs that read option 67 beyond its end append the END option.
+	for strings.HasSuffix(name, "\xff") {
+		name = name[:len(name)-1]
+	}
+	switch {
+	case len(name) > maxName:
+		return "", fmt.Errorf("file name of %d bytes", len(name))
+	case !utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
+		return "", fmt.Errorf("file name %q is not text", name)
+	}
+	// Microsoft's loaders ask for \Boot\BCD, GRUB for /grub/grub.cfg, shim
+	// for //grubx64.efi.
+	name = strings.ReplaceAll(name, `\`, "/")
+	if slices.Contains(strings.Split(name, "/"), "..") {
+		return "", fmt.Errorf("file name %q climbs out of the directory", name)
+	}
+	if name = path.Clean("/" + name)[1:]; name == "" {
+		return "", errors.New("no file name")
+	}
+	return name, nil
 }

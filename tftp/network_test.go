@@ -194,8 +194,8 @@ func crossed(t *testing.T, n *network, size, block, window int) {
 			}
 			return memory{bytes.NewReader(content)}, nil
 		},
-		OnTransfer: func(x tftp.Transfer) { told = append(told, x) },
-		Grace:      time.Hour,
+		OnTransfer:  func(x tftp.Transfer) { told = append(told, x) },
+		StopTimeout: time.Hour,
 	}
 	client := &receiver{
 		addr: netip.MustParseAddrPort("192.0.2.2:2070"), server: netip.MustParseAddrPort("192.0.2.1:69"),

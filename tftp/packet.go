@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // The kinds of packets: RFC 1350 section 5, RFC 2347.
@@ -19,45 +21,45 @@ const (
 	opOack  = 6
 )
 
-// headerSize is what stands before the content of a DATA packet.
+// headerSize is the length of a DATA packet without its content, in bytes.
 const headerSize = 4
 
 // code is the number in an ERROR packet: RFC 1350 appendix, RFC 2347.
 type code uint16
 
 const (
-	codeOther    code = 0 // the text says it
+	codeOther    code = 0 // see the text
 	codeNotFound code = 1
 	codeAccess   code = 2
 	codeIllegal  code = 4
 	codeOption   code = 8
 )
 
-// refusal is an error that ends a transfer from our side. What is told goes to
-// anybody, so it names no paths; Err is for the log.
+// refusal is an error with which the server ends a transfer. Anybody may see its
+// text, so it names no paths; err is for the log.
 type refusal struct {
 	code code
-	told string
+	text string
 	err  error
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuse makes a refusal whose log says what is told.
+// refuse makes a refusal with the same text for client and log.
 func refuse(c code, format string, args ...any) *refusal {
 	err := fmt.Errorf(format, args...)
 	return &refusal{c, err.Error(), err}
 }
 
-// packet is the ERROR packet that tells the client.
+// packet is the ERROR packet for the client.
 func (r *refusal) packet() []byte {
 	b := binary.BigEndian.AppendUint16(nil, opError)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.code))
-	return append(append(b, r.told...), 0)
+	return append(append(b, r.text...), 0)
 }
 
-// request is what a client asks for: RFC 1350 section 5, RFC 2347.
+// request is the content of an RRQ or WRQ: RFC 1350 section 5, RFC 2347.
 type request struct {
 	write   bool
 	file    string
@@ -68,8 +70,8 @@ type request struct {
 // option is a name with its value, both as the client spells them.
 type option struct{ name, value string }
 
-// asks tells whether the client asks for an option.
-func (r *request) asks(name string) bool {
+// has reports whether the request has an option.
+func (r *request) has(name string) bool {
 	return slices.ContainsFunc(r.options, func(o option) bool { return strings.EqualFold(o.name, name) })
 }
 
@@ -77,7 +79,7 @@ func (r *request) asks(name string) bool {
 // firmware that sends its whole buffer.
 func parseRequest(b []byte) (request, error) {
 	if len(b) < 2 || binary.BigEndian.Uint16(b) != opRead && binary.BigEndian.Uint16(b) != opWrite {
-		return request{}, errors.New("no request")
+		return request{}, errors.New("not a request")
 	}
 	r := request{write: b[1] == opWrite}
 	fields := bytes.Split(b[2:], []byte{0})
@@ -92,7 +94,7 @@ func parseRequest(b []byte) (request, error) {
 	return r, nil
 }
 
-// oack is the packet that tells which options are in force.
+// oack is the packet that acknowledges options.
 func oack(options []option) []byte {
 	b := binary.BigEndian.AppendUint16(nil, opOack)
 	for _, o := range options {
@@ -102,7 +104,7 @@ func oack(options []option) []byte {
 	return b
 }
 
-// clientError is an ERROR packet that the client ended the transfer with.
+// clientError is an ERROR packet with which the client ended the transfer.
 type clientError struct {
 	code code
 	text string
@@ -112,7 +114,7 @@ func (e *clientError) Error() string {
 	return fmt.Sprintf("client stopped with error %d %q", e.code, e.text)
 }
 
-// maxErrorText bounds what a client writes into our log.
+// maxErrorText limits what a client can write into the log, in bytes.
 const maxErrorText = 128
 
 // parseError reads an ERROR packet, however short it is.
@@ -124,4 +126,94 @@ func parseError(b []byte) *clientError {
 		e.text = string(text[:min(len(text), maxErrorText)])
 	}
 	return e
+}
+
+// Sizes that RFC 1350, 2348 and 7440 name, and ours.
+const (
+	defaultBlock = 512   // bytes
+	minBlock     = 8     // bytes
+	maxBlock     = 65464 // bytes
+	maxWindow    = 64    // blocks; UEFI asks for 4
+	// maxWindowBytes bounds what a transfer holds of its file.
+	maxWindowBytes = 256 << 10
+	// maxTimeout is the longest wait before sending again that a client gets.
+	// RFC 2349 lets it ask for 255 s, which would keep the transfer of a dead
+	// client for half an hour.
+	maxTimeout = 30 * time.Second
+)
+
+// options are what client and server negotiated.
+type options struct {
+	block   int           // bytes
+	window  int           // blocks
+	timeout time.Duration // 0: the server's choice
+}
+
+// negotiate answers the options of a request: RFC 2347. It returns what is in
+// force, and what to acknowledge, spelled as the client spells it: some clients
+// compare names by letter. Unknown options and timeouts that are too long are
+// left out. Sizes that are too large are lowered, the block to payload bytes,
+// which is what fits into a packet of the client's network.
+func negotiate(asked []option, size int64, payload int) (options, []option, error) {
+	t := options{block: defaultBlock, window: 1}
+	var acked []option
+	seen := map[string]bool{}
+	for _, o := range asked {
+		name := strings.ToLower(o.name)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		value, err := t.set(name, o.value, size, payload)
+		if err != nil {
+			return t, nil, refuse(codeOption, "option %s: %w", name, err)
+		}
+		if value != "" {
+			acked = append(acked, option{o.name, value})
+		}
+	}
+	if most := max(1, maxWindowBytes/(t.block+headerSize)); t.window > most {
+		t.window = most
+		for i := range acked {
+			if strings.EqualFold(acked[i].name, "windowsize") {
+				acked[i].value = strconv.Itoa(most)
+			}
+		}
+	}
+	return t, acked, nil
+}
+
+// set puts one option in force and returns the value to acknowledge; "" when
+// there is none.
+func (t *options) set(name, value string, size int64, payload int) (string, error) {
+	switch name {
+	case "tsize": // RFC 2349; the value of a read request means nothing
+		return strconv.FormatInt(size, 10), nil
+	case "blksize": // RFC 2348
+		n, err := number(value, minBlock)
+		t.block = min(n, maxBlock, max(payload, minBlock))
+		return strconv.Itoa(t.block), err
+	case "windowsize": // RFC 7440
+		n, err := number(value, 1)
+		t.window = min(n, maxWindow)
+		return strconv.Itoa(t.window), err
+	case "timeout": // RFC 2349
+		n, err := number(value, 1)
+		if wait := time.Duration(n) * time.Second; wait <= maxTimeout {
+			t.timeout = wait
+			return strconv.Itoa(n), err
+		}
+		return "", err
+	}
+	return "", nil
+}
+
+// number reads a decimal number of at least low. The RFCs end at 65464 and
+// 65535; a client that asks for more gets the most there is.
+func number(s string, low int) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil || int(n) < low {
+		return 0, fmt.Errorf("value %q is no number from %d", s, low)
+	}
+	return int(n), nil
 }

@@ -1,52 +1,64 @@
 package tftp
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 )
 
 const (
-	tick       = 50 * time.Millisecond // how often transfers are looked at for late answers
-	bufferSize = maxWindowBytes
-	// maxMessage is what the kernel takes for one message, headers included:
-	// an IP packet, whether it is one or cut into several.
-	maxMessage = 65000
-	// many transfers make it worth a port's while to look for packets instead
-	// of sleeping until they come.
-	many = 8
+	tick        = 50 * time.Millisecond // how often transfers are checked for late answers
+	batchSize   = 64                    // packets for each call to the kernel
+	requestSize = 2048                  // a request has at most 512 bytes: RFC 2347
+	controlSize = 64                    // a control message of IPv6 takes 40 bytes
+	maxMessage  = 65000                 // bytes that the kernel takes at once, headers included
+	bufferSize  = 256 << 10
 )
 
 // port is a socket with the transfers that go through it. RFC 1350 gives each
 // transfer a port of its own; here some share one, told apart by the client's
 // address and port, so that one call to the kernel gets the answers of many
-// clients. Nothing is kept for a transfer but its numbers: what is lost is read
-// again.
+// clients.
+//
+// Files are opened and read by goroutines of their own, never under mu: a slow
+// disk delays one transfer, not the others of the port.
 type port struct {
-	server   *Server
-	socket   socket
-	requests bool // they come here; if not, there is nothing to receive without a transfer
+	server  *Server
+	socket  socket
+	listens bool // requests come here
 
-	mu        sync.Mutex
-	transfers map[netip.AddrPort]*transfer
-	aborted   bool
-	looked    time.Time
-	buffer    []byte    // what out holds
-	out       []message // to be sent
-
-	begun chan struct{} // a transfer came to an idle port
-	ended chan struct{} // no more will come
+	mu       sync.Mutex
+	sessions map[netip.AddrPort]*session
+	uncut    bool           // the kernel does not cut messages into packets
+	ticker   *time.Timer    // runs while there are sessions
+	out      []ipv4.Message // to be sent
+	buffer   []byte         // what out holds
 }
 
-func newPort(s *Server, sock socket, requests bool) *port {
+// session is a transfer with its client's address and its file.
+type session struct {
+	transfer
+	client  netip.AddrPort
+	addr    *net.UDPAddr // of the client
+	control []byte       // has answers leave from the address that the client asked
+
+	disk    sync.WaitGroup // what opens or reads the file
+	file    File           // nil until it is open
+	reading bool
+	ended   bool
+}
+
+func newPort(s *Server, sock socket, listens bool) *port {
 	return &port{
-		server: s, socket: sock, requests: requests, transfers: map[netip.AddrPort]*transfer{},
-		buffer: make([]byte, 0, bufferSize), begun: make(chan struct{}, 1), ended: make(chan struct{}),
+		server: s, socket: sock, listens: listens, sessions: map[netip.AddrPort]*session{},
+		buffer: make([]byte, 0, bufferSize), out: make([]ipv4.Message, 0, batchSize),
 	}
 }
 
@@ -55,224 +67,248 @@ func newPort(s *Server, sock socket, requests bool) *port {
 // interfere every 20 µs, which costs a tenth of the throughput.
 const yieldAfter = 8 * time.Millisecond
 
-// run answers packets until the socket is stopped.
+// run answers packets until the socket is closed.
 func (p *port) run() error {
-	in := make([]message, receiveBatch)
-	for yielded := time.Now(); ; {
-		wait, expected, busy := time.Duration(0), receiveBatch, p.busy()
-		if busy > 0 {
-			wait = tick
-			if !p.requests {
-				expected = min(busy, receiveBatch)
-			}
-		} else if !p.requests {
-			select {
-			case <-p.begun:
-				continue
-			case <-p.ended:
-				return nil
-			}
-		}
-		n, err := p.socket.receive(in[:expected], wait, busy >= many)
+	in := make([]ipv4.Message, batchSize)
+	for i := range in {
+		in[i].Buffers, in[i].OOB = [][]byte{make([]byte, requestSize)}, make([]byte, controlSize)
+	}
+	for yielded, expected := time.Now(), 1; ; {
+		n, err := p.socket.ReadBatch(in[:expected], unix.MSG_WAITFORONE)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case err != nil:
+		case err == nil:
+			now := time.Now()
+			expected = min(max(p.round(in[:n], now), 1), batchSize) // each more costs time
+			if now.Sub(yielded) > yieldAfter {
+				runtime.Gosched()
+				yielded = now
+			}
+		// Go's runtime interrupts its threads now and then.
+		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENETDOWN):
 			return err
-		}
-		now := time.Now()
-		p.round(in[:n], now)
-		if now.Sub(yielded) > yieldAfter {
-			runtime.Gosched()
-			yielded = now
 		}
 	}
 }
 
-func (p *port) stop() {
-	close(p.ended)
-	p.socket.stop()
-}
-
-// busy is how many transfers there are.
-func (p *port) busy() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.transfers)
-}
-
-// round answers packets that came together, and what has not come.
-func (p *port) round(in []message, now time.Time) {
-	defer func() { _ = p.server.caught(recover()) }()
-	if p.requests {
+// round answers packets that came together, and returns how many clients there are.
+func (p *port) round(in []ipv4.Message, now time.Time) int {
+	defer p.server.recover(new(error))
+	if p.listens {
 		for i := range in {
 			p.server.request(&in[i], now)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.flush()
 	for i := range in {
-		p.answer(&in[i], now)
+		// Packets of no session came after its end, or twice.
+		if s := p.sessions[addrPort(in[i].Addr)]; s != nil {
+			action, err := s.packet(in[i].Buffers[0][:in[i].N], now)
+			p.do(s, action, err, now)
+		}
 	}
-	if now.Sub(p.looked) >= tick {
-		p.looked = now
-		p.overdue(now)
-	}
-	p.flush()
+	return len(p.sessions)
 }
 
-// answer takes a packet of a transfer. Those of no transfer come after its end,
-// or were doubled by the network.
-func (p *port) answer(m *message, now time.Time) {
-	t := p.transfers[m.peer]
-	if t == nil || t.file == nil || len(m.data) < 4 {
+// addrPort is the address of a packet as the key of a session.
+func addrPort(a net.Addr) netip.AddrPort {
+	ap := a.(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
+
+// tick sends again what was not answered, and gives up.
+func (p *port) tick() {
+	defer p.server.recover(new(error))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.flush()
+	now := time.Now()
+	for _, s := range p.sessions {
+		action, err := s.tick(now)
+		p.do(s, action, err, now)
+	}
+	if len(p.sessions) > 0 {
+		p.ticker.Reset(tick)
+	}
+}
+
+// do does what a transfer asks for; err is why it failed.
+func (p *port) do(s *session, a action, err error, now time.Time) {
+	switch a {
+	case send:
+		p.push(s, now)
+	case finish:
+		p.finish(s, err, now)
+	}
+}
+
+// begin makes a session for a request, unless the request was seen before.
+func (p *port) begin(m *ipv4.Message, r request, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.flush()
+	client, packet := addrPort(m.Addr), string(m.Buffers[0][:m.N])
+	if old := p.sessions[client]; old != nil {
+		if old.request == packet && !old.answered() {
+			if old.opened { // our answer was lost
+				p.push(old, now)
+			}
+			return
+		}
+		p.finish(old, errRestarted, now)
+	}
+	control, payload := p.socket.reply(m)
+	s := &session{client: client, addr: m.Addr.(*net.UDPAddr), control: control, transfer: transfer{
+		Transfer: Transfer{File: r.file, Client: client.Addr().WithZone("")},
+		request:  packet, begun: now, expires: now.Add(cmp.Or(p.server.MaxTime, 15*time.Minute)),
+	}}
+	if err := p.server.limits.acquire(s.Client); err != nil {
+		p.sendError(s, &refusal{codeOther, "server is busy, try again", err})
+		s.end(err, now)
+		go p.server.report(&s.transfer)
 		return
 	}
-	switch binary.BigEndian.Uint16(m.data) {
-	case opAck:
-		switch {
-		case now.After(t.expires):
-			p.finish(t, errTooSlow, now)
-		case t.got(binary.BigEndian.Uint16(m.data[2:]), now):
-			p.push(t, now)
-		case t.done():
-			p.finish(t, nil, now)
-		}
-	case opError:
-		p.finish(t, parseError(m.data), now)
+	p.sessions[client] = s
+	if p.ticker == nil {
+		p.ticker = time.AfterFunc(tick, p.tick)
+	} else if len(p.sessions) == 1 {
+		p.ticker.Reset(tick)
 	}
+	s.disk.Go(func() { p.open(s, r, payload-headerSize) })
 }
 
-// overdue sends again what was not answered, and gives up.
-func (p *port) overdue(now time.Time) {
-	for _, t := range p.transfers {
-		if t.file == nil {
-			continue
-		}
-		if now.After(t.expires) {
-			p.finish(t, errTooSlow, now)
-			continue
-		}
-		switch send, giveUp := t.late(now); {
-		case send:
-			p.push(t, now)
-		case giveUp:
-			p.finish(t, t.unanswered(), now)
-		}
-	}
-}
-
-// begin makes place for the transfer that a request asks for; nil when the
-// request was seen before. Its error says why there is no place.
-func (p *port) begin(m *message, r request, now time.Time) (*transfer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.flush()
-	if old := p.transfers[m.peer]; old != nil {
-		switch {
-		case old.file == nil: // it is about to be answered
-			return nil, nil
-		case old.fresh() && old.request == string(m.data): // the answer was lost
-			p.push(old, now)
-			return nil, nil
-		}
-		p.finish(old, errAnew, now)
-	}
-	t := &transfer{
-		Transfer: Transfer{File: r.file, Client: m.peer.Addr().Unmap().WithZone("")},
-		peer:     m.peer, at: m.at, request: string(m.data), begun: now, expires: now.Add(p.server.maxTime()),
-	}
-	if err := p.server.limits.enter(t.Client); err != nil {
-		p.tell(t, &refusal{codeOther, "server is busy, try again", err})
-		return t, err
-	}
-	p.transfers[m.peer] = t
-	select {
-	case p.begun <- struct{}{}:
-	default:
-	}
-	return t, nil
-}
-
-// start sends the first packet of a transfer whose file is open, or the reason
-// why it is not.
-func (p *port) start(t *transfer, r request, f File, err error) {
+// open opens the file of a session and sends its first packet, or the reason
+// why there is none.
+func (p *port) open(s *session, r request, payload int) {
+	f, err := p.server.open(&r, s.Client)
 	now := time.Now()
-	room := p.socket.room(t.at) - headerSize
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.flush()
-	t.File = r.file
-	if err == nil {
-		t.page = p.server.page()
-		err = t.accept(f, r, room)
+	if s.file = f; s.ended {
+		return
 	}
-	if err == nil && p.aborted {
-		err = errStopped
+	s.File = r.file
+	if err == nil {
+		err = s.open(r, f.Size(), payload)
 	}
 	if err != nil {
-		p.finish(t, err, now)
-		return
+		p.finish(s, err, now)
+	} else {
+		p.push(s, now)
 	}
-	p.push(t, now)
 }
 
-// push puts the window of a transfer into what is to be sent.
-func (p *port) push(t *transfer, now time.Time) {
-	if need := t.window * (t.block + headerSize); len(p.buffer)+max(need, len(t.oack)) > cap(p.buffer) || len(p.out) >= sendBatch {
+// read reads the next piece of a session's file, unless it is being read.
+func (p *port) read(s *session) {
+	room, start := s.missing()
+	if s.reading || len(room) == 0 {
+		return
+	}
+	s.reading = true
+	s.disk.Go(func() {
+		err := p.server.read(s.file, room, start)
+		now := time.Now()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		defer p.flush()
+		s.reading = false
+		switch {
+		case s.ended:
+		case err != nil:
+			p.finish(s, err, now)
+		default:
+			s.loaded(start)
+			if s.stalled {
+				p.push(s, now)
+			}
+			p.read(s)
+		}
+	})
+}
+
+// push sends the window of a session, or does so once it is read.
+func (p *port) push(s *session, now time.Time) {
+	defer p.read(s)
+	if s.stalled = !s.ready(); s.stalled {
+		return
+	}
+	together := int64(1) // blocks in one message, which the kernel cuts into packets
+	if !p.uncut {
+		together = max(1, int64(maxMessage/(s.block+headerSize)))
+	}
+	for from, to := s.todo(); from <= to; {
+		n := min(together, to-from+1)
+		p.reserve(max(int(n)*(s.block+headerSize), len(s.oack)))
+		start, control := len(p.buffer), s.control
+		if n > 1 {
+			control = segmented(control, s.block+headerSize)
+		}
+		for ; n > 0; n, from = n-1, from+1 {
+			p.buffer = s.appendBlock(p.buffer, from)
+		}
+		p.put(s, p.buffer[start:], control)
+	}
+	if s.again {
+		s.Resent++
+	}
+	s.wasSent(now)
+}
+
+// reserve makes room for one more message of so many bytes.
+func (p *port) reserve(size int) {
+	if len(p.buffer)+size > cap(p.buffer) || len(p.out) == cap(p.out) {
 		p.flush()
 	}
-	start := len(p.buffer)
-	b, each, err := t.appendBlocks(p.buffer)
-	if err != nil {
-		p.finish(t, err, now)
-		return
-	}
-	p.buffer = b
-	chunk := len(b)
-	if each > 0 {
-		chunk = max(1, min(maxMessage/each, maxWindow)) * each
-	}
-	for data := range slices.Chunk(b[start:], chunk) {
-		p.out = append(p.out, message{data: data, each: each, peer: t.peer, at: t.at})
-	}
-	if t.again {
-		t.Resent++
-	}
-	t.wasSent(now)
 }
 
-// tell sends the client an ERROR packet.
-func (p *port) tell(t *transfer, r *refusal) {
-	p.out = append(p.out, message{data: r.packet(), peer: t.peer, at: t.at})
+// put puts a message into what is to be sent.
+func (p *port) put(s *session, data, control []byte) {
+	p.out = p.out[:len(p.out)+1]
+	m := &p.out[len(p.out)-1]
+	m.Buffers, m.Addr, m.OOB = append(m.Buffers[:0], data), s.addr, control
 }
 
-// finish ends a transfer and tells who wants to know.
-func (p *port) finish(t *transfer, err error, now time.Time) {
+func (p *port) sendError(s *session, r *refusal) {
+	p.reserve(0)
+	p.put(s, r.packet(), s.control)
+}
+
+// finish ends a session.
+func (p *port) finish(s *session, err error, now time.Time) {
 	if r, ok := errors.AsType[*refusal](err); ok {
-		p.tell(t, r)
+		p.sendError(s, r)
 	}
-	delete(p.transfers, t.peer)
-	t.end(err, now)
-	go p.server.done(t)
+	delete(p.sessions, s.client)
+	s.ended = true
+	s.end(err, now)
+	go p.server.done(s)
 }
 
-// abort ends all transfers.
-func (p *port) abort(err error) {
+// abort ends all sessions.
+func (p *port) abort() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.flush()
-	p.aborted = true
-	for _, t := range p.transfers {
-		if t.file != nil {
-			p.finish(t, err, time.Now())
-		}
+	for _, s := range p.sessions {
+		p.finish(s, errStopped, time.Now())
 	}
 }
 
+// flush sends what there is to send. What the network does not take is lost;
+// the clock sends it again. A kernel before Linux 4.18 and some network cards cut
+// no messages into packets: from then on the port does so.
 func (p *port) flush() {
-	if len(p.out) > 0 {
-		p.socket.send(p.out)
+	for out := p.out; len(out) > 0; {
+		n, err := p.socket.WriteBatch(out, 0)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			p.uncut = p.uncut || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EOPNOTSUPP)
+			n = max(n, 1)
+		}
+		out = out[max(n, 0):] // of an error it is -1
 	}
 	p.out, p.buffer = p.out[:0], p.buffer[:0]
 }

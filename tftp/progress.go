@@ -2,24 +2,33 @@ package tftp
 
 import "time"
 
-// progress is how far a file has come: which blocks the client has, which are
-// on their way, and when to send them again. It is plain arithmetic; the clock
-// is its caller's.
+// progress is how far a transfer has come: which blocks the client has, which
+// are on their way, and when to send them again. It is plain arithmetic; the
+// caller has the clock.
 //
 // Blocks are counted from 1 without end, block 0 is the OACK. On the wire their
 // numbers have 16 bits and roll over to 0.
 type progress struct {
-	terms
+	options
 	last  int64 // the block that ends the file: it is shorter than the others
 	acked int64 // the client has all up to this one; -1 when it has not even the OACK
 	sent  int64 // the highest that was ever sent
-	again bool  // what is on its way was sent before: it tells nothing about the network
+	again bool  // the window was sent before: its ACK is no measure of the network
 
 	sentAt time.Time
 	due    time.Time     // when to send again
 	tries  int           // how often that happened since the client moved
 	rtt    time.Duration // from a window to its ACK, smoothed; 0: not known yet
 }
+
+// action is what a port does after an event.
+type action int
+
+const (
+	wait   action = iota
+	send          // the blocks of the window, or the OACK
+	finish        // the transfer has ended
+)
 
 const (
 	firstWait = time.Second            // firmware gives up a packet within a second or two
@@ -29,8 +38,8 @@ const (
 )
 
 // newProgress is the state before the first packet.
-func newProgress(t terms, size int64, withOack bool) progress {
-	p := progress{terms: t, last: size/int64(t.block) + 1}
+func newProgress(o options, size int64, withOack bool) progress {
+	p := progress{options: o, last: size/int64(o.block) + 1}
 	if withOack {
 		p.acked = -1
 	}
@@ -46,17 +55,17 @@ func (p *progress) todo() (from, to int64) {
 	return p.acked + 1, min(p.acked+int64(p.window), p.last)
 }
 
-// wasSent notes that what there was to do has been sent.
+// wasSent notes that the window has been sent.
 func (p *progress) wasSent(now time.Time) {
 	_, to := p.todo()
 	p.sent = max(p.sent, to)
 	p.sentAt = now
-	p.due = now.Add(p.wait())
+	p.due = now.Add(p.resendAfter())
 }
 
-// wait is the time until the blocks on their way are taken for lost. It
+// resendAfter is the time until the blocks on their way are taken for lost. It
 // doubles with each try.
-func (p *progress) wait() time.Duration {
+func (p *progress) resendAfter() time.Duration {
 	wait := p.timeout
 	if wait == 0 {
 		wait = firstWait
@@ -67,28 +76,30 @@ func (p *progress) wait() time.Duration {
 	return min(wait<<p.tries, max(wait, mostWait))
 }
 
-// got takes an ACK and tells whether to send what is to do now. Whether the
-// file has arrived tells done.
+// ack takes an ACK.
 //
 // An ACK of a block inside the window says that the next one is missing: RFC
 // 7440 section 4. It moves the window there.
-func (p *progress) got(block uint16, now time.Time) (send bool) {
+func (p *progress) ack(block uint16, now time.Time) action {
 	at := p.acked + int64(block-uint16(p.acked))
 	switch {
-	case at > p.sent: // an old one, that comes late
-		return false
+	case at > p.sent: // an old one that was delayed
+		return wait
 	case at == p.acked:
-		return p.gotAgain(now)
+		return p.ackAgain(now)
 	}
 	if at == p.sent && !p.again {
 		p.measure(now.Sub(p.sentAt))
 	}
 	p.again = at < p.sent
 	p.acked, p.tries = at, 0
-	return !p.done()
+	if p.acked == p.last {
+		return finish
+	}
+	return send
 }
 
-// gotAgain takes an ACK that came before. Answering each of them is how the
+// ackAgain takes an ACK that came before. Answering each of them is how the
 // sorcerer's apprentice doubled every packet for the rest of the file (RFC 1123
 // section 4.2.3.1), so for a client without a window there is no answer.
 //
@@ -96,16 +107,16 @@ func (p *progress) got(block uint16, now time.Time) (send bool) {
 // window is missing. That comes a round trip after the window; a packet that
 // the network doubled comes at once. Once the window was sent again, what comes
 // within two round trips is about the one before.
-func (p *progress) gotAgain(now time.Time) (send bool) {
+func (p *progress) ackAgain(now time.Time) action {
 	quiet := p.rtt / 2
 	if p.again {
 		quiet = 2 * p.rtt
 	}
 	if p.window == 1 || p.acked < 0 || p.rtt == 0 || now.Sub(p.sentAt) < quiet {
-		return false
+		return wait
 	}
 	p.again = true
-	return true
+	return send
 }
 
 // measure takes a sample of the round trip.
@@ -117,18 +128,14 @@ func (p *progress) measure(sample time.Duration) {
 	p.rtt += (sample - p.rtt) / 8
 }
 
-// late tells whether to send again because nothing came in time, and whether to
-// give up instead.
-func (p *progress) late(now time.Time) (send, giveUp bool) {
+// late sends again when nothing came in time, and gives up after maxTries.
+func (p *progress) late(now time.Time) action {
 	if now.Before(p.due) {
-		return false, false
+		return wait
 	}
 	if p.tries++; p.tries >= maxTries {
-		return false, true
+		return finish
 	}
 	p.again = true
-	return true, false
+	return send
 }
-
-// done tells whether the client has the whole file.
-func (p *progress) done() bool { return p.acked == p.last }

@@ -7,11 +7,11 @@ import (
 	"drover/tftp"
 )
 
-// TestProgress tells what is sent for each ACK, and when nothing comes.
+// TestProgress checks what is sent for each ACK, and when none comes.
 func TestProgress(t *testing.T) {
 	const (
 		ms    = time.Millisecond
-		clock = -1 // no ACK: the clock is looked at
+		clock = -1 // no ACK: time passes
 	)
 	type step struct {
 		at   time.Duration
@@ -65,7 +65,7 @@ func TestProgress(t *testing.T) {
 			{1 * ms, 1, "2-2"}, {250 * ms, clock, ""}, {251 * ms, clock, "2-2"}, {750 * ms, clock, ""}, {751 * ms, clock, "2-2"},
 			{760 * ms, 2, "3-3"}, {1009 * ms, clock, ""}, {1010 * ms, clock, "3-3"},
 		}},
-		{"as late as the client wants it", 1, 5000, true, 5 * time.Second, []step{
+		{"after the timeout that the client asked for", 1, 5000, true, 5 * time.Second, []step{
 			{1 * ms, 0, "1-1"}, {5000 * ms, clock, ""}, {5001 * ms, clock, "1-1"}, {13001 * ms, clock, "1-1"},
 		}},
 		{"the options are lost", 1, 5000, true, 0, []step{{1000 * ms, clock, "options"}, {1001 * ms, 0, "1-1"}}},
@@ -77,7 +77,7 @@ func TestProgress(t *testing.T) {
 				if s.ack == clock {
 					got = p.Late(s.at)
 				} else {
-					got = p.Got(uint16(s.ack), s.at)
+					got = p.Ack(uint16(s.ack), s.at)
 				}
 				if got != s.want {
 					t.Fatalf("step %d, ACK %d at %v: got %q, want %q", i+1, s.ack, s.at, got, s.want)
@@ -96,11 +96,11 @@ func TestRollover(t *testing.T) {
 		for next := int64(min(window, blocks)); ; {
 			at += time.Millisecond
 			acks++
-			got := p.Got(uint16(next), at)
+			got := p.Ack(uint16(next), at)
 			if got == "done" {
 				break
 			}
-			if old := p.Got(uint16(next-int64(window)), at); got == "" || old != "" {
+			if old := p.Ack(uint16(next-int64(window)), at); got == "" || old != "" {
 				t.Fatalf("window %d: ACK of block %d: got %q, and for an old one %q", window, next, got, old)
 			}
 			next = min(next+int64(window), blocks)

@@ -1,33 +1,38 @@
-// Package tftp serves the loaders, and whatever else firmware without HTTP
-// asks for.
+// Package tftp serves files by TFTP, read only: the loaders, and everything else
+// that firmware without HTTP asks for.
 //
-// A [Server] serves the regular files below one directory, for reading only.
-// Listen opens its sockets, Serve answers until its context ends. Each transfer
-// ends in one [Transfer], which is logged and handed to whoever counts.
+// A [Server] serves the regular files below one directory. Listen opens its
+// sockets, Serve answers until its context ends. Each transfer ends in one
+// [Transfer], which is logged and passed to OnTransfer.
 //
-// A request (packet.go) is answered with the options that both sides speak
-// (options.go: blksize, tsize, timeout and windowsize of RFC 2347, 2348, 2349
-// and 7440). How far a file has come is arithmetic without a clock or a socket
-// (progress.go). A port (port.go) is a socket (socket_linux.go) with the
-// transfers that go through it.
+// A packet goes one way. A socket (socket_linux.go) receives it; the port of the
+// socket (port.go) finds the session of its client; the session's transfer
+// (transfer.go, with progress.go and content.go) decides what to send. A
+// transfer is a state machine without a clock, a socket or a file: all three
+// belong to the port. Requests (packet.go) are answered with the options that
+// both sides support (blksize, tsize, timeout and windowsize of RFC 2347, 2348,
+// 2349 and 7440). Files are opened and read outside every lock, so that a slow one
+// delays its own transfer only.
 //
-// Names come from the network. They are cleaned (path.go) and opened inside
-// the directory only, whatever symbolic links say (file.go). How many transfers
-// run at a time is bounded, in all and for one client (limits.go), and so is
-// how long one takes. A client that has not answered yet is sent one packet, so
-// that nobody can make us flood somebody else.
+// Names come from the network. They are cleaned and opened inside the directory
+// only, whatever symbolic links say (file.go). The number of transfers at a time
+// is limited, in all and for one client, and so is the time of each. A client that
+// has not answered yet is sent one packet, so that nobody can use the server to
+// flood others.
 //
-// The package does not know whose machine asks: a TFTP request carries no MAC.
-// Who opens the files instead may know, by the client's address (Open).
-// It serves IPv4; an address with a host part can be IPv6. Text is served as it
-// is on disk: mode netascii is refused.
+// The package does not know which machine a client is: a TFTP request carries no
+// MAC. The Open function may know it by the client's address. The package serves
+// IPv4, and IPv6 when the address has a host part of it. It converts no text:
+// mode netascii is refused.
 package tftp
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -37,25 +42,27 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sync/errgroup"
 )
 
 // Server serves the files of a directory. Set its fields, call Listen, then
 // Serve. It must not be copied after that.
 type Server struct {
-	Dir  string // what is served; it may be missing, or replaced while serving
+	Dir  string // the directory to serve; it may be missing, or be replaced while serving
 	Addr string // UDP address, default ":69"
-	// SinglePort answers from the port that is asked, as firewalls and NAT
-	// like it; RFC 1350 answers from another one.
+	// SinglePort sends all answers from the port of Addr, for firewalls and NAT
+	// in between. RFC 1350 answers from another one.
 	SinglePort bool
-	// Open opens what a client may read, by its cleaned name; nil: the files of
-	// Dir. Its error wraps fs.ErrNotExist for what there is not, and
-	// fs.ErrPermission for what the client may not have. With a method Tell()
-	// string it says what the client is told, and with Optional() bool that
-	// nobody need worry.
+	// Open opens the file of a cleaned name for a client; nil: the files of Dir.
+	// It may take its time, and is called from several goroutines. Its error
+	// wraps fs.ErrNotExist for a file that does not exist, and fs.ErrPermission
+	// for one that the client must not read. An error with a method
+	// ClientText() string has the text of the answer; one whose method
+	// Optional() bool returns true is logged at level debug only.
 	Open func(client netip.Addr, name string) (File, error)
-	// Who adds to the log whose machine a client is; it may be nil.
-	Who func(client netip.Addr) []slog.Attr
+	// ClientAttrs returns attributes of a client for the log; nil: none.
+	ClientAttrs func(client netip.Addr) []slog.Attr
 
 	Log        *slog.Logger   // one line for each transfer; nil: none
 	OnTransfer func(Transfer) // called for each transfer that ended, from several goroutines; may be nil
@@ -63,108 +70,89 @@ type Server struct {
 	MaxTransfers int           // at a time, in all; default 1024
 	MaxPerClient int           // at a time, from one address; default 16
 	MaxTime      time.Duration // for one transfer; default 15 minutes
-	Grace        time.Duration // for transfers under way when Serve ends; default 5 s
+	StopTimeout  time.Duration // for transfers under way when Serve ends; default 5 s
 
-	listener *port
-	ports    []*port // for transfers; the listener alone with SinglePort
-	limits   *limits
-	pages    sync.Pool // of *page
+	ports  []*port // the first listens; the others are for transfers, if there are any
+	limits *limits
+	log    *slog.Logger
 }
 
-// portCount is how many ports transfers go through. Each is a thread, and one
-// has several Gbit/s in it; the fewer there are, the more clients one call to
-// the kernel serves.
+// portCount is how many ports transfers go through. Each is a thread that sends
+// several Gbit/s; the fewer there are, the more clients one call to the kernel
+// serves.
 func portCount() int { return min(max(1, runtime.GOMAXPROCS(0)/4), 4) }
 
 // Listen opens the sockets.
 func (s *Server) Listen() error {
-	addr := s.Addr
-	if addr == "" {
-		addr = ":69"
+	addr, count := cmp.Or(s.Addr, ":69"), 1
+	if !s.SinglePort {
+		count += portCount()
 	}
-	first, err := listenUDP(addr)
-	if err != nil {
-		return fmt.Errorf("tftp: %w", err)
-	}
-	if err := first.tellPlace(); err != nil {
-		first.close()
-		return fmt.Errorf("tftp: %w", err)
-	}
-	var others []socket
-	for range portCount() {
-		if s.SinglePort {
-			break
-		}
-		other, err := first.beside()
+	var sockets []socket
+	for range count {
+		opened, err := listenUDP(addr)
 		if err != nil {
-			for _, o := range append(others, first) {
-				o.close()
+			for _, o := range sockets {
+				o.Close()
 			}
-			return fmt.Errorf("tftp: a port for transfers: %w", err)
+			return fmt.Errorf("tftp: %w", err)
 		}
-		others = append(others, other)
+		sockets = append(sockets, opened)
+		beside := *opened.LocalAddr().(*net.UDPAddr)
+		beside.Port = 0
+		addr = beside.String()
 	}
-	s.use(first, others...)
+	s.use(sockets...)
 	return nil
 }
 
-// use makes the ports. Without others the first one is for everything.
-func (s *Server) use(first socket, others ...socket) {
-	s.listener, s.ports = newPort(s, first, true), nil
-	for _, o := range others {
-		s.ports = append(s.ports, newPort(s, o, false))
+// use makes the ports. A single one is for everything.
+func (s *Server) use(sockets ...socket) {
+	s.log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
+	s.limits = &limits{all: cmp.Or(s.MaxTransfers, 1024), perClient: cmp.Or(s.MaxPerClient, 16), client: map[netip.Addr]int{}}
+	s.ports = nil
+	for i, sock := range sockets {
+		s.ports = append(s.ports, newPort(s, sock, i == 0))
 	}
-	if len(others) == 0 {
-		s.ports = []*port{s.listener}
-	}
-	s.limits = newLimits(orDefault(s.MaxTransfers, 1024), orDefault(s.MaxPerClient, 16))
-}
-
-// all is every port, once.
-func (s *Server) all() []*port {
-	if s.listener == nil || s.ports[0] == s.listener {
-		return s.ports
-	}
-	return append([]*port{s.listener}, s.ports...)
 }
 
 // LocalAddr is the address of the socket that Listen opened.
-func (s *Server) LocalAddr() net.Addr { return s.listener.socket.addr() }
+func (s *Server) LocalAddr() net.Addr { return s.ports[0].socket.LocalAddr() }
 
 // Close closes the sockets of a server that does not serve. Serve does so when
 // it ends.
 func (s *Server) Close() error {
-	for _, p := range s.all() {
-		p.socket.close()
+	for _, p := range s.ports {
+		p.socket.Close()
 	}
 	return nil
 }
 
-// Serve answers requests until ctx ends. It then takes no more of them, gives
-// the transfers under way the time Grace to finish, and returns nil. Listen
-// must have been called.
+// Serve answers requests until ctx ends. It then accepts no more of them, gives
+// the transfers under way StopTimeout to finish, and returns nil. Listen must
+// have been called.
 func (s *Server) Serve(ctx context.Context) error {
-	if s.listener == nil {
+	if len(s.ports) == 0 {
 		return errors.New("tftp: Serve without Listen")
 	}
-	defer s.Close()
 	ports, running := errgroup.WithContext(ctx)
-	for _, p := range s.all() {
+	for _, p := range s.ports {
 		ports.Go(p.run)
 	}
 	<-running.Done() // ctx ended, or a port failed
-	s.limits.close()
+	idle := s.limits.close()
 	select {
-	case <-s.limits.idle:
-	case <-time.After(orDefault(s.Grace, 5*time.Second)):
-		for _, p := range s.all() {
-			p.abort(errStopped)
+	case <-idle:
+	case <-time.After(cmp.Or(s.StopTimeout, 5*time.Second)):
+		for _, p := range s.ports {
+			p.abort()
 		}
-		<-s.limits.idle
+		select {
+		case <-idle:
+		case <-time.After(time.Second): // a file that cannot be read stops nobody
+		}
 	}
-	for _, p := range s.all() {
-		p.stop()
-	}
+	s.Close()
 	if err := ports.Wait(); err != nil {
 		return fmt.Errorf("tftp: %w", err)
 	}
@@ -172,46 +160,28 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // request takes a packet that is a request, and leaves the others.
-func (s *Server) request(m *message, now time.Time) {
-	r, err := parseRequest(m.data)
+func (s *Server) request(m *ipv4.Message, now time.Time) {
+	packet, client := m.Buffers[0][:m.N], addrPort(m.Addr)
+	r, err := parseRequest(packet)
 	if err != nil {
-		if !s.SinglePort || len(m.data) < 2 || !isTransfers(binary.BigEndian.Uint16(m.data)) {
-			s.log().Debug("tftp: packet dropped", "client", m.peer.Addr(), "error", err)
+		if !s.SinglePort || len(packet) < 2 || packet[1] < opData || packet[1] > opOack {
+			s.log.Debug("tftp: packet dropped", "client", client.Addr(), "error", err)
 		}
 		return
 	}
-	p := s.portFor(m.peer)
-	switch t, err := p.begin(m, r, now); {
-	case err != nil:
-		t.end(err, now)
-		s.tell(t)
-	case t != nil:
-		go s.open(p, t, r)
-	}
+	s.portFor(client).begin(m, r, now)
 }
-
-// isTransfers tells whether a packet is one of a transfer under way.
-func isTransfers(op uint16) bool { return op >= opData && op <= opOack }
 
 // portFor spreads the clients over the ports; each has one.
 func (s *Server) portFor(client netip.AddrPort) *port {
 	addr := client.Addr().As16()
-	return s.ports[(int(addr[15])+int(client.Port()))%len(s.ports)]
+	ports := s.ports[min(1, len(s.ports)-1):]
+	return ports[(int(addr[15])+int(client.Port()))%len(ports)]
 }
 
-// open opens the file that a request asks for.
-func (s *Server) open(p *port, t *transfer, r request) {
-	f, err := s.find(&r, t.Client)
-	p.start(t, r, f, err)
-}
-
-// find cleans the name in the request and opens the file.
-func (s *Server) find(r *request, client netip.Addr) (f File, err error) {
-	defer func() {
-		if p := s.caught(recover()); p != nil {
-			err = &refusal{codeOther, "server failed", p}
-		}
-	}()
+// open opens the file of a request, whose name it cleans.
+func (s *Server) open(r *request, client netip.Addr) (f File, err error) {
+	defer s.recover(&err)
 	switch {
 	case r.write:
 		return nil, refuse(codeAccess, "server is read-only")
@@ -223,46 +193,126 @@ func (s *Server) find(r *request, client netip.Addr) (f File, err error) {
 		return nil, &refusal{codeAccess, "bad file name", err}
 	}
 	r.file = name
-	open := s.Open
-	if open == nil {
-		open = func(_ netip.Addr, name string) (File, error) { return openBelow(s.Dir, name) }
+	if s.Open != nil {
+		f, err = s.Open(client, name)
+	} else {
+		f, err = openBelow(s.Dir, name)
 	}
-	if f, err = open(client, name); err != nil {
+	if err != nil {
 		return nil, refuseFile(err)
 	}
 	return f, nil
 }
 
-// page returns one that holds nothing.
-func (s *Server) page() *page {
-	if p, ok := s.pages.Get().(*page); ok {
-		p.n = 0
-		return p
-	}
-	return new(page)
-}
-
-// caught logs what recover returned.
-func (s *Server) caught(v any) error {
-	if v == nil {
+// read fills b from a file, which may have become shorter since it was opened.
+func (s *Server) read(f File, b []byte, offset int64) (err error) {
+	defer s.recover(&err)
+	n, err := f.ReadAt(b, offset)
+	if n == len(b) {
 		return nil
 	}
-	s.log().Error("tftp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-	return fmt.Errorf("panic: %v", v)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("file became shorter")
+	}
+	return &refusal{codeOther, "server cannot read the file", fmt.Errorf("byte %d: %w", offset+int64(n), err)}
 }
 
-func (s *Server) maxTime() time.Duration { return orDefault(s.MaxTime, 15*time.Minute) }
-
-func (s *Server) log() *slog.Logger {
-	if s.Log == nil {
-		return slog.New(slog.DiscardHandler)
+// done frees what an ended session holds, once no goroutine reads its file.
+func (s *Server) done(x *session) {
+	defer s.limits.release(x.Client)
+	s.report(&x.transfer)
+	x.disk.Wait()
+	if x.file != nil {
+		x.file.Close()
 	}
-	return s.Log
 }
 
-func orDefault[T ~int | ~int64](v, def T) T {
-	if v <= 0 {
-		return def
+// report logs a transfer that ended, or never began, and passes it on.
+func (s *Server) report(t *transfer) {
+	defer s.recover(new(error))
+	log := s.log.With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
+	if s.ClientAttrs != nil {
+		log = slog.New(log.Handler().WithAttrs(s.ClientAttrs(t.Client)))
 	}
-	return v
+	if t.Window > 1 {
+		log = log.With("window", t.Window)
+	}
+	if t.Resent > 0 {
+		log = log.With("resent", t.Resent)
+	}
+	switch {
+	case t.probed:
+		log.Debug("tftp: size asked")
+		return
+	case t.Err == nil:
+		log.Info("tftp")
+	case isOptional(t.Err):
+		log.Debug("tftp: file not found", "error", t.Err)
+	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
+		log.Warn("tftp: no such loader: see drover loaders", "dir", s.Dir)
+	default:
+		log.Warn("tftp", "error", t.Err)
+	}
+	if s.OnTransfer != nil {
+		s.OnTransfer(t.Transfer)
+	}
+}
+
+// recover, when deferred, logs a panic and makes it an error.
+func (s *Server) recover(err *error) {
+	if v := recover(); v != nil {
+		s.log.Error("tftp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+		*err = &refusal{codeOther, "server failed", fmt.Errorf("panic: %v", v)}
+	}
+}
+
+// limits counts the transfers under way.
+type limits struct {
+	all, perClient int // at most
+
+	mu      sync.Mutex
+	closed  bool
+	total   int
+	client  map[netip.Addr]int
+	running sync.WaitGroup // as many as total
+}
+
+// acquire counts one more transfer. Its error says why there can be none.
+func (l *limits) acquire(c netip.Addr) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return errors.New("server stops")
+	case l.total >= l.all:
+		return fmt.Errorf("already %d transfers", l.total)
+	case l.client[c] >= l.perClient:
+		return fmt.Errorf("already %d transfers to this client", l.client[c])
+	}
+	l.total++
+	l.client[c]++
+	l.running.Add(1)
+	return nil
+}
+
+// release undoes acquire.
+func (l *limits) release(c netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.client[c]--; l.client[c] == 0 {
+		delete(l.client, c)
+	}
+	l.running.Done()
+}
+
+// close refuses all further transfers. The channel it returns is closed when none
+// is under way.
+func (l *limits) close() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	idle := make(chan struct{})
+	go func() { l.running.Wait(); close(idle) }()
+	return idle
 }

@@ -1,273 +1,193 @@
 package tftp
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
-	"net/netip"
 	"os"
-	"runtime"
-	"slices"
 	"strconv"
-	"time"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
 
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 )
 
-// place is an address of ours, with the interface that a packet came in by.
-// Answers leave from it: a host has several addresses, and a client drops what
-// comes from another one than it asked.
-type place struct {
-	addr netip.Addr
-	ifi  int
+// batcher receives and sends many packets in one call. The PacketConn of both
+// golang.org/x/net/ipv4 and ipv6 is one: they share the type of a message.
+type batcher interface {
+	// ReadBatch waits for packets and returns how many of in it filled.
+	ReadBatch(in []ipv4.Message, flags int) (int, error)
+	// WriteBatch returns how many of out the kernel took, and why it took no more.
+	WriteBatch(out []ipv4.Message, flags int) (int, error)
 }
 
-// message is a packet, or several of one size to one client.
-type message struct {
-	data []byte
-	each int // bytes of each packet in data, the last may be shorter; 0: data is one packet
-	peer netip.AddrPort
-	at   place
-}
-
-// several tells whether the message is more than one packet.
-func (m *message) several() bool { return m.each > 0 && len(m.data) > m.each }
-
-// socket is a UDP socket that sends and receives many packets in one call.
+// socket is a UDP socket. After Close the error of ReadBatch is net.ErrClosed.
 type socket interface {
-	// receive waits for packets, at most for wait; 0 is for ever. With look it
-	// may do so without sleeping. It returns how many of in it filled, 0 when
-	// none came. The data is good until it is called again. Its error is
-	// net.ErrClosed after close.
-	receive(in []message, wait time.Duration, look bool) (int, error)
-	// send sends what the network takes; TFTP sends again what it does not. It
-	// is for one goroutine at a time, which need not be that of receive.
-	send(out []message)
-	// room is how many bytes of UDP content fit into a packet of the network
-	// that is reached through at.
-	room(at place) int
-	addr() net.Addr
-	// stop ends receive; close frees the socket. Only its reader calls close.
-	stop()
-	close()
+	batcher
+	// reply returns the control message of the answers to a request, and how
+	// many bytes of UDP payload fit into a packet of the network it came from.
+	reply(request *ipv4.Message) (control []byte, payload int)
+	LocalAddr() net.Addr
+	Close() error
 }
 
-// udpSocket blocks a thread while it waits, on purpose: one client without a
-// window is a game of ping-pong, in which the way through the runtime's poller
-// takes as long as all the rest.
+// udpSocket is a socket of the kernel. Its reader blocks a thread: one client
+// without a window takes turns with the server, and the way through the Go
+// runtime's poller would take as long as the rest of a turn.
 type udpSocket struct {
-	file    *os.File // owns fd
-	fd      int      // blocking, and not in the poller
-	local   *net.UDPAddr
-	six     bool
-	waits   time.Duration // the receive timeout that is set
-	in, out *batch
-	uncut   bool // the kernel does not cut messages into packets: before Linux 4.18, and for odd network cards
-	linger  linger
-	stopped chan struct{}
+	batcher
+	conn   *blockingConn
+	six    bool
+	closed atomic.Bool
 }
+
+// blockingConn is a UDP connection with a file descriptor that blocks, and that
+// the poller does not know.
+type blockingConn struct {
+	*net.UDPConn // closed; it still has the address
+	file         *os.File
+	raw          syscall.RawConn // of the file
+}
+
+// SyscallConn gives golang.org/x/net the file descriptor.
+func (c *blockingConn) SyscallConn() (syscall.RawConn, error) { return c.raw, nil }
+
+// socketBuffer is for the requests of a whole room that powers on, in bytes. The
+// kernel grants as much of it as its limits allow.
+const socketBuffer = 4 << 20
 
 // listenUDP opens a socket. An address without a host is IPv4's.
 func listenUDP(addr string) (*udpSocket, error) {
-	host, _, err := net.SplitHostPort(addr)
+	local, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
 		return nil, err
 	}
-	network := "udp"
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Is4() {
-		network = "udp4"
-	} else if err == nil {
+	network := "udp4"
+	if local.IP != nil && local.IP.To4() == nil {
 		network = "udp6"
 	}
-	conn, err := net.ListenPacket(network, addr)
+	udp, err := net.ListenUDP(network, local)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() // its port lives on in the duplicate
-	file, err := conn.(*net.UDPConn).File()
+	defer udp.Close() // the port lives on in the duplicate
+	if err := errors.Join(udp.SetReadBuffer(socketBuffer), udp.SetWriteBuffer(socketBuffer)); err != nil {
+		return nil, err
+	}
+	blocking, err := newBlockingConn(udp)
 	if err != nil {
 		return nil, err
 	}
-	s := &udpSocket{file: file, fd: int(file.Fd()), local: conn.LocalAddr().(*net.UDPAddr), stopped: make(chan struct{})}
-	s.linger.able = runtime.GOMAXPROCS(0) > 1
-	s.six = s.local.IP.To4() == nil
-	s.in, s.out = newBatch(receiveBatch, s.six), newBatch(sendBatch, s.six)
-	if err := s.enlarge(); err != nil {
-		file.Close()
+	s := &udpSocket{conn: blocking, six: network == "udp6"}
+	if err := s.receiveAddresses(); err != nil {
+		blocking.file.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// tellPlace makes receive tell where packets were sent to.
-func (s *udpSocket) tellPlace() error {
-	level, info := unix.IPPROTO_IP, unix.IP_PKTINFO
+// newBlockingConn duplicates a connection. The connection's own File method would
+// register it with the poller, which then wakes a thread for each packet.
+func newBlockingConn(udp *net.UDPConn) (*blockingConn, error) {
+	raw, err := udp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	c := &blockingConn{UDPConn: udp}
+	err = raw.Control(func(fd uintptr) {
+		var duplicate int
+		if duplicate, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); failed == nil {
+			failed = unix.SetNonblock(duplicate, false)
+			c.file = os.NewFile(uintptr(duplicate), "udp")
+		}
+	})
+	if err = errors.Join(err, failed); err == nil {
+		c.raw, err = c.file.SyscallConn()
+	}
+	return c, err
+}
+
+// receiveAddresses makes each packet come with the address that it was sent to:
+// a host has several, and clients drop answers from another one than they asked.
+func (s *udpSocket) receiveAddresses() error {
 	if s.six {
-		level, info = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
+		p := ipv6.NewPacketConn(s.conn)
+		s.batcher = p
+		return p.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
 	}
-	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(s.fd, level, info, 1))
+	p := ipv4.NewPacketConn(s.conn)
+	s.batcher = p
+	return p.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
 }
 
-// beside opens a socket with a port of its own on the same address.
-func (s *udpSocket) beside() (*udpSocket, error) {
-	local := *s.local
-	local.Port = 0
-	return listenUDP(local.String())
-}
-
-// enlarge makes room for the requests of a whole room that powers on while we
-// are busy. The kernel gives as much of it as its limits allow.
-func (s *udpSocket) enlarge() error {
-	return os.NewSyscallError("setsockopt", errors.Join(
-		unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<20),
-		unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4<<20),
-	))
-}
-
-func (s *udpSocket) addr() net.Addr { return s.local }
-
-func (s *udpSocket) receive(in []message, wait time.Duration, look bool) (int, error) {
-	if wait != s.waits {
-		tv := unix.NsecToTimeval(wait.Nanoseconds())
-		if err := unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-			return 0, os.NewSyscallError("setsockopt", err)
-		}
-		s.waits = wait
-	}
-	n, errno := s.await(in, look)
-	select {
-	case <-s.stopped: // what woke us looks like an empty packet
+func (s *udpSocket) ReadBatch(in []ipv4.Message, flags int) (int, error) {
+	n, err := s.batcher.ReadBatch(in, flags)
+	if s.closed.Load() {
 		return 0, net.ErrClosed
-	default:
 	}
-	switch errno {
-	case 0:
-		return n, nil
-	// EINTR: the runtime interrupts its threads now and then. The others are
-	// what an earlier packet met.
-	case unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN:
-		return 0, nil
-	}
-	return 0, os.NewSyscallError("recvmmsg", errno)
+	return n, err
 }
 
-// await waits for packets; with look it may look for them a while first.
-func (s *udpSocket) await(in []message, look bool) (n int, errno unix.Errno) {
-	if !look {
-		return s.in.receive(s.fd, in, unix.MSG_WAITFORONE)
-	}
-	began := time.Now()
-	if s.linger.worth(began) {
-		if n, errno = s.look(in, began); errno != unix.EAGAIN {
-			return n, errno
-		}
-	}
-	n, errno = s.in.receive(s.fd, in, unix.MSG_WAITFORONE)
-	s.linger.quick = time.Since(began) < lingerTime
-	return n, errno
-}
+func (s *udpSocket) LocalAddr() net.Addr { return s.conn.LocalAddr() }
 
-// look looks for packets without sleeping. EAGAIN is that none came in time.
-func (s *udpSocket) look(in []message, began time.Time) (n int, errno unix.Errno) {
-	for at := began; at.Sub(began) < lingerTime; {
-		if n, errno = s.in.receive(s.fd, in, unix.MSG_DONTWAIT); errno != unix.EAGAIN {
-			return n, errno
-		}
-		runtime.Gosched()
-		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails
-		now := time.Now()
-		if now.Sub(at) > lingerShare {
-			s.linger.after = now.Add(lingerPause)
-			break
-		}
-		at = now
-	}
-	return 0, unix.EAGAIN
-}
-
-// linger is whether a port with many clients looks for its next packet before its
-// thread goes to sleep. To wake a sleeping thread takes longer than to answer a
-// packet, on a virtual machine many times that, and all the clients wait for it.
-type linger struct {
-	able  bool      // with one processor Go's scheduler would not get round to other sockets
-	quick bool      // the packet before came soon
-	after time.Time // not before: somebody else wants the processor
-}
-
-const (
-	// lingerTime is how soon a packet has to come: the round trip of a segment.
-	lingerTime = 1500 * time.Microsecond
-	// lingerShare is for how long others may have the processor that is yielded
-	// to them at each look; if it is longer, it is left to them for lingerPause.
-	lingerShare = 100 * time.Microsecond
-	lingerPause = 50 * time.Millisecond
-)
-
-// worth tells whether to look.
-func (l *linger) worth(now time.Time) bool { return l.able && l.quick && now.After(l.after) }
-
-// stop wakes the reader. Shutting a socket down that is not connected is an
+// Close wakes ReadBatch first. Shutting down a socket that is not connected is an
 // error, and wakes it all the same.
-func (s *udpSocket) stop() {
-	close(s.stopped)
-	_ = unix.Shutdown(s.fd, unix.SHUT_RD)
+func (s *udpSocket) Close() error {
+	s.closed.Store(true)
+	_ = s.conn.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	return s.conn.file.Close()
 }
 
-func (s *udpSocket) close() { s.file.Close() }
-
-func (s *udpSocket) send(out []message) {
-	for len(out) > 0 {
-		if s.uncut && out[0].several() {
-			s.sendCut(out[0])
-			out = out[1:]
-			continue
+// reply reads the address and the interface that a request came in by.
+func (s *udpSocket) reply(request *ipv4.Message) (control []byte, payload int) {
+	received := request.OOB[:request.NN]
+	if s.six {
+		var in, out ipv6.ControlMessage
+		_ = in.Parse(received) // without an address, the kernel chooses one
+		if out.Src = in.Dst; out.Src.IsLinkLocalUnicast() {
+			out.IfIndex = in.IfIndex
 		}
-		n, errno := s.out.send(s.fd, out)
-		switch errno {
-		case 0:
-			out = out[n:]
-		case unix.EINTR:
-		case unix.EINVAL, unix.EIO, unix.EOPNOTSUPP:
-			s.uncut = s.uncut || out[0].several()
-			fallthrough
-		default:
-			if out[0].several() {
-				s.sendCut(out[0])
-			}
-			out = out[1:]
-		}
+		return out.Marshal(), s.mtu(in.IfIndex) - headers6
 	}
+	var in ipv4.ControlMessage
+	_ = in.Parse(received)
+	return (&ipv4.ControlMessage{Src: in.Dst}).Marshal(), s.mtu(in.IfIndex) - headers4
 }
 
-// sendCut sends the packets of a message one by one.
-func (s *udpSocket) sendCut(m message) {
-	packets := make([]message, 0, maxWindow)
-	for data := range slices.Chunk(m.data, m.each) {
-		packets = append(packets, message{data: data, peer: m.peer, at: m.at})
-	}
-	for len(packets) > 0 {
-		n, _ := s.out.send(s.fd, packets)
-		packets = packets[max(n, 1):]
-	}
-}
-
-// Headers of IP and UDP.
 const (
-	headers4 = 20 + 8
-	headers6 = 40 + 8
-	leastMTU = 576 // what RFC 791 has every network carry
+	headers4   = 20 + 8 // bytes of IPv4 and UDP
+	headers6   = 40 + 8 // bytes of IPv6 and UDP
+	minimumMTU = 576    // that every network carries: RFC 791
 )
 
-// room asks the kernel for the interface's MTU.
-func (s *udpSocket) room(at place) int {
-	mtu := leastMTU
-	if ifr, err := unix.NewIfreq(strconv.Itoa(at.ifi)); err == nil { // the name is filled in
-		ifr.SetUint32(uint32(at.ifi))
-		if unix.IoctlIfreq(s.fd, unix.SIOCGIFNAME, ifr) == nil && unix.IoctlIfreq(s.fd, unix.SIOCGIFMTU, ifr) == nil {
+// mtu asks the kernel for the MTU of an interface, in bytes.
+func (s *udpSocket) mtu(ifIndex int) int {
+	mtu := minimumMTU
+	_ = s.conn.raw.Control(func(fd uintptr) {
+		ifr, err := unix.NewIfreq(strconv.Itoa(ifIndex)) // the kernel fills in the name
+		if err != nil {
+			return
+		}
+		ifr.SetUint32(uint32(ifIndex))
+		if unix.IoctlIfreq(int(fd), unix.SIOCGIFNAME, ifr) == nil && unix.IoctlIfreq(int(fd), unix.SIOCGIFMTU, ifr) == nil {
 			mtu = int(ifr.Uint32())
 		}
-	}
-	if s.six {
-		return mtu - headers6
-	}
-	return mtu - headers4
+	})
+	return mtu
+}
+
+// segmented appends to a control message that the kernel cuts the message into
+// packets of size bytes: see UDP_SEGMENT in udp(7).
+func segmented(control []byte, size int) []byte {
+	start := len(control)
+	c := append(control[:start:start], make([]byte, unix.CmsgSpace(2))...)
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&c[start]))
+	h.Level, h.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+	h.SetLen(unix.CmsgLen(2))
+	binary.NativeEndian.PutUint16(c[start+unix.CmsgLen(0):], uint16(size))
+	return c
 }

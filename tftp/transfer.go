@@ -4,19 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/netip"
 	"time"
 )
 
 // Transfer is a file that was sent, or refused.
 type Transfer struct {
-	File   string // as cleaned, or as asked for when it was refused
+	File   string // as cleaned, or as requested when the name was refused
 	Client netip.Addr
-	Bytes  int64 // of the file, that the client has
+	Bytes  int64 // of the file that the client has acknowledged
 	Took   time.Duration
-	Err    error // why it did not reach the client whole; nil when it did
+	Err    error // why the file did not reach the client whole; nil when it did
 
 	BlockSize int           // bytes
 	Window    int           // blocks that are sent before the client answers
@@ -24,184 +22,129 @@ type Transfer struct {
 	Resent    int           // windows that were sent more than once
 }
 
-// Why a transfer was ended from this side.
+// Reasons why the server ends a transfer.
 var (
-	errTooSlow = refuse(codeOther, "client takes too long")
-	errStopped = refuse(codeOther, "server stops")
-	errAnew    = errors.New("client began anew")
+	errTooSlow   = refuse(codeOther, "client takes too long")
+	errStopped   = refuse(codeOther, "server stops")
+	errRestarted = errors.New("client began anew")
 )
 
-// transfer is a file on its way to one client.
+// transfer is the state of a file on its way to one client. Packets, the clock
+// and the content of the file are its input; the answers say what its port does
+// next. It has no socket, reads no file and asks for no time.
 type transfer struct {
 	Transfer
 	progress
-	peer    netip.AddrPort
-	at      place
+	content
 	request string // as it came; a client whose answer was lost sends it again
 	begun   time.Time
 	expires time.Time
 
-	file   File   // nil until it is open
-	page   *page  // nil: nothing is read ahead
-	oack   []byte // nil when there is nothing to acknowledge
-	sized  bool   // the client asked for the size
-	probed bool   // and that was all
+	opened  bool   // the file is open and the options are negotiated
+	stalled bool   // the window waits for the file to be read
+	oack    []byte // nil when there is no option to acknowledge
+	sized   bool   // the client asked for the size
+	probed  bool   // and for nothing else
 }
 
-// accept puts an open file with the terms of its transfer in place.
-func (t *transfer) accept(f File, asked request, room int) error {
-	t.file = f
-	terms, acked, err := agree(asked.options, f.Size(), room)
+// open negotiates the options of a file of size bytes. Payload is what fits
+// into a packet after the TFTP header, in bytes.
+func (t *transfer) open(r request, size int64, payload int) error {
+	negotiated, acked, err := negotiate(r.options, size, payload)
 	if err != nil {
 		return err
 	}
 	if len(acked) > 0 {
 		t.oack = oack(acked)
-		t.sized = asked.asks("tsize")
+		t.sized = r.has("tsize")
 	}
-	t.BlockSize, t.Window, t.Timeout = terms.block, terms.window, terms.timeout
-	t.progress = newProgress(terms, f.Size(), t.oack != nil)
+	t.BlockSize, t.Window, t.Timeout = negotiated.block, negotiated.window, negotiated.timeout
+	t.progress = newProgress(negotiated, size, t.oack != nil)
+	t.content = content{size: size, length: int64(max(negotiated.window*negotiated.block, minPiece))}
+	t.opened = true
 	return nil
 }
 
-// fresh tells whether the client has not answered anything yet.
-func (t *transfer) fresh() bool { return t.acked <= 0 && (t.oack == nil || t.acked < 0) }
-
-// appendBlocks appends what there is to do to b, as packets one after the
-// other. All have the size each but the last, which may be shorter.
-func (t *transfer) appendBlocks(b []byte) (out []byte, each int, err error) {
-	from, to := t.todo()
-	if to == 0 {
-		return append(b, t.oack...), 0, nil
+// packet takes a packet of the client. Its error is why the transfer failed.
+func (t *transfer) packet(b []byte, now time.Time) (action, error) {
+	if len(b) < 4 {
+		return wait, nil
 	}
-	n, block := int(to-from)+1, int64(t.block)
-	size := min(block*int64(n), t.file.Size()-(from-1)*block)
-	start := len(b)
-	b = b[:start+n*headerSize+int(size)]
-	// One read gets all blocks, at the end; then each moves forward to behind
-	// its header.
-	content := b[start+n*headerSize:]
-	if err := t.read(content, (from-1)*block); err != nil {
-		return b[:start], 0, err
-	}
-	at := b[start:]
-	for i := from; i <= to; i++ {
-		part := content[:min(block, int64(len(content)))]
-		copy(at[headerSize:], part)
-		binary.BigEndian.PutUint16(at, opData)
-		binary.BigEndian.PutUint16(at[2:], uint16(i))
-		at, content = at[headerSize+len(part):], content[len(part):]
-	}
-	return b, t.block + headerSize, nil
-}
-
-// page is a part of a file that was read ahead: blocks are small, and each
-// read of one is a call to the kernel.
-type page struct {
-	data  [16 << 10]byte
-	start int64
-	n     int
-}
-
-// read reads b from the file, which may have become shorter meanwhile.
-func (t *transfer) read(b []byte, at int64) error {
-	if t.page == nil || len(b) > len(t.page.data) {
-		return readFull(t.file, b, at)
-	}
-	if from := at - t.page.start; from < 0 || from+int64(len(b)) > int64(t.page.n) {
-		n := min(int64(len(t.page.data)), t.file.Size()-at)
-		t.page.n = 0
-		if err := readFull(t.file, t.page.data[:n], at); err != nil {
-			return err
+	switch binary.BigEndian.Uint16(b) {
+	case opError:
+		return finish, parseError(b)
+	case opAck:
+		switch {
+		case now.After(t.expires):
+			return finish, errTooSlow
+		case t.opened:
+			return t.ack(binary.BigEndian.Uint16(b[2:]), now), nil
 		}
-		t.page.start, t.page.n = at, int(n)
 	}
-	copy(b, t.page.data[at-t.page.start:])
-	return nil
+	return wait, nil
 }
 
-func readFull(f io.ReaderAt, b []byte, at int64) error {
-	if len(b) == 0 {
-		return nil
+// tick takes the time. Its error is why the transfer failed.
+func (t *transfer) tick(now time.Time) (action, error) {
+	switch {
+	case now.After(t.expires) && (t.stalled || !t.opened):
+		return finish, &refusal{codeOther, "server cannot read the file", errors.New("reading the file takes too long")}
+	case now.After(t.expires):
+		return finish, errTooSlow
+	case t.stalled || !t.opened:
+		return wait, nil
 	}
-	n, err := f.ReadAt(b, at)
-	if n == len(b) {
-		return nil
+	a := t.late(now)
+	switch {
+	case a != finish:
+		return a, nil
+	case t.acked < 0:
+		return a, errors.New("client does not answer the options")
 	}
-	if errors.Is(err, io.EOF) {
-		err = errors.New("file became shorter")
-	}
-	return &refusal{codeOther, "server cannot read the file", fmt.Errorf("byte %d: %w", at+int64(n), err)}
+	return a, fmt.Errorf("client does not answer since block %d of %d", t.acked, t.last)
 }
 
-// has tells how much of the file the client has.
-func (t *transfer) has() int64 {
-	if t.file == nil {
-		return 0
+// answered reports whether the client has acknowledged anything.
+func (t *transfer) answered() bool { return t.acked > 0 || t.oack != nil && t.acked == 0 }
+
+// offset is where block n begins in the file, or the file's end.
+func (t *transfer) offset(n int64) int64 { return min((n-1)*int64(t.block), t.size) }
+
+// ready reports whether the file's part of the window is in memory.
+func (t *transfer) ready() bool {
+	from, to := t.todo()
+	return to == 0 || t.has(t.offset(from), t.offset(to+1))
+}
+
+// missing is the next part of the file to read: see content.next. For a client
+// that has not acknowledged its options it is none: many want the size alone.
+func (t *transfer) missing() (room []byte, start int64) {
+	if t.acked < 0 {
+		return nil, 0
 	}
-	return max(0, min(t.acked*int64(t.block), t.file.Size()))
+	return t.next(t.offset(t.acked + 1))
+}
+
+// appendBlock appends the DATA packet of block n, or the OACK for block 0.
+func (t *transfer) appendBlock(b []byte, n int64) []byte {
+	if n == 0 {
+		return append(b, t.oack...)
+	}
+	b = binary.BigEndian.AppendUint16(b, opData)
+	b = binary.BigEndian.AppendUint16(b, uint16(n))
+	return t.append(b, t.offset(n), t.offset(n+1))
 }
 
 // end notes how the transfer ended.
 func (t *transfer) end(err error, now time.Time) {
-	t.Err, t.Bytes, t.Took = err, t.has(), now.Sub(t.begun)
+	t.Err, t.Took = err, now.Sub(t.begun)
+	if t.opened {
+		t.Bytes = t.offset(max(t.acked, 0) + 1)
+	}
 	if ce, ok := errors.AsType[*clientError](err); ok {
 		// Firmware asks for a file, reads its size from our answer, and
 		// stops; then it asks again. The code is 8 by RFC 2347, 0 from older
 		// ROMs.
 		t.probed = t.sized && t.acked < 0 && (ce.code == codeOption || ce.code == codeOther)
-	}
-}
-
-// unanswered says what the client did not answer.
-func (t *transfer) unanswered() error {
-	if t.acked < 0 {
-		return errors.New("client does not answer the options")
-	}
-	return fmt.Errorf("client does not answer since block %d of %d", t.acked, t.last)
-}
-
-// done makes room after a transfer that ended, and tells of it.
-func (s *Server) done(t *transfer) {
-	defer s.limits.leave(t.Client)
-	if t.file != nil {
-		t.file.Close()
-	}
-	if t.page != nil {
-		s.pages.Put(t.page)
-	}
-	s.tell(t)
-}
-
-// tell tells of a transfer that ended, or never began.
-func (s *Server) tell(t *transfer) {
-	defer func() { _ = s.caught(recover()) }()
-	log := s.log().With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
-	if s.Who != nil {
-		for _, a := range s.Who(t.Client) {
-			log = log.With(a)
-		}
-	}
-	if t.Window > 1 {
-		log = log.With("window", t.Window)
-	}
-	if t.Resent > 0 {
-		log = log.With("resent", t.Resent)
-	}
-	switch {
-	case t.probed:
-		log.Debug("tftp: size asked")
-		return
-	case t.Err == nil:
-		log.Info("tftp")
-	case isOptional(t.Err):
-		log.Debug("tftp: file not found", "error", t.Err)
-	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
-		log.Warn("tftp: no such loader: see drover loaders", "dir", s.Dir)
-	default:
-		log.Warn("tftp", "error", t.Err)
-	}
-	if s.OnTransfer != nil {
-		s.OnTransfer(t.Transfer)
 	}
 }

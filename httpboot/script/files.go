@@ -74,8 +74,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Tell returns the text for the client.
-func (e *Error) Tell() string { return e.Msg }
+// ClientText returns the text for the client.
+func (e *Error) ClientText() string { return e.Msg }
 
 func notFound(format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Err: fs.ErrNotExist}

@@ -241,8 +241,8 @@ func TestRefusedNames(t *testing.T) {
 			if !errors.Is(err, tt.is) {
 				t.Fatalf("got %v, want %v", err, tt.is)
 			}
-			var words interface{ Tell() string }
-			if !errors.As(err, &words) || !strings.Contains(words.Tell(), tt.told) {
+			var words interface{ ClientText() string }
+			if !errors.As(err, &words) || !strings.Contains(words.ClientText(), tt.told) {
 				t.Errorf("got %q, want %q", err, tt.told)
 			}
 			if !strings.Contains(err.Error(), tt.log) {

@@ -237,7 +237,7 @@ func FuzzNames(f *testing.F) {
 		for _, s := range w.boots.seen(macUEFI) {
 			t.Errorf("%q begins a boot of another machine: %s", name, s)
 		}
-		var words interface{ Tell() string }
+		var words interface{ ClientText() string }
 		if err != nil && !errors.As(err, &words) {
 			t.Errorf("%q: no words for %v", name, err)
 		}

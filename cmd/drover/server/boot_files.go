@@ -21,7 +21,7 @@ import (
 func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
-		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Who: s.whose,
+		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, ClientAttrs: s.clientAttrs,
 		Open: func(client netip.Addr, name string) (tftp.File, error) { return files.Open(client, name) },
 	}
 }
@@ -42,8 +42,8 @@ func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Imag
 	})
 }
 
-// whose tells the log whose address a TFTP client has.
-func (s *Server) whose(client netip.Addr) []slog.Attr {
+// clientAttrs returns the MAC of a TFTP client for the log.
+func (s *Server) clientAttrs(client netip.Addr) []slog.Attr {
 	m, ok := s.Machines.At(client)
 	if !ok {
 		return nil

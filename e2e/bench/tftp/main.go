@@ -31,7 +31,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.DurationVar(&o.length, "time", 250*time.Millisecond, "how long each server is measured, for each row and round")
 	f.IntVar(&o.rounds, "rounds", 7, "how often; medians are shown. A row that drover does not win is measured twice as often again")
 	rows := f.String("rows", "", "measure only the rows whose name matches this `regexp`, as \"^50 .* window 8\"")
-	f.Float64Var(&o.least, "least", 1, "fail when a row is below this `ratio` to the best peer, and no tie; 0: never")
+	f.Float64Var(&o.least, "least", 0.9, "fail when a row is below this `ratio` to the best peer, and no tie; 0: never")
 	f.BoolVar(&o.pin, "pin", true, "measure the library pin/tftp as well, for comparison")
 	f.StringVar(&o.json, "json", "", "`file` for the rows and the outcome, as JSON")
 	f.StringVar(&o.serve, "serve", "", "serve this `directory`: what the benchmark starts itself for")

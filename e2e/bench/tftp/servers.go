@@ -142,7 +142,7 @@ func serveDrover(ctx context.Context, dir, addr string) error {
 	if pinned, ok := strings.CutPrefix(dir, "pin:"); ok {
 		return servePin(ctx, pinned, addr)
 	}
-	s := &tftp.Server{Dir: dir, Addr: addr, MaxPerClient: 200, Grace: time.Millisecond}
+	s := &tftp.Server{Dir: dir, Addr: addr, MaxPerClient: 200, StopTimeout: time.Millisecond}
 	if err := s.Listen(); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestOptions(t *testing.T) {
 		{"padding", rrq("blksize", "600") + strings.Repeat("\x00", 400), "blksize 600", "1 x 600, 0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			acked, inForce, err := tftp.Agree(tt.packet, 1468)
+			acked, inForce, err := tftp.Negotiate(tt.packet, 1468)
 			if acked != tt.acked || inForce != tt.inForce || err != nil {
 				t.Errorf("got %q, %q, %v\nwant %q, %q", acked, inForce, err, tt.acked, tt.inForce)
 			}
@@ -51,13 +51,13 @@ func TestOptionsRefused(t *testing.T) {
 		{"no wait", rrq("timeout", "0"), `option timeout: value "0" is no number from 1`},
 		{"a wait of text", rrq("timeout", "5s"), `option timeout: value "5s" is no number from 1`},
 		{"a number without end", rrq("blksize", strings.Repeat("9", 400)), "is no number"},
-		{"no packet", "", "no request"},
-		{"an ACK", "\x00\x04\x00\x01", "no request"},
+		{"no packet", "", "not a request"},
+		{"an ACK", "\x00\x04\x00\x01", "not a request"},
 		{"no mode", "\x00\x01f\x00", "without file name and mode"},
 		{"a mode without end", "\x00\x01f\x00octet", "without file name and mode"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := tftp.Agree(tt.packet, 1468)
+			_, _, err := tftp.Negotiate(tt.packet, 1468)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %s", err, tt.want)
 			}
@@ -68,7 +68,7 @@ func TestOptionsRefused(t *testing.T) {
 // TestWindowBytes: a window of large blocks is made smaller, so that what is
 // kept for sending stays bounded.
 func TestWindowBytes(t *testing.T) {
-	acked, inForce, err := tftp.Agree(rrq("windowsize", "16", "blksize", "65464"), 65500)
+	acked, inForce, err := tftp.Negotiate(rrq("windowsize", "16", "blksize", "65464"), 65500)
 	if want := "windowsize 4 blksize 65464"; acked != want || inForce != "4 x 65464, 0s" || err != nil {
 		t.Errorf("got %q, %q, %v, want %q", acked, inForce, err, want)
 	}
@@ -79,7 +79,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, packet string) {
-		acked, _, err := tftp.Agree(packet, 1468)
+		acked, _, err := tftp.Negotiate(packet, 1468)
 		if err != nil {
 			return
 		}
