@@ -6,8 +6,8 @@ import (
 	"text/template"
 )
 
-// Chassis is a chassis of machines whose manager drover asks which it holds, and
-// over which it switches them.
+// Chassis is a chassis of machines. drover asks its manager which nodes it holds,
+// and switches their power over it.
 type Chassis struct {
 	Name         string `json:"name"`
 	Address      string `json:"address"`           // of its manager: host or host:port
@@ -26,7 +26,7 @@ type Chassis struct {
 	NIC          string   `json:"nic,omitempty"`          // all, a number such as 1, or a switch, A or B; default all
 	Nodes        string   `json:"nodes,omitempty"`        // which: c1n1,c3,5-9; default all
 
-	// Interval is how often drover asks the chassis by itself. 0: never.
+	// Interval is how often drover asks the chassis unprompted. 0: never.
 	Interval Duration `json:"interval,omitempty"`
 }
 
@@ -39,21 +39,19 @@ const (
 	ViaREST Via = "rest"
 )
 
-// How many cartridges a chassis has, and how many nodes a cartridge may have.
-// The chassis is a Moonshot 1500, and its command line takes c1-45 and n1-8; no
-// cartridge that was sold has more than four nodes.
+// The size of a chassis: its cartridges, and the nodes that a cartridge may have.
+// The chassis is a Moonshot 1500, and its command line takes c1-45 and n1-8. No
+// cartridge on the market has more than four nodes.
 const (
 	Cartridges = 45
 	NodesEach  = 8
 )
 
-// DefaultBayName is the name that a node of a chassis gets when nobody says
-// another.
+// DefaultBayName is the template for names of nodes when a chassis sets none.
 const DefaultBayName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
 
-// Bay is what the templates of a chassis know of a node. It is what the node is
-// known by and nothing else: a template with a serial number in it would make a
-// new node of an exchanged cartridge.
+// Bay is the data of a chassis's templates: where a node is, and nothing else. A
+// template with a serial number would make a new node of an exchanged cartridge.
 type Bay struct {
 	Chassis         string
 	Cartridge, Node int
@@ -87,14 +85,14 @@ func ParseTemplate(what, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// Place is where a node is: a slot of a chassis. It is what the node is known by
-// when its chassis is asked what it holds; its MACs may change.
+// Place is where a node is: a slot of a chassis. It identifies the node in what its
+// chassis reports; the MACs may change.
 type Place struct {
 	Chassis string `json:"chassis"`
 	Slot    string `json:"slot"` // c12n1
 }
 
-// IsZero tells whether the place is not known.
+// IsZero reports whether the place is unknown.
 func (p Place) IsZero() bool { return p == Place{} }
 
 // String returns "chassis m1 c12n1", and "" for the zero Place.
@@ -109,7 +107,7 @@ func (p Place) String() string {
 // none.
 type NodePower struct {
 	Driver       PowerDriver `json:"driver"`
-	Address      string      `json:"address,omitempty"`      // of the management processor; for exec: what the program is told, default the node's name
+	Address      string      `json:"address,omitempty"`      // of the management processor; for exec: the program's argument, default the node's name
 	User         string      `json:"user,omitempty"`         // default Administrator
 	PasswordFile string      `json:"passwordFile,omitempty"` // relative to the config file
 	TLSPin       string      `json:"tlsPin,omitempty"`       // redfish: sha256:..., of the certificate; default: pinned at first use

@@ -19,13 +19,13 @@ type Config struct {
 // Server is where drover listens.
 type Server struct {
 	Interfaces []string   `json:"interfaces"`         // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"`   // what nodes are told to boot from; default: the first interface's first IPv4 address
+	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes as their boot server; default: the first interface's first IPv4 address
 	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
 	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
 	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
 	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // its key pair; default a key of drover's own
 	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
-	ARPProbe   *bool      `json:"arpProbe,omitempty"` // ask the wire before an address is leased for the first time; default true
+	ARPProbe   *bool      `json:"arpProbe,omitempty"` // probe for an address before its first lease; default true
 	API        string     `json:"api,omitempty"`      // people-facing listener, default "127.0.0.1:8443"
 	APITLS     *TLS       `json:"apiTLS,omitempty"`   // needed when API is not a loopback address
 
@@ -47,13 +47,13 @@ type TLS struct {
 	Key  string `json:"key"`
 }
 
-// DHCPMode says how much of DHCP drover does.
+// DHCPMode is the part of DHCP that drover does.
 type DHCPMode string
 
 // The DHCP modes.
 const (
 	DHCPFull  DHCPMode = "full"  // addresses and boot
-	DHCPProxy DHCPMode = "proxy" // boot alone, beside another server that gives addresses (PXE 2.1, proxyDHCP)
+	DHCPProxy DHCPMode = "proxy" // boot alone; another server gives addresses (PXE 2.1, proxyDHCP)
 	DHCPOff   DHCPMode = "off"   // none: another server gives addresses, and our URLs
 )
 
@@ -65,8 +65,8 @@ type Subnet struct {
 	Domain string       `json:"domain,omitempty"`
 	Lease  Duration     `json:"lease,omitempty"` // default 12h
 
-	// Network names the wire that the subnet is on. Subnets of one network
-	// share it: a machine that asks from one may have an address of another.
+	// Network names the network segment that the subnet is on. Subnets of one
+	// network share it: a machine in one may have an address of another.
 	// Default: a network of its own.
 	Network string `json:"network,omitempty"`
 }
@@ -97,7 +97,7 @@ type Drain struct {
 	Timeout Duration `json:"timeout,omitempty"` // how long its pods are evicted; default 5m
 }
 
-// Approver says who approves the client certificates of nodes that join.
+// Approver is the party that approves the client certificates of nodes that join.
 type Approver string
 
 // The approvers. Their tokens are of different groups, to which clusters give
@@ -138,12 +138,12 @@ type Pool struct {
 	Ignore    bool      `json:"ignore,omitempty"`    // its machines get silence
 }
 
-// Broadcast says how DHCP answers reach a machine that has no address yet.
+// Broadcast is how DHCP answers reach a machine that has no address yet.
 type Broadcast string
 
 // The ways of [Broadcast].
 const (
-	BroadcastAuto   Broadcast = "auto"   // as the client's broadcast flag says
+	BroadcastAuto   Broadcast = "auto"   // by the client's broadcast flag
 	BroadcastAlways Broadcast = "always" // to everybody, for clients that do not get unicasts before they have an address
 )
 
@@ -151,7 +151,7 @@ const (
 type Node struct {
 	Name        string             `json:"name"`
 	MACs        []MAC              `json:"macs,omitempty"`
-	Match       Match              `json:"match,omitzero"` // what it is known by when it has no MACs; with MACs, what must fit beside
+	Match       Match              `json:"match,omitzero"` // identifies a node without MACs; with MACs, a further condition
 	IP          netip.Addr         `json:"ip,omitzero"`
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
@@ -160,8 +160,8 @@ type Node struct {
 	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: over its chassis, if it is in one
 }
 
-// Match describes machines by what DHCP tells of them beside the MAC. All that
-// is set must fit. Values are text, in which * stands for any run of
+// Match describes machines by their DHCP options and relay agent. All that is set
+// must fit. Values are text, in which * stands for any run of
 // characters, or bytes written as hex:0a0b.
 type Match struct {
 	ClientID     string   `json:"clientID,omitempty"`     // option 61

@@ -1,20 +1,19 @@
 // Package pools is the domain of drover: which machine belongs where, and what
 // that means for its boot.
 //
-// There are few nouns. A [Config] is the operator's file. A [Farm] is a config
+// There are few types. A [Config] is the operator's file. A [Farm] is a config
 // that was checked as a whole, together with the nodes added over the API. A
 // [Node] is a machine with one or more MACs, a [Pool] is a group of nodes that
 // boot one image and join one [Cluster], and a [Tag] is a named bundle of
 // settings that pools and nodes refer to in order.
 //
-// There is one question, [Farm.Resolve]: a [Query] (a MAC and what its firmware
-// said of itself) goes in, a [Plan] comes out, or nil when the MAC is none of
-// ours. Every protocol of drover only translates the Plan; none decides.
+// There is one question, [Farm.Resolve]: a [Query] (a MAC, and what its firmware
+// sent) goes in, a [Plan] comes out, or nil for a machine that drover does not serve. Every protocol of drover only translates the Plan; none decides.
 // Each value of a Plan knows where it was set, see [Plan.Why].
 //
 // Package pools/config reads and checks the operator's file.
 //
-// The package also holds what server and node say to each other during a boot
+// The package also holds the messages between server and node during a boot
 // (wire.go): [NodeConfig], [JoinConfig], and the sealing of the answers that
 // carry secrets. The steps that it reports are in package boots.
 //

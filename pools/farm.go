@@ -26,8 +26,8 @@ type Farm struct {
 	catchalls  []*entry // in the order of the file
 }
 
-// Checked is what a [Farm] is made of: a config in which package config found no
-// mistake, and what it found out beside.
+// Checked is the input of [NewFarm]: a config in which package config found no
+// mistake, with the line of each value.
 type Checked struct {
 	Config Config
 	Source string         // the file it was read from, as it was named
@@ -55,14 +55,13 @@ func NewFarm(c Checked) *Farm {
 	return f
 }
 
-// entry is all that is known of one node, or of what lands in a catch-all pool,
-// before it asks.
+// entry is the index record of one node, or of the machines of a catch-all pool.
 //
-// What a packet needs comes first, in two cache lines: in a farm of thousands
-// each packet is about another node.
+// The fields that each packet needs come first, in two cache lines: in a farm of
+// thousands each packet is about another node.
 type entry struct {
 	pool     int
-	subnet   int // -1: not known before somebody asks
+	subnet   int // -1: known only from the client's link
 	catchall bool
 	ignore   bool
 	kind     *kind // what must fit; nil: the MAC is enough

@@ -38,7 +38,7 @@ func ParseFirmware(s string) (Firmware, error) {
 	return "", fmt.Errorf("unknown firmware %q (one of %s)", s, strings.Join(names, ", "))
 }
 
-// HTTP tells whether the firmware fetches its loader by HTTP instead of TFTP.
+// HTTP reports whether the firmware fetches its loader by HTTP instead of TFTP.
 func (f Firmware) HTTP() bool { return f == UEFIx64HTTP || f == UEFIarm64HTTP }
 
 // Loader returns the file of the loader for this firmware, in the loaders

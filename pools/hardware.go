@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What server and people say to each other about hardware, over the REST API.
+// Messages about hardware on the REST API.
 
-// ChassisStatus is a chassis of the config, and what became of asking it.
+// ChassisStatus is a chassis of the config, and the result of the last query.
 type ChassisStatus struct {
 	Name     string         `json:"name"`
 	Address  string         `json:"address"`
@@ -21,7 +21,7 @@ type ChassisStatus struct {
 	Counts   map[string]int `json:"counts,omitempty"`   // new, same, changed, conflict, missing, incomplete
 	Problems []string       `json:"problems,omitempty"` // nodes that were not stored, and why
 	Error    string         `json:"error,omitempty"`    // of the last time
-	Stopped  bool           `json:"stopped,omitempty"`  // it is not asked again by itself
+	Stopped  bool           `json:"stopped,omitempty"`  // it is not asked again until somebody requests it
 }
 
 // PowerOrder asks for machines to be switched: those that are named, or all
@@ -64,7 +64,7 @@ const (
 	PowerFailed  = "failed"
 )
 
-// AuditEntry is something that somebody did, for who asks later.
+// AuditEntry is one action of a person or of drover.
 type AuditEntry struct {
 	Time   time.Time `json:"time"`
 	Who    string    `json:"who"`            // "token from 10.0.0.5", "page from 10.0.0.5", "chassis m1"
@@ -74,7 +74,7 @@ type AuditEntry struct {
 	Result string    `json:"result"`         // "begun", "done", a power state, or why not
 }
 
-// Refusals of what is asked of hardware. Test with errors.Is.
+// Refusals of requests about hardware. Test with errors.Is.
 var (
 	ErrOrder     = errors.New("power order refused")
 	ErrNoChassis = errors.New("no such chassis in the config")

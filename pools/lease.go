@@ -14,20 +14,20 @@ var ErrRefused = errors.New("address refused")
 // Lease is an address that a machine has, or had: an expired one is kept, so
 // that the machine gets the same address again, until another machine needs it.
 //
-// Machines of a catch-all pool have one. So do nodes that are not known by
-// their MAC, and those that still use an address that the config gives them no
-// more.
+// Machines of a catch-all pool have a lease. So do nodes that are not identified by
+// their MAC, and nodes that still use an address which the config no longer gives
+// them.
 type Lease struct {
 	Address  netip.Addr `json:"address"`
-	MAC      MAC        `json:"mac"` // who has it, or who declined it
+	MAC      MAC        `json:"mac"` // the machine that has it, or declined it
 	Node     string     `json:"node"`
 	Pool     string     `json:"pool"`
 	Expires  time.Time  `json:"expires"`
 	Released bool       `json:"released,omitempty"` // given back before it expired
-	Declined string     `json:"declined,omitempty"` // why nobody gets the address before Expires: somebody uses it whom drover does not know
+	Declined string     `json:"declined,omitempty"` // why the address is not leased before Expires: an unknown host uses it
 }
 
-// LeaseState says in a word what a [Lease] is at some time.
+// LeaseState is the state of a [Lease] at some time.
 type LeaseState string
 
 // The states of a lease.
@@ -38,7 +38,7 @@ const (
 	LeaseDeclined LeaseState = "declined"
 )
 
-// State tells what the lease is at that time. A declined one whose time is over
+// State returns the state of the lease at that time. A declined one whose time is over
 // is expired.
 func (l Lease) State(now time.Time) LeaseState {
 	switch {
@@ -52,7 +52,7 @@ func (l Lease) State(now time.Time) LeaseState {
 	return LeaseActive
 }
 
-// Active tells whether a machine holds the lease at that time.
+// Active reports whether a machine holds the lease at that time.
 func (l Lease) Active(now time.Time) bool { return l.State(now) == LeaseActive }
 
 // Unknown is a machine that asked for an address and that no node declares.

@@ -90,8 +90,8 @@ func (k *kind) fitsClient(id string) bool {
 	return k.clientID.fits(id) || k.clientID.fits(plainID(id))
 }
 
-// plainID is a client identifier without its type byte, when that says that
-// the rest is a name and no hardware address (RFC 2132, section 9.14).
+// plainID returns a client identifier without its type byte if the type is 0: a name
+// and no hardware address follows (RFC 2132, section 9.14).
 func plainID(id string) string {
 	if strings.HasPrefix(id, "\x00") {
 		return id[1:]
@@ -99,15 +99,15 @@ func plainID(id string) string {
 	return id
 }
 
-// relayID is what a relay agent says of the port that a client is at: circuit,
+// relayID identifies the port of a client, as its relay agent sends it: circuit,
 // remote and subscriber identifier.
 type relayID [3]string
 
-// identities finds nodes that are known by something else than a MAC.
+// identities finds nodes that are identified by something else than a MAC.
 type identities struct {
 	client map[string]*entry
 	relay  map[relayID]*entry
-	shapes []relayID // which parts of a relayID nodes are known by: "x" for each
+	shapes []relayID // which parts of a relayID identify nodes: "x" for each
 }
 
 func newIdentities() identities {

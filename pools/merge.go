@@ -8,7 +8,8 @@ import (
 	"drover/pools/option"
 )
 
-// profile is what a list of tags comes to. Nodes with the same tags share one.
+// profile is the result of merging a list of tags. Nodes with the same tags share
+// one.
 type profile struct {
 	Settings
 	wire    optionSet // what options are made of
@@ -69,15 +70,15 @@ func (f *Farm) merge(tags []string) *profile {
 	return m.profile
 }
 
-// merger is a merge under way. path is the tag at hand, "tags.foo".
+// merger is a merge in progress. path is the current tag, "tags.foo".
 type merger struct {
 	farm    *Farm
 	profile *profile
 	path    string
 }
 
-// note remembers that field of the Plan was set at place below the tag.
-func (m *merger) note(field, place string) { m.profile.why[field] = m.farm.at(m.path + place) }
+// note records that a field of the Plan was set at a path below the tag.
+func (m *merger) note(field, path string) { m.profile.why[field] = m.farm.at(m.path + path) }
 
 func (m *merger) boot(t Tag) {
 	if k := t.KernelArgs; !k.IsZero() {

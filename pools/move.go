@@ -10,7 +10,7 @@ type Move struct {
 	To     string    `json:"to,omitempty"` // cluster; empty: none
 	As     string    `json:"as"`           // the node that the machine is now
 	Step   MoveStep  `json:"step"`
-	Detail string    `json:"detail,omitempty"` // what it waits for, in words
+	Detail string    `json:"detail,omitempty"` // what it waits for
 	Since  time.Time `json:"since"`
 }
 
@@ -27,8 +27,8 @@ const (
 	MoveStays   MoveStep = "stays"   // drover cannot prove that it made the Node, so it touches nothing
 )
 
-// Says tells of a move in a few words.
-func (m Move) Says() string {
+// Summary returns one line for people: from where to where, and how far.
+func (m Move) Summary() string {
 	to := m.To
 	if to == "" {
 		to = "no cluster"

@@ -12,7 +12,7 @@ func TestMoveSays(t *testing.T) {
 		"moving from a to no cluster: drained":    {Node: "n", From: "a", As: "n", Step: pools.MoveDrained},
 		"moving in a from node-1 to n: begun":     {Node: "node-1", From: "a", To: "a", As: "n", Step: pools.MoveBegun},
 	} {
-		if got := m.Says(); got != want {
+		if got := m.Summary(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// NextBoot is what a node does at its next boot, once, instead of what its pool
-// says. Empty is nothing of the kind.
+// NextBoot is what a node does at its next boot, once, in place of its pool's image.
+// Empty: the node boots as its pool defines.
 type NextBoot string
 
-// The values of [NextBoot], beside image=REF.
+// The values of [NextBoot]; the third is image=REF.
 const (
 	NextLocal  NextBoot = "local"  // boot from the local disk
 	NextRescue NextBoot = "rescue" // stop in a shell before the node's config is fetched
@@ -48,7 +48,7 @@ func (p *Plan) WithNextBoot(n NextBoot) *Plan {
 	return &c
 }
 
-// whyNext tells what a next boot set.
+// whyNext adds the origins of values that a next boot set.
 func (p *Plan) whyNext(why Why) {
 	if p.NextBoot == "" {
 		return

@@ -24,11 +24,11 @@ type NodeInfo struct {
 	NextBoot NextBoot `json:"nextBoot,omitempty"`
 }
 
-// Declared tells whether the operator's file declares the node.
+// Declared reports whether the operator's file declares the node.
 func (n NodeInfo) Declared() bool { return n.Source.File != "" }
 
-// Origin is where a node that no file declares comes from: a chassis, or
-// somebody who added it over the API.
+// Origin returns where a node that no file declares comes from: a chassis, or the
+// API.
 func (n PoolNode) Origin() Origin {
 	if !n.Place.IsZero() {
 		return Origin{Path: n.Place.String()}
@@ -57,17 +57,17 @@ var (
 	ErrExists   = errors.New("a node of that name exists")
 )
 
-// NodeChange is one of several changes of nodes that are right together.
+// NodeChange is one of several changes of nodes that are made together.
 type NodeChange struct {
-	Old *PoolNode `json:"old,omitempty"` // as whoever asks has seen it; nil: there is none
+	Old *PoolNode `json:"old,omitempty"` // as the client has seen it; nil: there is none
 	New *PoolNode `json:"new,omitempty"` // as it is to be; nil: it is to be removed
 }
 
-// ErrChanged refuses a change of a node that is not as it was said to be. Look
-// again, and decide anew.
+// ErrChanged refuses a change of a node that differs from [NodeChange].Old. Read the
+// node again, and decide anew.
 var ErrChanged = errors.New("a node was changed meanwhile")
 
-// subnetOf returns the index of the subnet that holds a, or -1.
+// SubnetOf returns the index of the subnet that holds a, or -1.
 func (c *Config) SubnetOf(a netip.Addr) int {
 	for i, s := range c.Subnets {
 		if s.CIDR.IsValid() && s.CIDR.Contains(a) {

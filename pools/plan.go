@@ -2,14 +2,14 @@ package pools
 
 import "net/netip"
 
-// Query is what a machine says of itself when it asks. The zero value of each
-// field says nothing. HTTP and TFTP know the MAC alone.
+// Query identifies a machine that asks. The zero value of each field is: not known.
+// HTTP and TFTP know the MAC alone.
 type Query struct {
 	MAC      MAC
 	Firmware Firmware // empty for a plain DHCP client
-	IPXE     bool     // the asking program is already iPXE: it wants its script, not a loader
+	IPXE     bool     // the asking program is already iPXE: it gets its script, not a loader
 
-	// What DHCP tells beside. The texts are bytes as they came.
+	// Known from DHCP only. The texts are bytes as they came.
 	Link         netip.Addr // an address of the network that it asks from: the relay's, or the server's own there
 	Archs        []uint16   // option 93
 	Class        string     // option 60
@@ -27,7 +27,7 @@ type Identity struct{ Node, Pool string }
 // Plan is the answer to a [Query]: everything that drover does for one
 // machine. It holds no secret; join tokens are minted apart from it.
 //
-// A Plan is shared and must not be changed by who gets it.
+// A Plan is shared: its receivers must not change it.
 type Plan struct {
 	Node     string `json:"node"` // host name and Kubernetes Node name
 	MAC      MAC    `json:"mac"`  // the MAC that asked
@@ -52,7 +52,7 @@ type Plan struct {
 	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers go to everybody
 
 	Boot     BootTarget `json:"boot"`
-	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that DHCP itself is made of
+	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that the protocol needs
 	Settings `json:"settings"`
 
 	farm   *Farm // these are what Why and SubnetOf need
@@ -61,7 +61,7 @@ type Plan struct {
 	loader int // index of the rule in Loaders that names Boot.File, or -1
 }
 
-// BootTarget is what DHCP tells a machine to load next.
+// BootTarget is what a machine loads next, for DHCP.
 type BootTarget struct {
 	// Server goes into siaddr and option 66.
 	Server netip.Addr `json:"server"`
@@ -98,7 +98,7 @@ type Settings struct {
 	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`
 }
 
-// Why tells where each value of a [Plan] was set, see [Plan.Why]. The keys are
+// Why maps each value of a [Plan] to its origin, see [Plan.Why]. The keys are
 // paths into the Plan: "image", "labels.label1", "files./etc/motd",
 // "kernelArgs[0]", "dhcpOptions.42".
 type Why map[string]Origin

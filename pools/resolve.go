@@ -15,7 +15,7 @@ import (
 // concurrent use.
 //
 // A machine is found by its MAC, else by its client identifier or the port of
-// the switch that its relay agent tells (nodes without MACs), else it is
+// the switch that its relay agent sends (nodes without MACs), else it is
 // unknown hardware and lands in the first catch-all pool that takes it. What a
 // node says to match beside its MAC must fit whenever DHCP asks.
 func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
@@ -89,7 +89,7 @@ func (q *Query) byDHCP() bool { return q.Link.IsValid() }
 // add the port of the switch.
 func (q *Query) Recalls() bool { return !q.byDHCP() || q.Renewing }
 
-// refusal tells why a machine that was found gets silence; "" when it does not.
+// refusal returns why a machine that was found gets silence; "" when it does not.
 func (f *Farm) refusal(e *entry, q *Query) string {
 	pool := &f.Config.Pools[e.pool]
 	switch {
@@ -108,9 +108,9 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 	return ""
 }
 
-// sameWire tells whether a machine that asks from link reaches the routers of a
-// subnet. What the config does not say is taken to be so: a relay agent may
-// have an address that is in no subnet.
+// sameWire reports whether a machine on the network of link reaches the routers of a
+// subnet. A link that no subnet holds is taken to be on the same network: a relay
+// agent may have such an address.
 func (f *Farm) sameWire(link netip.Addr, subnet int) bool {
 	at := f.Config.SubnetOf(link)
 	if at < 0 || subnet < 0 || at == subnet {
@@ -227,7 +227,7 @@ func (p *profile) loaderRule(q *Query) int {
 	return -1
 }
 
-// Why tells where each value of the plan was set.
+// Why returns the origin of each value of the plan.
 func (p *Plan) Why() Why {
 	f, e := p.farm, p.entry
 	pool := f.poolPath(e.pool)
@@ -253,7 +253,7 @@ func (p *Plan) Why() Why {
 	return why
 }
 
-// whyNode tells where name and address are from.
+// whyNode adds the origins of name and address.
 func (f *Farm) whyNode(p *Plan, why Why) {
 	e := p.entry
 	switch {
@@ -278,7 +278,7 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 	}
 }
 
-// whyBoot tells where the loader is from.
+// whyBoot adds the origins of the loader and its server.
 func (f *Farm) whyBoot(p *Plan, why Why) {
 	why["boot.server"] = f.at("server.address")
 	if s := f.Config.Server; !s.Address.IsValid() && len(s.Interfaces) > 0 {

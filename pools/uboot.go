@@ -26,7 +26,7 @@ type UBoot struct {
 // defaultLoad is where the boards with APM's X-Gene have their kernel.
 const defaultLoad Address32 = 0x80000
 
-// Wrapped tells whether kernel and initrd get mkimage's header.
+// Wrapped reports whether kernel and initrd get mkimage's header.
 func (u UBoot) Wrapped() bool { return u.Wrap != nil && *u.Wrap }
 
 // Addresses returns where a wrapped kernel is put, and started.
@@ -42,7 +42,7 @@ func (u UBoot) Addresses() (load, entry uint32) {
 	return uint32(l), uint32(e)
 }
 
-// IsZero tells whether nothing is set.
+// IsZero reports whether nothing is set.
 func (u UBoot) IsZero() bool { return u == UBoot{} }
 
 // Address32 is a physical address of 32 bits, written 0x00080000.

@@ -16,7 +16,7 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(l.Items)
 }
 
-// IsZero tells whether the list says nothing.
+// IsZero reports whether the list changes nothing.
 func (l List[T]) IsZero() bool { return !l.Replace && len(l.Items) == 0 }
 
 // UnmarshalText splits the words of a kernel command line.
@@ -34,7 +34,7 @@ func (k KernelArgs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// IsZero tells whether there are no arguments and none to replace.
+// IsZero reports whether there are no arguments and none to replace.
 func (k KernelArgs) IsZero() bool { return !k.Replace && len(k.Args) == 0 }
 
 // D returns the duration as the standard library's type.
@@ -65,10 +65,10 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// IsValid tells whether the range was set.
+// IsValid reports whether the range was set.
 func (r Range) IsValid() bool { return r.First.IsValid() }
 
-// Contains tells whether the range holds a.
+// Contains reports whether the range holds a.
 func (r Range) Contains(a netip.Addr) bool {
 	return r.IsValid() && a.IsValid() && r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
 }
@@ -100,7 +100,7 @@ func (r *Range) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// IsZero tells whether no type was set.
+// IsZero reports whether no type was set.
 func (a Arch) IsZero() bool { return !a.set }
 
 // String returns the number in decimal; "" for none.

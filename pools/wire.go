@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// What server and node say to each other over the node-facing HTTP listener.
+// Messages between server and node on the node-facing HTTP listener.
 //
 // A node proves that it is the boot that it claims to be with the nonce from
 // its kernel command line (header [NonceHeader]) and by asking from the
 // address that its MAC has leased. On its first config request it sends a
 // public key that it made for this boot; the boot is bound to that key, and
-// answers that carry secrets are sealed to it (HPKE, RFC 9180). So neither
-// someone who reads the wire nor someone who replays the nonce learns them.
+// answers that carry secrets are sealed to it (HPKE, RFC 9180). So an
+// attacker who reads the network or replays the nonce does not learn them.
 const (
 	NonceHeader = "Drover-Nonce"
 
-	// WaitHeader is for how many seconds the client of a root image likes to be
-	// kept waiting when others are before it. An answer of 503 then has its
-	// place in PlaceHeader, from 1. The place is kept for who asks again soon.
+	// WaitHeader is how many seconds the client of a root image waits at most
+	// while others are before it. An answer of 503 has its place in the queue in
+	// PlaceHeader, from 1. The place is kept for a client that asks again soon.
 	WaitHeader  = "Drover-Wait"
 	PlaceHeader = "Drover-Place"
 
@@ -42,7 +42,7 @@ type KeyRequest struct {
 	PublicKey []byte `json:"publicKey"` // X25519, 32 bytes
 
 	// BootID is the kernel's /proc/sys/kernel/random/boot_id, which a kubelet
-	// reports of its Node too: it tells one boot of a node from another. A join
+	// reports of its Node too: it distinguishes the boots of a node. A join
 	// request has it.
 	BootID string `json:"bootID,omitempty"`
 }

@@ -168,7 +168,7 @@ func usually(s boots.Stuck) string {
 func (s *Server) moves() map[string]string {
 	m := map[string]string{}
 	for _, move := range s.Moves() {
-		m[move.As] = move.Says()
+		m[move.As] = move.Summary()
 	}
 	return m
 }

@@ -53,7 +53,7 @@ func (n nodeState) state() string {
 	if n.Move == nil {
 		return "-"
 	}
-	return n.Move.Says()
+	return n.Move.Summary()
 }
 
 func newNodeListCommand(c *apiClient) *cobra.Command {

@@ -95,8 +95,8 @@ func (d *demo) drained(ctx context.Context, m *machine) error {
 		if err := d.Drover.Call(ctx, http.MethodGet, "/api/v1/nodes/"+m.plan.Node, nil, &n); err != nil {
 			return err
 		}
-		if n.Move != nil && n.Move.Says() != said {
-			said = n.Move.Says()
+		if n.Move != nil && n.Move.Summary() != said {
+			said = n.Move.Summary()
 			d.log.say("%-22s %s", m.plan.Node, said)
 		}
 		if n.Move != nil && n.Move.Step == pools.MoveDrained {

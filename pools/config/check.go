@@ -11,8 +11,7 @@ import (
 	"drover/pools/option"
 )
 
-// checker finds the mistakes that only the meaning of a config shows. It goes
-// on after each.
+// checker finds the mistakes in the meaning of a config. It goes on after each.
 type checker struct {
 	cfg    *pools.Config
 	lines  map[string]int
@@ -38,8 +37,8 @@ func (c *checker) all(added []pools.PoolNode) {
 	c.pools(added)
 }
 
-// at is where the value of a path was set, or should have been: the line of
-// what is nearest around it.
+// at returns where the value of a path was set, or should have been: the line of
+// the nearest value around it.
 func (c *checker) at(path string) pools.Origin {
 	o := pools.Origin{File: c.file, Path: path}
 	for c.lines[path] == 0 && path != "" {
@@ -49,15 +48,15 @@ func (c *checker) at(path string) pools.Origin {
 	return o
 }
 
-// tried tells whether the operator wrote something at path, even if it made no
-// sense: that has been reported then.
+// tried reports whether the operator wrote something at path. If it made no sense,
+// that has been reported already.
 func (c *checker) tried(path string) bool { return c.lines[path] != 0 }
 
 func (c *checker) failf(path, hint, format string, args ...any) {
 	c.errs = append(c.errs, &Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// want reports err at path, after a prefix that says what it is about.
+// want reports err at path, if there is one, after the subject.
 func (c *checker) want(path, about string, err error) {
 	if err != nil {
 		msg, hint := explain(about, err)
@@ -141,7 +140,7 @@ func (c *checker) server() {
 	c.nodeFacing(s)
 }
 
-// nodeFacing checks what is about nodes' HTTP.
+// nodeFacing checks the settings of the node-facing listeners.
 func (c *checker) nodeFacing(s *pools.Server) {
 	if s.HTTPS != "" {
 		c.want("server.https", "server.https", hostPort(s.HTTPS, true))
@@ -161,8 +160,8 @@ func (c *checker) nodeFacing(s *pools.Server) {
 	}
 }
 
-// proxy tells whether another server gives addresses, so that the config need
-// not know them.
+// proxy reports whether another server gives addresses, so that the config need not
+// have them.
 func (c *checker) proxy() bool { return c.cfg.Server.DHCP == pools.DHCPProxy }
 
 func (c *checker) subnets() {

@@ -17,8 +17,8 @@ import (
 // five seconds.
 const minInterval = 10 * time.Second
 
-// chassisList checks the chassis. Their names of nodes must differ: they are
-// what a node is found by that says no place.
+// chassisList checks the chassis. Their names of nodes must differ: they identify a
+// node that has no place.
 func (c *checker) chassisList() {
 	seen, address, names := map[string]string{}, map[string]string{}, map[string]string{}
 	for i, ch := range c.cfg.Chassis {
@@ -52,7 +52,7 @@ func (c *checker) poolNames() (names []string) {
 	return names
 }
 
-// chassisLogin checks how the manager is reached.
+// chassisLogin checks the manager's address and login.
 func (c *checker) chassisLogin(path, about string, ch pools.Chassis) {
 	if ch.Address == "" {
 		c.failf(path, "address: ilo-m1.example.org", "%s has no address", about)
@@ -102,8 +102,8 @@ func managerAddress(s string) error {
 	return nil
 }
 
-// bayTags checks tags that are the same in all slots: of the others nobody knows
-// which slots there are.
+// bayTags checks tags that are the same in all slots. For others it is not known
+// which slots hold nodes.
 func (c *checker) bayTags(path, about string, ch pools.Chassis) {
 	for i, text := range ch.Tags {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -124,7 +124,7 @@ func (c *checker) bayTags(path, about string, ch pools.Chassis) {
 }
 
 // bayNames checks that each slot gets a name of its own. It stops at the first
-// that is wrong: the others are so too.
+// mistake: the other slots have it too.
 func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[string]string) {
 	const hint = "nameTemplate: " + pools.DefaultBayName
 	t, err := pools.ParseTemplate("name", ch.NameTemplate)
@@ -219,16 +219,16 @@ func chosenCartridges(s string) (first, last int, err error) {
 }
 
 // placeAndPower checks where a node is, and how it is switched.
-func (c *checker) placeAndPower(about, path string, n pools.Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+func (c *checker) placeAndPower(about, path string, n pools.Node, here use, used *taken, fail func(field, hint, format string, args ...any)) {
 	if p := n.Place; !p.IsZero() {
-		first, dup := all.bay[p]
+		first, dup := used.bay[p]
 		switch {
 		case !c.syntax.label.MatchString(p.Chassis) || !c.syntax.slot.MatchString(p.Slot):
 			fail(".place", "place: {chassis: m1, slot: c12n1}", "%s: %q in %q is no place", about, p.Slot, p.Chassis)
 		case dup:
 			fail(".place", "a slot holds one node: remove the place from the other", "%s: %s is already that of %s", about, p, first)
 		default:
-			all.bay[p] = here
+			used.bay[p] = here
 		}
 	}
 	p := n.Power

@@ -7,7 +7,7 @@ import (
 	"drover/pools"
 )
 
-// reporter reports a mistake in a field of the thing at hand.
+// reporter reports a mistake in a field of the value that is being checked.
 type reporter func(field, hint, format string, args ...any)
 
 // match checks the values of a match or of the conditions of a loader rule.
@@ -46,8 +46,8 @@ func matchTexts(m pools.Match) []matchText {
 	}
 }
 
-// identity is what one node alone is known by, as bytes: its client identifier, or
-// what relay agents tell of its port (circuit, remote and subscriber).
+// identity identifies one node, as bytes: its client identifier, or circuit, remote
+// and subscriber of relay agents.
 type identity [4]string
 
 func identityOf(m pools.Match) (id identity) {
@@ -61,10 +61,9 @@ func identityOf(m pools.Match) (id identity) {
 	return id
 }
 
-// nodeMatch checks what a node is known by: MACs, or a client identifier, or
-// what a relay agent tells of its port. Its values are whole, since they are
-// looked up and not searched.
-func (c *checker) nodeMatch(about string, n pools.Node, here place, all *places, fail reporter) {
+// nodeMatch checks the identity of a node: MACs, a client identifier, or the port
+// that a relay agent sends. Its values have no wildcards: they are keys of an index.
+func (c *checker) nodeMatch(about string, n pools.Node, here use, used *taken, fail reporter) {
 	m := n.Match
 	if len(n.MACs) == 0 && m.IsZero() {
 		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
@@ -88,11 +87,11 @@ func (c *checker) nodeMatch(about string, n pools.Node, here place, all *places,
 		return
 	}
 	key := identityOf(m)
-	if first, dup := all.id[key]; dup {
+	if first, dup := used.id[key]; dup {
 		fail(".match", "one port, one client identifier: one node", "%s: match is already that of %s", about, first)
 		return
 	}
-	all.id[key] = here
+	used.id[key] = here
 }
 
 // reached checks that the catch-all pool with index i is not hidden by an

@@ -11,25 +11,25 @@ import (
 // maxRange bounds how many addresses a catch-all pool may lease from.
 const maxRange = 1 << 16
 
-// places remembers where each MAC, address and name of a node was first seen.
-type places struct {
-	mac  map[pools.MAC]place
-	ip   map[netip.Addr]place
-	name map[string]place
-	id   map[identity]place // nodes that are known by something else than a pools.MAC
-	bay  map[pools.Place]place
+// taken holds the first use of each MAC, address, name, identity and slot of nodes.
+type taken struct {
+	mac  map[pools.MAC]use
+	ip   map[netip.Addr]use
+	name map[string]use
+	id   map[identity]use // nodes that are known by something else than a MAC
+	bay  map[pools.Place]use
 }
 
-type place struct {
+type use struct {
 	node string
 	at   pools.Origin
 }
 
-func (p place) String() string { return fmt.Sprintf("node %q in %s", p.node, p.at.Place()) }
+func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.Place()) }
 
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
-	all := places{map[pools.MAC]place{}, map[netip.Addr]place{}, map[string]place{}, map[identity]place{}, map[pools.Place]place{}}
+	used := taken{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.Place]use{}}
 	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
@@ -41,7 +41,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 		c.reached(i)
 		for j, n := range p.Nodes {
 			at := fmt.Sprintf("%s.nodes[%d]", path, j)
-			c.node(at, c.at(at), n, &all)
+			c.node(at, c.at(at), n, &used)
 		}
 	}
 	for _, n := range added {
@@ -49,7 +49,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 		if _, ok := seen[n.Pool]; !ok {
 			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: knownHint(n.Pool, keys(seen), "declare it under pools:")})
 		}
-		c.node("", at, n.Node, &all)
+		c.node("", at, n.Node, &used)
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 
 // node checks one node. path is empty when it came over the API; its mistakes
 // are then reported at origin at.
-func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) {
+func (c *checker) node(path string, at pools.Origin, n pools.Node, used *taken) {
 	about := fmt.Sprintf("node %q", n.Name)
 	fail := func(field, hint, format string, args ...any) {
 		o := at
@@ -149,9 +149,9 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) 
 		}
 		c.errs = append(c.errs, &Error{Origin: o, Msg: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	here := place{n.Name, at}
+	here := use{n.Name, at}
 	mac, made := pools.CatchAllMAC(n.Name)
-	switch first, dup := all.name[n.Name]; {
+	switch first, dup := used.name[n.Name]; {
 	case n.Name == "":
 		fail("", "name: m1c29", "a node has no name")
 	case !c.syntax.label.MatchString(n.Name):
@@ -161,12 +161,12 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) 
 	case made && !slices.Contains(n.MACs, mac):
 		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
 	default:
-		all.name[n.Name] = here
+		used.name[n.Name] = here
 	}
-	c.nodeMatch(about, n, here, all, fail)
+	c.nodeMatch(about, n, here, used, fail)
 	for i, m := range n.MACs {
 		field := fmt.Sprintf(".macs[%d]", i)
-		switch first, dup := all.mac[m]; {
+		switch first, dup := used.mac[m]; {
 		case m.IsZero(): // reported when it was read
 			if path == "" {
 				fail(field, "see the label on the machine", "%s: a MAC is all zero", about)
@@ -174,16 +174,16 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, all *places) 
 		case dup:
 			fail(field, "a network card belongs to one node: remove it from the other", "%s: MAC %s is already that of %s", about, m, first)
 		default:
-			all.mac[m] = here
+			used.mac[m] = here
 		}
 	}
-	c.nodeAddress(about, path, n, here, all, fail)
-	c.placeAndPower(about, path, n, here, all, fail)
+	c.nodeAddress(about, path, n, here, used, fail)
+	c.placeAndPower(about, path, n, here, used, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }
 
-func (c *checker) nodeAddress(about, path string, n pools.Node, here place, all *places, fail func(field, hint, format string, args ...any)) {
+func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *taken, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
 		if !n.Ignore && !c.proxy() && (path == "" || !c.tried(path+".ip")) {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
@@ -206,9 +206,9 @@ func (c *checker) nodeAddress(about, path string, n pools.Node, here place, all 
 	case c.cfg.Server.Address:
 		fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP)
 	}
-	if first, dup := all.ip[n.IP]; dup {
+	if first, dup := used.ip[n.IP]; dup {
 		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)
 		return
 	}
-	all.ip[n.IP] = here
+	used.ip[n.IP] = here
 }

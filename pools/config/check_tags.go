@@ -89,7 +89,7 @@ func (c *checker) loaderRule(path, about string, r pools.LoaderRule) {
 	c.want(path+".loader", about+": loader", loaderName(r.Loader))
 }
 
-// tagFirmware checks what a tag says of U-Boot.
+// tagFirmware checks a tag's settings of U-Boot.
 func (c *checker) tagFirmware(path, about string, t pools.Tag) {
 	if fdt := t.UBoot.FDT; fdt != "" {
 		c.want(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))

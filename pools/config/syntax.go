@@ -12,8 +12,7 @@ import (
 	"drover/pools/option"
 )
 
-// What names and values may look like. Each check says what is wrong; nil is
-// fine.
+// The syntax of names and values. Each check returns what is wrong, or nil.
 
 // syntax holds the patterns, compiled once per check of a config.
 type syntax struct {
@@ -174,7 +173,7 @@ func hostPort(s string, listen bool) error {
 	return nil
 }
 
-// isLoopback tells whether a listen address is reachable from this host only.
+// isLoopback reports whether a listen address is reachable from this host only.
 func isLoopback(s string) bool {
 	host, _, _ := net.SplitHostPort(s)
 	ip := net.ParseIP(host)

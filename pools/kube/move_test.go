@@ -173,8 +173,8 @@ func TestMove(t *testing.T) {
 	if n := p.a.node("m1c29"); !n.Spec.Unschedulable {
 		t.Error("it is not cordoned")
 	}
-	if m := p.Moves()[0]; m.From != "tenant-a" || m.To != "tenant-b" || m.As != "m1c29" || !strings.HasPrefix(m.Says(), "moving from tenant-a to tenant-b: drains, 1 pod left") {
-		t.Errorf("move %+v: %s", m, m.Says())
+	if m := p.Moves()[0]; m.From != "tenant-a" || m.To != "tenant-b" || m.As != "m1c29" || !strings.HasPrefix(m.Summary(), "moving from tenant-a to tenant-b: drains, 1 pod left") {
+		t.Errorf("move %+v: %s", m, m.Summary())
 	}
 	p.a.hold("db", false)
 	p.at(t, pools.MoveDrained, "waits for its machine to be booted")
