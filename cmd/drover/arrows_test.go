@@ -22,7 +22,8 @@ var mayImport = map[string][]string{
 	"pools/printable":  {},
 	"pools/wait":       {},
 	"pools/boots":      {"drover/pools"},
-	"pools/state":      {"drover/pools", "drover/pools/boots"},
+	"pools/state":      {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/state/wal"},
+	"pools/state/wal":  {"drover/pools/atomicfile"},
 	"pools/machines":   {"drover/pools", "drover/pools/boots"},
 	"pools/kube": {
 		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",

@@ -1,27 +1,30 @@
 package state
 
-import "drover/pools/boots"
+import (
+	"drover/pools/boots"
+	"drover/pools/state/wal"
+)
 
 // bootStorage is the [boots.Storage] of the engine.
 type bootStorage struct{ engine engine }
 
 func (b bootStorage) Enqueue(all ...boots.Change) (wait func() error, err error) {
-	changes := make([]change, len(all))
+	changes := make([]wal.Change, len(all))
 	for i, c := range all {
-		changes[i] = change{tableBoots, []byte(c.ID), c.Value}
+		changes[i] = wal.Change{Table: tableBoots, Key: []byte(c.ID), Value: c.Value}
 	}
-	t, err := b.engine.put(changes...)
+	t, err := b.engine.Put(changes...)
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return b.engine.wait(t) }, nil
+	return func() error { return b.engine.Wait(t) }, nil
 }
 
-// bootTable is the [table] of boots.
-type bootTable struct{ *boots.Table }
-
-func (b bootTable) load(key, value []byte) error { return b.Load(string(key), value) }
-
-func (b bootTable) each(put func(key, value []byte), between func() error) error {
-	return b.Each(func(c boots.Change) { put([]byte(c.ID), c.Value) }, between)
+func bootTable(t *boots.Table) wal.Table {
+	return wal.Table{
+		Load: func(key, value []byte) error { return t.Load(string(key), value) },
+		Each: func(put func(key, value []byte), between func() error) error {
+			return t.Each(func(c boots.Change) { put([]byte(c.ID), c.Value) }, between)
+		},
+	}
 }

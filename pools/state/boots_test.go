@@ -10,6 +10,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools/boots"
 	"drover/pools/state"
+	"drover/pools/state/wal"
 )
 
 func TestNonceSurvivesARestartAndOnlyItsHashIsStored(t *testing.T) {
@@ -87,7 +88,7 @@ func TestBootsWhileTheDiskHangs(t *testing.T) {
 			refused <- err
 		}()
 	}
-	if err := <-refused; !errors.Is(err, state.ErrBusy) {
+	if err := <-refused; !errors.Is(err, wal.ErrBusy) {
 		t.Errorf("got %v, want ErrBusy: a nonce was issued that is not on disk", err)
 	}
 	if _, ok := s.Boots.Current(mac(machines)); ok {

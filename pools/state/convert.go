@@ -1,22 +1,23 @@
 package state
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"go.etcd.io/bbolt"
 	bberrors "go.etcd.io/bbolt/errors"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
+	"drover/pools/state/wal"
 )
 
 // formatBolt is the last format of the state file of earlier versions: a bbolt file
@@ -26,41 +27,75 @@ import (
 const formatBolt = 2
 
 // oldBuckets are the buckets of formatBolt.
-var oldBuckets = map[string]tableID{
+var oldBuckets = map[string]wal.TableID{
 	"nodes": tableNodes, "leases": tableLeases, "boots": tableBoots,
 	"unknown": tableUnknowns, "next": tableNext, "audit": tableAudit,
 }
 
-// convert replaces the state of an earlier version, which it keeps as *.old. A crash
-// before the last step leaves it in force.
-func convert(dir string, o Options) error {
-	path := filepath.Join(dir, FileName)
+// convert fills the tables from the state file of an earlier version, writes them in
+// this format, and puts that in force. A crash before the last step leaves the earlier
+// state in force. It returns the locked file.
+func (s *Store) convert(path string, o Options) (*os.File, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
 	switch {
 	case errors.Is(err, bberrors.ErrTimeout):
-		return fmt.Errorf("%s is locked: another drover is running with this state directory", path)
+		return nil, fmt.Errorf("%s %s", path, isLocked)
 	case errors.Is(err, bberrors.ErrInvalid), errors.Is(err, bberrors.ErrChecksum), errors.Is(err, bberrors.ErrVersionMismatch):
-		return fmt.Errorf("%s is not a state file of drover, or is damaged: %w (restore a backup, or move it away to start anew)", path, err)
+		return nil, fmt.Errorf("%s is not a state file of drover, or is damaged: %w (restore a backup, or move it away to start anew)", path, err)
 	case err != nil:
-		return fmt.Errorf("state file: %w", err)
+		return nil, fmt.Errorf("state file: %w", err)
 	}
-	c := contents{}
-	err = db.View(func(tx *bbolt.Tx) error { return c.readBolt(tx, dir) })
+	c := oldContents{wal.Contents{}}
+	err = db.View(func(tx *bbolt.Tx) error { return c.read(tx, filepath.Dir(path)) })
+	if content, _ := os.ReadFile(path); strings.HasPrefix(string(content), formatText) {
+		err = fmt.Errorf("another drover is converting it")
+	}
 	if err == nil {
-		err = c.replaceBolt(dir, o.Log)
+		err = s.engine.Import(c.Contents)
 	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+	}
+	f, err := replaceOld(path)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), s.engine.Close())
 	}
-	o.Log.Info("state of an earlier version converted", "file", path, "kept", path+".old")
-	return nil
+	s.log.Info("state of an earlier version converted", "file", path, "kept", path+".old")
+	return f, nil
 }
 
-// readBolt reads all buckets and the journals.
-func (c contents) readBolt(tx *bbolt.Tx, dir string) error {
+// replaceOld puts this format in force and keeps the files of the earlier one.
+func replaceOld(path string) (*os.File, error) {
+	err := os.Remove(path + ".old")
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Link(path, path+".old")
+	}
+	if err == nil {
+		err = atomicfile.Write(path, []byte(formatFile), 0o600)
+	}
+	for generation := range uint64(2) {
+		name := oldJournal(filepath.Dir(path), generation)
+		if err == nil {
+			err = os.Rename(name, name+".old")
+		}
+		if errors.Is(err, fs.ErrNotExist) { // format 1 had none
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lock(path, 0)
+}
+
+// oldContents is what a directory of an earlier version holds.
+type oldContents struct{ wal.Contents }
+
+// read reads all buckets and the journals.
+func (c oldContents) read(tx *bbolt.Tx, dir string) error {
 	journal := uint64(0)
 	if meta := tx.Bucket([]byte("meta")); meta != nil {
-		if err := checkFormat(meta.Get([]byte("format")), formatBolt); err != nil {
+		if err := checkFormat(string(meta.Get([]byte("format"))), formatBolt); err != nil {
 			return err
 		}
 		if v := meta.Get([]byte("journal")); v != nil {
@@ -72,7 +107,7 @@ func (c contents) readBolt(tx *bbolt.Tx, dir string) error {
 	}
 	for name, id := range oldBuckets {
 		if b := tx.Bucket([]byte(name)); b != nil {
-			if err := b.ForEach(func(key, value []byte) error { return c.addOld(id, key, value) }); err != nil {
+			if err := b.ForEach(func(key, value []byte) error { return c.add(id, key, value) }); err != nil {
 				return err
 			}
 		}
@@ -82,7 +117,7 @@ func (c contents) readBolt(tx *bbolt.Tx, dir string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if _, err := readRecords(content, generation, c.readOldRecord); err != nil {
+		if _, err := wal.ReadRecords(content, generation, c.readRecord); err != nil {
 			return fmt.Errorf("%s: %w: restore the state directory from a backup, or move this file away to go on without its leases", oldJournal(dir, generation), err)
 		}
 	}
@@ -93,12 +128,12 @@ func oldJournal(dir string, generation uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("leases.%d.log", generation%2))
 }
 
-// addOld adds a value of a bucket, which has another form for two of them.
-func (c contents) addOld(id tableID, key, value []byte) error {
+// add adds a value of a bucket, which has another form for two of them.
+func (c oldContents) add(id wal.TableID, key, value []byte) error {
 	switch id {
 	case tableLeases:
 		if len(value) == 0 {
-			return c.apply(change{table: id, key: key})
+			return c.Apply(wal.Change{Table: id, Key: key})
 		}
 		var l pools.Lease
 		if err := json.Unmarshal(value, &l); err != nil {
@@ -107,85 +142,38 @@ func (c contents) addOld(id tableID, key, value []byte) error {
 		if addr, ok := netip.AddrFromSlice(key); !ok || addr != l.Address {
 			return fmt.Errorf("lease %x: it says it is for %s", key, l.Address)
 		}
-		return c.apply(putLease(&l))
+		return c.Apply(putLease(&l))
 	case tableUnknowns: // the key was a slot; after a crash a machine could be in two
 		var u, other pools.Unknown
 		if err := json.Unmarshal(value, &u); err != nil {
 			return fmt.Errorf("unknown machine %x: %w", key, err)
 		}
-		if old := c[id][string(u.MAC[:])]; json.Unmarshal(old, &other) == nil && other.Last.After(u.Last) {
+		if old := c.Contents[id][string(u.MAC[:])]; json.Unmarshal(old, &other) == nil && other.Last.After(u.Last) {
 			return nil
 		}
 		key = u.MAC[:]
 	}
-	return c.apply(change{id, key, append([]byte{}, value...)}) // bbolt's memory is gone after the transaction
+	return c.Apply(wal.Change{Table: id, Key: key, Value: append([]byte{}, value...)}) // bbolt's memory is gone after the transaction
 }
 
-// readOldRecord reads a record of a journal: for each lease the length of the key
+var errOldRecord = errors.New("a change is cut off")
+
+// readRecord reads a record of a journal: for each lease the length of the key
 // (1 byte) and that of the value plus one (4 bytes, 0 for a removal), the key and the
 // value.
-func (c contents) readOldRecord(b []byte) error {
+func (c oldContents) readRecord(b []byte) error {
 	for len(b) > 0 {
 		if len(b) < 5 {
-			return errCut
+			return errOldRecord
 		}
 		key, value := int(b[0]), max(int(binary.LittleEndian.Uint32(b[1:])), 1)-1
 		if b = b[5:]; len(b) < key+value {
-			return errCut
+			return errOldRecord
 		}
-		if err := c.addOld(tableLeases, b[:key], b[key:key+value]); err != nil {
+		if err := c.add(tableLeases, b[:key], b[key:key+value]); err != nil {
 			return err
 		}
 		b = b[key+value:]
-	}
-	return nil
-}
-
-// replaceBolt writes the contents as the first generation, then puts the new format
-// in the place of the state file.
-func (c contents) replaceBolt(dir string, log *slog.Logger) error {
-	w := &wal{dir: dir, log: log, limit: logSize, create: createFile, tables: map[tableID]table{}}
-	for id := range c {
-		w.tables[id] = values(c[id])
-	}
-	path := filepath.Join(dir, FileName)
-	if err := cmp.Or(w.removeBefore(^uint64(0)), os.RemoveAll(path+".old"), os.Link(path, path+".old")); err != nil {
-		return err
-	}
-	first, err := w.createSegment(1, w.limit)
-	if err != nil {
-		return err
-	}
-	w.start(first)
-	_, err = w.writeSnapshot(1)
-	if err := errors.Join(err, w.close()); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = prepare(f)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	for generation := range uint64(2) {
-		if name := oldJournal(dir, generation); err == nil && exists(name) {
-			err = os.Rename(name, name+".old")
-		}
-	}
-	return cmp.Or(err, syncDir(dir))
-}
-
-// values is the table of contents that nobody changes.
-type values map[string][]byte
-
-func (values) load([]byte, []byte) error { return nil }
-
-func (v values) each(put func(key, value []byte), _ func() error) error {
-	for key, value := range v {
-		put([]byte(key), value)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 func TestConvert(t *testing.T) {
 	old := files(t, "testdata/format2")
 	halfway := maps.Clone(old) // a conversion that a crash ended
-	halfway["drover.1.log"], halfway["drover.1.snap"], halfway["drover.db.new"] = "x", "y", "drover state, format 3\n"
+	halfway["drover.1.log"], halfway["drover.1.snap"] = "x", "y"
 	halfway["drover.db.old"] = old["drover.db"]
 	for what, content := range map[string]map[string]string{"as it was": old, "after a crash": halfway} {
 		t.Run(what, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
 // The stored value of a lease: flags (1 byte), the MAC (6), the end in Unix seconds
@@ -20,8 +21,8 @@ const (
 var errLease = errors.New("not the value of a lease")
 
 // putLease is the write of a lease.
-func putLease(l *pools.Lease) change {
-	return change{tableLeases, l.Address.AsSlice(), appendLease(make([]byte, 0, 64), l)}
+func putLease(l *pools.Lease) wal.Change {
+	return wal.Change{Table: tableLeases, Key: l.Address.AsSlice(), Value: appendLease(make([]byte, 0, 64), l)}
 }
 
 func appendLease(b []byte, l *pools.Lease) []byte {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
 // offerHold is how long an offered address waits for its REQUEST. A PXE ROM
@@ -84,9 +85,10 @@ func (l *Leases) load(key, value []byte) error {
 
 func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	var value []byte
-	return visit(&l.mu, l.byAddr, func(addr netip.Addr, e *entry) {
+	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *entry) error {
 		value = appendLease(value[:0], &e.Lease)
 		put(addr.AsSlice(), value)
+		return nil
 	}, between)
 }
 
@@ -129,7 +131,7 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	}
 	end := now.Add(p.Lease.D())
 	old := l.byMAC[p.MAC]
-	if old != nil && old.serves(p, addr, end) && !l.engine.lost(old.stored) {
+	if old != nil && old.serves(p, addr, end) && !l.engine.Lost(old.stored) {
 		l.withdraw(p.MAC)
 		return l.waitFor(old.stored), nil
 	}
@@ -137,15 +139,15 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]change, 0, 3)
+	changes := make([]wal.Change, 0, 3)
 	if evicted != nil {
-		changes = append(changes, change{table: tableLeases, key: evicted.Address.AsSlice()})
+		changes = append(changes, wal.Change{Table: tableLeases, Key: evicted.Address.AsSlice()})
 	}
 	if old != nil && old.Address != addr {
-		changes = append(changes, change{table: tableLeases, key: old.Address.AsSlice()})
+		changes = append(changes, wal.Change{Table: tableLeases, Key: old.Address.AsSlice()})
 	}
 	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(overlap(p)).UTC()}
-	t, err := l.engine.put(append(changes, putLease(&lease))...)
+	t, err := l.engine.Put(append(changes, putLease(&lease))...)
 	if err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}
@@ -155,8 +157,8 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	return l.waitFor(t), nil
 }
 
-func (l *Leases) waitFor(t ticket) func() error {
-	return func() error { return l.engine.wait(t) }
+func (l *Leases) waitFor(t wal.Ticket) func() error {
+	return func() error { return l.engine.Wait(t) }
 }
 
 // overlap is how much longer than the machine is told its lease lasts. PXE ROM,

@@ -98,5 +98,5 @@ func (l *Leases) end(e *entry, now time.Time) {
 // keepAsync keeps a lease that no caller waits for.
 func (l *Leases) keepAsync(lease pools.Lease) {
 	l.keep(lease, 0)
-	l.engine.async(putLease(&lease))
+	l.engine.Async(putLease(&lease))
 }

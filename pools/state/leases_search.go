@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
 // searchPause is how long a range without an address that nobody had is not
@@ -16,9 +17,9 @@ const searchPause = time.Second
 // entry is a lease with its place in the expiry queue.
 type entry struct {
 	pools.Lease
-	due    time.Time // when it can be another machine's: it has ended, and is on offer no more
-	index  int       // in the queue
-	stored ticket    // of the write that has it
+	due    time.Time  // when it can be another machine's: it has ended, and is on offer no more
+	index  int        // in the queue
+	stored wal.Ticket // of the write that has it
 }
 
 // inForce tells whether nobody else can have the address: it is leased, or in
@@ -171,7 +172,7 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 
 // keep has lease take the place of what there is of its machine and of its
 // address. The caller knows that nobody else needs that.
-func (l *Leases) keep(lease pools.Lease, t ticket) {
+func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)

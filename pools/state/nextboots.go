@@ -1,15 +1,12 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/state/wal"
 )
 
 // NextBoots keeps what nodes do at their next boot, once.
@@ -22,10 +19,7 @@ type NextBoots struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	engine engine
-	mu     sync.Mutex // held by changes
-	// byNode is replaced, never changed: every packet reads it.
-	byNode atomic.Pointer[map[string]nextBoot]
+	rows[nextBoot] // by node
 }
 
 // nextBoot is what the file holds of a node.
@@ -34,40 +28,10 @@ type nextBoot struct {
 	Taken time.Time      `json:"taken,omitzero"` // when a boot took it last; zero: none has
 }
 
-func newNextBoots(e engine, now func() time.Time) *NextBoots {
-	n := &NextBoots{Now: now, engine: e}
-	n.byNode.Store(&map[string]nextBoot{})
-	return n
-}
-
-func (n *NextBoots) load(key, value []byte) error {
-	var b nextBoot
-	if err := json.Unmarshal(value, &b); err != nil {
-		return fmt.Errorf("next boot of %q: %w", key, err)
-	}
-	(*n.byNode.Load())[string(key)] = b
-	return nil
-}
-
-func (n *NextBoots) each(put func(key, value []byte), _ func() error) error {
-	for node, b := range *n.byNode.Load() {
-		value, err := json.Marshal(b)
-		if err != nil {
-			return err
-		}
-		put([]byte(node), value)
-	}
-	return nil
-}
-
 // Of returns what the boot that is under way, or comes next, does; empty:
 // nothing out of the ordinary.
 func (n *NextBoots) Of(node string) pools.NextBoot {
-	all := *n.byNode.Load()
-	if len(all) == 0 {
-		return ""
-	}
-	if b := all[node]; !n.over(b) {
+	if b := n.get(node); !n.over(b) {
 		return b.What
 	}
 	return ""
@@ -75,7 +39,7 @@ func (n *NextBoots) Of(node string) pools.NextBoot {
 
 // Pending returns what no boot has taken yet.
 func (n *NextBoots) Pending(node string) pools.NextBoot {
-	if b := (*n.byNode.Load())[node]; b.Taken.IsZero() {
+	if b := n.get(node); b.Taken.IsZero() {
 		return b.What
 	}
 	return ""
@@ -101,27 +65,10 @@ func (n *NextBoots) Take(node string) error {
 	})
 }
 
-// Discover notes that the firmware of a node asked for an address. It ends what a
-// boot took before. It waits for no disk: when a crash forgets it, the clock ends
-// what the boot took.
-func (n *NextBoots) Discover(node string) {
-	if (*n.byNode.Load())[node].Taken.IsZero() {
-		return
-	}
-	_ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, func(c change) error {
-		n.engine.async(c)
-		return nil
-	})
-}
-
 func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
-	var t ticket
-	err := n.change(node, edit, func(c change) (err error) {
-		t, err = n.engine.put(c)
-		return err
-	})
+	t, err := n.change(node, edit, n.engine.Put)
 	if err == nil {
-		err = n.engine.wait(t)
+		err = n.engine.Wait(t)
 	}
 	if err != nil {
 		return fmt.Errorf("next boot of %q: %w", node, err)
@@ -129,30 +76,39 @@ func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
 	return nil
 }
 
+// Discover notes that the firmware of a node asked for an address. It ends what a
+// boot took before. It waits for no disk: when a crash forgets it, the clock ends
+// what the boot took.
+func (n *NextBoots) Discover(node string) {
+	if n.get(node).Taken.IsZero() {
+		return
+	}
+	_, _ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, func(c ...wal.Change) (wal.Ticket, error) {
+		n.engine.Async(c...)
+		return 0, nil
+	})
+}
+
 // change puts what edit returns in the place of what a node has, once store has
 // taken it. A nextBoot without What is none.
-func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot, store func(change) error) error {
+func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := maps.Clone(*n.byNode.Load())
-	old, there := all[node]
-	b := edit(old)
-	c := change{table: tableNext, key: []byte(node)}
-	switch {
-	case b.What != "":
-		var err error
-		if c.value, err = json.Marshal(b); err != nil {
-			return err
+	old, there := n.values[node]
+	b, c := edit(old), n.remove(node)
+	if b.What == "" && !there {
+		return 0, nil
+	}
+	if b.What != "" {
+		if c, err = n.set(node, b); err != nil {
+			return 0, err
 		}
-		all[node] = b
-	case !there:
-		return nil
-	default:
-		delete(all, node)
 	}
-	if err := store(c); err != nil {
-		return err
+	if t, err = store(c); err != nil {
+		return 0, err
 	}
-	n.byNode.Store(&all)
-	return nil
+	if n.values[node] = b; b.What == "" {
+		delete(n.values, node)
+	}
+	return t, nil
 }

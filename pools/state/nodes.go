@@ -1,99 +1,83 @@
 package state
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"strings"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
-// Nodes keeps the nodes added over the API. It implements [config.NodeStore].
-type Nodes struct {
-	engine engine
-	mu     sync.Mutex
-	byName map[string][]byte // JSON of a pools.PoolNode
-}
+// Nodes keeps the nodes added over the API, by name. It implements
+// config.NodeStore.
+type Nodes struct{ rows[pools.PoolNode] }
 
-func newNodes(e engine) *Nodes { return &Nodes{engine: e, byName: map[string][]byte{}} }
-
-func (n *Nodes) load(key, value []byte) error {
-	n.byName[string(key)] = bytes.Clone(value)
-	return nil
-}
-
-func (n *Nodes) each(put func(key, value []byte), between func() error) error {
-	return visit(&n.mu, n.byName, func(name string, value []byte) { put([]byte(name), value) }, between)
-}
-
-// Nodes returns all of them, by name.
+// Nodes returns all of them, by name. They must not be changed.
 func (n *Nodes) Nodes() ([]pools.PoolNode, error) {
 	n.mu.Lock()
-	values := maps.Clone(n.byName)
-	n.mu.Unlock()
-	var all []pools.PoolNode
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		var node pools.PoolNode
-		if err := json.Unmarshal(values[name], &node); err != nil {
-			return nil, fmt.Errorf("stored node %q: %w", name, err)
-		}
-		all = append(all, node)
-	}
-	return all, nil
+	defer n.mu.Unlock()
+	byName := func(a, b pools.PoolNode) int { return strings.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(maps.Values(n.values), byName), nil
 }
 
 // ChangeNodes stores nodes under their names, and removes those of other names,
 // together or not at all. It is durable when ChangeNodes returns. When it returns
 // an error, everything is as it was.
 func (n *Nodes) ChangeNodes(put []pools.PoolNode, remove []string) error {
-	var changes []change
-	for _, node := range put {
-		value, err := json.Marshal(node)
-		if err != nil {
-			return fmt.Errorf("node %q: %w", node.Name, err)
-		}
-		changes = append(changes, change{tableNodes, []byte(node.Name), value})
-	}
-	for _, name := range remove {
-		changes = append(changes, change{table: tableNodes, key: []byte(name)})
-	}
-	if len(changes) == 0 {
+	if len(put)+len(remove) == 0 {
 		return nil
 	}
-	n.mu.Lock()
-	t, err := n.engine.put(changes...)
-	var before []change
-	if err == nil {
-		before = n.apply(changes)
-	}
-	n.mu.Unlock()
+	t, before, err := n.change(put, remove)
 	if err != nil {
 		return err
 	}
-	if err := n.engine.wait(t); err != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		slices.Reverse(before) // a node that is in changes twice
-		n.apply(before)
-		n.engine.async(before...) // the disk may have it all the same
-		return err
+	if err = n.engine.Wait(t); err != nil {
+		n.restore(before)
 	}
-	return nil
+	return err
 }
 
-// apply makes changes in RAM and returns those that take them back.
-func (n *Nodes) apply(changes []change) (before []change) {
-	for _, c := range changes {
-		name := string(c.key)
-		before = append(before, change{tableNodes, c.key, n.byName[name]})
-		if c.value == nil {
-			delete(n.byName, name)
-		} else {
-			n.byName[name] = c.value
+// change returns the nodes as they were; those that were not there have no name.
+func (n *Nodes) change(put []pools.PoolNode, remove []string) (t wal.Ticket, before map[string]pools.PoolNode, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before = make(map[string]pools.PoolNode)
+	var changes []wal.Change
+	for _, node := range put {
+		c, err := n.set(node.Name, node)
+		if err != nil {
+			return 0, nil, fmt.Errorf("node %q: %w", node.Name, err)
 		}
+		changes, before[node.Name] = append(changes, c), n.values[node.Name]
 	}
-	return before
+	for _, name := range remove {
+		changes, before[name] = append(changes, n.remove(name)), n.values[name]
+	}
+	if t, err = n.engine.Put(changes...); err != nil {
+		return 0, nil, err
+	}
+	for _, node := range put {
+		n.values[node.Name] = node
+	}
+	for _, name := range remove {
+		delete(n.values, name)
+	}
+	return t, before, nil
+}
+
+// restore takes a change back that was not stored, also from the disk, which may
+// have it all the same.
+func (n *Nodes) restore(before map[string]pools.PoolNode) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, node := range before {
+		c := n.remove(name)
+		if delete(n.values, name); node.Name != "" {
+			n.values[name] = node
+			c, _ = n.set(name, node) // it was stored before
+		}
+		n.engine.Async(c)
+	}
 }

@@ -1,18 +1,20 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/state/wal"
 )
 
 // FileName is the name of the file in the state directory that says which format
@@ -24,8 +26,11 @@ const FileName = "drover.db"
 // Formats 1 and 2 were a bbolt file, see convert.go.
 const format = 3
 
-// formatText begins [FileName]; the version follows.
-const formatText = "drover state, format "
+// formatFile is the content of [FileName]. It begins with formatText and the version.
+const (
+	formatText = "drover state, format "
+	formatFile = formatText + "3\nThe data is in drover.*.snap and drover.*.log.\n"
+)
 
 // logSize is how long a log is at least, in bytes: some 60 000 leases.
 const logSize = 4 << 20
@@ -82,7 +87,7 @@ type Store struct {
 
 	log    *slog.Logger
 	lock   *os.File
-	engine *wal
+	engine *wal.Log
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when the flush loop has ended
 }
@@ -94,24 +99,26 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	lock, err := openDirectory(dir, o)
-	if err != nil {
+	w := &wal.Log{Dir: dir, Size: o.LogSize, Logger: o.Log}
+	s := &Store{
+		Nodes:     &Nodes{newRows[pools.PoolNode](w, tableNodes)},
+		Leases:    newLeases(w),
+		Boots:     boots.NewTable(bootStorage{w}, o.Now),
+		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
+		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
+		Audit:     &Audit{rows: newRows[pools.AuditEntry](w, tableAudit)},
+		log:       o.Log, engine: w, ended: make(chan struct{}),
+	}
+	w.Tables = map[wal.TableID]wal.Table{
+		tableNodes:    {Load: s.Nodes.load, Each: s.Nodes.each},
+		tableLeases:   {Load: s.Leases.load, Each: s.Leases.each},
+		tableBoots:    bootTable(s.Boots),
+		tableUnknowns: {Load: s.Unknowns.load, Each: s.Unknowns.each},
+		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},
+		tableAudit:    {Load: s.Audit.load, Each: s.Audit.each},
+	}
+	if err := s.open(filepath.Join(dir, FileName), o); err != nil {
 		return nil, err
-	}
-	w := &wal{dir: dir, log: o.Log, limit: o.LogSize, create: createFile}
-	s := &Store{log: o.Log, lock: lock, engine: w, ended: make(chan struct{})}
-	s.Nodes = newNodes(w)
-	s.Leases = newLeases(w)
-	s.Boots = boots.NewTable(bootStorage{w}, o.Now)
-	s.Unknowns = newUnknowns(w)
-	s.NextBoots = newNextBoots(w, o.Now)
-	s.Audit = &Audit{engine: w}
-	w.tables = map[tableID]table{
-		tableNodes: s.Nodes, tableLeases: s.Leases, tableBoots: bootTable{s.Boots},
-		tableUnknowns: s.Unknowns, tableNext: s.NextBoots, tableAudit: s.Audit,
-	}
-	if err := w.open(); err != nil {
-		return nil, errors.Join(err, lock.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -119,71 +126,39 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open fills the tables with what is on disk and begins a new generation.
-func (w *wal) open() error {
-	c, last, err := replay(w.dir)
-	if err != nil {
+// open locks the directory, brings it to this format and fills the tables.
+func (s *Store) open(path string, o Options) error {
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := c.loadInto(w.tables); err != nil {
-		return fmt.Errorf("%s: %w", w.dir, err)
-	}
-	current, err := w.createSegment(last.generation+1, w.limit)
-	if err != nil {
+	version, ok := strings.CutPrefix(string(content), formatText)
+	if !ok && len(content) > 0 {
+		s.lock, err = s.convert(path, o)
 		return err
 	}
-	current.before = last.end
-	w.start(current)
-	if err := w.snapshot(current.generation); err != nil {
-		return errors.Join(err, w.close())
+	if s.lock, err = lock(path, o.LockTimeout); err != nil {
+		return err
+	}
+	if ok {
+		version, _, _ = strings.Cut(version, "\n")
+		err = checkFormat(version, format)
+	} else {
+		_, err = s.lock.WriteString(formatFile)
+		err = errors.Join(err, s.lock.Sync())
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", path, err), s.lock.Close())
+	}
+	if err := s.engine.Open(); err != nil {
+		return errors.Join(err, s.lock.Close())
 	}
 	return nil
 }
 
-// openDirectory locks a state directory and brings it to this format.
-func openDirectory(dir string, o Options) (*os.File, error) {
-	path := filepath.Join(dir, FileName)
-	for {
-		f, err := lock(path, o.LockTimeout)
-		if err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
-		}
-		old, err := prepare(f)
-		if err == nil && !old {
-			return f, nil
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if err := convert(dir, o); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// prepare writes the format into a new file and refuses a newer one. It reports
-// whether the file is of another kind, which only an earlier drover knows.
-func prepare(f *os.File) (old bool, err error) {
-	head := make([]byte, 64)
-	n, err := f.ReadAt(head, 0)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		return false, err
-	case n == 0:
-		_, err = fmt.Fprintf(f, "%s%d\nThe data is in drover.*.snap and drover.*.log.\n", formatText, format)
-		return false, errors.Join(err, f.Sync())
-	}
-	version, ok := bytes.CutPrefix(head[:n], []byte(formatText))
-	if !ok {
-		return true, nil
-	}
-	version, _, _ = bytes.Cut(version, []byte("\n"))
-	return false, checkFormat(version, format)
-}
-
 // checkFormat refuses a version that is newer than the one that is known.
-func checkFormat(version []byte, known int) error {
-	n, err := strconv.Atoi(string(version))
+func checkFormat(version string, known int) error {
+	n, err := strconv.Atoi(version)
 	if err != nil || n < 1 {
 		return fmt.Errorf("format version %q is not a number", version)
 	}
@@ -205,32 +180,34 @@ func (s *Store) flushLoop(ctx context.Context, every time.Duration) {
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
-			s.flush("boot timelines", s.Boots.Flush)
-			s.flush("unknown machines", s.Unknowns.Flush)
-			return
+			n = 0
 		case <-tick.C:
-			s.flush("boot timelines", s.Boots.Flush)
-			if n%unknownTicks == 0 {
-				s.flush("unknown machines", s.Unknowns.Flush)
-			}
+		}
+		s.flush("boot timelines", s.Boots.Flush)
+		if n%unknownTicks == 0 {
+			s.flush("unknown machines", s.Unknowns.Flush)
+		}
+		if n == 0 {
+			return
 		}
 	}
 }
 
 func (s *Store) flush(what string, flush func() error) {
-	if err := flush(); err != nil && !errors.Is(err, ErrClosed) {
+	if err := flush(); err != nil && !errors.Is(err, wal.ErrClosed) {
 		s.log.Error("not stored", "what", what, "err", err)
 	}
 }
 
-// Close stores what waits and closes the state. Writes after it get [ErrClosed].
+// Close stores what waits and closes the state. Writes after it get
+// [wal.ErrClosed].
 func (s *Store) Close() error {
 	s.stop()
 	<-s.ended
 	if s.lock == nil {
 		return nil
 	}
-	err := errors.Join(s.engine.close(), s.lock.Close())
+	err := errors.Join(s.engine.Close(), s.lock.Close())
 	s.lock = nil
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/state"
+	"drover/pools/state/wal"
 )
 
 func open(t *testing.T, dir string) *state.Store {
@@ -109,14 +110,14 @@ func TestAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Nodes.ChangeNodes([]pools.PoolNode{node("a", "10.0.0.1")}, nil); !errors.Is(err, state.ErrClosed) {
+	if err := s.Nodes.ChangeNodes([]pools.PoolNode{node("a", "10.0.0.1")}, nil); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("ChangeNodes: got %v, want ErrClosed", err)
 	}
-	if err := commit(s.Leases, plan(1), addr(1), epoch); !errors.Is(err, state.ErrClosed) {
+	if err := commit(s.Leases, plan(1), addr(1), epoch); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("Commit: got %v, want ErrClosed", err)
 	}
 	s.Leases.Release(mac(1), addr(1), epoch) // nobody is told, but in the log
-	if _, err := s.Boots.Issue(plan(1)); !errors.Is(err, state.ErrClosed) {
+	if _, err := s.Boots.Issue(plan(1)); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("Issue: got %v, want ErrClosed", err)
 	}
 	if err := s.Close(); err != nil {

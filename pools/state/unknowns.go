@@ -2,13 +2,11 @@ package state
 
 import (
 	"bytes"
-	"container/list"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"sync"
+	"cmp"
+	"slices"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
 // maxUnknowns bounds the unknown machines that are kept. Anyone can make one
@@ -18,6 +16,10 @@ const maxUnknowns = 4096
 // maxTold bounds each text that an unknown machine tells of itself, in bytes.
 const maxTold = 128
 
+// spareUnknowns is how many more there can be before the oldest are dropped, all at
+// once: to find the oldest takes a look at all.
+const spareUnknowns = 512
+
 // flushChunk is how many machines of a flush are stored together, so that a long
 // flush does not hold up the writes that somebody waits for.
 const flushChunk = 256
@@ -26,12 +28,8 @@ const flushChunk = 256
 // the latest of them. It learns of every DISCOVER, so that it writes only every few
 // seconds: a crash loses what was seen since.
 type Unknowns struct {
-	engine engine
-
-	mu    sync.Mutex
-	byMAC map[pools.MAC]*list.Element // of *unknown
-	order list.List                   // the one seen last in front
-	dirty map[pools.MAC]bool          // not stored as they are, or gone
+	rows[unknown]                 // by MAC, its 6 bytes
+	dirty         map[string]bool // not stored as they are, or gone
 }
 
 type unknown struct {
@@ -39,41 +37,14 @@ type unknown struct {
 	stored bool
 }
 
-func newUnknowns(e engine) *Unknowns {
-	return &Unknowns{engine: e, byMAC: make(map[pools.MAC]*list.Element), dirty: make(map[pools.MAC]bool)}
-}
+func rowOf(mac pools.MAC) string { return string(mac[:]) }
 
 func (u *Unknowns) load(key, value []byte) error {
-	m := &unknown{stored: true}
-	if err := json.Unmarshal(value, &m.Unknown); err != nil {
-		return fmt.Errorf("unknown machine %x: %w", key, err)
-	}
-	if !bytes.Equal(key, m.MAC[:]) {
-		return fmt.Errorf("unknown machine %x: it says it is %s", key, m.MAC)
-	}
-	before := u.order.Front()
-	for before != nil && !before.Value.(*unknown).Last.Before(m.Last) {
-		before = before.Next()
-	}
-	if before == nil {
-		u.byMAC[m.MAC] = u.order.PushBack(m)
-	} else {
-		u.byMAC[m.MAC] = u.order.InsertBefore(m, before)
-	}
-	u.bound()
-	return nil
-}
-
-func (u *Unknowns) each(put func(key, value []byte), between func() error) error {
-	var err error
-	ended := visit(&u.mu, u.byMAC, func(mac pools.MAC, e *list.Element) {
-		m := e.Value.(*unknown)
-		value, e2 := json.Marshal(m.Unknown)
-		err = errors.Join(err, e2)
-		m.stored = true
-		put(mac[:], value)
-	}, between)
-	return errors.Join(err, ended)
+	err := u.rows.load(key, value)
+	m := u.values[string(key)]
+	m.stored = true
+	u.values[string(key)] = m
+	return err
 }
 
 // Seen notes that a machine asked. When it did before, First stays and Count
@@ -88,60 +59,61 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	e := u.byMAC[seen.MAC]
-	if e == nil {
-		e = u.order.PushFront(&unknown{})
-		u.byMAC[seen.MAC] = e
-		u.bound()
-	} else {
-		old := e.Value.(*unknown)
+	key := rowOf(seen.MAC)
+	old, known := u.values[key]
+	if known {
 		seen.First, seen.Count = old.First, old.Count+seen.Count
-		u.order.MoveToFront(e)
 	}
-	e.Value.(*unknown).Unknown = seen
-	u.dirty[seen.MAC] = true
-}
-
-// bound forgets the machine that was not seen for the longest time when there are
-// too many.
-func (u *Unknowns) bound() {
-	if u.order.Len() > maxUnknowns {
-		u.remove(u.order.Back())
+	u.values[key] = unknown{seen, old.stored}
+	u.dirty[key] = true
+	if len(u.values) >= maxUnknowns+spareUnknowns {
+		for _, m := range u.newest()[maxUnknowns:] {
+			u.drop(rowOf(m.MAC))
+		}
 	}
 }
 
-func (u *Unknowns) remove(e *list.Element) {
-	m := e.Value.(*unknown)
-	u.order.Remove(e)
-	delete(u.byMAC, m.MAC)
-	if delete(u.dirty, m.MAC); m.stored {
-		u.dirty[m.MAC] = true
+// drop forgets a machine. It expects the lock to be held.
+func (u *Unknowns) drop(key string) {
+	delete(u.dirty, key)
+	if u.values[key].stored {
+		u.dirty[key] = true
 	}
+	delete(u.values, key)
 }
 
-// List returns all of them, the one seen last first.
-func (u *Unknowns) List() []pools.Unknown {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := make([]pools.Unknown, 0, u.order.Len())
-	for e := u.order.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*unknown).Unknown)
+// newest returns all machines, the one seen last first. It expects the lock to be held.
+func (u *Unknowns) newest() []pools.Unknown {
+	all := make([]pools.Unknown, 0, len(u.values))
+	for _, m := range u.values {
+		all = append(all, m.Unknown)
 	}
+	slices.SortFunc(all, func(a, b pools.Unknown) int {
+		return cmp.Or(b.Last.Compare(a.Last), bytes.Compare(a.MAC[:], b.MAC[:]))
+	})
 	return all
 }
 
-// Forget removes a machine; it returns false when it is not there. It comes
-// back when it asks again.
+// List returns the machines, the one seen last first.
+func (u *Unknowns) List() []pools.Unknown {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := u.newest()
+	return all[:min(len(all), maxUnknowns)]
+}
+
+// Forget removes a machine; it returns false when it is not there. It comes back when
+// it asks again.
 func (u *Unknowns) Forget(mac pools.MAC) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	e := u.byMAC[mac]
-	if e == nil {
+	key := rowOf(mac)
+	if _, ok := u.values[key]; !ok {
 		return false
 	}
-	u.remove(e)
-	delete(u.dirty, mac)
-	u.engine.async(change{table: tableUnknowns, key: mac[:]})
+	u.drop(key)
+	delete(u.dirty, key)
+	u.engine.Async(u.remove(key))
 	return true
 }
 
@@ -149,44 +121,42 @@ func (u *Unknowns) Forget(mac pools.MAC) bool {
 // seconds and when it closes. What the queue does not take waits on.
 func (u *Unknowns) Flush() error {
 	for {
-		t, n, err := u.flushSome()
-		if err != nil || n == 0 {
+		t, err := u.flushSome()
+		if err != nil || t == 0 {
 			return err
 		}
-		if err := u.engine.wait(t); err != nil {
+		if err := u.engine.Wait(t); err != nil {
 			return err
 		}
 	}
 }
 
-// flushSome puts some machines into the queue, and says how many.
-func (u *Unknowns) flushSome() (t ticket, n int, err error) {
+// flushSome puts some machines into the queue. The wal.Ticket is 0 when there are none.
+func (u *Unknowns) flushSome() (t wal.Ticket, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var changes []change
-	for mac := range u.dirty {
+	var changes []wal.Change
+	for key := range u.dirty {
 		if len(changes) == flushChunk {
 			break
 		}
-		c := change{table: tableUnknowns, key: mac[:]}
-		if e := u.byMAC[mac]; e != nil {
-			if c.value, err = json.Marshal(e.Value.(*unknown).Unknown); err != nil {
-				return 0, 0, err
+		c := u.remove(key)
+		if m, ok := u.values[key]; ok {
+			if c, err = u.set(key, m); err != nil {
+				return 0, err
 			}
+			m.stored = true
+			u.values[key] = m
 		}
 		changes = append(changes, c)
 	}
 	if len(changes) == 0 {
-		return 0, 0, nil
+		return 0, nil
 	}
-	if t, err = u.engine.put(changes...); err != nil {
-		return 0, 0, err
-	}
-	for _, c := range changes {
-		mac := pools.MAC(c.key)
-		if delete(u.dirty, mac); c.value != nil {
-			u.byMAC[mac].Value.(*unknown).stored = true
+	if t, err = u.engine.Put(changes...); err == nil {
+		for _, c := range changes {
+			delete(u.dirty, string(c.Key))
 		}
 	}
-	return t, len(changes), nil
+	return t, err
 }

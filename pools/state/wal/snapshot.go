@@ -1,4 +1,4 @@
-package state
+package wal
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"drover/pools/atomicfile"
 )
 
 // snapshotChunk is about how long a record of a snapshot is, in bytes.
@@ -14,35 +16,35 @@ const snapshotChunk = 64 << 10
 // snapshot writes what the tables hold beside the log of a generation, and removes
 // the files that it replaces. The log has every change since it began, so that a
 // value may change while the snapshot is written.
-func (w *wal) snapshot(generation uint64) error {
-	w.mu.Lock()
-	cut := w.queue.ticket
-	w.mu.Unlock()
-	size, err := w.writeSnapshot(generation)
+func (l *Log) snapshot(generation uint64) error {
+	l.mu.Lock()
+	cut := l.queue.ticket
+	l.mu.Unlock()
+	size, err := l.writeSnapshot(generation)
 	if err != nil {
-		return fmt.Errorf("%s: %w", snapshotName(generation), err)
+		return fmt.Errorf("%s: %w", fmt.Sprintf(snapshotPattern, generation), err)
 	}
-	w.mu.Lock()
-	w.size = max(w.limit, 2*size)
-	w.failed = slices.DeleteFunc(w.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has what they were
-	w.mu.Unlock()
-	return w.removeBefore(generation)
+	l.mu.Lock()
+	l.limit = max(l.Size, 2*size)
+	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has what they were
+	l.mu.Unlock()
+	return l.removeBefore(generation)
 }
 
 // writeSnapshot returns the size of the snapshot, in bytes, once it is in force.
-func (w *wal) writeSnapshot(generation uint64) (size int64, err error) {
-	name := filepath.Join(w.dir, snapshotName(generation))
+func (l *Log) writeSnapshot(generation uint64) (size int64, err error) {
+	name := filepath.Join(l.Dir, fmt.Sprintf(snapshotPattern, generation))
 	f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	s := &snapshotWriter{wal: w, file: f, generation: generation, record: newRecord(nil)}
+	s := &snapshotWriter{log: l, file: f, generation: generation, record: newRecord(nil)}
 	err = s.writeTables()
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = w.barrier()
+		err = l.barrier()
 	}
 	if err == nil {
 		err = os.Rename(name+".tmp", name)
@@ -50,22 +52,22 @@ func (w *wal) writeSnapshot(generation uint64) (size int64, err error) {
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(name+".tmp"))
 	}
-	return s.end, syncDir(w.dir)
+	return s.end, atomicfile.SyncDir(l.Dir)
 }
 
 // barrier waits until the log has everything that was queued before. A change that
 // is in a snapshot is then in the log, together with the others of its record.
-func (w *wal) barrier() error {
-	t, err := w.put()
+func (l *Log) barrier() error {
+	t, err := l.Put()
 	if err != nil {
 		return err
 	}
-	return w.wait(t)
+	return l.Wait(t)
 }
 
 // snapshotWriter writes records of some size.
 type snapshotWriter struct {
-	wal        *wal
+	log        *Log
 	file       *os.File
 	generation uint64
 	end        int64
@@ -73,9 +75,9 @@ type snapshotWriter struct {
 }
 
 func (s *snapshotWriter) writeTables() error {
-	for id, t := range s.wal.tables {
-		err := t.each(func(key, value []byte) {
-			s.record = appendChange(s.record, change{id, key, value})
+	for id, t := range s.log.Tables {
+		err := t.Each(func(key, value []byte) {
+			s.record = appendChange(s.record, Change{id, key, value})
 		}, s.between)
 		if err != nil {
 			return err
@@ -91,9 +93,9 @@ func (s *snapshotWriter) writeTables() error {
 
 // between writes what has gathered, without a lock.
 func (s *snapshotWriter) between() error {
-	s.wal.mu.Lock()
-	closed := s.wal.closed
-	s.wal.mu.Unlock()
+	s.log.mu.Lock()
+	closed := s.log.closed
+	s.log.mu.Unlock()
 	switch {
 	case closed:
 		return ErrClosed

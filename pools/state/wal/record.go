@@ -1,4 +1,4 @@
-package state
+package wal
 
 import (
 	"bytes"
@@ -8,27 +8,16 @@ import (
 	"hash/crc32"
 )
 
-// tableID is the number of a table in the log. Numbers are never used twice.
-type tableID byte
-
-// The tables. tableLog is the log's own.
+// tableLog is the log's own table: keyEnd is where the log before ended, a uvarint.
 const (
-	tableLog      tableID = iota // "end": where the log before ended, a uvarint
-	tableNodes                   // name: JSON of a pools.PoolNode
-	tableLeases                  // address, 4 or 16 bytes: see appendLease
-	tableBoots                   // record ID: JSON of a boot
-	tableUnknowns                // MAC, 6 bytes: JSON of a pools.Unknown
-	tableNext                    // node name: JSON of a nextBoot
-	tableAudit                   // number, 8 bytes: JSON of a pools.AuditEntry
+	tableLog TableID = 0
+	keyEnd           = "end"
 )
 
-// keyEnd is the one key of tableLog.
-const keyEnd = "end"
-
-// change sets a key of a table. A nil value deletes it.
-type change struct {
-	table      tableID
-	key, value []byte
+// Change sets a key of a table. A nil value deletes it.
+type Change struct {
+	Table      TableID
+	Key, Value []byte
 }
 
 // Bounds of a change, in bytes.
@@ -38,12 +27,12 @@ const (
 )
 
 // check refuses a change that no record can hold.
-func (c change) check() error {
+func (c Change) check() error {
 	switch {
-	case len(c.key) == 0 || len(c.key) > maxKey:
-		return fmt.Errorf("a key of %d bytes (want 1 to %d)", len(c.key), maxKey)
-	case len(c.value) > maxValue:
-		return fmt.Errorf("a value of %d bytes (want at most %d)", len(c.value), maxValue)
+	case len(c.Key) == 0 || len(c.Key) > maxKey:
+		return fmt.Errorf("a key of %d bytes (want 1 to %d)", len(c.Key), maxKey)
+	case len(c.Value) > maxValue:
+		return fmt.Errorf("a value of %d bytes (want at most %d)", len(c.Value), maxValue)
 	}
 	return nil
 }
@@ -64,15 +53,15 @@ func newRecord(buffer []byte) []byte {
 	return append(buffer[:0], make([]byte, recordHeader)...)
 }
 
-func appendChange(record []byte, c change) []byte {
-	record = append(record, byte(c.table))
-	record = binary.AppendUvarint(record, uint64(len(c.key)))
-	if c.value == nil {
+func appendChange(record []byte, c Change) []byte {
+	record = append(record, byte(c.Table))
+	record = binary.AppendUvarint(record, uint64(len(c.Key)))
+	if c.Value == nil {
 		record = binary.AppendUvarint(record, 0)
 	} else {
-		record = binary.AppendUvarint(record, uint64(len(c.value))+1)
+		record = binary.AppendUvarint(record, uint64(len(c.Value))+1)
 	}
-	return append(append(record, c.key...), c.value...)
+	return append(append(record, c.Key...), c.Value...)
 }
 
 // seal fills in the header of a record that goes to a position of a file.
@@ -112,11 +101,11 @@ func recordAt(content []byte, generation uint64, at int64) []byte {
 // errDamaged is a record that is not as it was written although later ones are.
 var errDamaged = errors.New("damaged record")
 
-// readRecords calls each with the changes of every record of a file's content, in
+// ReadRecords calls each with the changes of every record of a file's content, in
 // their order, and returns where the records end. A last record that a crash cut
 // off is no error. A record before the last one that cannot be read is: the error
 // wraps [errDamaged], and end is its position.
-func readRecords(content []byte, generation uint64, each func(changes []byte) error) (end int64, err error) {
+func ReadRecords(content []byte, generation uint64, each func(changes []byte) error) (end int64, err error) {
 	for {
 		r := recordAt(content, generation, end)
 		if r == nil {
@@ -141,9 +130,9 @@ func readRecords(content []byte, generation uint64, each func(changes []byte) er
 
 // readChanges calls each with the changes of a record. Their checksum is right, so
 // that only another version of drover, or a mistake in this one, gives an error.
-func readChanges(b []byte, each func(change) error) error {
+func readChanges(b []byte, each func(Change) error) error {
 	for len(b) > 0 {
-		c := change{table: tableID(b[0])}
+		c := Change{Table: TableID(b[0])}
 		key, n := binary.Uvarint(b[1:])
 		if n <= 0 {
 			return errCut
@@ -157,9 +146,9 @@ func readChanges(b []byte, each func(change) error) error {
 		if uint64(len(b)) < key+max(value, 1)-1 {
 			return errCut
 		}
-		c.key, b = b[:key:key], b[key:]
+		c.Key, b = b[:key:key], b[key:]
 		if value > 0 {
-			c.value, b = b[:value-1:value-1], b[value-1:]
+			c.Value, b = b[:value-1:value-1], b[value-1:]
 		}
 		if err := each(c); err != nil {
 			return err

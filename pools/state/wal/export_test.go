@@ -1,0 +1,4 @@
+package wal
+
+// ReadChanges calls each with the changes of a record.
+var ReadChanges = readChanges

@@ -1,0 +1,93 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"drover/pools/atomicfile"
+)
+
+// The files of a generation.
+const (
+	logPattern      = "drover.%d.log"
+	snapshotPattern = "drover.%d.snap"
+)
+
+// growth is how many zeros a log gets at a time, in bytes.
+const growth = 1 << 20
+
+// segment is the log of one generation.
+type segment struct {
+	file       *os.File
+	name       string
+	generation uint64
+	size       int64 // of the file, zeros at its end included
+	end        int64 // of the records
+	before     int64 // end of the records in the log of the generation before
+}
+
+// createSegment makes the log of a generation.
+func (l *Log) createSegment(generation uint64) (s segment, err error) {
+	s = segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
+	if s.file, err = os.OpenFile(filepath.Join(l.Dir, s.name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return s, fmt.Errorf("log of the state: %w", err)
+	}
+	if err = errors.Join(s.grow(min(growth, l.Size)), s.file.Sync(), atomicfile.SyncDir(l.Dir)); err != nil {
+		return s, errors.Join(fmt.Errorf("log of the state: %w", err), s.file.Close())
+	}
+	return s, nil
+}
+
+// grow makes the file long enough for records up to end. Zeros are written, not left
+// out: else each fdatasync would have blocks to allocate.
+func (s *segment) grow(end int64) error {
+	if end <= s.size {
+		return nil
+	}
+	zeros := make([]byte, max(end-s.size, min(growth, s.size)))
+	n, err := s.file.WriteAt(zeros, s.size)
+	s.size += int64(n)
+	return err
+}
+
+// fdatasync makes the data of a file durable, without the time of the change.
+func fdatasync(f *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// generations returns the generations that dir has a file of, in order.
+func generations(dir, pattern string) (all []uint64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		var n uint64
+		if _, err := fmt.Sscanf(e.Name(), pattern, &n); err == nil && e.Name() == fmt.Sprintf(pattern, n) {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// removeBefore removes the files of earlier generations, and what a crash has left.
+func (l *Log) removeBefore(generation uint64) error {
+	var errs []error
+	for _, pattern := range []string{snapshotPattern + ".tmp", snapshotPattern, logPattern} {
+		all, err := generations(l.Dir, pattern)
+		errs = append(errs, err)
+		for _, g := range all {
+			if g < generation {
+				errs = append(errs, os.Remove(filepath.Join(l.Dir, fmt.Sprintf(pattern, g))))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
