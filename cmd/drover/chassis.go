@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 const (
@@ -76,7 +77,7 @@ func chassisTable(w io.Writer, all []pools.ChassisStatus, now time.Time) error {
 	return t.Flush()
 }
 
-// chassisState says in words how a chassis is.
+// chassisState describes the state of a chassis.
 func chassisState(c pools.ChassisStatus) string {
 	switch {
 	case c.Asking:
@@ -125,7 +126,7 @@ refused the login, is tried once more.`,
 	return cmd
 }
 
-// syncOne has one chassis asked, and waits until that has happened.
+// syncOne lets the server read one chassis, and waits for the end.
 func (c *apiClient) syncOne(ctx context.Context, out, errs io.Writer, name string) error {
 	last := time.Time{}
 	before, err := c.chassis(ctx)
@@ -157,10 +158,8 @@ func (c *apiClient) syncOne(ctx context.Context, out, errs io.Writer, name strin
 			fmt.Fprintf(out, "%s: %d nodes: %s\n", name, all[i].Nodes, chassisState(all[i]))
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if wait.Sleep(ctx, 200*time.Millisecond) != nil {
 			return fmt.Errorf("%s did not answer in time (drover chassis list says more)", name)
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

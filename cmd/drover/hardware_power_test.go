@@ -23,7 +23,7 @@ func TestPowerOverAPI(t *testing.T) {
 	h, store, log := hardwareSite(t, fmt.Sprintf(`[
   {name: m1, address: "%s", passwordFile: pass, pool: compute, legacy: true, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, tags: [debug], ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
-	fixture.Eventually(t, "both are stored", func() bool { return len(h.Live.Farm().Nodes()) == 6 })
+	fixture.Eventually(t, "both are stored", func() bool { return len(h.Farm.Farm().Nodes()) == 6 })
 	for _, tt := range []struct {
 		line     string
 		code     int
@@ -113,7 +113,7 @@ func TestPowerUnknown(t *testing.T) {
 	h, store, _ := hardwareSite(t, fmt.Sprintf(`[
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
-	fixture.Eventually(t, "both are stored", func() bool { return len(h.Live.Farm().Nodes()) == 5 })
+	fixture.Eventually(t, "both are stored", func() bool { return len(h.Farm.Farm().Nodes()) == 5 })
 	one.HoldPower("c1n1", "Unavailable")
 	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 100ms")
 	if code != 3 || !strings.Contains(out, "m1c1n1   unavailable") || !strings.Contains(out, "m1c2n1   on ") || !strings.Contains(errs, "should be off") {

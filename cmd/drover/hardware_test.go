@@ -14,7 +14,9 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
 	"drover/pools"
-	"drover/pools/ilo"
+	"drover/pools/config"
+	"drover/pools/hardware"
+	"drover/pools/hardware/bmc"
 	"drover/pools/state"
 	"drover/web"
 )
@@ -52,7 +54,7 @@ func writeFiles(t *testing.T, files map[string]string) {
 }
 
 // hardwareSite is the REST API with chassis, under way until the test ends.
-func hardwareSite(t *testing.T, chassis string) (*server.Hardware, *state.Store, *fixture.Log) {
+func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store, *fixture.Log) {
 	t.Helper()
 	store, live := openSite(t, strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis))
 	writeFiles(t, map[string]string{
@@ -60,10 +62,13 @@ func hardwareSite(t *testing.T, chassis string) (*server.Hardware, *state.Store,
 		"hook": "#!/bin/sh\n[ $1 = status ] && cat state.$2 || echo $1 > state.$2\n", "state.h1": "off\n",
 	})
 	log := &fixture.Log{}
-	h := server.NewHardware(live, slog.New(slog.NewTextHandler(log, nil)))
-	h.Audit, h.Switcher = store.Audit, ilo.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
-	h.Timeouts = ilo.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond}
-	h.Hosts, h.Certs = server.NewPins(".", nil)
+	h := hardware.New()
+	h.Farm, h.Nodes, h.Log = live, live, slog.New(slog.NewTextHandler(log, nil))
+	h.Audit, h.Switcher = store.Audit, bmc.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
+	h.Login = bmc.Login{
+		HostKeys: &bmc.Pins{Path: "known_hosts"}, Certs: &bmc.Pins{Path: "known_certs"},
+		Timeouts: bmc.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond},
+	}
 	m := server.NewMetrics(live, store)
 	m.WatchHardware(h)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,17 +88,17 @@ func hardwareSite(t *testing.T, chassis string) (*server.Hardware, *state.Store,
 }
 
 // rewrite changes the config, and has it taken.
-func rewrite(t *testing.T, h *server.Hardware, chassis string) {
+func rewrite(t *testing.T, h *hardware.Service, chassis string) {
 	t.Helper()
 	writeFiles(t, map[string]string{"drover.yaml": strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis)})
-	if err := h.Live.Reload(); err != nil {
+	if err := h.Farm.(*config.Live).Reload(); err != nil {
 		t.Fatal(err)
 	}
 	h.Reload()
 }
 
 // statusOf is how a chassis is; the zero status while it is not known.
-func statusOf(h *server.Hardware, name string) pools.ChassisStatus {
+func statusOf(h *hardware.Service, name string) pools.ChassisStatus {
 	for _, c := range h.Chassis() {
 		if c.Name == name {
 			return c
@@ -111,9 +116,9 @@ func TestChassisSync(t *testing.T) {
   {name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h},
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, c), manager(t, silent))
 	h, _, _ := hardwareSite(t, config)
-	fixture.Eventually(t, "m1 is stored by itself", func() bool { return len(h.Live.Farm().Nodes()) == 6 })
+	fixture.Eventually(t, "m1 is stored by itself", func() bool { return len(h.Farm.Farm().Nodes()) == 6 })
 	fixture.Eventually(t, "m2 is in trouble", func() bool { return statusOf(h, "m2").Error != "" })
-	if w := h.Warnings(); len(w) != 1 || w[0].Part != "chassis m2" || !w[0].Warning || strings.Contains(w[0].Problem, "drover chassis sync") {
+	if w := h.Warnings(); len(w) != 1 || w["m2"] == "" || strings.Contains(w["m2"], "drover chassis sync") {
 		t.Errorf("warnings: %v", w)
 	}
 	sync := func(line string, code int, out, errs string) {
@@ -143,13 +148,13 @@ func TestChassisSync(t *testing.T) {
 	config = strings.Replace(config, "interval: 1h", `nameTemplate: "rack1-{{.Slot}}", interval: 1h`, 1)
 	c.Put(ilosim.Node{Cartridge: 9, Number: 1, MACs: []string{"94:57:a5:01:09:00"}})
 	rewrite(t, h, config)
-	fixture.Eventually(t, "the new node has the new name", func() bool { _, ok := h.Live.Farm().Node("rack1-c9n1"); return ok })
-	if n := len(h.Live.Farm().Nodes()); n != 7 {
+	fixture.Eventually(t, "the new node has the new name", func() bool { _, ok := h.Farm.Farm().Node("rack1-c9n1"); return ok })
+	if n := len(h.Farm.Farm().Nodes()); n != 7 {
 		t.Errorf("got %d nodes, want the 6 before and one more", n)
 	}
 	rewrite(t, h, "[]")
 	fixture.Eventually(t, "no chassis is left", func() bool { return len(h.Chassis()) == 0 })
-	if n := len(h.Live.Farm().Nodes()); n != 7 {
+	if n := len(h.Farm.Farm().Nodes()); n != 7 {
 		t.Errorf("got %d nodes after the chassis are gone from the config, want 7", n)
 	}
 }
@@ -167,7 +172,7 @@ func TestChassisPassword(t *testing.T) {
 	if got := c.Logins(); got != 1 {
 		t.Errorf("a wrong password was tried %d times", got)
 	}
-	if w := h.Warnings(); len(w) != 1 || !strings.Contains(w[0].Problem, "drover chassis sync m1") {
+	if w := h.Warnings(); len(w) != 1 || !strings.Contains(w["m1"], "drover chassis sync m1") {
 		t.Errorf("warnings: %v", w)
 	}
 	if code, _, errs := drover(t, "chassis sync m1"); code != 1 || !strings.Contains(errs, "login refused") || c.Logins() != 2 {
@@ -178,7 +183,7 @@ func TestChassisPassword(t *testing.T) {
 	}
 	writeFiles(t, map[string]string{"wrong": "correct horse\n"})
 	h.Reload() // SIGHUP
-	fixture.Eventually(t, "m1 is stored", func() bool { return len(h.Live.Farm().Nodes()) == 4 })
+	fixture.Eventually(t, "m1 is stored", func() bool { return len(h.Farm.Farm().Nodes()) == 4 })
 	writeFiles(t, map[string]string{"wrong": "wrong horse\n"})
 	logins := c.Logins()
 	code, _, errs := drover(t, "power on chassis=m1")
@@ -200,7 +205,7 @@ func TestChassisFaults(t *testing.T) {
 		t.Fatal(code, out, errs)
 	}
 	s := h.SyncOf("m1")
-	h.Timeouts = ilo.Timeouts{Dial: time.Second, Handshake: time.Second, Command: time.Second, Backoff: time.Millisecond}
+	h.Login.Timeouts = bmc.Timeouts{Dial: time.Second, Handshake: time.Second, Command: time.Second, Backoff: time.Millisecond}
 	failed := 0
 	for i, fault := range ilosim.All() {
 		before := nodesOf(t, store)

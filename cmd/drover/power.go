@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,15 +16,18 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/ilo"
+	"drover/pools/hardware"
+	"drover/pools/hardware/bmc"
+	"drover/pools/hardware/moonshot"
+	"drover/pools/wait"
 )
 
-// powerCommand is "drover power ACTION".
+// powerCommand holds the flags of "drover power ACTION".
 type powerCommand struct {
-	action  ilo.Action
+	action  bmc.Action
 	api     apiClient
 	config  string
-	bmc     bmcFlags
+	login   bmcFlags
 	chassis string
 	driver  string
 	program string
@@ -49,19 +54,19 @@ known is waited for and never taken for off.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1
   drover power status chassis=m1,tag=gpu
   drover power status all --chassis m1 -c drover.yaml
-  drover power status all --chassis m1=10.1.0.1 --legacy --password-file ilo.pass
-  drover power pxe c1n1,c3,5-9 --chassis m1=10.1.0.1 --legacy --password-file ilo.pass
-  drover power cycle ilo-a1,ilo-a2 --driver redfish --password-file ilo.pass
+  drover power status all --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
+  drover power pxe c1n1,c3,5-9 --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
+  drover power cycle ilo-a1,ilo-a2 --driver redfish --password-file bmc.pass
   drover power on bmc7 --driver ipmi --option=-L --option=OPERATOR --password-file bmc.pass
   drover power pxe rack4-n1 --driver exec --program /usr/local/bin/outlet`,
 		Args: noSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	short := map[ilo.Action]string{
-		ilo.Status: "Show whether machines are on", ilo.SwitchOn: "Switch machines on", ilo.SwitchOff: "Switch machines off, at once",
-		ilo.Cycle: "Switch machines off and on", ilo.PXE: "Boot machines from the network, once",
+	short := map[bmc.Action]string{
+		bmc.Status: "Show whether machines are on", bmc.SwitchOn: "Switch machines on", bmc.SwitchOff: "Switch machines off, at once",
+		bmc.Cycle: "Switch machines off and on", bmc.PXE: "Boot machines from the network, once",
 	}
-	for _, a := range ilo.Actions() {
+	for _, a := range bmc.Actions() {
 		cmd.AddCommand((&powerCommand{action: a}).command(short[a]))
 	}
 	return cmd
@@ -88,7 +93,7 @@ addresses, or of names for the program.`,
 	f.StringArrayVar(&p.options, "option", nil, "option for ipmitool; once for each word")
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
-	p.bmc.add(cmd, true)
+	p.login.add(cmd, true)
 	p.api.apiFlags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &p.output, "table", "json", "yaml")
@@ -97,136 +102,188 @@ addresses, or of names for the program.`,
 }
 
 func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
-	if f := cmd.Flags(); !f.Changed("chassis") && !f.Changed("driver") {
-		return p.ask(cmd, selector)
+	var results []bmc.Result
+	var err error
+	if f := cmd.Flags(); f.Changed("chassis") || f.Changed("driver") {
+		results, err = p.switchMachines(cmd, selector)
+	} else {
+		results, err = p.order(cmd, selector)
 	}
-	if err := p.check(); err != nil {
-		return &exitError{exitUsage, err}
-	}
-	machines, done, err := p.machines(cmd, selector)
 	if err != nil {
 		return powerError(err)
 	}
-	defer done()
-	s := ilo.Switcher{Poll: p.poll, Wait: p.wait, Tell: func(machine, command string) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "drover: %s: %s\n", machine, command)
-	}}
-	results := s.Do(cmd.Context(), p.action, machines)
 	if err := printAs(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
 		return err
 	}
 	return powerOutcome(results)
 }
 
-// ask has a server do it.
-func (p *powerCommand) ask(cmd *cobra.Command, selector string) error {
+// check rejects flags that both ways to switch machines exclude.
+func (p *powerCommand) check() error {
+	if p.poll <= 0 || p.wait <= 0 {
+		return errors.New("--poll and --wait must be more than nothing")
+	}
+	return checkOutput(p.output, "table")
+}
+
+// order lets a server switch the machines, and follows the job.
+func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result, error) {
 	o, err := orderOf(p.action, selector)
 	switch {
 	case err != nil:
 	case p.config != "":
 		err = errors.New("--config is for --chassis: a server has its own")
-	case p.poll <= 0 || p.wait <= 0:
-		err = errors.New("--poll and --wait must be more than nothing")
 	default:
-		err = checkOutput(p.output, "table")
+		err = p.check()
 	}
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return nil, &exitError{exitUsage, err}
 	}
 	o.Wait = pools.Duration(p.wait)
-	job, err := powerJob(cmd.Context(), &p.api, cmd.ErrOrStderr(), o, min(p.poll, time.Second))
+	job, err := p.api.powerJob(cmd.Context(), cmd.ErrOrStderr(), o, min(p.poll, time.Second))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	results := resultsOf(job)
-	if err := printAs(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
-		return err
-	}
-	return powerOutcome(results)
-}
-
-// named takes the login of a chassis from the config file.
-func (p *powerCommand) named() error {
-	farm, err := config.Load(p.config)
-	if err != nil {
-		return err
-	}
-	c, ok := farm.Chassis(p.chassis)
-	if !ok {
-		return fmt.Errorf("--chassis %q: %s has no chassis of that name", p.chassis, p.config)
-	}
-	scheme := map[pools.Via]string{pools.ViaREST: "https"}[c.Via]
-	p.chassis = c.Name + "=" + cmp.Or(scheme, "ssh") + "://" + c.Address
-	p.bmc.of(farm, c)
-	return nil
-}
-
-// check reads the flags.
-func (p *powerCommand) check() error {
-	at := chassisAt{}
-	if p.config != "" {
-		if err := p.named(); err != nil {
-			return err
+	var results []bmc.Result
+	for _, n := range job.Nodes {
+		r := bmc.Result{Name: n.Name, State: bmc.State(n.State), Error: n.Error}
+		if n.Error != "" {
+			r.Err = errors.New(n.Error)
 		}
+		results = append(results, r)
 	}
-	if p.chassis != "" {
+	return results, nil
+}
+
+// switchMachines switches the machines without a server.
+func (p *powerCommand) switchMachines(cmd *cobra.Command, selector string) ([]bmc.Result, error) {
+	login, err := p.target(cmd)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	var machines []bmc.Machine
+	var done func()
+	if p.ofChassis() {
+		machines, done, err = p.chassisMachines(cmd.Context(), login, selector)
+	} else {
+		machines, done, err = p.bmcMachines(login, selector)
+	}
+	defer done()
+	if err == nil && len(machines) == 0 {
+		err = &exitError{exitUsage, errors.New("SELECTOR selects no machine")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := bmc.Switcher{Poll: p.poll, Wait: p.wait, OnCommand: func(machine, command string) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "drover: %s: %s\n", machine, command)
+	}}
+	return s.Do(cmd.Context(), p.action, machines), nil
+}
+
+// ofChassis reports whether the driver switches the slots of a chassis.
+func (p *powerCommand) ofChassis() bool { return p.driver == "ssh" || p.driver == "rest" }
+
+// target checks the flags, sets the driver, and returns the login.
+func (p *powerCommand) target(cmd *cobra.Command) (l bmc.Login, err error) {
+	at, open := moonshot.Address{}, p.login.login(cmd)
+	switch {
+	case p.config != "":
+		if at, open, err = p.named(cmd); err != nil {
+			return l, err
+		}
+	case p.chassis != "":
 		if !strings.Contains(p.chassis, "=") {
 			p.chassis = "chassis=" + p.chassis // its name is in no result
 		}
-		var err error
-		if at, err = parseChassis(p.chassis); err != nil {
-			return err
+		if at, err = moonshot.ParseAddress(p.chassis); err != nil {
+			return l, err
 		}
 	}
-	p.driver = at.via(cmp.Or(p.driver, "auto"))
-	switch ofChassis := p.driver == "ssh" || p.driver == "rest"; {
-	case !ofChassis && p.driver != "redfish" && p.driver != "ipmi" && p.driver != "exec":
-		return fmt.Errorf("--driver %q: want ssh, rest, redfish, ipmi or exec", p.driver)
-	case ofChassis && p.chassis == "":
-		return errors.New("--chassis is missing: which chassis?")
-	case !ofChassis && p.chassis != "":
-		return fmt.Errorf("--chassis is not for the driver %s: SELECTOR names the machines", p.driver)
+	p.driver = string(at.Choose(cmp.Or(p.driver, "auto")))
+	switch {
+	case !p.ofChassis() && p.driver != "redfish" && p.driver != "ipmi" && p.driver != "exec":
+		return l, fmt.Errorf("--driver %q: want ssh, rest, redfish, ipmi or exec", p.driver)
+	case p.ofChassis() && p.chassis == "":
+		return l, errors.New("--chassis is missing: which chassis?")
+	case !p.ofChassis() && p.chassis != "":
+		return l, fmt.Errorf("--chassis is not for the driver %s: SELECTOR names the machines", p.driver)
 	case p.driver == "exec" && p.program == "":
-		return errors.New("--program is missing: what is to be run?")
-	case p.poll <= 0 || p.wait <= 0:
-		return errors.New("--poll and --wait must be more than nothing")
+		return l, errors.New("--program is missing: what is to be run?")
 	}
-	p.chassis = at.address
-	return checkOutput(p.output, "table")
+	if err := p.check(); err != nil {
+		return l, err
+	}
+	if p.driver == "exec" {
+		return bmc.Login{Timeouts: bmc.Timeouts{Command: p.login.timeout}}, nil
+	}
+	l, err = open()
+	l.Address = cmp.Or(at.Host, l.Address)
+	return l, err
 }
 
-// machines finds out what is to be switched. done ends the connections.
-func (p *powerCommand) machines(cmd *cobra.Command, selector string) (out []ilo.Machine, done func(), err error) {
+// named returns the address and the login of a chassis of the config file.
+func (p *powerCommand) named(cmd *cobra.Command) (at moonshot.Address, open func() (bmc.Login, error), err error) {
+	farm, err := config.Load(p.config)
+	if err != nil {
+		return at, nil, err
+	}
+	c, ok := farm.Chassis(p.chassis)
+	if !ok {
+		return at, nil, fmt.Errorf("--chassis %q: %s has no chassis of that name", p.chassis, p.config)
+	}
+	return moonshot.Address{Name: c.Name, Via: c.Via, Host: c.Address}, func() (bmc.Login, error) {
+		l, err := p.login.base(cmd)()
+		if err != nil {
+			return l, err
+		}
+		return l.ForChassis(farm, c)
+	}, nil
+}
+
+// chassisMachines returns the slots of a chassis.
+func (p *powerCommand) chassisMachines(ctx context.Context, l bmc.Login, selector string) (out []bmc.Machine, done func(), err error) {
 	done = func() {}
-	if p.driver == "exec" {
-		for _, name := range selected(selector) {
-			out = append(out, ilo.Machine{Name: name, Power: ilo.HookPower{Program: p.program, Name: name, Timeout: p.bmc.timeout}})
-		}
-		return out, done, some(out)
-	}
-	b, err := p.bmc.open(func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), "drover: "+format+"\n", args...) })
+	sel, err := moonshot.ParseSelection(selector)
 	if err != nil {
 		return nil, done, &exitError{exitUsage, err}
 	}
-	switch p.driver {
-	case "ipmi":
-		for _, host := range selected(selector) {
-			out = append(out, ilo.Machine{Name: host, Power: ilo.IPMIPower{
-				Program: p.program, Host: host, User: p.bmc.user, Password: b.password, Options: p.options, Timeout: p.bmc.timeout,
-			}})
-		}
-		return out, done, some(out)
-	case "redfish":
-		return p.servers(b, selector)
-	}
-	sel, err := ilo.ParseSelection(selector)
+	m, err := moonshot.Open(l, pools.Via(p.driver))
 	if err != nil {
 		return nil, done, &exitError{exitUsage, err}
 	}
-	if p.driver == "rest" {
-		return p.restNodes(cmd.Context(), b, sel)
+	slots, exact := sel.Exact()
+	if !exact {
+		if slots, err = m.Slots(ctx); err != nil {
+			return nil, m.Close, err
+		}
 	}
-	return p.nodes(cmd.Context(), b, sel)
+	for _, s := range slots {
+		if sel.Has(s) {
+			out = append(out, bmc.Machine{Name: s.String(), Driver: m.Driver(s)})
+		}
+	}
+	return out, m.Close, nil
+}
+
+// bmcMachines returns machines with a BMC of their own.
+func (p *powerCommand) bmcMachines(l bmc.Login, selector string) (out []bmc.Machine, done func(), err error) {
+	var closers []func()
+	done = func() {
+		for _, c := range closers {
+			c()
+		}
+	}
+	for _, name := range selected(selector) {
+		l.Address = name
+		d, closer, err := hardware.Driver(pools.NodePower{Driver: pools.PowerDriver(p.driver), Program: p.program, Options: p.options}, l)
+		if err != nil {
+			return nil, done, &exitError{exitUsage, err}
+		}
+		closers = append(closers, closer)
+		out = append(out, bmc.Machine{Name: name, Driver: d})
+	}
+	return out, done, nil
 }
 
 // selected splits a list of names.
@@ -234,73 +291,59 @@ func selected(selector string) []string {
 	return strings.FieldsFunc(selector, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// some refuses a selector that selects nothing.
-func some(machines []ilo.Machine) error {
-	if len(machines) == 0 {
-		return &exitError{exitUsage, errors.New("SELECTOR selects no machine")}
+const powerPath = "/api/v1/power"
+
+// orderOf reads a selector for a running server: names of nodes, or pool=NAME,
+// chassis=NAME and tag=NAME, all of which must fit. Mixing both is an error, which
+// is better than switching more machines than intended.
+func orderOf(action bmc.Action, selector string) (pools.PowerOrder, error) {
+	o := pools.PowerOrder{Action: string(action)}
+	for _, word := range selected(selector) {
+		key, value, rule := strings.Cut(word, "=")
+		into := map[string]*string{"pool": &o.Pool, "chassis": &o.Chassis, "tag": &o.Tag}[key]
+		switch {
+		case !rule:
+			o.Nodes = append(o.Nodes, word)
+		case into == nil || value == "":
+			return o, fmt.Errorf("%q: want pool=NAME, chassis=NAME or tag=NAME", word)
+		case *into != "":
+			return o, fmt.Errorf("%q: %s= is there twice, and a node has one", word, key)
+		default:
+			*into = value
+		}
 	}
-	return nil
+	if rules := o.Pool+o.Chassis+o.Tag != ""; rules == (len(o.Nodes) > 0) {
+		return o, errors.New("SELECTOR wants names of nodes, such as m1c1n1,m1c2n1, or pool=NAME, chassis=NAME and tag=NAME, which must all fit (the slots of a chassis that no server knows: --chassis)")
+	}
+	return o, nil
 }
 
-func (p *powerCommand) nodes(ctx context.Context, b *bmcs, sel ilo.Selection) (out []ilo.Machine, done func(), err error) {
-	manager := &ilo.Manager{Login: b.login(p.chassis)}
-	done = func() { manager.Close() }
-	slots, exact := sel.Exact()
-	if !exact {
-		if slots, err = ilo.Slots(ctx, manager); err != nil {
-			done()
-			return nil, func() {}, err
+// powerJob starts a job on a server and follows it. It prints each step to errs.
+func (c *apiClient) powerJob(ctx context.Context, errs io.Writer, o pools.PowerOrder, every time.Duration) (job pools.PowerJob, err error) {
+	if err := c.call(ctx, http.MethodPost, powerPath, o, &job); err != nil {
+		return job, err
+	}
+	told := map[string]string{}
+	for {
+		for _, n := range job.Nodes {
+			if told[n.Name] != n.Step && n.Step != pools.PowerWaiting && n.Step != pools.PowerDone && n.Step != pools.PowerFailed {
+				fmt.Fprintf(errs, "drover: %s: %s\n", n.Name, n.Step)
+			}
+			told[n.Name] = n.Step
+		}
+		if !job.Ended.IsZero() {
+			return job, nil
+		}
+		if err := wait.Sleep(ctx, every); err != nil {
+			return job, fmt.Errorf("%w: the server goes on; GET %s/%s tells how", err, powerPath, job.ID)
+		}
+		if err := c.call(ctx, http.MethodGet, powerPath+"/"+url.PathEscape(job.ID), nil, &job); err != nil {
+			return job, err
 		}
 	}
-	for _, s := range slots {
-		if sel.Has(s) {
-			out = append(out, ilo.Machine{Name: s.String(), Power: ilo.SlotPower{Runner: manager, Slot: s}})
-		}
-	}
-	return out, done, some(out)
 }
 
-func (p *powerCommand) restNodes(ctx context.Context, b *bmcs, sel ilo.Selection) (out []ilo.Machine, done func(), err error) {
-	site, err := b.site(p.chassis)
-	if err != nil {
-		return nil, func() {}, &exitError{exitUsage, err}
-	}
-	done = func() { site.Close() }
-	slots, exact := sel.Exact()
-	if !exact {
-		if slots, err = ilo.SlotsREST(ctx, site); err != nil {
-			done()
-			return nil, func() {}, err
-		}
-	}
-	for _, s := range slots {
-		if sel.Has(s) {
-			out = append(out, ilo.Machine{Name: s.String(), Power: ilo.NodeSystem(site, s)})
-		}
-	}
-	return out, done, some(out)
-}
-
-func (p *powerCommand) servers(b *bmcs, selector string) (out []ilo.Machine, done func(), err error) {
-	var sites []*ilo.Site
-	done = func() {
-		for _, s := range sites {
-			s.Close()
-		}
-	}
-	for _, host := range selected(selector) {
-		site, err := b.site(host)
-		if err != nil {
-			done()
-			return nil, func() {}, &exitError{exitUsage, err}
-		}
-		sites = append(sites, site)
-		out = append(out, ilo.Machine{Name: host, Power: ilo.ServerSystem(site)})
-	}
-	return out, done, some(out)
-}
-
-func powerTable(w io.Writer, results []ilo.Result) error {
+func powerTable(w io.Writer, results []bmc.Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MACHINE\tPOWER\tERROR")
 	for _, r := range results {
@@ -309,8 +352,8 @@ func powerTable(w io.Writer, results []ilo.Result) error {
 	return t.Flush()
 }
 
-// powerOutcome is the error of the whole command.
-func powerOutcome(results []ilo.Result) error {
+// powerOutcome returns the error of the whole command.
+func powerOutcome(results []bmc.Result) error {
 	var errs []error
 	for _, r := range results {
 		if r.Err != nil {
@@ -332,9 +375,9 @@ func powerError(err error) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, ilo.ErrRefused), errors.Is(err, ilo.ErrHostKey):
+	case errors.Is(err, bmc.ErrRefused), errors.Is(err, bmc.ErrHostKey):
 		return &exitError{exitRefused, err}
-	case errors.Is(err, ilo.ErrUnreachable):
+	case errors.Is(err, bmc.ErrUnreachable):
 		return &exitError{exitUnreachable, err}
 	}
 	return err

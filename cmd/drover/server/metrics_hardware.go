@@ -4,23 +4,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/pools"
+	"drover/pools/hardware"
 )
 
-// hardwareGauges are the chassis of the config as they are at each scrape, so
-// that those that have gone from the config go from the metrics.
+// hardwareGauges read the chassis of the config at each scrape, so that a chassis
+// that leaves the config leaves the metrics.
 type hardwareGauges struct {
 	chassis         func() []pools.ChassisStatus
 	success, number *prometheus.Desc
 }
 
-// WatchHardware measures the chassis and what is switched.
-func (m *Metrics) WatchHardware(h *Hardware) {
+// WatchHardware measures the readings of chassis and the switching of machines.
+func (m *Metrics) WatchHardware(h *hardware.Service) {
 	syncs := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "chassis_syncs_total",
 		Help: "Times that a chassis was asked what it holds, by result."}, []string{"chassis", "result"})
 	power := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "power_actions_total",
 		Help: "Machines that were switched, by action and result."}, []string{"action", "result"})
-	h.onSync = func(chassis string, ok bool) { syncs.WithLabelValues(chassis, result(ok)).Inc() }
-	h.onPower = func(action string, ok bool) { power.WithLabelValues(action, result(ok)).Inc() }
+	h.OnSync = func(chassis string, ok bool) { syncs.WithLabelValues(chassis, result(ok)).Inc() }
+	h.OnPower = func(action string, ok bool) { power.WithLabelValues(action, result(ok)).Inc() }
 	m.registry.MustRegister(syncs, power, &hardwareGauges{
 		chassis: h.Chassis,
 		success: prometheus.NewDesc("drover_chassis_last_success_timestamp_seconds", "When a chassis was last asked with success; 0: never.", []string{"chassis"}, nil),

@@ -29,6 +29,7 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/hardware"
 	"drover/pools/kube"
 	"drover/pools/machines"
 	"drover/pools/state"
@@ -54,9 +55,9 @@ type Server struct {
 	Live     *config.Live // the farm in force
 	Store    *state.Store // what changes while running
 	Machines *machines.Directory
-	DHCP     []*dhcpd.Server // one for each interface
-	Web      *web.Server     // REST API and page
-	Hardware *Hardware       // chassis and power
+	DHCP     []*dhcpd.Server   // one for each interface
+	Web      *web.Server       // REST API and page
+	Hardware *hardware.Service // chassis and power
 
 	version  string
 	log      *slog.Logger
@@ -115,7 +116,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}
 	s.metrics.watch(ready)
-	s.tendHardware(o.State)
+	s.Hardware = s.newHardware(o.State)
 
 	s.serveDHCP(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)
@@ -136,7 +137,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Metrics: s.metrics.Handler(), Moves: s.clusters.Moves, Log: s.part("web"),
-		Ready: func(ctx context.Context) []web.Problem { return append(ready.problems(ctx), s.Hardware.Warnings()...) },
+		Ready: func(ctx context.Context) []web.Problem { return s.problems(ctx, ready) },
 	}
 	s.warn(ready)
 	return s.protect(o, farm)

@@ -1,0 +1,206 @@
+package bmc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"drover/pools/wait"
+)
+
+// Driver switches one machine. Its methods give a command and do not wait for
+// its effect, except PXEOnce, which is checked.
+type Driver interface {
+	// State returns the power state as it is now; [Unknown] for a word without a
+	// name here.
+	State(ctx context.Context) (State, error)
+	// On switches the machine on; one that is on stays so.
+	On(ctx context.Context) error
+	// Off switches it off at once, without asking its operating system.
+	Off(ctx context.Context) error
+	// PXEOnce makes it boot from the network the next time, and only then. It
+	// returns nil when the machine confirms that.
+	PXEOnce(ctx context.Context) error
+}
+
+// Action is a power operation.
+type Action string
+
+// The actions.
+const (
+	Status    Action = "status"
+	SwitchOn  Action = "on"
+	SwitchOff Action = "off"
+	Cycle     Action = "cycle"
+	PXE       Action = "pxe" // off, and on again from the network
+)
+
+// Actions returns all actions.
+func Actions() []Action { return []Action{SwitchOn, SwitchOff, Cycle, Status, PXE} }
+
+// Machine is a machine whose power can be switched.
+type Machine struct {
+	Name   string
+	Driver Driver
+}
+
+// Result is the outcome of an action for one machine.
+type Result struct {
+	Name  string `json:"name"`
+	State State  `json:"state"` // as last seen
+	Error string `json:"error,omitempty"`
+	Err   error  `json:"-"`
+}
+
+// Switcher does actions on the machines of one chassis, one command at a time:
+// a chassis manager accepts no more. It is for one goroutine.
+type Switcher struct {
+	Poll time.Duration // between two questions for the state; default 5s
+	Wait time.Duration // longest wait for a machine to be on, or off; default 2m
+
+	// OnCommand is called before each command, for the log. nil: no call.
+	OnCommand func(machine, command string)
+	// OnState is called with each state that was read. nil: no call.
+	OnState func(machine string, s State)
+}
+
+// resendAfter is the number of polls without a change before a command is
+// repeated: a node that is still powering off ignores the command to power on.
+const resendAfter = 3
+
+// Do does an action. All machines complete a step before any begins the next:
+// waiting for forty nodes takes as long as for one.
+//
+// For PXE the order matters: some firmware forgets its boot source when it is
+// switched off, so it is set in between, on a machine that is off.
+func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result {
+	s.Poll, s.Wait = cmp.Or(s.Poll, 5*time.Second), cmp.Or(s.Wait, 2*time.Minute)
+	b := batch{s, make([]Result, len(machines)), machines}
+	for i, m := range machines {
+		b.results[i] = Result{Name: m.Name, State: Unknown}
+	}
+	b.each(ctx, "", func(i int, m Machine) (err error) {
+		b.results[i].State, err = m.Driver.State(ctx)
+		b.seen(i)
+		return err
+	})
+	switch a {
+	case SwitchOn:
+		b.reach(ctx, On)
+	case SwitchOff:
+		b.reach(ctx, Off)
+	case Cycle:
+		b.reach(ctx, Off)
+		b.reach(ctx, On)
+	case PXE:
+		b.reach(ctx, Off)
+		b.each(ctx, "pxe once", func(_ int, m Machine) error { return m.Driver.PXEOnce(ctx) })
+		b.reach(ctx, On)
+	}
+	for i, r := range b.results {
+		if r.Err != nil {
+			b.results[i].Error = r.Err.Error()
+		}
+	}
+	return b.results
+}
+
+// batch is an action under way.
+type batch struct {
+	Switcher
+	results  []Result
+	machines []Machine
+}
+
+// each does a step for each machine without an error so far.
+func (b *batch) each(ctx context.Context, command string, do func(i int, m Machine) error) {
+	for i, m := range b.machines {
+		if b.results[i].Err != nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			b.results[i].Err = ctx.Err()
+			continue
+		}
+		if command != "" && b.OnCommand != nil {
+			b.OnCommand(m.Name, command)
+		}
+		b.results[i].Err = do(i, m)
+	}
+}
+
+// reach brings all machines into a state, and waits until they report it.
+func (b *batch) reach(ctx context.Context, want State) {
+	b.command(ctx, want, func(State) bool { return true })
+	deadline := time.Now().Add(b.Wait)
+	for polls := 1; b.waiting(want) > 0; polls++ {
+		if wait.Sleep(ctx, b.Poll) != nil || time.Now().After(deadline) {
+			break
+		}
+		b.poll(ctx, want)
+		if polls%resendAfter == 0 {
+			b.command(ctx, want, func(s State) bool { return s == On || s == Off })
+		}
+	}
+	b.each(ctx, "", func(i int, _ Machine) error {
+		if s := b.results[i].State; s != want {
+			return fmt.Errorf("it is %s after %s, and should be %s", s, b.Wait, want)
+		}
+		return nil
+	})
+}
+
+// command switches the machines that are not in the wanted state.
+func (b *batch) command(ctx context.Context, want State, which func(State) bool) {
+	for i, m := range b.machines {
+		r := &b.results[i]
+		if r.Err != nil || r.State == want || !which(r.State) || ctx.Err() != nil {
+			continue
+		}
+		if b.OnCommand != nil {
+			b.OnCommand(m.Name, string(want))
+		}
+		if want == On {
+			r.Err = m.Driver.On(ctx)
+		} else {
+			r.Err = m.Driver.Off(ctx)
+		}
+	}
+}
+
+// poll reads the state of the machines that are not there yet. One that cannot
+// be reached for a moment is unknown, which is waited for too.
+func (b *batch) poll(ctx context.Context, want State) {
+	for i, m := range b.machines {
+		r := &b.results[i]
+		if r.Err != nil || r.State == want {
+			continue
+		}
+		state, err := m.Driver.State(ctx)
+		switch {
+		case errors.Is(err, ErrUnreachable):
+			r.State = Unknown
+		default:
+			r.State, r.Err = state, err
+		}
+		b.seen(i)
+	}
+}
+
+func (b *batch) seen(i int) {
+	if b.OnState != nil {
+		b.OnState(b.machines[i].Name, b.results[i].State)
+	}
+}
+
+// waiting returns the number of machines that are not yet in a state.
+func (b *batch) waiting(want State) (n int) {
+	for _, r := range b.results {
+		if r.Err == nil && r.State != want {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,75 @@
+package hardware
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/hardware/bmc"
+	"drover/pools/hardware/moonshot"
+	"drover/pools/hardware/redfish"
+)
+
+// Driver returns the driver of a machine with a BMC of its own, at the address of
+// the login, which the driver [pools.Exec] passes to its program as the name. Of p
+// it uses Driver, Program and Options. Call done after use.
+func Driver(p pools.NodePower, l bmc.Login) (d bmc.Driver, done func(), err error) {
+	done = func() {}
+	switch p.Driver {
+	case pools.Redfish:
+		c, err := redfish.Open(l)
+		if err != nil {
+			return nil, done, err
+		}
+		return &redfish.System{Client: c}, c.Close, nil
+	case pools.IPMI:
+		return bmc.IPMI{Program: p.Program, Host: l.Address, User: l.User, Password: l.Password, Options: p.Options, Timeout: l.Timeouts.Command}, done, nil
+	}
+	return bmc.Program{Path: p.Program, Name: l.Address, Timeout: l.Timeouts.Command}, done, nil
+}
+
+// open opens the manager of a chassis of the config.
+func (s *Service) open(farm *pools.Farm, c pools.Chassis) (*moonshot.Manager, error) {
+	login, err := s.Login.ForChassis(farm, c)
+	if err != nil {
+		return nil, err
+	}
+	return moonshot.Open(login, c.Via)
+}
+
+// drivers returns the drivers of a target's machines.
+func (s *Service) drivers(farm *pools.Farm, t *target) (out []bmc.Driver, done func(), err error) {
+	if t.chassis != nil {
+		m, err := s.open(farm, *t.chassis)
+		if err != nil {
+			return nil, func() {}, err
+		}
+		for _, slot := range t.slots {
+			out = append(out, m.Driver(slot))
+		}
+		return out, m.Close, nil
+	}
+	p, login := *t.node.Power, s.Login
+	login.Address = cmp.Or(p.Address, t.node.Name)
+	if p.Driver != pools.Exec {
+		if login, err = login.ForNode(farm, &p); err != nil {
+			return nil, func() {}, err
+		}
+	}
+	p.Program = programPath(farm, p.Program)
+	d, done, err := Driver(p, login)
+	return []bmc.Driver{d}, done, err
+}
+
+// programPath resolves a program with a slash relative to the config file; one
+// without is searched for in PATH.
+func programPath(farm *pools.Farm, name string) string {
+	if !strings.Contains(name, "/") {
+		return name
+	}
+	if path, err := filepath.Abs(farm.Path(name)); err == nil {
+		return path // a name without a slash would be searched for in PATH
+	}
+	return farm.Path(name)
+}

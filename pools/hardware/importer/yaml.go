@@ -1,0 +1,106 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"drover/pools"
+)
+
+// poolNodes is a pool of the config file with its nodes only.
+type poolNodes struct {
+	Name  string       `json:"name"`
+	Nodes []pools.Node `json:"nodes"`
+}
+
+// writeNodes writes nodes in the form of the config file, each on one line.
+func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
+	all := []*poolNodes{} // [] rather than null
+	for _, n := range nodes {
+		i := slices.IndexFunc(all, func(p *poolNodes) bool { return p.Name == n.Pool })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &poolNodes{Name: n.Pool})
+		}
+		all[i].Nodes = append(all[i].Nodes, n.Node)
+	}
+	b, err := json.Marshal(map[string]any{"pools": all})
+	if err != nil {
+		return err
+	}
+	var top yaml.Node
+	if err := yaml.Unmarshal(b, &top); err != nil { // JSON is YAML
+		return err
+	}
+	plain(&top)
+	for _, pool := range top.Content[0].Content[1].Content {
+		for _, node := range pool.Content[3].Content { // name, its value, nodes, theirs
+			node.Style = yaml.FlowStyle
+			quoteMACs(node)
+		}
+	}
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	return errors.Join(enc.Encode(&top), enc.Close())
+}
+
+// plain removes the style of JSON.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+// quoteMACs quotes the MACs of a node as the documentation does: some of them are
+// numbers to base 60 in YAML 1.1.
+func quoteMACs(node *yaml.Node) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value != "macs" {
+			continue
+		}
+		for _, m := range node.Content[i+1].Content {
+			m.Style = yaml.DoubleQuotedStyle
+		}
+	}
+}
+
+// readNodes reads a file of writeNodes; a file that does not exist has no nodes.
+func readNodes(path string) ([]pools.NodeInfo, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var v any
+	var doc struct{ Pools []poolNodes }
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	text, err := json.Marshal(v)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		err = d.Decode(&doc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: that is not a list of nodes that import wrote: %w (compare with a whole config by --config)", path, err)
+	}
+	var nodes []pools.NodeInfo
+	for _, p := range doc.Pools {
+		for _, n := range p.Nodes {
+			nodes = append(nodes, pools.NodeInfo{PoolNode: pools.PoolNode{Pool: p.Name, Node: n}})
+		}
+	}
+	return nodes, nil
+}

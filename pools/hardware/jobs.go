@@ -1,0 +1,250 @@
+package hardware
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"drover/pools"
+	"drover/pools/hardware/bmc"
+)
+
+// Bounds of power jobs.
+const (
+	maxJobs    = 100 // that are kept
+	maxWait    = time.Hour
+	bmcsAtOnce = 16 // machines with a management processor of their own
+)
+
+// Order starts a power job for a user and returns it. An order that cannot be
+// executed is [pools.ErrOrder] or [pools.ErrNotFound].
+func (s *Service) Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error) {
+	if !slices.Contains(bmc.Actions(), bmc.Action(o.Action)) {
+		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrOrder, o.Action, bmc.Actions())
+	}
+	if o.Wait.D() > maxWait {
+		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrOrder, o.Wait, maxWait)
+	}
+	farm := s.Farm.Farm()
+	nodes, err := chosen(farm, o)
+	if err != nil {
+		return pools.PowerJob{}, err
+	}
+	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: o.Action, Who: who, Started: time.Now()}
+	for _, n := range nodes {
+		job.Nodes = append(job.Nodes, pools.PowerNode{Name: n.Name, Step: pools.PowerWaiting, State: string(bmc.Unknown), Time: job.Started})
+	}
+	if err := s.recordStart(job); err != nil {
+		return pools.PowerJob{}, err
+	}
+	s.mu.Lock()
+	if s.jobs = append(s.jobs, job); len(s.jobs) > maxJobs {
+		s.jobs = slices.Clone(s.jobs[len(s.jobs)-maxJobs:])
+	}
+	s.mu.Unlock()
+	run := &powerRun{service: s, job: job, farm: farm, switcher: s.Switcher}
+	run.switcher.Wait = cmp.Or(o.Wait.D(), s.Switcher.Wait)
+	select {
+	case s.queue <- func(ctx context.Context) { run.all(ctx, targets(farm, nodes)) }:
+	case <-ctx.Done(): // the server stops
+		for i := range job.Nodes {
+			run.end(i, bmc.Result{State: bmc.Unknown, Err: ctx.Err()})
+		}
+		run.finish()
+	}
+	copied, _ := s.Job(job.ID)
+	return copied, nil
+}
+
+// recordStart adds a job to the audit before any command: without an audit entry
+// no machine is switched. Reading the status needs no entry.
+func (s *Service) recordStart(job *pools.PowerJob) error {
+	s.Log.Info("power", "action", job.Action, "who", job.Who, "job", job.ID, "nodes", len(job.Nodes))
+	if job.Action == string(bmc.Status) {
+		return nil
+	}
+	var entries []pools.AuditEntry
+	for _, n := range job.Nodes {
+		entries = append(entries, pools.AuditEntry{Time: job.Started, Who: job.Who, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: "begun"})
+	}
+	return s.Audit.Add(entries...)
+}
+
+// Jobs returns the last jobs, the newest first.
+func (s *Service) Jobs() []pools.PowerJob {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []pools.PowerJob{}
+	for _, j := range slices.Backward(s.jobs) {
+		out = append(out, copyJob(j))
+	}
+	return out
+}
+
+// Job returns a job by its ID.
+func (s *Service) Job(id string) (pools.PowerJob, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.ID == id {
+			return copyJob(j), true
+		}
+	}
+	return pools.PowerJob{}, false
+}
+
+func copyJob(j *pools.PowerJob) pools.PowerJob {
+	c := *j
+	c.Nodes = slices.Clone(j.Nodes)
+	return c
+}
+
+// chosen returns the nodes of an order.
+func chosen(farm *pools.Farm, o pools.PowerOrder) (out []pools.NodeInfo, err error) {
+	byRule := o.Pool != "" || o.Chassis != "" || o.Tag != ""
+	switch {
+	case byRule && len(o.Nodes) > 0:
+		return nil, fmt.Errorf("%w: name nodes, or a pool, a chassis and a tag; not both", pools.ErrOrder)
+	case !byRule && len(o.Nodes) == 0:
+		return nil, fmt.Errorf("%w: it names no node", pools.ErrOrder)
+	}
+	for i, name := range o.Nodes {
+		n, ok := farm.Node(name)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+		case !slices.Contains(o.Nodes[:i], name):
+			out = append(out, n)
+		}
+	}
+	if !byRule {
+		return out, nil
+	}
+	slots := newSlotIndex(farm)
+	tags := map[string][]string{}
+	for _, p := range farm.Config.Pools {
+		tags[p.Name] = p.Tags
+	}
+	for _, n := range farm.Nodes() {
+		c, _, _ := slots.find(n)
+		fits := (o.Pool == "" || n.Pool == o.Pool) && (o.Chassis == "" || c.Name == o.Chassis) &&
+			(o.Tag == "" || slices.Contains(n.Tags, o.Tag) || slices.Contains(tags[n.Pool], o.Tag))
+		if fits && !n.Ignore {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: no node fits", pools.ErrOrder)
+	}
+	return out, nil
+}
+
+// powerRun is a running job.
+type powerRun struct {
+	service  *Service
+	job      *pools.PowerJob // guarded by service.mu
+	farm     *pools.Farm
+	switcher bmc.Switcher
+}
+
+// all switches all targets: chassis in parallel, single machines with a bound.
+func (r *powerRun) all(ctx context.Context, all []*target) {
+	var running sync.WaitGroup
+	room := make(chan struct{}, bmcsAtOnce)
+	for _, t := range all {
+		running.Go(func() {
+			if t.chassis == nil {
+				room <- struct{}{}
+				defer func() { <-room }()
+			}
+			if err := r.one(ctx, t); err != nil {
+				for _, i := range t.at {
+					r.end(i, bmc.Result{State: bmc.Unknown, Err: err})
+				}
+			}
+		})
+	}
+	running.Wait()
+	r.finish()
+}
+
+// one switches the machines of one management processor.
+func (r *powerRun) one(ctx context.Context, t *target) error {
+	if t.lock == "" {
+		return errors.New("drover cannot switch it: it is in no chassis of the config, and has no power: of its own")
+	}
+	unlock, err := r.service.locks.lock(ctx, t.lock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	drivers, done, err := r.service.drivers(r.farm, t)
+	if err != nil {
+		return err
+	}
+	defer done()
+	machines := make([]bmc.Machine, len(drivers))
+	index := map[string]int{}
+	for k, d := range drivers {
+		machines[k] = bmc.Machine{Name: r.job.Nodes[t.at[k]].Name, Driver: d} // names do not change
+		index[machines[k].Name] = t.at[k]
+	}
+	s := r.switcher
+	s.OnCommand = func(machine, command string) {
+		r.service.Log.Info("power", "node", machine, "command", command, "job", r.job.ID, "who", r.job.Who)
+		r.update(index[machine], func(n *pools.PowerNode) { n.Step = command })
+	}
+	s.OnState = func(machine string, state bmc.State) {
+		r.update(index[machine], func(n *pools.PowerNode) { n.State = string(state) })
+	}
+	for k, result := range s.Do(ctx, bmc.Action(r.job.Action), machines) {
+		r.end(t.at[k], result)
+	}
+	return nil
+}
+
+// update changes a node of the job.
+func (r *powerRun) update(i int, change func(*pools.PowerNode)) {
+	r.service.mu.Lock()
+	defer r.service.mu.Unlock()
+	change(&r.job.Nodes[i])
+	r.job.Nodes[i].Time = time.Now()
+}
+
+// end records the result of a node.
+func (r *powerRun) end(i int, result bmc.Result) {
+	r.update(i, func(p *pools.PowerNode) {
+		p.Step, p.State = pools.PowerDone, string(result.State)
+		if result.Err != nil {
+			p.Step, p.Error = pools.PowerFailed, result.Err.Error()
+		}
+	})
+}
+
+// finish records the end of the job.
+func (r *powerRun) finish() {
+	s := r.service
+	s.mu.Lock()
+	r.job.Ended = time.Now()
+	job := copyJob(r.job)
+	s.mu.Unlock()
+	var entries []pools.AuditEntry
+	failed := 0
+	for _, n := range job.Nodes {
+		if n.Error != "" {
+			failed++
+		}
+		entries = append(entries, pools.AuditEntry{Time: n.Time, Who: job.Who, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: cmp.Or(n.Error, n.State)})
+		s.OnPower(job.Action, n.Error == "")
+	}
+	s.Log.Info("power done", "action", job.Action, "who", job.Who, "job", job.ID, "nodes", len(job.Nodes), "failed", failed)
+	if job.Action != string(bmc.Status) {
+		s.record(entries...)
+	}
+}

@@ -1,0 +1,28 @@
+package moonshot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"drover/pools/hardware/bmc"
+)
+
+// parseSlots reads the slots that have a node from the output of "show node list".
+func parseSlots(command, text string) ([]Slot, error) {
+	p := parser{nodes: map[Slot]*found{}}
+	all, rest := tables(clean(text))
+	for _, t := range all {
+		if err := p.table(t); err != nil {
+			return nil, err
+		}
+	}
+	if !p.list {
+		if err := refusal(rest); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: no list of nodes in the answer to %q", bmc.ErrUnreadable, command)
+	}
+	maps.DeleteFunc(p.nodes, func(_ Slot, f *found) bool { return f.empty || f.bad })
+	return slices.SortedFunc(maps.Keys(p.nodes), Slot.Compare), nil
+}

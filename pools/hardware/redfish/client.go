@@ -1,0 +1,288 @@
+package redfish
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover/pools/hardware/bmc"
+	"drover/pools/printable"
+	"drover/pools/wait"
+)
+
+// Client talks to a management processor over HTTPS: that of a chassis, or an iLO.
+// Its methods may be called concurrently.
+type Client struct {
+	bmc.Login
+
+	client *http.Client
+	base   *url.URL
+}
+
+// Open returns a client. It checks the address, and does not connect. Plain HTTP
+// with a login is refused unless the address is of loopback.
+func Open(l bmc.Login) (*Client, error) {
+	s := &Client{Login: l}
+	s.Timeouts = s.Timeouts.WithDefaults()
+	text := s.Address
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Path != "" && u.Path != "/" {
+		return nil, fmt.Errorf("%q is no address: want host, host:port or https://host:port", s.Address)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && s.User != "" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("%s: plain HTTP would show the password to the network: use https", s.Address)
+	}
+	u.Path = ""
+	s.base = u
+	s.client = &http.Client{
+		Transport: &http.Transport{ // no proxy: the password is for the processor only
+			DialContext:         (&net.Dialer{Timeout: s.Timeouts.Dial}).DialContext,
+			TLSClientConfig:     s.tls(),
+			TLSHandshakeTimeout: s.Timeouts.Handshake,
+			MaxIdleConnsPerHost: 1,
+			IdleConnTimeout:     30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s, nil
+}
+
+// Close closes the connections.
+func (s *Client) Close() { s.client.CloseIdleConnections() }
+
+func (s *Client) tls() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.Legacy {
+		c.MinVersion = tls.VersionTLS10
+		for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+			c.CipherSuites = append(c.CipherSuites, suite.ID)
+		}
+	}
+	if s.TLSPin == "" && s.Certs == nil {
+		return c
+	}
+	// A management processor has a self-signed certificate, which the pin checks.
+	c.InsecureSkipVerify = true
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		return s.checkCert(s.base.Host, state)
+	}
+	return c
+}
+
+// errMissing is an answer 404: the firmware does not have it.
+var errMissing = errors.New("not there")
+
+// Bounds of a request.
+const (
+	maxRedirects = 4
+	busyTries    = 3
+	maxRetry     = 10 * time.Second // bounds Retry-After
+)
+
+// Get returns the document at a path.
+func (s *Client) Get(ctx context.Context, path string) (t Tree, err error) {
+	return t, s.call(ctx, http.MethodGet, path, nil, &t)
+}
+
+// call does one request; out may be nil.
+func (s *Client) call(ctx context.Context, method, path string, in, out any) error {
+	data, err := s.fetch(ctx, method, path, in)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%w: %s: the answer to %s %s: %w", bmc.ErrUnreadable, s.Address, method, path, err)
+	}
+	return nil
+}
+
+// fetch does one request and returns the body. It is repeated when the processor
+// is busy, never when it refuses the login.
+func (s *Client) fetch(ctx context.Context, method, path string, in any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Command)
+	defer cancel()
+	for busy, moved := 1, 0; ; {
+		a, err := s.once(ctx, method, path, in)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case a.code < 300:
+			return a.body, nil
+		case a.code < 400 && moved < maxRedirects:
+			// iLO redirects to the same path with a slash behind it, and expects
+			// the same method there (RFC 9110, 15.4.9).
+			moved++
+			if path, err = s.redirected(a, path); err != nil {
+				return nil, err
+			}
+			continue
+		case a.code == http.StatusServiceUnavailable && busy < busyTries:
+			busy++
+			if err := wait.Sleep(ctx, s.retryAfter(a)); err != nil {
+				return nil, s.unreachable(err)
+			}
+			continue
+		}
+		return nil, s.status(a, method, path)
+	}
+}
+
+// answer is a response with its body.
+type answer struct {
+	code   int
+	status string // "404 Not Found"
+	header http.Header
+	body   []byte
+	from   *url.URL
+}
+
+// once sends a request and reads the answer.
+func (s *Client) once(ctx context.Context, method, path string, in any) (answer, error) {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return answer{}, err
+		}
+		body = bytes.NewReader(b)
+	}
+	ref, err := url.Parse(path)
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: %s: %q is no link", bmc.ErrUnreadable, s.Address, path)
+	}
+	target := s.base.ResolveReference(ref)
+	if target.Host != s.base.Host || target.Scheme != s.base.Scheme {
+		return answer{}, fmt.Errorf("%w: %s: a link leads elsewhere, to %s", bmc.ErrUnreadable, s.Address, target.Host)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Accept", "application/json, text/xml")
+	req.Header.Set("OData-Version", "4.0") // iLO 4 hides the older spelling of names then
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if s.User != "" {
+		req.SetBasicAuth(s.User, string(s.Password))
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{}, s.unreachable(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, bmc.MaxAnswer+1))
+	switch {
+	case err != nil:
+		return answer{}, s.unreachable(err)
+	case len(data) > bmc.MaxAnswer:
+		return answer{}, fmt.Errorf("%w: %s: more than %d bytes at %s", bmc.ErrUnreadable, s.Address, bmc.MaxAnswer, path)
+	}
+	return answer{resp.StatusCode, resp.Status, resp.Header, data, target}, nil
+}
+
+func (s *Client) unreachable(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // without the URL, which says nothing more
+	}
+	if errors.Is(err, bmc.ErrHostKey) || errors.Is(err, bmc.ErrPins) {
+		return err
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w: %s: %w (pin the certificate: --tls-pin sha256:..., or tlsPin in the config)", bmc.ErrHostKey, s.Address, e.Err)
+	}
+	return fmt.Errorf("%w: %s: %w", bmc.ErrUnreachable, s.Address, err)
+}
+
+// redirected returns the path of a redirection. It must stay on the host: the
+// request holds the password.
+func (s *Client) redirected(a answer, path string) (string, error) {
+	to, err := a.from.Parse(a.header.Get("Location"))
+	if err != nil || to.Host != s.base.Host || to.Scheme != s.base.Scheme {
+		return "", fmt.Errorf("%w: %s redirects %s to another host", bmc.ErrUnreadable, s.Address, path)
+	}
+	return to.RequestURI(), nil
+}
+
+// retryAfter returns the delay before a busy processor is asked again.
+func (s *Client) retryAfter(a answer) time.Duration {
+	if n, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil && n >= 0 {
+		return min(time.Duration(n)*time.Second, maxRetry)
+	}
+	return s.Timeouts.Backoff
+}
+
+// status returns the error for an answer that is no success.
+func (s *Client) status(a answer, method, path string) error {
+	what := fmt.Sprintf("%s: %s %s: %s", s.Address, method, path, a.status)
+	if m := message(a.body); m != "" {
+		what += " (" + m + ")"
+	}
+	switch a.code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: %s", bmc.ErrRefused, what)
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: %w: %s", bmc.ErrUnreadable, errMissing, what)
+	case http.StatusBadRequest:
+		return fmt.Errorf("%w: %s", bmc.ErrUnreadable, what)
+	}
+	return fmt.Errorf("%w: %s", bmc.ErrUnreachable, what)
+}
+
+// message returns the first message ID of an error, in the form of the old REST
+// or of Redfish.
+func message(data []byte) string {
+	var t Tree
+	if json.Unmarshal(data, &t.v) != nil {
+		return ""
+	}
+	id := cmp.Or(
+		t.Get("Messages").at(0).Get("MessageID").Text(),
+		t.Get("error", "@Message.ExtendedInfo").at(0).Get("MessageId").Text(),
+	)
+	return printable.Line(id, 80)
+}
+
+// maxMembers bounds a collection, which may link in circles. A chassis has 360
+// slots.
+const maxMembers = 1440
+
+// Collection returns the links to all members of a collection.
+func (s *Client) Collection(ctx context.Context, at string) ([]string, error) {
+	var out []string
+	visited := map[string]bool{}
+	for at != "" && !visited[at] && len(out) <= maxMembers {
+		visited[at] = true
+		t, err := s.Get(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range t.members() {
+			if key := strings.ToLower(link); !visited[key] {
+				visited[key] = true
+				out = append(out, link)
+			}
+		}
+		at = t.next()
+	}
+	if len(out) > maxMembers {
+		return nil, fmt.Errorf("%w: %s: a collection of more than %d members", bmc.ErrUnreadable, s.Address, maxMembers)
+	}
+	return out, nil
+}

@@ -1,0 +1,75 @@
+package hardware
+
+import (
+	"drover/pools"
+	"drover/pools/hardware/importer"
+	"drover/pools/hardware/moonshot"
+)
+
+// slotIndex finds the slots of nodes.
+type slotIndex struct {
+	farm   *pools.Farm
+	namers map[string]*importer.Namer // by chassis
+}
+
+func newSlotIndex(farm *pools.Farm) slotIndex {
+	x := slotIndex{farm, map[string]*importer.Namer{}}
+	for _, c := range farm.Config.Chassis {
+		if n, err := importer.NewNamer(importer.NamingOf(c)); err == nil { // the config was checked
+			x.namers[c.Name] = n
+		}
+	}
+	return x
+}
+
+// find returns the chassis and the slot of a node; false: it is in none of the
+// config.
+func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
+	if n.Place.Chassis != "" {
+		c, ok := x.farm.Chassis(n.Place.Chassis)
+		slot, err := moonshot.ParseSlot(n.Place.Slot)
+		return c, slot, ok && err == nil
+	}
+	for name, namer := range x.namers {
+		if slot, ok := namer.SlotOf(n); ok {
+			c, ok := x.farm.Chassis(name)
+			return c, slot, ok
+		}
+	}
+	return pools.Chassis{}, moonshot.Slot{}, false
+}
+
+// target is a management processor with the nodes of a job that it switches.
+type target struct {
+	lock    string          // empty: nothing can switch it
+	chassis *pools.Chassis  // nil: a processor of one machine
+	node    pools.NodeInfo  // the machine of such a processor
+	at      []int           // indexes into the nodes of the job
+	slots   []moonshot.Slot // of these
+}
+
+// targets groups nodes by the management processor that switches them.
+func targets(farm *pools.Farm, nodes []pools.NodeInfo) []*target {
+	slots := newSlotIndex(farm)
+	byChassis := map[string]*target{}
+	var out []*target
+	for i, n := range nodes {
+		if n.Power != nil {
+			out = append(out, &target{lock: "machine " + n.Name, node: n, at: []int{i}})
+			continue
+		}
+		c, slot, ok := slots.find(n)
+		if !ok {
+			out = append(out, &target{node: n, at: []int{i}})
+			continue
+		}
+		t := byChassis[c.Name]
+		if t == nil {
+			t = &target{lock: "chassis " + c.Name, chassis: &c}
+			byChassis[c.Name] = t
+			out = append(out, t)
+		}
+		t.at, t.slots = append(t.at, i), append(t.slots, slot)
+	}
+	return out
+}
