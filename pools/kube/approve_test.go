@@ -214,7 +214,6 @@ func nodes(names ...string) func(*kube.Clusters) {
 		}
 		c.Machines = f
 		c.AddressOf = func(pools.MAC) (netip.Addr, bool) { return addr(), true }
-		c.Booting = func(node string) bool { return node != "off" }
 	}
 }
 

@@ -74,10 +74,10 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	if err := t.enter(ctx); err != nil {
-		return pools.JoinConfig{}, err
+	if t.joins.Acquire(ctx, 1) != nil {
+		return pools.JoinConfig{}, &cluster.Error{Cluster: p.Cluster, Doing: "join", Hint: "too many nodes join at once", Err: context.Cause(ctx), Retry: cluster.RetrySoon}
 	}
-	defer func() { <-t.joins }()
+	defer t.joins.Release(1)
 	own, given, info, err := c.tokenFor(ctx, t, p.Node)
 	if err != nil {
 		return pools.JoinConfig{}, err
@@ -91,7 +91,7 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 	text, err := reg.Render(given.Full(), cmp.Or(t.Conf.Endpoint, info.Endpoint), info.Hashes)
 	if err != nil {
 		c.revoke(t, own)
-		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, cluster.Redact(err, given.Secret))
+		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
 	t.leases.Stop(p.Node)
 	c.follow(&joining{tenant: t, plan: p, given: reg.Note(), bootID: bootID, before: before, tok: own})
@@ -104,7 +104,7 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 func (c *Clusters) tokenFor(ctx context.Context, t *tenant, name string) (own, given token.Token, info *cluster.Info, err error) {
 	if t.shared != nil {
 		shared, info, err := t.shared.Current(ctx, c.minter(t))
-		return own, shared.Token(), info, err
+		return own, shared.Token, info, err
 	}
 	m := c.minter(t)
 	if own, info, err = m.MintSigned(ctx, name, m.TTL()); err != nil {
@@ -149,17 +149,14 @@ func (c *Clusters) follow(j *joining) {
 	j.cancel = cancel
 	c.mu.Lock()
 	earlier := c.joining[key]
-	full := earlier == nil && len(c.joining) >= maxJoining
-	if !full {
+	skip := j.before.Hidden || earlier == nil && len(c.joining) >= maxJoining
+	if !skip {
 		c.joining[key] = j
 	}
 	c.mu.Unlock()
 	if earlier != nil {
 		earlier.cancel()
 		c.revoke(earlier.tenant, earlier.tok)
-	}
-	if full || j.before.Hidden {
-		c.log().Warn("node joins, but is not followed until it is Ready", "node", p.Node, "cluster", p.Cluster, "full", full, "forbidden", j.before.Hidden)
 	}
 	done := func() {
 		cancel()
@@ -169,7 +166,10 @@ func (c *Clusters) follow(j *joining) {
 			delete(c.joining, key)
 		}
 	}
-	if full || j.before.Hidden || !c.spawn(ctx, func(ctx context.Context) { defer done(); c.waitReady(ctx, j) }) {
+	if skip {
+		c.log().Warn("node joins, but is not followed until it is Ready", "node", p.Node, "cluster", p.Cluster, "forbidden", j.before.Hidden)
+	}
+	if skip || !c.spawn(ctx, func(ctx context.Context) { defer done(); c.waitReady(ctx, j) }) {
 		done()
 	}
 }
@@ -219,7 +219,7 @@ func (c *Clusters) waitReady(ctx context.Context, j *joining) {
 func (c *Clusters) applyLabels(ctx context.Context, j *joining, n *corev1.Node) error {
 	p := j.plan
 	if c.Machines != nil {
-		if now := c.Machines.Named(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
+		if now := c.Machines.CurrentPlanOf(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
 			p = now
 		}
 	}

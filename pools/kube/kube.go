@@ -21,15 +21,6 @@ import (
 	"drover/pools/kube/token"
 )
 
-// Machines answers which machine a node is. It is called from several goroutines.
-type Machines interface {
-	// Named returns the Plan of the node of that name as the farm is now, or nil.
-	Named(node string) *pools.Plan
-	// CurrentPlanOf returns the Plan of the machine that was the node of that name
-	// and has another name now, or nil: unknown hardware that was given a name.
-	CurrentPlanOf(node string) *pools.Plan
-}
-
 // Clusters are the tenants' clusters. The zero value has none; see [Clusters.Set].
 // Fields must not change once it is in use.
 type Clusters struct {
@@ -44,7 +35,7 @@ type Clusters struct {
 	Now func() time.Time
 	// Machines is the farm as it is now. If it is nil, labels and taints stay as
 	// they were when the node became Ready.
-	Machines Machines
+	Machines approve.Machines
 	// OnReady is called, if not nil, when a node that asked for its join is Ready.
 	// It is called from several goroutines.
 	OnReady func(p *pools.Plan, at time.Time)
@@ -67,9 +58,6 @@ type Clusters struct {
 	// StartLoops has Set start the loops of a cluster that run all the time: its
 	// approver and the rotation of its shared token.
 	StartLoops bool
-	// Booting reports whether the node of that name is booting; other nodes get no
-	// certificate by a shared token. Nil: any node of the farm may boot.
-	Booting func(node string) bool
 	// AddressOf returns the address that a machine leases, for nodes whose Plan
 	// has none. It may be nil.
 	AddressOf func(pools.MAC) (netip.Addr, bool)
@@ -196,8 +184,9 @@ func (c *Clusters) SharedToken(ctx context.Context, name string) (pools.JoinToke
 	if err != nil {
 		return pools.JoinToken{}, err
 	}
-	endpoint := cmp.Or(t.Conf.Endpoint, info.Endpoint)
-	return pools.JoinToken{Cluster: name, Token: tok.Token().Full(), Expires: tok.Expires, Endpoint: endpoint, CACertHashes: info.Hashes}, nil
+	return pools.JoinToken{
+		Cluster: name, Token: tok.Full(), Expires: tok.Expires, Endpoint: cmp.Or(t.Conf.Endpoint, info.Endpoint), CACertHashes: info.Hashes,
+	}, nil
 }
 
 func (c *Clusters) tenants() []*tenant {

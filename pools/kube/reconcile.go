@@ -84,14 +84,14 @@ func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err e
 	return changed, err
 }
 
-// reconcileNode gives a Node its labels and taints, if its Plan says that it belongs
-// to the cluster, and starts its move if it does not. It reports whether the farm
-// knows the Node, and whether it changed.
+// reconcileNode gives a Node its labels and taints if it belongs to the cluster, and
+// starts its move if it does not. It reports whether the farm knows the Node, and
+// whether it changed.
 func (c *Clusters) reconcileNode(ctx context.Context, t *tenant, n *corev1.Node) (known, changed bool, err error) {
-	p := c.Machines.Named(n.Name)
 	c.startMove(t, n)
+	p := c.Machines.CurrentPlanOf(n.Name)
 	if p == nil || p.Cluster != t.Conf.Name || p.Node != n.Name {
-		return p != nil || c.target(t, n.Name) != nil, false, nil
+		return p != nil, false, nil
 	}
 	reg, err := node.Settings(p)
 	if err != nil {
@@ -111,10 +111,7 @@ func (c *Clusters) startMove(t *tenant, n *corev1.Node) {
 // target returns the Plan of the machine of a Node if that belongs elsewhere, and
 // nil if it is where it belongs, or in no config at all.
 func (c *Clusters) target(t *tenant, name string) *pools.Plan {
-	p := c.Machines.Named(name)
-	if p == nil {
-		p = c.Machines.CurrentPlanOf(name)
-	}
+	p := c.Machines.CurrentPlanOf(name)
 	if p == nil || p.Cluster == t.Conf.Name && p.Node == name {
 		return nil
 	}

@@ -33,9 +33,13 @@ func (f *farm) Named(node string) *pools.Plan {
 	return f.plans[node]
 }
 
+// Booting is true but for the node "off".
+func (f *farm) Booting(node string) bool { return node != "off" }
+
 func (f *farm) CurrentPlanOf(node string) *pools.Plan {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	if p := f.Named(node); p != nil {
+		return p
+	}
 	return f.renamed[node]
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"drover/pools"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/cluster"
@@ -29,7 +31,7 @@ type tenant struct {
 	ctx  context.Context // done when the config does not have it any more
 	stop context.CancelFunc
 
-	joins    chan struct{} // a slot for each join under way
+	joins    *semaphore.Weighted
 	leases   *node.Leases
 	mover    *move.Mover
 	approver *approve.Approver // nil unless its loop runs
@@ -46,7 +48,7 @@ type tenant struct {
 func (c *Clusters) start(conf pools.Cluster) *tenant {
 	t := &tenant{
 		Cluster: cluster.New(conf, c.path(conf.Kubeconfig), c.now),
-		joins:   make(chan struct{}, maxJoins), refresh: make(chan struct{}, 1),
+		joins:   semaphore.NewWeighted(maxJoins), refresh: make(chan struct{}, 1),
 	}
 	t.ctx, t.stop = context.WithCancel(c.ctx)
 	log := c.log().With("cluster", conf.Name)
@@ -69,11 +71,10 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 		c.running.Go(func() { t.shared.Run(t.ctx) })
 	}
 	if c.StartLoops && t.Approves() {
-		machines := approve.Machines{Booting: c.Booting, AddressOf: c.AddressOf}
-		if c.Machines != nil {
-			machines.Named = c.Machines.Named
+		t.approver = &approve.Approver{
+			Cluster: t.Cluster, Key: c.sealKey(), Now: c.now, Log: log,
+			Machines: c.Machines, AddressOf: c.AddressOf, OnRequest: c.OnRequest,
 		}
-		t.approver = &approve.Approver{Cluster: t.Cluster, Key: c.sealKey(), Now: c.now, Log: log, Machines: machines, OnRequest: c.OnRequest}
 		c.running.Go(func() { t.approver.Run(t.ctx) })
 	}
 	return t
@@ -85,16 +86,6 @@ func (c *Clusters) lookup(name string) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	return t.Cluster, nil
-}
-
-// enter waits for a slot to join.
-func (t *tenant) enter(ctx context.Context) error {
-	select {
-	case t.joins <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return &cluster.Error{Cluster: t.Conf.Name, Doing: "join", Hint: "too many nodes join at once", Err: context.Cause(ctx), Retry: cluster.RetrySoon}
-	}
 }
 
 // check returns nil if nodes can join. One check runs at a time.

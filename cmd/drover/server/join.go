@@ -17,7 +17,6 @@ import (
 // certificate requests that they meet.
 func (s *Server) attend(c *kube.Clusters, tokens string) {
 	c.StartLoops = true
-	c.Booting = s.Machines.Booting
 	c.AddressOf = s.Store.Leases.AddressOf
 	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -39,16 +40,15 @@ type Request struct {
 	Why     string // empty for approved requests
 }
 
-// Machines is what the approver asks the farm. Its functions are called from several
-// goroutines.
-type Machines struct {
-	// Named returns the Plan of the node of that name, or nil.
-	Named func(node string) *pools.Plan
-	// Booting reports whether a machine of that node is booting. Nil: any may be.
-	Booting func(node string) bool
-	// AddressOf returns the address that a machine leases, for nodes whose Plan has
-	// none. Nil: no machine does.
-	AddressOf func(pools.MAC) (netip.Addr, bool)
+// Machines answers which machine a node is; [drover/pools/machines.Directory] does.
+// It is called from several goroutines.
+type Machines interface {
+	// CurrentPlanOf returns the Plan, as the farm is now, of the machine that is the
+	// node of that name, or that was it as unknown hardware and has a name of its
+	// own now. It returns nil if there is none.
+	CurrentPlanOf(node string) *pools.Plan
+	// Booting reports whether a machine of the node of that name is booting.
+	Booting(node string) bool
 }
 
 // Approver decides on the certificate requests of one cluster. It remembers only
@@ -58,24 +58,24 @@ type Approver struct {
 	Key       []byte           // seals grants
 	Now       func() time.Time // the clock
 	Log       *slog.Logger
-	Machines  Machines
-	OnRequest func(Request) // receives each request that is decided on or left alone; may be nil
+	Machines  Machines                           // nil: none boots
+	AddressOf func(pools.MAC) (netip.Addr, bool) // the address that a machine leases, if its Plan has none; may be nil
+	OnRequest func(Request)                      // receives each request that is decided on or left alone; may be nil
 
-	slots chan struct{}
+	slots *semaphore.Weighted
 	seen  *cache.LRUExpireCache // reported verdicts, by UID
 	used  *cache.LRUExpireCache // UIDs of requests, by token
+	busy  sync.Map              // UIDs of requests that are being decided on
+	errs  sync.Map              // error of the last list, watch or decision, by signer
 
-	mu   sync.Mutex
-	busy map[types.UID]bool // requests that are being decided on
-	errs map[string]error   // of the last list, watch or decision, by signer
+	mu sync.Mutex // held while a token is claimed
 }
 
 // Run decides on requests until ctx is done: on those for client certificates and,
 // if the config says so, on those for serving certificates.
 func (a *Approver) Run(ctx context.Context) {
-	a.slots = make(chan struct{}, atOnce)
+	a.slots = semaphore.NewWeighted(atOnce)
 	a.seen, a.used = cache.NewLRUExpireCache(maxSeen), cache.NewLRUExpireCache(maxTokens)
-	a.busy = make(map[types.UID]bool)
 	var work sync.WaitGroup
 	defer work.Wait()
 	if a.Conf.Serving {
@@ -84,16 +84,13 @@ func (a *Approver) Run(ctx context.Context) {
 	a.follow(ctx, certificatesv1.KubeAPIServerClientKubeletSignerName, &work)
 }
 
-// Err returns the error that keeps the approver from its work, or nil.
-func (a *Approver) Err() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, err := range a.errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// Err returns an error that keeps the approver from its work, or nil.
+func (a *Approver) Err() (err error) {
+	a.errs.Range(func(_, last any) bool {
+		err, _ = last.(error)
+		return err == nil
+	})
+	return err
 }
 
 // setErr notes the outcome of some work.
@@ -101,12 +98,7 @@ func (a *Approver) setErr(signer string, err error) {
 	if err != nil {
 		a.Log.Warn("certificate requests of nodes wait", "err", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.errs == nil {
-		a.errs = make(map[string]error)
-	}
-	a.errs[signer] = err
+	a.errs.Store(signer, err)
 }
 
 // follow decides on the requests to one signer until ctx is done.
@@ -116,7 +108,7 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 	}
 	for ctx.Err() == nil {
 		session, cancel := context.WithTimeout(ctx, relist)
-		cluster.Follow(session, a.Connect, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
+		cluster.Follow(session, a.Client, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
 			Listed: func(all []*csr) {
 				// Of several requests by one token the first counts.
 				slices.SortStableFunc(all, func(x, y *csr) int {
@@ -173,11 +165,7 @@ func (a *Approver) take(ctx context.Context, work *sync.WaitGroup, r *csr) {
 			d = d.deny("its token was used for another certificate request before; who got that one?")
 		}
 	}
-	a.mu.Lock()
-	busy := a.busy[r.UID]
-	a.busy[r.UID] = true
-	a.mu.Unlock()
-	if !busy {
+	if _, busy := a.busy.LoadOrStore(r.UID, nil); !busy {
 		work.Go(func() { a.work(ctx, d, r) })
 	}
 }
@@ -185,21 +173,15 @@ func (a *Approver) take(ctx context.Context, work *sync.WaitGroup, r *csr) {
 // work decides on a request, and tries again after an error, until all requests are
 // listed anew.
 func (a *Approver) work(ctx context.Context, d decision, r *csr) {
-	defer func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.busy, r.UID)
-	}()
+	defer a.busy.Delete(r.UID)
 	ctx, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
-		select {
-		case a.slots <- struct{}{}:
-		case <-ctx.Done():
+		if a.slots.Acquire(ctx, 1) != nil {
 			return
 		}
 		done, err := a.decide(ctx, d, r)
-		<-a.slots
+		a.slots.Release(1)
 		if ctx.Err() != nil {
 			return
 		}

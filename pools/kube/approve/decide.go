@@ -38,13 +38,8 @@ func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, er
 // write adds a condition to a request. It returns false for a request that was
 // deleted, or that somebody else has decided on.
 func (a *Approver) write(ctx context.Context, r *csr, c certificatesv1.CertificateSigningRequestCondition) (bool, error) {
-	client, err := a.Connect()
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	uid, requests := r.UID, client.CertificatesV1().CertificateSigningRequests()
+	var err error
+	uid, requests := r.UID, a.Client().CertificatesV1().CertificateSigningRequests()
 	for range 5 {
 		r = r.DeepCopy()
 		r.Status.Conditions = append(r.Status.Conditions, c)
@@ -67,10 +62,10 @@ func (a *Approver) write(ctx context.Context, r *csr, c certificatesv1.Certifica
 
 // plan returns the Plan of a node of this cluster, or nil.
 func (a *Approver) plan(name string) *pools.Plan {
-	if a.Machines.Named == nil {
+	if a.Machines == nil {
 		return nil
 	}
-	if p := a.Machines.Named(name); p != nil && p.Node == name && p.Cluster == a.Conf.Name {
+	if p := a.Machines.CurrentPlanOf(name); p != nil && p.Node == name && p.Cluster == a.Conf.Name {
 		return p
 	}
 	return nil
@@ -84,7 +79,7 @@ func (a *Approver) checkExpected(ctx context.Context, d decision) (decision, err
 		return d.deny("the cluster has no shared tokens any more"), nil
 	case a.plan(d.node) == nil:
 		return d.deny("no node of this name is to join this cluster"), nil
-	case a.Machines.Booting != nil && !a.Machines.Booting(d.node):
+	case !a.Machines.Booting(d.node):
 		return d.deny("no machine of this name boots now"), nil
 	}
 	n, err := node.Get(ctx, a.Cluster, d.node)
@@ -130,8 +125,8 @@ func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (deci
 func (a *Approver) addresses(p *pools.Plan) (own []netip.Addr) {
 	if p.Address.IsValid() {
 		own = append(own, p.Address.Unmap())
-	} else if a.Machines.AddressOf != nil {
-		if addr, ok := a.Machines.AddressOf(p.MAC); ok {
+	} else if a.AddressOf != nil {
+		if addr, ok := a.AddressOf(p.MAC); ok {
 			own = append(own, addr.Unmap())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -12,11 +13,13 @@ import (
 // A breaker opens after breakAfter requests in a row that got no answer, and
 // lets one through every breakFor from then on, until one is answered.
 const (
+	callTimeout = 10 * time.Second // for one request, unless it is a watch
+
 	breakAfter = 5
 	breakFor   = 5 * time.Second
 )
 
-// breaker refuses requests to an API server that does not answer. Each of them
+// breaker gives each request its time limit, and refuses requests to an API server that does not answer. Each of them
 // would last until its time limit, and hold one of the requests that the
 // node-facing listener serves at a time for all tenants together. An error of any
 // kind is an answer too.
@@ -38,9 +41,30 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp, err := b.next.RoundTrip(r)
+	ctx, cancel := context.WithCancel(r.Context())
+	if !r.URL.Query().Has("watch") {
+		ctx, cancel = context.WithTimeout(r.Context(), callTimeout)
+	}
+	resp, err := b.next.RoundTrip(r.WithContext(ctx))
 	b.leave(r.Context(), err)
-	return resp, err
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = body{resp.Body, cancel}
+	return resp, nil
+}
+
+// body is the body of a response, which ends with its time limit.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements [io.Closer].
+func (b body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 func (b *breaker) enter() error {

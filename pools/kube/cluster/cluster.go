@@ -3,25 +3,21 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drover/pools"
 )
 
-const (
-	// CallTimeout is the time limit of one request.
-	CallTimeout = 10 * time.Second
-	// ListPage is the number of objects in one page of a list.
-	ListPage = 500
-	// FieldManager is the owner that API servers note of what drover sets.
-	FieldManager = "drover"
-)
+// FieldManager is the owner that API servers note of what drover sets.
+const FieldManager = "drover"
 
 // Cluster is a tenant's cluster and the connection to it. All methods may be
 // called from several goroutines.
@@ -40,14 +36,8 @@ type Cluster struct {
 	mu      sync.Mutex
 	client  kubernetes.Interface // nil while there are no credentials
 	problem error                // of the newest credentials; client has the ones before
-	stamp   stamp                // of the file that was read last
+	stamp   string               // time and size of the file that was read last
 	made    *clientcmdapi.Config // source of client, if that was a Secret
-}
-
-// stamp identifies one version of a file.
-type stamp struct {
-	modified time.Time
-	size     int64
 }
 
 // New returns the cluster that conf describes, with a kubeconfig file at path,
@@ -75,9 +65,10 @@ func (c *Cluster) UsesSecret() bool { return c.known != nil }
 // rather than the cluster's own approver.
 func (c *Cluster) Approves() bool { return c.Conf.Approver != pools.ByCluster }
 
-// Connect returns the client, made anew when the kubeconfig has changed. It
-// sends nothing to the cluster.
-func (c *Cluster) Connect() (kubernetes.Interface, error) {
+// Client returns the client of the newest usable credentials. It sends nothing to
+// the cluster. Each request of the client but a watch has a time limit of 10
+// seconds. Without usable credentials every request fails with an [*Error].
+func (c *Cluster) Client() kubernetes.Interface {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -90,14 +81,24 @@ func (c *Cluster) Connect() (kubernetes.Interface, error) {
 	default:
 		c.readFile()
 	}
-	if c.client != nil {
-		return c.client, nil
+	switch {
+	case c.client != nil:
+		return c.client
+	case c.problem == nil:
+		return failing{&Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}}.client()
 	}
-	if c.problem == nil {
-		return nil, &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}
-	}
-	return nil, &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}
+	return failing{&Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}}.client()
 }
+
+// failing is the transport of a cluster without credentials.
+type failing struct{ err error }
+
+func (f failing) client() kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(&rest.Config{Transport: f}) // of a fixed config
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
 // Check returns nil if nodes can find the cluster and its newest credentials are
 // the ones in force.

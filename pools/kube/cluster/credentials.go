@@ -77,17 +77,17 @@ func (c *Cluster) readFile() {
 	info, err := os.Stat(c.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		c.client, c.problem, c.stamp = nil, err, stamp{}
+		c.client, c.problem, c.stamp = nil, err, ""
 		return
 	case err != nil:
 		c.problem = err
 		return
 	}
-	now := stamp{info.ModTime(), info.Size()}
-	if now == c.stamp {
+	stamp := fmt.Sprint(info.ModTime(), info.Size())
+	if stamp == c.stamp {
 		return
 	}
-	c.stamp = now
+	c.stamp = stamp
 	if info.Size() > maxKubeconfig {
 		c.problem = fmt.Errorf("%s: larger than %d bytes", c.path, maxKubeconfig)
 		return

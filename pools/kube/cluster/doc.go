@@ -3,7 +3,7 @@
 // A [Cluster] has the credentials that are in force: those of a kubeconfig file,
 // read anew when the file changes, those of a Secret in the admin cluster, which
 // [Cluster.WatchSecret] follows, or those of the cluster that drover runs in.
-// [Cluster.Connect] returns the client, [Cluster.Info] the cluster-info that
+// [Cluster.Client] returns the client, [Cluster.Info] the cluster-info that
 // kubeadm nodes start from, and [Follow] watches objects.
 //
 // Every cluster has its own client, rate limit and time limits, and a breaker

@@ -42,10 +42,13 @@ const (
 )
 
 // Wrap makes an [*Error] from the error of a request, with a hint for its cause.
-// It returns nil for nil, and an [*Error] unchanged.
+// It returns nil for nil, and the [*Error] in err if there is one.
 func (c *Cluster) Wrap(doing string, err error) error {
-	if _, ok := errors.AsType[*Error](err); ok || err == nil {
-		return err
+	if inner, ok := errors.AsType[*Error](err); ok {
+		return inner
+	}
+	if err == nil {
+		return nil
 	}
 	e := &Error{Cluster: c.Conf.Name, Doing: doing, Err: err, Retry: RetryLater}
 	switch {
@@ -83,16 +86,9 @@ func timedOut(err error) bool {
 // takes out of the text. An API server has no reason to repeat what it was sent,
 // but admission webhooks may answer anything.
 func (c *Cluster) WrapSecret(doing string, err error, secret string) error {
-	if clean := Redact(err, secret); clean != err { //nolint:errorlint // is it the same one, not of one kind
-		return &Error{Cluster: c.Conf.Name, Doing: doing, Hint: "the API server refuses", Err: clean, Retry: RetryLater}
-	}
-	return c.Wrap(doing, err)
-}
-
-// Redact returns err, or an error without secret in its text.
-func Redact(err error, secret string) error {
 	if err == nil || !strings.Contains(err.Error(), secret) {
-		return err
+		return c.Wrap(doing, err)
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), secret, "(secret)"))
+	clean := errors.New(strings.ReplaceAll(err.Error(), secret, "(secret)"))
+	return &Error{Cluster: c.Conf.Name, Doing: doing, Hint: "the API server refuses", Err: clean, Retry: RetryLater}
 }

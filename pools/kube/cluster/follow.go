@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 )
 
 // Source lists and watches one kind of object; the typed clients of client-go
@@ -36,38 +37,29 @@ type Handler[T runtime.Object] struct {
 
 // Follow lists and watches the objects that a field selector picks, with a
 // Reflector of client-go, until ctx is done. It keeps none of them. After an error
-// it tries again, after 1 to 30 seconds. The client is the one that connect
-// returns at the time: with new credentials everything is listed anew.
-func Follow[T, L runtime.Object](ctx context.Context, connect func() (kubernetes.Interface, error), source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
+// it tries again, after 1 to 30 seconds. With a new client everything is
+// listed anew.
+func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.Interface, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
 	var listed kubernetes.Interface
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			client, err := connect()
-			if err != nil {
-				h.Tried("list", err)
-				return nil, err
-			}
-			ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-			defer cancel()
+			now := client()
 			opts.FieldSelector = fields
 			if opts.Continue == "" {
 				opts.ResourceVersion = "" // the newest state, not one that some cache has
 			}
-			list, err := source(client).List(ctx, opts)
-			listed = client
+			list, err := source(now).List(ctx, opts)
+			listed = now
 			h.Tried("list", err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			client, err := connect()
-			if err == nil && client != listed {
+			now := client()
+			if now != listed {
 				return nil, apierrors.NewResourceExpired("the credentials have changed")
 			}
 			opts.FieldSelector = fields
-			var w watch.Interface
-			if err == nil {
-				w, err = source(client).Watch(ctx, opts)
-			}
+			w, err := source(now).Watch(ctx, opts)
 			if err != nil {
 				h.Tried("watch", err)
 				return nil, apierrors.NewResourceExpired(err.Error()) // so that it lists next
@@ -105,4 +97,13 @@ func (s store[T]) Replace(objects []any, _ string) error {
 	}
 	s.Listed(all)
 	return nil
+}
+
+// Each calls f for each object of a list, page by page. It keeps one page at a time.
+func Each[T, L runtime.Object](ctx context.Context, source Source[L], opts metav1.ListOptions, f func(T)) error {
+	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return source.List(ctx, opts)
+	})
+	pages.PageBufferSize, pages.FullListIfExpired = 0, false
+	return pages.EachListItem(ctx, opts, func(o runtime.Object) error { f(o.(T)); return nil })
 }

@@ -34,30 +34,26 @@ type Info struct {
 
 // Info reads cluster-info. Simultaneous calls share one request.
 func (c *Cluster) Info(ctx context.Context) (*Info, error) {
-	client, err := c.Connect()
-	if err != nil {
-		return nil, err
-	}
+	client := c.Client()
 	answer := c.infos.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(Quiet(context.Background()), CallTimeout)
-		defer cancel()
-		cm, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, bootstrapapi.ConfigMapClusterInfo, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
+		cm, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(Quiet(context.Background()), bootstrapapi.ConfigMapClusterInfo, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, &Error{Cluster: c.Conf.Name, Doing: readInfo, Retry: RetryLater, Err: err,
+				Hint: "it has none, so no node can join with a token; \"kubeadm init phase bootstrap-token\" makes it"}
 		}
-		return ParseInfo(cm.Data)
+		if err != nil {
+			return nil, c.Wrap(readInfo, err)
+		}
+		info, err := ParseInfo(cm.Data)
+		if err != nil {
+			return nil, &Error{Cluster: c.Conf.Name, Doing: readInfo, Retry: RetryLater, Err: err, Hint: "it is broken"}
+		}
+		return info, nil
 	})
 	select {
 	case a := <-answer:
-		if apierrors.IsNotFound(a.Err) {
-			return nil, &Error{Cluster: c.Conf.Name, Doing: readInfo, Retry: RetryLater, Err: a.Err,
-				Hint: "it has none, so no node can join with a token; \"kubeadm init phase bootstrap-token\" makes it"}
-		}
-		if bad, ok := errors.AsType[*infoError](a.Err); ok {
-			return nil, &Error{Cluster: c.Conf.Name, Doing: readInfo, Retry: RetryLater, Err: bad, Hint: "it is broken"}
-		}
 		if a.Err != nil {
-			return nil, c.Wrap(readInfo, a.Err)
+			return nil, a.Err
 		}
 		return a.Val.(*Info), nil
 	case <-ctx.Done():
@@ -65,31 +61,26 @@ func (c *Cluster) Info(ctx context.Context) (*Info, error) {
 	}
 }
 
-// infoError is a mistake in the content of cluster-info.
-type infoError struct{ err error }
-
-func (e *infoError) Error() string { return e.err.Error() }
-
 // ParseInfo reads the data of a cluster-info.
 func ParseInfo(data map[string]string) (*Info, error) {
 	info := &Info{Text: data[bootstrapapi.KubeConfigKey], Data: data}
 	if len(info.Text) > MaxInfo {
-		return nil, &infoError{fmt.Errorf("its kubeconfig is larger than %d bytes", MaxInfo)}
+		return nil, fmt.Errorf("its kubeconfig is larger than %d bytes", MaxInfo)
 	}
 	conf, err := clientcmd.Load([]byte(info.Text))
 	if err != nil {
-		return nil, &infoError{err}
+		return nil, err
 	}
 	// kubeadm writes one cluster, whose name is empty.
 	if len(conf.Clusters) != 1 {
-		return nil, &infoError{fmt.Errorf("its kubeconfig names %d clusters, want 1", len(conf.Clusters))}
+		return nil, fmt.Errorf("its kubeconfig names %d clusters, want 1", len(conf.Clusters))
 	}
 	for _, cluster := range conf.Clusters {
 		if info.Endpoint, err = endpoint(cluster.Server); err != nil {
-			return nil, &infoError{err}
+			return nil, err
 		}
 		if info.Hashes, err = caHashes(cluster.CertificateAuthorityData); err != nil {
-			return nil, &infoError{err}
+			return nil, err
 		}
 	}
 	return info, nil

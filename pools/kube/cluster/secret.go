@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -19,23 +20,11 @@ import (
 // down, leaves the earlier credentials in force.
 func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Logger) {
 	ref := c.Conf.SecretRef
-	connect := func() (kubernetes.Interface, error) {
-		client, err := admin.Connect()
-		if err != nil {
-			return nil, fmt.Errorf("server.adminKubeconfig: %w", err)
-		}
-		return client, nil
-	}
 	secrets := func(client kubernetes.Interface) Source[*corev1.SecretList] {
 		return client.CoreV1().Secrets(ref.Namespace)
 	}
-	Follow(ctx, connect, secrets, "metadata.name="+ref.Name, Handler[*corev1.Secret]{
-		Listed: func(all []*corev1.Secret) {
-			if len(all) == 0 {
-				all = append(all, nil)
-			}
-			c.use(all[0], log)
-		},
+	Follow(ctx, admin.Client, secrets, "metadata.name="+ref.Name, Handler[*corev1.Secret]{
+		Listed:  func(all []*corev1.Secret) { c.use(append(all, nil)[0], log) },
 		Changed: func(s *corev1.Secret) { c.use(s, log) },
 		Deleted: func(*corev1.Secret) { c.use(nil, log) },
 		Tried: func(_ string, err error) {
@@ -49,6 +38,9 @@ func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Log
 // adminError explains an error of the admin cluster.
 func (c *Cluster) adminError(err error) error {
 	ref := c.Conf.SecretRef
+	if _, ok := errors.AsType[*Error](err); ok {
+		return fmt.Errorf("server.adminKubeconfig: %w", err)
+	}
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: drover may not get, list and watch it; docs/clusters.md has the Role: %w", secretName(ref), err)
 	}

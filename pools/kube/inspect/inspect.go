@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
-	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
 	"drover/pools/wait"
@@ -36,6 +34,8 @@ type Finding struct {
 const (
 	shortTTL = 3 * time.Second
 	cleaned  = 12 * time.Second
+
+	signTimeout = 10 * time.Second // to mint a token and have it signed
 )
 
 // inspection is the inspection of one cluster.
@@ -61,7 +61,7 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	const node = "none (drover cluster check)"
 	i := &inspection{Minter: m}
 	i.AwaitSecret(ctx)
-	if !i.reach(ctx) {
+	if !i.reach() {
 		return i.found
 	}
 	i.rights(ctx)
@@ -76,19 +76,10 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	return i.found
 }
 
-func (i *inspection) reach(ctx context.Context) bool {
+func (i *inspection) reach() bool {
 	const what = "API server"
-	var err error
-	if i.client, err = i.Connect(); err != nil {
-		return i.note(what, "", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	var v version.Info
-	text, err := i.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err == nil {
-		err = json.Unmarshal(text, &v)
-	}
+	i.client = i.Client()
+	v, err := i.client.Discovery().ServerVersion()
 	if err != nil {
 		return i.note(what, "", i.Wrap("ask for its version", err))
 	}
@@ -97,7 +88,7 @@ func (i *inspection) reach(ctx context.Context) bool {
 
 // skew describes the kubelets that may join: none newer than the API server, and
 // from 1.28 on none more than three minor versions older.
-func skew(v version.Info) string {
+func skew(v *version.Info) string {
 	var minor int
 	if _, err := fmt.Sscanf(v.Minor, "%d", &minor); err != nil {
 		return "an image's kubelet must not be newer"
@@ -172,14 +163,11 @@ func (i *inspection) rights(ctx context.Context) {
 // check returns those of some rights that are allowed, or those that are not.
 func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rights []right, allowed bool) (which []string, err error) {
 	for _, r := range rights {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace, Name: r.name},
-		}}
 		resource, sub, _ := strings.Cut(r.resource, "/")
-		review.Spec.ResourceAttributes.Resource, review.Spec.ResourceAttributes.Subresource = resource, sub
-		call, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(call, review, metav1.CreateOptions{})
-		cancel()
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: resource, Subresource: sub, Namespace: r.namespace, Name: r.name},
+		}}
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return nil, i.Wrap("ask for rights", err)
 		}
@@ -193,8 +181,6 @@ func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rig
 // policies tries what only the admission policies of deploy/rbac.yaml forbid. The
 // requests are dry runs, so nothing changes.
 func (i *inspection) policies(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
 	dry := []string{metav1.DryRunAll}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "drover-check", Namespace: metav1.NamespaceSystem}, Type: corev1.SecretTypeOpaque}
 	_, err := i.client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{DryRun: dry})
@@ -227,7 +213,7 @@ func (i *inspection) joinToken(ctx context.Context, node string) bool {
 		return i.note("cluster-info", "", err)
 	}
 	i.note("cluster-info", fmt.Sprintf("nodes find the API server at %s", info.Endpoint), nil)
-	signed, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
+	signed, cancel := context.WithTimeout(ctx, signTimeout)
 	defer cancel()
 	tok, info, err := i.MintSigned(signed, node, time.Minute)
 	if tok.ID != "" {

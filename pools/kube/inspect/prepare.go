@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -30,11 +31,12 @@ func Apply(ctx context.Context, kubeconfig string, manifest []byte, done func(ob
 	if err != nil {
 		return fmt.Errorf("%s: %w", kubeconfig, err)
 	}
-	conf.UserAgent, conf.WarningHandler = "drover", rest.NoWarnings{}
+	conf.UserAgent, conf.WarningHandler, conf.Timeout = "drover", rest.NoWarnings{}, 10*time.Second
 	client, err := dynamic.NewForConfig(conf)
 	if err != nil {
 		return err
 	}
+	ctx = cluster.Quiet(ctx)
 	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
 		o := &unstructured.Unstructured{}
@@ -43,28 +45,11 @@ func Apply(ctx context.Context, kubeconfig string, manifest []byte, done func(ob
 		} else if err != nil {
 			return err
 		}
-		if err := apply(cluster.Quiet(ctx), client, o); err != nil {
+		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind()) // right for all kinds of deploy/rbac.yaml
+		opts := metav1.ApplyOptions{FieldManager: "drover-prepare", Force: true}
+		if _, err := client.Resource(resource).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, opts); err != nil {
 			return fmt.Errorf("%s %q: %w", o.GetKind(), o.GetName(), err)
 		}
 		done(o.GetKind() + " " + o.GetName())
 	}
-}
-
-func apply(ctx context.Context, client dynamic.Interface, o *unstructured.Unstructured) error {
-	kinds := map[string]string{
-		"ServiceAccount": "serviceaccounts", "Role": "roles", "RoleBinding": "rolebindings",
-		"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
-		"ValidatingAdmissionPolicy":        "validatingadmissionpolicies",
-		"ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-	}
-	resource, ok := kinds[o.GetKind()]
-	if !ok {
-		return errors.New("drover applies no objects of this kind")
-	}
-	group := o.GroupVersionKind().GroupVersion()
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	_, err := client.Resource(schema.GroupVersionResource{Group: group.Group, Version: group.Version, Resource: resource}).
-		Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "drover-prepare", Force: true})
-	return err
 }

@@ -29,16 +29,11 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	if m.drained {
 		return nil
 	}
-	select {
-	case o.drains <- struct{}{}:
-	case <-ctx.Done():
+	if o.drains.Acquire(ctx, 1) != nil {
 		return nil
 	}
-	defer func() { <-o.drains }()
-	client, err := o.Connect()
-	if err != nil {
-		return err
-	}
+	defer o.drains.Release(1)
+	client := o.Client()
 	pods, err := podsOf(ctx, client, m.node)
 	if err != nil {
 		return o.Wrap("list the pods of the Node", err)
@@ -53,18 +48,18 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	}
 	if len(pods) == 0 {
 		m.drained = true
-		m.setStep(pools.MoveDrained, "waits for its machine to be booted")
+		o.setStep(m, pools.MoveDrained, "waits for its machine to be booted")
 		log.Info("node moves: it is drained, its next boot is in the other cluster")
 		return nil
 	}
 	held, err := o.evictAll(ctx, client, pods, log)
 	text := remaining(len(pods), held)
 	if o.Now().Before(m.deadline) {
-		m.setStep(pools.MoveDrains, "%s", text)
+		o.setStep(m, pools.MoveDrains, "%s", text)
 		return err
 	}
 	m.drained = true
-	m.setStep(pools.MoveHeld, "%s", text)
+	o.setStep(m, pools.MoveHeld, "%s", text)
 	log.Warn("node moves: the time limit of its drain is over", "left", text)
 	return nil
 }
@@ -86,24 +81,14 @@ func remaining(pods int, held []string) string {
 }
 
 // podsOf returns the pods that have to leave a node.
-func podsOf(ctx context.Context, client kubernetes.Interface, node string) (leave []corev1.Pod, err error) {
-	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, Limit: cluster.ListPage}
-	for {
-		call, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-		page, err := client.CoreV1().Pods(metav1.NamespaceAll).List(call, opts)
-		cancel()
-		if err != nil {
-			return nil, err
+func podsOf(ctx context.Context, client kubernetes.Interface, node string) (leave []*corev1.Pod, err error) {
+	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
+	err = cluster.Each(ctx, client.CoreV1().Pods(metav1.NamespaceAll), opts, func(p *corev1.Pod) {
+		if leaves(p) {
+			leave = append(leave, p)
 		}
-		for i := range page.Items {
-			if leaves(&page.Items[i]) {
-				leave = append(leave, page.Items[i])
-			}
-		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return leave, nil
-		}
-	}
+	})
+	return leave, err
 }
 
 // leaves reports whether a pod is to be evicted.
@@ -121,9 +106,8 @@ func leaves(p *corev1.Pod) bool {
 
 // evictAll asks for the eviction of pods, and returns those that a budget holds. An
 // error of one does not keep the others.
-func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods []corev1.Pod, log *slog.Logger) (held []string, err error) {
-	for i := range pods {
-		p := &pods[i]
+func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods []*corev1.Pod, log *slog.Logger) (held []string, err error) {
+	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
 			continue // it is being deleted
 		}
@@ -145,8 +129,6 @@ func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods 
 }
 
 func evict(ctx context.Context, client kubernetes.Interface, p *corev1.Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
 	return client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +44,7 @@ type Mover struct {
 	// Lookup returns a cluster by name.
 	Lookup func(name string) (*cluster.Cluster, error)
 
-	drains chan struct{} // a slot for each drain
+	drains *semaphore.Weighted
 	mu     sync.Mutex
 	moves  map[string]*move // by node
 }
@@ -59,7 +60,7 @@ type move struct {
 	deadline time.Time  // of the drain; zero until it begins
 	drained  bool       // as far as it will be
 
-	mu    sync.Mutex
+	// The Mover's mutex guards these.
 	info  pools.Move
 	anew  bool   // try again to drain
 	error string // of the last check
@@ -75,14 +76,12 @@ func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m := o.moves[n.Name]; m != nil {
-		m.mu.Lock()
 		m.anew = true
-		m.mu.Unlock()
 		m.trigger()
 		return
 	}
 	if o.moves == nil {
-		o.moves, o.drains = make(map[string]*move), make(chan struct{}, maxDrains)
+		o.moves, o.drains = make(map[string]*move), semaphore.NewWeighted(maxDrains)
 	}
 	m := &move{node: n.Name, wake: make(chan struct{}, 1)}
 	m.info = pools.Move{Node: n.Name, From: o.Conf.Name, Step: pools.MoveBegun, Since: o.Now()}
@@ -105,13 +104,11 @@ func (o *Mover) Moves() (all []pools.Move) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.moves {
-		m.mu.Lock()
 		if m.info.As != "" {
 			info := m.info
 			info.Detail = cmp.Or(m.error, info.Detail)
 			all = append(all, info)
 		}
-		m.mu.Unlock()
 	}
 	return all
 }
@@ -122,10 +119,7 @@ func (o *Mover) Arrived(p *pools.Plan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.moves {
-		m.mu.Lock()
-		arrived := m.info.As == p.Node && m.info.To == p.Cluster
-		m.mu.Unlock()
-		if arrived {
+		if m.info.As == p.Node && m.info.To == p.Cluster {
 			m.trigger()
 		}
 	}
@@ -143,7 +137,7 @@ func (o *Mover) run(ctx context.Context, m *move) {
 		if over || ctx.Err() != nil {
 			return
 		}
-		if m.setError(err) {
+		if o.setError(m, err) {
 			o.Log.Warn("node does not move yet", "node", m.node, "cluster", o.Conf.Name, "err", err)
 		}
 		pace := cmp.Or(o.Pace, movePace)
@@ -160,9 +154,9 @@ func (o *Mover) run(ctx context.Context, m *move) {
 }
 
 // setError notes an error, and reports whether it is news.
-func (m *move) setError(err error) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (o *Mover) setError(m *move, err error) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -173,9 +167,9 @@ func (m *move) setError(err error) bool {
 }
 
 // setStep notes how far the move is, and reports whether the step is news.
-func (m *move) setStep(step pools.MoveStep, format string, args ...any) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (o *Mover) setStep(m *move, step pools.MoveStep, format string, args ...any) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	news := m.info.Step != step
 	m.info.Step, m.info.Detail = step, fmt.Sprintf(format, args...)
 	return news
@@ -196,9 +190,9 @@ func (o *Mover) reconcile(ctx context.Context, m *move) (over bool, err error) {
 	if to == nil {
 		return o.uncordon(ctx, n)
 	}
-	m.setTarget(to, n)
+	o.setTarget(m, to, n)
 	if !node.Own(o.Key, n) {
-		if m.setStep(pools.MoveStays, "drover cannot prove that it made this Node: drain and delete it by hand") {
+		if o.setStep(m, pools.MoveStays, "drover cannot prove that it made this Node: drain and delete it by hand") {
 			log.Warn("the Node of a machine that belongs to another cluster stays: drover cannot prove that it made it",
 				"to", to.Cluster, "remedy", "kubectl drain "+m.node+" && kubectl delete node "+m.node)
 		}
@@ -215,9 +209,9 @@ func (o *Mover) reconcile(ctx context.Context, m *move) (over bool, err error) {
 }
 
 // setTarget notes where the node goes. A Node of another UID is another boot's.
-func (m *move) setTarget(to *pools.Plan, n *corev1.Node) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (o *Mover) setTarget(m *move, to *pools.Plan, n *corev1.Node) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	m.info.To, m.info.As = to.Cluster, to.Node
 	if m.anew || m.uid != n.UID {
 		m.deadline, m.drained, m.anew = time.Time{}, false, false

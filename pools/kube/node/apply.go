@@ -179,12 +179,6 @@ func (r *Registration) Apply(ctx context.Context, c *cluster.Cluster, n *corev1.
 
 // Patch applies a merge patch to a Node. The error is the API server's own.
 func Patch(ctx context.Context, c *cluster.Cluster, name string, body []byte) error {
-	client, err := c.Connect()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager})
+	_, err := c.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,32 +46,30 @@ type Leases struct {
 	dead  time.Duration // instead of what the Lease says; 0 otherwise
 	log   *slog.Logger
 	first *cache.LRUExpireCache // by node
-	reads chan struct{}         // a slot for each first read
+	reads *semaphore.Weighted   // first reads
 }
 
 // NewLeases returns the lease watch of a cluster. Dead is how long a Lease must not
 // change for its kubelet to be dead; 0 takes that from the Lease.
 func NewLeases(c *cluster.Cluster, now func() time.Time, dead time.Duration, log *slog.Logger) *Leases {
-	return &Leases{c: c, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: make(chan struct{}, maxReads)}
+	return &Leases{c: c, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: semaphore.NewWeighted(maxReads)}
 }
 
 // Start notes the Lease of a node that boots now, in the background. What passes
 // until [Leases.RemoveStale] need not be waited for then. Spawn runs a function in a
 // goroutine of its own, or returns false.
 func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
-	select {
-	case l.reads <- struct{}{}:
-	default:
+	if !l.reads.TryAcquire(1) {
 		return // RemoveStale reads it first, then
 	}
 	read := func(ctx context.Context) {
-		defer func() { <-l.reads }()
+		defer l.reads.Release(1)
 		if _, err := l.begin(ctx, node); err != nil {
 			l.log.Debug("the Lease of a node that boots is not seen", "node", node, "cluster", l.c.Conf.Name, "err", err)
 		}
 	}
 	if !spawn(read) {
-		<-l.reads
+		l.reads.Release(1)
 	}
 }
 
@@ -93,15 +92,9 @@ func (l *Leases) begin(ctx context.Context, node string) (Lease, error) {
 
 // Read reads the Lease of a node's kubelet.
 func (l *Leases) Read(ctx context.Context, node string) (Lease, error) {
-	client, err := l.c.Connect()
-	if err != nil {
-		return Lease{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
 	read := Lease{At: l.now()}
 	duration := leaseDuration
-	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
+	lease, err := l.c.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err): // a living kubelet would make it
 	case err != nil:
@@ -153,4 +146,55 @@ func (l *Leases) awaitDead(ctx context.Context, node string) error {
 	return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetryLater,
 		Hint: fmt.Sprintf("a machine that calls itself %s still runs there: its kubelet renewed its Lease within the last %s; is a MAC or a name used twice?",
 			node, l.now().Sub(first.At).Round(time.Second))}
+}
+
+// staleTimeout is for all that RemoveStale does. With the time limit of a join
+// after it, it is less than what the node-facing listener gives a join.
+const staleTimeout = 30 * time.Second
+
+// RemoveStale deletes the Node of an earlier boot, if there is one, and returns
+// what the cluster knows of the node when it joins. The boot ID is that of the
+// machine's kernel now. The error is a [*cluster.Error] as long as a kubelet of that
+// name lives.
+//
+// kubeadm refuses to join as long as the cluster considers the Node of that name
+// Ready, which lasts for about 50 seconds after its machine went away. Later it
+// would take over the Node with the labels, taints and pods of the boot before.
+func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, error) {
+	ctx, cancel := context.WithTimeout(ctx, staleTimeout)
+	defer cancel()
+	n, err := Get(ctx, l.c, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return State{}, nil
+	case apierrors.IsForbidden(err):
+		return State{Hidden: true}, nil
+	case err != nil:
+		return State{}, err
+	}
+	before, _ := StateOf(n) // perhaps Ready still, if the machine reboots fast
+	log := l.log.With("node", node, "cluster", l.c.Conf.Name)
+	if err := l.awaitDead(ctx, node); apierrors.IsForbidden(err) {
+		log.Warn("the Node of an earlier boot stays: drover may not see whether its kubelet lives, apply deploy/rbac.yaml in the cluster", "err", err)
+		return before, nil
+	} else if err != nil {
+		return before, err
+	}
+	switch {
+	case bootID == "", before.BootID == bootID: // its kubelet has registered it before; now it tries again
+		return before, nil
+	case !before.Managed:
+		log.Warn("the Node of an earlier boot stays until the cluster finds it NotReady, since drover did not make it",
+			"remedy", "kubectl label node "+node+" "+Mark+"="+MarkValue)
+		return before, nil
+	}
+	err = Delete(ctx, l.c, node, before)
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // by RBAC, by an admission policy
+		log.Warn("the Node of an earlier boot stays until the cluster finds it NotReady: drover may not delete it, apply deploy/rbac.yaml in the cluster", "err", err)
+		return before, nil
+	}
+	if err == nil {
+		log.Info("deleted the Node of an earlier boot, whose kubelet is dead", "uid", before.UID, "boot", before.BootID)
+	}
+	return before, err
 }

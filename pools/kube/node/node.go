@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,36 +51,19 @@ func ReadySince(n *corev1.Node, before State, bootID string) bool {
 	return ready && !unchanged && (bootID == "" || s.BootID == bootID)
 }
 
-// look returns what the cluster knows of a Node before it joins. A machine that
-// reboots fast still seems Ready then; that must not be taken for Ready in this
-// boot.
-func look(ctx context.Context, c *cluster.Cluster, node string) (State, error) {
-	n, err := Get(ctx, c, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return State{}, nil
-	case apierrors.IsForbidden(err):
-		return State{Hidden: true}, nil
-	case err != nil:
-		return State{}, err
-	}
-	s, _ := StateOf(n)
-	return s, nil
-}
-
 // Get reads a Node.
 func Get(ctx context.Context, c *cluster.Cluster, name string) (*corev1.Node, error) {
-	client, err := c.Connect()
-	if err != nil {
-		return nil, err
+	n, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	return n, c.Wrap("look for the Node", err)
+}
+
+// Delete deletes the Node that was seen, and no other of that name.
+func Delete(ctx context.Context, c *cluster.Cluster, node string, seen State) error {
+	err := c.Client().CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &seen.UID}})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, c.Wrap("look for the Node", err)
-	}
-	return n, nil
+	return c.Wrap("delete the Node of an earlier boot", err)
 }
 
 // AwaitReady waits until ready returns true for the Node of that name, and returns
@@ -97,7 +81,7 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 		}
 	}
 	nodes := func(client kubernetes.Interface) cluster.Source[*corev1.NodeList] { return client.CoreV1().Nodes() }
-	cluster.Follow(ctx, c.Connect, nodes, "metadata.name="+name, cluster.Handler[*corev1.Node]{
+	cluster.Follow(ctx, c.Client, nodes, "metadata.name="+name, cluster.Handler[*corev1.Node]{
 		Listed: func(all []*corev1.Node) {
 			for _, n := range all {
 				check(n)
@@ -116,51 +100,30 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	switch err := context.Cause(ctx); {
-	case found != nil:
+	if found != nil {
 		return found, nil
-	case last != nil:
-		return nil, fmt.Errorf("%w; last: %w", err, last)
-	default:
-		return nil, err
 	}
+	return nil, errors.Join(context.Cause(ctx), last)
 }
 
 // EachManaged calls f for each Node with the mark, for several at a time. An error
 // of one does not keep f from the others; the result has the first five.
 func EachManaged(ctx context.Context, c *cluster.Cluster, f func(n *corev1.Node) error) error {
-	client, err := c.Connect()
-	if err != nil {
-		return err
-	}
 	var mu sync.Mutex
 	var errs []error
-	opts := metav1.ListOptions{LabelSelector: Mark, Limit: cluster.ListPage}
-	for {
-		call, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-		page, err := client.CoreV1().Nodes().List(call, opts)
-		cancel()
-		if err != nil {
-			return errors.Join(append(errs, c.Wrap("list the Nodes", err))...)
-		}
-		var wg sync.WaitGroup
-		slots := make(chan struct{}, atOnce)
-		for i := range page.Items {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				if err := f(&page.Items[i]); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					if len(errs) < 5 { // the others say the same
-						errs = append(errs, fmt.Errorf("node %q: %w", page.Items[i].Name, err))
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return errors.Join(errs...)
-		}
-	}
+	var work errgroup.Group
+	work.SetLimit(atOnce)
+	opts := metav1.ListOptions{LabelSelector: Mark}
+	err := cluster.Each(ctx, c.Client().CoreV1().Nodes(), opts, func(n *corev1.Node) {
+		work.Go(func() error {
+			if err := f(n); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
+			}
+			return nil
+		})
+	})
+	_ = work.Wait() // errors are in errs
+	return errors.Join(append(errs[:min(5, len(errs))], c.Wrap("list the Nodes", err))...)
 }

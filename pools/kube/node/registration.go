@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
 	"drover/pools"
 )
@@ -108,6 +109,40 @@ func checkTaint(t corev1.Taint) error {
 		return fmt.Errorf("taint %q: %w", t.Key, errors.New(strings.Join(errs, "; ")))
 	}
 	return nil
+}
+
+// Render returns the JoinConfiguration (kubeadm.k8s.io/v1beta4, which kubeadm 1.31
+// and later read), with the full text of a join token, and the host:port of an API
+// server with the pins of its CAs.
+//
+// kubeadm dials the endpoint to read cluster-info and to check the CA. From then on
+// kubeadm and the kubelet dial the server that cluster-info names.
+func (r *Registration) Render(token, endpoint string, hashes []string) (string, error) {
+	type object = map[string]any
+	args := maps.Clone(r.args)
+	args["node-labels"] = r.kubeletLabels()
+	extra := make([]object, 0, len(args))
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		extra = append(extra, object{"name": name, "value": args[name]})
+	}
+	text, err := yaml.Marshal(object{
+		"apiVersion": "kubeadm.k8s.io/v1beta4",
+		"kind":       "JoinConfiguration",
+		"discovery": object{
+			"bootstrapToken":    object{"token": token, "apiServerEndpoint": endpoint, "caCertHashes": hashes},
+			"tlsBootstrapToken": token,
+		},
+		"nodeRegistration": object{
+			"name":             r.node,
+			"criSocket":        "unix:///run/containerd/containerd.sock",
+			"taints":           r.taints, // [] means none; without the field kubeadm would choose some
+			"kubeletExtraArgs": extra,
+		},
+		// kubeadm notices a kubelet that cannot start only at the end of its health
+		// check, by default after 4 minutes. The node tries again.
+		"timeouts": object{"discovery": "2m", "tlsBootstrap": "3m", "kubeletHealthCheck": "2m"},
+	})
+	return string(text), err
 }
 
 // kubeletLabels returns the value of --node-labels: drover's mark, and the labels

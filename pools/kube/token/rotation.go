@@ -31,20 +31,11 @@ const (
 
 // Shared is a bootstrap token that all nodes of a cluster may use.
 type Shared struct {
-	ID      string    `json:"id"`
-	Secret  string    `json:"secret"`
+	Token
 	Minted  time.Time `json:"minted"`
 	Expires time.Time `json:"expires"`
 	Pending bool      `json:"pending,omitempty"` // perhaps not in the cluster yet
 }
-
-// Token returns the token itself.
-func (t Shared) Token() Token { return Token{t.ID, t.Secret} }
-
-func (t Shared) String() string { return t.Token().String() }
-
-// GoString is String, for %#v.
-func (t Shared) GoString() string { return t.String() }
 
 // Saved is the shared tokens of all clusters, as a Store keeps them.
 type Saved struct {
@@ -173,13 +164,13 @@ func (r *Rotation) confirm(ctx context.Context) error {
 	if r.now().Sub(t.Minted) < sharedFresh {
 		return nil
 	}
-	exists, err := r.minter.signed(ctx, t.Token())
+	exists, err := r.minter.signed(ctx, t.Token)
 	if err != nil {
 		return err
 	}
 	if !exists {
 		r.log.Warn("the shared token is not in the cluster any more, or not signed, so another is made", "token", t.ID)
-		if err := r.minter.Delete(ctx, t.Token()); err != nil {
+		if err := r.minter.Delete(ctx, t.Token); err != nil {
 			return err
 		}
 		r.tokens = r.tokens[1:]
@@ -194,7 +185,7 @@ func (r *Rotation) mint(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	t := Shared{ID: tok.ID, Secret: tok.Secret, Minted: now, Expires: now.Add(r.ttl).Truncate(time.Second), Pending: true}
+	t := Shared{Token: tok, Minted: now, Expires: now.Add(r.ttl).Truncate(time.Second), Pending: true}
 	r.tokens = append([]Shared{t}, r.tokens...)
 	if err := r.save(r.tokens); err != nil {
 		r.tokens = r.tokens[1:]
@@ -204,7 +195,7 @@ func (r *Rotation) mint(ctx context.Context, now time.Time) error {
 }
 
 func (r *Rotation) finish(ctx context.Context, t *Shared) error {
-	if err := r.minter.put(ctx, t.Token(), t.Expires); err != nil {
+	if err := r.minter.put(ctx, t.Token, t.Expires); err != nil {
 		return err
 	}
 	t.Pending = false
@@ -224,7 +215,7 @@ func (r *Rotation) trim(ctx context.Context) error {
 		if len(r.tokens) <= sharedKept && oldest.Expires.After(r.now()) {
 			break
 		}
-		if err := r.minter.Delete(ctx, oldest.Token()); err != nil {
+		if err := r.minter.Delete(ctx, oldest.Token); err != nil {
 			return err
 		}
 		r.log.Info("shared join token removed", "token", oldest.ID)
@@ -264,10 +255,7 @@ func (r *Rotation) Run(ctx context.Context) {
 // Current returns the token for nodes that join now. It makes one if there is
 // none, and waits until the cluster has signed it.
 func (r *Rotation) Current(ctx context.Context, m Minter) (Shared, *cluster.Info, error) {
-	client, err := m.Connect()
-	if err != nil {
-		return Shared{}, nil, err
-	}
+	client := m.Client()
 	t, ok := r.newest()
 	if !ok {
 		if _, err := r.rotate(ctx); err != nil {
@@ -277,6 +265,6 @@ func (r *Rotation) Current(ctx context.Context, m Minter) (Shared, *cluster.Info
 			return Shared{}, nil, errors.New("there is no shared token")
 		}
 	}
-	info, err := m.awaitSigned(ctx, t.Token(), client)
+	info, err := m.awaitSigned(ctx, t.Token, client)
 	return t, info, err
 }

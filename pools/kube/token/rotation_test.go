@@ -218,7 +218,7 @@ func TestRotationMends(t *testing.T) {
 }
 
 func TestSharedTokenIsNotPrinted(t *testing.T) {
-	tok := token.Shared{ID: "abcdef", Secret: "0123456789abcdef"}
+	tok := token.Shared{Token: token.Token{ID: "abcdef", Secret: "0123456789abcdef"}}
 	if s := fmt.Sprintf("%v %s %+v %#v", tok, tok, tok, tok); strings.Contains(s, tok.Secret) {
 		t.Errorf("%s shows the secret", s)
 	}

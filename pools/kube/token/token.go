@@ -22,7 +22,10 @@ const mintToken = "mint a join token"
 
 // Token is a bootstrap token. Its ID is no secret: anyone may read it in
 // cluster-info. However it is printed, its secret stays out.
-type Token struct{ ID, Secret string }
+type Token struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
 
 func (t Token) String() string { return t.ID + ".(secret)" }
 
@@ -67,10 +70,7 @@ func (m Minter) TTL() time.Duration {
 // MintSigned makes a token for a node that kubeadm can use at once. A token that
 // comes with an error has to be deleted.
 func (m Minter) MintSigned(ctx context.Context, node string, ttl time.Duration) (Token, *cluster.Info, error) {
-	client, err := m.Connect()
-	if err != nil {
-		return Token{}, nil, err
-	}
+	client := m.Client()
 	tok, err := m.Mint(ctx, node, ttl)
 	if err != nil {
 		return Token{}, nil, err
@@ -104,10 +104,6 @@ func (m Minter) put(ctx context.Context, tok Token, expires time.Time) error {
 }
 
 func (m Minter) create(ctx context.Context, tok Token, node string, expires time.Time, description string) error {
-	client, err := m.Connect()
-	if err != nil {
-		return err
-	}
 	groups := KubeadmGroup
 	if m.Approves() {
 		groups = Groups(m.Key, tok.ID, node, expires)
@@ -125,9 +121,7 @@ func (m Minter) create(ctx context.Context, tok Token, node string, expires time
 			bootstrapapi.BootstrapTokenUsageAuthentication: "true",
 		},
 	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{})
+	_, err := m.Client().CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -148,7 +142,7 @@ func (m Minter) awaitSigned(ctx context.Context, tok Token, client kubernetes.In
 	const doing = "wait for the signature of a join token"
 	unsigned := false // cluster-info was read, without the signature
 	for delay := 10 * time.Millisecond; ; delay = min(2*delay, 500*time.Millisecond) {
-		if now, err := m.Connect(); err == nil && now != client {
+		if m.Client() != client {
 			return nil, &cluster.Error{Cluster: m.Conf.Name, Doing: doing, Hint: "its credentials have just changed", Retry: cluster.RetrySoon}
 		}
 		info, err := m.Info(ctx)
@@ -181,15 +175,6 @@ func (m Minter) Delete(ctx context.Context, tok Token) error {
 // DeleteExisting deletes a token. The error wraps the API server's NotFound if the
 // token does not exist.
 func (m Minter) DeleteExisting(ctx context.Context, tok Token) error {
-	client, err := m.Connect()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.CallTimeout)
-	defer cancel()
-	err = client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, tok.SecretName(), metav1.DeleteOptions{})
-	if err != nil {
-		return m.WrapSecret("delete a join token", err, tok.Secret)
-	}
-	return nil
+	err := m.Client().CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, tok.SecretName(), metav1.DeleteOptions{})
+	return m.WrapSecret("delete a join token", err, tok.Secret)
 }
