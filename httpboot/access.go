@@ -1,10 +1,11 @@
 package httpboot
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
+	"strings"
 	"time"
 
 	"drover/pools"
@@ -13,23 +14,21 @@ import (
 // maxLoggedPath bounds the path in the log, in bytes.
 const maxLoggedPath = 256
 
+// maxLoud bounds the log lines above level debug, but for a boot's steps, in a
+// second: enough to see what happens, without filling a disk over a weekend.
+const maxLoud = 20
+
 // done writes the log line of a request and calls the hooks. A path holds no
 // secret: nonces are in a header.
-func (h *handler) done(rec *recorder, r *http.Request, took time.Duration) {
-	if rec.status == 0 {
-		rec.status = http.StatusOK // a handler that wrote nothing
-	}
-	req := Request{
-		Method: r.Method, Route: rec.route, Path: r.URL.Path, MAC: rec.mac, Pool: rec.pool, Node: rec.node,
-		Status: rec.status, Bytes: rec.bytes, Took: took, Remote: addrOf(r.RemoteAddr).String(), Err: rec.err,
-		Admitted: rec.admitted, Position: rec.position, Waited: rec.waited,
-	}
+func (h *handler) done(ctx context.Context, rec *recorder) {
+	rec.Status = cmp.Or(rec.Status, http.StatusOK) // for a handler that wrote nothing
+	rec.Took = time.Since(rec.start)
 	reason := rec.refusal()
-	if level := h.level(rec); h.Log.Enabled(r.Context(), level) {
-		h.log(r.Context(), level, req, reason)
+	if level := h.level(rec); h.Log.Enabled(ctx, level) {
+		h.log(ctx, level, rec.Request, reason)
 	}
 	if h.OnRequest != nil {
-		h.OnRequest(req)
+		h.OnRequest(rec.Request)
 	}
 	if reason != "" {
 		h.refused(reason)
@@ -51,17 +50,17 @@ func (h *handler) level(rec *recorder) slog.Level {
 	switch {
 	case rec.queued:
 		return slog.LevelDebug
-	case rec.status >= 500 && rec.status != http.StatusServiceUnavailable:
+	case rec.Status >= 500 && rec.Status != http.StatusServiceUnavailable:
 		loud = slog.LevelError
-	case rec.problem, rec.status == http.StatusForbidden, rec.status == http.StatusTooManyRequests, rec.status == http.StatusServiceUnavailable:
+	case rec.problem, rec.Status == http.StatusForbidden, rec.Status == http.StatusTooManyRequests, rec.Status == http.StatusServiceUnavailable:
 		loud = slog.LevelWarn
-	case rec.status < 400 && rec.err == nil:
-		if isStep(rec.route) {
+	case rec.Status < 400 && rec.Err == nil:
+		if isStep(rec.Route) {
 			return slog.LevelInfo
 		}
 		return slog.LevelDebug
 	}
-	if !h.loud.allows(time.Now()) {
+	if !h.loud.Allow() {
 		return slog.LevelDebug
 	}
 	return loud
@@ -81,8 +80,9 @@ func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason
 	if !req.MAC.IsZero() {
 		attrs = append(attrs, slog.String("mac", req.MAC.String()), slog.String("pool", req.Pool), slog.String("node", req.Node))
 	}
+	path := strings.ToValidUTF8(req.Path[:min(len(req.Path), maxLoggedPath)], "?")
 	attrs = append(attrs,
-		slog.String("method", req.Method), slog.String("path", cut(req.Path, maxLoggedPath)), slog.Int("status", req.Status),
+		slog.String("method", req.Method), slog.String("path", path), slog.Int("status", req.Status),
 		slog.Int64("bytes", req.Bytes), slog.Duration("took", req.Took), slog.String("addr", req.Remote))
 	if req.Position > 0 {
 		attrs = append(attrs, slog.Int("position", req.Position), slog.Duration("waited", req.Waited))
@@ -94,24 +94,4 @@ func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason
 		attrs = append(attrs, slog.String("err", req.Err.Error()))
 	}
 	h.Log.LogAttrs(ctx, level, "request", attrs...)
-}
-
-// throttle bounds the lines above level debug in a second.
-type throttle struct {
-	mu     sync.Mutex
-	second int64
-	n      int
-}
-
-// maxLoud shows what happens, and fills no disk over a weekend.
-const maxLoud = 20
-
-func (t *throttle) allows(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := now.Unix(); s != t.second {
-		t.second, t.n = s, 0
-	}
-	t.n++
-	return t.n <= maxLoud
 }

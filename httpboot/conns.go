@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -24,11 +23,8 @@ import (
 // takes an answer of 503 for a reason to boot from elsewhere, and other clients
 // get 503. Further connections wait in the kernel's queue.
 type connLimiter struct {
-	slots      chan struct{}
-	total      int
-	perAddress int
-	log        *slog.Logger
-	refused    func(Refusal)
+	*handler // limits, log and hook
+	slots    chan struct{}
 
 	mu     sync.Mutex
 	open   int
@@ -40,17 +36,6 @@ type connLimiter struct {
 // log.
 const warnEvery = time.Minute
 
-func newConnLimiter(total, perAddress int, log *slog.Logger, refused func(Refusal)) *connLimiter {
-	return &connLimiter{
-		slots:      make(chan struct{}, total+total/10),
-		total:      total,
-		perAddress: perAddress,
-		log:        log,
-		refused:    refused,
-		held:       map[netip.Addr]int{},
-	}
-}
-
 // add counts a connection. It returns the limit that the connection exceeds, if
 // any, and whether to close it at once.
 func (l *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
@@ -58,14 +43,14 @@ func (l *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
 	defer l.mu.Unlock()
 	l.open++
 	l.held[addr]++
-	if n := l.held[addr]; n > l.perAddress {
+	if n := l.held[addr]; n > l.MaxConnsPerAddress {
 		if now := time.Now(); now.Sub(l.warned) >= warnEvery {
 			l.warned = now
-			l.log.Warn("connections refused: the address has too many", "addr", addr, "max", l.perAddress)
+			l.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.MaxConnsPerAddress)
 		}
-		return RefusedAddressConns, n > 2*l.perAddress
+		return RefusedAddressConns, n > 2*l.MaxConnsPerAddress
 	}
-	if l.open > l.total {
+	if l.open > l.MaxConns {
 		return RefusedConns, false
 	}
 	return "", false
@@ -186,15 +171,11 @@ func requested(r *http.Request) (over Refusal) {
 	return c.over
 }
 
-// cork makes the kernel send full segments only, until it is uncorked.
-func cork(r *http.Request, on bool) {
+// cork makes the kernel send full segments only (1), or no longer (0).
+func cork(r *http.Request, value int) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	if c == nil {
 		return
-	}
-	value := 0
-	if on {
-		value = 1
 	}
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, value) }) // slower without it, no more

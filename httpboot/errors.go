@@ -61,39 +61,29 @@ func (r *recorder) refusal() Refusal {
 	if r.queued || r.problem {
 		return ""
 	}
-	if e, ok := errors.AsType[*HTTPError](r.err); ok && e.Reason != "" {
+	if e, ok := errors.AsType[*HTTPError](r.Err); ok && e.Reason != "" {
 		return e.Reason
 	}
-	if r.status < 400 && errors.Is(r.err, os.ErrDeadlineExceeded) {
+	if r.Status < 400 && errors.Is(r.Err, os.ErrDeadlineExceeded) {
 		return RefusedSlowReader
 	}
-	return refusalOf(r.status)
+	return refusalOf(r.Status)
 }
 
 // refusalOf returns the usual reason for a status; empty for a status that is no
 // refusal, or a fault of the server.
 func refusalOf(status int) Refusal {
-	switch status {
-	case http.StatusBadRequest:
-		return RefusedMalformed
-	case http.StatusForbidden:
-		return RefusedAddress
-	case http.StatusNotFound:
-		return RefusedNotFound
-	case http.StatusMethodNotAllowed:
-		return RefusedMethod
-	case http.StatusRequestTimeout:
-		return RefusedSlowBody
-	case http.StatusConflict:
-		return RefusedState
-	case http.StatusRequestEntityTooLarge:
-		return RefusedBody
-	case http.StatusTooManyRequests:
-		return RefusedEvents
-	case http.StatusServiceUnavailable:
-		return RefusedBusy
-	}
-	return ""
+	return map[int]Refusal{
+		http.StatusBadRequest:            RefusedMalformed,
+		http.StatusForbidden:             RefusedAddress,
+		http.StatusNotFound:              RefusedNotFound,
+		http.StatusMethodNotAllowed:      RefusedMethod,
+		http.StatusRequestTimeout:        RefusedSlowBody,
+		http.StatusConflict:              RefusedState,
+		http.StatusRequestEntityTooLarge: RefusedBody,
+		http.StatusTooManyRequests:       RefusedEvents,
+		http.StatusServiceUnavailable:    RefusedBusy,
+	}[status]
 }
 
 // refuse makes an error whose message is for the client and the log.

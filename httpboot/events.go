@@ -1,10 +1,8 @@
 package httpboot
 
 import (
-	"errors"
 	"net/http"
 	"sync"
-	"unicode/utf8"
 
 	"drover/pools"
 	"drover/pools/boots"
@@ -23,44 +21,32 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 		return err
 	}
 	var e boots.Event
-	if err := readJSON(r, pools.MaxEventBody, &e); err != nil {
+	if err := readJSON(r, &e); err != nil {
 		return err
 	}
 	if e.Step.Reporter() != boots.ByNode {
-		return refuse(http.StatusBadRequest, "step %q is not one that a node reports", cut(string(e.Step), 40))
+		return refuse(http.StatusBadRequest, "step %q is not one that a node reports", printable.Line(string(e.Step), 40))
 	}
 	if e.Uptime < 0 || e.Uptime > maxUptime {
 		return refuse(http.StatusBadRequest, "uptime %g is not a number of seconds since the kernel started", e.Uptime)
 	}
 	e.Detail, e.Error = printable.Line(e.Detail, maxEventText), printable.Line(e.Error, maxEventText)
-	err = h.events.count(b.plan.MAC, b.nonce, func() error { return h.Boots.Step(b.plan.MAC, b.nonce, e) })
-	switch {
-	case errors.Is(err, errTooMany):
+	// Requests at the same time may exceed the limit by the number of connections.
+	if h.events.of(b.plan.MAC, b.nonce) >= h.MaxEvents {
 		return refuse(http.StatusTooManyRequests, "a boot may report %d events", h.MaxEvents)
-	case err != nil:
+	}
+	if err := h.Boots.Step(b.plan.MAC, b.nonce, e); err != nil {
 		return bootError(err)
 	}
+	h.events.add(b.plan.MAC, b.nonce)
 	rec.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// cut shortens s to at most n bytes, between characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// eventCounter bounds the events of each boot. It counts those of the last boot
-// of each machine.
+// eventCounter counts the events of the last boot of each machine.
 type eventCounter struct {
-	max  int
 	mu   sync.Mutex
-	seen map[pools.MAC]*eventCount
+	seen map[pools.MAC]eventCount
 }
 
 type eventCount struct {
@@ -68,53 +54,31 @@ type eventCount struct {
 	n     int
 }
 
-var errTooMany = errors.New("too many events")
-
-// maxCounted bounds how many machines are counted, and so the memory.
+// maxCounted bounds the machines that are counted, and so the memory.
 const maxCounted = 1 << 16
 
-// count calls record, unless the boot has had its events. A nonce is known to
-// be right once record has returned nil; before, it must not end the count of
-// the boot before it.
-func (c *eventCounter) count(mac pools.MAC, nonce string, record func() error) error {
-	c.mu.Lock()
-	e := c.seen[mac]
-	if e != nil && e.nonce == nonce {
-		if e.n >= c.max {
-			c.mu.Unlock()
-			return errTooMany
-		}
-		e.n++ // before record: of many requests at a time each counts
-	}
-	c.mu.Unlock()
-	err := record()
+// of returns how many events of a boot were recorded.
+func (c *eventCounter) of(mac pools.MAC, nonce string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch now := c.seen[mac]; {
-	case err != nil:
-		if e != nil && e.nonce == nonce {
-			e.n--
-		}
-	case now != nil && now.nonce == nonce:
-		if e != now {
-			now.n++
-		}
-	default:
-		c.start(mac, nonce)
+	if e := c.seen[mac]; e.nonce == nonce {
+		return e.n
 	}
-	return err
+	return 0
 }
 
-// start begins the count of a new boot with its first event.
-func (c *eventCounter) start(mac pools.MAC, nonce string) {
-	if c.seen == nil {
-		c.seen = map[pools.MAC]*eventCount{}
+// add counts an event that was recorded, so the nonce is that of the current
+// boot.
+func (c *eventCounter) add(mac pools.MAC, nonce string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil || len(c.seen) >= maxCounted {
+		c.seen = map[pools.MAC]eventCount{}
 	}
-	if len(c.seen) >= maxCounted {
-		for other := range c.seen {
-			delete(c.seen, other)
-			break
-		}
+	e := c.seen[mac]
+	if e.nonce != nonce {
+		e = eventCount{nonce: nonce}
 	}
-	c.seen[mac] = &eventCount{nonce: nonce, n: 1}
+	e.n++
+	c.seen[mac] = e
 }

@@ -1,6 +1,7 @@
 package httpboot
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,7 +39,7 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 		return broken(err, "the script cannot be written")
 	}
 	if err != nil {
-		rec.err, rec.problem = err, true
+		rec.Err, rec.problem = err, true
 	}
 	return writeScript(rec, text)
 }
@@ -59,12 +60,13 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 		return err
 	}
 	file := r.PathValue("file")
+	whole := false // the client got the end of the file
 	if file == script.SquashfsFile && r.Method == http.MethodGet {
-		leave, err := h.admit(rec, r)
+		turn, err := h.admit(rec, r)
 		if err != nil {
 			return err
 		}
-		defer leave()
+		defer func() { h.queue.Leave(turn, whole) }()
 	}
 	f, info, err := img.Open(file)
 	if err != nil {
@@ -76,6 +78,8 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	header.Set("ETag", `"`+info.SHA256+`"`)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.sendFile(rec, r, f, time.Time{})
+	at, err := f.Seek(0, io.SeekCurrent) // a range in the middle leaves more to come
+	whole = err == nil && rec.Err == nil && at == info.Size
 	return nil
 }
 
@@ -101,15 +105,8 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 // loaderType returns the media type of a loader (UEFI specification, "Network
 // Boot Program image types").
 func loaderType(file string) string {
-	switch path.Ext(file) {
-	case ".efi":
-		return "application/efi"
-	case ".iso":
-		return "application/vnd.efi-iso"
-	case ".img":
-		return "application/vnd.efi-img"
-	}
-	return "application/octet-stream"
+	known := map[string]string{".efi": "application/efi", ".iso": "application/vnd.efi-iso", ".img": "application/vnd.efi-img"}
+	return cmp.Or(known[path.Ext(file)], "application/octet-stream")
 }
 
 // serveGRUB serves the files of a GRUB that was fetched by HTTP and goes on so:
@@ -123,11 +120,8 @@ func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
 	defer f.Close()
 	rec.Header().Set("Content-Type", "application/octet-stream")
 	rec.Header().Set("Cache-Control", "no-store")
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	_, err = io.Copy(rec, io.NewSectionReader(f, 0, f.Size()))
-	return err
+	http.ServeContent(rec, r, "", time.Time{}, io.NewSectionReader(f, 0, f.Size()))
+	return nil
 }
 
 // identify finds the machine of a client by its address, for log and timeline.
@@ -141,16 +135,17 @@ func (h *handler) identify(rec *recorder, r *http.Request) {
 // sendFile answers with f, and records the step of the boot once a known machine
 // has got all of the file.
 //
-// A file that is the only one is corked: without it, one connection has 0.65 of
-// nginx' rate, since the kernel sends what sendfile(2) hands on in small
-// segments, and the client wakes up for each. With it, one has 1.1. Of many at a
-// time none should be corked: 8 would have 1.02 instead of 1.06, 64 would have
-// 0.85 instead of 1.02 (medians of paired rounds of make bench-boot).
+// A file that is the only one is corked. Without TCP_CORK, one connection has
+// 0.65 of nginx' rate: the kernel sends small segments, and the client wakes up
+// for each. With it, one connection has 1.1. Files at the same time are faster
+// without: if all were corked, 8 connections would have 1.02 instead of 1.08, and
+// 64 would have 0.85 instead of 1.05 (medians of paired rounds of make
+// bench-boot).
 func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified time.Time) {
 	start := time.Now()
 	if h.sending.Add(1) == 1 {
-		cork(r, true)
-		defer cork(r, false)
+		cork(r, 1)
+		defer cork(r, 0)
 	}
 	defer h.sending.Add(-1)
 	// The empty name is for guessing a type, which is set. f has to be an
@@ -158,9 +153,9 @@ func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified 
 	http.ServeContent(rec, r, "", modified, f)
 	file := r.PathValue("file")
 	step := script.StepOf(file)
-	if step == "" || rec.mac.IsZero() || r.Method != http.MethodGet || rec.status != http.StatusOK || rec.err != nil {
+	if step == "" || rec.MAC.IsZero() || r.Method != http.MethodGet || rec.Status != http.StatusOK || rec.Err != nil {
 		return
 	}
-	detail := fmt.Sprintf("%s, %.1f MB in %.2f s", file, float64(rec.bytes)/1e6, time.Since(start).Seconds())
-	h.observe(rec.mac, boots.Event{Step: step, Detail: detail})
+	detail := fmt.Sprintf("%s, %.1f MB in %.2f s", file, float64(rec.Bytes)/1e6, time.Since(start).Seconds())
+	h.observe(rec.MAC, boots.Event{Step: step, Detail: detail})
 }

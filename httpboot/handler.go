@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"drover/httpboot/queue"
 	"drover/httpboot/script"
 	"drover/pools"
@@ -39,19 +41,18 @@ type handler struct {
 	Limits
 	mux     *http.ServeMux
 	events  eventCounter
-	joins   joinLock
+	joins   sync.Map // MACs whose join is running
 	queue   *queue.Queue
-	sending atomic.Int32 // files at a time, see sendFile
-	loud    throttle
+	sending atomic.Int32  // files at a time, see sendFile
+	loud    *rate.Limiter // log lines above level debug
 }
 
 // Handler returns the handler of all endpoints.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 func (s *Server) handler() *handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux()}
+	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(), loud: rate.NewLimiter(maxLoud, maxLoud)}
 	h.queue = queue.New(h.MaxImages, s.OnQueue)
-	h.events.max = h.MaxEvents
 	h.route("GET /boot.ipxe", h.serveFinder)
 	h.route("GET "+pools.ScriptPath+"{mac}", h.serveScript)
 	h.route("HEAD "+pools.ScriptPath+"{mac}", h.refuseHead) // the pattern with GET would take HEAD as well
@@ -76,17 +77,17 @@ func (h *handler) route(pattern string, f func(*recorder, *http.Request) error) 
 		if e, ok := errors.AsType[*script.Error](err); ok {
 			err = scriptError(e)
 		}
-		rec.err = err
-		if rec.status == 0 {
+		rec.Err = err
+		if rec.Status == 0 {
 			writeError(rec, err)
 		}
 	})
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec := newRecorder(w, h.StallTimeout)
-	start := time.Now()
-	defer func() { h.done(rec, r, time.Since(start)) }()
+	rec := &recorder{ResponseWriter: w, stall: h.StallTimeout, start: time.Now()}
+	rec.Method, rec.Path, rec.Remote = r.Method, r.URL.Path, addrOf(r.RemoteAddr).String()
+	defer func() { h.done(r.Context(), rec) }()
 	if r.ContentLength != 0 {
 		// Also for a GET with a body: net/http reads what the handler left.
 		rec.limitBody(r, h.BodyTimeout)
@@ -94,18 +95,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	over := requested(r)
 	clean, ok := cleaned(r)
 	if !ok || r.TLS != nil && !strings.HasPrefix(clean.URL.Path, pools.NodePath) {
-		rec.err = refuseFor(RefusedPath, http.StatusNotFound, "no such path")
+		rec.Err = refuseFor(RefusedPath, http.StatusNotFound, "no such path")
 	} else {
-		rec.err = tooMany(over, clean)
+		rec.Err = tooMany(over, clean)
 	}
 	if over != "" {
 		rec.Header().Set("Connection", "close") // to make room
 	}
-	if rec.err != nil {
-		writeError(rec, rec.err)
+	if rec.Err != nil {
+		writeError(rec, rec.Err)
 		return
 	}
-	defer func() { rec.route = clean.Pattern }()
+	defer func() { rec.Route = clean.Pattern }()
 	h.mux.ServeHTTP(rec, clean)
 }
 
@@ -147,30 +148,4 @@ func cleaned(r *http.Request) (*http.Request, bool) {
 	r2 := *r
 	r2.URL = &u
 	return &r2, true
-}
-
-// joinLock lets one join of a machine run at a time.
-type joinLock struct {
-	mu      sync.Mutex
-	running map[pools.MAC]bool
-}
-
-// enter reports whether no join of mac is running; then leave must be called.
-func (l *joinLock) enter(mac pools.MAC) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running[mac] {
-		return false
-	}
-	if l.running == nil {
-		l.running = map[pools.MAC]bool{}
-	}
-	l.running[mac] = true
-	return true
-}
-
-func (l *joinLock) leave(mac pools.MAC) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.running, mac)
 }

@@ -52,15 +52,15 @@ type boot struct {
 }
 
 // claimed checks a config or join request: address, nonce, key, in this order.
-// The first key to come binds the boot; it may ask as often as it likes, since
-// an answer can get lost.
+// The first key binds the boot. Its owner may repeat a request, since an answer
+// can get lost.
 func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	b, err := h.nonced(rec, r)
 	if err != nil {
 		return nil, err
 	}
 	var req pools.KeyRequest
-	if err := readJSON(r, pools.MaxNodeRequest, &req); err != nil {
+	if err := readJSON(r, &req); err != nil {
 		return nil, err
 	}
 	if !isBootID(req.BootID) {
@@ -134,10 +134,10 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 	if b.plan.Cluster == "" {
 		return refuse(http.StatusConflict, "pool %q has no cluster to join", b.plan.Pool)
 	}
-	if !h.joins.enter(b.plan.MAC) {
+	if _, running := h.joins.LoadOrStore(b.plan.MAC, true); running {
 		return &HTTPError{Code: http.StatusServiceUnavailable, Msg: "a join of this node is under way", RetryAfter: 2 * time.Second}
 	}
-	defer h.joins.leave(b.plan.MAC)
+	defer h.joins.Delete(b.plan.MAC)
 	ctx, cancel := context.WithTimeout(r.Context(), h.JoinTimeout)
 	defer cancel()
 	c, err := h.Joiner.Join(ctx, b.plan, b.addr, b.id)
@@ -168,12 +168,12 @@ func joinError(cluster string, err error) error {
 }
 
 // writeSealed answers with v, sealed to the key of the boot.
-func writeSealed(rec *recorder, b *boot, what string, v any) error {
+func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return broken(err, "the answer cannot be written")
 	}
-	sealed, err := pools.Seal(b.key, b.plan.MAC, what, plain)
+	sealed, err := pools.Seal(b.key, b.plan.MAC, purpose, plain)
 	if err != nil {
 		return broken(err, "the answer cannot be sealed")
 	}
@@ -222,26 +222,28 @@ func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
 	return all, nil
 }
 
-// readJSON reads a body strictly: one value, no unknown fields, and a maximum
-// size in bytes.
-func readJSON(r *http.Request, maxSize int64, v any) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxSize+1))
-	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+// readJSON reads a body strictly: one value and no unknown fields. ServeHTTP has
+// bounded the body.
+func readJSON(r *http.Request, v any) error {
+	body, err := io.ReadAll(r.Body)
+	msg := "the body cannot be read"
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.DisallowUnknownFields()
+		err, msg = dec.Decode(v), "the body is not the JSON expected here"
+		if err == nil {
+			if _, err = dec.Token(); errors.Is(err, io.EOF) {
+				return nil
+			}
+			msg = "the body has more than one JSON value"
+		}
+	}
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case tooLarge, int64(len(body)) > maxSize:
-		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxSize)
+	case isTooLarge:
+		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
-	case err != nil:
-		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body cannot be read", Err: err}
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return &HTTPError{Code: http.StatusBadRequest, Msg: "the body is not the JSON that is wanted here", Err: err}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return refuse(http.StatusBadRequest, "the body has more than one JSON value")
-	}
-	return nil
+	return &HTTPError{Code: http.StatusBadRequest, Msg: msg, Err: err}
 }

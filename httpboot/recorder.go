@@ -1,8 +1,8 @@
 package httpboot
 
 import (
+	"cmp"
 	"io"
-	"math"
 	"net/http"
 	"time"
 
@@ -20,46 +20,31 @@ const chunk = 1 << 20
 // saves a third of the CPU time of a large transfer.
 type recorder struct {
 	http.ResponseWriter
-	stall time.Duration
+	Request // as far as it is known; Status is 0 until the header is written
 
-	route   string // the pattern that matched
-	status  int    // 0 until the header is written
-	bytes   int64
-	err     error     // why the request was refused, or the transfer broke
-	problem bool      // the answer is a script that shows a problem
-	mac     pools.MAC // of the client's machine, once it is known
-	pool    string
-	node    string
-
-	crowded  func() bool   // reports whether other clients wait for this one; may be nil
-	queued   bool          // the answer is a position in the queue for images, or the client left it
-	admitted bool          // the client had its turn
-	position int           // in the queue; 0: it did not wait
-	waited   time.Duration // for its turn
-}
-
-func newRecorder(w http.ResponseWriter, stall time.Duration) *recorder {
-	return &recorder{ResponseWriter: w, stall: stall}
+	start   time.Time
+	stall   time.Duration // for one chunk
+	crowded func() bool   // reports whether other clients wait for this one; may be nil
+	problem bool          // the answer is a script that shows a problem
+	queued  bool          // the answer is a position in the queue for images, or the client left it
 }
 
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // identify notes the machine of the client.
-func (r *recorder) identify(p *pools.Plan) { r.mac, r.pool, r.node = p.MAC, p.Pool, p.Node }
+func (r *recorder) identify(p *pools.Plan) { r.MAC, r.Pool, r.Node = p.MAC, p.Pool, p.Node }
 
 func (r *recorder) WriteHeader(code int) {
-	if r.status == 0 && code >= 200 {
-		r.status = code
+	if r.Status == 0 && code >= 200 {
+		r.Status = code
 	}
 	r.renew()
 	r.ResponseWriter.WriteHeader(code)
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.Status = cmp.Or(r.Status, http.StatusOK)
 	r.renew()
 	n, err := r.ResponseWriter.Write(b)
 	r.wrote(int64(n), err)
@@ -71,27 +56,18 @@ func (r *recorder) Write(b []byte) (int, error) {
 // http.ServeContent has put one around the file already (io.CopyN).
 func (r *recorder) ReadFrom(src io.Reader) (total int64, err error) {
 	rf, ok := r.ResponseWriter.(io.ReaderFrom)
-	if !ok {
+	all, limited := src.(*io.LimitedReader)
+	if !ok || !limited {
 		return io.Copy(struct{ io.Writer }{r}, src)
 	}
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	left := int64(math.MaxInt64)
-	outer, limited := src.(*io.LimitedReader)
-	if limited {
-		src, left = outer.R, outer.N
-	}
-	for left > 0 {
+	r.Status = cmp.Or(r.Status, http.StatusOK)
+	for all.N > 0 {
 		r.renew()
-		want := min(left, chunk)
-		n, err := rf.ReadFrom(&io.LimitedReader{R: src, N: want})
+		want := min(all.N, chunk)
+		n, err := rf.ReadFrom(&io.LimitedReader{R: all.R, N: want})
 		r.wrote(n, err)
 		total += n
-		left -= n
-		if limited {
-			outer.N = left
-		}
+		all.N -= n
 		if err != nil || n < want {
 			return total, err
 		}
@@ -100,10 +76,8 @@ func (r *recorder) ReadFrom(src io.Reader) (total int64, err error) {
 }
 
 func (r *recorder) wrote(n int64, err error) {
-	r.bytes += n
-	if err != nil && r.err == nil {
-		r.err = err
-	}
+	r.Bytes += n
+	r.Err = cmp.Or(r.Err, err)
 }
 
 // renew gives the client time to read what follows. Writers without deadlines

@@ -18,7 +18,7 @@ import (
 	"drover/pools"
 )
 
-// refusals counts what the hook is told.
+// refusals counts the calls of the hook.
 type refusals struct {
 	mu  sync.Mutex
 	got map[httpboot.Refusal]int
@@ -240,8 +240,8 @@ func (w *world) bigImage(t testing.TB, size int64) {
 	w.images["debian-12"], w.images["debian-12@sha256:"+generation] = img, img
 }
 
-// A connection of an address that has too many is told so in HTTP; far above
-// the limit there is no time for words.
+// A surplus connection of an address gets an answer of HTTP; far above the limit
+// it is closed at once.
 func TestRefusedConnections(t *testing.T) {
 	var refused refusals
 	w := newWorld(t, func(w *world) { w.MaxConnsPerAddress, w.OnRefused = 2, refused.count })
@@ -273,8 +273,8 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-// A server that is full still serves firmware, which would go elsewhere, and
-// tells those who can wait to come again.
+// A server that is full still serves firmware, which would boot from elsewhere,
+// and asks other clients to come again.
 func TestFullServer(t *testing.T) {
 	var refused refusals
 	w := newWorld(t, func(w *world) { w.MaxConns, w.OnRefused = 20, refused.count })

@@ -1,6 +1,7 @@
 package httpboot
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -86,24 +87,17 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		MaxConns:           or(l.MaxConns, 4096),
-		MaxConnsPerAddress: or(l.MaxConnsPerAddress, 256),
-		MaxImages:          or(l.MaxImages, 64),
-		MaxEvents:          or(l.MaxEvents, 200),
-		HeaderTimeout:      or(l.HeaderTimeout, 10*time.Second),
-		BodyTimeout:        or(l.BodyTimeout, 10*time.Second),
-		IdleTimeout:        or(l.IdleTimeout, 30*time.Second),
-		StallTimeout:       or(l.StallTimeout, 60*time.Second),
-		JoinTimeout:        or(l.JoinTimeout, 60*time.Second),
-		Grace:              or(l.Grace, 30*time.Second),
+		MaxConns:           cmp.Or(l.MaxConns, 4096),
+		MaxConnsPerAddress: cmp.Or(l.MaxConnsPerAddress, 256),
+		MaxImages:          cmp.Or(l.MaxImages, 64),
+		MaxEvents:          cmp.Or(l.MaxEvents, 200),
+		HeaderTimeout:      cmp.Or(l.HeaderTimeout, 10*time.Second),
+		BodyTimeout:        cmp.Or(l.BodyTimeout, 10*time.Second),
+		IdleTimeout:        cmp.Or(l.IdleTimeout, 30*time.Second),
+		StallTimeout:       cmp.Or(l.StallTimeout, 60*time.Second),
+		JoinTimeout:        cmp.Or(l.JoinTimeout, 60*time.Second),
+		Grace:              cmp.Or(l.Grace, 30*time.Second),
 	}
-}
-
-func or[T int | time.Duration](v, fallback T) T {
-	if v > 0 {
-		return v
-	}
-	return fallback
 }
 
 // maxHeader bounds a request's line and header fields, in bytes. Firmware sends
@@ -124,7 +118,7 @@ func (s *Server) Listen() (net.Listener, error) {
 // to end, and it returns nil. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, l net.Listener, secure ...net.Listener) error {
 	h := s.handler()
-	conns := newConnLimiter(h.MaxConns, h.MaxConnsPerAddress, s.Log, h.refused)
+	conns := &connLimiter{handler: h, slots: make(chan struct{}, h.MaxConns+h.MaxConns/10), held: map[netip.Addr]int{}}
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: h.HeaderTimeout,

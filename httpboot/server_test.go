@@ -167,8 +167,8 @@ func TestSlowBodyOfGet(t *testing.T) {
 }
 
 // The deadline for a body is over once the body is here, or a join that takes
-// longer would be canceled. (net/http sees to that, in a way that it does not
-// document.)
+// longer would be canceled. (net/http ensures that, but does not document
+// it.)
 func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	spy := &deadlineListener{}
 	var reading []time.Time
@@ -237,7 +237,7 @@ func (c *deadlineConn) SetReadDeadline(d time.Time) error {
 	return c.TCPConn.SetReadDeadline(d)
 }
 
-// A transfer may take as long as it likes while it moves: each chunk of 1 MiB
+// A transfer has no time limit while it moves: each chunk of 1 MiB
 // has a deadline of its own.
 func TestDeadlineMovesWithProgress(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.StallTimeout = time.Hour })

@@ -16,8 +16,9 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
+
+	"drover/pools/atomicfile"
 )
 
 // TLS is the HTTPS side of the listener. It serves only the paths below /node/:
@@ -121,14 +122,5 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".key-*") // for its owner only
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	return key, os.Rename(f.Name(), file)
+	return key, atomicfile.Write(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }

@@ -74,8 +74,8 @@ func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue boo
 	if n, most := len(line)+2*spaced(words), maxCommandLine-len(d.before(s.Kernel)); n > most {
 		return "", fmt.Errorf("the kernel command line has %d bytes, Linux takes %d: shorten kernelArgs", n, most)
 	}
-	if d == grub {
-		return grubWords(words), nil
+	if d == grub { // it interprets nothing within single quotes
+		return "'" + strings.Join(words, "' '") + "'", nil
 	}
 	return line, nil
 }
@@ -113,7 +113,7 @@ func (d dialect) whyNot(word string) string {
 	switch {
 	case word == "":
 		return "many spaces become one"
-	case !isPrintable(word):
+	case strings.ContainsFunc(word, func(r rune) bool { return r < 0x21 || r > 0x7e }):
 		return "only printable ASCII reaches the kernel"
 	case d == ipxe:
 		return whyNotIPXE(word)
@@ -160,23 +160,4 @@ func unquote(words []string) (out []string, err error) {
 		out = append(out, bare)
 	}
 	return out, nil
-}
-
-// grubWords quotes each word. GRUB interprets nothing within single quotes.
-func grubWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = "'" + w + "'"
-	}
-	return strings.Join(quoted, " ")
-}
-
-// isPrintable reports whether s is printable ASCII without blanks.
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x21 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
 }

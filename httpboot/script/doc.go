@@ -16,9 +16,9 @@
 // that cannot boot gets a script as well: it shows the problem on the console
 // and asks again, because firmware that meets an error boots from elsewhere.
 //
-// The texts are [Templates]; an operator may replace each of them. What goes
-// into a script is checked and quoted for its boot program, so that nothing in
-// a config can change the commands of a script.
+// The texts are [Templates]; an operator may replace each of them. All
+// values are checked and quoted for the boot program, so that nothing in a config
+// can change the commands of a script.
 //
 // The package does not know HTTP or TFTP, and not where machines, boots and
 // images are kept.

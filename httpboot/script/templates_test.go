@@ -59,7 +59,7 @@ func TestBrokenTemplates(t *testing.T) {
 
 // grubWords cuts a line of GRUB's shell, as grub-core/script/yylex.l does:
 // single quotes hold everything, double quotes all but variables, a backslash
-// one character. It tells also whether anything would be expanded.
+// one character. It also reports whether anything would be expanded.
 func grubWords(t *testing.T, line string) (words []string, expands bool) {
 	t.Helper()
 	var word strings.Builder
