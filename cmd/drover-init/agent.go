@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -187,8 +188,8 @@ func (a *agent) done(detail string) {
 // cleaned up after.
 func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinConfig) (err error) {
 	file := filepath.Join(a.Dir, "kubeadm-join.yaml")
-	defer func() { err = errors.Join(err, ignore(os.Remove(file), unix.ENOENT)) }()
-	if err := writeFile(file, []byte(config.Kubeadm), 0o600); err != nil {
+	defer func() { err = errors.Join(err, nodeconfig.Ignore(os.Remove(file), unix.ENOENT)) }()
+	if err := nodeconfig.WriteFile(file, []byte(config.Kubeadm), 0o600); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, kubeadmTry, fmt.Errorf("not done after %v", kubeadmTry))
@@ -242,7 +243,7 @@ func (a *agent) cleanUp(ctx context.Context) error {
 	}
 	var errs []error
 	for _, path := range leftovers {
-		errs = append(errs, ignore(os.Remove(a.Root+path), unix.ENOENT))
+		errs = append(errs, nodeconfig.Ignore(os.Remove(a.Root+path), unix.ENOENT))
 	}
 	return errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover-init/nodeconfig"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -116,7 +118,7 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 	a := &agentTest{server: &nodeServer{t: t, tokens: []string{testToken, otherToken}}, said: &transcript{}}
 	a.bin, a.seen = filepath.Join(dir, "bin"), filepath.Join(dir, "seen")
 	for name, text := range programs {
-		if err := writeFile(filepath.Join(a.bin, name), []byte(text), 0o755); err != nil {
+		if err := nodeconfig.WriteFile(filepath.Join(a.bin, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +178,7 @@ func (a *agentTest) do(ctx context.Context) error {
 func (a *agentTest) noSecrets(t *testing.T) {
 	t.Helper()
 	all := a.said.String() + strings.Join(a.server.events, "\n")
-	wantNoText(t, "output and events", all, testToken, otherToken, testNonce, "JoinConfiguration")
+	fixture.WantNoText(t, "output and events", all, testToken, otherToken, testNonce, "JoinConfiguration")
 	if _, err := os.Stat(filepath.Join(a.Dir, "kubeadm-join.yaml")); !os.IsNotExist(err) {
 		t.Errorf("the join configuration is still there (%v)", err)
 	}
@@ -192,12 +194,12 @@ func TestAgentJoins(t *testing.T) {
 	}
 	wantEvents(t, a.server.events, "online: 10.77.0.11", "joined: kubeadm join succeeded, run 1")
 	said := a.said.String()
-	wantText(t, "output", said, "script: 1: first\n", "script: 2: second of online\n",
+	fixture.WantText(t, "output", said, "script: 1: first\n", "script: 2: second of online\n",
 		"kubeadm: [preflight] Running join --config "+filepath.Join(a.Dir, "kubeadm-join.yaml"))
 	if strings.Index(said, "second of") < strings.Index(said, "1: first") {
 		t.Errorf("scripts ran out of order:\n%s", said)
 	}
-	wantText(t, "configuration", readFile(t, a.seen), "token: "+testToken)
+	fixture.WantText(t, "configuration", fixture.ReadFile(t, a.seen), "token: "+testToken)
 	a.noSecrets(t)
 }
 
@@ -225,8 +227,8 @@ func TestAgentTriesAgain(t *testing.T) {
 	wantEvents(t, a.server.events, "online: 10.77.0.11",
 		`joined: kubeadm join: exit status 1: error execution phase kubelet-start: a Node with name "cart01" exists, token [token]`,
 		"joined: kubeadm join succeeded, run 2")
-	wantText(t, "output", a.said.String(), "kubelet: systemctl stop kubelet.service", "trying again in 5 s")
-	wantText(t, "configurations", readFile(t, a.seen), testToken, otherToken)
+	fixture.WantText(t, "output", a.said.String(), "kubelet: systemctl stop kubelet.service", "trying again in 5 s")
+	fixture.WantText(t, "configurations", fixture.ReadFile(t, a.seen), testToken, otherToken)
 	if _, err := os.Stat(filepath.Join(a.Root, "/etc/kubernetes/other")); err != nil {
 		t.Errorf("what is no leftover of kubeadm: %v", err)
 	}
@@ -273,7 +275,7 @@ func TestAgentServerRefusesOrIsBusy(t *testing.T) {
 	if err := a.do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, "output", a.said.String(),
+	fixture.WantText(t, "output", a.said.String(),
 		"the server refuses this boot (a newer boot of this machine, or a server that forgot it; a reboot heals both): "+
 			"server answers 403 Forbidden: nonce is not the one",
 		"server answers 503 Service Unavailable: cluster tenant-a does not answer; trying again in 22 s",
@@ -308,7 +310,7 @@ func TestAgentWithoutKubeadm(t *testing.T) {
 
 func TestAgentAfterJoin(t *testing.T) {
 	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmFail})
-	if err := writeFile(a.Root+kubeletConf, nil, 0o600); err != nil {
+	if err := nodeconfig.WriteFile(a.Root+kubeletConf, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.do(t.Context()); err != nil {
@@ -391,8 +393,8 @@ func TestState(t *testing.T) {
 	if err := s.save(dir); err != nil {
 		t.Fatal(err)
 	}
-	wantMode(t, dir, 0o700|os.ModeDir)
-	wantMode(t, filepath.Join(dir, "boot.json"), 0o600)
+	fixture.WantMode(t, dir, 0o700|os.ModeDir)
+	fixture.WantMode(t, filepath.Join(dir, "boot.json"), 0o600)
 	got, err := loadState(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -421,8 +423,8 @@ func TestCopySelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(dir, "drover-init")
-	wantMode(t, copied, 0o755)
-	if readFile(t, copied) != readFile(t, self) {
+	fixture.WantMode(t, copied, 0o755)
+	if fixture.ReadFile(t, copied) != fixture.ReadFile(t, self) {
 		t.Error("the copy differs")
 	}
 }

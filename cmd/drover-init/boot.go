@@ -11,6 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/kmod"
+	"drover/cmd/drover-init/nic"
+	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/rootfs"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -20,9 +25,9 @@ import (
 type boot struct {
 	con     *console
 	random  <-chan struct{} // closed when the kernel's random numbers are good
-	args    bootArgs
-	mods    *modules
-	net     *network
+	args    cmdline.Args
+	mods    *kmod.Modules
+	net     *nic.NIC
 	srv     *server
 	rep     *reporter
 	endKeep context.CancelFunc // ends the care for the lease
@@ -46,7 +51,7 @@ const (
 	preInitLimit = 120 * time.Second     // one pre-init script
 	flushLimit   = 2 * time.Second       // events, before the network goes down
 	agentFiles   = stateDir + "/scripts" // where scripts are run from
-	imageFile    = imageDir + "/root.sqfs"
+	imageFile    = rootfs.ImageDir + "/root.sqfs"
 )
 
 // run takes the steps. It returns only with an error.
@@ -101,12 +106,12 @@ func (b *boot) prepare(ctx context.Context) error {
 	mods, err := systemModules()
 	if err != nil {
 		b.con.printf("modules", "%v; going on with what is built into the kernel", err)
-		mods = &modules{Insert: finitModule}
+		mods = &kmod.Modules{Insert: kmod.Insert}
 	}
 	b.mods = mods
 	b.plug()
 	for _, name := range []string{"loop", "squashfs", "overlay", "af_packet"} {
-		if err := mods.load(name); err != nil && !errors.Is(err, errNoModule) {
+		if err := mods.Load(name); err != nil && !errors.Is(err, kmod.ErrNotFound) {
 			b.con.printf("modules", "error: %v", err)
 		}
 	}
@@ -119,7 +124,7 @@ func (b *boot) prepare(ctx context.Context) error {
 			return fmt.Errorf("the kernel does not know file system %s, and the initrd has no module for it", fs)
 		}
 	}
-	b.detail = fmt.Sprintf("drover-init runs, %d modules loaded", len(mods.order))
+	b.detail = fmt.Sprintf("drover-init runs, %d modules loaded", len(mods.Loaded()))
 	return b.waitRandom(ctx)
 }
 
@@ -151,7 +156,7 @@ func (b *boot) waitRandom(ctx context.Context) error {
 
 // plug loads modules for devices that are new.
 func (b *boot) plug() {
-	loaded, errs := b.mods.coldplug("/sys")
+	loaded, errs := b.mods.Coldplug("/sys")
 	if len(loaded) > 0 {
 		b.con.printf("modules", "%s", strings.Join(loaded, " "))
 	}
@@ -167,26 +172,26 @@ func linkModprobe() error {
 	if _, err := os.Lstat(modprobe); err == nil {
 		return nil
 	}
-	return symlink("/init", modprobe)
+	return nodeconfig.Symlink("/init", modprobe)
 }
 
 // connect gets the node an address.
 func (b *boot) connect(ctx context.Context) error {
-	n, err := findNIC(ctx, b.args.MAC, b.plug, b.say("network"))
+	n, err := nic.Find(ctx, b.args.MAC, b.plug, b.say("network"))
 	if err != nil {
 		return err
 	}
 	b.net = n
-	if err := n.up(ctx); err != nil {
+	if err := n.Up(ctx); err != nil {
 		return err
 	}
 	retry := b.retry()
 	err = retry.do(ctx, func(ctx context.Context) error {
-		l, err := n.dhcp(ctx)
+		l, err := n.DHCP(ctx)
 		if err != nil {
 			return err
 		}
-		return n.configure(l)
+		return n.Configure(l)
 	})
 	if err != nil {
 		return err
@@ -195,11 +200,11 @@ func (b *boot) connect(ctx context.Context) error {
 	b.endKeep, b.kept = cancel, make(chan struct{})
 	go guard(b.con, func() {
 		defer close(b.kept)
-		n.keepLease(keep)
+		n.KeepLease(keep)
 	})
-	if text := n.Lease.resolvConf(); text != "" {
+	if text := n.Lease.ResolvConf(); text != "" {
 		// For our own look-ups, should drover.url have a name.
-		if err := writeFile("/etc/resolv.conf", []byte(text), 0o644); err != nil {
+		if err := nodeconfig.WriteFile("/etc/resolv.conf", []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -215,7 +220,7 @@ func (b *boot) connect(ctx context.Context) error {
 
 // fetchImage brings the root image into RAM.
 func (b *boot) fetchImage(ctx context.Context) error {
-	if err := mountImageDir(); err != nil {
+	if err := rootfs.MountImageDir(); err != nil {
 		return err
 	}
 	queue := &queueing{boot: b}
@@ -224,7 +229,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		URL:    b.srv.url(b.args.Root),
 		Digest: b.args.Digest,
 		Retry:  b.retry(),
-		Fit:    fitsRAM,
+		Fit:    rootfs.FitsRAM,
 		Queued: queue.told,
 		Progress: func(done, total int64, rate float64) {
 			b.con.printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
@@ -249,13 +254,13 @@ func (b *boot) openRoot(context.Context) error {
 	if err := copySelf(stateDir); err != nil {
 		return err
 	}
-	if err := mountRoot(imageFile); err != nil {
+	if err := rootfs.MountRoot(imageFile); err != nil {
 		return err
 	}
-	if err := enterRoot(); err != nil {
+	if err := rootfs.EnterRoot(); err != nil {
 		return err
 	}
-	restore, err := lendResolvConf("/", b.net.Lease.resolvConf())
+	restore, err := nodeconfig.LendResolvConf("/", b.net.Lease.ResolvConf())
 	b.restore = restore
 	return err
 }
@@ -295,8 +300,8 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 
 // applyConfig makes the root the node's own.
 func (b *boot) applyConfig(context.Context) error {
-	a := &applier{Root: "/", Warn: b.say("config")}
-	if err := a.apply(identity{b.config, b.args.MAC, b.state.Address}); err != nil {
+	a := &nodeconfig.Applier{Root: "/", Warn: b.say("config")}
+	if err := a.Apply(nodeconfig.Identity{NodeConfig: b.config, MAC: b.args.MAC, Address: b.state.Address}); err != nil {
 		return err
 	}
 	return unix.Sethostname([]byte(b.config.Hostname))
@@ -330,12 +335,12 @@ func (b *boot) switchRoot() error {
 	b.endKeep()
 	<-b.kept
 	b.srv.Client.CloseIdleConnections()
-	if err := b.net.down(); err != nil {
+	if err := b.net.Down(); err != nil {
 		b.con.printf("network", "error: %v; the node's own network may be slow to start", err)
 	}
 	if b.panicSysctl != "" {
 		_ = os.WriteFile(panicFile, []byte(b.panicSysctl), 0) // it is the node's own now, as it was
 	}
 	b.con.flush(flushLimit)
-	return startInit(os.Args[1:])
+	return rootfs.StartInit(os.Args[1:])
 }

@@ -16,6 +16,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"drover/cmd/drover-init/rootfs"
+	"drover/e2e/fixture"
 )
 
 // imageServer serves one file, and misbehaves on some of its requests.
@@ -138,7 +141,7 @@ func TestFetchResumes(t *testing.T) {
 	f := newFetchTest(t)
 	f.server.odd = map[int]http.HandlerFunc{1: f.server.part(cutAt, false), 2: f.server.part(cutAt, false)}
 	f.good(t, "", "bytes=1048576-", "bytes=2097152-")
-	wantText(t, "errors", f.said.String(), "after 1048576 of 3145728 bytes: unexpected EOF", "after 2097152 of 3145728 bytes")
+	fixture.WantText(t, "errors", f.said.String(), "after 1048576 of 3145728 bytes: unexpected EOF", "after 2097152 of 3145728 bytes")
 }
 
 func TestFetchCutsStalled(t *testing.T) {
@@ -150,7 +153,7 @@ func TestFetchCutsStalled(t *testing.T) {
 		2: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, // not even a head
 	}
 	f.good(t, "", "bytes=1048576-", "bytes=1048576-")
-	wantText(t, "errors", f.said.String(), "after 1048576 of 3145728 bytes: transfer stalled: nothing came for 3s")
+	fixture.WantText(t, "errors", f.said.String(), "after 1048576 of 3145728 bytes: transfer stalled: nothing came for 3s")
 }
 
 func TestFetchAnewWhenCorrupt(t *testing.T) {
@@ -161,7 +164,7 @@ func TestFetchAnewWhenCorrupt(t *testing.T) {
 		f.server.serve(w, r, bad, f.server.etag)
 	}}
 	f.good(t, "", "")
-	wantText(t, "errors", f.said.String(), "3145728 bytes came with sha256 ", "fetching all of it anew")
+	fixture.WantText(t, "errors", f.said.String(), "3145728 bytes came with sha256 ", "fetching all of it anew")
 }
 
 func TestFetchAnewWhenChanged(t *testing.T) {
@@ -237,7 +240,7 @@ func TestFetchAnewWhenChanged(t *testing.T) {
 			old := imageServer{content: other, etag: `"v0"`}
 			f.server.odd = map[int]http.HandlerFunc{1: old.part(cutAt, false), 2: tt.second(f)}
 			f.good(t, tt.ranges...)
-			wantText(t, "errors", f.said.String(), tt.said)
+			fixture.WantText(t, "errors", f.said.String(), tt.said)
 		})
 	}
 }
@@ -269,7 +272,7 @@ func TestFetchLiesAboutLength(t *testing.T) {
 			f.server.serve(w, r, f.server.content[:cutAt], `"v0"`)
 		}}
 		f.good(t, "", "")
-		wantText(t, "errors", f.said.String(), "1048576 bytes came with sha256")
+		fixture.WantText(t, "errors", f.said.String(), "1048576 bytes came with sha256")
 	})
 	t.Run("nothing", func(t *testing.T) {
 		f := newFetchTest(t)
@@ -278,13 +281,13 @@ func TestFetchLiesAboutLength(t *testing.T) {
 			_, _ = w.Write(f.server.content)
 		}}
 		f.good(t, "", "")
-		wantText(t, "errors", f.said.String(), "server does not say how long the file is")
+		fixture.WantText(t, "errors", f.said.String(), "server does not say how long the file is")
 	})
 	t.Run("an empty file", func(t *testing.T) {
 		f := newFetchTest(t)
 		f.server.odd = map[int]http.HandlerFunc{1: func(http.ResponseWriter, *http.Request) {}}
 		f.good(t, "", "")
-		wantText(t, "errors", f.said.String(), "0 bytes came with sha256")
+		fixture.WantText(t, "errors", f.said.String(), "0 bytes came with sha256")
 	})
 }
 
@@ -297,7 +300,7 @@ func TestFetchWaitsForBusyServer(t *testing.T) {
 	}
 	f.server.odd = map[int]http.HandlerFunc{1: busy, 2: f.server.part(cutAt, false), 3: busy}
 	f.good(t, "", "", "bytes=1048576-", "bytes=1048576-")
-	wantText(t, "errors", f.said.String(), "server answers 503 Service Unavailable: 200 nodes are fetching")
+	fixture.WantText(t, "errors", f.said.String(), "server answers 503 Service Unavailable: 200 nodes are fetching")
 	for i, least := range []time.Duration{7 * time.Second, 100 * time.Millisecond, 7 * time.Second} {
 		if got := f.waits[i]; got < least || got > least+time.Second {
 			t.Errorf("wait %d: got %v, want a little more than %v", i+1, got, least)
@@ -342,7 +345,7 @@ func TestFetchServerAway(t *testing.T) {
 		return nil
 	}
 	f.good(t, "")
-	wantText(t, "errors", f.said.String(), "connection refused")
+	fixture.WantText(t, "errors", f.said.String(), "connection refused")
 }
 
 func TestFetchGivesUp(t *testing.T) {
@@ -364,7 +367,7 @@ func TestFetchGivesUp(t *testing.T) {
 
 func TestFetchDoesNotFit(t *testing.T) {
 	f := newFetchTest(t)
-	f.Fit = func(more int64) error { return memory{Total: 64 << 20, Available: 40 << 20}.fits(more) }
+	f.Fit = func(more int64) error { return rootfs.Memory{Total: 64 << 20, Available: 40 << 20}.Fits(more) }
 	_, err := f.fetch(t.Context(), f.path)
 	want := "the image does not fit into RAM: it needs 3 MB and 96 MB must stay free, but of 64 MB only 40 are available"
 	if err == nil || err.Error() != want {

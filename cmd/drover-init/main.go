@@ -44,11 +44,13 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"drover/cmd/drover-init/rootfs"
+
 	"golang.org/x/sys/unix"
 )
 
 func main() {
-	if os.Getpid() == 1 && isRAMRoot("/") {
+	if os.Getpid() == 1 && rootfs.IsRAMRoot("/") {
 		bootNode() // does not return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)

@@ -3,12 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"drover/pools"
 )
 
 func TestRun(t *testing.T) {
@@ -64,68 +64,13 @@ func (s *transcript) String() string {
 	return strings.Join(s.lines, "\n")
 }
 
-// wantText fails unless got contains all the parts.
-func wantText(t *testing.T, what, got string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(got, p) {
-			t.Errorf("%s: got\n%s\nwant %q in it", what, got, p)
-		}
-	}
-}
+const (
+	testNonce  = "00112233445566778899aabbccddeeff"
+	testDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	goodArgs   = "drover.url=http://10.77.0.1:80 drover.mac=52-54-00-77-00-01 drover.nonce=" + testNonce +
+		" drover.image=sha256:" + testDigest + " drover.root=/images/debian-12/" + testDigest + "/root.squashfs"
+)
 
-// wantNoText fails if got contains any of the parts.
-func wantNoText(t *testing.T, what, got string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if strings.Contains(got, p) {
-			t.Errorf("%s: got\n%s\nwant no %q in it", what, got, p)
-		}
-	}
-}
-
-// tree writes files below a new directory. A content that starts with "->"
-// makes a symlink.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for path, content := range files {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if target, ok := strings.CutPrefix(content, "->"); ok {
-			if err := os.Symlink(target, path); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func wantMode(t *testing.T, path string, want os.FileMode) {
-	t.Helper()
-	s, err := os.Lstat(path)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	if got := s.Mode(); got != want {
-		t.Errorf("%s: got mode %v, want %v", path, got, want)
-	}
-}
+var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
 
 func fixedUptime() time.Duration { return 3200 * time.Millisecond }

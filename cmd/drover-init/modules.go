@@ -1,261 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
-	"slices"
 	"strings"
+
+	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/kmod"
 
 	"golang.org/x/sys/unix"
 )
 
-// modules loads kernel modules with what they depend on, from the text files
-// that depmod writes: modules.dep, modules.alias, modules.softdep and
-// modules.builtin. A zero modules with an Insert func has no modules at all.
-type modules struct {
-	Dir    string                        // what the paths in modules.dep are relative to
-	Args   moduleArgs                    // from the kernel command line
-	Insert func(file, args string) error // finit_module(2); a module that is there already is no error
-	files  map[string]moduleFile         // by name
-	alias  map[string][]moduleAlias      // by the first aliasKey bytes of the pattern, see aliasIndex
-	soft   map[string]softDeps           // by name
-	built  map[string]bool               // names of modules that are part of the kernel
-	state  map[string]error              // what became of each module that was tried
-	order  []string                      // those that were inserted, in order
-}
-
-type moduleFile struct {
-	path string
-	deps []string // names, in the order of modules.dep: the last must be loaded first
-}
-
-type moduleAlias struct {
-	pattern, name string
-}
-
-type softDeps struct {
-	pre, post []string
-}
-
-// errNoModule tells that neither a module nor an alias nor a part of the
-// kernel has the name.
-var errNoModule = errors.New("no such module")
-
-// moduleDir finds the modules of a kernel release below root. Images with a
-// merged /usr and those without keep them in different places.
-func moduleDir(root, release string) (string, error) {
-	var others []string
-	for _, base := range []string{"lib/modules", "usr/lib/modules"} {
-		dir := filepath.Join(root, base, release)
-		if _, err := os.Stat(filepath.Join(dir, "modules.dep")); err == nil {
-			return dir, nil
-		}
-		entries, _ := os.ReadDir(filepath.Join(root, base))
-		for _, e := range entries {
-			others = append(others, e.Name())
-		}
-	}
-	if len(others) > 0 {
-		return "", fmt.Errorf("the initrd has modules for kernel %s, but this is kernel %s", strings.Join(others, ", "), release)
-	}
-	return "", fmt.Errorf("the initrd has no modules for kernel %s", release)
-}
-
-// openModules reads depmod's files in dir. Only modules.dep must be there.
-func openModules(dir string) (*modules, error) {
-	m := &modules{Dir: dir, Insert: finitModule}
-	for _, f := range []struct {
-		name string
-		read func(io.Reader) error
-		must bool
-	}{
-		{"modules.dep", m.readDeps, true},
-		{"modules.alias", m.readAliases, false},
-		{"modules.softdep", m.readSoftDeps, false},
-		{"modules.builtin", m.readBuiltin, false},
-	} {
-		file, err := os.Open(filepath.Join(dir, f.name))
-		if errors.Is(err, fs.ErrNotExist) && !f.must {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		err = f.read(file)
-		_ = file.Close() // it was only read
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file.Name(), err)
-		}
-	}
-	return m, nil
-}
-
-// moduleName is the name of a module file, as the kernel knows it.
-func moduleName(file string) string {
-	name := path.Base(file)
-	if i := strings.Index(name, ".ko"); i > 0 {
-		name = name[:i] // .ko, .ko.xz, .ko.zst
-	}
-	return strings.ReplaceAll(name, "-", "_")
-}
-
-// readDeps reads lines such as
-//
-//	kernel/drivers/net/virtio_net.ko: kernel/net/core/failover.ko kernel/drivers/virtio/virtio.ko
-func (m *modules) readDeps(r io.Reader) error {
-	m.files = map[string]moduleFile{}
-	return eachLine(r, func(line string) {
-		file, deps, ok := strings.Cut(line, ":")
-		if !ok || !filepath.IsLocal(file) {
-			return // an absolute path or one that leaves the directory is none of depmod's
-		}
-		f := moduleFile{path: file}
-		for d := range strings.FieldsSeq(deps) {
-			f.deps = append(f.deps, moduleName(d))
-		}
-		m.files[moduleName(file)] = f
-	})
-}
-
-// readAliases reads lines such as
-//
-//	alias pci:v00001AF4d*sv*sd*bc*sc*i* virtio_pci
-func (m *modules) readAliases(r io.Reader) error {
-	m.alias = map[string][]moduleAlias{}
-	return eachLine(r, func(line string) {
-		if w := strings.Fields(line); len(w) == 3 && w[0] == "alias" {
-			a := moduleAlias{pattern: aliasName(w[1]), name: moduleName(w[2])}
-			key := aliasIndex(a.pattern)
-			m.alias[key] = append(m.alias[key], a)
-		}
-	})
-}
-
-// readSoftDeps reads lines such as
-//
-//	softdep btrfs pre: crc32c xxhash64 post: foo
-func (m *modules) readSoftDeps(r io.Reader) error {
-	m.soft = map[string]softDeps{}
-	return eachLine(r, func(line string) {
-		w := strings.Fields(line)
-		if len(w) < 3 || w[0] != "softdep" {
-			return
-		}
-		s := m.soft[moduleName(w[1])]
-		into := &s.pre
-		for _, d := range w[2:] {
-			switch d {
-			case "pre:":
-				into = &s.pre
-			case "post:":
-				into = &s.post
-			default:
-				*into = append(*into, d)
-			}
-		}
-		m.soft[moduleName(w[1])] = s
-	})
-}
-
-func (m *modules) readBuiltin(r io.Reader) error {
-	m.built = map[string]bool{}
-	return eachLine(r, func(line string) { m.built[moduleName(strings.TrimSpace(line))] = true })
-}
-
-// eachLine calls f for each line that is neither empty nor a comment.
-func eachLine(r io.Reader, f func(string)) error {
-	s := bufio.NewScanner(r)
-	// The longest line of Debian's modules.dep has 3 kB.
-	s.Buffer(make([]byte, 0, 64<<10), 1<<20)
-	for s.Scan() {
-		if line := s.Text(); line != "" && line[0] != '#' {
-			f(line)
-		}
-	}
-	return s.Err()
-}
-
-// load loads a module by its name or by an alias such as "fs-squashfs".
-func (m *modules) load(name string) error {
-	name = aliasName(name)
-	if _, ok := m.files[name]; ok {
-		return m.insert(name)
-	}
-	if m.built[name] {
-		return nil
-	}
-	names := m.match(name)
-	if len(names) == 0 {
-		return fmt.Errorf("%q: %w", name, errNoModule)
-	}
-	var errs []error
-	for _, n := range names {
-		errs = append(errs, m.insert(n))
-	}
-	return errors.Join(errs...)
-}
-
-// insert loads a module after what it depends on. Each module is tried once.
-func (m *modules) insert(name string) error {
-	if err, tried := m.state[name]; tried {
-		return err
-	}
-	f, ok := m.files[name]
-	if !ok {
-		if m.built[name] {
-			return nil
-		}
-		return fmt.Errorf("%q: %w", name, errNoModule)
-	}
-	if m.state == nil {
-		m.state = map[string]error{}
-	}
-	m.state[name] = nil // ends a circle of dependencies
-	for _, d := range m.soft[name].pre {
-		_ = m.load(d) // soft: a help, not a need
-	}
-	for _, d := range slices.Backward(f.deps) {
-		if err := m.insert(d); err != nil {
-			m.state[name] = fmt.Errorf("module %q needs %w", name, err)
-			return m.state[name]
-		}
-	}
-	if err := m.Insert(filepath.Join(m.Dir, f.path), m.Args.Options[name]); err != nil {
-		m.state[name] = fmt.Errorf("module %q: %w", name, err)
-		return m.state[name]
-	}
-	m.order = append(m.order, name)
-	for _, d := range m.soft[name].post {
-		_ = m.load(d)
-	}
-	return nil
-}
-
-// finitModule loads a module file. A module that is loaded already, or just
-// being loaded by someone else, is fine.
-func finitModule(file, args string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	flags := 0
-	if !strings.HasSuffix(file, ".ko") {
-		flags = unix.MODULE_INIT_COMPRESSED_FILE // since Linux 5.17, with MODULE_DECOMPRESS
-	}
-	if err := unix.FinitModule(int(f.Fd()), args, flags); err != nil && !errors.Is(err, unix.EEXIST) {
-		return err
-	}
-	return nil
-}
-
-// modprobe is what the kernel calls when it wants a module: "-q -- NAME". For
+// modprobe is the program that the kernel runs when it needs a module: "-q -- NAME". For
 // example mlx4_core asks for mlx4_en, without which there is no network card.
 func modprobe(args []string, stderr io.Writer) int {
 	m, err := systemModules()
@@ -269,7 +26,7 @@ func modprobe(args []string, stderr io.Writer) int {
 			continue
 		}
 		// Most of what the kernel asks for is a try: no message.
-		if err := m.load(name); err != nil {
+		if err := m.Load(name); err != nil {
 			code = 1
 		}
 	}
@@ -277,21 +34,21 @@ func modprobe(args []string, stderr io.Writer) int {
 }
 
 // systemModules opens the modules of the running kernel.
-func systemModules() (*modules, error) {
+func systemModules() (*kmod.Modules, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return nil, fmt.Errorf("uname: %w", err)
 	}
-	dir, err := moduleDir("/", unix.ByteSliceToString(u.Release[:]))
+	dir, err := kmod.Dir("/", unix.ByteSliceToString(u.Release[:]))
 	if err != nil {
 		return nil, err
 	}
-	m, err := openModules(dir)
+	m, err := kmod.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if line, err := os.ReadFile("/proc/cmdline"); err == nil {
-		args, _ := parseArgs(string(line)) // its mistakes are the boot's to report
+		args, _ := cmdline.Parse(string(line)) // its mistakes are the boot's to report
 		m.Args = args.Modules
 	}
 	return m, nil

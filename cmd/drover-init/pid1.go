@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/rootfs"
 	"drover/pools/boots"
 )
 
@@ -26,7 +28,7 @@ const (
 // bootNode is process 1. It does not return: it becomes the node's own init, or
 // reboots.
 func bootNode() {
-	earlyErr := mountKernel()
+	earlyErr := rootfs.MountKernel()
 	openConsole()
 	con := newConsole(os.Stdout, uptime)
 	guard(con, func() {
@@ -41,7 +43,7 @@ func bootNode() {
 // start reads the command line, sets the limits and runs the boot.
 func (b *boot) start(earlyErr error) error {
 	b.con.printf("init", "drover-init %s", version())
-	b.args.Timeout = defaultTimeout
+	b.args.Timeout = cmdline.DefaultTimeout
 	if earlyErr != nil {
 		return earlyErr
 	}
@@ -50,7 +52,7 @@ func (b *boot) start(earlyErr error) error {
 	if err != nil {
 		return err
 	}
-	if b.args, err = parseArgs(string(line)); err != nil {
+	if b.args, err = cmdline.Parse(string(line)); err != nil {
 		return err
 	}
 	left := max(b.args.Timeout-uptime(), time.Second)

@@ -15,12 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/rootfs"
 	"drover/pools"
 	"drover/pools/printable"
 )
-
-// searchPath is the PATH of all programs that drover-init starts.
-const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Bounds of what programs print. A line is cut for display only after the
 // tokens in it are found, so that no half of one is shown.
@@ -47,7 +46,7 @@ func runProgram(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
 		return context.Cause(ctx)
 	}
 	// A daemon that the program left behind may hold its output open.
-	return ignore(err, exec.ErrWaitDelay)
+	return nodeconfig.Ignore(err, exec.ErrWaitDelay)
 }
 
 // lineWriter cuts a stream into lines.
@@ -127,7 +126,7 @@ func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 		return fmt.Errorf("script %q: not a name for a script", script.Name)
 	}
 	path := filepath.Join(s.Dir, string(script.Stage)+"-"+script.Name)
-	if err := writeFile(path, []byte(script.Run), 0o700); err != nil {
+	if err := nodeconfig.WriteFile(path, []byte(script.Run), 0o700); err != nil {
 		return fmt.Errorf("script %q: %w", script.Name, err)
 	}
 	cmd := exec.Command(path)
@@ -135,7 +134,7 @@ func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 		cmd = exec.Command("/bin/sh", path)
 	}
 	cmd.Dir = "/"
-	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root"}, s.Env...)
+	cmd.Env = append([]string{"PATH=" + rootfs.SearchPath, "HOME=/root"}, s.Env...)
 	cmd.WaitDelay = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v", s.Limit))
 	defer cancel()
@@ -145,7 +144,7 @@ func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 		last = line
 		s.Say("script", "%s: %s", script.Name, line)
 	})
-	err = errors.Join(err, ignore(os.Remove(path), unix.ENOENT))
+	err = errors.Join(err, nodeconfig.Ignore(os.Remove(path), unix.ENOENT))
 	switch {
 	case err != nil && last != "":
 		return fmt.Errorf("script %q: %w, after it printed: %s", script.Name, err, last)

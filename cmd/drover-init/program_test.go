@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -75,8 +76,8 @@ func TestScript(t *testing.T) {
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got error %v, want %q", err, tt.err)
 			}
-			wantText(t, "output", said.String(), tt.said)
-			wantNoText(t, "output", said.String(), "not for scripts", "abcdef.")
+			fixture.WantText(t, "output", said.String(), tt.said)
+			fixture.WantNoText(t, "output", said.String(), "not for scripts", "abcdef.")
 			if left, err := os.ReadDir(s.Dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v (%v)", left, err)
 			}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/cmd/drover-init/cmdline"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -61,7 +62,7 @@ func TestQueueing(t *testing.T) {
 		var out transcript
 		start := time.Now()
 		con := newConsole(&out, func() time.Duration { return time.Since(start) })
-		b := &boot{con: con, rep: h.reporter(), args: bootArgs{Timeout: time.Minute}, step: boots.StepImage}
+		b := &boot{con: con, rep: h.reporter(), args: cmdline.Args{Timeout: time.Minute}, step: boots.StepImage}
 		ended := make(chan time.Time, 1)
 		b.ends = []*time.Timer{time.AfterFunc(time.Minute, func() { ended <- time.Now() })}
 		b.rep.start(plain)
@@ -125,7 +126,7 @@ func (s *secured) requests() []string {
 // node is what a node makes of its command line.
 func (s *secured) node(t *testing.T, pin string) *server {
 	t.Helper()
-	a, err := parseArgs(fmt.Sprintf("drover.url=%s drover.https=%s drover.pin=sha256:%s drover.mac=%s drover.nonce=%s drover.image=sha256:%s drover.root=/images/x/y/root.squashfs",
+	a, err := cmdline.Parse(fmt.Sprintf("drover.url=%s drover.https=%s drover.pin=sha256:%s drover.mac=%s drover.nonce=%s drover.image=sha256:%s drover.root=/images/x/y/root.squashfs",
 		s.plain.URL, s.tls.URL, pin, testMAC, testNonce, strings.Repeat("0", 64)))
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestPinMistakes(t *testing.T) {
 		{"drover.https=https://10.28.0.2 drover.pin=" + good, "is not sha256: and 64"},
 		{"drover.https=https://10.28.0.2 drover.pin=sha256:" + good[2:], "is not sha256: and 64"},
 	} {
-		a, err := parseArgs(tt.line)
+		a, err := cmdline.Parse(tt.line)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || a.Secure != nil || a.Pin != nil {
 			t.Errorf("%s: got %v, want %q and nothing taken", tt.line, err, tt.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -128,7 +129,7 @@ func TestReporterDropsRefused(t *testing.T) {
 		r.flush(time.Second)
 		r.stop()
 		wantEvents(t, h.events(), "network")
-		wantText(t, "notice", said.String(), "init: nonce is not the one")
+		fixture.WantText(t, "notice", said.String(), "init: nonce is not the one")
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"drover/cmd/drover-init/rootfs"
 )
 
 // shells are the programs that may be the rescue shell, in the order of
@@ -50,7 +52,7 @@ func runShell(shell []string, tty *os.File) error {
 	cmd := exec.Command(shell[0], shell[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=" + searchPath, "HOME=/root", "TERM=linux", `PS1=rescue:\w# `}
+	cmd.Env = []string{"PATH=" + rootfs.SearchPath, "HOME=/root", "TERM=linux", `PS1=rescue:\w# `}
 	// A session of its own with the terminal, so that Ctrl-C and job control
 	// work.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}

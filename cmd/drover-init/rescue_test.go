@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"drover/cmd/drover-init/cmdline"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -18,7 +20,7 @@ func TestRescueIsAskedFor(t *testing.T) {
 		goodArgs: false, goodArgs + " drover.rescue=1": true, goodArgs + " drover.rescue=0": false,
 		goodArgs + " drover.rescue=1 drover.rescue=0": false, goodArgs + " -- drover.rescue=1": false,
 	} {
-		if got, err := parseArgs(line); err != nil || got.Rescue != want {
+		if got, err := cmdline.Parse(line); err != nil || got.Rescue != want {
 			t.Errorf("%s: got %v, %v, want %v", line, got.Rescue, err, want)
 		}
 	}

@@ -11,14 +11,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools"
 )
 
 // What a boot leaves behind for the agent. All of it is in RAM, for root only.
 const (
 	stateDir     = "/run/drover"
-	stateFile    = stateDir + "/boot.json"
-	agentProgram = stateDir + "/drover-init"
+	stateFile    = nodeconfig.StateFile
+	agentProgram = nodeconfig.AgentProgram
 )
 
 // bootState is what the agent must know of the boot. It holds secrets.
@@ -48,7 +49,7 @@ func (s bootState) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, filepath.Base(stateFile)), b, 0o600)
+	return nodeconfig.WriteFile(filepath.Join(dir, filepath.Base(stateFile)), b, 0o600)
 }
 
 // loadState reads what save wrote.

@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"pools/kube/move":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node"},
 	"pools/kube/node":    {"drover/pools", "drover/pools/kube/cluster"},
 	"pools/kube/token":   {"drover/pools", "drover/pools/kube/cluster"},
+
 	"pools/hardware": {
 		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
 		"drover/pools/hardware/redfish",
@@ -47,15 +48,29 @@ var mayImport = map[string][]string{
 		"drover/pools", "drover/pools/config", "drover/pools/hardware/bmc",
 		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish",
 	},
-	"dhcp":            {"drover/pools"},
-	"dhcp/dhcpd":      {"drover/dhcp", "drover/pools"},
-	"tftp":            {"drover/pools"},
+
+	"dhcp":       {"drover/pools"},
+	"dhcp/dhcpd": {"drover/dhcp", "drover/pools"},
+
+	"tftp": {"drover/pools"},
+
 	"httpboot":        {"drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines"},
 	"httpboot/queue":  {},
 	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines"},
-	"web":             {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines"},
-	"imagebuild":      {},
-	"cmd/drover-init": {"drover/pools", "drover/pools/boots"},
+
+	"web": {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines"},
+
+	"imagebuild": {},
+
+	"cmd/drover-init": {
+		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
+		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs",
+	},
+	"cmd/drover-init/cmdline":    {"drover/pools", "drover/cmd/drover-init/kmod"},
+	"cmd/drover-init/kmod":       {},
+	"cmd/drover-init/nic":        {"drover/pools", "drover/cmd/drover-init/nodeconfig"},
+	"cmd/drover-init/nodeconfig": {"drover/pools"},
+	"cmd/drover-init/rootfs":     {},
 }
 
 // leaves are packages without state and without imports of ours, for all to import.
@@ -66,13 +81,13 @@ var onlyIn = map[string][]string{
 	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
 	"github.com/prometheus/":           {"cmd/drover/server"},
 	"go.etcd.io/bbolt":                 {"pools/state"},
-	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init"},
+	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},
 	"gopkg.in/yaml.v3":                 {"pools/config", "pools/hardware/importer", "cmd/drover"},
 	"github.com/spf13/cobra":           {"cmd/drover"},
 	"github.com/klauspost/compress/":   {"imagebuild"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild"},
-	"github.com/vishvananda/netlink":   {"cmd/drover-init"},
+	"github.com/vishvananda/netlink":   {"cmd/drover-init/nic"},
 	"github.com/mdlayher/packet":       {"dhcp/dhcpd"},
 	"github.com/rogpeppe/go-internal/": {"cmd/drover"},
 	"golang.org/x/crypto/ssh":          {"pools/hardware/sshcli"},

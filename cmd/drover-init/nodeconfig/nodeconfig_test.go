@@ -1,4 +1,4 @@
-package main
+package nodeconfig
 
 import (
 	"io/fs"
@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
 var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
 
-func testIdentity(change func(*pools.NodeConfig)) identity {
-	id := identity{
+func testIdentity(change func(*pools.NodeConfig)) Identity {
+	id := Identity{
 		NodeConfig: pools.NodeConfig{Hostname: "cart01", Domain: "example.org", Pool: "compute"},
 		MAC:        testMAC,
 		Address:    netip.MustParseAddr("10.77.0.11"),
@@ -28,10 +29,10 @@ func testIdentity(change func(*pools.NodeConfig)) identity {
 // applyTo applies to a root with an image's files in it.
 func applyTo(t *testing.T, image map[string]string, change func(*pools.NodeConfig)) (root string, warned string, err error) {
 	t.Helper()
-	root = tree(t, image)
-	var said transcript
-	a := &applier{Root: root, Warn: said.say}
-	err = a.apply(testIdentity(change))
+	root = fixture.Tree(t, image)
+	var said fixture.Log
+	a := &Applier{Root: root, Warn: said.Printf}
+	err = a.Apply(testIdentity(change))
 	return root, said.String(), err
 }
 
@@ -94,12 +95,12 @@ func TestApply(t *testing.T) {
 		"/opt/bin/deep/run.sh":       0o755,
 		"/usr/local/bin/su":          0o711 | os.ModeSetuid,
 	} {
-		wantMode(t, filepath.Join(root, path), mode)
+		fixture.WantMode(t, filepath.Join(root, path), mode)
 	}
-	wantText(t, "network", readFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
+	fixture.WantText(t, "network", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
 		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=ipv4\n", "KeepConfiguration=dhcp\n", "ClientIdentifier=mac\n")
-	wantText(t, "networkd", readFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
-	wantText(t, "agent", readFile(t, filepath.Join(root, "/etc/systemd/system/drover-agent.service")),
+	fixture.WantText(t, "networkd", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
+	fixture.WantText(t, "agent", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/system/drover-agent.service")),
 		"ExecStart=/run/drover/drover-init agent\n", "After=network-online.target containerd.service\n", "TimeoutStartSec=infinity\n")
 	wantNoTempFiles(t, root)
 }
@@ -149,7 +150,7 @@ func TestApplyReplacesLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFiles(t, root, map[string]string{"/etc/resolv.conf": "nameserver 10.0.0.1\n"})
-	if got := readFile(t, outside); got != "safe" {
+	if got := fixture.ReadFile(t, outside); got != "safe" {
 		t.Errorf("the link's target: got %q, want it untouched", got)
 	}
 }
@@ -176,10 +177,10 @@ func TestApplyLeavesAlone(t *testing.T) {
 func TestMachineID(t *testing.T) {
 	write := func(c pools.NodeConfig, mac pools.MAC) (string, error) {
 		root := t.TempDir()
-		if err := (&applier{Root: root}).machineID(identity{NodeConfig: c, MAC: mac}); err != nil {
+		if err := (&Applier{Root: root}).machineID(Identity{NodeConfig: c, MAC: mac}); err != nil {
 			return "", err
 		}
-		return readFile(t, filepath.Join(root, "/etc/machine-id")), nil
+		return fixture.ReadFile(t, filepath.Join(root, "/etc/machine-id")), nil
 	}
 	t.Run("the node's, whichever card booted", func(t *testing.T) {
 		want := "1dd16ac3b7994dbd832d36bb03e46e1d"
@@ -269,7 +270,7 @@ func TestApplyReportsAll(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	wantText(t, "error", err.Error(), "host name:", "time zone:", `"a" is not`, `"b" is not`)
+	fixture.WantText(t, "error", err.Error(), "host name:", "time zone:", `"a" is not`, `"b" is not`)
 }
 
 func TestTimezoneUnknownToImage(t *testing.T) {
@@ -277,5 +278,5 @@ func TestTimezoneUnknownToImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, "warning", warned, `the image does not know time zone "Europe/Prague"`)
+	fixture.WantText(t, "warning", warned, `the image does not know time zone "Europe/Prague"`)
 }

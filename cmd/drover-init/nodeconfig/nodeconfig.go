@@ -1,4 +1,12 @@
-package main
+// Package nodeconfig writes a node's configuration into a root directory: host name,
+// machine-id, SSH keys, sysctls, mounts, files, units and the network of systemd.
+//
+//	a := &nodeconfig.Applier{Root: "/", Warn: log}
+//	err := a.Apply(nodeconfig.Identity{NodeConfig: config, MAC: mac, Address: addr})
+//
+// It changes files alone. It knows nothing of the kernel, of the network, nor of how
+// the configuration came to the node.
+package nodeconfig
 
 import (
 	"encoding/hex"
@@ -15,30 +23,30 @@ import (
 	"drover/pools"
 )
 
-// identity is who the node is, and what it is told to be.
-type identity struct {
+// Identity is who the node is, and what it is told to be.
+type Identity struct {
 	pools.NodeConfig
 	MAC     pools.MAC
 	Address netip.Addr
 }
 
-// applier writes a node's configuration into a root directory. It touches
+// Applier writes a node's configuration into a root directory. It touches
 // nothing else: not the kernel, not the network.
 //
 // Paths are not confined to Root: symlinks in the image are followed as they
 // will be by the running system. In a boot Root is "/".
-type applier struct {
+type Applier struct {
 	Root string
 	Warn func(format string, args ...any) // told of what is odd, but no error
 }
 
-// apply writes everything, and reports everything that went wrong. What the
+// Apply writes everything, and reports everything that went wrong. What the
 // operator wrote (files, units) comes after what drover makes, and wins.
-func (a *applier) apply(id identity) error {
+func (a *Applier) Apply(id Identity) error {
 	var errs []error
 	for _, part := range []struct {
 		what string
-		do   func(identity) error
+		do   func(Identity) error
 	}{
 		{"host name", a.hostname},
 		{"machine id", a.machineID},
@@ -59,14 +67,14 @@ func (a *applier) apply(id identity) error {
 	return errors.Join(errs...)
 }
 
-func (a *applier) path(p string) string { return filepath.Join(a.Root, p) }
+func (a *Applier) path(p string) string { return filepath.Join(a.Root, p) }
 
-func (a *applier) write(path, content string) error {
-	return writeFile(a.path(path), []byte(content), 0o644)
+func (a *Applier) write(path, content string) error {
+	return WriteFile(a.path(path), []byte(content), 0o644)
 }
 
 // checkDomain allows host and domain names (RFC 1123, section 2.1).
-func checkDomain(name string) error {
+func CheckDomain(name string) error {
 	if len(name) > 253 {
 		return fmt.Errorf("name of %d characters is too long", len(name))
 	}
@@ -85,13 +93,13 @@ func checkDomain(name string) error {
 
 // hostname also fills /etc/hosts: kubeadm waits for DNS when the node cannot
 // resolve its own name.
-func (a *applier) hostname(id identity) error {
-	if err := checkDomain(id.Hostname); err != nil {
+func (a *Applier) hostname(id Identity) error {
+	if err := CheckDomain(id.Hostname); err != nil {
 		return err
 	}
 	names := id.Hostname
 	if id.Domain != "" {
-		if err := checkDomain(id.Domain); err != nil {
+		if err := CheckDomain(id.Domain); err != nil {
 			return err
 		}
 		names = id.Hostname + "." + id.Domain + " " + id.Hostname
@@ -103,17 +111,17 @@ func (a *applier) hostname(id identity) error {
 
 // machineID writes the node's machine-id(5). A server of an earlier version sends
 // none; the id then comes from the MAC that booted.
-func (a *applier) machineID(id identity) error {
+func (a *Applier) machineID(id Identity) error {
 	if id.MachineID == "" {
 		id.MachineID = pools.MachineID(id.MAC)
 	}
 	if b, err := hex.DecodeString(id.MachineID); err != nil || len(b) != 16 {
 		return fmt.Errorf("machine-id %q: not 32 hex digits", id.MachineID)
 	}
-	return writeFile(a.path("/etc/machine-id"), []byte(id.MachineID+"\n"), 0o444)
+	return WriteFile(a.path("/etc/machine-id"), []byte(id.MachineID+"\n"), 0o444)
 }
 
-func (a *applier) timezone(id identity) error {
+func (a *Applier) timezone(id Identity) error {
 	if id.Timezone == "" {
 		return nil
 	}
@@ -124,10 +132,10 @@ func (a *applier) timezone(id identity) error {
 	if _, err := os.Stat(a.path("/" + zone)); err != nil {
 		a.Warn("the image does not know time zone %q (is tzdata in it?): the clock shows UTC", id.Timezone)
 	}
-	return symlink("../"+zone, a.path("/etc/localtime"))
+	return Symlink("../"+zone, a.path("/etc/localtime"))
 }
 
-func (a *applier) sshKeys(id identity) error {
+func (a *Applier) sshKeys(id Identity) error {
 	if len(id.SSHAuthorizedKeys) == 0 {
 		return nil
 	}
@@ -141,10 +149,10 @@ func (a *applier) sshKeys(id identity) error {
 	if err := os.Chmod(dir, 0o700); err != nil { // the image's may be wider
 		return err
 	}
-	return writeFile(filepath.Join(dir, "authorized_keys"), lines(id.SSHAuthorizedKeys), 0o600)
+	return WriteFile(filepath.Join(dir, "authorized_keys"), lines(id.SSHAuthorizedKeys), 0o600)
 }
 
-func (a *applier) modules(id identity) error {
+func (a *Applier) modules(id Identity) error {
 	if len(id.Modules) == 0 {
 		return nil
 	}
@@ -154,7 +162,7 @@ func (a *applier) modules(id identity) error {
 	return a.write("/etc/modules-load.d/drover.conf", string(lines(id.Modules)))
 }
 
-func (a *applier) sysctls(id identity) error {
+func (a *Applier) sysctls(id Identity) error {
 	if len(id.Sysctls) == 0 {
 		return nil
 	}
@@ -191,7 +199,7 @@ func lines(items []string) []byte {
 // rules of the CNI are left alone. KeepConfiguration lets a node keep its address
 // when no server renews it: a node that is up must not need one, and the server
 // leases an address that expired to another machine only when it has no other.
-func (a *applier) network(id identity) error {
+func (a *Applier) network(id Identity) error {
 	network := fmt.Sprintf(`# Written by drover-init: the network card that this node booted from.
 [Match]
 MACAddress=%s
@@ -217,7 +225,7 @@ ManageForeignRoutingPolicyRules=no
 		a.write("/etc/systemd/networkd.conf.d/10-drover.conf", foreign))
 }
 
-func (a *applier) files(id identity) error {
+func (a *Applier) files(id Identity) error {
 	var errs []error
 	for _, path := range slices.Sorted(maps.Keys(id.Files)) {
 		f := id.Files[path]
@@ -229,7 +237,7 @@ func (a *applier) files(id identity) error {
 			}
 		}
 		if err == nil {
-			err = writeFile(a.path(path), []byte(f.Content), uint32(mode))
+			err = WriteFile(a.path(path), []byte(f.Content), uint32(mode))
 		}
 		errs = append(errs, err)
 	}

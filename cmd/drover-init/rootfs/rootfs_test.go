@@ -1,4 +1,4 @@
-package main
+package rootfs
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ HugePages_Total:       0
 
 func TestReadMemory(t *testing.T) {
 	got, err := readMemory(strings.NewReader(meminfo))
-	if want := (memory{Total: 468416 << 10, Available: 370400 << 10}); err != nil || got != want {
+	if want := (Memory{Total: 468416 << 10, Available: 370400 << 10}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "MemTotal: 5 kB\n", "MemTotal: x kB\nMemAvailable: 1 kB\n", "MemTotal: 5 MB\nMemAvailable: 5 MB\n"} {
@@ -31,22 +31,22 @@ func TestReadMemory(t *testing.T) {
 }
 
 func TestMemoryFits(t *testing.T) {
-	m := memory{Total: 512 << 20, Available: 400 << 20}
+	m := Memory{Total: 512 << 20, Available: 400 << 20}
 	for _, tt := range []struct {
 		more int64
 		ok   bool
 	}{{0, true}, {304 << 20, true}, {304<<20 + 1, false}, {1 << 40, false}} {
-		if err := m.fits(tt.more); (err == nil) != tt.ok {
+		if err := m.Fits(tt.more); (err == nil) != tt.ok {
 			t.Errorf("fits(%d): got %v, want ok %v", tt.more, err, tt.ok)
 		}
 	}
 }
 
 func TestEmpty(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := fixture.Tree(t, map[string]string{
 		"init": "x", "lib/modules/6.1.0/a.ko": "x", "bin": "->usr/bin", "usr/bin/sh": "x", "mnt/root/etc/hostname": "the new root's",
 	})
-	outside := tree(t, map[string]string{"keep": "x"})
+	outside := fixture.Tree(t, map[string]string{"keep": "x"})
 	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +77,10 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestIsRAMRoot(t *testing.T) {
-	if isRAMRoot("/proc") {
+	if IsRAMRoot("/proc") {
 		t.Error("/proc is taken for an initramfs")
 	}
-	if isRAMRoot("/no/such/directory") {
+	if IsRAMRoot("/no/such/directory") {
 		t.Error("a directory that is not there is taken for an initramfs")
 	}
 }

@@ -1,4 +1,15 @@
-package main
+// Package nic finds the network card that the node booted from, leases an address for
+// it by DHCP, and leaves the card as it was found.
+//
+//	n, err := nic.Find(ctx, mac, coldplug, log)
+//	err = n.Up(ctx)
+//	lease, err := n.DHCP(ctx)
+//	err = n.Configure(lease)
+//	go n.KeepLease(ctx)
+//	err = n.Down()
+//
+// It knows nothing of the boot that needs the network.
+package nic
 
 import (
 	"context"
@@ -12,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools"
 	"drover/pools/wait"
 )
@@ -24,18 +36,18 @@ const (
 	poll        = 100 * time.Millisecond
 )
 
-// network is the boot network card and its address.
-type network struct {
+// NIC is the boot network card and its address.
+type NIC struct {
 	Name  string
 	MAC   pools.MAC
-	Lease lease
+	Lease Lease
 	link  netlink.Link
 	say   func(format string, args ...any)
 }
 
-// findNIC waits for the network card with a MAC. Between looks it calls plug,
+// Find waits for the network card with a MAC. Between looks it calls plug,
 // which loads the modules of devices that turned up late.
-func findNIC(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...any)) (*network, error) {
+func Find(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...any)) (*NIC, error) {
 	start := time.Now()
 	for n := 1; ; n++ {
 		links, err := netlink.LinkList()
@@ -43,7 +55,7 @@ func findNIC(ctx context.Context, mac pools.MAC, plug func(), say func(string, .
 			return nil, fmt.Errorf("list network cards: %w", err)
 		}
 		if l := linkWithMAC(links, mac); l != nil {
-			return &network{Name: l.Attrs().Name, MAC: mac, link: l, say: say}, nil
+			return &NIC{Name: l.Attrs().Name, MAC: mac, link: l, say: say}, nil
 		}
 		waited := time.Since(start)
 		if waited > nicWait {
@@ -84,8 +96,8 @@ func describeLinks(links []netlink.Link) string {
 	return strings.Join(all, ", ")
 }
 
-// up sets the loopback and the network card up and waits for a carrier.
-func (n *network) up(ctx context.Context) error {
+// Up sets the loopback and the network card up and waits for a carrier.
+func (n *NIC) Up(ctx context.Context) error {
 	if lo, err := netlink.LinkByName("lo"); err == nil {
 		if err := netlink.LinkSetUp(lo); err != nil {
 			n.say("lo: %v", err) // the boot itself does not need it
@@ -116,8 +128,8 @@ func (n *network) up(ctx context.Context) error {
 	}
 }
 
-// configure puts the lease on the network card.
-func (n *network) configure(l lease) error {
+// Configure puts the lease on the network card.
+func (n *NIC) Configure(l Lease) error {
 	if l.MTU > 0 {
 		if err := netlink.LinkSetMTU(n.link, l.MTU); err != nil {
 			n.say("%s: MTU %d: %v; keeping %d", n.Name, l.MTU, err, n.link.Attrs().MTU)
@@ -148,30 +160,23 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// down leaves the network card as it was found. A network card that is up, or
+// Down leaves the network card as it was found. A network card that is up, or
 // has an address, when systemd-networkd starts keeps it from doing DHCP; it then
 // takes two minutes until the machine counts as online.
-func (n *network) down() error {
+func (n *NIC) Down() error {
 	var errs []error
 	addrs, err := netlink.AddrList(n.link, netlink.FAMILY_ALL)
 	errs = append(errs, err)
 	for _, a := range addrs {
-		errs = append(errs, ignore(netlink.AddrDel(n.link, &a), unix.EADDRNOTAVAIL))
+		errs = append(errs, nodeconfig.Ignore(netlink.AddrDel(n.link, &a), unix.EADDRNOTAVAIL))
 	}
 	routes, err := netlink.RouteList(n.link, netlink.FAMILY_ALL)
 	errs = append(errs, err)
 	for _, r := range routes {
-		errs = append(errs, ignore(netlink.RouteDel(&r), unix.ESRCH))
+		errs = append(errs, nodeconfig.Ignore(netlink.RouteDel(&r), unix.ESRCH))
 	}
 	if n.Lease.MTU > 0 {
 		errs = append(errs, netlink.LinkSetMTU(n.link, n.link.Attrs().MTU)) // of when it was found
 	}
 	return errors.Join(append(errs, netlink.LinkSetDown(n.link))...)
-}
-
-func ignore(err, what error) error {
-	if errors.Is(err, what) {
-		return nil
-	}
-	return err
 }

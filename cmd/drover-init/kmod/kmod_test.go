@@ -1,4 +1,4 @@
-package main
+package kmod
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"drover/e2e/fixture"
 )
 
 // testModules is a small machine's modules; their names tell what they are for.
@@ -49,14 +51,14 @@ alias of:N*T*Cvendor,x-[0-9] gone
 
 // openTestModules returns modules whose Insert writes down what it is given, and
 // fails for "broken".
-func openTestModules(t *testing.T) (m *modules, root string, inserted *[]string) {
+func openTestModules(t *testing.T) (m *Modules, root string, inserted *[]string) {
 	t.Helper()
-	root = tree(t, testModules)
-	dir, err := moduleDir(root, "6.1.0")
+	root = fixture.Tree(t, testModules)
+	dir, err := Dir(root, "6.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err = openModules(dir)
+	m, err = Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func openTestModules(t *testing.T) (m *modules, root string, inserted *[]string)
 		if filepath.Dir(file) != filepath.Join(dir, "kernel") {
 			t.Errorf("insert %s: outside of %s", file, dir)
 		}
-		if moduleName(file) == "broken" {
+		if Name(file) == "broken" {
 			return errors.New("it is broken")
 		}
 		*inserted = append(*inserted, strings.TrimSpace(filepath.Base(file)+" "+args))
@@ -100,7 +102,7 @@ func TestLoad(t *testing.T) {
 			m, _, inserted := openTestModules(t)
 			var err error
 			for _, name := range tt.load {
-				err = m.load(name)
+				err = m.Load(name)
 			}
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got error %v, want %q", err, tt.err)
@@ -114,9 +116,9 @@ func TestLoad(t *testing.T) {
 
 func TestLoadWithOptions(t *testing.T) {
 	m, _, inserted := openTestModules(t)
-	m.Args.option("virtio.debug", "1")
-	m.Args.option("virtio.name", "x")
-	if err := m.load("virtio_ring"); err != nil {
+	m.Args.Option("virtio.debug", "1")
+	m.Args.Option("virtio.name", "x")
+	if err := m.Load("virtio_ring"); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"virtio.ko debug=1 name=x", "virtio_ring.ko"}; !slices.Equal(*inserted, want) {
@@ -129,7 +131,7 @@ func TestColdplug(t *testing.T) {
 	sys := filepath.Join(root, "sys")
 	insert := m.Insert
 	m.Insert = func(file, args string) error {
-		if moduleName(file) == "virtio_pci" { // the bus driver finds a device
+		if Name(file) == "virtio_pci" { // the bus driver finds a device
 			dev := filepath.Join(sys, "bus/virtio/devices/virtio0")
 			if err := os.MkdirAll(dev, 0o755); err != nil {
 				return err
@@ -140,7 +142,7 @@ func TestColdplug(t *testing.T) {
 		}
 		return insert(file, args)
 	}
-	loaded, errs := m.coldplug(sys)
+	loaded, errs := m.Coldplug(sys)
 	if want := []string{"virtio", "virtio_ring", "virtio_pci", "failover", "net_failover", "virtio_net"}; !slices.Equal(loaded, want) {
 		t.Errorf("loaded: got %q, want %q", loaded, want)
 	}
@@ -148,49 +150,49 @@ func TestColdplug(t *testing.T) {
 		t.Errorf("errors: got %v, want one of the broken module", errs)
 	}
 	before := len(*inserted)
-	if loaded, errs := m.coldplug(sys); len(loaded) != 0 || len(errs) != 0 || len(*inserted) != before {
+	if loaded, errs := m.Coldplug(sys); len(loaded) != 0 || len(errs) != 0 || len(*inserted) != before {
 		t.Errorf("a second time: got %q and %v, want nothing", loaded, errs)
 	}
 }
 
 func TestColdplugBlacklist(t *testing.T) {
 	m, root, inserted := openTestModules(t)
-	m.Args.blacklist("virtio-pci,broken")
-	if loaded, errs := m.coldplug(filepath.Join(root, "sys")); len(loaded) != 0 || len(errs) != 0 {
+	m.Args.Block("virtio-pci,broken")
+	if loaded, errs := m.Coldplug(filepath.Join(root, "sys")); len(loaded) != 0 || len(errs) != 0 {
 		t.Errorf("got %q and %v, want nothing", loaded, errs)
 	}
-	if err := m.load("virtio_pci"); err != nil || len(*inserted) == 0 {
+	if err := m.Load("virtio_pci"); err != nil || len(*inserted) == 0 {
 		t.Errorf("by name: got %v and %q, want it loaded", err, *inserted)
 	}
 }
 
 func TestColdplugWithoutModules(t *testing.T) {
-	m := &modules{Insert: func(string, string) error { return errors.New("called") }}
-	if loaded, errs := m.coldplug(filepath.Join(tree(t, testModules), "sys")); len(loaded) != 0 || len(errs) != 0 {
+	m := &Modules{Insert: func(string, string) error { return errors.New("called") }}
+	if loaded, errs := m.Coldplug(filepath.Join(fixture.Tree(t, testModules), "sys")); len(loaded) != 0 || len(errs) != 0 {
 		t.Errorf("got %q and %v, want nothing", loaded, errs)
 	}
-	if err := m.load("loop"); !errors.Is(err, errNoModule) {
-		t.Errorf("load: got %v, want %v", err, errNoModule)
+	if err := m.Load("loop"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("load: got %v, want %v", err, ErrNotFound)
 	}
 }
 
 func TestModuleDir(t *testing.T) {
-	root := tree(t, map[string]string{"usr/lib/modules/6.1.0/modules.dep": ""})
-	if got, err := moduleDir(root, "6.1.0"); err != nil || got != filepath.Join(root, "usr/lib/modules/6.1.0") {
+	root := fixture.Tree(t, map[string]string{"usr/lib/modules/6.1.0/modules.dep": ""})
+	if got, err := Dir(root, "6.1.0"); err != nil || got != filepath.Join(root, "usr/lib/modules/6.1.0") {
 		t.Errorf("merged /usr: got %q, %v", got, err)
 	}
-	_, err := moduleDir(root, "6.12.1")
+	_, err := Dir(root, "6.12.1")
 	if want := "the initrd has modules for kernel 6.1.0, but this is kernel 6.12.1"; err == nil || err.Error() != want {
 		t.Errorf("other kernel: got %v, want %q", err, want)
 	}
-	_, err = moduleDir(t.TempDir(), "6.1.0")
+	_, err = Dir(t.TempDir(), "6.1.0")
 	if want := "the initrd has no modules for kernel 6.1.0"; err == nil || err.Error() != want {
 		t.Errorf("no modules: got %v, want %q", err, want)
 	}
 }
 
 func TestOpenModulesWithoutDep(t *testing.T) {
-	if _, err := openModules(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that modules.dep does not exist", err)
 	}
 }
@@ -231,7 +233,7 @@ func FuzzModules(f *testing.F) {
 	f.Add("a.ko: b.ko\nb.ko: a.ko\n", "alias x[a-z* a\nsoftdep a pre: b", "xa")
 	f.Add(".ko: .ko", "softdep a post: a\nalias * a", "")
 	f.Fuzz(func(t *testing.T, dep, alias, device string) {
-		m := &modules{Dir: "/lib/modules/x"}
+		m := &Modules{Dir: "/lib/modules/x"}
 		m.Insert = func(file, _ string) error {
 			if !strings.HasPrefix(file, "/lib/modules/x/") {
 				t.Errorf("insert %q: outside of the modules' directory", file)
@@ -243,11 +245,11 @@ func FuzzModules(f *testing.F) {
 		_ = m.readAliases(strings.NewReader(alias))
 		_ = m.readSoftDeps(strings.NewReader(alias))
 		for _, name := range m.match(device) {
-			_ = m.load(name)
+			_ = m.Load(name)
 		}
-		_ = m.load(device)
+		_ = m.Load(device)
 		for name := range m.files {
-			_ = m.load(name)
+			_ = m.Load(name)
 		}
 	})
 }

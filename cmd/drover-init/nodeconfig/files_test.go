@@ -1,9 +1,11 @@
-package main
+package nodeconfig
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"drover/e2e/fixture"
 )
 
 func TestLendResolvConf(t *testing.T) {
@@ -21,7 +23,7 @@ func TestLendResolvConf(t *testing.T) {
 		{"DHCP gave none", nil, "", "-", "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			root := tree(t, tt.image)
+			root := fixture.Tree(t, tt.image)
 			see := func() string {
 				b, err := os.ReadFile(filepath.Join(root, "/etc/resolv.conf"))
 				if err != nil {
@@ -29,7 +31,7 @@ func TestLendResolvConf(t *testing.T) {
 				}
 				return string(b)
 			}
-			restore, err := lendResolvConf(root, tt.text)
+			restore, err := LendResolvConf(root, tt.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,8 +52,8 @@ func TestLendResolvConf(t *testing.T) {
 }
 
 func TestLendResolvConfKeepsNeighbours(t *testing.T) {
-	root := tree(t, map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"})
-	restore, err := lendResolvConf(root, "nameserver 10.77.0.1\n")
+	root := fixture.Tree(t, map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"})
+	restore, err := LendResolvConf(root, "nameserver 10.77.0.1\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package nodeconfig
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -122,7 +123,7 @@ func TestMounts(t *testing.T) {
 		units + `remote-fs.target.wants/srv-my\x2ddata.mount`: "->" + units + `srv-my\x2ddata.mount`,
 	})
 	for _, dir := range []string{"/var/lib/containerd", "/srv/my-data"} {
-		wantMode(t, filepath.Join(root, dir), 0o755|os.ModeDir)
+		fixture.WantMode(t, filepath.Join(root, dir), 0o755|os.ModeDir)
 	}
 }
 
@@ -150,7 +151,7 @@ func FuzzInstallSection(f *testing.F) {
 			}
 		}
 		root := t.TempDir()
-		a := &applier{Root: filepath.Join(root, "root"), Warn: func(string, ...any) {}}
+		a := &Applier{Root: filepath.Join(root, "root"), Warn: func(string, ...any) {}}
 		id := testIdentity(func(c *pools.NodeConfig) {
 			c.Units = map[string]pools.Unit{"a@b.service": {Content: "x" + content, Enable: true}}
 		})

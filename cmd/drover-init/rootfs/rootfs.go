@@ -1,4 +1,10 @@
-package main
+// Package rootfs mounts what a node runs on: the kernel's file systems, a tmpfs for the
+// image, the image with a writable layer in RAM over it, and starts the init of the
+// real root.
+//
+// It knows nothing of where the image comes from, nor of what is written into the root
+// before it starts.
+package rootfs
 
 import (
 	"bufio"
@@ -16,7 +22,7 @@ import (
 
 // Where things are in the initramfs.
 const (
-	imageDir = "/mnt/image" // a tmpfs: the squashfs lies here
+	ImageDir = "/mnt/image" // a tmpfs: the squashfs lies here
 	lowerDir = "/mnt/lower" // the squashfs, mounted
 	upperDir = "/mnt/upper" // a tmpfs: what the node writes
 	newRoot  = "/mnt/root"  // both together
@@ -26,10 +32,10 @@ const (
 // a system needs to start at all.
 const rootFree = 96 << 20
 
-// isRAMRoot tells whether dir is on a file system that an initramfs is on. It
+// IsRAMRoot reports whether dir is on a file system that an initramfs is on. It
 // keeps drover-init from taking a container, where it may be process 1 too, for
 // a machine of its own.
-func isRAMRoot(dir string) bool {
+func IsRAMRoot(dir string) bool {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return false
@@ -53,10 +59,10 @@ func (m mount) do() error {
 	return nil
 }
 
-// mountKernel mounts the kernel's own file systems. /run is the only one of
+// MountKernel mounts the kernel's own file systems. /run is the only one of
 // ours that the real system keeps; drover-init is run from it, so it allows
 // programs.
-func mountKernel() error {
+func MountKernel() error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	var errs []error
 	for _, m := range []mount{
@@ -72,19 +78,19 @@ func mountKernel() error {
 	return errors.Join(errs...)
 }
 
-// mountImageDir makes the place that the image is fetched to. Its limit is no
-// protection: fitsRAM is asked before.
-func mountImageDir() error {
-	return mount{"drover-image", imageDir, "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=700,size=100%"}.do()
+// MountImageDir makes the place that the image is fetched to. Its limit is no
+// protection: FitsRAM is asked before.
+func MountImageDir() error {
+	return mount{"drover-image", ImageDir, "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=700,size=100%"}.do()
 }
 
-// memory is what /proc/meminfo says, in bytes.
-type memory struct {
+// Memory holds the figures of /proc/meminfo, in bytes.
+type Memory struct {
 	Total, Available int64
 }
 
-func readMemory(r io.Reader) (memory, error) {
-	var m memory
+func readMemory(r io.Reader) (Memory, error) {
+	var m Memory
 	s := bufio.NewScanner(r)
 	for s.Scan() {
 		w := strings.Fields(s.Text())
@@ -108,8 +114,8 @@ func readMemory(r io.Reader) (memory, error) {
 	return m, nil
 }
 
-// fits returns an error when more bytes of the image would leave too little.
-func (m memory) fits(more int64) error {
+// Fits returns an error when more bytes of the image would leave too little.
+func (m Memory) Fits(more int64) error {
 	if more+rootFree <= m.Available {
 		return nil
 	}
@@ -117,7 +123,7 @@ func (m memory) fits(more int64) error {
 		more>>20, int64(rootFree)>>20, m.Total>>20, m.Available>>20)
 }
 
-func fitsRAM(more int64) error {
+func FitsRAM(more int64) error {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return err
@@ -127,11 +133,11 @@ func fitsRAM(more int64) error {
 	if err != nil {
 		return err
 	}
-	return m.fits(more)
+	return m.Fits(more)
 }
 
-// mountRoot mounts the squashfs in file and puts a writable layer on it.
-func mountRoot(file string) error {
+// MountRoot mounts the squashfs in file and puts a writable layer on it.
+func MountRoot(file string) error {
 	loop, err := attachLoop(file)
 	if err != nil {
 		return err
@@ -183,10 +189,10 @@ func attachLoop(file string) (*os.File, error) {
 	return loop, nil
 }
 
-// enterRoot makes newRoot the root directory, for us and for all that we start,
+// EnterRoot makes newRoot the root directory, for us and for all that we start,
 // and frees what the initramfs took. What is loaded of it stays usable: this
 // program above all. The image's mounts keep working, out of sight.
-func enterRoot() error {
+func EnterRoot() error {
 	for _, d := range []string{"/proc", "/sys", "/dev", "/run"} {
 		target := filepath.Join(newRoot, d)
 		if err := os.MkdirAll(target, 0o755); err != nil {
@@ -199,7 +205,7 @@ func enterRoot() error {
 	if err := os.Chdir(newRoot); err != nil {
 		return err
 	}
-	if isRAMRoot("/") { // anything else must not be emptied
+	if IsRAMRoot("/") { // anything else must not be emptied
 		if err := empty("/"); err != nil {
 			return fmt.Errorf("free the initramfs: %w", err)
 		}
@@ -249,15 +255,18 @@ func empty(dir string) error {
 	return errors.Join(errs...)
 }
 
+// SearchPath is the PATH of all programs that drover-init starts.
+const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // inits are the programs that may take over, in the order of preference.
 var inits = []string{"/sbin/init", "/lib/systemd/systemd", "/usr/lib/systemd/systemd"}
 
-// startInit becomes the root's own init. It returns only when there is none.
-func startInit(args []string) error {
+// StartInit becomes the root's own init. It returns only when there is none.
+func StartInit(args []string) error {
 	var errs []error
 	for _, path := range inits {
 		err := unix.Exec(path, append([]string{path}, args...), []string{
-			"PATH=" + searchPath, "HOME=/", "TERM=linux",
+			"PATH=" + SearchPath, "HOME=/", "TERM=linux",
 		})
 		errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		if !errors.Is(err, fs.ErrNotExist) {

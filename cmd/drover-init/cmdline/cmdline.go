@@ -1,4 +1,6 @@
-package main
+// Package cmdline reads the settings of drover-init and of kernel modules from the
+// kernel command line. Every mistake is reported, with the key and what is expected.
+package cmdline
 
 import (
 	"encoding/hex"
@@ -10,18 +12,19 @@ import (
 	"strings"
 	"time"
 
+	"drover/cmd/drover-init/kmod"
 	"drover/pools"
 )
 
 // Bounds of drover.timeout, and its default.
 const (
-	defaultTimeout = 900 * time.Second
+	DefaultTimeout = 900 * time.Second
 	minTimeout     = 30 * time.Second
 	maxTimeout     = 24 * time.Hour
 )
 
-// bootArgs is what the kernel command line says of this boot.
-type bootArgs struct {
+// Args is what the kernel command line says of this boot.
+type Args struct {
 	URL     *url.URL      // base of the server's node-facing listener, path without a slash at its end
 	MAC     pools.MAC     // of the boot network card
 	Nonce   string        // secret: names this boot
@@ -32,20 +35,14 @@ type bootArgs struct {
 	Timeout time.Duration // since the kernel started, until a reboot
 	Rescue  bool          // stop in a shell before the config is fetched
 	Shell   bool          // after an error wait for the timeout, so that the screen can be read
-	Modules moduleArgs
+	Modules kmod.Args
 }
 
-// moduleArgs is what the command line says of kernel modules.
-type moduleArgs struct {
-	Options   map[string]string // by module, as modprobe reads MODULE.PARAMETER=VALUE
-	Blacklist map[string]bool   // modprobe.blacklist=A,B
-}
-
-// parseArgs reads a kernel command line. Of an argument given twice the last
+// Parse reads a kernel command line. Of an argument given twice the last
 // counts, as for the kernel. Every mistake is reported; what could be read is
 // returned in any case, so that the timeout is known.
-func parseArgs(cmdline string) (bootArgs, error) {
-	a := bootArgs{Timeout: defaultTimeout}
+func Parse(cmdline string) (Args, error) {
+	a := Args{Timeout: DefaultTimeout}
 	given := map[string]string{}
 	for _, w := range splitArgs(cmdline) {
 		key, value, hasValue := strings.Cut(w, "=")
@@ -53,9 +50,9 @@ func parseArgs(cmdline string) (bootArgs, error) {
 		case strings.HasPrefix(key, "drover."), key == "BOOTIF":
 			given[key] = value
 		case key == "modprobe.blacklist":
-			a.Modules.blacklist(value)
+			a.Modules.Block(value)
 		case hasValue:
-			a.Modules.option(key, value)
+			a.Modules.Option(key, value)
 		}
 	}
 	var errs []error
@@ -71,7 +68,7 @@ func parseArgs(cmdline string) (bootArgs, error) {
 	return a, errors.Join(errs...)
 }
 
-func (a *bootArgs) readURL(given map[string]string) error {
+func (a *Args) readURL(given map[string]string) error {
 	const example = "want for instance drover.url=http://10.28.0.2:80"
 	s := given["drover.url"]
 	if s == "" {
@@ -85,7 +82,7 @@ func (a *bootArgs) readURL(given map[string]string) error {
 // readSecure reads where what is for this node alone goes by TLS, and by which
 // key that server is known. One without the other is a mistake: to go on
 // without would be what an attacker wants.
-func (a *bootArgs) readSecure(given map[string]string) error {
+func (a *Args) readSecure(given map[string]string) error {
 	const example = "want for instance drover.https=https://10.28.0.2:8444"
 	s, p := given["drover.https"], given["drover.pin"]
 	if s == "" && p == "" {
@@ -128,7 +125,7 @@ func serverURL(key, s, example string) (*url.URL, error) {
 	return u, nil
 }
 
-func (a *bootArgs) readMAC(given map[string]string) error {
+func (a *Args) readMAC(given map[string]string) error {
 	key, s := "drover.mac", given["drover.mac"]
 	if s == "" {
 		// PXE loaders put the hardware type before the address: 01 is Ethernet.
@@ -146,7 +143,7 @@ func (a *bootArgs) readMAC(given map[string]string) error {
 }
 
 // readNonce never quotes the nonce: it is a secret.
-func (a *bootArgs) readNonce(given map[string]string) error {
+func (a *Args) readNonce(given map[string]string) error {
 	s := given["drover.nonce"]
 	if s == "" {
 		return errors.New("drover.nonce is missing from the kernel command line")
@@ -158,7 +155,7 @@ func (a *bootArgs) readNonce(given map[string]string) error {
 	return nil
 }
 
-func (a *bootArgs) readImage(given map[string]string) error {
+func (a *Args) readImage(given map[string]string) error {
 	var errs []error
 	s, ok := strings.CutPrefix(given["drover.image"], "sha256:")
 	sum, err := hex.DecodeString(s)
@@ -174,7 +171,7 @@ func (a *bootArgs) readImage(given map[string]string) error {
 	return errors.Join(errs...)
 }
 
-func (a *bootArgs) readTimeout(given map[string]string) error {
+func (a *Args) readTimeout(given map[string]string) error {
 	s, ok := given["drover.timeout"]
 	if !ok {
 		return nil
@@ -186,31 +183,6 @@ func (a *bootArgs) readTimeout(given map[string]string) error {
 	}
 	a.Timeout = d
 	return nil
-}
-
-func (m *moduleArgs) option(key, value string) {
-	name, param, ok := strings.Cut(key, ".")
-	if !ok || name == "" || param == "" {
-		return
-	}
-	if m.Options == nil {
-		m.Options = map[string]string{}
-	}
-	name = moduleName(name)
-	word := param + "=" + value
-	if strings.ContainsAny(value, " \t") {
-		word = param + `="` + value + `"`
-	}
-	m.Options[name] = strings.TrimPrefix(m.Options[name]+" "+word, " ")
-}
-
-func (m *moduleArgs) blacklist(names string) {
-	if m.Blacklist == nil {
-		m.Blacklist = map[string]bool{}
-	}
-	for name := range strings.SplitSeq(names, ",") {
-		m.Blacklist[moduleName(name)] = true
-	}
 }
 
 // splitArgs splits a command line as the kernel does (lib/cmdline.c,

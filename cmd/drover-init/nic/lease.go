@@ -1,4 +1,4 @@
-package main
+package nic
 
 import (
 	"context"
@@ -12,14 +12,15 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
 
+	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools/wait"
 )
 
-// lease is what DHCP gave the node.
-type lease struct {
+// Lease is what DHCP gave the node.
+type Lease struct {
 	Address netip.Prefix
 	Server  netip.Addr
-	Routes  []route
+	Routes  []Route
 	DNS     []netip.Addr
 	Search  []string      // domains, the node's own first
 	MTU     int           // 0: the card's
@@ -27,9 +28,9 @@ type lease struct {
 	packets *nclient4.Lease
 }
 
-// route is a destination and the router that knows the way; without one, the
+// Route is a destination and the router that knows the way; without one, the
 // destination is on the link itself.
-type route struct {
+type Route struct {
 	To  netip.Prefix
 	Via netip.Addr
 }
@@ -55,15 +56,15 @@ func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 	}
 }
 
-// dhcp tries once to lease an address for the network card.
-func (n *network) dhcp(ctx context.Context) (lease, error) {
+// DHCP tries once to lease an address for the network card.
+func (n *NIC) DHCP(ctx context.Context) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Request(ctx, dhcpOptions(n.MAC[:])...)
 	})
 }
 
-// renew tries once to prolong the lease.
-func (n *network) renew(ctx context.Context, l lease) (lease, error) {
+// Renew tries once to prolong the lease.
+func (n *NIC) Renew(ctx context.Context, l Lease) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
 	})
@@ -71,30 +72,30 @@ func (n *network) renew(ctx context.Context, l lease) (lease, error) {
 
 // withDHCP opens a client for one conversation. Between conversations it must
 // be closed: its raw socket sees all packets, of the image's transfer too.
-func (n *network) withDHCP(ctx context.Context, talk func(context.Context, *nclient4.Client) (*nclient4.Lease, error)) (lease, error) {
+func (n *NIC) withDHCP(ctx context.Context, talk func(context.Context, *nclient4.Client) (*nclient4.Lease, error)) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, dhcpLimit)
 	defer cancel()
 	c, err := nclient4.New(n.Name, nclient4.WithTimeout(dhcpTimeout), nclient4.WithRetry(dhcpTries))
 	if err != nil {
-		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
+		return Lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}
 	defer func() { _ = c.Close() }() // a socket that was listened on
 	packets, err := talk(ctx, c)
 	if errors.Is(err, nclient4.ErrNoResponse) {
-		return lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)
+		return Lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)
 	}
 	if err != nil {
-		return lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
+		return Lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}
 	l, err := readLease(packets.ACK)
 	l.packets = packets
 	return l, err
 }
 
-// keepLease prolongs the lease when half of it is over, until ctx ends. A node
+// KeepLease prolongs the lease when half of it is over, until ctx ends. A node
 // whose image takes longer than its lease would lose its address, and with it
 // the right to fetch its config.
-func (n *network) keepLease(ctx context.Context) {
+func (n *NIC) KeepLease(ctx context.Context) {
 	l := n.Lease
 	for l.For > 0 {
 		ends := time.Now().Add(l.For)
@@ -102,7 +103,7 @@ func (n *network) keepLease(ctx context.Context) {
 			if wait.Sleep(ctx, max(delay, 10*time.Second)) != nil {
 				return
 			}
-			next, err := n.renew(ctx, l)
+			next, err := n.Renew(ctx, l)
 			if err == nil && next.Address != l.Address {
 				err = fmt.Errorf("server now offers %s", next.Address)
 			}
@@ -120,8 +121,8 @@ func (n *network) keepLease(ctx context.Context) {
 
 // readLease reads an ACK. What a node cannot boot with is an error; optional
 // things that make no sense are left out.
-func readLease(ack *dhcpv4.DHCPv4) (lease, error) {
-	var l lease
+func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
+	var l Lease
 	l.Server, _ = netip.AddrFromSlice(ack.ServerIdentifier().To4())
 	ip, ok := netip.AddrFromSlice(ack.YourIPAddr.To4())
 	if !ok || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
@@ -151,8 +152,8 @@ func readLease(ack *dhcpv4.DHCPv4) (lease, error) {
 }
 
 // readRoutes prefers classless routes to the router option (RFC 3442).
-func readRoutes(ack *dhcpv4.DHCPv4) []route {
-	var routes []route
+func readRoutes(ack *dhcpv4.DHCPv4) []Route {
+	var routes []Route
 	for _, r := range ack.ClasslessStaticRoute() {
 		to, ok := netip.AddrFromSlice(r.Dest.IP.To4())
 		bits, size := r.Dest.Mask.Size()
@@ -163,14 +164,14 @@ func readRoutes(ack *dhcpv4.DHCPv4) []route {
 		if via.IsUnspecified() {
 			via = netip.Addr{}
 		}
-		routes = append(routes, route{To: netip.PrefixFrom(to, bits).Masked(), Via: via})
+		routes = append(routes, Route{To: netip.PrefixFrom(to, bits).Masked(), Via: via})
 	}
 	if len(routes) > 0 {
 		return routes
 	}
 	for _, r := range ack.Router() {
 		if via, ok := netip.AddrFromSlice(r.To4()); ok && !via.IsUnspecified() {
-			return []route{{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: via}}
+			return []Route{{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: via}}
 		}
 	}
 	return nil
@@ -179,7 +180,7 @@ func readRoutes(ack *dhcpv4.DHCPv4) []route {
 func readSearch(ack *dhcpv4.DHCPv4) []string {
 	var search []string
 	add := func(name string) {
-		if name = strings.TrimSuffix(name, "."); checkDomain(name) == nil {
+		if name = strings.TrimSuffix(name, "."); nodeconfig.CheckDomain(name) == nil {
 			search = append(search, name)
 		}
 	}
@@ -194,9 +195,9 @@ func readSearch(ack *dhcpv4.DHCPv4) []string {
 	return search
 }
 
-// resolvConf is the lease as resolv.conf(5) has it; empty when it names no
+// ResolvConf is the lease as resolv.conf(5) has it; empty when it names no
 // server.
-func (l lease) resolvConf() string {
+func (l Lease) ResolvConf() string {
 	if len(l.DNS) == 0 {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package main
+package kmod
 
 import (
 	"os"
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// coldplug loads the modules of the devices that the kernel has found, as told
+// Coldplug loads the modules of the devices that the kernel has found, named
 // by the modalias files below sys (/sys). A loaded bus driver finds more
 // devices, so it goes on until a round loads nothing new. It returns the names
 // of the modules it loaded and the errors of those that did not load.
 //
-// Some drivers look for their devices in the background: who waits for a device
-// calls coldplug again now and then.
-func (m *modules) coldplug(sys string) (loaded []string, errs []error) {
+// Some drivers search for their devices in the background: a caller that waits for a
+// device calls Coldplug again now and then.
+func (m *Modules) Coldplug(sys string) (loaded []string, errs []error) {
 	start := len(m.order)
 	for {
 		before := len(m.order)
@@ -66,7 +66,7 @@ func aliasIndex(pattern string) string {
 }
 
 // match lists the modules that have an alias for s, each once.
-func (m *modules) match(s string) []string {
+func (m *Modules) match(s string) []string {
 	var names []string
 	for n := 0; n <= min(len(s), aliasKey); n++ {
 		for _, a := range m.alias[s[:n]] {

@@ -1,4 +1,4 @@
-package main
+package nodeconfig
 
 import (
 	"errors"
@@ -18,10 +18,10 @@ func checkPath(path string) error {
 	return nil
 }
 
-// writeFile puts a file in place as a whole: whoever opens path sees the old
+// WriteFile puts a file in place as a whole: whoever opens path sees the old
 // content or the new, with the mode (permission bits as chmod(2) has them).
 // Directories on the way are made. A symlink at path is replaced, not followed.
-func writeFile(path string, content []byte, mode uint32) (err error) {
+func WriteFile(path string, content []byte, mode uint32) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func writeFile(path string, content []byte, mode uint32) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ignore(os.Remove(tmp.Name()), unix.ENOENT))
+			err = errors.Join(err, Ignore(os.Remove(tmp.Name()), unix.ENOENT))
 		}
 	}()
 	_, err = tmp.Write(content)
@@ -47,25 +47,25 @@ func writeFile(path string, content []byte, mode uint32) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// symlink makes path a link to target, in place of what link or file is there.
-func symlink(target, path string) error {
+// Symlink makes path a link to target, in place of what link or file is there.
+func Symlink(target, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if old, err := os.Readlink(path); err == nil && old == target {
 		return nil
 	}
-	if err := ignore(os.Remove(path), unix.ENOENT); err != nil {
+	if err := Ignore(os.Remove(path), unix.ENOENT); err != nil {
 		return err
 	}
 	return os.Symlink(target, path)
 }
 
-// lendResolvConf gives the programs that run before the root's own network is
+// LendResolvConf gives the programs that run before the root's own network is
 // up a resolver, when the root has none: most often /etc/resolv.conf is a link
 // to a file in /run that systemd-resolved will write. The returned function
 // takes back what is in the way of that.
-func lendResolvConf(root, content string) (restore func() error, err error) {
+func LendResolvConf(root, content string) (restore func() error, err error) {
 	restore = func() error { return nil }
 	path := filepath.Join(root, "/etc/resolv.conf")
 	if s, err := os.Stat(path); content == "" || err == nil && s.Size() > 0 {
@@ -73,7 +73,7 @@ func lendResolvConf(root, content string) (restore func() error, err error) {
 	}
 	target, err := os.Readlink(path)
 	if err != nil {
-		return restore, writeFile(path, []byte(content), 0o644)
+		return restore, WriteFile(path, []byte(content), 0o644)
 	}
 	if !filepath.IsAbs(target) {
 		target = filepath.Join("/etc", target)
@@ -90,9 +90,17 @@ func lendResolvConf(root, content string) (restore func() error, err error) {
 		var errs []error
 		for _, p := range made {
 			// A script may have put something beside it: that stays.
-			errs = append(errs, ignore(ignore(os.Remove(p), unix.ENOTEMPTY), unix.ENOENT))
+			errs = append(errs, Ignore(Ignore(os.Remove(p), unix.ENOTEMPTY), unix.ENOENT))
 		}
 		return errors.Join(errs...)
 	}
-	return restore, writeFile(target, []byte(content), 0o644)
+	return restore, WriteFile(target, []byte(content), 0o644)
+}
+
+// Ignore returns err unless it is what.
+func Ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
 }

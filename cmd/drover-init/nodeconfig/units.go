@@ -1,4 +1,4 @@
-package main
+package nodeconfig
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ var unitTypes = []string{".service", ".socket", ".timer", ".mount", ".automount"
 
 // units writes the units, then enables those that want it: an [Install] section
 // may come from any of them, or from the image.
-func (a *applier) units(id identity) error {
+func (a *Applier) units(id Identity) error {
 	var errs []error
 	names := slices.Sorted(maps.Keys(id.Units))
 	for _, name := range names {
@@ -52,7 +52,7 @@ func checkUnit(name string) error {
 
 // enable does what systemctl enable does without a running systemd: links by
 // the [Install] section. seen ends circles of Also=.
-func (a *applier) enable(name string, seen map[string]bool) error {
+func (a *Applier) enable(name string, seen map[string]bool) error {
 	if seen[name] {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (a *applier) enable(name string, seen map[string]bool) error {
 			switch key {
 			case "WantedBy", "RequiredBy", "UpheldBy":
 				dir := map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires", "UpheldBy": ".upholds"}[key]
-				errs = append(errs, symlink(path, a.path("/etc/systemd/system/"+v+dir+"/"+name)))
+				errs = append(errs, Symlink(path, a.path("/etc/systemd/system/"+v+dir+"/"+name)))
 			case "Alias":
-				errs = append(errs, symlink(path, a.path("/etc/systemd/system/"+v)))
+				errs = append(errs, Symlink(path, a.path("/etc/systemd/system/"+v)))
 			case "Also":
 				errs = append(errs, a.enable(v, seen))
 			}
@@ -90,7 +90,7 @@ func (a *applier) enable(name string, seen map[string]bool) error {
 
 // findUnit returns the path of a unit, as systemd sees it, and its text. An
 // instance (name@x.service) is found as its template (name@.service).
-func (a *applier) findUnit(name string) (path, content string, err error) {
+func (a *Applier) findUnit(name string) (path, content string, err error) {
 	names := []string{name}
 	if template := unitTemplate(name); template != "" {
 		names = append(names, template)
@@ -158,7 +158,7 @@ var networkFS = []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p
 // mounts writes a unit for each mount and makes its directory. Units in /etc
 // win over those of the image for the same path; lines in /etc/fstab would not.
 // As with fstab, a mount that fails stops the start, unless it is "nofail".
-func (a *applier) mounts(id identity) error {
+func (a *Applier) mounts(id Identity) error {
 	var errs []error
 	for _, m := range id.Mounts {
 		if err := a.mount(m); err != nil {
@@ -168,7 +168,7 @@ func (a *applier) mounts(id identity) error {
 	return errors.Join(errs...)
 }
 
-func (a *applier) mount(m pools.Mount) error {
+func (a *Applier) mount(m pools.Mount) error {
 	if err := checkPath(m.Path); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (a *applier) mount(m pools.Mount) error {
 	return errors.Join(
 		os.MkdirAll(a.path(m.Path), 0o755),
 		a.write(path, b.String()),
-		symlink(path, a.path("/etc/systemd/system/"+target+dir+"/"+name)))
+		Symlink(path, a.path("/etc/systemd/system/"+target+dir+"/"+name)))
 }
 
 // escapeUnitPath is systemd-escape --path.
@@ -225,21 +225,27 @@ func escapeUnitPath(path string) string {
 	return b.String()
 }
 
+// Where a boot leaves, in RAM, what the agent's unit needs.
+const (
+	StateFile    = "/run/drover/boot.json"
+	AgentProgram = "/run/drover/drover-init"
+)
+
 // agentUnit makes the real system run the agent. It is a oneshot that lasts
 // until the node has joined: "systemctl status drover-agent" is the answer to
 // where a node hangs. What it prints is on the console too.
-func (a *applier) agentUnit(identity) error {
+func (a *Applier) agentUnit(Identity) error {
 	const unit = `# Written by drover-init.
 [Unit]
 Description=drover: run the online scripts and join the cluster
 Wants=network-online.target
 After=network-online.target containerd.service
-ConditionPathExists=` + stateFile + `
+ConditionPathExists=` + StateFile + `
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=` + agentProgram + ` agent
+ExecStart=` + AgentProgram + ` agent
 StandardOutput=journal+console
 StandardError=inherit
 TimeoutStartSec=infinity

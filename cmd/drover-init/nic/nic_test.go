@@ -1,4 +1,4 @@
-package main
+package nic
 
 import (
 	"context"
@@ -40,6 +40,8 @@ func inNamespace(t *testing.T, f func(t *testing.T)) {
 }
 
 // dhcpServer answers on a link, and counts what it is asked.
+var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
+
 type dhcpServer struct {
 	mu   sync.Mutex
 	seen []string // message types, client addresses, classes and client identifiers
@@ -105,39 +107,41 @@ func TestNetwork(t *testing.T) {
 		server := &dhcpServer{}
 		mac, stop := serveDHCP(t, server)
 		defer stop()
-		var said transcript
-		n, err := findNIC(t.Context(), mac, func() {}, said.say)
+		var said fixture.Log
+		n, err := Find(t.Context(), mac, func() {}, said.Printf)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		if err := n.up(t.Context()); err != nil {
+		if err := n.Up(t.Context()); err != nil {
 			t.Error(err)
 		}
-		l, err := n.dhcp(t.Context())
+		l, err := n.DHCP(t.Context())
 		if err != nil {
 			t.Errorf("dhcp: %v", err)
 			return
 		}
-		if err := n.configure(l); err != nil {
+		if err := n.Configure(l); err != nil {
 			t.Error(err)
 		}
 		wantLink(t, n.Name, 1400, "10.79.7.11/24", "10.79.8.1") // the router is outside of the subnet
 		if l.For != 5*time.Minute {
 			t.Errorf("lease: got %v, want 5m", l.For)
 		}
-		again, err := n.renew(t.Context(), l)
+		again, err := n.Renew(t.Context(), l)
 		if err != nil || again.Address != l.Address {
 			t.Errorf("renew: got %v, %v, want %v", again.Address, err, l.Address)
 		}
-		if err := n.down(); err != nil {
+		if err := n.Down(); err != nil {
 			t.Error(err)
 		}
 		wantLink(t, n.Name, 1500, "", "")
 		const from = " drover-init 01:52:54:00:79:07:01"
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		wantEvents(t, server.seen, "DISCOVER of 0.0.0.0"+from, "REQUEST of 0.0.0.0"+from, "REQUEST of 10.79.7.11"+from)
+		if want := []string{"DISCOVER of 0.0.0.0" + from, "REQUEST of 0.0.0.0" + from, "REQUEST of 10.79.7.11" + from}; !slices.Equal(server.seen, want) {
+			t.Errorf("the server got %q, want %q", server.seen, want)
+		}
 		if said.String() != "" {
 			t.Errorf("it complained: %s", &said)
 		}
@@ -189,7 +193,7 @@ func TestNetworkErrors(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		plugged := 0
-		_, err := findNIC(ctx, testMAC, func() { plugged++ }, t.Logf)
+		_, err := Find(ctx, testMAC, func() { plugged++ }, t.Logf)
 		if want := "no network card has MAC 52:54:00:77:00:01"; err == nil || err.Error() != want {
 			t.Errorf("no card: got %v, want %q", err, want)
 		}
@@ -198,18 +202,18 @@ func TestNetworkErrors(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		n, err := findNIC(t.Context(), testMAC, func() {}, t.Logf)
+		n, err := Find(t.Context(), testMAC, func() {}, t.Logf)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		if err := n.up(ctx); err == nil || err.Error() != "node0 has no carrier" { // its peer is down
+		if err := n.Up(ctx); err == nil || err.Error() != "node0 has no carrier" { // its peer is down
 			t.Errorf("no carrier: got %v", err)
 		}
-		bad := lease{Address: netip.MustParsePrefix("10.0.0.1/24"), Routes: []route{{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.0.0.1")}}}
-		if err := n.configure(bad); err == nil || !strings.Contains(err.Error(), "route 0.0.0.0/0 via 10.0.0.1") {
+		bad := Lease{Address: netip.MustParsePrefix("10.0.0.1/24"), Routes: []Route{{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.0.0.1")}}}
+		if err := n.Configure(bad); err == nil || !strings.Contains(err.Error(), "route 0.0.0.0/0 via 10.0.0.1") {
 			t.Errorf("route over itself: got %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package nic
 
 import (
 	"net"
@@ -24,8 +24,8 @@ func ack(options ...dhcpv4.Option) *dhcpv4.DHCPv4 {
 }
 
 func TestReadLease(t *testing.T) {
-	basic := lease{Address: netip.MustParsePrefix("10.77.0.11/24"), Server: netip.MustParseAddr("10.77.0.1")}
-	with := func(change func(*lease)) lease {
+	basic := Lease{Address: netip.MustParsePrefix("10.77.0.11/24"), Server: netip.MustParseAddr("10.77.0.1")}
+	with := func(change func(*Lease)) Lease {
 		l := basic
 		change(&l)
 		return l
@@ -35,7 +35,7 @@ func TestReadLease(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		options []dhcpv4.Option
-		want    lease
+		want    Lease
 	}{
 		{"an address alone", nil, basic},
 		{
@@ -48,8 +48,8 @@ func TestReadLease(t *testing.T) {
 				dhcpv4.OptIPAddressLeaseTime(5 * time.Minute),
 				dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, []byte{0x23, 0x28}),
 			},
-			with(func(l *lease) {
-				l.Routes = []route{{toAll, router}}
+			with(func(l *Lease) {
+				l.Routes = []Route{{toAll, router}}
 				l.DNS = []netip.Addr{netip.MustParseAddr("10.77.0.1"), netip.MustParseAddr("10.77.0.2")}
 				l.Search = []string{"example.org", "example.net"}
 				l.For = 5 * time.Minute
@@ -64,8 +64,8 @@ func TestReadLease(t *testing.T) {
 					&dhcpv4.Route{Dest: &net.IPNet{IP: net.IPv4(10, 80, 1, 0), Mask: net.CIDRMask(16, 32)}, Router: net.IPv4zero},
 					&dhcpv4.Route{Dest: &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}, Router: net.IPv4(10, 77, 0, 254)}),
 			},
-			with(func(l *lease) {
-				l.Routes = []route{{netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{}}, {toAll, router}}
+			with(func(l *Lease) {
+				l.Routes = []Route{{netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{}}, {toAll, router}}
 			}),
 		},
 		{"for ever", []dhcpv4.Option{dhcpv4.OptGeneric(dhcpv4.OptionIPAddressLeaseTime, []byte{255, 255, 255, 255})}, basic},
@@ -114,12 +114,12 @@ func TestReadLeaseErrors(t *testing.T) {
 }
 
 func TestResolvConf(t *testing.T) {
-	l := lease{DNS: []netip.Addr{netip.MustParseAddr("10.77.0.1")}, Search: []string{"a.example", "b.example"}}
+	l := Lease{DNS: []netip.Addr{netip.MustParseAddr("10.77.0.1")}, Search: []string{"a.example", "b.example"}}
 	want := "# from DHCP, by drover-init\nnameserver 10.77.0.1\nsearch a.example b.example\n"
-	if got := l.resolvConf(); got != want {
+	if got := l.ResolvConf(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := (lease{Search: []string{"a.example"}}).resolvConf(); got != "" {
+	if got := (Lease{Search: []string{"a.example"}}).ResolvConf(); got != "" {
 		t.Errorf("without a server: got %q, want nothing", got)
 	}
 }
@@ -143,7 +143,7 @@ func FuzzReadLease(f *testing.F) {
 				t.Errorf("accepted route %+v", r)
 			}
 		}
-		for line := range strings.Lines(l.resolvConf()) {
+		for line := range strings.Lines(l.ResolvConf()) {
 			if !strings.HasPrefix(line, "nameserver ") && !strings.HasPrefix(line, "search ") && !strings.HasPrefix(line, "#") {
 				t.Errorf("resolv.conf has line %q", line)
 			}

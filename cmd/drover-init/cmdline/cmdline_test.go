@@ -1,10 +1,12 @@
-package main
+package cmdline
 
 import (
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"drover/e2e/fixture"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 )
 
 func TestParseArgs(t *testing.T) {
-	got, err := parseArgs("BOOT_IMAGE=/vmlinuz console=ttyS0,115200 quiet " + goodArgs +
+	got, err := Parse("BOOT_IMAGE=/vmlinuz console=ttyS0,115200 quiet " + goodArgs +
 		" drover.timeout=600 drover.shell=1 mlx4_core.debug_level=1 mlx4_core.x=\"a b\" modprobe.blacklist=floppy,ip-vs -- drover.timeout=5\n")
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +57,14 @@ func TestParseArgsForms(t *testing.T) {
 		{"quoted", `"` + strings.ReplaceAll(goodArgs, " ", `" "`) + `"`, "52:54:00:77:00:01", "http://10.77.0.1:80"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := parseArgs(tt.line)
+			got, err := Parse(tt.line)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got.MAC.String() != tt.mac || got.URL.String() != tt.url {
 				t.Errorf("got %s %s, want %s %s", got.MAC, got.URL, tt.mac, tt.url)
 			}
-			if got.Timeout != defaultTimeout || got.Shell {
+			if got.Timeout != DefaultTimeout || got.Shell {
 				t.Errorf("timeout and shell: got %v and %v, want the defaults", got.Timeout, got.Shell)
 			}
 		})
@@ -93,7 +95,7 @@ func TestParseArgsErrors(t *testing.T) {
 		{"timeout that overflows", goodArgs + " drover.timeout=9223372036854775807", "is not a number of seconds"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := parseArgs(tt.line)
+			_, err := Parse(tt.line)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got error %v, want %q in it", err, tt.want)
 			}
@@ -105,11 +107,11 @@ func TestParseArgsErrors(t *testing.T) {
 }
 
 func TestParseArgsReportsAll(t *testing.T) {
-	got, err := parseArgs("quiet drover.timeout=60")
+	got, err := Parse("quiet drover.timeout=60")
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	wantText(t, "error", err.Error(), "drover.url", "drover.mac", "drover.nonce", "drover.image", "drover.root")
+	fixture.WantText(t, "error", err.Error(), "drover.url", "drover.mac", "drover.nonce", "drover.image", "drover.root")
 	if got.Timeout != time.Minute {
 		t.Errorf("timeout: got %v, want it read all the same", got.Timeout)
 	}
@@ -138,7 +140,7 @@ func FuzzParseArgs(f *testing.F) {
 	f.Add(goodArgs + ` drover.timeout=60 a."b=c" "x -- y`)
 	f.Add(`"`)
 	f.Fuzz(func(t *testing.T, line string) {
-		a, err := parseArgs(line)
+		a, err := Parse(line)
 		if a.Timeout < minTimeout || a.Timeout > maxTimeout {
 			t.Errorf("timeout %v", a.Timeout)
 		}
