@@ -12,7 +12,7 @@ import (
 // each of its nodes.
 const maxAudit = 20_000
 
-// Audit keeps who did what, in the order in which it was done. The oldest entries
+// Audit keeps the actions of users, in their order. The oldest entries
 // make room for new ones.
 type Audit struct {
 	rows[pools.AuditEntry]        // by auditKey

@@ -6,7 +6,7 @@
 // farm. [Leases] hands out the addresses of catch-all ranges, and remembers those that
 // the config does not have. [boots.Table] holds the timelines and the nonce and key
 // that each boot is bound to. [Unknowns] is the inbox of the page, [NextBoots] holds
-// what nodes do once, [Audit] who did what.
+// the next boots that differ from the config, [Audit] the actions of users.
 //
 // RAM is the truth: every table answers from it. A table makes a change in RAM and
 // puts it into the queue of its engine under the same lock, and never waits while it
@@ -30,7 +30,7 @@
 //
 // The files hold no secret: of a nonce and of a key they have the hash alone.
 //
-// The package does not know why a node is added, what DHCP packet asks for an address,
-// who answers there, or who observed a step of a boot. It does not check nodes: the
+// The package does not know why a node is added, which DHCP packet asks for an address,
+// which device answers there, or where a step of a boot was observed. It does not check nodes: the
 // farm does, before it stores one.
 package state

@@ -12,7 +12,7 @@ import (
 
 // The stored value of a lease: flags (1 byte), the MAC (6), the end in Unix seconds
 // (8) and nanoseconds (4), little endian; then the texts node, pool and declined,
-// each behind its length as a uvarint. The key is the address.
+// each after its length as a uvarint. The key is the address.
 const (
 	leaseReleased = 1 << iota // flag
 	leaseFixed    = 19        // bytes before the texts

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"drover/pools"
 	"drover/pools/state/wal"
@@ -18,17 +19,17 @@ import (
 // many start at once.
 const offerHold = 30 * time.Second
 
-// maxOverlap bounds [overlap]: from the first DHCP of a boot to that of the
-// operating system it is often less.
+// maxOverlap bounds [overlap]. The time from the first DHCP packet of a boot to that
+// of the operating system is often shorter.
 const maxOverlap = time.Minute
 
 // maxLeases bounds the leases and quarantines that are kept, of all ranges and
-// beside them, at some 400 bytes each. When it is reached, a new one takes the
+// outside of them, at some 300 bytes each. When it is reached, a new one takes the
 // place of the one that ended first.
 const maxLeases = 1 << 18
 
-// Leases hands out the addresses of catch-all ranges, and remembers who has
-// an address that no range and no config tells of.
+// Leases hands out the addresses of catch-all ranges, and remembers the machine at
+// each address that is in no range and no config.
 //
 // A machine keeps its address for as long as nobody else needs it, across
 // restarts of either side. A new one gets the address that it asks for when no
@@ -40,27 +41,25 @@ type Leases struct {
 	limit  int // maxLeases
 
 	mu     sync.Mutex
-	byMAC  map[pools.MAC]*entry  // leases; not those that were declined
-	byAddr map[netip.Addr]*entry // all
-	byNode map[string]*entry     // the newest lease of a node whose name is not made from its MAC
-	queue  expiryQueue           // all, the one that others can have first on top
+	byMAC  map[pools.MAC]*keptLease  // leases; not those that were declined
+	byAddr map[netip.Addr]*keptLease // all
+	byNode map[string]*keptLease     // the newest lease of a node whose name is not made from its MAC
+	queue  expiryQueue               // all; on top the one whose address is free for others first
 	offers offers
-	next   map[pools.Range]netip.Addr // where the search for an address that nobody had goes on
+	next   map[pools.Range]netip.Addr // where the search for an address without a lease goes on
 	full   map[pools.Range]time.Time  // when that search last found none
-	pools  map[string]string          // names of pools that were loaded
 }
 
 func newLeases(e engine) *Leases {
 	return &Leases{
 		engine: e,
 		limit:  maxLeases,
-		byMAC:  make(map[pools.MAC]*entry),
-		byAddr: make(map[netip.Addr]*entry),
-		byNode: make(map[string]*entry),
+		byMAC:  make(map[pools.MAC]*keptLease),
+		byAddr: make(map[netip.Addr]*keptLease),
+		byNode: make(map[string]*keptLease),
 		offers: newOffers(),
 		next:   make(map[pools.Range]netip.Addr),
 		full:   make(map[pools.Range]time.Time),
-		pools:  make(map[string]string),
 	}
 }
 
@@ -74,18 +73,14 @@ func (l *Leases) load(key, value []byte) error {
 	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
 		return nil
 	}
-	if pool, ok := l.pools[lease.Pool]; ok {
-		lease.Pool = pool // one string for all
-	} else {
-		l.pools[lease.Pool] = lease.Pool
-	}
+	lease.Pool = unique.Make(lease.Pool).Value() // one string for all
 	l.keep(lease, 0)
 	return nil
 }
 
 func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	var value []byte
-	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *entry) error {
+	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *keptLease) error {
 		value = appendLease(value[:0], &e.Lease)
 		put(addr.AsSlice(), value)
 		return nil
@@ -93,10 +88,10 @@ func (l *Leases) each(put func(key, value []byte), between func() error) error {
 }
 
 // Offer picks an address for the machine of p, which asks for want (the zero
-// Addr when it asks for none), and holds it for about 30 s, in RAM alone. It
-// is fresh when the machine never had it and was not offered it a moment ago:
-// then it is worth a look whether somebody uses it without a lease. When the
-// range has none left, the error wraps [pools.ErrRefused] and names pool and
+// Addr when it asks for none), and holds it for about 30 s, in RAM alone. The
+// address is fresh when the machine never had it and was not offered it a moment
+// ago: another device may use it without a lease, which the caller can probe. When
+// the range has none left, the error wraps [pools.ErrRefused] and names pool and
 // range.
 func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
 	l.mu.Lock()
@@ -113,16 +108,17 @@ func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr neti
 	return addr, !known, nil
 }
 
-// Commit gives addr to the machine of p for p.Lease, and a little longer in
-// case that it asks again at once. That is in force in RAM at
-// once; it is durable when wait returns nil, and only then may the machine be
-// told. The writes of Commits are durable in their order; each wait may be
-// called more than once. The address need not be in p.Range: a machine may keep an older one.
+// Commit gives addr to the machine of p for p.Lease, and a little longer in case
+// that it asks again at once. The lease is in force in RAM at once. It is durable
+// when wait returns nil, and only then may it be acknowledged. Commits become durable
+// in their order; each wait may be called more than once. The address need not be in
+// p.Range: a machine may keep an older one.
 //
-// The error wraps [pools.ErrRefused] when the machine cannot have the address:
-// it is another node's own, in quarantine, offered to another machine, or
-// another machine's lease. A node's own address, p.Address, is not refused for
-// a quarantine, and moves between the node's MACs at any time.
+// Commit itself never waits. The error wraps [pools.ErrRefused] when the machine
+// cannot have the address: it is another node's own, in quarantine, offered to another
+// machine, or another machine's lease. A node's own address, p.Address, is not refused
+// for a quarantine, and moves between the node's MACs at any time. Other errors, such
+// as [wal.ErrBusy], say that the lease could not be stored; then nothing has changed.
 func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +164,7 @@ func overlap(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap
 
 // serves reports whether the lease is already the one that the machine of p asks
 // for, until end at least.
-func (e *entry) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
+func (e *keptLease) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
 	spare := e.Expires.Sub(end)
 	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
 		0 <= spare && spare <= overlap(p)
@@ -194,9 +190,9 @@ func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	return nil
 }
 
-// room returns the entry that a lease of addr for mac takes the place of when there
-// are too many, else nil.
-func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *entry, err error) {
+// room returns the lease to drop for one of addr for mac when there are too many,
+// else nil.
+func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *keptLease, err error) {
 	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
 		return nil, nil //nolint:nilnil // there is room
 	}
@@ -206,7 +202,7 @@ func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *e
 	return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
 }
 
-// Holds returns the address that the machine has a lease of now.
+// Holds returns the address of the lease that the machine has at that time.
 func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,8 +228,8 @@ func (l *Leases) At(addr netip.Addr) (pools.Lease, bool) {
 	return l.byAddr[addr].lease()
 }
 
-// Named returns the lease that a machine got last as the node of that name. It
-// counts when it was released, too: it tells which machine the node was.
+// Named returns the lease that a machine got last as the node of that name. A
+// released one counts, too: it says which machine the node was.
 func (l *Leases) Named(node string) (pools.Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,39 +243,6 @@ func (l *Leases) Named(node string) (pools.Lease, bool) {
 		return pools.Lease{}, false
 	}
 	return e.Lease, true
-}
-
-// AddressOf returns the address that the machine leased last. One that expired
-// counts until another machine gets it: a node does not stop using its address
-// because nobody renewed it. One that was released or declined does not.
-func (l *Leases) AddressOf(mac pools.MAC) (netip.Addr, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.byMAC[mac]; e.used() {
-		return e.Address, true
-	}
-	return netip.Addr{}, false
-}
-
-// MACAt returns the machine that leased addr last; see [Leases.AddressOf].
-func (l *Leases) MACAt(addr netip.Addr) (pools.MAC, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.byAddr[addr]; e.used() {
-		return e.MAC, true
-	}
-	return pools.MAC{}, false
-}
-
-// Known returns who the machine was when it leased its address; see
-// [Leases.AddressOf].
-func (l *Leases) Known(mac pools.MAC) (pools.Identity, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.byMAC[mac]; e.used() {
-		return pools.Identity{Node: e.Node, Pool: e.Pool}, true
-	}
-	return pools.Identity{}, false
 }
 
 // ByPool counts the leases in force.

@@ -8,23 +8,22 @@ import (
 	"drover/pools"
 )
 
-// quarantine is how long nobody gets an address that a machine declined. Who
-// uses an address without a lease is most often a machine that has it set by
-// hand, and keeps it for days; each time that the address is tried again costs
-// a client its start anew. But a card that declines everything, or somebody
-// who answers every ARP probe, puts a whole range out of service. An hour is
-// seldom enough for the first, and short enough for the second; the operator
-// can end it earlier ([Leases.End]). RFC 2131 leaves the time open.
+// quarantine is how long no machine gets an address that one declined. A device
+// that uses an address without a lease most often has it set by hand, and keeps it for
+// days; each new attempt makes a client start anew. But a card that declines
+// everything, or a host that answers every ARP probe, puts a whole range out of
+// service. An hour is seldom enough for the first, and short enough for the second;
+// the operator can end it earlier ([Leases.End]). RFC 2131 leaves the time open.
 const quarantine = time.Hour
 
-// maxWhy bounds the reason of a quarantine, in bytes: a client can have a
-// part in its wording.
+// maxWhy bounds the reason of a quarantine, in bytes: a client can supply part of
+// it.
 const maxWhy = 200
 
-// Release takes the machine's word that it no longer uses addr. It keeps its
-// claim to get the same address again. A lease that it does not have is
-// ignored. What ends is written behind the back of the caller, within an
-// fsync or two: a lease whose end is lost runs out by itself.
+// Release ends the lease of a machine that no longer uses addr. The machine gets the
+// same address again if no other one needs it. A lease that it does not have is
+// ignored. The end of a lease is stored asynchronously: when a crash forgets it, the
+// lease expires.
 func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,27 +42,27 @@ func (l *Leases) Leave(mac pools.MAC, now time.Time) {
 }
 
 // Decline puts addr in quarantine for an hour when the machine holds it or was
-// offered it, else it returns false and does nothing. why is the reason that
-// [Leases.List] tells.
+// offered it, else it returns false and does nothing. why is the reason
+// in [Leases.List].
 func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lease := pools.Lease{MAC: mac, Address: addr, Expires: now.Add(quarantine).UTC(), Declined: reason(why)}
 	if f, ok := l.offers.of(mac, now); ok && f.addr == addr {
-		lease.Node, lease.Pool = f.who.Node, f.who.Pool
+		lease.Node, lease.Pool = f.node, f.pool
 	} else if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
 		lease.Node, lease.Pool = e.Node, e.Pool
 	} else {
 		return false
 	}
 	l.withdraw(mac)
-	// What is there of addr is the machine's own, or expired: else it would
-	// not be on offer.
+	// A lease of addr is the machine's own, or expired: else it would not be on
+	// offer.
 	l.keepAsync(lease)
 	return true
 }
 
-// reason is why, bounded, and never empty: that would be no quarantine.
+// reason returns why, bounded, and never empty: that would be no quarantine.
 func reason(why string) string {
 	if why == "" {
 		return "declined"
@@ -76,7 +75,7 @@ func clip(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s)
 
 // End frees an address for the operator: one that a machine holds, or one in
 // quarantine. It returns false when addr is neither. A machine that still uses
-// its address learns of it when it asks next.
+// its address learns of it at its next request.
 func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +87,8 @@ func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 	return true
 }
 
-// end has a lease or a quarantine end before its time.
-func (l *Leases) end(e *entry, now time.Time) {
+// end ends a lease or a quarantine before its time.
+func (l *Leases) end(e *keptLease, now time.Time) {
 	lease := e.Lease
 	lease.Released, lease.Expires = true, now.UTC()
 	l.keepAsync(lease)

@@ -127,13 +127,13 @@ func TestNodesOwnAddress(t *testing.T) {
 	if err := commit(s.Leases, node(2, "m1"), addr(9), epoch); err != nil {
 		t.Errorf("another MAC of the node: %v", err)
 	}
-	if m, _ := s.Leases.MACAt(addr(9)); m != mac(2) {
-		t.Errorf("the address is at %s, want %s", m, mac(2))
+	if l, _ := s.Leases.At(addr(9)); l.MAC != mac(2) {
+		t.Errorf("the address is at %s, want %s", l.MAC, mac(2))
 	}
-	if who, ok := s.Leases.Known(mac(2)); !ok || who != (pools.Identity{Node: "m1", Pool: "compute"}) {
-		t.Errorf("Known: got %+v, %t", who, ok)
+	if l, ok := s.Leases.Of(mac(2)); !ok || l.Node != "m1" || l.Pool != "compute" {
+		t.Errorf("Of: got %+v, %t", l, ok)
 	}
-	if _, ok := s.Leases.Known(mac(1)); ok {
+	if _, ok := s.Leases.Of(mac(1)); ok {
 		t.Error("the first MAC is still known")
 	}
 	if err := commit(s.Leases, node(3, "m2"), addr(9), epoch); !errors.Is(err, pools.ErrRefused) {
@@ -196,11 +196,11 @@ func TestQuarantineIsTold(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if _, ok := s.Leases.MACAt(addr(3)); ok {
-		t.Error("MACAt takes who declined for who uses it")
+	if _, ok := s.Leases.At(addr(3)); ok {
+		t.Error("At takes the machine that declined for the one that uses it")
 	}
-	if _, ok := s.Leases.AddressOf(mac(1)); ok {
-		t.Error("AddressOf knows a declined address")
+	if _, ok := s.Leases.Of(mac(1)); ok {
+		t.Error("Of knows a declined address")
 	}
 	_, err := s.Leases.Commit(plan(2), addr(3), epoch.Add(time.Minute))
 	if want := "10.0.0.3 is in quarantine until 2026-11-20T13:00:00Z (52:54:00:00:00:01 declined it: in use by"; err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -9,29 +9,28 @@ import (
 	"drover/pools/state/wal"
 )
 
-// searchPause is how long a range without an address that nobody had is not
-// searched again. The search looks at every address of the range; a machine
-// that is turned away asks again within seconds.
+// searchPause is how long a range is not searched again after a search that found no
+// address without a lease. A search goes through every address of the range; a machine
+// without an offer asks again within seconds.
 const searchPause = time.Second
 
-// entry is a lease with its place in the expiry queue.
-type entry struct {
+// keptLease is a lease in the indexes of Leases.
+type keptLease struct {
 	pools.Lease
-	due    time.Time  // when it can be another machine's: it has ended, and is on offer no more
+	due    time.Time  // when another machine can get the address: the lease has ended, and so has any offer of it
 	index  int        // in the queue
 	stored wal.Ticket // of the write that has it
 }
 
-// inForce tells whether nobody else can have the address: it is leased, or in
-// quarantine.
-func (e *entry) inForce(now time.Time) bool { return !e.Released && now.Before(e.Expires) }
+// inForce reports whether the address is leased or in quarantine at that time.
+func (e *keptLease) inForce(now time.Time) bool { return !e.Released && now.Before(e.Expires) }
 
-// used tells whether the machine, as far as is known, still uses the address.
-// There is none for nil.
-func (e *entry) used() bool { return e != nil && !e.Released && e.Declined == "" }
+// used reports whether the machine may still use the address. A nil lease is not
+// used.
+func (e *keptLease) used() bool { return e != nil && !e.Released && e.Declined == "" }
 
 // lease returns the lease of a machine that still uses its address.
-func (e *entry) lease() (pools.Lease, bool) {
+func (e *keptLease) lease() (pools.Lease, bool) {
 	if !e.used() {
 		return pools.Lease{}, false
 	}
@@ -42,17 +41,16 @@ func (e *entry) lease() (pools.Lease, bool) {
 // follows. Such a name needs no index.
 const unnamed = "node-"
 
-// nameOf returns the index of an entry by the name of its node; empty: it has
-// none.
-func nameOf(e *entry) string {
+// nameOf returns the key of a lease in byNode; empty: it has none.
+func nameOf(e *keptLease) string {
 	if e.Declined != "" || e.Node == unnamed+e.MAC.Hex() {
 		return ""
 	}
 	return e.Node
 }
 
-// index has byNode lead to e, unless it has a newer lease of the node.
-func (l *Leases) index(e *entry) {
+// index enters e in byNode, unless there is a lease of the node that lasts longer.
+func (l *Leases) index(e *keptLease) {
 	name := nameOf(e)
 	if old := l.byNode[name]; name != "" && (old == nil || !old.Expires.After(e.Expires)) {
 		l.byNode[name] = e
@@ -60,7 +58,7 @@ func (l *Leases) index(e *entry) {
 }
 
 // unindex takes e out of byNode.
-func (l *Leases) unindex(e *entry) {
+func (l *Leases) unindex(e *keptLease) {
 	if name := nameOf(e); l.byNode[name] == e {
 		delete(l.byNode, name)
 	}
@@ -71,7 +69,7 @@ func leasable(p *pools.Plan, addr netip.Addr) bool {
 	return p.Range.Contains(addr) && !p.Reserved(addr)
 }
 
-// unused tells whether no machine has or had addr and none is offered it.
+// unused reports whether no machine has or had addr, or is offered it.
 func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && !l.offers.has(addr) }
 
 // pick chooses the address to offer.
@@ -91,8 +89,8 @@ func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr
 	return l.oldestExpired(p, now)
 }
 
-// searchUnused looks for an address that no machine ever had, once around the
-// range from where the last search ended.
+// searchUnused finds an address that no machine ever had. It goes once around the
+// range, from where the last search ended.
 func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 	r := p.Range
 	if t, ok := l.full[r]; !r.IsValid() || ok && now.Sub(t) < searchPause && !now.Before(t) {
@@ -119,10 +117,9 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 	}
 }
 
-// oldestExpired takes the address of the machine that has not needed its own
-// for the longest time.
+// oldestExpired returns the address whose lease ended first.
 func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) {
-	var passed []*entry // not for this plan
+	var passed []*keptLease // not for this plan
 	defer func() {
 		for _, e := range passed {
 			heap.Push(&l.queue, e)
@@ -148,7 +145,7 @@ func (l *Leases) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
 	l.setDue(addr, l.offers.byMAC[p.MAC].expires)
 }
 
-// withdraw takes back what a machine is offered.
+// withdraw ends the offer to a machine.
 func (l *Leases) withdraw(mac pools.MAC) {
 	if f, ok := l.offers.byMAC[mac]; ok {
 		l.offers.drop(mac)
@@ -156,9 +153,9 @@ func (l *Leases) withdraw(mac pools.MAC) {
 	}
 }
 
-// setDue puts the entry of addr, if there is one, where it belongs in the
-// queue: what is on offer goes behind, so that a flood of DISCOVERs does not
-// look at all that it was offered before.
+// setDue moves the lease of addr, if there is one, to its position in the queue. An
+// address on offer moves back: a flood of DISCOVERs need not step over all that it was
+// offered before.
 func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	e := l.byAddr[addr]
 	if e == nil {
@@ -170,8 +167,8 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	heap.Fix(&l.queue, e.index)
 }
 
-// keep has lease take the place of what there is of its machine and of its
-// address. The caller knows that nobody else needs that.
+// keep replaces the leases of its machine and of its address by lease. The caller has
+// checked that no other machine needs them.
 func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
@@ -185,7 +182,7 @@ func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &entry{Lease: lease, due: lease.Expires, stored: t}
+	e = &keptLease{Lease: lease, due: lease.Expires, stored: t}
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e
@@ -194,8 +191,8 @@ func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	heap.Push(&l.queue, e)
 }
 
-// forget removes an entry; nil is none.
-func (l *Leases) forget(e *entry) {
+// forget removes a lease; nil is none.
+func (l *Leases) forget(e *keptLease) {
 	if e == nil {
 		return
 	}
@@ -207,8 +204,8 @@ func (l *Leases) forget(e *entry) {
 	heap.Remove(&l.queue, e.index)
 }
 
-// expiryQueue is a heap of leases by the time at which others can have them.
-type expiryQueue []*entry
+// expiryQueue is a heap of leases by due.
+type expiryQueue []*keptLease
 
 func (q expiryQueue) Len() int           { return len(q) }
 func (q expiryQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
@@ -218,7 +215,7 @@ func (q expiryQueue) Swap(i, j int) {
 }
 
 func (q *expiryQueue) Push(x any) {
-	e := x.(*entry)
+	e := x.(*keptLease)
 	e.index = len(*q)
 	*q = append(*q, e)
 }

@@ -193,8 +193,8 @@ func run(t *testing.T, l *state.Leases, plan func(int) *pools.Plan, i int, s lea
 		got, _, err = l.Offer(plan(s.mac), wanted, now)
 	case "commit":
 		err = commit(l, plan(s.mac), wanted, now)
-		if held, ok := l.AddressOf(mac(s.mac)); err == nil && (!ok || held != wanted) {
-			t.Errorf("step %d: AddressOf after Commit: got %s, %t; want %s", i, held, ok, wanted)
+		if held, ok := l.Of(mac(s.mac)); err == nil && (!ok || held.Address != wanted) {
+			t.Errorf("step %d: Of after Commit: got %s, %t; want %s", i, held.Address, ok, wanted)
 		}
 	case "release":
 		l.Release(mac(s.mac), wanted, now)
@@ -270,18 +270,18 @@ func TestWhoHasWhat(t *testing.T) {
 	if err := commit(s.Leases, plan(1), addr(2), epoch); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := s.Leases.MACAt(addr(2)); !ok || m != mac(1) {
-		t.Errorf("MACAt: got %s, %t", m, ok)
+	if l, ok := s.Leases.At(addr(2)); !ok || l.MAC != mac(1) {
+		t.Errorf("At: got %s, %t", l.MAC, ok)
 	}
-	if _, ok := s.Leases.MACAt(addr(1)); ok {
-		t.Error("MACAt knows an address that nobody has")
+	if _, ok := s.Leases.At(addr(1)); ok {
+		t.Error("At knows an address that nobody has")
 	}
 	s.Leases.Release(mac(1), addr(2), epoch.Add(time.Second))
-	if a, ok := s.Leases.AddressOf(mac(1)); ok {
-		t.Errorf("AddressOf after Release: got %s, want none", a)
+	if l, ok := s.Leases.Of(mac(1)); ok {
+		t.Errorf("Of after Release: got %s, want none", l.Address)
 	}
-	if m, ok := s.Leases.MACAt(addr(2)); ok {
-		t.Errorf("MACAt after Release: got %s, want none", m)
+	if l, ok := s.Leases.At(addr(2)); ok {
+		t.Errorf("At after Release: got %s, want none", l.MAC)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 
 // offer is an address that waits for the machine to request it.
 type offer struct {
-	mac     pools.MAC
-	who     pools.Identity
-	addr    netip.Addr
-	expires time.Time
+	mac        pools.MAC
+	node, pool string
+	addr       netip.Addr
+	expires    time.Time
 }
 
 // offers are the addresses on offer, one a machine. There are never more than
@@ -20,33 +20,33 @@ type offer struct {
 type offers struct {
 	byMAC  map[pools.MAC]offer
 	byAddr map[netip.Addr]pools.MAC
-	line   []offer // in the order in which they expire; some are outdated
+	fifo   []offer // in the order in which they expire; some are outdated
 }
 
 func newOffers() offers {
 	return offers{byMAC: make(map[pools.MAC]offer), byAddr: make(map[netip.Addr]pools.MAC)}
 }
 
-// of returns what mac is offered.
+// of returns the offer to mac.
 func (o *offers) of(mac pools.MAC, now time.Time) (offer, bool) {
 	f, ok := o.byMAC[mac]
 	return f, ok && now.Before(f.expires)
 }
 
-// has tells whether addr is on offer, or was until a moment ago.
+// has reports whether addr is on offer, or was until a moment ago.
 func (o *offers) has(addr netip.Addr) bool {
 	_, ok := o.byAddr[addr]
 	return ok
 }
 
-// toOther tells whether addr is offered to another machine than mac.
+// toOther reports whether addr is offered to another machine than mac.
 func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 	other, ok := o.byAddr[addr]
 	return ok && other != mac && now.Before(o.byMAC[other].expires)
 }
 
 // hold keeps addr for the machine of p. An offer that has more than half of its time left
-// is not renewed: so the line stays short when a machine repeats itself.
+// is not renewed: so the fifo stays short when a machine repeats itself.
 func (o *offers) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
 	mac := p.MAC
 	if f, ok := o.byMAC[mac]; ok {
@@ -58,9 +58,9 @@ func (o *offers) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
 	if other, ok := o.byAddr[addr]; ok {
 		o.drop(other)
 	}
-	f := offer{mac, pools.Identity{Node: p.Node, Pool: p.Pool}, addr, now.Add(offerHold)}
+	f := offer{mac, p.Node, p.Pool, addr, now.Add(offerHold)}
 	o.byMAC[mac], o.byAddr[addr] = f, mac
-	o.line = append(o.line, f)
+	o.fifo = append(o.fifo, f)
 }
 
 func (o *offers) drop(mac pools.MAC) {
@@ -70,14 +70,14 @@ func (o *offers) drop(mac pools.MAC) {
 	}
 }
 
-// expire forgets the offers whose time is over.
+// expire drops the offers whose time is over.
 func (o *offers) expire(now time.Time) {
 	n := 0
-	for n < len(o.line) && !now.Before(o.line[n].expires) {
-		if f := o.line[n]; o.byMAC[f.mac] == f {
+	for n < len(o.fifo) && !now.Before(o.fifo[n].expires) {
+		if f := o.fifo[n]; o.byMAC[f.mac] == f {
 			o.drop(f.mac)
 		}
 		n++
 	}
-	o.line = o.line[n:]
+	o.fifo = o.fifo[n:]
 }

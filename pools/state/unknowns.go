@@ -13,8 +13,8 @@ import (
 // up with a single packet; a page cannot show more of them anyway.
 const maxUnknowns = 4096
 
-// maxTold bounds each text that an unknown machine tells of itself, in bytes.
-const maxTold = 128
+// maxText bounds each text that an unknown machine sends, in bytes.
+const maxText = 128
 
 // spareUnknowns is how many more there can be before the oldest are dropped, all at
 // once: to find the oldest takes a look at all.
@@ -55,7 +55,7 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 		seen.First = seen.Last
 	}
 	for _, s := range []*string{&seen.Pool, &seen.Class, &seen.Circuit, &seen.Remote} {
-		*s = clip(*s, maxTold)
+		*s = clip(*s, maxText)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -3,8 +3,10 @@ package server
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 
+	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/boots"
 	"drover/pools/kube"
@@ -17,7 +19,10 @@ import (
 // certificate requests that they meet.
 func (s *Server) attend(c *kube.Clusters, tokens string) {
 	c.StartLoops = true
-	c.AddressOf = s.Store.Leases.AddressOf
+	c.AddressOf = func(mac pools.MAC) (netip.Addr, bool) {
+		l, ok := s.Store.Leases.Of(mac)
+		return l.Address, ok
+	}
 	c.OnRequest = s.certificate
 	c.Tokens = tokenFile(tokens)
 }

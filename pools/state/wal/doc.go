@@ -25,5 +25,6 @@
 // Open takes a record that is cut off at the end of the newest log for one that a
 // crash interrupted. Any other damage is an error that names file, offset and remedy.
 //
-// The package does not know what keys and values are, nor who may open the directory.
+// The package does not know what keys and values are, nor which process may open the
+// directory.
 package wal

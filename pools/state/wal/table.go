@@ -35,7 +35,7 @@ const visitChunk = 64
 
 // Visit calls f for the entries of a map under a lock, and between without it every
 // few entries; an error of either ends it. A Go map may change between two steps of a
-// loop over it: the loop has every entry that is there all the time.
+// loop over it: the loop visits every entry that stays in it.
 func Visit[K comparable, V any](mu *sync.Mutex, m map[K]V, f func(K, V) error, between func() error) error {
 	mu.Lock()
 	defer mu.Unlock()
