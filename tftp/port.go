@@ -50,7 +50,6 @@ type session struct {
 	control []byte       // has answers leave from the address that the client asked
 
 	disk    sync.WaitGroup // what opens or reads the file
-	file    File           // nil until it is open
 	reading bool
 	ended   bool
 }
@@ -188,7 +187,7 @@ func (p *port) open(s *session, r request, payload int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.flush()
-	if s.file = f; s.ended {
+	if s.Opened = f; s.ended {
 		return
 	}
 	s.File = r.file
@@ -210,7 +209,7 @@ func (p *port) read(s *session) {
 	}
 	s.reading = true
 	s.disk.Go(func() {
-		err := p.server.read(s.file, room, start)
+		err := p.server.read(s.Opened, room, start)
 		now := time.Now()
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -61,8 +61,8 @@ type Server struct {
 	// ClientText() string has the text of the answer; one whose method
 	// Optional() bool returns true is logged at level debug only.
 	Open func(client netip.Addr, name string) (File, error)
-	// ClientAttrs returns attributes of a client for the log; nil: none.
-	ClientAttrs func(client netip.Addr) []slog.Attr
+	// Attrs returns attributes of a transfer for the log; nil: none.
+	Attrs func(Transfer) []slog.Attr
 
 	Log        *slog.Logger   // one line for each transfer; nil: none
 	OnTransfer func(Transfer) // called for each transfer that ended, from several goroutines; may be nil
@@ -222,8 +222,8 @@ func (s *Server) done(x *session) {
 	defer s.limits.release(x.Client)
 	s.report(&x.transfer)
 	x.disk.Wait()
-	if x.file != nil {
-		x.file.Close()
+	if x.Opened != nil {
+		x.Opened.Close()
 	}
 }
 
@@ -231,8 +231,8 @@ func (s *Server) done(x *session) {
 func (s *Server) report(t *transfer) {
 	defer s.recover(new(error))
 	log := s.log.With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
-	if s.ClientAttrs != nil {
-		log = slog.New(log.Handler().WithAttrs(s.ClientAttrs(t.Client)))
+	if s.Attrs != nil {
+		log = slog.New(log.Handler().WithAttrs(s.Attrs(t.Transfer)))
 	}
 	if t.Window > 1 {
 		log = log.With("window", t.Window)

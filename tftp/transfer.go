@@ -12,6 +12,7 @@ import (
 type Transfer struct {
 	File   string // as cleaned, or as requested when the name was refused
 	Client netip.Addr
+	Opened File  // as [Server.Open] returned it; nil when it was refused
 	Bytes  int64 // of the file that the client has acknowledged
 	Took   time.Duration
 	Err    error // why the file did not reach the client whole; nil when it did

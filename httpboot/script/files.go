@@ -17,7 +17,12 @@ import (
 )
 
 // File is an open file of [Files].
-type File interface {
+type File struct {
+	content
+	MAC pools.MAC // of the machine at the client's address; zero: unknown
+}
+
+type content interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
@@ -94,20 +99,23 @@ type client struct {
 // Open opens a file for a client. The name is clean: no slash at its start, no
 // repeated slashes, no dot segments. The error is an [*Error]; one about a file
 // that boot programs do without has a method Optional that returns true.
-func (f *Files) Open(addr netip.Addr, name string) (File, error) {
+func (f *Files) Open(addr netip.Addr, name string) (*File, error) {
 	addr = addr.Unmap()
 	m, ok := f.r.Machines.At(addr)
 	if ok && m.Plan == nil {
 		return nil, &Error{MAC: m.MAC, Msg: fmt.Sprintf("%s is not to be booted", m.MAC), Err: fs.ErrPermission}
 	}
-	file, err := f.open(&client{addr, m.Plan}, name)
+	opened, err := f.open(&client{addr, m.Plan}, name)
+	if err == nil {
+		return &File{opened, m.MAC}, nil
+	}
 	if e, isError := errors.AsType[*Error](err); isError && ok {
 		e.MAC, e.Node = m.MAC, m.Plan.Node
 	}
-	return file, err
+	return nil, err
 }
 
-func (f *Files) open(c *client, name string) (File, error) {
+func (f *Files) open(c *client, name string) (content, error) {
 	if rest, ok := below(name, "pxelinux.cfg"); ok {
 		return f.pxelinux(c, rest)
 	}
@@ -142,7 +150,7 @@ func (c *client) known() error {
 
 // script writes the script of a boot. A problem of the server is shown by the
 // script, and logged.
-func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (File, error) {
+func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (content, error) {
 	s, err := f.r.write(p, d, f.device)
 	if err != nil {
 		f.r.Log.Warn("a machine cannot boot yet", "mac", p.MAC.String(), "node", p.Node, "pool", p.Pool, "problem", s.Problem, "err", err.Error())
@@ -178,7 +186,7 @@ func newGRUBMenu(p *pools.Plan, device string) grubMenu {
 }
 
 // grub opens one of GRUB's own files.
-func (f *Files) grub(c *client, name string) (File, error) {
+func (f *Files) grub(c *client, name string) (content, error) {
 	if name == "grub.cfg" {
 		m := newGRUBMenu(c.plan, f.device)
 		if m.Menu {
@@ -205,7 +213,7 @@ func (f *Files) grub(c *client, name string) (File, error) {
 // pxelinux opens a file of pxelinux.cfg. pxelinux and U-Boot ask by UUID, by MAC
 // (01 is Ethernet), by the address in hex, which they shorten digit by digit,
 // and for default.
-func (f *Files) pxelinux(c *client, name string) (File, error) {
+func (f *Files) pxelinux(c *client, name string) (content, error) {
 	if machine, ok := strings.CutPrefix(name, "01-"); ok {
 		mac, err := pools.ParseMAC(machine)
 		if err != nil {
@@ -229,7 +237,7 @@ func (f *Files) pxelinux(c *client, name string) (File, error) {
 
 // ubootScript opens the script that U-Boot's own boot command looks for. It has
 // no nonce: U-Boot fetches the script of the boot by MAC.
-func (f *Files) ubootScript(c *client) (File, error) {
+func (f *Files) ubootScript(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
@@ -247,7 +255,7 @@ const (
 )
 
 // image opens a kernel or an initrd: NAME/GENERATION/FILE.
-func (f *Files) image(c *client, rest string) (File, error) {
+func (f *Files) image(c *client, rest string) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
@@ -275,7 +283,7 @@ func (f *Files) image(c *client, rest string) (File, error) {
 }
 
 // diskFile returns an open file as it is.
-func diskFile(f *os.File, size int64, err error) (File, error) {
+func diskFile(f *os.File, size int64, err error) (content, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +291,7 @@ func diskFile(f *os.File, size int64, err error) (File, error) {
 }
 
 // wrap puts mkimage's header before a kernel or an initrd.
-func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileInfo) (File, error) {
+func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileInfo) (content, error) {
 	u := uImage{kind: uImageRamdisk, name: image, size: uint32(info.Size)}
 	gzip, err := false, error(nil)
 	if file == wrappedKernel {
@@ -304,7 +312,7 @@ func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileIn
 	return &wrapped{u.header(), opened, info.Size}, nil
 }
 
-func (f *Files) loader(name string) (File, error) {
+func (f *Files) loader(name string) (content, error) {
 	opened, size, err := f.r.Loader(name)
 	return diskFile(opened, size, err)
 }

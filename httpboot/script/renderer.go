@@ -286,7 +286,7 @@ func (r *Renderer) existingLoader(name string) string {
 }
 
 // file writes a script that is fetched by name.
-func (r *Renderer) file(template string, data any) (File, error) {
+func (r *Renderer) file(template string, data any) (content, error) {
 	b, err := r.Templates.execute(template, data)
 	if err != nil {
 		return nil, &Error{Msg: "the script cannot be written, see the server's log", Err: err}

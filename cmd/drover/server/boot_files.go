@@ -21,8 +21,14 @@ import (
 func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
-		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, ClientAttrs: s.clientAttrs,
-		Open: func(client netip.Addr, name string) (tftp.File, error) { return files.Open(client, name) },
+		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
+		Open: func(client netip.Addr, name string) (tftp.File, error) {
+			f, err := files.Open(client, name)
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		},
 	}
 }
 
@@ -42,28 +48,38 @@ func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Imag
 	})
 }
 
-// clientAttrs returns the MAC of a TFTP client for the log.
-func (s *Server) clientAttrs(client netip.Addr) []slog.Attr {
-	m, ok := s.Machines.At(client)
-	if !ok {
-		return nil
+// attrs returns the MAC of a TFTP client for the log.
+func attrs(t tftp.Transfer) []slog.Attr {
+	if mac := clientOf(t); !mac.IsZero() {
+		return []slog.Attr{slog.String("mac", mac.String())}
 	}
-	return []slog.Attr{slog.String("mac", m.MAC.String())}
+	return nil
+}
+
+// clientOf returns the MAC of a TFTP client as it was found when the file was
+// opened; zero when it is unknown.
+func clientOf(t tftp.Transfer) pools.MAC {
+	if f, ok := t.Opened.(*script.File); ok {
+		return f.MAC
+	}
+	if e, ok := errors.AsType[*script.Error](t.Err); ok {
+		return e.MAC
+	}
+	return pools.MAC{}
 }
 
 // transfer is told of every TFTP transfer.
 func (s *Server) transfer(t tftp.Transfer) {
 	s.metrics.transfer(t)
-	m, ok := s.Machines.At(t.Client)
-	step := script.StepOf(t.File)
-	if t.Err != nil || !ok || step == "" {
+	mac, step := clientOf(t), script.StepOf(t.File)
+	if t.Err != nil || mac.IsZero() || step == "" {
 		return
 	}
 	detail := t.File
 	if step != boots.StepLoader {
 		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
 	}
-	s.step(m.MAC, boots.Event{Step: step, Detail: detail})
+	s.step(mac, boots.Event{Step: step, Detail: detail})
 }
 
 // LoadTemplates reads the boot scripts of server.templates; nil when the config has
