@@ -41,13 +41,13 @@ func (h *handler) admit(rec *recorder, r *http.Request) (turn queue.Turn, err er
 		rec.queued, rec.Position = true, wait.Position
 		rec.Header().Set(pools.PlaceHeader, strconv.Itoa(wait.Position))
 		again := min(time.Second+time.Duration(wait.Position/200)*time.Second, 5*time.Second)
-		return turn, &HTTPError{Code: http.StatusServiceUnavailable, RetryAfter: again,
+		return turn, &httpError{Code: http.StatusServiceUnavailable, RetryAfter: again,
 			Msg: fmt.Sprintf("%v: ask again in %s to keep the place", wait, again)}
 	case errors.Is(err, queue.ErrStopped), errors.Is(err, queue.ErrTwice):
-		return turn, &HTTPError{Code: http.StatusServiceUnavailable, Msg: err.Error() + ": ask again in 2s", RetryAfter: 2 * time.Second, Reason: RefusedBusy}
+		return turn, &httpError{Code: http.StatusServiceUnavailable, Msg: err.Error() + ": ask again in 2s", RetryAfter: 2 * time.Second, Reason: RefusedBusy}
 	case err != nil: // the client left
 		rec.queued = true
-		return turn, &HTTPError{Code: http.StatusServiceUnavailable, Msg: "gone while it waited for an image", Err: err}
+		return turn, &httpError{Code: http.StatusServiceUnavailable, Msg: "gone while it waited for an image", Err: err}
 	}
 	if rec.crowded = h.queue.Crowded; turn.First {
 		rec.Admitted, rec.Position, rec.Waited = true, turn.Position, turn.Waited

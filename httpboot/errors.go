@@ -12,9 +12,9 @@ import (
 	"drover/httpboot/script"
 )
 
-// HTTPError is an error with an answer for the client. Msg is for the client, Err
+// httpError is an error with an answer for the client. Msg is for the client, Err
 // for the log; neither holds a secret.
-type HTTPError struct {
+type httpError struct {
 	Code       int
 	Msg        string
 	Err        error         // the cause; nil when Msg is complete
@@ -22,14 +22,14 @@ type HTTPError struct {
 	Reason     Refusal       // for metrics; empty: the usual one of Code
 }
 
-func (e *HTTPError) Error() string {
+func (e *httpError) Error() string {
 	if e.Err == nil {
 		return e.Msg
 	}
 	return e.Msg + ": " + e.Err.Error()
 }
 
-func (e *HTTPError) Unwrap() error { return e.Err }
+func (e *httpError) Unwrap() error { return e.Err }
 
 // Refusal is the reason for which a request was refused, for metrics. A client
 // that waits for an image is not refused.
@@ -61,7 +61,7 @@ func (r *recorder) refusal() Refusal {
 	if r.queued || r.problem {
 		return ""
 	}
-	if e, ok := errors.AsType[*HTTPError](r.Err); ok && e.Reason != "" {
+	if e, ok := errors.AsType[*httpError](r.Err); ok && e.Reason != "" {
 		return e.Reason
 	}
 	if r.Status < 400 && errors.Is(r.Err, os.ErrDeadlineExceeded) {
@@ -88,18 +88,18 @@ func refusalOf(status int) Refusal {
 
 // refuse makes an error whose message is for the client and the log.
 func refuse(code int, format string, args ...any) error {
-	return &HTTPError{Code: code, Msg: fmt.Sprintf(format, args...)}
+	return &httpError{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
 // refuseFor is refuse with a reason other than the usual one of the code.
 func refuseFor(reason Refusal, code int, format string, args ...any) error {
-	return &HTTPError{Code: code, Msg: fmt.Sprintf(format, args...), Reason: reason}
+	return &httpError{Code: code, Msg: fmt.Sprintf(format, args...), Reason: reason}
 }
 
 // broken makes an error about a fault of the server. The message goes to client
 // and log; err to the log only.
 func broken(err error, format string, args ...any) error {
-	return &HTTPError{Code: http.StatusInternalServerError, Msg: fmt.Sprintf(format, args...), Err: err}
+	return &httpError{Code: http.StatusInternalServerError, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
 // scriptError returns an error of package script as one of HTTP.
@@ -114,11 +114,11 @@ func scriptError(e *script.Error) error {
 }
 
 // writeError answers with err. The client sees nothing of an error that is no
-// [HTTPError].
+// [*httpError].
 func writeError(w http.ResponseWriter, err error) {
-	e, ok := errors.AsType[*HTTPError](err)
+	e, ok := errors.AsType[*httpError](err)
 	if !ok {
-		e = &HTTPError{Code: http.StatusInternalServerError, Msg: "the server has a problem, see its log"}
+		e = &httpError{Code: http.StatusInternalServerError, Msg: "the server has a problem, see its log"}
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))

@@ -112,12 +112,14 @@ func loaderType(file string) string {
 // serveGRUB serves the files of a GRUB that was fetched by HTTP and goes on so:
 // those that others fetch by TFTP.
 func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
-	h.identify(rec, r)
 	f, err := h.Scripts.HTTP().Open(addrOf(r.RemoteAddr), "grub/"+r.PathValue("file"))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if f.Plan != nil {
+		rec.identify(f.Plan)
+	}
 	rec.Header().Set("Content-Type", "application/octet-stream")
 	rec.Header().Set("Cache-Control", "no-store")
 	http.ServeContent(rec, r, "", time.Time{}, io.NewSectionReader(f, 0, f.Size()))

@@ -75,6 +75,9 @@ func (h *handler) route(pattern string, f func(*recorder, *http.Request) error) 
 			return
 		}
 		if e, ok := errors.AsType[*script.Error](err); ok {
+			if rec.MAC.IsZero() {
+				rec.MAC, rec.Node = e.MAC, e.Node
+			}
 			err = scriptError(e)
 		}
 		rec.Err = err
@@ -115,11 +118,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func tooMany(over Refusal, r *http.Request) error {
 	switch over {
 	case RefusedAddressConns:
-		return &HTTPError{Code: http.StatusTooManyRequests, Reason: over, RetryAfter: 5 * time.Second,
+		return &httpError{Code: http.StatusTooManyRequests, Reason: over, RetryAfter: 5 * time.Second,
 			Msg: "your address has too many connections: ask again in 5s"}
 	case RefusedConns:
 		if r.Method == http.MethodPost || strings.HasSuffix(r.URL.Path, "/"+script.SquashfsFile) {
-			return &HTTPError{Code: http.StatusServiceUnavailable, Reason: over, RetryAfter: 5 * time.Second,
+			return &httpError{Code: http.StatusServiceUnavailable, Reason: over, RetryAfter: 5 * time.Second,
 				Msg: "the server has too many connections: ask again in 5s"}
 		}
 	}

@@ -135,7 +135,7 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 		return refuse(http.StatusConflict, "pool %q has no cluster to join", b.plan.Pool)
 	}
 	if _, running := h.joins.LoadOrStore(b.plan.MAC, true); running {
-		return &HTTPError{Code: http.StatusServiceUnavailable, Msg: "a join of this node is under way", RetryAfter: 2 * time.Second}
+		return &httpError{Code: http.StatusServiceUnavailable, Msg: "a join of this node is under way", RetryAfter: 2 * time.Second}
 	}
 	defer h.joins.Delete(b.plan.MAC)
 	ctx, cancel := context.WithTimeout(r.Context(), h.JoinTimeout)
@@ -154,7 +154,7 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 func joinError(cluster string, err error) error {
 	var temporary interface{ Temporary() bool }
 	var after interface{ RetryAfter() time.Duration }
-	e := &HTTPError{Code: http.StatusServiceUnavailable, Err: err, RetryAfter: 5 * time.Second}
+	e := &httpError{Code: http.StatusServiceUnavailable, Err: err, RetryAfter: 5 * time.Second}
 	switch {
 	case errors.As(err, &after):
 		e.RetryAfter = min(max(after.RetryAfter(), time.Second), 5*time.Minute)
@@ -245,5 +245,5 @@ func readJSON(r *http.Request, v any) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return &HTTPError{Code: http.StatusBadRequest, Msg: msg, Err: err}
+	return &httpError{Code: http.StatusBadRequest, Msg: msg, Err: err}
 }

@@ -19,7 +19,9 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/httpboot"
+	"drover/httpboot/script"
 	"drover/pools"
+	"drover/pools/machines"
 )
 
 // patience bounds how long a test waits for what has to come. Nothing passes
@@ -462,5 +464,35 @@ func stopDuringJoin(t *testing.T, w *world, entered <-chan bool) {
 	stop()
 	if err := wait(t, served, "the end of Serve"); err != nil {
 		t.Errorf("Serve: %v", err)
+	}
+}
+
+// counted counts the questions to the directory of machines.
+type counted struct {
+	script.Machines
+	n int
+}
+
+func (c *counted) At(addr netip.Addr) (machines.Machine, bool) { c.n++; return c.Machines.At(addr) }
+func (c *counted) Of(m pools.MAC) machines.Machine             { c.n++; return c.Machines.Of(m) }
+
+// A request asks the directory of machines once.
+func TestOneQuestion(t *testing.T) {
+	w := newWorld(t, nil)
+	n := w.boot(t, macBIOS, "127.0.0.1")
+	asked := &counted{Machines: w.Scripts.Machines}
+	w.Scripts.Machines = asked
+	for name, request := range map[string]func(){
+		"config": func() { n.ask(t, "config", &pools.NodeConfig{}) },
+		"join":   func() { n.ask(t, "join", &pools.JoinConfig{}) },
+		"events": func() { n.post("events", `{"step":"init","uptime":1}`) },
+		"image":  func() { w.do("127.0.0.1", "GET", imagePath+"kernel", "") },
+		"GRUB":   func() { w.do("127.0.0.2", "GET", "/grub/node-52:54:00:00:00:03.cfg", "") },
+		"script": func() { w.do("127.0.0.2", "GET", "/boot/"+macUEFI.Dashed(), "") },
+	} {
+		if request(); asked.n != 1 {
+			t.Errorf("%s: %d questions, want 1", name, asked.n)
+		}
+		asked.n = 0
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/machines"
 )
 
 // File is an open file of [Files].
 type File struct {
 	content
-	MAC pools.MAC // of the machine at the client's address; zero: unknown
+	machines.Machine // of the client; zero: unknown
 }
 
 type content interface {
@@ -92,8 +93,8 @@ func forbidden(format string, args ...any) error {
 
 // client is the sender of a request.
 type client struct {
-	addr netip.Addr
-	plan *pools.Plan // nil: the address belongs to no machine
+	machines.Machine // its Plan is nil when the address belongs to no machine
+	addr             netip.Addr
 }
 
 // Open opens a file for a client. The name is clean: no slash at its start, no
@@ -105,9 +106,9 @@ func (f *Files) Open(addr netip.Addr, name string) (*File, error) {
 	if ok && m.Plan == nil {
 		return nil, &Error{MAC: m.MAC, Msg: fmt.Sprintf("%s is not to be booted", m.MAC), Err: fs.ErrPermission}
 	}
-	opened, err := f.open(&client{addr, m.Plan}, name)
+	opened, err := f.open(&client{m, addr}, name)
 	if err == nil {
-		return &File{opened, m.MAC}, nil
+		return &File{opened, m}, nil
 	}
 	if e, isError := errors.AsType[*Error](err); isError && ok {
 		e.MAC, e.Node = m.MAC, m.Plan.Node
@@ -142,10 +143,19 @@ func below(name, dir string) (string, bool) {
 
 // known refuses a client whose address belongs to no machine.
 func (c *client) known() error {
-	if c.plan == nil {
+	if c.Plan == nil {
 		return forbidden("%s is the address of no machine that boots from here", c.addr)
 	}
 	return nil
+}
+
+// machine returns the Plan of the machine with this MAC, if the client is that
+// machine.
+func (f *Files) machine(c *client, mac pools.MAC) (*pools.Plan, error) {
+	if c.MAC == mac && c.Address == c.addr {
+		return c.Plan, nil
+	}
+	return f.r.Machine(mac, c.addr) // it may be another card of the node
 }
 
 // script writes the script of a boot. A problem of the server is shown by the
@@ -188,7 +198,7 @@ func newGRUBMenu(p *pools.Plan, device string) grubMenu {
 // grub opens one of GRUB's own files.
 func (f *Files) grub(c *client, name string) (content, error) {
 	if name == "grub.cfg" {
-		m := newGRUBMenu(c.plan, f.device)
+		m := newGRUBMenu(c.Plan, f.device)
 		if m.Menu {
 			m.MemtestEFI = f.r.existingLoader("memtest.efi")
 		}
@@ -199,7 +209,7 @@ func (f *Files) grub(c *client, name string) (content, error) {
 	if err != nil || purpose != "node" && purpose != "rescue" {
 		return f.loader("grub/" + name)
 	}
-	p, err := f.r.Machine(mac, c.addr)
+	p, err := f.machine(c, mac)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +229,7 @@ func (f *Files) pxelinux(c *client, name string) (content, error) {
 		if err != nil {
 			return nil, notFound("%v", err)
 		}
-		p, err := f.r.Machine(mac, c.addr)
+		p, err := f.machine(c, mac)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +242,7 @@ func (f *Files) pxelinux(c *client, name string) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
-	return f.script(c.plan, pxelinux, false)
+	return f.script(c.Plan, pxelinux, false)
 }
 
 // ubootScript opens the script that U-Boot's own boot command looks for. It has
@@ -241,11 +251,11 @@ func (f *Files) ubootScript(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
-	b, err := f.r.Templates.execute("boot.uboot.tmpl", script{Plan: c.plan, Base: f.r.base})
+	b, err := f.r.Templates.execute("boot.uboot.tmpl", script{Plan: c.Plan, Base: f.r.base})
 	if err != nil {
 		return nil, &Error{Msg: "the script cannot be written, see the server's log", Err: err}
 	}
-	return text{bytes.NewReader(scriptImage("drover "+c.plan.Node, string(b)))}, nil
+	return text{bytes.NewReader(scriptImage("drover "+c.Plan.Node, string(b)))}, nil
 }
 
 // Names of an image's files with mkimage's header.
@@ -264,16 +274,16 @@ func (f *Files) image(c *client, rest string) (content, error) {
 	if !isImage(name, generation) {
 		return nil, notFound("no such image")
 	}
-	if own := pools.ImageName(c.plan.Image); name != own {
+	if own := pools.ImageName(c.Plan.Image); name != own {
 		return nil, forbidden("image %q is not for this machine, which has %q", name, own)
 	}
 	img, err := f.r.Image(name, generation)
 	if err != nil {
 		return nil, err
 	}
-	plain := map[string]string{wrappedKernel: KernelFile, wrappedInitrd: InitrdFile, KernelFile: KernelFile, InitrdFile: InitrdFile}[file]
+	plain := map[string]string{wrappedKernel: kernelFile, wrappedInitrd: initrdFile, kernelFile: kernelFile, initrdFile: initrdFile}[file]
 	if plain == "" {
-		return nil, notFound("an image has %s and %s here, no %q", KernelFile, InitrdFile, file)
+		return nil, notFound("an image has %s and %s here, no %q", kernelFile, initrdFile, file)
 	}
 	opened, info, err := img.Open(plain)
 	if err != nil || plain == file {
@@ -296,7 +306,7 @@ func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileIn
 	gzip, err := false, error(nil)
 	if file == wrappedKernel {
 		u.kind = uImageKernel
-		u.load, u.entry = c.plan.UBoot.Addresses()
+		u.load, u.entry = c.Plan.UBoot.Addresses()
 		gzip, err = isGzip(opened)
 	}
 	if gzip {
@@ -372,9 +382,9 @@ func isOptional(name string) bool {
 func StepOf(name string) boots.Step {
 	base := path.Base(name)
 	switch {
-	case base == KernelFile || base == wrappedKernel:
+	case base == kernelFile || base == wrappedKernel:
 		return boots.StepKernel
-	case base == InitrdFile || base == wrappedInitrd:
+	case base == initrdFile || base == wrappedInitrd:
 		return boots.StepInitrd
 	case base == SquashfsFile, path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
 		return ""

@@ -17,6 +17,7 @@ import (
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/machines"
 )
 
 // open returns a file by name, as a client at an address sees it.
@@ -406,5 +407,29 @@ func TestStepOf(t *testing.T) {
 		if got := script.StepOf(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
+	}
+}
+
+// counted counts the questions to the directory of machines.
+type counted struct {
+	script.Machines
+	n int
+}
+
+func (c *counted) At(addr netip.Addr) (machines.Machine, bool) { c.n++; return c.Machines.At(addr) }
+func (c *counted) Of(m pools.MAC) machines.Machine             { c.n++; return c.Machines.Of(m) }
+
+// A request asks the directory of machines once.
+func TestOneQuestion(t *testing.T) {
+	w := newWorld(t, withLoaders(t, "shimx64.efi"))
+	asked := &counted{Machines: w.r.Machines}
+	w.r.Machines = asked
+	for _, name := range []string{
+		"shimx64.efi", "grub/grub.cfg", node1GRUB, node1PXE, "pxelinux.cfg/default", "boot.scr.uimg", "images/debian-12/" + generation + "/uImage",
+	} {
+		if w.mustOpen(t, "127.0.0.1", name); asked.n != 1 {
+			t.Errorf("%s: %d questions, want 1", name, asked.n)
+		}
+		asked.n = 0
 	}
 }

@@ -29,11 +29,13 @@ type FileInfo struct {
 	SHA256 string // hex
 }
 
-// Names of an image's files in URLs.
+// SquashfsFile is the name of the root file system in URLs.
+const SquashfsFile = "root.squashfs"
+
+// Names of an image's other files in URLs.
 const (
-	KernelFile   = "kernel"
-	InitrdFile   = "initrd"
-	SquashfsFile = "root.squashfs"
+	kernelFile = "kernel"
+	initrdFile = "initrd"
 )
 
 // urlPath returns the path of the image's files, with a slash at its end.
@@ -48,9 +50,9 @@ func (i Image) urlPath() (string, error) {
 // whose size is not that of the manifest is an error: a node would notice only
 // after the whole transfer.
 func (i Image) Open(name string) (*os.File, FileInfo, error) {
-	info, ok := map[string]FileInfo{KernelFile: i.Kernel, InitrdFile: i.Initrd, SquashfsFile: i.Squashfs}[name]
+	info, ok := map[string]FileInfo{kernelFile: i.Kernel, initrdFile: i.Initrd, SquashfsFile: i.Squashfs}[name]
 	if !ok {
-		return nil, info, notFound("an image has %s, %s and %s, no %q", KernelFile, InitrdFile, SquashfsFile, name)
+		return nil, info, notFound("an image has %s, %s and %s, no %q", kernelFile, initrdFile, SquashfsFile, name)
 	}
 	f, fi, err := openIn(i.Dir, info.Name)
 	if err == nil && fi.Size() != info.Size {

@@ -257,7 +257,7 @@ func (r *Renderer) lines(s *script, d dialect, boot issuedBoot) (err error) {
 
 // paths fills in where the boot program finds the files of the image.
 func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
-	kernel, initrd := KernelFile, InitrdFile
+	kernel, initrd := kernelFile, initrdFile
 	from := r.base + boot.dir
 	switch d {
 	case grub:
