@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"drover/web"
+	"drover/web/auth"
 )
 
 func form(token string) request {
@@ -89,7 +89,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 // The zero Token lets nobody in, not even with an empty secret.
 func TestNoTokenSet(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Token = web.Token{} })
+	s := newSite(t, func(s *site) { s.Token = auth.Token{} })
 	for _, h := range []string{"", "Bearer ", "Bearer x"} {
 		if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: map[string]string{"Authorization": h}}); resp.Code != 401 {
 			t.Errorf("%q: got %d", h, resp.Code)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"drover/pools"
-	"drover/web"
+	"drover/web/api"
 )
 
 // machines is hardware that does nothing but say what it was asked.
@@ -214,8 +214,8 @@ func TestPowerForm(t *testing.T) {
 
 // A warning does not make the server unready.
 func TestWarnings(t *testing.T) {
-	problems := []web.Problem{{Part: "chassis m1", Problem: "unreachable", Warning: true}}
-	s := newSite(t, func(s *site) { s.Ready = func(context.Context) []web.Problem { return problems } })
+	problems := []api.Problem{{Part: "chassis m1", Problem: "unreachable", Warning: true}}
+	s := newSite(t, func(s *site) { s.Ready = func(context.Context) []api.Problem { return problems } })
 	if resp := s.do(request{path: "/readyz"}); resp.Code != 200 || !strings.Contains(compact(resp.Body.String()), `"ready":true,"problems":[{"part":"chassis m1"`) {
 		t.Errorf("a warning: got %d %s", resp.Code, resp.Body)
 	}
@@ -223,7 +223,7 @@ func TestWarnings(t *testing.T) {
 	if strings.Contains(page, "drover is not ready") || !strings.Contains(page, "<b>chassis m1</b> unreachable") {
 		t.Errorf("the page is\n%s", page)
 	}
-	problems = append(problems, web.Problem{Part: "image x", Problem: "not there"})
+	problems = append(problems, api.Problem{Part: "image x", Problem: "not there"})
 	if resp := s.do(request{path: "/readyz"}); resp.Code != 503 {
 		t.Errorf("a problem: got %d", resp.Code)
 	}

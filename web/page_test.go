@@ -11,7 +11,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/web"
+	"drover/web/api"
 )
 
 // boot is a record that reached the first n steps, a second apart, and ended
@@ -46,8 +46,8 @@ func TestPage(t *testing.T) {
 			boot(4, "n4", "tenant-a", 8, time.Minute, `<script>alert("sha256")</script>`),
 			boot(0x77, "node-525400000077", "lobby", 13, time.Minute, ""),
 		}
-		s.Ready = func(context.Context) []web.Problem {
-			return []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
+		s.Ready = func(context.Context) []api.Problem {
+			return []api.Problem{{Part: "image debian-12", Problem: "there is none"}}
 		}
 		l := someLeases()
 		*l = append(*l, lease(0x77, 5*time.Minute), lease(2, time.Minute))

@@ -8,84 +8,29 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/net/netutil"
 
-	"drover/pools"
-	"drover/pools/boots"
+	"drover/web/answer"
+	"drover/web/api"
+	"drover/web/auth"
+	"drover/web/page"
 )
 
-// Farm gives the farm in force.
-type Farm interface {
-	Farm() *pools.Farm
-}
-
-// Changer changes the nodes of the farm. Its refusals are [pools.ErrExists],
-// [pools.ErrNotFound], a [*config.DeclaredError] and [config.Errors]; any other
-// error means that the change could not be stored.
-type Changer interface {
-	AddNode(n pools.PoolNode) error
-	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
-	RemoveNode(name string) error
-	// ChangeNodes makes several changes, all of them or none. It refuses with
-	// [pools.ErrChanged] too.
-	ChangeNodes(changes []pools.NodeChange) error
-}
-
-// Boots lists the boots that are known, the newest first. The list is the
-// caller's, the steps in it are not.
-type Boots interface {
-	List() []boots.Record
-}
-
-// Problem is a part of the server that is not ready.
-type Problem struct {
-	Part    string `json:"part"`    // "image debian-12"
-	Problem string `json:"problem"` // what is wrong, and what to do
-
-	// Warning is a problem that keeps no machine from booting: the server is
-	// ready all the same.
-	Warning bool `json:"warning,omitempty"`
-}
-
-// Server is the listener for people. Farm, Nodes, Boots and Token must be set;
-// the zero value of everything else works.
+// Server is the listener for people. API and Token must be set; the zero value of
+// everything else works.
 type Server struct {
-	Farm  Farm
-	Nodes Changer
-	Boots Boots
-	Token Token
+	API   *api.API // read and changed by the REST API and the page
+	Token auth.Token
 
 	// Addr is where [Server.Listen] listens; default "127.0.0.1:8443".
 	Addr string
 	// TLS serves HTTPS; nil serves plain HTTP, which is for loopback only.
 	TLS *tls.Config
-
 	// Metrics answers /metrics; nil answers 404.
 	Metrics http.Handler
-	// Ready lists what is not ready; nil means that all is.
-	Ready func(ctx context.Context) []Problem
-	// Leases are those of all pools; nil: there are none.
-	Leases Leases
-	// Unknowns are the machines of no node that asked for an address; nil:
-	// there are none.
-	Unknowns Unknowns
-	// NextBoots are what nodes do once; nil: nothing.
-	NextBoots NextBoots
-	// CheckImage tells what is wrong with a reference to an image; nil: nothing
-	// ever is.
-	CheckImage func(ref string) error
-	// Hardware, Power and Audit manage machines; nil: nobody does.
-	Hardware Hardware
-	Power    Power
-	Audit    Audit
-	// Moves are the nodes on their way out of a cluster; nil: there are none.
-	Moves func() []pools.Move
-	// Tokens are the shared join tokens of clusters; nil: there are none.
-	Tokens Tokens
-	Log    *slog.Logger // default: none
-	Now    func() time.Time
 }
 
 // Bounds of what clients can take.
@@ -101,90 +46,50 @@ const (
 	grace         = 5 * time.Second
 )
 
-// withDefaults is a copy in which everything is set.
-func (s *Server) withDefaults() *Server {
-	c := *s
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Moves == nil {
-		c.Moves = func() []pools.Move { return nil }
-	}
-	if c.Ready == nil {
-		c.Ready = func(context.Context) []Problem { return nil }
-	}
-	if c.Leases == nil {
-		c.Leases = noLeases{}
-	}
-	if c.Unknowns == nil {
-		c.Unknowns = noUnknowns{}
-	}
-	if c.NextBoots == nil {
-		c.NextBoots = noNextBoots{}
-	}
-	if c.Hardware == nil {
-		c.Hardware = noHardware{}
-	}
-	if c.Power == nil {
-		c.Power = noHardware{}
-	}
-	if c.Audit == nil {
-		c.Audit = noHardware{}
-	}
-	if c.Tokens == nil {
-		c.Tokens = noTokens{}
-	}
-	if c.Metrics == nil {
-		c.Metrics = http.NotFoundHandler()
-	}
-	return &c
-}
-
 // Handler answers every request of the listener.
 func (s *Server) Handler() http.Handler {
-	s = s.withDefaults()
-	auth := &guard{token: s.Token, secure: s.TLS != nil, now: s.Now, sessions: newSessions(s.Now), limit: newLoginLimit(s.Now)}
-	a := &api{server: s}
-	p := newPage(s, auth)
-
+	a := s.API.WithDefaults()
+	guard := auth.New(s.Token, s.TLS != nil, a.Now)
+	metrics := s.Metrics
+	if metrics == nil {
+		metrics = http.NotFoundHandler()
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", s.answer(methods{"GET": healthz}))
-	mux.Handle("/readyz", s.answer(methods{"GET": s.readyz}))
-	mux.Handle("/metrics", auth.api(s.answer(methods{"GET": s.metrics})))
-	mux.Handle("/api/v1/nodes", auth.api(s.answer(methods{"GET": a.listNodes, "POST": a.addNode})))
-	mux.Handle("/api/v1/nodes/{name}", auth.api(s.answer(methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})))
-	mux.Handle("/api/v1/nodes/{name}/next-boot", auth.api(s.answer(methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot})))
-	mux.Handle("/api/v1/nodes:batch", auth.api(s.answer(methods{"POST": a.changeNodes})))
-	mux.Handle("/api/v1/chassis", auth.api(s.answer(methods{"GET": a.listChassis})))
-	mux.Handle("/api/v1/chassis/{name}/sync", auth.api(s.answer(methods{"POST": a.syncChassis})))
-	mux.Handle("/api/v1/power", auth.api(s.answer(methods{"GET": a.listJobs, "POST": a.order})))
-	mux.Handle("/api/v1/power/{id}", auth.api(s.answer(methods{"GET": a.getJob})))
-	mux.Handle("/api/v1/audit", auth.api(s.answer(methods{"GET": a.listAudit})))
-	mux.Handle("/api/v1/boots", auth.api(s.answer(methods{"GET": a.listBoots})))
-	mux.Handle("/api/v1/leases", auth.api(s.answer(methods{"GET": a.listLeases})))
-	mux.Handle("/api/v1/leases/{address}", auth.api(s.answer(methods{"DELETE": a.endLease})))
-	mux.Handle("/api/v1/clusters/{cluster}/token", auth.api(s.answer(methods{"GET": a.sharedToken})))
-	mux.Handle("/api/v1/unknown", auth.api(s.answer(methods{"GET": a.listUnknowns})))
-	mux.Handle("/api/v1/unknown/{mac}", auth.api(s.answer(methods{"DELETE": a.forgetUnknown})))
-	mux.Handle("/api/", auth.api(s.answer(nil)))
-	mux.Handle("/login", s.answer(methods{"POST": p.login}))
-	mux.Handle("/logout", s.answer(methods{"POST": p.logout}))
-	mux.Handle("/add", s.answer(methods{"POST": p.add}))
-	mux.Handle("/power", s.answer(methods{"POST": p.power}))
-	mux.Handle("/forget", s.answer(methods{"POST": p.forget}))
-	mux.Handle("/style.css", s.answer(methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
-	mux.Handle("/page.js", s.answer(methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
-	mux.Handle("/{$}", s.answer(methods{"GET": p.show}))
-	mux.Handle("/", s.answer(nil))
+	mux.Handle("/healthz", answer.By(a.Log, answer.Methods{"GET": healthz}))
+	mux.Handle("/readyz", answer.By(a.Log, answer.Methods{"GET": readyz(a)}))
+	mux.Handle("/metrics", guard.API(answer.By(a.Log, answer.Methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
+		metrics.ServeHTTP(w, r)
+		return nil
+	}})))
+	mux.Handle("/api/", guard.API(a.Handler()))
+	mux.Handle("/", page.Handler(a, guard))
 
 	protect := http.NewCrossOriginProtection()
-	protect.SetDenyHandler(s.answerAll(func(http.ResponseWriter, *http.Request) error {
-		return &failure{code: http.StatusForbidden, msg: "a request from another site"}
+	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {
+		return &answer.Error{Code: http.StatusForbidden, Msg: "a request from another site"}
 	}))
 	return secureHeaders(protect.Handler(http.MaxBytesHandler(mux, maxBody)))
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) error {
+	answer.JSON(w, http.StatusOK, map[string]bool{"ok": true})
+	return nil
+}
+
+// readyz answers with the problems, and with 503 if one is more than a warning.
+func readyz(a *api.API) answer.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		problems := a.Ready(r.Context())
+		ready, code := !slices.ContainsFunc(problems, func(p api.Problem) bool { return !p.Warning }), http.StatusOK
+		if !ready {
+			code = http.StatusServiceUnavailable
+		}
+		answer.JSON(w, code, struct {
+			Ready    bool          `json:"ready"`
+			Problems []api.Problem `json:"problems,omitempty"`
+		}{ready, problems})
+		return nil
+	}
 }
 
 // secureHeaders makes browsers keep the page to itself.
@@ -231,7 +136,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.withDefaults().Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.API.WithDefaults().Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()

@@ -13,12 +13,14 @@ import (
 	"testing"
 
 	"drover/web"
+	"drover/web/api"
+	"drover/web/auth"
 )
 
 func TestHealth(t *testing.T) {
-	var problems []web.Problem
+	var problems []api.Problem
 	s := newSite(t, func(s *site) {
-		s.Ready = func(context.Context) []web.Problem { return problems }
+		s.Ready = func(context.Context) []api.Problem { return problems }
 		s.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "drover_up 1\n") })
 	})
 	check := func(r request, code int, want string) {
@@ -30,7 +32,7 @@ func TestHealth(t *testing.T) {
 	}
 	check(request{path: "/healthz", anonymous: true}, 200, `{"ok":true}`)
 	check(request{path: "/readyz", anonymous: true}, 200, `{"ready":true}`)
-	problems = []web.Problem{{Part: "image debian-12", Problem: "there is none"}}
+	problems = []api.Problem{{Part: "image debian-12", Problem: "there is none"}}
 	check(request{path: "/readyz", anonymous: true}, 503, `{"ready":false,"problems":[{"part":"image debian-12","problem":"there is none"}]}`)
 	check(request{path: "/metrics", anonymous: true}, 401, "token")
 	check(request{path: "/metrics"}, 200, "drover_up 1")
@@ -39,7 +41,7 @@ func TestHealth(t *testing.T) {
 
 func TestLoadToken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api.token")
-	if _, isNew, err := web.LoadToken(path); err != nil || !isNew {
+	if _, isNew, err := auth.LoadToken(path); err != nil || !isNew {
 		t.Fatalf("first start: got new %t, error %v", isNew, err)
 	}
 	info, err := os.Stat(path)
@@ -56,11 +58,11 @@ func TestLoadToken(t *testing.T) {
 	if got := strings.TrimSpace(string(made)); len(got) != 64 {
 		t.Errorf("got a token of %d characters, want 64", len(got))
 	}
-	token, isNew, err := web.LoadToken(path)
+	token, isNew, err := auth.LoadToken(path)
 	if err != nil || isNew {
 		t.Fatalf("second start: got new %t, error %v", isNew, err)
 	}
-	if token != web.NewToken(strings.TrimSpace(string(made))) {
+	if token != auth.NewToken(strings.TrimSpace(string(made))) {
 		t.Error("the second start has another token than the file")
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
@@ -82,7 +84,7 @@ func TestLoadToken(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tt.content), tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err := web.LoadToken(path)
+			_, _, err := auth.LoadToken(path)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "letmein") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -20,6 +20,8 @@ import (
 	"drover/pools/boots"
 	"drover/pools/config"
 	"drover/web"
+	"drover/web/api"
+	"drover/web/auth"
 )
 
 const secret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -75,6 +77,7 @@ var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // site is a server with a real farm.
 type site struct {
 	*web.Server
+	*api.API
 	store *memory
 	live  *config.Live
 	log   *bytes.Buffer
@@ -94,15 +97,16 @@ func newSite(t *testing.T, set ...func(*site)) *site {
 		t.Fatal(err)
 	}
 	s.live = live
-	s.Server = &web.Server{
-		Farm: live, Nodes: live, Boots: bootList(nil), Token: web.NewToken(secret),
+	s.API = &api.API{
+		Farm: live, Nodes: live, Boots: bootList(nil),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)),
 		Now: func() time.Time { return s.now },
 	}
+	s.Server = &web.Server{API: s.API, Token: auth.NewToken(secret)}
 	for _, f := range set {
 		f(s)
 	}
-	s.http = s.Handler()
+	s.http = s.Server.Handler()
 	return s
 }
 

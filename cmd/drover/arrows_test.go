@@ -58,7 +58,14 @@ var mayImport = map[string][]string{
 	"httpboot/queue":  {},
 	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines"},
 
-	"web": {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines"},
+	"web":        {"drover/pools", "drover/pools/boots", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
+	"web/answer": {"drover/pools", "drover/pools/config"},
+	"web/auth":   {"drover/web/answer"},
+	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/web/answer"},
+	"web/page": {
+		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines",
+		"drover/web/answer", "drover/web/api", "drover/web/auth",
+	},
 
 	"imagebuild": {},
 

@@ -19,6 +19,7 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/state"
 	"drover/web"
+	"drover/web/api"
 )
 
 // hardwareConfig is apiConfig with chassis; CHASSIS is where they go.
@@ -83,7 +84,7 @@ func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store
 			t.Error("a password is in the log")
 		}
 	})
-	serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit, Metrics: m.Handler()})
+	serveSite(t, &web.Server{API: &api.API{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit}, Metrics: m.Handler()})
 	return h, store, log
 }
 
@@ -306,11 +307,11 @@ func TestServeChassis(t *testing.T) {
 		return strings.Contains(scrape(t), `drover_chassis_syncs_total{chassis="m2",result="error"} 1`)
 	})
 	warned := false
-	for _, p := range s.Web.Ready(ctx) {
+	for _, p := range s.Web.API.Ready(ctx) {
 		warned = warned || p.Part == "chassis m2" && p.Warning && strings.Contains(p.Problem, "passwordFile: open nowhere")
 	}
 	if !warned {
-		t.Errorf("no warning for m2: %v", s.Web.Ready(ctx))
+		t.Errorf("no warning for m2: %v", s.Web.API.Ready(ctx))
 	}
 	if fingerprints, err := os.ReadFile("state/known_hosts"); err != nil || len(fingerprints) == 0 {
 		t.Errorf("no host key is pinned beside the state: %v", err)

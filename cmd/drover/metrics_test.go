@@ -64,7 +64,7 @@ func TestExchangeIsTold(t *testing.T) {
 		}
 	}
 
-	all := s.Web.Unknowns.List()
+	all := s.Web.API.Unknowns.List()
 	if len(all) != 1 || all[0].Count != 2 || all[0].Pool != "rest" || all[0].Firmware != pools.BIOS || !all[0].Address.IsValid() {
 		t.Errorf("got %+v", all)
 	}

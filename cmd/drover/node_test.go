@@ -17,6 +17,8 @@ import (
 	"drover/pools/config"
 	"drover/pools/state"
 	"drover/web"
+	"drover/web/api"
+	"drover/web/auth"
 )
 
 const apiConfig = `server: {interfaces: [eth1], address: 10.28.0.2}
@@ -34,7 +36,7 @@ func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t
 func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	t.Helper()
 	store, live := openSite(t, config)
-	return store, serveSite(t, &web.Server{Farm: live, Nodes: live, Boots: store.Boots})
+	return store, serveSite(t, &web.Server{API: &api.API{Farm: live, Nodes: live, Boots: store.Boots}})
 }
 
 // openSite makes the farm of a config, and its state, in a directory of its own.
@@ -67,7 +69,7 @@ func serveSite(t *testing.T, s *web.Server) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := web.LoadToken(file)
+	token, _, err := auth.LoadToken(file)
 	if err != nil {
 		t.Fatal(err)
 	}

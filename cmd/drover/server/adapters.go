@@ -19,7 +19,7 @@ import (
 	"drover/pools/kube"
 	"drover/pools/machines"
 	"drover/pools/state"
-	"drover/web"
+	"drover/web/api"
 )
 
 // imageDir finds images on disk.
@@ -123,19 +123,19 @@ type readiness struct {
 }
 
 // problems is everything that is not ready.
-func (r *readiness) problems(ctx context.Context) []web.Problem {
+func (r *readiness) problems(ctx context.Context) []api.Problem {
 	out := r.local()
 	for name, err := range r.clusters.Check(ctx) {
 		if err != nil {
-			out = append(out, web.Problem{Part: "cluster " + name, Problem: err.Error()})
+			out = append(out, api.Problem{Part: "cluster " + name, Problem: err.Error()})
 		}
 	}
-	slices.SortFunc(out, func(a, b web.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
 	return out
 }
 
 // local lists what is missing on this host.
-func (r *readiness) local() (out []web.Problem) {
+func (r *readiness) local() (out []api.Problem) {
 	seen := map[string]bool{}
 	platforms := map[string]bool{}
 	for _, p := range r.live.Farm().Config.Pools {
@@ -145,7 +145,7 @@ func (r *readiness) local() (out []web.Problem) {
 		seen[p.Image] = true
 		image, err := r.images.Lookup(p.Image)
 		if err != nil {
-			out = append(out, web.Problem{Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image)})
+			out = append(out, api.Problem{Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image)})
 		}
 		platforms[image.Platform] = true
 	}
@@ -155,10 +155,10 @@ func (r *readiness) local() (out []web.Problem) {
 // firmware lists the missing loaders of the machines that boot images of these
 // platforms. A machine whose image is not known yet counts as x86-64. On arm64 a
 // missing one is a warning: U-Boot needs none.
-func (r *readiness) firmware(platforms map[string]bool) (out []web.Problem) {
+func (r *readiness) firmware(platforms map[string]bool) (out []api.Problem) {
 	need := func(f pools.Firmware, warning bool) {
 		if _, err := os.Stat(filepath.Join(r.loaders, f.Loader())); err != nil {
-			out = append(out, web.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Warning: warning})
+			out = append(out, api.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Warning: warning})
 		}
 	}
 	if platforms["linux/amd64"] || platforms[""] {
@@ -172,19 +172,19 @@ func (r *readiness) firmware(platforms map[string]bool) (out []web.Problem) {
 }
 
 // rules are the loaders that rules of tags name and that are not there.
-func (r *readiness) rules() (out []web.Problem) {
+func (r *readiness) rules() (out []api.Problem) {
 	for name, tag := range r.live.Farm().Config.Tags {
 		for _, rule := range tag.Loaders.Items {
 			if rule.Server.IsValid() || strings.Contains(rule.Loader, "://") {
 				continue // it is somewhere else
 			}
 			if err := r.there(rule.Loader); err != nil {
-				out = append(out, web.Problem{Part: "loader of tag " + name, Problem: err.Error()})
+				out = append(out, api.Problem{Part: "loader of tag " + name, Problem: err.Error()})
 			}
 		}
 		if fdt := tag.UBoot.FDT; fdt != "" {
 			if _, err := os.Stat(filepath.Join(r.loaders, fdt)); err != nil {
-				out = append(out, web.Problem{Part: "device tree of tag " + name, Problem: err.Error()})
+				out = append(out, api.Problem{Part: "device tree of tag " + name, Problem: err.Error()})
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"drover/pools/hardware"
 	"drover/pools/hardware/bmc"
-	"drover/web"
+	"drover/web/api"
 )
 
 // newHardware returns the service that keeps the nodes of chassis and switches
@@ -30,11 +30,11 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 
 // problems returns the problems for /readyz. Chassis in trouble are warnings: known
 // machines boot all the same.
-func (s *Server) problems(ctx context.Context, r *readiness) []web.Problem {
+func (s *Server) problems(ctx context.Context, r *readiness) []api.Problem {
 	out := r.problems(ctx)
 	chassis := s.Hardware.Warnings()
 	for _, name := range slices.Sorted(maps.Keys(chassis)) {
-		out = append(out, web.Problem{Part: "chassis " + name, Problem: chassis[name], Warning: true})
+		out = append(out, api.Problem{Part: "chassis " + name, Problem: chassis[name], Warning: true})
 	}
 	return out
 }

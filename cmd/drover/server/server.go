@@ -35,6 +35,8 @@ import (
 	"drover/pools/state"
 	"drover/tftp"
 	"drover/web"
+	"drover/web/api"
+	"drover/web/auth"
 )
 
 // Options say where a [Server] has its config and its files.
@@ -132,13 +134,13 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}
 	s.serveTFTP(cfg, o.Loaders)
-	s.Web = &web.Server{
-		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns}, Addr: cfg.API,
+	s.Web = &web.Server{Addr: cfg.API, Metrics: s.metrics.Handler(), API: &api.API{
+		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		Tokens: s.clusters, Metrics: s.metrics.Handler(), Moves: s.clusters.Moves, Log: s.part("web"),
-		Ready: func(ctx context.Context) []web.Problem { return s.problems(ctx, ready) },
-	}
+		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"),
+		Ready: func(ctx context.Context) []api.Problem { return s.problems(ctx, ready) },
+	}}
 	s.warn(ready)
 	return s.protect(o, farm)
 }
@@ -166,7 +168,7 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 // protect gives the people-facing listener its token and its certificate.
 func (s *Server) protect(o Options, farm *pools.Farm) error {
 	file := filepath.Join(o.State, "api.token")
-	token, isNew, err := web.LoadToken(file)
+	token, isNew, err := auth.LoadToken(file)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,11 @@
-package web
+// Package auth is who may use the people-facing listener: the API token, the
+// sessions of browsers, and how often a client may try.
+//
+// A browser gets only the session's random cookie: the token itself is never
+// stored by it and is in no URL. A session reads; every change needs the token.
+//
+// It does not know what is read or changed.
+package auth
 
 import (
 	"crypto/rand"
@@ -11,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"drover/web/answer"
 )
 
 // Bounds of sessions and logins.
@@ -23,52 +32,86 @@ const (
 	maxAddresses = 1000            // addresses whose attempts are counted apart
 )
 
-// guard knows who may do what.
-type guard struct {
+// Guard lets clients through that have the API token, or a session.
+type Guard struct {
 	token    Token
 	secure   bool // cookies travel by HTTPS alone
-	now      func() time.Time
 	sessions *sessions
 	limit    *loginLimit
 }
 
-// api lets a request through with the bearer token, or for reading with a
+// New returns a guard without sessions. With secure, its cookies travel by HTTPS
+// alone.
+func New(t Token, secure bool, now func() time.Time) *Guard {
+	return &Guard{token: t, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now)}
+}
+
+// Login begins a session for a client that has the API token.
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request, token string) error {
+	if err := g.Confirm(r, token); err != nil {
+		return err
+	}
+	http.SetCookie(w, g.cookie(g.sessions.begin(), int(sessionLife.Seconds())))
+	return nil
+}
+
+// Logout ends the session of a client.
+func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(g.cookieName()); err == nil {
+		g.sessions.finish(c.Value)
+	}
+	http.SetCookie(w, g.cookie("", -1))
+}
+
+// Confirm checks the API token that a client typed, and bounds how often it may.
+func (g *Guard) Confirm(r *http.Request, token string) error {
+	switch {
+	case !g.limit.allow(r):
+		return &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
+	case !g.token.matches(token):
+		return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
+	}
+	return nil
+}
+
+// API lets a request through with the bearer token, or for reading with a
 // session. A session cannot change anything: a browser sends cookies without
 // being asked.
-func (g *guard) api(next http.Handler) http.Handler {
+func (g *Guard) API(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reading := r.Method == http.MethodGet || r.Method == http.MethodHead
 		scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if strings.EqualFold(scheme, "Bearer") && g.token.matches(strings.TrimSpace(secret)) || reading && g.hasSession(r) {
+		if strings.EqualFold(scheme, "Bearer") && g.token.matches(strings.TrimSpace(secret)) || reading && g.HasSession(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		writeFailure(w, &failure{code: http.StatusUnauthorized, msg: "the API token is wanted (Authorization: Bearer TOKEN)"})
+		answer.Write(w, &answer.Error{Code: http.StatusUnauthorized, Msg: "the API token is required (Authorization: Bearer TOKEN)"})
 	})
 }
 
 // cookieName is bound to the host and to HTTPS where there is HTTPS.
-func (g *guard) cookieName() string {
+func (g *Guard) cookieName() string {
 	if g.secure {
 		return "__Host-drover"
 	}
 	return "drover"
 }
 
-func (g *guard) cookie(value string, maxAge int) *http.Cookie {
+func (g *Guard) cookie(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: g.cookieName(), Value: value, Path: "/", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
 	}
 }
 
-func (g *guard) hasSession(r *http.Request) bool {
+// HasSession reports whether a request carries the cookie of a session in force.
+func (g *Guard) HasSession(r *http.Request) bool {
 	c, err := r.Cookie(g.cookieName())
 	return err == nil && g.sessions.has(c.Value)
 }
 
 // sessions are the logins in force, by the hash of their cookie, so that
-// looking one up tells nothing of the others.
+// a look-up reveals nothing of the others.
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex

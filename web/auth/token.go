@@ -1,4 +1,4 @@
-package web
+package auth
 
 import (
 	"crypto/rand"
@@ -18,8 +18,8 @@ import (
 // token that LoadToken makes has 64, of four bits each.
 const minToken = 32
 
-// Token knows the API token when it sees it, but not the token itself: it
-// holds the hash alone. The zero Token knows none.
+// Token recognizes the API token by its hash; it does not hold the token. The zero
+// Token recognizes none.
 type Token struct {
 	hash [sha256.Size]byte
 	set  bool
@@ -28,7 +28,7 @@ type Token struct {
 // NewToken returns the Token for a secret.
 func NewToken(secret string) Token { return Token{sha256.Sum256([]byte(secret)), true} }
 
-// matches tells whether secret is the token. The time it takes does not depend
+// matches reports whether secret is the token. The time it takes does not depend
 // on how much of it is right.
 func (t Token) matches(secret string) bool {
 	hash := sha256.Sum256([]byte(secret))

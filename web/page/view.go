@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/web/answer"
+	"drover/web/api"
 )
 
 // view is what the page shows.
@@ -16,8 +18,8 @@ type view struct {
 	Farm     string // name of the config file
 	Time     string
 	Poll     int // seconds until the page asks again
-	Problems []Problem
-	Warnings []Problem
+	Problems []api.Problem
+	Warnings []api.Problem
 	Counts   []count
 	Trouble  []row // the rows that want somebody's attention
 	Rows     []row
@@ -73,24 +75,24 @@ type entry struct {
 	Error  string
 }
 
-func (s *Server) view(ctx context.Context) view {
-	farm, now := s.Farm.Farm(), s.Now()
-	moves := s.moves()
+func (p *page) view(ctx context.Context) view {
+	farm, now := p.api.Farm.Farm(), p.api.Now()
+	moves := p.moves()
 	v := view{Farm: farm.Source, Time: now.UTC().Format("2006-01-02 15:04:05 UTC")}
-	for _, p := range s.Ready(ctx) {
-		if p.Warning {
-			v.Warnings = append(v.Warnings, p)
+	for _, problem := range p.api.Ready(ctx) {
+		if problem.Warning {
+			v.Warnings = append(v.Warnings, problem)
 		} else {
-			v.Problems = append(v.Problems, p)
+			v.Problems = append(v.Problems, problem)
 		}
 	}
-	power := switched(s.Power.Jobs(), now)
-	v.Leased, v.Inbox = newLeased(s.Leases.List(), farm, now), newInbox(s.Unknowns.List(), now)
+	power := switched(p.api.Power.Jobs(), now)
+	v.Leased, v.Inbox = newLeased(p.api.Leases.List(), farm, now), newInbox(p.api.Unknowns.List(), now)
 	inPool := map[string]pools.Pool{}
-	for _, p := range farm.Config.Pools {
-		inPool[p.Name] = p
+	for _, pool := range farm.Config.Pools {
+		inPool[pool.Name] = pool
 	}
-	for _, m := range machines.List(farm, boots.MarkStuck(s.Boots.List(), now)) {
+	for _, m := range machines.List(farm, boots.MarkStuck(p.api.Boots.List(), now)) {
 		n := m.Node
 		r := row{Name: n.Name, Pool: n.Pool, MACs: n.MACs, Known: !m.Unknown}
 		if m.Unknown {
@@ -99,7 +101,7 @@ func (s *Server) view(ctx context.Context) view {
 		} else {
 			r.Cluster, r.Image, r.Source = inPool[n.Pool].Cluster, inPool[n.Pool].Image, source(n)
 			r.Address, r.Note = v.Leased.address(n)
-			r.Power, r.Next, r.Move = power[n.Name], s.NextBoots.Pending(n.Name), moves[n.Name]
+			r.Power, r.Next, r.Move = power[n.Name], p.api.NextBoots.Pending(n.Name), moves[n.Name]
 		}
 		r.boot(m.Boot, now)
 		v.Rows = append(v.Rows, r)
@@ -155,7 +157,7 @@ func outcome(b boots.Record, step boots.Step) string {
 	return ""
 }
 
-// usually tells what a stuck boot would take if it were like the others.
+// usually returns how long the step of a stuck boot takes in other boots.
 func usually(s boots.Stuck) string {
 	if s.Usual == 0 {
 		return ""
@@ -165,9 +167,9 @@ func usually(s boots.Stuck) string {
 
 // moves are the nodes on their way out of a cluster, by the name that they have
 // now.
-func (s *Server) moves() map[string]string {
+func (p *page) moves() map[string]string {
 	m := map[string]string{}
-	for _, move := range s.Moves() {
+	for _, move := range p.api.Moves() {
 		m[move.As] = move.Summary()
 	}
 	return m
@@ -190,7 +192,7 @@ func (v *view) summarize() {
 }
 
 func source(n pools.NodeInfo) string {
-	switch where := fileLine(n.Source); {
+	switch where := answer.Where(n.Source); {
 	case where != "":
 		return where
 	case !n.Place.IsZero():

@@ -1,4 +1,4 @@
-package web
+package api
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"drover/pools"
+	"drover/web/answer"
 )
 
 // NextBoots are what nodes do at their next boot, once.
@@ -24,7 +25,7 @@ func (noNextBoots) Set(string, pools.NextBoot) error {
 }
 
 // setNextBoot sets what a node does at its next boot: PUT {"nextBoot": "local"}.
-func (a *api) setNextBoot(w http.ResponseWriter, r *http.Request) error {
+func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		NextBoot string `json:"nextBoot"`
 	}
@@ -36,37 +37,37 @@ func (a *api) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	if _, ok := a.server.Farm.Farm().Node(name); !ok {
+	if _, ok := a.Farm.Farm().Node(name); !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	if ref, ok := next.Image(); ok && a.server.CheckImage != nil {
-		if err := a.server.CheckImage(ref); err != nil {
-			return badRequest("%v", err)
+	if ref, ok := next.Image(); ok && a.CheckImage != nil {
+		if err := a.CheckImage(ref); err != nil {
+			return answer.BadRequest("%v", err)
 		}
 	}
-	if err := a.server.NextBoots.Set(name, next); err != nil {
+	if err := a.NextBoots.Set(name, next); err != nil {
 		return err
 	}
-	a.server.record(byToken(r), "next boot "+string(next), name)
+	a.record(byToken(r), "next boot "+string(next), name)
 	return a.node(w, name, http.StatusOK)
 }
 
 // clearNextBoot has a node boot as its pool says.
-func (a *api) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
+func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if _, ok := a.server.Farm.Farm().Node(name); !ok {
+	if _, ok := a.Farm.Farm().Node(name); !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	if err := a.server.NextBoots.Set(name, ""); err != nil {
+	if err := a.NextBoots.Set(name, ""); err != nil {
 		return err
 	}
-	a.server.record(byToken(r), "clear next boot", name)
+	a.record(byToken(r), "clear next boot", name)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // withNext is a node with what it does next.
-func (a *api) withNext(n pools.NodeInfo) pools.NodeInfo {
-	n.NextBoot = a.server.NextBoots.Pending(n.Name)
+func (a *API) withNext(n pools.NodeInfo) pools.NodeInfo {
+	n.NextBoot = a.NextBoots.Pending(n.Name)
 	return n
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"net/netip"
@@ -17,11 +17,11 @@ const maxInbox = 25
 // inbox are the machines that no node declares.
 type inbox struct {
 	N    int // all of them
-	Rows []stranger
+	Rows []unknownMachine
 }
 
-// stranger is a machine of the inbox.
-type stranger struct {
+// unknownMachine is a machine of the inbox.
+type unknownMachine struct {
 	MAC      pools.MAC
 	Last     string // time since it asked
 	Count    int
@@ -38,7 +38,7 @@ func (b inbox) More() int { return b.N - len(b.Rows) }
 func newInbox(all []pools.Unknown, now time.Time) inbox {
 	b := inbox{N: len(all)}
 	for _, u := range all[:min(len(all), maxInbox)] {
-		s := stranger{
+		s := unknownMachine{
 			MAC: u.MAC, Last: ago(now.Sub(u.Last)), Count: u.Count, Pool: u.Pool,
 			Firmware: printable.Quote(string(u.Firmware), 64), Class: printable.Quote(u.Class, 64), Via: via(u),
 		}
@@ -73,7 +73,7 @@ type span struct {
 	Size   int
 }
 
-// Full tells whether new machines get no address, or soon will not.
+// Full reports whether new machines get no address, or soon will not.
 func (s span) Full() bool { return s.Leased*10 >= s.Size*9 }
 
 // declined is an address in quarantine.
@@ -164,4 +164,26 @@ func (v leased) address(n pools.NodeInfo) (addr, note string) {
 		}
 	}
 	return addr, ""
+}
+
+// switched is what is known of the power of nodes: how the last order for each
+// went. Nobody is asked for it.
+func switched(jobs []pools.PowerJob, now time.Time) map[string]string {
+	out := map[string]string{}
+	for _, job := range jobs {
+		for _, n := range job.Nodes {
+			if _, newer := out[n.Name]; newer {
+				continue
+			}
+			switch {
+			case n.Error != "":
+				out[n.Name] = "power " + job.Action + " failed " + ago(now.Sub(n.Time)) + " ago: " + printable.Quote(n.Error, 64)
+			case job.Ended.IsZero():
+				out[n.Name] = "power " + job.Action + ": " + n.Step
+			default:
+				out[n.Name] = "was " + n.State + " " + ago(now.Sub(n.Time)) + " ago"
+			}
+		}
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package web
+package api
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/web/answer"
 )
 
 // Leases are the addresses that machines lease.
@@ -39,16 +40,16 @@ type leaseInfo struct {
 }
 
 // listLeases answers with the leases by address.
-func (a *api) listLeases(w http.ResponseWriter, r *http.Request) error {
+func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if err := onlyParameters(query, "pool", "state"); err != nil {
 		return err
 	}
 	pool, state := query.Get("pool"), pools.LeaseState(query.Get("state"))
 	if state != "" && !slices.Contains(leaseStates(), state) {
-		return badRequest("state %q: want one of %q", state, leaseStates())
+		return answer.BadRequest("state %q: want one of %q", state, leaseStates())
 	}
-	leases, now := a.server.Leases.List(), a.server.Now()
+	leases, now := a.Leases.List(), a.Now()
 	out := []leaseInfo{} // [] rather than null
 	for _, l := range leases {
 		s := l.State(now)
@@ -57,28 +58,28 @@ func (a *api) listLeases(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	slices.SortFunc(out, func(a, b leaseInfo) int { return a.Address.Compare(b.Address) })
-	writeJSON(w, http.StatusOK, out)
+	answer.JSON(w, http.StatusOK, out)
 	return nil
 }
 
 // endLease frees an address: it ends a lease, or lifts a quarantine.
-func (a *api) endLease(w http.ResponseWriter, r *http.Request) error {
+func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 	addr, err := netip.ParseAddr(r.PathValue("address"))
 	if err != nil {
-		return badRequest("%q is not an IP address", r.PathValue("address"))
+		return answer.BadRequest("%q is not an IP address", r.PathValue("address"))
 	}
 	was := a.lease(addr)
-	if !a.server.Leases.End(addr, a.server.Now()) {
-		return &failure{code: http.StatusNotFound, msg: fmt.Sprintf("no lease of %s is in force, and it is not in quarantine", addr)}
+	if !a.Leases.End(addr, a.Now()) {
+		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no lease of %s is in force, and it is not in quarantine", addr)}
 	}
-	a.server.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
+	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // lease is the lease of an address; the zero Lease when there is none.
-func (a *api) lease(addr netip.Addr) pools.Lease {
-	for _, l := range a.server.Leases.List() {
+func (a *API) lease(addr netip.Addr) pools.Lease {
+	for _, l := range a.Leases.List() {
 		if l.Address == addr {
 			return l
 		}
@@ -90,7 +91,7 @@ func (a *api) lease(addr netip.Addr) pools.Lease {
 func onlyParameters(query url.Values, known ...string) error {
 	for key := range query {
 		if !slices.Contains(known, key) {
-			return badRequest("unknown parameter %q (there are %q)", key, known)
+			return answer.BadRequest("unknown parameter %q (there are %q)", key, known)
 		}
 	}
 	return nil

@@ -1,14 +1,13 @@
-package web
+package api
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"drover/pools"
-	"drover/pools/printable"
+	"drover/web/answer"
 )
 
 // Hardware are the chassis of the config.
@@ -58,15 +57,15 @@ func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
 
 // record notes what was done to a node, in the audit and in the log. What was
 // done is not undone when it cannot be noted.
-func (s *Server) record(who, action, node string) {
-	s.Log.Info("audit", "action", action, "node", node, "who", who)
-	if err := s.Audit.Add(pools.AuditEntry{Time: s.Now(), Who: who, Action: action, Node: node, Result: "done"}); err != nil {
-		s.Log.Error("audit not stored", "err", err)
+func (a *API) record(who, action, node string) {
+	a.Log.Info("audit", "action", action, "node", node, "who", who)
+	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Who: who, Action: action, Node: node, Result: "done"}); err != nil {
+		a.Log.Error("audit not stored", "err", err)
 	}
 }
 
 // changeNodes makes changes of several nodes in one step.
-func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
+func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Changes []pools.NodeChange `json:"changes"`
 	}
@@ -74,15 +73,15 @@ func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if body.Changes == nil {
-		return badRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
+		return answer.BadRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
 	}
 	changes := body.Changes
-	if err := a.server.Nodes.ChangeNodes(changes); err != nil {
+	if err := a.Nodes.ChangeNodes(changes); err != nil {
 		return err
 	}
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.server.Now(), Who: byToken(r), Action: "change node", Result: "done"}
+		e := pools.AuditEntry{Time: a.Now(), Who: byToken(r), Action: "change node", Result: "done"}
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name
@@ -93,66 +92,66 @@ func (a *api) changeNodes(w http.ResponseWriter, r *http.Request) error {
 		}
 		if c.New != nil {
 			for _, m := range c.New.MACs {
-				a.server.Unknowns.Forget(m)
+				a.Unknowns.Forget(m)
 			}
 		}
-		a.server.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Who)
+		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Who)
 		entries = append(entries, e)
 	}
-	if err := a.server.Audit.Add(entries...); err != nil {
-		a.server.Log.Error("audit not stored", "err", err)
+	if err := a.Audit.Add(entries...); err != nil {
+		a.Log.Error("audit not stored", "err", err)
 	}
-	writeJSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
+	answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
 	return nil
 }
 
-func (a *api) listChassis(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, a.server.Hardware.Chassis())
+func (a *API) listChassis(w http.ResponseWriter, _ *http.Request) error {
+	answer.JSON(w, http.StatusOK, a.Hardware.Chassis())
 	return nil
 }
 
-func (a *api) syncChassis(w http.ResponseWriter, r *http.Request) error {
+func (a *API) syncChassis(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if err := a.server.Hardware.Sync(name); err != nil {
+	if err := a.Hardware.Sync(name); err != nil {
 		return err
 	}
-	a.server.Log.Info("chassis is asked", "chassis", name, "who", byToken(r))
+	a.Log.Info("chassis is asked", "chassis", name, "who", byToken(r))
 	w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
-func (a *api) listJobs(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, a.server.Power.Jobs())
+func (a *API) listJobs(w http.ResponseWriter, _ *http.Request) error {
+	answer.JSON(w, http.StatusOK, a.Power.Jobs())
 	return nil
 }
 
-func (a *api) getJob(w http.ResponseWriter, r *http.Request) error {
-	job, ok := a.server.Power.Job(r.PathValue("id"))
+func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
+	job, ok := a.Power.Job(r.PathValue("id"))
 	if !ok {
-		return &failure{code: http.StatusNotFound, msg: fmt.Sprintf("no such power job: %q (the last few are remembered)", r.PathValue("id"))}
+		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no such power job: %q (the last few are remembered)", r.PathValue("id"))}
 	}
-	writeJSON(w, http.StatusOK, job)
+	answer.JSON(w, http.StatusOK, job)
 	return nil
 }
 
-func (a *api) order(w http.ResponseWriter, r *http.Request) error {
+func (a *API) order(w http.ResponseWriter, r *http.Request) error {
 	var order pools.PowerOrder
 	if err := readJSON(r, &order); err != nil {
 		return err
 	}
-	job, err := a.server.Power.Order(r.Context(), byToken(r), order)
+	job, err := a.Power.Order(r.Context(), byToken(r), order)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/api/v1/power/"+job.ID)
-	writeJSON(w, http.StatusAccepted, job)
+	answer.JSON(w, http.StatusAccepted, job)
 	return nil
 }
 
 // maxAudit bounds the answer to a list of the audit.
 const maxAudit = 10_000
 
-func (a *api) listAudit(w http.ResponseWriter, r *http.Request) error {
+func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if err := onlyParameters(query, "node", "limit"); err != nil {
 		return err
@@ -161,11 +160,11 @@ func (a *api) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if s := query.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > maxAudit {
-			return badRequest("limit %q: want a number from 1 to %d", s, maxAudit)
+			return answer.BadRequest("limit %q: want a number from 1 to %d", s, maxAudit)
 		}
 		limit = n
 	}
-	all, err := a.server.Audit.List(maxAudit)
+	all, err := a.Audit.List(maxAudit)
 	if err != nil {
 		return err
 	}
@@ -175,28 +174,6 @@ func (a *api) listAudit(w http.ResponseWriter, r *http.Request) error {
 			out = append(out, e)
 		}
 	}
-	writeJSON(w, http.StatusOK, out)
+	answer.JSON(w, http.StatusOK, out)
 	return nil
-}
-
-// switched is what is known of the power of nodes: how the last order for each
-// went. Nobody is asked for it.
-func switched(jobs []pools.PowerJob, now time.Time) map[string]string {
-	out := map[string]string{}
-	for _, job := range jobs {
-		for _, n := range job.Nodes {
-			if _, newer := out[n.Name]; newer {
-				continue
-			}
-			switch {
-			case n.Error != "":
-				out[n.Name] = "power " + job.Action + " failed " + ago(now.Sub(n.Time)) + " ago: " + printable.Quote(n.Error, 64)
-			case job.Ended.IsZero():
-				out[n.Name] = "power " + job.Action + ": " + n.Step
-			default:
-				out[n.Name] = "was " + n.State + " " + ago(now.Sub(n.Time)) + " ago"
-			}
-		}
-	}
-	return out
 }

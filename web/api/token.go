@@ -1,4 +1,4 @@
-package web
+package api
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"drover/pools"
+	"drover/web/answer"
 )
 
 // Tokens gives the join tokens that all nodes of a cluster share. Its refusals
@@ -23,21 +24,21 @@ func (noTokens) SharedToken(context.Context, string) (pools.JoinToken, error) {
 }
 
 // sharedToken answers with the join token of a cluster. The log says who asked.
-func (a *api) sharedToken(w http.ResponseWriter, r *http.Request) error {
+func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(r.URL.Query()); err != nil {
 		return err
 	}
 	cluster := r.PathValue("cluster")
-	t, err := a.server.Tokens.SharedToken(r.Context(), cluster)
+	t, err := a.Tokens.SharedToken(r.Context(), cluster)
 	switch {
 	case errors.Is(err, pools.ErrNoCluster):
-		return &failure{code: http.StatusNotFound, msg: err.Error()}
+		return &answer.Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrNotShared):
-		return &failure{code: http.StatusConflict, msg: err.Error()}
+		return &answer.Error{Code: http.StatusConflict, Msg: err.Error()}
 	case err != nil:
-		return &failure{code: http.StatusServiceUnavailable, msg: err.Error()}
+		return &answer.Error{Code: http.StatusServiceUnavailable, Msg: err.Error()}
 	}
-	a.server.Log.Info("shared join token shown", "cluster", cluster, "expires", t.Expires, "client", r.RemoteAddr)
-	writeJSON(w, http.StatusOK, t)
+	a.Log.Info("shared join token shown", "cluster", cluster, "expires", t.Expires, "client", r.RemoteAddr)
+	answer.JSON(w, http.StatusOK, t)
 	return nil
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/web/answer"
 )
 
 // form is what the page asks before it changes something. A session only
@@ -48,18 +49,18 @@ func (p *page) add(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return "/#machine-" + n.Name, p.server.addNode(n, byPage(r))
+		return "/#machine-" + n.Name, p.api.AddNode(n, byPage(r))
 	})
 }
 
-// byPage names who comes through the page.
+// byPage names a client of the page in the audit.
 func byPage(r *http.Request) string { return "page from " + r.RemoteAddr }
 
 // power switches a node.
 func (p *page) power(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{}, func(f *form) (string, error) {
 		order := pools.PowerOrder{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
-		_, err := p.server.Power.Order(r.Context(), byPage(r), order)
+		_, err := p.api.Power.Order(r.Context(), byPage(r), order)
 		return "/#machine-" + f.Power, err
 	})
 }
@@ -69,26 +70,26 @@ func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{Forget: true}, func(f *form) (string, error) {
 		mac, err := pools.ParseMAC(f.MACs)
 		if err != nil {
-			return "", badRequest("%v", err)
+			return "", answer.BadRequest("%v", err)
 		}
-		return "/", p.server.forget(mac, r.RemoteAddr)
+		return "/", p.api.Forget(mac, r.RemoteAddr)
 	})
 }
 
 // change does what a form asks for. It answers with the page that do names, or
 // with the form as it was filled in and what is wrong with it.
 func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form) (next string, err error)) error {
-	if !p.guard.hasSession(r) {
+	if !p.guard.HasSession(r) {
 		return p.render(w, http.StatusUnauthorized, "login.html", "The session is over.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if err := r.ParseForm(); err != nil {
-		return badRequest("that was no form of the page: %v", err)
+		return answer.BadRequest("that was no form of the page: %v", err)
 	}
 	f.Name, f.Pool, f.IP = r.PostForm.Get("name"), r.PostForm.Get("pool"), r.PostForm.Get("ip")
 	f.Power = r.PostForm.Get("power")
 	f.MACs, f.Tags = r.PostForm.Get("macs"), r.PostForm.Get("tags")
-	next, err := "", p.guard.confirm(r)
+	next, err := "", p.guard.Confirm(r, strings.TrimSpace(r.PostForm.Get("token")))
 	if err == nil {
 		next, err = do(f)
 	}
@@ -96,23 +97,12 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return nil
 	}
-	failed := asFailure(err)
-	if failed.code >= http.StatusInternalServerError {
-		p.server.Log.Error("change not made", "path", r.URL.Path, "err", err)
+	failed := answer.Of(err)
+	if failed.Code >= http.StatusInternalServerError {
+		p.api.Log.Error("change not made", "path", r.URL.Path, "err", err)
 	}
-	f.Error = failed.msg
-	return p.page(w, r, failed.code, f)
-}
-
-// confirm checks the token in a form.
-func (g *guard) confirm(r *http.Request) error {
-	if !g.limit.allow(r) {
-		return &failure{code: http.StatusTooManyRequests, msg: "Too many attempts. Wait a few seconds."}
-	}
-	if !g.token.matches(strings.TrimSpace(r.PostForm.Get("token"))) {
-		return &failure{code: http.StatusForbidden, msg: "That is not the token."}
-	}
-	return nil
+	f.Error = failed.Msg
+	return p.page(w, r, failed.Code, f)
 }
 
 // node is the node that was filled in. It is read as strictly as one that
@@ -126,7 +116,7 @@ func (f *form) node() (pools.PoolNode, error) {
 		v["ip"] = ip
 	}
 	if v["name"] == "" {
-		return pools.PoolNode{}, badRequest("the node wants a name")
+		return pools.PoolNode{}, answer.BadRequest("the node wants a name")
 	}
 	var n pools.PoolNode
 	data, err := json.Marshal(v)

@@ -1,0 +1,142 @@
+// Package answer turns what handlers of the people-facing listener return into
+// HTTP answers. A handler returns an error; [Of] knows the status of each, and the
+// answer is {"error": "...", "where": "drover.yaml:41"}, where "where" is there when
+// a line of the operator's file is in the way.
+//
+// It does not know paths, clients or what is asked for.
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/config"
+)
+
+// Handler answers a request, or returns the error that does.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Methods are the handlers of one path.
+type Methods map[string]Handler
+
+// Error is an error with the status that answers it.
+type Error struct {
+	Code  int
+	Msg   string
+	Where string // FILE:LINE of the config file; empty: in none
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// BadRequest returns an error that is answered with 400.
+func BadRequest(format string, args ...any) error {
+	return &Error{Code: http.StatusBadRequest, Msg: fmt.Sprintf(format, args...)}
+}
+
+// By chooses the handler of a path by method. HEAD is GET, whose body net/http
+// leaves out. No methods at all is a path that is not there.
+func By(log *slog.Logger, m Methods) http.Handler {
+	return With(log, func(w http.ResponseWriter, r *http.Request) error {
+		if len(m) == 0 {
+			return &Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no such path %q", r.URL.Path)}
+		}
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if h := m[method]; h != nil {
+			return h(w, r)
+		}
+		var allowed []string
+		for name := range m {
+			allowed = append(allowed, name)
+		}
+		slices.Sort(allowed)
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return &Error{Code: http.StatusMethodNotAllowed, Msg: fmt.Sprintf("%s wants %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)}
+	})
+}
+
+// With answers all requests of a path with h.
+func With(log *slog.Logger, h Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			e := Of(err)
+			if e.Code >= http.StatusInternalServerError {
+				log.Error("request not served", "method", r.Method, "path", r.URL.Path, "err", err)
+			}
+			Write(w, e)
+		}
+	})
+}
+
+// Write answers with an error.
+func Write(w http.ResponseWriter, e *Error) {
+	if e.Code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="drover"`)
+	}
+	JSON(w, e.Code, struct {
+		Error string `json:"error"`
+		Where string `json:"where,omitempty"`
+	}{e.Msg, e.Where})
+}
+
+// Of returns the answer to an error.
+func Of(err error) *Error {
+	if f, ok := errors.AsType[*Error](err); ok {
+		return f
+	}
+	if declared, ok := errors.AsType[*config.DeclaredError](err); ok {
+		return &Error{http.StatusConflict, err.Error(), Where(declared.Where)}
+	}
+	if mistakes, ok := errors.AsType[config.Errors](err); ok {
+		f := &Error{Code: http.StatusBadRequest, Msg: mistakes.Error()}
+		for _, m := range mistakes {
+			if f.Where == "" {
+				f.Where = Where(m.Origin)
+			}
+		}
+		return f
+	}
+	if hint, ok := errors.AsType[*pools.HintError](err); ok {
+		return &Error{Code: http.StatusBadRequest, Msg: hint.Error()}
+	}
+	switch {
+	case errors.Is(err, pools.ErrNotFound):
+		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
+	case errors.Is(err, pools.ErrNoChassis):
+		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
+	case errors.Is(err, pools.ErrOrder):
+		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
+	case errors.Is(err, pools.ErrExists), errors.Is(err, pools.ErrChanged):
+		return &Error{Code: http.StatusConflict, Msg: err.Error()}
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Error{Code: http.StatusRequestEntityTooLarge, Msg: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	}
+	return &Error{Code: http.StatusInternalServerError, Msg: err.Error()}
+}
+
+// Where returns FILE:LINE of an origin; "" when it is in no file.
+func Where(o pools.Origin) string {
+	if o.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", o.File, o.Line)
+}
+
+// JSON answers with v.
+func JSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // the client is gone
+}

@@ -1,0 +1,307 @@
+// Package api is the REST API.
+//
+//	GET    /api/v1/nodes          every node, declared or added
+//	POST   /api/v1/nodes          add one: an element of a pool's nodes plus "pool"
+//	GET    /api/v1/nodes/{name}
+//	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
+//	DELETE /api/v1/nodes/{name}
+//	POST   /api/v1/nodes:batch    several changes of nodes, all of them or none
+//	GET    /api/v1/chassis        chassis of the config, and what became of asking them
+//	POST   /api/v1/chassis/{name}/sync  ask one now
+//	GET    /api/v1/power          power jobs, the newest first; /{id} is one
+//	POST   /api/v1/power          switch machines
+//	GET    /api/v1/audit          who did what, the newest first; ?node= and ?limit=
+//	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
+//	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
+//	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
+//	GET    /api/v1/unknown        machines of no node that asked, the last one first
+//	DELETE /api/v1/unknown/{mac}  forget one
+//
+// Bodies are JSON, and are read as strictly as the config file: see
+// [config.DecodeJSON]. What an unknown machine sends of itself is any text of its
+// sender's choice.
+//
+// The package does not know how a node is checked or stored, what makes the server
+// ready, or why an address is leased: it is given a farm, a change of it, lists of
+// boots, leases and unknown machines, and two functions.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/config"
+	"drover/web/answer"
+)
+
+// Farm gives the farm in force.
+type Farm interface {
+	Farm() *pools.Farm
+}
+
+// Changer changes the nodes of the farm. Its refusals are [pools.ErrExists],
+// [pools.ErrNotFound], a [*config.DeclaredError] and [config.Errors]; any other
+// error means that the change could not be stored.
+type Changer interface {
+	AddNode(n pools.PoolNode) error
+	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
+	RemoveNode(name string) error
+	// ChangeNodes makes several changes, all of them or none. It refuses with
+	// [pools.ErrChanged] too.
+	ChangeNodes(changes []pools.NodeChange) error
+}
+
+// Boots lists the boots that are known, the newest first. The list is the
+// caller's, the steps in it are not.
+type Boots interface {
+	List() []boots.Record
+}
+
+// Problem is a part of the server that is not ready.
+type Problem struct {
+	Part    string `json:"part"`    // "image debian-12"
+	Problem string `json:"problem"` // what is wrong, and what to do
+
+	// Warning is a problem that keeps no machine from booting: the server is
+	// ready all the same.
+	Warning bool `json:"warning,omitempty"`
+}
+
+// API is the REST API. Farm, Nodes and Boots must be set; the zero value of
+// everything else works.
+type API struct {
+	Farm  Farm
+	Nodes Changer
+	Boots Boots
+
+	// Ready lists what is not ready; nil means that all is.
+	Ready func(ctx context.Context) []Problem
+	// Leases are those of all pools; nil: there are none.
+	Leases Leases
+	// Unknowns are the machines of no node that asked for an address; nil:
+	// there are none.
+	Unknowns Unknowns
+	// NextBoots are the next boots of nodes; nil: there are none.
+	NextBoots NextBoots
+	// CheckImage returns what is wrong with a reference to an image; nil: no
+	// reference is wrong.
+	CheckImage func(ref string) error
+	// Hardware, Power and Audit manage machines; nil: there is no hardware.
+	Hardware Hardware
+	Power    Power
+	Audit    Audit
+	// Moves are the nodes on their way out of a cluster; nil: there are none.
+	Moves func() []pools.Move
+	// Tokens are the shared join tokens of clusters; nil: there are none.
+	Tokens Tokens
+
+	Log *slog.Logger // default: none
+	Now func() time.Time
+}
+
+// WithDefaults returns a copy in which everything is set.
+func (a *API) WithDefaults() *API {
+	c := *a
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Moves == nil {
+		c.Moves = func() []pools.Move { return nil }
+	}
+	if c.Ready == nil {
+		c.Ready = func(context.Context) []Problem { return nil }
+	}
+	if c.Leases == nil {
+		c.Leases = noLeases{}
+	}
+	if c.Unknowns == nil {
+		c.Unknowns = noUnknowns{}
+	}
+	if c.NextBoots == nil {
+		c.NextBoots = noNextBoots{}
+	}
+	if c.Hardware == nil {
+		c.Hardware = noHardware{}
+	}
+	if c.Power == nil {
+		c.Power = noHardware{}
+	}
+	if c.Audit == nil {
+		c.Audit = noHardware{}
+	}
+	if c.Tokens == nil {
+		c.Tokens = noTokens{}
+	}
+	return &c
+}
+
+// Handler answers every request below /api/. Its fields must all be set, see
+// [API.WithDefaults].
+func (a *API) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/nodes", answer.By(a.Log, answer.Methods{"GET": a.listNodes, "POST": a.addNode}))
+	mux.Handle("/api/v1/nodes/{name}", answer.By(a.Log, answer.Methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode}))
+	mux.Handle("/api/v1/nodes/{name}/next-boot", answer.By(a.Log, answer.Methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot}))
+	mux.Handle("/api/v1/nodes:batch", answer.By(a.Log, answer.Methods{"POST": a.changeNodes}))
+	mux.Handle("/api/v1/chassis", answer.By(a.Log, answer.Methods{"GET": a.listChassis}))
+	mux.Handle("/api/v1/chassis/{name}/sync", answer.By(a.Log, answer.Methods{"POST": a.syncChassis}))
+	mux.Handle("/api/v1/power", answer.By(a.Log, answer.Methods{"GET": a.listJobs, "POST": a.order}))
+	mux.Handle("/api/v1/power/{id}", answer.By(a.Log, answer.Methods{"GET": a.getJob}))
+	mux.Handle("/api/v1/audit", answer.By(a.Log, answer.Methods{"GET": a.listAudit}))
+	mux.Handle("/api/v1/boots", answer.By(a.Log, answer.Methods{"GET": a.listBoots}))
+	mux.Handle("/api/v1/leases", answer.By(a.Log, answer.Methods{"GET": a.listLeases}))
+	mux.Handle("/api/v1/leases/{address}", answer.By(a.Log, answer.Methods{"DELETE": a.endLease}))
+	mux.Handle("/api/v1/clusters/{cluster}/token", answer.By(a.Log, answer.Methods{"GET": a.sharedToken}))
+	mux.Handle("/api/v1/unknown", answer.By(a.Log, answer.Methods{"GET": a.listUnknowns}))
+	mux.Handle("/api/v1/unknown/{mac}", answer.By(a.Log, answer.Methods{"DELETE": a.forgetUnknown}))
+	mux.Handle("/", answer.By(a.Log, nil))
+	return mux
+}
+
+// maxBoots bounds the answer to a list of boots, and is the default limit.
+const maxBoots = 1000
+
+// node is a node as the API shows it.
+type node struct {
+	pools.NodeInfo
+	Move *pools.Move `json:"move,omitempty"` // it is on its way out of a cluster
+}
+
+// withMoves adds to nodes where they move.
+func (a *API) withMoves(infos ...pools.NodeInfo) []node {
+	moves := map[string]*pools.Move{}
+	for _, m := range a.Moves() {
+		moves[m.As] = &m
+	}
+	nodes := make([]node, len(infos)) // not nil: [] rather than null
+	for i, n := range infos {
+		nodes[i] = node{a.withNext(n), moves[n.Name]}
+	}
+	return nodes
+}
+
+func (a *API) listNodes(w http.ResponseWriter, _ *http.Request) error {
+	answer.JSON(w, http.StatusOK, a.withMoves(a.Farm.Farm().Nodes()...))
+	return nil
+}
+
+func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
+	return a.node(w, r.PathValue("name"), http.StatusOK)
+}
+
+// node answers with the node of that name as it is now.
+func (a *API) node(w http.ResponseWriter, name string, code int) error {
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	}
+	answer.JSON(w, code, a.withMoves(n)[0])
+	return nil
+}
+
+func (a *API) addNode(w http.ResponseWriter, r *http.Request) error {
+	var n pools.PoolNode
+	if err := readJSON(r, &n); err != nil {
+		return err
+	}
+	if err := a.AddNode(n, byToken(r)); err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/v1/nodes/"+n.Name)
+	return a.node(w, n.Name, http.StatusCreated)
+}
+
+func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
+	patch, err := readBody(r, "application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	err = a.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
+		err := config.DecodeJSON(patch, &n)
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	a.record(byToken(r), "change node", name)
+	return a.node(w, name, http.StatusOK)
+}
+
+func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if err := a.Nodes.RemoveNode(name); err != nil {
+		return err
+	}
+	a.record(byToken(r), "remove node", name)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// listBoots answers with timelines, the newest first.
+func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if err := onlyParameters(query, "node", "limit"); err != nil {
+		return err
+	}
+	limit := maxBoots
+	if s := query.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxBoots {
+			return answer.BadRequest("limit %q: want a number from 1 to %d", s, maxBoots)
+		}
+		limit = n
+	}
+	all := boots.MarkStuck(a.Boots.List(), a.Now())
+	if name := query.Get("node"); name != "" {
+		all = slices.DeleteFunc(all, func(b boots.Record) bool { return b.Node != name })
+	}
+	all = all[:min(limit, len(all))]
+	if all == nil {
+		all = []boots.Record{}
+	}
+	answer.JSON(w, http.StatusOK, all)
+	return nil
+}
+
+// readJSON decodes the body of a request into v, a pointer to a struct.
+func readJSON(r *http.Request, v any) error {
+	body, err := readBody(r, "application/json")
+	if err != nil {
+		return err
+	}
+	return config.DecodeJSON(body, v)
+}
+
+// readBody reads the body of a request that is of one of the types.
+func readBody(r *http.Request, types ...string) ([]byte, error) {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, t) {
+		return nil, &answer.Error{
+			Code: http.StatusUnsupportedMediaType,
+			Msg:  fmt.Sprintf("Content-Type %q: want %s", r.Header.Get("Content-Type"), strings.Join(types, " or ")),
+		}
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, err
+		}
+		return nil, answer.BadRequest("the body did not arrive: %v", err)
+	}
+	return data, nil
+}

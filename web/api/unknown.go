@@ -1,0 +1,72 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"drover/pools"
+	"drover/web/answer"
+)
+
+// Unknowns are the machines that asked for an address and that no node
+// declares.
+type Unknowns interface {
+	// List returns all of them, the one seen last first. The list is the
+	// caller's.
+	List() []pools.Unknown
+	// Forget removes one. It returns false when it is not there.
+	Forget(mac pools.MAC) bool
+}
+
+// noUnknowns is a server that keeps none.
+type noUnknowns struct{}
+
+func (noUnknowns) List() []pools.Unknown { return nil }
+func (noUnknowns) Forget(pools.MAC) bool { return false }
+
+func (a *API) listUnknowns(w http.ResponseWriter, r *http.Request) error {
+	if err := onlyParameters(r.URL.Query()); err != nil {
+		return err
+	}
+	all := a.Unknowns.List()
+	if all == nil {
+		all = []pools.Unknown{} // [] rather than null
+	}
+	answer.JSON(w, http.StatusOK, all)
+	return nil
+}
+
+func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
+	mac, err := pools.ParseMAC(r.PathValue("mac"))
+	if err != nil {
+		return answer.BadRequest("%v", err)
+	}
+	if err := a.Forget(mac, r.RemoteAddr); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Forget removes a machine from the unknown ones. It comes back when it asks
+// again.
+func (a *API) Forget(mac pools.MAC, client string) error {
+	if !a.Unknowns.Forget(mac) {
+		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no unknown machine has the MAC %s", mac)}
+	}
+	a.Log.Info("unknown machine forgotten", "mac", mac, "client", client)
+	return nil
+}
+
+// AddNode adds a node for a client, whose machine is then unknown no more.
+func (a *API) AddNode(n pools.PoolNode, who string) error {
+	if err := a.Nodes.AddNode(n); err != nil {
+		return err
+	}
+	for _, m := range n.MACs {
+		a.Unknowns.Forget(m)
+	}
+	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", who)
+	a.record(who, "add node", n.Name)
+	return nil
+}

@@ -1,0 +1,122 @@
+// Package page is the page for people: the machines and how they do, the inbox of
+// unknown hardware, and the forms that add, forget and switch machines.
+//
+// It shows what package api has, and changes it through [api.API]. A session of a
+// browser only reads; each form asks for the API token again, so that a session that
+// was left open, or stolen, changes nothing. The page bounds and escapes what unknown
+// machines send, and shows the last few only.
+//
+// The package does not know how sessions and tokens are checked, nor how a change is
+// made.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+
+	"drover/web/answer"
+	"drover/web/api"
+	"drover/web/auth"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// page is the page for people, and the login to it.
+type page struct {
+	api   *api.API
+	guard *auth.Guard
+	html  *template.Template
+}
+
+// Handler answers the requests of the page. Its changes go through a, whose fields
+// must all be set.
+func Handler(a *api.API, g *auth.Guard) http.Handler {
+	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html"))}
+	mux := http.NewServeMux()
+	mux.Handle("/login", answer.By(a.Log, answer.Methods{"POST": p.login}))
+	mux.Handle("/logout", answer.By(a.Log, answer.Methods{"POST": p.logout}))
+	mux.Handle("/add", answer.By(a.Log, answer.Methods{"POST": p.add}))
+	mux.Handle("/power", answer.By(a.Log, answer.Methods{"POST": p.power}))
+	mux.Handle("/forget", answer.By(a.Log, answer.Methods{"POST": p.forget}))
+	mux.Handle("/style.css", answer.By(a.Log, answer.Methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
+	mux.Handle("/page.js", answer.By(a.Log, answer.Methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
+	mux.Handle("/{$}", answer.By(a.Log, answer.Methods{"GET": p.show}))
+	mux.Handle("/", answer.By(a.Log, nil))
+	return mux
+}
+
+// show answers with the page, or with the login when there is no session.
+func (p *page) show(w http.ResponseWriter, r *http.Request) error {
+	if !p.guard.HasSession(r) {
+		return p.render(w, http.StatusOK, "login.html", "")
+	}
+	return p.page(w, r, http.StatusOK, p.formOf(r.URL.Query()))
+}
+
+// page answers with the page, with a form open when there is one.
+func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) error {
+	v := p.view(r.Context())
+	if v.Form = f; f != nil {
+		for _, pool := range p.api.Farm.Farm().Config.Pools {
+			v.Form.Pools = append(v.Form.Pools, pool.Name)
+		}
+	}
+	return p.render(w, code, "page.html", v)
+}
+
+// login begins a session for a client that knows the API token. The token is in
+// the body of the POST alone.
+func (p *page) login(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	if err := r.ParseForm(); err != nil {
+		return p.render(w, http.StatusBadRequest, "login.html", "That was no login form.")
+	}
+	if err := p.guard.Login(w, r, r.PostForm.Get("token")); err != nil {
+		e := answer.Of(err)
+		if e.Code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "3")
+		} else {
+			p.api.Log.Warn("login refused", "client", r.RemoteAddr)
+		}
+		return p.render(w, e.Code, "login.html", e.Msg)
+	}
+	p.api.Log.Info("login", "client", r.RemoteAddr)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// logout ends the session.
+func (p *page) logout(w http.ResponseWriter, r *http.Request) error {
+	p.guard.Logout(w, r)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// asset answers with a file for every client.
+func (p *page) asset(name, contentType string) answer.Handler {
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		data, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(data) // the client is gone
+		return nil
+	}
+}
+
+// render builds the whole answer first, so that a mistake in a template is a
+// 500 and not half a page.
+func (p *page) render(w http.ResponseWriter, code int, name string, data any) error {
+	var b bytes.Buffer
+	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = b.WriteTo(w) // the client is gone
+	return nil
+}
