@@ -294,6 +294,45 @@ func flip(content string, at int) string {
 	return string(b)
 }
 
+// TestSnapshotFails: while no snapshot can be written, no lease is lost and the logs do
+// not multiply. When it can, the old generations go.
+func TestSnapshotFails(t *testing.T) {
+	dir := t.TempDir()
+	var log fixture.Log
+	s, err := state.Open(dir, state.Options{LogSize: 1000, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, s)
+	obstacle := filepath.Join(dir, "drover.2.snap.tmp")
+	if err := os.Mkdir(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	renew := func() {
+		n++
+		if err := commit(s.Leases, plan(1), addr(1), epoch.Add(time.Duration(n)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fixture.Eventually(t, "three attempts failed", func() bool {
+		renew()
+		return strings.Count(log.String(), "no new snapshot of the state, trying again") >= 3
+	})
+	if got, want := names(t, dir), []string{"drover.1.log", "drover.1.snap", "drover.2.log", "drover.db"}; !slices.Equal(got, want) {
+		t.Errorf("got the files %q, want %q", got, want)
+	}
+	wantLeases(t, copyState(t, dir), 1)
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Eventually(t, "the old generations are gone", func() bool {
+		renew()
+		return !slices.Contains(names(t, dir), "drover.1.log")
+	})
+	wantLeases(t, copyState(t, dir), 1)
+}
+
 // TestWritesFail: a disk that does not work costs no lease that was acknowledged, and
 // when it works again, so does the store.
 func TestWritesFail(t *testing.T) {

@@ -33,6 +33,7 @@ type Log struct {
 
 	// The committer alone uses these.
 	current segment
+	broken  bool   // the last write failed
 	spare   []byte // buffer for a batch
 
 	mu       sync.Mutex
@@ -43,6 +44,7 @@ type Log struct {
 	failed   []failure // of them, by ticket
 	closed   bool
 	stale    bool // the log has not all changes of RAM: a snapshot is needed
+	pending  bool // the last attempt to write a snapshot failed
 	missed   int  // asynchronous writes that found the queue full
 	busy     bool // a snapshot is being written
 	retry    time.Time
@@ -196,7 +198,7 @@ func (l *Log) commit(b batch) error {
 	if err == nil {
 		err = l.Sync(s.file)
 	}
-	if err != nil {
+	if l.broken = err != nil; err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.end += int64(len(record))
@@ -210,37 +212,46 @@ func (s *segment) firstRecord() []byte {
 	return r
 }
 
-// turn goes on to the next generation when so many more bytes are too many for the
-// log, or it has missed something.
+// turn begins the next generation when so many more bytes are too many for the log, or
+// the log has missed something. When a generation got no snapshot, turn tries again.
 func (l *Log) turn(more int64) {
-	old := l.current
 	l.mu.Lock()
-	due := !l.busy && !l.closed && !time.Now().Before(l.retry) && (l.stale || old.end+more > l.limit)
-	if due {
-		l.stale, l.busy = false, true
+	due := l.pending || l.stale || l.current.end+more > l.limit
+	if l.busy || l.closed || !due || time.Now().Before(l.retry) {
+		l.mu.Unlock()
+		return
 	}
+	follow := l.broken || !l.pending
+	l.busy, l.stale = true, false
 	l.mu.Unlock()
-	if !due {
-		return
+	if follow {
+		if err := l.follow(); err != nil {
+			l.turned(err)
+			return
+		}
 	}
-	next, err := l.createSegment(old.generation + 1)
-	if err != nil {
-		l.turned(err)
-		return
-	}
-	next.before = old.end
-	l.current = next
-	l.running.Go(func() { l.turned(l.snapshot(next.generation)) })
-	if err := old.file.Close(); err != nil {
-		l.Logger.Error("log of the state not closed", "file", old.name, "err", err)
-	}
+	generation := l.current.generation
+	l.running.Go(func() { l.turned(l.snapshot(generation)) })
 }
 
-// turned ends the change of the generation.
+// follow goes on to the log of the next generation.
+func (l *Log) follow() error {
+	old := l.current
+	next, err := l.createSegment(old.generation + 1)
+	if err != nil {
+		return err
+	}
+	next.before = old.end
+	l.current, l.broken = next, false
+	return old.file.Close()
+}
+
+// turned notes whether the generation has a snapshot.
 func (l *Log) turned(err error) {
 	l.mu.Lock()
-	if l.busy = false; err != nil {
-		l.stale, l.retry = true, time.Now().Add(retryPause)
+	l.busy, l.pending = false, err != nil
+	if err != nil {
+		l.retry = time.Now().Add(retryPause)
 	}
 	l.mu.Unlock()
 	if err != nil && !errors.Is(err, ErrClosed) {
