@@ -32,7 +32,7 @@ import (
 // planOf is a farm whose machines keep their names.
 type planOf func(node string) *pools.Plan
 
-func (f planOf) CurrentPlanOf(node string) *pools.Plan { return f(node) }
+func (f planOf) Named(node string) *pools.Plan { return f(node) }
 func (f planOf) Booting(string) bool                   { return true }
 
 // clusters returns drover's clusters, and the nodes that become Ready.

@@ -219,7 +219,7 @@ func (c *Clusters) waitReady(ctx context.Context, j *joining) {
 func (c *Clusters) applyLabels(ctx context.Context, j *joining, n *corev1.Node) error {
 	p := j.plan
 	if c.Machines != nil {
-		if now := c.Machines.CurrentPlanOf(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
+		if now := c.Machines.Named(p.Node); now != nil && now.Node == p.Node && now.Cluster == p.Cluster {
 			p = now
 		}
 	}

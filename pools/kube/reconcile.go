@@ -89,7 +89,7 @@ func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err e
 // whether it changed.
 func (c *Clusters) reconcileNode(ctx context.Context, t *tenant, n *corev1.Node) (known, changed bool, err error) {
 	c.startMove(t, n)
-	p := c.Machines.CurrentPlanOf(n.Name)
+	p := c.Machines.Named(n.Name)
 	if p == nil || p.Cluster != t.Conf.Name || p.Node != n.Name {
 		return p != nil, false, nil
 	}
@@ -111,7 +111,7 @@ func (c *Clusters) startMove(t *tenant, n *corev1.Node) {
 // target returns the Plan of the machine of a Node if that belongs elsewhere, and
 // nil if it is where it belongs, or in no config at all.
 func (c *Clusters) target(t *tenant, name string) *pools.Plan {
-	p := c.Machines.CurrentPlanOf(name)
+	p := c.Machines.Named(name)
 	if p == nil || p.Cluster == t.Conf.Name && p.Node == name {
 		return nil
 	}

@@ -30,18 +30,14 @@ func (f *farm) set(p *pools.Plan) {
 func (f *farm) Named(node string) *pools.Plan {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.plans[node]
-}
-
-// Booting is true but for the node "off".
-func (f *farm) Booting(node string) bool { return node != "off" }
-
-func (f *farm) CurrentPlanOf(node string) *pools.Plan {
-	if p := f.Named(node); p != nil {
+	if p := f.plans[node]; p != nil {
 		return p
 	}
 	return f.renamed[node]
 }
+
+// Booting is true but for the node "off".
+func (f *farm) Booting(node string) bool { return node != "off" }
 
 func labeled(labels map[string]string) *pools.Plan {
 	return plan(func(p *pools.Plan) { p.Labels = labels })

@@ -139,18 +139,10 @@ func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 	return ok, ok && l.MAC == mac
 }
 
-// Named returns the plan of the node of that name, or nil when the farm has no
-// such node, or does not boot it.
+// Named returns the plan, as the farm is now, of the machine that is the node of
+// that name, or that was it as unknown hardware and has a name of its own now; nil
+// when there is none.
 func (d *Directory) Named(node string) *pools.Plan {
-	if p := d.CurrentPlanOf(node); p != nil && p.Node == node {
-		return p
-	}
-	return nil
-}
-
-// CurrentPlanOf returns the plan of the machine that is the node of that name, or
-// that was it as unknown hardware, and can be another node now.
-func (d *Directory) CurrentPlanOf(node string) *pools.Plan {
 	f := d.Farm.Farm()
 	mac, l, ok := d.named(f, node)
 	if !ok {

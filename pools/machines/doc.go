@@ -8,7 +8,7 @@
 //	DHCP packet              Resolve(query), Owns(address, mac)
 //	TFTP name, image by URL  At(address)
 //	script, config, join     Of(mac)
-//	API server, page         Named(node), CurrentPlanOf(node), Booting(node), Unknown()
+//	API server, page         Named(node), Booting(node), Unknown()
 //
 // A MAC alone does not identify every machine. A node can be declared by its
 // switch port, and there can be several pools for unknown hardware. DHCP knows

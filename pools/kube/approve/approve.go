@@ -43,10 +43,10 @@ type Request struct {
 // Machines answers which machine a node is; [drover/pools/machines.Directory] does.
 // It is called from several goroutines.
 type Machines interface {
-	// CurrentPlanOf returns the Plan, as the farm is now, of the machine that is the
+	// Named returns the Plan, as the farm is now, of the machine that is the
 	// node of that name, or that was it as unknown hardware and has a name of its
 	// own now. It returns nil if there is none.
-	CurrentPlanOf(node string) *pools.Plan
+	Named(node string) *pools.Plan
 	// Booting reports whether a machine of the node of that name is booting.
 	Booting(node string) bool
 }

@@ -65,7 +65,7 @@ func (a *Approver) plan(name string) *pools.Plan {
 	if a.Machines == nil {
 		return nil
 	}
-	if p := a.Machines.CurrentPlanOf(name); p != nil && p.Node == name && p.Cluster == a.Conf.Name {
+	if p := a.Machines.Named(name); p != nil && p.Node == name && p.Cluster == a.Conf.Name {
 		return p
 	}
 	return nil
