@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools/hardware/bmc"
 )
 
@@ -32,7 +33,7 @@ func (b *bmcFlags) add(cmd *cobra.Command, ssh bool) {
 	f.IntVar(&b.parallel, "parallel", 4, "how many are asked at a time")
 	f.BoolVar(&b.to.Legacy, "legacy", false, "allow the old SSH and TLS algorithms that old firmware needs")
 	f.StringVar(&b.to.TLSPin, "tls-pin", "", "SHA-256 of the certificate; default: pinned at first use")
-	f.StringVar(&b.knownCerts, "known-certs", filepath.Join(defaultState, "known_certs"), "file of pinned certificates")
+	f.StringVar(&b.knownCerts, "known-certs", filepath.Join(cli.DefaultState, "known_certs"), "file of pinned certificates")
 	_ = cmd.MarkFlagFilename("password-file")
 	if !ssh {
 		return
@@ -40,7 +41,7 @@ func (b *bmcFlags) add(cmd *cobra.Command, ssh bool) {
 	f.StringVar(&b.identity, "identity", "", "private key to log in with, before the password")
 	f.StringVar(&b.to.Prompt, "prompt", "", "prompt of the chassis' command line, when it is of several words")
 	f.StringVar(&b.to.HostKey, "host-key", "", "fingerprint of the SSH host key, SHA256:...; default: pinned at first use")
-	f.StringVar(&b.knownHosts, "known-hosts", filepath.Join(defaultState, "known_hosts"), "file of pinned SSH host keys")
+	f.StringVar(&b.knownHosts, "known-hosts", filepath.Join(cli.DefaultState, "known_hosts"), "file of pinned SSH host keys")
 	_ = cmd.MarkFlagFilename("identity")
 }
 

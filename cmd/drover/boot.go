@@ -12,25 +12,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools/boots"
 )
 
 const bootsPath = "/api/v1/boots"
 
 func newBootCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "boot",
 		Short: "Follow the boots of machines on a running server",
-		Args:  noSubcommand,
+		Args:  cli.NoSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c))
 	return cmd
 }
 
-func newBootListCommand(c *apiClient) *cobra.Command {
+func newBootListCommand(c *cli.Client) *cobra.Command {
 	var output, node string
 	limit := 50
 	cmd := &cobra.Command{
@@ -38,29 +39,29 @@ func newBootListCommand(c *apiClient) *cobra.Command {
 		Short: "List boots, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "table"); err != nil {
+			if err := cli.CheckOutput(output, "table"); err != nil {
 				return err
 			}
-			boots, err := c.boots(cmd, node, limit)
+			boots, err := fetchBoots(c, cmd, node, limit)
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, boots, func(w io.Writer) error { return bootTable(w, boots) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, boots, func(w io.Writer) error { return bootTable(w, boots) })
 		},
 	}
-	outputFlag(cmd, &output, "table", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
 	cmd.Flags().StringVar(&node, "node", "", "only the boots of this node")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most")
 	return cmd
 }
 
-func (c *apiClient) boots(cmd *cobra.Command, node string, limit int) ([]boots.Record, error) {
+func fetchBoots(c *cli.Client, cmd *cobra.Command, node string, limit int) ([]boots.Record, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if node != "" {
 		query.Set("node", node)
 	}
 	boots := []boots.Record{}
-	return boots, c.call(cmd.Context(), http.MethodGet, bootsPath+"?"+query.Encode(), nil, &boots)
+	return boots, c.Call(cmd.Context(), http.MethodGet, bootsPath+"?"+query.Encode(), nil, &boots)
 }
 
 func bootTable(w io.Writer, boots []boots.Record) error {
@@ -71,7 +72,7 @@ func bootTable(w io.Writer, boots []boots.Record) error {
 		if s, ok := b.Furthest(); ok {
 			step, after = string(s.Step), seconds(b, s)+" s"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, orDash(b.Cluster), step, after, trouble(b))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, cli.OrDash(b.Cluster), step, after, trouble(b))
 	}
 	return t.Flush()
 }
@@ -89,7 +90,7 @@ func trouble(b boots.Record) string {
 	return fmt.Sprintf("stuck after %s, where the next step usually takes %.1f s", b.Stuck.After, b.Stuck.Usual.D().Seconds())
 }
 
-func newBootShowCommand(c *apiClient) *cobra.Command {
+func newBootShowCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "show NODE",
@@ -98,25 +99,25 @@ func newBootShowCommand(c *apiClient) *cobra.Command {
 first DISCOVER of its firmware, and since the step before.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			boots, err := c.boots(cmd, args[0], 1)
+			boots, err := fetchBoots(c, cmd, args[0], 1)
 			if err != nil {
 				return err
 			}
 			if len(boots) == 0 {
 				return fmt.Errorf("no boot of node %q is known", args[0])
 			}
-			return printAs(cmd.OutOrStdout(), output, boots[0], func(w io.Writer) error { return timeline(w, boots[0]) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, boots[0], func(w io.Writer) error { return timeline(w, boots[0]) })
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
 func timeline(w io.Writer, b boots.Record) error {
-	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, b.Image, orDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
+	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, b.Image, cli.OrDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, s := range b.Steps {
 		text := s.Detail
@@ -150,22 +151,4 @@ func took(b boots.Record, s boots.StepTime) string {
 // seconds is when a step was reached, from the first DISCOVER on.
 func seconds(b boots.Record, s boots.StepTime) string {
 	return strconv.FormatFloat(s.Time.Sub(b.Started).Seconds(), 'f', 1, 64)
-}
-
-// checkOutput refuses an unknown --output before anything is asked of the
-// server; human is the format for people.
-func checkOutput(output, human string) error {
-	switch output {
-	case human, "json", "yaml":
-		return nil
-	}
-	return &exitError{exitUsage, fmt.Errorf("unknown output %q (%s, json or yaml)", output, human)}
-}
-
-// printAs writes v as JSON or YAML, or else for people.
-func printAs(w io.Writer, output string, v any, human func(io.Writer) error) error {
-	if output == "table" {
-		return human(w)
-	}
-	return printOutput(w, v, output, human)
 }

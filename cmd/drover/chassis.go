@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/wait"
 )
@@ -24,41 +25,41 @@ const (
 )
 
 func newChassisCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "chassis",
 		Short: "See and ask the chassis whose nodes a running server keeps",
-		Args:  noSubcommand,
+		Args:  cli.NoSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newChassisListCommand(c), newChassisSyncCommand(c))
 	return cmd
 }
 
-func newChassisListCommand(c *apiClient) *cobra.Command {
+func newChassisListCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the chassis of the config, and what became of asking them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "table"); err != nil {
+			if err := cli.CheckOutput(output, "table"); err != nil {
 				return err
 			}
-			all, err := c.chassis(cmd.Context())
+			all, err := fetchChassis(c, cmd.Context())
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, all, func(w io.Writer) error { return chassisTable(w, all, time.Now()) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, all, func(w io.Writer) error { return chassisTable(w, all, time.Now()) })
 		},
 	}
-	outputFlag(cmd, &output, "table", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
 	return cmd
 }
 
-func (c *apiClient) chassis(ctx context.Context) (all []pools.ChassisStatus, err error) {
-	return all, c.call(ctx, http.MethodGet, chassisPath, nil, &all)
+func fetchChassis(c *cli.Client, ctx context.Context) (all []pools.ChassisStatus, err error) {
+	return all, c.Call(ctx, http.MethodGet, chassisPath, nil, &all)
 }
 
 func chassisTable(w io.Writer, all []pools.ChassisStatus, now time.Time) error {
@@ -98,7 +99,7 @@ func chassisState(c pools.ChassisStatus) string {
 	return strings.Join(words, ", ")
 }
 
-func newChassisSyncCommand(c *apiClient) *cobra.Command {
+func newChassisSyncCommand(c *cli.Client) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "sync NAME...",
@@ -112,12 +113,12 @@ refused the login, is tried once more.`,
 			defer cancel()
 			var errs []error
 			for _, name := range names {
-				if err := c.syncOne(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), name); err != nil {
+				if err := syncChassis(c, ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), name); err != nil {
 					errs = append(errs, err)
 				}
 			}
 			if len(errs) > 0 && len(errs) < len(names) {
-				return &exitError{exitPartly, errors.Join(errs...)}
+				return &cli.Error{Code: cli.Partly, Err: errors.Join(errs...)}
 			}
 			return errors.Join(errs...)
 		},
@@ -127,20 +128,20 @@ refused the login, is tried once more.`,
 }
 
 // syncOne lets the server read one chassis, and waits for the end.
-func (c *apiClient) syncOne(ctx context.Context, out, errs io.Writer, name string) error {
+func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name string) error {
 	last := time.Time{}
-	before, err := c.chassis(ctx)
+	before, err := fetchChassis(c, ctx)
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(before, func(s pools.ChassisStatus) bool { return s.Name == name }); i >= 0 {
 		last = before[i].Last
 	}
-	if err := c.call(ctx, http.MethodPost, chassisPath+"/"+url.PathEscape(name)+"/sync", nil, nil); err != nil {
+	if err := c.Call(ctx, http.MethodPost, chassisPath+"/"+url.PathEscape(name)+"/sync", nil, nil); err != nil {
 		return err
 	}
 	for {
-		all, err := c.chassis(ctx)
+		all, err := fetchChassis(c, ctx)
 		if err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (c *apiClient) syncOne(ctx context.Context, out, errs io.Writer, name strin
 }
 
 func newAuditCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	var output, node string
 	limit := 50
 	cmd := &cobra.Command{
@@ -173,7 +174,7 @@ func newAuditCommand() *cobra.Command {
 		Short: "Show who changed nodes and switched machines",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "table"); err != nil {
+			if err := cli.CheckOutput(output, "table"); err != nil {
 				return err
 			}
 			query := url.Values{"limit": {fmt.Sprint(limit)}}
@@ -181,21 +182,21 @@ func newAuditCommand() *cobra.Command {
 				query.Set("node", node)
 			}
 			var all []pools.AuditEntry
-			if err := c.call(cmd.Context(), http.MethodGet, auditPath+"?"+query.Encode(), nil, &all); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodGet, auditPath+"?"+query.Encode(), nil, &all); err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, all, func(w io.Writer) error {
+			return cli.PrintTable(cmd.OutOrStdout(), output, all, func(w io.Writer) error {
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "TIME\tWHO\tACTION\tNODE\tJOB\tRESULT")
 				for _, e := range all {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Time.UTC().Format(time.DateTime), e.Who, e.Action, orDash(e.Node), orDash(e.Job), e.Result)
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Time.UTC().Format(time.DateTime), e.Who, e.Action, cli.OrDash(e.Node), cli.OrDash(e.Job), e.Result)
 				}
 				return t.Flush()
 			})
 		},
 	}
-	c.apiFlags(cmd)
-	outputFlag(cmd, &output, "table", "json", "yaml")
+	c.Flags(cmd)
+	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
 	cmd.Flags().StringVar(&node, "node", "", "only what was done to this node")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most")
 	return cmd

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
-	"drover/pools"
-	"drover/pools/config"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -26,12 +24,12 @@ each with file, line and a hint. Nothing is started or changed.`,
 			return check(config, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	configFlag(cmd, &config)
+	cli.ConfigFlag(cmd, &config)
 	return cmd
 }
 
 func check(file string, stdout, stderr io.Writer) error {
-	farm, err := loadConfig(file, stderr)
+	farm, err := cli.LoadConfig(file, stderr)
 	if err != nil {
 		return err
 	}
@@ -49,25 +47,4 @@ func check(file string, stdout, stderr io.Writer) error {
 	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
 	return nil
-}
-
-// loadConfig loads a config, together with nodes added over the API; its
-// mistakes go to stderr, a line each.
-func loadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
-	farm, err := config.Load(file, added...)
-	return farm, printMistakes(file, err, stderr)
-}
-
-// printMistakes writes the mistakes of a config to stderr and returns the sum of
-// them; other errors it returns as they are.
-func printMistakes(file string, err error, stderr io.Writer) error {
-	mistakes, ok := errors.AsType[config.Errors](err)
-	if !ok {
-		return err
-	}
-	fmt.Fprintln(stderr, mistakes)
-	if len(mistakes) == 1 {
-		return fmt.Errorf("%s: 1 mistake", file)
-	}
-	return fmt.Errorf("%s: %d mistakes", file, len(mistakes))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/deploy"
 	"drover/pools"
 	"drover/pools/kube"
@@ -22,7 +23,7 @@ func newClusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Prepare and check the clusters that nodes join",
-		Args:  noSubcommand,
+		Args:  cli.NoSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newClusterCheckCommand(), newClusterPrepareCommand())
@@ -42,10 +43,10 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 		Example: "  drover cluster check -c drover.yaml tenant-a",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			farm, err := loadConfig(config, cmd.ErrOrStderr())
+			farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,7 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 			if err != nil {
 				return err
 			}
-			if err := printAs(cmd.OutOrStdout(), output, found, func(w io.Writer) error { return findings(w, found) }); err != nil {
+			if err := cli.PrintTable(cmd.OutOrStdout(), output, found, func(w io.Writer) error { return findings(w, found) }); err != nil {
 				return err
 			}
 			for _, f := range found {
@@ -67,8 +68,8 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 			return nil
 		},
 	}
-	configFlag(cmd, &config)
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.ConfigFlag(cmd, &config)
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -113,7 +114,7 @@ both. Apply it anew after each update of drover whose changelog says so.`,
 				_, err := out.Write(deploy.RBAC)
 				return err
 			}
-			farm, err := loadConfig(config, cmd.ErrOrStderr())
+			farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -128,14 +129,14 @@ both. Apply it anew after each update of drover whose changelog says so.`,
 				_, err := out.Write(manifest)
 				return err
 			case admin == "":
-				return &exitError{exitUsage, errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
+				return &cli.Error{Code: cli.Usage, Err: errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
 			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
-				return &exitError{exitUsage, fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
 			}
 			return inspect.Apply(cmd.Context(), admin, manifest, func(object string) { fmt.Fprintln(out, "applied", object) })
 		},
 	}
-	configFlag(cmd, &config)
+	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
 	cmd.Flags().BoolVar(&show, "print", false, "show the manifest, and touch nothing")
 	return cmd

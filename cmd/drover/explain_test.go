@@ -8,14 +8,15 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"drover/cmd/drover/cli"
+	"drover/cmd/drover/explain"
 	"drover/cmd/drover/server"
-	"drover/dhcp"
 	"drover/pools"
-	"drover/pools/config"
 )
 
 const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: MODE}
@@ -64,12 +65,12 @@ func explained(t *testing.T, args ...string) string {
 	var stdout, stderr strings.Builder
 	code := run(t.Context(), append([]string{"explain", "-c", "drover.yaml", "--live", "-o", "json"}, args...), &stdout, &stderr)
 	if code != 0 {
-		if code != exitFailed || !strings.Contains(stderr.String(), "gets silence") {
+		if code != cli.Failed || !strings.Contains(stderr.String(), "gets silence") {
 			t.Fatalf("exit %d: %s", code, &stderr)
 		}
 		return ""
 	}
-	var x struct{ DHCP dhcpReply }
+	var x struct{ DHCP struct{ Packet string } }
 	if err := json.Unmarshal([]byte(stdout.String()), &x); err != nil {
 		t.Fatal(err)
 	}
@@ -96,18 +97,19 @@ func TestExplainIsWhatTheServerSends(t *testing.T) {
 				mac  string
 				args []string
 			}{{"52:54:00:77:01:01", nil}, {"52:54:00:77:01:02", relayed}, {"52:54:00:77:01:03", nil}, {"52:54:00:77:01:04", nil}} {
-				for _, arch := range append(firmwareNames(), operatingSystem) {
-					a := asker{arch: arch}
+				for _, arch := range append(slices.Clone(pools.Firmwares), explain.OperatingSystem) {
+					arch := string(arch)
+					a := explain.Client{Arch: arch}
 					if who.args != nil {
-						a.relay, a.circuitID = "10.29.0.1", "eth7"
+						a.Relay, a.CircuitID = "10.29.0.1", "eth7"
 					}
-					request, err := a.request([]string{who.mac})
+					request, err := a.Request([]string{who.mac})
 					if err != nil {
 						t.Fatal(err)
 					}
 					packet, x := s.DHCP[0].ReplyTo(request, time.Now())
 					want := hex.EncodeToString(packet)
-					if want == "" && (mode != "proxy" || arch != operatingSystem) {
+					if want == "" && (mode != "proxy" || arch != explain.OperatingSystem) {
 						t.Errorf("%s %s: silence: %s %s %v", who.mac, arch, x.Decision, x.Why, x.Err)
 					}
 					if got := explained(t, append([]string{who.mac, "--arch", arch}, who.args...)...); got != want {
@@ -132,7 +134,7 @@ func TestExplainRecorded(t *testing.T) {
 	}
 	s := liveServer(t, "full")
 	for _, file := range files {
-		request, err := readCapture(file)
+		request, err := explain.ReadCapture(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,83 +151,4 @@ func TestExplainRecorded(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", file, got, want)
 		}
 	}
-}
-
-// What the server leased to others is not promised; what is in quarantine
-// neither.
-func TestStandIn(t *testing.T) {
-	farm, err := config.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	addr := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 28, 72, last}) }
-	own, other, third := pools.MAC{2, 1}, pools.MAC{2, 2}, pools.MAC{2, 3}
-	leases := []leaseInfo{
-		{Lease: pools.Lease{Address: addr(10), MAC: other, Expires: now.Add(time.Hour)}},
-		{Lease: pools.Lease{Address: addr(11), MAC: other, Expires: now.Add(time.Hour), Declined: "x"}},
-		{Lease: pools.Lease{Address: addr(12), MAC: third, Expires: now.Add(time.Hour), Released: true}},
-		{Lease: pools.Lease{Address: addr(50), MAC: own, Expires: now.Add(-time.Hour)}},
-	}
-	tests := []struct {
-		name    string
-		mac     pools.MAC
-		want    netip.Addr // asked for
-		got     netip.Addr
-		guessed bool
-	}{
-		{"its expired one", own, addr(12), addr(50), false},
-		{"the first free one", third, netip.Addr{}, addr(12), true},
-		{"the one asked for", third, addr(99), addr(99), true},
-		{"not one of another", third, addr(10), addr(12), true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := newStandIn(farm, leases, now)
-			p := farm.Resolve(pools.Query{MAC: tt.mac})
-			got, _, err := s.Offer(p, tt.want, now)
-			if err != nil || got != tt.got || s.guessed != tt.guessed {
-				t.Errorf("got %s, guessed %t, %v; want %s, guessed %t", got, s.guessed, err, tt.got, tt.guessed)
-			}
-		})
-	}
-	var _ dhcp.Leases = newStandIn(farm, nil, now)
-}
-
-// Whatever the file of a captured request holds, explain comes back, and what
-// it takes for one is not longer than the file.
-func FuzzCapture(f *testing.F) {
-	farm, err := config.Parse("drover.yaml", []byte(strings.Replace(explainConfig, "MODE", "full", 1)))
-	if err != nil {
-		f.Fatal(err)
-	}
-	files, err := filepath.Glob("../../dhcp/testdata/recorded/*.hex")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		packet, ok := parseCapture(text)
-		if !ok {
-			f.Fatalf("%s does not parse", file)
-		}
-		f.Add(text)
-		f.Add(packet)
-	}
-	e := explainer{farm: farm, now: time.Now}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		packet, ok := parseCapture(data)
-		if !ok {
-			return
-		}
-		if len(packet) > len(data) {
-			t.Errorf("%d bytes of %d", len(packet), len(data))
-		}
-		if x, silence := e.explain(packet); x.DHCP == nil && silence == nil {
-			t.Error("neither a reply nor silence")
-		}
-	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,17 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/imagebuild"
 )
 
 const (
-	defaultImages = defaultState + "/images"
+	defaultImages = cli.DefaultState + "/images"
 	packagedInit  = "/usr/lib/drover/drover-init"
 )
 
@@ -70,7 +69,7 @@ latest time of any file in it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.Source = args[0]
 			if err := completeBuilder(&b, platform, output); err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
 			b.Progress = progress.show
@@ -93,7 +92,7 @@ latest time of any file in it.`,
 	f.StringArrayVar(&b.Modules, "module", nil, "also put this kernel module into the initrd (repeatable)")
 	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
 	f.StringVar(&platform, "platform", "linux/amd64", "which variant of a multi-platform image")
-	outputFlag(cmd, &output, "text", "json")
+	cli.OutputFlag(cmd, &output, "text", "json")
 	_ = cmd.MarkFlagDirname("images")
 	return cmd
 }
@@ -145,13 +144,13 @@ func newImageListCommand() *cobra.Command {
 				list = []imagebuild.Image{}
 			}
 			// Damaged generations are an error, but not the end of the others.
-			return errors.Join(err, printOutput(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
+			return errors.Join(err, cli.Print(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
 				return printImageTable(w, list)
 			}))
 		},
 	}
 	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -165,7 +164,7 @@ func newImageShowCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, _, err := imagebuild.SplitRef(args[0]); err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			image, err := imagebuild.Open(images).Lookup(args[0])
 			if err != nil {
@@ -181,34 +180,12 @@ func newImageShowCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read all files and compare their digests")
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
-// outputFlag adds -o/--output with the first format as the default.
-func outputFlag(cmd *cobra.Command, output *string, formats ...string) {
-	cmd.Flags().StringVarP(output, "output", "o", formats[0], strings.Join(formats, "|"))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// printOutput writes v as JSON or YAML, or calls text.
-func printOutput(w io.Writer, v any, format string, text func(io.Writer) error) error {
-	switch format {
-	case "text":
-		return text(w)
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	case "yaml":
-		return printYAML(w, v)
-	}
-	return &exitError{exitUsage, fmt.Errorf("unknown output %q (text, json or yaml)", format)}
-}
-
 func printImage(w io.Writer, image imagebuild.Image, format string) error {
-	return printOutput(w, image, format, func(w io.Writer) error {
+	return cli.Print(w, image, format, func(w io.Writer) error {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(tw, "image\t%s\n", image.Ref())
 		fmt.Fprintf(tw, "current\t%t\n", image.Current)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/importer"
@@ -37,10 +37,10 @@ and slot) stays the same node when its cartridge is exchanged.
 Exit codes of import: 0 done, 1 usage, 2 partly done (a node without a MAC, a
 chassis of several that failed), 3 login refused, 4 unreachable, 5 not
 understood, or most of a chassis missing, 6 conflicts.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{importUsage, err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.Error{Code: importUsage, Err: err} })
 	cmd.AddCommand(newImportMoonshotCommand(), newImportILOCommand())
 	return cmd
 }
@@ -71,7 +71,7 @@ password is tried once.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if err := flags.checkNames(cmd, m, names); err != nil {
-				return &exitError{importUsage, err}
+				return &cli.Error{Code: importUsage, Err: err}
 			}
 			m.Stdin, m.API = cmd.InOrStdin(), &flags.api
 			m.Parallel, m.Base, m.Login = flags.bmc.parallel, flags.bmc.base(cmd), flags.bmc.login(cmd)
@@ -110,7 +110,7 @@ A node is named after the serial number, or as --name-template says, which knows
   drover import ilo --hosts ilo-a1,ilo-a2 --via redfish --password-file ilo.pass --pool compute --apply`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
-				return &exitError{importUsage, err}
+				return &cli.Error{Code: importUsage, Err: err}
 			}
 			return nil
 		},
@@ -136,7 +136,7 @@ type importFlags struct {
 	bmc    bmcFlags
 	diff   bool
 	format string
-	api    apiClient
+	api    cli.Client
 }
 
 func (i *importFlags) add(cmd *cobra.Command, t *importer.Target, ssh bool) {
@@ -151,7 +151,7 @@ func (i *importFlags) add(cmd *cobra.Command, t *importer.Target, ssh bool) {
 	f.BoolVar(&t.DryRun, "dry-run", false, "only show what would change")
 	f.BoolVar(&i.diff, "diff", false, "show what changes, also when the nodes are written")
 	f.StringVarP(&i.format, "format", "o", "text", "how changes are shown: text|json|yaml")
-	i.api.apiFlags(cmd)
+	i.api.Flags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -174,7 +174,7 @@ func (i *importFlags) checkNames(cmd *cobra.Command, m *importer.Moonshot, names
 		}
 	}
 	if m.Config == "" {
-		m.Config = defaultConfig
+		m.Config = cli.DefaultConfig
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (i *importFlags) checkNames(cmd *cobra.Command, m *importer.Moonshot, names
 // run runs an import and prints its result.
 func (i *importFlags) run(cmd *cobra.Command, do func(context.Context) (*importer.Result, error)) error {
 	if i.format != "text" && i.format != "json" && i.format != "yaml" {
-		return &exitError{importUsage, fmt.Errorf("unknown output %q (text, json or yaml)", i.format)}
+		return &cli.Error{Code: importUsage, Err: fmt.Errorf("unknown output %q (text, json or yaml)", i.format)}
 	}
 	r, err := do(cmd.Context())
 	if err == nil {
@@ -192,7 +192,7 @@ func (i *importFlags) run(cmd *cobra.Command, do func(context.Context) (*importe
 		err = r.WriteNodes(cmd.OutOrStdout())
 	}
 	if err != nil {
-		return &exitError{importCode(err), err}
+		return &cli.Error{Code: importCode(err), Err: err}
 	}
 	return importOutcome(r)
 }
@@ -211,7 +211,7 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 	}
 	changes := i.diff || t.DryRun || t.Apply
 	if i.format != "text" && changes {
-		return printOutput(out, r.Reports, i.format, nil)
+		return cli.Print(out, r.Reports, i.format, nil)
 	}
 	for _, report := range r.Reports {
 		if changes {
@@ -228,24 +228,24 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 func importOutcome(r *importer.Result) error {
 	switch {
 	case len(r.Failed) > 0 && r.Done == 0:
-		return &exitError{importCode(r.Failed[0]), errors.Join(r.Failed...)}
+		return &cli.Error{Code: importCode(r.Failed[0]), Err: errors.Join(r.Failed...)}
 	case len(r.Failed) > 0:
-		return &exitError{importPartly, errors.Join(r.Failed...)}
+		return &cli.Error{Code: importPartly, Err: errors.Join(r.Failed...)}
 	case r.Conflicts > 0:
-		return &exitError{importConflict, fmt.Errorf("nodes in conflict, left as they were: %d", r.Conflicts)}
+		return &cli.Error{Code: importConflict, Err: fmt.Errorf("nodes in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:
-		return &exitError{importPartly, errors.New("some nodes have no MAC yet, or were not understood (switch them on once, and import again)")}
+		return &cli.Error{Code: importPartly, Err: errors.New("some nodes have no MAC yet, or were not understood (switch them on once, and import again)")}
 	}
 	return nil
 }
 
 // importCode returns the exit code for an error of the hardware or of the API.
 func importCode(err error) int {
-	if e, ok := errors.AsType[*exitError](err); ok {
-		switch e.code {
-		case exitUnreachable:
+	if e, ok := errors.AsType[*cli.Error](err); ok {
+		switch e.Code {
+		case cli.Unreachable:
 			return importUnreachable
-		case exitRefused:
+		case cli.Refused:
 			return importRefused
 		}
 		return importUsage
@@ -259,14 +259,4 @@ func importCode(err error) int {
 		return importUnreadable
 	}
 	return importUsage
-}
-
-// Nodes implements [importer.API].
-func (c *apiClient) Nodes(ctx context.Context) (nodes []pools.NodeInfo, err error) {
-	return nodes, c.call(ctx, http.MethodGet, nodesPath, nil, &nodes)
-}
-
-// ChangeNodes implements [importer.API].
-func (c *apiClient) ChangeNodes(ctx context.Context, changes []pools.NodeChange) error {
-	return c.call(ctx, http.MethodPost, nodesPath+":batch", map[string]any{"changes": changes}, nil)
 }

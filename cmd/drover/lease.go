@@ -13,19 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
-const leasesPath = "/api/v1/leases"
-
-// leaseInfo is a lease as the API gives it.
-type leaseInfo struct {
-	pools.Lease
-	State pools.LeaseState `json:"state"`
-}
-
 func newLeaseCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "lease",
 		Short: "List and end the address leases of a running server",
@@ -34,15 +27,15 @@ those of catch-all pools, those of nodes that are not known by their MAC, and
 those that machines still use after the config gave them another. An address
 that somebody was found to use whom drover does not know is in quarantine for
 a while; it is listed as declined.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newLeaseListCommand(c), newLeaseReleaseCommand(c))
 	return cmd
 }
 
-func newLeaseListCommand(c *apiClient) *cobra.Command {
+func newLeaseListCommand(c *cli.Client) *cobra.Command {
 	var output, pool, state string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -52,20 +45,20 @@ func newLeaseListCommand(c *apiClient) *cobra.Command {
   drover lease list --state declined -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
 			if state != "" && !slices.Contains(leaseStates(), state) {
-				return &exitError{exitUsage, fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(leaseStates(), ", "))}
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(leaseStates(), ", "))}
 			}
-			leases, err := c.leases(cmd, pool, state)
+			leases, err := fetchLeases(c, cmd, pool, state)
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, leases, func(w io.Writer) error { return leaseTable(w, leases, time.Now()) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, leases, func(w io.Writer) error { return leaseTable(w, leases, time.Now()) })
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")
 	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(leaseStates(), "|"))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(leaseStates(), cobra.ShellCompDirectiveNoFileComp))
@@ -76,7 +69,7 @@ func leaseStates() []string {
 	return []string{string(pools.LeaseActive), string(pools.LeaseExpired), string(pools.LeaseReleased), string(pools.LeaseDeclined)}
 }
 
-func (c *apiClient) leases(cmd *cobra.Command, pool, state string) ([]leaseInfo, error) {
+func fetchLeases(c *cli.Client, cmd *cobra.Command, pool, state string) ([]cli.Lease, error) {
 	query := url.Values{}
 	if pool != "" {
 		query.Set("pool", pool)
@@ -84,11 +77,11 @@ func (c *apiClient) leases(cmd *cobra.Command, pool, state string) ([]leaseInfo,
 	if state != "" {
 		query.Set("state", state)
 	}
-	leases := []leaseInfo{}
-	return leases, c.call(cmd.Context(), http.MethodGet, leasesPath+"?"+query.Encode(), nil, &leases)
+	leases := []cli.Lease{}
+	return leases, c.Call(cmd.Context(), http.MethodGet, cli.LeasesPath+"?"+query.Encode(), nil, &leases)
 }
 
-func leaseTable(w io.Writer, leases []leaseInfo, now time.Time) error {
+func leaseTable(w io.Writer, leases []cli.Lease, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ADDRESS\tMAC\tNODE\tPOOL\tSTATE\tENDS\tWHY")
 	for _, l := range leases {
@@ -96,12 +89,12 @@ func leaseTable(w io.Writer, leases []leaseInfo, now time.Time) error {
 		if left := l.Expires.Sub(now); left > 0 && l.State != pools.LeaseReleased {
 			ends = "in " + left.Round(time.Second).String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Address, l.MAC, orDash(l.Node), orDash(l.Pool), l.State, ends, orDash(l.Declined))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Address, l.MAC, cli.OrDash(l.Node), cli.OrDash(l.Pool), l.State, ends, cli.OrDash(l.Declined))
 	}
 	return t.Flush()
 }
 
-func newLeaseReleaseCommand(c *apiClient) *cobra.Command {
+func newLeaseReleaseCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release ADDRESS...",
 		Short: "End leases, or lift the quarantine of addresses",
@@ -113,10 +106,10 @@ address of a machine that is gone, or one in quarantine that nobody uses.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, a := range args {
 				if _, err := netip.ParseAddr(a); err != nil {
-					return &exitError{exitUsage, fmt.Errorf("%q is not an IP address", a)}
+					return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%q is not an IP address", a)}
 				}
 			}
-			return c.deleteEach(cmd, leasesPath, "released", args)
+			return c.DeleteEach(cmd, cli.LeasesPath, "released", args)
 		},
 	}
 }

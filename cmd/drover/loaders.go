@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
-const defaultLoaders = defaultState + "/loaders"
+const defaultLoaders = cli.DefaultState + "/loaders"
 
 func newLoadersCommand() *cobra.Command {
 	var dir string
@@ -23,7 +24,7 @@ func newLoadersCommand() *cobra.Command {
 		Long: `Loaders are files in one directory, which TFTP and HTTP serve: iPXE for each
 kind of firmware, and shim with signed GRUB for machines with Secure Boot.
 Install takes them from the packages on this host, or from a directory.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "loaders", defaultLoaders, "directory of boot loaders")
@@ -55,7 +56,7 @@ replaces it.`,
   drover loaders install --from ipxe/src --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
 			in.dir = *dir
@@ -66,7 +67,7 @@ replaces it.`,
 			if err == nil && !slices.ContainsFunc(done, func(l installed) bool { return l.Action != actionMissing }) {
 				err = fmt.Errorf("no loader found below %s: install the package ipxe, or name a directory with --from", in.from)
 			}
-			return errors.Join(err, printOutput(cmd.OutOrStdout(), done, output, func(w io.Writer) error {
+			return errors.Join(err, cli.Print(cmd.OutOrStdout(), done, output, func(w io.Writer) error {
 				return printInstalled(w, done)
 			}))
 		},
@@ -76,7 +77,7 @@ replaces it.`,
 	f.BoolVar(&in.dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&in.force, "force", false, "also replace files that install did not put there")
 	_ = cmd.MarkFlagDirname("from")
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -91,7 +92,7 @@ digest, and where install took it from.`,
 		Example: "  drover loaders list\n  drover loaders list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
 			list, err := listLoaders(*dir)
@@ -101,12 +102,12 @@ digest, and where install took it from.`,
 			for _, missing := range missingLoaders(list) {
 				fmt.Fprintln(cmd.ErrOrStderr(), missing)
 			}
-			return errors.Join(err, printOutput(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
+			return errors.Join(err, cli.Print(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
 				return printLoaders(w, list)
 			}))
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/imagebuild"
 	"drover/pools/config"
 )
@@ -56,7 +57,7 @@ no secret and nothing of a node: one medium does for all.
 			return nil
 		},
 	}
-	configFlag(cmd, &o.config)
+	cli.ConfigFlag(cmd, &o.config)
 	f := cmd.Flags()
 	f.StringVar(&o.loaders, "loaders", defaultLoaders, "directory of boot loaders")
 	f.StringVar(&o.server, "server", "", "`address` of this server for the machines (default: server.address of the config)")
@@ -88,7 +89,7 @@ func mediaArchs() []mediaArch {
 func (o *mediaOptions) write(name string) (string, error) {
 	format, err := o.mediaFormat(name)
 	if err != nil {
-		return "", &exitError{exitUsage, err}
+		return "", &cli.Error{Code: cli.Usage, Err: err}
 	}
 	server, err := o.address()
 	if err != nil {
@@ -127,7 +128,7 @@ func (o *mediaOptions) address() (netip.Addr, error) {
 	if o.server != "" {
 		a, err := netip.ParseAddr(o.server)
 		if err != nil || !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() {
-			return a, &exitError{exitUsage, fmt.Errorf("--server %q is not an IPv4 address that machines could ask", o.server)}
+			return a, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--server %q is not an IPv4 address that machines could ask", o.server)}
 		}
 		return a, nil
 	}
@@ -151,7 +152,7 @@ func (o *mediaOptions) loaderFiles() (files map[string][]byte, archs []string, e
 	defer root.Close()
 	for _, name := range o.archs {
 		if !slices.ContainsFunc(mediaArchs(), func(a mediaArch) bool { return a.name == name }) {
-			return nil, nil, &exitError{exitUsage, fmt.Errorf("--arch %q (want x64 or arm64)", name)}
+			return nil, nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--arch %q (want x64 or arm64)", name)}
 		}
 	}
 	files = map[string][]byte{}

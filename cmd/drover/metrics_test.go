@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/explain"
 	"drover/dhcp"
 	"drover/pools"
 )
@@ -14,7 +15,7 @@ import (
 func TestExchangeIsTold(t *testing.T) {
 	s := liveServer(t, "full")
 	for _, mac := range []string{"52:54:00:77:01:01", "52:54:00:77:01:04", "52:54:00:77:01:04"} { // m1, and a stranger twice
-		request, err := (&asker{arch: "bios"}).request([]string{mac})
+		request, err := (&explain.Client{Arch: "bios"}).Request([]string{mac})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestExchangeIsTold(t *testing.T) {
 	s.DHCP[0].OnExchange(dhcp.Exchange{Type: "DISCOVER", MAC: pools.MAC{2, 9}, Decision: dhcp.TooOften})
 	// These are declared: m1 asks where it does not belong, m4 is to be ignored.
 	for _, a := range []struct{ mac, relay string }{{"52:54:00:77:01:01", "10.29.0.1"}, {"52:54:00:77:01:09", ""}} {
-		request, err := (&asker{arch: "bios", relay: a.relay}).request([]string{a.mac})
+		request, err := (&explain.Client{Arch: "bios", Relay: a.relay}).Request([]string{a.mac})
 		if err != nil {
 			t.Fatal(err)
 		}

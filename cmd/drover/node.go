@@ -14,32 +14,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
-const nodesPath = "/api/v1/nodes"
-
 func newNodeCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "List, add and remove nodes of a running server",
 		Long: `Node works on the nodes of a running drover, over its REST API. Nodes that the
 config file declares are listed and shown; to change one, edit the file.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 	return cmd
-}
-
-// noSubcommand refuses words that are no subcommand; cobra would ignore them.
-func noSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	}
-	return nil
 }
 
 // nodeState is a node as the API shows it.
@@ -56,7 +47,7 @@ func (n nodeState) state() string {
 	return n.Move.Summary()
 }
 
-func newNodeListCommand(c *apiClient) *cobra.Command {
+func newNodeListCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -64,16 +55,16 @@ func newNodeListCommand(c *apiClient) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var nodes []nodeState
-			if err := checkOutput(output, "table"); err != nil {
+			if err := cli.CheckOutput(output, "table"); err != nil {
 				return err
 			}
-			if err := c.call(cmd.Context(), http.MethodGet, nodesPath, nil, &nodes); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodGet, cli.NodesPath, nil, &nodes); err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
 		},
 	}
-	outputFlag(cmd, &output, "table", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
 	return cmd
 }
 
@@ -81,12 +72,12 @@ func nodeTable(w io.Writer, nodes []nodeState) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, addrOrDash(n.IP), orDash(joinMACs(n.MACs)), orDash(strings.Join(n.Tags, ",")), from(n.NodeInfo), n.state())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, cli.AddrOrDash(n.IP), cli.OrDash(joinMACs(n.MACs)), cli.OrDash(strings.Join(n.Tags, ",")), from(n.NodeInfo), n.state())
 	}
 	return t.Flush()
 }
 
-func newNodeShowCommand(c *apiClient) *cobra.Command {
+func newNodeShowCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -94,16 +85,16 @@ func newNodeShowCommand(c *apiClient) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var n nodeState
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			if err := c.call(cmd.Context(), http.MethodGet, nodePath(args[0]), nil, &n); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodGet, nodePath(args[0]), nil, &n); err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, n, func(w io.Writer) error { return nodeText(w, n) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, n, func(w io.Writer) error { return nodeText(w, n) })
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -112,8 +103,8 @@ func nodeText(w io.Writer, n nodeState) error {
 	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
 	line("name", n.Name)
 	line("pool", n.Pool)
-	line("ip", addrOrDash(n.IP))
-	line("macs", orDash(joinMACs(n.MACs)))
+	line("ip", cli.AddrOrDash(n.IP))
+	line("macs", cli.OrDash(joinMACs(n.MACs)))
 	for _, m := range []struct{ name, value string }{
 		{"clientID", n.Match.ClientID}, {"circuitID", n.Match.CircuitID}, {"remoteID", n.Match.RemoteID}, {"subscriberID", n.Match.SubscriberID},
 		{"class", n.Match.Class}, {"userClass", n.Match.UserClass}, {"firmware", string(n.Match.Firmware)}, {"arch", n.Match.Arch.String()},
@@ -122,7 +113,7 @@ func nodeText(w io.Writer, n nodeState) error {
 			line("match "+m.name, m.value)
 		}
 	}
-	line("tags", orDash(strings.Join(n.Tags, " ")))
+	line("tags", cli.OrDash(strings.Join(n.Tags, " ")))
 	for _, key := range slices.Sorted(maps.Keys(n.DHCPOptions)) {
 		line("option "+key, strings.Join(n.DHCPOptions[key], ", "))
 	}
@@ -139,7 +130,7 @@ func nodeText(w io.Writer, n nodeState) error {
 	return t.Flush()
 }
 
-func newNodeAddCommand(c *apiClient) *cobra.Command {
+func newNodeAddCommand(c *cli.Client) *cobra.Command {
 	var pool, ip string
 	var macs, tags []string
 	var match pools.Match
@@ -160,9 +151,9 @@ another server gives the addresses it needs none.`,
 				err = errors.Join(err, errors.New("--mac is missing: a node is known by its MACs, or by --client-id, --circuit-id, --remote-id or --subscriber-id"))
 			}
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
-			if err := c.call(cmd.Context(), http.MethodPost, nodesPath, n, nil); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodPost, cli.NodesPath, n, nil); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "added %s to pool %s\n", n.Name, n.Pool)
@@ -204,19 +195,19 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 	return n, errors.Join(errs...)
 }
 
-func newNodeRemoveCommand(c *apiClient) *cobra.Command {
+func newNodeRemoveCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME...",
 		Aliases: []string{"remove"},
 		Short:   "Remove nodes that were added over the API",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.deleteEach(cmd, nodesPath, "removed", args)
+			return c.DeleteEach(cmd, cli.NodesPath, "removed", args)
 		},
 	}
 }
 
-func nodePath(name string) string { return nodesPath + "/" + url.PathEscape(name) }
+func nodePath(name string) string { return cli.NodesPath + "/" + url.PathEscape(name) }
 
 func joinMACs(macs []pools.MAC) string {
 	words := make([]string, len(macs))
@@ -235,11 +226,4 @@ func from(n pools.NodeInfo) string {
 		return n.Place.String()
 	}
 	return "API"
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
-func newNodeNextBootCommand(c *apiClient) *cobra.Command {
+func newNodeNextBootCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "next-boot NAME local|rescue|image=REF|clear",
 		Short: "Say what a node does at its next boot, once",
@@ -25,7 +26,7 @@ drover power for that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, what := args[0], args[1]
 			if what == "clear" {
-				if err := c.call(cmd.Context(), http.MethodDelete, nodePath(name)+"/next-boot", nil, nil); err != nil {
+				if err := c.Call(cmd.Context(), http.MethodDelete, nodePath(name)+"/next-boot", nil, nil); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s boots as its pool says\n", name)
@@ -33,10 +34,10 @@ drover power for that.`,
 			}
 			next, err := pools.ParseNextBoot(what)
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			body := map[string]string{"nextBoot": string(next)}
-			if err := c.call(cmd.Context(), http.MethodPut, nodePath(name)+"/next-boot", body, nil); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodPut, nodePath(name)+"/next-boot", body, nil); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: next boot %s\n", name, next)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
@@ -295,13 +296,13 @@ func TestNoAnswer(t *testing.T) {
 }
 
 func TestCodeOf(t *testing.T) {
-	wrapped := errors.Join(errors.New("a"), &exitError{exitUnreachable, errors.New("b")})
-	for err, want := range map[error]int{nil: 0, errors.New("x"): 1, &exitError{exitUsage, nil}: 2, wrapped: 4, context.Canceled: 1} {
-		if got := codeOf(err); got != want {
+	wrapped := errors.Join(errors.New("a"), &cli.Error{Code: cli.Unreachable, Err: errors.New("b")})
+	for err, want := range map[error]int{nil: 0, errors.New("x"): 1, &cli.Error{Code: cli.Usage, Err: nil}: 2, wrapped: 4, context.Canceled: 1} {
+		if got := cli.CodeOf(err); got != want {
 			t.Errorf("%v: got %d, want %d", err, got, want)
 		}
 	}
-	if got := (&exitError{exitFailed, nil}).Error(); got != "" {
+	if got := (&cli.Error{Code: cli.Failed, Err: nil}).Error(); got != "" {
 		t.Errorf("got %q for nothing to say", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/hardware"
@@ -25,7 +26,7 @@ import (
 // powerCommand holds the flags of "drover power ACTION".
 type powerCommand struct {
 	action  bmc.Action
-	api     apiClient
+	api     cli.Client
 	config  string
 	login   bmcFlags
 	chassis string
@@ -59,7 +60,7 @@ known is waited for and never taken for off.`,
   drover power cycle ilo-a1,ilo-a2 --driver redfish --password-file bmc.pass
   drover power on bmc7 --driver ipmi --option=-L --option=OPERATOR --password-file bmc.pass
   drover power pxe rack4-n1 --driver exec --program /usr/local/bin/outlet`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	short := map[bmc.Action]string{
@@ -94,9 +95,9 @@ addresses, or of names for the program.`,
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
 	p.login.add(cmd, true)
-	p.api.apiFlags(cmd)
+	p.api.Flags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	outputFlag(cmd, &p.output, "table", "json", "yaml")
+	cli.OutputFlag(cmd, &p.output, "table", "json", "yaml")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"ssh", "rest", "redfish", "ipmi", "exec"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -112,7 +113,7 @@ func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
 	if err != nil {
 		return powerError(err)
 	}
-	if err := printAs(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
+	if err := cli.PrintTable(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
 		return err
 	}
 	return powerOutcome(results)
@@ -123,7 +124,7 @@ func (p *powerCommand) check() error {
 	if p.poll <= 0 || p.wait <= 0 {
 		return errors.New("--poll and --wait must be more than nothing")
 	}
-	return checkOutput(p.output, "table")
+	return cli.CheckOutput(p.output, "table")
 }
 
 // order lets a server switch the machines, and follows the job.
@@ -137,10 +138,10 @@ func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result,
 		err = p.check()
 	}
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, &cli.Error{Code: cli.Usage, Err: err}
 	}
 	o.Wait = pools.Duration(p.wait)
-	job, err := p.api.powerJob(cmd.Context(), cmd.ErrOrStderr(), o, min(p.poll, time.Second))
+	job, err := powerJob(&p.api, cmd.Context(), cmd.ErrOrStderr(), o, min(p.poll, time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result,
 func (p *powerCommand) switchMachines(cmd *cobra.Command, selector string) ([]bmc.Result, error) {
 	login, err := p.target(cmd)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, &cli.Error{Code: cli.Usage, Err: err}
 	}
 	var machines []bmc.Machine
 	var done func()
@@ -170,7 +171,7 @@ func (p *powerCommand) switchMachines(cmd *cobra.Command, selector string) ([]bm
 	}
 	defer done()
 	if err == nil && len(machines) == 0 {
-		err = &exitError{exitUsage, errors.New("SELECTOR selects no machine")}
+		err = &cli.Error{Code: cli.Usage, Err: errors.New("SELECTOR selects no machine")}
 	}
 	if err != nil {
 		return nil, err
@@ -246,11 +247,11 @@ func (p *powerCommand) chassisMachines(ctx context.Context, l bmc.Login, selecto
 	done = func() {}
 	sel, err := moonshot.ParseSelection(selector)
 	if err != nil {
-		return nil, done, &exitError{exitUsage, err}
+		return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 	}
 	m, err := moonshot.Open(l, pools.Via(p.driver))
 	if err != nil {
-		return nil, done, &exitError{exitUsage, err}
+		return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 	}
 	slots, exact := sel.Exact()
 	if !exact {
@@ -278,7 +279,7 @@ func (p *powerCommand) bmcMachines(l bmc.Login, selector string) (out []bmc.Mach
 		l.Address = name
 		d, closer, err := hardware.Driver(pools.NodePower{Driver: pools.PowerDriver(p.driver), Program: p.program, Options: p.options}, l)
 		if err != nil {
-			return nil, done, &exitError{exitUsage, err}
+			return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 		}
 		closers = append(closers, closer)
 		out = append(out, bmc.Machine{Name: name, Driver: d})
@@ -319,8 +320,8 @@ func orderOf(action bmc.Action, selector string) (pools.PowerOrder, error) {
 }
 
 // powerJob starts a job on a server and follows it. It prints each step to errs.
-func (c *apiClient) powerJob(ctx context.Context, errs io.Writer, o pools.PowerOrder, every time.Duration) (job pools.PowerJob, err error) {
-	if err := c.call(ctx, http.MethodPost, powerPath, o, &job); err != nil {
+func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerOrder, every time.Duration) (job pools.PowerJob, err error) {
+	if err := c.Call(ctx, http.MethodPost, powerPath, o, &job); err != nil {
 		return job, err
 	}
 	told := map[string]string{}
@@ -337,7 +338,7 @@ func (c *apiClient) powerJob(ctx context.Context, errs io.Writer, o pools.PowerO
 		if err := wait.Sleep(ctx, every); err != nil {
 			return job, fmt.Errorf("%w: the server goes on; GET %s/%s tells how", err, powerPath, job.ID)
 		}
-		if err := c.call(ctx, http.MethodGet, powerPath+"/"+url.PathEscape(job.ID), nil, &job); err != nil {
+		if err := c.Call(ctx, http.MethodGet, powerPath+"/"+url.PathEscape(job.ID), nil, &job); err != nil {
 			return job, err
 		}
 	}
@@ -347,7 +348,7 @@ func powerTable(w io.Writer, results []bmc.Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MACHINE\tPOWER\tERROR")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, r.State, orDash(r.Error))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, r.State, cli.OrDash(r.Error))
 	}
 	return t.Flush()
 }
@@ -364,21 +365,21 @@ func powerOutcome(results []bmc.Result) error {
 	case len(errs) == 0:
 		return nil
 	case len(errs) < len(results):
-		return &exitError{exitPartly, errors.Join(errs...)}
+		return &cli.Error{Code: cli.Partly, Err: errors.Join(errs...)}
 	}
 	return powerError(errors.Join(errs...))
 }
 
 // powerError gives an error of the hardware its exit code.
 func powerError(err error) error {
-	if _, ok := errors.AsType[*exitError](err); ok {
+	if _, ok := errors.AsType[*cli.Error](err); ok {
 		return err
 	}
 	switch {
 	case errors.Is(err, bmc.ErrRefused), errors.Is(err, bmc.ErrHostKey):
-		return &exitError{exitRefused, err}
+		return &cli.Error{Code: cli.Refused, Err: err}
 	case errors.Is(err, bmc.ErrUnreachable):
-		return &exitError{exitUnreachable, err}
+		return &cli.Error{Code: cli.Unreachable, Err: err}
 	}
 	return err
 }

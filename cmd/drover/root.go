@@ -7,13 +7,10 @@ import (
 	"io"
 	"runtime/debug"
 
-	"github.com/spf13/cobra"
-)
+	"drover/cmd/drover/cli"
+	"drover/cmd/drover/explain"
 
-// Where drover keeps things when no flag says otherwise.
-const (
-	defaultConfig = "/etc/drover/drover.yaml"
-	defaultState  = "/var/lib/drover"
+	"github.com/spf13/cobra"
 )
 
 // run is the whole program: it returns the exit code.
@@ -30,15 +27,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	case !started: // cobra refused the words before any command ran
 		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
-		if e, ok := errors.AsType[*exitError](err); ok {
-			return e.code // of a command with codes of its own
+		if e, ok := errors.AsType[*cli.Error](err); ok {
+			return e.Code // of a command with codes of its own
 		}
-		return exitUsage
+		return cli.Usage
 	}
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(stderr, "drover:", text)
 	}
-	return codeOf(err)
+	return cli.CodeOf(err)
 }
 
 func newRootCommand() *cobra.Command {
@@ -56,7 +53,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newServeCommand(), newCheckCommand(), newExplainCommand(), newImageCommand(), newClusterCommand(),
+		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
 		newImportCommand(), newChassisCommand(), newPowerCommand(), newAuditCommand(), newLoadersCommand(), newMediaCommand(),
 	)
@@ -69,10 +66,4 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
-}
-
-// configFlag adds -c/--config to a command.
-func configFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVarP(path, "config", "c", defaultConfig, "the farm's config file")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
 )
 
@@ -34,20 +35,20 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 			relaxGC()
 			var err error
 			if o.Log, err = server.NewLogger(w, logFormat, logLevel); err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			o.Version = version()
 			s, err := server.New(o)
 			if err != nil {
-				return printMistakes(o.Config, err, cmd.ErrOrStderr())
+				return cli.PrintMistakes(o.Config, err, cmd.ErrOrStderr())
 			}
 			defer s.Close()
 			return s.Run(cmd.Context())
 		},
 	}
-	configFlag(cmd, &o.Config)
+	cli.ConfigFlag(cmd, &o.Config)
 	f := cmd.Flags()
-	f.StringVar(&o.State, "state", defaultState, "directory of what changes while running")
+	f.StringVar(&o.State, "state", cli.DefaultState, "directory of what changes while running")
 	f.StringVar(&o.Images, "images", "", "directory of images (default STATE/images)")
 	f.StringVar(&o.Loaders, "loaders", "", "directory of boot loaders (default STATE/loaders)")
 	f.StringVar(&logFormat, "log-format", "text", "text|json")

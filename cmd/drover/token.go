@@ -8,26 +8,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
 func newTokenCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Show the shared join token of a cluster",
 		Long: `Token is for clusters with "token: {mode: shared}" in the config, and for nodes
 that cannot ask for their own join token. All others get theirs while they boot,
 and nobody needs to see it.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newTokenShowCommand(c))
 	return cmd
 }
 
-func newTokenShowCommand(c *apiClient) *cobra.Command {
+func newTokenShowCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "show CLUSTER",
@@ -39,19 +40,19 @@ until the next rotation.`,
 		Example: "  drover token show tenant-a\n  drover token show tenant-a -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
 			var t pools.JoinToken
-			if err := c.call(cmd.Context(), http.MethodGet, "/api/v1/clusters/"+url.PathEscape(args[0])+"/token", nil, &t); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodGet, "/api/v1/clusters/"+url.PathEscape(args[0])+"/token", nil, &t); err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, t, func(w io.Writer) error {
+			return cli.PrintTable(cmd.OutOrStdout(), output, t, func(w io.Writer) error {
 				_, err := fmt.Fprintln(w, t.Token)
 				return err
 			})
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }

@@ -4,35 +4,35 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
 const unknownPath = "/api/v1/unknown"
 
 func newUnknownCommand() *cobra.Command {
-	c := &apiClient{}
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "unknown",
 		Short: "List the machines that asked and that no node declares",
 		Long: `Unknown works on what a running drover noted of machines that asked for an address
 and that no node declares, over its REST API. drover keeps the last 4096 of
 them. To make one a node, see drover node add.`,
-		Args: noSubcommand,
+		Args: cli.NoSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.apiFlags(cmd)
+	c.Flags(cmd)
 	cmd.AddCommand(newUnknownListCommand(c), newUnknownForgetCommand(c))
 	return cmd
 }
 
-func newUnknownListCommand(c *apiClient) *cobra.Command {
+func newUnknownListCommand(c *cli.Client) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -40,17 +40,17 @@ func newUnknownListCommand(c *apiClient) *cobra.Command {
 		Example: "  drover unknown list\n  drover unknown list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
 			machines := []pools.Unknown{}
-			if err := c.call(cmd.Context(), http.MethodGet, unknownPath, nil, &machines); err != nil {
+			if err := c.Call(cmd.Context(), http.MethodGet, unknownPath, nil, &machines); err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, machines, func(w io.Writer) error { return unknownTable(w, machines) })
+			return cli.PrintTable(cmd.OutOrStdout(), output, machines, func(w io.Writer) error { return unknownTable(w, machines) })
 		},
 	}
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func unknownTable(w io.Writer, machines []pools.Unknown) error {
 	fmt.Fprintln(t, "MAC\tLAST SEEN\tTIMES\tFIRMWARE\tCLASS\tCAME BY\tPOOL\tADDRESS")
 	for _, u := range machines {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", u.MAC, u.Last.UTC().Format(time.DateTime), u.Count,
-			orDash(string(u.Firmware)), orDash(u.Class), orDash(cameBy(u)), orDash(u.Pool), addrOrDash(u.Address))
+			cli.OrDash(string(u.Firmware)), cli.OrDash(u.Class), cli.OrDash(cameBy(u)), cli.OrDash(u.Pool), cli.AddrOrDash(u.Address))
 	}
 	return t.Flush()
 }
@@ -79,14 +79,7 @@ func cameBy(u pools.Unknown) string {
 	return strings.Join(words, " ")
 }
 
-func addrOrDash(a netip.Addr) string {
-	if !a.IsValid() {
-		return "-"
-	}
-	return a.String()
-}
-
-func newUnknownForgetCommand(c *apiClient) *cobra.Command {
+func newUnknownForgetCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:     "forget MAC...",
 		Short:   "Forget unknown machines; one that asks again comes back",
@@ -95,10 +88,10 @@ func newUnknownForgetCommand(c *apiClient) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, a := range args {
 				if _, err := pools.ParseMAC(a); err != nil {
-					return &exitError{exitUsage, err}
+					return &cli.Error{Code: cli.Usage, Err: err}
 				}
 			}
-			return c.deleteEach(cmd, unknownPath, "forgot", args)
+			return c.DeleteEach(cmd, unknownPath, "forgot", args)
 		},
 	}
 }

@@ -11,10 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli"
 	"drover/pools/boots"
 )
 
-func newBootWatchCommand(c *apiClient) *cobra.Command {
+func newBootWatchCommand(c *cli.Client) *cobra.Command {
 	w := watcher{printed: map[string]int{}}
 	var timeout, since time.Duration
 	cmd := &cobra.Command{
@@ -32,7 +33,7 @@ began longer ago than --since do not count. It fails when that takes longer than
 			w.nodes, w.out, w.from = nodes, cmd.OutOrStdout(), time.Now().Add(-since)
 			w.boots = func(ctx context.Context, node string) ([]boots.Record, error) {
 				cmd.SetContext(ctx)
-				return c.boots(cmd, node, watchLimit(node))
+				return fetchBoots(c, cmd, node, watchLimit(node))
 			}
 			ctx := cmd.Context()
 			if len(nodes) > 0 && timeout > 0 {

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
@@ -71,7 +72,7 @@ func planRows(p *pools.Plan) []row {
 	rows = append(rows,
 		row{field: "subnet", value: subnet},
 		row{field: "lease", value: p.Lease.String()},
-		row{field: "boot.server", value: addrOrDash(p.Boot.Server)},
+		row{field: "boot.server", value: cli.AddrOrDash(p.Boot.Server)},
 		row{field: "boot.file", value: orNone(p.Boot.File)},
 	)
 	for _, o := range p.Options {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/pools"
+
 	"github.com/spf13/cobra"
 )
 
@@ -25,18 +27,18 @@ const (
 	maxAnswer  = 64 << 20
 )
 
-// apiClient calls the REST API of a running drover.
-type apiClient struct {
+// Client calls the REST API of a running drover.
+type Client struct {
 	base      string // https://drover.example.org:8443
 	tokenFile string
 }
 
-// apiFlags adds the flags that say where the API is to a command and those
+// Flags adds the flags that say where the API is to a command and those
 // below it.
-func (c *apiClient) apiFlags(cmd *cobra.Command) {
+func (c *Client) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.base, "api", envOr("DROVER_API", "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
-	f.StringVar(&c.tokenFile, "token-file", envOr("DROVER_TOKEN_FILE", filepath.Join(defaultState, "api.token")),
+	f.StringVar(&c.tokenFile, "token-file", envOr("DROVER_TOKEN_FILE", filepath.Join(DefaultState, "api.token")),
 		"file with the API token (env DROVER_TOKEN_FILE)")
 	_ = cmd.MarkPersistentFlagFilename("token-file")
 }
@@ -48,11 +50,11 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// call sends in as JSON and reads the answer into out; each may be nil.
-func (c *apiClient) call(ctx context.Context, method, path string, in, out any) error {
+// Call sends in as JSON and reads the answer into out; each may be nil.
+func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	base, err := c.url()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &Error{Usage, err}
 	}
 	token, err := c.token()
 	if err != nil {
@@ -84,21 +86,21 @@ func (c *apiClient) call(ctx context.Context, method, path string, in, out any) 
 		if cause, ok := errors.AsType[*url.Error](err); ok {
 			err = cause.Err
 		}
-		return &exitError{exitUnreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", base, err)}
+		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", base, err)}
 	}
 	defer resp.Body.Close()
 	return c.read(resp, out)
 }
 
-// deleteEach deletes what is named below a path, one by one, and says so. What
+// DeleteEach deletes what is named below a path, one by one, and says so. What
 // fails does not keep the others, unless it would be the same for all.
-func (c *apiClient) deleteEach(cmd *cobra.Command, path, done string, names []string) error {
+func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, names []string) error {
 	var errs []error
 	n := 0
 	for _, name := range names {
-		if err := c.call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil); err != nil {
+		if err := c.Call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil); err != nil {
 			errs = append(errs, err)
-			if code := codeOf(err); code == exitUnreachable || code == exitRefused {
+			if code := CodeOf(err); code == Unreachable || code == Refused {
 				break
 			}
 			continue
@@ -107,20 +109,20 @@ func (c *apiClient) deleteEach(cmd *cobra.Command, path, done string, names []st
 		n++
 	}
 	if len(errs) > 0 && n > 0 {
-		return &exitError{exitPartly, errors.Join(errs...)}
+		return &Error{Partly, errors.Join(errs...)}
 	}
 	return errors.Join(errs...)
 }
 
 // read takes an answer of the API apart.
-func (c *apiClient) read(resp *http.Response, out any) error {
+func (c *Client) read(resp *http.Response, out any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return &exitError{exitUnreachable, fmt.Errorf("%s: the answer broke off: %w", c.base, err)}
+		return &Error{Unreachable, fmt.Errorf("%s: the answer broke off: %w", c.base, err)}
 	}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return &exitError{exitRefused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", c.base, c.tokenFile)}
+		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", c.base, c.tokenFile)}
 	case resp.StatusCode >= 300:
 		var failure struct{ Error, Where string }
 		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
@@ -138,7 +140,7 @@ func (c *apiClient) read(resp *http.Response, out any) error {
 
 // url checks the address of the API. Plain HTTP is for this host alone: anyone
 // between could read the token.
-func (c *apiClient) url() (string, error) {
+func (c *Client) url() (string, error) {
 	u, err := url.Parse(c.base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
 		return "", fmt.Errorf("--api %q: want http://127.0.0.1:8443 or https://HOST:PORT", c.base)
@@ -149,7 +151,7 @@ func (c *apiClient) url() (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-func (c *apiClient) token() (string, error) {
+func (c *Client) token() (string, error) {
 	b, err := os.ReadFile(c.tokenFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -164,4 +166,14 @@ func (c *apiClient) token() (string, error) {
 		return "", fmt.Errorf("API token: %s does not hold a token", c.tokenFile)
 	}
 	return token, nil
+}
+
+// Nodes returns the nodes of the server.
+func (c *Client) Nodes(ctx context.Context) (nodes []pools.NodeInfo, err error) {
+	return nodes, c.Call(ctx, http.MethodGet, NodesPath, nil, &nodes)
+}
+
+// ChangeNodes returns the nodes of the server.
+func (c *Client) ChangeNodes(ctx context.Context, changes []pools.NodeChange) error {
+	return c.Call(ctx, http.MethodPost, NodesPath+":batch", map[string]any{"changes": changes}, nil)
 }

@@ -1,23 +1,27 @@
-package main
+// Package explain is drover explain: it shows what a machine would get, and why, with
+// the DHCP reply byte for byte.
+//
+// The rules are those of packages pools and dhcp; the package renders them. It sends
+// nothing to a machine.
+package explain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
-func newExplainCommand() *cobra.Command {
+// NewCommand returns drover explain.
+func NewCommand() *cobra.Command {
 	e := explainer{now: time.Now}
-	var who asker
+	var client Client
 	var output string
 	var live bool
 	cmd := &cobra.Command{
@@ -41,42 +45,42 @@ leases would give.`,
   drover explain -c drover.yaml --request discover.hex -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			request, err := who.request(args)
+			request, err := client.Request(args)
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			if live {
 				if err := e.askServer(cmd.Context()); err != nil {
 					return err
 				}
 			}
-			if e.farm, err = loadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
+			if e.farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
 				return err
 			}
 			x, silence := e.explain(request)
 			if x.Plan == nil {
 				return silence
 			}
-			return errors.Join(printOutput(cmd.OutOrStdout(), x, output, x.text), silence)
+			return errors.Join(cli.Print(cmd.OutOrStdout(), x, output, x.text), silence)
 		},
 	}
-	configFlag(cmd, &e.config)
-	e.api.apiFlags(cmd)
-	who.flags(cmd)
+	cli.ConfigFlag(cmd, &e.config)
+	e.api.Flags(cmd)
+	client.flags(cmd)
 	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server, and its leases")
-	outputFlag(cmd, &output, "text", "json", "yaml")
+	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
 // explainer knows what a server would know that is asked.
 type explainer struct {
 	config string
-	api    apiClient
+	api    cli.Client
 	added  []pools.PoolNode
-	leases []leaseInfo
+	leases []cli.Lease
 	next   map[string]pools.NextBoot // by node
 	farm   *pools.Farm
 	now    func() time.Time
@@ -86,7 +90,7 @@ type explainer struct {
 // the leases.
 func (e *explainer) askServer(ctx context.Context) error {
 	var all []pools.NodeInfo
-	if err := e.api.call(ctx, http.MethodGet, nodesPath, nil, &all); err != nil {
+	if err := e.api.Call(ctx, http.MethodGet, cli.NodesPath, nil, &all); err != nil {
 		return err
 	}
 	e.next = map[string]pools.NextBoot{}
@@ -96,7 +100,7 @@ func (e *explainer) askServer(ctx context.Context) error {
 			e.added = append(e.added, n.PoolNode)
 		}
 	}
-	return e.api.call(ctx, http.MethodGet, leasesPath, nil, &e.leases)
+	return e.api.Call(ctx, http.MethodGet, cli.LeasesPath, nil, &e.leases)
 }
 
 // explanation is a Plan with its origins and the DHCP reply, as JSON and YAML
@@ -118,35 +122,4 @@ func (x explanation) text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
-}
-
-// printYAML writes what JSON would show as YAML, in the same order.
-func printYAML(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil { // JSON is YAML
-		return err
-	}
-	blockStyle(&doc)
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-// blockStyle removes the style of JSON: braces, brackets and quotes that are
-// not needed.
-func blockStyle(n *yaml.Node) {
-	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {
-		n.Style = yaml.LiteralStyle
-	}
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
 }

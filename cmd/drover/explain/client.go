@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"encoding/hex"
@@ -17,28 +17,31 @@ import (
 // maxCapture bounds the file of a captured request, in bytes.
 const maxCapture = 64 << 10
 
-// operatingSystem is the --arch of what is no boot program.
-const operatingSystem = "os"
+// OperatingSystem is the --arch of what is no boot program.
+const OperatingSystem = "os"
 
-// asker is the machine that asks, as the flags of drover explain describe it.
-type asker struct {
-	arch, relay, file                               string
-	ipxe                                            bool
-	circuitID, remoteID, class, userClass, clientID string
+// Client is the machine that asks, as the flags of drover explain describe it.
+type Client struct {
+	Arch  string // a firmware, or [OperatingSystem]
+	Relay string // address of the relay agent; empty: none
+	File  string // of a captured request; the other fields are then not used
+	IPXE  bool   // iPXE asks
+
+	CircuitID, RemoteID, Class, UserClass, ClientID string // as the flags take them
 }
 
-func (a *asker) flags(cmd *cobra.Command) {
-	archs := append(firmwareNames(), operatingSystem)
+func (a *Client) flags(cmd *cobra.Command) {
+	archs := append(firmwareNames(), OperatingSystem)
 	f := cmd.Flags()
-	f.StringVar(&a.arch, "arch", string(pools.UEFIx64), "what asks, a firmware or an operating system: "+strings.Join(archs, "|"))
-	f.BoolVar(&a.ipxe, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
-	f.StringVar(&a.relay, "relay", "", "address of the relay agent that it asks through (giaddr)")
-	f.StringVar(&a.circuitID, "circuit-id", "", "what the relay agent calls its port (option 82.1), text or hex:0a0b")
-	f.StringVar(&a.remoteID, "remote-id", "", "what the relay agent calls its switch (option 82.2), text or hex:0a0b")
-	f.StringVar(&a.class, "class", "", "vendor class, instead of the firmware's (option 60)")
-	f.StringVar(&a.userClass, "user-class", "", "user class (option 77)")
-	f.StringVar(&a.clientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
-	f.StringVar(&a.file, "request", "", "file with a captured DHCP request: the bytes of its UDP payload, or these in hex")
+	f.StringVar(&a.Arch, "arch", string(pools.UEFIx64), "what asks, a firmware or an operating system: "+strings.Join(archs, "|"))
+	f.BoolVar(&a.IPXE, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
+	f.StringVar(&a.Relay, "relay", "", "address of the relay agent that it asks through (giaddr)")
+	f.StringVar(&a.CircuitID, "circuit-id", "", "what the relay agent calls its port (option 82.1), text or hex:0a0b")
+	f.StringVar(&a.RemoteID, "remote-id", "", "what the relay agent calls its switch (option 82.2), text or hex:0a0b")
+	f.StringVar(&a.Class, "class", "", "vendor class, instead of the firmware's (option 60)")
+	f.StringVar(&a.UserClass, "user-class", "", "user class (option 77)")
+	f.StringVar(&a.ClientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
+	f.StringVar(&a.File, "request", "", "file with a captured DHCP request: the bytes of its UDP payload, or these in hex")
 	_ = cmd.MarkFlagFilename("request")
 	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(archs, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -51,37 +54,38 @@ func firmwareNames() []string {
 	return names
 }
 
-// request is the packet that the machine sends.
-func (a *asker) request(args []string) (packet []byte, err error) {
+// Request returns the packet that the machine sends. args has its MAC, unless the
+// request is a captured one.
+func (a *Client) Request(args []string) (packet []byte, err error) {
 	switch {
-	case a.file != "" && len(args) > 0:
+	case a.File != "" && len(args) > 0:
 		return nil, errors.New("a captured request has a MAC: leave out the one beside")
-	case a.file != "":
-		return readCapture(a.file)
+	case a.File != "":
+		return ReadCapture(a.File)
 	case len(args) == 0:
 		return nil, errors.New("whose? give a MAC, or a captured request with --request FILE")
 	}
-	d := dhcp.Discover{IPXE: a.ipxe, Class: a.class, UserClass: a.userClass}
+	d := dhcp.Discover{IPXE: a.IPXE, Class: a.Class, UserClass: a.UserClass}
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
 	d.MAC, err = pools.ParseMAC(args[0])
 	note(err)
-	if a.arch != operatingSystem {
-		d.Firmware, err = pools.ParseFirmware(a.arch)
+	if a.Arch != OperatingSystem {
+		d.Firmware, err = pools.ParseFirmware(a.Arch)
 		note(err)
-	} else if a.ipxe {
+	} else if a.IPXE {
 		note(errors.New("--arch os is no firmware that loads iPXE"))
 	}
-	if a.relay != "" {
-		d.Relay, err = netip.ParseAddr(a.relay)
+	if a.Relay != "" {
+		d.Relay, err = netip.ParseAddr(a.Relay)
 		if err != nil || !d.Relay.Is4() {
-			note(fmt.Errorf("--relay: %q is not an IPv4 address", a.relay))
+			note(fmt.Errorf("--relay: %q is not an IPv4 address", a.Relay))
 		}
 	}
 	for flag, text := range map[string]struct {
 		from string
 		to   *string
-	}{"--circuit-id": {a.circuitID, &d.CircuitID}, "--remote-id": {a.remoteID, &d.RemoteID}, "--client-id": {a.clientID, &d.ClientID}} {
+	}{"--circuit-id": {a.CircuitID, &d.CircuitID}, "--remote-id": {a.RemoteID, &d.RemoteID}, "--client-id": {a.ClientID, &d.ClientID}} {
 		if *text.to, err = octets(text.from); err != nil {
 			note(fmt.Errorf("%s: %w", flag, err))
 		}
@@ -108,10 +112,10 @@ func octets(s string) (string, error) {
 	return s, nil
 }
 
-// readCapture reads a captured request: raw, in hex digits, or as hexdump -C
+// ReadCapture reads a captured request: raw, in hex digits, or as hexdump -C
 // writes it. Lines that begin with # are comments; what follows the first block
 // of hex is left alone.
-func readCapture(file string) ([]byte, error) {
+func ReadCapture(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, err

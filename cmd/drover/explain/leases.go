@@ -1,10 +1,11 @@
-package main
+package explain
 
 import (
 	"fmt"
 	"net/netip"
 	"time"
 
+	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
@@ -12,13 +13,13 @@ import (
 // told of its leases and guesses the rest; it leases nothing.
 type standIn struct {
 	farm    *pools.Farm
-	byMAC   map[pools.MAC]leaseInfo
+	byMAC   map[pools.MAC]cli.Lease
 	taken   map[netip.Addr]pools.MAC
 	guessed bool // an address was offered that the machine has not leased yet
 }
 
-func newStandIn(farm *pools.Farm, leases []leaseInfo, now time.Time) *standIn {
-	s := &standIn{farm: farm, byMAC: map[pools.MAC]leaseInfo{}, taken: map[netip.Addr]pools.MAC{}}
+func newStandIn(farm *pools.Farm, leases []cli.Lease, now time.Time) *standIn {
+	s := &standIn{farm: farm, byMAC: map[pools.MAC]cli.Lease{}, taken: map[netip.Addr]pools.MAC{}}
 	for _, l := range leases {
 		switch l.Lease.State(now) {
 		case pools.LeaseActive, pools.LeaseExpired:

@@ -1,0 +1,108 @@
+package explain
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"drover/cmd/drover/cli"
+	"drover/dhcp"
+	"drover/pools"
+	"drover/pools/config"
+)
+
+const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: full}
+subnets:
+  - {cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.1], domain: example.org}
+  - {cidr: 10.29.0.0/16, router: 10.29.0.1}
+tags: {all: {dhcpOptions: {ntp-server: 10.28.0.1, "43": "hex:0102"}}}
+pools:
+  - name: web
+    image: debian-12
+    nodes:
+      - {name: m1, macs: ["52:54:00:77:01:01"], ip: 10.28.0.10}
+      - {name: m4, macs: ["52:54:00:77:01:09"], ip: 10.28.0.14, ignore: true}
+      - {name: m2, match: {circuitID: eth7}, ip: 10.29.0.15}
+  - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
+`
+
+// What the server leased to others is not promised; what is in quarantine
+// neither.
+func TestStandIn(t *testing.T) {
+	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	addr := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 28, 72, last}) }
+	own, other, third := pools.MAC{2, 1}, pools.MAC{2, 2}, pools.MAC{2, 3}
+	leases := []cli.Lease{
+		{Lease: pools.Lease{Address: addr(10), MAC: other, Expires: now.Add(time.Hour)}},
+		{Lease: pools.Lease{Address: addr(11), MAC: other, Expires: now.Add(time.Hour), Declined: "x"}},
+		{Lease: pools.Lease{Address: addr(12), MAC: third, Expires: now.Add(time.Hour), Released: true}},
+		{Lease: pools.Lease{Address: addr(50), MAC: own, Expires: now.Add(-time.Hour)}},
+	}
+	tests := []struct {
+		name    string
+		mac     pools.MAC
+		want    netip.Addr // asked for
+		got     netip.Addr
+		guessed bool
+	}{
+		{"its expired one", own, addr(12), addr(50), false},
+		{"the first free one", third, netip.Addr{}, addr(12), true},
+		{"the one asked for", third, addr(99), addr(99), true},
+		{"not one of another", third, addr(10), addr(12), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStandIn(farm, leases, now)
+			p := farm.Resolve(pools.Query{MAC: tt.mac})
+			got, _, err := s.Offer(p, tt.want, now)
+			if err != nil || got != tt.got || s.guessed != tt.guessed {
+				t.Errorf("got %s, guessed %t, %v; want %s, guessed %t", got, s.guessed, err, tt.got, tt.guessed)
+			}
+		})
+	}
+	var _ dhcp.Leases = newStandIn(farm, nil, now)
+}
+
+// Whatever the file of a captured request holds, explain comes back, and what
+// it takes for one is not longer than the file.
+func FuzzCapture(f *testing.F) {
+	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
+	if err != nil {
+		f.Fatal(err)
+	}
+	files, err := filepath.Glob("../../../dhcp/testdata/recorded/*.hex")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		packet, ok := parseCapture(text)
+		if !ok {
+			f.Fatalf("%s does not parse", file)
+		}
+		f.Add(text)
+		f.Add(packet)
+	}
+	e := explainer{farm: farm, now: time.Now}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		packet, ok := parseCapture(data)
+		if !ok {
+			return
+		}
+		if len(packet) > len(data) {
+			t.Errorf("%d bytes of %d", len(packet), len(data))
+		}
+		if x, silence := e.explain(packet); x.DHCP == nil && silence == nil {
+			t.Error("neither a reply nor silence")
+		}
+	})
+}
