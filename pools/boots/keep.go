@@ -68,7 +68,7 @@ func (t *Table) begin(p *pools.Plan, now time.Time) *boot {
 	return b
 }
 
-// describe copies what the plan says of the machine.
+// describe copies node, pool, cluster and image of the machine from its plan.
 func (b *boot) describe(p *pools.Plan) {
 	b.Record.Node, b.Record.Pool = p.Node, p.Pool
 	b.Record.Cluster, b.Record.Image = p.Cluster, p.Image

@@ -87,8 +87,8 @@ func (t *Table) put(b *boot) (wait func() error, err error) {
 	return wait, err
 }
 
-// Flush stores the steps that are only in RAM. What cannot be stored stays for
-// the next flush.
+// Flush stores the steps that are only in RAM. After an error they stay for the
+// next flush.
 func (t *Table) Flush() error {
 	t.mu.Lock()
 	dirty, dropped := t.dirty, t.dropped
@@ -124,7 +124,8 @@ func (t *Table) Flush() error {
 	return err
 }
 
-// retry puts back what a failed flush took, unless it is dropped since.
+// retry puts back the changes of a failed flush, except those of boots that were
+// dropped since.
 func (t *Table) retry(dirty map[*boot]bool, dropped []Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -200,7 +200,7 @@ func TestNonceAndKey(t *testing.T) {
 	}
 }
 
-// TestNeedDiscover: what runs on a node that is up, or behind its address, must
+// TestNeedDiscover: a program on a node that is up, or behind its address, must
 // not get the nonce of a new boot.
 func TestNeedDiscover(t *testing.T) {
 	b, c := openBoots(t)
