@@ -147,7 +147,7 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// has tells whether one of the secrets is in a text, plain or in base64.
+// has reports whether one of the secrets is in a text, plain or in base64.
 func has(secrets []string, text string) bool {
 	n := pcap.NewNeedles(secrets...)
 	_, err := n.Write([]byte(text))

@@ -104,7 +104,7 @@ func bootOf(ctx context.Context, t *testing.T, s *site.Site, mac string) (last b
 	return last
 }
 
-// reached tells whether a boot came to a step without an error.
+// reached reports whether a boot came to a step without an error.
 func reached(b boots.Record, step boots.Step) bool {
 	_, ok := b.Reached(step)
 	return ok

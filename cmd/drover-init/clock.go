@@ -16,7 +16,7 @@ const farOff = time.Minute
 // needs one itself; one of an older version tells none.
 var written = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-// isFarOff tells whether a clock that shows now has to be set to the server's.
+// isFarOff reports whether a clock that shows now has to be set to the server's.
 func isFarOff(now, server time.Time) bool {
 	return server.After(written) && server.Sub(now).Abs() > farOff
 }

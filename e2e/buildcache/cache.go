@@ -98,7 +98,7 @@ func (p part) place(ctx context.Context, cache, dir string) error {
 	return os.Rename(temp, dir)
 }
 
-// used tells whether a part is there, and marks it as wanted today.
+// used reports whether a part is there, and marks it as wanted today.
 func used(dir string) bool {
 	now := time.Now()
 	return os.Chtimes(dir, now, now) == nil

@@ -97,7 +97,7 @@ func linkTools(t *tar.Writer, seen map[string]bool) error {
 	return nil
 }
 
-// wanted tells whether a program in a container may need a file.
+// wanted reports whether a program in a container may need a file.
 func wanted(name string) bool {
 	for _, no := range []string{"/gconv/", "/locale/", "/systemd/", "/apt/", "/dpkg/"} {
 		if strings.Contains("/"+name+"/", no) {

@@ -50,7 +50,7 @@ func (d *demo) move(ctx context.Context) error {
 	return d.left(ctx, m, from)
 }
 
-// edit edits the file, and tells whether it has moved the machine: a farm that is
+// edit edits the file, and reports whether it has moved the machine: a farm that is
 // not the demo's own is left as it is.
 func (d *demo) edit(m *machine) (bool, error) {
 	path := filepath.Join(d.Dir, "drover.yaml")

@@ -65,7 +65,7 @@ func (d *demo) waiting() string {
 	return strings.Join(parts, "; ")
 }
 
-// follow prints what is new of a machine's boot, and tells whether there was
+// follow prints what is new of a machine's boot, and reports whether there was
 // anything.
 func (d *demo) follow(m *machine, all []boots.Record) bool {
 	i := slices.IndexFunc(all, func(b boots.Record) bool { return b.MAC.String() == m.mac() })
@@ -98,7 +98,7 @@ func (d *demo) follow(m *machine, all []boots.Record) bool {
 	return len(fresh) > 0
 }
 
-// joined tells whether the machine says that it has joined its cluster. Before
+// joined reports whether the machine says that it has joined its cluster. Before
 // that there is nothing to see there, and each look takes a guest's time.
 func (m *machine) joined() bool {
 	_, ok := m.boot.Reached(boots.StepJoined)

@@ -81,7 +81,7 @@ func (g *Guest) WaitConsole(ctx context.Context, re *regexp.Regexp) (string, err
 // Tail returns the last n lines of the console.
 func (g *Guest) Tail(n int) []string { return g.console.tail(n) }
 
-// Running tells whether the machine is on.
+// Running reports whether the machine is on.
 func (g *Guest) Running() bool { return g.proc.Running() }
 
 // Pid is the process of the virtual machine.

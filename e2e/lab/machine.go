@@ -53,7 +53,7 @@ func (f Firmware) platform() platform {
 	return platform{program: x86, args: []string{"-machine", "pc"}}
 }
 
-// AMD64 tells whether the firmware is of an x86-64 machine.
+// AMD64 reports whether the firmware is of an x86-64 machine.
 func (f Firmware) AMD64() bool { return f.platform().program == "qemu-system-x86_64" }
 
 // Machine is a server to be. It boots from the network alone.

@@ -85,7 +85,7 @@ func (t *tail) Write(b []byte) (int, error) {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running tells whether the process still runs.
+// Running reports whether the process still runs.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:

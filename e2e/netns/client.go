@@ -131,7 +131,7 @@ func (c *Client) Renew(t testing.TB) {
 	}
 }
 
-// Says tells whether the client has words for an event: whether it does that.
+// Says reports whether the client has words for an event: whether it does that.
 func (c *Client) Says(e Event) bool { return c.says[e] != "" }
 
 // Release makes the client give its lease back, and end.

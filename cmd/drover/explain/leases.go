@@ -32,7 +32,7 @@ func newStandIn(farm *pools.Farm, leases []cli.Lease, now time.Time) *standIn {
 	return s
 }
 
-// free tells whether the machine could be offered an address of its range.
+// free reports whether the machine could be offered an address of its range.
 func (s *standIn) free(p *pools.Plan, a netip.Addr) bool {
 	owner, taken := s.taken[a]
 	return p.Range.Contains(a) && !s.farm.Reserved(a) && (!taken || owner == p.MAC)

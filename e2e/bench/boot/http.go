@@ -53,11 +53,11 @@ func (r *HTTPRow) compare() {
 	r.CPU = ratio(func(f HTTPFigures) float64 { return f.CPU })
 }
 
-// judged tells whether the row is held against the limits: one connection waits
+// judged reports whether the row is held against the limits: one connection waits
 // for its client.
 func (r *HTTPRow) judged() bool { return r.Connections >= 8 }
 
-// ahead tells whether drover wins in both figures.
+// ahead reports whether drover wins in both figures.
 func (r *HTTPRow) ahead() bool { return r.Rate.Median >= 1 && r.CPU.Median <= 1 }
 
 func column(rows []HTTPFigures, get func(HTTPFigures) float64) (values []float64) {

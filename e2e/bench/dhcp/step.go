@@ -58,10 +58,10 @@ func (s Step) cpuPer() float64 {
 	return s.CPU / float64(s.Completed) * perExchanges
 }
 
-// good tells whether less than 1 % was lost.
+// good reports whether less than 1 % was lost.
 func (s Step) good() bool { return s.Completed > 0 && s.Loss < 0.01 }
 
-// limited tells whether the tool could not make the load that it was told to.
+// limited reports whether the tool could not make the load that it was told to.
 func (s Step) limited() bool { return s.Begun < 0.9*s.Asked }
 
 // carried is the rate that a good step stands for, in exchanges/s: what was

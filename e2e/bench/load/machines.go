@@ -77,7 +77,7 @@ func (s *machines) next(now time.Duration) (xid uint32, ok bool) {
 	return 0, false
 }
 
-// may tells whether a machine may send a DISCOVER.
+// may reports whether a machine may send a DISCOVER.
 func (s *machines) may(m *machine, now time.Duration) bool {
 	switch m.phase {
 	case off:
@@ -90,7 +90,7 @@ func (s *machines) may(m *machine, now time.Duration) bool {
 	return false
 }
 
-// hear takes a server's answer, and tells whether a REQUEST is to follow.
+// hear takes a server's answer, and reports whether a REQUEST is to follow.
 func (s *machines) hear(r reply, now time.Duration) (follow bool) {
 	i := int(r.xid & 0xffff)
 	if i >= len(s.all) {

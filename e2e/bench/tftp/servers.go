@@ -120,7 +120,7 @@ func (s *server) stop() {
 	}
 }
 
-// listens tells whether somebody in the namespace of a process has an address.
+// listens reports whether somebody in the namespace of a process has an address.
 func listens(pid int, addr unix.SockaddrInet4) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", pid))
 	host := binary.NativeEndian.Uint32(addr.Addr[:])

@@ -109,7 +109,7 @@ func (st *stream) due(seq uint32, data []byte) error {
 	return err
 }
 
-// Close tells whether every stream is whole as far as it was captured.
+// Close reports whether every stream is whole as far as it was captured.
 func (s *Streams) Close() error {
 	for flow := range s.flows {
 		if err := s.end(flow); err != nil {

@@ -32,7 +32,7 @@ type Node struct {
 	} `json:"status"`
 }
 
-// Ready tells whether the node's condition Ready is true.
+// Ready reports whether the node's condition Ready is true.
 func (n *Node) Ready() bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == "Ready" {
@@ -82,7 +82,7 @@ func (s *Site) Heartbeat(ctx context.Context, cluster, node string) (time.Time, 
 	return lease.Spec.RenewTime, err
 }
 
-// Look tells whether the machine of a plan is what the plan says: Ready in its
+// Look reports whether the machine of a plan is what the plan says: Ready in its
 // cluster, with its labels and taints, and running a pod, which Look creates.
 // The error says what is not so yet. A node can be Ready with a network for pods
 // that does not work: hence the pod. Its address is returned.
@@ -118,7 +118,7 @@ func matches(plan *pools.Plan, n *Node) error {
 	return nil
 }
 
-// runs tells whether the node of a plan runs its pod, and creates the pod when
+// runs reports whether the node of a plan runs its pod, and creates the pod when
 // it is not there.
 func (s *Site) runs(ctx context.Context, plan *pools.Plan) (podIP string, err error) {
 	var pod struct {
