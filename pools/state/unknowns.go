@@ -17,8 +17,8 @@ const maxUnknowns = 4096
 const maxText = 128
 
 // spareUnknowns is how many more there can be before the oldest are dropped, all at
-// once: to find the oldest takes a look at all.
-const spareUnknowns = 512
+// once: a search for the oldest goes through all.
+const spareUnknowns = 1024
 
 // flushChunk is how many machines of a flush are stored together, so that a long
 // flush does not hold up the writes that somebody waits for.
@@ -67,8 +67,22 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	u.values[key] = unknown{seen, old.stored}
 	u.dirty[key] = true
 	if len(u.values) >= maxUnknowns+spareUnknowns {
-		for _, m := range u.newest()[maxUnknowns:] {
-			u.drop(rowOf(m.MAC))
+		u.dropOldest()
+	}
+}
+
+// dropOldest forgets the machines that are too many. It expects the lock to be held.
+func (u *Unknowns) dropOldest() {
+	var last []int64
+	for _, m := range u.values {
+		last = append(last, m.Last.UnixNano())
+	}
+	slices.Sort(last)
+	n := len(last) - maxUnknowns
+	for key, m := range u.values {
+		if n > 0 && m.Last.UnixNano() <= last[len(last)-maxUnknowns-1] {
+			u.drop(key)
+			n--
 		}
 	}
 }
