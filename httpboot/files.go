@@ -139,10 +139,11 @@ func (h *handler) identify(rec *recorder, r *http.Request) {
 //
 // A file that is the only one is corked. Without TCP_CORK, one connection has
 // 0.65 of nginx' rate: the kernel sends small segments, and the client wakes up
-// for each. With it, one connection has 1.1. Files at the same time are faster
-// without: if all were corked, 8 connections would have 1.02 instead of 1.08, and
-// 64 would have 0.85 instead of 1.05 (medians of paired rounds of make
-// bench-boot).
+// for each. With it, one connection has 1.1. Files at the same time are not
+// corked: 8 connections have 1.06 and 64 have 1.04, but 1.02 and 0.85 if all are
+// corked. The figures are medians of paired rounds of make bench-boot. A larger
+// SO_SNDBUF is no help in general: one that net.core.wmem_max cuts to less than
+// TCP's own maximum costs a quarter of the rate.
 func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified time.Time) {
 	start := time.Now()
 	if h.sending.Add(1) == 1 {

@@ -216,7 +216,7 @@ func TestFileSteps(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.Loaders = loaders })
 	w.do("127.0.0.1", "HEAD", "/loaders/snponly.efi", "")
 	w.do("127.0.0.1", "GET", "/loaders/snponly.efi", "")
-	w.do("127.0.0.9", "GET", imagePath+"kernel", "") // nobody known
+	w.do("127.0.0.9", "GET", imagePath+"kernel", "") // an unknown client
 	w.do("127.0.0.1", "GET", imagePath+"kernel", "", "Range", "bytes=0-9")
 	w.do("127.0.0.1", "GET", imagePath+"kernel", "")
 	w.do("127.0.0.1", "GET", imagePath+"initrd", "")

@@ -33,7 +33,7 @@ func (r *refusals) count(reason httpboot.Refusal) {
 	r.got[reason]++
 }
 
-// take returns what was counted since it was last asked, once it is n. The
+// take returns the counts since its last call, once their sum is n. The
 // hooks are called after the answer.
 func (r *refusals) take(t testing.TB, n int) map[httpboot.Refusal]int {
 	t.Helper()
@@ -209,8 +209,7 @@ func TestSlowlorisIsCut(t *testing.T) {
 	refused.only(t, httpboot.RefusedHeader)
 }
 
-// Who reads nothing is cut off, and so is who reads too little while others
-// wait for its slot.
+// A client that reads nothing is cut off.
 func TestSlowReader(t *testing.T) {
 	var refused refusals
 	w := newWorld(t, func(w *world) {

@@ -376,7 +376,7 @@ func refusesConnections(t *testing.T, addr net.Addr) {
 	})
 }
 
-// A server that stops lets a download end, and sends away who waits for one.
+// A server that stops lets a download end, and sends away the clients that wait for one.
 func TestStopLetsDownloadEnd(t *testing.T) {
 	const size = 64 << 20 // more than the sockets' buffers hold
 	w := newWorld(t, func(w *world) {
@@ -404,7 +404,7 @@ func TestStopLetsDownloadEnd(t *testing.T) {
 	_, waiting := download("127.0.0.2")
 	stop()
 	if resp, err := http.ReadResponse(waiting, nil); err == nil && resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("who waits gets status %d, want 503", resp.StatusCode) // or no answer, if it was not even read yet
+		t.Errorf("a waiting client gets status %d, want 503", resp.StatusCode) // or no answer, if it was not even read yet
 	}
 	refusesConnections(t, l.Addr())
 	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {

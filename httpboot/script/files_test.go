@@ -143,7 +143,8 @@ func TestNextBootOfIPXE(t *testing.T) {
 	}
 }
 
-// What cannot boot takes nothing; what cannot be noted boots nothing.
+// A boot that cannot begin takes no next boot; a next boot that cannot be recorded
+// begins no boot.
 func TestNextBootThatIsNotTaken(t *testing.T) {
 	taken := 0
 	w := newWorld(t, func(w *world) {
@@ -192,7 +193,7 @@ func TestOneBootOverTFTP(t *testing.T) {
 	if third := w.mustOpen(t, "127.0.0.1", node1GRUB); nonce(third) == nonce(body) || w.boots.n != 4 {
 		t.Errorf("%d boots were opened, want 4", w.boots.n)
 	}
-	// The machine changed its mind, or somebody did for it.
+	// An operator changed the machine's next boot.
 	w.farm[macBIOS] = w.farm[macBIOS].WithNextBoot(pools.NextRescue)
 	if body := w.mustOpen(t, "127.0.0.1", node1GRUB); !strings.Contains(body, "drover.rescue=1") || w.boots.n != 5 {
 		t.Errorf("%d boots were opened, want 5; got\n%s", w.boots.n, body)
@@ -275,7 +276,7 @@ func TestNamedFiles(t *testing.T) {
 			t.Errorf("%s: got %.30q, want %.30q", name, got, want)
 		}
 	}
-	// Where another server gives addresses, nobody's address gets loaders.
+	// Another DHCP server may give the addresses: unknown clients get loaders.
 	if got := w.mustOpen(t, "127.0.0.9", "shimx64.efi"); got != "this is shimx64.efi" {
 		t.Errorf("got %q", got)
 	}

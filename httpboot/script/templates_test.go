@@ -39,7 +39,7 @@ func TestBrokenTemplates(t *testing.T) {
 		{"boot.grub.tmpl", "a\nb\n{{.Kernal}}\n", "boot.grub.tmpl:3: executing"},
 		{"problem.pxelinux.tmpl", "{{say}}", "problem.pxelinux.tmpl:1: executing"},
 		{"local.pxelinux.tmpl", "{{quote .Node}}", `local.pxelinux.tmpl:1: function "quote" not defined`},
-		{"grub.grub.tmpl", "{{.Device}}\n{{.Plan.Node}}", "grub.grub.tmpl:2: executing"}, // it may be nobody's
+		{"grub.grub.tmpl", "{{.Device}}\n{{.Plan.Node}}", "grub.grub.tmpl:2: executing"}, // the machine may be unknown
 		{"finder.ipxe.tmpl", "{{.Node}}", "finder.ipxe.tmpl:1: executing"},
 		{"boot.uboot.tmpl", "{{.Node", "boot.uboot.tmpl:1: unclosed action"},
 		{"boot.grub2.tmpl", "", "boot.grub2.tmpl:1: drover has no template of that name (boot.grub.tmpl, boot.ipxe.tmpl,"},
