@@ -68,8 +68,8 @@ drover boot watch m1c1n1 m1c2n1 m1c3n1`
 		t.Fatalf("got nodes %v, want 3", added)
 	}
 	for _, n := range added {
-		if want := "chassis m1 " + strings.TrimPrefix(n.Name, "m1"); n.Source.Place() != want {
-			t.Errorf("%s is from %q, want %q", n.Name, n.Source.Place(), want)
+		if want := "chassis m1 " + strings.TrimPrefix(n.Name, "m1"); n.Source.Position() != want {
+			t.Errorf("%s is from %q, want %q", n.Name, n.Source.Position(), want)
 		}
 		mac := n.MACs[0].String()
 		plan, err := s.Expect(mac, n.PoolNode)

@@ -181,7 +181,7 @@ func TestNodeOptions(t *testing.T) {
 	if got[26] != "9000" || got[43] != "6=uint8:8" {
 		t.Errorf("got %v, want mtu 9000 and 43.6", got)
 	}
-	if why := p.Why()["dhcpOptions.26"].Place(); why != "testdata/identities.yaml:28" {
+	if why := p.Why()["dhcpOptions.26"].Position(); why != "testdata/identities.yaml:28" {
 		t.Errorf("mtu is from %s, want the node's line", why)
 	}
 }

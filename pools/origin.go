@@ -12,9 +12,9 @@ func Hint(hint, format string, args ...any) error {
 	return &HintError{fmt.Sprintf(format, args...), hint}
 }
 
-// Place returns the file and line alone; the path for a value that is in no
+// Position returns the file and line alone; the path for a value that is in no
 // file.
-func (o Origin) Place() string {
+func (o Origin) Position() string {
 	if o.File == "" {
 		return o.Path
 	}
@@ -25,7 +25,7 @@ func (o Origin) Place() string {
 // in no file.
 func (o Origin) String() string {
 	if o.File == "" || o.Path == "" {
-		return o.Place()
+		return o.Position()
 	}
-	return o.Place() + " (" + o.Path + ")"
+	return o.Position() + " (" + o.Path + ")"
 }

@@ -94,13 +94,13 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 	pool := &f.Config.Pools[e.pool]
 	switch {
 	case pool.Ignore:
-		return fmt.Sprintf("pool %q is to be ignored (%s)", pool.Name, f.at(f.poolPath(e.pool)+".ignore").Place())
+		return fmt.Sprintf("pool %q is to be ignored (%s)", pool.Name, f.at(f.poolPath(e.pool)+".ignore").Position())
 	case e.ignore:
-		return fmt.Sprintf("node %q is to be ignored (%s)", e.Name, e.Source.Place())
+		return fmt.Sprintf("node %q is to be ignored (%s)", e.Name, e.Source.Position())
 	case !q.byDHCP() || e.catchall:
 		return ""
 	case e.kind != nil && len(e.macs) > 0 && !e.kind.fits(q):
-		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Place())
+		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
 	case !f.sameWire(q.Link, e.subnet):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
 			e.Name, f.Config.Subnets[f.Config.SubnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)

@@ -202,7 +202,7 @@ func (c *checker) subnets() {
 		c.lease(path+".lease", about, s.Lease)
 		for j, other := range c.cfg.Subnets[:i] {
 			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {
-				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Place())
+				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Position())
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func (c *checker) name(path, what, name string, seen map[string]string) {
 		c.failf(path+".name", "use a-z, 0-9 and '-', 63 at most", "%s name %q is not a DNS label", what, name)
 	}
 	if first, dup := seen[name]; dup {
-		c.failf(path+".name", "rename or remove one", "%s %q is there twice, first in %s", what, name, c.at(first).Place())
+		c.failf(path+".name", "rename or remove one", "%s %q is there twice, first in %s", what, name, c.at(first).Position())
 		return
 	}
 	seen[name] = path

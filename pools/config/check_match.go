@@ -107,7 +107,7 @@ func (c *checker) reached(i int) {
 		}
 		if wire := c.wire(first); wire == "" || wire == c.wire(p) {
 			c.failf(fmt.Sprintf("pools[%d].catchall", i), "give the first one a match, or put it behind", "pool %q: no machine lands here, catch-all pool %q in %s takes them all",
-				p.Name, first.Name, c.at(fmt.Sprintf("pools[%d].catchall", j)).Place())
+				p.Name, first.Name, c.at(fmt.Sprintf("pools[%d].catchall", j)).Position())
 			return
 		}
 	}

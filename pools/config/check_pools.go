@@ -25,7 +25,7 @@ type use struct {
 	at   pools.Origin
 }
 
-func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.Place()) }
+func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.Position()) }
 
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
@@ -157,7 +157,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *taken) 
 	case !c.syntax.label.MatchString(n.Name):
 		fail(".name", "use a-z, 0-9 and '-', 63 at most", "node name %q is not a DNS label", n.Name)
 	case dup:
-		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Place())
+		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Position())
 	case made && !slices.Contains(n.MACs, mac):
 		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
 	default:

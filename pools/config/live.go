@@ -26,7 +26,7 @@ type DeclaredError struct {
 }
 
 func (e *DeclaredError) Error() string {
-	return fmt.Sprintf("node %q is declared in %s: change it there", e.Name, e.Where.Place())
+	return fmt.Sprintf("node %q is declared in %s: change it there", e.Name, e.Where.Position())
 }
 
 // Live is the farm in force, and the one way to change it. Whatever changes (a

@@ -97,8 +97,8 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := farm.Node("m2c1n1"); got.Source.Place() != "chassis m2 c1n1" || got.Declared() {
-		t.Errorf("got source %q, declared %t", got.Source.Place(), got.Declared())
+	if got, _ := farm.Node("m2c1n1"); got.Source.Position() != "chassis m2 c1n1" || got.Declared() {
+		t.Errorf("got source %q, declared %t", got.Source.Position(), got.Declared())
 	}
 	n.Power = &pools.NodePower{Driver: pools.Exec, Program: "/bin/sh"}
 	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "for its config file alone") {

@@ -1,9 +1,9 @@
-// Package answer turns what handlers of the people-facing listener return into
+// Package answer turns the results of handlers of the people-facing listener into
 // HTTP answers. A handler returns an error; [Of] knows the status of each, and the
 // answer is {"error": "...", "where": "drover.yaml:41"}, where "where" is there when
 // a line of the operator's file is in the way.
 //
-// It does not know paths, clients or what is asked for.
+// It does not know paths or clients.
 package answer
 
 import (

@@ -6,11 +6,11 @@
 //	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
 //	DELETE /api/v1/nodes/{name}
 //	POST   /api/v1/nodes:batch    several changes of nodes, all of them or none
-//	GET    /api/v1/chassis        chassis of the config, and what became of asking them
+//	GET    /api/v1/chassis        chassis of the config, and the result of their last query
 //	POST   /api/v1/chassis/{name}/sync  ask one now
 //	GET    /api/v1/power          power jobs, the newest first; /{id} is one
 //	POST   /api/v1/power          switch machines
-//	GET    /api/v1/audit          who did what, the newest first; ?node= and ?limit=
+//	GET    /api/v1/audit          actions and their clients, the newest first; ?node= and ?limit=
 //	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
 //	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
 //	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
@@ -18,8 +18,8 @@
 //	DELETE /api/v1/unknown/{mac}  forget one
 //
 // Bodies are JSON, and are read as strictly as the config file: see
-// [config.DecodeJSON]. What an unknown machine sends of itself is any text of its
-// sender's choice.
+// [config.DecodeJSON]. The texts that an unknown machine sends are of its sender's
+// choice.
 //
 // The package does not know how a node is checked or stored, what makes the server
 // ready, or why an address is leased: it is given a farm, a change of it, lists of
@@ -85,7 +85,7 @@ type API struct {
 	Nodes Changer
 	Boots Boots
 
-	// Ready lists what is not ready; nil means that all is.
+	// Ready lists the parts that are not ready; nil: all are.
 	Ready func(ctx context.Context) []Problem
 	// Leases are those of all pools; nil: there are none.
 	Leases Leases

@@ -21,7 +21,7 @@ type Hardware interface {
 
 // Power switches machines.
 type Power interface {
-	// Order begins to switch machines for who, and returns how that stands. It
+	// Order begins to switch machines for a client, and returns the job. It
 	// refuses with [pools.ErrOrder] or [pools.ErrNotFound].
 	Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error)
 	// Jobs are the orders that are remembered, the newest first.
@@ -30,7 +30,7 @@ type Power interface {
 	Job(id string) (pools.PowerJob, bool)
 }
 
-// Audit keeps who did what.
+// Audit keeps the actions of clients.
 type Audit interface {
 	Add(entries ...pools.AuditEntry) error
 	// List returns the newest entries, the newest first, limit at most.
@@ -52,11 +52,11 @@ func (noHardware) Order(context.Context, string, pools.PowerOrder) (pools.PowerJ
 func (noHardware) Add(...pools.AuditEntry) error        { return nil }
 func (noHardware) List(int) ([]pools.AuditEntry, error) { return []pools.AuditEntry{}, nil }
 
-// byToken names who comes with the API token.
+// byToken names a client with the API token in the audit.
 func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
 
-// record notes what was done to a node, in the audit and in the log. What was
-// done is not undone when it cannot be noted.
+// record writes an action on a node to the audit and the log. The action stands
+// when that fails.
 func (a *API) record(who, action, node string) {
 	a.Log.Info("audit", "action", action, "node", node, "who", who)
 	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Who: who, Action: action, Node: node, Result: "done"}); err != nil {

@@ -9,9 +9,9 @@ import (
 	"drover/web/answer"
 )
 
-// NextBoots are what nodes do at their next boot, once.
+// NextBoots are the next boots of nodes.
 type NextBoots interface {
-	// Pending returns what no boot has taken yet; empty: nothing.
+	// Pending returns the next boot that no boot has taken yet; empty: none.
 	Pending(node string) pools.NextBoot
 	// Set sets it, durably; empty is nothing.
 	Set(node string, what pools.NextBoot) error
@@ -52,7 +52,7 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	return a.node(w, name, http.StatusOK)
 }
 
-// clearNextBoot has a node boot as its pool says.
+// clearNextBoot lets a node boot as its pool defines.
 func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if _, ok := a.Farm.Farm().Node(name); !ok {
@@ -66,7 +66,7 @@ func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// withNext is a node with what it does next.
+// withNext returns a node with its next boot.
 func (a *API) withNext(n pools.NodeInfo) pools.NodeInfo {
 	n.NextBoot = a.NextBoots.Pending(n.Name)
 	return n

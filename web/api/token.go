@@ -11,7 +11,7 @@ import (
 
 // Tokens gives the join tokens that all nodes of a cluster share. Its refusals
 // are [pools.ErrNoCluster] and [pools.ErrNotShared]; any other error means that
-// the cluster cannot tell now.
+// the cluster does not answer now.
 type Tokens interface {
 	SharedToken(ctx context.Context, cluster string) (pools.JoinToken, error)
 }
@@ -23,7 +23,7 @@ func (noTokens) SharedToken(context.Context, string) (pools.JoinToken, error) {
 	return pools.JoinToken{}, pools.ErrNoCluster
 }
 
-// sharedToken answers with the join token of a cluster. The log says who asked.
+// sharedToken answers with the join token of a cluster. The client is logged.
 func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(r.URL.Query()); err != nil {
 		return err

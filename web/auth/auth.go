@@ -1,7 +1,7 @@
-// Package auth is who may use the people-facing listener: the API token, the
-// sessions of browsers, and how often a client may try.
+// Package auth guards the people-facing listener: the API token, the sessions of
+// browsers, and a limit on attempts.
 //
-// A browser gets only the session's random cookie: the token itself is never
+// A browser gets only the session's random cookie: the token is never
 // stored by it and is in no URL. A session reads; every change needs the token.
 //
 // It does not know what is read or changed.
@@ -195,7 +195,7 @@ func (l *loginLimit) allow(r *http.Request) bool {
 	return lim.AllowN(now, 1)
 }
 
-// network is what one client can be taken to own: an IPv4 address, or the /64
+// network returns the addresses that one client is taken to own: an IPv4 address, or the /64
 // of an IPv6 address.
 func network(remote string) netip.Prefix {
 	host, _, err := net.SplitHostPort(remote)

@@ -11,8 +11,8 @@ import (
 	"drover/web/answer"
 )
 
-// form is what the page asks before it changes something. A session only
-// reads, so that each change wants the token beside.
+// form is a form of the page. A session only reads, so that each form has a field
+// for the token.
 type form struct {
 	Forget bool   // forget MACs[0]
 	Power  string // switch that node; neither: add a node
@@ -76,8 +76,8 @@ func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// change does what a form asks for. It answers with the page that do names, or
-// with the form as it was filled in and what is wrong with it.
+// change makes the change of a form. It answers with the page that do names, or with
+// the form as it was filled in and its mistakes.
 func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form) (next string, err error)) error {
 	if !p.guard.HasSession(r) {
 		return p.render(w, http.StatusUnauthorized, "login.html", "The session is over.")

@@ -10,8 +10,8 @@ import (
 	"drover/pools/printable"
 )
 
-// maxInbox is how many unknown machines the page shows. Somebody who makes
-// MACs up must not make the page long.
+// maxInbox is how many unknown machines the page shows. Invented MACs must
+// not make the page long.
 const maxInbox = 25
 
 // inbox are the machines that no node declares.
@@ -50,7 +50,7 @@ func newInbox(all []pools.Unknown, now time.Time) inbox {
 	return b
 }
 
-// via is the way that a machine's packets came, as far as relay agents tell.
+// via describes the way of a machine's packets, as far as relay agents sent it.
 func via(u pools.Unknown) string {
 	var words []string
 	if u.Relay.IsValid() {
@@ -84,7 +84,7 @@ type declined struct {
 	Left    string // time until it may be leased again
 }
 
-// leased is what the page shows of the leases.
+// leased is the leases as the page shows them.
 type leased struct {
 	Spans    []span
 	Declined []declined
@@ -108,7 +108,7 @@ func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
 			}
 			v.byMAC[l.MAC] = l
 		case pools.LeaseExpired:
-			v.byMAC[l.MAC] = l // nobody stops using an address because nobody renewed it
+			v.byMAC[l.MAC] = l // a machine may go on with an address that it did not renew
 		case pools.LeaseDeclined:
 			v.Declined = append(v.Declined, declined{l.Address, l.MAC, printable.Quote(l.Declined, 64), ago(l.Expires.Sub(now))})
 		}
@@ -146,8 +146,8 @@ func (v leased) of(mac pools.MAC) (addr, note string) {
 	return l.Address.String(), "lease expired"
 }
 
-// address is where a declared node is, and what else there is to say of it: a
-// lease can differ from the node's own address.
+// address returns the address of a declared node, and a note when a lease differs
+// from it.
 func (v leased) address(n pools.NodeInfo) (addr, note string) {
 	if n.IP.IsValid() {
 		addr = n.IP.String()
@@ -166,8 +166,8 @@ func (v leased) address(n pools.NodeInfo) (addr, note string) {
 	return addr, ""
 }
 
-// switched is what is known of the power of nodes: how the last order for each
-// went. Nobody is asked for it.
+// switched returns the last known power of nodes: the result of the last order for
+// each. No machine is asked for it.
 func switched(jobs []pools.PowerJob, now time.Time) map[string]string {
 	out := map[string]string{}
 	for _, job := range jobs {

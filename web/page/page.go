@@ -1,10 +1,10 @@
 // Package page is the page for people: the machines and how they do, the inbox of
 // unknown hardware, and the forms that add, forget and switch machines.
 //
-// It shows what package api has, and changes it through [api.API]. A session of a
+// It shows the data of package api, and changes them through [api.API]. A session of a
 // browser only reads; each form asks for the API token again, so that a session that
-// was left open, or stolen, changes nothing. The page bounds and escapes what unknown
-// machines send, and shows the last few only.
+// was left open, or stolen, changes nothing. The page bounds and escapes the texts
+// of unknown machines, and shows the last few only.
 //
 // The package does not know how sessions and tokens are checked, nor how a change is
 // made.

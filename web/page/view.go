@@ -13,7 +13,7 @@ import (
 	"drover/web/api"
 )
 
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Farm     string // name of the config file
 	Time     string
@@ -21,7 +21,7 @@ type view struct {
 	Problems []api.Problem
 	Warnings []api.Problem
 	Counts   []count
-	Trouble  []row // the rows that want somebody's attention
+	Trouble  []row // the rows that need attention
 	Rows     []row
 	Inbox    inbox
 	Leased   leased
@@ -50,12 +50,12 @@ type row struct {
 	Name, Pool, Cluster, Image string
 
 	Address string
-	Note    string // what else there is to say of the address
+	Note    string // about the address
 	MACs    []pools.MAC
-	Next    pools.NextBoot // what it does at its next boot, once
+	Next    pools.NextBoot // pending
 	Source  string         // drover.yaml:41, API, or unknown hardware
 	Known   bool           // a node declares it
-	Power   string         // what is known of it, "was on 3 min ago"
+	Power   string         // last known, "was on 3 min ago"
 	State   state
 	Step    string   // the last step reached
 	Since   string   // time since it

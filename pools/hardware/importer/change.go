@@ -222,7 +222,7 @@ func (d *diff) conflict(w Want) string {
 		case here && len(next.MACs) > 0 && d.fixed(other) == "":
 			continue // it gets other MACs in the same change
 		case other.Declared():
-			return fmt.Sprintf("MAC %s is already that of node %q in %s", m, name, other.Source.Place())
+			return fmt.Sprintf("MAC %s is already that of node %q in %s", m, name, other.Source.Position())
 		case here:
 			return fmt.Sprintf("MAC %s is already that of node %q, whose own cards have no MAC", m, name)
 		case d.ours(name):
@@ -244,7 +244,7 @@ func (d *diff) taken(w Want, old pools.NodeInfo) string {
 		return ""
 	}
 	if other := d.byName[name]; other.Declared() {
-		return fmt.Sprintf("address %s is already that of node %q in %s", w.IP, name, other.Source.Place())
+		return fmt.Sprintf("address %s is already that of node %q in %s", w.IP, name, other.Source.Position())
 	}
 	return fmt.Sprintf("address %s is already that of node %q", w.IP, name)
 }
@@ -374,5 +374,5 @@ func DeclaredElsewhere(n pools.NodeInfo) string {
 	if !n.Declared() {
 		return ""
 	}
-	return fmt.Sprintf("it is declared in %s: change it there", n.Source.Place())
+	return fmt.Sprintf("it is declared in %s: change it there", n.Source.Position())
 }

@@ -50,7 +50,7 @@ func storedOf(t *testing.T, text string) importer.Stored {
 	t.Helper()
 	s := importer.Stored{Fixed: func(n pools.NodeInfo) string {
 		if n.Declared() {
-			return "it is declared in " + n.Source.Place()
+			return "it is declared in " + n.Source.Position()
 		}
 		return ""
 	}}
