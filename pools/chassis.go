@@ -21,7 +21,7 @@ type Chassis struct {
 
 	Pool         string   `json:"pool"`                   // of new nodes
 	Tags         []string `json:"tags,omitempty"`         // of its nodes; templates over [Bay]
-	NameTemplate string   `json:"nameTemplate,omitempty"` // over [Bay]; default [DefaultBayName]
+	NameTemplate string   `json:"nameTemplate,omitempty"` // over [Bay]; default [DefaultNodeName]
 	IPTemplate   string   `json:"ipTemplate,omitempty"`   // over [Bay]; default: nodes keep their address, new ones have none
 	NIC          string   `json:"nic,omitempty"`          // all, a number such as 1, or a switch, A or B; default all
 	Nodes        string   `json:"nodes,omitempty"`        // which: c1n1,c3,5-9; default all
@@ -47,26 +47,27 @@ const (
 	NodesEach  = 8
 )
 
-// DefaultBayName is the template for names of nodes when a chassis sets none.
-const DefaultBayName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
+// DefaultNodeName is the template for names of nodes when a chassis sets none.
+const DefaultNodeName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
 
-// Bay is the data of a chassis's templates: where a node is, and nothing else. A
-// template with a serial number would make a new node of an exchanged cartridge.
+// Bay is the data of a chassis's templates: the slot of a node, and nothing else. A
+// template with a serial number would make a new node of an exchanged cartridge. The
+// name is in the errors of text/template, which operators know.
 type Bay struct {
 	Chassis         string
 	Cartridge, Node int
 	Slot            string // c12n1
 }
 
-// NewBay returns a bay.
+// NewBay returns the data of a slot.
 func NewBay(chassis string, cartridge, node int) Bay {
 	return Bay{chassis, cartridge, node, fmt.Sprintf("c%dn%d", cartridge, node)}
 }
 
 // Render executes a template of [ParseTemplate].
-func (b Bay) Render(t *template.Template) (string, error) {
+func (d Bay) Render(t *template.Template) (string, error) {
 	var out bytes.Buffer
-	if err := t.Execute(&out, b); err != nil {
+	if err := t.Execute(&out, d); err != nil {
 		return "", fmt.Errorf("%s template: %w (it knows .Chassis, .Cartridge, .Node and .Slot)", t.Name(), err)
 	}
 	return out.String(), nil
@@ -85,18 +86,18 @@ func ParseTemplate(what, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// Place is where a node is: a slot of a chassis. It identifies the node in what its
-// chassis reports; the MACs may change.
-type Place struct {
+// ChassisSlot is the slot of a chassis that a node is in. It identifies the node in
+// the reports of its chassis; the MACs may change.
+type ChassisSlot struct {
 	Chassis string `json:"chassis"`
 	Slot    string `json:"slot"` // c12n1
 }
 
-// IsZero reports whether the place is unknown.
-func (p Place) IsZero() bool { return p == Place{} }
+// IsZero reports whether the slot is unknown.
+func (p ChassisSlot) IsZero() bool { return p == ChassisSlot{} }
 
-// String returns "chassis m1 c12n1", and "" for the zero Place.
-func (p Place) String() string {
+// String returns "chassis m1 c12n1", and "" for the zero ChassisSlot.
+func (p ChassisSlot) String() string {
 	if p.IsZero() {
 		return ""
 	}

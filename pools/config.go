@@ -156,7 +156,7 @@ type Node struct {
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
 	Ignore      bool               `json:"ignore,omitempty"`      // it gets silence
-	Place       Place              `json:"place,omitzero"`        // the slot of a chassis that it is in
+	ChassisSlot ChassisSlot        `json:"place,omitzero"`        // the slot of a chassis that it is in
 	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: over its chassis, if it is in one
 }
 

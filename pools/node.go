@@ -30,8 +30,8 @@ func (n NodeInfo) Declared() bool { return n.Source.File != "" }
 // Origin returns where a node that no file declares comes from: a chassis, or the
 // API.
 func (n PoolNode) Origin() Origin {
-	if !n.Place.IsZero() {
-		return Origin{Path: n.Place.String()}
+	if !n.ChassisSlot.IsZero() {
+		return Origin{Path: n.ChassisSlot.String()}
 	}
 	return Origin{Path: fmt.Sprintf("API (node %q)", n.Name)}
 }

@@ -267,7 +267,7 @@ func TestImportNamed(t *testing.T) {
 		}
 	}
 	nodes := nodesOf(t, store)
-	if len(nodes) != 2 || nodes[0].Place != (pools.Place{Chassis: "m1", Slot: "c1n1"}) {
+	if len(nodes) != 2 || nodes[0].ChassisSlot != (pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}) {
 		t.Errorf("stored are %+v", nodes)
 	}
 }

@@ -84,7 +84,7 @@ password is tried once.`,
 	f.StringVar(&m.Via, "via", "auto", "auto|ssh|rest")
 	f.StringVar(&m.Nodes, "nodes", "all", "which nodes: c1n1,c3,5-9")
 	f.StringVar(&m.SaveDir, "save-transcript", "", "directory to keep what the chassis said in, as NAME.txt, without secrets")
-	f.StringVar(&m.Naming.Name, "name-template", pools.DefaultBayName, "name of a node")
+	f.StringVar(&m.Naming.Name, "name-template", pools.DefaultNodeName, "name of a node")
 	f.StringVar(&m.Naming.IP, "ip-template", "", "address of a node; default: new nodes have none, others keep theirs")
 	f.StringVar(&m.Naming.NIC, "nic", "all", "which network cards: all, a number, or a switch, A or B")
 	f.BoolVar(&m.Options.Force, "force", false, "take a chassis that has lost more than half of its nodes")

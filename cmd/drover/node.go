@@ -222,8 +222,8 @@ func from(n pools.NodeInfo) string {
 	if n.Declared() {
 		return fmt.Sprintf("%s:%d", n.Source.File, n.Source.Line)
 	}
-	if !n.Place.IsZero() {
-		return n.Place.String()
+	if !n.ChassisSlot.IsZero() {
+		return n.ChassisSlot.String()
 	}
 	return "API"
 }

@@ -85,7 +85,7 @@ func (c *checker) defaults() {
 		ch := &c.cfg.Chassis[i]
 		setDefault(&ch.User, "Administrator")
 		setDefault(&ch.Via, pools.ViaSSH)
-		setDefault(&ch.NameTemplate, pools.DefaultBayName)
+		setDefault(&ch.NameTemplate, pools.DefaultNodeName)
 	}
 	for i := range c.cfg.Subnets {
 		setDefault(&c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))

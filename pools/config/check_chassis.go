@@ -126,7 +126,7 @@ func (c *checker) bayTags(path, about string, ch pools.Chassis) {
 // bayNames checks that each slot gets a name of its own. It stops at the first
 // mistake: the other slots have it too.
 func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[string]string) {
-	const hint = "nameTemplate: " + pools.DefaultBayName
+	const hint = "nameTemplate: " + pools.DefaultNodeName
 	t, err := pools.ParseTemplate("name", ch.NameTemplate)
 	if err != nil {
 		c.want(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
@@ -220,7 +220,7 @@ func chosenCartridges(s string) (first, last int, err error) {
 
 // placeAndPower checks where a node is, and how it is switched.
 func (c *checker) placeAndPower(about, path string, n pools.Node, here use, used *taken, fail func(field, hint, format string, args ...any)) {
-	if p := n.Place; !p.IsZero() {
+	if p := n.ChassisSlot; !p.IsZero() {
 		first, dup := used.bay[p]
 		switch {
 		case !c.syntax.label.MatchString(p.Chassis) || !c.syntax.slot.MatchString(p.Slot):

@@ -17,7 +17,7 @@ type taken struct {
 	ip   map[netip.Addr]use
 	name map[string]use
 	id   map[identity]use // nodes that are known by something else than a MAC
-	bay  map[pools.Place]use
+	bay  map[pools.ChassisSlot]use
 }
 
 type use struct {
@@ -29,7 +29,7 @@ func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.
 
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
-	used := taken{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.Place]use{}}
+	used := taken{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.ChassisSlot]use{}}
 	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}

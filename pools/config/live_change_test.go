@@ -83,15 +83,15 @@ func TestChangeNodes(t *testing.T) {
 	}
 }
 
-// TestPlaces: a node that is not of the file comes from its chassis, and brings
+// TestRecordedSlots: a node with a slot comes from its chassis, and brings
 // no way to run programs of the server.
-func TestPlaces(t *testing.T) {
+func TestRecordedSlots(t *testing.T) {
 	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
-		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Place: pools.Place{Chassis: "m2", Slot: "c1n1"},
+		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), ChassisSlot: pools.ChassisSlot{Chassis: "m2", Slot: "c1n1"},
 	}}
 	farm, err := config.Parse("drover.yaml", data, n)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestPlaces(t *testing.T) {
 	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "for its config file alone") {
 		t.Errorf("a program over the API: got %v", err)
 	}
-	n.Power, n.Place.Slot = nil, "c1n9"
+	n.Power, n.ChassisSlot.Slot = nil, "c1n9"
 	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "is no place") {
 		t.Errorf("a slot that cannot be: got %v", err)
 	}
@@ -127,7 +127,7 @@ func TestDeclaredNodesWin(t *testing.T) {
 		}
 	}
 	stored := pools.PoolNode{Pool: "compute", Node: pools.Node{
-		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Place: pools.Place{Chassis: "m2", Slot: "c1n1"},
+		Name: "m2c1n1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), ChassisSlot: pools.ChassisSlot{Chassis: "m2", Slot: "c1n1"},
 	}}
 	for _, declared := range []string{
 		`{name: m2c1n1, macs: ["52:54:00:77:01:09"], ip: 10.28.1.9}`,
@@ -157,7 +157,7 @@ func TestDeclaredNodesWin(t *testing.T) {
 			t.Errorf("%s: not declared any more: %v, overruled are %v", declared, err, live.Farm().Shadowed())
 		}
 		byHand := stored
-		byHand.Place = pools.Place{}
+		byHand.ChassisSlot = pools.ChassisSlot{}
 		store.nodes["m2c1n1"] = byHand
 		write("      - " + declared + "\n")
 		if err := live.Reload(); (err == nil) != strings.Contains(declared, "place") {

@@ -11,13 +11,13 @@ import (
 // shadows: it has their name, a MAC, their address or their slot. The file is the operator's: to declare a machine there that a
 // chassis brought before must not keep the server from starting.
 func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []pools.PoolNode) {
-	if !slices.ContainsFunc(added, func(n pools.PoolNode) bool { return !n.Place.IsZero() }) {
+	if !slices.ContainsFunc(added, func(n pools.PoolNode) bool { return !n.ChassisSlot.IsZero() }) {
 		return added, nil
 	}
-	name, mac, ip, bay := map[string]bool{}, map[pools.MAC]bool{}, map[netip.Addr]bool{}, map[pools.Place]bool{}
+	name, mac, ip, bay := map[string]bool{}, map[pools.MAC]bool{}, map[netip.Addr]bool{}, map[pools.ChassisSlot]bool{}
 	for _, p := range c.Pools {
 		for _, n := range p.Nodes {
-			name[n.Name], bay[n.Place] = true, true
+			name[n.Name], bay[n.ChassisSlot] = true, true
 			if n.IP.IsValid() {
 				ip[n.IP] = true
 			}
@@ -27,8 +27,8 @@ func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []poo
 		}
 	}
 	for _, n := range added {
-		taken := name[n.Name] || bay[n.Place] || ip[n.IP] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
-		if !n.Place.IsZero() && taken {
+		taken := name[n.Name] || bay[n.ChassisSlot] || ip[n.IP] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
+		if !n.ChassisSlot.IsZero() && taken {
 			shadowed = append(shadowed, n)
 		} else {
 			kept = append(kept, n)

@@ -113,7 +113,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 		all.Go(func() { next.Run(syncCtx) })
 	}
 	for _, n := range farm.Shadowed() {
-		s.Log.Warn("node of a chassis is left out: the config file declares its name, a MAC, its address or its place", "node", n.Name, "place", n.Place.String(), "macs", n.MACs)
+		s.Log.Warn("node of a chassis is left out: the config file declares its name, a MAC, its address or its place", "node", n.Name, "place", n.ChassisSlot.String(), "macs", n.MACs)
 	}
 	for name, old := range s.syncs {
 		if _, ok := farm.Chassis(name); !ok {
@@ -127,7 +127,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 // newSync returns the sync of a chassis.
 func (s *Service) newSync(c pools.Chassis) (*Sync, error) {
 	naming := importer.NamingOf(c)
-	naming.Place = true
+	naming.RecordSlot = true
 	namer, err := importer.NewNamer(naming)
 	if err != nil {
 		return nil, err

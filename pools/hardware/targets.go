@@ -25,9 +25,9 @@ func newSlotIndex(farm *pools.Farm) slotIndex {
 // find returns the chassis and the slot of a node; false: it is in none of the
 // config.
 func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
-	if n.Place.Chassis != "" {
-		c, ok := x.farm.Chassis(n.Place.Chassis)
-		slot, err := moonshot.ParseSlot(n.Place.Slot)
+	if n.ChassisSlot.Chassis != "" {
+		c, ok := x.farm.Chassis(n.ChassisSlot.Chassis)
+		slot, err := moonshot.ParseSlot(n.ChassisSlot.Slot)
 		return c, slot, ok && err == nil
 	}
 	for name, namer := range x.namers {

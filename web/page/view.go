@@ -195,8 +195,8 @@ func source(n pools.NodeInfo) string {
 	switch where := answer.Where(n.Source); {
 	case where != "":
 		return where
-	case !n.Place.IsZero():
-		return n.Place.String()
+	case !n.ChassisSlot.IsZero():
+		return n.ChassisSlot.String()
 	}
 	return "API"
 }

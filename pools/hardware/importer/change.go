@@ -110,7 +110,7 @@ func newDiff(stored Stored) *diff {
 func (d *diff) keepNames(wants []Want) {
 	d.names = map[moonshot.Slot]string{}
 	for _, s := range d.stored.Nodes {
-		if s.Place.IsZero() {
+		if s.ChassisSlot.IsZero() {
 			continue
 		}
 		if slot, ours := d.namer.SlotOf(s); ours {
@@ -187,20 +187,20 @@ func (d *diff) fixed(n pools.NodeInfo) string {
 func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	node := old.PoolNode
 	node.MACs = w.MACs
-	if !w.Place.IsZero() && d.fixed(old) != "" {
+	if !w.ChassisSlot.IsZero() && d.fixed(old) != "" {
 		return node // addresses and tags of the file are the operator's
 	}
 	if w.IP.IsValid() {
 		node.IP = w.IP
 	}
-	if w.Tags != nil && w.Place.IsZero() {
+	if w.Tags != nil && w.ChassisSlot.IsZero() {
 		node.Tags = w.Tags
 	} else if w.Tags != nil { // somebody may have given it more
 		own := slices.DeleteFunc(slices.Clone(old.Tags), func(t string) bool { return slices.Contains(w.Tags, t) })
 		node.Tags = slices.Concat(w.Tags, own)
 	}
-	if !w.Place.IsZero() {
-		node.Place = w.Place
+	if !w.ChassisSlot.IsZero() {
+		node.ChassisSlot = w.ChassisSlot
 	}
 	return node
 }
@@ -236,7 +236,7 @@ func (d *diff) conflict(w Want) string {
 // taken returns why a node cannot have its name or its address: a node outside of
 // this comparison has it.
 func (d *diff) taken(w Want, old pools.NodeInfo) string {
-	if at := old.Place; !at.IsZero() && !w.Place.IsZero() && at != w.Place {
+	if at := old.ChassisSlot; !at.IsZero() && !w.ChassisSlot.IsZero() && at != w.ChassisSlot {
 		return fmt.Sprintf("node %q is in %s", w.Name, at)
 	}
 	name, held := d.address[w.IP]
@@ -303,8 +303,8 @@ func differences(a, b pools.PoolNode) string {
 	if !slices.Equal(a.Tags, b.Tags) {
 		words = append(words, fmt.Sprintf("tags %v -> %v", a.Tags, b.Tags))
 	}
-	if a.Place != b.Place {
-		words = append(words, "it is in "+b.Place.String())
+	if a.ChassisSlot != b.ChassisSlot {
+		words = append(words, "it is in "+b.ChassisSlot.String())
 	}
 	return strings.Join(words, ", ")
 }

@@ -196,15 +196,15 @@ func TestNaming(t *testing.T) {
 	}
 }
 
-// TestPlaces: nodes that say their slot are known by it, whatever their names, and
-// keep the tags that somebody gave them.
-func TestPlaces(t *testing.T) {
+// TestRecordedSlots: a recorded slot identifies a node, whatever its name, and its
+// other tags stay.
+func TestRecordedSlots(t *testing.T) {
 	stored := storedOf(t, "web1=01 m1c2n1=02 m1c3n1=03@drover.yaml other=04")
-	stored.Nodes[0].Place = pools.Place{Chassis: "m1", Slot: "c1n1"}
+	stored.Nodes[0].ChassisSlot = pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}
 	stored.Nodes[0].Tags = []string{"debug", "moonshot"}
-	stored.Nodes[3].Place = pools.Place{Chassis: "m2", Slot: "c4n1"}
+	stored.Nodes[3].ChassisSlot = pools.ChassisSlot{Chassis: "m2", Slot: "c4n1"}
 	stored.Nodes[3].Name = "m1c4n1" // the name that c4n1 would get, in another chassis
-	namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute", Place: true, Tags: []string{"moonshot"}})
+	namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute", RecordSlot: true, Tags: []string{"moonshot"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestPlaces(t *testing.T) {
 	for _, c := range changes {
 		line := c.Kind.Mark() + " " + c.Name + " " + c.Why
 		if c.New != nil {
-			line += fmt.Sprint(" ", c.New.Place, " ", c.New.Tags)
+			line += fmt.Sprint(" ", c.New.ChassisSlot, " ", c.New.Tags)
 		}
 		lines = append(lines, line)
 	}

@@ -156,8 +156,8 @@ func (m *Moonshot) sources() (out []*source, err error) {
 }
 
 // name makes the namer. Only a server keeps the slot of a node.
-func (s *source) name(n Naming, place bool) (err error) {
-	n.Place = place
+func (s *source) name(n Naming, recordSlot bool) (err error) {
+	n.RecordSlot = recordSlot
 	if s.namer, err = NewNamer(n); err != nil {
 		return fmt.Errorf("chassis %s: %w", s.Name, err)
 	}

@@ -16,14 +16,14 @@ import (
 type Naming struct {
 	Chassis string
 	Pool    string
-	Name    string   // empty: pools.DefaultBayName
+	Name    string   // empty: pools.DefaultNodeName
 	IP      string   // empty: as it is; a new node has none then
 	Tags    []string // none: as they are
 	NIC     string   // "all", a number such as 1, or a switch such as A; empty: all
 
-	// Place records the slot in each node. The slot then identifies the node, which
+	// RecordSlot records the slot in each node. The slot then identifies the node, which
 	// keeps its name when the template changes.
-	Place bool
+	RecordSlot bool
 }
 
 // Namer is a checked Naming.
@@ -40,7 +40,7 @@ type Namer struct {
 // NewNamer checks a naming: each slot of the chassis must get a name of its own.
 func NewNamer(n Naming) (*Namer, error) {
 	if n.Name == "" {
-		n.Name = pools.DefaultBayName
+		n.Name = pools.DefaultNodeName
 	}
 	out := &Namer{naming: n, names: map[moonshot.Slot]string{}, slotsOf: map[string]moonshot.Slot{}}
 	switch side := strings.ToUpper(n.NIC); {
@@ -106,9 +106,9 @@ func isLabel(s string) bool {
 // SlotOf returns the slot of a stored node: the recorded one, or else the one whose
 // name it has. false: it is no node of this chassis.
 func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
-	if !stored.Place.IsZero() {
-		slot, err := moonshot.ParseSlot(stored.Place.Slot)
-		return slot, err == nil && stored.Place.Chassis == n.naming.Chassis
+	if !stored.ChassisSlot.IsZero() {
+		slot, err := moonshot.ParseSlot(stored.ChassisSlot.Slot)
+		return slot, err == nil && stored.ChassisSlot.Chassis == n.naming.Chassis
 	}
 	s, ok := n.slotsOf[stored.Name]
 	return s, ok
@@ -141,8 +141,8 @@ func (n *Namer) Wants(inv *moonshot.Inventory) ([]Want, error) {
 			}
 			w.Tags = append(w.Tags, tag)
 		}
-		if n.naming.Place {
-			w.Place = pools.Place{Chassis: n.naming.Chassis, Slot: node.String()}
+		if n.naming.RecordSlot {
+			w.ChassisSlot = pools.ChassisSlot{Chassis: n.naming.Chassis, Slot: node.String()}
 		}
 		out = append(out, w)
 	}

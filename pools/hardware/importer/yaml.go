@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // poolNodes is a pool of the config file with its nodes only.
@@ -83,15 +83,15 @@ func readNodes(path string) ([]pools.NodeInfo, error) {
 		return nil, err
 	}
 	var v any
-	var doc struct{ Pools []poolNodes }
+	var doc struct {
+		Pools []poolNodes `json:"pools"`
+	}
 	if err := yaml.Unmarshal(data, &v); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	text, err := json.Marshal(v)
 	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		err = d.Decode(&doc)
+		err = config.DecodeJSON(text, &doc)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: that is not a list of nodes that import wrote: %w (compare with a whole config by --config)", path, err)

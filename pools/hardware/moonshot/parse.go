@@ -20,18 +20,27 @@ func Parse(text string) (*Inventory, error) {
 	if len(text) > bmc.MaxAnswer {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d: that is no output of a chassis", bmc.ErrUnreadable, len(text), bmc.MaxAnswer)
 	}
-	p := parser{nodes: map[Slot]*found{}}
-	all, rest := tables(clean(text))
-	for _, t := range all {
-		if err := p.table(t); err != nil {
-			return nil, err
-		}
+	p, rest, err := parseTables(text)
+	if err != nil {
+		return nil, err
 	}
 	p.blocks(rest)
 	if !p.macs {
 		return nil, p.nothing(rest)
 	}
 	return p.inventory(), nil
+}
+
+// parseTables reads all tables of a text. rest are the lines that belong to none.
+func parseTables(text string) (p *parser, rest []line, err error) {
+	p = &parser{nodes: map[Slot]*found{}}
+	all, rest := tables(clean(text))
+	for _, t := range all {
+		if err := p.table(t); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, rest, nil
 }
 
 // parser collects what several outputs contain about each slot.

@@ -10,12 +10,9 @@ import (
 
 // parseSlots reads the slots that have a node from the output of "show node list".
 func parseSlots(command, text string) ([]Slot, error) {
-	p := parser{nodes: map[Slot]*found{}}
-	all, rest := tables(clean(text))
-	for _, t := range all {
-		if err := p.table(t); err != nil {
-			return nil, err
-		}
+	p, rest, err := parseTables(text)
+	if err != nil {
+		return nil, err
 	}
 	if !p.list {
 		if err := refusal(rest); err != nil {
