@@ -25,24 +25,27 @@ func (a *answer) requested() netip.Addr {
 
 // own returns the address that belongs to the machine.
 //
-// A boot program gets the address of the plan, and the machine loses its earlier
-// leases: it has just been switched on. An operating system keeps the address
+// A boot program gets the address of the plan, and the machine loses the leases of
+// other addresses, on all its cards: it has just been switched on. An operating system keeps the address
 // that it runs on for as long as its lease is good, even when the config has
 // changed meanwhile.
 func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
-	if !a.netboot() {
-		if held, ok := a.held(); ok && a.usable(held) {
-			if a.plan.Address.IsValid() && held != a.plan.Address {
-				a.x.Why = "keeps its lease; from the next boot on its address is " + a.plan.Address.String()
+	if a.netboot() {
+		own, err := a.planned(preferred)
+		if err == nil {
+			for _, mac := range a.plan.MACs {
+				a.leases.Leave(mac, own, a.now)
 			}
-			return held, nil
 		}
+		return own, err
 	}
-	own, err := a.planned(preferred)
-	if err == nil && a.netboot() {
-		a.endOtherLeases(own)
+	if a.held, _ = a.leases.Holds(a.MAC, a.now); !a.usable(a.held) {
+		return a.planned(preferred)
 	}
-	return own, err
+	if a.plan.Address.IsValid() && a.held != a.plan.Address {
+		a.x.Why = "keeps its lease; from the next boot on its address is " + a.plan.Address.String()
+	}
+	return a.held, nil
 }
 
 // planned is the address that the plan has for the machine: the node's, or one
@@ -50,10 +53,7 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 	own = a.plan.Address
 	if !own.IsValid() {
-		if a.server.Leases == nil {
-			return own, fmt.Errorf("pool %q leases addresses, but there is no lease store", a.plan.Pool)
-		}
-		if own, a.fresh, err = a.server.Leases.Offer(a.plan, preferred, a.now); err != nil {
+		if own, a.fresh, err = a.leases.Offer(a.plan, preferred, a.now); err != nil {
 			return own, err
 		}
 	}
@@ -61,27 +61,6 @@ func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 		return own, fmt.Errorf("address %q of node %q is not IPv4", own, a.plan.Node)
 	}
 	return own, nil
-}
-
-// held is the active lease of the machine.
-func (a *answer) held() (netip.Addr, bool) {
-	if a.server.Leases == nil {
-		return netip.Addr{}, false
-	}
-	return a.server.Leases.Holds(a.MAC, a.now)
-}
-
-// endOtherLeases ends the leases of a machine that boots, on all its cards,
-// except the lease of the address that it will have.
-func (a *answer) endOtherLeases(own netip.Addr) {
-	if a.server.Leases == nil {
-		return
-	}
-	for _, mac := range a.plan.MACs {
-		if held, ok := a.server.Leases.Holds(mac, a.now); ok && held != own {
-			a.server.Leases.Leave(mac, a.now)
-		}
-	}
 }
 
 // keepsRunning reports whether a node may go on using an address that is neither
@@ -103,8 +82,7 @@ func (a *answer) keepsRunning(requested netip.Addr) bool {
 // only routes, as if they came from the interface where it saw them. The renewal
 // itself arrives too; a NAK to the copy would stop a healthy machine.
 func (a *answer) viaWrongRelay(requested netip.Addr) bool {
-	held, ok := a.held()
-	return ok && held == requested && a.Renewing && a.req.Giaddr.IsValid()
+	return a.held == requested && a.Renewing && a.req.Giaddr.IsValid()
 }
 
 // commit makes a lease of an address that the config does not give the machine.
@@ -114,10 +92,7 @@ func (a *answer) commit(given netip.Addr) (err error) {
 	if given == a.plan.Address && a.plan.Matched == "" {
 		return nil
 	}
-	if a.server.Leases == nil {
-		return fmt.Errorf("node %q needs a lease of %s, but there is no lease store", a.plan.Node, given)
-	}
-	if a.wait, err = a.server.Leases.Commit(a.plan, given, a.now); err != nil {
+	if a.wait, err = a.leases.Commit(a.plan, given, a.now); err != nil {
 		return fmt.Errorf("lease %s: %w", given, err)
 	}
 	return nil
@@ -129,11 +104,11 @@ func (a *answer) declines(address netip.Addr) bool {
 	switch {
 	case address == a.plan.Address:
 		a.x.Warning = fmt.Sprintf("somebody else uses %s, the address of node %q: find the machine that answers ARP for it", address, a.plan.Node)
-		if a.plan.Matched != "" && a.server.Leases != nil {
-			a.server.Leases.Release(a.MAC, address, a.now)
+		if a.plan.Matched != "" {
+			a.leases.Release(a.MAC, address, a.now)
 		}
 		return true
-	case a.server.Leases == nil || !a.server.Leases.Decline(a.MAC, address, "found in use by "+a.MAC.String(), a.now):
+	case !a.leases.Decline(a.MAC, address, "found in use by "+a.MAC.String(), a.now):
 		return false
 	}
 	a.x.Warning = fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", address)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -192,5 +193,41 @@ func TestFresh(t *testing.T) {
 	l.Hold(web1b, "10.28.72.77")
 	if s.Reply(on(t, message(web1b, discover)), noon); s.last.Fresh {
 		t.Error("a lease that is kept is fresh")
+	}
+}
+
+// counting counts the questions of one packet.
+type counting struct {
+	farm
+	*leases
+	resolved, held int
+}
+
+func (c *counting) Resolve(q pools.Query) *pools.Plan { c.resolved++; return c.farm.Resolve(q) }
+
+func (c *counting) Holds(m pools.MAC, now time.Time) (netip.Addr, bool) {
+	c.held++
+	return c.leases.Holds(m, now)
+}
+
+// One packet asks once for its machine, and once at most for its lease.
+func TestAskedOnce(t *testing.T) {
+	for _, mode := range []pools.DHCPMode{pools.DHCPFull, pools.DHCPProxy} {
+		for _, in := range []*dhcpv4.DHCPv4{
+			message(web1, discover), message(web1, discover, rom), message(stray, discover), message(stray, discover, rom),
+			message(web1, request, serverID(serverAddr), requested("10.28.36.1")),
+			message(stray, request, serverID(serverAddr), requested("10.28.72.10")),
+			message(stray, request, ciaddr("10.28.72.10")), message(stray, request, ciaddr("10.28.72.99")),
+			message(stray, request, giaddr("10.28.0.254"), ciaddr("10.30.72.10")), message(web1, inform, ciaddr("10.28.36.1")),
+			message(stray, decline, serverID(serverAddr), requested("10.28.72.10")), message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")),
+		} {
+			s, l := newServer()
+			l.Hold(stray, "10.30.72.10")
+			c := &counting{leases: l}
+			s.Farm, s.Leases, s.Mode = c, c, mode
+			if s.Reply(on(t, in), noon); c.resolved != 1 || c.held > 1 {
+				t.Errorf("%s in mode %q: resolved %d times, lease asked for %d times", in.MessageType(), mode, c.resolved, c.held)
+			}
+		}
 	}
 }

@@ -32,13 +32,11 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 		return c, err
 	}
 	c.MAC = req.MAC
-	relay, err := newRelayInfo(req.get(optRelay))
+	link, err := c.readRelay(req.get(optRelay))
 	if err != nil {
 		return c, err
 	}
-	c.CircuitID, c.RemoteID, c.SubscriberID = relay.circuitID, relay.remoteID, relay.subscriberID
-	c.relayServerID = relay.serverID
-	if c.Link, err = linkOf(req, relay.link, own); err != nil {
+	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err
 	}
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()

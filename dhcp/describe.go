@@ -29,48 +29,31 @@ func Describe(packet []byte) ([]OptionText, error) {
 		return nil, errors.New("not a DHCP packet: the magic cookie is not there")
 	}
 	var all []OptionText
-	for _, field := range []struct {
-		name   string
-		octets []byte
-		flag   byte // in option 52
-	}{{"", packet[optionsAt:], 0}, {"file", packet[fileAt:cookieAt], overloadFile}, {"sname", packet[snameAt:fileAt], overloadSname}} {
-		if field.flag == 0 || overloaded(all)&field.flag != 0 {
-			all = appendOptions(all, field.octets, field.name)
-		}
+	read := func(field string, b []byte) (overload byte) {
+		_ = eachOption(b, func(code uint8, data []byte) { // what comes before a broken option counts
+			if code == optOverload && len(data) == 1 {
+				overload = data[0]
+			}
+			if i := slices.IndexFunc(all, func(o OptionText) bool { return o.Code == code }); i >= 0 {
+				all[i].Data = append(slices.Clip(all[i].Data), data...)
+				return
+			}
+			all = append(all, OptionText{Code: code, Data: data, In: field})
+		})
+		return overload
+	}
+	overload := read("", packet[optionsAt:])
+	if overload&overloadFile != 0 {
+		read("file", packet[fileAt:cookieAt])
+	}
+	if overload&overloadSname != 0 {
+		read("sname", packet[snameAt:fileAt])
 	}
 	for i := range all {
 		all[i].Name, all[i].Value = describe(all[i].Code, all[i].Data)
 	}
 	slices.SortStableFunc(all, func(a, b OptionText) int { return int(a.Code) - int(b.Code) })
 	return all, nil
-}
-
-// appendOptions reads the options of a field.
-func appendOptions(all []OptionText, b []byte, field string) []OptionText {
-	for len(b) > 1 && b[0] != optEnd {
-		if b[0] == optPad {
-			b = b[1:]
-			continue
-		}
-		code, data := b[0], b[2:min(len(b), 2+int(b[1]))]
-		b = b[2+len(data):]
-		if i := slices.IndexFunc(all, func(o OptionText) bool { return o.Code == code }); i >= 0 {
-			all[i].Data = append(slices.Clip(all[i].Data), data...)
-			continue
-		}
-		all = append(all, OptionText{Code: code, Data: data, In: field})
-	}
-	return all
-}
-
-// overloaded is the value of option 52.
-func overloaded(all []OptionText) byte {
-	for _, o := range all {
-		if o.Code == optOverload && len(o.Data) == 1 {
-			return o.Data[0]
-		}
-	}
-	return 0
 }
 
 // describe returns the name of an option and its value as text.

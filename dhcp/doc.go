@@ -1,24 +1,23 @@
-// Package dhcp is the DHCPv4 server of drover: it turns a [pools.Plan] into the
-// answers of RFC 2131.
+// Package dhcp decides what a DHCPv4 request is answered with: it translates a
+// [pools.Plan] into the replies of RFC 2131. It knows no sockets; package dhcpd
+// serves it on an interface.
 //
-// A [Server] serves one interface. Listen opens its sockets; Serve reads
-// packets into a bounded queue, from which workers answer them. What a packet
-// comes to is decided in one place, [Server.Reply], which knows no sockets: a
-// request goes in, a reply comes out, nil is silence. Each packet ends in one
-// [Exchange], which is logged and handed to whoever counts.
+// A [Request] is parsed once. [Responder.Reply] turns it into a [Message] and an
+// [Exchange]: a request goes in, a reply comes out, nil is silence. The Exchange is
+// what the packet came to, for the log and for metrics.
 //
-// # Whose machine
+// # Which machine
 //
-// Whose machine it is and what it boots is not decided here. The [Resolver] is
-// asked with all that a request tells of its sender: the MAC, the firmware
-// (options 60, 77, 93 and 175), the client identifier (61), what a relay agent
-// says in option 82, and the network that it asks from. That is the link
-// selection of the relay (82.5, RFC 3527), else the subnet selection of the
-// client (118, RFC 3011), else giaddr, else the ciaddr of a client that renews
-// past its relay, else our own address.
+// The package does not decide which machine is asking nor what it boots. A
+// [Resolver] does, once for each packet, from all properties of the sender: the MAC,
+// the firmware (options 60, 77, 93 and 175), the client identifier (61), option 82
+// of a relay agent, and the network that the machine is on. That is the link
+// selection of the relay (82.5, RFC 3527), else the subnet selection of the client
+// (118, RFC 3011), else giaddr, else the ciaddr of a client that renews past its
+// relay, else the server's own address.
 //
-// A machine without a plan gets silence, never a NAK: another server may know
-// it. For those that have one the server is authoritative.
+// A machine without a plan gets silence, never a NAK: another server may know it.
+// For machines with a plan the server is authoritative.
 //
 // # What is answered
 //
@@ -31,51 +30,52 @@
 //	           RENEWING,     its own                              ACK
 //	           REBINDING     one that a node was given before     ACK, and a lease
 //	           any           another, or of another wire          NAK
-//	DECLINE                  its own                              silence, logged loudly
-//	                         a leased one                         silence; nobody gets it for a while
+//	DECLINE                  its own                              silence, and a warning
+//	                         a leased one                         silence; no machine gets it for a while
 //	RELEASE                                                       silence; the lease ends
 //	INFORM                   any that is on its wire              ACK without address and times
 //
 // "Its own" is the address of the plan; without one, a lease from the range of
 // its pool. An operating system keeps the address that it has a lease of, in
 // each of these states, even when the config has meanwhile given the machine
-// another: it is never refused what it runs on. A boot program ends that lease
-// and gets what the plan says (address.go). A renewal of a lease that a relay
-// copies from the wrong side gets silence: the renewal itself comes beside it.
+// another: it never gets a NAK for the address that it runs on. A boot program ends
+// that lease and gets the address of the plan (address.go). A renewal that a relay
+// copies from another network than the lease's gets silence: the renewal itself
+// arrives too.
 //
-// [Leases] are asked only about addresses that the config does not give. A
-// lease is on disk before its ACK leaves; when it cannot be stored there is
-// silence, and the client asks again.
+// [Leases] stores only addresses that the config does not give. A reply whose lease
+// is not on disk yet has a Wait function; when the lease cannot be stored the client
+// gets silence, and asks again.
 //
 // # What an answer holds
 //
 // Mask, router, broadcast address and the like are of the subnet of the address
-// given. A client gets the options that it asked for, and a boot program what
-// booting needs whether it asked or not; options of the operator stand against
-// ours. What the client identified itself with comes back (61, 82, 97, 118). The
+// given. A client gets the options that it asked for, and a boot program those that
+// it needs to boot whether it asked or not; options of the operator replace the
+// server's. The options that identify the client come back (61, 82, 97, 118). The
 // loader is in siaddr and file as well as in options 66 and 67, because shim and
-// GRUB look nowhere else. iPXE is told not to wait for a proxyDHCP server
-// (175.176). An answer to the client's FQDN (81, RFC 4702) says that nobody here
-// updates DNS.
+// GRUB read no others. iPXE is told not to wait for a proxyDHCP server (175.176).
+// The answer to the client's FQDN (81, RFC 4702) says that the server does not
+// update DNS.
 //
 // When the options field is full, options go into sname and file (option 52),
 // and then are left out, whole and with a warning (overload.go).
 //
-// Where an answer goes is in send.go. Those of a pool with broadcast: always go
-// to everybody, unless they go to a relay or to an address in use.
+// [Message.Destination] is where an answer goes. Answers of a pool with broadcast:
+// always are broadcast, unless they go to a relay or to an address in use.
 //
 // # Proxy mode
 //
 // Beside another server that gives the addresses, boot programs are offered boot
 // data without an address on port 67, and answered on port 4011
-// ([Server.ReplyBoot]). All else is silence. Which address a machine takes from
-// the other server is seen in its REQUESTs and kept as a short lease, so that
-// HTTP and TFTP know whose it is (proxy.go).
+// ([Responder.ReplyBoot]). All other requests get silence. The address that a
+// machine takes from the other server is read from its REQUESTs and kept as a short
+// lease, so that HTTP and TFTP know the machine at it (proxy.go).
 //
 // # What it does not know
 //
-// Requests that put their own options into sname and file; BOOTP; hardware
-// other than Ethernet; authentication (RFC 3118); forced renewal; rapid commit;
-// DDNS; DHCPv6. It does not know that two nodes swapped addresses in the config
-// until each of them has booted. It runs on Linux.
+// Sockets, queues and the clock; how a machine is found; requests that put their own
+// options into sname and file; BOOTP; hardware other than Ethernet; authentication
+// (RFC 3118); forced renewal; rapid commit; DDNS; DHCPv6. It does not know that two
+// nodes swapped addresses in the config until each of them has booted.
 package dhcp

@@ -93,13 +93,12 @@ func (x *Exchange) Log(l *slog.Logger) {
 }
 
 func (x *Exchange) attrs() []slog.Attr {
-	a := make([]slog.Attr, 0, 16)
+	a := append(make([]slog.Attr, 0, 16), slog.String("decision", string(x.Decision)))
 	add := func(key, value string) {
 		if value != "" {
 			a = append(a, slog.String(key, value))
 		}
 	}
-	a = append(a, slog.String("decision", string(x.Decision)))
 	if !x.MAC.IsZero() {
 		add("mac", x.MAC.String())
 	}

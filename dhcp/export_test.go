@@ -40,8 +40,9 @@ func addr(ip []byte) netip.Addr {
 
 // RelayInfo reads option 82.
 func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, err error) {
-	r, err := newRelayInfo(data)
-	return [3]string{r.circuitID, r.remoteID, r.subscriberID}, r.link, r.serverID, err
+	var c client
+	link, err = c.readRelay(data)
+	return [3]string{c.CircuitID, c.RemoteID, c.SubscriberID}, link, c.relayServerID, err
 }
 
 // FirmwareOf is the firmware of a class and an option 93.

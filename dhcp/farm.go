@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -45,9 +46,9 @@ type Giver interface {
 
 // Taker takes addresses back.
 type Taker interface {
-	// Leave ends the lease of a machine that boots anew and will get another
-	// address.
-	Leave(mac pools.MAC, now time.Time)
+	// Leave ends the lease of a machine that boots, unless it is of the address
+	// keep.
+	Leave(mac pools.MAC, keep netip.Addr, now time.Time)
 	// Release frees addr when mac holds it, and else does nothing.
 	Release(mac pools.MAC, addr netip.Addr, now time.Time)
 	// Decline quarantines addr for a while, because an unknown machine uses it.
@@ -55,3 +56,28 @@ type Taker interface {
 	// offered it.
 	Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool
 }
+
+// noLeases is a store that gives no address.
+type noLeases struct{}
+
+// Offer has no address.
+func (noLeases) Offer(*pools.Plan, netip.Addr, time.Time) (netip.Addr, bool, error) {
+	return netip.Addr{}, false, errors.New("no lease store is set")
+}
+
+// Commit stores nothing.
+func (noLeases) Commit(*pools.Plan, netip.Addr, time.Time) (func() error, error) {
+	return nil, errors.New("no lease store is set")
+}
+
+// Holds finds no lease.
+func (noLeases) Holds(pools.MAC, time.Time) (a netip.Addr, ok bool) { return a, false }
+
+// Leave does nothing.
+func (noLeases) Leave(pools.MAC, netip.Addr, time.Time) {}
+
+// Release does nothing.
+func (noLeases) Release(pools.MAC, netip.Addr, time.Time) {}
+
+// Decline refuses.
+func (noLeases) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }

@@ -20,7 +20,7 @@ func (a *answer) addName(m *Message, given netip.Addr) {
 		return
 	}
 	if a.asksFor(optHostName) {
-		m.putText(optHostName, a.plan.Node)
+		m.put(optHostName, []byte(a.plan.Node)...)
 	}
 	if asked := a.req.get(optFQDN); len(asked) >= 3 {
 		m.set(optFQDN, fqdn(asked[0], a.plan.Node, a.plan.Domain(given)))

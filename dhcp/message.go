@@ -152,12 +152,6 @@ func (o *options) put(code uint8, data ...byte) {
 	o.set(code, o.short[start:len(o.short):len(o.short)])
 }
 
-func (o *options) putText(code uint8, s string) {
-	start := len(o.short)
-	o.short = append(o.short, s...)
-	o.set(code, o.short[start:len(o.short):len(o.short)])
-}
-
 func (o *options) putAddr(code uint8, a netip.Addr) {
 	four := a.As4()
 	o.put(code, four[:]...)

@@ -102,7 +102,7 @@ func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 		m.set(optDNS, dns)
 	}
 	if subnet.Domain != "" && a.includes(optDomain) {
-		m.putText(optDomain, subnet.Domain)
+		m.put(optDomain, []byte(subnet.Domain)...)
 	}
 	if b := broadcast(subnet.CIDR); b.IsValid() && a.includes(optBroadcast) {
 		m.putAddr(optBroadcast, b)
@@ -132,9 +132,9 @@ func (a *answer) addBoot(m *Message) {
 	if boot.File == "" || !a.netboot() {
 		return
 	}
-	m.putText(optBootFile, boot.File)
+	m.put(optBootFile, []byte(boot.File)...)
 	if boot.Server.Is4() {
-		m.putText(optTFTPServer, boot.Server.String())
+		m.put(optTFTPServer, []byte(boot.Server.String())...)
 	}
 	// shim makes the name of its second stage from this field, not from
 	// option 67.
@@ -146,7 +146,7 @@ func (a *answer) addBoot(m *Message) {
 	switch {
 	case a.httpClass():
 		// UEFI HTTP Boot accepts an answer only with this class.
-		m.putText(optClass, "HTTPClient")
+		m.put(optClass, []byte("HTTPClient")...)
 	case a.IPXE:
 		// Encapsulated 175.176, no-pxedhcp: without it iPXE waits up to
 		// three seconds for the offer of a proxyDHCP server.
@@ -162,7 +162,7 @@ func (a *answer) addBoot(m *Message) {
 // the answer: PXE_DISCOVERY_CONTROL (43.6) = 8 keeps it from looking for boot
 // servers first.
 func addPXE(m *Message) {
-	m.putText(optClass, "PXEClient")
+	m.put(optClass, []byte("PXEClient")...)
 	if !m.codes.has(optVendor) {
 		m.put(optVendor, 6, 1, 8, 0xff)
 	}

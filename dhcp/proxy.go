@@ -37,14 +37,10 @@ func (a *answer) proxy() *Message {
 		a.observe(a.req.ciaddr())
 	case dhcpv4.MessageTypeRelease:
 		a.x.Address = a.req.ciaddr()
-		if l := a.server.Leases; l != nil && a.x.Address.IsValid() {
-			l.Release(a.MAC, a.x.Address, a.now)
-		}
+		a.leases.Release(a.MAC, a.x.Address, a.now)
 	case dhcpv4.MessageTypeDecline:
 		a.x.Address = a.req.requestedOption()
-		if l := a.server.Leases; l != nil {
-			l.Leave(a.MAC, a.now)
-		}
+		a.leases.Leave(a.MAC, netip.Addr{}, a.now)
 	default:
 		return a.unexpectedType()
 	}
@@ -94,12 +90,12 @@ func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 // is on disk.
 func (a *answer) observe(address netip.Addr) {
 	a.x.Address = address
-	if !unicast(address) || a.server.Leases == nil {
+	if !unicast(address) {
 		return
 	}
 	plan := *a.plan
 	plan.Lease = pools.Duration(observedLease)
-	if _, err := a.server.Leases.Commit(&plan, address, a.now); err != nil {
+	if _, err := a.leases.Commit(&plan, address, a.now); err != nil {
 		a.x.Warning = "its address is not noted: " + err.Error()
 	}
 }

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
@@ -14,60 +15,44 @@ const (
 	relayServerID     = 11 // RFC 5107: the relay is the server in the client's eyes
 )
 
-// relayInfo is option 82. A relay agent adds it, and so does a switch that
-// snoops and leaves giaddr zero: the option counts whether giaddr is set or not.
-// The network keeps clients from forging it: switches strip the option that a
-// client sends, or drop the packet (RFC 3046, section 2.1).
-type relayInfo struct {
-	circuitID, remoteID, subscriberID string
-	link                              netip.Addr
-	serverID                          netip.Addr
-}
-
-// newRelayInfo reads the value of option 82. A sub-option that is cut off, or
-// that is not an address where one belongs, is an error: the identity of a node
-// depends on it. Unknown sub-options are ignored; of two of a kind the first
-// counts.
-func newRelayInfo(data []byte) (r relayInfo, err error) {
-	for len(data) > 0 {
+// readRelay reads the value of option 82, and returns the link selection in it. A
+// relay agent adds the option, and so does a switch that snoops and leaves giaddr
+// zero: it counts whether giaddr is set or not. The network keeps clients from
+// forging it: switches strip the option that a client sends, or drop the packet
+// (RFC 3046, section 2.1).
+//
+// A sub-option that is cut off, or that is not an address where one belongs, is an
+// error: the identity of a node depends on it. Unknown sub-options are ignored; of
+// two of a kind the first counts.
+func (c *client) readRelay(data []byte) (link netip.Addr, err error) {
+	for len(data) > 0 && err == nil {
 		if len(data) < 2 || len(data) < 2+int(data[1]) {
-			return r, fmt.Errorf("option 82: sub-option %d is cut off", data[0])
+			return link, fmt.Errorf("option 82: sub-option %d is cut off", data[0])
 		}
 		code, value := data[0], data[2:2+int(data[1])]
 		data = data[2+len(value):]
 		switch code {
 		case relayCircuitID:
-			setOnce(&r.circuitID, value)
+			c.CircuitID = cmp.Or(c.CircuitID, string(value))
 		case relayRemoteID:
-			setOnce(&r.remoteID, value)
+			c.RemoteID = cmp.Or(c.RemoteID, string(value))
 		case relaySubscriberID:
-			setOnce(&r.subscriberID, value)
+			c.SubscriberID = cmp.Or(c.SubscriberID, string(value))
 		case relayLink:
-			if r.link, err = oneUnicast(value); err != nil {
-				return r, fmt.Errorf("option 82.%d: %w", code, err)
-			}
+			link, err = oneUnicast("82.5", value)
 		case relayServerID:
-			if r.serverID, err = oneUnicast(value); err != nil {
-				return r, fmt.Errorf("option 82.%d: %w", code, err)
-			}
+			c.relayServerID, err = oneUnicast("82.11", value)
 		}
 	}
-	return r, nil
-}
-
-func setOnce(s *string, value []byte) {
-	if *s == "" {
-		*s = string(value)
-	}
+	return link, err
 }
 
 // oneUnicast reads an option that is the address of one host or network.
-func oneUnicast(value []byte) (netip.Addr, error) {
-	a, ok := netip.AddrFromSlice(value)
-	if !ok || !unicast(a) {
-		return netip.Addr{}, fmt.Errorf("%x is not an IPv4 address of one host", value)
+func oneUnicast(option string, value []byte) (netip.Addr, error) {
+	if a := address(value); unicast(a) {
+		return a, nil
 	}
-	return a, nil
+	return netip.Addr{}, fmt.Errorf("option %s: %x is not an IPv4 address of one host", option, value)
 }
 
 // linkOf returns an address of the network that the client is on: the link
@@ -81,11 +66,7 @@ func linkOf(req *Request, selected, own netip.Addr) (netip.Addr, error) {
 		return selected, nil
 	}
 	if req.codes.has(optSubnetSelection) {
-		a, err := oneUnicast(req.get(optSubnetSelection))
-		if err != nil {
-			return a, fmt.Errorf("option %d: %w", optSubnetSelection, err)
-		}
-		return a, nil
+		return oneUnicast("118", req.get(optSubnetSelection))
 	}
 	if gi := req.Giaddr; gi.IsValid() {
 		if !unicast(gi) {

@@ -63,7 +63,10 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 		return nil, x
 	}
 	x.Plan, x.Why = plan, knownBy(plan)
-	a := answer{client: c, server: s, req: req, plan: plan, now: now, x: &x}
+	a := answer{client: c, server: s, leases: s.Leases, req: req, plan: plan, now: now, x: &x}
+	if a.leases == nil {
+		a.leases = noLeases{}
+	}
 	m := build(&a)
 	if m != nil {
 		m.Wait, m.Fresh = a.wait, a.fresh
@@ -88,10 +91,12 @@ func knownBy(p *pools.Plan) string {
 type answer struct {
 	client
 	server *Responder
+	leases Leases
 	req    *Request
 	plan   *pools.Plan
 	now    time.Time
 	x      *Exchange
+	held   netip.Addr   // the active lease of an operating system, from own on; zero for none
 	wait   func() error // of the message
 	fresh  bool         // of the message
 }
@@ -191,9 +196,7 @@ func (a *answer) release() *Message {
 	if !a.x.Address.IsValid() {
 		return a.silence(Unusable, errors.New("a RELEASE of no address"))
 	}
-	if l := a.server.Leases; l != nil {
-		l.Release(a.MAC, a.x.Address, a.now)
-	}
+	a.leases.Release(a.MAC, a.x.Address, a.now)
 	return a.silence(Released, nil)
 }
 
@@ -217,7 +220,7 @@ func (a *answer) inform() *Message {
 func (a *answer) refuse(hint, why string) *Message {
 	a.x.Decision, a.x.Warning = Refused, why
 	nak := a.newReply(dhcpv4.MessageTypeNak)
-	nak.putText(optMessage, "this address is not yours, "+hint)
+	nak.put(optMessage, []byte("this address is not yours, "+hint)...)
 	if a.x.Giaddr.IsValid() {
 		// The client cannot be reached at an address it must not use
 		// (RFC 2131, section 4.3.2): the relay has to broadcast.

@@ -62,8 +62,22 @@ func (r *Request) Parse(b []byte) {
 }
 
 // parse reads the options. Those that were sent in pieces are put together
-// (RFC 3396). Some clients forget the END option.
+// (RFC 3396).
 func (r *Request) parse(b []byte) error {
+	return eachOption(b, func(code uint8, data []byte) {
+		if r.codes.has(code) {
+			data = slices.Concat(r.get(code), data)
+		}
+		r.set(code, data)
+		if code == optMessageType && len(data) > 0 {
+			r.Type = dhcpv4.MessageType(data[0])
+		}
+	})
+}
+
+// eachOption calls do for each option of a field. Some clients forget the END
+// option.
+func eachOption(b []byte, do func(code uint8, data []byte)) error {
 	for len(b) > 0 && b[0] != optEnd {
 		if b[0] == optPad {
 			b = b[1:]
@@ -72,15 +86,8 @@ func (r *Request) parse(b []byte) error {
 		if len(b) < 2 || len(b) < 2+int(b[1]) {
 			return fmt.Errorf("option %d is cut off", b[0])
 		}
-		code, data := b[0], b[2:2+int(b[1])]
-		b = b[2+len(data):]
-		if r.codes.has(code) {
-			data = slices.Concat(r.get(code), data)
-		}
-		r.set(code, data)
-		if code == optMessageType && len(data) > 0 {
-			r.Type = dhcpv4.MessageType(data[0])
-		}
+		do(b[0], b[2:2+int(b[1])])
+		b = b[2+int(b[1]):]
 	}
 	return nil
 }

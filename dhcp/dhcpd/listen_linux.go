@@ -33,6 +33,13 @@ type sockets struct {
 	raw  *packet.Conn     // sends frames, receives nothing
 	arp  *packet.Conn     // sends and receives ARP; nil without Probe
 	mac  net.HardwareAddr // of the interface
+	all  []conn           // to be closed
+}
+
+// conn is the common part of all sockets.
+type conn interface {
+	Close() error
+	SetReadDeadline(time.Time) error
 }
 
 // socket is a UDP port on one interface.
@@ -81,12 +88,20 @@ func (s *Server) listen() error {
 			return err
 		}
 	}
-	// Protocol 0 receives nothing.
-	if s.raw, err = packet.Listen(ifi, packet.Raw, 0, nil); err != nil || !s.Probe {
+	if s.raw, err = s.openRaw(ifi, 0); err != nil || !s.Probe { // protocol 0 receives nothing
 		return err
 	}
-	s.arp, err = packet.Listen(ifi, packet.Raw, etherTypeARP, nil)
+	s.arp, err = s.openRaw(ifi, etherTypeARP)
 	return err
+}
+
+// openRaw opens a socket for Ethernet frames of a protocol.
+func (s *Server) openRaw(ifi *net.Interface, protocol int) (*packet.Conn, error) {
+	c, err := packet.Listen(ifi, packet.Raw, protocol, nil)
+	if err == nil {
+		s.all = append(s.all, c)
+	}
+	return c, err
 }
 
 // open opens a UDP port. Packets have Address as their source when that is one of
@@ -108,6 +123,7 @@ func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
 	if slices.Contains(own, s.Address) {
 		c.source = (&ipv4.ControlMessage{Src: s.Address.AsSlice()}).Marshal()
 	}
+	s.all = append(s.all, c)
 	return c, nil
 }
 
@@ -132,28 +148,16 @@ func setOptions(fd int, device string) error {
 // Close closes the sockets. Serve does so when it ends.
 func (s *Server) Close() error {
 	var errs []error
-	for _, c := range []*socket{s.conn, s.boot} {
-		if c != nil {
-			errs = append(errs, c.Close())
-		}
-	}
-	for _, c := range []*packet.Conn{s.raw, s.arp} {
-		if c != nil {
-			errs = append(errs, c.Close())
-		}
+	for _, c := range s.all {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }
 
 // stopReading makes all reads return. Answers can still be sent.
 func (s *Server) stopReading() {
-	past := time.Unix(1, 0)
-	_ = s.conn.SetReadDeadline(past)
-	if s.boot != nil {
-		_ = s.boot.SetReadDeadline(past)
-	}
-	if s.arp != nil {
-		_ = s.arp.SetReadDeadline(past)
+	for _, c := range s.all {
+		_ = c.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // Server answers DHCP on one interface. Set its fields, call Listen, then
@@ -102,10 +103,7 @@ func (s *Server) pause(ctx context.Context, err error) {
 		return
 	}
 	s.log().Warn("dhcp: read", "interface", s.Interface, "error", err)
-	select {
-	case <-time.After(100 * time.Millisecond):
-	case <-ctx.Done():
-	}
+	_ = wait.Sleep(ctx, 100*time.Millisecond)
 }
 
 func (s *Server) log() *slog.Logger {

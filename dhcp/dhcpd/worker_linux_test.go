@@ -244,3 +244,43 @@ type inForce struct{ *config.Live }
 
 func (l inForce) Resolve(q pools.Query) *pools.Plan { return l.Farm().Resolve(q) }
 func (l inForce) WhyNot(q pools.Query) string       { return l.Farm().WhyNot(q) }
+
+// TestHangingDisk has a lease store whose disk hangs, and more new leases than may
+// wait for it: nodes with addresses of their own get their ACKs all the same.
+func TestHangingDisk(t *testing.T) {
+	r := newRack(t)
+	s, l := newServer()
+	disk := slowDisk{l, make(chan error)}
+	s.Leases, s.Workers = disk, 1
+	s.Farm = farmFunc(func(p *pools.Plan) { // a node that is known by its port leases its own address
+		if p.CatchAll {
+			p.CatchAll, p.Matched = false, "circuitID"
+			p.Address = netip.AddrFrom4([4]byte{10, 28, 100 + p.MAC[4], p.MAC[5]})
+		}
+	})
+	r.exchanges = make(chan dhcp.Exchange, 2*dhcpd.MaxCommits)
+	r.serve(s)
+	t.Cleanup(func() { close(disk.synced) }) // before the server is stopped
+	relay := r.relay()
+	const leases = dhcpd.MaxCommits + 100
+	for n := range uint32(leases) {
+		m := pools.MAC{0x52, 0x54, 0, 0x77, byte(n >> 8), byte(n)}
+		write(t, relay, numbered(n, m, request, requested(fmt.Sprintf("10.28.%d.%d", 100+n>>8, n&0xff))))
+		if n%500 == 499 { // the socket's buffer has no room for all
+			write(t, relay, numbered(leases+n, web1, request, requested("10.28.36.1")))
+			if got := read(t, relay); number(got) != leases+n || got.MessageType() != dhcpv4.MessageTypeAck {
+				t.Fatalf("got %s %d, want the ACK of the declared node, %d", got.MessageType(), number(got), leases+n)
+			}
+		}
+	}
+	dropped := 0
+	for dropped == 0 {
+		if x := r.next(); x.MAC != web1 && x.Decision == dhcp.QueueFull {
+			dropped++
+		}
+	}
+	write(t, relay, numbered(2*leases, web1b, request, requested("10.28.36.1")))
+	if got := number(read(t, relay)); got != 2*leases {
+		t.Errorf("got answer %d, want that to the declared node, %d", got, 2*leases)
+	}
+}

@@ -163,9 +163,12 @@ func (l *Leases) leave(m pools.MAC) {
 }
 
 // Leave ends the lease of a machine.
-func (l *Leases) Leave(m pools.MAC, _ time.Time) {
+func (l *Leases) Leave(m pools.MAC, keep netip.Addr, _ time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a, ok := l.holds(m); !ok || a == keep {
+		return
+	}
 	l.Taken = append(l.Taken, "left by "+m.String())
 	l.leave(m)
 }

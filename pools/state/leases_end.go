@@ -32,11 +32,12 @@ func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
 	}
 }
 
-// Leave ends the lease of a machine that boots anew and gets another address.
-func (l *Leases) Leave(mac pools.MAC, now time.Time) {
+// Leave ends the lease of a machine that boots anew, unless it is of the address
+// keep.
+func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.byMAC[mac]; e != nil && e.inForce(now) {
+	if e := l.byMAC[mac]; e != nil && e.Address != keep && e.inForce(now) {
 		l.end(e, now)
 	}
 }

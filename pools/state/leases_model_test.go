@@ -173,7 +173,7 @@ func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *p
 		_, err := l.Commit(p, a, now)
 		same("Commit", err == nil, m.commit(p, a, now))
 	case 5:
-		l.Leave(p.MAC, now)
+		l.Leave(p.MAC, netip.Addr{}, now)
 		for own := range m.at {
 			if m.holds(p.MAC, own, now) {
 				m.end(own, now)

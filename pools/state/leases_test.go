@@ -199,7 +199,7 @@ func run(t *testing.T, l *state.Leases, plan func(int) *pools.Plan, i int, s lea
 	case "release":
 		l.Release(mac(s.mac), wanted, now)
 	case "leave":
-		l.Leave(mac(s.mac), now)
+		l.Leave(mac(s.mac), netip.Addr{}, now)
 	case "decline":
 		err = refusedUnless(l.Decline(mac(s.mac), wanted, "somebody answers", now))
 	case "end":

@@ -71,7 +71,7 @@ func (s *standIn) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 }
 
 // What ends a lease does nothing.
-func (*standIn) Leave(pools.MAC, time.Time)               {}
+func (*standIn) Leave(pools.MAC, netip.Addr, time.Time)   {}
 func (*standIn) Release(pools.MAC, netip.Addr, time.Time) {}
 
 func (*standIn) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return true }
