@@ -22,20 +22,20 @@ import (
 	"drover/pools/kube/token"
 )
 
-// told collects what OnRequest is told.
-type told struct {
+// reports collects the calls of OnRequest.
+type reports struct {
 	mu  sync.Mutex
 	all []approve.Request
 }
 
-func (r *told) add(req approve.Request) {
+func (r *reports) add(req approve.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, req)
 }
 
 // of returns the results for a request, in order.
-func (r *told) of(name string) (results []string) {
+func (r *reports) of(name string) (results []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, req := range r.all {
@@ -46,9 +46,9 @@ func (r *told) of(name string) (results []string) {
 	return results
 }
 
-// attended returns a Clusters that looks after the tenant "tenant-a".
-func attended(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *told, *fixture.Log) {
-	log, requests := new(fixture.Log), new(told)
+// withLoops returns a Clusters that runs the loops of the tenant "tenant-a".
+func withLoops(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *reports, *fixture.Log) {
+	log, requests := new(fixture.Log), new(reports)
 	c := &kube.Clusters{
 		Watch: 10 * time.Millisecond, Key: sealKey, StartLoops: true, OnRequest: requests.add,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -70,12 +70,12 @@ func decided(t *testing.T, s *apiServer, name, want string) {
 	}
 }
 
-// One token, one node, one certificate: whatever else comes by it is denied, also
+// One token, one node, one certificate: any other request by it is denied, also
 // after a restart of the server.
 func TestApprover(t *testing.T) {
 	s := newAPIServer(t)
 	s.ask(request(t, "waits", "aaaaaa", groupsOf("aaaaaa", "m0"), "m0")) // from before the server was started
-	c, requests, log := attended(t, s, pools.Cluster{})
+	c, requests, log := withLoops(t, s, pools.Cluster{})
 	decided(t, s, "waits", "Approved: drover minted token aaaaaa for node m0")
 
 	got, err := c.Join(t.Context(), plan(), addr(), "")
@@ -94,10 +94,10 @@ func TestApprover(t *testing.T) {
 	decided(t, s, "second", "Denied: drover: its token was used for another certificate request before")
 	s.ask(request(t, "kubeadm", "bbbbbb", "system:bootstrappers:kubeadm:default-node-token", "m1c29"))
 	s.ask(request(t, "foreign", "cccccc", token.Groups([]byte("of another drover"), "cccccc", "m1c29", time.Now().Add(time.Minute)), "m1c29"))
-	fixture.Eventually(t, "others seen", func() bool { return len(requests.of("kubeadm")) > 0 && len(requests.of("foreign")) > 0 })
+	fixture.Eventually(t, "the others to be reported", func() bool { return len(requests.of("kubeadm")) > 0 && len(requests.of("foreign")) > 0 })
 
 	c.Close()
-	_, _, later := attended(t, s, pools.Cluster{})
+	_, _, later := withLoops(t, s, pools.Cluster{})
 	s.ask(request(t, "third", id, groups, "m1c29"))
 	decided(t, s, "third", "Denied: drover: its token was used for another certificate request before")
 	for name, want := range map[string]string{"first": "approved", "second": "denied", "other-name": "denied", "kubeadm": "foreign", "foreign": "left"} {
@@ -126,7 +126,7 @@ func TestApproverRace(t *testing.T) {
 	for _, name := range names {
 		s.ask(request(t, name, "aaaaaa", groups, "m1"))
 	}
-	attended(t, s, pools.Cluster{})
+	withLoops(t, s, pools.Cluster{})
 	n := 0
 	for _, name := range names {
 		fixture.Eventually(t, name+" decided", func() bool { return s.outcome(name) != "" })
@@ -139,17 +139,17 @@ func TestApproverRace(t *testing.T) {
 	}
 }
 
-// What goes wrong is tried again, and what somebody else writes is respected.
+// A decision that fails is tried again, and changes by others are respected.
 func TestApproverTriesAgain(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("PUT certificatesigningrequests", fail(500, "InternalError", "no leader"))
-	_, requests, _ := attended(t, s, pools.Cluster{})
+	_, requests, _ := withLoops(t, s, pools.Cluster{})
 	s.ask(request(t, "r", "aaaaaa", groupsOf("aaaaaa", "m1"), "m1"))
-	fixture.Eventually(t, "the error is told", func() bool { return slices.Contains(requests.of("r"), "error") })
+	fixture.Eventually(t, "the report of the error", func() bool { return slices.Contains(requests.of("r"), "error") })
 	s.set("PUT certificatesigningrequests", nil)
 	decided(t, s, "r", "Approved")
 
-	// A label that somebody adds between look and decision.
+	// Somebody adds a label before the decision.
 	first := true // guarded by s.mu
 	s.set("PUT certificatesigningrequests", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -164,12 +164,12 @@ func TestApproverTriesAgain(t *testing.T) {
 	decided(t, s, "q", "Approved")
 }
 
-// An API server that lets drover see no requests: joins would hang, so it is not
-// ready. It says who has to do what.
+// Drover may not list certificate requests, so joins would hang: the cluster is not
+// ready. The error has the remedy.
 func TestApproverMayNot(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET certificatesigningrequests", fail(403, "Forbidden", "no"))
-	c, _, log := attended(t, s, pools.Cluster{})
+	c, _, log := withLoops(t, s, pools.Cluster{})
 	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "certificate requests of nodes wait") })
 	want := "list the certificate requests of nodes: the kubeconfig's user lacks the right, apply deploy/rbac.yaml"
 	if err := c.Check(t.Context())["tenant-a"]; err == nil || !strings.Contains(err.Error(), want) {
@@ -177,11 +177,11 @@ func TestApproverMayNot(t *testing.T) {
 	}
 }
 
-// Where the cluster approves, its tokens are kubeadm's, and drover looks at no
+// Where the cluster approves, its tokens are kubeadm's, and drover reads no
 // request. A cluster that leaves the config is left alone.
-func TestApproverIsNotWanted(t *testing.T) {
+func TestApproverOff(t *testing.T) {
 	s := newAPIServer(t)
-	c, _, _ := attended(t, s, pools.Cluster{Approver: pools.ByCluster})
+	c, _, _ := withLoops(t, s, pools.Cluster{Approver: pools.ByCluster})
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestApproverShared(t *testing.T) {
 	s.setNode("ready", "u1", "b1", corev1.ConditionTrue, beat(1))
 	s.setNode("down", "u2", "b1", corev1.ConditionUnknown, beat(1))
 	conf := pools.Cluster{Token: pools.TokenPolicy{Mode: pools.Shared, TTL: pools.Duration(time.Hour)}}
-	c, _, _ := attended(t, s, conf, nodes("new", "down", "ready", "off", "elsewhere"))
+	c, _, _ := withLoops(t, s, conf, nodes("new", "down", "ready", "off", "elsewhere"))
 	shared, err := c.SharedToken(t.Context(), "tenant-a")
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestSharedToken(t *testing.T) {
 	conf := pools.Cluster{Token: pools.TokenPolicy{Mode: pools.Shared, TTL: pools.Duration(time.Hour)}, Endpoint: "a.example.org:6443"}
 	var first pools.JoinToken
 	for range 3 { // starts of the server
-		c, _, log := attended(t, s, conf, func(c *kube.Clusters) { c.Tokens = m })
+		c, _, log := withLoops(t, s, conf, func(c *kube.Clusters) { c.Tokens = m })
 		got, err := c.SharedToken(t.Context(), "tenant-a")
 		if err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestSharedToken(t *testing.T) {
 	if err := m.SaveTokens([]byte(`{"tenant-a": "s3cret"`)); err != nil {
 		t.Fatal(err)
 	}
-	c, _, _ := attended(t, s, conf, func(c *kube.Clusters) { c.Tokens = m })
+	c, _, _ := withLoops(t, s, conf, func(c *kube.Clusters) { c.Tokens = m })
 	if _, err := c.SharedToken(t.Context(), "tenant-a"); err == nil || !strings.Contains(err.Error(), "is not JSON of drover's") || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("broken tokens: %v", err)
 	}
@@ -316,7 +316,7 @@ func TestSharedToken(t *testing.T) {
 	}
 }
 
-// Serving certificates, where they are wanted: for the node's own address.
+// Serving certificates, if the config says so, are for the node's own address.
 func TestApproverServing(t *testing.T) {
 	names := func(name, node string, ip net.IP) certificatesv1.CertificateSigningRequest {
 		return serving(request(t, name, "", "", node, func(r *x509.CertificateRequest) {
@@ -329,21 +329,21 @@ func TestApproverServing(t *testing.T) {
 	s.setNode("theirs", "u2", "b1", corev1.ConditionTrue, beat(1))
 	s.edit("theirs", func(n *corev1.Node) { n.Labels = nil })
 	s.ask(names("off", "m1", own))
-	c, requests, _ := attended(t, s, pools.Cluster{}, nodes("m1", "theirs", "m2"))
+	c, requests, _ := withLoops(t, s, pools.Cluster{}, nodes("m1", "theirs", "m2"))
 	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") > 0 })
 	c.Close()
 	if got := s.outcome("off"); got != "" || len(requests.of("off")) > 0 {
-		t.Errorf("not wanted, and yet: %q", got)
+		t.Errorf("they are off, and yet: %q", got)
 	}
-	_, requests, _ = attended(t, s, pools.Cluster{Serving: true}, nodes("m1", "theirs", "m2"))
+	_, requests, _ = withLoops(t, s, pools.Cluster{Serving: true}, nodes("m1", "theirs", "m2"))
 	s.ask(names("m2", "m2", own)) // before its Node is there
 	s.ask(names("address", "m1", other))
 	s.ask(names("theirs", "theirs", own))
-	s.ask(names("stranger", "m3", own))
+	s.ask(names("unknown", "m3", own))
 	decided(t, s, "off", "Approved: drover gave node m1 this name and these addresses")
 	decided(t, s, "m2", "Approved")
-	for _, name := range []string{"address", "theirs", "stranger"} {
-		fixture.Eventually(t, name+" is told", func() bool { return slices.Equal(requests.of(name), []string{"left"}) })
+	for _, name := range []string{"address", "theirs", "unknown"} {
+		fixture.Eventually(t, "the report of "+name, func() bool { return slices.Equal(requests.of(name), []string{"left"}) })
 		if got := s.outcome(name); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}

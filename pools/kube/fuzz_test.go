@@ -9,8 +9,8 @@ import (
 	"drover/pools/kube/node"
 )
 
-// Whatever a tenant writes into its cluster-info, what goes to kubeadm is like
-// host:port, with at least one hash.
+// Whatever a tenant writes into its cluster-info, kubeadm gets a host:port and at
+// least one hash.
 func FuzzClusterInfo(f *testing.F) {
 	s := newAPIServer(f)
 	f.Add(s.info)
@@ -30,8 +30,7 @@ func FuzzClusterInfo(f *testing.F) {
 	})
 }
 
-// Whatever an operator writes as an argument's value is refused, or is what the
-// kubelet gets, in one word.
+// Any value of a kubelet argument is refused, or reaches the kubelet as one word.
 func FuzzKubeletArgs(f *testing.F) {
 	f.Add("v", "4")
 	f.Add("node-labels", "a=b")

@@ -94,8 +94,8 @@ func (s *apiServer) renew(node, version string) {
 	s.leases[node] = version
 }
 
-// pasture is two tenants and a farm whose node m1c29 runs in the first.
-type pasture struct {
+// twoTenants is two tenants and a farm whose node m1c29 runs in the first.
+type twoTenants struct {
 	*kube.Clusters
 	a, b  *apiServer
 	farm  *farm
@@ -104,8 +104,8 @@ type pasture struct {
 	conf  []pools.Cluster
 }
 
-func newPasture(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *pasture {
-	p := &pasture{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*pools.Plan{}}, clock: new(clock), log: new(fixture.Log)}
+func newTwoTenants(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *twoTenants {
+	p := &twoTenants{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*pools.Plan{}}, clock: new(clock), log: new(fixture.Log)}
 	p.conf = []pools.Cluster{{Name: "tenant-a", Kubeconfig: p.a.kubeconfig()}, {Name: "tenant-b", Kubeconfig: p.b.kubeconfig()}}
 	p.Clusters = p.server(edit...)
 	t.Cleanup(func() { p.Close() })
@@ -117,8 +117,8 @@ func newPasture(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *pa
 	return p
 }
 
-// server is drover, started.
-func (p *pasture) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube.Clusters {
+// server returns drover, started.
+func (p *twoTenants) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube.Clusters {
 	c := &kube.Clusters{
 		Now: p.clock.now, Watch: 10 * time.Second, Pace: 2 * time.Millisecond, Key: []byte("the key of this drover"), Machines: p.farm,
 		Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -131,13 +131,13 @@ func (p *pasture) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube.Cl
 }
 
 // moveTo gives the node to another cluster.
-func (p *pasture) moveTo(cluster string) {
+func (p *twoTenants) moveTo(cluster string) {
 	p.farm.set(plan(func(p *pools.Plan) { p.Cluster = cluster }))
 	p.Refresh()
 }
 
 // at waits until the move is at a step.
-func (p *pasture) at(t *testing.T, step pools.MoveStep, detail string) {
+func (p *twoTenants) at(t *testing.T, step pools.MoveStep, detail string) {
 	t.Helper()
 	fixture.Eventually(t, fmt.Sprintf("%s, %q", step, detail), func() bool {
 		m := p.Moves()
@@ -156,7 +156,7 @@ func finished(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
 // A node is given to another cluster, and its machine is booted some time later.
 func TestMove(t *testing.T) {
-	p := newPasture(t)
+	p := newTwoTenants(t)
 	p.a.run("m1c29", "web")
 	p.a.run("m1c29", "db")
 	p.a.run("m1c29", "log-agent", daemon)
@@ -187,10 +187,10 @@ func TestMove(t *testing.T) {
 	gets := p.a.count("GET leases")
 	p.clock.seconds.Add(60)
 	p.a.renew("m1c29", "2")
-	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "another check", func() bool { return p.a.count("GET leases") > gets+2 })
 	p.clock.seconds.Add(20)
 	gets = p.a.count("GET leases")
-	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "another check", func() bool { return p.a.count("GET leases") > gets+2 })
 	p.b.setNode("m1c29", "u2", "b2", corev1.ConditionFalse, beat(1))
 	gets = p.b.count("GET nodes")
 	fixture.Eventually(t, "looked for", func() bool { return p.b.count("GET nodes") > gets+2 })
@@ -206,14 +206,14 @@ func TestMove(t *testing.T) {
 
 // The machine is switched off for good: its kubelet is silent for long.
 func TestMovedAndSwitchedOff(t *testing.T) {
-	p := newPasture(t)
+	p := newTwoTenants(t)
 	p.a.run("m1c29", "db")
 	p.a.hold("db", true)
 	p.moveTo("")
 	p.at(t, pools.MoveDrains, "default/db")
 	p.clock.seconds.Add(119)
 	gets := p.a.count("GET leases")
-	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "another check", func() bool { return p.a.count("GET leases") > gets+2 })
 	if p.a.node("m1c29").Name == "" {
 		t.Fatal("the Node is gone too early")
 	}
@@ -224,7 +224,7 @@ func TestMovedAndSwitchedOff(t *testing.T) {
 // The time limit is over, and a pod is still held. A change of the farm has it
 // tried anew.
 func TestDrainHasALimit(t *testing.T) {
-	p := newPasture(t, func(_ *kube.Clusters, conf []pools.Cluster) { conf[0].Drain.Timeout = pools.Duration(time.Minute) })
+	p := newTwoTenants(t, func(_ *kube.Clusters, conf []pools.Cluster) { conf[0].Drain.Timeout = pools.Duration(time.Minute) })
 	p.a.run("m1c29", "db")
 	p.a.hold("db", true)
 	p.moveTo("tenant-b")
@@ -234,7 +234,7 @@ func TestDrainHasALimit(t *testing.T) {
 	p.at(t, pools.MoveHeld, "1 pod left; held by a PodDisruptionBudget: default/db")
 	asked := p.a.count("POST pods")
 	gets := p.a.count("GET leases")
-	fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET leases") > gets+2 })
+	fixture.Eventually(t, "another check", func() bool { return p.a.count("GET leases") > gets+2 })
 	if got := p.a.count("POST pods"); got != asked {
 		t.Errorf("%d evictions after the limit", got-asked)
 	}
@@ -243,11 +243,11 @@ func TestDrainHasALimit(t *testing.T) {
 	p.at(t, pools.MoveDrained, "")
 }
 
-// The operator changes his mind.
+// The operator moves a node back.
 func TestMovedBack(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
-			p := newPasture(t)
+			p := newTwoTenants(t)
 			p.moveTo("tenant-b")
 			p.at(t, pools.MoveDrained, "")
 			if restart {
@@ -264,9 +264,9 @@ func TestMovedBack(t *testing.T) {
 	}
 }
 
-// drover is started anew in the middle.
-func TestMoveGoesOn(t *testing.T) {
-	p := newPasture(t)
+// drover is restarted in the middle of a move.
+func TestMoveContinues(t *testing.T) {
+	p := newTwoTenants(t)
 	p.a.run("m1c29", "db")
 	p.a.hold("db", true)
 	p.moveTo("tenant-b")
@@ -278,12 +278,12 @@ func TestMoveGoesOn(t *testing.T) {
 	p.at(t, pools.MoveDrained, "")
 }
 
-// What is none of drover's stays as it is.
-func TestWhatDoesNotMove(t *testing.T) {
+// Nodes that drover did not make stay as they are.
+func TestOthersDoNotMove(t *testing.T) {
 	tests := []struct {
 		name   string
 		node   func(n *corev1.Node)
-		stays  bool // it is told of
+		stays  bool // it is reported
 		remove bool // from the farm
 	}{
 		{"no mark", func(n *corev1.Node) { n.Labels = nil }, false, false},
@@ -293,7 +293,7 @@ func TestWhatDoesNotMove(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPasture(t)
+			p := newTwoTenants(t)
 			p.a.run("m1c29", "web")
 			p.a.edit("m1c29", tt.node)
 			before := p.a.count("GET nodes")
@@ -308,9 +308,9 @@ func TestWhatDoesNotMove(t *testing.T) {
 			if tt.stays {
 				p.at(t, pools.MoveStays, "drain and delete it by hand")
 			}
-			fixture.Eventually(t, "looked at", func() bool { return p.a.count("GET nodes") > before })
+			fixture.Eventually(t, "another check", func() bool { return p.a.count("GET nodes") > before })
 			p.clock.seconds.Add(3600)
-			fixture.Eventually(t, "told", func() bool {
+			fixture.Eventually(t, "the log", func() bool {
 				return !tt.stays && !tt.remove || strings.Contains(p.log.String(), "stays: drover cannot prove") || strings.Contains(p.log.String(), "no config names stay in the cluster")
 			})
 			n := p.a.node("m1c29")
@@ -323,7 +323,7 @@ func TestWhatDoesNotMove(t *testing.T) {
 
 // Somebody else writes the Node while drover uncordons it.
 func TestUncordonConflict(t *testing.T) {
-	p := newPasture(t)
+	p := newTwoTenants(t)
 	p.moveTo("tenant-b")
 	p.at(t, pools.MoveDrained, "")
 	p.a.mu.Lock()
@@ -336,9 +336,9 @@ func TestUncordonConflict(t *testing.T) {
 	})
 }
 
-// What somebody else has cordoned stays so when it comes back.
+// A Node that somebody else has cordoned stays cordoned when it comes back.
 func TestForeignCordonStays(t *testing.T) {
-	p := newPasture(t)
+	p := newTwoTenants(t)
 	p.a.edit("m1c29", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	p.moveTo("tenant-b")
 	p.at(t, pools.MoveDrained, "")
@@ -354,10 +354,10 @@ func TestMoveWithoutRights(t *testing.T) {
 	for key, want := range map[string]string{
 		"GET pods":   "list the pods of the Node: the kubeconfig's user lacks the right, apply deploy/rbac.yaml",
 		"POST pods":  "evict pod default/web: the kubeconfig's user lacks the right",
-		"GET leases": "look at the Lease of the Node's kubelet: the kubeconfig's user lacks the right",
+		"GET leases": "read the Lease of the Node's kubelet: the kubeconfig's user lacks the right",
 	} {
 		t.Run(key, func(t *testing.T) {
-			p := newPasture(t)
+			p := newTwoTenants(t)
 			p.a.run("m1c29", "web")
 			p.a.set(key, fail(403, "Forbidden", "no"))
 			p.moveTo("tenant-b")
@@ -379,7 +379,7 @@ func TestMoveWithoutRights(t *testing.T) {
 
 // Unknown hardware was given a name: the Node that it was is not left behind.
 func TestRenamedMachine(t *testing.T) {
-	p := newPasture(t)
+	p := newTwoTenants(t)
 	p.farm.renamed = map[string]*pools.Plan{"node-1": plan(func(p *pools.Plan) { p.Cluster = "tenant-b" })}
 	p.farm.set(plan(func(p *pools.Plan) { p.Node = "node-1" }))
 	p.a.setNode("node-1", "u9", "b1", corev1.ConditionTrue, beat(1))

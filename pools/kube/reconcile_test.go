@@ -99,7 +99,7 @@ func TestRefresh(t *testing.T) {
 }
 
 // The farm changes while a node boots.
-func TestReadyTakesTheFarmAsItIs(t *testing.T) {
+func TestReadyUsesTheFarmOfNow(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
 	f := &farm{plans: map[string]*pools.Plan{}}
@@ -120,7 +120,7 @@ func TestReadyTakesTheFarmAsItIs(t *testing.T) {
 	}
 }
 
-// The server was started anew while a node was on its way to Ready.
+// The server is restarted while a node is on its way to Ready.
 func TestResume(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())

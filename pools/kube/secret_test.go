@@ -83,7 +83,7 @@ func (s *apiServer) config(token string) string {
 	return strings.ReplaceAll(string(text), "the-servers-own-credential", token)
 }
 
-// clock is one that is put forward by hand.
+// clock is a clock that a test sets.
 type clock struct{ seconds atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Unix(1_000_000+c.seconds.Load(), 0) }
@@ -102,8 +102,7 @@ func byRef(t *testing.T, admin *apiServer, edit ...func(*pools.Cluster)) (*kube.
 	return c, log, clock
 }
 
-// joins tells whether nodes can join, and why not. It waits until the Secret is
-// read.
+// joins returns nil if nodes can join. It waits until the Secret is read.
 func joins(t *testing.T, c *kube.Clusters) (err error) {
 	t.Helper()
 	fixture.Eventually(t, "its kubeconfig is read", func() bool {
@@ -113,7 +112,7 @@ func joins(t *testing.T, c *kube.Clusters) (err error) {
 	return err
 }
 
-// What a Secret may hold, and what it may not.
+// The contents that a Secret may have, and those that are refused.
 func TestSecrets(t *testing.T) {
 	tenant := newAPIServer(t)
 	good := tenant.config("tok")
@@ -176,7 +175,7 @@ func TestSecretChanges(t *testing.T) {
 	admin.keep(name, map[string]string{"value": moved.config("second")})
 	fixture.Eventually(t, "the new credentials in force", func() bool { return joins(t, c) == nil && moved.count("POST secrets") > 0 })
 
-	// A bad one does not take the place of the good one, but is told of.
+	// A bad Secret does not replace the good one, but is reported.
 	admin.keep(name, map[string]string{"value": "["})
 	fixture.Eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "is of no use") })
 	if err := joins(t, c); err != nil {
@@ -190,7 +189,7 @@ func TestSecretChanges(t *testing.T) {
 	admin.set("GET secrets", fail(500, "InternalError", "no leader"))
 	admin.set("WATCH secrets", fail(500, "InternalError", "no leader"))
 	admin.CloseClientConnections()
-	fixture.Eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "the Secret of a cluster is not seen") })
+	fixture.Eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "the Secret of a cluster cannot be read") })
 	if err := joins(t, c); err != nil {
 		t.Errorf("during an outage of the admin cluster: %v", err)
 	}
@@ -251,7 +250,7 @@ func TestSecretIsUnwatched(t *testing.T) {
 	fixture.Eventually(t, "watched no more", func() bool { return admin.watching() == 0 })
 }
 
-// What is wrong with the admin cluster itself.
+// Errors of the admin cluster itself.
 func TestAdminCluster(t *testing.T) {
 	t.Run("drover runs in none", func(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")

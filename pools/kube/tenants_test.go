@@ -2,18 +2,21 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/kube/cluster"
 )
 
 func TestKubeconfigs(t *testing.T) {
@@ -108,19 +111,27 @@ func TestBrokenTenantDelaysNoOther(t *testing.T) {
 	default:
 	}
 	cancel()
-	if err := <-failed; err == nil || !strings.Contains(err.Error(), "look for the Node: given up") {
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "read the Node: given up") {
 		t.Errorf("error of the stuck join: %v", err)
 	}
 }
 
+// A node that is told to ask again does so: the machine of the test may be busy.
 func TestManyJoinsShareClusterInfo(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
 	const nodes = 200
+	var asked atomic.Int32
 	var wg sync.WaitGroup
 	for i := range nodes {
 		wg.Go(func() {
-			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr(), "")
+			var got pools.JoinConfig
+			var err error
+			for again := true; again; {
+				asked.Add(1)
+				got, err = c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr(), "")
+				_, again = errors.AsType[*cluster.Error](err)
+			}
 			if err != nil {
 				t.Error(err)
 				return
@@ -129,11 +140,12 @@ func TestManyJoinsShareClusterInfo(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := s.count("POST secrets"); got != nodes {
-		t.Errorf("%d tokens for %d nodes", got, nodes)
+	limit := int(asked.Load())
+	if got := s.count("POST secrets"); got < nodes || got > limit {
+		t.Errorf("%d tokens for %d nodes that asked %d times", got, nodes, limit)
 	}
-	if got := s.count("GET configmaps"); got > nodes {
-		t.Errorf("cluster-info read %d times for %d nodes: requests are not shared", got, nodes)
+	if got := s.count("GET configmaps"); got > limit {
+		t.Errorf("cluster-info read %d times for %d joins: requests are not shared", got, limit)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Store.Boots.OnStep = s.metrics.step
 	s.metrics.watchBoots(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
-	if err := s.tendNodes(o.State); err != nil {
+	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
 	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}

@@ -28,6 +28,7 @@ const (
 	lateGrant  = time.Hour        // how long a used token is remembered after its end
 	maxTokens  = 1 << 16          // used tokens that are remembered
 	maxSeen    = 4096             // requests whose report is remembered
+	seenFor    = 24 * time.Hour   // how long; clusters delete pending requests after that
 )
 
 // Request is a certificate request that drover found.
@@ -182,7 +183,7 @@ func (a *Approver) work(ctx context.Context, d decision, r *csr) {
 		}
 		done, err := a.decide(ctx, d, r)
 		a.slots.Release(1)
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return
 		}
 		a.report(done, r, err)

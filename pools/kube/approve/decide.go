@@ -140,7 +140,7 @@ func (a *Approver) addresses(p *pools.Plan) (own []netip.Addr) {
 func (a *Approver) report(d decision, r *csr, err error) {
 	before, _ := a.seen.Get(r.UID)
 	if err == nil {
-		a.seen.Add(r.UID, d.verdict, lateGrant)
+		a.seen.Add(r.UID, d.verdict, seenFor)
 	}
 	if before == d.verdict && err == nil || d.verdict == settled {
 		return

@@ -30,7 +30,7 @@ type Handler[T runtime.Object] struct {
 	// Deleted receives each object that was deleted. It may be nil.
 	Deleted func(T)
 	// Tried receives the outcome of each list, and the error of each watch that
-	// the API server refused. Follow tries again by itself. The verb is "list" or
+	// the API server refused. Follow tries again automatically. The verb is "list" or
 	// "watch".
 	Tried func(verb string, err error)
 }

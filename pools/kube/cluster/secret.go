@@ -29,7 +29,7 @@ func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Log
 		Deleted: func(*corev1.Secret) { c.use(nil, log) },
 		Tried: func(_ string, err error) {
 			if err != nil && ctx.Err() == nil && c.unreadable(c.adminError(err)) {
-				log.Warn("the Secret of a cluster is not seen", "err", err)
+				log.Warn("the Secret of a cluster cannot be read", "err", err)
 			}
 		},
 	})

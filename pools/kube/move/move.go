@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	movePace  = 5 * time.Second // between two looks at a node that moves
+	movePace  = 5 * time.Second // between two checks of a node that moves
 	longGone  = 2 * time.Minute // silence of a kubelet whose machine is off rather than busy
 	maxDrains = 32              // nodes of one cluster that are drained at the same time
 

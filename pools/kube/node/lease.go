@@ -65,7 +65,7 @@ func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
 	read := func(ctx context.Context) {
 		defer l.reads.Release(1)
 		if _, err := l.begin(ctx, node); err != nil {
-			l.log.Debug("the Lease of a node that boots is not seen", "node", node, "cluster", l.c.Conf.Name, "err", err)
+			l.log.Debug("the Lease of a node that boots cannot be read", "node", node, "cluster", l.c.Conf.Name, "err", err)
 		}
 	}
 	if !spawn(read) {
@@ -98,7 +98,7 @@ func (l *Leases) Read(ctx context.Context, node string) (Lease, error) {
 	switch {
 	case apierrors.IsNotFound(err): // a living kubelet would make it
 	case err != nil:
-		return Lease{}, l.c.Wrap("look at the Lease of the Node's kubelet", err)
+		return Lease{}, l.c.Wrap("read the Lease of the Node's kubelet", err)
 	default:
 		read.Version = lease.ResourceVersion
 		if s := lease.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
@@ -136,7 +136,7 @@ func (l *Leases) awaitDead(ctx context.Context, node string) error {
 		return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: delay,
 			Hint: fmt.Sprintf("it has a Node %q, and it takes %s to see whether a kubelet of that name lives", node, first.Renewal)}
 	case wait.Sleep(ctx, delay) != nil:
-		return l.c.Wrap("look at the Lease of the Node's kubelet", context.Cause(ctx))
+		return l.c.Wrap("read the Lease of the Node's kubelet", context.Cause(ctx))
 	}
 	second, err := l.Read(ctx, node)
 	if err != nil || second.Version == first.Version {

@@ -54,7 +54,7 @@ func ReadySince(n *corev1.Node, before State, bootID string) bool {
 // Get reads a Node.
 func Get(ctx context.Context, c *cluster.Cluster, name string) (*corev1.Node, error) {
 	n, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	return n, c.Wrap("look for the Node", err)
+	return n, c.Wrap("read the Node", err)
 }
 
 // Delete deletes the Node that was seen, and no other of that name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,10 +17,9 @@ import (
 	"drover/pools/kube"
 )
 
-// What keeps the Nodes in the tenants' clusters as the farm says.
-
-// tendNodes makes the tenants' clusters, and has their Nodes follow the farm.
-func (s *Server) tendNodes(dir string) error {
+// startClusters makes the tenants' clusters, and starts the loops that keep their
+// Nodes as the farm says.
+func (s *Server) startClusters(dir string) error {
 	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
 	if err != nil {
 		return err
@@ -27,10 +27,14 @@ func (s *Server) tendNodes(dir string) error {
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: s.Machines, Key: key,
-		Admin: farm.Path(farm.Config.Server.AdminKubeconfig),
+		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, "tokens.json")),
+		StartLoops: true, OnRequest: s.certificate,
+		AddressOf: func(mac pools.MAC) (netip.Addr, bool) {
+			l, ok := s.Store.Leases.Of(mac)
+			return l.Address, ok
+		},
 	}
 	s.metrics.watchMoves(s.clusters.Moves)
-	s.attend(s.clusters, filepath.Join(dir, "tokens.json"))
 	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
 	for _, b := range unready(s.Store.Boots.List(), time.Now()) {

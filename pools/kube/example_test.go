@@ -1,0 +1,24 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"drover/pools"
+	"drover/pools/kube"
+)
+
+// A node asks to join a cluster whose kubeconfig nobody has written yet: the error
+// says so, and when the node may ask again.
+func ExampleClusters_Join() {
+	clusters := &kube.Clusters{Dir: "testdata"}
+	clusters.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: "tenant-a.kubeconfig"}})
+	defer clusters.Close()
+
+	plan := &pools.Plan{Node: "m1c29", Cluster: "tenant-a"}
+	_, err := clusters.Join(context.Background(), plan, netip.MustParseAddr("10.28.36.173"), "")
+	fmt.Println(err)
+	// Output:
+	// cluster "tenant-a": connect: its kubeconfig is of no use: stat testdata/tenant-a.kubeconfig: no such file or directory
+}
