@@ -44,7 +44,7 @@ func (p *parser) blocks(lines []line) {
 	}
 }
 
-// fact takes one "Key: Value" of a node.
+// fact reads one "Key: Value" of a node.
 func (f *found) fact(key, value string) {
 	key = strings.ReplaceAll(key, " ", "")
 	switch {
@@ -58,7 +58,7 @@ func (f *found) fact(key, value string) {
 	}
 }
 
-// bladeOf is the slot of "show blades b3".
+// bladeOf returns the slot of "show blades b3".
 func bladeOf(command string) (Slot, bool) {
 	words := strings.Fields(strings.ToLower(command))
 	if len(words) != 3 || words[0] != "show" || !strings.HasPrefix(words[1], "blade") || !strings.HasPrefix(words[2], "b") {
@@ -69,7 +69,7 @@ func bladeOf(command string) (Slot, bool) {
 	return s, ok && s.Valid()
 }
 
-// bladeFact makes a node of a blade, and takes its MACs: "NIC 1 MAC (Switch A)".
+// bladeFact makes a node of a blade, and reads its MACs: "NIC 1 MAC (Switch A)".
 // "iLO MAC" is not a card of the node.
 func (p *parser) bladeFact(no int, at Slot, key, value string) {
 	f := p.at(at)
@@ -100,8 +100,8 @@ func (p *parser) bladeFact(no int, at Slot, key, value string) {
 	f.node.NICs = append(f.node.NICs, NIC{Number: n, Switch: c.switchName(), MAC: mac})
 }
 
-// heading reads the line that says what a block is about. cart is 0 when it
-// names a node of the cartridge before.
+// heading reads the first line of a block. cart is 0 when it names a node of the
+// cartridge before.
 func heading(s string) (cart, node int, ok bool) {
 	s = strings.TrimSuffix(lower(s), ":")
 	if n, ok := strings.CutPrefix(s, "cartridge #"); ok {

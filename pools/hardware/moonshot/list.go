@@ -6,7 +6,7 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// listRow takes a row of "show node list". Firmware differs in the names of its
+// listRow reads a row of "show node list". Firmware differs in the names of its
 // columns (Health or Status) and in whether there is an asset tag.
 func (p *parser) listRow(t table, r row) {
 	f := p.at(r.slot)
@@ -39,8 +39,8 @@ func (p *parser) listRow(t table, r row) {
 	}
 }
 
-// empty reports whether the row is of a slot without a cartridge. What an asset
-// tag says does not count.
+// empty reports whether the row is of a slot without a cartridge. The text of an
+// asset tag does not count.
 func (r row) empty(t table) bool {
 	for _, c := range t.columns[t.id+1:] {
 		if strings.Contains(lower(c.name), "tag") {
@@ -53,7 +53,7 @@ func (r row) empty(t table) bool {
 	return strings.Contains(lower(r.withoutTag(t)), "no asset information")
 }
 
-// withoutTag is the row up to its asset tag.
+// withoutTag returns the row up to its asset tag.
 func (r row) withoutTag(t table) string {
 	for _, c := range t.columns {
 		if strings.Contains(lower(c.name), "tag") {

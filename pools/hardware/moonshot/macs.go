@@ -13,8 +13,8 @@ import (
 // macWidth is the width of a column of MACs.
 const macWidth = len("a0:1d:48:b5:04:34")
 
-// nic is the number in the name of a column such as "NIC 2 (Switch B)", 0 for
-// other columns.
+// nic returns the number in the name of a column such as "NIC 2 (Switch B)", 0
+// for other columns.
 func (c column) nic() int {
 	_, after, ok := strings.Cut(lower(c.name), "nic")
 	if !ok {
@@ -29,7 +29,7 @@ func (c column) nic() int {
 	return n
 }
 
-// switchName is the letter of the switch in the name of a column, "" for none.
+// switchName returns the letter of the switch in the name of a column, "" for none.
 func (c column) switchName() string {
 	_, after, ok := strings.Cut(lower(c.name), "switch ")
 	if !ok || after == "" || after[0] < 'a' || after[0] > 'z' {
@@ -38,9 +38,9 @@ func (c column) switchName() string {
 	return strings.ToUpper(after[:1])
 }
 
-// nics are the columns of MACs with the numbers of the cards. A header in other
-// words than NIC is known by its columns: one holds a MAC, and the others are
-// such or as wide as one. The cards are then numbered as they stand.
+// nics returns the columns of MACs by the number of the card. A header without
+// the word NIC is recognized by its columns: one holds a MAC, and the others do or
+// are as wide as one. The cards are then numbered in their order.
 func (t table) nics() map[int]column {
 	cards, like := map[int]column{}, map[int]column{}
 	some := false
@@ -77,9 +77,9 @@ func (c column) maybeCard() bool {
 	return !has("ilo", "bmc", "management", "mgmt", "tag") && (c.width >= macWidth || has("mac", "port", "eth"))
 }
 
-// macRow takes a row of "show node macaddr". A card that is absent, or that has
-// no address before the node was first switched on, says N/A; the others keep
-// their numbers.
+// macRow reads a row of "show node macaddr". An absent card, or one without an
+// address before the node was first switched on, has N/A; the others keep their
+// numbers.
 func (p *parser) macRow(t table, r row) {
 	f := p.at(r.slot)
 	cards := t.nics()
@@ -118,9 +118,8 @@ func (p *parser) macRow(t table, r row) {
 	f.macs, f.node.NICs = r.line, nics
 }
 
-// card is the cell of card n. In a row whose cells have left their columns the
-// words are counted, which tells the cards apart when there is nothing else in
-// the row.
+// card returns the cell of card n. In a row whose cells have left their columns,
+// words are counted, which identifies the cards when the row holds nothing else.
 func (r row) card(t table, cards map[int]column, n int) (cell string, ok bool) {
 	if !r.overflows(t) {
 		return r.cell(cards[n]), true

@@ -44,9 +44,9 @@ const (
 // endless is where the last column ends.
 const endless = 1 << 30
 
-// wrapWidth is the width of the terminal that wrapped a ruler after n
-// characters. A blank at the end of a line is often lost, so that one less than
-// a usual width is that width.
+// wrapWidth returns the width of the terminal that wrapped a ruler after n
+// characters. A blank at the end of a line is often lost, so one less than a usual
+// width counts as that width.
 func wrapWidth(n int) int {
 	if slices.Contains([]int{39, 59, 79, 99, 119, 131, 159}, n) {
 		return n + 1
@@ -54,7 +54,7 @@ func wrapWidth(n int) int {
 	return n
 }
 
-// tables finds all tables of a text. rest are the lines that belong to none.
+// tables returns all tables of a text. rest are the lines that belong to none.
 func tables(lines []line) (all []table, rest []line) {
 	taken := 0
 	for i := 0; i < len(lines); i++ {
@@ -119,7 +119,7 @@ func newTable(lines []line, at, rulers, floor int) (top int, t table) {
 	return top, t
 }
 
-// head reads the columns off the ruler, and their names off the header.
+// head reads the columns from the ruler, and their names from the header.
 func (t *table) head(lines []line, at, rulers, top int) {
 	ruler := joined(lines[at:at+rulers], t.wrap)
 	header := joined(slices.DeleteFunc(slices.Clone(lines[top:at]), line.blank), t.wrap)
@@ -144,8 +144,8 @@ func (t *table) head(lines []line, at, rulers, top int) {
 	}
 }
 
-// sense is how many cells are what their column promises, a MAC or a power
-// state: of two ways to put wrapped lines together, the better has more of them.
+// sense counts the cells that fit their column, a MAC or a power state: of two
+// ways to join wrapped lines, the better has more of them.
 func (t *table) sense() (n int) {
 	for _, c := range t.columns {
 		name := lower(c.name)
@@ -161,7 +161,7 @@ func (t *table) sense() (n int) {
 	return n
 }
 
-// joined is what a line was before it was wrapped.
+// joined returns a line as it was before it was wrapped.
 func joined(parts []line, wrap int) []rune {
 	var out []rune
 	for i, p := range parts {
@@ -211,9 +211,8 @@ func (t *table) read(lines []line) int {
 	return end
 }
 
-// idColumn is the column of the slots: the first or the second, whichever has
-// more of them. A slot behind its number counts for the second wherever it
-// stands.
+// idColumn returns the column of the slots: the first or the second, whichever
+// has more of them. A slot behind its number counts for the second in any position.
 func (t *table) idColumn(lines []line) int {
 	if len(t.columns) < 2 {
 		return 0
@@ -250,7 +249,8 @@ func (t *table) isRow(text []rune) bool {
 	return slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool { _, ok := slotForm(w); return ok })
 }
 
-// tail takes the lines behind the last row off: they are of what comes next.
+// tail removes the lines behind the last row, which belong to the text after the
+// table, and returns them.
 func (t *table) tail() []line {
 	last := 0
 	for _, r := range t.rows {
@@ -258,7 +258,7 @@ func (t *table) tail() []line {
 	}
 	n := slices.IndexFunc(t.other, func(l line) bool { return l.no > last && (len(t.rows) > 0 || l.blank()) })
 	if len(t.rows) == 0 && n < 0 {
-		return nil // what stands right under the ruler is of the table
+		return nil // lines right under the ruler belong to the table
 	}
 	if n < 0 {
 		return nil
@@ -283,9 +283,9 @@ func (t *table) continues(l, before line) bool {
 }
 
 // rowStart reports whether a line is a row: its ID column holds a slot such as
-// c12n1. Whoever pastes may lose the blanks at the start of a line; a row that
-// still has its slot number is then moved back. An asset tag that reads like a
-// slot is in no such place.
+// c12n1. Pasting may lose the blanks at the start of a line; a row that still has
+// its slot number is then moved back. An asset tag that reads like a slot is in no
+// such column.
 func (t *table) rowStart(text []rune) (slot Slot, moved []rune, ok bool) {
 	id := t.columns[t.id]
 	if slot, ok := slotForm(cut(text, id.from, id.to)); ok {
@@ -309,7 +309,7 @@ func shifted(text []rune, by int) []rune {
 	return text
 }
 
-// cell is what a row has in a column.
+// cell returns the text of a row in a column.
 func (r row) cell(c column) string { return cut(r.text, c.from, c.to) }
 
 // overflows reports whether a cell is too long for its column, so that those
@@ -320,7 +320,7 @@ func (r row) overflows(t table) bool {
 	})
 }
 
-// behindID is the row behind the column that holds the slot.
+// behindID returns the row behind the column that holds the slot.
 func (r row) behindID(t table) string { return cut(r.text, t.columns[t.id].to, endless) }
 
 // cut returns a part of a line, trimmed.
