@@ -4,11 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+)
+
+// Bounds of a body. A value takes a hundred times its bytes while it is read; a
+// change of 10 000 nodes has some 60 000 commas.
+const (
+	maxCommas   = 1 << 17
+	maxMistakes = 100 // in an answer
 )
 
 // DecodeJSON reads the body of an API request into v, a pointer to a struct, as
@@ -23,6 +31,9 @@ func DecodeJSON(body []byte, v any) error {
 	if err := json.Unmarshal(body, &valid); err != nil || !utf8.Valid(body) {
 		return Errors{notJSON(err)}
 	}
+	if bytes.Count(body, []byte{','}) > maxCommas {
+		return Errors{{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"}}
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	root := jsonNode(dec)
@@ -30,6 +41,9 @@ func DecodeJSON(body []byte, v any) error {
 		d.failf(root, "", `write {"key": "value"}`, "the body is not an object, but a %s", kindName(root))
 	} else {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
+	}
+	if n := len(d.errs) - maxMistakes; n > 0 {
+		d.errs = append(d.errs[:maxMistakes], &Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
 	}
 	return d.errs.err()
 }

@@ -71,6 +71,14 @@ ignore: "yes" is neither true nor false (write true or false)`,
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}
 	}
+	many := `{"tags": [` + strings.Repeat("0,", 1<<18) + `0]}`
+	if err := config.DecodeJSON([]byte(many), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "more than 131072 values (send it in parts)") {
+		t.Errorf("many values: %v", err)
+	}
+	wrong := `{"tags": [` + strings.Repeat("0,", 200) + `0]}`
+	if err := config.DecodeJSON([]byte(wrong), new(pools.PoolNode)); err == nil || strings.Count(err.Error(), "\n") != 100 || !strings.HasSuffix(err.Error(), "\n101 more mistakes (mend the others first)") {
+		t.Errorf("many mistakes: %v", err)
+	}
 	deep := strings.Repeat("[", 1<<19) + strings.Repeat("]", 1<<19)
 	if err := config.DecodeJSON([]byte(deep), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "exceeded max depth") {
 		t.Errorf("nested deep: %v", err)
