@@ -11,6 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"drover/imagebuild/initrd"
+	"drover/imagebuild/layer"
+	"drover/imagebuild/oci"
+	"drover/imagebuild/rootfs"
 )
 
 // DefaultMaxSize bounds the contents of an image, in bytes. Nodes hold their
@@ -24,15 +29,15 @@ type Builder struct {
 	Images string // the directory of images; made when missing
 	Init   string // the program that becomes /init of the initrd: static, for the image's processor
 
-	Level         int       // of zstd in the squashfs, 1 to 22; 0 is [DefaultLevel]
-	Platform      Platform  // which variant of a multi-platform image; zero is linux/amd64
-	KernelVersion string    // which kernel, when the image has several
-	Modules       []string  // more modules for the initrd, besides [InitrdModules]
-	Excludes      []string  // more patterns to leave out, besides [DefaultExcludes]
-	KeepBoot      bool      // keep /boot
-	Epoch         time.Time // no file is younger; zero: the image's own time, if it has one
-	MaxSize       int64     // bytes in all files; 0 is [DefaultMaxSize]
-	Version       string    // of the program that builds, for the manifest
+	Level         int          // of zstd in the squashfs, 1 to 22; 0 is [DefaultLevel]
+	Platform      oci.Platform // which variant of a multi-platform image; zero is linux/amd64
+	KernelVersion string       // which kernel, when the image has several
+	Modules       []string     // more modules for the initrd, besides [initrd.DefaultModules]
+	Excludes      []string     // more patterns to leave out, besides [rootfs.DefaultExcludes]
+	KeepBoot      bool         // keep /boot
+	Epoch         time.Time    // no file is younger; zero: the image's own time, if it has one
+	MaxSize       int64        // bytes in all files; 0 is [DefaultMaxSize]
+	Version       string       // of the program that builds, for the manifest
 
 	Log      *slog.Logger     // nil: silent
 	Progress func(Progress)   // called often and from one goroutine; nil: nobody looks
@@ -58,7 +63,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	init, err := b.readInit()
+	init, err := readProgram(b.Init, b.Platform.Arch)
 	if err != nil {
 		return Image{}, err
 	}
@@ -71,21 +76,21 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	defer func() { _ = src.close() }() // only read
+	defer func() { _ = src.Close() }() // only read
 
-	sp, err := newSpool(st.temp, b.MaxSize)
+	sp, err := layer.NewSpool(st.temp, b.MaxSize)
 	if err != nil {
 		return Image{}, err
 	}
-	defer func() { _ = sp.close() }() // unlinked already
+	defer func() { _ = sp.Close() }() // unlinked already
 	r := run{Builder: b, store: st, spool: sp, init: init, tar2sqfs: program}
-	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: b.Source, SourceDigest: src.digest,
+	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: b.Source, SourceDigest: src.Digest,
 		Platform: b.Platform.String(), Level: b.Level, Files: map[string]File{}, Tools: map[string]string{tar2sqfs: version}}
 	if b.Version != "" {
 		r.manifest.Tools["drover"] = b.Version
 	}
-	if zstd, version := findZstd(ctx); zstd != "" {
-		r.zstd, r.manifest.Tools[zstdProgram] = zstd, version
+	if zstd, version := initrd.FindZstd(ctx); zstd != "" {
+		r.zstd, r.manifest.Tools[initrd.ZstdProgram] = zstd, version
 	}
 	if err := r.build(ctx, src); err != nil {
 		return Image{}, fmt.Errorf("image %q: %w", b.Name, err)
@@ -110,7 +115,7 @@ func (b Builder) Check() error {
 	if b.Level < 0 || b.Level > maxLevel {
 		return fmt.Errorf("level %d is not between 1 and %d", b.Level, maxLevel)
 	}
-	_, err := newExcludes(b.Excludes)
+	_, err := rootfs.ParseExcludes(b.Excludes)
 	return err
 }
 
@@ -118,8 +123,8 @@ func (b Builder) Check() error {
 func (b Builder) withDefaults() Builder {
 	b.Level = cmp.Or(b.Level, DefaultLevel)
 	b.MaxSize = cmp.Or(b.MaxSize, DefaultMaxSize)
-	if b.Platform == (Platform{}) {
-		b.Platform = Platform{OS: "linux", Arch: "amd64"}
+	if b.Platform == (oci.Platform{}) {
+		b.Platform = oci.Platform{OS: "linux", Arch: "amd64"}
 	}
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
@@ -133,55 +138,51 @@ func (b Builder) withDefaults() Builder {
 	return b
 }
 
-// readInit reads the program for /init.
-func (b *Builder) readInit() ([]byte, error) {
-	init, err := readBounded(b.Init, maxModule)
+// readProgram reads the program for /init.
+func readProgram(path, arch string) ([]byte, error) {
+	program, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("program for the initrd's /init: %w", err)
 	}
-	if err := checkInit(bytes.NewReader(init), b.Platform.Arch); err != nil {
-		return nil, fmt.Errorf("program for the initrd's /init: %q: %w", b.Init, err)
+	if err := initrd.CheckProgram(bytes.NewReader(program), arch); err != nil {
+		return nil, fmt.Errorf("program for the initrd's /init: %q: %w", path, err)
 	}
-	return init, nil
+	return program, nil
 }
 
 // run is a build under way.
 type run struct {
 	Builder
 	store    *store
-	spool    *spool
+	spool    *layer.Spool
 	init     []byte
 	tar2sqfs string
 	zstd     string // empty when there is none
-	tree     *tree
+	tree     *rootfs.Tree
 	manifest Manifest
 }
 
-func (r *run) build(ctx context.Context, src *source) error {
+func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err := r.flatten(ctx, src); err != nil {
 		return err
 	}
-	version, kernel, err := r.tree.kernel(r.KernelVersion)
+	version, kernel, err := r.tree.Kernel(r.KernelVersion)
 	if err != nil {
 		return err
 	}
 	r.manifest.KernelVersion = version
-	for _, other := range r.tree.otherModules(version) {
+	for _, other := range r.tree.OtherModules(version) {
 		r.Log.Warn("the image holds modules of a kernel that it does not boot", "directory", other, "kernel", version)
 	}
-	modules, err := newModuleSet(r.tree, version)
+	archive, err := initrd.New(r.tree, version, r.Modules, r.init)
 	if err != nil {
 		return err
 	}
-	if err := modules.choose(InitrdModules(), append(essentialModules(), r.Modules...)); err != nil {
-		return err
-	}
-	err = r.file(ctx, KernelFile, kernel.size, func(w io.Writer) error { return copyFile(w, kernel, func(int64) {}) })
+	err = r.file(ctx, KernelFile, kernel.Size, func(w io.Writer) error { return rootfs.CopyFile(w, kernel, func(int64) {}) })
 	if err != nil {
 		return err
 	}
-	initrd := initrd{tree: r.tree, modules: modules, init: r.init}
-	err = r.file(ctx, InitrdFile, 0, func(w io.Writer) error { return compressInitrd(ctx, r.zstd, w, initrd.write) })
+	err = r.file(ctx, InitrdFile, 0, func(w io.Writer) error { return archive.Write(ctx, r.zstd, w) })
 	if err != nil {
 		return err
 	}
@@ -193,51 +194,51 @@ func (r *run) build(ctx context.Context, src *source) error {
 }
 
 // flatten reads all layers and puts them on top of each other.
-func (r *run) flatten(ctx context.Context, src *source) error {
-	r.tree = newTree()
-	reader := layerReader{spool: r.spool}
-	for _, l := range src.layers {
-		p := Progress{Phase: "reading " + l.name, Total: l.size}
+func (r *run) flatten(ctx context.Context, src *layer.Source) error {
+	r.tree = rootfs.New()
+	reader := layer.Reader{Spool: r.spool}
+	for _, l := range src.Layers {
+		p := Progress{Phase: "reading " + l.Name, Total: l.Size}
 		r.Progress(p)
-		list, err := l.read(ctx, &reader, func(n int64) {
+		list, err := l.Read(ctx, &reader, func(n int64) {
 			p.Done += n
 			r.Progress(p)
 		})
 		if err == nil {
-			err = r.tree.apply(list)
+			err = r.tree.Apply(list)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
+			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		r.Log.Debug("layer read", "layer", l.name, "entries", len(list))
+		r.Log.Debug("layer read", "layer", l.Name, "entries", len(list))
 	}
-	return r.spool.finish()
+	return r.spool.Finish()
 }
 
 // prepare makes the tree of the container image that of a machine.
-func (r *run) prepare(src *source, version string) error {
+func (r *run) prepare(src *layer.Source, version string) error {
 	epoch := r.Epoch
 	if epoch.IsZero() {
-		epoch = src.created
+		epoch = src.Created
 	}
-	patterns := append(DefaultExcludes(), r.Excludes...)
+	patterns := append(rootfs.DefaultExcludes(), r.Excludes...)
 	if r.KeepBoot {
-		patterns = append(keepBoot(DefaultExcludes()), r.Excludes...)
+		patterns = append(rootfs.KeepBoot(rootfs.DefaultExcludes()), r.Excludes...)
 	}
-	x, err := newExcludes(patterns)
+	x, err := rootfs.ParseExcludes(patterns)
 	if err != nil {
 		return err
 	}
-	r.tree.keepKernelConfig(version)
-	if err := r.tree.prune(x); err != nil {
+	r.tree.KeepKernelConfig(version)
+	if err := r.tree.Prune(x); err != nil {
 		return err
 	}
 	if epoch.IsZero() {
-		r.tree.adapt(0)
+		r.tree.Adapt(0)
 		return nil
 	}
-	r.tree.adapt(clampTime(epoch.Unix()))
-	return r.tree.clamp(clampTime(epoch.Unix()))
+	r.tree.Adapt(rootfs.ClampTime(epoch.Unix()))
+	return r.tree.Clamp(rootfs.ClampTime(epoch.Unix()))
 }
 
 // file writes one file of the image and notes its digest.
@@ -274,10 +275,10 @@ func (m *writeMeter) Write(b []byte) (int, error) {
 }
 
 func (r *run) squashfs(ctx context.Context) error {
-	p := Progress{Phase: "writing " + SquashfsFile, Total: r.tree.size()}
+	p := Progress{Phase: "writing " + SquashfsFile, Total: r.tree.Size()}
 	r.Progress(p)
 	path := filepath.Join(r.store.temp, SquashfsFile)
-	err := r.tree.writeSquashfs(ctx, r.tar2sqfs, path, r.Level, func(n int64) {
+	err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, func(n int64) {
 		p.Done += n
 		r.Progress(p)
 	})
@@ -290,19 +291,6 @@ func (r *run) squashfs(ctx context.Context) error {
 	}
 	r.manifest.Files[SquashfsFile] = f
 	return nil
-}
-
-// size is how many bytes all files of the tree hold.
-func (t *tree) size() (n int64) {
-	seen := map[*file]bool{}
-	_ = t.walk(func(_ string, e *node) error {
-		if !seen[e.file] {
-			seen[e.file] = true
-			n += e.size
-		}
-		return nil
-	})
-	return n
 }
 
 // digestFile reads a file that another program wrote, and makes it durable.

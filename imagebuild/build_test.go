@@ -133,7 +133,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	reversed = append(reversed, describe("opt/b>opt/a"), describe("opt/l@a"))
 	write(t, filepath.Join(dir, "reversed.tar"), tarOf(t, reversed...))
 	l := newLayout(t)
-	l.add("", l.image("amd64", "", layer(t, files[:5]...), gzipped(t, layer(t, files[5:]...)), zstandard(t, layer(t, ".wh.nothing"))))
+	l.add("", l.image("amd64", "", layerOf(t, files[:5]...), gzipped(t, layerOf(t, files[5:]...)), zstandard(t, layerOf(t, ".wh.nothing"))))
 
 	for _, source := range []string{
 		b.Source, "tar:" + dir + "/root.tar.gz", "tar:" + dir + "/root.tar.zst", "tar:" + dir + "/reversed.tar",

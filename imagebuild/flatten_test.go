@@ -3,18 +3,20 @@ package imagebuild_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"drover/imagebuild"
+	"drover/imagebuild/layer"
+	"drover/imagebuild/rootfs"
 )
 
-// layer makes a tar from short descriptions: "d/" is a directory, "f" or
+// layerOf makes a tar from short descriptions: "d/" is a directory, "f" or
 // "f=content" a file, "l@target" a symbolic link, "h>target" a hard link.
-func layer(t *testing.T, files ...string) []byte {
+func layerOf(t *testing.T, files ...string) []byte {
 	t.Helper()
 	headers := make([]tarEntry, len(files))
 	for i, f := range files {
@@ -173,9 +175,9 @@ func TestFlatten(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var layers [][]byte
 			for _, l := range test.layers {
-				layers = append(layers, layer(t, l...))
+				layers = append(layers, layerOf(t, l...))
 			}
-			out, err := imagebuild.Flatten(t.TempDir(), true, layers...)
+			out, err := flatten(t.TempDir(), true, layers...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,14 +190,14 @@ func TestFlatten(t *testing.T) {
 
 // A tar that is a root file system and no layer has no whiteouts.
 func TestFlattenWithoutWhiteouts(t *testing.T) {
-	out, err := imagebuild.Flatten(t.TempDir(), false, layer(t, "a", ".wh.a", "d/.wh..wh..opq"))
+	out, err := flatten(t.TempDir(), false, layerOf(t, "a", ".wh.a", "d/.wh..wh..opq"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := list(t, out), ".wh.a a d/ d/.wh..wh..opq"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	_, err = imagebuild.Flatten(t.TempDir(), false, layer(t, "a=1", "b=2")[:1024])
+	_, err = flatten(t.TempDir(), false, layerOf(t, "a=1", "b=2")[:1024])
 	if want := "cut short"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("tar that was cut between two files: got error %v, want one with %q", err, want)
 	}
@@ -214,7 +216,7 @@ func TestFlattenKeepsAttributes(t *testing.T) {
 		{Header: tar.Header{Name: strings.Repeat("deep/", 60) + "x", Typeflag: tar.TypeReg, Mode: 0o600, Uid: 1 << 31, ModTime: time.Unix(1<<31+5, 0)}},
 		{Header: tar.Header{Name: "имя с пробелом\n\xff", Typeflag: tar.TypeReg, Mode: 0o644}},
 	}
-	out, err := imagebuild.Flatten(t.TempDir(), true, tarOf(t, want...))
+	out, err := flatten(t.TempDir(), true, tarOf(t, want...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func TestFlattenKeepsAttributes(t *testing.T) {
 func TestFlattenDropsXattrs(t *testing.T) {
 	for _, name := range []string{"system.posix_acl_access", "trusted.overlay.opaque", "user.overlay.redirect", "user.", "user"} {
 		in := tarEntry{Header: tar.Header{Name: "a", Typeflag: tar.TypeReg, PAXRecords: map[string]string{"SCHILY.xattr." + name: "y"}}}
-		out, err := imagebuild.Flatten(t.TempDir(), true, tarOf(t, in))
+		out, err := flatten(t.TempDir(), true, tarOf(t, in))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +266,7 @@ func TestFlattenSparse(t *testing.T) {
 	content := make([]byte, 3<<20)
 	copy(content[1<<20:], "middle")
 	hole := string(make([]byte, 1<<20))
-	out, err := imagebuild.Flatten(t.TempDir(), true, layer(t, "a=first", "s="+string(content), "t=last", "z="+hole))
+	out, err := flatten(t.TempDir(), true, layerOf(t, "a=first", "s="+string(content), "t=last", "z="+hole))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,33 +283,33 @@ func TestFlattenRefuses(t *testing.T) {
 		layer []byte
 		want  string
 	}{
-		{"name with ..", layer(t, "../etc/passwd"), `entry "../etc/passwd": name holds ".."`},
-		{"name with .. inside", layer(t, "a/../../b"), `name holds ".."`},
-		{"absolute name with ..", layer(t, "/../b"), `name holds ".."`},
-		{"whiteout of ..", layer(t, "../.wh.b"), `name holds ".."`},
-		{"hard link to ..", layer(t, "a>../../etc/shadow"), `hard link to "../../etc/shadow": name holds ".."`},
-		{"hard link to nothing", layer(t, "a>b"), `entry "a": hard link to "b": file does not exist`},
-		{"hard link to nothing, deeper", layer(t, "a>b/c"), `hard link to "b/c": file does not exist`},
-		{"hard link to a directory", layer(t, "d/", "a>d"), "is a directory"},
-		{"hard link to the root", layer(t, "a>."), "hard link to the root"},
+		{"name with ..", layerOf(t, "../etc/passwd"), `entry "../etc/passwd": name holds ".."`},
+		{"name with .. inside", layerOf(t, "a/../../b"), `name holds ".."`},
+		{"absolute name with ..", layerOf(t, "/../b"), `name holds ".."`},
+		{"whiteout of ..", layerOf(t, "../.wh.b"), `name holds ".."`},
+		{"hard link to ..", layerOf(t, "a>../../etc/shadow"), `hard link to "../../etc/shadow": name holds ".."`},
+		{"hard link to nothing", layerOf(t, "a>b"), `entry "a": hard link to "b": file does not exist`},
+		{"hard link to nothing, deeper", layerOf(t, "a>b/c"), `hard link to "b/c": file does not exist`},
+		{"hard link to a directory", layerOf(t, "d/", "a>d"), "is a directory"},
+		{"hard link to the root", layerOf(t, "a>."), "hard link to the root"},
 		{"root is a file", file(tar.Header{Name: "./.", Typeflag: tar.TypeSymlink, Linkname: "x"}), "the root is not a directory"},
-		{"links in a circle", layer(t, "a@b", "b@a", "a/x"), "more than 40 symbolic links"},
-		{"link that grows", layer(t, "a@a/a", "a/x"), "more than 40 symbolic links"},
+		{"links in a circle", layerOf(t, "a@b", "b@a", "a/x"), "more than 40 symbolic links"},
+		{"link that grows", layerOf(t, "a@a/a", "a/x"), "more than 40 symbolic links"},
 		{"link to nothing", file(tar.Header{Name: "a", Typeflag: tar.TypeSymlink}), "symbolic link to"},
-		{"long element", layer(t, strings.Repeat("x", 256)), "longer than 255"},
-		{"long name", layer(t, strings.Repeat("x/", 2100)+"y"), "longer than 4095"},
+		{"long element", layerOf(t, strings.Repeat("x", 256)), "longer than 255"},
+		{"long name", layerOf(t, strings.Repeat("x/", 2100)+"y"), "longer than 4095"},
 		{"unknown type", file(tar.Header{Name: "a", Typeflag: 'M', Format: tar.FormatGNU}), "unknown type 'M'"},
 		{"device number", file(tar.Header{Name: "a", Typeflag: tar.TypeChar, Devmajor: 1 << 12, Devminor: 0}), "out of range"},
 		{"owner", func() []byte { h := reg; h.Uid = 1 << 33; return file(h) }(), "owner 8589934592:0 is out of range"},
 		{"not a tar", bytes.Repeat([]byte("no tar "), 100), "invalid tar header"},
-		{"cut short in a file", layer(t, "a=content")[:515], "unexpected EOF"},
+		{"cut short in a file", layerOf(t, "a=content")[:515], "unexpected EOF"},
 		{"xz", []byte("\xfd7zXZ\x00 and more"), "compressed with xz"},
 		{"bzip2", []byte("BZh91AY and more"), "compressed with bzip2"},
 		{"larger than allowed", sparseClaim(t), "the image is larger than"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := imagebuild.Flatten(t.TempDir(), true, test.layer)
+			_, err := flatten(t.TempDir(), true, test.layer)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
 			}
@@ -345,11 +347,11 @@ func FuzzFlatten(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, lower, upper []byte) {
-		out, err := imagebuild.Flatten(dir, true, lower, upper)
+		out, err := flatten(dir, true, lower, upper)
 		if err != nil {
 			return
 		}
-		again, err := imagebuild.Flatten(dir, false, out)
+		again, err := flatten(dir, false, out)
 		if err != nil {
 			t.Fatalf("the result cannot be read: %v", err)
 		}
@@ -363,4 +365,30 @@ func FuzzFlatten(f *testing.F) {
 			}
 		}
 	})
+}
+
+// flatten puts layers on top of each other and returns the tar of the result.
+func flatten(dir string, whiteouts bool, layers ...[]byte) ([]byte, error) {
+	spool, err := layer.NewSpool(dir, 1<<30)
+	if err != nil {
+		return nil, err
+	}
+	defer spool.Close()
+	tree := rootfs.New()
+	reader := layer.Reader{Spool: spool, Whiteouts: whiteouts}
+	for _, l := range layers {
+		list, err := reader.Stream(context.Background(), bytes.NewReader(l), func(int64) {})
+		if err != nil {
+			return nil, err
+		}
+		if err := tree.Apply(list); err != nil {
+			return nil, err
+		}
+	}
+	if err := spool.Finish(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = tree.Emit(&b, func(int64) {})
+	return b.Bytes(), err
 }

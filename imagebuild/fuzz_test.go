@@ -2,12 +2,17 @@ package imagebuild_test
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/json"
 	"path/filepath"
 	"testing"
 
 	"drover/imagebuild"
+	"drover/imagebuild/initrd"
+	"drover/imagebuild/layer"
+	"drover/imagebuild/oci"
+	"drover/imagebuild/rootfs"
 )
 
 // No archive, however broken, does more than give an error.
@@ -20,14 +25,14 @@ func FuzzArchive(f *testing.F) {
 	l.add("v1", l.image("amd64", "2020-01-01T00:00:00Z", tarOf(f, entries...), gzipped(f, tarOf(f, entries...)), zstandard(f, tarOf(f, entries...))))
 	archive := l.archive()
 	dir := f.TempDir()
-	if err := imagebuild.OpenArchive(dir, archive); err != nil {
+	if err := readArchive(dir, archive); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(read(f, archive))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file := filepath.Join(dir, "fuzz.tar")
 		write(t, file, b)
-		_ = imagebuild.OpenArchive(dir, file)
+		_ = readArchive(dir, file)
 	})
 }
 
@@ -36,8 +41,8 @@ func FuzzELF(f *testing.F) {
 	f.Add(staticELF(f, elf.EM_X86_64, true))
 	f.Add(moduleELF(f, "firmware=a.fw\x00"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		imagebuild.Firmware(b)
-		_ = imagebuild.CheckInit(bytes.NewReader(b), "amd64")
+		initrd.Firmware(b)
+		_ = initrd.CheckProgram(bytes.NewReader(b), "amd64")
 	})
 }
 
@@ -57,4 +62,29 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("%s: ID %s became %v, %v", b, m.ID(), again, err)
 		}
 	})
+}
+
+// readArchive reads an OCI archive and all of its layers.
+func readArchive(dir, file string) error {
+	src, err := oci.OpenArchive(file, oci.Platform{OS: "linux", Arch: "amd64"})
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	spool, err := layer.NewSpool(dir, 1<<24)
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	reader, tree := layer.Reader{Spool: spool}, rootfs.New()
+	for _, l := range src.Layers {
+		list, err := l.Read(context.Background(), &reader, func(int64) {})
+		if err == nil {
+			err = tree.Apply(list)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

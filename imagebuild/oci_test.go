@@ -6,18 +6,17 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"drover/imagebuild"
+	"drover/imagebuild/oci"
 )
 
 func TestOCILayersAndTags(t *testing.T) {
 	l := newLayout(t)
-	base := layer(t, machine()...)
-	l.add("v1", l.image("amd64", "", base, gzipped(t, layer(t, "opt/v=1"))))
-	l.add("v2", l.image("amd64", "", base, zstandard(t, layer(t, "opt/v=22"))))
+	base := layerOf(t, machine()...)
+	l.add("v1", l.image("amd64", "", base, gzipped(t, layerOf(t, "opt/v=1"))))
+	l.add("v2", l.image("amd64", "", base, zstandard(t, layerOf(t, "opt/v=22"))))
 	dir, archive := l.dir(), l.archive()
 	b := builder(t)
 	for source, want := range map[string]string{"oci:" + dir + ":v1": "1", "oci:" + dir + ":v2": "22", "oci-archive:" + archive + ":v2": "22"} {
@@ -38,7 +37,7 @@ func TestOCIPlatforms(t *testing.T) {
 		d["platform"] = map[string]string{"os": os, "architecture": arch, "variant": variant}
 		return d
 	}
-	file := func(v string) []byte { return layer(t, with(machine(), nil, "opt/v="+v)...) }
+	file := func(v string) []byte { return layerOf(t, with(machine(), nil, "opt/v="+v)...) }
 	index := l.json("application/vnd.oci.image.index.v1+json", map[string]any{"schemaVersion": 2, "manifests": []any{
 		platform("unknown", "unknown", "", l.image("amd64", "", file("attestation"))),
 		platform("linux", "arm64", "v8", l.image("arm64", "", file("arm64"))),
@@ -50,7 +49,7 @@ func TestOCIPlatforms(t *testing.T) {
 	if got, want := content(t, build(t, b), "opt/v"), "amd64"; got != want {
 		t.Errorf("by default opt/v is %q, want %q", got, want)
 	}
-	b.Platform = imagebuild.Platform{OS: "linux", Arch: "arm64"}
+	b.Platform = oci.Platform{OS: "linux", Arch: "arm64"}
 	write(t, b.Init, staticELF(t, elf.EM_AARCH64, false))
 	image := build(t, b)
 	if got, want := content(t, image, "opt/v"), "arm64"; got != want {
@@ -68,7 +67,7 @@ func TestOCIPlatforms(t *testing.T) {
 }
 
 func TestOCIRefuses(t *testing.T) {
-	good := layer(t, machine()...)
+	good := layerOf(t, machine()...)
 	manifest := func(l *layout, edit func(m map[string]any)) {
 		config := l.json("config", map[string]any{"os": "linux", "architecture": "amd64", "rootfs": map[string]any{"diff_ids": []string{"x"}}})
 		m := map[string]any{"config": config, "layers": []any{l.blob("layer", good)}}
@@ -138,7 +137,7 @@ func TestOCIRefuses(t *testing.T) {
 			}
 			l.add("", d)
 		}, "image indexes inside each other"},
-		{"bad layer", func(l *layout) { l.add("", l.image("amd64", "", good, layer(t, "../x"))) }, `layer 2 of 2: entry "../x": name holds ".."`},
+		{"bad layer", func(l *layout) { l.add("", l.image("amd64", "", good, layerOf(t, "../x"))) }, `layer 2 of 2: entry "../x": name holds ".."`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -162,12 +161,12 @@ func TestOCINotALayout(t *testing.T) {
 	empty := t.TempDir()
 	write(t, filepath.Join(empty, "bad", "index.json"), []byte("{"))
 	outside := newLayout(t)
-	outside.add("", outside.image("amd64", "", layer(t, machine()...)))
+	outside.add("", outside.image("amd64", "", layerOf(t, machine()...)))
 	if err := os.Symlink(filepath.Join(outside.dir(), "index.json"), filepath.Join(empty, "index.json")); err != nil {
 		t.Fatal(err)
 	}
 	compressed := filepath.Join(empty, "image.tar.gz")
-	write(t, compressed, gzipped(t, layer(t, "a")))
+	write(t, compressed, gzipped(t, layerOf(t, "a")))
 	for source, want := range map[string]string{
 		"oci:" + empty:                       "escapes from parent",
 		"oci:" + empty + "/bad":              "not an OCI image layout",
@@ -179,33 +178,6 @@ func TestOCINotALayout(t *testing.T) {
 		b.Source = source
 		if _, err := b.Build(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want one with %q", source, err, want)
-		}
-	}
-}
-
-func TestParsePlatform(t *testing.T) {
-	for in, want := range map[string]imagebuild.Platform{
-		"":             {OS: "linux", Arch: "amd64"},
-		"linux/arm64":  {OS: "linux", Arch: "arm64"},
-		"linux/arm/v7": {OS: "linux", Arch: "arm", Variant: "v7"},
-	} {
-		got, err := imagebuild.ParsePlatform(in)
-		if err != nil || got != want {
-			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"amd64", "linux", "linux/", "windows/amd64", "linux/arm/v7/x", "linux/arm/", "/"} {
-		if got, err := imagebuild.ParsePlatform(in); err == nil {
-			t.Errorf("%q: got %v, want an error", in, got)
-		}
-	}
-}
-
-func TestInitrdModulesAreNames(t *testing.T) {
-	names := imagebuild.InitrdModules()
-	for i, name := range names {
-		if strings.ContainsAny(name, "/.") || slices.Contains(names[:i], name) {
-			t.Errorf("%q is no module name, or is listed twice", name)
 		}
 	}
 }

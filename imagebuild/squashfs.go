@@ -7,6 +7,9 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+
+	"drover/imagebuild/feed"
+	"drover/imagebuild/rootfs"
 )
 
 // tar2sqfs is the program that makes the squashfs. It takes owners, modes,
@@ -41,14 +44,14 @@ func findTar2sqfs(ctx context.Context) (string, string, error) {
 }
 
 // writeSquashfs writes the tree to the file path, which must not exist.
-func (t *tree) writeSquashfs(ctx context.Context, program, path string, level int, progress func(int64)) error {
+func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, level int, progress func(int64)) error {
 	// --no-skip: without it, tar records that it does not understand are left
 	// out of the image without a word.
 	cmd := exec.CommandContext(ctx, program, "--quiet", "--no-skip", "--block-size", "131072",
 		"--compressor", "zstd", "--comp-extra", fmt.Sprintf("level=%d", level), path)
-	return feed(ctx, cmd, func(stdin io.Writer) error {
+	return feed.Run(ctx, cmd, func(stdin io.Writer) error {
 		w := bufio.NewWriterSize(stdin, 1<<20)
-		if err := t.emit(w, progress); err != nil {
+		if err := t.Emit(w, progress); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"drover/pools/atomicfile"
 )
 
 // buildPrefix begins the names of directories of builds that have not ended.
@@ -114,7 +116,7 @@ func (s *store) publish(m *Manifest) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	if err := syncDir(s.temp); err != nil {
+	if err := atomicfile.SyncDir(s.temp); err != nil {
 		return Image{}, err
 	}
 	id := m.ID()
@@ -144,7 +146,7 @@ func (s *store) place(id string) error {
 		return err
 	}
 	s.temp = ""
-	return syncDir(s.dir)
+	return atomicfile.SyncDir(s.dir)
 }
 
 // setCurrent points the link at a generation, with one rename.
@@ -160,16 +162,7 @@ func (s *store) setCurrent(id string) error {
 	if err := os.Rename(next, link); err != nil {
 		return err
 	}
-	return syncDir(s.dir)
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.SyncDir(s.dir)
 }
 
 // digester passes bytes on and computes their digest.

@@ -16,6 +16,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/imagebuild"
+	"drover/imagebuild/oci"
 )
 
 const (
@@ -105,7 +106,7 @@ func completeBuilder(b *imagebuild.Builder, platform, output string) (err error)
 	if output != "text" && output != "json" {
 		return fmt.Errorf("unknown output %q (text or json)", output)
 	}
-	if b.Platform, err = imagebuild.ParsePlatform(platform); err != nil {
+	if b.Platform, err = oci.ParsePlatform(platform); err != nil {
 		return err
 	}
 	if s := os.Getenv("SOURCE_DATE_EPOCH"); s != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/imagebuild/loaders"
 	"drover/pools"
 )
 
@@ -34,7 +35,7 @@ Install takes them from the packages on this host, or from a directory.`,
 }
 
 func newLoadersInstallCommand(dir *string) *cobra.Command {
-	var in installer
+	var in loaders.Installer
 	var output string
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -59,13 +60,13 @@ replaces it.`,
 			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			in.dir = *dir
-			done, err := in.install(cmd.Context())
+			in.Dir = *dir
+			done, err := in.Install(cmd.Context())
 			if done == nil {
 				return err
 			}
-			if err == nil && !slices.ContainsFunc(done, func(l installed) bool { return l.Action != actionMissing }) {
-				err = fmt.Errorf("no loader found below %s: install the package ipxe, or name a directory with --from", in.from)
+			if err == nil && !slices.ContainsFunc(done, func(l loaders.Installed) bool { return l.Action != loaders.ActionMissing }) {
+				err = fmt.Errorf("no loader found below %s: install the package ipxe, or name a directory with --from", in.From)
 			}
 			return errors.Join(err, cli.Print(cmd.OutOrStdout(), done, output, func(w io.Writer) error {
 				return printInstalled(w, done)
@@ -73,9 +74,9 @@ replaces it.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.from, "from", "/", "directory to look below")
-	f.BoolVar(&in.dryRun, "dry-run", false, "only say what would be done")
-	f.BoolVar(&in.force, "force", false, "also replace files that install did not put there")
+	f.StringVar(&in.From, "from", "/", "directory to look below")
+	f.BoolVar(&in.DryRun, "dry-run", false, "only say what would be done")
+	f.BoolVar(&in.Force, "force", false, "also replace files that install did not put there")
 	_ = cmd.MarkFlagDirname("from")
 	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
@@ -95,7 +96,7 @@ digest, and where install took it from.`,
 			if err := cli.CheckOutput(output, "text"); err != nil {
 				return err
 			}
-			list, err := listLoaders(*dir)
+			list, err := loaders.List(*dir)
 			if list == nil {
 				return err
 			}
@@ -112,35 +113,35 @@ digest, and where install took it from.`,
 }
 
 // missingLoaders says which firmware finds nothing.
-func missingLoaders(list []loaderInfo) (out []string) {
+func missingLoaders(list []loaders.Info) (out []string) {
 	said := map[string]bool{}
 	for _, f := range pools.Firmwares {
 		name := f.Loader()
-		if said[name] || slices.ContainsFunc(list, func(l loaderInfo) bool { return l.File == name }) {
+		if said[name] || slices.ContainsFunc(list, func(l loaders.Info) bool { return l.File == name }) {
 			continue
 		}
 		said[name] = true
-		if l, ok := knownLoader(name); ok {
-			out = append(out, fmt.Sprintf("missing: %s for %s (package %s)", name, l.firmwares(), l.pkg))
+		if l, ok := loaders.Find(name); ok {
+			out = append(out, fmt.Sprintf("missing: %s for %s (package %s)", name, firmwares(l.Firmware), l.Package))
 		}
 	}
 	return out
 }
 
-func printInstalled(w io.Writer, list []installed) error {
+func printInstalled(w io.Writer, list []loaders.Installed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSHA256\tACTION\tSOURCE")
 	for _, l := range list {
 		source := l.Source
-		if l.Action == actionMissing {
+		if l.Action == loaders.ActionMissing {
 			source = "would come with package " + l.Package
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.File, l.firmwares(), dash(l.Version), dash(short(l.SHA256)), l.Action, source)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.File, firmwares(l.Firmware), dash(l.Version), dash(short(l.SHA256)), l.Action, source)
 	}
 	return tw.Flush()
 }
 
-func printLoaders(w io.Writer, list []loaderInfo) error {
+func printLoaders(w io.Writer, list []loaders.Info) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSIGNED\tSIZE\tSHA256\tSOURCE")
 	for _, l := range list {
@@ -148,7 +149,7 @@ func printLoaders(w io.Writer, list []loaderInfo) error {
 		if l.Signed {
 			signed = "yes"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.File, dash(l.firmwares()), dash(l.Version), dash(signed), l.Size, short(l.SHA256), dash(l.Source))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.File, dash(firmwares(l.Firmware)), dash(l.Version), dash(signed), l.Size, short(l.SHA256), dash(l.Source))
 	}
 	return tw.Flush()
 }
@@ -163,5 +164,5 @@ func dash(s string) string {
 // short is as much of a digest as people compare.
 func short(digest string) string { return digest[:min(len(digest), 12)] }
 
-// firmwares is what a loader is for, in words.
-func (l loaderInfo) firmwares() string { return strings.Join(l.Firmware, ", ") }
+// firmwares is a list of kinds of firmware as text.
+func firmwares(list []string) string { return strings.Join(list, ", ") }

@@ -1,23 +1,18 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/imagebuild"
+	"drover/imagebuild/loaders"
+	"drover/imagebuild/media"
 	"drover/pools/config"
 )
 
@@ -67,24 +62,6 @@ no secret and nothing of a node: one medium does for all.
 	return cmd
 }
 
-// mediaArch are the files of an architecture: shim under the name that firmware
-// looks for on a medium, the others under those that shim asks for.
-type mediaArch struct {
-	name  string
-	files map[string]string // path on the medium: loader
-}
-
-func mediaArchs() []mediaArch {
-	of := func(arch, suffix string) mediaArch {
-		return mediaArch{arch, map[string]string{
-			"EFI/BOOT/BOOT" + strings.ToUpper(suffix) + ".EFI": "shim" + suffix + ".efi",
-			"EFI/BOOT/grub" + suffix + ".efi":                  "grub" + suffix + ".efi",
-			"EFI/BOOT/mm" + suffix + ".efi":                    "mm" + suffix + ".efi",
-		}}
-	}
-	return []mediaArch{of("x64", "x64"), of("arm64", "aa64")}
-}
-
 // write makes the medium and says what it made.
 func (o *mediaOptions) write(name string) (string, error) {
 	format, err := o.mediaFormat(name)
@@ -95,26 +72,32 @@ func (o *mediaOptions) write(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, archs, err := o.loaderFiles()
+	for _, arch := range o.archs {
+		if !slices.Contains(media.Archs, arch) {
+			return "", &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--arch %q (want x64 or arm64)", arch)}
+		}
+	}
+	root, err := loaders.Open(o.loaders)
 	if err != nil {
 		return "", err
 	}
-	if files["grub/grub.cfg"], err = mediaConfig(server); err != nil {
+	defer root.Close()
+	m, archs, err := media.New(root, o.archs, server)
+	if err != nil {
 		return "", err
 	}
-	m := imagebuild.Media{Files: files, Label: "DROVER"}
 	if err := m.Write(name, format); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s for %s, boots from %s", name, format, strings.Join(archs, " and "), server), nil
 }
 
-func (o *mediaOptions) mediaFormat(name string) (imagebuild.MediaFormat, error) {
+func (o *mediaOptions) mediaFormat(name string) (media.Format, error) {
 	word := o.format
 	if word == "" {
 		word = strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")
 	}
-	if f := imagebuild.MediaFormat(word); slices.Contains(imagebuild.MediaFormats, f) {
+	if f := media.Format(word); slices.Contains(media.Formats, f) {
 		return f, nil
 	}
 	if o.format == "" {
@@ -140,69 +123,4 @@ func (o *mediaOptions) address() (netip.Addr, error) {
 		return a, nil
 	}
 	return netip.Addr{}, fmt.Errorf("%s: server.address is not set: name the server with --server", o.config)
-}
-
-// loaderFiles reads the loaders of the architectures that are wanted, or of those
-// that are there.
-func (o *mediaOptions) loaderFiles() (files map[string][]byte, archs []string, err error) {
-	root, err := openLoaders(o.loaders)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer root.Close()
-	for _, name := range o.archs {
-		if !slices.ContainsFunc(mediaArchs(), func(a mediaArch) bool { return a.name == name }) {
-			return nil, nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--arch %q (want x64 or arm64)", name)}
-		}
-	}
-	files = map[string][]byte{}
-	var missing []error
-	for _, a := range mediaArchs() {
-		if o.archs != nil && !slices.Contains(o.archs, a.name) {
-			continue
-		}
-		if err := a.read(root, files); err != nil {
-			missing = append(missing, err)
-			continue
-		}
-		archs = append(archs, a.name)
-	}
-	// Of those that were asked for none may be missing, else one does.
-	if len(archs) == 0 || len(missing) > 0 && o.archs != nil {
-		return nil, nil, fmt.Errorf("%s: %w\nget them with: apt-get install shim-signed grub-efi-amd64-signed && drover loaders install",
-			o.loaders, errors.Join(missing...))
-	}
-	return files, archs, nil
-}
-
-// read adds the files of an architecture. MokManager is for people at the
-// console and may be missing.
-func (a mediaArch) read(root *os.Root, files map[string][]byte) error {
-	found := map[string][]byte{}
-	for name, loader := range a.files {
-		content, err := root.ReadFile(loader)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(loader, "mm"):
-		case err != nil:
-			return fmt.Errorf("no loader for %s: %w", a.name, err)
-		default:
-			found[name] = content
-		}
-	}
-	maps.Copy(files, found)
-	return nil
-}
-
-//go:embed media.grub.tmpl
-var mediaTemplate string
-
-// mediaConfig is the config of GRUB on the medium.
-func mediaConfig(server netip.Addr) ([]byte, error) {
-	t, err := template.New("media.grub.tmpl").Parse(mediaTemplate)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = t.Execute(&b, struct{ Server netip.Addr }{server})
-	return b.Bytes(), err
 }

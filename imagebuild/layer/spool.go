@@ -1,4 +1,4 @@
-package imagebuild
+package layer
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// spool holds the contents of all files of the layers, one after the other, in
+// Spool holds the contents of all files of the layers, one after the other, in
 // a temporary file without a name. The layers are compressed streams, and the
 // squashfs wants its files sorted: this is what stands between.
-type spool struct {
+type Spool struct {
 	f     *os.File
 	off   int64
 	limit int64 // bytes
@@ -20,9 +20,9 @@ type spool struct {
 
 const spoolChunk = 256 << 10
 
-// newSpool makes a spool in dir. Its file is unlinked at once, so that nothing
+// NewSpool makes a spool in dir. Its file is unlinked at once, so that nothing
 // remains whatever happens.
-func newSpool(dir string, limit int64) (*spool, error) {
+func NewSpool(dir string, limit int64) (*Spool, error) {
 	f, err := os.CreateTemp(dir, ".spool-")
 	if err != nil {
 		return nil, err
@@ -31,14 +31,14 @@ func newSpool(dir string, limit int64) (*spool, error) {
 		f.Close()
 		return nil, err
 	}
-	return &spool{f: f, limit: limit, chunk: make([]byte, spoolChunk), zeros: make([]byte, spoolChunk)}, nil
+	return &Spool{f: f, limit: limit, chunk: make([]byte, spoolChunk), zeros: make([]byte, spoolChunk)}, nil
 }
 
-func (s *spool) close() error { return s.f.Close() }
+func (s *Spool) Close() error { return s.f.Close() }
 
 // add stores size bytes of r and returns how to read them again. Runs of zeros
 // become holes: sparse files cost what they hold, not what they claim.
-func (s *spool) add(r io.Reader, size int64) (func() (io.ReadCloser, error), error) {
+func (s *Spool) add(r io.Reader, size int64) (func() (io.ReadCloser, error), error) {
 	if size == 0 {
 		return nil, nil
 	}
@@ -64,5 +64,5 @@ func (s *spool) add(r io.Reader, size int64) (func() (io.ReadCloser, error), err
 	}, nil
 }
 
-// finish makes trailing holes part of the file.
-func (s *spool) finish() error { return s.f.Truncate(s.off) }
+// Finish makes trailing holes part of the file.
+func (s *Spool) Finish() error { return s.f.Truncate(s.off) }

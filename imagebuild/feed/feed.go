@@ -1,4 +1,5 @@
-package imagebuild
+// Package feed runs a program on data that is made while it runs.
+package feed
 
 import (
 	"bytes"
@@ -12,11 +13,11 @@ import (
 	"syscall"
 )
 
-// feed starts cmd, has write write to its standard input, and waits for its end.
+// Run starts cmd, has write write to its standard input, and waits for its end.
 // When write fails the program is killed: what is cut short must not become a
 // file that looks whole. cmd's standard error, and its output if that goes
 // nowhere else, is told when it fails.
-func feed(ctx context.Context, cmd *exec.Cmd, write func(io.Writer) error) error {
+func Run(ctx context.Context, cmd *exec.Cmd, write func(io.Writer) error) error {
 	said := &tail{limit: 4 << 10}
 	cmd.Stderr = said
 	if cmd.Stdout == nil {

@@ -1,29 +1,59 @@
-package imagebuild
+// Package initrd writes the early user space of a node: a compressed cpio archive
+// with /init, kernel modules and the firmware that they ask for.
+//
+// [New] chooses the modules of a kernel by the files that depmod made:
+// [DefaultModules], more that the caller names, and all that they depend on. Write
+// compresses the archive with the program zstd, or with a library where it is not
+// installed. Equal trees give equal bytes.
+//
+// The package does not know what /init does.
+package initrd
 
 import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"drover/imagebuild/rootfs"
 )
 
 // initrd is the early user space: /init, modules, and the firmware that they
 // ask for.
 type initrd struct {
-	tree    *tree
+	tree    *rootfs.Tree
 	modules *moduleSet
 	init    []byte
 	dirs    map[string]bool // written already
 	cpio    *cpioWriter
 }
 
-// write writes the archive.
-func (i *initrd) write(w io.Writer) error {
+// New chooses the modules of a kernel for the initrd of a tree:
+// [DefaultModules], and more, which must be there. Init is the program for /init.
+func New(t *rootfs.Tree, version string, more []string, init []byte) (*initrd, error) {
+	modules, err := newModuleSet(t, version)
+	if err != nil {
+		return nil, err
+	}
+	if err := modules.choose(DefaultModules(), append(essentialModules(), more...)); err != nil {
+		return nil, err
+	}
+	return &initrd{tree: t, modules: modules, init: init}, nil
+}
+
+// Write writes the archive, compressed by the program zstd; empty: by the library.
+func (i *initrd) Write(ctx context.Context, zstd string, w io.Writer) error {
+	return compressInitrd(ctx, zstd, w, i.archive)
+}
+
+// archive writes the archive as it is.
+func (i *initrd) archive(w io.Writer) error {
 	// The modules are read piece by piece: a program at the other end is not to
 	// be woken for each.
 	b := bufio.NewWriterSize(w, 1<<20)
@@ -55,7 +85,7 @@ func (i *initrd) writeModules() error {
 		if err != nil {
 			return err
 		}
-		for _, name := range firmware(content) {
+		for _, name := range Firmware(content) {
 			needed[name] = true
 		}
 		i.file(base+plainName(file), content)
@@ -80,21 +110,21 @@ func (i *initrd) writeModules() error {
 // image has it: most of it is in packages of its own.
 func (i *initrd) writeFirmware(names map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		elems, err := cleanPath(name)
+		elems, err := rootfs.CleanPath(name)
 		if err != nil {
 			continue
 		}
 		for _, ext := range []string{"", ".xz", ".zst"} {
 			file := path.Join("usr/lib/firmware", path.Join(elems...)) + ext
-			n := i.tree.lookup(file)
+			n := i.tree.Lookup(file)
 			if n == nil {
-				n = i.tree.lookup(strings.TrimPrefix(file, "usr/"))
+				n = i.tree.Lookup(strings.TrimPrefix(file, "usr/"))
 			}
-			if n == nil || n.kind != tar.TypeReg || n.size > maxModule {
+			if n == nil || n.Kind != tar.TypeReg || n.Size > maxModule {
 				continue
 			}
 			var b bytes.Buffer
-			if err := copyFile(&b, n.file, func(int64) {}); err != nil {
+			if err := rootfs.CopyFile(&b, n.File, func(int64) {}); err != nil {
 				return fmt.Errorf("%q: %w", file, err)
 			}
 			i.file(file, b.Bytes())

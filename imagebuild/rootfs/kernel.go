@@ -1,4 +1,4 @@
-package imagebuild
+package rootfs
 
 import (
 	"archive/tar"
@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// kernel finds the kernel of the image: boot/vmlinuz-VERSION, or
+// Kernel finds the kernel of the image: boot/vmlinuz-VERSION, or
 // usr/lib/modules/VERSION/vmlinuz of distributions that keep it there. There
 // must be exactly one unless the version is given.
-func (t *tree) kernel(version string) (string, *file, error) {
-	found := map[string]*file{}
-	if modules := t.lookup("usr/lib/modules"); modules != nil {
-		for v := range modules.children {
-			if n := t.lookup("usr/lib/modules/" + v + "/vmlinuz"); n != nil && n.kind == tar.TypeReg {
-				found[v] = n.file
+func (t *Tree) Kernel(version string) (string, *File, error) {
+	found := map[string]*File{}
+	if modules := t.Lookup("usr/lib/modules"); modules != nil {
+		for v := range modules.Children {
+			if n := t.Lookup("usr/lib/modules/" + v + "/vmlinuz"); n != nil && n.Kind == tar.TypeReg {
+				found[v] = n.File
 			}
 		}
 	}
-	if boot := t.lookup("boot"); boot != nil {
-		for name, n := range boot.children {
-			if v, ok := strings.CutPrefix(name, "vmlinuz-"); ok && v != "" && n.kind == tar.TypeReg {
-				found[v] = n.file
+	if boot := t.Lookup("boot"); boot != nil {
+		for name, n := range boot.Children {
+			if v, ok := strings.CutPrefix(name, "vmlinuz-"); ok && v != "" && n.Kind == tar.TypeReg {
+				found[v] = n.File
 			}
 		}
 	}
@@ -45,26 +45,26 @@ func (t *tree) kernel(version string) (string, *file, error) {
 	return versions[0], found[versions[0]], nil
 }
 
-// modulesDir returns the directory of the modules of a kernel, or nil.
-func (t *tree) modulesDir(version string) *node {
+// ModulesDir returns the directory of the modules of a kernel, or nil.
+func (t *Tree) ModulesDir(version string) *Node {
 	for _, dir := range []string{"usr/lib/modules/", "lib/modules/"} {
-		if n := t.lookup(dir + version); n != nil && n.isDir() {
+		if n := t.Lookup(dir + version); n != nil && n.isDir() {
 			return n
 		}
 	}
 	return nil
 }
 
-// otherModules lists directories of modules for other kernels: dead weight of
+// OtherModules lists directories of modules for other kernels: dead weight of
 // some 100 MB each, mostly of the kernel that a base image was made with.
-func (t *tree) otherModules(version string) []string {
-	dir := t.lookup("usr/lib/modules")
+func (t *Tree) OtherModules(version string) []string {
+	dir := t.Lookup("usr/lib/modules")
 	if dir == nil {
 		return nil
 	}
 	var others []string
 	for _, name := range dir.names() {
-		if name != version && dir.children[name].isDir() {
+		if name != version && dir.Children[name].isDir() {
 			others = append(others, "usr/lib/modules/"+name)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package loaders
 
 import (
 	"bytes"
@@ -14,22 +14,19 @@ import (
 	"drover/pools/printable"
 )
 
-// maxLoader bounds what is taken for a loader. GRUB with all its modules has
-// 4 MB.
-const maxLoader = 64 << 20
+// maxSize is the largest loader, in bytes. GRUB with all its modules has 4 MB.
+const maxSize = 64 << 20
 
-// program is what a file says of itself.
+// program is a loader with what its headers say. Its version is that of the SBAT;
+// firmware decides about its signature.
 type program struct {
-	size    int64
-	sha256  string
+	Info
 	machine uint16 // 0: it is no PE file
-	signed  bool   // it carries a signature; whose, firmware decides
-	version string // of the SBAT, "" without
 	content []byte
 }
 
-// readProgram reads a loader whole: it is checked, and copied, as it was at
-// one time.
+// readProgram reads a loader whole, so that the content that is checked is the
+// content that is copied.
 func readProgram(f *os.File) (*program, error) {
 	info, err := f.Stat()
 	switch {
@@ -39,23 +36,22 @@ func readProgram(f *os.File) (*program, error) {
 		return nil, errors.New("it is no regular file")
 	case info.Size() == 0:
 		return nil, errors.New("it is empty")
-	case info.Size() > maxLoader:
+	case info.Size() > maxSize:
 		return nil, fmt.Errorf("it has %d bytes, no loader is so large", info.Size())
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxLoader))
+	b, err := io.ReadAll(io.LimitReader(f, maxSize))
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(b)
-	p := &program{size: int64(len(b)), sha256: hex.EncodeToString(sum[:]), content: b}
+	p := &program{Info: Info{Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:])}, content: b}
 	if bytes.HasPrefix(b, []byte("MZ")) {
 		p.readPE()
 	}
 	return p, nil
 }
 
-// readPE reads the headers of a UEFI program. What cannot be read stays
-// unknown.
+// readPE reads the headers of a UEFI program, as far as they can be read.
 func (p *program) readPE() {
 	f, err := pe.NewFile(bytes.NewReader(p.content))
 	if err != nil {
@@ -64,18 +60,18 @@ func (p *program) readPE() {
 	defer f.Close()
 	p.machine = f.Machine
 	if h, ok := f.OptionalHeader.(*pe.OptionalHeader64); ok {
-		p.signed = h.NumberOfRvaAndSizes > pe.IMAGE_DIRECTORY_ENTRY_SECURITY &&
+		p.Signed = h.NumberOfRvaAndSizes > pe.IMAGE_DIRECTORY_ENTRY_SECURITY &&
 			h.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_SECURITY].Size > 0
 	}
 	if s := f.Section(".sbat"); s != nil && s.Size <= 64<<10 {
 		if b, err := s.Data(); err == nil {
-			p.version = sbatVersion(b)
+			p.Version = sbatVersion(b)
 		}
 	}
 }
 
-// sbatVersion is the version in the last line of an SBAT, which is that of who
-// packaged the program: component, generation, vendor, package, version, URL.
+// sbatVersion is the version in the last line of an SBAT, which is that of the
+// packager of the program: component, generation, vendor, package, version, URL.
 func sbatVersion(b []byte) (version string) {
 	b, _, _ = bytes.Cut(b, []byte{0}) // sections are padded
 	r := csv.NewReader(bytes.NewReader(b))
@@ -91,8 +87,8 @@ func sbatVersion(b []byte) (version string) {
 	}
 }
 
-// fits tells why a program is not what a loader has to be.
-func (l loader) fits(p *program) error {
+// fits returns an error unless a program is for the machines of a loader.
+func (l Loader) fits(p *program) error {
 	switch {
 	case l.machine == p.machine:
 		return nil

@@ -1,4 +1,12 @@
-package imagebuild
+// Package media writes small UEFI boot media, for machines whose firmware cannot
+// netboot: a FAT file system, a disk with it, or a CD.
+//
+// [New] takes shim and GRUB from the directory of loaders, with a config that names
+// the server; [Medium.Write] makes the file. The same loaders make the same files.
+//
+// A medium holds no secret and nothing of a node. The package does not know the
+// farm.
+package media
 
 import (
 	"errors"
@@ -20,25 +28,25 @@ import (
 	"github.com/diskfs/go-diskfs/partition/gpt"
 )
 
-// A MediaFormat is a kind of boot medium for UEFI.
-type MediaFormat string
+// A Format is a kind of boot medium for UEFI.
+type Format string
 
-// The formats of [Media].
+// The formats of [Medium].
 const (
 	// ESP is a FAT32 file system alone, an EFI System Partition, to be written
 	// into a partition, or onto a stick as it is.
-	ESP MediaFormat = "esp"
+	ESP Format = "esp"
 	// ISO is a CD (ISO 9660, El Torito), for the virtual media of an iLO.
-	ISO MediaFormat = "iso"
+	ISO Format = "iso"
 	// IMG is a disk with a GPT and an EFI System Partition, for a USB stick.
-	IMG MediaFormat = "img"
+	IMG Format = "img"
 )
 
-// MediaFormats are all formats.
-var MediaFormats = []MediaFormat{ESP, ISO, IMG}
+// Formats are all formats.
+var Formats = []Format{ESP, ISO, IMG}
 
-// Media is a small boot medium: files, by their path on it ("EFI/BOOT/BOOTX64.EFI").
-type Media struct {
+// Medium is a small boot medium: files, by their path on it ("EFI/BOOT/BOOTX64.EFI").
+type Medium struct {
 	Files map[string][]byte
 	Label string // of the volume: at most 11 of A-Z, 0-9 and "_"
 }
@@ -62,7 +70,7 @@ const (
 
 // Write makes the medium in a new file, which takes the place of an old one at
 // once and only when it is whole.
-func (m Media) Write(name string, format MediaFormat) (err error) {
+func (m Medium) Write(name string, format Format) (err error) {
 	if err := m.check(format); err != nil {
 		return err
 	}
@@ -100,9 +108,9 @@ func ignoreClosedFile(err error) error {
 	return err
 }
 
-func (m Media) check(format MediaFormat) error {
-	if !slices.Contains(MediaFormats, format) {
-		return fmt.Errorf("boot medium: no format %q (want one of %q)", format, MediaFormats)
+func (m Medium) check(format Format) error {
+	if !slices.Contains(Formats, format) {
+		return fmt.Errorf("boot medium: no format %q (want one of %q)", format, Formats)
 	}
 	if len(m.Files) == 0 {
 		return errors.New("boot medium: no files to put on it")
@@ -116,7 +124,7 @@ func (m Media) check(format MediaFormat) error {
 }
 
 // size is what a file system for the files takes, in whole MiB.
-func (m Media) size(least int64) int64 {
+func (m Medium) size(least int64) int64 {
 	total := int64(0)
 	for _, content := range m.Files {
 		total += int64(len(content)) + 4096
@@ -127,10 +135,10 @@ func (m Media) size(least int64) int64 {
 
 // names are the files in the order of their paths, so that the same files make
 // the same medium.
-func (m Media) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
+func (m Medium) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
 
 // fat makes a FAT in a part of f.
-func (m Media) fat(f *os.File, start, size int64, small bool) error {
+func (m Medium) fat(f *os.File, start, size int64, small bool) error {
 	if err := f.Truncate(max(start+size, fileSize(f))); err != nil {
 		return err
 	}
@@ -160,7 +168,7 @@ func fileSize(f *os.File) int64 {
 }
 
 // fill writes the files into a file system.
-func (m Media) fill(fsys filesystem.FileSystem) error {
+func (m Medium) fill(fsys filesystem.FileSystem) error {
 	made := map[string]bool{".": true}
 	for _, name := range m.names() {
 		for _, dir := range parents(name) {
@@ -194,7 +202,7 @@ func parents(name string) (dirs []string) {
 }
 
 // disk makes a disk with one partition.
-func (m Media) disk(f *os.File) error {
+func (m Medium) disk(f *os.File) error {
 	size := m.size(leastFAT32)
 	total := partitionStart*sectorSize + size + gptTail
 	if err := f.Truncate(total); err != nil {
@@ -225,7 +233,7 @@ const (
 
 // iso makes a CD whose boot image is a FAT with all files; they are on the CD
 // as well, since GRUB looks there for its own.
-func (m Media) iso(f *os.File) error {
+func (m Medium) iso(f *os.File) error {
 	work, err := os.MkdirTemp(filepath.Dir(f.Name()), ".media-*")
 	if err != nil {
 		return err
@@ -235,7 +243,7 @@ func (m Media) iso(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	all := Media{Files: maps.Clone(m.Files)}
+	all := Medium{Files: maps.Clone(m.Files)}
 	all.Files[bootImage] = image
 	size := all.size(mib)
 	if err := f.Truncate(size); err != nil {
@@ -261,7 +269,7 @@ func (m Media) iso(f *os.File) error {
 
 // image is the boot image of a CD. Its length in sectors has 16 bits there,
 // which FAT16 stays below.
-func (m Media) image(name string) ([]byte, error) {
+func (m Medium) image(name string) ([]byte, error) {
 	size := m.size(leastFAT16)
 	if size/sectorSize > 0xffff {
 		return nil, fmt.Errorf("the files take %d MiB, a CD can boot from 31", size/mib)

@@ -1,4 +1,4 @@
-package imagebuild
+package initrd
 
 import (
 	"archive/tar"
@@ -9,13 +9,15 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"drover/imagebuild/rootfs"
 )
 
-// InitrdModules are the names of the kernel modules that go into every initrd,
+// DefaultModules are the names of the kernel modules that go into every initrd,
 // as far as the kernel has them, together with those they depend on: network
 // cards, and what it takes to mount the root image. Disks, USB and keyboards
 // wait for the real root. More are added with [Builder.Modules].
-func InitrdModules() []string {
+func DefaultModules() []string {
 	return strings.Fields(`
 		squashfs overlay loop af_packet bonding 8021q
 
@@ -37,7 +39,7 @@ func essentialModules() []string { return []string{"squashfs", "overlay", "loop"
 // moduleSet is what depmod knows about the modules of a kernel, and the choice
 // of those that go into the initrd.
 type moduleSet struct {
-	dir     *node
+	dir     *rootfs.Node
 	version string
 	deps    map[string][]string // path in dir -> paths
 	byName  map[string]string   // normal name -> path in dir
@@ -58,13 +60,13 @@ func moduleName(file string) string {
 }
 
 // newModuleSet reads the files that depmod made.
-func newModuleSet(t *tree, version string) (*moduleSet, error) {
-	s := &moduleSet{dir: t.modulesDir(version), version: version, deps: map[string][]string{}, byName: map[string]string{},
+func newModuleSet(t *rootfs.Tree, version string) (*moduleSet, error) {
+	s := &moduleSet{dir: t.ModulesDir(version), version: version, deps: map[string][]string{}, byName: map[string]string{},
 		builtin: map[string]bool{}, soft: map[string][]string{}, aliases: map[string][]string{}, chosen: map[string]bool{}}
 	if s.dir == nil {
 		return nil, fmt.Errorf("the image has no usr/lib/modules/%s: its kernel has no modules to boot with", version)
 	}
-	if s.dir.children["modules.dep"] == nil {
+	if s.dir.Children["modules.dep"] == nil {
 		return nil, fmt.Errorf("usr/lib/modules/%s/modules.dep is missing: run \"depmod %s\" in the image", version, version)
 	}
 	for _, f := range []struct {
@@ -97,13 +99,13 @@ func (s *moduleSet) lines(name string, fn func(line string)) error {
 // there is none.
 func (s *moduleSet) read(name string, limit int64) ([]byte, error) {
 	n := s.lookup(name)
-	if n == nil || n.kind != tar.TypeReg {
+	if n == nil || n.Kind != tar.TypeReg {
 		return nil, nil
 	}
-	if n.size > limit {
-		return nil, fmt.Errorf("usr/lib/modules/%s/%s: %d bytes is not a sensible size", s.version, name, n.size)
+	if n.Size > limit {
+		return nil, fmt.Errorf("usr/lib/modules/%s/%s: %d bytes is not a sensible size", s.version, name, n.Size)
 	}
-	r, err := n.reader()
+	r, err := n.Reader()
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +115,13 @@ func (s *moduleSet) read(name string, limit int64) ([]byte, error) {
 
 // lookup finds a file by its path in the modules' directory. Links out of it
 // (build, source) are of no use in an initrd.
-func (s *moduleSet) lookup(name string) *node {
-	return (&tree{root: s.dir}).lookup(name)
+func (s *moduleSet) lookup(name string) *rootfs.Node {
+	return (&rootfs.Tree{Root: s.dir}).Lookup(name)
 }
 
 func (s *moduleSet) depLine(line string) {
 	file, deps, ok := strings.Cut(line, ":")
-	if _, err := cleanPath(file); !ok || err != nil {
+	if _, err := rootfs.CleanPath(file); !ok || err != nil {
 		return
 	}
 	s.deps[file] = strings.Fields(deps)
@@ -168,7 +170,7 @@ func (s *moduleSet) choose(want, must []string) error {
 		s.add(normalName(name))
 	}
 	for file := range s.chosen {
-		if n := s.lookup(file); n == nil || n.kind != tar.TypeReg {
+		if n := s.lookup(file); n == nil || n.Kind != tar.TypeReg {
 			return fmt.Errorf("usr/lib/modules/%s/%s is missing, although modules.dep lists it: run \"depmod %s\" in the image",
 				s.version, file, s.version)
 		}

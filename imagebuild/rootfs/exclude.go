@@ -1,4 +1,4 @@
-package imagebuild
+package rootfs
 
 import (
 	"fmt"
@@ -55,8 +55,8 @@ func DefaultExcludes() []string {
 	}
 }
 
-// keepBoot takes out the patterns that keep /boot off an image.
-func keepBoot(patterns []string) []string {
+// KeepBoot takes out the patterns that keep /boot off an image.
+func KeepBoot(patterns []string) []string {
 	return slices.DeleteFunc(patterns, func(p string) bool {
 		return p == "boot/*" || p == "initrd.img*" || p == "vmlinuz*"
 	})
@@ -70,9 +70,9 @@ type excludePattern struct {
 	keepDirs bool
 }
 
-// newExcludes checks patterns. Those that say nothing or cannot match are
+// ParseExcludes checks patterns. Those that say nothing or cannot match are
 // errors: a typo must not put a key into an image.
-func newExcludes(patterns []string) (excludes, error) {
+func ParseExcludes(patterns []string) (excludes, error) {
 	var list excludes
 	for _, p := range patterns {
 		elems := split(p)
@@ -122,10 +122,10 @@ func matchElems(pattern, elems []string) bool {
 	return len(elems) == 0
 }
 
-// prune takes what is excluded out of the tree.
-func (t *tree) prune(x excludes) error {
+// Prune takes what is excluded out of the tree.
+func (t *Tree) Prune(x excludes) error {
 	var names []string
-	err := t.walk(func(name string, n *node) error {
+	err := t.walk(func(name string, n *Node) error {
 		if x.match(name, n.isDir()) {
 			names = append(names, name)
 			return fs.SkipDir
@@ -139,11 +139,11 @@ func (t *tree) prune(x excludes) error {
 }
 
 // remove deletes a name that [tree.walk] gave: it leads through no links.
-func (t *tree) remove(name string) {
-	dir := t.root
+func (t *Tree) remove(name string) {
+	dir := t.Root
 	elems := strings.Split(name, "/")
 	for _, e := range elems[:len(elems)-1] {
-		dir = dir.children[e]
+		dir = dir.Children[e]
 	}
-	delete(dir.children, elems[len(elems)-1])
+	delete(dir.Children, elems[len(elems)-1])
 }

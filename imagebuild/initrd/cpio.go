@@ -1,4 +1,4 @@
-package imagebuild
+package initrd
 
 import (
 	"fmt"

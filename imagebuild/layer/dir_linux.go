@@ -1,4 +1,4 @@
-package imagebuild
+package layer
 
 import (
 	"archive/tar"
@@ -12,14 +12,16 @@ import (
 	"strings"
 	"syscall"
 
+	"drover/imagebuild/rootfs"
+
 	"golang.org/x/sys/unix"
 )
 
-// openDir opens a tree on disk, such as the root of a mounted container. It
+// OpenDir opens a tree on disk, such as the root of a mounted container. It
 // takes what the caller may read, so a tree with other owners' private files
 // needs root. It stays on one file system: what is mounted in the tree (/proc
 // of a running container) is left out.
-func openDir(path string) (*source, error) {
+func OpenDir(path string) (*Source, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func openDir(path string) (*source, error) {
 		root.Close()
 		return nil, err
 	}
-	read := func(ctx context.Context, l *layerReader, progress func(int64)) ([]entry, error) {
+	read := func(ctx context.Context, l *Reader, progress func(int64)) ([]rootfs.Entry, error) {
 		w := dirWalk{ctx: ctx, root: root, base: path, dev: st.Sys().(*syscall.Stat_t).Dev,
 			seen: map[uint64][]string{}, layers: l, progress: progress}
 		if err := fs.WalkDir(root.FS(), ".", w.visit); err != nil {
@@ -37,7 +39,7 @@ func openDir(path string) (*source, error) {
 		}
 		return w.list, nil
 	}
-	return &source{layers: []layer{{name: path, read: read}}, close: root.Close}, nil
+	return &Source{Layers: []Layer{{Name: path, Read: read}}, Close: root.Close}, nil
 }
 
 // dirWalk makes the entries of a tree on disk.
@@ -47,9 +49,9 @@ type dirWalk struct {
 	base     string
 	dev      uint64
 	seen     map[uint64][]string // first name of each inode with several
-	layers   *layerReader
+	layers   *Reader
 	progress func(int64)
-	list     []entry
+	list     []rootfs.Entry
 	size     int64
 }
 
@@ -68,20 +70,20 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	if info.Mode()&fs.ModeSocket != 0 {
 		return nil // a left-over; no archive can hold one
 	}
-	path, err := cleanPath(name)
+	path, err := rootfs.CleanPath(name)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	e := entry{path: path}
+	e := rootfs.Entry{Path: path}
 	if first := w.seen[st.Ino]; first != nil && st.Nlink > 1 && !d.IsDir() {
-		e.link = first
-	} else if e.file, err = w.file(name, info, st); err != nil {
+		e.Link = first
+	} else if e.File, err = w.file(name, info, st); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	} else if st.Nlink > 1 && !d.IsDir() {
 		w.seen[st.Ino] = path
 	}
-	if w.layers.entries++; w.layers.entries > maxEntries {
-		return fmt.Errorf("the tree has more than %d files", maxEntries)
+	if w.layers.entries++; w.layers.entries > MaxEntries {
+		return fmt.Errorf("the tree has more than %d files", MaxEntries)
 	}
 	w.list = append(w.list, e)
 	if d.IsDir() && st.Dev != w.dev {
@@ -90,32 +92,32 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-func (w *dirWalk) file(name string, info fs.FileInfo, st *syscall.Stat_t) (*file, error) {
-	f := &file{mode: int64(st.Mode & 0o7777), uid: int(st.Uid), gid: int(st.Gid), mtime: clampTime(info.ModTime().Unix())}
+func (w *dirWalk) file(name string, info fs.FileInfo, st *syscall.Stat_t) (*rootfs.File, error) {
+	f := &rootfs.File{Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid), Mtime: rootfs.ClampTime(info.ModTime().Unix())}
 	var err error
 	switch info.Mode().Type() {
 	case 0:
-		f.kind, f.size = tar.TypeReg, info.Size()
-		if w.size += f.size; w.size > w.layers.spool.limit {
-			return nil, fmt.Errorf("the tree is larger than %d bytes", w.layers.spool.limit)
+		f.Kind, f.Size = tar.TypeReg, info.Size()
+		if w.size += f.Size; w.size > w.layers.Spool.limit {
+			return nil, fmt.Errorf("the tree is larger than %d bytes", w.layers.Spool.limit)
 		}
-		w.progress(f.size)
-		f.open = func() (io.ReadCloser, error) { return w.open(name, st.Ino, f.size) }
+		w.progress(f.Size)
+		f.Open = func() (io.ReadCloser, error) { return w.open(name, st.Ino, f.Size) }
 	case fs.ModeDir:
-		f.kind = tar.TypeDir
+		f.Kind = tar.TypeDir
 	case fs.ModeSymlink:
-		f.kind, f.mode = tar.TypeSymlink, 0o777
-		if f.target, err = w.root.Readlink(name); err != nil {
+		f.Kind, f.Mode = tar.TypeSymlink, 0o777
+		if f.Target, err = w.root.Readlink(name); err != nil {
 			return nil, err
 		}
 	case fs.ModeNamedPipe:
-		f.kind = tar.TypeFifo
+		f.Kind = tar.TypeFifo
 	case fs.ModeDevice, fs.ModeDevice | fs.ModeCharDevice:
-		f.kind = tar.TypeBlock
+		f.Kind = tar.TypeBlock
 		if info.Mode()&fs.ModeCharDevice != 0 {
-			f.kind = tar.TypeChar
+			f.Kind = tar.TypeChar
 		}
-		f.major, f.minor = int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
+		f.Major, f.Minor = int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
 	default:
 		return nil, fmt.Errorf("unknown type %s", info.Mode().Type())
 	}
@@ -141,7 +143,7 @@ func (w *dirWalk) open(name string, ino uint64, size int64) (io.ReadCloser, erro
 }
 
 // xattrs reads the extended attributes of a file. Some file systems have none.
-func (w *dirWalk) xattrs(name string, f *file) error {
+func (w *dirWalk) xattrs(name string, f *rootfs.File) error {
 	path := filepath.Join(w.base, name)
 	size, err := unix.Llistxattr(path, nil)
 	if errors.Is(err, unix.ENOTSUP) || err == nil && size == 0 {
@@ -161,7 +163,7 @@ func (w *dirWalk) xattrs(name string, f *file) error {
 		if err != nil {
 			return fmt.Errorf("xattr %q: %w", key, err)
 		}
-		f.setXattr(key, string(value[:n]))
+		f.SetXattr(key, string(value[:n]))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package imagebuild
+package initrd
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"path"
 	"strings"
+
+	"drover/imagebuild/layer"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -41,7 +43,7 @@ func (s *moduleSet) module(file string) ([]byte, error) {
 			return nil, place(err)
 		}
 	case ".zst":
-		d, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
+		d, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(layer.MaxWindow), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, place(err)
 		}
@@ -63,10 +65,9 @@ func (s *moduleSet) module(file string) ([]byte, error) {
 	return out, nil
 }
 
-// firmware returns the names of the firmware files that a module may ask for:
-// the firmware= lines of its .modinfo section. What is no ELF file asks for
-// none.
-func firmware(module []byte) []string {
+// Firmware returns the names of the firmware files that a module may ask for:
+// the firmware= lines of its .modinfo section. A file that is not ELF has none.
+func Firmware(module []byte) []string {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
 		return nil
@@ -88,10 +89,10 @@ func firmware(module []byte) []string {
 	return names
 }
 
-// checkInit makes sure that a program can be the first process: a static
-// executable for the right processor. The kernel says no more than "Kernel
-// panic: No working init found".
-func checkInit(r io.ReaderAt, arch string) error {
+// CheckProgram returns an error unless a program can be the first process: a static
+// executable for the processor arch. The kernel says no more than "Kernel panic: No
+// working init found".
+func CheckProgram(r io.ReaderAt, arch string) error {
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return fmt.Errorf("not an executable for Linux: %w", err)

@@ -1,4 +1,10 @@
-package imagebuild
+// Package oci opens images in the OCI image layout, as a directory ([OpenDir]) or as
+// a tar of one ([OpenArchive]): it follows index.json to the manifest of a
+// [Platform] and gives its layers to package layer.
+//
+// Sizes and digests are verified as blobs are read. The package never talks to a
+// registry.
+package oci
 
 import (
 	"archive/tar"
@@ -18,6 +24,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"drover/imagebuild/layer"
+	"drover/imagebuild/rootfs"
 )
 
 // refName is the annotation of index.json that holds a tag (image-spec,
@@ -65,8 +74,8 @@ type imageConfig struct {
 	} `json:"rootfs"`
 }
 
-// openOCI opens an image layout directory.
-func openOCI(arg string, platform Platform) (*source, error) {
+// OpenDir opens an image layout directory.
+func OpenDir(arg string, platform Platform) (*layer.Source, error) {
 	dir, tag := cutTag(arg)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -90,8 +99,8 @@ func openOCI(arg string, platform Platform) (*source, error) {
 	return openLayout(open, root.Close, tag, platform)
 }
 
-// openOCIArchive opens a tar of an image layout, in place.
-func openOCIArchive(arg string, platform Platform) (*source, error) {
+// OpenArchive opens a tar of an image layout, in place.
+func OpenArchive(arg string, platform Platform) (*layer.Source, error) {
 	name, tag := cutTag(arg)
 	f, err := os.Open(name)
 	if err != nil {
@@ -128,8 +137,8 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 		if h.Typeflag != tar.TypeReg {
 			continue
 		}
-		if len(files) >= maxEntries {
-			return nil, fmt.Errorf("more than %d files", maxEntries)
+		if len(files) >= layer.MaxEntries {
+			return nil, fmt.Errorf("more than %d files", layer.MaxEntries)
 		}
 		at, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
@@ -139,16 +148,16 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 	}
 }
 
-func openLayout(open blobs, closer func() error, tag string, platform Platform) (*source, error) {
+func openLayout(open blobs, closer func() error, tag string, platform Platform) (*layer.Source, error) {
 	s, err := layoutSource(open, tag, platform)
 	if err != nil {
 		return nil, errors.Join(err, closer())
 	}
-	s.close = closer
+	s.Close = closer
 	return s, nil
 }
 
-func layoutSource(open blobs, tag string, platform Platform) (*source, error) {
+func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, error) {
 	var index document
 	if err := open.json("index.json", &index); err != nil {
 		return nil, fmt.Errorf("not an OCI image layout: %w", err)
@@ -171,16 +180,16 @@ func layoutSource(open blobs, tag string, platform Platform) (*source, error) {
 	if n := len(config.RootFS.DiffIDs); n != len(manifest.Layers) {
 		return nil, fmt.Errorf("the manifest has %d layers, the image config %d", len(manifest.Layers), n)
 	}
-	s := &source{digest: digest}
+	s := &layer.Source{Digest: digest}
 	if config.Created != nil && config.Created.Unix() > 0 {
-		s.created = *config.Created
+		s.Created = *config.Created
 	}
 	for i, d := range manifest.Layers {
 		l, err := open.layer(d, i+1, len(manifest.Layers))
 		if err != nil {
 			return nil, err
 		}
-		s.layers = append(s.layers, l)
+		s.Layers = append(s.Layers, l)
 	}
 	return s, nil
 }
@@ -244,28 +253,22 @@ func (open blobs) manifest(desc descriptor, platform Platform) (*document, strin
 	return nil, "", fmt.Errorf("more than %d image indexes inside each other", maxIndexDepth)
 }
 
-// matches tells whether an image for os/arch/variant runs on p. Images seldom
-// name a variant, so it counts only when both do.
-func (p Platform) matches(os, arch, variant string) bool {
-	return p.OS == os && p.Arch == arch && (p.Variant == "" || variant == "" || p.Variant == variant)
-}
-
-func (open blobs) layer(d descriptor, i, n int) (layer, error) {
+func (open blobs) layer(d descriptor, i, n int) (layer.Layer, error) {
 	name := fmt.Sprintf("layer %d of %d", i, n)
 	if strings.HasSuffix(d.MediaType, "+encrypted") {
-		return layer{}, fmt.Errorf("%s is encrypted (%s)", name, d.MediaType)
+		return layer.Layer{}, fmt.Errorf("%s is encrypted (%s)", name, d.MediaType)
 	}
 	if _, _, err := parseDigest(d.Digest); err != nil {
-		return layer{}, fmt.Errorf("%s: %w", name, err)
+		return layer.Layer{}, fmt.Errorf("%s: %w", name, err)
 	}
-	read := func(ctx context.Context, l *layerReader, progress func(int64)) ([]entry, error) {
+	read := func(ctx context.Context, l *layer.Reader, progress func(int64)) ([]rootfs.Entry, error) {
 		blob, err := open.blob(d)
 		if err != nil {
 			return nil, err
 		}
 		defer blob.Close()
-		l.whiteouts = true
-		list, err := readStream(&meter{ctx: ctx, r: blob, progress: progress}, l)
+		l.Whiteouts = true
+		list, err := l.Stream(ctx, blob, progress)
 		// A damaged blob mostly shows as a bad tar first. The digest is the
 		// better explanation, so read on to it.
 		if ctx.Err() == nil {
@@ -275,7 +278,7 @@ func (open blobs) layer(d descriptor, i, n int) (layer, error) {
 		}
 		return list, err
 	}
-	return layer{name: name, size: d.Size, read: read}, nil
+	return layer.Layer{Name: name, Size: d.Size, Read: read}, nil
 }
 
 // digestError is a blob that is not what its descriptor promises.
@@ -374,4 +377,16 @@ func (open blobs) json(name string, into any) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// cutTag splits PATH[:TAG]. A path that exists as a whole wins, so that colons
+// in names do no harm.
+func cutTag(arg string) (path, tag string) {
+	if _, err := os.Stat(arg); err == nil {
+		return arg, ""
+	}
+	if i := strings.LastIndexByte(arg, ':'); i > 0 && !strings.Contains(arg[i:], "/") {
+		return arg[:i], arg[i+1:]
+	}
+	return arg, ""
 }

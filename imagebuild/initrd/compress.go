@@ -1,4 +1,4 @@
-package imagebuild
+package initrd
 
 import (
 	"context"
@@ -8,17 +8,19 @@ import (
 	"os/exec"
 	"strings"
 
+	"drover/imagebuild/feed"
+
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdProgram makes an initrd a tenth smaller than the library does, and each
+// ZstdProgram makes an initrd a tenth smaller than the library does, and each
 // boot of each machine fetches it. Where it is not installed the library has to
 // do.
-const zstdProgram = "zstd"
+const ZstdProgram = "zstd"
 
-// findZstd returns the program and its version, both empty when there is none.
-func findZstd(ctx context.Context) (program, version string) {
-	program, err := exec.LookPath(zstdProgram)
+// FindZstd returns the program and its version, both empty when there is none.
+func FindZstd(ctx context.Context) (program, version string) {
+	program, err := exec.LookPath(ZstdProgram)
 	if err != nil {
 		return "", ""
 	}
@@ -58,5 +60,5 @@ func compressInitrd(ctx context.Context, program string, w io.Writer, write func
 	// saves a third of the time.
 	cmd := exec.CommandContext(ctx, program, "-17", fmt.Sprintf("--zstd=wlog=%d,slog=4,tlen=32", initrdWindow), "--quiet", "--stdout", "-T1")
 	cmd.Stdout = w
-	return feed(ctx, cmd, write)
+	return feed.Run(ctx, cmd, write)
 }

@@ -1,10 +1,10 @@
-package imagebuild_test
+package rootfs_test
 
 import (
 	"strings"
 	"testing"
 
-	"drover/imagebuild"
+	"drover/imagebuild/rootfs"
 )
 
 func TestExcludes(t *testing.T) {
@@ -34,13 +34,13 @@ func TestExcludes(t *testing.T) {
 		{"usr/[ab]?", "usr/ax", false, true},
 	}
 	for _, test := range tests {
-		got, err := imagebuild.Excluded([]string{test.pattern}, test.name, test.dir)
+		got, err := rootfs.Excluded([]string{test.pattern}, test.name, test.dir)
 		if err != nil || got != test.want {
 			t.Errorf("pattern %q, name %q: got %v, %v, want %v", test.pattern, test.name, got, err, test.want)
 		}
 	}
 	for _, pattern := range []string{"", "/", ".", "../x", "a/../b", "a[", `a\`} {
-		if _, err := imagebuild.Excluded([]string{pattern}, "a", false); err == nil || !strings.Contains(err.Error(), "exclude pattern") {
+		if _, err := rootfs.Excluded([]string{pattern}, "a", false); err == nil || !strings.Contains(err.Error(), "exclude pattern") {
 			t.Errorf("pattern %q: got error %v, want one about the pattern", pattern, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDefaultExcludes(t *testing.T) {
 		"boot/vmlinuz-6.1": true, "vmlinuz": true, "initrd.img.old": true, ".dockerenv": true,
 		"usr/lib/modules/6.1/config": false, "dev/console": false, "home/user": false, "root/.ssh/authorized_keys": false, "etc/passwd-": true,
 	} {
-		if got, err := imagebuild.Excluded(imagebuild.DefaultExcludes(), name, false); err != nil || got != want {
+		if got, err := rootfs.Excluded(rootfs.DefaultExcludes(), name, false); err != nil || got != want {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, want)
 		}
 	}
@@ -67,7 +67,7 @@ func FuzzExclude(f *testing.F) {
 		if len(pattern) > 40 {
 			return // "**" many times over takes exponential time; operators write patterns
 		}
-		if got, err := imagebuild.Excluded([]string{pattern}, name, false); err != nil && got {
+		if got, err := rootfs.Excluded([]string{pattern}, name, false); err != nil && got {
 			t.Errorf("pattern %q is wrong (%v) and matches %q", pattern, err, name)
 		}
 	})

@@ -1,29 +1,25 @@
-package main
+package loaders
 
 import (
 	"debug/pe"
 	"slices"
-	"strings"
 )
 
-// loader is one that drover knows: what firmware asks for, and where it comes
-// from.
-type loader struct {
-	file     string   // as firmware asks for it
-	firmware []string // as pools names it, or the loader that asks for it
+// Loader is a boot loader that drover knows.
+type Loader struct {
+	File     string   // as firmware asks for it
+	Firmware []string // kinds of firmware as pools names them, or the loader that asks for it
 	machine  uint16   // of its PE header; 0: it has none
-	pkg      string   // Debian's and Ubuntu's
-	paths    []string // where it is below / or a directory; the first that is there counts
+	Package  string   // Debian's and Ubuntu's
+	paths    []string // below / or another directory; the first that exists counts
 }
 
-func (l loader) firmwares() string { return strings.Join(l.firmware, ", ") }
-
-// knownLoaders are all of them. Below the directory of --from they may also lie
-// under the names that firmware asks for.
-func knownLoaders() []loader {
+// known returns all loaders. Below the directory of --from they may also have the
+// names that firmware asks for.
+func known() []Loader {
 	const amd64, arm64 = pe.IMAGE_FILE_MACHINE_AMD64, pe.IMAGE_FILE_MACHINE_ARM64
 	secure := func(arch string) []string { return []string{"uefi-" + arch + " with Secure Boot"} }
-	return []loader{
+	return []Loader{
 		{"undionly.kpxe", []string{"bios"}, 0, "ipxe",
 			[]string{"usr/lib/ipxe/undionly.kpxe", "bin/undionly.kpxe"}},
 		{"snponly.efi", []string{"uefi-x64", "uefi-x64-http"}, amd64, "ipxe",
@@ -55,12 +51,12 @@ func knownLoaders() []loader {
 	}
 }
 
-// knownLoader returns the one that firmware asks for by this name.
-func knownLoader(file string) (loader, bool) {
-	all := knownLoaders()
-	i := slices.IndexFunc(all, func(l loader) bool { return l.file == file })
+// Find returns the loader that firmware asks for by this name.
+func Find(file string) (Loader, bool) {
+	all := known()
+	i := slices.IndexFunc(all, func(l Loader) bool { return l.File == file })
 	if i < 0 {
-		return loader{}, false
+		return Loader{}, false
 	}
 	return all[i], true
 }

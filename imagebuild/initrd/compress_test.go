@@ -1,4 +1,4 @@
-package imagebuild_test
+package initrd_test
 
 import (
 	"bytes"
@@ -6,20 +6,24 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
-	"drover/imagebuild"
+	"drover/e2e/fixture"
+	"drover/imagebuild/initrd"
 )
 
 // zstds are what may compress an initrd: the program, and the library where
 // there is none.
 func zstds(t *testing.T) map[string]string {
-	needs(t, "zstd", "zstd")
-	program, version := imagebuild.FindZstd(t.Context())
+	if _, err := exec.LookPath("zstd"); err != nil {
+		fixture.Missing(t, err)
+	}
+	program, version := initrd.FindZstd(t.Context())
 	if program == "" || !strings.Contains(version, ".") {
 		t.Fatalf("program %q, version %q", program, version)
 	}
@@ -30,7 +34,7 @@ func TestCompressInitrd(t *testing.T) {
 	content := []byte(strings.Repeat("a module, and another that is much like it; ", 1<<16))
 	compress := func(program string) []byte {
 		var b bytes.Buffer
-		err := imagebuild.CompressInitrd(t.Context(), program, &b, func(w io.Writer) error {
+		err := initrd.Compress(t.Context(), program, &b, func(w io.Writer) error {
 			for part := content; len(part) > 0; part = part[min(len(part), 10001):] {
 				if _, err := w.Write(part[:min(len(part), 10001)]); err != nil {
 					return err
@@ -79,14 +83,14 @@ func TestCompressInitrdFails(t *testing.T) {
 		return err
 	}
 	for name, program := range zstds(t) {
-		err := imagebuild.CompressInitrd(t.Context(), program, io.Discard, func(io.Writer) error { return odd })
+		err := initrd.Compress(t.Context(), program, io.Discard, func(io.Writer) error { return odd })
 		if !errors.Is(err, odd) {
 			t.Errorf("%s: got %v, want what went wrong with the archive", name, err)
 		}
 		if program == "" {
 			continue // where writing to the image is what ends it
 		}
-		err = imagebuild.CompressInitrd(cancelled, program, io.Discard, func(w io.Writer) error {
+		err = initrd.Compress(cancelled, program, io.Discard, func(w io.Writer) error {
 			cancel(errors.New("no more"))
 			return much(w)
 		})
@@ -94,7 +98,7 @@ func TestCompressInitrdFails(t *testing.T) {
 			t.Errorf("got %v, want why it was cancelled", err)
 		}
 	}
-	if err := imagebuild.CompressInitrd(t.Context(), bad, io.Discard, much); err == nil || !strings.Contains(err.Error(), "no memory") {
+	if err := initrd.Compress(t.Context(), bad, io.Discard, much); err == nil || !strings.Contains(err.Error(), "no memory") {
 		t.Errorf("got %v, want the program's own words", err)
 	}
 }

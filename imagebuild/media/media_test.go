@@ -1,4 +1,4 @@
-package imagebuild_test
+package media_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/diskfs/go-diskfs/filesystem"
 	"github.com/diskfs/go-diskfs/partition/gpt"
 
-	"drover/imagebuild"
+	"drover/imagebuild/media"
 )
 
 // loaderFiles are like those of a medium: some big, names in two cases.
@@ -28,17 +28,17 @@ func loaderFiles() map[string][]byte {
 
 func TestMedia(t *testing.T) {
 	for _, tt := range []struct {
-		format imagebuild.MediaFormat
+		format media.Format
 		part   int // of the disk
 		kind   filesystem.Type
 	}{
-		{imagebuild.ESP, 0, filesystem.TypeFat32},
-		{imagebuild.IMG, 1, filesystem.TypeFat32},
-		{imagebuild.ISO, 0, filesystem.TypeISO9660},
+		{media.ESP, 0, filesystem.TypeFat32},
+		{media.IMG, 1, filesystem.TypeFat32},
+		{media.ISO, 0, filesystem.TypeISO9660},
 	} {
 		t.Run(string(tt.format), func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "medium")
-			m := imagebuild.Media{Files: loaderFiles(), Label: "DROVER"}
+			m := media.Medium{Files: loaderFiles(), Label: "DROVER"}
 			for range 2 { // the second takes the place of the first
 				if err := m.Write(name, tt.format); err != nil {
 					t.Fatal(err)
@@ -49,7 +49,7 @@ func TestMedia(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			if tt.format == imagebuild.IMG {
+			if tt.format == media.IMG {
 				table, err := d.GetPartitionTable()
 				if err != nil {
 					t.Fatal(err)
@@ -87,18 +87,18 @@ func TestMediaRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct {
 		name   string
-		media  imagebuild.Media
-		format imagebuild.MediaFormat
+		medium media.Medium
+		format media.Format
 		want   string
 	}{
-		{"format", imagebuild.Media{Files: loaderFiles()}, "floppy", `no format "floppy"`},
-		{"nothing", imagebuild.Media{}, imagebuild.ESP, "no files"},
-		{"a path that leads out", imagebuild.Media{Files: map[string][]byte{"../x": nil}}, imagebuild.ISO, `"../x" is not a relative path`},
-		{"too much for a CD", imagebuild.Media{Files: map[string][]byte{"x": make([]byte, 40<<20)}}, imagebuild.ISO, "a CD can boot from 31"},
+		{"format", media.Medium{Files: loaderFiles()}, "floppy", `no format "floppy"`},
+		{"nothing", media.Medium{}, media.ESP, "no files"},
+		{"a path that leads out", media.Medium{Files: map[string][]byte{"../x": nil}}, media.ISO, `"../x" is not a relative path`},
+		{"too much for a CD", media.Medium{Files: map[string][]byte{"x": make([]byte, 40<<20)}}, media.ISO, "a CD can boot from 31"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(dir, "medium")
-			err := tt.media.Write(file, tt.format)
+			err := tt.medium.Write(file, tt.format)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -1,0 +1,8 @@
+package loaders
+
+// VersionOf is the version in the headers of a program.
+func VersionOf(content []byte) string {
+	p := &program{content: content}
+	p.readPE()
+	return p.Version
+}
