@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unique"
@@ -235,7 +234,7 @@ func (l *Leases) Named(node string) (pools.Lease, bool) {
 	defer l.mu.Unlock()
 	e := l.byNode[node]
 	if e == nil {
-		if mac, err := pools.ParseMAC(strings.TrimPrefix(node, unnamed)); err == nil {
+		if mac, ok := pools.CatchAllMAC(node); ok {
 			e = l.byMAC[mac]
 		}
 	}

@@ -37,13 +37,10 @@ func (e *keptLease) lease() (pools.Lease, bool) {
 	return e.Lease, true
 }
 
-// unnamed begins the names of nodes that the config does not name; their MAC
-// follows. Such a name needs no index.
-const unnamed = "node-"
-
-// nameOf returns the key of a lease in byNode; empty: it has none.
+// nameOf returns the key of a lease in byNode; empty: it has none. A name that is
+// made from the MAC needs no index.
 func nameOf(e *keptLease) string {
-	if e.Declined != "" || e.Node == unnamed+e.MAC.Hex() {
+	if e.Declined != "" || e.Node == pools.CatchAllName(e.MAC) {
 		return ""
 	}
 	return e.Node
