@@ -405,7 +405,7 @@ func (s *storm) readLog() {
 	}
 	waited := 0
 	for _, line := range lines {
-		if strings.Contains(line, "root.squashfs") && strings.Contains(line, " place=") && strings.Contains(line, " waited=") && strings.Contains(line, " node=n") {
+		if strings.Contains(line, "root.squashfs") && strings.Contains(line, " position=") && strings.Contains(line, " waited=") && strings.Contains(line, " node=n") {
 			waited++
 		}
 		if strings.Contains(line, "level=WARN") && strings.Contains(line, "msg=request") || strings.Contains(line, "level=ERROR") {
