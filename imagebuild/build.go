@@ -40,7 +40,7 @@ type Builder struct {
 	Version       string       // of the program that builds, for the manifest
 
 	Log      *slog.Logger     // nil: silent
-	Progress func(Progress)   // called often and from one goroutine; nil: nobody looks
+	Progress func(Progress)   // called often and from one goroutine; may be nil
 	Now      func() time.Time // nil: time.Now
 }
 
@@ -98,7 +98,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	return st.publish(&r.manifest)
 }
 
-// Check tells what is wrong with the description, or nil. It reads nothing.
+// Check returns an error for a mistake in the description. It reads nothing.
 func (b Builder) Check() error {
 	if err := checkName(b.Name); err != nil {
 		return err
@@ -246,10 +246,12 @@ func (r *run) file(ctx context.Context, name string, total int64, write func(io.
 	p := Progress{Phase: "writing " + name, Total: total}
 	r.Progress(p)
 	f, err := r.store.write(name, func(w io.Writer) error {
-		return write(&writeMeter{ctx: ctx, w: w, progress: func(n int64) {
-			p.Done += n
+		return write(writeFunc(func(b []byte) (int, error) {
+			n, err := w.Write(b)
+			p.Done += int64(n)
 			r.Progress(p)
-		}})
+			return n, errors.Join(err, ctx.Err())
+		}))
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -258,21 +260,10 @@ func (r *run) file(ctx context.Context, name string, total int64, write func(io.
 	return nil
 }
 
-// writeMeter is a meter for writing.
-type writeMeter struct {
-	ctx      context.Context
-	w        io.Writer
-	progress func(n int64)
-}
+// writeFunc is an io.Writer.
+type writeFunc func(b []byte) (int, error)
 
-func (m *writeMeter) Write(b []byte) (int, error) {
-	if err := m.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := m.w.Write(b)
-	m.progress(int64(n))
-	return n, err
-}
+func (f writeFunc) Write(b []byte) (int, error) { return f(b) }
 
 func (r *run) squashfs(ctx context.Context) error {
 	p := Progress{Phase: "writing " + SquashfsFile, Total: r.tree.Size()}

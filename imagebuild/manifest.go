@@ -70,13 +70,13 @@ func parseManifest(b []byte) (*Manifest, error) {
 // imageFiles are the files that a manifest lists.
 func imageFiles() []string { return []string{KernelFile, InitrdFile, SquashfsFile} }
 
-// isID tells whether s is a SHA-256 in hex, as directories of images are named.
+// isID reports whether s is a SHA-256 in hex, as directories of images are named.
 func isID(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == sha256.Size && hex.EncodeToString(b) == s
 }
 
-// checkName tells why an image may not have a name, or nil. Names are parts of
+// checkName returns an error unless an image may have a name. Names are parts of
 // paths and URLs.
 func checkName(name string) error {
 	if len(name) > 128 || !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`).MatchString(name) {

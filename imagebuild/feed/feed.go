@@ -15,8 +15,8 @@ import (
 
 // Run starts cmd, has write write to its standard input, and waits for its end.
 // When write fails the program is killed: what is cut short must not become a
-// file that looks whole. cmd's standard error, and its output if that goes
-// nowhere else, is told when it fails.
+// file that looks whole. When the program fails, the error has its
+// standard error, and its output if that goes nowhere else.
 func Run(ctx context.Context, cmd *exec.Cmd, write func(io.Writer) error) error {
 	said := &tail{limit: 4 << 10}
 	cmd.Stderr = said

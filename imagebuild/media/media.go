@@ -79,8 +79,8 @@ func (m Medium) Write(name string, format Format) (err error) {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, ignoreClosedFile(f.Close()))
 		if err != nil {
+			f.Close() // if it is not yet
 			err = errors.Join(fmt.Errorf("boot medium %s: %w", name, err), os.Remove(f.Name()))
 		}
 	}()
@@ -99,13 +99,6 @@ func (m Medium) Write(name string, format Format) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), name)
-}
-
-func ignoreClosedFile(err error) error {
-	if errors.Is(err, fs.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 func (m Medium) check(format Format) error {

@@ -12,8 +12,8 @@ ff02::1	ip6-allnodes
 ff02::2	ip6-allrouters
 `
 
-// Adapt makes the tree of a container image one of a machine. What is excluded
-// is already gone, boot/config-* is not: see keepKernelConfig.
+// Adapt makes the tree of a container image one of a machine. Excluded files
+// are already gone, boot/config-* is not: see KeepKernelConfig.
 func (t *Tree) Adapt(mtime int64) {
 	t.Root.Mtime = mtime
 	for _, name := range []string{"dev", "proc", "run", "sys", "tmp"} {
@@ -50,7 +50,7 @@ func (t *Tree) hasResolved() bool {
 	return t.Lookup("usr/lib/systemd/systemd-resolved") != nil || t.Lookup("lib/systemd/systemd-resolved") != nil
 }
 
-// blank tells whether a file holds nothing but white space.
+// blank reports whether a file holds nothing but white space.
 func blank(f *File) bool {
 	if f.Size > 4<<10 {
 		return false

@@ -160,7 +160,7 @@ func (t *Tree) whiteout(e Entry) {
 	}
 }
 
-// mergedUsr tells whether n is one of the links that make a merged /usr, such
+// mergedUsr reports whether n is one of the links that make a merged /usr, such
 // as lib -> usr/lib. Many Dockerfiles copy a real lib/ over it (packages made
 // before the merge ship /lib/modules); by the letter of the specification that
 // replaces the link, and nothing in /usr/lib is found at its usual path any

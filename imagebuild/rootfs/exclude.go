@@ -89,7 +89,7 @@ func ParseExcludes(patterns []string) (excludes, error) {
 	return list, nil
 }
 
-// match tells whether the file with this name is left out, given that none of
+// match reports whether the file with this name is left out, given that none of
 // its parents is.
 func (x excludes) match(name string, dir bool) bool {
 	elems := split(name)
