@@ -24,6 +24,7 @@ const (
 
 	// machines is how many ask, and how many addresses there are.
 	machines   = 60000
+	nodes      = 10000 // of them, where they are declared
 	firstLease = "10.99.1.0"
 	lastLease  = "10.99.235.95"
 )

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,16 +16,18 @@ const leaseTime = 3600 // s
 // droverCommand is drover as an operator has it: all its listeners, its
 // log at level info. There is no ARP probe, as there is none of the others;
 // drover would not make one for a machine behind a relay.
-func droverCommand(p *programs, dir string) (*exec.Cmd, error) {
-	config := fmt.Sprintf(`server:
-  interfaces: [%s]
-  address: %s
-  arpProbe: false
-subnets:
-  - {cidr: %s, router: %s, lease: %ds}
-pools:
-  - {name: machines, catchall: true, image: debian-12, range: %s-%s}
-`, wire, serverAddress, subnet, serverAddress, leaseTime, firstLease, lastLease)
+func droverCommand(p *programs, dir string, nodes int) (*exec.Cmd, error) {
+	config := fmt.Sprintf("server: {interfaces: [%s], address: %s, arpProbe: false}\n"+
+		"subnets: [{cidr: %s, router: %s, lease: %ds}]\npools:\n", wire, serverAddress, subnet, serverAddress, leaseTime)
+	if nodes == 0 {
+		config += fmt.Sprintf("- {name: machines, catchall: true, image: debian-12, range: %s-%s}\n", firstLease, lastLease)
+	} else {
+		config += "- name: machines\n  image: debian-12\n  nodes:\n"
+	}
+	for i := range nodes {
+		mac, address := machine(i)
+		config += fmt.Sprintf("  - {name: n%d, macs: [%q], ip: %s}\n", i, mac, address)
+	}
 	file := filepath.Join(dir, "drover.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		return nil, err
@@ -31,19 +35,38 @@ pools:
 	return exec.Command(p.drover, "serve", "-c", file, "--state", filepath.Join(dir, "state")), nil
 }
 
+// machine returns the MAC of a machine, as perfdhcp and the generator count them, and
+// the address that is declared for it.
+func machine(i int) (mac net.HardwareAddr, address netip.Addr) {
+	n := 0x01020304 + i
+	mac = net.HardwareAddr{0, 0x0c, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+	return mac, netip.AddrFrom4([4]byte{10, 99, 240 - byte(i/250), 1 + byte(i%250)})
+}
+
 // keaCommand is Kea with its memfile back end, durable, with the default clean
 // up and logging at its default severity. Kea does not sync the file.
-func keaCommand(p *programs, dir string, threads bool) (*exec.Cmd, error) {
+func keaCommand(p *programs, dir string, threads bool, nodes int) (*exec.Cmd, error) {
 	type m = map[string]any
+	dynamic := []m{}
+	if nodes == 0 {
+		dynamic = []m{{"pool": firstLease + "-" + lastLease}}
+	}
+	reservations := make([]m, nodes)
+	for i := range reservations {
+		mac, address := machine(i)
+		reservations[i] = m{"hw-address": mac.String(), "ip-address": address}
+	}
 	config := m{"Dhcp4": m{
-		"interfaces-config": m{"interfaces": []string{wire}, "dhcp-socket-type": "udp"},
-		"lease-database":    m{"type": "memfile", "persist": true, "name": filepath.Join(dir, "leases.csv")},
-		"multi-threading":   m{"enable-multi-threading": threads, "thread-pool-size": 2},
-		"valid-lifetime":    leaseTime,
+		"interfaces-config":            m{"interfaces": []string{wire}, "dhcp-socket-type": "udp"},
+		"lease-database":               m{"type": "memfile", "persist": true, "name": filepath.Join(dir, "leases.csv")},
+		"multi-threading":              m{"enable-multi-threading": threads, "thread-pool-size": 2},
+		"valid-lifetime":               leaseTime,
+		"host-reservation-identifiers": []string{"hw-address"},
 		"subnet4": []m{{
 			"id": 1, "subnet": subnet,
-			"pools":       []m{{"pool": firstLease + "-" + lastLease}},
-			"option-data": []m{{"name": "routers", "data": serverAddress}},
+			"pools":        dynamic,
+			"option-data":  []m{{"name": "routers", "data": serverAddress}},
+			"reservations": reservations, "reservations-out-of-pool": true,
 		}},
 		"loggers": []m{{
 			"name": "kea-dhcp4", "severity": "INFO",

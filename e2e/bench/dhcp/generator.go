@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"drover/e2e/bench/load"
@@ -39,13 +40,13 @@ func generate(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // generate starts the generator against the server that runs.
-func (b *bench) generate(ctx context.Context, rate float64, length, retry time.Duration) (r load.Result, err error) {
+func (b *bench) generate(ctx context.Context, machines int, rate float64, length, retry time.Duration) (r load.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
 	}
 	out, err := b.clients.Run(ctx, "taskset", "-c", clientCPU, self, generatorCommand, "-server", serverAddress,
-		"-relay", relayAddress, "-rate", fmt.Sprint(rate), "-for", length.String(), "-retry", retry.String())
+		"-relay", relayAddress, "-rate", fmt.Sprint(rate), "-for", length.String(), "-retry", retry.String(), "-machines", strconv.Itoa(machines))
 	if err != nil {
 		return r, err
 	}

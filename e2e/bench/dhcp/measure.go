@@ -60,7 +60,7 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		f.Own = own.carried()
 	}
 	// Processor time under perfdhcp; of who cannot keep up, at what it can do.
-	common, err := steady(try(perfdhcpTool, forCPU, 0))
+	common, err := steady(try(perfdhcpTool, forCPU, 0), commonRate)
 	if err != nil {
 		return f, err
 	}
@@ -68,7 +68,7 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		common = best
 	}
 	f.CPU, f.CPUAt = common.cpuPer(), common.Rate
-	if common, err = steady(try(ownTool, forLatency, 0)); err != nil {
+	if common, err = steady(try(ownTool, forLatency, 0), commonRate); err != nil {
 		return f, err
 	}
 	f.latency(common)
@@ -76,7 +76,12 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 	if err != nil {
 		return f, err
 	}
-	f.Peak, f.PeakCPU, f.RSS = peak.Rate, peak.cpuPer(), float64(peak.RSS)/1e6
+	f.Peak, f.PeakCPU = peak.Rate, peak.cpuPer()
+	full, err := steady(try(ownTool, forMemory, 0), max(lowest, best.Rate*0.7))
+	if err != nil {
+		return f, err
+	}
+	f.RSS, f.Leases = float64(full.RSS)/1e6, float64(full.Completed)
 	over, err := try(ownTool, forOverload, retry)(overload * peak.Rate)
 	if err != nil {
 		return f, err
@@ -88,14 +93,14 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 	return f, nil
 }
 
-// steady makes the step at the common rate, and once more when that was
-// disturbed: a server far below its end loses nothing by itself.
-func steady(try func(float64) (Step, error)) (Step, error) {
-	s, err := try(commonRate)
+// steady makes a step at a rate that a server should bear, and once more when that was
+// disturbed: a server far below its end loses nothing on its own.
+func steady(try func(float64) (Step, error), rate float64) (Step, error) {
+	s, err := try(rate)
 	if err != nil || s.good() || s.Loss > hopeless {
 		return s, err
 	}
-	return try(commonRate)
+	return try(rate)
 }
 
 // saturate asks for more and more until the server no longer keeps up, then for

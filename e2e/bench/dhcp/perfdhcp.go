@@ -18,7 +18,7 @@ type perfdhcpResult struct {
 // perfdhcp runs the relayed four-way exchange: from port 67 of the address of
 // the interface, which is giaddr as well, to the server's address. MACs count
 // up from 00:0c:01:02:03:04.
-func (b *bench) perfdhcp(ctx context.Context, rate float64, length time.Duration) (perfdhcpResult, error) {
+func (b *bench) perfdhcp(ctx context.Context, machines int, rate float64, length time.Duration) (perfdhcpResult, error) {
 	out, err := b.clients.Run(ctx, "taskset", "-c", clientCPU, "env", b.programs.Env(), b.programs.Program("perfdhcp"),
 		"-4", "-l", wire, "-g", "single", "-R", strconv.Itoa(machines), "-r", strconv.Itoa(int(rate)),
 		"-p", fmt.Sprint(length.Seconds()), "-W", strconv.FormatInt(time.Second.Microseconds(), 10), serverAddress)

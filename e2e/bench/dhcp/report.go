@@ -24,7 +24,8 @@ type Figures struct {
 
 	Peak    float64 `json:"peak"`    // most exchanges/s that were completed, at any loss
 	PeakCPU float64 `json:"peakCpu"` // s per 10 000 exchanges then
-	RSS     float64 `json:"rssMB"`   // then
+	RSS     float64 `json:"rssMB"`   // at its most, while all machines get their first address
+	Leases  float64 `json:"leases"`  // that were given then
 
 	Overload      float64 `json:"overload"`      // exchanges/s completed at ten times the peak
 	OverloadShare float64 `json:"overloadShare"` // of the peak
@@ -98,9 +99,9 @@ func medians(rounds []Figures) (m Figures) {
 
 // keaBest is what is said to be Kea's: the better figure of the two ways to run
 // it, each by itself. That is more than one Kea could do.
-func keaBest(servers map[string]Figures) (best Figures, ok bool) {
-	one, ok1 := servers["kea"]
-	two, ok2 := servers["kea-mt"]
+func keaBest(servers map[string]Figures, suffix string) (best Figures, ok bool) {
+	one, ok1 := servers["kea"+suffix]
+	two, ok2 := servers["kea-mt"+suffix]
 	if !ok1 || !ok2 {
 		if ok2 {
 			one = two

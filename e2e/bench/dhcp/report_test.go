@@ -17,8 +17,8 @@ func report() *main.Report {
 		Servers: map[string]main.Figures{}, Rounds: map[string][]main.Figures{},
 	}
 	drover := main.Figures{
-		Perfdhcp: 8000, Limited: true, Own: 12000, CPU: 0.4, CPUAt: 2000, OwnCPU: 0.45, P50: 2, P99: 9, Max: 30,
-		Peak: 15000, PeakCPU: 0.3, RSS: 70, Overload: 14000, OverloadShare: 0.93, OverloadBegun: 140000,
+		Perfdhcp: 8000, Limited: true, Own: 12000, CPU: 0.4, CPUAt: 2000, OwnCPU: 0.45, P50: 0.9, P99: 9, Max: 30,
+		Peak: 15000, PeakCPU: 0.3, RSS: 70, Leases: 60000, Overload: 14000, OverloadShare: 0.93, OverloadBegun: 140000,
 	}
 	one, two := drover, drover
 	one.Perfdhcp, one.CPU, one.P50, one.RSS, one.Limited = 6000, 0.8, 0.3, 25, false
@@ -49,11 +49,13 @@ func TestVerdict(t *testing.T) {
 		edit func(*main.Figures)
 		want string
 	}{
-		{"processor time", func(f *main.Figures) { f.CPU = 0.5 }, "2/3 of Kea's"},
-		{"processor time that was not measured", func(f *main.Figures) { f.CPU = 0 }, "2/3 of Kea's"},
+		{"processor time", func(f *main.Figures) { f.CPU = 0.71 }, "against Kea's"},
+		{"processor time that was not measured", func(f *main.Figures) { f.CPU = 0 }, "CPU s per 10 000"},
 		{"slower than Kea", func(f *main.Figures) { f.Perfdhcp = 5999 }, "against Kea's"},
 		{"not ten times dnsmasq", func(f *main.Figures) { f.Perfdhcp = 2399 }, "10 times dnsmasq's"},
-		{"latency", func(f *main.Figures) { f.P99 = 20.1 }, "p99"},
+		{"latency", func(f *main.Figures) { f.P99 = 10.1 }, "p99"},
+		{"usual latency", func(f *main.Figures) { f.P50 = 1.1 }, "p50"},
+		{"memory", func(f *main.Figures) { f.RSS = 121 }, "MB resident"},
 		{"collapse", func(f *main.Figures) { f.OverloadShare = 0.79 }, "10 x peak"},
 	}
 	for _, tt := range tests {
@@ -70,10 +72,31 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// Declared nodes have a table and limits of their own.
+func TestDeclaredNodes(t *testing.T) {
+	r := report()
+	main.Add(r, "drover-nodes", r.Servers["drover"])
+	main.Add(r, "kea-nodes", r.Servers["kea"])
+	if err := main.Failure(r); err != nil || len(r.Verdict) != 7+6 {
+		t.Errorf("a good report: %v, %v", err, r.Verdict)
+	}
+	slow := r.Servers["drover"]
+	slow.Perfdhcp = 5000
+	r.Rounds["drover-nodes"] = nil
+	main.Add(r, "drover-nodes", slow)
+	if err := main.Failure(r); err == nil || !strings.Contains(err.Error(), "against Kea's, declared nodes") {
+		t.Errorf("slower than Kea: got %v", err)
+	}
+	var got strings.Builder
+	if err := main.Print(r, &got); err != nil || !strings.Contains(got.String(), "10000 declared nodes") || !strings.Contains(got.String(), "kea-nodes") {
+		t.Errorf("got %v,\n%s", err, got.String())
+	}
+}
+
 func TestWhatWasNotMeasuredIsNotJudged(t *testing.T) {
 	drover := report().Servers["drover"]
-	if got := main.Judge(map[string]main.Figures{"drover": drover}); len(got) != 2 {
-		t.Errorf("drover alone: got %v, want p99 and overload", got)
+	if got := main.Judge(map[string]main.Figures{"drover": drover}); len(got) != 4 {
+		t.Errorf("drover alone: got %v, want p50, p99, memory and overload", got)
 	}
 	if got := main.Judge(map[string]main.Figures{"kea": drover}); got != nil {
 		t.Errorf("without drover: got %v, want none", got)
@@ -82,12 +105,12 @@ func TestWhatWasNotMeasuredIsNotJudged(t *testing.T) {
 
 // Kea is shown at the better of the two ways to run it, figure by figure.
 func TestKeaBest(t *testing.T) {
-	best, ok := main.KeaBest(report().Servers)
+	best, ok := main.KeaBest(report().Servers, "")
 	if !ok || best.Perfdhcp != 6000 || best.CPU != 0.7 || best.P50 != 0.2 || best.RSS != 25 {
 		t.Errorf("got %+v, want 6000/s, 0.7 s, 0.2 ms, 25 MB", best)
 	}
 	alone := main.Figures{Perfdhcp: 1}
-	if best, ok := main.KeaBest(map[string]main.Figures{"kea-mt": alone}); !ok || best != alone {
+	if best, ok := main.KeaBest(map[string]main.Figures{"kea-mt": alone}, ""); !ok || best != alone {
 		t.Errorf("with threads alone: got %+v, %t", best, ok)
 	}
 }

@@ -20,14 +20,22 @@ type server struct {
 	// command writes the config into an empty dir, which is for the store and
 	// the log as well, and returns what starts the server in the foreground.
 	command func(p *programs, dir string) (*exec.Cmd, error)
+	// machines is how many ask.
+	machines int
 }
 
 var allServers = []server{
-	{"drover", droverCommand},
-	{"kea", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false) }},
-	{"kea-mt", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, true) }},
-	{"dnsmasq", dnsmasqCommand},
+	{"drover", func(p *programs, dir string) (*exec.Cmd, error) { return droverCommand(p, dir, 0) }, machines},
+	{"kea", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false, 0) }, machines},
+	{"kea-mt", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, true, 0) }, machines},
+	{"dnsmasq", dnsmasqCommand, machines},
+	// These know all machines that ask: from pools[].nodes, from host reservations.
+	{"drover" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return droverCommand(p, dir, nodes) }, nodes},
+	{"kea" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false, nodes) }, nodes},
 }
+
+// declared is the end of the name of a server that knows its machines.
+const declared = "-nodes"
 
 // chooseServers returns those of the names; all when there are none.
 func chooseServers(names string) (chosen []server, err error) {
@@ -38,7 +46,7 @@ func chooseServers(names string) (chosen []server, err error) {
 		named := func(s server) bool { return s.name == name }
 		i := slices.IndexFunc(allServers, named)
 		if i < 0 {
-			return nil, fmt.Errorf("-only: no server %q (want drover, kea, kea-mt or dnsmasq)", name)
+			return nil, fmt.Errorf("-only: no server %q (want drover, kea, kea-mt, dnsmasq, drover-nodes or kea-nodes)", name)
 		}
 		if slices.ContainsFunc(chosen, named) {
 			return nil, fmt.Errorf("-only: %q twice", name)

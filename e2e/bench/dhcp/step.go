@@ -30,6 +30,9 @@ type Step struct {
 	P99     float64 `json:"p99ms,omitempty"`
 	Max     float64 `json:"maxMs,omitempty"`
 	Stalled float64 `json:"stalledMs,omitempty"` // that the generator itself was held up
+
+	machines int           // that ask
+	length   time.Duration // of the step
 }
 
 // The tools of [Step].
@@ -45,6 +48,7 @@ const (
 	forLatency    = "latency"
 	forSaturation = "saturation"
 	forOverload   = "overload"
+	forMemory     = "memory"
 )
 
 // perExchanges is the number of exchanges that processor time is given for.
@@ -81,12 +85,15 @@ const disturbed = 0.1
 // the less disturbed counts, whatever came of it. A retry makes the machines
 // ask until they are served.
 func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate float64, retry time.Duration) (Step, error) {
-	st := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate}
+	st := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate, machines: s.machines, length: b.length}
+	if purpose == forMemory { // all machines ask
+		st.length = min(time.Duration(float64(s.machines)/rate*float64(time.Second))+time.Second, 20*time.Second)
+	}
+	again := st
 	err := b.once(ctx, s, &st, retry)
 	if err != nil || st.Others < disturbed {
 		return st, err
 	}
-	again := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate}
 	if err := b.once(ctx, s, &again, retry); err != nil || again.Others < st.Others {
 		return again, err
 	}
@@ -135,18 +142,18 @@ func (s *Step) String() string {
 // apply makes the load of a step, which ends a second after the last message.
 func (b *bench) apply(ctx context.Context, st *Step, retry time.Duration) error {
 	if st.Tool == perfdhcpTool {
-		r, err := b.perfdhcp(ctx, st.Asked, b.length)
+		r, err := b.perfdhcp(ctx, st.machines, st.Asked, st.length)
 		if err != nil {
 			return err
 		}
-		st.Begun, st.Rate = float64(r.Discovers)/b.length.Seconds(), float64(r.Acks)/b.length.Seconds()
+		st.Begun, st.Rate = float64(r.Discovers)/st.length.Seconds(), float64(r.Acks)/st.length.Seconds()
 		st.Loss, st.Completed = 1, r.Acks
 		if r.Discovers > 0 {
 			st.Loss = 1 - float64(r.Acks)/float64(r.Discovers)
 		}
 		return nil
 	}
-	r, err := b.generate(ctx, st.Asked, b.length, retry)
+	r, err := b.generate(ctx, st.machines, st.Asked, st.length, retry)
 	if err != nil {
 		return err
 	}

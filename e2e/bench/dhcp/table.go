@@ -30,7 +30,8 @@ var rows = []row{
 	{"p99", "%.2f", true, func(f *Figures) *float64 { return &f.P99 }},
 	{"max", "%.2f", true, func(f *Figures) *float64 { return &f.Max }},
 	{"lost at 2000/s, share", "%.4f", true, func(f *Figures) *float64 { return &f.Lost }},
-	{"memory at saturation, MB resident", "%.0f", true, func(f *Figures) *float64 { return &f.RSS }},
+	{"memory, MB resident", "%.0f", true, func(f *Figures) *float64 { return &f.RSS }},
+	{"  with so many addresses given", "%.0f", false, func(f *Figures) *float64 { return &f.Leases }},
 }
 
 // print writes the table, the ratios and what was judged.
@@ -41,7 +42,11 @@ func (r *Report) print(w io.Writer) error {
 	fmt.Fprintf(&text, "load average %s to %s; others had the server's processor for %.0f %% of the time\n\n",
 		r.LoadAverage[0], r.LoadAverage[1], 100*r.Others)
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	r.table(t)
+	r.table(t, "")
+	if _, ok := r.Servers["drover"+declared]; ok {
+		fmt.Fprintf(t, "%d declared nodes, or host reservations\n", nodes)
+		r.table(t, declared)
+	}
 	_ = t.Flush() // into memory
 	if r.Others >= disturbed {
 		fmt.Fprintln(&text, "\nThe host was busy with other things: these figures are worth little.")
@@ -57,18 +62,18 @@ func (r *Report) print(w io.Writer) error {
 	return err
 }
 
-// table writes a column for each server, and the ratios. Every cell ends with a
-// tab: the columns are aligned to the right.
-func (r *Report) table(w io.Writer) {
+// table writes a column for each server whose name ends so, and the ratios. Every
+// cell ends with a tab: the columns are aligned to the right.
+func (r *Report) table(w io.Writer, suffix string) {
 	var columns []string
 	for _, s := range allServers {
-		if _, ok := r.Servers[s.name]; ok {
+		if _, ok := r.Servers[s.name]; ok && strings.HasSuffix(s.name, declared) == (suffix == declared) {
 			columns = append(columns, s.name)
 		}
 	}
-	kea, hasKea := keaBest(r.Servers)
-	drover := r.Servers["drover"]
-	dnsmasq := r.Servers["dnsmasq"]
+	kea, hasKea := keaBest(r.Servers, suffix)
+	drover := r.Servers["drover"+suffix]
+	dnsmasq, hasDnsmasq := r.Servers["dnsmasq"+suffix]
 	fmt.Fprintf(w, "%s\t%s\tdrover : Kea\tdrover : dnsmasq\t\n", strings.Repeat(" ", 41), strings.Join(columns, "\t"))
 	for _, row := range rows {
 		fmt.Fprintf(w, "%-41s\t", row.title)
@@ -82,7 +87,6 @@ func (r *Report) table(w io.Writer) {
 			}
 			return "-"
 		}
-		_, hasDnsmasq := r.Servers["dnsmasq"]
 		fmt.Fprintf(w, "%s\t%s\t\n", ratio(hasKea, &kea), ratio(hasDnsmasq, &dnsmasq))
 	}
 }
