@@ -115,7 +115,7 @@ func TestPowerUnknown(t *testing.T) {
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
 	fixture.Eventually(t, "both are stored", func() bool { return len(h.Farm.Farm().Nodes()) == 5 })
 	one.HoldPower("c1n1", "Unavailable")
-	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 100ms")
+	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 5s")
 	if code != 3 || !strings.Contains(out, "m1c1n1   unavailable") || !strings.Contains(out, "m1c2n1   on ") || !strings.Contains(errs, "should be off") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}

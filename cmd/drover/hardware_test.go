@@ -68,7 +68,7 @@ func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store
 	h.Audit, h.Switcher = store.Audit, bmc.Switcher{Poll: 5 * time.Millisecond, Wait: time.Minute}
 	h.Login = bmc.Login{
 		HostKeys: &bmc.Pins{Path: "known_hosts"}, Certs: &bmc.Pins{Path: "known_certs"},
-		Timeouts: bmc.Timeouts{Dial: 5 * time.Second, Handshake: 3 * time.Second, Command: 5 * time.Second, Backoff: time.Millisecond},
+		Timeouts: bmc.Timeouts{Handshake: 6 * time.Second, Backoff: time.Millisecond},
 	}
 	m := server.NewMetrics(live, store)
 	m.WatchHardware(h)

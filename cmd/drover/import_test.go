@@ -30,7 +30,7 @@ func simulated(t *testing.T, c *ilosim.Chassis) string {
 	if err := os.WriteFile("pass", []byte(c.Password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return "--chassis m1=" + s.Addr + " --password-file pass --known-hosts known_hosts --known-certs known_certs --timeout 1s"
+	return "--chassis m1=" + s.Addr + " --password-file pass --known-hosts known_hosts --known-certs known_certs"
 }
 
 // drover runs a command line and returns what came of it.
@@ -146,7 +146,7 @@ func TestImportedNodesBoot(t *testing.T) {
 	}
 	for _, line := range []string{
 		"import moonshot " + flags + " --pool compute --ip-template 10.28.7.{{.Cartridge}} --apply",
-		"power pxe all " + flags + " --poll 5ms --wait 5s",
+		"power pxe all " + flags + " --poll 5ms --wait 60s",
 	} {
 		if code, out, errs := drover(t, line); code != 0 {
 			t.Fatalf("drover %s: exit %d\n%s%s", line, code, out, errs)
@@ -174,13 +174,15 @@ func TestImportFaults(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		fault ilosim.Fault
+		flags string // for the faults that only a timeout ends
 		code  int
 	}{
-		{ilosim.Silent, 4}, {ilosim.SessionLimit, 4}, {ilosim.StallLogin, 4}, {ilosim.StallMidTable, 4}, {ilosim.CutMidTable, 4},
-		{ilosim.Locked, 3}, {ilosim.NoRights, 3}, {ilosim.Garbage, 5},
+		{ilosim.Silent, " --timeout 1s", 4}, {ilosim.SessionLimit, "", 4}, {ilosim.StallLogin, " --timeout 1s", 4},
+		{ilosim.StallMidTable, " --timeout 1s", 4}, {ilosim.CutMidTable, "", 4},
+		{ilosim.Locked, "", 3}, {ilosim.NoRights, "", 3}, {ilosim.Garbage, "", 5},
 	} {
 		c.Inject(tt.fault, ilosim.Always)
-		code, out, errs := drover(t, imports)
+		code, out, errs := drover(t, imports+tt.flags)
 		c.Clear(tt.fault)
 		if code != tt.code || out != "" || !strings.HasPrefix(errs, "drover: m1: ") {
 			t.Errorf("%s: exit %d\n%s%s, want exit %d", tt.fault, code, out, errs, tt.code)
@@ -420,7 +422,7 @@ func TestImportMany(t *testing.T) {
 	if err := os.WriteFile("pass", []byte("correct horse"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := drover(t, "import moonshot "+strings.Join(flags, " ")+" --legacy --timeout 10s --parallel 20 --pool compute --dry-run")
+	code, out, errs := drover(t, "import moonshot "+strings.Join(flags, " ")+" --legacy --parallel 20 --pool compute --dry-run")
 	if code != 2 || !strings.Contains(errs, "m7: login refused") || strings.Count(out, "45 nodes: 45 new") != 18 || !strings.Contains(out, "m9: 45 nodes: 45 conflict") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
@@ -465,7 +467,7 @@ func TestImportILO(t *testing.T) {
 	}
 	slices.Sort(hosts)
 	t.Setenv(passwordEnv, "")
-	line := "import ilo --hosts " + strings.Join(hosts, ",") + " --known-certs certs --pool compute --timeout 5s -o json --dry-run"
+	line := "import ilo --hosts " + strings.Join(hosts, ",") + " --known-certs certs --pool compute -o json --dry-run"
 	code, out, errs := drover(t, line)
 	if code != 2 || strings.Count(out, `"kind": "new"`) != 3 || strings.Count(out, `"kind": "incomplete"`) != 1 || strings.Contains(out, "ff:ff") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)

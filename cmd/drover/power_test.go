@@ -20,7 +20,7 @@ func TestPowerMoonshot(t *testing.T) {
 	c.OnAction = func(slot string, a ilosim.Action) {
 		happened = append(happened, slot+map[bool]string{true: " on", false: " off"}[a.On]+map[bool]string{true: " pxe", false: ""}[a.PXE])
 	}
-	flags := " --legacy --poll 10ms --wait 2s " + simulated(t, c)
+	flags := " --legacy --poll 10ms --wait 60s " + simulated(t, c)
 	for _, tt := range []struct {
 		line     string
 		code     int
@@ -91,7 +91,7 @@ func TestPowerOthers(t *testing.T) {
 		{"power pxe " + redfish.Addr + " --driver redfish", redfish.Addr + "  on     -\n"},
 		{"power on n1 --driver exec --program ./hook", "n1       on     -\n"},
 	} {
-		code, out, errs := drover(t, tt.line+" --known-certs certs --poll 5ms --wait 2s")
+		code, out, errs := drover(t, tt.line+" --known-certs certs --poll 5ms --wait 60s")
 		if code != 0 || !strings.HasSuffix(out, tt.out) {
 			t.Errorf("drover %s: exit %d\n%s%s", tt.line, code, out, errs)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools/boots"
+	"drover/pools/wait"
 )
 
 func newBootWatchCommand(c *cli.Client) *cobra.Command {
@@ -85,10 +86,8 @@ func (w *watcher) run(ctx context.Context) error {
 		default:
 			answered = true
 		}
-		select {
-		case <-time.After(w.every):
+		if wait.Sleep(ctx, w.every) == nil {
 			continue
-		case <-ctx.Done():
 		}
 		if len(w.nodes) == 0 {
 			return nil // interrupted, as it has to be

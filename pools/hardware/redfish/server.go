@@ -18,8 +18,6 @@ type Server struct {
 	Serial  string      `json:"serial,omitempty"`
 	UUID    string      `json:"uuid,omitempty"` // lower case; what its firmware sends as DHCP option 97
 	Product string      `json:"product,omitempty"`
-	Manager string      `json:"manager,omitempty"` // "Integrated Lights-Out 4 (iLO 4)"
-	Power   bmc.State   `json:"power"`
 	MACs    []pools.MAC `json:"macs"` // of the machine, never of the iLO
 }
 
@@ -59,7 +57,6 @@ func (s *Client) Server(ctx context.Context) (Server, error) {
 	server := Server{
 		Serial: t.Get("SerialNumber").Text(), UUID: strings.ToLower(t.Get("UUID").Text()), Product: t.Get("Model").Text(),
 	}
-	server.Power = PowerState(t)
 	if server.ID() == "" {
 		return Server{}, fmt.Errorf("%w: %s%s has neither a serial number nor a UUID", bmc.ErrUnreadable, s.Address, at)
 	}

@@ -21,7 +21,7 @@ func ParseXMLData(data []byte) (Server, error) {
 	d := xml.NewDecoder(bytes.NewReader(asXML(data)))
 	d.Strict = false
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	x := xmlData{server: Server{Power: bmc.Unknown}}
+	var x xmlData
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -104,8 +104,6 @@ func (x *xmlData) end(text string) error {
 		x.server.Product = text
 	case x.is("hsi", "cuuid"):
 		x.server.UUID = strings.ToLower(text)
-	case x.is("mp", "pn"):
-		x.server.Manager = text
 	case x.is("hsi", "nics", "nic", "macaddr"):
 		x.card.mac = text
 	case x.is("hsi", "nics", "nic", "description"):
