@@ -13,12 +13,12 @@ import (
 	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/boots"
-	"drover/pools/config"
 	"drover/pools/kube"
 )
 
-// startClusters makes the tenants' clusters, and starts the loops that keep their
-// Nodes as the farm says.
+// startClusters makes the clients of the tenants' clusters and starts their loops,
+// which keep the labels and taints of Nodes as the farm declares them. It resumes the
+// joins that were in progress when the last server ended.
 func (s *Server) startClusters(dir string) error {
 	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) startClusters(dir string) error {
 	s.metrics.watchMoves(s.clusters.Moves)
 	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
-	for _, b := range unready(s.Store.Boots.List(), time.Now()) {
+	for _, b := range joining(s.Store.Boots.List(), time.Now()) {
 		if p := s.Machines.Of(b.mac).Plan; p != nil && p.Cluster != "" {
 			if err := s.clusters.Resume(p, b.id); err != nil {
 				s.log.Debug("node is not followed to Ready", "node", p.Node, "err", err)
@@ -47,10 +47,11 @@ func (s *Server) startClusters(dir string) error {
 	return nil
 }
 
-// nodeKey reads the key that proves which labels and taints of a Node drover has
-// set and which tokens it has minted, or makes one. Who has it and may make
-// bootstrap tokens in a cluster can have drover approve any node. Without it drover
-// leaves more on a Node than it has to, and boots under way ask for another token.
+// nodeKey returns the key that proves which labels and taints of a Node drover has
+// set, and which tokens it has minted. It makes the file if there is none. Anyone
+// with the key and the right to make bootstrap tokens in a cluster can make drover
+// approve any node. After a loss of the key drover leaves labels and taints on a Node
+// that it could remove, and boots in progress need another token.
 func nodeKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,15 +64,16 @@ func nodeKey(path string) ([]byte, error) {
 	return key, err
 }
 
-// kernelBoot is a boot that got its token and is not Ready.
-type kernelBoot struct {
+// joiningBoot is a boot that got its token and whose Node is not Ready.
+type joiningBoot struct {
 	mac pools.MAC
 	id  string
 }
 
-// unready picks the boots to follow until they are Ready; all has the newest
-// first. A machine's newest token counts: a DISCOVER after it may be anybody's.
-func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
+// joining returns the boots to follow until their Node is Ready. The argument all has
+// the newest boot first. A machine's newest token counts, not its newest boot: any
+// host can send a DISCOVER with its MAC.
+func joining(all []boots.Record, now time.Time) (waiting []joiningBoot) {
 	seen := map[pools.MAC]bool{}
 	for _, b := range all {
 		token, ok := b.Reached(boots.StepToken)
@@ -80,31 +82,21 @@ func unready(all []boots.Record, now time.Time) (waiting []kernelBoot) {
 		}
 		seen[b.MAC] = true
 		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && now.Sub(token.Time) < boots.Longest {
-			waiting = append(waiting, kernelBoot{b.MAC, token.Detail})
+			waiting = append(waiting, joiningBoot{b.MAC, token.Detail})
 		}
 	}
 	return waiting
 }
 
-// changes is the farm as the REST API changes it: what it says of labels and
-// taints is then so in the clusters too.
-type changes struct {
-	*config.Live
-	changed func()
-}
+// tokenFile is the path of a file with the shared join tokens. Its mode is 0600.
+type tokenFile string
 
-func (c changes) done(err error) error {
-	if err == nil {
-		c.changed()
+func (f tokenFile) LoadTokens() ([]byte, error) {
+	data, err := os.ReadFile(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return err
+	return data, err
 }
 
-func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
-func (c changes) ChangeNodes(all []pools.NodeChange) error {
-	return c.done(c.Live.ChangeNodes(all))
-}
-func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
-func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
-	return c.done(c.Live.UpdateNode(name, edit))
-}
+func (f tokenFile) SaveTokens(data []byte) error { return atomicfile.Write(string(f), data, 0o600) }

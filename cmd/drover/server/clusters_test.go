@@ -21,7 +21,7 @@ import (
 	"drover/pools/state"
 )
 
-func TestUnready(t *testing.T) {
+func TestJoining(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	boot := func(n byte, steps ...boots.StepTime) boots.Record {
 		return boots.Record{MAC: pools.MAC{2, 5: n}, Steps: steps}
@@ -34,21 +34,21 @@ func TestUnready(t *testing.T) {
 	tests := []struct {
 		name string
 		all  []boots.Record
-		want []kernelBoot
+		want []joiningBoot
 	}{
-		{"on its way", []boots.Record{boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
-		{"refused at first", []boots.Record{boot(1, refused, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"on its way", []boots.Record{boot(1, token("a", time.Minute))}, []joiningBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"refused at first", []boots.Record{boot(1, refused, token("a", 0))}, []joiningBoot{{pools.MAC{2, 5: 1}, "a"}}},
 		{"Ready", []boots.Record{boot(1, token("a", time.Minute), ready)}, nil},
 		{"refused", []boots.Record{boot(1, refused)}, nil},
 		{"long ago", []boots.Record{boot(1, token("a", time.Hour))}, nil},
 		{"the boot is not known", []boots.Record{boot(1, token("", time.Minute))}, nil},
-		{"somebody's DISCOVER after it", []boots.Record{boot(1, discover), boot(1, token("a", time.Minute))}, []kernelBoot{{pools.MAC{2, 5: 1}, "a"}}},
+		{"a DISCOVER after it", []boots.Record{boot(1, discover), boot(1, token("a", time.Minute))}, []joiningBoot{{pools.MAC{2, 5: 1}, "a"}}},
 		{"Ready in a later boot", []boots.Record{boot(1, token("b", 0), ready), boot(1, token("a", time.Minute))}, nil},
-		{"two machines", []boots.Record{boot(2, token("b", 0)), boot(1, token("a", 0))}, []kernelBoot{{pools.MAC{2, 5: 2}, "b"}, {pools.MAC{2, 5: 1}, "a"}}},
+		{"two machines", []boots.Record{boot(2, token("b", 0)), boot(1, token("a", 0))}, []joiningBoot{{pools.MAC{2, 5: 2}, "b"}, {pools.MAC{2, 5: 1}, "a"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := unready(tt.all, now); !reflect.DeepEqual(got, tt.want) {
+			if got := joining(tt.all, now); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -75,9 +75,9 @@ func TestNodeKey(t *testing.T) {
 	}
 }
 
-// A DISCOVER and a certificate request are steps of the boot of their node, of the
-// network card that it boots with.
-func TestStepsOfOthers(t *testing.T) {
+// A DISCOVER and a certificate request are steps in the boot of their node, under the
+// MAC of the network card that boots.
+func TestObservedSteps(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const farmText = `
 server: {interfaces: [lo], address: 10.0.0.1}
@@ -128,11 +128,11 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	}
 }
 
-func TestChangesAreFollowed(t *testing.T) {
+func TestChangesReconcile(t *testing.T) {
 	calls := 0
 	c := changes{changed: func() { calls++ }}
 	if err := errors.New("no"); !errors.Is(c.done(err), err) || calls != 0 {
-		t.Error("a change that was refused is followed")
+		t.Error("a refused change reached the clusters")
 	}
 	if err := c.done(nil); err != nil || calls != 1 {
 		t.Errorf("%v, %d calls", err, calls)

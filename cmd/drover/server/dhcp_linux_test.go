@@ -18,8 +18,8 @@ import (
 	"drover/pools"
 )
 
-// office is a network with the DHCP of a whole drover on it: the real farm,
-// leases on disk, and the wiring of drover serve.
+// office is a network with a DHCP server that [New] connected: the real farm, and
+// leases on disk.
 type office struct {
 	t      *testing.T
 	net    netns.Namespace // the server's; its interface is srv
@@ -43,15 +43,15 @@ subnets:
 pools:
 `
 
-// newOffice starts the server with a config of these pools, and with ARP probes
-// or without: they take 200 ms.
+// newOffice starts the server with a config of these pools. An ARP probe takes 200 ms
+// for each lease.
 func newOffice(t *testing.T, probe bool, pools string, programs ...string) *office {
 	t.Helper()
 	netns.Need(t, programs...)
 	dir := t.TempDir()
 	o := &office{t: t, probe: probe, net: netns.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
 	o.write(pools)
-	// A bridge without a MAC of its own changes it with its ports.
+	// Without a MAC of its own a bridge takes one of its ports'.
 	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
 	o.net.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	o.net.IP(t, "link", "set", "srv", "up")
@@ -93,6 +93,7 @@ func (o *office) serve(s *dhcpd.Server) {
 	})
 }
 
+// write writes the config with these pools.
 func (o *office) write(pools string) {
 	o.t.Helper()
 	if err := os.WriteFile(o.config, fmt.Appendf(nil, officeHead+"%s", o.probe, pools), 0o644); err != nil {
@@ -109,9 +110,8 @@ func (o *office) change(pools string) {
 	}
 }
 
-// desk is a namespace with one interface, cli, that is cabled to the server's
-// bridge.
-func (o *office) desk(name string) netns.Namespace {
+// host returns a namespace whose interface cli is a port of the server's bridge.
+func (o *office) host(name string) netns.Namespace {
 	o.t.Helper()
 	n := netns.NewNamespace(o.t, string(o.net)+name)
 	o.net.Link(o.t, name, n, "cli")
@@ -145,14 +145,14 @@ func (o *office) lease(mac string) string {
 	return a.String()
 }
 
-// machine is a client's view of one card at one desk.
+// machine is a DHCP client with one network card in one namespace.
 type machine struct {
 	*netns.Client
 	t   *testing.T
 	mac string
 }
 
-// plug puts a card with that MAC into the interface cli of a namespace.
+// plug gives the interface cli of a namespace this MAC, as if the card were new.
 func plug(t *testing.T, n netns.Namespace, kind netns.Kind, mac string) *machine {
 	t.Helper()
 	n.IP(t, "addr", "flush", "dev", "cli")
@@ -162,7 +162,7 @@ func plug(t *testing.T, n netns.Namespace, kind netns.Kind, mac string) *machine
 	return &machine{&netns.Client{Kind: kind, Namespace: n, Device: "cli", Dir: t.TempDir()}, t, mac}
 }
 
-// starts starts the client and wants that it gets this address.
+// starts starts the client and fails the test unless it gets this address.
 func (m *machine) starts(address string, extra ...string) map[string]string {
 	m.t.Helper()
 	m.Start(m.t, extra...)
@@ -173,21 +173,22 @@ func (m *machine) starts(address string, extra ...string) map[string]string {
 	return got
 }
 
-// boots asks as UEFI firmware does.
+// boots runs the client with the options of UEFI firmware.
 func (m *machine) boots(address string) {
 	m.t.Helper()
 	m.starts(address, "-q", "-V", "PXEClient:Arch:00007:UNDI:003000", "-x", "93:0007")
 	m.End(m.t)
 }
 
+// renews renews the lease and returns the new one.
 func (m *machine) renews() map[string]string {
 	m.t.Helper()
 	m.Renew(m.t)
 	return m.Wait(m.t, netns.Renewed)
 }
 
-// TestMovedWhileItRuns declares a machine that runs on a lease of a catch-all
-// pool. Whatever the config says, it keeps its address until it boots.
+// TestMovedWhileItRuns declares a machine that runs on a lease of a catch-all pool. The
+// machine keeps its address until its next boot.
 func TestMovedWhileItRuns(t *testing.T) {
 	const (
 		mac   = "52:54:00:77:01:01"
@@ -196,8 +197,8 @@ func TestMovedWhileItRuns(t *testing.T) {
 `
 	)
 	o := newOffice(t, false, lobby, "udhcpc", "dhcpcd")
-	desk := o.desk("d1")
-	running := plug(t, desk, netns.Udhcpc(), mac)
+	host := o.host("d1")
+	running := plug(t, host, netns.Udhcpc(), mac)
 	running.starts("10.28.72.10")
 	running.renews()
 
@@ -217,17 +218,17 @@ func TestMovedWhileItRuns(t *testing.T) {
 	}
 	running.Kill()
 
-	// Its system may start anew without a boot, and then keeps it too.
-	system := plug(t, desk, netns.Dhcpcd(), mac)
+	// A DHCP client that starts again without a boot keeps the address too.
+	system := plug(t, host, netns.Dhcpcd(), mac)
 	system.starts("10.28.72.10")
 	system.Kill()
 
-	// The boot program gets the new address, and the lease ends.
-	plug(t, desk, netns.Udhcpc(), mac).boots("10.28.36.1")
+	// The firmware gets the new address, and the lease ends.
+	plug(t, host, netns.Udhcpc(), mac).boots("10.28.36.1")
 	if got := o.lease(mac); got != "none" {
 		t.Errorf("after the boot it has a lease of %s, want none", got)
 	}
-	// What its disk remembers is not good any more.
+	// The lease on its disk is no longer valid.
 	system.Start(t)
 	system.Wait(t, netns.Refused)
 	if got := system.Wait(t, netns.Bound)["address"]; got != "10.28.36.1" {
@@ -235,18 +236,17 @@ func TestMovedWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestSquatter has a machine on the wire that took an address of the range for
-// itself. The client finds out when it got it, and declines; with ARP probes the
-// server finds out before it offers it.
+// TestSquatter has a machine with a static address of the range. The client finds it
+// after the ACK, and declines. With ARP probes the server finds it before the OFFER.
 func TestSquatter(t *testing.T) {
 	const mac, taken, free = "52:54:00:77:01:01", "10.28.72.10", "10.28.72.11"
 	for name, probe := range map[string]bool{"the client probes": false, "the server probes": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, probe, "\n  - {name: lobby, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.20}\n", "udhcpc")
-			squatter := plug(t, o.desk("d1"), netns.Udhcpc(), "52:54:00:99:00:01")
+			squatter := plug(t, o.host("d1"), netns.Udhcpc(), "52:54:00:99:00:01")
 			squatter.Namespace.IP(t, "addr", "add", taken+"/16", "dev", "cli")
 
-			plug(t, o.desk("d2"), netns.Udhcpc(), mac).starts(free, "-a", "-A", "1")
+			plug(t, o.host("d2"), netns.Udhcpc(), mac).starts(free, "-a", "-A", "1")
 			if got := strings.Contains(o.log.String(), "type=DECLINE"); got == probe {
 				t.Errorf("the client declined: %t, want %t", got, !probe)
 			}

@@ -12,14 +12,14 @@ import (
 	"drover/pools/state"
 )
 
-// The directory of a server finds a node that is known by its switch port, and
-// unknown hardware, by the leases that are on disk.
+// The directory of a server finds a node that is identified by its switch port, and
+// unknown hardware, by the leases on disk.
 func TestDirectoryOfTheState(t *testing.T) {
 	store, live := openSite(t, testConfig)
 	d := newDirectory(live, store)
 	port, unknown := pools.MAC{2, 5: 7}, pools.MAC{0x52, 0x54, 0, 0x77, 1, 8}
 	if p := d.Named("m2"); p != nil {
-		t.Errorf("nobody has been at the port, and there is a plan: %+v", p)
+		t.Errorf("no machine has been at the port, and there is a plan: %+v", p)
 	}
 	for _, q := range []pools.Query{
 		{MAC: port, Link: netip.MustParseAddr("10.29.0.1"), CircuitID: "eth7"},

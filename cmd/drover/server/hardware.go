@@ -1,18 +1,14 @@
 package server
 
 import (
-	"context"
-	"maps"
 	"path/filepath"
-	"slices"
 
 	"drover/pools/hardware"
 	"drover/pools/hardware/bmc"
-	"drover/web/api"
 )
 
-// newHardware returns the service that keeps the nodes of chassis and switches
-// machines. Keys are pinned beside the state.
+// newHardware returns the service that reads the nodes of chassis and switches the
+// power of machines. It pins host keys and certificates in files beside the state.
 func (s *Server) newHardware(dir string) *hardware.Service {
 	h := hardware.New()
 	h.Log = s.part("hardware")
@@ -26,15 +22,4 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 	}
 	s.metrics.WatchHardware(h)
 	return h
-}
-
-// problems returns the problems for /readyz. Chassis in trouble are warnings: known
-// machines boot all the same.
-func (s *Server) problems(ctx context.Context, r *readiness) []api.Problem {
-	out := r.problems(ctx)
-	chassis := s.Hardware.Warnings()
-	for _, name := range slices.Sorted(maps.Keys(chassis)) {
-		out = append(out, api.Problem{Part: "chassis " + name, Problem: chassis[name], Warning: true})
-	}
-	return out
 }

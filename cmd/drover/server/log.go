@@ -14,24 +14,24 @@ const (
 	// quiet time is written at once; in a storm of requests, hundreds share a write.
 	logPause = 25 * time.Millisecond
 
-	// maxLog is how many bytes wait to be written at most. Lines beyond it are
+	// maxLog is the limit for bytes that wait to be written. Lines beyond it are
 	// dropped and counted.
 	maxLog = 1 << 20
 )
 
 // LogWriter writes a log to another writer, in a goroutine of its own. It never
-// holds up the code that logs: when the other writer does not keep up (a terminal
-// that was stopped, a pipe that nobody reads), lines are dropped, and the log says
-// how many as soon as it can.
+// blocks the code that logs. When the other writer does not keep up (a stopped
+// terminal, a full pipe), lines are dropped, and a later line of the log has their
+// number.
 type LogWriter struct {
 	to io.Writer
-	// report renders the line that says how many lines were dropped.
+	// report renders the line with the number of dropped lines.
 	report func(lines int) []byte
 
 	mu      sync.Mutex
 	waiting []byte
 	dropped int           // lines since the last write
-	wake    chan struct{} // something waits; closed by Close
+	wake    chan struct{} // there are lines to write; closed by Close
 	closed  bool
 	done    chan struct{}
 }
@@ -44,8 +44,8 @@ func NewLogWriter(to io.Writer) *LogWriter {
 	return w
 }
 
-// Write takes one line. It returns at once and reports no error: a log has nowhere
-// to report its own failure.
+// Write queues one line. It returns at once and reports no error: a log has nowhere to
+// report its own failure.
 func (w *LogWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// run writes what waits until Close.
+// run writes the queued lines until Close.
 func (w *LogWriter) run() {
 	defer close(w.done)
 	var writing []byte
@@ -75,7 +75,7 @@ func (w *LogWriter) run() {
 	}
 }
 
-// take returns what waits, and leaves the buffer empty in its place.
+// take returns the queued lines, and keeps the buffer empty for the next ones.
 func (w *LogWriter) take(empty []byte) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,10 +87,11 @@ func (w *LogWriter) take(empty []byte) []byte {
 	return b
 }
 
-// lastWrite is how long Close waits for the other writer.
+// lastWrite is the time limit of Close.
 const lastWrite = 5 * time.Second
 
-// Close writes what waits, for up to five seconds. Later lines are written at once.
+// Close writes the queued lines, for up to five seconds. Later lines are written
+// directly.
 func (w *LogWriter) Close() {
 	w.mu.Lock()
 	if w.closed {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// slowWriter counts the writes that it takes. It takes none until free is
-// closed, if there is one.
+// slowWriter counts the writes. If free is set, a write blocks until it is closed.
 type slowWriter struct {
 	free   chan struct{}
 	text   strings.Builder
@@ -32,7 +31,7 @@ func TestLogWriter(t *testing.T) {
 		fmt.Fprintln(w, "alone")
 		synctest.Wait()
 		if got := to.text.String(); got != "alone\n" {
-			t.Errorf("a line after a rest: got %q at once", got)
+			t.Errorf("a line after a pause: got %q at once", got)
 		}
 		for n := range 100 {
 			fmt.Fprintln(w, n)
@@ -51,8 +50,8 @@ func TestLogWriter(t *testing.T) {
 	})
 }
 
-// A log that nobody reads holds up nobody and has a bounded memory; when it is read
-// again it says how much is missing.
+// A log that nobody reads blocks no caller and takes a bounded amount of memory. When
+// it is read again, it has the number of missing lines.
 func TestLogWriterNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := slowWriter{free: make(chan struct{})} // nobody reads

@@ -20,8 +20,8 @@ import (
 	"drover/tftp"
 )
 
-// Metrics are all metrics of drover. The packages know nothing of them: they
-// call hooks. No label holds what a client chose freely.
+// Metrics are all metrics of drover serve. The other packages know nothing of them:
+// they call hooks. No label has a value that a client can choose.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -36,7 +36,7 @@ type Metrics struct {
 	stepSeconds *prometheus.HistogramVec
 	stepTook    *prometheus.HistogramVec
 	reloads     *prometheus.CounterVec
-	tends       *prometheus.CounterVec
+	reconciles  *prometheus.CounterVec
 	changes     *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 }
@@ -57,7 +57,7 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
 	m.images = newImageMetrics(m.registry)
 	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
-	m.tends = counter("cluster_looks_total", "Looks at the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
+	m.reconciles = counter("cluster_looks_total", "Reconciliations of the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
 	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
 	m.requests = counter("certificate_requests_total", "Certificate requests of nodes, by cluster and what became of them: approved, denied, left, foreign, error.", "cluster", "result")
 	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
@@ -75,8 +75,8 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 	return m
 }
 
-// watch counts what is not ready at each scrape.
-func (m *Metrics) watch(r *readiness) {
+// watchReadiness counts the parts that are not ready, at each scrape.
+func (m *Metrics) watchReadiness(r *readiness) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "not_ready",
 		Help: "Parts that are not ready; /readyz lists them."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
@@ -91,13 +91,13 @@ func (m *Metrics) watch(r *readiness) {
 	}))
 }
 
-// watchMoves counts the nodes on their way out of a cluster at each scrape.
+// watchMoves counts the nodes that are leaving a cluster, at each scrape.
 func (m *Metrics) watchMoves(moves func() []pools.Move) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "moving_nodes",
 		Help: "Nodes that the config gave to another cluster and that have not left theirs."}, func() float64 { return float64(len(moves())) }))
 }
 
-// watchBoots counts the boots that make no progress at each scrape.
+// watchBoots counts the boots that make no progress, at each scrape.
 func (m *Metrics) watchBoots(list func() []boots.Record) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "boots_stuck",
 		Help: "Machines whose boot takes much longer for its next step than is usual."}, func() float64 {
@@ -111,7 +111,7 @@ func (m *Metrics) watchBoots(list func() []boots.Record) {
 	}))
 }
 
-// Handler answers a scrape.
+// Handler returns the handler of scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
@@ -134,7 +134,7 @@ func (m *Metrics) request(r httpboot.Request) {
 	}
 }
 
-// step counts the steps of boots. It is called for each new one.
+// step counts a new step of a boot.
 func (m *Metrics) step(b boots.Record, s boots.StepTime) {
 	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
 	if s.Error == "" {
@@ -147,9 +147,10 @@ func (m *Metrics) step(b boots.Record, s boots.StepTime) {
 
 func (m *Metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
 
-// reconciled counts a reconciliation of the Nodes of a cluster.
+// reconciled counts a reconciliation of the Nodes of a cluster, and the Nodes that it
+// changed.
 func (m *Metrics) reconciled(cluster string, changed int, err error) {
-	m.tends.WithLabelValues(cluster, result(err == nil)).Inc()
+	m.reconciles.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
 

@@ -12,15 +12,15 @@ import (
 	"drover/pools/state"
 )
 
-// packet is a kind of DHCP packet, as far as it is counted apart. There are few:
-// no part of it is chosen by a client.
+// packet is a kind of DHCP packet that has its own counter. There are few kinds: a
+// client chooses no part of one.
 type packet struct {
 	typ      string
 	decision dhcp.Decision
 }
 
-// packets counts DHCP packets. It remembers the counter of each kind: looking
-// one up by its labels costs more than all the rest of the counting.
+// packets counts DHCP packets. It caches the counter of each kind: finding one by its
+// labels costs more than the rest of the counting.
 type packets struct {
 	all *prometheus.CounterVec
 	mu  sync.RWMutex
@@ -40,7 +40,8 @@ func (p *packets) count(kind packet) {
 	c.Inc()
 }
 
-// watchDHCP measures the queue of a server, and what never got into it.
+// watchDHCP measures the queue of a DHCP server, and counts the packets that the
+// kernel dropped before it.
 func (m *Metrics) watchDHCP(d *dhcpd.Server) {
 	labels := prometheus.Labels{"interface": d.Interface}
 	m.registry.MustRegister(
@@ -63,15 +64,16 @@ func newLeaseGauge(live *config.Live, leases *state.Leases) *leaseGauge {
 	return &leaseGauge{prometheus.NewDesc("drover_leases_active", "Leases in force, by pool.", []string{"pool"}, nil), live, leases}
 }
 
-// Describe and Collect make it a [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (g *leaseGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 
-// Collect sends a number for each pool that leases or has leased addresses.
+// Collect implements [prometheus.Collector]. It sends the number of leases of each
+// catch-all pool, and of other pools that have leases.
 func (g *leaseGauge) Collect(out chan<- prometheus.Metric) {
 	count := g.leases.ByPool(time.Now())
 	for _, p := range g.live.Farm().Config.Pools {
 		if p.CatchAll {
-			count[p.Name] += 0 // one that has no leases is zero, not missing
+			count[p.Name] += 0 // a pool without leases has the value zero
 		}
 	}
 	for pool, n := range count {

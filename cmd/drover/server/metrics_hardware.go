@@ -7,14 +7,14 @@ import (
 	"drover/pools/hardware"
 )
 
-// hardwareGauges read the chassis of the config at each scrape, so that a chassis
-// that leaves the config leaves the metrics.
+// hardwareGauges collects the state of each chassis in the config at each scrape. A
+// chassis that leaves the config so leaves the metrics too.
 type hardwareGauges struct {
 	chassis         func() []pools.ChassisStatus
 	success, number *prometheus.Desc
 }
 
-// WatchHardware measures the readings of chassis and the switching of machines.
+// WatchHardware counts the readings of chassis and the power actions of a service.
 func (m *Metrics) WatchHardware(h *hardware.Service) {
 	syncs := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: "chassis_syncs_total",
 		Help: "Times that a chassis was asked what it holds, by result."}, []string{"chassis", "result"})

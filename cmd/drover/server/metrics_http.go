@@ -6,8 +6,8 @@ import (
 	"drover/httpboot"
 )
 
-// imageMetrics are those of the queue for root images, and of what nodes' HTTP
-// refuses.
+// imageMetrics are the metrics of the queue for root images, and of refused requests
+// of nodes.
 type imageMetrics struct {
 	running, waiting prometheus.Gauge
 	waited           prometheus.Histogram

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/e2e/netns"
 )
 
-// branch is a network behind a relay agent, which is its router: two ports of
-// a switch with a machine at each.
+// branch is two networks behind a relay agent, which is their router: two ports of a
+// switch with a machine at each.
 type branch struct {
 	*office
 	relay        netns.Namespace
@@ -46,7 +46,7 @@ func newBranch(t *testing.T, programs ...string) *branch {
 	return b
 }
 
-// port makes a port of the relay's, a machine at it, and the way there.
+// port makes a port of the relay, a machine at it, and the server's route to it.
 func (b *branch) port(name, router string) netns.Namespace {
 	b.t.Helper()
 	n := netns.NewNamespace(b.t, string(b.net)+name)
@@ -57,19 +57,19 @@ func (b *branch) port(name, router string) netns.Namespace {
 	return n
 }
 
-// past lets the machine at a port send to the server by itself, with the relay
-// as its router.
-func past(t *testing.T, port netns.Namespace, router string) {
+// routeVia gives the machine at a port a route to the server, so that it renews without
+// the relay agent.
+func routeVia(t *testing.T, port netns.Namespace, router string) {
 	t.Helper()
 	port.IP(t, "route", "replace", "default", "via", router)
 }
 
-// heard wants that a machine's REQUEST came through a relay that calls itself
-// so; "" is for one that came straight from the machine. dhcrelay listens to
-// frames, not to a socket: what it routes it relays too, as a second copy.
-func (b *branch) heard(mac, giaddr string) {
+// wantACK waits for an ACK to a machine whose REQUEST came through the relay agent with
+// this giaddr; "" is for a REQUEST that came directly from the machine. dhcrelay reads
+// frames, not a socket: it also relays a copy of each packet that it routes.
+func (b *branch) wantACK(mac, giaddr string) {
 	b.t.Helper()
-	until(b.t, fmt.Sprintf("%s is acknowledged an address through relay %q", mac, giaddr), func() bool {
+	fixture.Eventually(b.t, fmt.Sprintf("an ACK to %s through relay %q", mac, giaddr), func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return slices.ContainsFunc(b.seen, func(x dhcp.Exchange) bool {
@@ -79,9 +79,9 @@ func (b *branch) heard(mac, giaddr string) {
 	})
 }
 
-// undisturbed wants that no machine was sent a NAK. Of what dhcrelay copies, one
-// copy may look as if it came from the network of the server.
-func (b *branch) undisturbed(t *testing.T) {
+// wantNoNAK fails if a machine was sent a NAK. dhcrelay's copy of a packet can seem to
+// come from the server's own network.
+func (b *branch) wantNoNAK(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,40 +97,40 @@ func (b *branch) undisturbed(t *testing.T) {
 func TestISCRelay(t *testing.T) {
 	b := newBranch(t, "dhcrelay", "udhcpc", "dhcpcd")
 	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-id", "port7", "-id", "port8", "-iu", "uplink", "10.28.0.2")
-	b.slot(t, "10.29.0.1")
-	b.lobby(t, "10.30.0.1")
-	b.undisturbed(t)
+	b.checkSlot(t, "10.29.0.1")
+	b.checkLobby(t, "10.30.0.1")
+	b.wantNoNAK(t)
 }
 
-// TestISCRelayLinkSelection has a relay whose address is of the server's
-// network. Which network the machine is on is in sub-option 5 (RFC 3527).
+// TestISCRelayLinkSelection has a relay whose address is in the server's network. The
+// machine's own network is in sub-option 5 (RFC 3527).
 func TestISCRelayLinkSelection(t *testing.T) {
 	b := newBranch(t, "dhcrelay", "udhcpc", "dhcpcd")
 	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-U", "uplink", "-id", "port7", "-id", "port8", "10.28.0.2")
-	b.slot(t, "10.28.0.254")
-	b.lobby(t, "10.28.0.254")
-	b.undisturbed(t)
+	b.checkSlot(t, "10.28.0.254")
+	b.checkLobby(t, "10.28.0.254")
+	b.wantNoNAK(t)
 }
 
-// TestISCRelayChain has two relays in a row. The first sets giaddr, which the
-// second leaves alone; what it does with option 82 is up to its -m.
+// TestISCRelayChain has two relays in a row. The first sets giaddr, and the second
+// leaves it. The second changes option 82 according to its flag -m.
 func TestISCRelayChain(t *testing.T) {
 	b := newBranch(t, "dhcrelay", "udhcpc")
 	b.relay.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-id", "port7", "-id", "port8", "-iu", "uplink", "10.28.0.253")
 	for i, tt := range []struct{ mode, address string }{
-		{"append", "10.29.1.7"},    // the port at the first relay counts
-		{"forward", "10.29.1.7"},   // it is the only one
-		{"replace", "10.29.72.10"}, // it is lost, and the machine unknown
+		{"append", "10.29.1.7"},    // the port of the first relay counts
+		{"forward", "10.29.1.7"},   // the port of the first relay is the only one
+		{"replace", "10.29.72.10"}, // the port of the first relay is lost: the machine is unknown
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
 			b.t = t
-			second := b.desk("second")
+			second := b.host("second")
 			second.IP(t, "addr", "add", "10.28.0.253/16", "dev", "cli")
 			second.IP(t, "link", "set", "cli", "up")
 			second.Daemon(t, "dhcrelay", "-4", "-d", "--no-pid", "-a", "-m", tt.mode, "-i", "cli", "10.28.0.2")
 			mac := fmt.Sprintf("52:54:00:77:09:%02d", i)
 			plug(t, b.port7, netns.Udhcpc(), mac).starts(tt.address)
-			b.heard(mac, "10.29.0.1")
+			b.wantACK(mac, "10.29.0.1")
 		})
 	}
 }
@@ -145,11 +145,11 @@ func TestDnsmasqRelay(t *testing.T) {
 	if got := m.starts("10.29.1.2"); got["router"] != "10.29.0.1" || got["mask"] != "255.255.0.0" {
 		t.Errorf("got router %q and mask %q of another network", got["router"], got["mask"])
 	}
-	b.heard(mac, "10.29.0.1")
+	b.wantACK(mac, "10.29.0.1")
 	m.Release(t)
-	b.lobby(t, "10.30.0.1")
+	b.checkLobby(t, "10.30.0.1")
 
-	// This node's address is not of the network that it is on.
+	// The address of this node is in another network than its port.
 	m = plug(t, b.port8, netns.Udhcpc(), mac)
 	m.Start(t)
 	if m.End(t) == nil {
@@ -160,9 +160,8 @@ func TestDnsmasqRelay(t *testing.T) {
 	}
 }
 
-// slot has machines at port 7, where there is a node that is known by its port
-// alone.
-func (b *branch) slot(t *testing.T, giaddr string) {
+// checkSlot boots machines at port 7, where the node is identified by its port only.
+func (b *branch) checkSlot(t *testing.T, giaddr string) {
 	t.Helper()
 	const one, other = "52:54:00:77:07:01", "52:54:00:77:07:02"
 	m := plug(t, b.port7, netns.Udhcpc(), one)
@@ -172,17 +171,17 @@ func (b *branch) slot(t *testing.T, giaddr string) {
 			t.Errorf("%s has %s=%q, want %q", one, name, got[name], want)
 		}
 	}
-	b.heard(one, giaddr)
+	b.wantACK(one, giaddr)
 	if got := b.lease(one); got != "10.29.1.7" {
 		t.Errorf("%s has a lease of %s: HTTP and TFTP will not find it by its MAC", one, got)
 	}
 
-	// It renews past the relay: there is no circuit-id.
-	past(t, b.port7, "10.29.0.1")
+	// It renews without the relay agent, hence without a circuit-id.
+	routeVia(t, b.port7, "10.29.0.1")
 	if got := m.renews()["address"]; got != "10.29.1.7" {
 		t.Errorf("renewed %q, want 10.29.1.7", got)
 	}
-	b.heard(one, "")
+	b.wantACK(one, "")
 	m.Kill()
 
 	// Another card in its slot is the same node.
@@ -191,34 +190,22 @@ func (b *branch) slot(t *testing.T, giaddr string) {
 	if one, other := b.lease(one), b.lease(other); one != "none" || other != "10.29.1.7" {
 		t.Errorf("the old card has a lease of %s, the new one of %s", one, other)
 	}
-	past(t, b.port7, "10.29.0.1")
+	routeVia(t, b.port7, "10.29.0.1")
 	m.Release(t)
-	until(t, "the lease ends", func() bool { return b.lease(other) == "none" })
+	fixture.Eventually(t, "the end of the lease", func() bool { return b.lease(other) == "none" })
 }
 
-// lobby has unknown hardware at port 8.
-func (b *branch) lobby(t *testing.T, giaddr string) {
+// checkLobby boots unknown hardware at port 8.
+func (b *branch) checkLobby(t *testing.T, giaddr string) {
 	t.Helper()
 	const mac = "52:54:00:77:08:01"
 	m := plug(t, b.port8, netns.Udhcpc(), mac)
 	if got := m.starts("10.30.72.10"); got["router"] != "10.30.0.1" || got["hostname"] != "node-525400770801" {
 		t.Errorf("unknown hardware got router %q, name %q", got["router"], got["hostname"])
 	}
-	b.heard(mac, giaddr)
-	past(t, b.port8, "10.30.0.1")
+	b.wantACK(mac, giaddr)
+	routeVia(t, b.port8, "10.30.0.1")
 	m.renews()
-	b.heard(mac, "")
+	b.wantACK(mac, "")
 	m.Kill()
-}
-
-// until polls what comes a moment later.
-func until(t *testing.T, what string, ask func() bool) {
-	t.Helper()
-	for range 500 {
-		if ask() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%s: not within 5 s", what)
 }

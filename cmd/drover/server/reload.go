@@ -9,14 +9,17 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"drover/pools"
+	"drover/pools/config"
 )
 
-// settle is how long the config must be quiet before it is read again: editors
+// settle is the time without changes after which the config is read again: editors
 // write a file in several steps.
 const settle = 200 * time.Millisecond
 
-// watchConfig reads the config again on SIGHUP and when its file changes. It
-// watches the directory: editors and ConfigMaps replace the file.
+// watchConfig reloads the config on SIGHUP and when its file changes. It watches the
+// directory, since editors and ConfigMaps replace the file.
 func (s *Server) watchConfig(ctx context.Context) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -42,7 +45,7 @@ func (s *Server) watchConfig(ctx context.Context) error {
 			s.Reload("the file changed")
 		case e := <-watcher.Events:
 			switch filepath.Base(e.Name) {
-			case filepath.Base(file), "..data": // the latter is how Kubernetes swaps a mounted ConfigMap
+			case filepath.Base(file), "..data": // Kubernetes swaps a mounted ConfigMap by ..data
 				changed.Reset(settle)
 			}
 		case err := <-watcher.Errors:
@@ -51,8 +54,8 @@ func (s *Server) watchConfig(ctx context.Context) error {
 	}
 }
 
-// Reload puts the config file in force. A bad one is reported, and the old one
-// stays.
+// Reload puts the config file in force. If it has mistakes, they are logged and the old
+// config stays in force. The text why is the cause in the log.
 func (s *Server) Reload(why string) {
 	if err := s.Live.Reload(); err != nil {
 		s.metrics.reloaded(false)
@@ -68,4 +71,30 @@ func (s *Server) Reload(why string) {
 	if s.Live.NeedsRestart() {
 		s.log.Warn("server: changed in the config, which takes a restart")
 	}
+}
+
+// changes is the live farm, with a hook after each successful change of nodes: the
+// clusters then reconcile labels and taints.
+type changes struct {
+	*config.Live
+	changed func()
+}
+
+func (c changes) done(err error) error {
+	if err == nil {
+		c.changed()
+	}
+	return err
+}
+
+func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
+
+func (c changes) ChangeNodes(all []pools.NodeChange) error {
+	return c.done(c.Live.ChangeNodes(all))
+}
+
+func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
+
+func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
+	return c.done(c.Live.UpdateNode(name, edit))
 }

@@ -6,13 +6,12 @@
 //	defer s.Close()
 //	err = s.Run(ctx)
 //
-// The parts decide; the package only passes one part to another. It knows nothing of
-// flags, of printing, and of exit codes.
+// The parts decide; this package only connects them. It knows nothing of flags, of
+// printing, and of exit codes.
 package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,13 +35,12 @@ import (
 	"drover/tftp"
 	"drover/web"
 	"drover/web/api"
-	"drover/web/auth"
 )
 
-// Options say where a [Server] has its config and its files.
+// Options are the files of a [Server] and its log.
 type Options struct {
 	Config  string // the farm's config file
-	State   string // directory of what changes while running
+	State   string // directory of the state: leases, boots, API nodes, keys
 	Images  string // directory of images; default State/images
 	Loaders string // directory of boot loaders; default State/loaders
 
@@ -51,11 +49,10 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Server is the wiring: it holds every part of drover, and connects those that ask
-// each other.
+// Server holds every part of drover serve and connects them. Make it with [New].
 type Server struct {
-	Live     *config.Live // the farm in force
-	Store    *state.Store // what changes while running
+	Live     *config.Live // the farm in force; reloaded with the config file
+	Store    *state.Store // leases, boots, API nodes and the rest of the state
 	Machines *machines.Directory
 	DHCP     []*dhcpd.Server   // one for each interface
 	Web      *web.Server       // REST API and page
@@ -73,8 +70,8 @@ type Server struct {
 }
 
 // New opens the state, reads the config and connects the parts. It binds no
-// socket. Mistakes of the config are returned before anything is written, as
-// [pools.Errors]. Call [Server.Close] after use.
+// socket. Mistakes in the config are returned as [pools.Errors], before anything is
+// written. Call [Server.Close] after use.
 func New(o Options) (*Server, error) {
 	if o.Images == "" {
 		o.Images = filepath.Join(o.State, "images")
@@ -100,8 +97,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// assemble makes the parts. Each asks the live farm, so that a change of the
-// config is in force with the next packet; only the listeners stay as they are.
+// assemble makes the parts. Each reads the live farm, so that a change of the
+// config applies to the next packet. Only the listeners stay as they were at start.
 func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	farm := s.Live.Farm()
 	cfg := farm.Config.Server
@@ -117,7 +114,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return err
 	}
 	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}
-	s.metrics.watch(ready)
+	s.metrics.watchReadiness(ready)
 	s.Hardware = s.newHardware(o.State)
 
 	s.serveDHCP(cfg)
@@ -141,12 +138,12 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"),
 		Ready: func(ctx context.Context) []api.Problem { return s.problems(ctx, ready) },
 	}}
-	s.warn(ready)
-	return s.protect(o, farm)
+	s.logProblems(ready)
+	return s.loadAPICredentials(o, farm)
 }
 
-// serveDHCP makes a DHCP server for each interface, unless another host does it
-// all.
+// serveDHCP makes a DHCP server for each interface. It makes none when another host
+// does all of DHCP.
 func (s *Server) serveDHCP(cfg pools.Server) {
 	if cfg.DHCP == pools.DHCPOff {
 		return
@@ -165,38 +162,11 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 	}
 }
 
-// protect gives the people-facing listener its token and its certificate.
-func (s *Server) protect(o Options, farm *pools.Farm) error {
-	file := filepath.Join(o.State, "api.token")
-	token, isNew, err := auth.LoadToken(file)
-	if err != nil {
-		return err
-	}
-	s.Web.Token = token
-	if isNew {
-		s.log.Info("made the token for the REST API and the page", "file", file)
-	}
-	if t := farm.Config.Server.APITLS; t != nil {
-		pair, err := tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key))
-		if err != nil {
-			return fmt.Errorf("server.apiTLS: %w", err)
-		}
-		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
-	return nil
-}
-
+// part returns the log of one part.
 func (s *Server) part(name string) *slog.Logger { return s.log.With("part", name) }
 
-// warn says at start what is missing. /readyz says it as long as it is.
-func (s *Server) warn(r *readiness) {
-	for _, p := range r.local() {
-		s.log.Warn("not ready", "what", p.Part, "problem", p.Problem)
-	}
-}
-
 // Run binds every socket, then serves until ctx ends or a part fails. When ctx
-// ends, running transfers may end first (server.grace of the config).
+// ends, Run waits for transfers in progress, up to server.grace of the config.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -229,7 +199,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen binds all sockets and returns what serves them.
+// listen binds all sockets and returns the functions that serve them, by the name of
+// the part.
 func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	serve := map[string]func(context.Context) error{}
 	for _, d := range s.DHCP {
@@ -271,4 +242,9 @@ func (s *Server) Close() {
 	if err := s.Store.Close(); err != nil {
 		s.log.Error("state not stored", "err", err)
 	}
+}
+
+// newDirectory returns the directory of a farm and its state.
+func newDirectory(live *config.Live, store *state.Store) *machines.Directory {
+	return &machines.Directory{Farm: live, Leases: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
 }

@@ -25,7 +25,7 @@ pools:
   - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
 `
 
-// testServer is a server of testConfig that listens nowhere.
+// testServer returns a server of testConfig, without sockets.
 func testServer(t *testing.T) *Server {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -40,7 +40,7 @@ func testServer(t *testing.T) *Server {
 	return s
 }
 
-// openSite makes the farm of a config, and its state, in a directory of its own.
+// openSite returns the state and the live farm of a config, in a new directory.
 func openSite(t *testing.T, text string) (*state.Store, *config.Live) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -63,8 +63,8 @@ func openSite(t *testing.T, text string) (*state.Store, *config.Live) {
 	return store, live
 }
 
-// Counting a packet costs no memory.
-func TestCountingIsCheap(t *testing.T) {
+// Counting a packet allocates nothing.
+func TestCountingAllocatesNothing(t *testing.T) {
 	s := testServer(t)
 	x := dhcp.Exchange{Type: "REQUEST", Decision: dhcp.Acknowledged}
 	if n := testing.AllocsPerRun(100, func() { s.metrics.exchange(x) }); n != 0 {

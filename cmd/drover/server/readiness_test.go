@@ -14,8 +14,8 @@ import (
 	"drover/pools/state"
 )
 
-// What is missing on this host is told: images, loaders of the firmware, and
-// loaders that rules name. What is elsewhere, or for nobody, is not missing.
+// Missing images, loaders of the firmware and loaders that rules name are problems. A
+// loader on another server, and the image of an ignored pool, are not.
 func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "drover.yaml")

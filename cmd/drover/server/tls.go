@@ -7,10 +7,11 @@ import (
 
 	"drover/httpboot"
 	"drover/pools"
+	"drover/web/auth"
 )
 
-// nodeTLS returns the HTTPS side of the node-facing listener; nil when the
-// config has none.
+// nodeTLS returns the TLS settings of the node-facing listener; nil if the config
+// has none.
 func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 	url := farm.SecureURL()
 	if url == "" {
@@ -38,4 +39,26 @@ func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 	}
 	s.log.Info("nodes get config and join by HTTPS", "url", url, "pin", "sha256:"+pin)
 	return side, nil
+}
+
+// loadAPICredentials gives the people-facing listener its token and its certificate.
+// It makes the token if there is none.
+func (s *Server) loadAPICredentials(o Options, farm *pools.Farm) error {
+	file := filepath.Join(o.State, "api.token")
+	token, isNew, err := auth.LoadToken(file)
+	if err != nil {
+		return err
+	}
+	s.Web.Token = token
+	if isNew {
+		s.log.Info("made the token for the REST API and the page", "file", file)
+	}
+	if t := farm.Config.Server.APITLS; t != nil {
+		pair, err := tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key))
+		if err != nil {
+			return fmt.Errorf("server.apiTLS: %w", err)
+		}
+		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return nil
 }

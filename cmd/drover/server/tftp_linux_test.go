@@ -27,7 +27,7 @@ import (
 	"drover/pools/boots"
 )
 
-// oneImage is the image debian-12, and no other.
+// oneImage is a [script.Images] with the image debian-12 only.
 type oneImage struct{ is script.Image }
 
 func newOneImage(t *testing.T) oneImage {
@@ -96,13 +96,13 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:
 		}
 		site.Close()
 	})
-	site.awaitLog("msg=serving") // it listens
+	site.awaitLog("msg=serving") // the sockets are bound
 	return site
 }
 
-// get fetches a file by TFTP. A machine that is flooded by other tests drops
-// packets, also on loopback, and its disk can take a minute for a write: without an
-// answer get begins anew.
+// get fetches a file by TFTP, and tries again after a timeout: on a machine that is
+// busy with other tests packets are lost, also on loopback, and a write to disk can
+// take a minute.
 func (s *bootSite) get(name string) (string, error) {
 	s.t.Helper()
 	for began := time.Now(); ; {
@@ -112,7 +112,7 @@ func (s *bootSite) get(name string) (string, error) {
 			return text, err
 		}
 		if time.Since(began) > 3*time.Minute {
-			_ = pprof.Lookup("goroutine").WriteTo(s.t.Output(), 1) // to see what
+			_ = pprof.Lookup("goroutine").WriteTo(s.t.Output(), 1) // shows the goroutine that blocks
 			return text, err
 		}
 	}
@@ -143,19 +143,10 @@ func (s *bootSite) mustGet(name string) string {
 	return text
 }
 
-// await waits for what the server does after a client has its answer.
-func (s *bootSite) await(what string, ok func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("no %s; the log is\n%s", what, s.log)
-		}
-	}
-}
-
+// awaitLog waits until the server has logged a text.
 func (s *bootSite) awaitLog(want string) {
 	s.t.Helper()
-	s.await("log with "+want, func() bool { return strings.Contains(s.log.String(), want) })
+	fixture.Eventually(s.t, "a log with "+want, func() bool { return strings.Contains(s.log.String(), want) })
 }
 
 func first(t *testing.T, pattern, text string) string {
@@ -167,7 +158,7 @@ func first(t *testing.T, pattern, text string) string {
 	return m[1]
 }
 
-// What GRUB and U-Boot fetch, name by name, as each file says the next one.
+// GRUB, U-Boot and PXELINUX fetch their files by TFTP; each file names the next one.
 func TestBootByTFTP(t *testing.T) {
 	for _, single := range []string{"", ", tftpSinglePort: true"} {
 		s := newBootSite(t, single)
@@ -186,7 +177,7 @@ func TestBootByTFTP(t *testing.T) {
 		if got := s.mustGet(first(t, `INITRD (\S+)`, linux)); got != "the initrd" {
 			t.Errorf("got %q", got)
 		}
-		s.await("the steps script, kernel and initrd", func() bool {
+		fixture.Eventually(s.t, "the steps script, kernel and initrd", func() bool {
 			seen := map[boots.Step]bool{}
 			for _, b := range s.Store.Boots.List() {
 				for _, step := range b.Steps {
@@ -200,7 +191,7 @@ func TestBootByTFTP(t *testing.T) {
 	}
 }
 
-// What is wrong is said on both sides, in words.
+// A refused file is explained to the client and in the log.
 func TestProblemsByTFTP(t *testing.T) {
 	s := newBootSite(t, "")
 	for name, want := range map[string]string{
@@ -225,7 +216,7 @@ func TestProblemsByTFTP(t *testing.T) {
 	}
 }
 
-// A next boot goes to one boot, however often that asks.
+// A one-time boot is used by one boot, however often that fetches its script.
 func TestNextBootEndToEnd(t *testing.T) {
 	s := newBootSite(t, "")
 	mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
@@ -240,7 +231,7 @@ func TestNextBootEndToEnd(t *testing.T) {
 	discover()
 	rescue := script()
 	if !strings.Contains(rescue, "'drover.rescue=1'") || script() != rescue {
-		t.Errorf("the boot asked twice, and got not twice the rescue:\n%s", rescue)
+		t.Errorf("the boot fetched its script twice, and did not get the rescue script twice:\n%s", rescue)
 	}
 	if left := s.Store.NextBoots.Pending("m1"); left != "" {
 		t.Errorf("next boot %q is still there", left)
@@ -276,7 +267,7 @@ func TestReadinessOfBootFiles(t *testing.T) {
 	}
 	want := func(loader, problem string) {
 		t.Helper()
-		err := r.there(loader)
+		err := r.checkLoader(loader)
 		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Errorf("%s: got %v, want %q", loader, err, problem)
 		}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	"drover/dhcp"
+	"drover/httpboot/script"
+	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/kube/approve"
+	"drover/pools/machines"
+	"drover/pools/state"
+	"drover/tftp"
+)
+
+// certificate handles the result of a certificate request. The request for a
+// kubelet's first certificate is a step of its boot. One that was denied or left alone
+// is no step: any host could have made it.
+func (s *Server) certificate(r approve.Request) {
+	s.metrics.certificate(r)
+	if r.Serving || r.Node == "" {
+		return
+	}
+	e := boots.Event{Step: boots.StepCSR}
+	switch r.Result {
+	case "approved":
+		e.Detail = r.Name
+	case "error":
+		e.Error = r.Why
+	default:
+		return
+	}
+	if b, ok := s.Machines.LastBoot(r.Node); ok {
+		s.step(b.MAC, e)
+	}
+}
+
+// exchange handles the result of a DHCP packet: it counts the packet, and notes the
+// boot or the unknown machine that begins with a DISCOVER.
+func (s *Server) exchange(e dhcp.Exchange) {
+	s.metrics.exchange(e)
+	if e.Type != "DISCOVER" {
+		return
+	}
+	if e.Netboot && e.Plan != nil {
+		s.discovered(e)
+	}
+	// A packet that was dropped unread has no Plan, even that of a declared node.
+	if e.Unknown() && (e.Plan != nil || e.Decision == dhcp.NotOurs) {
+		s.Store.Unknowns.Seen(unknown(&e))
+	}
+}
+
+// discovered begins the timeline of a boot at the DISCOVER of a machine's firmware. It
+// does so also when no address is free, so that the operator sees the error.
+func (s *Server) discovered(e dhcp.Exchange) {
+	offer := boots.Event{Step: boots.StepOffer}
+	switch {
+	case e.Reply != "":
+		if e.Address.IsValid() {
+			offer.Detail = e.Address.String()
+		}
+	case e.Decision == dhcp.NoAddress:
+		offer.Error = "no address for it is free, or its lease could not be stored"
+	default: // dropped, or for another server to answer
+		return
+	}
+	s.Store.Boots.Discover(e.Plan, e.Time)
+	s.step(e.MAC, offer)
+	if e.Reply != "" {
+		s.Store.NextBoots.Discover(e.Plan.Node)
+		s.scripts.Forget(e.MAC)
+	}
+}
+
+// unknown returns the record of a machine that no node declares, from its DISCOVER.
+func unknown(e *dhcp.Exchange) pools.Unknown {
+	u := pools.Unknown{
+		MAC: e.MAC, First: e.Time, Last: e.Time, Count: 1, Firmware: e.Firmware, Class: e.Class,
+		Relay: e.Giaddr, Circuit: e.Circuit, Remote: e.Remote,
+	}
+	if e.Plan != nil {
+		u.Pool, u.Address = e.Plan.Pool, e.Address
+	}
+	return u
+}
+
+// nodeReady notes that the Node of a machine that joined is Ready.
+func (s *Server) nodeReady(p *pools.Plan, _ time.Time) {
+	s.step(p.MAC, boots.Event{Step: boots.StepReady})
+}
+
+// step adds a step that the server observed to the current boot of a machine.
+func (s *Server) step(mac pools.MAC, e boots.Event) {
+	if err := s.Store.Boots.Step(mac, "", e); err != nil {
+		s.log.Debug("step of no boot", "mac", mac, "step", e.Step, "err", err)
+	}
+}
+
+// unknowns lists and forgets the machines that no node declares, for the REST API.
+type unknowns struct {
+	*machines.Directory
+	*state.Unknowns
+}
+
+func (u unknowns) List() []pools.Unknown { return u.Unknown() }
+
+// transfer handles the result of a TFTP transfer: it counts the transfer, and adds
+// the step of the boot that the file stands for.
+func (s *Server) transfer(t tftp.Transfer) {
+	s.metrics.transfer(t)
+	mac, step := clientOf(t), script.StepOf(t.File)
+	if t.Err != nil || mac.IsZero() || step == "" {
+		return
+	}
+	detail := t.File
+	if step != boots.StepLoader {
+		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
+	}
+	s.step(mac, boots.Event{Step: step, Detail: detail})
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"errors"
+
+	"drover/httpboot"
+	"drover/httpboot/script"
+	"drover/imagebuild"
+	"drover/pools"
+)
+
+// imageDir finds images on disk. It implements [script.Images].
+type imageDir struct{ dir *imagebuild.Dir }
+
+func (d imageDir) Image(ref string) (script.Image, error) {
+	i, err := d.dir.Lookup(ref)
+	if err != nil {
+		return script.Image{}, err
+	}
+	file := func(name string) script.FileInfo {
+		return script.FileInfo{Name: name, Size: i.Files[name].Size, SHA256: i.Files[name].SHA256}
+	}
+	return script.Image{
+		Name: i.Name, Generation: i.ID, Dir: i.Path,
+		Kernel: file(imagebuild.KernelFile), Initrd: file(imagebuild.InitrdFile), Squashfs: file(imagebuild.SquashfsFile),
+	}, nil
+}
+
+// newScripts returns the renderer of boot scripts, for HTTP and TFTP.
+func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Images, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
+	templates, err := LoadTemplates(farm)
+	if err != nil {
+		return nil, err
+	}
+	args, err := nodeTLS.KernelArgs()
+	if err != nil {
+		return nil, err
+	}
+	return script.New(script.Options{
+		Machines: s.Machines, Boots: s.Store.Boots, Images: images, URL: farm.URL(), TLSArgs: args,
+		Loaders: loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
+	})
+}
+
+// LoadTemplates reads the templates of boot scripts in server.templates. It returns
+// nil if the config names none.
+func LoadTemplates(farm *pools.Farm) (*script.Templates, error) {
+	dir := farm.Config.Server.Templates
+	if dir == "" {
+		return nil, nil
+	}
+	t, err := script.LoadTemplates(farm.Path(dir))
+	if err != nil {
+		return nil, errors.Join(errors.New("server.templates: the boot scripts have mistakes"), err)
+	}
+	return t, nil
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+
+	"drover/httpboot/script"
+	"drover/pools"
+	"drover/tftp"
+)
+
+// serveTFTP makes the TFTP server. Its files depend on the machine that requests them.
+func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
+	files := s.scripts.TFTP()
+	s.tftp = &tftp.Server{
+		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
+		Open: func(client netip.Addr, name string) (tftp.File, error) {
+			f, err := files.Open(client, name)
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		},
+	}
+}
+
+// attrs returns the MAC of a TFTP client as an attribute of its log line.
+func attrs(t tftp.Transfer) []slog.Attr {
+	if mac := clientOf(t); !mac.IsZero() {
+		return []slog.Attr{slog.String("mac", mac.String())}
+	}
+	return nil
+}
+
+// clientOf returns the MAC that was found for a TFTP client when its file was opened;
+// zero for an unknown client.
+func clientOf(t tftp.Transfer) pools.MAC {
+	if f, ok := t.Opened.(*script.File); ok {
+		return f.MAC
+	}
+	if e, ok := errors.AsType[*script.Error](t.Err); ok {
+		return e.MAC
+	}
+	return pools.MAC{}
+}
