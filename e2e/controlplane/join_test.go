@@ -33,7 +33,7 @@ import (
 type planOf func(node string) *pools.Plan
 
 func (f planOf) Named(node string) *pools.Plan { return f(node) }
-func (f planOf) Booting(string) bool                   { return true }
+func (f planOf) Booting(string) bool           { return true }
 
 // clusters returns drover's clusters, and the nodes that become Ready.
 func clusters(t *testing.T, ttl time.Duration, planes ...*controlplane.Cluster) (*kube.Clusters, <-chan string) {
