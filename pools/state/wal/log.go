@@ -29,7 +29,7 @@ type Log struct {
 	Tables map[TableID]Table
 	Size   int64                // after so many bytes, at least, the next generation begins
 	Logger *slog.Logger         // gets what no caller can be told
-	Sync   func(*os.File) error // makes data durable; nil: fdatasync(2)
+	Sync   func(*os.File) error // makes data durable; nil: as fdatasync(2) does
 
 	// The committer alone uses these.
 	current segment
@@ -73,12 +73,15 @@ type failure struct {
 // start starts the committer.
 func (l *Log) start(current segment) {
 	l.current, l.limit = current, l.Size
-	if l.Sync == nil {
-		l.Sync = fdatasync
-	}
 	l.work.L, l.finished.L = &l.mu, &l.mu
 	l.queue = batch{ticket: 1, record: newRecord(nil)}
 	l.running.Go(func() {
+		if l.Sync == nil {
+			var d datasync
+			d.open()
+			defer d.close()
+			l.Sync = d.sync
+		}
 		for b, ok := l.take(); ok; b, ok = l.take() {
 			l.finish(b, l.watched(b))
 		}
