@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
@@ -32,7 +29,6 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := server.NewLogWriter(cmd.ErrOrStderr())
 			defer w.Close()
-			raiseGCTarget()
 			var err error
 			if o.Log, err = server.NewLogger(w, logFormat, logLevel); err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
@@ -54,14 +50,4 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 	f.StringVar(&logFormat, "log-format", "text", "text|json")
 	f.StringVar(&logLevel, "log-level", "info", "debug|info|warn|error")
 	return cmd
-}
-
-// raiseGCTarget sets the garbage collector's target to 400 %: the heap may grow to five
-// times the live memory, some 100 MB. In a storm of requests, which make much garbage
-// and keep little, the default of 100 % costs a tenth of the processor. The environment
-// variable GOGC takes precedence.
-func raiseGCTarget() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
