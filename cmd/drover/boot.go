@@ -1,10 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,65 +15,44 @@ import (
 	"drover/pools/boots"
 )
 
-const bootsPath = "/api/v1/boots"
-
 func newBootCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "boot",
 		Short: "Follow the boots of machines on a running server",
-		Args:  cli.NoSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c))
-	return cmd
+	return cli.Group(cmd, newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c))
 }
 
 func newBootListCommand(c *cli.Client) *cobra.Command {
-	var output, node string
+	var node string
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List boots, the newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "table"); err != nil {
-				return err
-			}
-			boots, err := fetchBoots(c, cmd, node, limit)
-			if err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, boots, func(w io.Writer) error { return bootTable(w, boots) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
+	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]boots.Record, error) {
+		return fetchBoots(c, ctx, node, limit)
+	}, bootTable)
 	cmd.Flags().StringVar(&node, "node", "", "only the boots of this node")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most")
 	return cmd
 }
 
-func fetchBoots(c *cli.Client, cmd *cobra.Command, node string, limit int) ([]boots.Record, error) {
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	if node != "" {
-		query.Set("node", node)
-	}
-	boots := []boots.Record{}
-	return boots, c.Call(cmd.Context(), http.MethodGet, bootsPath+"?"+query.Encode(), nil, &boots)
+func fetchBoots(c *cli.Client, ctx context.Context, node string, limit int) ([]boots.Record, error) {
+	return cli.Get[[]boots.Record](ctx, c, "/api/v1/boots", "limit", strconv.Itoa(limit), "node", node)
 }
 
-func bootTable(w io.Writer, boots []boots.Record) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR")
-	for _, b := range boots {
+func bootTable(w io.Writer, all []boots.Record) error {
+	return cli.Table(w, all, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR", func(b boots.Record) []any {
 		step, after := "-", "-"
 		if s, ok := b.Furthest(); ok {
 			step, after = string(s.Step), seconds(b, s)+" s"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Started.UTC().Format(time.DateTime), b.Node, b.MAC, cli.OrDash(b.Cluster), step, after, trouble(b))
-	}
-	return t.Flush()
+		return []any{b.Started, b.Node, b.MAC, b.Cluster, step, after, trouble(b)}
+	})
 }
 
 // trouble is what keeps a boot: an error, or that it makes no progress.
@@ -83,7 +61,7 @@ func trouble(b boots.Record) string {
 	case b.Error != "":
 		return b.Error
 	case b.Stuck == nil:
-		return "-"
+		return ""
 	case b.Stuck.Usual == 0:
 		return fmt.Sprintf("stuck after %s", b.Stuck.After)
 	}
@@ -91,28 +69,23 @@ func trouble(b boots.Record) string {
 }
 
 func newBootShowCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "show NODE",
 		Short: "Show the timeline of a node's newest boot",
 		Long: `Show prints each step of the newest boot of a node with the seconds since the
 first DISCOVER of its firmware, and since the step before.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
-			boots, err := fetchBoots(c, cmd, args[0], 1)
-			if err != nil {
-				return err
-			}
-			if len(boots) == 0 {
-				return fmt.Errorf("no boot of node %q is known", args[0])
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, boots[0], func(w io.Writer) error { return timeline(w, boots[0]) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (boots.Record, error) {
+		newest, err := fetchBoots(c, ctx, args[0], 1)
+		if err == nil && len(newest) == 0 {
+			err = fmt.Errorf("no boot of node %q is known", args[0])
+		}
+		if err != nil {
+			return boots.Record{}, err
+		}
+		return newest[0], nil
+	}, timeline)
 	return cmd
 }
 

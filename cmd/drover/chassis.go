@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,43 +25,30 @@ func newChassisCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chassis",
 		Short: "See and ask the chassis whose nodes a running server keeps",
-		Args:  cli.NoSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newChassisListCommand(c), newChassisSyncCommand(c))
-	return cmd
+	return cli.Group(cmd, newChassisListCommand(c), newChassisSyncCommand(c))
 }
 
 func newChassisListCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the chassis of the config, and what became of asking them",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "table"); err != nil {
-				return err
-			}
-			all, err := fetchChassis(c, cmd.Context())
-			if err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, all, func(w io.Writer) error { return chassisTable(w, all, time.Now()) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
+	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.ChassisStatus, error) {
+		return fetchChassis(c, ctx)
+	}, chassisTable)
 	return cmd
 }
 
-func fetchChassis(c *cli.Client, ctx context.Context) (all []pools.ChassisStatus, err error) {
-	return all, c.Call(ctx, http.MethodGet, chassisPath, nil, &all)
+func fetchChassis(c *cli.Client, ctx context.Context) ([]pools.ChassisStatus, error) {
+	return cli.Get[[]pools.ChassisStatus](ctx, c, chassisPath)
 }
 
-func chassisTable(w io.Writer, all []pools.ChassisStatus, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CHASSIS\tADDRESS\tVIA\tEVERY\tNODES\tLAST GOOD\tSTATE")
-	for _, c := range all {
+func chassisTable(w io.Writer, all []pools.ChassisStatus) error {
+	now := time.Now()
+	return cli.Table(w, all, "CHASSIS\tADDRESS\tVIA\tEVERY\tNODES\tLAST GOOD\tSTATE", func(c pools.ChassisStatus) []any {
 		every, good := "-", "never"
 		if c.Interval > 0 {
 			every = c.Interval.String()
@@ -70,9 +56,8 @@ func chassisTable(w io.Writer, all []pools.ChassisStatus, now time.Time) error {
 		if !c.Good.IsZero() {
 			good = now.Sub(c.Good).Round(time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, c.Address, c.Via, every, c.Nodes, good, chassisState(c))
-	}
-	return t.Flush()
+		return []any{c.Name, c.Address, c.Via, every, c.Nodes, good, chassisState(c)}
+	})
 }
 
 // chassisState describes the state of a chassis.

@@ -23,15 +23,13 @@ func newClusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Prepare and check the clusters that nodes join",
-		Args:  cli.NoSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterCheckCommand(), newClusterPrepareCommand())
-	return cmd
+	return cli.Group(cmd, newClusterCheckCommand(), newClusterPrepareCommand())
 }
 
 func newClusterCheckCommand() *cobra.Command {
-	var config, output string
+	var config string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "check NAME",
 		Short: "Explain what a cluster lacks for nodes to join it",
@@ -43,9 +41,6 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 		Example: "  drover cluster check -c drover.yaml tenant-a",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
 			farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -57,7 +52,7 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 			if err != nil {
 				return err
 			}
-			if err := cli.PrintTable(cmd.OutOrStdout(), output, found, func(w io.Writer) error { return findings(w, found) }); err != nil {
+			if err := output.Print(cmd, found, func(w io.Writer) error { return findings(w, found) }); err != nil {
 				return err
 			}
 			for _, f := range found {
@@ -69,7 +64,7 @@ about 12 seconds. The exit code is 1 when anything is wrong.`,
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 

@@ -31,16 +31,14 @@ func newImageCommand() *cobra.Command {
 		Long: `An image is a kernel, an initrd and a root file system for nodes. Build makes
 one from a container image; pools name it in the config as NAME, which is its
 current generation, or as NAME@sha256:ID, which never changes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
-	return cmd
+	return cli.Group(cmd, newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
 }
 
 func newImageBuildCommand() *cobra.Command {
 	var b imagebuild.Builder
-	var platform, output string
+	var platform string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "build --name NAME SOURCE",
 		Short: "Make an image from a container image or a directory",
@@ -69,7 +67,7 @@ latest time of any file in it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.Source = args[0]
-			if err := completeBuilder(&b, platform, output); err != nil {
+			if err := completeBuilder(&b, platform); err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
@@ -80,7 +78,7 @@ latest time of any file in it.`,
 			if err != nil {
 				return err
 			}
-			return printImage(cmd.OutOrStdout(), image, output)
+			return output.Print(cmd, image, func(w io.Writer) error { return printImage(w, image) })
 		},
 	}
 	f := cmd.Flags()
@@ -93,18 +91,15 @@ latest time of any file in it.`,
 	f.StringArrayVar(&b.Modules, "module", nil, "also put this kernel module into the initrd (repeatable)")
 	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
 	f.StringVar(&platform, "platform", "linux/amd64", "which variant of a multi-platform image")
-	cli.OutputFlag(cmd, &output, "text", "json")
+	output.Flag(cmd, "text", "json")
 	_ = cmd.MarkFlagDirname("images")
 	return cmd
 }
 
 // completeBuilder fills in what flags alone do not say. Its errors are usage.
-func completeBuilder(b *imagebuild.Builder, platform, output string) (err error) {
+func completeBuilder(b *imagebuild.Builder, platform string) (err error) {
 	if b.Name == "" {
 		return errors.New("--name is missing")
-	}
-	if output != "text" && output != "json" {
-		return fmt.Errorf("unknown output %q (text or json)", output)
 	}
 	if b.Platform, err = oci.ParsePlatform(platform); err != nil {
 		return err
@@ -133,7 +128,8 @@ func findInit() string {
 }
 
 func newImageListCommand() *cobra.Command {
-	var images, output string
+	var images string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List images and their generations",
@@ -145,18 +141,17 @@ func newImageListCommand() *cobra.Command {
 				list = []imagebuild.Image{}
 			}
 			// Damaged generations are an error, but not the end of the others.
-			return errors.Join(err, cli.Print(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
-				return printImageTable(w, list)
-			}))
+			return errors.Join(err, output.Print(cmd, list, func(w io.Writer) error { return printImageTable(w, list) }))
 		},
 	}
 	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
 func newImageShowCommand() *cobra.Command {
-	var images, output string
+	var images string
+	var output cli.Output
 	var verify bool
 	cmd := &cobra.Command{
 		Use:     "show NAME[@sha256:ID]",
@@ -176,34 +171,32 @@ func newImageShowCommand() *cobra.Command {
 					return err
 				}
 			}
-			return printImage(cmd.OutOrStdout(), image, output)
+			return output.Print(cmd, image, func(w io.Writer) error { return printImage(w, image) })
 		},
 	}
 	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read all files and compare their digests")
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-func printImage(w io.Writer, image imagebuild.Image, format string) error {
-	return cli.Print(w, image, format, func(w io.Writer) error {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(tw, "image\t%s\n", image.Ref())
-		fmt.Fprintf(tw, "current\t%t\n", image.Current)
-		fmt.Fprintf(tw, "created\t%s\n", image.Created.Format(time.RFC3339))
-		fmt.Fprintf(tw, "source\t%s\n", image.Source)
-		if image.SourceDigest != "" {
-			fmt.Fprintf(tw, "source digest\t%s\n", image.SourceDigest)
-		}
-		fmt.Fprintf(tw, "platform\t%s\n", image.Platform)
-		fmt.Fprintf(tw, "kernel version\t%s\n", image.KernelVersion)
-		for _, name := range []string{imagebuild.KernelFile, imagebuild.InitrdFile, imagebuild.SquashfsFile} {
-			f := image.Files[name]
-			fmt.Fprintf(tw, "%s\t%s, sha256:%s\n", name, megabytes(f.Size), f.SHA256)
-		}
-		fmt.Fprintf(tw, "directory\t%s\n", image.Path)
-		return tw.Flush()
-	})
+func printImage(w io.Writer, image imagebuild.Image) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "image\t%s\n", image.Ref())
+	fmt.Fprintf(tw, "current\t%t\n", image.Current)
+	fmt.Fprintf(tw, "created\t%s\n", image.Created.Format(time.RFC3339))
+	fmt.Fprintf(tw, "source\t%s\n", image.Source)
+	if image.SourceDigest != "" {
+		fmt.Fprintf(tw, "source digest\t%s\n", image.SourceDigest)
+	}
+	fmt.Fprintf(tw, "platform\t%s\n", image.Platform)
+	fmt.Fprintf(tw, "kernel version\t%s\n", image.KernelVersion)
+	for _, name := range []string{imagebuild.KernelFile, imagebuild.InitrdFile, imagebuild.SquashfsFile} {
+		f := image.Files[name]
+		fmt.Fprintf(tw, "%s\t%s, sha256:%s\n", name, megabytes(f.Size), f.SHA256)
+	}
+	fmt.Fprintf(tw, "directory\t%s\n", image.Path)
+	return tw.Flush()
 }
 
 func printImageTable(w io.Writer, list []imagebuild.Image) error {

@@ -37,12 +37,9 @@ and slot) stays the same node when its cartridge is exchanged.
 Exit codes of import: 0 done, 1 usage, 2 partly done (a node without a MAC, a
 chassis of several that failed), 3 login refused, 4 unreachable, 5 not
 understood, or most of a chassis missing, 6 conflicts.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.Error{Code: importUsage, Err: err} })
-	cmd.AddCommand(newImportMoonshotCommand(), newImportILOCommand())
-	return cmd
+	return cli.Group(cmd, newImportMoonshotCommand(), newImportILOCommand())
 }
 
 func newImportMoonshotCommand() *cobra.Command {
@@ -211,7 +208,7 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 	}
 	changes := i.diff || t.DryRun || t.Apply
 	if i.format != "text" && changes {
-		return cli.Print(out, r.Reports, i.format, nil)
+		return cli.Print(out, r.Reports, i.format)
 	}
 	for _, report := range r.Reports {
 		if changes {

@@ -1,14 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,16 +25,13 @@ those of catch-all pools, those of nodes that are not known by their MAC, and
 those that machines still use after the config gave them another. An address
 that somebody was found to use whom drover does not know is in quarantine for
 a while; it is listed as declined.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newLeaseListCommand(c), newLeaseReleaseCommand(c))
-	return cmd
+	return cli.Group(cmd, newLeaseListCommand(c), newLeaseReleaseCommand(c))
 }
 
 func newLeaseListCommand(c *cli.Client) *cobra.Command {
-	var output, pool, state string
+	var pool, state string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the leases by address",
@@ -44,21 +39,13 @@ func newLeaseListCommand(c *cli.Client) *cobra.Command {
   drover lease list --pool catchall --state active
   drover lease list --state declined -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
-			if state != "" && !slices.Contains(leaseStates(), state) {
-				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(leaseStates(), ", "))}
-			}
-			leases, err := fetchLeases(c, cmd, pool, state)
-			if err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, leases, func(w io.Writer) error { return leaseTable(w, leases, time.Now()) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]cli.Lease, error) {
+		if state != "" && !slices.Contains(leaseStates(), state) {
+			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(leaseStates(), ", "))}
+		}
+		return cli.Get[[]cli.Lease](ctx, c, cli.LeasesPath, "pool", pool, "state", state)
+	}, leaseTable)
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")
 	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(leaseStates(), "|"))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(leaseStates(), cobra.ShellCompDirectiveNoFileComp))
@@ -69,29 +56,15 @@ func leaseStates() []string {
 	return []string{string(pools.LeaseActive), string(pools.LeaseExpired), string(pools.LeaseReleased), string(pools.LeaseDeclined)}
 }
 
-func fetchLeases(c *cli.Client, cmd *cobra.Command, pool, state string) ([]cli.Lease, error) {
-	query := url.Values{}
-	if pool != "" {
-		query.Set("pool", pool)
-	}
-	if state != "" {
-		query.Set("state", state)
-	}
-	leases := []cli.Lease{}
-	return leases, c.Call(cmd.Context(), http.MethodGet, cli.LeasesPath+"?"+query.Encode(), nil, &leases)
-}
-
-func leaseTable(w io.Writer, leases []cli.Lease, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ADDRESS\tMAC\tNODE\tPOOL\tSTATE\tENDS\tWHY")
-	for _, l := range leases {
+func leaseTable(w io.Writer, leases []cli.Lease) error {
+	now := time.Now()
+	return cli.Table(w, leases, "ADDRESS\tMAC\tNODE\tPOOL\tSTATE\tENDS\tWHY", func(l cli.Lease) []any {
 		ends := l.Expires.UTC().Format(time.DateTime)
 		if left := l.Expires.Sub(now); left > 0 && l.State != pools.LeaseReleased {
 			ends = "in " + left.Round(time.Second).String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Address, l.MAC, cli.OrDash(l.Node), cli.OrDash(l.Pool), l.State, ends, cli.OrDash(l.Declined))
-	}
-	return t.Flush()
+		return []any{l.Address, l.MAC, l.Node, l.Pool, l.State, ends, l.Declined}
+	})
 }
 
 func newLeaseReleaseCommand(c *cli.Client) *cobra.Command {

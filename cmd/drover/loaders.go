@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -25,18 +24,15 @@ func newLoadersCommand() *cobra.Command {
 		Long: `Loaders are files in one directory, which TFTP and HTTP serve: iPXE for each
 kind of firmware, and shim with signed GRUB for machines with Secure Boot.
 Install takes them from the packages on this host, or from a directory.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "loaders", defaultLoaders, "directory of boot loaders")
 	_ = cmd.MarkPersistentFlagDirname("loaders")
-	cmd.AddCommand(newLoadersInstallCommand(&dir), newLoadersListCommand(&dir))
-	return cmd
+	return cli.Group(cmd, newLoadersInstallCommand(&dir), newLoadersListCommand(&dir))
 }
 
 func newLoadersInstallCommand(dir *string) *cobra.Command {
 	var in loaders.Installer
-	var output string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Copy boot loaders from this host's packages, or from a directory",
@@ -57,9 +53,6 @@ replaces it.`,
   drover loaders install --from ipxe/src --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
 			in.Dir = *dir
 			done, err := in.Install(cmd.Context())
 			if done == nil {
@@ -68,9 +61,7 @@ replaces it.`,
 			if err == nil && !slices.ContainsFunc(done, func(l loaders.Installed) bool { return l.Action != loaders.ActionMissing }) {
 				err = fmt.Errorf("no loader found below %s: install the package ipxe, or name a directory with --from", in.From)
 			}
-			return errors.Join(err, cli.Print(cmd.OutOrStdout(), done, output, func(w io.Writer) error {
-				return printInstalled(w, done)
-			}))
+			return errors.Join(err, output.Print(cmd, done, func(w io.Writer) error { return printInstalled(w, done) }))
 		},
 	}
 	f := cmd.Flags()
@@ -78,12 +69,12 @@ replaces it.`,
 	f.BoolVar(&in.DryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&in.Force, "force", false, "also replace files that install did not put there")
 	_ = cmd.MarkFlagDirname("from")
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
 func newLoadersListCommand(dir *string) *cobra.Command {
-	var output string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the boot loaders that are there",
@@ -93,9 +84,6 @@ digest, and where install took it from.`,
 		Example: "  drover loaders list\n  drover loaders list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
 			list, err := loaders.List(*dir)
 			if list == nil {
 				return err
@@ -103,12 +91,10 @@ digest, and where install took it from.`,
 			for _, missing := range missingLoaders(list) {
 				fmt.Fprintln(cmd.ErrOrStderr(), missing)
 			}
-			return errors.Join(err, cli.Print(cmd.OutOrStdout(), list, output, func(w io.Writer) error {
-				return printLoaders(w, list)
-			}))
+			return errors.Join(err, output.Print(cmd, list, func(w io.Writer) error { return printLoaders(w, list) }))
 		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
@@ -129,36 +115,23 @@ func missingLoaders(list []loaders.Info) (out []string) {
 }
 
 func printInstalled(w io.Writer, list []loaders.Installed) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSHA256\tACTION\tSOURCE")
-	for _, l := range list {
+	return cli.Table(w, list, "FILE\tFIRMWARE\tVERSION\tSHA256\tACTION\tSOURCE", func(l loaders.Installed) []any {
 		source := l.Source
 		if l.Action == loaders.ActionMissing {
 			source = "would come with package " + l.Package
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.File, firmwares(l.Firmware), dash(l.Version), dash(short(l.SHA256)), l.Action, source)
-	}
-	return tw.Flush()
+		return []any{l.File, firmwares(l.Firmware), l.Version, short(l.SHA256), l.Action, source}
+	})
 }
 
 func printLoaders(w io.Writer, list []loaders.Info) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FILE\tFIRMWARE\tVERSION\tSIGNED\tSIZE\tSHA256\tSOURCE")
-	for _, l := range list {
+	return cli.Table(w, list, "FILE\tFIRMWARE\tVERSION\tSIGNED\tSIZE\tSHA256\tSOURCE", func(l loaders.Info) []any {
 		signed := ""
 		if l.Signed {
 			signed = "yes"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.File, dash(firmwares(l.Firmware)), dash(l.Version), dash(signed), l.Size, short(l.SHA256), dash(l.Source))
-	}
-	return tw.Flush()
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+		return []any{l.File, firmwares(l.Firmware), l.Version, signed, l.Size, short(l.SHA256), l.Source}
+	})
 }
 
 // short is as much of a digest as people compare.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,12 +26,9 @@ func newNodeCommand() *cobra.Command {
 		Short: "List, add and remove nodes of a running server",
 		Long: `Node works on the nodes of a running drover, over its REST API. Nodes that the
 config file declares are listed and shown; to change one, edit the file.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
-	return cmd
+	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 }
 
 // nodeState is a node as the API shows it.
@@ -42,59 +40,38 @@ type nodeState struct {
 // state is what there is to say of a node beside what the config says.
 func (n nodeState) state() string {
 	if n.Move == nil {
-		return "-"
+		return ""
 	}
 	return n.Move.Summary()
 }
 
 func newNodeListCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the nodes",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var nodes []nodeState
-			if err := cli.CheckOutput(output, "table"); err != nil {
-				return err
-			}
-			if err := c.Call(cmd.Context(), http.MethodGet, cli.NodesPath, nil, &nodes); err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "table", "json", "yaml")
+	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]nodeState, error) {
+		return cli.Get[[]nodeState](ctx, c, cli.NodesPath)
+	}, nodeTable)
 	return cmd
 }
 
 func nodeTable(w io.Writer, nodes []nodeState) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE")
-	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Pool, cli.AddrOrDash(n.IP), cli.OrDash(joinMACs(n.MACs)), cli.OrDash(strings.Join(n.Tags, ",")), from(n.NodeInfo), n.state())
-	}
-	return t.Flush()
+	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE", func(n nodeState) []any {
+		return []any{n.Name, n.Pool, n.IP, joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n.NodeInfo), n.state()}
+	})
 }
 
 func newNodeShowCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a node",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var n nodeState
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
-			if err := c.Call(cmd.Context(), http.MethodGet, nodePath(args[0]), nil, &n); err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, n, func(w io.Writer) error { return nodeText(w, n) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (nodeState, error) {
+		return cli.Get[nodeState](ctx, c, nodePath(args[0]))
+	}, nodeText)
 	return cmd
 }
 

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,7 @@ type powerCommand struct {
 	options []string
 	wait    time.Duration
 	poll    time.Duration
-	output  string
+	output  cli.Output
 }
 
 func newPowerCommand() *cobra.Command {
@@ -60,8 +59,6 @@ known is waited for and never taken for off.`,
   drover power cycle ilo-a1,ilo-a2 --driver redfish --password-file bmc.pass
   drover power on bmc7 --driver ipmi --option=-L --option=OPERATOR --password-file bmc.pass
   drover power pxe rack4-n1 --driver exec --program /usr/local/bin/outlet`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	short := map[bmc.Action]string{
 		bmc.Status: "Show whether machines are on", bmc.SwitchOn: "Switch machines on", bmc.SwitchOff: "Switch machines off, at once",
@@ -70,7 +67,7 @@ known is waited for and never taken for off.`,
 	for _, a := range bmc.Actions() {
 		cmd.AddCommand((&powerCommand{action: a}).command(short[a]))
 	}
-	return cmd
+	return cli.Group(cmd)
 }
 
 func (p *powerCommand) command(short string) *cobra.Command {
@@ -97,7 +94,7 @@ addresses, or of names for the program.`,
 	p.login.add(cmd, true)
 	p.api.Flags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	cli.OutputFlag(cmd, &p.output, "table", "json", "yaml")
+	p.output.Flag(cmd, "table", "json", "yaml")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"ssh", "rest", "redfish", "ipmi", "exec"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -113,7 +110,7 @@ func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
 	if err != nil {
 		return powerError(err)
 	}
-	if err := cli.PrintTable(cmd.OutOrStdout(), p.output, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
+	if err := p.output.Print(cmd, results, func(w io.Writer) error { return powerTable(w, results) }); err != nil {
 		return err
 	}
 	return powerOutcome(results)
@@ -124,7 +121,7 @@ func (p *powerCommand) check() error {
 	if p.poll <= 0 || p.wait <= 0 {
 		return errors.New("--poll and --wait must be more than nothing")
 	}
-	return cli.CheckOutput(p.output, "table")
+	return nil
 }
 
 // order lets a server switch the machines, and follows the job.
@@ -345,12 +342,7 @@ func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerO
 }
 
 func powerTable(w io.Writer, results []bmc.Result) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "MACHINE\tPOWER\tERROR")
-	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, r.State, cli.OrDash(r.Error))
-	}
-	return t.Flush()
+	return cli.Table(w, results, "MACHINE\tPOWER\tERROR", func(r bmc.Result) []any { return []any{r.Name, r.State, r.Error} })
 }
 
 // powerOutcome returns the error of the whole command.

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -20,16 +20,12 @@ func newTokenCommand() *cobra.Command {
 		Long: `Token is for clusters with "token: {mode: shared}" in the config, and for nodes
 that cannot ask for their own join token. All others get theirs while they boot,
 and nobody needs to see it.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newTokenShowCommand(c))
-	return cmd
+	return cli.Group(cmd, newTokenShowCommand(c))
 }
 
 func newTokenShowCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "show CLUSTER",
 		Short: "Print the token that nodes of a cluster join with now",
@@ -39,20 +35,12 @@ is secret: it makes its holder a node of the cluster. The one before is good too
 until the next rotation.`,
 		Example: "  drover token show tenant-a\n  drover token show tenant-a -o json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
-			var t pools.JoinToken
-			if err := c.Call(cmd.Context(), http.MethodGet, "/api/v1/clusters/"+url.PathEscape(args[0])+"/token", nil, &t); err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, t, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, t.Token)
-				return err
-			})
-		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.JoinToken, error) {
+		return cli.Get[pools.JoinToken](ctx, c, "/api/v1/clusters/"+url.PathEscape(args[0])+"/token")
+	}, func(w io.Writer, t pools.JoinToken) error {
+		_, err := fmt.Fprintln(w, t.Token)
+		return err
+	})
 	return cmd
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"io"
-	"net/http"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,44 +21,28 @@ func newUnknownCommand() *cobra.Command {
 		Long: `Unknown works on what a running drover noted of machines that asked for an address
 and that no node declares, over its REST API. drover keeps the last 4096 of
 them. To make one a node, see drover node add.`,
-		Args: cli.NoSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.Flags(cmd)
-	cmd.AddCommand(newUnknownListCommand(c), newUnknownForgetCommand(c))
-	return cmd
+	return cli.Group(cmd, newUnknownListCommand(c), newUnknownForgetCommand(c))
 }
 
 func newUnknownListCommand(c *cli.Client) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List unknown machines, the one that asked last first",
 		Example: "  drover unknown list\n  drover unknown list -o json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
-			machines := []pools.Unknown{}
-			if err := c.Call(cmd.Context(), http.MethodGet, unknownPath, nil, &machines); err != nil {
-				return err
-			}
-			return cli.PrintTable(cmd.OutOrStdout(), output, machines, func(w io.Writer) error { return unknownTable(w, machines) })
-		},
 	}
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.Unknown, error) {
+		return cli.Get[[]pools.Unknown](ctx, c, unknownPath)
+	}, unknownTable)
 	return cmd
 }
 
 func unknownTable(w io.Writer, machines []pools.Unknown) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "MAC\tLAST SEEN\tTIMES\tFIRMWARE\tCLASS\tCAME BY\tPOOL\tADDRESS")
-	for _, u := range machines {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", u.MAC, u.Last.UTC().Format(time.DateTime), u.Count,
-			cli.OrDash(string(u.Firmware)), cli.OrDash(u.Class), cli.OrDash(cameBy(u)), cli.OrDash(u.Pool), cli.AddrOrDash(u.Address))
-	}
-	return t.Flush()
+	return cli.Table(w, machines, "MAC\tLAST SEEN\tTIMES\tFIRMWARE\tCLASS\tCAME BY\tPOOL\tADDRESS", func(u pools.Unknown) []any {
+		return []any{u.MAC, u.Last, u.Count, u.Firmware, u.Class, cameBy(u), u.Pool, u.Address}
+	})
 }
 
 // cameBy is the relay agent that a machine's packets came through, and what it

@@ -33,8 +33,7 @@ began longer ago than --since do not count. It fails when that takes longer than
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			w.nodes, w.out, w.from = nodes, cmd.OutOrStdout(), time.Now().Add(-since)
 			w.boots = func(ctx context.Context, node string) ([]boots.Record, error) {
-				cmd.SetContext(ctx)
-				return fetchBoots(c, cmd, node, watchLimit(node))
+				return fetchBoots(c, ctx, node, watchLimit(node))
 			}
 			ctx := cmd.Context()
 			if len(nodes) > 0 && timeout > 0 {

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,12 +169,28 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// Nodes returns the nodes of the server.
-func (c *Client) Nodes(ctx context.Context) (nodes []pools.NodeInfo, err error) {
-	return nodes, c.Call(ctx, http.MethodGet, NodesPath, nil, &nodes)
+// Get asks the API for what stands at path. The pairs are the names and values of a
+// query; pairs without a value are left out.
+func Get[T any](ctx context.Context, c *Client, path string, pairs ...string) (v T, err error) {
+	query := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	err = c.Call(ctx, http.MethodGet, path, nil, &v)
+	return v, err
 }
 
-// ChangeNodes returns the nodes of the server.
+// Nodes returns the nodes of the server.
+func (c *Client) Nodes(ctx context.Context) ([]pools.NodeInfo, error) {
+	return Get[[]pools.NodeInfo](ctx, c, NodesPath)
+}
+
+// ChangeNodes changes nodes of the server, all or none.
 func (c *Client) ChangeNodes(ctx context.Context, changes []pools.NodeChange) error {
 	return c.Call(ctx, http.MethodPost, NodesPath+":batch", map[string]any{"changes": changes}, nil)
 }

@@ -44,10 +44,10 @@ func PrintMistakes(file string, err error, stderr io.Writer) error {
 	return fmt.Errorf("%s: %d mistakes", file, len(mistakes))
 }
 
-// NoSubcommand refuses words that are no subcommand; cobra would ignore them.
-func NoSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	}
-	return nil
+// Group makes cmd a command that only has subcommands.
+func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs // an unknown subcommand is an error, not ignored
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(sub...)
+	return cmd
 }

@@ -1,54 +1,100 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 )
 
-// OutputFlag adds -o/--output with the first format as the default.
-func OutputFlag(cmd *cobra.Command, output *string, formats ...string) {
-	cmd.Flags().StringVarP(output, "output", "o", formats[0], strings.Join(formats, "|"))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+// Output is the format that --output asks a command for.
+type Output struct {
+	format  string
+	formats []string // the first is for people, and the default
 }
 
-// CheckOutput refuses an unknown --output before anything is asked of the
-// server; human is the format for people.
-func CheckOutput(output, human string) error {
-	switch output {
-	case human, "json", "yaml":
+// Flag adds -o/--output to a command. An unknown format ends the command before it does
+// anything.
+func (o *Output) Flag(cmd *cobra.Command, formats ...string) {
+	o.formats = formats
+	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], strings.Join(formats, "|"))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
+}
+
+func (o *Output) check() error {
+	if slices.Contains(o.formats, o.format) {
 		return nil
 	}
-	return &Error{Usage, fmt.Errorf("unknown output %q (%s, json or yaml)", output, human)}
+	last := len(o.formats) - 1
+	return &Error{Usage, fmt.Errorf("unknown output %q (%s or %s)", o.format, strings.Join(o.formats[:last], ", "), o.formats[last])}
 }
 
-// Print writes v as JSON or YAML, or calls text.
-func Print(w io.Writer, v any, format string, text func(io.Writer) error) error {
-	switch format {
-	case "text":
-		return text(w)
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	case "yaml":
+// Print writes v as JSON or YAML, or calls human.
+func (o *Output) Print(cmd *cobra.Command, v any, human func(io.Writer) error) error {
+	if o.format == o.formats[0] {
+		return human(cmd.OutOrStdout())
+	}
+	return Print(cmd.OutOrStdout(), v, o.format)
+}
+
+// Show makes cmd a command that prints what get returns, with --output. Its format for
+// people has the name human.
+func Show[T any](cmd *cobra.Command, human string, get func(context.Context, []string) (T, error), text func(io.Writer, T) error) {
+	o := &Output{}
+	o.Flag(cmd, human, "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		v, err := get(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		return o.Print(cmd, v, func(w io.Writer) error { return text(w, v) })
+	}
+}
+
+// Table writes a table with a row for each item. Tabs separate the columns of header. An empty cell is shown as "-", and a
+// time as UTC.
+func Table[T any](w io.Writer, items []T, header string, row func(T) []any) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	for _, item := range items {
+		var cells []string
+		for _, v := range row(item) {
+			cells = append(cells, cell(v))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// cell writes one value of a table.
+func cell(v any) string {
+	switch v := v.(type) {
+	case time.Time:
+		return v.UTC().Format(time.DateTime)
+	case netip.Addr:
+		return AddrOrDash(v)
+	}
+	return OrDash(fmt.Sprint(v))
+}
+
+// Print writes v as JSON or YAML.
+func Print(w io.Writer, v any, format string) error {
+	if format == "yaml" {
 		return printYAML(w, v)
 	}
-	return &Error{Usage, fmt.Errorf("unknown output %q (text, json or yaml)", format)}
-}
-
-// PrintTable writes v as JSON or YAML, or else for people.
-func PrintTable(w io.Writer, output string, v any, human func(io.Writer) error) error {
-	if output == "table" {
-		return human(w)
-	}
-	return Print(w, v, output, human)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // printYAML writes what JSON would show as YAML, in the same order.

@@ -22,7 +22,7 @@ import (
 func NewCommand() *cobra.Command {
 	e := explainer{now: time.Now}
 	var client Client
-	var output string
+	var output cli.Output
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "explain MAC | --request FILE",
@@ -45,9 +45,6 @@ leases would give.`,
   drover explain -c drover.yaml --request discover.hex -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(output, "text"); err != nil {
-				return err
-			}
 			request, err := client.Request(args)
 			if err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
@@ -64,14 +61,14 @@ leases would give.`,
 			if x.Plan == nil {
 				return silence
 			}
-			return errors.Join(cli.Print(cmd.OutOrStdout(), x, output, x.text), silence)
+			return errors.Join(output.Print(cmd, x, x.text), silence)
 		},
 	}
 	cli.ConfigFlag(cmd, &e.config)
 	e.api.Flags(cmd)
 	client.flags(cmd)
 	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server, and its leases")
-	cli.OutputFlag(cmd, &output, "text", "json", "yaml")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
