@@ -78,6 +78,11 @@ var mayImport = map[string][]string{
 	"imagebuild/oci":     {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
 	"imagebuild/rootfs":  {},
 
+	"cmd/drover/hardware": {
+		"drover/cmd/drover/cli", "drover/pools", "drover/pools/config", "drover/pools/hardware",
+		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
+	},
+
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
 		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs",
@@ -101,7 +106,7 @@ var onlyIn = map[string][]string{
 	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},
 	"gopkg.in/yaml.v3":                 {"pools/config", "pools/hardware/importer", "cmd/drover/cli"},
-	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain"},
+	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
 	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},
 	"github.com/vishvananda/netlink":   {"cmd/drover-init/nic"},

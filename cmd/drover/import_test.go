@@ -364,7 +364,7 @@ func TestImportFile(t *testing.T) {
 // asked, and have the exit code that import says.
 func TestImportUsage(t *testing.T) {
 	t.Chdir(t.TempDir())
-	t.Setenv(passwordEnv, "")
+	t.Setenv("DROVER_ILO_PASSWORD", "")
 	for _, tt := range []struct{ line, says string }{
 		{"import moonshot --pool p", "--chassis or --from-file is missing"},
 		{"import moonshot --chassis m1=x", "--pool is missing"},
@@ -437,7 +437,7 @@ func TestImportREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	t.Setenv(passwordEnv, c.Password)
+	t.Setenv("DROVER_ILO_PASSWORD", c.Password)
 	line := "import moonshot --chassis m1=https://" + s.Addr + " --known-certs certs --pool compute --dry-run"
 	if code, out, errs := drover(t, line); code != 0 || !strings.Contains(out, "m1: 3 nodes: 3 new") || !strings.Contains(errs, "pinned sha256:") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
@@ -466,13 +466,13 @@ func TestImportILO(t *testing.T) {
 		sims[s.Addr] = sim
 	}
 	slices.Sort(hosts)
-	t.Setenv(passwordEnv, "")
+	t.Setenv("DROVER_ILO_PASSWORD", "")
 	line := "import ilo --hosts " + strings.Join(hosts, ",") + " --known-certs certs --pool compute -o json --dry-run"
 	code, out, errs := drover(t, line)
 	if code != 2 || strings.Count(out, `"kind": "new"`) != 3 || strings.Count(out, `"kind": "incomplete"`) != 1 || strings.Contains(out, "ff:ff") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	t.Setenv(passwordEnv, "correct horse")
+	t.Setenv("DROVER_ILO_PASSWORD", "correct horse")
 	for _, s := range sims {
 		s.NoXMLData = true
 	}

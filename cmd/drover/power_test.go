@@ -84,7 +84,7 @@ func TestPowerOthers(t *testing.T) {
 	if err := os.WriteFile("n1", []byte("off\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(passwordEnv, c.Password)
+	t.Setenv("DROVER_ILO_PASSWORD", c.Password)
 	for _, tt := range []struct{ line, out string }{
 		{"power pxe all --chassis https://" + rest.Addr, "c1n1     on     -\nc2n1     on     -\n"},
 		{"power off c2n1 --driver rest --chassis m1=" + rest.Addr, "c2n1     off    -\n"},

@@ -9,6 +9,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
+	"drover/cmd/drover/hardware"
 
 	"github.com/spf13/cobra"
 )
@@ -55,8 +56,9 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
-		newImportCommand(), newChassisCommand(), newPowerCommand(), newAuditCommand(), newLoadersCommand(), newMediaCommand(),
+		newLoadersCommand(), newMediaCommand(),
 	)
+	root.AddCommand(hardware.Commands()...)
 	return root
 }
 
