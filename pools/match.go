@@ -44,8 +44,7 @@ func (p pattern) fits(s string) bool {
 	return true
 }
 
-// octets reads text, or those written as
-// hex:0a0b or hex:0a:0b.
+// Octets returns the bytes of a text, or those written as hex:0a0b or hex:0a:0b.
 func Octets(s string) (string, error) {
 	digits, ok := strings.CutPrefix(s, "hex:")
 	if !ok {

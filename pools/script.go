@@ -6,7 +6,7 @@ import (
 	"text/template"
 )
 
-// parse reads the template of a script. Its functions are join (strings with a
+// Template parses the template of a script. Its functions are join (strings with a
 // separator) and quote (one word of a POSIX shell).
 func (s Script) Template(name string) (*template.Template, error) {
 	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{

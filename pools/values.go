@@ -128,7 +128,7 @@ func (a *Arch) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// match is the conditions of the rule.
+// Match returns the conditions of the rule.
 func (r LoaderRule) Match() Match {
 	return Match{Firmware: r.Firmware, Arch: r.Arch, Class: r.Class, UserClass: r.UserClass}
 }

@@ -105,7 +105,7 @@ func (in *intake) admit(i int, now time.Time) {
 // outburst of drops is logged as a warning.
 func (in *intake) drop(r *request, why dhcp.Decision, o *outburst, warning string) {
 	if o.begins(r.received) {
-		in.log().Warn(warning, "interface", in.Interface, "address", r.from, "mac", r.MAC)
+		in.log().Warn(warning, "interface", in.Interface, "address", r.from, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
 	}
 	x := r.Exchange(why, r.received)
 	in.done(&x)

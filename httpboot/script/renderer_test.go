@@ -214,7 +214,7 @@ func TestImageThatFitsNoURL(t *testing.T) {
 }
 
 func TestNonceThatIsNone(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.Options.Boots = badNonce{} })
+	w := newWorld(t, func(w *world) { w.Boots = badNonce{} })
 	body := w.ipxe(t, macBIOS)
 	if strings.Contains(body, "evil") || !strings.Contains(body, "cannot boot yet") {
 		t.Errorf("got\n%s", body)

@@ -93,7 +93,7 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 }
 
 func (w *dirWalk) file(name string, info fs.FileInfo, st *syscall.Stat_t) (*rootfs.File, error) {
-	f := &rootfs.File{Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid), Mtime: rootfs.ClampTime(info.ModTime().Unix())}
+	f := &rootfs.File{Mode: int64(st.Mode & 0o7777), UID: int(st.Uid), GID: int(st.Gid), Mtime: rootfs.ClampTime(info.ModTime().Unix())}
 	var err error
 	switch info.Mode().Type() {
 	case 0:

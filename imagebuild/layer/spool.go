@@ -34,6 +34,7 @@ func NewSpool(dir string, limit int64) (*Spool, error) {
 	return &Spool{f: f, limit: limit, chunk: make([]byte, spoolChunk), zeros: make([]byte, spoolChunk)}, nil
 }
 
+// Close removes the spool.
 func (s *Spool) Close() error { return s.f.Close() }
 
 // add stores size bytes of r and returns how to read them again. Runs of zeros

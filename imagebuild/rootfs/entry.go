@@ -29,9 +29,9 @@ type Entry struct {
 type hiding byte
 
 const (
-	hideNothing hiding = iota
-	HideFile
-	HideChildren
+	hideNothing  hiding = iota
+	HideFile            // the file or directory of that name
+	HideChildren        // everything below that name
 )
 
 // CleanPath makes a tar name relative to the root of the image. A leading "/"
@@ -58,7 +58,7 @@ func CleanPath(name string) ([]string, error) {
 
 // NewFile reads all of a header but names and contents.
 func NewFile(h *tar.Header) (*File, error) {
-	f := &File{Kind: h.Typeflag, Mode: h.Mode & 0o7777, Uid: h.Uid, Gid: h.Gid, Mtime: ClampTime(h.ModTime.Unix())}
+	f := &File{Kind: h.Typeflag, Mode: h.Mode & 0o7777, UID: h.Uid, GID: h.Gid, Mtime: ClampTime(h.ModTime.Unix())}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		f.Kind, f.Size = tar.TypeReg, h.Size
@@ -76,8 +76,8 @@ func NewFile(h *tar.Header) (*File, error) {
 	default:
 		return nil, fmt.Errorf("unknown type %q", h.Typeflag)
 	}
-	if f.Uid < 0 || f.Gid < 0 || f.Uid > maxID || f.Gid > maxID {
-		return nil, fmt.Errorf("owner %d:%d is out of range", f.Uid, f.Gid)
+	if f.UID < 0 || f.GID < 0 || f.UID > maxID || f.GID > maxID {
+		return nil, fmt.Errorf("owner %d:%d is out of range", f.UID, f.GID)
 	}
 	for key, value := range h.PAXRecords {
 		if name, ok := strings.CutPrefix(key, paxXattr); ok {
@@ -111,6 +111,7 @@ func (f *File) SetXattr(name, value string) {
 	f.xattrs[name] = value
 }
 
+// ClampTime returns a time, in seconds since 1970, that squashfs can hold.
 func ClampTime(sec int64) int64 { return min(max(sec, 0), maxTime) }
 
 // Apply puts a layer on top of the tree: first what it hides, then what it adds.

@@ -19,7 +19,7 @@ func (t *Tree) Emit(w io.Writer, progress func(n int64)) error {
 	err := t.walk(func(name string, n *Node) error {
 		if target, again := first[n.File]; again {
 			return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target,
-				Mode: n.Mode, Uid: n.Uid, Gid: n.Gid, ModTime: time.Unix(n.Mtime, 0)})
+				Mode: n.Mode, Uid: n.UID, Gid: n.GID, ModTime: time.Unix(n.Mtime, 0)})
 		}
 		if !n.isDir() {
 			first[n.File] = name
@@ -44,7 +44,7 @@ func (t *Tree) Emit(w io.Writer, progress func(n int64)) error {
 // header is the tar header of a file under one of its names.
 func header(name string, f *File) *tar.Header {
 	h := &tar.Header{Typeflag: f.Kind, Name: name, Linkname: f.Target, Size: f.Size, Mode: f.Mode,
-		Uid: f.Uid, Gid: f.Gid, ModTime: time.Unix(f.Mtime, 0), Devmajor: f.Major, Devminor: f.Minor}
+		Uid: f.UID, Gid: f.GID, ModTime: time.Unix(f.Mtime, 0), Devmajor: f.Major, Devminor: f.Minor}
 	if f.Kind == tar.TypeDir {
 		h.Name += "/"
 	}

@@ -30,7 +30,7 @@ const maxLinks = 40
 type File struct {
 	Kind         byte  // a tar type: TypeReg, TypeDir, TypeSymlink, TypeChar, TypeBlock or TypeFifo
 	Mode         int64 // permissions with setuid, setgid and sticky
-	Uid, Gid     int
+	UID, GID     int
 	Mtime        int64 // seconds since 1970
 	Major, Minor int64
 	Target       string            // of a symbolic link
@@ -72,6 +72,7 @@ func (n *Node) names() []string { return slices.Sorted(maps.Keys(n.Children)) }
 // Tree is a root file system in memory, without the contents of its files.
 type Tree struct{ Root *Node }
 
+// New returns an empty tree.
 func New() *Tree { return &Tree{Root: implicitDir()} }
 
 // split cuts a path into its elements, without empty ones and ".".

@@ -49,7 +49,7 @@ type leaseTable struct {
 
 func (t *leaseTable) find(used bool, is func(pools.Lease) bool) (pools.Lease, bool) {
 	t.asked++
-	i := slices.IndexFunc(t.all, func(l pools.Lease) bool { return is(l) && !(used && l.Released) })
+	i := slices.IndexFunc(t.all, func(l pools.Lease) bool { return is(l) && (!used || !l.Released) })
 	if i < 0 {
 		return pools.Lease{}, false
 	}

@@ -88,7 +88,7 @@ func BenchmarkMemory(b *testing.B) {
 	fill(b, s)
 	b.ReportMetric(float64(heap()-before)/benchMachines, "B/lease")
 	shut(b, s)
-	s, before = nil, heap()
+	before = heap()
 	if s, err = state.Open(dir, state.Options{}); err != nil {
 		b.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (a *Applier) write(path, content string) error {
 	return WriteFile(a.path(path), []byte(content), 0o644)
 }
 
-// checkDomain allows host and domain names (RFC 1123, section 2.1).
+// CheckDomain allows host and domain names (RFC 1123, section 2.1).
 func CheckDomain(name string) error {
 	if len(name) > 253 {
 		return fmt.Errorf("name of %d characters is too long", len(name))

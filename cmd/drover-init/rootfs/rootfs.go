@@ -123,6 +123,8 @@ func (m Memory) Fits(more int64) error {
 		more>>20, int64(rootFree)>>20, m.Total>>20, m.Available>>20)
 }
 
+// FitsRAM returns an error with numbers unless so many more bytes fit into RAM beside
+// what a system needs to start.
 func FitsRAM(more int64) error {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

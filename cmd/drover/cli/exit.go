@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// codeOf is the exit code for what a command returned.
+// CodeOf returns the exit code for the error of a command.
 func CodeOf(err error) int {
 	if err == nil {
 		return 0

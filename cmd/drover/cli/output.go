@@ -128,6 +128,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
+// OrDash returns s, or a dash for an empty one.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -135,6 +136,7 @@ func OrDash(s string) string {
 	return s
 }
 
+// AddrOrDash returns an address as text, or a dash for none.
 func AddrOrDash(a netip.Addr) string {
 	if !a.IsValid() {
 		return "-"

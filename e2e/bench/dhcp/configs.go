@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // leaseTime is the same for all: none ends during a run.
@@ -24,10 +25,12 @@ func droverCommand(p *programs, dir string, nodes int) (*exec.Cmd, error) {
 	} else {
 		config += "- name: machines\n  image: debian-12\n  nodes:\n"
 	}
+	var list strings.Builder
 	for i := range nodes {
 		mac, address := machine(i)
-		config += fmt.Sprintf("  - {name: n%d, macs: [%q], ip: %s}\n", i, mac, address)
+		fmt.Fprintf(&list, "  - {name: n%d, macs: [%q], ip: %s}\n", i, mac, address)
 	}
+	config += list.String()
 	file := filepath.Join(dir, "drover.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		return nil, err
