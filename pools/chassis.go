@@ -6,8 +6,8 @@ import (
 	"text/template"
 )
 
-// Chassis is a chassis of machines. drover asks its manager which nodes it holds,
-// and switches their power over it.
+// Chassis is a chassis of machines with one manager. drover reads from the manager
+// which nodes the chassis holds, and switches their power through it.
 type Chassis struct {
 	Name         string `json:"name"`
 	Address      string `json:"address"`           // of its manager: host or host:port
@@ -17,7 +17,7 @@ type Chassis struct {
 	HostKey      string `json:"hostKey,omitempty"` // SHA256:..., of SSH; default: pinned at first use
 	TLSPin       string `json:"tlsPin,omitempty"`  // sha256:..., of the certificate; default: pinned at first use
 	Legacy       bool   `json:"legacy,omitempty"`  // allow the old algorithms that old firmware needs
-	Prompt       string `json:"prompt,omitempty"`  // of its command line, when it is of several words
+	Prompt       string `json:"prompt,omitempty"`  // of its command line; needed only when it has several words
 
 	Pool         string   `json:"pool"`                   // of new nodes
 	Tags         []string `json:"tags,omitempty"`         // of its nodes; templates over [Bay]
@@ -26,22 +26,23 @@ type Chassis struct {
 	NIC          string   `json:"nic,omitempty"`          // all, a number such as 1, or a switch, A or B; default all
 	Nodes        string   `json:"nodes,omitempty"`        // which: c1n1,c3,5-9; default all
 
-	// Interval is how often drover asks the chassis unprompted. 0: never.
+	// Interval is the time between two automatic readings of the chassis.
+	// 0: it is read on request only.
 	Interval Duration `json:"interval,omitempty"`
 }
 
-// Via is how a chassis is asked.
+// Via is the protocol over which a chassis is read and switched.
 type Via string
 
-// The ways of [Via].
+// The protocols of [Via].
 const (
 	ViaSSH  Via = "ssh"
 	ViaREST Via = "rest"
 )
 
-// The size of a chassis: its cartridges, and the nodes that a cartridge may have.
-// The chassis is a Moonshot 1500, and its command line takes c1-45 and n1-8. No
-// cartridge on the market has more than four nodes.
+// The size of a chassis: its cartridges, and the nodes of a cartridge. The command
+// line of a Moonshot 1500 accepts c1-45 and n1-8. No cartridge on the market has more
+// than four nodes.
 const (
 	Cartridges = 45
 	NodesEach  = 8
@@ -50,9 +51,10 @@ const (
 // DefaultNodeName is the template for names of nodes when a chassis sets none.
 const DefaultNodeName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
 
-// Bay is the data of a chassis's templates: the slot of a node, and nothing else. A
-// template with a serial number would make a new node of an exchanged cartridge. The
-// name is in the errors of text/template, which operators know.
+// Bay is the data of a chassis's templates: the slot of a node, and nothing else.
+// There is no serial number in it, because an exchanged cartridge would then become a
+// new node. The type keeps the name Bay because errors of text/template show it to
+// operators.
 type Bay struct {
 	Chassis         string
 	Cartridge, Node int
@@ -73,8 +75,8 @@ func (d Bay) Render(t *template.Template) (string, error) {
 	return out.String(), nil
 }
 
-// ParseTemplate parses a template for names or addresses; what names it in
-// errors. It can add and mul numbers.
+// ParseTemplate parses a template for names, addresses or tags. Errors call the
+// template by the word in what. Its functions are add and mul, for two numbers.
 func ParseTemplate(what, text string) (*template.Template, error) {
 	t, err := template.New(what).Option("missingkey=error").Funcs(template.FuncMap{
 		"add": func(a, b int) int { return a + b },
@@ -86,8 +88,8 @@ func ParseTemplate(what, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// ChassisSlot is the slot of a chassis that a node is in. It identifies the node in
-// the reports of its chassis; the MACs may change.
+// ChassisSlot is the chassis and the slot that a node is in. It identifies the node
+// in the inventory of its chassis, also when its MACs change.
 type ChassisSlot struct {
 	Chassis string `json:"chassis"`
 	Slot    string `json:"slot"` // c12n1
@@ -104,8 +106,8 @@ func (p ChassisSlot) String() string {
 	return "chassis " + p.Chassis + " " + p.Slot
 }
 
-// NodePower is how the power of a node is switched. A node of a chassis needs
-// none.
+// NodePower is how the power of a node is switched. A node in a chassis does not
+// need it: the manager of the chassis switches it.
 type NodePower struct {
 	Driver       PowerDriver `json:"driver"`
 	Address      string      `json:"address,omitempty"`      // of the management processor; for exec: the program's argument, default the node's name
@@ -113,8 +115,8 @@ type NodePower struct {
 	PasswordFile string      `json:"passwordFile,omitempty"` // relative to the config file
 	TLSPin       string      `json:"tlsPin,omitempty"`       // redfish: sha256:..., of the certificate; default: pinned at first use
 	Legacy       bool        `json:"legacy,omitempty"`       // redfish: allow the old algorithms of TLS
-	Program      string      `json:"program,omitempty"`      // exec: what is run; ipmi: default ipmitool
-	Options      []string    `json:"options,omitempty"`      // ipmi: more words, such as -L OPERATOR
+	Program      string      `json:"program,omitempty"`      // exec: the program to run; ipmi: default ipmitool
+	Options      []string    `json:"options,omitempty"`      // ipmi: further arguments, such as -L OPERATOR
 }
 
 // PowerDriver names a way to switch a machine.

@@ -23,25 +23,28 @@ type Server struct {
 	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
 	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
 	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
-	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // its key pair; default a key of drover's own
+	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // key pair of HTTPS; default: a key that drover makes
 	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
 	ARPProbe   *bool      `json:"arpProbe,omitempty"` // probe for an address before its first lease; default true
-	API        string     `json:"api,omitempty"`      // people-facing listener, default "127.0.0.1:8443"
+	API        string     `json:"api,omitempty"`      // listener for operators, default "127.0.0.1:8443"
 	APITLS     *TLS       `json:"apiTLS,omitempty"`   // needed when API is not a loopback address
 
-	// Templates is a directory with boot scripts that take the place of
-	// drover's own, see docs/scripts.md; relative to the config file.
+	// Templates is a directory with boot scripts that replace those of drover, see
+	// docs/scripts.md. The path is relative to the config file.
 	Templates string `json:"templates,omitempty"`
-	// TFTPSinglePort answers TFTP from the port that is asked.
+	// TFTPSinglePort makes drover answer TFTP from the port of its listener instead
+	// of a new port for each transfer.
 	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
 	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
 	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
-	// AdminKubeconfig, relative to the config file, is of the cluster that
-	// secretRefs are looked up in. Default: the one that drover runs in.
+	// AdminKubeconfig is the kubeconfig of the cluster that has the Secrets of
+	// secretRef. The path is relative to the config file. Default: the cluster that
+	// drover runs in.
 	AdminKubeconfig string `json:"adminKubeconfig,omitempty"`
 }
 
-// TLS names the key pair of a listener, relative to the config file.
+// TLS names the files with the key pair of a listener. The paths are relative to the
+// config file.
 type TLS struct {
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
@@ -53,8 +56,8 @@ type DHCPMode string
 // The DHCP modes.
 const (
 	DHCPFull  DHCPMode = "full"  // addresses and boot
-	DHCPProxy DHCPMode = "proxy" // boot alone; another server gives addresses (PXE 2.1, proxyDHCP)
-	DHCPOff   DHCPMode = "off"   // none: another server gives addresses, and our URLs
+	DHCPProxy DHCPMode = "proxy" // boot only; another server gives addresses (PXE 2.1, proxyDHCP)
+	DHCPOff   DHCPMode = "off"   // none: another server gives addresses and the URLs of drover
 )
 
 // Subnet is a network that nodes live in.
@@ -75,7 +78,7 @@ type Subnet struct {
 type Cluster struct {
 	Name       string      `json:"name"`
 	Kubeconfig string      `json:"kubeconfig,omitempty"` // relative to the config file
-	SecretRef  SecretRef   `json:"secretRef,omitzero"`   // where the kubeconfig is if it is in no file
+	SecretRef  SecretRef   `json:"secretRef,omitzero"`   // the Secret with the kubeconfig, instead of a file
 	Endpoint   string      `json:"endpoint,omitempty"`   // host:port that nodes dial, when it differs from the kubeconfig
 	Token      TokenPolicy `json:"token,omitzero"`
 	Approver   Approver    `json:"approver,omitempty"` // default drover
@@ -83,18 +86,18 @@ type Cluster struct {
 	Drain      Drain       `json:"drain,omitzero"`
 }
 
-// SecretRef names a Secret of the admin cluster that has the kubeconfig of a
+// SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a
 // tenant.
 type SecretRef struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name,omitempty"` // default: the name of the cluster and "-kubeconfig"
-	Key       string `json:"key,omitempty"`  // default: the first there is of value, admin.conf and kubeconfig
+	Key       string `json:"key,omitempty"`  // default: the first existing key of value, admin.conf and kubeconfig
 }
 
-// Drain is how a node leaves the cluster when the config has given it to
+// Drain describes how a node leaves its cluster after the config has moved it to
 // another.
 type Drain struct {
-	Timeout Duration `json:"timeout,omitempty"` // how long its pods are evicted; default 5m
+	Timeout Duration `json:"timeout,omitempty"` // longest time to evict its pods; default 5m
 }
 
 // Approver is the party that approves the client certificates of nodes that join.
@@ -103,15 +106,15 @@ type Approver string
 // The approvers. Their tokens are of different groups, to which clusters give
 // different rights.
 const (
-	ByDrover  Approver = "drover"  // drover, for just the node that it minted the token for
-	ByCluster Approver = "cluster" // the cluster's own, for any node that the holder of a token names
+	ByDrover  Approver = "drover"  // drover approves only the node that it made the token for
+	ByCluster Approver = "cluster" // the cluster's own approver approves any node that the holder of a token names
 )
 
-// TokenPolicy is how join tokens of a cluster are made.
+// TokenPolicy describes how the join tokens of a cluster are made.
 type TokenPolicy struct {
 	Mode   TokenMode `json:"mode,omitempty"`   // default per-boot
 	TTL    Duration  `json:"ttl,omitempty"`    // default 10m; 24h if shared
-	Rotate Duration  `json:"rotate,omitempty"` // shared only: how often a new one is made; default half of TTL
+	Rotate Duration  `json:"rotate,omitempty"` // shared only: time between two new tokens; default half of TTL
 }
 
 // TokenMode names a way to make join tokens.
@@ -120,7 +123,7 @@ type TokenMode string
 // The modes of [TokenPolicy].
 const (
 	PerBoot TokenMode = "per-boot" // one token for one boot of one node
-	Shared  TokenMode = "shared"   // one for all nodes of the cluster, for machines that cannot ask for theirs
+	Shared  TokenMode = "shared"   // one token for all nodes of the cluster, for machines that cannot request their own
 )
 
 // Pool is a group of nodes that boot one image and join one cluster.
@@ -130,21 +133,21 @@ type Pool struct {
 	Image     string    `json:"image"`
 	Tags      []string  `json:"tags,omitempty"`
 	Nodes     []Node    `json:"nodes,omitempty"`
-	CatchAll  bool      `json:"catchall,omitempty"`  // unknown hardware lands here: in the first such pool of the file that Match and Range let in
-	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown hardware; default: all
-	Range     Range     `json:"range,omitzero"`      // catch-all only: what it leases from
+	CatchAll  bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
+	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
+	Range     Range     `json:"range,omitzero"`      // catch-all only: the addresses to lease
 	Lease     Duration  `json:"lease,omitempty"`     // default: the subnet's
 	Broadcast Broadcast `json:"broadcast,omitempty"` // default auto
-	Ignore    bool      `json:"ignore,omitempty"`    // its machines get silence
+	Ignore    bool      `json:"ignore,omitempty"`    // its machines get no answer
 }
 
 // Broadcast is how DHCP answers reach a machine that has no address yet.
 type Broadcast string
 
-// The ways of [Broadcast].
+// The values of [Broadcast].
 const (
-	BroadcastAuto   Broadcast = "auto"   // by the client's broadcast flag
-	BroadcastAlways Broadcast = "always" // to everybody, for clients that do not get unicasts before they have an address
+	BroadcastAuto   Broadcast = "auto"   // as the client's broadcast flag asks for
+	BroadcastAlways Broadcast = "always" // by broadcast, for clients that do not receive unicasts before they have an address
 )
 
 // Node is one machine.
@@ -155,14 +158,14 @@ type Node struct {
 	IP          netip.Addr         `json:"ip,omitzero"`
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
-	Ignore      bool               `json:"ignore,omitempty"`      // it gets silence
+	Ignore      bool               `json:"ignore,omitempty"`      // it gets no answer
 	ChassisSlot ChassisSlot        `json:"place,omitzero"`        // the slot of a chassis that it is in
-	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: over its chassis, if it is in one
+	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: by its chassis, if it is in one
 }
 
-// Match describes machines by their DHCP options and relay agent. All that is set
-// must fit. Values are text, in which * stands for any run of
-// characters, or bytes written as hex:0a0b.
+// Match describes machines by their DHCP options and relay agent. Every field that is
+// set must match. Values are text, in which * stands for any run of characters, or
+// bytes written as hex:0a0b.
 type Match struct {
 	ClientID     string   `json:"clientID,omitempty"`     // option 61
 	CircuitID    string   `json:"circuitID,omitempty"`    // option 82.1 (RFC 3046): the port of the switch
@@ -182,15 +185,15 @@ type Arch struct {
 	set  bool
 }
 
-// Tag is a named bundle of settings. See [Settings] for what they do.
+// Tag is a bundle of settings with a name. See [Settings] for the effect of each.
 //
-// When several tags apply, the later one wins key by key in maps; lists and
-// kernel arguments append, unless they say replace.
+// When several tags apply, the later one wins key by key in maps. Lists and kernel
+// arguments append, unless they are written with replace.
 type Tag struct {
 	KernelArgs        KernelArgs         `json:"kernelArgs,omitzero"`
 	DHCPOptions       map[string]Strings `json:"dhcpOptions,omitempty"` // by name or number
-	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // a later rule that fits wins
-	MenuTimeout       *Seconds           `json:"menuTimeout,omitempty"` // of the boot menu; default 0: there is none
+	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // the last rule that matches wins
+	MenuTimeout       *Seconds           `json:"menuTimeout,omitempty"` // of the boot menu; default 0: no menu
 	UBoot             UBoot              `json:"uboot,omitzero"`
 	Timezone          string             `json:"timezone,omitempty"` // IANA name
 	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
@@ -205,8 +208,8 @@ type Tag struct {
 	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
 }
 
-// LoaderRule names the loader for a kind of boot program. All that is set must
-// fit. A rule without userClass does not concern iPXE, which gets its script.
+// LoaderRule names the loader for a kind of boot program. Every condition that is set
+// must match. A rule without userClass does not match iPXE, which gets its script.
 type LoaderRule struct {
 	Firmware  Firmware `json:"firmware,omitempty"`
 	Arch      Arch     `json:"arch,omitzero"`       // option 93
@@ -214,20 +217,20 @@ type LoaderRule struct {
 	UserClass string   `json:"userClass,omitempty"` // option 77, with * as in [Match]
 	Loader    string   `json:"loader"`              // a file of the loaders directory, or a URL
 
-	// Server is where the loader is fetched by TFTP when it is not this
-	// server: siaddr and option 66.
+	// Server is the TFTP server that has the loader, sent as siaddr and option 66.
+	// Default: this server.
 	Server netip.Addr `json:"server,omitzero"`
 }
 
-// List is a list that appends to what earlier tags set; written as
-// {replace: [...]} it takes their place.
+// List is a list that appends to the lists of earlier tags. Written as
+// {replace: [...]} it replaces them.
 type List[T any] struct {
 	Replace bool
 	Items   []T
 }
 
-// KernelArgs are kernel command line words, written as one string. They append
-// to those of earlier tags; written as {replace: "..."} they take their place.
+// KernelArgs are kernel command line words, written as one string. They append to
+// those of earlier tags. Written as {replace: "..."} they replace them.
 type KernelArgs struct {
 	Replace bool
 	Args    []string
@@ -255,7 +258,7 @@ type File struct {
 
 // Unit is a systemd unit.
 type Unit struct {
-	Content string `json:"content,omitempty"` // empty: the image has it, only enable
+	Content string `json:"content,omitempty"` // empty: the unit of the image is enabled only
 	Enable  bool   `json:"enable,omitempty"`
 }
 
@@ -265,7 +268,7 @@ type Script struct {
 	Run   string `json:"run"`
 }
 
-// Stage is when a script runs.
+// Stage is the moment of a boot at which a script runs.
 type Stage string
 
 // The stages.

@@ -14,9 +14,9 @@ type Farm struct {
 	Config Config
 	Source string // the file it was read from, as it was named
 
-	lines    map[string]int
-	reach    Reach
-	shadowed []PoolNode
+	lines      map[string]int
+	advertised Advertised
+	shadowed   []PoolNode
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[MAC]*entry
@@ -29,26 +29,26 @@ type Farm struct {
 // Checked is the input of [NewFarm]: a config in which package config found no
 // mistake, with the line of each value.
 type Checked struct {
-	Config Config
-	Source string         // the file it was read from, as it was named
-	Lines  map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
-	Reach  Reach
+	Config     Config
+	Source     string         // the file it was read from, as it was named
+	Lines      map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
+	Advertised Advertised
 
 	Added    []PoolNode // the nodes of the API and of chassis
-	Shadowed []PoolNode // those left out, see [Farm.Shadowed]
+	Shadowed []PoolNode // the nodes that are left out, see [Farm.Shadowed]
 }
 
-// Reach is where nodes reach this server.
-type Reach struct {
-	Address   netip.Addr // what they boot from; the zero Addr: none was found
-	URL       string     // base of the node-facing HTTP listener, without a slash at its end
-	SecureURL string     // base of the node-facing HTTPS listener likewise; empty: there is none
+// Advertised is the address of this server and its base URLs, as sent to nodes.
+type Advertised struct {
+	Address   netip.Addr // the boot server; the zero Addr: none was found
+	URL       string     // of the node-facing HTTP listener, without a slash at its end
+	SecureURL string     // of the node-facing HTTPS listener, likewise; empty: there is none
 }
 
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, reach: c.Reach, shadowed: c.Shadowed,
+		Config: c.Config, Source: c.Source, lines: c.Lines, advertised: c.Advertised, shadowed: c.Shadowed,
 		byMAC: map[MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.index(c.Added)
@@ -58,16 +58,16 @@ func NewFarm(c Checked) *Farm {
 // entry is the index record of one node, or of the machines of a catch-all pool.
 //
 // The fields that each packet needs come first, in two cache lines: in a farm of
-// thousands each packet is about another node.
+// thousands of nodes, consecutive packets come from different nodes.
 type entry struct {
 	pool     int
-	subnet   int // -1: known only from the client's link
+	subnet   int // index; -1: known only from the client's link
 	catchall bool
 	ignore   bool
-	kind     *kind // what must fit; nil: the MAC is enough
+	matcher  *matcher // conditions that the client must match; nil: the MAC is enough
 	profile  *profile
 	options  []Option // the profile's, and the node's own
-	name     string   // these three are the node's
+	name     string   // name, macs and address are the node's
 	macs     []MAC
 	address  netip.Addr
 
@@ -88,9 +88,9 @@ func (f *Farm) index(added []PoolNode) {
 		e.profile = profiles[key]
 		e.options = e.profile.options
 		if len(e.DHCPOptions) > 0 {
-			e.options = e.profile.wire.with(e.DHCPOptions).options()
+			e.options = e.profile.optionSet.with(e.DHCPOptions).options()
 		}
-		f.enter(e)
+		f.insert(e)
 	}
 	for i, p := range f.Config.Pools {
 		for j, n := range p.Nodes {
@@ -108,10 +108,10 @@ func (f *Farm) index(added []PoolNode) {
 	}
 }
 
-// enter puts an entry where [Farm.find] looks.
-func (f *Farm) enter(e *entry) {
+// insert adds an entry to the indexes that [Farm.find] uses.
+func (f *Farm) insert(e *entry) {
 	if !e.Match.IsZero() {
-		e.kind = newKind(e.Match)
+		e.matcher = newMatcher(e.Match)
 	}
 	if e.catchall {
 		f.catchalls = append(f.catchalls, e)
@@ -130,7 +130,8 @@ func (f *Farm) enter(e *entry) {
 	}
 }
 
-// at is where the value of a path was set; "default" when it was not.
+// at returns where the value of a path was set: "default" when the file does not
+// set it.
 func (f *Farm) at(path string) Origin {
 	if line, ok := f.lines[path]; ok {
 		return Origin{File: f.Source, Line: line, Path: path}
@@ -138,7 +139,8 @@ func (f *Farm) at(path string) Origin {
 	return Origin{Path: "default"}
 }
 
-// Nodes returns every node, declared ones first, in order.
+// Nodes returns all nodes: the declared ones in the order of the file, then the added
+// ones.
 func (f *Farm) Nodes() []NodeInfo {
 	out := make([]NodeInfo, len(f.entries))
 	for i, e := range f.entries {
@@ -176,24 +178,24 @@ func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {
 	return NodeInfo{}, false
 }
 
-// URL returns the base of the node-facing HTTP listener as nodes reach it,
-// without a slash at its end.
-func (f *Farm) URL() string { return f.reach.URL }
+// URL returns the base URL of the node-facing HTTP listener, without a slash at its
+// end.
+func (f *Farm) URL() string { return f.advertised.URL }
 
-// SecureURL returns the base of the node-facing HTTPS listener likewise; empty
-// when there is none.
-func (f *Farm) SecureURL() string { return f.reach.SecureURL }
+// SecureURL returns the base URL of the node-facing HTTPS listener, without a slash at
+// its end; "" when there is none.
+func (f *Farm) SecureURL() string { return f.advertised.SecureURL }
 
-// Address returns the address that nodes are told to boot from. It is the zero
-// Addr when the config names none and its first interface has none on this host.
-func (f *Farm) Address() netip.Addr { return f.reach.Address }
+// Address returns the boot server that is sent to nodes. It is the zero Addr when the
+// config names none and its first interface has none on this host.
+func (f *Farm) Address() netip.Addr { return f.advertised.Address }
 
-// Shadowed returns the stored nodes of chassis that are not in the farm, because
-// the config file declares their name, a MAC, their address or their slot.
+// Shadowed returns the stored nodes of chassis that are not in the farm. A node of the
+// config file has their name, one of their MACs, their address or their slot.
 func (f *Farm) Shadowed() []PoolNode { return f.shadowed }
 
-// Path returns a path of the config as seen from the working directory: those
-// that are not absolute start at the config file.
+// Path returns a path of the config as seen from the working directory. A relative
+// path starts at the directory of the config file.
 func (f *Farm) Path(p string) string {
 	if p == "" || filepath.IsAbs(p) {
 		return p
@@ -201,8 +203,7 @@ func (f *Farm) Path(p string) string {
 	return filepath.Join(filepath.Dir(f.Source), p)
 }
 
-// Clusters returns the clusters, with paths of kubeconfigs as [Farm.Path] gives
-// them.
+// Clusters returns the clusters. Their kubeconfig paths are resolved by [Farm.Path].
 func (f *Farm) Clusters() []Cluster {
 	out := slices.Clone(f.Config.Clusters)
 	for i := range out {

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Firmware is the kind of boot program that sends a request, as far as it
-// decides which loader to hand out. The empty Firmware is a plain DHCP client:
-// an operating system, or a tool that does not boot.
+// Firmware is the kind of boot program that sends a request. It selects the loader.
+// The empty Firmware is a plain DHCP client: an operating system, or a tool that does
+// not boot.
 type Firmware string
 
-// The kinds of firmware that drover knows. Package dhcp finds them out from
-// the client's options 93 (RFC 4578, and the errata that make 7 and 9 both
-// x64), 60 and 77.
+// The kinds of firmware that drover knows. Package dhcp derives them from the client's
+// options 93, 60 and 77. In option 93 both 7 and 9 mean x64 (RFC 4578 with errata).
 const (
 	BIOS          Firmware = "bios"            // PC BIOS with a PXE ROM
 	UEFIx64       Firmware = "uefi-x64"        // UEFI PXE, x86-64
@@ -26,7 +25,7 @@ const (
 // Firmwares lists every kind, in the order in which help texts show them.
 var Firmwares = []Firmware{BIOS, UEFIx64, UEFIx64HTTP, UEFIarm64, UEFIarm64HTTP, UBootArm64}
 
-// ParseFirmware reads the name of a firmware, as --arch takes it.
+// ParseFirmware reads the name of a firmware, as the flag --arch accepts it.
 func ParseFirmware(s string) (Firmware, error) {
 	if f := Firmware(s); slices.Contains(Firmwares, f) {
 		return f, nil
@@ -41,11 +40,11 @@ func ParseFirmware(s string) (Firmware, error) {
 // HTTP reports whether the firmware fetches its loader by HTTP instead of TFTP.
 func (f Firmware) HTTP() bool { return f == UEFIx64HTTP || f == UEFIarm64HTTP }
 
-// Loader returns the file of the loader for this firmware, in the loaders
-// directory; "" when there is none to hand out.
+// Loader returns the file of the loader for this firmware, in the loaders directory;
+// "" when there is none.
 //
-// UEFI gets snponly.efi, the iPXE that keeps to the network card it was loaded
-// from: ipxe.efi tries all of them in order and waits for DHCP on each.
+// UEFI gets snponly.efi, the iPXE that uses only the network card it was loaded from.
+// ipxe.efi would try all cards in order and wait for DHCP on each.
 func (f Firmware) Loader() string {
 	switch f {
 	case BIOS:

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Messages about hardware on the REST API.
+// The messages about hardware on the REST API.
 
-// ChassisStatus is a chassis of the config, and the result of the last query.
+// ChassisStatus is a chassis of the config, with the result of its last reading.
 type ChassisStatus struct {
 	Name     string         `json:"name"`
 	Address  string         `json:"address"`
 	Via      Via            `json:"via"`
 	Pool     string         `json:"pool"`
 	Interval Duration       `json:"interval,omitempty"`
-	Asking   bool           `json:"asking,omitempty"`   // it is being asked now
-	Last     time.Time      `json:"last,omitzero"`      // when it was last asked
-	Good     time.Time      `json:"good,omitzero"`      // when that last worked
-	Nodes    int            `json:"nodes"`              // in it, when it last worked
+	Asking   bool           `json:"asking,omitempty"`   // a reading is in progress
+	Last     time.Time      `json:"last,omitzero"`      // of the last reading
+	Good     time.Time      `json:"good,omitzero"`      // of the last successful reading
+	Nodes    int            `json:"nodes"`              // number in the last successful reading
 	Counts   map[string]int `json:"counts,omitempty"`   // new, same, changed, conflict, missing, incomplete
-	Problems []string       `json:"problems,omitempty"` // nodes that were not stored, and why
-	Error    string         `json:"error,omitempty"`    // of the last time
-	Stopped  bool           `json:"stopped,omitempty"`  // it is not asked again until somebody requests it
+	Problems []string       `json:"problems,omitempty"` // nodes that were not stored, each with the reason
+	Error    string         `json:"error,omitempty"`    // of the last reading
+	Stopped  bool           `json:"stopped,omitempty"`  // there is no automatic reading until an operator requests one
 }
 
-// PowerOrder asks for machines to be switched: those that are named, or all
-// nodes that fit Pool, Chassis and Tag.
-type PowerOrder struct {
+// PowerRequest is a request to switch machines: the named nodes, or all nodes that
+// match Pool, Chassis and Tag.
+type PowerRequest struct {
 	Action  string   `json:"action"` // on, off, cycle, pxe, status
 	Nodes   []string `json:"nodes,omitempty"`
 	Pool    string   `json:"pool,omitempty"`
@@ -37,27 +37,27 @@ type PowerOrder struct {
 	Wait Duration `json:"wait,omitempty"`
 }
 
-// PowerJob is a [PowerOrder] under way, or done.
+// PowerJob is a [PowerRequest] in progress or done.
 type PowerJob struct {
 	ID      string      `json:"id"`
 	Action  string      `json:"action"`
-	Who     string      `json:"who"`
+	Actor   string      `json:"who"` // as in [AuditEntry]
 	Started time.Time   `json:"started"`
-	Ended   time.Time   `json:"ended,omitzero"` // zero: it is under way
+	Ended   time.Time   `json:"ended,omitzero"` // zero: it is in progress
 	Nodes   []PowerNode `json:"nodes"`
 }
 
-// PowerNode is how a job goes for one machine.
+// PowerNode is the progress of a [PowerJob] for one machine.
 type PowerNode struct {
 	Name  string    `json:"name"`
 	Step  string    `json:"step"`          // waiting, asked, off, pxe once, on, done, failed
-	State string    `json:"state"`         // as last seen; unknown is not off
+	State string    `json:"state"`         // as last read; unknown does not mean off
 	Time  time.Time `json:"time,omitzero"` // of Step
 	Error string    `json:"error,omitempty"`
 }
 
-// The first and the last steps of a [PowerNode]; those between are the commands
-// that were given.
+// The first and the last steps of a [PowerNode]. A step between them is the last
+// command that was sent.
 const (
 	PowerWaiting = "waiting"
 	PowerDone    = "done"
@@ -67,15 +67,15 @@ const (
 // AuditEntry is one action of a person or of drover.
 type AuditEntry struct {
 	Time   time.Time `json:"time"`
-	Who    string    `json:"who"`            // "token from 10.0.0.5", "page from 10.0.0.5", "chassis m1"
+	Actor  string    `json:"who"`            // "token from 10.0.0.5", "page from 10.0.0.5", "chassis m1"
 	Action string    `json:"action"`         // "power pxe", "add node"
-	Node   string    `json:"node,omitempty"` // empty: of more than one
+	Node   string    `json:"node,omitempty"` // empty: more than one
 	Job    string    `json:"job,omitempty"`  // ID of a [PowerJob]
-	Result string    `json:"result"`         // "begun", "done", a power state, or why not
+	Result string    `json:"result"`         // "begun", "done", a power state, or an error
 }
 
-// Refusals of requests about hardware. Test with errors.Is.
+// The errors of requests about hardware. Test with errors.Is.
 var (
-	ErrOrder     = errors.New("power order refused")
-	ErrNoChassis = errors.New("no such chassis in the config")
+	ErrPowerRequest = errors.New("power order refused")
+	ErrNoChassis    = errors.New("no such chassis in the config")
 )

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// ErrRefused is what a lease store wraps when a machine cannot have an address,
-// as opposed to a disk that does not work: DHCP answers the first with a NAK,
-// and the other with silence.
+// ErrRefused is the error of a lease store for an address that a machine cannot have.
+// DHCP answers it with a NAK. It answers other errors, such as those of a broken disk,
+// with silence.
 var ErrRefused = errors.New("address refused")
 
-// Lease is an address that a machine has, or had: an expired one is kept, so
-// that the machine gets the same address again, until another machine needs it.
+// Lease is an address that a machine uses or has used. An expired lease is kept until
+// another machine needs the address, so that the machine gets the same one again.
 //
 // Machines of a catch-all pool have a lease. So do nodes that are not identified by
 // their MAC, and nodes that still use an address which the config no longer gives
 // them.
 type Lease struct {
 	Address  netip.Addr `json:"address"`
-	MAC      MAC        `json:"mac"` // the machine that has it, or declined it
+	MAC      MAC        `json:"mac"` // of the machine that uses the address, or declined it
 	Node     string     `json:"node"`
 	Pool     string     `json:"pool"`
 	Expires  time.Time  `json:"expires"`
-	Released bool       `json:"released,omitempty"` // given back before it expired
-	Declined string     `json:"declined,omitempty"` // why the address is not leased before Expires: an unknown host uses it
+	Released bool       `json:"released,omitempty"` // the machine gave it back before it expired
+	Declined string     `json:"declined,omitempty"` // reason why the address is not leased before Expires: an unknown host uses it
 }
 
-// LeaseState is the state of a [Lease] at some time.
+// LeaseState is the state of a [Lease] at a moment.
 type LeaseState string
 
 // The states of a lease.
@@ -38,8 +38,8 @@ const (
 	LeaseDeclined LeaseState = "declined"
 )
 
-// State returns the state of the lease at that time. A declined one whose time is over
-// is expired.
+// State returns the state of the lease at now. A declined lease is expired after its
+// end.
 func (l Lease) State(now time.Time) LeaseState {
 	switch {
 	case !now.Before(l.Expires) && !l.Released:
@@ -52,17 +52,17 @@ func (l Lease) State(now time.Time) LeaseState {
 	return LeaseActive
 }
 
-// Active reports whether a machine holds the lease at that time.
+// Active reports whether a machine holds the lease at now.
 func (l Lease) Active(now time.Time) bool { return l.State(now) == LeaseActive }
 
-// Unknown is a machine that asked for an address and that no node declares.
+// Unknown is a machine that has requested an address and that no node declares.
 type Unknown struct {
 	MAC      MAC        `json:"mac"`
 	First    time.Time  `json:"first"` // when it was first seen
 	Last     time.Time  `json:"last"`
 	Count    int        `json:"count"`              // how many DISCOVERs
-	Pool     string     `json:"pool,omitempty"`     // the catch-all pool that it landed in; empty: it got silence
-	Address  netip.Addr `json:"address,omitzero"`   // what it was offered last
+	Pool     string     `json:"pool,omitempty"`     // the catch-all pool that takes it; empty: it got no answer
+	Address  netip.Addr `json:"address,omitzero"`   // the last one that it was offered
 	Firmware Firmware   `json:"firmware,omitempty"` // empty for an operating system
 	Class    string     `json:"class,omitempty"`    // option 60, printable
 	Relay    netip.Addr `json:"relay,omitzero"`     // giaddr of the relay agent

@@ -13,8 +13,8 @@ type MAC [6]byte
 
 // ParseMAC reads the forms that operators and firmware write: twelve hex
 // digits in pairs separated by ':' or '-', in groups of four separated by '.',
-// or without separators. Multicast and all-zero addresses are refused: no
-// network card boots with one.
+// or without separators. Multicast and all-zero addresses are errors: no network card
+// boots with one.
 func ParseMAC(s string) (MAC, error) {
 	var m MAC
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(s)
@@ -58,16 +58,15 @@ func (m MAC) append(b []byte, sep byte) []byte {
 // MarshalText writes the form of [MAC.String].
 func (m MAC) MarshalText() ([]byte, error) { return m.append(nil, ':'), nil }
 
-// UnmarshalText reads what [ParseMAC] reads.
+// UnmarshalText reads the forms of [ParseMAC].
 func (m *MAC) UnmarshalText(b []byte) (err error) {
 	*m, err = ParseMAC(string(b))
 	return err
 }
 
-// MachineID returns the machine-id(5) of a node, 32 hex digits, made from the first
-// of the MACs that it is declared with. A node keeps it over boots, as its journal
-// and its DHCP client expect, whichever of its network cards it booted with and
-// although it has no disk to keep it on.
+// MachineID returns the machine-id(5) of a node: 32 hex digits, made from the first
+// of its declared MACs. A node without a disk so keeps its machine-id over boots,
+// whichever network card it boots from. Its journal and its DHCP client rely on that.
 func MachineID(first MAC) string {
 	sum := sha256.Sum256([]byte("drover machine-id " + first.String()))
 	b := sum[:16]

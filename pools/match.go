@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pattern is a text in which * stands for any run of characters: the pieces
-// between the stars. The zero pattern fits everything.
+// pattern is a text in which * stands for any run of characters. It holds the pieces
+// between the stars. The zero pattern matches everything.
 type pattern []string
 
 // newPattern reads a text with stars, or hex: and bytes.
@@ -18,11 +18,11 @@ func newPattern(s string) pattern {
 	if !strings.HasPrefix(s, "hex:") {
 		return strings.Split(s, "*")
 	}
-	b, _ := Octets(s) // the check has passed
+	b, _ := Octets(s) // package config has checked it
 	return pattern{b}
 }
 
-func (p pattern) fits(s string) bool {
+func (p pattern) matches(s string) bool {
 	switch len(p) {
 	case 0:
 		return true
@@ -44,7 +44,8 @@ func (p pattern) fits(s string) bool {
 	return true
 }
 
-// Octets returns the bytes of a text, or those written as hex:0a0b or hex:0a:0b.
+// Octets returns the bytes of a value of [Match]: those written as hex:0a0b or
+// hex:0a:0b, else the text itself.
 func Octets(s string) (string, error) {
 	digits, ok := strings.CutPrefix(s, "hex:")
 	if !ok {
@@ -57,16 +58,16 @@ func Octets(s string) (string, error) {
 	return string(b), nil
 }
 
-// kind is a Match or the conditions of a loader rule, ready to compare.
-type kind struct {
+// matcher is a compiled [Match], or the compiled conditions of a loader rule.
+type matcher struct {
 	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
 	firmware                                                      Firmware
 	arch                                                          Arch
 }
 
-// newKind compiles a match that was checked.
-func newKind(m Match) *kind {
-	return &kind{
+// newMatcher compiles a match that package config has checked.
+func newMatcher(m Match) *matcher {
+	return &matcher{
 		firmware: m.Firmware, arch: m.Arch,
 		clientID: newPattern(m.ClientID), circuitID: newPattern(m.CircuitID), remoteID: newPattern(m.RemoteID),
 		subscriberID: newPattern(m.SubscriberID), class: newPattern(m.Class), userClass: newPattern(m.UserClass),
@@ -76,21 +77,21 @@ func newKind(m Match) *kind {
 // IsZero reports whether nothing is set.
 func (m Match) IsZero() bool { return m == Match{} }
 
-// fits reports whether the client is of this kind.
-func (k *kind) fits(q *Query) bool {
-	return (k.firmware == "" || k.firmware == q.Firmware) &&
-		(!k.arch.set || slices.Contains(q.Archs, k.arch.code)) &&
-		k.class.fits(q.Class) && k.userClass.fits(q.UserClass) &&
-		k.fitsClient(q.ClientID) && k.circuitID.fits(q.CircuitID) &&
-		k.remoteID.fits(q.RemoteID) && k.subscriberID.fits(q.SubscriberID)
+// matches reports whether the client meets all conditions.
+func (m *matcher) matches(q *Query) bool {
+	return (m.firmware == "" || m.firmware == q.Firmware) &&
+		(!m.arch.set || slices.Contains(q.Archs, m.arch.code)) &&
+		m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
+		m.matchesClientID(q.ClientID) && m.circuitID.matches(q.CircuitID) &&
+		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID)
 }
 
-func (k *kind) fitsClient(id string) bool {
-	return k.clientID.fits(id) || k.clientID.fits(plainID(id))
+func (m *matcher) matchesClientID(id string) bool {
+	return m.clientID.matches(id) || m.clientID.matches(plainID(id))
 }
 
-// plainID returns a client identifier without its type byte if the type is 0: a name
-// and no hardware address follows (RFC 2132, section 9.14).
+// plainID returns a client identifier without its type byte if the type is 0. Type 0
+// means that a name follows instead of a hardware address (RFC 2132, section 9.14).
 func plainID(id string) string {
 	if strings.HasPrefix(id, "\x00") {
 		return id[1:]
@@ -102,19 +103,18 @@ func plainID(id string) string {
 // remote and subscriber identifier.
 type relayID [3]string
 
-// identities finds nodes that are identified by something else than a MAC.
+// identities is the index of the nodes without MACs.
 type identities struct {
 	client map[string]*entry
 	relay  map[relayID]*entry
-	shapes []relayID // which parts of a relayID identify nodes: "x" for each
+	shapes []relayID // the combinations of parts that identify a node, see [relayID.shape]
 }
 
 func newIdentities() identities {
 	return identities{client: map[string]*entry{}, relay: map[relayID]*entry{}}
 }
 
-// add takes a node up. The check has made sure that the node has an identity, and
-// one of its own.
+// add adds a node. Package config has checked that the identity exists and is unique.
 func (ids *identities) add(e *entry) {
 	client, _ := Octets(e.Match.ClientID)
 	if client != "" {
@@ -132,7 +132,8 @@ func (ids *identities) add(e *entry) {
 	}
 }
 
-// find returns the node that the query identifies, and by what.
+// find returns the node that the query identifies, and the names of the options that
+// identified it.
 func (ids *identities) find(q *Query) (*entry, string) {
 	if q.ClientID != "" {
 		if e := ids.client[q.ClientID]; e != nil {
@@ -156,7 +157,7 @@ func (ids *identities) find(q *Query) (*entry, string) {
 	return nil, ""
 }
 
-// shape marks the parts that are set with an x.
+// shape returns "x" for each part that is set, and "" for the others.
 func (id relayID) shape() relayID {
 	for i, part := range id {
 		id[i] = "x"[:min(len(part), 1)]
@@ -164,7 +165,7 @@ func (id relayID) shape() relayID {
 	return id
 }
 
-// parts returns how many parts a shape has.
+// parts returns the number of parts that are set in a shape.
 func (id relayID) parts() int { return len(id[0]) + len(id[1]) + len(id[2]) }
 
 func (id relayID) names() string {

@@ -20,19 +20,19 @@ func identities(t testing.TB) *pools.Farm {
 
 var (
 	hall   = netip.MustParseAddr("10.28.0.2") // the server's own network
-	annex  = netip.MustParseAddr("10.29.0.1") // on the same wire
+	annex  = netip.MustParseAddr("10.29.0.1") // on the same network
 	branch = netip.MustParseAddr("10.30.0.1") // behind a relay agent
 )
 
-// TestWho tells who a machine is by what DHCP says of it.
-func TestWho(t *testing.T) {
+// TestIdentify resolves machines by the options of their DHCP packets.
+func TestIdentify(t *testing.T) {
 	f := identities(t)
 	unknown := mac(t, "52:54:00:77:01:01")
 	for _, tt := range []struct {
 		name          string
 		q             pools.Query
-		node, matched string // no node: silence
-		why           string // part of the reason for the silence
+		node, matched string // no node: no answer
+		why           string // part of the reason for no answer
 	}{
 		{"a port of a switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "\x00\x06\xaa"}, "by-port", "circuitID remoteID", ""},
 		{"the same port of another switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "other"}, "by-circuit", "circuitID", ""},
@@ -47,10 +47,10 @@ func TestWho(t *testing.T) {
 		{"its MAC at no port", pools.Query{MAC: mac(t, "525400000001")}, "", "", "does not fit"},
 		{"an ignored node", pools.Query{MAC: mac(t, "525400000002")}, "", "", `node "silent" is to be ignored (testdata/identities.yaml:26)`},
 		{"an ignored kind", pools.Query{Class: "Phone 7"}, "", "", `pool "phones" is to be ignored`},
-		{"a node on its wire", pools.Query{MAC: mac(t, "525400000003"), Link: branch}, "far", "", ""},
-		{"a node on another wire", pools.Query{MAC: mac(t, "525400000003")}, "", "", "its address 10.30.0.7 is in 10.30.0.0/24 (if both are on one wire"},
-		{"two subnets of one wire", pools.Query{MAC: mac(t, "525400000004")}, "near", "", ""},
-		{"a wire that the config does not know", pools.Query{MAC: mac(t, "525400000003"), Link: netip.MustParseAddr("192.168.0.1")}, "far", "", ""},
+		{"a node on its network", pools.Query{MAC: mac(t, "525400000003"), Link: branch}, "far", "", ""},
+		{"a node on another network", pools.Query{MAC: mac(t, "525400000003")}, "", "", "its address 10.30.0.7 is in 10.30.0.0/24 (if both are on one wire"},
+		{"two subnets of one network", pools.Query{MAC: mac(t, "525400000004")}, "near", "", ""},
+		{"a network that is not in the config", pools.Query{MAC: mac(t, "525400000003"), Link: netip.MustParseAddr("192.168.0.1")}, "far", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			q := tt.q
@@ -77,7 +77,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestCatchAlls tells in which catch-all pool unknown hardware lands.
+// TestCatchAlls: unknown machines get the first catch-all pool that matches.
 func TestCatchAlls(t *testing.T) {
 	f := identities(t)
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestCatchAlls(t *testing.T) {
 	}{
 		{"the first that fits", pools.Query{Link: hall, Firmware: pools.UEFIarm64}, "", "arm"},
 		{"the one without a match", pools.Query{Link: hall, Firmware: pools.UEFIx64}, "", "lobby"},
-		{"another subnet of the wire", pools.Query{Link: annex}, "", "lobby"},
+		{"another subnet of the network", pools.Query{Link: annex}, "", "lobby"},
 		{"behind a relay agent", pools.Query{Link: branch, Firmware: pools.UEFIarm64}, "", "branch"},
 		{"nothing but the MAC is known", pools.Query{}, "", "lobby"},
 		{"nothing but the MAC and its lease", pools.Query{}, "branch", "branch"},
@@ -100,7 +100,7 @@ func TestCatchAlls(t *testing.T) {
 			p := f.ResolveLeased(tt.q, lease)
 			if p == nil {
 				if tt.want != "" {
-					t.Errorf("got silence (%s), want pool %q", f.WhyNotLeased(tt.q, lease), tt.want)
+					t.Errorf("got no plan (%s), want pool %q", f.WhyNotLeased(tt.q, lease), tt.want)
 				}
 				return
 			}
@@ -111,7 +111,7 @@ func TestCatchAlls(t *testing.T) {
 	}
 }
 
-// TestLeasedNode: HTTP knows the MAC alone; DHCP found the node before.
+// TestLeasedNode: HTTP knows only the MAC; the lease names the node that DHCP found.
 func TestLeasedNode(t *testing.T) {
 	f := identities(t)
 	q := pools.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true}
@@ -123,18 +123,18 @@ func TestLeasedNode(t *testing.T) {
 	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "node-525400770101" {
 		t.Errorf("got %+v, want it unknown: it is at another port", p)
 	}
-	q.Renewing = true // it may ask past its relay agent, which knows the port
+	q.Renewing = true // a renewal may bypass the relay agent, which knows the port
 	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-port" || p.Matched != "lease" {
 		t.Errorf("got %+v, want node by-port, as its lease says", p)
 	}
-	q.CircuitID = "ge-0/0/7" // but it does not
+	q.CircuitID = "ge-0/0/7" // a renewal through the relay agent
 	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-circuit" {
 		t.Errorf("got %+v, want node by-circuit", p)
 	}
 	q.CircuitID, q.Link, q.Renewing = "", netip.Addr{}, false
-	lease.Node = "far" // a node that has MACs of its own is not taken over by a memory
+	lease.Node = "far" // a node with MACs is never found by a lease
 	if p := f.ResolveLeased(q, lease); p != nil && p.Node == "far" {
-		t.Error("a remembered name stands in for a MAC")
+		t.Error("the node of the lease replaces a MAC")
 	}
 }
 
@@ -166,7 +166,7 @@ func TestLoaders(t *testing.T) {
 				t.Errorf("got %q from %s, want %q from %s", p.Boot.File, p.Boot.Server, tt.file, tt.server)
 			}
 			if why := p.Why()["boot.file"]; tt.file != "" && why.Path == "" {
-				t.Error("nothing tells why")
+				t.Error("boot.file has no origin")
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestSubnetOf(t *testing.T) {
 	p := identities(t).Resolve(pools.Query{MAC: mac(t, "525400000004"), Link: hall})
 	for addr, want := range map[string]string{
 		"10.29.0.9": "10.29.0.0/24", "10.28.7.7": "10.28.0.0/16",
-		"10.30.0.7": "", "192.168.0.1": "", // another wire, and none of ours
+		"10.30.0.7": "", "192.168.0.1": "", // another network, and none of the config
 	} {
 		s, ok := p.SubnetOf(netip.MustParseAddr(addr))
 		if got := s.CIDR.String(); ok != (want != "") || ok && got != want {

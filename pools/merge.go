@@ -8,18 +8,18 @@ import (
 	"drover/pools/option"
 )
 
-// profile is the result of merging a list of tags. Nodes with the same tags share
-// one.
+// profile is the result of merging a list of tags. Nodes with the same tags share one
+// profile.
 type profile struct {
 	Settings
-	wire    optionSet // what options are made of
-	options []Option
-	loaders []*kind // the conditions of Settings.Loaders
-	why     Why
+	optionSet optionSet // the parts of options
+	options   []Option
+	loaders   []*matcher // the conditions of Settings.Loaders
+	why       Why
 }
 
-// tagOrder is the order in which tags apply: all, the pool's, the node's. A
-// tag that both have applies once, with the pool.
+// tagOrder returns the tags in the order in which they apply: all, those of the pool,
+// those of the node. A tag of both applies once, with the pool.
 func tagOrder(pool, node []string) []string {
 	tags := append([]string{"all"}, pool...)
 	for _, t := range node {
@@ -30,10 +30,10 @@ func tagOrder(pool, node []string) []string {
 	return tags
 }
 
-// merge lays tags over each other: the later one wins key by key in maps;
-// lists and kernel arguments append, unless they say replace.
+// merge merges tags. The later tag wins key by key in maps. Lists and kernel arguments
+// append, unless they are written with replace.
 func (f *Farm) merge(tags []string) *profile {
-	m := &merger{farm: f, profile: &profile{why: Why{}, wire: optionSet{}}}
+	m := &merger{farm: f, profile: &profile{why: Why{}, optionSet: optionSet{}}}
 	for _, name := range tags {
 		t, ok := f.Config.Tags[name]
 		if !ok {
@@ -63,18 +63,18 @@ func (f *Farm) merge(tags []string) *profile {
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 	}
-	m.profile.options = m.profile.wire.options()
+	m.profile.options = m.profile.optionSet.options()
 	for _, r := range m.profile.Loaders {
-		m.profile.loaders = append(m.profile.loaders, newKind(r.Match()))
+		m.profile.loaders = append(m.profile.loaders, newMatcher(r.Match()))
 	}
 	return m.profile
 }
 
-// merger is a merge in progress. path is the current tag, "tags.foo".
+// merger is a merge in progress.
 type merger struct {
 	farm    *Farm
 	profile *profile
-	path    string
+	path    string // of the current tag, "tags.foo"
 }
 
 // note records that a field of the Plan was set at a path below the tag.
@@ -92,7 +92,7 @@ func (m *merger) boot(t Tag) {
 			*args = append(*args, w)
 		}
 	}
-	m.profile.wire = m.profile.wire.with(t.DHCPOptions)
+	m.profile.optionSet = m.profile.optionSet.with(t.DHCPOptions)
 	for _, key := range slices.Sorted(maps.Keys(t.DHCPOptions)) {
 		m.note(fmt.Sprintf("dhcpOptions.%d", option.Code(key)), ".dhcpOptions."+key)
 	}
@@ -121,8 +121,8 @@ func mergeMap[V any](m *merger, field string, into, from map[string]V) map[strin
 	return into
 }
 
-// mergeList appends; an item that is the same thing as an earlier one (by id)
-// takes its place instead.
+// mergeList appends the items of a list. An item with the id of an earlier one replaces
+// it.
 func mergeList[T any](m *merger, field string, into []T, from List[T], id func(T) string) []T {
 	if from.Replace {
 		forget(m.profile.why, field, len(into))

@@ -2,32 +2,32 @@ package pools
 
 import "time"
 
-// Move is a node whose machine the config has given to another cluster, or
-// another name, while its Node is still in the cluster before.
+// Move is a node whose machine the config has moved to another cluster or renamed,
+// while its Node is still in the old cluster.
 type Move struct {
 	Node   string    `json:"node"`         // in From
 	From   string    `json:"from"`         // cluster
 	To     string    `json:"to,omitempty"` // cluster; empty: none
-	As     string    `json:"as"`           // the node that the machine is now
+	As     string    `json:"as"`           // the new name of the node
 	Step   MoveStep  `json:"step"`
-	Detail string    `json:"detail,omitempty"` // what it waits for
+	Detail string    `json:"detail,omitempty"` // the reason for waiting
 	Since  time.Time `json:"since"`
 }
 
-// MoveStep is how far a node is on its way out of a cluster.
+// MoveStep is the progress of a [Move].
 type MoveStep string
 
-// The steps. Those before MoveDrained keep their pods; none of them does
-// anything to the machine, whose next boot is the operator's.
+// The steps of a move. No step reboots the machine: the operator starts its next boot.
 const (
 	MoveBegun   MoveStep = "begun"   // not cordoned yet
-	MoveDrains  MoveStep = "drains"  // cordoned; its pods are evicted
-	MoveHeld    MoveStep = "held"    // the time limit is over, and pods are left
-	MoveDrained MoveStep = "drained" // waits until its kubelet is gone, then its Node is deleted
-	MoveStays   MoveStep = "stays"   // drover cannot prove that it made the Node, so it touches nothing
+	MoveDrains  MoveStep = "drains"  // cordoned; its pods are being evicted
+	MoveHeld    MoveStep = "held"    // the drain timeout is over, and pods are left
+	MoveDrained MoveStep = "drained" // the Node is deleted when its kubelet is gone
+	MoveStays   MoveStep = "stays"   // drover cannot prove that it made the Node, so it changes nothing
 )
 
-// Summary returns one line for people: from where to where, and how far.
+// Summary returns the move as one line of text: "moving from a to b: drains, 2 pods
+// left".
 func (m Move) Summary() string {
 	to := m.To
 	if to == "" {

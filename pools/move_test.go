@@ -6,7 +6,7 @@ import (
 	"drover/pools"
 )
 
-func TestMoveSays(t *testing.T) {
+func TestMoveSummary(t *testing.T) {
 	for want, m := range map[string]pools.Move{
 		"moving from a to b: drains, 2 pods left": {Node: "n", From: "a", To: "b", As: "n", Step: pools.MoveDrains, Detail: "2 pods left"},
 		"moving from a to no cluster: drained":    {Node: "n", From: "a", As: "n", Step: pools.MoveDrained},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NextBoot is what a node does at its next boot, once, in place of its pool's image.
-// Empty: the node boots as its pool defines.
+// NextBoot is an instruction for the next boot of a node, in place of its pool's
+// image. It applies once. The empty NextBoot is none.
 type NextBoot string
 
 // The values of [NextBoot]; the third is image=REF.
@@ -15,7 +15,7 @@ const (
 	NextRescue NextBoot = "rescue" // stop in a shell before the node's config is fetched
 )
 
-// nextImage is how a NextBoot that names an image begins.
+// nextImage is the prefix of a NextBoot that names an image.
 const nextImage = "image="
 
 // ParseNextBoot reads local, rescue or image=REF, where REF is NAME or
@@ -37,8 +37,8 @@ func ParseNextBoot(s string) (NextBoot, error) {
 // Image returns the image of image=REF.
 func (n NextBoot) Image() (ref string, ok bool) { return strings.CutPrefix(string(n), nextImage) }
 
-// WithNextBoot returns the plan with a next boot in force, as a running server
-// would make it. The plan itself is left as it is.
+// WithNextBoot returns a copy of the plan with a next boot in force, as a running
+// server would make it.
 func (p *Plan) WithNextBoot(n NextBoot) *Plan {
 	c := *p
 	c.NextBoot = n
@@ -59,7 +59,7 @@ func (p *Plan) whyNext(why Why) {
 	}
 }
 
-// ImageName is the name in a reference to an image, NAME or NAME@sha256:DIGEST.
+// ImageName returns the name in a reference to an image, NAME or NAME@sha256:DIGEST.
 func ImageName(ref string) string {
 	name, _, _ := strings.Cut(ref, "@")
 	return name

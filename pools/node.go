@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// PoolNode is a node together with the name of its pool: what the REST API
-// takes and gives, and what the state file keeps.
+// PoolNode is a node with the name of its pool. The REST API and the state file have
+// nodes in this form.
 type PoolNode struct {
 	Pool string `json:"pool"`
 	Node
 }
 
-// NodeInfo is a node of a farm with where it comes from.
+// NodeInfo is a node of a farm with its origin.
 type NodeInfo struct {
 	PoolNode
 	Source Origin `json:"source"` // the line that declares it, or the API
 
-	// NextBoot is what no boot has taken yet; only the REST API fills it in.
+	// NextBoot is the instruction for the node's next boot. Only the REST API sets it.
 	NextBoot NextBoot `json:"nextBoot,omitempty"`
 }
 
 // Declared reports whether the operator's file declares the node.
 func (n NodeInfo) Declared() bool { return n.Source.File != "" }
 
-// Origin returns where a node that no file declares comes from: a chassis, or the
-// API.
+// Origin returns the origin of a node that no file declares: a chassis, or the API.
 func (n PoolNode) Origin() Origin {
 	if !n.ChassisSlot.IsZero() {
 		return Origin{Path: n.ChassisSlot.String()}
@@ -41,7 +40,7 @@ const catchAllPrefix = "node-"
 // CatchAllName returns the name of a machine that no node declares.
 func CatchAllName(m MAC) string { return catchAllPrefix + m.Hex() }
 
-// CatchAllMAC returns the MAC in a name that [CatchAllName] made.
+// CatchAllMAC returns the MAC in a name of [CatchAllName]; ok is false for other names.
 func CatchAllMAC(name string) (m MAC, ok bool) {
 	digits, ok := strings.CutPrefix(name, catchAllPrefix)
 	if !ok || len(digits) != 12 || strings.ToLower(digits) != digits {
@@ -51,20 +50,20 @@ func CatchAllMAC(name string) (m MAC, ok bool) {
 	return m, err == nil
 }
 
-// Refusals of a change. Test with errors.Is and errors.AsType.
+// The errors of a change. Test with errors.Is.
 var (
 	ErrNotFound = errors.New("no such node")
 	ErrExists   = errors.New("a node of that name exists")
 )
 
-// NodeChange is one of several changes of nodes that are made together.
+// NodeChange adds, changes or removes one node.
 type NodeChange struct {
-	Old *PoolNode `json:"old,omitempty"` // as the client has seen it; nil: there is none
-	New *PoolNode `json:"new,omitempty"` // as it is to be; nil: it is to be removed
+	Old *PoolNode `json:"old,omitempty"` // as the client has read it; nil: the node is new
+	New *PoolNode `json:"new,omitempty"` // to be stored; nil: the node is removed
 }
 
-// ErrChanged refuses a change of a node that differs from [NodeChange].Old. Read the
-// node again, and decide anew.
+// ErrChanged is the error of a change whose Old differs from the stored node. The
+// client must read the node again.
 var ErrChanged = errors.New("a node was changed meanwhile")
 
 // SubnetOf returns the index of the subnet that holds a, or -1.

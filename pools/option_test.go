@@ -10,8 +10,8 @@ import (
 	"drover/pools/config"
 )
 
-// TestOptionBytes checks the wire form of each kind of DHCP option, as RFC
-// 2132, 3397 and 3442 have it.
+// TestOptionBytes checks the encoding of each kind of DHCP option (RFC 2132, 3397 and
+// 3442).
 func TestOptionBytes(t *testing.T) {
 	for in, want := range map[string]string{
 		`ntp-server: 10.28.0.1`:                            "42 0a1c0001",
@@ -63,13 +63,13 @@ func TestBadOptions(t *testing.T) {
 		_, err := config.Parse("x.yaml", []byte("server: {interfaces: [eth1]}\nsubnets: [{cidr: 10.0.0.0/24}]\n"+
 			"tags: {all: {dhcpOptions: {"+in+"}}}\npools: [{name: a, image: b}]\n"))
 		if err == nil || !strings.Contains(err.Error(), "x.yaml:3: ") || !strings.Contains(err.Error(), "DHCP option") {
-			t.Errorf("%.60s: got %v, want a mistake of line 3", in, err)
+			t.Errorf("%.60s: got %v, want a mistake in line 3", in, err)
 		}
 	}
 }
 
-// TestOptionLayers: a later tag changes a part and leaves the others, and what
-// sets the whole takes the place of its parts.
+// TestOptionLayers: a later tag replaces one part and keeps the others; a whole option
+// replaces its parts.
 func TestOptionLayers(t *testing.T) {
 	f, err := config.Parse("x.yaml", []byte(`
 server: {interfaces: [eth1]}
@@ -98,8 +98,7 @@ pools:
 	}
 }
 
-// FuzzOption: whatever an operator writes for an option is refused in words, or
-// becomes bytes that fit.
+// FuzzOption: any value of an option is either an error, or bytes of a valid length.
 func FuzzOption(f *testing.F) {
 	for _, seed := range [][2]string{{"ntp-server", "10.28.0.1"}, {"43.6", "uint8:8"}, {"125.311.1", "text:x"},
 		{"121", "10.0.0.0/8=10.28.0.1"}, {"119", "example.org, b.c"}, {"option:mtu", "9000"}, {"43", "hex:0101"}} {

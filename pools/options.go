@@ -10,22 +10,23 @@ import (
 	"drover/pools/option"
 )
 
-// optionSet is the options that tags come to, part by part.
+// optionSet holds DHCP options and parts of options, by ID.
 type optionSet map[option.ID]option.Value
 
-// with is the set with later settings laid over it. What sets a whole option
-// takes the place of its parts, and the other way round.
+// with returns the set with later settings merged into it. A whole option replaces its
+// parts, and a part replaces the whole option.
 func (s optionSet) with(settings map[string]Strings) optionSet {
 	out := maps.Clone(s)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		o, _, _ := option.Parse(key, settings[key]) // the check has passed
+		o, _, _ := option.Parse(key, settings[key]) // package config has checked it
 		maps.DeleteFunc(out, func(at option.ID, _ option.Value) bool { return at.Code == o.Code && at.Part != o.Part })
 		out[o.ID] = o
 	}
 	return out
 }
 
-// options puts the parts together, in the order of the codes.
+// options returns the options in the order of their codes, each assembled from its
+// parts.
 func (s optionSet) options() []Option {
 	var out []Option
 	for _, at := range slices.SortedFunc(maps.Keys(s), compareID) {
@@ -46,7 +47,7 @@ func compareID(a, b option.ID) int {
 	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
 }
 
-// add appends a part, which comes after those that are there.
+// add appends a part. Parts must come in the order of [compareID].
 func (o *Option) add(p *option.Value) {
 	var label string
 	switch o.Code {

@@ -2,7 +2,7 @@ package pools
 
 import "fmt"
 
-// HintError is a mistake in a value, with its remedy.
+// HintError is an error in a value, with its remedy.
 type HintError struct{ Msg, Hint string }
 
 func (e *HintError) Error() string { return e.Msg + " (" + e.Hint + ")" }
@@ -12,8 +12,8 @@ func Hint(hint, format string, args ...any) error {
 	return &HintError{fmt.Sprintf(format, args...), hint}
 }
 
-// Position returns the file and line alone; the path for a value that is in no
-// file.
+// Position returns the file and line, "drover.yaml:41"; the path for a value that is in
+// no file.
 func (o Origin) Position() string {
 	if o.File == "" {
 		return o.Path
@@ -21,8 +21,8 @@ func (o Origin) Position() string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// String returns "drover.yaml:41 (tags.foo)"; the path alone for a value that is
-// in no file.
+// String returns the position and the path, "drover.yaml:41 (tags.foo)"; only the path
+// for a value that is in no file.
 func (o Origin) String() string {
 	if o.File == "" || o.Path == "" {
 		return o.Position()

@@ -2,15 +2,15 @@ package pools
 
 import "net/netip"
 
-// Query identifies a machine that asks. The zero value of each field is: not known.
-// HTTP and TFTP know the MAC alone.
+// Query identifies the machine that sent a request. The zero value of a field means
+// that it is not known. HTTP and TFTP know only the MAC.
 type Query struct {
 	MAC      MAC
 	Firmware Firmware // empty for a plain DHCP client
-	IPXE     bool     // the asking program is already iPXE: it gets its script, not a loader
+	IPXE     bool     // the client is already iPXE: it gets its script, not a loader
 
-	// Known from DHCP only. The texts are bytes as they came.
-	Link         netip.Addr // an address of the network that it asks from: the relay's, or the server's own there
+	// The fields from here on are known from DHCP only. Strings hold the bytes as received.
+	Link         netip.Addr // an address of the client's network: the relay agent's, or the server's own there
 	Archs        []uint16   // option 93
 	Class        string     // option 60
 	UserClass    string     // option 77: the first class of the list
@@ -18,50 +18,50 @@ type Query struct {
 	CircuitID    string     // option 82.1
 	RemoteID     string     // option 82.2
 	SubscriberID string     // option 82.6
-	Renewing     bool       // it runs on an address, and may ask past its relay agent: then option 82 is not there
+	Renewing     bool       // the client renews its address, possibly without its relay agent, which would add option 82
 }
 
 // Identity is the node and the pool of a machine.
 type Identity struct{ Node, Pool string }
 
-// Plan is the answer to a [Query]: everything that drover does for one
-// machine. It holds no secret; join tokens are minted apart from it.
+// Plan is the answer to a [Query]: all settings of one machine. It holds no secret;
+// join tokens are not part of it.
 //
-// A Plan is shared: its receivers must not change it.
+// Callers share a Plan and must not change it.
 type Plan struct {
 	Node     string `json:"node"` // host name and Kubernetes Node name
-	MAC      MAC    `json:"mac"`  // the MAC that asked
+	MAC      MAC    `json:"mac"`  // of the query
 	MACs     []MAC  `json:"macs"` // all MACs of the node
 	Pool     string `json:"pool"`
-	CatchAll bool   `json:"catchall,omitempty"` // unknown hardware: the name is made from the MAC
-	Matched  string `json:"matched,omitempty"`  // what the node was known by when not by its MAC: "clientID", "circuitID remoteID", ...
-	Cluster  string `json:"cluster,omitempty"`  // empty: boots, but joins nothing
+	CatchAll bool   `json:"catchall,omitempty"` // an unknown machine: the name is made from the MAC
+	Matched  string `json:"matched,omitempty"`  // the options that identified the node; empty: its MAC; "clientID", "circuitID remoteID", ...
+	Cluster  string `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
 	Image    string `json:"image"`              // name, or name@sha256:<manifest digest>
 
-	// NextBoot is in force for this boot alone. Only a running server knows it.
+	// NextBoot is in force for this boot only. Only a running server sets it.
 	NextBoot NextBoot `json:"nextBoot,omitempty"`
 
-	// Address is the node's own address. It is the zero Addr for a node of a
-	// catch-all pool, which leases one from Range, and may be in proxy mode,
-	// where another server gives addresses.
+	// Address is the node's own address. It is the zero Addr for a machine of a
+	// catch-all pool, which leases one from Range. It may be the zero Addr in proxy
+	// mode, where another server gives addresses.
 	Address netip.Addr `json:"address,omitzero"`
 	Range   Range      `json:"range,omitzero"`
 	Subnet  Subnet     `json:"subnet"`
-	Lease   Duration   `json:"lease"` // how long an address is given for
+	Lease   Duration   `json:"lease"` // lease time of the address
 
-	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers go to everybody
+	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers are broadcast
 
 	Boot     BootTarget `json:"boot"`
 	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that the protocol needs
 	Settings `json:"settings"`
 
-	farm   *Farm // these are what Why and SubnetOf need
+	farm   *Farm // farm, entry and query are the sources of Why and SubnetOf
 	entry  *entry
 	query  Query
 	loader int // index of the rule in Loaders that names Boot.File, or -1
 }
 
-// BootTarget is what a machine loads next, for DHCP.
+// BootTarget is the boot server and the file that DHCP sends to a machine.
 type BootTarget struct {
 	// Server goes into siaddr and option 66.
 	Server netip.Addr `json:"server"`
@@ -103,7 +103,7 @@ type Settings struct {
 // "kernelArgs[0]", "dhcpOptions.42".
 type Why map[string]Origin
 
-// Origin is a place where a value was set.
+// Origin is where a value was set.
 type Origin struct {
 	File string `json:"file,omitempty"` // the config file as it was named; empty for a default
 	Line int    `json:"line,omitempty"` // from 1; 0 when the value was not read from a file
@@ -116,7 +116,7 @@ type Range struct {
 	First, Last netip.Addr
 }
 
-// MachineID returns the machine-id(5) of the node: one for all its network cards.
+// MachineID returns the machine-id(5) of the node, see [MachineID].
 func (p *Plan) MachineID() string {
 	if len(p.MACs) == 0 {
 		return MachineID(p.MAC)

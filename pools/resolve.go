@@ -10,20 +10,18 @@ import (
 	"drover/pools/option"
 )
 
-// Resolve answers the one question: what is this machine to do? It returns nil
-// when the machine gets silence; [Farm.WhyNot] has the reason. It is safe for
-// concurrent use.
+// Resolve returns the plan of a machine. It returns nil when the machine gets no
+// answer; [Farm.WhyNot] returns the reason. It is safe for concurrent use.
 //
-// A machine is found by its MAC, else by its client identifier or the port of
-// the switch that its relay agent sends (nodes without MACs), else it is
-// unknown hardware and lands in the first catch-all pool that takes it. What a
-// node says to match beside its MAC must fit whenever DHCP asks.
+// A machine is found by its MAC. Nodes without MACs are found by their client
+// identifier, or by the switch port that their relay agent sends. Any other machine is
+// unknown and belongs to the first catch-all pool that takes it. A node with MACs and a
+// match must fulfil both in a query of DHCP.
 func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
 
-// ResolveLeased is [Farm.Resolve] for a machine that has a lease; the zero Lease
-// is none. When the MAC of the query is of no node, and the query does not say
-// where the machine asks from, then the machine is still the node, or in the pool,
-// that DHCP found when it gave the lease; see [Query.Recalls].
+// ResolveLeased is [Farm.Resolve] for a machine that has a lease; the zero Lease is
+// none. When no node has the MAC of the query, and the query does not contain the
+// client's network, the node or the pool of the lease is used; see [Query.Recalls].
 func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
 	e, matched := f.find(&q, &l)
 	if e == nil || f.refusal(e, &q) != "" {
@@ -32,8 +30,8 @@ func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
 	return f.plan(e, q, matched)
 }
 
-// WhyNot returns the reason for which [Farm.Resolve] has no plan, as text; "" when
-// it has one.
+// WhyNot returns the reason why [Farm.Resolve] returns no plan, as text; "" when it
+// returns one.
 func (f *Farm) WhyNot(q Query) string { return f.WhyNotLeased(q, Lease{}) }
 
 // WhyNotLeased is [Farm.WhyNot] for [Farm.ResolveLeased].
@@ -48,8 +46,8 @@ func (f *Farm) WhyNotLeased(q Query, l Lease) string {
 	return fmt.Sprintf("no node has MAC %s, and no catch-all pool takes it where it asks from", q.MAC)
 }
 
-// find returns the entry of the machine that asks, and what it was known by
-// when that is not the MAC; nil when it is none of ours.
+// find returns the entry of the client, and the options that identified it if not its
+// MAC did. It returns nil when no entry fits.
 func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 	if q.MAC.IsZero() {
 		return nil, ""
@@ -58,7 +56,7 @@ func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 		return e, ""
 	}
 	if q.byDHCP() {
-		if e, by := f.byIdentity.find(q); e != nil && e.kind.fits(q) {
+		if e, by := f.byIdentity.find(q); e != nil && e.matcher.matches(q) {
 			return e, by
 		}
 	}
@@ -73,23 +71,24 @@ func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 	return nil, ""
 }
 
-// takes reports whether a catch-all pool takes the machine that asks.
+// takes reports whether a catch-all pool takes the client.
 func (f *Farm) takes(e *entry, q *Query, l *Lease) bool {
 	if !q.byDHCP() && l.Pool != "" {
 		return l.Pool == e.Pool
 	}
-	return (e.kind == nil || e.kind.fits(q)) && f.sameWire(q.Link, e.subnet)
+	return (e.matcher == nil || e.matcher.matches(q)) && f.sameNetwork(q.Link, e.subnet)
 }
 
-// byDHCP reports whether the query has what only DHCP knows.
+// byDHCP reports whether the query has the fields that only DHCP knows.
 func (q *Query) byDHCP() bool { return q.Link.IsValid() }
 
-// Recalls reports whether a lease stands in for what the query does not say: HTTP
-// and TFTP know the MAC alone, and a renewal can pass the relay agent, which would
-// add the port of the switch.
+// Recalls reports whether a lease may replace fields that the query does not have.
+// HTTP and TFTP know only the MAC. A renewal may bypass the relay agent, which would
+// add the switch port.
 func (q *Query) Recalls() bool { return !q.byDHCP() || q.Renewing }
 
-// refusal returns why a machine that was found gets silence; "" when it does not.
+// refusal returns the reason why a machine that was found gets no answer; "" when it
+// gets one.
 func (f *Farm) refusal(e *entry, q *Query) string {
 	pool := &f.Config.Pools[e.pool]
 	switch {
@@ -99,19 +98,18 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return fmt.Sprintf("node %q is to be ignored (%s)", e.Name, e.Source.Position())
 	case !q.byDHCP() || e.catchall:
 		return ""
-	case e.kind != nil && len(e.macs) > 0 && !e.kind.fits(q):
+	case e.matcher != nil && len(e.macs) > 0 && !e.matcher.matches(q):
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
-	case !f.sameWire(q.Link, e.subnet):
+	case !f.sameNetwork(q.Link, e.subnet):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
 			e.Name, f.Config.Subnets[f.Config.SubnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
 	}
 	return ""
 }
 
-// sameWire reports whether a machine on the network of link reaches the routers of a
-// subnet. A link that no subnet holds is taken to be on the same network: a relay
-// agent may have such an address.
-func (f *Farm) sameWire(link netip.Addr, subnet int) bool {
+// sameNetwork reports whether link is on the network segment of a subnet. A link that
+// no subnet holds counts as the same network: a relay agent may have such an address.
+func (f *Farm) sameNetwork(link netip.Addr, subnet int) bool {
 	at := f.Config.SubnetOf(link)
 	if at < 0 || subnet < 0 || at == subnet {
 		return true
@@ -146,8 +144,9 @@ func (f *Farm) plan(e *entry, q Query, matched string) *Plan {
 	return p
 }
 
-// subnetFor is the subnet of a machine's address. In proxy mode, where another
-// server gives it, it is the one that the machine asks from, or the only one.
+// subnetFor returns the index of the subnet of a machine's address, or -1. In proxy
+// mode, where another server gives the address, it is the client's subnet, or the only
+// one of the config.
 func (f *Farm) subnetFor(e *entry, q *Query) int {
 	if e.subnet >= 0 {
 		return e.subnet
@@ -158,8 +157,8 @@ func (f *Farm) subnetFor(e *entry, q *Query) int {
 	return 0
 }
 
-// SubnetOf returns the subnet that an address is in, if a machine that asks from
-// where this one does can have it.
+// SubnetOf returns the subnet of an address; false when a machine on the client's
+// network cannot use the address.
 func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
 	if p.Subnet.CIDR.IsValid() && p.Subnet.CIDR.Contains(a) {
 		return p.Subnet, true
@@ -168,33 +167,33 @@ func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
 		return Subnet{}, false
 	}
 	i := p.farm.Config.SubnetOf(a)
-	if i < 0 || !p.farm.sameWire(p.query.Link, i) {
+	if i < 0 || !p.farm.sameNetwork(p.query.Link, i) {
 		return Subnet{}, false
 	}
 	return p.farm.Config.Subnets[i], true
 }
 
-// Domain returns the domain of a machine that has the address given: DHCP option 15
+// Domain returns the domain of the machine when it uses the address a: DHCP option 15
 // of its node or tags, else the domain of the address's subnet. It is "" when
 // neither is set.
-func (p *Plan) Domain(given netip.Addr) string {
+func (p *Plan) Domain(a netip.Addr) string {
 	for _, o := range p.Options {
 		if name := strings.Trim(string(o.Data), "."); o.Code == 15 && option.IsDomain(name) {
 			return name
 		}
 	}
-	if s, ok := p.SubnetOf(given); ok {
+	if s, ok := p.SubnetOf(a); ok {
 		return s.Domain
 	}
 	return p.Subnet.Domain
 }
 
-// boot is what the asking program loads next: iPXE its script, UEFI HTTP Boot a
-// loader by URL, other firmware a loader by TFTP, and a plain DHCP client
-// nothing. The rules of the tags come before the defaults; it returns the index
-// of the one that fits, or -1.
+// boot returns the boot target of the client: the boot script for iPXE, the URL of a
+// loader for UEFI HTTP Boot, a TFTP path for other firmware, and no file for a plain
+// DHCP client. Loader rules of the tags come before the defaults. boot also returns the
+// index of the rule that matches, or -1.
 func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
-	target := BootTarget{Server: f.reach.Address}
+	target := BootTarget{Server: f.advertised.Address}
 	http := q.Firmware.HTTP() || strings.HasPrefix(q.Class, "HTTPClient")
 	i := p.loaderRule(q)
 	switch {
@@ -205,22 +204,22 @@ func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
 			target.Server = rule.Server
 		}
 	case q.IPXE:
-		target.File = f.reach.URL + ScriptPath + q.MAC.Dashed()
+		target.File = f.advertised.URL + ScriptPath + q.MAC.Dashed()
 		http = false
 	default:
 		target.File = q.Firmware.Loader()
 	}
 	if http && target.File != "" && !strings.Contains(target.File, "://") {
-		target.File = f.reach.URL + LoaderPath + target.File
+		target.File = f.advertised.URL + LoaderPath + target.File
 	}
 	return target, i
 }
 
-// loaderRule returns the index of the last rule that fits, or -1.
+// loaderRule returns the index of the last rule that matches, or -1.
 func (p *profile) loaderRule(q *Query) int {
 	boots := q.Firmware != "" || q.IPXE || strings.HasPrefix(q.Class, "PXEClient") || strings.HasPrefix(q.Class, "HTTPClient")
 	for i := len(p.loaders) - 1; boots && i >= 0; i-- {
-		if k := p.loaders[i]; (!q.IPXE || k.userClass != nil) && k.fits(q) {
+		if m := p.loaders[i]; (!q.IPXE || m.userClass != nil) && m.matches(q) {
 			return i
 		}
 	}

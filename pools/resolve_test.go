@@ -32,8 +32,8 @@ func mac(t testing.TB, s string) pools.MAC {
 	return m
 }
 
-// TestResolve holds the whole Plan of each kind of machine, with the origin of
-// each value, in golden files.
+// TestResolve compares the whole Plan of each kind of machine, with the origin of each
+// value, with golden files.
 func TestResolve(t *testing.T) {
 	f := farm(t)
 	for name, q := range map[string]pools.Query{
@@ -71,13 +71,14 @@ func TestResolveWithoutCatchAll(t *testing.T) {
 	}
 }
 
-func TestZeroMACIsNobody(t *testing.T) {
+func TestResolveZeroMAC(t *testing.T) {
 	if p := farm(t).Resolve(pools.Query{}); p != nil {
 		t.Errorf("the zero MAC got node %q, want no plan", p.Node)
 	}
 }
 
-// TestAddedNode: a node of the API comes before the catch-all, and says so.
+// TestAddedNode: a node of the API comes before the catch-all pool, and its origin
+// names the API.
 func TestAddedNode(t *testing.T) {
 	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Tags: []string{"debug"},
@@ -126,7 +127,7 @@ func TestScriptRender(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	if _, err := (pools.Script{Run: "{{.Nodename}}"}).Render("x", p); err == nil {
-		t.Error("a field that the Plan does not have: got no error")
+		t.Error("unknown field of the Plan: got no error")
 	}
 }
 
@@ -167,7 +168,7 @@ func bigFarm(t testing.TB, nodes int) *pools.Farm {
 	return f
 }
 
-// TestAliasBomb: aliases that unfold to millions of values are refused soon.
+// TestAliasBomb: aliases that unfold to millions of values are an error.
 func TestAliasBomb(t *testing.T) {
 	y := "tags:\n  a: &a {modules: &m [" + strings.Repeat("x,", 2000) + "x]}\n"
 	for i := range 2000 {
@@ -179,8 +180,7 @@ func TestAliasBomb(t *testing.T) {
 	}
 }
 
-// The domain is the same for DHCP and for the node's config: option 15 of a node or
-// tag, else the subnet's.
+// TestDomain: the domain is option 15 of a node or tag, else that of the subnet.
 func TestDomain(t *testing.T) {
 	f, err := config.Parse("x.yaml", []byte(`
 server: {interfaces: [eth1]}
@@ -197,7 +197,7 @@ pools:
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := netip.MustParseAddr("10.0.1.9") // an earlier lease, on the same wire
+	elsewhere := netip.MustParseAddr("10.0.1.9") // an earlier lease, on the same network
 	for name, want := range map[string][2]string{
 		"plain": {"a.example", "b.example"}, "tagged": {"tag.example", "tag.example"}, "own": {"own.example", "own.example"},
 	} {

@@ -6,8 +6,8 @@ import (
 	"text/template"
 )
 
-// Template parses the template of a script. Its functions are join (strings with a
-// separator) and quote (one word of a POSIX shell).
+// Template parses the template of the script; errors call it name. Its functions are
+// join (strings with a separator) and quote (one word of a POSIX shell).
 func (s Script) Template(name string) (*template.Template, error) {
 	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"join":  strings.Join,
@@ -15,7 +15,7 @@ func (s Script) Template(name string) (*template.Template, error) {
 	}).Parse(s.Run)
 }
 
-// Render fills the script's template in from a Plan.
+// Render executes the script's template with a Plan.
 func (s Script) Render(name string, p *Plan) (string, error) {
 	t, err := s.Template(name)
 	if err != nil {

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// UBoot is how U-Boot starts Linux. What is not set is drover's choice.
+// UBoot describes how U-Boot starts Linux. Fields that are not set have defaults.
 type UBoot struct {
 	// Wrap puts the 64-byte header of mkimage before kernel and initrd, for a
 	// U-Boot that boots no plain kernel: that of the HPE m400.
 	Wrap *bool `json:"wrap,omitempty"`
 
-	// Load is where U-Boot puts a wrapped kernel, default 0x00080000, and Entry
-	// where it starts it, default Load. They are physical addresses of the
-	// board.
+	// Load is the physical address to which U-Boot copies a wrapped kernel, default
+	// 0x00080000. Entry is the address at which it starts the kernel, default Load.
 	Load  *Address32 `json:"load,omitempty"`
 	Entry *Address32 `json:"entry,omitempty"`
 
@@ -23,13 +22,13 @@ type UBoot struct {
 	FDT string `json:"fdt,omitempty"`
 }
 
-// defaultLoad is where the boards with APM's X-Gene have their kernel.
+// defaultLoad is the load address on boards with APM's X-Gene.
 const defaultLoad Address32 = 0x80000
 
 // Wrapped reports whether kernel and initrd get mkimage's header.
 func (u UBoot) Wrapped() bool { return u.Wrap != nil && *u.Wrap }
 
-// Addresses returns where a wrapped kernel is put, and started.
+// Addresses returns the load address and the entry address of a wrapped kernel.
 func (u UBoot) Addresses() (load, entry uint32) {
 	l := defaultLoad
 	if u.Load != nil {
@@ -67,7 +66,7 @@ func (a Address32) String() string { return fmt.Sprintf("0x%08x", uint32(a)) }
 // Seconds is a time in whole seconds, written as a number.
 type Seconds int
 
-// maxMenu bounds how long a menu may hold up a boot.
+// maxMenu bounds the time that a menu may delay a boot.
 const maxMenu Seconds = 3600
 
 // UnmarshalText reads a number of seconds.

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Messages between server and node on the node-facing HTTP listener.
+// The messages between server and node on the node-facing HTTP listener.
 //
-// A node proves that it is the boot that it claims to be with the nonce from
-// its kernel command line (header [NonceHeader]) and by asking from the
-// address that its MAC has leased. On its first config request it sends a
-// public key that it made for this boot; the boot is bound to that key, and
-// answers that carry secrets are sealed to it (HPKE, RFC 9180). So an
-// attacker who reads the network or replays the nonce does not learn them.
+// A node proves its identity in two ways. It sends the nonce from its kernel command
+// line (header [NonceHeader]), and its requests come from the address that its MAC has
+// leased. With its first config request it sends a public key that it made for this
+// boot. The boot is bound to that key, and answers with secrets are encrypted to it
+// (HPKE, RFC 9180). An attacker that reads the network or replays the nonce cannot
+// decrypt them.
 const (
 	NonceHeader = "Drover-Nonce"
 
-	// WaitHeader is how many seconds the client of a root image waits at most
-	// while others are before it. An answer of 503 has its place in the queue in
-	// PlaceHeader, from 1. The place is kept for a client that asks again soon.
+	// WaitHeader is the longest time, in seconds, that the client of a root image
+	// waits in the queue. PlaceHeader of a 503 answer is its position in the queue,
+	// from 1. A client that repeats its request soon keeps its position.
 	WaitHeader  = "Drover-Wait"
 	PlaceHeader = "Drover-Place"
 
@@ -41,14 +41,14 @@ const (
 type KeyRequest struct {
 	PublicKey []byte `json:"publicKey"` // X25519, 32 bytes
 
-	// BootID is the kernel's /proc/sys/kernel/random/boot_id, which a kubelet
-	// reports of its Node too: it distinguishes the boots of a node. A join
-	// request has it.
+	// BootID is the kernel's /proc/sys/kernel/random/boot_id. It distinguishes the
+	// boots of a node, and its kubelet reports the same value in the Node. Join
+	// requests have it.
 	BootID string `json:"bootID,omitempty"`
 }
 
-// NodeConfig is the sealed answer to a config request: what the node needs to
-// become itself.
+// NodeConfig is the sealed answer to a config request: the identity and the settings
+// of the node.
 type NodeConfig struct {
 	Hostname          string            `json:"hostname"`
 	Domain            string            `json:"domain,omitempty"`
@@ -61,7 +61,7 @@ type NodeConfig struct {
 	Mounts            []Mount           `json:"mounts,omitempty"`
 	Files             map[string]File   `json:"files,omitempty"`
 	Units             map[string]Unit   `json:"units,omitempty"`
-	Scripts           []NamedScript     `json:"scripts,omitempty"` // by stage and name, templates already rendered
+	Scripts           []NamedScript     `json:"scripts,omitempty"` // sorted by stage and name; templates are rendered
 	Join              bool              `json:"join"`              // there is a cluster to join
 	Time              time.Time         `json:"time,omitzero"`     // the server's clock when it answered
 }
@@ -75,13 +75,13 @@ type NamedScript struct {
 
 // JoinConfig is the sealed answer to a join request.
 type JoinConfig struct {
-	// Kubeadm is a kubeadm.k8s.io/v1beta4 JoinConfiguration. It holds the
-	// bootstrap token: it goes into a file that only root reads, in RAM.
+	// Kubeadm is a kubeadm.k8s.io/v1beta4 JoinConfiguration. It holds the bootstrap
+	// token, so the node writes it to a file in RAM that only root can read.
 	Kubeadm string `json:"kubeadm"`
 }
 
-// JoinToken is the token that all nodes of a cluster share now, with what a node
-// needs beside it. It is shown to operators, and is no part of a Plan.
+// JoinToken is the current shared token of a cluster, with the other values that a join
+// needs. It is for operators, and is not part of a Plan.
 type JoinToken struct {
 	Cluster      string    `json:"cluster"`
 	Token        string    `json:"token"` // secret
@@ -90,17 +90,17 @@ type JoinToken struct {
 	CACertHashes []string  `json:"caCertHashes"` // of the cluster, as kubeadm writes them
 }
 
-// Refusals of a shared token.
+// The errors of a request for a shared token.
 var (
 	ErrNoCluster = errors.New("no such cluster")
 	ErrNotShared = errors.New("its tokens are for one boot of one node each (token.mode is not shared)")
 )
 
-// sealInfo binds a sealed answer to what it was asked for.
+// sealInfo returns the HPKE info, which binds a sealed answer to its request.
 func sealInfo(mac MAC, what string) []byte { return []byte("drover/1 " + what + " " + mac.String()) }
 
-// Seal encrypts an answer ("config" or "join") for the boot that made
-// publicKey. Nobody else can open it.
+// Seal encrypts an answer for the holder of the private key of publicKey. what is the
+// kind of the answer, "config" or "join".
 func Seal(publicKey []byte, mac MAC, what string, plaintext []byte) ([]byte, error) {
 	pub, err := hpke.DHKEM(ecdh.X25519()).NewPublicKey(publicKey)
 	if err != nil {
@@ -109,7 +109,7 @@ func Seal(publicKey []byte, mac MAC, what string, plaintext []byte) ([]byte, err
 	return hpke.Seal(pub, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(), sealInfo(mac, what), plaintext)
 }
 
-// Open decrypts what [Seal] made.
+// Open decrypts an answer of [Seal]. It fails for another MAC or another kind.
 func Open(key hpke.PrivateKey, mac MAC, what string, sealed []byte) ([]byte, error) {
 	return hpke.Open(key, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(), sealInfo(mac, what), sealed)
 }
@@ -117,5 +117,5 @@ func Open(key hpke.PrivateKey, mac MAC, what string, sealed []byte) ([]byte, err
 // NewKey makes the key of one boot. Its public half goes into [KeyRequest].
 func NewKey() (hpke.PrivateKey, error) { return hpke.DHKEM(ecdh.X25519()).GenerateKey() }
 
-// LoadKey reads the bytes of a key, as its Bytes method gives them.
+// LoadKey returns the key with the bytes that its Bytes method returned.
 func LoadKey(b []byte) (hpke.PrivateKey, error) { return hpke.DHKEM(ecdh.X25519()).NewPrivateKey(b) }

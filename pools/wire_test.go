@@ -36,12 +36,12 @@ func TestSeal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pools.Open(other, m, "join", sealed); err == nil {
-		t.Error("another key opened it")
+		t.Error("another key opened the answer")
 	}
 	if _, err := pools.Open(key, m, "config", sealed); err == nil {
-		t.Error("a join answer passed for a config")
+		t.Error("a join answer was opened as a config answer")
 	}
 	if _, err := pools.Seal([]byte("short"), m, "join", secret); err == nil {
-		t.Error("a broken public key was taken")
+		t.Error("a broken public key was accepted")
 	}
 }

@@ -36,9 +36,9 @@ func (m *machines) Sync(name string) error {
 	return nil
 }
 
-func (m *machines) Order(_ context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error) {
+func (m *machines) Order(_ context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error) {
 	if o.Action == "explode" {
-		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrOrder)
+		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrPowerRequest)
 	}
 	if slices.Contains(o.Nodes, "nobody") {
 		return pools.PowerJob{}, fmt.Errorf("%w: %q", pools.ErrNotFound, "nobody")
@@ -166,7 +166,7 @@ func TestWhoDidWhat(t *testing.T) {
 	s.do(request{method: "DELETE", path: "/api/v1/nodes/n5"})
 	var lines []string
 	for _, e := range slices.Backward(m.audit) {
-		lines = append(lines, strings.Fields(e.Who)[0]+" "+e.Action+" "+e.Node+" "+e.Result)
+		lines = append(lines, strings.Fields(e.Actor)[0]+" "+e.Action+" "+e.Node+" "+e.Result)
 	}
 	want := "token add node n3 done,token change node n3 done,token remove node n3 done,page add node n5 done,token remove node n5 done"
 	if got := strings.Join(lines, ","); got != want {

@@ -55,8 +55,8 @@ func TestPowerOverAPI(t *testing.T) {
 	}
 	audit := map[string]int{}
 	for _, e := range all {
-		if !strings.HasPrefix(e.Who, "chassis ") && !strings.HasPrefix(e.Who, "token from 127.0.0.1:") {
-			t.Errorf("who is %q", e.Who)
+		if !strings.HasPrefix(e.Actor, "chassis ") && !strings.HasPrefix(e.Actor, "token from 127.0.0.1:") {
+			t.Errorf("actor is %q", e.Actor)
 		}
 		audit[e.Action+" "+e.Node+" "+e.Result]++
 	}
@@ -120,7 +120,7 @@ func TestPowerUnknown(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	one.Inject(ilosim.Silent, ilosim.Always)
-	stuck, err := h.Order(t.Context(), "test", pools.PowerOrder{Action: "off", Chassis: "m1"})
+	stuck, err := h.Order(t.Context(), "test", pools.PowerRequest{Action: "off", Chassis: "m1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestPowerUnknown(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Order(t.Context(), "test", pools.PowerOrder{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
+	if _, err := h.Order(t.Context(), "test", pools.PowerRequest{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
 		t.Errorf("without an audit: %v, and the node is %s", err, two.Power("c1n1"))
 	}
 }

@@ -67,7 +67,7 @@ func (l *Live) Reload() error {
 	if l.Farm() == nil {
 		l.started = c.Config.Server
 	} else {
-		c.Reach = l.checked.Reach
+		c.Advertised = l.checked.Advertised
 	}
 	l.swap(c)
 	return nil

@@ -56,7 +56,7 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 	k := newChecker(&c, d.errs)
 	k.all(c.Added)
 	k.chassisList()
-	c.Reach = reach(&c.Config.Server)
+	c.Advertised = advertised(&c.Config.Server)
 	return c, k.errs.err()
 }
 
@@ -69,9 +69,9 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 	return c, k.errs.err()
 }
 
-// reach returns where nodes reach this server.
-func reach(s *pools.Server) pools.Reach {
-	r := pools.Reach{Address: s.Address}
+// advertised returns the address and the base URLs that are sent to nodes.
+func advertised(s *pools.Server) pools.Advertised {
+	r := pools.Advertised{Address: s.Address}
 	if !r.Address.IsValid() && len(s.Interfaces) > 0 {
 		r.Address = firstIPv4(s.Interfaces[0])
 	}

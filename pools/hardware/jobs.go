@@ -23,20 +23,20 @@ const (
 )
 
 // Order starts a power job for a user and returns it. An order that cannot be
-// executed is [pools.ErrOrder] or [pools.ErrNotFound].
-func (s *Service) Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error) {
+// executed is [pools.ErrPowerRequest] or [pools.ErrNotFound].
+func (s *Service) Order(ctx context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error) {
 	if !slices.Contains(bmc.Actions(), bmc.Action(o.Action)) {
-		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrOrder, o.Action, bmc.Actions())
+		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrPowerRequest, o.Action, bmc.Actions())
 	}
 	if o.Wait.D() > maxWait {
-		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrOrder, o.Wait, maxWait)
+		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, o.Wait, maxWait)
 	}
 	farm := s.Farm.Farm()
 	nodes, err := chosen(farm, o)
 	if err != nil {
 		return pools.PowerJob{}, err
 	}
-	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: o.Action, Who: who, Started: time.Now()}
+	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: o.Action, Actor: who, Started: time.Now()}
 	for _, n := range nodes {
 		job.Nodes = append(job.Nodes, pools.PowerNode{Name: n.Name, Step: pools.PowerWaiting, State: string(bmc.Unknown), Time: job.Started})
 	}
@@ -65,13 +65,13 @@ func (s *Service) Order(ctx context.Context, who string, o pools.PowerOrder) (po
 // recordStart adds a job to the audit before any command: without an audit entry
 // no machine is switched. Reading the status needs no entry.
 func (s *Service) recordStart(job *pools.PowerJob) error {
-	s.Log.Info("power", "action", job.Action, "who", job.Who, "job", job.ID, "nodes", len(job.Nodes))
+	s.Log.Info("power", "action", job.Action, "who", job.Actor, "job", job.ID, "nodes", len(job.Nodes))
 	if job.Action == string(bmc.Status) {
 		return nil
 	}
 	var entries []pools.AuditEntry
 	for _, n := range job.Nodes {
-		entries = append(entries, pools.AuditEntry{Time: job.Started, Who: job.Who, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: "begun"})
+		entries = append(entries, pools.AuditEntry{Time: job.Started, Actor: job.Actor, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: "begun"})
 	}
 	return s.Audit.Add(entries...)
 }
@@ -106,13 +106,13 @@ func copyJob(j *pools.PowerJob) pools.PowerJob {
 }
 
 // chosen returns the nodes of an order.
-func chosen(farm *pools.Farm, o pools.PowerOrder) (out []pools.NodeInfo, err error) {
+func chosen(farm *pools.Farm, o pools.PowerRequest) (out []pools.NodeInfo, err error) {
 	byRule := o.Pool != "" || o.Chassis != "" || o.Tag != ""
 	switch {
 	case byRule && len(o.Nodes) > 0:
-		return nil, fmt.Errorf("%w: name nodes, or a pool, a chassis and a tag; not both", pools.ErrOrder)
+		return nil, fmt.Errorf("%w: name nodes, or a pool, a chassis and a tag; not both", pools.ErrPowerRequest)
 	case !byRule && len(o.Nodes) == 0:
-		return nil, fmt.Errorf("%w: it names no node", pools.ErrOrder)
+		return nil, fmt.Errorf("%w: it names no node", pools.ErrPowerRequest)
 	}
 	for i, name := range o.Nodes {
 		n, ok := farm.Node(name)
@@ -140,7 +140,7 @@ func chosen(farm *pools.Farm, o pools.PowerOrder) (out []pools.NodeInfo, err err
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: no node fits", pools.ErrOrder)
+		return nil, fmt.Errorf("%w: no node fits", pools.ErrPowerRequest)
 	}
 	return out, nil
 }
@@ -197,7 +197,7 @@ func (r *powerRun) one(ctx context.Context, t *target) error {
 	}
 	s := r.switcher
 	s.OnCommand = func(machine, command string) {
-		r.service.Log.Info("power", "node", machine, "command", command, "job", r.job.ID, "who", r.job.Who)
+		r.service.Log.Info("power", "node", machine, "command", command, "job", r.job.ID, "who", r.job.Actor)
 		r.update(index[machine], func(n *pools.PowerNode) { n.Step = command })
 	}
 	s.OnState = func(machine string, state bmc.State) {
@@ -240,10 +240,10 @@ func (r *powerRun) finish() {
 		if n.Error != "" {
 			failed++
 		}
-		entries = append(entries, pools.AuditEntry{Time: n.Time, Who: job.Who, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: cmp.Or(n.Error, n.State)})
+		entries = append(entries, pools.AuditEntry{Time: n.Time, Actor: job.Actor, Action: "power " + job.Action, Node: n.Name, Job: job.ID, Result: cmp.Or(n.Error, n.State)})
 		s.OnPower(job.Action, n.Error == "")
 	}
-	s.Log.Info("power done", "action", job.Action, "who", job.Who, "job", job.ID, "nodes", len(job.Nodes), "failed", failed)
+	s.Log.Info("power done", "action", job.Action, "who", job.Actor, "job", job.ID, "nodes", len(job.Nodes), "failed", failed)
 	if job.Action != string(bmc.Status) {
 		s.record(entries...)
 	}

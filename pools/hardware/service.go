@@ -175,7 +175,7 @@ func (s *Service) store(chassis string, changes []pools.NodeChange) error {
 		if c.Old == nil {
 			action = "add node"
 		}
-		entries = append(entries, pools.AuditEntry{Time: now, Who: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done"})
+		entries = append(entries, pools.AuditEntry{Time: now, Actor: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done"})
 	}
 	s.record(entries...)
 	return nil

@@ -17,7 +17,7 @@ func TestAudit(t *testing.T) {
 		t.Helper()
 		var entries []pools.AuditEntry
 		for i := from; i < to; i++ {
-			entries = append(entries, pools.AuditEntry{Time: epoch, Who: "token", Action: "power on", Node: fmt.Sprint("n", i), Result: "on"})
+			entries = append(entries, pools.AuditEntry{Time: epoch, Actor: "token", Action: "power on", Node: fmt.Sprint("n", i), Result: "on"})
 		}
 		if err := s.Audit.Add(entries...); err != nil {
 			t.Fatal(err)

@@ -112,7 +112,7 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrNoChassis):
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
-	case errors.Is(err, pools.ErrOrder):
+	case errors.Is(err, pools.ErrPowerRequest):
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
 	case errors.Is(err, pools.ErrExists), errors.Is(err, pools.ErrChanged):
 		return &Error{Code: http.StatusConflict, Msg: err.Error()}

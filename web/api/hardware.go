@@ -22,8 +22,8 @@ type Hardware interface {
 // Power switches machines.
 type Power interface {
 	// Order begins to switch machines for a client, and returns the job. It
-	// refuses with [pools.ErrOrder] or [pools.ErrNotFound].
-	Order(ctx context.Context, who string, o pools.PowerOrder) (pools.PowerJob, error)
+	// refuses with [pools.ErrPowerRequest] or [pools.ErrNotFound].
+	Order(ctx context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error)
 	// Jobs are the orders that are remembered, the newest first.
 	Jobs() []pools.PowerJob
 	// Job is one of them; false when it is not remembered.
@@ -46,8 +46,8 @@ func (noHardware) Jobs() []pools.PowerJob         { return []pools.PowerJob{} }
 func (noHardware) Job(string) (pools.PowerJob, bool) {
 	return pools.PowerJob{}, false
 }
-func (noHardware) Order(context.Context, string, pools.PowerOrder) (pools.PowerJob, error) {
-	return pools.PowerJob{}, fmt.Errorf("%w: this server switches nothing", pools.ErrOrder)
+func (noHardware) Order(context.Context, string, pools.PowerRequest) (pools.PowerJob, error) {
+	return pools.PowerJob{}, fmt.Errorf("%w: this server switches nothing", pools.ErrPowerRequest)
 }
 func (noHardware) Add(...pools.AuditEntry) error        { return nil }
 func (noHardware) List(int) ([]pools.AuditEntry, error) { return []pools.AuditEntry{}, nil }
@@ -59,7 +59,7 @@ func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
 // when that fails.
 func (a *API) record(who, action, node string) {
 	a.Log.Info("audit", "action", action, "node", node, "who", who)
-	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Who: who, Action: action, Node: node, Result: "done"}); err != nil {
+	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: who, Action: action, Node: node, Result: "done"}); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
 }
@@ -81,7 +81,7 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	}
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Who: byToken(r), Action: "change node", Result: "done"}
+		e := pools.AuditEntry{Time: a.Now(), Actor: byToken(r), Action: "change node", Result: "done"}
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name
@@ -95,7 +95,7 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 				a.Unknowns.Forget(m)
 			}
 		}
-		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Who)
+		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
 		entries = append(entries, e)
 	}
 	if err := a.Audit.Add(entries...); err != nil {
@@ -135,7 +135,7 @@ func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) order(w http.ResponseWriter, r *http.Request) error {
-	var order pools.PowerOrder
+	var order pools.PowerRequest
 	if err := readJSON(r, &order); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func byPage(r *http.Request) string { return "page from " + r.RemoteAddr }
 // power switches a node.
 func (p *page) power(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{}, func(f *form) (string, error) {
-		order := pools.PowerOrder{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
+		order := pools.PowerRequest{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
 		_, err := p.api.Power.Order(r.Context(), byPage(r), order)
 		return "/#machine-" + f.Power, err
 	})

@@ -31,6 +31,6 @@ func newAuditCommand() *cobra.Command {
 
 func auditTable(w io.Writer, all []pools.AuditEntry) error {
 	return cli.Table(w, all, "TIME\tWHO\tACTION\tNODE\tJOB\tRESULT", func(e pools.AuditEntry) []any {
-		return []any{e.Time, e.Who, e.Action, e.Node, e.Job, e.Result}
+		return []any{e.Time, e.Actor, e.Action, e.Node, e.Job, e.Result}
 	})
 }

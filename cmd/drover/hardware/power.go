@@ -294,8 +294,8 @@ const powerPath = "/api/v1/power"
 // orderOf reads a selector for a running server: names of nodes, or pool=NAME,
 // chassis=NAME and tag=NAME, all of which must fit. Mixing both is an error, which
 // is better than switching more machines than intended.
-func orderOf(action bmc.Action, selector string) (pools.PowerOrder, error) {
-	o := pools.PowerOrder{Action: string(action)}
+func orderOf(action bmc.Action, selector string) (pools.PowerRequest, error) {
+	o := pools.PowerRequest{Action: string(action)}
 	for _, word := range selected(selector) {
 		key, value, rule := strings.Cut(word, "=")
 		into := map[string]*string{"pool": &o.Pool, "chassis": &o.Chassis, "tag": &o.Tag}[key]
@@ -317,7 +317,7 @@ func orderOf(action bmc.Action, selector string) (pools.PowerOrder, error) {
 }
 
 // powerJob starts a job on a server and follows it. It prints each step to errs.
-func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerOrder, every time.Duration) (job pools.PowerJob, err error) {
+func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerRequest, every time.Duration) (job pools.PowerJob, err error) {
 	if err := c.Call(ctx, http.MethodPost, powerPath, o, &job); err != nil {
 		return job, err
 	}
