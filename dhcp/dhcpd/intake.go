@@ -139,10 +139,10 @@ func kernelDrops(oob []byte) uint32 {
 	return binary.NativeEndian.Uint32(data)
 }
 
-// outburst tells the first event of a series from the rest, so that it is logged
-// once and not for each packet.
+// outburst is a series of events of one kind. The first is logged, not each of them.
 type outburst struct{ last time.Time }
 
+// begins reports whether an event now is the first for ten seconds.
 func (o *outburst) begins(now time.Time) bool {
 	first := now.Sub(o.last) > 10*time.Second
 	o.last = now

@@ -30,7 +30,7 @@ const maxCommits = 4096
 // queue puts REQUESTs first, the socket's buffer does not.
 const workerTurn = 16
 
-// pending is a reply that is ready, and what is told of it once it is sent.
+// pending is a reply that is ready to be sent, and its exchange.
 type pending struct {
 	message *dhcp.Message  // nil for silence
 	to      netip.AddrPort // of a request to the boot port; else zero

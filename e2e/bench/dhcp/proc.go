@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// bound reports whether somebody in the network namespace of a process has UDP
+// bound reports whether a process in the network namespace of a process has UDP
 // port 67.
 func bound(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", pid))

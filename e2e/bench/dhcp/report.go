@@ -7,7 +7,7 @@ import (
 	"drover/e2e/bench/stats"
 )
 
-// Figures are what is told of a server.
+// Figures are the measurements of a server.
 type Figures struct {
 	Perfdhcp float64 `json:"perfdhcp"` // most exchanges/s under 1 % loss, asked by perfdhcp
 	Limited  bool    `json:"limited"`  // perfdhcp could not ask faster
@@ -82,7 +82,7 @@ func (r *Report) end() {
 	r.Others = stats.Median(others)
 }
 
-// medians is the median of each figure by itself.
+// medians is the median of each figure, each taken separately.
 func medians(rounds []Figures) (m Figures) {
 	for _, row := range rows {
 		var values []float64
@@ -98,7 +98,7 @@ func medians(rounds []Figures) (m Figures) {
 }
 
 // keaBest is what is said to be Kea's: the better figure of the two ways to run
-// it, each by itself. That is more than one Kea could do.
+// it, each taken separately. That is more than one Kea could do.
 func keaBest(servers map[string]Figures, suffix string) (best Figures, ok bool) {
 	one, ok1 := servers["kea"+suffix]
 	two, ok2 := servers["kea-mt"+suffix]

@@ -23,7 +23,7 @@ const patience = time.Second
 type machine struct {
 	phase   phase
 	attempt uint16
-	began   time.Duration // its first DISCOVER that nobody gave up on
+	began   time.Duration // its first DISCOVER that is still waited for
 	asked   time.Duration // its last message
 }
 

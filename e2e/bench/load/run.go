@@ -11,7 +11,7 @@ import (
 // Load says what to do to a server.
 type Load struct {
 	Server   netip.Addr    // who is asked
-	Relay    netip.Addr    // who asks: an address of this host, and giaddr
+	Relay    netip.Addr    // the client: an address of this host, and giaddr
 	Rate     float64       // exchanges begun each second
 	Duration time.Duration // how long exchanges are begun
 	Machines int           // how many ask, at most 65536
@@ -56,7 +56,7 @@ func perSecond(n int, d time.Duration) float64 {
 }
 
 // grace is how far a generator that was held up goes back to make up for it.
-// More would be a burst that nobody asked for.
+// More would be a burst beyond the rate.
 const grace = 20 * time.Millisecond
 
 // Run does it. It needs the privilege to bind port 67.
