@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// mayImport says which packages of ours each folder may import. The protocols
-// ask pools and nobody else: what one needs of another is an interface of its
-// own, which cmd/drover fills.
+// mayImport lists our packages that each folder may import. Protocols never import each
+// other: for the parts of another that one needs, it declares an interface, and
+// cmd/drover/server implements it.
 var mayImport = map[string][]string{
 	"pools":            {"drover/pools/option"},
 	"pools/option":     {},
@@ -94,11 +94,11 @@ var mayImport = map[string][]string{
 	"cmd/drover-init/rootfs":     {},
 }
 
-// leaves are packages without state and without imports of ours, for all to import,
-// imagebuild too: a file is written durably in one way.
+// leaves are packages that every folder may import, imagebuild too. They have no state
+// and import none of ours.
 var leaves = []string{"drover/pools/atomicfile", "drover/pools/printable", "drover/pools/wait"}
 
-// onlyIn says which packages of others have one home.
+// onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
 	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
 	"github.com/prometheus/":           {"cmd/drover/server"},
@@ -154,7 +154,7 @@ func checkArrow(t *testing.T, path, folder, imported string) {
 	test := strings.HasSuffix(path, "_test.go")
 	if allowed, ok := mayImport[folder]; ok && strings.HasPrefix(imported, "drover/") {
 		// An external test imports its package, and packages below it.
-		// Its farm comes from a config, as an operator writes it.
+		// Its farm comes from a config file.
 		own := imported == "drover/"+folder || strings.HasPrefix(imported, "drover/"+folder+"/") || imported == "drover/pools/config"
 		leaf := slices.Contains(leaves, imported)
 		if !leaf && !slices.Contains(allowed, imported) && (!test || !own) && !strings.HasPrefix(imported, "drover/e2e/") {

@@ -55,7 +55,8 @@ func bootTable(w io.Writer, all []boots.Record) error {
 	})
 }
 
-// trouble is what keeps a boot: an error, or that it makes no progress.
+// trouble returns the error of a boot, or the step that it is stuck at; empty for a
+// boot without problems.
 func trouble(b boots.Record) string {
 	switch {
 	case b.Error != "":
@@ -97,7 +98,7 @@ func timeline(w io.Writer, b boots.Record) error {
 		if s.Error != "" {
 			text = "error: " + s.Error
 		}
-		// The last cell of a line has no tab behind it and so keeps its place.
+		// The last cell of a line has no tab after it, so that it widens no column.
 		fmt.Fprintf(t, "%s s\t%s\t  %s\n", seconds(b, s), took(b, s), strings.TrimSpace(fmt.Sprintf("%-11s %s", s.Step, text)))
 	}
 	if err := t.Flush(); err != nil {
@@ -112,7 +113,7 @@ func timeline(w io.Writer, b boots.Record) error {
 	return nil
 }
 
-// took is how long a step took.
+// took returns the time from the step before, as text.
 func took(b boots.Record, s boots.StepTime) string {
 	d, ok := b.Took(s)
 	if !ok || s.Error != "" {
@@ -121,7 +122,7 @@ func took(b boots.Record, s boots.StepTime) string {
 	return "+" + strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
 }
 
-// seconds is when a step was reached, from the first DISCOVER on.
+// seconds returns the time from the first DISCOVER to a step, in seconds.
 func seconds(b boots.Record, s boots.StepTime) string {
 	return strconv.FormatFloat(s.Time.Sub(b.Started).Seconds(), 'f', 1, 64)
 }

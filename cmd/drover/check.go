@@ -37,7 +37,7 @@ func check(file string, stdout, stderr io.Writer) error {
 		return err
 	}
 	for _, c := range farm.Clusters() {
-		if c.Kubeconfig == "" { // it is in a Secret of the admin cluster
+		if c.Kubeconfig == "" { // the kubeconfig is in a Secret of the admin cluster
 			continue
 		}
 		if _, err := os.Stat(c.Kubeconfig); err != nil {

@@ -12,10 +12,10 @@ import (
 	"drover/pools/state"
 )
 
-// TestKill kills the server at random instants while clients take, renew and
-// give back addresses, more clients than there are addresses. After each kill
-// every lease that a client was told of is on disk, in force, for that client,
-// and a new server confirms it; no address is of two clients.
+// TestKill kills the server at random instants while clients lease, renew and release
+// addresses; there are more clients than addresses. After each kill every acknowledged
+// lease is on disk and active, a new server confirms it, and no address has two
+// clients.
 func TestKill(t *testing.T) {
 	rounds := 200
 	if testing.Short() {
@@ -46,25 +46,25 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills, %d ACKs, of them %d of renewals, %d RELEASEs, %d held at the end", rounds, g.acks, g.renewals, g.releases, len(g.held))
 }
 
-// guests are clients that remember what they were told.
+// guests are DHCP clients that remember their leases.
 type guests struct {
 	*crowd
 	rand  *rand.Rand
 	macs  []pools.MAC
 	xid   uint32
-	held  map[pools.MAC]netip.Addr // told by an ACK, and not given back since
-	doing map[pools.MAC]step       // who waits for an answer, or rests
+	held  map[pools.MAC]netip.Addr // from an ACK, and not released since
+	doing map[pools.MAC]step       // the last message of a client that waits for an answer or pauses
 
 	acks, renewals, releases int
 }
 
-// step is the last thing that a guest did.
+// step is the last message of a guest.
 type step struct {
 	xid   uint32
-	until time.Time // then it does something else
+	until time.Time // it sends no other before
 }
 
-// live has the guests busy until the server is dead and its last answer read.
+// live runs the guests until the server is dead and its last answer is read.
 func (g *guests) live(killed <-chan struct{}) {
 	for {
 		select {
@@ -83,7 +83,7 @@ func (g *guests) live(killed <-chan struct{}) {
 	}
 }
 
-// act has a guest do the next thing, if it is not waiting.
+// act sends the next message of a guest, unless it waits.
 func (g *guests) act(m pools.MAC) {
 	now := time.Now()
 	if now.Before(g.doing[m].until) {
@@ -98,14 +98,14 @@ func (g *guests) act(m pools.MAC) {
 	case g.rand.IntN(2) == 0:
 		g.send(dhcpMessage(m, g.xid, dhcpRequest, dhcpField{0, a}))
 	default:
-		// There is no answer to it. The address may be another's from here.
+		// A RELEASE has no answer. From here on another client may get the address.
 		delete(g.held, m)
 		g.releases++
 		g.send(dhcpMessage(m, g.xid, dhcpRelease, dhcpField{0, a}, dhcpField{54, crowdServer.Addr()}))
 	}
 }
 
-// hear takes in one answer, if there is one.
+// hear handles one answer, and reports whether there was one.
 func (g *guests) hear(d time.Duration) bool {
 	a, ok := g.receive(d)
 	if !ok {
@@ -129,6 +129,7 @@ func (g *guests) hear(d time.Duration) bool {
 	return true
 }
 
+// acknowledged records the address of an ACK, and fails if it is another client's.
 func (g *guests) acknowledged(a dhcpAnswer) {
 	g.acks++
 	if was, ok := g.held[a.mac]; ok {
@@ -145,7 +146,7 @@ func (g *guests) acknowledged(a dhcpAnswer) {
 	g.held[a.mac] = a.addr
 }
 
-// compare holds what the guests were told against what is on disk.
+// compare fails unless every lease of the guests is on disk.
 func (g *guests) compare() {
 	g.t.Helper()
 	store, err := state.Open(g.state(), state.Options{})
@@ -164,17 +165,17 @@ func (g *guests) compare() {
 	}
 	for m, a := range g.held {
 		if active[a] != m {
-			g.t.Errorf("%s was told that it has %s; on disk that is of %q", m, a, active[a])
+			g.t.Errorf("%s has an ACK for %s; on disk it belongs to %q", m, a, active[a])
 		}
 	}
 }
 
-// confirm has every guest that holds an address ask a new server for it, as
-// after a reboot of its own.
+// confirm requests the address of every guest with a lease again, from the new server,
+// as a client does after its reboot.
 func (g *guests) confirm() {
 	g.t.Helper()
 	missing := maps.Clone(g.held)
-	for patience := time.Now().Add(30 * time.Second); len(missing) > 0; {
+	for patience := time.Now().Add(2 * time.Minute); len(missing) > 0; {
 		if time.Now().After(patience) {
 			g.t.Errorf("no answer to %v", missing)
 			return

@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/pools"
 )
 
-// crowd is a relay agent with many clients behind it, and `drover serve` as a
-// process of its own with a state directory that outlives it, each in its
-// namespace.
+// crowd is a relay agent with many clients, and a `drover serve` process, in two
+// namespaces. The state directory is kept when the process ends.
 type crowd struct {
 	t      testing.TB
 	dir    string
@@ -35,8 +35,7 @@ var (
 	crowdRelay  = netip.MustParseAddrPort("10.28.0.254:67")
 )
 
-// newCrowd makes the namespaces. The servers that will run there lease these
-// addresses.
+// newCrowd makes the namespaces, and a config with a catch-all pool of these addresses.
 func newCrowd(t testing.TB, addresses string) *crowd {
 	t.Helper()
 	netns.Need(t)
@@ -55,7 +54,7 @@ pools: [{name: lobby, catchall: true, image: debian-12, range: ` + addresses + `
 	if err := os.WriteFile(filepath.Join(c.dir, "drover.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The name makes the test binary the program, see TestMain.
+	// Under the name drover the test binary is the program, see TestMain.
 	self, err := os.Executable()
 	if err == nil {
 		err = os.Symlink(self, filepath.Join(c.dir, "drover"))
@@ -78,7 +77,7 @@ pools: [{name: lobby, catchall: true, image: debian-12, range: ` + addresses + `
 	return c
 }
 
-// start starts the server, and returns when it answers.
+// start starts the server, and waits for its first answer.
 func (c *crowd) start() {
 	c.t.Helper()
 	log, err := os.Create(filepath.Join(c.dir, "log"))
@@ -92,28 +91,32 @@ func (c *crowd) start() {
 		c.t.Fatal(err)
 	}
 	asks := dhcpMessage(pools.MAC{2, 0xff}, 0, dhcpInform, dhcpField{0, netip.MustParseAddr("10.28.0.253")})
-	for range 500 {
-		c.send(asks)
-		if _, ok := c.receive(20 * time.Millisecond); ok {
-			return
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			b, err := os.ReadFile(log.Name())
+			c.t.Logf("the server's log, %v:\n%s", err, b)
 		}
-	}
-	b, err := os.ReadFile(log.Name())
-	c.t.Fatalf("the server does not answer; it says, %v:\n%s", err, b)
+	})
+	fixture.Eventually(c.t, "an answer of the server", func() bool {
+		c.send(asks)
+		_, ok := c.receive(20 * time.Millisecond)
+		return ok
+	})
 }
 
+// state returns the state directory.
 func (c *crowd) state() string { return filepath.Join(c.dir, "state") }
 
-// kill ends the server as it stands.
+// kill ends the server with SIGKILL.
 func (c *crowd) kill() {
 	_ = c.server.Process.Kill()
 	_ = c.server.Wait() // it was killed
 }
 
-// send sends a packet to the server. That nobody takes it is no error.
+// send sends a packet to the server. A lost packet is no error.
 func (c *crowd) send(b []byte) { _, _ = c.relay.WriteToUDPAddrPort(b, crowdServer) }
 
-// receive waits for one answer.
+// receive returns the next answer, within d.
 func (c *crowd) receive(d time.Duration) (dhcpAnswer, bool) {
 	if err := c.relay.SetReadDeadline(time.Now().Add(d)); err != nil {
 		c.t.Fatal(err)
@@ -141,13 +144,14 @@ const (
 	dhcpInform   = 8
 )
 
-// dhcpField is an option that holds an address; with code 0 it is ciaddr.
+// dhcpField is an option with an address; code 0 is the field ciaddr.
 type dhcpField struct {
 	code byte
 	addr netip.Addr
 }
 
-// dhcpMessage is one of a client behind the relay, as little of it as serves.
+// dhcpMessage returns a message of a client behind the relay, with the necessary fields
+// only.
 func dhcpMessage(m pools.MAC, xid uint32, kind byte, fields ...dhcpField) []byte {
 	b := make([]byte, 240, 300)
 	copy(b, []byte{1, 1, 6, 1}) // BOOTREQUEST, Ethernet, one hop
@@ -166,7 +170,7 @@ func dhcpMessage(m pools.MAC, xid uint32, kind byte, fields ...dhcpField) []byte
 	return append(b, 255)
 }
 
-// dhcpAnswer is what a client looks for in an answer.
+// dhcpAnswer has the fields of an answer that a client needs.
 type dhcpAnswer struct {
 	mac  pools.MAC
 	xid  uint32
@@ -190,15 +194,14 @@ func parseDHCP(b []byte) (a dhcpAnswer, ok bool) {
 	return a, false
 }
 
-// cpuTime is what a process has used of processors so far, in its own code and
-// in the kernel's.
+// cpuTime returns the processor time of a process so far, user and system.
 func cpuTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // the name may hold spaces
+	_, rest, _ := strings.Cut(string(b), ") ") // the name of the program may have spaces
 	fields := strings.Fields(rest)
 	user, err1 := strconv.Atoi(fields[11])
 	system, err2 := strconv.Atoi(fields[12])

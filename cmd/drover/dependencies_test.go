@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDependencies: each direct dependency has a line with its reason in
-// testdata/dependencies.txt, and no line is left over.
+// TestDependencies compares the direct dependencies with testdata/dependencies.txt,
+// which has a line with the reason for each.
 func TestDependencies(t *testing.T) {
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {

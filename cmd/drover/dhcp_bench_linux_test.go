@@ -11,10 +11,10 @@ import (
 	"drover/pools"
 )
 
-// BenchmarkServeDHCP is exchanges of four messages between `drover serve`, with
-// its leases on disk, and clients behind a relay. With a rate, so many are
-// begun in a second; without one, 64 are under way at a time. The processor
-// time is the server's, in its own code and in the kernel's.
+// BenchmarkServeDHCP measures exchanges of four messages between `drover serve`, with
+// its leases on disk, and clients behind a relay agent. A rate is the number of
+// exchanges that begin in a second; without one, 64 are in progress at a time. The
+// processor time is the server's, user and system.
 func BenchmarkServeDHCP(b *testing.B) {
 	for _, rate := range []int{0, 500, 2000, 8000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -41,19 +41,19 @@ func BenchmarkServeDHCP(b *testing.B) {
 	}
 }
 
-// queuers are clients each of which wants an address once.
+// queuers are clients that lease one address each.
 type queuers struct {
 	*crowd
-	refill bool // one that is served makes room for the next
+	refill bool // the end of an exchange begins the next
 	took   []time.Duration
 
 	mu    sync.Mutex
-	begun []time.Time // when each sent its DISCOVER
+	begun []time.Time // the time of each DISCOVER
 	next  int
 }
 
-// run lets them come at a rate, or else so many at a time. It returns when all
-// are served, or nobody was for two seconds.
+// run begins exchanges at a rate per second, or, with rate 0, keeps window of them in
+// progress. It returns when all have ended, or after two seconds without an answer.
 func (q *queuers) run(rate, window int) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); q.serve() }()
@@ -70,7 +70,7 @@ func (q *queuers) run(rate, window int) {
 	<-ended
 }
 
-// begin sends the DISCOVER of the next one.
+// begin sends the DISCOVER of the next client.
 func (q *queuers) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +84,7 @@ func (q *queuers) begin() {
 	q.next++
 }
 
-// serve takes up the offers.
+// serve requests the offered addresses, and records the time of each ACK.
 func (q *queuers) serve() {
 	for len(q.took) < len(q.begun) {
 		a, ok := q.receive(2 * time.Second)

@@ -8,8 +8,7 @@ import (
 	"drover/pools/config"
 )
 
-// TestReadmeConfig: the config that the README offers for copying is one that
-// drover takes.
+// TestReadmeConfig checks the config in the README.
 func TestReadmeConfig(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -34,7 +34,8 @@ pools:
   - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
 `
 
-// liveServer is the wiring of drover serve, with its API but without sockets.
+// liveServer returns the server of drover serve, with its REST API on a test listener and
+// without sockets of its own.
 func liveServer(t *testing.T, mode string) *server.Server {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -46,7 +47,7 @@ func liveServer(t *testing.T, mode string) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	s.DHCP[0].Address = s.Live.Farm().Address() // what Listen would find on the interface
+	s.DHCP[0].Address = s.Live.Farm().Address() // Listen finds it on the interface
 	api := httptest.NewServer(s.Web.Handler())
 	t.Cleanup(api.Close)
 	t.Setenv("DROVER_API", api.URL)
@@ -58,8 +59,7 @@ func liveServer(t *testing.T, mode string) *server.Server {
 	return s
 }
 
-// explained is the packet that drover explain shows; empty when it says that
-// there is silence.
+// explained returns the packet that drover explain shows; empty for silence.
 func explained(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -77,8 +77,8 @@ func explained(t *testing.T, args ...string) string {
 	return x.DHCP.Packet
 }
 
-// Explain shows, byte for byte, what the DHCP server of a running drover
-// answers the same request with.
+// Explain shows, byte for byte, the answer of a running DHCP server to the same
+// request.
 func TestExplainIsWhatTheServerSends(t *testing.T) {
 	for _, mode := range []string{"full", "proxy"} {
 		t.Run(mode, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestExplainIsWhatTheServerSends(t *testing.T) {
 	}
 }
 
-// The recordings of real clients are answered as the server does.
+// Explain shows the server's answers to the recordings of real clients too.
 func TestExplainRecorded(t *testing.T) {
 	files, err := filepath.Glob("../../dhcp/testdata/recorded/*.hex")
 	if err != nil || len(files) == 0 {
@@ -142,7 +142,7 @@ func TestExplainRecorded(t *testing.T) {
 		if x.Type != "DISCOVER" || x.Reply != "OFFER" {
 			t.Errorf("%s: got %s, %s", file, x.Type, x.Reply)
 		}
-		// The lease makes sure that both speak of the same address.
+		// The lease makes explain and the server use the same address.
 		wait, err := s.Store.Leases.Commit(x.Plan, x.Address, time.Now())
 		if err != nil || wait() != nil {
 			t.Fatal("no lease", err)

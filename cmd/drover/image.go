@@ -116,7 +116,7 @@ func completeBuilder(b *imagebuild.Builder, platform string) (err error) {
 	return b.Check()
 }
 
-// findInit returns drover-init from beside this program, or the packaged one.
+// findInit returns the path of drover-init: beside this program, or the packaged one.
 func findInit() string {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), "drover-init")
@@ -213,11 +213,11 @@ func printImageTable(w io.Writer, list []imagebuild.Image) error {
 	return tw.Flush()
 }
 
-// megabytes writes a size as people compare downloads.
+// megabytes renders a size in MB of 10^6 bytes.
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// progressPrinter writes the progress of a build in lines: often enough to see
-// that it lives, seldom enough for the log of a CI.
+// progressPrinter writes the progress of a build in lines, one every two seconds: often
+// enough for a person, seldom enough for the log of a CI.
 type progressPrinter struct {
 	w     io.Writer
 	now   func() time.Time

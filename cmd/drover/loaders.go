@@ -98,7 +98,7 @@ digest, and where install took it from.`,
 	return cmd
 }
 
-// missingLoaders says which firmware finds nothing.
+// missingLoaders returns a line for each firmware without a loader.
 func missingLoaders(list []loaders.Info) (out []string) {
 	said := map[string]bool{}
 	for _, f := range pools.Firmwares {
@@ -134,8 +134,8 @@ func printLoaders(w io.Writer, list []loaders.Info) error {
 	})
 }
 
-// short is as much of a digest as people compare.
+// short returns the first 12 digits of a digest.
 func short(digest string) string { return digest[:min(len(digest), 12)] }
 
-// firmwares is a list of kinds of firmware as text.
+// firmwares renders a list of firmware.
 func firmwares(list []string) string { return strings.Join(list, ", ") }

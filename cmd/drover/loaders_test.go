@@ -11,7 +11,8 @@ import (
 	"drover/imagebuild/loaders"
 )
 
-// TestLoadersOfThisHost installs from the packages that the tests need anyway.
+// TestLoadersOfThisHost installs loaders from the packages on this host; other tests
+// need them too.
 func TestLoadersOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/ipxe/undionly.kpxe"); err != nil {
 		fixture.Missing(t, "needs the package ipxe")

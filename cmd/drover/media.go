@@ -62,7 +62,7 @@ no secret and nothing of a node: one medium does for all.
 	return cmd
 }
 
-// write makes the medium and says what it made.
+// write makes the medium and returns a line about it.
 func (o *mediaOptions) write(name string) (string, error) {
 	format, err := o.mediaFormat(name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (o *mediaOptions) mediaFormat(name string) (media.Format, error) {
 	return "", fmt.Errorf("--format %q (want esp, iso or img)", o.format)
 }
 
-// address is what machines know this server by.
+// address returns the server's address for the machines.
 func (o *mediaOptions) address() (netip.Addr, error) {
 	if o.server != "" {
 		a, err := netip.ParseAddr(o.server)

@@ -11,10 +11,10 @@ import (
 	"drover/pools"
 )
 
-// What DHCP did is measured, and machines that no node declares are kept.
-func TestExchangeIsTold(t *testing.T) {
+// The results of DHCP packets are counted, and unknown machines are recorded.
+func TestExchange(t *testing.T) {
 	s := liveServer(t, "full")
-	for _, mac := range []string{"52:54:00:77:01:01", "52:54:00:77:01:04", "52:54:00:77:01:04"} { // m1, and a stranger twice
+	for _, mac := range []string{"52:54:00:77:01:01", "52:54:00:77:01:04", "52:54:00:77:01:04"} { // m1, and an unknown machine twice
 		request, err := (&explain.Client{Arch: "bios"}).Request([]string{mac})
 		if err != nil {
 			t.Fatal(err)
@@ -32,9 +32,9 @@ func TestExchangeIsTold(t *testing.T) {
 	}
 	_, x := s.DHCP[0].ReplyTo([]byte("rubbish"), time.Now())
 	s.DHCP[0].OnExchange(x)
-	// Nobody looked who this is, so that it is not unknown.
+	// This packet was dropped before the look-up of its machine, which may be a node.
 	s.DHCP[0].OnExchange(dhcp.Exchange{Type: "DISCOVER", MAC: pools.MAC{2, 9}, Decision: dhcp.TooOften})
-	// These are declared: m1 asks where it does not belong, m4 is to be ignored.
+	// Declared nodes are not unknown: m1 asks on the wrong network, m4 is ignored.
 	for _, a := range []struct{ mac, relay string }{{"52:54:00:77:01:01", "10.29.0.1"}, {"52:54:00:77:01:09", ""}} {
 		request, err := (&explain.Client{Arch: "bios", Relay: a.relay}).Request([]string{a.mac})
 		if err != nil {

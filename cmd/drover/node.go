@@ -31,13 +31,13 @@ config file declares are listed and shown; to change one, edit the file.`,
 	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 }
 
-// nodeState is a node as the API shows it.
+// nodeState is a node in the JSON of the REST API.
 type nodeState struct {
 	pools.NodeInfo
 	Move *pools.Move `json:"move,omitempty"`
 }
 
-// state is what there is to say of a node beside what the config says.
+// state returns the state of a node that is not in the config, as text.
 func (n nodeState) state() string {
 	if n.Move == nil {
 		return ""
@@ -162,7 +162,7 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 		}
 		n.MACs = append(n.MACs, m)
 	}
-	if ip != "" { // whether it needs one, the server knows
+	if ip != "" { // the server checks whether the node needs one
 		a, err := netip.ParseAddr(ip)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--ip: %q is not an IP address", ip))
@@ -194,7 +194,7 @@ func joinMACs(macs []pools.MAC) string {
 	return strings.Join(words, ",")
 }
 
-// from says where a node comes from: "drover.yaml:41" or "API".
+// from returns the origin of a node: "drover.yaml:41" or "API".
 func from(n pools.NodeInfo) string {
 	if n.Declared() {
 		return fmt.Sprintf("%s:%d", n.Source.File, n.Source.Line)

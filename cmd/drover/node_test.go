@@ -30,8 +30,8 @@ pools:
   - {name: compute, cluster: tenant-a, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11}]}
 `
 
-// apiSite is the REST API with a real farm and a real state file; the
-// environment tells commands where it is.
+// apiSite serves the REST API with a real farm and a real state file, and sets the
+// environment of commands to it.
 func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t, apiConfig) }
 
 func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
@@ -40,7 +40,7 @@ func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	return store, serveSite(t, &web.Server{API: &api.API{Farm: live, Nodes: live, Boots: store.Boots}})
 }
 
-// openSite makes the farm of a config, and its state, in a directory of its own.
+// openSite returns the state and the live farm of a config, in a new directory.
 func openSite(t *testing.T, farmText string) (*state.Store, *config.Live) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -63,7 +63,7 @@ func openSite(t *testing.T, farmText string) (*state.Store, *config.Live) {
 	return store, live
 }
 
-// serveSite serves the API, and tells commands where it is.
+// serveSite serves the API, and sets the environment of commands to it.
 func serveSite(t *testing.T, s *web.Server) *httptest.Server {
 	t.Helper()
 	file, err := filepath.Abs("state/api.token")
@@ -82,7 +82,7 @@ func serveSite(t *testing.T, s *web.Server) *httptest.Server {
 	return srv
 }
 
-// command is a command line with what it must come to.
+// command is a command line and its expected result.
 type command struct {
 	args string
 	code int
@@ -153,7 +153,7 @@ source:
 	}
 }
 
-// A node that is not known by a MAC, and its options, can be looked at.
+// The commands show a node that is identified by its switch port.
 func TestNodeByPort(t *testing.T) {
 	apiSiteOf(t, strings.Replace(apiConfig, `ip: 10.28.0.11}`, `ip: 10.28.0.11},
     {name: p1, match: {circuitID: eth7}, ip: 10.28.0.19, dhcpOptions: {ntp-server: [10.28.0.1, 10.28.0.3]}}, {name: p2, macs: ["52:54:00:00:00:02"], ignore: true}`, 1))
@@ -227,7 +227,7 @@ func help(t *testing.T, name string) string {
 	return stdout.String()
 }
 
-// Usage is checked before the server is asked.
+// Usage is checked before the server is called.
 func TestNodeUsage(t *testing.T) {
 	apiSite(t)
 	for _, c := range []command{

@@ -7,6 +7,8 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/spf13/cobra"
+
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
@@ -14,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// run is the whole program: it returns the exit code.
+// run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false
 	root := newRootCommand()
@@ -26,10 +28,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case !started: // cobra refused the words before any command ran
+	case !started: // cobra refused the arguments before any command ran
 		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
 		if e, ok := errors.AsType[*cli.Error](err); ok {
-			return e.Code // of a command with codes of its own
+			return e.Code // set by the command
 		}
 		return cli.Usage
 	}
@@ -62,7 +64,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	return root
 }
 
-// version is the module's, as the Go tool stamped it.
+// version returns the version of the module, as the Go tool recorded it.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

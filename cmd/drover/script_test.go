@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// freePorts gives each script addresses to serve on, in $HTTP, $TFTP and $API.
+// freePorts sets $HTTP, $TFTP and $API of a script to free addresses.
 func freePorts(env *testscript.Env) error {
 	for _, name := range []string{"HTTP", "HTTPS", "TFTP", "API"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,24 +50,22 @@ func freePorts(env *testscript.Env) error {
 	return nil
 }
 
-// listed waits until "drover node list" has a node: "listed NAME".
+// listed waits until "drover node list" has a node. Usage: listed NODE.
 func listed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: listed NODE")
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	fixture.Retry(ts, args[0]+" in the list of nodes", func() error {
 		var out, errs strings.Builder
 		code := run(context.Background(), []string{"node", "list", "--api", ts.Getenv("DROVER_API"), "--token-file", ts.Getenv("DROVER_TOKEN_FILE")}, &out, &errs)
-		if code == 0 && strings.Contains(out.String(), args[0]+" ") {
-			return
+		if code != 0 || !strings.Contains(out.String(), args[0]+" ") {
+			return errors.New(out.String() + errs.String())
 		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s is not listed:\n%s%s", args[0], out.String(), errs.String())
-		}
-	}
+		return nil
+	})
 }
 
-// envsubst puts the script's variables into a file: "envsubst FILE".
+// envsubst replaces variables in a file by their values. Usage: envsubst FILE.
 func envsubst(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: envsubst FILE")
@@ -75,8 +74,7 @@ func envsubst(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
-// seed makes a state directory of a server that leased addresses and saw unknown
-// machines: "seed DIR".
+// seed makes a state directory with leases and unknown machines. Usage: seed DIR.
 func seed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: seed DIR")
@@ -106,27 +104,25 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(store.Close())
 }
 
-// answers waits until a URL answers 200: "answers URL".
+// answers waits until a URL answers 200. Usage: answers URL.
 func answers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: answers URL")
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	fixture.Retry(ts, args[0], func() error {
 		resp, err := http.Get(args[0])
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s does not answer: %v", args[0], err)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return errors.New(resp.Status)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
-// pinOfServer puts the pin of a TLS server into $PIN: "pin ADDRESS".
+// pinOfServer sets $PIN to the pin of a TLS server. Usage: pin ADDRESS.
 func pinOfServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pin ADDRESS")
@@ -138,7 +134,7 @@ func pinOfServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("PIN", hex.EncodeToString(sum[:]))
 }
 
-// certificate writes one that an operator might have: "certificate CERT KEY".
+// certificate writes a self-signed certificate and its key. Usage: certificate CERT KEY.
 func certificate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: certificate CERT KEY")
@@ -148,8 +144,7 @@ func certificate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o644))
 }
 
-// TestScripts runs the real commands as an operator would, one script for each
-// subcommand.
+// TestScripts runs the commands as an operator does, with a script for each subcommand.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

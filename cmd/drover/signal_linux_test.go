@@ -14,8 +14,8 @@ import (
 	"drover/e2e/fixture"
 )
 
-// TestSecondSignal: the first SIGTERM lets running requests end, and a second one
-// ends the server at once.
+// TestSecondSignal checks that the first SIGTERM waits for requests in progress, and
+// that a second one ends the server at once.
 func TestSecondSignal(t *testing.T) {
 	dir := t.TempDir()
 	port := func() string {
@@ -47,11 +47,11 @@ pools: [{name: web, image: debian-12}]
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Process.Kill() }()
-	said := func(text string) {
+	awaitLog := func(text string) {
 		t.Helper()
 		fixture.Eventually(t, text+" in the log", func() bool { return strings.Contains(log.String(), text) })
 	}
-	said("serving")
+	awaitLog("serving")
 	conn, err := net.Dial("tcp", http) // a request whose body is still to come
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ pools: [{name: web, image: debian-12}]
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	said("stopping")
+	awaitLog("stopping")
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -24,20 +24,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/e2e/fixture"
 	"drover/imagebuild"
 	"drover/pools"
 )
 
-// The storm: so many machines are switched on together.
+// The storm: machines that boot at the same time, and the limits of the server.
 const (
 	stormNodes = 500
 	stormSlots = 64        // of the queue; it is the default
 	stormRoot  = 200 << 20 // bytes of the root image
-	stormRSS   = 300 << 10 // kB that the server may use at most
+	stormRSS   = 300 << 10 // kB of memory, the limit of the server
 )
 
-// TestStorm has nodes fetch script, kernel, initrd and root image at once from
-// a drover as it is built for operators. All get everything, in turn.
+// TestStorm has 500 nodes fetch script, kernel, initrd and root image at the same time
+// from a release build of drover. Each gets all its files, in turn.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	s.start()
@@ -82,8 +83,7 @@ func TestStorm(t *testing.T) {
 	s.readLog()
 }
 
-// storm is a server that is a process of its own, and who asks it from loopback
-// addresses of their own.
+// storm is a server process, and nodes with loopback addresses of their own.
 type storm struct {
 	t              *testing.T
 	dir            string
@@ -131,7 +131,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// image makes an image of nothing but zeros, which takes no room on disk.
+// image makes an image of zeros, as sparse files.
 func (s *storm) image(files map[string]int64) {
 	s.t.Helper()
 	m := imagebuild.Manifest{Name: "debian-12", Platform: "linux/amd64", KernelVersion: "6.1", Files: map[string]imagebuild.File{}}
@@ -162,7 +162,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// start starts the server, and returns when it answers.
+// start starts the server, and waits for its first answer.
 func (s *storm) start() {
 	s.t.Helper()
 	log, err := os.Create(s.log)
@@ -181,17 +181,14 @@ func (s *storm) start() {
 			s.t.Errorf("drover serve: %v", err)
 		}
 	})
-	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	fixture.Retry(s.t, "an answer of the server", func() error {
 		resp, err := http.Get("http://" + s.api + "/healthz")
-		if err == nil {
-			resp.Body.Close()
-			return
-		}
-		if time.Since(begin) > time.Minute {
+		if err != nil {
 			b, _ := os.ReadFile(s.log)
-			s.t.Fatalf("the server does not answer: %v\n%s", err, b)
+			return fmt.Errorf("%w\n%s", err, b)
 		}
-	}
+		return resp.Body.Close()
+	})
 }
 
 var (
@@ -200,7 +197,7 @@ var (
 	stormImage  = regexp.MustCompile(`drover\.root=(\S+)`)
 )
 
-// boot is what firmware and drover-init ask for.
+// boot requests what firmware and drover-init of one node request.
 func (s *storm) boot(ctx context.Context, i int) error {
 	from := stormAddr(i)
 	script, err := s.get(ctx, from, pools.ScriptPath+stormMAC(i).Dashed(), nil)
@@ -237,7 +234,7 @@ func (s *storm) boot(ctx context.Context, i int) error {
 	}
 }
 
-// stormAnswer is an answer; of a large one the size alone.
+// stormAnswer is an HTTP answer; a large one without its text.
 type stormAnswer struct {
 	status int
 	text   string
@@ -246,7 +243,7 @@ type stormAnswer struct {
 	again  time.Duration
 }
 
-// get asks from an address of its own, as a machine does.
+// get sends a GET from a node's address.
 func (s *storm) get(ctx context.Context, from, path string, header http.Header) (a stormAnswer, err error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := d.DialContext(ctx, "tcp", s.http)
@@ -284,14 +281,14 @@ func (s *storm) get(ctx context.Context, from, path string, header http.Header) 
 	return a, err
 }
 
-// discard takes all that comes, and has the kernel throw it away: the readers
-// share two processors with the server.
+// discard receives everything without copying it (MSG_TRUNC), since the nodes share the
+// processors with the server. It returns n plus the number of bytes.
 func discard(c *net.TCPConn, n int64) (int64, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return n, err
 	}
-	buf := make([]byte, 64<<10) // nothing is written there
+	buf := make([]byte, 64<<10) // MSG_TRUNC writes nothing to it
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
 		for {
@@ -311,12 +308,13 @@ func discard(c *net.TCPConn, n int64) (int64, error) {
 	return n, errors.Join(err, failed)
 }
 
-// peak is the most that the metrics showed.
+// peak has the highest values of the metrics.
 type peak struct {
 	running, waiting float64
 	err              error
 }
 
+// watch reads the metrics until stop is closed.
 func (s *storm) watch(stop <-chan struct{}) (p peak) {
 	for {
 		select {
@@ -365,7 +363,7 @@ func (s *storm) metric(name string) float64 {
 	return gauge(text, name)
 }
 
-// gauge returns the value of a metric without labels; -1 when it is not there.
+// gauge returns the value of a metric without labels; -1 if it is missing.
 func gauge(text, name string) float64 {
 	_, rest, ok := strings.Cut(text, "\n"+name+" ")
 	line, _, _ := strings.Cut(rest, "\n")
@@ -376,7 +374,7 @@ func gauge(text, name string) float64 {
 	return v
 }
 
-// memory is the most that the server had in RAM so far, in kB.
+// memory returns the server's peak resident memory, in kB.
 func (s *storm) memory() int {
 	s.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.server.Process.Pid))
@@ -391,8 +389,8 @@ func (s *storm) memory() int {
 	return n
 }
 
-// readLog checks that the storm can be read: a few lines of each node, nothing
-// else, and nothing secret.
+// readLog checks the log of the storm: about four lines for each node, and no warning
+// or error.
 func (s *storm) readLog() {
 	s.t.Helper()
 	b, err := os.ReadFile(s.log)
@@ -413,6 +411,6 @@ func (s *storm) readLog() {
 		}
 	}
 	if waited == 0 {
-		s.t.Error("the log tells of nobody who waited")
+		s.t.Error("the log has no line of a node that waited")
 	}
 }

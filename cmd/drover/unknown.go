@@ -45,8 +45,8 @@ func unknownTable(w io.Writer, machines []pools.Unknown) error {
 	})
 }
 
-// cameBy is the relay agent that a machine's packets came through, and what it
-// told of the port.
+// cameBy returns the relay agent of a machine's packets, with its circuit and remote
+// identifiers, as text.
 func cameBy(u pools.Unknown) string {
 	var words []string
 	if u.Relay.IsValid() {

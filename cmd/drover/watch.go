@@ -50,8 +50,8 @@ began longer ago than --since do not count. It fails when that takes longer than
 	return cmd
 }
 
-// watchLimit is how many boots are asked for: the newest of a node, or as many
-// as a room has machines.
+// watchLimit returns the number of boots to request: the newest of one node, or those of
+// a thousand machines.
 func watchLimit(node string) int {
 	if node != "" {
 		return 1
@@ -67,18 +67,18 @@ type watcher struct {
 	out   io.Writer
 	boots func(ctx context.Context, node string) ([]boots.Record, error)
 
-	printed map[string]int // steps, by boot
+	printed map[string]int // number of printed steps, by boot
 }
 
-// run asks again and again until every node is there.
+// run prints new steps until the boot of every node has ended.
 func (w *watcher) run(ctx context.Context) error {
 	for answered := false; ; {
-		waiting, err := w.look(ctx)
+		waiting, err := w.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && !answered:
 			return err
-		case err != nil: // the server restarts; the machines boot on
+		case err != nil: // the server restarts, and the boots continue
 			fmt.Fprintln(w.out, err)
 		case len(w.nodes) > 0 && len(waiting) == 0:
 			return nil
@@ -89,7 +89,7 @@ func (w *watcher) run(ctx context.Context) error {
 			continue
 		}
 		if len(w.nodes) == 0 {
-			return nil // interrupted, as it has to be
+			return nil // interrupted by the user: the normal end
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return fmt.Errorf("not Ready in time: %s", strings.Join(waiting, ", "))
@@ -98,8 +98,8 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// look prints what is new, and returns the nodes that are still on their way.
-func (w *watcher) look(ctx context.Context) (waiting []string, err error) {
+// poll prints the new steps, and returns the nodes whose boot has not ended.
+func (w *watcher) poll(ctx context.Context) (waiting []string, err error) {
 	nodes := w.nodes
 	if len(nodes) == 0 {
 		nodes = []string{""}

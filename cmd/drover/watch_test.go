@@ -11,7 +11,7 @@ import (
 	"drover/pools/boots"
 )
 
-// bootingRack is a server on which machines take a step at each look.
+// bootingRack is a server whose machines reach a step at each request.
 type bootingRack struct {
 	clusters map[string]string // by node
 	steps    map[string][]boots.Step

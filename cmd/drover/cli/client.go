@@ -22,20 +22,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Bounds of a call of the REST API.
+// The limits of one call of the REST API.
 const (
 	apiTimeout = 30 * time.Second
-	maxAnswer  = 64 << 20
+	maxAnswer  = 64 << 20 // bytes
 )
 
-// Client calls the REST API of a running drover.
+// Client calls the REST API of a running drover. [Client.Flags] sets it up.
 type Client struct {
 	base      string // https://drover.example.org:8443
 	tokenFile string
 }
 
-// Flags adds the flags that say where the API is to a command and those
-// below it.
+// Flags adds the flags --api and --token-file to a command and its subcommands.
 func (c *Client) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.base, "api", envOr("DROVER_API", "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
@@ -51,7 +50,8 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// Call sends in as JSON and reads the answer into out; each may be nil.
+// Call sends in as JSON and decodes the answer into out; each may be nil. Its errors
+// have the exit codes [Usage], [Unreachable] and [Refused] where these apply.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	base, err := c.url()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	}
 	client := http.Client{
 		Timeout: apiTimeout,
-		// The token goes to the server that was named and to no other.
+		// The token goes to the server of --api only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)
@@ -93,8 +93,9 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	return c.read(resp, out)
 }
 
-// DeleteEach deletes what is named below a path, one by one, and says so. What
-// fails does not keep the others, unless it would be the same for all.
+// DeleteEach deletes the resources with these names below a path, one by one, and
+// prints each with the word done. It goes on after an error, unless the server is
+// unreachable or refuses the token.
 func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, names []string) error {
 	var errs []error
 	n := 0
@@ -115,7 +116,7 @@ func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, names []strin
 	return errors.Join(errs...)
 }
 
-// read takes an answer of the API apart.
+// read decodes an answer of the API into out, or returns its error.
 func (c *Client) read(resp *http.Response, out any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
@@ -139,8 +140,8 @@ func (c *Client) read(resp *http.Response, out any) error {
 	return nil
 }
 
-// url checks the address of the API. Plain HTTP is for this host alone: anyone
-// between could read the token.
+// url returns the checked URL of the API. Plain HTTP is only for this host: on a network
+// the token could be read.
 func (c *Client) url() (string, error) {
 	u, err := url.Parse(c.base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
@@ -152,6 +153,7 @@ func (c *Client) url() (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
+// token reads the API token from its file.
 func (c *Client) token() (string, error) {
 	b, err := os.ReadFile(c.tokenFile)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"drover/pools/config"
 )
 
-// Where drover keeps things when no flag says otherwise.
+// The default paths of the config file and of the state directory.
 const (
 	DefaultConfig = "/etc/drover/drover.yaml"
 	DefaultState  = "/var/lib/drover"
@@ -23,15 +23,15 @@ func ConfigFlag(cmd *cobra.Command, path *string) {
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
-// LoadConfig loads a config, together with nodes added over the API; its
-// mistakes go to stderr, a line each.
+// LoadConfig loads a config, together with nodes that were added over the API. It writes
+// each mistake to stderr as a line.
 func LoadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
 	farm, err := config.Load(file, added...)
 	return farm, PrintMistakes(file, err, stderr)
 }
 
-// PrintMistakes writes the mistakes of a config to stderr and returns the sum of
-// them; other errors it returns as they are.
+// PrintMistakes writes the mistakes in err to stderr and returns an error with their
+// number. It returns any other error unchanged.
 func PrintMistakes(file string, err error, stderr io.Writer) error {
 	mistakes, ok := errors.AsType[config.Errors](err)
 	if !ok {

@@ -1,26 +1,27 @@
-// Package cli is what the subcommands of drover share: the exit codes, the client of the
-// REST API, the flags that all have, and JSON, YAML and table output.
+// Package cli has the parts that the subcommands of drover share: exit codes, the client
+// of the REST API, common flags, and output as a table, JSON or YAML.
 //
 // It knows no subcommand.
 package cli
 
 import "errors"
 
-// The exit codes. 3, partly done, is for commands that work on many machines.
+// The exit codes; 0 is success.
 const (
 	Failed      = 1
 	Usage       = 2
-	Partly      = 3
+	Partly      = 3 // some of several machines or resources are done
 	Unreachable = 4 // the server does not answer
 	Refused     = 5 // the server does not accept the token
 )
 
-// Error is an error that ends the program with a code of its own.
+// Error is an error with an exit code.
 type Error struct {
 	Code int
-	Err  error // nil when all has been said
+	Err  error // nil if the command has printed it already
 }
 
+// Error returns the text of the cause; empty without one.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return ""
@@ -28,6 +29,7 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // CodeOf returns the exit code for the error of a command.

@@ -97,7 +97,7 @@ func Print(w io.Writer, v any, format string) error {
 	return enc.Encode(v)
 }
 
-// printYAML writes what JSON would show as YAML, in the same order.
+// printYAML writes v as YAML, with the keys and the order of its JSON.
 func printYAML(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -116,8 +116,7 @@ func printYAML(w io.Writer, v any) error {
 	return enc.Close()
 }
 
-// blockStyle removes the style of JSON: braces, brackets and quotes that are
-// not needed.
+// blockStyle removes the flow style of JSON: braces, brackets and needless quotes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {

@@ -14,20 +14,20 @@ import (
 	"drover/pools"
 )
 
-// maxCapture bounds the file of a captured request, in bytes.
+// maxCapture is the maximum size of the file with a captured request, in bytes.
 const maxCapture = 64 << 10
 
-// OperatingSystem is the --arch of what is no boot program.
+// OperatingSystem is the --arch of a DHCP client that is no firmware.
 const OperatingSystem = "os"
 
-// Client is the machine that asks, as the flags of drover explain describe it.
+// Client describes the DHCP client, as the flags of drover explain do.
 type Client struct {
 	Arch  string // a firmware, or [OperatingSystem]
 	Relay string // address of the relay agent; empty: none
-	File  string // of a captured request; the other fields are then not used
-	IPXE  bool   // iPXE asks
+	File  string // with a captured request; the other fields are then unused
+	IPXE  bool   // the client is iPXE
 
-	CircuitID, RemoteID, Class, UserClass, ClientID string // as the flags take them
+	CircuitID, RemoteID, Class, UserClass, ClientID string // in the notation of the flags
 }
 
 func (a *Client) flags(cmd *cobra.Command) {
@@ -54,8 +54,8 @@ func firmwareNames() []string {
 	return names
 }
 
-// Request returns the packet that the machine sends. args has its MAC, unless the
-// request is a captured one.
+// Request returns the packet that the client sends. The argument args has its MAC,
+// unless the request is a captured one.
 func (a *Client) Request(args []string) (packet []byte, err error) {
 	switch {
 	case a.File != "" && len(args) > 0:
@@ -96,8 +96,8 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 	return d.Packet().ToBytes(), nil
 }
 
-// octets reads text, or bytes written as hex:0a0b or hex:0a:0b. Two of them and
-// their headers fit into one option.
+// octets returns the bytes of text, or of hex:0a0b or hex:0a:0b. The limit is 120 bytes,
+// so that two of them fit into one option.
 func octets(s string) (string, error) {
 	if digits, ok := strings.CutPrefix(s, "hex:"); ok {
 		b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
@@ -112,9 +112,9 @@ func octets(s string) (string, error) {
 	return s, nil
 }
 
-// ReadCapture reads a captured request: raw, in hex digits, or as hexdump -C
-// writes it. Lines that begin with # are comments; what follows the first block
-// of hex is left alone.
+// ReadCapture reads a captured request from a file: raw, in hex digits, or as hexdump -C
+// writes it. Lines that begin with # are comments. Text after the first block of hex
+// is ignored.
 func ReadCapture(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -135,7 +135,7 @@ func ReadCapture(file string) ([]byte, error) {
 }
 
 func parseCapture(data []byte) (packet []byte, ok bool) {
-	if len(data) > 0 && data[0] == 1 { // the op code of every request; no text begins so
+	if len(data) > 0 && data[0] == 1 { // the op code BOOTREQUEST; no text begins with it
 		return data, true
 	}
 	var digits strings.Builder

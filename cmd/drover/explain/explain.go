@@ -1,8 +1,8 @@
-// Package explain is drover explain: it shows what a machine would get, and why, with
-// the DHCP reply byte for byte.
+// Package explain implements drover explain. The command shows the Plan of a machine,
+// the origin of each value, and the DHCP reply byte for byte.
 //
-// The rules are those of packages pools and dhcp; the package renders them. It sends
-// nothing to a machine.
+// The rules are in packages pools and dhcp; this package renders their results. It sends
+// no packet.
 package explain
 
 import (
@@ -18,7 +18,7 @@ import (
 	"drover/pools"
 )
 
-// NewCommand returns drover explain.
+// NewCommand returns the command drover explain.
 func NewCommand() *cobra.Command {
 	e := explainer{now: time.Now}
 	var client Client
@@ -72,7 +72,7 @@ leases would give.`,
 	return cmd
 }
 
-// explainer knows what a server would know that is asked.
+// explainer has the data that a server would answer from.
 type explainer struct {
 	config string
 	api    cli.Client
@@ -83,8 +83,8 @@ type explainer struct {
 	now    func() time.Time
 }
 
-// askServer asks for the nodes that the config file does not declare, and for
-// the leases.
+// askServer gets the nodes that the config file does not declare, and the leases, from
+// the running server.
 func (e *explainer) askServer(ctx context.Context) error {
 	var all []pools.NodeInfo
 	if err := e.api.Call(ctx, http.MethodGet, cli.NodesPath, nil, &all); err != nil {
@@ -100,8 +100,8 @@ func (e *explainer) askServer(ctx context.Context) error {
 	return e.api.Call(ctx, http.MethodGet, cli.LeasesPath, nil, &e.leases)
 }
 
-// explanation is a Plan with its origins and the DHCP reply, as JSON and YAML
-// show it.
+// explanation is the output as JSON and YAML: a Plan with its origins and the DHCP
+// reply.
 type explanation struct {
 	*pools.Plan
 	Why  pools.Why  `json:"why"`

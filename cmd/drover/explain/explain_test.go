@@ -28,8 +28,7 @@ pools:
   - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
 `
 
-// What the server leased to others is not promised; what is in quarantine
-// neither.
+// The stand-in offers no address that is leased to another machine or in quarantine.
 func TestStandIn(t *testing.T) {
 	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
 	if err != nil {
@@ -47,7 +46,7 @@ func TestStandIn(t *testing.T) {
 	tests := []struct {
 		name    string
 		mac     pools.MAC
-		want    netip.Addr // asked for
+		want    netip.Addr // requested
 		got     netip.Addr
 		guessed bool
 	}{
@@ -69,8 +68,7 @@ func TestStandIn(t *testing.T) {
 	var _ dhcp.Leases = newStandIn(farm, nil, now)
 }
 
-// Whatever the file of a captured request holds, explain comes back, and what
-// it takes for one is not longer than the file.
+// For any file explain returns, and the packet is not longer than the file.
 func FuzzCapture(f *testing.F) {
 	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"drover/pools"
 )
 
-// standIn answers for the lease store of a server. It knows what the server
-// told of its leases and guesses the rest; it leases nothing.
+// standIn is a [dhcp.Leases] in place of a server's. It has the leases that the server
+// reported, and guesses addresses for the other machines. It leases nothing.
 type standIn struct {
 	farm    *pools.Farm
 	byMAC   map[pools.MAC]cli.Lease
@@ -32,14 +32,14 @@ func newStandIn(farm *pools.Farm, leases []cli.Lease, now time.Time) *standIn {
 	return s
 }
 
-// free reports whether the machine could be offered an address of its range.
+// free reports whether an address of its range could be offered to the machine.
 func (s *standIn) free(p *pools.Plan, a netip.Addr) bool {
 	owner, taken := s.taken[a]
 	return p.Range.Contains(a) && !s.farm.Reserved(a) && (!taken || owner == p.MAC)
 }
 
-// Offer is what the machine leased last, else the address that it asks for,
-// else the first free one.
+// Offer returns the machine's last lease, else the address that it requests, else the
+// first free one.
 func (s *standIn) Offer(p *pools.Plan, want netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	if l, ok := s.byMAC[p.MAC]; ok && s.free(p, l.Address) {
 		return l.Address, false, nil
@@ -56,7 +56,7 @@ func (s *standIn) Offer(p *pools.Plan, want netip.Addr, _ time.Time) (netip.Addr
 	return netip.Addr{}, false, fmt.Errorf("no address of %s is free: %w", p.Range, pools.ErrRefused)
 }
 
-// Commit refuses what another machine has, and else does nothing.
+// Commit returns an error for an address of another machine, and does nothing else.
 func (s *standIn) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	if owner, ok := s.taken[a]; ok && owner != p.MAC {
 		return nil, fmt.Errorf("%s has another machine: %w", a, pools.ErrRefused)
@@ -64,14 +64,17 @@ func (s *standIn) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error
 	return func() error { return nil }, nil
 }
 
-// Holds is what the server said.
+// Holds returns the active lease that the server reported.
 func (s *standIn) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	l, ok := s.byMAC[mac]
 	return l.Address, ok && l.Active(now)
 }
 
-// What ends a lease does nothing.
-func (*standIn) Leave(pools.MAC, netip.Addr, time.Time)   {}
+// Leave does nothing.
+func (*standIn) Leave(pools.MAC, netip.Addr, time.Time) {}
+
+// Release does nothing.
 func (*standIn) Release(pools.MAC, netip.Addr, time.Time) {}
 
+// Decline does nothing.
 func (*standIn) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return true }

@@ -11,7 +11,7 @@ import (
 	"drover/pools"
 )
 
-// dhcpReply is what a DHCP request is answered with, taken apart.
+// dhcpReply is the reply to a DHCP request, decoded.
 type dhcpReply struct {
 	Request string       `json:"request"` // DISCOVER, ...
 	Type    string       `json:"type"`    // OFFER, ...
@@ -22,7 +22,7 @@ type dhcpReply struct {
 	Options []optionText `json:"options"`
 	Size    int          `json:"size"` // bytes of the UDP payload
 	Note    string       `json:"note,omitempty"`
-	Packet  string       `json:"packet"` // all of it, in hex
+	Packet  string       `json:"packet"` // the whole UDP payload, in hex
 }
 
 type optionText struct {
@@ -30,10 +30,10 @@ type optionText struct {
 	Name  string `json:"name,omitempty"`
 	Value string `json:"value"`
 	Hex   string `json:"hex"`
-	In    string `json:"in,omitempty"` // the field that it is in, when that is not the options field
+	In    string `json:"in,omitempty"` // the field with the option: file or sname; empty: options
 }
 
-// explain answers a request as the server would. The error is why there is
+// explain returns the server's answer to a request. An error is the reason for
 // silence.
 func (e *explainer) explain(request []byte) (explanation, error) {
 	leases := newStandIn(e.farm, e.leases, e.now())
@@ -76,9 +76,8 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 	return out, nil
 }
 
-// addresses are those that the server may be asked at: of the interfaces that
-// are on this host, and the one that nodes are told; 0.0.0.0 when neither is
-// known here.
+// addresses returns the server's possible addresses: those of its interfaces on this
+// host, and the one of the config. Without any it returns 0.0.0.0.
 func (e *explainer) addresses() []netip.Addr {
 	var all []netip.Addr
 	for _, name := range e.farm.Config.Server.Interfaces {
@@ -92,8 +91,8 @@ func (e *explainer) addresses() []netip.Addr {
 	return append(all, netip.IPv4Unspecified())
 }
 
-// inSubnet tells an interface of the server from one of the same name on
-// another host.
+// inSubnet reports whether an address is in a subnet of the config. An interface of
+// the same name on another host has one outside.
 func (e *explainer) inSubnet(a netip.Addr) bool {
 	for _, s := range e.farm.Config.Subnets {
 		if s.CIDR.Contains(a) {
@@ -103,7 +102,7 @@ func (e *explainer) inSubnet(a netip.Addr) bool {
 	return false
 }
 
-// firstIPv4 is the address that a server on the interface has.
+// firstIPv4 returns the first IPv4 address of an interface; it is the server's.
 func firstIPv4(name string) netip.Addr {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -118,7 +117,7 @@ func firstIPv4(name string) netip.Addr {
 	return netip.Addr{}
 }
 
-// silence says why a machine is not answered.
+// silence returns the reason for no answer as an error.
 func silence(x *dhcp.Exchange) error {
 	why := string(x.Decision)
 	switch {
@@ -146,7 +145,7 @@ func newDHCPReply(packet []byte, x dhcp.Exchange) (*dhcpReply, error) {
 	for _, o := range options {
 		used[o.In] = true
 		t := optionText{o.Code, o.Name, o.Value, hex.EncodeToString(o.Data), o.In}
-		for _, set := range x.Plan.Options { // the operator's own words
+		for _, set := range x.Plan.Options { // in the notation of the config
 			if set.Code == o.Code && string(set.Data) == string(o.Data) {
 				t.Name, t.Value = set.Name, set.Text
 			}
@@ -162,7 +161,7 @@ func newDHCPReply(packet []byte, x dhcp.Exchange) (*dhcpReply, error) {
 	return r, nil
 }
 
-// cString is what a field holds before its NUL.
+// cString returns the text of a field up to its NUL.
 func cString(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s

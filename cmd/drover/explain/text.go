@@ -10,13 +10,13 @@ import (
 	"drover/pools"
 )
 
-// row is one line of the text: a field of the Plan, its value and, for what
-// has several lines, the text below it.
+// row is one line of the output: a field of the Plan and its value. A value of several
+// lines is in block, below it.
 type row struct {
 	field, value, block string
 }
 
-// planText renders a Plan as columns: field, value, and where it was set.
+// planText renders a Plan as columns: field, value, and the line that set it.
 func planText(p *pools.Plan) string {
 	rows := planRows(p)
 	why := p.Why()
@@ -132,7 +132,7 @@ func settingRows(s *pools.Settings) []row {
 	return rows
 }
 
-// firmwareRows are the menu and what U-Boot is told.
+// firmwareRows returns the settings of the boot menu and of U-Boot.
 func firmwareRows(s *pools.Settings) (rows []row) {
 	if s.MenuTimeout > 0 {
 		rows = append(rows, row{field: "menuTimeout", value: fmt.Sprintf("%d s", s.MenuTimeout)})
@@ -153,7 +153,7 @@ func firmwareRows(s *pools.Settings) (rows []row) {
 	return rows
 }
 
-// ruleText is a loader and what it is for.
+// ruleText renders a rule: the loader and its conditions.
 func ruleText(r pools.LoaderRule) string {
 	words := []string{r.Loader}
 	add := func(name, value string) {

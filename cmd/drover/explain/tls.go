@@ -11,15 +11,15 @@ import (
 	"drover/pools"
 )
 
-// nodeTLS is how a node gets its config and its join, when that is by HTTPS.
+// nodeTLS is the HTTPS listener for config, join and events of nodes.
 type nodeTLS struct {
 	URL     string `json:"url"`
-	Pin     string `json:"pin,omitempty"`     // on the kernel command line
-	Problem string `json:"problem,omitempty"` // why the pin is not known here
+	Pin     string `json:"pin,omitempty"`     // as on the kernel command line
+	Problem string `json:"problem,omitempty"` // why the pin is unknown on this host
 }
 
-// explainTLS tells what the kernel command line says of the HTTPS listener; nil
-// when there is none.
+// explainTLS returns the HTTPS listener as the kernel command line has it; nil without
+// one.
 func explainTLS(farm *pools.Farm) *nodeTLS {
 	url := farm.SecureURL()
 	if url == "" {
@@ -36,8 +36,8 @@ func explainTLS(farm *pools.Farm) *nodeTLS {
 	return &nodeTLS{URL: url, Pin: pin}
 }
 
-// pinOf returns the pin of a certificate in a file. It needs no key, which who
-// asks may not be allowed to read.
+// pinOf returns the pin of a certificate in a file. It does not read the key, which the
+// user may not be allowed to.
 func pinOf(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
