@@ -19,7 +19,7 @@ import (
 	"drover/pools/boots"
 )
 
-// agent makes a node that has booted a member of its cluster.
+// agent runs the online scripts of a booted node and joins it to its cluster.
 type agent struct {
 	State bootState
 	Key   hpke.PrivateKey
@@ -27,7 +27,7 @@ type agent struct {
 	Rep   *reporter
 	Con   *console
 	Dir   string // for scripts and the join configuration; in RAM
-	Root  string // what the paths of kubeadm's leftovers are below; "" is the root
+	Root  string // prefix of the paths of kubeadm's leftovers; "" is the root
 	Retry retrier
 }
 
@@ -36,16 +36,16 @@ const (
 	onlineLimit = 10 * time.Minute // one run of an online script
 	joinTry     = time.Minute      // one join request: the server waits for its cluster
 	kubeadmTry  = 15 * time.Minute // one run of kubeadm, whose own limits are 4 and 5 min
-	minAgain    = 5 * time.Second  // between tries, at first
-	maxAgain    = 60 * time.Second // and later
+	minAgain    = 5 * time.Second  // before the second try
+	maxAgain    = 60 * time.Second // before any later try
 	agentFlush  = 10 * time.Second
 )
 
-// kubeletConf is what kubeadm join leaves when it has succeeded.
+// kubeletConf is the file that kubeadm join writes when it has succeeded.
 const kubeletConf = "/etc/kubernetes/kubelet.conf"
 
-// leftovers are what a failed kubeadm join leaves behind, and what makes
-// kubeadm's preflight checks fail from then on.
+// leftovers are the files of a failed kubeadm join. They make the preflight checks of
+// the next one fail.
 var leftovers = []string{kubeletConf, "/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt"}
 
 // runAgent is the command "drover-init agent".
@@ -71,7 +71,7 @@ func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
 		con.printf("agent", "error: %v", err)
 		return 1
 	}
-	// Nothing needs the boot's secrets any more.
+	// The secrets of the boot are needed no longer.
 	if err := os.Remove(stateFile); err != nil {
 		con.printf("agent", "error: %v", err)
 		return 1
@@ -96,16 +96,16 @@ func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, d
 	}
 }
 
-// bootID returns the ID of the running kernel's boot, which the kubelet will
-// report of the Node too. Without /proc it is empty, and the server does not
-// take a Node of an earlier boot away.
+// bootID returns the boot ID of the running kernel, which the kubelet reports in the Node
+// too. Without /proc it is empty, and the server does not delete the Node of an
+// earlier boot.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 }
 
-// run does what is left to do for the node. It returns when that is done, or
-// when trying again is of no use.
+// run runs the online scripts, then joins the cluster. It returns when both are done, or
+// with an error that a retry does not heal.
 func (a *agent) run(ctx context.Context) error {
 	if err := a.scripts(ctx); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *agent) run(ctx context.Context) error {
 	return a.join(ctx)
 }
 
-// again returns a retrier that tells of each failure under a step.
+// again returns a retrier that reports each failure as an error of a step.
 func (a *agent) again(step boots.Step) retrier {
 	r := a.Retry
 	r.Notice = func(err error, wait time.Duration) {
@@ -129,9 +129,9 @@ func (a *agent) again(step boots.Step) retrier {
 	return r
 }
 
-// scripts runs the online scripts. One that fails is run again until it
-// succeeds: the node must not join half prepared, and what an online script
-// needs may be away for a while.
+// scripts runs the online scripts. It repeats a script that fails until it succeeds: the
+// node must not join half prepared, and a service that the script uses may be
+// unavailable for a while.
 func (a *agent) scripts(ctx context.Context) error {
 	s := &scripts{Dir: filepath.Join(a.Dir, "scripts"), Env: scriptEnv(a.State, pools.Online), Limit: onlineLimit, Say: a.Con.printf}
 	for _, script := range ofStage(a.State.Scripts, pools.Online) {
@@ -143,7 +143,7 @@ func (a *agent) scripts(ctx context.Context) error {
 	return nil
 }
 
-// join runs kubeadm until it succeeds, each time with a token of its own.
+// join runs kubeadm until it succeeds, each time with a new token.
 func (a *agent) join(ctx context.Context) error {
 	kubeadm, err := exec.LookPath("kubeadm")
 	if err != nil {
@@ -152,8 +152,8 @@ func (a *agent) join(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Stat(a.Root + kubeletConf); err == nil {
-		// This agent was stopped after kubeadm had done its work: the root is in
-		// RAM, so nothing but a join of this boot can have made the file.
+		// An agent before this one was stopped after kubeadm had succeeded. The root
+		// is in RAM, so that only a join of this boot can have made the file.
 		a.done("an earlier run of the agent joined the cluster")
 		return nil
 	}
@@ -183,9 +183,9 @@ func (a *agent) done(detail string) {
 	a.Rep.report(boots.StepJoined, detail)
 }
 
-// kubeadm runs one kubeadm join. The configuration holds the token: it lies in
-// a file of RAM for as long as kubeadm runs, and is no argument. A failed run is
-// cleaned up after.
+// kubeadm runs one kubeadm join. The configuration has the token, so that it is no
+// argument but a file in RAM, for as long as kubeadm runs. After a failed run kubeadm
+// removes the leftovers.
 func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinConfig) (err error) {
 	file := filepath.Join(a.Dir, "kubeadm-join.yaml")
 	defer func() { err = errors.Join(err, nodeconfig.Ignore(os.Remove(file), unix.ENOENT)) }()
@@ -205,15 +205,15 @@ func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinCo
 		}
 		a.Con.printf("kubeadm", "%s", line)
 	})
-	if err == nil || ctx.Err() != nil { // told to stop: what kubeadm has done may be good
+	if err == nil || ctx.Err() != nil { // the agent is stopped: kubeadm may have succeeded
 		return err
 	}
 	err = fmt.Errorf("kubeadm join: %w: %s", err, kubeadmErrors(said))
 	return errors.Join(err, a.cleanUp(ctx))
 }
 
-// kubeadmErrors picks the lines that tell what went wrong, at most the last
-// five; when kubeadm marked none, its last three.
+// kubeadmErrors returns the lines that kubeadm marked as errors, at most the last five.
+// Without any it returns the last three lines.
 func kubeadmErrors(said []string) string {
 	var bad []string
 	for _, line := range said {
@@ -228,8 +228,8 @@ func kubeadmErrors(said []string) string {
 	return strings.Join(bad[max(0, len(bad)-5):], "; ")
 }
 
-// cleanUp removes what would make each later try fail. A kubelet that kubeadm
-// started already holds a port that kubeadm wants free.
+// cleanUp removes everything that would make a later try fail: the leftovers, and a
+// kubelet that kubeadm started, since kubeadm requires its port to be free.
 func (a *agent) cleanUp(ctx context.Context) error {
 	if systemctl, err := exec.LookPath("systemctl"); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

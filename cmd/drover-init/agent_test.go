@@ -36,12 +36,12 @@ const (
 // nodeServer is the node-facing side of drover, for one boot of one node.
 type nodeServer struct {
 	t      *testing.T
-	joins  []http.HandlerFunc // odd answers to the first join requests; nil: a good one
-	tokens []string           // of the good ones
+	joins  []http.HandlerFunc // the answers to the first join requests; nil: a JoinConfiguration
+	tokens []string           // in the JoinConfigurations
 
 	mu     sync.Mutex
-	key    []byte // that the boot is bound to
-	asked  int    // joins
+	key    []byte // of the claim
+	asked  int    // join requests
 	events []string
 }
 
@@ -102,14 +102,14 @@ func (s *nodeServer) join(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// agentTest is an agent with a server, and programs of its own on PATH.
+// agentTest is an agent with a server, and with test programs on PATH.
 type agentTest struct {
 	*agent
 	server *nodeServer
 	said   *transcript
 	waits  []time.Duration
 	bin    string
-	seen   string // what kubeadm was given
+	seen   string // the file with kubeadm's configuration
 }
 
 func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
@@ -139,7 +139,7 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 	if state.Key, err = key.Bytes(); err != nil {
 		t.Fatal(err)
 	}
-	// The way through the state file is the real one.
+	// The agent reads a real state file.
 	run := filepath.Join(dir, "run")
 	if err := state.save(run); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 	return a
 }
 
-// do runs the agent and returns its error; then all that it said is in.
+// do runs the agent and returns its error, after all events and lines are out.
 func (a *agentTest) do(ctx context.Context) error {
 	a.Rep.start(plain)
 	err := a.run(ctx)
@@ -174,7 +174,7 @@ func (a *agentTest) do(ctx context.Context) error {
 	return err
 }
 
-// noSecrets fails when a secret is where none may be.
+// noSecrets fails the test if a secret is on the console, in an event, or in a file.
 func (a *agentTest) noSecrets(t *testing.T) {
 	t.Helper()
 	all := a.said.String() + strings.Join(a.server.events, "\n")
@@ -216,7 +216,7 @@ func TestAgentWithoutCluster(t *testing.T) {
 }
 
 func TestAgentTriesAgain(t *testing.T) {
-	// Fails once, then succeeds, and fails for good if anything is left behind.
+	// kubeadm fails once, then succeeds; it always fails if there are leftovers.
 	program := "#!/bin/sh\nif [ -e $SEEN ]; then\n[ -e $ROOT/etc/kubernetes/pki/ca.crt ] && exit 9\n" +
 		"[ -e $ROOT/etc/kubernetes/bootstrap-kubelet.conf ] && exit 9\n" + strings.TrimPrefix(kubeadmSucceed, "#!/bin/sh\n") + "exit 0\nfi\n" +
 		strings.TrimPrefix(kubeadmFail, "#!/bin/sh\n")
@@ -249,14 +249,14 @@ func TestAgentServerRefusesOrIsBusy(t *testing.T) {
 			w.Header().Set("Retry-After", "20")
 			http.Error(w, "cluster tenant-a does not answer", http.StatusServiceUnavailable)
 		},
-		func(w http.ResponseWriter, _ *http.Request) { // sealed to someone else
+		func(w http.ResponseWriter, _ *http.Request) { // sealed to another key
 			sealed, err := pools.Seal(elsewhere.PublicKey().Bytes(), testMAC, "join", []byte("{}"))
 			if err != nil {
 				t.Error(err)
 			}
 			_, _ = w.Write(sealed)
 		},
-		func(w http.ResponseWriter, _ *http.Request) { // sealed to us, but a config
+		func(w http.ResponseWriter, _ *http.Request) { // sealed to our key, but a NodeConfig
 			sealed, err := pools.Seal(a.server.key, testMAC, "config", []byte("{}"))
 			if err != nil {
 				t.Error(err)
@@ -289,7 +289,7 @@ func TestAgentServerRefusesOrIsBusy(t *testing.T) {
 	a.noSecrets(t)
 }
 
-// zeros is an endless source.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
@@ -327,9 +327,7 @@ func TestAgentStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- a.do(ctx) }()
-	for !strings.Contains(a.said.String(), "kubeadm: waiting") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	fixture.Eventually(t, "a waiting kubeadm", func() bool { return strings.Contains(a.said.String(), "kubeadm: waiting") })
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("got no error")

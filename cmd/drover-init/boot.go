@@ -20,46 +20,46 @@ import (
 	"drover/pools/boots"
 )
 
-// boot is the way of one node from the initramfs into its own system. Its
+// boot is the boot of one node, from the initramfs to the init of its root image. Its
 // methods are the steps, in order.
 type boot struct {
 	con     *console
-	random  <-chan struct{} // closed when the kernel's random numbers are good
+	random  <-chan struct{} // closed when the kernel has enough entropy
 	args    cmdline.Args
 	mods    *kmod.Modules
 	net     *nic.NIC
 	srv     *server
 	rep     *reporter
-	endKeep context.CancelFunc // ends the care for the lease
+	endKeep context.CancelFunc // ends the renewal of the lease
 	kept    chan struct{}      // closed when it has ended
 
-	panicSysctl string // what kernel.panic was before bootNode set it
+	panicSysctl string // the value of kernel.panic before bootNode set it
 
-	ends []*time.Timer // what ends a boot that gets nowhere, the watchdog last
+	ends []*time.Timer // end a boot without progress, the watchdog last
 
-	state   bootState // for the agent
+	state   bootState // passed to the agent
 	config  pools.NodeConfig
-	restore func() error // takes back the lent resolv.conf
+	restore func() error // removes the temporary resolv.conf
 
-	step   boots.Step // under way
-	detail string     // what the step, when it is done, reports
+	step   boots.Step // in progress
+	detail string     // reported at the end of the step
 }
 
-// Limits of single parts of a boot.
+// Time limits of parts of a boot.
 const (
 	configTry    = 30 * time.Second      // one config request
 	preInitLimit = 120 * time.Second     // one pre-init script
 	flushLimit   = 2 * time.Second       // events, before the network goes down
-	agentFiles   = stateDir + "/scripts" // where scripts are run from
+	agentFiles   = stateDir + "/scripts" // directory of the running scripts
 	imageFile    = rootfs.ImageDir + "/root.sqfs"
 )
 
-// run takes the steps. It returns only with an error.
+// run runs the steps. It returns only with an error.
 func (b *boot) run(ctx context.Context) error {
 	for _, s := range []struct {
 		step   boots.Step
 		do     func(context.Context) error
-		report bool // the step is done with this
+		report bool // report the step as done
 	}{
 		{boots.StepInit, b.prepare, true},
 		{boots.StepNetwork, b.connect, true},
@@ -84,7 +84,7 @@ func (b *boot) run(ctx context.Context) error {
 	return b.switchRoot()
 }
 
-// retry returns a retrier that tells of each failure under the current step.
+// retry returns a retrier that reports each failure as an error of the current step.
 func (b *boot) retry() retrier {
 	return retrier{Notice: func(err error, wait time.Duration) {
 		b.con.printf(string(b.step), "error: %v; retrying in %.1f s, rebooting at %.0f s", err, wait.Seconds(), b.args.Timeout.Seconds())
@@ -92,12 +92,12 @@ func (b *boot) retry() retrier {
 	}}
 }
 
-// say returns a function that prints under a topic.
+// say returns a function that prints lines with a topic.
 func (b *boot) say(topic string) func(string, ...any) {
 	return func(format string, args ...any) { b.con.printf(topic, format, args...) }
 }
 
-// prepare loads the modules of the devices at hand, and those of the root file
+// prepare loads the modules of the devices in this machine, and those of the root file
 // system.
 func (b *boot) prepare(ctx context.Context) error {
 	if err := linkModprobe(); err != nil {
@@ -128,9 +128,9 @@ func (b *boot) prepare(ctx context.Context) error {
 	return b.waitRandom(ctx)
 }
 
-// collectRandom makes the kernel collect randomness, and closes the channel when
-// it has enough. A machine without RDRAND has too little so early; only a read
-// that blocks makes the kernel look for more, and the DHCP client's do not block.
+// collectRandom makes the kernel collect entropy, and closes the channel when it has
+// enough. A machine without RDRAND has too little this early. Only a blocking read makes
+// the kernel collect more, and the DHCP client's reads do not block.
 func collectRandom() <-chan struct{} {
 	ready := make(chan struct{})
 	go func() {
@@ -140,7 +140,7 @@ func collectRandom() <-chan struct{} {
 	return ready
 }
 
-// waitRandom waits until the kernel's random numbers are good.
+// waitRandom waits until the kernel has enough entropy.
 func (b *boot) waitRandom(ctx context.Context) error {
 	for start := time.Now(); ; {
 		select {
@@ -154,7 +154,7 @@ func (b *boot) waitRandom(ctx context.Context) error {
 	}
 }
 
-// plug loads modules for devices that are new.
+// plug loads the modules of new devices.
 func (b *boot) plug() {
 	loaded, errs := b.mods.Coldplug("/sys")
 	if len(loaded) > 0 {
@@ -165,8 +165,8 @@ func (b *boot) plug() {
 	}
 }
 
-// linkModprobe puts drover-init where the kernel calls modprobe. Drivers that
-// are made of several modules ask for the others this way.
+// linkModprobe makes /sbin/modprobe a link to drover-init. The kernel calls it for drivers
+// that request further modules.
 func linkModprobe() error {
 	const modprobe = "/sbin/modprobe" // CONFIG_MODPROBE_PATH
 	if _, err := os.Lstat(modprobe); err == nil {
@@ -175,7 +175,7 @@ func linkModprobe() error {
 	return nodeconfig.Symlink("/init", modprobe)
 }
 
-// connect gets the node an address.
+// connect finds the network card and leases an address.
 func (b *boot) connect(ctx context.Context) error {
 	n, err := nic.Find(ctx, b.args.MAC, b.plug, b.say("network"))
 	if err != nil {
@@ -203,7 +203,7 @@ func (b *boot) connect(ctx context.Context) error {
 		n.KeepLease(keep)
 	})
 	if text := n.Lease.ResolvConf(); text != "" {
-		// For our own look-ups, should drover.url have a name.
+		// drover-init itself needs it if drover.url has a host name.
 		if err := nodeconfig.WriteFile("/etc/resolv.conf", []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (b *boot) connect(ctx context.Context) error {
 	return nil
 }
 
-// fetchImage brings the root image into RAM.
+// fetchImage fetches the root image into RAM.
 func (b *boot) fetchImage(ctx context.Context) error {
 	if err := rootfs.MountImageDir(); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		Digest: b.args.Digest,
 		Retry:  b.retry(),
 		Fit:    rootfs.FitsRAM,
-		Queued: queue.told,
+		Queued: queue.moved,
 		Progress: func(done, total int64, rate float64) {
 			b.con.printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
 		},
@@ -249,7 +249,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	return nil
 }
 
-// openRoot mounts the image and makes it the root.
+// openRoot mounts the image and makes it the root directory.
 func (b *boot) openRoot(context.Context) error {
 	if err := copySelf(stateDir); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (b *boot) openRoot(context.Context) error {
 	return err
 }
 
-// fetchConfig makes the boot's key and asks for the node's config.
+// fetchConfig makes the key of the boot and requests the node's config.
 func (b *boot) fetchConfig(ctx context.Context) error {
 	key, err := pools.NewKey()
 	if err != nil {
@@ -279,7 +279,7 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 	err = retry.do(ctx, func(ctx context.Context) error {
 		err := b.srv.ask(ctx, "config", key, configTry, &b.config)
 		if refused, ok := errors.AsType[refusedError](err); ok {
-			// Only a fresh boot script has a nonce that may be good.
+			// Only a new boot script has a valid nonce.
 			return finalError{refused}
 		}
 		return err
@@ -298,7 +298,7 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 	return b.state.save(stateDir)
 }
 
-// applyConfig makes the root the node's own.
+// applyConfig writes the node's config into the root.
 func (b *boot) applyConfig(context.Context) error {
 	a := &nodeconfig.Applier{Root: "/", Warn: b.say("config")}
 	if err := a.Apply(nodeconfig.Identity{NodeConfig: b.config, MAC: b.args.MAC, Address: b.state.Address}); err != nil {
@@ -307,8 +307,8 @@ func (b *boot) applyConfig(context.Context) error {
 	return unix.Sethostname([]byte(b.config.Hostname))
 }
 
-// preInit runs the scripts that come before the real init. A script that fails
-// ends the boot: a node that is half of what it should be must not join.
+// preInit runs the pre-init scripts. A script that fails ends the boot: a half
+// configured node must not join.
 func (b *boot) preInit(ctx context.Context) error {
 	s := &scripts{Dir: agentFiles, Env: scriptEnv(b.state, pools.PreInit), Limit: preInitLimit, Say: b.con.printf}
 	run := ofStage(b.config.Scripts, pools.PreInit)
@@ -322,13 +322,14 @@ func (b *boot) preInit(ctx context.Context) error {
 	return b.restore()
 }
 
-// leave has nothing to do but to say so, while the network is still up.
+// leave reports the step switch-root, while the network is still up.
 func (b *boot) leave(context.Context) error {
 	b.detail = "starting the node's own init"
 	return nil
 }
 
-// switchRoot takes the network down and hands over.
+// switchRoot takes the network down, installs the agent, and starts the init of the root
+// image.
 func (b *boot) switchRoot() error {
 	b.rep.flush(flushLimit)
 	b.rep.stop()
@@ -339,7 +340,7 @@ func (b *boot) switchRoot() error {
 		b.con.printf("network", "error: %v; the node's own network may be slow to start", err)
 	}
 	if b.panicSysctl != "" {
-		_ = os.WriteFile(panicFile, []byte(b.panicSysctl), 0) // it is the node's own now, as it was
+		_ = os.WriteFile(panicFile, []byte(b.panicSysctl), 0) // back to the value that the kernel had
 	}
 	b.con.flush(flushLimit)
 	return rootfs.StartInit(os.Args[1:])

@@ -21,23 +21,23 @@ import (
 	"drover/pools/printable"
 )
 
-// server is the node-facing side of drover, as one boot of one node sees it.
+// server is a client of the node-facing listener, for one boot of one node.
 type server struct {
 	Base   *url.URL // without a slash at its end
-	Secure *url.URL // where config, join and events are, by TLS; nil: at Base
+	Secure *url.URL // the HTTPS listener for config, join and events; nil: Base
 	MAC    pools.MAC
 	Nonce  string // secret
-	BootID string // of this kernel; only the agent tells it
+	BootID string // of this kernel; only the agent sends it
 	Client *http.Client
 }
 
-// maxAnswer bounds what the server may send; files of a node's config count.
+// maxAnswer is the maximum size of an answer, in bytes. The files of a config count.
 const maxAnswer = 16 << 20
 
-// url is where a path of the node-facing listener is.
+// url returns the URL of a path.
 func (s *server) url(path string) string { return s.Base.String() + path }
 
-// nodeURL is where what is for this node alone is.
+// nodeURL returns the URL of this node's config, join or events.
 func (s *server) nodeURL(what string) string {
 	base := s.Base
 	if s.Secure != nil {
@@ -50,7 +50,7 @@ func (s *server) nodeURL(what string) string {
 func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // an escape is six bytes, of few
+	enc.SetEscapeHTML(false) // an escape has six bytes, and pools.MaxEventBody is small
 	if err := enc.Encode(in); err != nil {
 		return nil, finalError{err}
 	}
@@ -78,8 +78,8 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 	return b, nil
 }
 
-// ask requests the node's "config" or "join", which the server seals to key,
-// and reads it into out. limit is for one try: a join waits for the cluster.
+// ask requests the node's "config" or "join" and decodes it into out. The server seals
+// the answer to key. The limit is for one try: a join waits for the cluster.
 func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -91,15 +91,15 @@ func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limi
 	if err != nil {
 		return errors.New("the answer is not sealed to this boot's key")
 	}
-	// The error of a JSON decoder may quote what it read.
+	// The error of a JSON decoder may quote a secret.
 	if err := json.Unmarshal(plain, out); err != nil {
 		return fmt.Errorf("the answer of %d bytes is not a %T", len(plain), out)
 	}
 	return nil
 }
 
-// withoutURL takes the request's URL, which is long and known, off an error of
-// an HTTP client.
+// withoutURL returns the error of an HTTP client without the URL, which is long and
+// known.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -107,10 +107,10 @@ func withoutURL(err error) error {
 	return err
 }
 
-// statusError is an answer other than success. It is busy when the server asks
-// for patience.
+// statusError returns the error of an answer other than success: a [busyError] if the
+// server sent Retry-After.
 func statusError(resp *http.Response) error {
-	// The server's plain text says more than its number.
+	// The text of the server says more than its status code.
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
 	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	err := fmt.Errorf("server answers %s", resp.Status)
@@ -127,7 +127,7 @@ func statusError(resp *http.Response) error {
 	return err
 }
 
-// refusedError is a 403: the nonce or the key is not, or no longer, this boot's.
+// refusedError is a 403: the nonce or the key is not the current one of this boot.
 type refusedError struct{ error }
 
 func (e refusedError) Unwrap() error { return e.error }
@@ -143,16 +143,15 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return 0
 }
 
-// pinned returns how to talk TLS to the owner of a key, by the SHA-256 of its
-// SubjectPublicKeyInfo. The pin takes the place of everything that a certificate
-// says: a node in its initramfs knows no authority and, often, no time. Without
-// a pin it is nil.
+// pinned returns a TLS config that accepts only the key with this SHA-256 of its
+// SubjectPublicKeyInfo; nil without a pin. Nothing else in a certificate is checked: in
+// its initramfs a node has no certificate authorities and, often, not the time.
 func pinned(pin []byte) *tls.Config {
 	if len(pin) == 0 {
 		return nil
 	}
 	return &tls.Config{
-		InsecureSkipVerify: true, // VerifyConnection does it, also when a session is resumed
+		InsecureSkipVerify: true, // VerifyConnection verifies, also when a session is resumed
 		MinVersion:         tls.VersionTLS13,
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if got := sha256.Sum256(c.PeerCertificates[0].RawSubjectPublicKeyInfo); !bytes.Equal(got[:], pin) {
@@ -163,9 +162,9 @@ func pinned(pin []byte) *tls.Config {
 	}
 }
 
-// newHTTPClient returns a client for the one server that a node talks to: no
-// proxy, no redirects (they would take the nonce elsewhere), no compression. By
-// TLS it talks to the owner of the pinned key, and to nobody else.
+// newHTTPClient returns the client for the node's one server. It uses no proxy, no
+// compression, and follows no redirect, which would send the nonce elsewhere. By TLS it
+// accepts the pinned key only.
 func newHTTPClient(pin []byte) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}
 	return &http.Client{

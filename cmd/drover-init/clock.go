@@ -7,23 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// farOff is how much a clock may differ from the server's: what is less is left
-// to NTP. A node whose clock is behind takes its cluster's certificates for not
-// yet valid; they are dated five minutes back when they are made.
+// farOff is the tolerated difference between the node's clock and the server's; NTP
+// corrects a smaller one. A node whose clock is behind rejects its cluster's
+// certificates as not yet valid; they are dated five minutes back when they are made.
 const farOff = time.Minute
 
-// written is when this was written. A server whose clock shows an earlier time
-// needs one itself; one of an older version tells none.
+// written is the date of this code. A server with an earlier time has a wrong clock; a
+// server of an older version sends no time.
 var written = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-// isFarOff reports whether a clock that shows now has to be set to the server's.
+// isFarOff reports whether the clock has to be set to the server's time.
 func isFarOff(now, server time.Time) bool {
 	return server.After(written) && server.Sub(now).Abs() > farOff
 }
 
-// setClock puts the clock right when it is far off, as that of a board is whose
-// battery is dead: the node's own NTP may come too late for its join, or never.
-// It goes on with a wrong clock, since a cluster may take the node all the same.
+// setClock sets the clock to the server's time if it is far off, as after a dead battery:
+// NTP may come too late for the join, or never. An error does not end the boot, since
+// the cluster may accept the node with a wrong clock.
 func (b *boot) setClock(context.Context) error {
 	was, server := time.Now(), b.config.Time
 	if !isFarOff(was, server) {

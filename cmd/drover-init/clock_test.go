@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// That a clock is set, and that a node joins by it: TestNetbootToReady.
+// TestNetbootToReady (e2e) checks that the clock is set, and that the node then joins.
 func TestIsFarOff(t *testing.T) {
 	server := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for now, want := range map[time.Time]bool{
@@ -15,7 +15,7 @@ func TestIsFarOff(t *testing.T) {
 		server.Add(farOff + 1):                true,
 		server.Add(-farOff - 1):               true,
 		time.Unix(0, 0):                       true,
-		server.AddDate(500, 0, 0):             true, // more than a Duration can say
+		server.AddDate(500, 0, 0):             true, // more than the maximum Duration
 		server.In(time.FixedZone("", 2*3600)): false,
 	} {
 		if got := isFarOff(now, server); got != want {

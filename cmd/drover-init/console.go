@@ -13,13 +13,13 @@ import (
 	"drover/pools/printable"
 )
 
-// console prints the lines that people see while a node boots:
+// console prints the progress of a boot:
 //
 //	drover  3.2s network: eth0 10.77.0.11/24 from 10.77.0.1
 //
-// Printing never blocks: a serial line at 9600 baud takes 80 ms for a line, and
-// one with hardware flow control and nobody at the other end takes for ever.
-// Lines that find the queue full are dropped, and counted.
+// Printing never blocks: a serial port at 9600 baud takes 80 ms for a line, and one with
+// hardware flow control and nothing connected blocks for ever. Lines that do not fit
+// in the queue are dropped and counted.
 type console struct {
 	uptime func() time.Duration
 	queue  chan queuedLine
@@ -27,13 +27,13 @@ type console struct {
 	done   sync.WaitGroup
 }
 
-// queuedLine is a line, or a request to tell when the lines before it are out.
+// queuedLine is a line, or a request to signal that the lines before it are printed.
 type queuedLine struct {
 	text    string
 	reached chan<- struct{}
 }
 
-// newConsole starts printing to out. Close ends it.
+// newConsole returns a console that prints to out. Call close at the end.
 func newConsole(out io.Writer, uptime func() time.Duration) *console {
 	c := &console{uptime: uptime, queue: make(chan queuedLine, 512)}
 	c.done.Go(func() { c.print(out) })
@@ -46,8 +46,8 @@ func (c *console) print(out io.Writer) {
 			close(l.reached)
 			continue
 		}
-		// A console that cannot be written to is no reason to stop a boot,
-		// and there is nowhere to tell it.
+		// An error of the console is no reason to stop a boot, and there is
+		// nowhere to report it.
 		_, _ = io.WriteString(out, l.text)
 		if n := c.lost.Swap(0); n > 0 {
 			_, _ = fmt.Fprintf(out, "drover: %d lines lost, the console is too slow\n", n)
@@ -55,8 +55,8 @@ func (c *console) print(out io.Writer) {
 	}
 }
 
-// printf prints under a topic. Each line of the text becomes a line of its own;
-// control characters and what looks like a join token are taken out.
+// printf prints a text with a topic, line by line. It removes control characters, and
+// everything that looks like a join token.
 func (c *console) printf(topic, format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -69,7 +69,7 @@ func (c *console) printf(topic, format string, args ...any) {
 	}
 }
 
-// flush waits until what was printed so far is out, or for limit.
+// flush waits until all lines so far are printed, at most limit.
 func (c *console) flush(limit time.Duration) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
@@ -85,13 +85,13 @@ func (c *console) flush(limit time.Duration) {
 	}
 }
 
-// close prints what is left and stops. No printf may follow.
+// close prints the queued lines and stops. Do not call printf afterwards.
 func (c *console) close() {
 	close(c.queue)
 	c.done.Wait()
 }
 
-// uptime is the time since the kernel started.
+// uptime returns the time since the kernel started.
 func uptime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

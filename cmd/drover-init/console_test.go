@@ -26,7 +26,7 @@ drover  3.2s kubeadm: token [token] here
 	}
 }
 
-// stuckWriter is a serial line with flow control and nobody at the other end.
+// stuckWriter is a serial port with flow control and nothing connected.
 type stuckWriter struct{ free chan struct{} }
 
 func (w stuckWriter) Write(b []byte) (int, error) {

@@ -18,45 +18,45 @@ import (
 	"drover/pools"
 )
 
-// fetcher brings one file of known digest over HTTP, whatever happens on the
-// way: a cut transfer goes on where it stopped (RFC 9110, section 14), a stalled
-// one is cut, a busy server is left alone for as long as it says, a file that
-// changed in between or came out wrong is fetched anew.
+// fetcher fetches one file of known digest over HTTP, and retries until it has it. It
+// resumes a broken transfer (RFC 9110, section 14), breaks off a stalled one, waits for
+// a busy server as long as that asks for, and starts again if the file changed or its
+// digest is wrong.
 type fetcher struct {
 	Client   *http.Client
 	URL      string
 	Digest   [sha256.Size]byte
-	Stall    time.Duration // a read that takes longer is cut; 0: 15 s
+	Stall    time.Duration // limit of a read; 0: 15 s
 	Interval time.Duration // between calls of Progress; 0: 3 s
 	Retry    retrier
 
-	// Fit is asked whether so many more bytes can be kept; its error is final.
-	// nil: always.
+	// Fit returns an error, which is final, if there is no room for so many more
+	// bytes. nil: no check.
 	Fit func(more int64) error
-	// Progress is told now and then how far the transfer is, and how many
-	// bytes per second it made since it was last told. nil: nobody.
+	// Progress is called at Interval with the bytes so far, the total, and the bytes
+	// per second since the last call. nil: not called.
 	Progress func(done, total int64, rate float64)
-	// Queued is told the place that the server has given this node in its queue,
-	// and the time that was spent there since it was last told, with the pause
-	// that follows. nil: nobody.
+	// Queued is called with this node's position in the server's queue, and with the
+	// time that it waited since the last call, including the pause that follows.
+	// nil: not called.
 	Queued func(place int, spent time.Duration)
 
 	file  *os.File
 	hash  hash.Hash
 	done  int64  // bytes in file and hash
-	total int64  // size of the whole, known once a transfer has begun
-	etag  string // strong validator of what is in file, or ""
+	total int64  // size of the file, known once a transfer has begun
+	etag  string // strong validator of the content of file, or ""
 }
 
-// queueHold is how long the server may keep a request that waits for its turn:
-// shorter than a stall, and short enough for the console to tell the place.
+// queueHold is the time for which the server may hold a request that waits for its turn:
+// shorter than a stall, and short enough for a current position on the console.
 const queueHold = 4 * time.Second
 
-// errStalled is a transfer in which no byte came for too long.
+// errStalled is the error of a transfer without a byte for too long.
 var errStalled = errors.New("transfer stalled")
 
-// fetch writes the file to path and returns its size. The error is the last of
-// many; each was told to Retry.Notice.
+// fetch writes the file to path and returns its size. Its error is that of the last
+// try; Retry.Notice is called with each.
 func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
 		err := f.attempt(ctx)
 		busy, _ := errors.AsType[busyError](err)
 		if f.done > before || busy.place > 0 {
-			f.Retry.Backoff.reset() // the server is there: no reason to be shy
+			f.Retry.Backoff.reset() // the server answers: start with short waits again
 		}
 		if busy.place > 0 && f.Queued != nil {
 			f.Queued(busy.place, time.Since(start)+busy.after)
@@ -82,7 +82,7 @@ func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
 	return f.done, file.Close()
 }
 
-// attempt makes one request and takes of it what it gives.
+// attempt makes one request, and keeps the bytes that it receives.
 func (f *fetcher) attempt(ctx context.Context) error {
 	stall := f.Stall
 	if stall <= 0 {
@@ -131,7 +131,7 @@ func (f *fetcher) request(ctx context.Context) (*http.Response, error) {
 	return f.Client.Do(req)
 }
 
-// accept looks at the head of an answer and prepares for its body.
+// accept checks the header of an answer and prepares the file for its body.
 func (f *fetcher) accept(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -152,7 +152,7 @@ func (f *fetcher) accept(resp *http.Response) error {
 	return statusError(resp)
 }
 
-// resume checks that an answer goes on where the file ends.
+// resume checks that a partial answer begins where the file ends.
 func (f *fetcher) resume(resp *http.Response) error {
 	from, total, err := parseContentRange(resp.Header.Get("Content-Range"))
 	etag := strongETag(resp.Header)
@@ -178,7 +178,7 @@ func (f *fetcher) fits() error {
 	return nil
 }
 
-// restart forgets what was fetched.
+// restart empties the file and the hash.
 func (f *fetcher) restart() error {
 	f.hash.Reset()
 	f.done, f.total, f.etag = 0, -1, ""
@@ -226,7 +226,7 @@ func (f *fetcher) copy(body io.Reader, alive func()) error {
 
 func (f *fetcher) write(b []byte) error {
 	if _, err := f.file.Write(b); err != nil {
-		// What is in the file is unknown now; and a full RAM stays full.
+		// The content of the file is unknown now, and full RAM stays full.
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) {
 			err = fmt.Errorf("RAM is full after %d of %d bytes: %w", f.done, f.total, err)
 		}
@@ -236,7 +236,8 @@ func (f *fetcher) write(b []byte) error {
 	return nil
 }
 
-// wrap says where a transfer ended, and why it was cut when we cut it.
+// wrap adds to an error the place where the transfer ended, and the reason if the
+// fetcher broke it off.
 func (f *fetcher) wrap(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		err = cause
@@ -247,8 +248,8 @@ func (f *fetcher) wrap(ctx context.Context, err error) error {
 	return err
 }
 
-// strongETag returns the validator that If-Range may use: weak ones may not
-// (RFC 9110, section 13.1.5).
+// strongETag returns the strong validator of an answer; empty without one. If-Range may
+// not use a weak one (RFC 9110, section 13.1.5).
 func strongETag(h http.Header) string {
 	if etag := h.Get("ETag"); strings.HasPrefix(etag, `"`) {
 		return etag
@@ -256,8 +257,8 @@ func strongETag(h http.Header) string {
 	return ""
 }
 
-// parseContentRange reads "bytes 100-199/200" and returns 100 and 200. Parts
-// that do not reach to the end of the file are refused: none was asked for.
+// parseContentRange reads "bytes 100-199/200" and returns 100 and 200. A range that does
+// not end at the end of the file is an error: none was requested.
 func parseContentRange(s string) (from, total int64, err error) {
 	bad := fmt.Errorf("server sends a part with Content-Range %q", s)
 	span, ok := strings.CutPrefix(s, "bytes ")

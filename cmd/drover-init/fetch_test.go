@@ -21,11 +21,11 @@ import (
 	"drover/e2e/fixture"
 )
 
-// imageServer serves one file, and misbehaves on some of its requests.
+// imageServer serves one file, and answers some requests wrongly.
 type imageServer struct {
 	content []byte
 	etag    string
-	odd     map[int]http.HandlerFunc // by number of request, from 1; others are served well
+	odd     map[int]http.HandlerFunc // wrong answers by the number of the request, from 1
 
 	mu     sync.Mutex
 	ranges []string // of each request
@@ -77,7 +77,7 @@ const (
 	cutAt     = 1 << 20
 )
 
-// fetchTest is a fetcher of a server's file that does not really wait.
+// fetchTest is a fetcher of a server's file that skips the waits.
 type fetchTest struct {
 	*fetcher
 	server *imageServer
@@ -111,7 +111,7 @@ func newFetchTest(t *testing.T) *fetchTest {
 	return f
 }
 
-// good fetches and checks the result.
+// good fetches the file and checks the result and the requested ranges.
 func (f *fetchTest) good(t *testing.T, ranges ...string) {
 	t.Helper()
 	n, err := f.fetch(t.Context(), f.path)
@@ -147,10 +147,10 @@ func TestFetchResumes(t *testing.T) {
 func TestFetchCutsStalled(t *testing.T) {
 	t.Parallel()
 	f := newFetchTest(t)
-	f.Stall = 3 * time.Second // longer than a busy machine takes for a MiB
+	f.Stall = 3 * time.Second // longer than a busy machine takes for one MiB
 	f.server.odd = map[int]http.HandlerFunc{
 		1: f.server.part(cutAt, true),
-		2: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, // not even a head
+		2: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, // not even a header
 	}
 	f.good(t, "", "bytes=1048576-", "bytes=1048576-")
 	fixture.WantText(t, "errors", f.said.String(), "after 1048576 of 3145728 bytes: transfer stalled: nothing came for 3s")
@@ -171,7 +171,7 @@ func TestFetchAnewWhenChanged(t *testing.T) {
 	other := bytes.Repeat([]byte("x"), imageSize)
 	for _, tt := range []struct {
 		name string
-		// second is the answer to the request for the rest.
+		// second is the answer to the second request, for the rest of the file.
 		second func(*fetchTest) http.HandlerFunc
 		ranges []string
 		said   string
@@ -247,7 +247,7 @@ func TestFetchAnewWhenChanged(t *testing.T) {
 
 func TestFetchWithoutETag(t *testing.T) {
 	f := newFetchTest(t)
-	f.server.etag = `W/"weak"` // not good for If-Range; the digest decides
+	f.server.etag = `W/"weak"` // unusable for If-Range; the digest decides
 	f.server.odd = map[int]http.HandlerFunc{1: f.server.part(cutAt, false), 2: func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-Range") != "" {
 			panic("If-Range with a weak validator")
@@ -340,7 +340,7 @@ func TestFetchServerAway(t *testing.T) {
 	tries := 0
 	f.Retry.Sleep = func(context.Context, time.Duration) error {
 		if tries++; tries == 5 {
-			f.URL = url // it is back
+			f.URL = url // the server is back
 		}
 		return nil
 	}

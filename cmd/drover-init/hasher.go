@@ -2,15 +2,14 @@ package main
 
 import "hash"
 
-// hasher feeds a hash from a goroutine of its own, so that a machine with more
-// than one processor does not hold its transfer up to compute a digest. Nobody
-// else may use the hash until end has returned.
+// hasher computes a hash in a goroutine of its own, so that on several processors the
+// transfer does not wait for the digest. Do not use the hash before end has returned.
 type hasher struct {
 	free, full chan []byte
 	done       chan struct{}
 }
 
-// The buffers of a hasher: enough to go on while the other side is busy.
+// The buffers of a hasher: enough to continue while the other side is busy.
 const (
 	hasherBuffers = 16
 	hasherSize    = 256 << 10
@@ -31,13 +30,13 @@ func newHasher(h hash.Hash) *hasher {
 	return r
 }
 
-// buffer returns one that nobody uses.
+// buffer returns a free buffer.
 func (r *hasher) buffer() []byte { return <-r.free }
 
-// add hashes the first bytes of a buffer, which is the hasher's again.
+// add hashes b, the first bytes of a buffer, and takes the buffer back.
 func (r *hasher) add(b []byte) { r.full <- b }
 
-// end waits until all that was added is in the hash.
+// end waits until all added bytes are hashed.
 func (r *hasher) end() {
 	close(r.full)
 	<-r.done

@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 		name     string
 		args     []string
 		code     int
-		out, err string // parts of what is printed
+		out, err string // parts of the output
 	}{
 		{"help", []string{"drover-init", "--help"}, 0, "not meant to be\nrun by hand", ""},
 		{"version", []string{"drover-init", "version"}, 0, "drover-init ", ""},
@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// transcript collects what is said.
+// transcript collects lines.
 type transcript struct {
 	mu    sync.Mutex
 	lines []string

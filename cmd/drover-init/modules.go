@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modprobe is the program that the kernel runs when it needs a module: "-q -- NAME". For
-// example mlx4_core asks for mlx4_en, without which there is no network card.
+// modprobe is the program that the kernel runs to load a module, with "-q -- NAME". For
+// example mlx4_core requests mlx4_en, which makes the network card.
 func modprobe(args []string, stderr io.Writer) int {
 	m, err := systemModules()
 	if err != nil {
@@ -25,7 +25,7 @@ func modprobe(args []string, stderr io.Writer) int {
 		if strings.HasPrefix(name, "-") {
 			continue
 		}
-		// Most of what the kernel asks for is a try: no message.
+		// Most requests of the kernel are only tries: no message.
 		if err := m.Load(name); err != nil {
 			code = 1
 		}
@@ -33,7 +33,7 @@ func modprobe(args []string, stderr io.Writer) int {
 	return code
 }
 
-// systemModules opens the modules of the running kernel.
+// systemModules returns the modules of the running kernel.
 func systemModules() (*kmod.Modules, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -48,7 +48,7 @@ func systemModules() (*kmod.Modules, error) {
 		return nil, err
 	}
 	if line, err := os.ReadFile("/proc/cmdline"); err == nil {
-		args, _ := cmdline.Parse(string(line)) // its mistakes are the boot's to report
+		args, _ := cmdline.Parse(string(line)) // the boot reports its mistakes
 		m.Args = args.Modules
 	}
 	return m, nil

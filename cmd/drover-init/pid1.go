@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// failDelay is how long an error stays on the screen before the reboot.
+	// failDelay is the time for which an error stays on the screen before the reboot.
 	failDelay = 10 * time.Second
-	// watchdogGrace is how long after the timeout the boot may take to report
-	// that it gave up, before the watchdog reboots without a word more.
-	watchdogGrace = 20 * time.Second
+	// watchdogDelay is the time from the timeout of the boot to the reboot by the
+	// watchdog. In between the boot reports its failure.
+	watchdogDelay = 20 * time.Second
 
 	panicFile = "/proc/sys/kernel/panic"
 )
 
-// bootNode is process 1. It does not return: it becomes the node's own init, or
-// reboots.
+// bootNode boots the node as process 1. It does not return: the process becomes the
+// init of the root image, or reboots.
 func bootNode() {
 	earlyErr := rootfs.MountKernel()
 	openConsole()
@@ -40,7 +40,7 @@ func bootNode() {
 	})
 }
 
-// start reads the command line, sets the limits and runs the boot.
+// start reads the command line, starts the time limits and runs the boot.
 func (b *boot) start(earlyErr error) error {
 	b.con.printf("init", "drover-init %s", version())
 	b.args.Timeout = cmdline.DefaultTimeout
@@ -62,7 +62,7 @@ func (b *boot) start(earlyErr error) error {
 	return b.run(ctx)
 }
 
-// fail says what went wrong, here and at home, and reboots.
+// fail reports an error on the console and to the server, and reboots.
 func (b *boot) fail(err error) {
 	wait := failDelay
 	if b.args.Shell {
@@ -77,8 +77,8 @@ func (b *boot) fail(err error) {
 	reboot()
 }
 
-// guard runs f. When f panics it says so and reboots: the end of process 1 would
-// stop the kernel, and with it the node, until someone walks there.
+// guard runs f. If f panics, guard reports that and reboots: the end of process 1 would
+// stop the kernel until a person resets the machine.
 func guard(con *console, f func()) {
 	defer func() {
 		r := recover()
@@ -95,12 +95,12 @@ func guard(con *console, f func()) {
 	f()
 }
 
-// openConsole makes the console our output. The kernel opens it for process 1
-// only if the initramfs has the device, which devtmpfs has now.
+// openConsole makes the console standard output and error. The kernel opens it for
+// process 1 only if the initramfs has the device; only devtmpfs has it.
 func openConsole() {
 	f, err := os.OpenFile("/dev/console", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		return // a machine without a console: the events must do
+		return // a machine without a console has the events
 	}
 	for fd := range 3 {
 		_ = unix.Dup3(int(f.Fd()), fd, 0) // as above
@@ -108,8 +108,8 @@ func openConsole() {
 	_ = f.Close()
 }
 
-// rebootOnPanic makes the kernel reboot should it panic, if it would hang, and
-// returns the old setting when it changed it.
+// rebootOnPanic makes the kernel reboot after a panic, if it would hang. It returns the
+// old setting if it changed it.
 func rebootOnPanic() string {
 	old, err := os.ReadFile(panicFile)
 	if err != nil || strings.TrimSpace(string(old)) != "0" {
@@ -125,5 +125,5 @@ func rebootOnPanic() string {
 func reboot() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
-	os.Exit(1) // not allowed to: then the kernel's panic will do it
+	os.Exit(1) // not permitted: the kernel panics, and reboots
 }

@@ -21,15 +21,15 @@ import (
 	"drover/pools/printable"
 )
 
-// Bounds of what programs print. A line is cut for display only after the
-// tokens in it are found, so that no half of one is shown.
+// Limits of the output of programs. A line is cut for display after the tokens in it
+// are replaced, so that no part of one is shown.
 const (
 	maxLine      = 64 << 10
 	maxShownLine = 1000
 )
 
-// runProgram runs cmd until it ends or ctx does, then it and its children are
-// killed. Each line that it prints goes to line, without tokens.
+// runProgram runs cmd until it ends. When ctx ends, it kills cmd and its children. It
+// calls line with each line of the output, without tokens.
 func runProgram(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
 	out := &lineWriter{line: line}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -38,22 +38,22 @@ func runProgram(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
 		return err
 	}
 	group := cmd.Process.Pid
-	stop := context.AfterFunc(ctx, func() { _ = unix.Kill(-group, unix.SIGKILL) }) // gone already: good
+	stop := context.AfterFunc(ctx, func() { _ = unix.Kill(-group, unix.SIGKILL) }) // an error: the group has ended
 	err := cmd.Wait()
 	stop()
 	out.end()
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A daemon that the program left behind may hold its output open.
+	// A daemon that the program started may hold its output open.
 	return nodeconfig.Ignore(err, exec.ErrWaitDelay)
 }
 
-// lineWriter cuts a stream into lines.
+// lineWriter splits a stream into lines.
 type lineWriter struct {
 	line func(string)
 	buf  []byte
-	skip bool // the rest of a line that was too long
+	skip bool // skip the rest of a line that is too long
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -76,7 +76,7 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end hands out the line so far.
+// end ends the current line.
 func (w *lineWriter) end() {
 	s := printable.Text(redact(string(bytes.TrimRight(w.buf, "\r"))))
 	if len(s) > maxShownLine {
@@ -90,13 +90,13 @@ func (w *lineWriter) end() {
 
 // scripts runs the operator's scripts of one stage.
 type scripts struct {
-	Dir   string        // where they are put to be run
+	Dir   string        // the running script is a file in it
 	Env   []string      // in addition to PATH and HOME
 	Limit time.Duration // for each
 	Say   func(topic, format string, args ...any)
 }
 
-// scriptEnv tells a script where it is.
+// scriptEnv returns the environment variables of a script: its node and stage.
 func scriptEnv(s bootState, stage pools.Stage) []string {
 	return []string{
 		"DROVER_NODE=" + s.Node,
@@ -108,7 +108,7 @@ func scriptEnv(s bootState, stage pools.Stage) []string {
 	}
 }
 
-// ofStage picks the scripts of a stage, in the order of their names.
+// ofStage returns the scripts of a stage, in the order of their names.
 func ofStage(all []pools.NamedScript, stage pools.Stage) []pools.NamedScript {
 	var some []pools.NamedScript
 	for _, s := range all {
@@ -120,7 +120,7 @@ func ofStage(all []pools.NamedScript, stage pools.Stage) []pools.NamedScript {
 	return some
 }
 
-// run runs one script. A script without a first line "#!..." is one of /bin/sh.
+// run runs one script. Without a first line "#!..." the script runs in /bin/sh.
 func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 	if script.Name == "" || strings.ContainsAny(script.Name, "/\x00") || script.Name[0] == '.' {
 		return fmt.Errorf("script %q: not a name for a script", script.Name)

@@ -101,7 +101,7 @@ func TestScriptTakesTooLong(t *testing.T) {
 	if want := `script "slow": not done after 200ms`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
 	}
-	// The sleep holds the output open: were it not killed too, this would take hours.
+	// The sleep holds the output open: if it were not killed too, the test would take hours.
 }
 
 func TestScriptNames(t *testing.T) {

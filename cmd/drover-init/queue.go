@@ -7,18 +7,17 @@ import (
 	"drover/pools/boots"
 )
 
-// queueing is a node's wait for its turn to fetch the image. It is no failure,
-// and the time that it takes does not count against the boot: in a storm of
-// a thousand machines, a reboot would only lose the place.
+// queueing is a node's wait for its turn to fetch the image. The wait is no failure, and
+// does not count against the timeout of the boot: a reboot would only lose the position.
 type queueing struct {
 	*boot
-	place  int // the last that was told
+	place  int // the last position that the server sent
 	waited time.Duration
 }
 
-// told takes in a place that the server has told after some time, with the
-// pause that follows.
-func (q *queueing) told(place int, spent time.Duration) {
+// moved records a new position in the queue, and the time that the node waited, including
+// the pause that follows.
+func (q *queueing) moved(place int, spent time.Duration) {
 	if q.place == 0 {
 		q.rep.report(boots.StepQueued, fmt.Sprintf("place %d", place))
 	}
@@ -27,14 +26,15 @@ func (q *queueing) told(place int, spent time.Duration) {
 	}
 	q.place = place
 	q.waited += spent
-	q.putOff(spent)
+	q.extend(spent)
 }
 
-// limit has the boot end after some time, with its last word by the watchdog.
+// limit ends the boot after some time: expire reports the failure, and later the
+// watchdog reboots.
 func (b *boot) limit(left time.Duration, expire func()) {
 	b.ends = []*time.Timer{
 		time.AfterFunc(left, expire),
-		time.AfterFunc(left+watchdogGrace, func() {
+		time.AfterFunc(left+watchdogDelay, func() {
 			b.con.printf("watchdog", "no end after %.0f s, rebooting", uptime().Seconds())
 			b.con.flush(time.Second)
 			reboot()
@@ -42,14 +42,14 @@ func (b *boot) limit(left time.Duration, expire func()) {
 	}
 }
 
-// putOff has the boot end later.
-func (b *boot) putOff(by time.Duration) {
+// extend moves the end of the boot to a later time.
+func (b *boot) extend(by time.Duration) {
 	b.args.Timeout += by
 	left := max(b.args.Timeout-b.con.uptime(), time.Second)
 	for i, t := range b.ends {
-		// One that has fired already has ended the boot.
+		// A timer that has fired has ended the boot.
 		if t.Stop() {
-			t.Reset(left + time.Duration(i)*watchdogGrace)
+			t.Reset(left + time.Duration(i)*watchdogDelay)
 		}
 	}
 }

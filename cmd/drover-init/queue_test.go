@@ -20,7 +20,7 @@ import (
 	"drover/pools/boots"
 )
 
-// place answers that the client's turn has not come.
+// place returns a handler that answers with a position in the queue.
 func place(n string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(pools.PlaceHeader, n)
@@ -29,7 +29,7 @@ func place(n string) http.HandlerFunc {
 	}
 }
 
-// A node asks for its place again and again, soon, and it is no failure.
+// A node in the queue repeats its request soon, and that is no failure.
 func TestFetchQueued(t *testing.T) {
 	f := newFetchTest(t)
 	f.server.odd = map[int]http.HandlerFunc{1: place("37"), 2: place("37"), 3: place("2"), 4: f.server.part(cutAt, false), 5: place("1")}
@@ -54,11 +54,11 @@ func TestFetchQueued(t *testing.T) {
 	}
 }
 
-// What a node is told in the queue is on its console and in its boot's record,
-// and puts off the end of the boot.
+// The position in the queue is on the console and in the record of the boot, and the
+// wait extends the time limit of the boot.
 func TestQueueing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &home{}
+		h := &eventServer{}
 		var out transcript
 		start := time.Now()
 		con := newConsole(&out, func() time.Duration { return time.Since(start) })
@@ -70,7 +70,7 @@ func TestQueueing(t *testing.T) {
 		q := &queueing{boot: b}
 		for _, n := range []int{37, 37, 2} {
 			time.Sleep(50 * time.Second)
-			q.told(n, 50*time.Second)
+			q.moved(n, 50*time.Second)
 		}
 		synctest.Wait()
 		con.close()

@@ -12,7 +12,7 @@ const (
 // prints the token in some of its errors.
 func redact(s string) string {
 	var out []byte
-	rest := 0 // where what is not yet copied to out starts
+	rest := 0 // start of the text that is not yet copied to out
 	for i := 0; i+tokenLen <= len(s); i++ {
 		if s[i+tokenID] != '.' || !tokenChars(s[i:i+tokenID]) || !tokenChars(s[i+tokenID+1:i+tokenLen]) {
 			continue

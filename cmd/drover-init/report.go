@@ -11,19 +11,19 @@ import (
 	"drover/pools/printable"
 )
 
-// reporter sends events home, in order and in the background: a server that is
-// away never holds up the boot. While events wait, a newer error of a step takes
-// the place of an older one, so that hours of trying do not pile up.
+// reporter sends events to the server, in order and in the background: an unreachable
+// server does not delay the boot. While events wait, a newer error of a step replaces
+// an older one, so that hours of retries do not fill the queue.
 type reporter struct {
-	Send   func(ctx context.Context, e boots.Event) error // one try; a finalError or refusal drops the event
-	Notice func(e boots.Event, err error)                 // told of dropped events; nil: nobody
+	Send   func(ctx context.Context, e boots.Event) error // one try; a finalError or refusedError drops the event
+	Notice func(e boots.Event, err error)                 // called for dropped events; may be nil
 	Uptime func() time.Duration
 	Retry  backoff
 
 	mu     sync.Mutex
 	queue  []boots.Event
-	wake   chan struct{} // has an element when queue may have changed; made by start
-	idle   chan struct{} // closed when queue is empty and nothing is under way
+	wake   chan struct{} // has an element if the queue may have changed; made by start
+	idle   chan struct{} // closed when the queue is empty and nothing is being sent
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -35,12 +35,12 @@ const (
 	maxEventRetry = 10 * time.Second // between tries
 )
 
-// report queues that a step is done.
+// report queues the event that a step is done.
 func (r *reporter) report(step boots.Step, detail string) {
 	r.add(boots.Event{Step: step, Detail: eventText(detail)})
 }
 
-// fail queues that a step met an error; the node goes on trying.
+// fail queues the event that a step had an error; the node retries.
 func (r *reporter) fail(step boots.Step, err error) {
 	r.add(boots.Event{Step: step, Error: eventText(err.Error())})
 }
@@ -49,7 +49,7 @@ func (r *reporter) add(e boots.Event) {
 	e.Uptime = r.Uptime().Seconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// The first of the queue may be on its way: it stays as it is.
+	// The first event may be in transmission: it stays as it is.
 	if n := len(r.queue); n > 1 && e.Error != "" && r.queue[n-1].Step == e.Step && r.queue[n-1].Error != "" {
 		r.queue[n-1] = e
 		return
@@ -61,11 +61,11 @@ func (r *reporter) add(e boots.Event) {
 		r.idle = make(chan struct{})
 	}
 	r.queue = append(r.queue, e)
-	r.poke()
+	r.wakeSender()
 }
 
-// poke wakes the sender. The lock is held.
-func (r *reporter) poke() {
+// wakeSender wakes the sender. The caller holds the lock.
+func (r *reporter) wakeSender() {
 	if r.wake == nil {
 		return // not started
 	}
@@ -75,8 +75,8 @@ func (r *reporter) poke() {
 	}
 }
 
-// start begins to send; what was reported before goes first. guard wraps the
-// goroutine, so that its owner hears of a panic. Stop ends it.
+// start begins to send, oldest event first. The goroutine runs in guard, which handles
+// a panic. End it with stop.
 func (r *reporter) start(guard func(func())) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.mu.Lock()
@@ -84,7 +84,7 @@ func (r *reporter) start(guard func(func())) {
 	r.cancel = cancel
 	r.done = make(chan struct{})
 	r.wake = make(chan struct{}, 1)
-	r.poke()
+	r.wakeSender()
 	go guard(func() {
 		defer close(r.done)
 		r.run(ctx)
@@ -129,8 +129,8 @@ func (r *reporter) drop() {
 	}
 }
 
-// deliver sends one event until that works, the server refuses it, or ctx ends;
-// then it returns false.
+// deliver sends one event until the server has it or refuses it. It returns false if ctx
+// ends before.
 func (r *reporter) deliver(ctx context.Context, e boots.Event) bool {
 	retry := retrier{Backoff: r.Retry}
 	if retry.Backoff.Max == 0 {
@@ -180,7 +180,7 @@ func (r *reporter) stop() {
 	<-r.done
 }
 
-// eventText makes a text fit for an event: no token, one line, bounded.
+// eventText returns a text for an event: without tokens, in one line, of limited length.
 func eventText(s string) string {
 	return printable.Line(strings.ReplaceAll(strings.TrimSpace(redact(s)), "\n", "; "), maxEventText)
 }

@@ -17,26 +17,26 @@ import (
 	"drover/pools/boots"
 )
 
-// home is where events arrive; while it is away they do not.
-type home struct {
+// eventServer receives events; while it is away, sending fails.
+type eventServer struct {
 	mu   sync.Mutex
 	away bool
 	got  []string
 }
 
-func (h *home) setAway(away bool) {
+func (h *eventServer) setAway(away bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.away = away
 }
 
-func (h *home) events() []string {
+func (h *eventServer) events() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.got)
 }
 
-func (h *home) send(_ context.Context, e boots.Event) error {
+func (h *eventServer) send(_ context.Context, e boots.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.away {
@@ -46,7 +46,7 @@ func (h *home) send(_ context.Context, e boots.Event) error {
 	return nil
 }
 
-func (h *home) reporter() *reporter { return &reporter{Send: h.send, Uptime: fixedUptime} }
+func (h *eventServer) reporter() *reporter { return &reporter{Send: h.send, Uptime: fixedUptime} }
 
 func plain(f func()) { f() }
 
@@ -59,10 +59,10 @@ func wantEvents(t *testing.T, got []string, want ...string) {
 
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &home{}
+		h := &eventServer{}
 		r := h.reporter()
 		r.report(boots.StepInit, "runs") // before there is a network
-		r.flush(time.Second)             // does not wait for what cannot be
+		r.flush(time.Second)             // does not wait: sending has not started
 		r.start(plain)
 		r.report(boots.StepNetwork, "eth0")
 		r.fail(boots.StepImage, errors.New("cut"))
@@ -77,7 +77,7 @@ func TestReporter(t *testing.T) {
 
 func TestReporterServerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &home{away: true}
+		h := &eventServer{away: true}
 		r := h.reporter()
 		r.start(plain)
 		r.report(boots.StepInit, "runs")
@@ -101,7 +101,7 @@ func TestReporterServerAway(t *testing.T) {
 
 func TestReporterStopsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &home{away: true}
+		h := &eventServer{away: true}
 		r := h.reporter()
 		r.start(plain)
 		r.report(boots.StepInit, "runs")
@@ -113,7 +113,7 @@ func TestReporterStopsWhileAway(t *testing.T) {
 
 func TestReporterDropsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &home{}
+		h := &eventServer{}
 		r := h.reporter()
 		var said transcript
 		r.Notice = func(e boots.Event, err error) { said.say("%s: %v", e.Step, err) }
@@ -134,7 +134,7 @@ func TestReporterDropsRefused(t *testing.T) {
 }
 
 func TestReporterIsBounded(t *testing.T) {
-	r := (&home{}).reporter()
+	r := (&eventServer{}).reporter()
 	for i := range 1000 {
 		r.report(boots.StepInit, fmt.Sprint(i))
 	}
@@ -153,7 +153,7 @@ func TestEventText(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	// What is escaped in JSON takes twice its room.
+	// JSON escapes take several bytes for one.
 	for _, long := range []string{strings.Repeat(`"`, 9999), strings.Repeat("€", 9999), strings.Repeat("<&>", 9999)} {
 		e := boots.Event{Step: boots.StepSwitch, Uptime: 123456.789012345, Detail: eventText(long), Error: eventText(long)}
 		var b strings.Builder

@@ -13,13 +13,12 @@ import (
 	"drover/cmd/drover-init/rootfs"
 )
 
-// shells are the programs that may be the rescue shell, in the order of
-// preference.
+// shells are the possible rescue shells, in the order of preference.
 var shells = [][]string{{"/bin/bash", "-i"}, {"/bin/sh", "-i"}, {"/bin/busybox", "sh", "-i"}}
 
-// rescue stops the boot in a shell of the image, when the command line says so.
-// The image is the root and the network is up; the node's config, and with it
-// every secret, was not fetched. There is no end to it but the shell's.
+// rescue runs a shell of the image if the command line has drover.rescue=1. The image is
+// the root and the network is up. The node's config, and with it every secret, is not
+// fetched. There is no time limit: rescue ends with the shell.
 func (b *boot) rescue(context.Context) error {
 	if !b.args.Rescue {
 		return nil
@@ -43,18 +42,17 @@ func (b *boot) rescue(context.Context) error {
 	return runShell(shell, tty)
 }
 
-// errRescued ends a boot that was a rescue.
+// errRescued ends a boot after its rescue shell.
 var errRescued = errors.New("the rescue shell was left")
 
-// runShell runs the shell until it ends. How it ended is not told apart: people
-// leave a shell with whatever its last command returned.
+// runShell runs the shell until it ends. It ignores the exit code, which is that of the
+// last command.
 func runShell(shell []string, tty *os.File) error {
 	cmd := exec.Command(shell[0], shell[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + rootfs.SearchPath, "HOME=/root", "TERM=linux", `PS1=rescue:\w# `}
-	// A session of its own with the terminal, so that Ctrl-C and job control
-	// work.
+	// Ctrl-C and job control need a session with a controlling terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("rescue shell: %w", err)
@@ -63,7 +61,7 @@ func runShell(shell []string, tty *os.File) error {
 	return errRescued
 }
 
-// findShell returns the first shell that is below root.
+// findShell returns the first shell that exists below root.
 func findShell(root string) ([]string, error) {
 	var names []string
 	for _, s := range shells {
@@ -75,8 +73,8 @@ func findShell(root string) ([]string, error) {
 	return nil, fmt.Errorf("no rescue shell: the image has none of %s", strings.Join(names, ", "))
 }
 
-// openTTY opens the terminal behind /dev/console: that device itself cannot be
-// the terminal of a session. Of several consoles the last one is it.
+// openTTY opens the terminal behind /dev/console, which itself cannot be a controlling
+// terminal. Of several consoles it opens the last.
 func openTTY(root string) (*os.File, error) {
 	active, err := os.ReadFile(filepath.Join(root, "sys/class/tty/console/active"))
 	names := strings.Fields(string(active))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestRescueIsAskedFor(t *testing.T) {
+func TestRescueByCommandLine(t *testing.T) {
 	for line, want := range map[string]bool{
 		goodArgs: false, goodArgs + " drover.rescue=1": true, goodArgs + " drover.rescue=0": false,
 		goodArgs + " drover.rescue=1 drover.rescue=0": false, goodArgs + " -- drover.rescue=1": false,
@@ -70,7 +70,7 @@ func TestRescueShell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is typed is echoed; the quotes tell that from what is said.
+	// The terminal echoes the input; the quotes distinguish it from the output.
 	if _, err := master.WriteString("test -t 0 && tty && : </dev/tty && echo it is its \"\"own; exit 3\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func TestRescueShell(t *testing.T) {
 	if err := tty.Close(); err != nil {
 		t.Fatal(err)
 	}
-	said, _ := io.ReadAll(master) // ends with EIO once nobody is at the other end
+	said, _ := io.ReadAll(master) // ends with EIO when the other end is closed
 	if text := string(said); !strings.Contains(text, "it is its own") {
 		t.Errorf("the terminal shows %q", text)
 	}
 }
 
-// openPTY returns the one end of a terminal, and the name of the other.
+// openPTY returns the master end of a pseudo-terminal, and the name of the other.
 func openPTY(t *testing.T) (*os.File, string) {
 	t.Helper()
 	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -10,9 +10,8 @@ import (
 	"drover/pools/wait"
 )
 
-// backoff is the wait between tries: it doubles from Base to Max. Half of each
-// wait is random, so that a rack that lost its server does not come back to it
-// in step.
+// backoff is the wait between tries: it doubles from Base to Max. Half of each wait is
+// random, so that the machines of a rack do not all retry at the same moment.
 type backoff struct {
 	Base time.Duration  // 0: 500 ms
 	Max  time.Duration  // 0: 10 s
@@ -41,34 +40,35 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.n = 0 }
 
-// retrier tries until it works.
+// retrier repeats a function until it succeeds.
 type retrier struct {
 	Backoff backoff
 	// Sleep waits, or returns the context's error; nil: [wait.Sleep].
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Notice is told of each failed try and of the wait that follows; nil: nobody.
+	// Notice is called with the error of each failed try and the wait that follows;
+	// it may be nil.
 	Notice func(err error, wait time.Duration)
 }
 
-// finalError is an error that trying again does not heal.
+// finalError is an error that a retry does not heal.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// busyError is a server that said when to come back.
+// busyError is the error of a server that sent Retry-After.
 type busyError struct {
 	error
 	after time.Duration
-	place int // in its queue, from 1; 0: there is none
+	place int // position in its queue, from 1; 0: no queue
 }
 
 func (e busyError) Unwrap() error { return e.error }
 
-// maxRetryAfter bounds what a server may make a node wait.
+// maxRetryAfter is the limit for a server's Retry-After.
 const maxRetryAfter = time.Minute
 
-// do calls try until it returns nil or a finalError, or ctx ends. The error is
-// then the last one that try returned.
+// do calls try until it returns nil or a finalError, or ctx ends. It returns the last
+// error of try.
 func (r *retrier) do(ctx context.Context, try func(context.Context) error) error {
 	pause := r.Sleep
 	if pause == nil {
@@ -88,10 +88,10 @@ func (r *retrier) do(ctx context.Context, try func(context.Context) error) error
 		delay := r.Backoff.next()
 		busy, ok := errors.AsType[busyError](err)
 		if ok && busy.after > 0 {
-			// Not sooner than told, and not all of us in the same moment.
+			// Not before Retry-After, and not all nodes at the same moment.
 			delay = min(busy.after, maxRetryAfter) + delay/4
 		}
-		if r.Notice != nil && busy.place == 0 { // to wait in a queue is no failure
+		if r.Notice != nil && busy.place == 0 { // waiting in a queue is no failure
 			r.Notice(err, delay)
 		}
 		if pause(ctx, delay) != nil {

@@ -45,7 +45,7 @@ func TestRetrier(t *testing.T) {
 	away := errors.New("server is away")
 	for _, tt := range []struct {
 		name    string
-		errs    []error // of one try after the other; then nil
+		errs    []error // of successive tries; then nil
 		limit   time.Duration
 		want    string // error
 		took    time.Duration

@@ -15,21 +15,21 @@ import (
 	"drover/pools"
 )
 
-// What a boot leaves behind for the agent. All of it is in RAM, for root only.
+// The files that a boot leaves for the agent. They are in RAM, readable by root only.
 const (
 	stateDir     = "/run/drover"
 	stateFile    = nodeconfig.StateFile
 	agentProgram = nodeconfig.AgentProgram
 )
 
-// bootState is what the agent must know of the boot. It holds secrets.
+// bootState is the data of the boot that the agent needs. It has secrets.
 type bootState struct {
 	URL     string              `json:"url"`
-	Secure  string              `json:"secure,omitempty"` // of what goes by TLS; empty: nothing
+	Secure  string              `json:"secure,omitempty"` // URL of the HTTPS listener; empty: none
 	Pin     []byte              `json:"pin,omitempty"`
 	MAC     pools.MAC           `json:"mac"`
 	Nonce   string              `json:"nonce"`
-	Key     []byte              `json:"key"` // private: what the boot is bound to
+	Key     []byte              `json:"key"` // private key of the claim
 	Node    string              `json:"node"`
 	Pool    string              `json:"pool"`
 	Address netip.Addr          `json:"address"`
@@ -37,7 +37,7 @@ type bootState struct {
 	Scripts []pools.NamedScript `json:"scripts,omitempty"` // of the online stage
 }
 
-// save writes the state into dir, readable by root only.
+// save writes the state to a file in dir, readable by root only.
 func (s bootState) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s bootState) save(dir string) error {
 	return nodeconfig.WriteFile(filepath.Join(dir, filepath.Base(stateFile)), b, 0o600)
 }
 
-// loadState reads what save wrote.
+// loadState reads the file of save.
 func loadState(dir string) (bootState, error) {
 	var s bootState
 	file := filepath.Join(dir, filepath.Base(stateFile))
@@ -66,7 +66,7 @@ func loadState(dir string) (bootState, error) {
 	return s, nil
 }
 
-// server returns the server that the state names, and the key of the boot.
+// server returns the client of the server, and the key of the boot.
 func (s bootState) server() (*server, hpke.PrivateKey, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s bootState) server() (*server, hpke.PrivateKey, error) {
 	return &server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient(s.Pin)}, key, nil
 }
 
-// copySelf puts this program where the agent's unit runs it from: the initramfs
-// that it came in is about to vanish.
+// copySelf copies this program to dir, where the agent's unit starts it: the initramfs is
+// about to be removed.
 func copySelf(dir string) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {

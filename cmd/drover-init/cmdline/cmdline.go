@@ -16,20 +16,20 @@ import (
 	"drover/pools"
 )
 
-// Bounds of drover.timeout, and its default.
+// The limits and the default of drover.timeout.
 const (
 	DefaultTimeout = 900 * time.Second
 	minTimeout     = 30 * time.Second
 	maxTimeout     = 24 * time.Hour
 )
 
-// Args is what the kernel command line says of this boot.
+// Args are the settings of this boot.
 type Args struct {
 	URL     *url.URL      // base of the server's node-facing listener, path without a slash at its end
 	MAC     pools.MAC     // of the boot network card
-	Nonce   string        // secret: names this boot
-	Secure  *url.URL      // base of its HTTPS listener likewise; nil for none
-	Pin     []byte        // sha256 of that listener's key; nil for none
+	Nonce   string        // secret: identifies this boot
+	Secure  *url.URL      // base of its HTTPS listener, likewise; nil: none
+	Pin     []byte        // SHA-256 of that listener's key; nil: none
 	Digest  [32]byte      // sha256 of the root image
 	Root    string        // path of the root image below URL
 	Timeout time.Duration // since the kernel started, until a reboot
@@ -38,9 +38,9 @@ type Args struct {
 	Modules kmod.Args
 }
 
-// Parse reads a kernel command line. Of an argument given twice the last
-// counts, as for the kernel. Every mistake is reported; what could be read is
-// returned in any case, so that the timeout is known.
+// Parse reads a kernel command line. Of an argument given twice the last counts, as for
+// the kernel. The error has every mistake. The result has the valid settings even
+// then, so that the timeout is known.
 func Parse(cmdline string) (Args, error) {
 	a := Args{Timeout: DefaultTimeout}
 	given := map[string]string{}
@@ -79,9 +79,8 @@ func (a *Args) readURL(given map[string]string) error {
 	return err
 }
 
-// readSecure reads where what is for this node alone goes by TLS, and by which
-// key that server is known. One without the other is a mistake: to go on
-// without would be what an attacker wants.
+// readSecure reads the base of the HTTPS listener and the pin of its key. One without
+// the other is a mistake: falling back to plain HTTP would help an attacker.
 func (a *Args) readSecure(given map[string]string) error {
 	const example = "want for instance drover.https=https://10.28.0.2:8444"
 	s, p := given["drover.https"], given["drover.pin"]
@@ -142,7 +141,7 @@ func (a *Args) readMAC(given map[string]string) error {
 	return nil
 }
 
-// readNonce never quotes the nonce: it is a secret.
+// readNonce reads the nonce. Its error does not quote it: the nonce is a secret.
 func (a *Args) readNonce(given map[string]string) error {
 	s := given["drover.nonce"]
 	if s == "" {
@@ -185,9 +184,9 @@ func (a *Args) readTimeout(given map[string]string) error {
 	return nil
 }
 
-// splitArgs splits a command line as the kernel does (lib/cmdline.c,
-// next_arg): at white space outside of double quotes; quotes around a word or
-// around its value are taken off. What follows "--" is for init, not for us.
+// splitArgs splits a command line as the kernel does (lib/cmdline.c, next_arg): at white
+// space outside of double quotes. It removes quotes around a word or around its value,
+// and everything after "--", which is for init.
 func splitArgs(s string) []string {
 	var words []string
 	for s = strings.TrimLeft(s, " \t\r\n"); s != ""; s = strings.TrimLeft(s, " \t\r\n") {

@@ -8,7 +8,7 @@ type Args struct {
 	Blacklist map[string]bool   // from modprobe.blacklist=A,B
 }
 
-// Option adds MODULE.PARAMETER=value. A key without a module is none of ours.
+// Option adds MODULE.PARAMETER=value. It ignores a key without a module.
 func (a *Args) Option(key, value string) {
 	name, param, ok := strings.Cut(key, ".")
 	if !ok || name == "" || param == "" {
@@ -25,8 +25,8 @@ func (a *Args) Option(key, value string) {
 	a.Options[name] = strings.TrimPrefix(a.Options[name]+" "+word, " ")
 }
 
-// Block adds names, separated by commas, of modules that [Modules.Coldplug] leaves
-// alone.
+// Block adds names of modules, separated by commas, that [Modules.Coldplug] does not
+// load.
 func (a *Args) Block(names string) {
 	if a.Blacklist == nil {
 		a.Blacklist = map[string]bool{}

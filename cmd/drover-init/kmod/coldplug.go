@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Coldplug loads the modules of the devices that the kernel has found, named
-// by the modalias files below sys (/sys). A loaded bus driver finds more
-// devices, so it goes on until a round loads nothing new. It returns the names
-// of the modules it loaded and the errors of those that did not load.
+// Coldplug loads the modules of the devices that the kernel has found, by the modalias
+// files below sys (/sys). A loaded bus driver finds more devices, so that Coldplug
+// repeats this until a round loads nothing new. It returns the names of the loaded
+// modules, and the errors of those that did not load.
 //
 // Some drivers search for their devices in the background: a caller that waits for a
-// device calls Coldplug again now and then.
+// device calls Coldplug at intervals.
 func (m *Modules) Coldplug(sys string) (loaded []string, errs []error) {
 	start := len(m.order)
 	for {
@@ -34,14 +34,14 @@ func (m *Modules) Coldplug(sys string) (loaded []string, errs []error) {
 	}
 }
 
-// deviceAliases lists the modaliases of all devices, each once.
+// deviceAliases returns the modaliases of all devices, each once.
 func deviceAliases(sys string) []string {
 	files, _ := filepath.Glob(filepath.Join(sys, "bus/*/devices/*/modalias")) // the pattern is good
 	var aliases []string
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			continue // the device went away
+			continue // the device was removed
 		}
 		if s := strings.TrimSpace(string(b)); s != "" {
 			aliases = append(aliases, aliasName(s))
@@ -51,13 +51,12 @@ func deviceAliases(sys string) []string {
 	return slices.Compact(aliases)
 }
 
-// aliasKey is how much of a pattern modules are indexed by. It is the length of
-// "pci:v00008086d", which tells apart the vendors of the largest bus.
+// aliasKey is the length of the prefix of a pattern that modules are indexed by. It is
+// that of "pci:v00008086d", which distinguishes the vendors on PCI.
 const aliasKey = 14
 
-// aliasIndex is the part of a pattern up to its first wildcard, of at most
-// aliasKey bytes. A modalias matches only patterns that are indexed by one of
-// its own beginnings.
+// aliasIndex returns the part of a pattern before its first wildcard, at most aliasKey
+// bytes. A modalias matches only patterns whose index is a prefix of it.
 func aliasIndex(pattern string) string {
 	if i := strings.IndexAny(pattern, "*?["); i >= 0 {
 		pattern = pattern[:i]
@@ -65,7 +64,7 @@ func aliasIndex(pattern string) string {
 	return pattern[:min(len(pattern), aliasKey)]
 }
 
-// match lists the modules that have an alias for s, each once.
+// match returns the modules with an alias that matches s, each once.
 func (m *Modules) match(s string) []string {
 	var names []string
 	for n := 0; n <= min(len(s), aliasKey); n++ {
@@ -78,8 +77,8 @@ func (m *Modules) match(s string) []string {
 	return names
 }
 
-// aliasName writes an alias as depmod does: with underscores, except within
-// brackets, where a hyphen is a range.
+// aliasName returns an alias in depmod's notation: with underscores for hyphens, except
+// within brackets, where a hyphen is a range.
 func aliasName(s string) string {
 	if !strings.Contains(s, "-") {
 		return s
@@ -102,7 +101,7 @@ func aliasName(s string) string {
 // matchAlias is fnmatch(3) without flags: '*' and '?' also match a slash, which
 // device tree and DMI aliases contain. A broken pattern matches nothing.
 func matchAlias(pattern, s string) bool {
-	star, mark := -1, 0 // where the last star was, and what it has eaten up to
+	star, mark := -1, 0 // position of the last star, and the end of its match
 	p, i := 0, 0
 	for i < len(s) {
 		if p < len(pattern) {
@@ -126,8 +125,8 @@ func matchAlias(pattern, s string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// matchOne matches one character and returns how much of the pattern that took,
-// 0 when it does not match.
+// matchOne matches one character and returns the length of its part of the pattern; 0
+// for no match.
 func matchOne(pattern string, c byte) int {
 	switch pattern[0] {
 	case '?':

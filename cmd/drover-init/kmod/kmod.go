@@ -5,8 +5,8 @@
 //	err = m.Load("fs-squashfs")         // a name or an alias
 //	loaded, errs := m.Coldplug("/sys")  // for all devices that the kernel has found
 //
-// An initramfs has no modprobe. The package knows nothing of the boot, nor where the
-// settings of [Args] come from.
+// An initramfs has no modprobe. The package knows nothing of the boot, nor of the source
+// of [Args].
 package kmod
 
 import (
@@ -24,18 +24,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Modules are those of one directory of depmod: modules.dep, modules.alias,
-// modules.softdep and modules.builtin. A zero Modules with an Insert func has none.
+// Modules are the modules of one directory, by depmod's files modules.dep,
+// modules.alias, modules.softdep and modules.builtin. A zero Modules with an Insert func
+// has no module.
 type Modules struct {
-	Dir    string                        // what the paths in modules.dep are relative to
+	Dir    string                        // base of the paths in modules.dep
 	Args   Args                          // from the kernel command line
-	Insert func(file, args string) error // finit_module(2); a module that is there already is no error
+	Insert func(file, args string) error // finit_module(2); a loaded module is no error
 	files  map[string]moduleFile         // by name
 	alias  map[string][]moduleAlias      // by the first aliasKey bytes of the pattern, see aliasIndex
 	soft   map[string]softDeps           // by name
-	built  map[string]bool               // names of modules that are part of the kernel
-	state  map[string]error              // what became of each module that was tried
-	order  []string                      // those that were inserted, in order
+	built  map[string]bool               // names of the modules built into the kernel
+	state  map[string]error              // the result of each module that was tried
+	order  []string                      // the inserted modules, in order
 }
 
 type moduleFile struct {
@@ -51,12 +52,12 @@ type softDeps struct {
 	pre, post []string
 }
 
-// ErrNotFound is the error for a name that no module, no alias and no part of the
-// kernel has.
+// ErrNotFound is the error for a name that is no module, no alias and not built into the
+// kernel.
 var ErrNotFound = errors.New("no such module")
 
-// Dir finds the modules of a kernel release below root. Images with a
-// merged /usr and those without keep them in different places.
+// Dir returns the directory of the modules of a kernel release below root: lib/modules,
+// or usr/lib/modules.
 func Dir(root, release string) (string, error) {
 	var others []string
 	for _, base := range []string{"lib/modules", "usr/lib/modules"} {
@@ -75,7 +76,7 @@ func Dir(root, release string) (string, error) {
 	return "", fmt.Errorf("the initrd has no modules for kernel %s", release)
 }
 
-// Open reads depmod's files in dir. Only modules.dep must be there.
+// Open reads depmod's files in dir. Only modules.dep must exist.
 func Open(dir string) (*Modules, error) {
 	m := &Modules{Dir: dir, Insert: Insert}
 	for _, f := range []struct {
@@ -96,7 +97,7 @@ func Open(dir string) (*Modules, error) {
 			return nil, err
 		}
 		err = f.read(file)
-		_ = file.Close() // it was only read
+		_ = file.Close() // opened for reading
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name(), err)
 		}
@@ -104,7 +105,7 @@ func Open(dir string) (*Modules, error) {
 	return m, nil
 }
 
-// Name is the name of a module file, as the kernel knows it.
+// Name returns the kernel's name for a module file.
 func Name(file string) string {
 	name := path.Base(file)
 	if i := strings.Index(name, ".ko"); i > 0 {
@@ -121,7 +122,7 @@ func (m *Modules) readDeps(r io.Reader) error {
 	return eachLine(r, func(line string) {
 		file, deps, ok := strings.Cut(line, ":")
 		if !ok || !filepath.IsLocal(file) {
-			return // an absolute path or one that leaves the directory is none of depmod's
+			return // depmod writes no absolute path, and none that leaves the directory
 		}
 		f := moduleFile{path: file}
 		for d := range strings.FieldsSeq(deps) {
@@ -209,7 +210,7 @@ func (m *Modules) Load(name string) error {
 	return errors.Join(errs...)
 }
 
-// insert loads a module after what it depends on. Each module is tried once.
+// insert loads the dependencies of a module, then the module. It tries each once.
 func (m *Modules) insert(name string) error {
 	if err, tried := m.state[name]; tried {
 		return err
@@ -226,7 +227,7 @@ func (m *Modules) insert(name string) error {
 	}
 	m.state[name] = nil // ends a circle of dependencies
 	for _, d := range m.soft[name].pre {
-		_ = m.Load(d) // soft: a help, not a need
+		_ = m.Load(d) // a soft dependency is optional
 	}
 	for _, d := range slices.Backward(f.deps) {
 		if err := m.insert(d); err != nil {
@@ -245,8 +246,8 @@ func (m *Modules) insert(name string) error {
 	return nil
 }
 
-// Insert loads a module file. A module that is loaded already, or just
-// being loaded by someone else, is fine.
+// Insert loads a module file. It is no error if the module is loaded already, or is being
+// loaded.
 func Insert(file, args string) error {
 	f, err := os.Open(file)
 	if err != nil {

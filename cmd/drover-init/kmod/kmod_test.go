@@ -12,7 +12,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// testModules is a small machine's modules; their names tell what they are for.
+// testModules are the files of depmod for a small machine.
 var testModules = map[string]string{
 	"lib/modules/6.1.0/modules.dep": `# a comment
 kernel/virtio.ko:
@@ -49,8 +49,8 @@ alias of:N*T*Cvendor,x-[0-9] gone
 	"sys/bus/acpi/devices/3/modalias":   "\n",
 }
 
-// openTestModules returns modules whose Insert writes down what it is given, and
-// fails for "broken".
+// openTestModules returns modules whose Insert records its arguments, and fails for
+// "broken".
 func openTestModules(t *testing.T) (m *Modules, root string, inserted *[]string) {
 	t.Helper()
 	root = fixture.Tree(t, testModules)
@@ -227,7 +227,7 @@ func TestMatchAlias(t *testing.T) {
 	}
 }
 
-// FuzzModules reads what depmod might have written and loads by what it says.
+// FuzzModules reads files as depmod might write them, and loads modules by them.
 func FuzzModules(f *testing.F) {
 	f.Add(testModules["lib/modules/6.1.0/modules.dep"], testModules["lib/modules/6.1.0/modules.alias"], "pci:v00001AF4d00001000sv0sd0bc0sc0i0")
 	f.Add("a.ko: b.ko\nb.ko: a.ko\n", "alias x[a-z* a\nsoftdep a pre: b", "xa")
@@ -240,7 +240,7 @@ func FuzzModules(f *testing.F) {
 			}
 			return nil
 		}
-		// Lines longer than the buffer are errors; what came before them counts.
+		// Lines longer than the buffer are errors; the lines before them count.
 		_ = m.readDeps(strings.NewReader(dep))
 		_ = m.readAliases(strings.NewReader(alias))
 		_ = m.readSoftDeps(strings.NewReader(alias))
@@ -261,7 +261,7 @@ func FuzzMatchAlias(f *testing.F) {
 	f.Add("a*b*c*d", "abcabcabcd")
 	f.Fuzz(func(t *testing.T, pattern, s string) {
 		if strings.ContainsAny(pattern+s, `/[]\`) || strings.ContainsFunc(pattern+s, func(r rune) bool { return r > 126 }) {
-			matchAlias(pattern, s) // must end
+			matchAlias(pattern, s) // must return
 			return
 		}
 		want, err := path.Match(pattern, s)

@@ -16,7 +16,7 @@ import (
 	"drover/pools/wait"
 )
 
-// Lease is what DHCP gave the node.
+// Lease is an address lease with the options that the node uses.
 type Lease struct {
 	Address netip.Prefix
 	Server  netip.Addr
@@ -28,23 +28,23 @@ type Lease struct {
 	packets *nclient4.Lease
 }
 
-// Route is a destination and the router that knows the way; without one, the
-// destination is on the link itself.
+// Route is a destination and its router. Without a router the destination is on the
+// link.
 type Route struct {
 	To  netip.Prefix
 	Via netip.Addr
 }
 
-// A try sends three DISCOVERs, after 0, 2 and 6 s, and ends after 14.
+// A try sends three DISCOVERs, after 0, 2 and 6 s, and ends after 14 s.
 const (
 	dhcpTimeout = 2 * time.Second
 	dhcpTries   = 3
-	dhcpLimit   = 30 * time.Second // of a DISCOVER and a REQUEST, with all their tries
+	dhcpLimit   = 30 * time.Second // of DISCOVER and REQUEST, with all their tries
 )
 
-// dhcpOptions are those of each request of ours. The client identifier is the
-// one that iPXE sent and that systemd-networkd will send (type 1, then the
-// MAC), so that servers that lease by identifier see one client.
+// dhcpOptions returns the options of each request. The client identifier is the one that
+// iPXE sent and that systemd-networkd will send (type 1, then the MAC), so that a
+// server that leases by identifier sees one client.
 func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 	return []dhcpv4.Modifier{
 		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("drover-init")),
@@ -56,22 +56,22 @@ func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 	}
 }
 
-// DHCP tries once to lease an address for the network card.
+// DHCP leases an address for the network card, in one try.
 func (n *NIC) DHCP(ctx context.Context) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Request(ctx, dhcpOptions(n.MAC[:])...)
 	})
 }
 
-// Renew tries once to prolong the lease.
+// Renew renews the lease, in one try.
 func (n *NIC) Renew(ctx context.Context, l Lease) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
 	})
 }
 
-// withDHCP opens a client for one conversation. Between conversations it must
-// be closed: its raw socket sees all packets, of the image's transfer too.
+// withDHCP opens a client for one exchange, and closes it: its raw socket receives all
+// packets, those of the image's transfer too.
 func (n *NIC) withDHCP(ctx context.Context, talk func(context.Context, *nclient4.Client) (*nclient4.Lease, error)) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, dhcpLimit)
 	defer cancel()
@@ -79,7 +79,7 @@ func (n *NIC) withDHCP(ctx context.Context, talk func(context.Context, *nclient4
 	if err != nil {
 		return Lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}
-	defer func() { _ = c.Close() }() // a socket that was listened on
+	defer func() { _ = c.Close() }() // only a listening socket
 	packets, err := talk(ctx, c)
 	if errors.Is(err, nclient4.ErrNoResponse) {
 		return Lease{}, fmt.Errorf("no DHCP server answers on %s", n.Name)
@@ -92,9 +92,9 @@ func (n *NIC) withDHCP(ctx context.Context, talk func(context.Context, *nclient4
 	return l, err
 }
 
-// KeepLease prolongs the lease when half of it is over, until ctx ends. A node
-// whose image takes longer than its lease would lose its address, and with it
-// the right to fetch its config.
+// KeepLease renews the lease at half its time, until ctx ends. A node whose image
+// transfer takes longer than its lease would otherwise lose its address, and with it the
+// right to fetch its config.
 func (n *NIC) KeepLease(ctx context.Context) {
 	l := n.Lease
 	for l.For > 0 {
@@ -119,8 +119,8 @@ func (n *NIC) KeepLease(ctx context.Context) {
 	}
 }
 
-// readLease reads an ACK. What a node cannot boot with is an error; optional
-// things that make no sense are left out.
+// readLease reads an ACK. It returns an error for values with which a node cannot boot,
+// and ignores invalid optional values.
 func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
 	var l Lease
 	l.Server, _ = netip.AddrFromSlice(ack.ServerIdentifier().To4())
@@ -140,7 +140,7 @@ func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
 		}
 	}
 	l.Search = readSearch(ack)
-	// RFC 791 makes 576 the least that any host takes.
+	// Every host accepts 576 bytes (RFC 791).
 	if mtu, err := dhcpv4.GetUint16(dhcpv4.OptionInterfaceMTU, ack.Options); err == nil && mtu >= 576 {
 		l.MTU = int(mtu)
 	}
@@ -151,7 +151,8 @@ func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
 	return l, nil
 }
 
-// readRoutes prefers classless routes to the router option (RFC 3442).
+// readRoutes returns the classless static routes, or without them the router option
+// (RFC 3442).
 func readRoutes(ack *dhcpv4.DHCPv4) []Route {
 	var routes []Route
 	for _, r := range ack.ClasslessStaticRoute() {
@@ -195,8 +196,7 @@ func readSearch(ack *dhcpv4.DHCPv4) []string {
 	return search
 }
 
-// ResolvConf is the lease as resolv.conf(5) has it; empty when it names no
-// server.
+// ResolvConf returns the lease as a resolv.conf(5); empty if it has no DNS server.
 func (l Lease) ResolvConf() string {
 	if len(l.DNS) == 0 {
 		return ""

@@ -28,11 +28,10 @@ import (
 	"drover/pools/wait"
 )
 
-// How long the parts of the way to an address may take before something is
-// said, or before it fails.
+// Time limits of the network card and its carrier.
 const (
 	nicWait     = 60 * time.Second // slow switches of a chassis, USB cards
-	carrierWait = 30 * time.Second // then DHCP is tried all the same: some drivers never tell
+	carrierWait = 30 * time.Second // then DHCP is tried anyway: some drivers report no carrier
 	poll        = 100 * time.Millisecond
 )
 
@@ -45,8 +44,8 @@ type NIC struct {
 	say   func(format string, args ...any)
 }
 
-// Find waits for the network card with a MAC. Between looks it calls plug,
-// which loads the modules of devices that turned up late.
+// Find waits for the network card with a MAC. At intervals it calls plug, which loads the
+// modules of devices that appear late.
 func Find(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...any)) (*NIC, error) {
 	start := time.Now()
 	for n := 1; ; n++ {
@@ -96,11 +95,11 @@ func describeLinks(links []netlink.Link) string {
 	return strings.Join(all, ", ")
 }
 
-// Up sets the loopback and the network card up and waits for a carrier.
+// Up brings the loopback and the network card up, and waits for a carrier.
 func (n *NIC) Up(ctx context.Context) error {
 	if lo, err := netlink.LinkByName("lo"); err == nil {
 		if err := netlink.LinkSetUp(lo); err != nil {
-			n.say("lo: %v", err) // the boot itself does not need it
+			n.say("lo: %v", err) // the boot does not need it
 		}
 	}
 	if err := netlink.LinkSetUp(n.link); err != nil {
@@ -128,7 +127,7 @@ func (n *NIC) Up(ctx context.Context) error {
 	}
 }
 
-// Configure puts the lease on the network card.
+// Configure sets address, routes and MTU of the network card from a lease.
 func (n *NIC) Configure(l Lease) error {
 	if l.MTU > 0 {
 		if err := netlink.LinkSetMTU(n.link, l.MTU); err != nil {
@@ -143,7 +142,7 @@ func (n *NIC) Configure(l Lease) error {
 		route := &netlink.Route{LinkIndex: n.link.Attrs().Index, Dst: ipNet(r.To)}
 		if r.Via.IsValid() {
 			route.Gw = r.Via.AsSlice()
-			// A router may be outside of the subnet: clouds and /32 leases do so.
+			// A router may be outside of the subnet, as in clouds and with /32 leases.
 			route.SetFlag(netlink.FLAG_ONLINK)
 		} else {
 			route.Scope = netlink.SCOPE_LINK
@@ -160,9 +159,9 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// Down leaves the network card as it was found. A network card that is up, or
-// has an address, when systemd-networkd starts keeps it from doing DHCP; it then
-// takes two minutes until the machine counts as online.
+// Down restores the network card to the state in which it was found. If it is up or has
+// an address when systemd-networkd starts, networkd does no DHCP, and it takes two
+// minutes until the machine counts as online.
 func (n *NIC) Down() error {
 	var errs []error
 	addrs, err := netlink.AddrList(n.link, netlink.FAMILY_ALL)

@@ -21,8 +21,8 @@ import (
 	"drover/pools"
 )
 
-// inNamespace runs f in a network namespace that ends with it: f's thread is
-// never unlocked, so it dies, and the namespace with it.
+// inNamespace runs f in a network namespace of its own. The thread of f is never
+// unlocked, so that it ends, and the namespace with it.
 func inNamespace(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -39,9 +39,9 @@ func inNamespace(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// dhcpServer answers on a link, and counts what it is asked.
 var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
 
+// dhcpServer answers on a link, and records the requests.
 type dhcpServer struct {
 	mu   sync.Mutex
 	seen []string // message types, client addresses, classes and client identifiers
@@ -52,7 +52,7 @@ func (s *dhcpServer) handle(conn net.PacketConn, peer net.Addr, req *dhcpv4.DHCP
 	defer s.mu.Unlock()
 	packet := strings.Join([]string{req.MessageType().String(), "of", req.ClientIPAddr.String(), req.ClassIdentifier(),
 		net.HardwareAddr(req.Options.Get(dhcpv4.OptionClientIdentifier)).String()}, " ")
-	if !slices.Contains(s.seen, packet) { // else it is sent again: this machine is busy
+	if !slices.Contains(s.seen, packet) { // a repeated packet: this machine is busy
 		s.seen = append(s.seen, packet)
 	}
 	kind := dhcpv4.MessageTypeOffer
@@ -70,8 +70,7 @@ func (s *dhcpServer) handle(conn net.PacketConn, peer net.Addr, req *dhcpv4.DHCP
 	_, _ = conn.WriteTo(reply.ToBytes(), &net.UDPAddr{IP: net.IPv4bcast, Port: 68})
 }
 
-// serveDHCP makes a pair of links, serves on one, and returns the MAC of the
-// other.
+// serveDHCP makes a pair of links, serves DHCP on one, and returns the MAC of the other.
 func serveDHCP(t *testing.T, s *dhcpServer) (pools.MAC, func()) {
 	mac := pools.MAC{0x52, 0x54, 0, 0x79, 7, 1}
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "server0", MTU: 1500}, PeerName: "node0", PeerHardwareAddr: mac[:]}
@@ -93,7 +92,7 @@ func serveDHCP(t *testing.T, s *dhcpServer) (pools.MAC, func()) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = server.Serve() }) // ends with an error, when it is closed
+	wg.Go(func() { _ = server.Serve() }) // ends with an error when it is closed
 	return mac, func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)

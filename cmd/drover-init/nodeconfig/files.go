@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPath allows absolute paths without detours.
+// checkPath returns an error unless a path is absolute and clean.
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" || strings.ContainsRune(path, 0) {
 		return fmt.Errorf("%q is not a plain absolute path", path)
@@ -18,9 +18,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-// WriteFile puts a file in place as a whole: whoever opens path sees the old
-// content or the new, with the mode (permission bits as chmod(2) has them).
-// Directories on the way are made. A symlink at path is replaced, not followed.
+// WriteFile writes a file atomically: a reader sees the old content or the new. The mode
+// is the permission bits of chmod(2). It makes missing directories. It replaces a
+// symlink at path and does not follow it.
 func WriteFile(path string, content []byte, mode uint32) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -47,7 +47,7 @@ func WriteFile(path string, content []byte, mode uint32) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// Symlink makes path a link to target, in place of what link or file is there.
+// Symlink makes path a link to target. It replaces a link or file at path.
 func Symlink(target, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -61,10 +61,10 @@ func Symlink(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// LendResolvConf gives the programs that run before the root's own network is
-// up a resolver, when the root has none: most often /etc/resolv.conf is a link
-// to a file in /run that systemd-resolved will write. The returned function
-// takes back what is in the way of that.
+// LendResolvConf writes a resolv.conf for the programs that run before the root's own
+// network is up, if the root has none: most often /etc/resolv.conf is a link to a file
+// in /run that systemd-resolved will write. The returned function removes everything
+// that would be in the way of that.
 func LendResolvConf(root, content string) (restore func() error, err error) {
 	restore = func() error { return nil }
 	path := filepath.Join(root, "/etc/resolv.conf")
@@ -89,7 +89,7 @@ func LendResolvConf(root, content string) (restore func() error, err error) {
 	restore = func() error {
 		var errs []error
 		for _, p := range made {
-			// A script may have put something beside it: that stays.
+			// A file that a script wrote beside it stays.
 			errs = append(errs, Ignore(Ignore(os.Remove(p), unix.ENOTEMPTY), unix.ENOENT))
 		}
 		return errors.Join(errs...)
@@ -97,7 +97,7 @@ func LendResolvConf(root, content string) (restore func() error, err error) {
 	return restore, WriteFile(target, []byte(content), 0o644)
 }
 
-// Ignore returns err unless it is what.
+// Ignore returns err, or nil if err is what (errors.Is).
 func Ignore(err, what error) error {
 	if errors.Is(err, what) {
 		return nil

@@ -14,7 +14,7 @@ func TestLendResolvConf(t *testing.T) {
 		name        string
 		image       map[string]string
 		text        string
-		lent, after string // content seen at /etc/resolv.conf; "-" is none
+		lent, after string // content of /etc/resolv.conf; "-": no file
 	}{
 		{"link to what systemd-resolved will write", map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"}, text, text, "-"},
 		{"none", nil, text, text, text},

@@ -4,8 +4,8 @@
 //	a := &nodeconfig.Applier{Root: "/", Warn: log}
 //	err := a.Apply(nodeconfig.Identity{NodeConfig: config, MAC: mac, Address: addr})
 //
-// It changes files alone. It knows nothing of the kernel, of the network, nor of how
-// the configuration came to the node.
+// It changes files only. It knows nothing of the kernel, the network, or the transport of
+// the configuration.
 package nodeconfig
 
 import (
@@ -23,25 +23,24 @@ import (
 	"drover/pools"
 )
 
-// Identity is who the node is, and what it is told to be.
+// Identity is the node's configuration with its MAC and address.
 type Identity struct {
 	pools.NodeConfig
 	MAC     pools.MAC
 	Address netip.Addr
 }
 
-// Applier writes a node's configuration into a root directory. It touches
-// nothing else: not the kernel, not the network.
+// Applier writes a node's configuration into a root directory.
 //
-// Paths are not confined to Root: symlinks in the image are followed as they
-// will be by the running system. In a boot Root is "/".
+// Paths are not confined to Root: it follows symlinks in the image as the running system
+// will. In a boot Root is "/".
 type Applier struct {
 	Root string
-	Warn func(format string, args ...any) // told of what is odd, but no error
+	Warn func(format string, args ...any) // called for oddities that are no errors
 }
 
-// Apply writes everything, and reports everything that went wrong. What the
-// operator wrote (files, units) comes after what drover makes, and wins.
+// Apply writes the whole configuration. Its error has every failure. The operator's
+// files and units are written last and replace drover's own.
 func (a *Applier) Apply(id Identity) error {
 	var errs []error
 	for _, part := range []struct {
@@ -91,7 +90,7 @@ func CheckDomain(name string) error {
 	return nil
 }
 
-// hostname also fills /etc/hosts: kubeadm waits for DNS when the node cannot
+// hostname writes /etc/hostname and /etc/hosts: kubeadm waits for DNS if the node cannot
 // resolve its own name.
 func (a *Applier) hostname(id Identity) error {
 	if err := CheckDomain(id.Hostname); err != nil {
@@ -146,7 +145,7 @@ func (a *Applier) sshKeys(id Identity) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // the image's may be wider
+	if err := os.Chmod(dir, 0o700); err != nil { // the image's mode may be wider
 		return err
 	}
 	return WriteFile(filepath.Join(dir, "authorized_keys"), lines(id.SSHAuthorizedKeys), 0o600)
@@ -179,7 +178,7 @@ func (a *Applier) sysctls(id Identity) error {
 	return a.write("/etc/sysctl.d/99-drover.conf", string(lines(all)))
 }
 
-// checkLines refuses items that would be more than one line of a file.
+// checkLines returns an error for an item that is more than one line.
 func checkLines(items []string) error {
 	for _, s := range items {
 		if strings.ContainsAny(s, "\r\n\x00") {
@@ -193,12 +192,12 @@ func lines(items []string) []byte {
 	return []byte(strings.Join(items, "\n") + "\n")
 }
 
-// network tells systemd-networkd to take over the boot network card. Kind=!*
-// leaves out virtual links: a veth of a pod has type "ether" like a real card,
-// and networkd would take it off its bridge. For the same reason routes and
-// rules of the CNI are left alone. KeepConfiguration lets a node keep its address
-// when no server renews it: a node that is up must not need one, and the server
-// leases an address that expired to another machine only when it has no other.
+// network configures systemd-networkd for the boot network card. Kind=!* excludes virtual
+// links: a veth of a pod has type "ether" like a real card, and networkd would remove
+// it from its bridge. For the same reason networkd keeps the routes and rules of the CNI.
+// With KeepConfiguration a node keeps its address when no server renews it: a running
+// node must not need the server, and the server leases an expired address to another
+// machine only when it has no other.
 func (a *Applier) network(id Identity) error {
 	network := fmt.Sprintf(`# Written by drover-init: the network card that this node booted from.
 [Match]

@@ -26,7 +26,7 @@ func testIdentity(change func(*pools.NodeConfig)) Identity {
 	return id
 }
 
-// applyTo applies to a root with an image's files in it.
+// applyTo applies a configuration to a root with these files of an image.
 func applyTo(t *testing.T, image map[string]string, change func(*pools.NodeConfig)) (root string, warned string, err error) {
 	t.Helper()
 	root = fixture.Tree(t, image)
@@ -36,7 +36,7 @@ func applyTo(t *testing.T, image map[string]string, change func(*pools.NodeConfi
 	return root, said.String(), err
 }
 
-// wantFiles compares files, or with "->" the targets of links.
+// wantFiles compares files; "->TARGET" is a link.
 func wantFiles(t *testing.T, root string, want map[string]string) {
 	t.Helper()
 	for path, content := range want {

@@ -12,14 +12,14 @@ import (
 	"drover/pools"
 )
 
-// unitDirs are where units are looked for, in systemd's order.
+// unitDirs are the directories of units, in systemd's order.
 var unitDirs = []string{"/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 
 // unitTypes are the suffixes of units that a config may name.
 var unitTypes = []string{".service", ".socket", ".timer", ".mount", ".automount", ".target", ".path", ".slice", ".swap"}
 
-// units writes the units, then enables those that want it: an [Install] section
-// may come from any of them, or from the image.
+// units writes the units, then enables those with enable: true. The [Install] section
+// may be in a unit's own file, in a drop-in, or in the image.
 func (a *Applier) units(id Identity) error {
 	var errs []error
 	names := slices.Sorted(maps.Keys(id.Units))
@@ -50,8 +50,8 @@ func checkUnit(name string) error {
 	return nil
 }
 
-// enable does what systemctl enable does without a running systemd: links by
-// the [Install] section. seen ends circles of Also=.
+// enable makes the links of the [Install] section, as systemctl enable does, without a
+// running systemd. The map seen ends cycles of Also=.
 func (a *Applier) enable(name string, seen map[string]bool) error {
 	if seen[name] {
 		return nil
@@ -88,8 +88,8 @@ func (a *Applier) enable(name string, seen map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// findUnit returns the path of a unit, as systemd sees it, and its text. An
-// instance (name@x.service) is found as its template (name@.service).
+// findUnit returns the path of a unit in the running system, and its text. For an instance
+// (name@x.service) it returns the template (name@.service).
 func (a *Applier) findUnit(name string) (path, content string, err error) {
 	names := []string{name}
 	if template := unitTemplate(name); template != "" {
@@ -110,7 +110,7 @@ func (a *Applier) findUnit(name string) (path, content string, err error) {
 	return "", "", fmt.Errorf("unit %q is neither in the config nor in the image", name)
 }
 
-// unitTemplate returns the template of an instance, "" for other units.
+// unitTemplate returns the template of an instance; "" for other units.
 func unitTemplate(name string) string {
 	prefix, rest, ok := strings.Cut(name, "@")
 	if ok && !strings.HasPrefix(rest, ".") {
@@ -119,8 +119,8 @@ func unitTemplate(name string) string {
 	return ""
 }
 
-// installSection reads the [Install] section of a unit (systemd.syntax(7)). An
-// empty value takes back the ones before it.
+// installSection reads the [Install] section of a unit (systemd.syntax(7)). An empty value
+// removes the values before it.
 func installSection(content string) map[string][]string {
 	install := map[string][]string{}
 	in := false
@@ -145,7 +145,7 @@ func installSection(content string) map[string][]string {
 	return install
 }
 
-// expandUnit replaces the specifiers that make sense in an [Install] section.
+// expandUnit replaces the specifiers that are useful in an [Install] section.
 func expandUnit(value, name string) string {
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
 	prefix, instance, _ := strings.Cut(stem, "@")
@@ -155,9 +155,9 @@ func expandUnit(value, name string) string {
 // networkFS are file systems that wait for the network (systemd.mount(5)).
 var networkFS = []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p"}
 
-// mounts writes a unit for each mount and makes its directory. Units in /etc
-// win over those of the image for the same path; lines in /etc/fstab would not.
-// As with fstab, a mount that fails stops the start, unless it is "nofail".
+// mounts writes a unit for each mount and makes its directory. Units in /etc take
+// precedence over those of the image for the same path; lines in /etc/fstab do not. As
+// with fstab, a mount that fails stops the start, unless it is "nofail".
 func (a *Applier) mounts(id Identity) error {
 	var errs []error
 	for _, m := range id.Mounts {
@@ -191,7 +191,7 @@ func (a *Applier) mount(m pools.Mount) error {
 		dir = ".wants"
 	}
 	var b strings.Builder
-	percent := strings.NewReplacer("%", "%%") // systemd takes % for a specifier
+	percent := strings.NewReplacer("%", "%%") // % begins a specifier of systemd
 	fmt.Fprintf(&b, "# Written by drover-init from the node's config.\n[Unit]\n")
 	if dir == ".requires" {
 		fmt.Fprintf(&b, "Before=%s\n", target)
@@ -208,7 +208,7 @@ func (a *Applier) mount(m pools.Mount) error {
 		Symlink(path, a.path("/etc/systemd/system/"+target+dir+"/"+name)))
 }
 
-// escapeUnitPath is systemd-escape --path.
+// escapeUnitPath escapes a path as systemd-escape --path does.
 func escapeUnitPath(path string) string {
 	var b strings.Builder
 	for i, c := range []byte(strings.Trim(path, "/")) {
@@ -225,15 +225,15 @@ func escapeUnitPath(path string) string {
 	return b.String()
 }
 
-// Where a boot leaves, in RAM, what the agent's unit needs.
+// The files that the agent's unit needs; they are in RAM.
 const (
 	StateFile    = "/run/drover/boot.json"
 	AgentProgram = "/run/drover/drover-init"
 )
 
-// agentUnit makes the real system run the agent. It is a oneshot that lasts
-// until the node has joined: "systemctl status drover-agent" is the answer to
-// where a node hangs. What it prints is on the console too.
+// agentUnit writes the unit of the agent. It is a oneshot that lasts until the node has
+// joined: "systemctl status drover-agent" shows where a node hangs. Its output is on
+// the console too.
 func (a *Applier) agentUnit(Identity) error {
 	const unit = `# Written by drover-init.
 [Unit]

@@ -128,7 +128,7 @@ func TestMounts(t *testing.T) {
 }
 
 func TestEscapeUnitPath(t *testing.T) {
-	// The right sides are what systemd-escape --path says.
+	// The values are the output of systemd-escape --path.
 	for in, want := range map[string]string{
 		"/var/lib/kubelet": "var-lib-kubelet",
 		"/srv/a b":         `srv-a\x20b`,
@@ -155,7 +155,7 @@ func FuzzInstallSection(f *testing.F) {
 		id := testIdentity(func(c *pools.NodeConfig) {
 			c.Units = map[string]pools.Unit{"a@b.service": {Content: "x" + content, Enable: true}}
 		})
-		_ = a.units(id) // may be an error, but nothing may be outside
+		_ = a.units(id) // an error is allowed, a file outside is not
 		entries, err := os.ReadDir(root)
 		if err != nil || len(entries) != 1 {
 			t.Errorf("outside of the root: %v (%v)", entries, err)

@@ -1,9 +1,8 @@
-// Package rootfs mounts what a node runs on: the kernel's file systems, a tmpfs for the
-// image, the image with a writable layer in RAM over it, and starts the init of the
-// real root.
+// Package rootfs mounts the file systems of a node: the kernel's own, a tmpfs for the
+// image, and the image with a writable layer in RAM over it. Then it starts the init of
+// that root.
 //
-// It knows nothing of where the image comes from, nor of what is written into the root
-// before it starts.
+// It knows nothing of the source of the image, nor of the node's configuration.
 package rootfs
 
 import (
@@ -20,21 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where things are in the initramfs.
+// Mount points in the initramfs.
 const (
-	ImageDir = "/mnt/image" // a tmpfs: the squashfs lies here
+	ImageDir = "/mnt/image" // a tmpfs with the squashfs
 	lowerDir = "/mnt/lower" // the squashfs, mounted
-	upperDir = "/mnt/upper" // a tmpfs: what the node writes
-	newRoot  = "/mnt/root"  // both together
+	upperDir = "/mnt/upper" // a tmpfs with the node's writes
+	newRoot  = "/mnt/root"  // the overlay of both
 )
 
-// rootFree is the RAM in bytes that must be left when the image is in it: what
-// a system needs to start at all.
+// rootFree is the RAM in bytes that must be free beside the image: a system needs it to
+// start.
 const rootFree = 96 << 20
 
-// IsRAMRoot reports whether dir is on a file system that an initramfs is on. It
-// keeps drover-init from taking a container, where it may be process 1 too, for
-// a machine of its own.
+// IsRAMRoot reports whether dir is on the file system of an initramfs. It protects a
+// container, in which drover-init may be process 1 too.
 func IsRAMRoot(dir string) bool {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -59,9 +57,8 @@ func (m mount) do() error {
 	return nil
 }
 
-// MountKernel mounts the kernel's own file systems. /run is the only one of
-// ours that the real system keeps; drover-init is run from it, so it allows
-// programs.
+// MountKernel mounts /proc, /sys, /dev and /run. The real system keeps /run; the agent is
+// started from it, so that it is not mounted noexec.
 func MountKernel() error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	var errs []error
@@ -71,20 +68,20 @@ func MountKernel() error {
 		{"devtmpfs", "/dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
 		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	} {
-		if err := m.do(); err != nil && !errors.Is(err, unix.EBUSY) { // busy: it is mounted
+		if err := m.do(); err != nil && !errors.Is(err, unix.EBUSY) { // busy: mounted already
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// MountImageDir makes the place that the image is fetched to. Its limit is no
-// protection: FitsRAM is asked before.
+// MountImageDir mounts the tmpfs for the image. Its size limit does not protect the RAM;
+// [FitsRAM] does.
 func MountImageDir() error {
 	return mount{"drover-image", ImageDir, "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=700,size=100%"}.do()
 }
 
-// Memory holds the figures of /proc/meminfo, in bytes.
+// Memory has the figures of /proc/meminfo, in bytes.
 type Memory struct {
 	Total, Available int64
 }
@@ -114,7 +111,7 @@ func readMemory(r io.Reader) (Memory, error) {
 	return m, nil
 }
 
-// Fits returns an error when more bytes of the image would leave too little.
+// Fits returns an error if so many more bytes of the image would leave too little RAM.
 func (m Memory) Fits(more int64) error {
 	if more+rootFree <= m.Available {
 		return nil
@@ -138,13 +135,13 @@ func FitsRAM(more int64) error {
 	return m.Fits(more)
 }
 
-// MountRoot mounts the squashfs in file and puts a writable layer on it.
+// MountRoot mounts the squashfs in file, with a writable layer over it.
 func MountRoot(file string) error {
 	loop, err := attachLoop(file)
 	if err != nil {
 		return err
 	}
-	defer loop.Close() // once it is mounted the mount keeps it; it goes away with that
+	defer loop.Close() // the mount keeps the device, and frees it at its end
 	for _, m := range []mount{
 		{loop.Name(), lowerDir, "squashfs", unix.MS_RDONLY | unix.MS_NODEV, ""},
 		{"drover-root", upperDir, "tmpfs", unix.MS_NODEV, "mode=755,size=50%"},
@@ -162,7 +159,7 @@ func MountRoot(file string) error {
 		"lowerdir=" + lowerDir + ",upperdir=" + upperDir + "/data,workdir=" + upperDir + "/work"}.do()
 }
 
-// attachLoop makes file a block device, read-only, that frees itself.
+// attachLoop makes file a read-only block device, which is freed at its last close.
 func attachLoop(file string) (*os.File, error) {
 	backing, err := os.Open(file)
 	if err != nil {
@@ -184,16 +181,16 @@ func attachLoop(file string) (*os.File, error) {
 	}
 	config := unix.LoopConfig{Fd: uint32(backing.Fd())}
 	config.Info.Flags = unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR
-	copy(config.Info.File_name[:len(config.Info.File_name)-1], file) // losetup shows it
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], file) // for losetup
 	if err := unix.IoctlLoopConfigure(int(loop.Fd()), &config); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: LOOP_CONFIGURE: %w", loop.Name(), err), loop.Close())
 	}
 	return loop, nil
 }
 
-// EnterRoot makes newRoot the root directory, for us and for all that we start,
-// and frees what the initramfs took. What is loaded of it stays usable: this
-// program above all. The image's mounts keep working, out of sight.
+// EnterRoot makes newRoot the root directory of this process and its children, and frees
+// the memory of the initramfs. Loaded programs, such as this one, and the image's
+// mounts stay usable.
 func EnterRoot() error {
 	for _, d := range []string{"/proc", "/sys", "/dev", "/run"} {
 		target := filepath.Join(newRoot, d)
@@ -207,7 +204,7 @@ func EnterRoot() error {
 	if err := os.Chdir(newRoot); err != nil {
 		return err
 	}
-	if IsRAMRoot("/") { // anything else must not be emptied
+	if IsRAMRoot("/") { // no other file system may be emptied
 		if err := empty("/"); err != nil {
 			return fmt.Errorf("free the initramfs: %w", err)
 		}
@@ -222,8 +219,8 @@ func EnterRoot() error {
 	return os.Chdir("/")
 }
 
-// empty removes what is in dir and on the same file system. Directories that
-// something is mounted on, or below, stay.
+// empty removes the content of dir on its own file system. Mount points, and directories
+// above them, stay.
 func empty(dir string) error {
 	var own unix.Stat_t
 	if err := unix.Lstat(dir, &own); err != nil {
@@ -249,7 +246,7 @@ func empty(dir string) error {
 				errs = append(errs, err)
 				continue
 			}
-			_ = os.Remove(name) // not empty when a mount is below
+			_ = os.Remove(name) // fails above a mount point
 			continue
 		}
 		errs = append(errs, os.Remove(name))
@@ -260,10 +257,11 @@ func empty(dir string) error {
 // SearchPath is the PATH of all programs that drover-init starts.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// inits are the programs that may take over, in the order of preference.
+// inits are the paths of the root's init, in the order of preference.
 var inits = []string{"/sbin/init", "/lib/systemd/systemd", "/usr/lib/systemd/systemd"}
 
-// StartInit becomes the root's own init. It returns only when there is none.
+// StartInit replaces this process by the root's own init. It returns only with an error:
+// there is none.
 func StartInit(args []string) error {
 	var errs []error
 	for _, path := range inits {
