@@ -96,7 +96,8 @@ latest time of any file in it.`,
 	return cmd
 }
 
-// completeBuilder fills in what flags alone do not say. Its errors are usage.
+// completeBuilder sets the fields of a builder that have no flag of their own. Its
+// errors are errors of usage.
 func completeBuilder(b *imagebuild.Builder, platform string) (err error) {
 	if b.Name == "" {
 		return errors.New("--name is missing")

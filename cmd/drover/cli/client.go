@@ -171,8 +171,8 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// Get asks the API for what stands at path. The pairs are the names and values of a
-// query; pairs without a value are left out.
+// Get returns the resource at path. The pairs are names and values of a query; it omits
+// those with an empty value.
 func Get[T any](ctx context.Context, c *Client, path string, pairs ...string) (v T, err error) {
 	query := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -187,12 +187,12 @@ func Get[T any](ctx context.Context, c *Client, path string, pairs ...string) (v
 	return v, err
 }
 
-// Nodes returns the nodes of the server.
+// Nodes returns all nodes of the server: declared and added ones.
 func (c *Client) Nodes(ctx context.Context) ([]pools.NodeInfo, error) {
 	return Get[[]pools.NodeInfo](ctx, c, NodesPath)
 }
 
-// ChangeNodes changes nodes of the server, all or none.
+// ChangeNodes makes all changes in one transaction: all or none.
 func (c *Client) ChangeNodes(ctx context.Context, changes []pools.NodeChange) error {
 	return c.Call(ctx, http.MethodPost, NodesPath+":batch", map[string]any{"changes": changes}, nil)
 }

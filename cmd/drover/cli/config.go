@@ -44,7 +44,7 @@ func PrintMistakes(file string, err error, stderr io.Writer) error {
 	return fmt.Errorf("%s: %d mistakes", file, len(mistakes))
 }
 
-// Group makes cmd a command that only has subcommands.
+// Group makes cmd a command with these subcommands and no action of its own.
 func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs // an unknown subcommand is an error, not ignored
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

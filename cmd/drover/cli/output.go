@@ -15,14 +15,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Output is the format that --output asks a command for.
+// Output is the format of a command's output, from its flag --output.
 type Output struct {
 	format  string
 	formats []string // the first is for people, and the default
 }
 
-// Flag adds -o/--output to a command. An unknown format ends the command before it does
-// anything.
+// Flag adds -o/--output to a command. The first format is the default. An unknown format
+// is an error before the command does anything.
 func (o *Output) Flag(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
 	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], strings.Join(formats, "|"))
@@ -38,7 +38,7 @@ func (o *Output) check() error {
 	return &Error{Usage, fmt.Errorf("unknown output %q (%s or %s)", o.format, strings.Join(o.formats[:last], ", "), o.formats[last])}
 }
 
-// Print writes v as JSON or YAML, or calls human.
+// Print writes v as JSON or YAML, or calls human, according to the format.
 func (o *Output) Print(cmd *cobra.Command, v any, human func(io.Writer) error) error {
 	if o.format == o.formats[0] {
 		return human(cmd.OutOrStdout())
@@ -46,8 +46,8 @@ func (o *Output) Print(cmd *cobra.Command, v any, human func(io.Writer) error) e
 	return Print(cmd.OutOrStdout(), v, o.format)
 }
 
-// Show makes cmd a command that prints what get returns, with --output. Its format for
-// people has the name human.
+// Show makes cmd a command that prints the result of get, with the flag --output. The
+// argument human is the name of the format for people, and text writes it.
 func Show[T any](cmd *cobra.Command, human string, get func(context.Context, []string) (T, error), text func(io.Writer, T) error) {
 	o := &Output{}
 	o.Flag(cmd, human, "json", "yaml")
@@ -60,8 +60,8 @@ func Show[T any](cmd *cobra.Command, human string, get func(context.Context, []s
 	}
 }
 
-// Table writes a table with a row for each item. Tabs separate the columns of header. An empty cell is shown as "-", and a
-// time as UTC.
+// Table writes a table with a row for each item. Tabs separate the columns of header. An
+// empty cell is shown as "-", and a time in UTC.
 func Table[T any](w io.Writer, items []T, header string, row func(T) []any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, header)
@@ -75,7 +75,7 @@ func Table[T any](w io.Writer, items []T, header string, row func(T) []any) erro
 	return t.Flush()
 }
 
-// cell writes one value of a table.
+// cell renders one value of a table.
 func cell(v any) string {
 	switch v := v.(type) {
 	case time.Time:
