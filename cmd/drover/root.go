@@ -12,8 +12,6 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
-
-	"github.com/spf13/cobra"
 )
 
 // run runs the program and returns its exit code.
