@@ -12,10 +12,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
-	"os"
 	"time"
 
 	"drover/pools/atomicfile"
@@ -68,10 +66,10 @@ func (s *Server) ListenTLS() (net.Listener, error) { return net.Listen("tcp", s.
 // NodeKey returns a certificate for the key in a file, and makes the key if
 // there is none. The certificate is new each time: nodes check only the key.
 func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
-	key, err := readKey(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		isNew = true
-		key, err = makeKey(file)
+	data, isNew, err := atomicfile.ReadOrMake(file, makeKey)
+	var key *ecdsa.PrivateKey
+	if err == nil {
+		key, err = parseKey(file, data)
 	}
 	if err != nil {
 		return c, false, fmt.Errorf("key of the HTTPS listener: %w", err)
@@ -91,17 +89,9 @@ func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, isNew, nil
 }
 
-func readKey(file string) (*ecdsa.PrivateKey, error) {
-	if fi, err := os.Stat(file); err != nil {
-		return nil, err
-	} else if fi.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s: others can read it (mode %s): chmod 600, or remove it to have a new one made", file, fi.Mode().Perm())
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if block, _ := pem.Decode(b); block != nil {
+// parseKey reads the content of a key file.
+func parseKey(file string, data []byte) (*ecdsa.PrivateKey, error) {
+	if block, _ := pem.Decode(data); block != nil {
 		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
 			if key, ok := key.(*ecdsa.PrivateKey); ok {
 				return key, nil
@@ -111,16 +101,12 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	return nil, fmt.Errorf("%s holds no private key: restore it, or remove it to have a new one made", file)
 }
 
-// makeKey writes a new key, whole or not at all: every node that boots gets its
-// digest.
-func makeKey(file string) (*ecdsa.PrivateKey, error) {
+// makeKey returns the content of a new key file.
+func makeKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return key, atomicfile.Write(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }

@@ -8,6 +8,8 @@ package atomicfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -32,6 +34,26 @@ func Write(path string, data []byte, mode os.FileMode) error {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// ReadOrMake returns the content of a file of secrets. If there is none, it writes what
+// generate returns, with the mode 0600, and isNew is true. A file that others than its
+// owner can read is an error.
+func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNew bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if data, err = generate(); err == nil {
+			err = Write(path, data, 0o600)
+		}
+		return data, err == nil, err
+	case err != nil:
+		return nil, false, err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
+		return nil, false, fmt.Errorf("%s: others can read it (mode %s): chmod 600, or remove it to have a new one made", path, info.Mode())
+	}
+	data, err = os.ReadFile(path)
+	return data, false, err
 }
 
 // SyncDir makes the names in a directory durable: those of files that were

@@ -73,7 +73,7 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 func advertised(s *pools.Server) pools.Advertised {
 	r := pools.Advertised{Address: s.Address}
 	if !r.Address.IsValid() && len(s.Interfaces) > 0 {
-		r.Address = firstIPv4(s.Interfaces[0])
+		r.Address = FirstIPv4(s.Interfaces[0])
 	}
 	base := func(scheme, listen, usual string) string {
 		_, port, err := net.SplitHostPort(listen)
@@ -89,9 +89,9 @@ func advertised(s *pools.Server) pools.Advertised {
 	return r
 }
 
-// firstIPv4 returns the first IPv4 address of a network interface; the zero
+// FirstIPv4 returns the first IPv4 address of a network interface; the zero
 // Addr when there is no such interface on this host, or no address.
-func firstIPv4(name string) netip.Addr {
+func FirstIPv4(name string) netip.Addr {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
 		return netip.Addr{}

@@ -3,12 +3,12 @@ package explain
 import (
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // dhcpReply is the reply to a DHCP request, decoded.
@@ -81,7 +81,7 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 func (e *explainer) addresses() []netip.Addr {
 	var all []netip.Addr
 	for _, name := range e.farm.Config.Server.Interfaces {
-		if a := firstIPv4(name); a.IsValid() && e.inSubnet(a) {
+		if a := config.FirstIPv4(name); a.IsValid() && e.inSubnet(a) {
 			all = append(all, a)
 		}
 	}
@@ -100,21 +100,6 @@ func (e *explainer) inSubnet(a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// firstIPv4 returns the first IPv4 address of an interface; it is the server's.
-func firstIPv4(name string) netip.Addr {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return netip.Addr{}
-	}
-	addrs, _ := i.Addrs()
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p.Addr()
-		}
-	}
-	return netip.Addr{}
 }
 
 // silence returns the reason for no answer as an error.

@@ -53,11 +53,7 @@ func (s *Server) startClusters(dir string) error {
 // approve any node. After a loss of the key drover leaves labels and taints on a Node
 // that it could remove, and boots in progress need another token.
 func nodeKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key = []byte(rand.Text() + rand.Text())
-		err = atomicfile.Write(path, key, 0o600)
-	}
+	key, _, err := atomicfile.ReadOrMake(path, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
 	if err == nil && len(key) < 32 {
 		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
 	}
