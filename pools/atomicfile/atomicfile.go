@@ -1,8 +1,8 @@
-// Package atomicfile writes files that are whole or not there: after a crash at any
-// instant a reader finds the old content or the new one.
+// Package atomicfile replaces files atomically: after a crash at any moment a reader
+// finds either the whole old content or the whole new content.
 //
-// It imports the standard library alone, so that every package may use it, and
-// knows nothing of what the files hold.
+// It imports only the standard library, so that every package may use it. It knows
+// nothing of the content of the files.
 package atomicfile
 
 import (
@@ -14,8 +14,9 @@ import (
 	"path/filepath"
 )
 
-// Write puts data into the file path with the permissions mode, durably. It
-// leaves a file that holds the same data untouched. The directory must exist.
+// Write replaces the content of the file path with data, durably, and sets its
+// permissions to mode. A file that already holds data stays untouched. The directory
+// must exist.
 func Write(path string, data []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
@@ -36,9 +37,9 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	return SyncDir(dir)
 }
 
-// ReadOrMake returns the content of a file of secrets. If there is none, it writes what
-// generate returns, with the mode 0600, and isNew is true. A file that others than its
-// owner can read is an error.
+// ReadOrMake returns the content of a file of secrets. If the file does not exist, it
+// writes the result of generate with mode 0600, and isNew is true. A file that other
+// users can read is an error.
 func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNew bool, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -56,8 +57,8 @@ func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNe
 	return data, false, err
 }
 
-// SyncDir makes the names in a directory durable: those of files that were
-// created, renamed or removed in it.
+// SyncDir makes the file names of a directory durable, after files were created,
+// renamed or removed in it.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

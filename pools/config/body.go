@@ -12,19 +12,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bounds of a body. A value takes a hundred times its bytes while it is read; a
+// Bounds of a body. Decoding needs about a hundred times the memory of the text. A
 // change of 10 000 nodes has some 60 000 commas.
 const (
 	maxCommas   = 1 << 17
 	maxMistakes = 100 // in an answer
 )
 
-// DecodeJSON reads the body of an API request into v, a pointer to a struct, as
-// strictly as the config file is read. All mistakes are returned at once, as
-// [Errors], with the path of each value in place of a line.
+// DecodeJSON reads the body of an API request into v, a pointer to a struct, by the
+// rules of the config file. It returns all mistakes at once, as [Errors], with the path
+// of each value in place of a line.
 //
-// It is a merge patch (RFC 7386) of what v holds: the keys of the body change
-// values, and null removes them.
+// The body is a merge patch (RFC 7386) of v: its keys change values, and null removes
+// them.
 func DecodeJSON(body []byte, v any) error {
 	d := &decoder{json: true, lines: map[string]int{}, budget: maxNodes}
 	var valid json.RawMessage // encoding/json bounds how deep values nest
@@ -48,6 +48,8 @@ func DecodeJSON(body []byte, v any) error {
 	return d.errs.err()
 }
 
+// notJSON returns the error for a body that is not JSON; a nil err means that it is not
+// UTF-8.
 func notJSON(err error) *Error {
 	e := &Error{Msg: "the body is not UTF-8", Hint: "JSON is always UTF-8 (RFC 8259)"}
 	if err != nil {
@@ -59,8 +61,8 @@ func notJSON(err error) *Error {
 	return e
 }
 
-// jsonNode reads the next value of valid JSON, or the next key of an object, as
-// the YAML that it is. JSON has no aliases and no tags.
+// jsonNode reads the next value of valid JSON, or the next key of an object, as a YAML
+// node. JSON has no aliases and no tags.
 func jsonNode(dec *json.Decoder) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode}
 	t, _ := dec.Token()

@@ -11,8 +11,7 @@ import (
 	"drover/pools/config"
 )
 
-// The fields that the API reads are those that it answers with: each field of the
-// type, set, survives a round trip.
+// TestNodeFields: each field of a node survives encoding and decoding.
 func TestNodeFields(t *testing.T) {
 	want := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}
 	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", Firmware: pools.BIOS}
@@ -25,7 +24,7 @@ func TestNodeFields(t *testing.T) {
 	for _, v := range []reflect.Value{reflect.ValueOf(want), reflect.ValueOf(want.Match)} {
 		for _, f := range reflect.VisibleFields(v.Type()) {
 			if v.FieldByIndex(f.Index).IsZero() {
-				t.Fatalf("field %s is new: this test must know it", f.Name)
+				t.Fatalf("field %s is new: set it in this test", f.Name)
 			}
 		}
 	}
@@ -39,7 +38,7 @@ func TestNodeFields(t *testing.T) {
 	}
 }
 
-// A body has the mistakes that a config file has, in the same words, all at once.
+// TestBodyMistakes: a body has the error texts of a config file, all at once.
 func TestBodyMistakes(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"name": 7, "macs": ["zz", null, "52:54:00:00:00:01"], "ip": "10.0.0.256", "tagz": []}`: `name: a string is wanted, not 7 (write "7")
@@ -85,8 +84,7 @@ ignore: "yes" is neither true nor false (write true or false)`,
 	}
 }
 
-// A body is a merge patch (RFC 7386) of the value that it is decoded into: the cases
-// of appendix A that a type allows.
+// TestMergePatch has the cases of RFC 7386, appendix A, that a Go type allows.
 func TestMergePatch(t *testing.T) {
 	type inner struct {
 		B string `json:"b,omitempty"`
@@ -130,8 +128,8 @@ func TestMergePatch(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJSON patches a node with anything: what is accepted is JSON, and what
-// comes out is a node that says the same when it is written and read again.
+// FuzzDecodeJSON patches a node with any bytes. An accepted body is valid JSON, and the
+// patched node survives encoding and decoding.
 func FuzzDecodeJSON(f *testing.F) {
 	for _, s := range []string{`{}`, `{"ip":null}`, `{"macs":["02:00:00:00:00:09"],"tags":null}`, `{"name":{"a":{"b":1}}}`, `{"tags":[]}`,
 		`{"match":{"arch":"0x07","class":null},"dhcpOptions":{"42":"x"},"ignore":false}`, `{"ip":"fe80::1%eth0"}`,

@@ -11,7 +11,7 @@ import (
 	"drover/pools/option"
 )
 
-// checker finds the mistakes in the meaning of a config. It goes on after each.
+// checker checks the values of a decoded config. It continues after each mistake.
 type checker struct {
 	cfg    *pools.Config
 	lines  map[string]int
@@ -37,8 +37,8 @@ func (c *checker) all(added []pools.PoolNode) {
 	c.pools(added)
 }
 
-// at returns where the value of a path was set, or should have been: the line of
-// the nearest value around it.
+// at returns the origin of the value of a path. For a value that was not set, that is
+// the line of the nearest value around it.
 func (c *checker) at(path string) pools.Origin {
 	o := pools.Origin{File: c.file, Path: path}
 	for c.lines[path] == 0 && path != "" {
@@ -48,23 +48,23 @@ func (c *checker) at(path string) pools.Origin {
 	return o
 }
 
-// tried reports whether the operator wrote something at path. If it made no sense,
-// that has been reported already.
-func (c *checker) tried(path string) bool { return c.lines[path] != 0 }
+// isSet reports whether the config file has a value at path. An invalid one has been
+// reported already.
+func (c *checker) isSet(path string) bool { return c.lines[path] != 0 }
 
 func (c *checker) failf(path, hint, format string, args ...any) {
 	c.errs = append(c.errs, &Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// want reports err at path, if there is one, after the subject.
-func (c *checker) want(path, about string, err error) {
+// report adds err, unless it is nil, as a mistake at path; about begins its text.
+func (c *checker) report(path, about string, err error) {
 	if err != nil {
 		msg, hint := explain(about, err)
 		c.failf(path, hint, "%s", msg)
 	}
 }
 
-// setDefault sets a value that was not written.
+// setDefault sets a value that is zero.
 func setDefault[T comparable](p *T, v T) {
 	var none T
 	if *p == none {
@@ -72,7 +72,7 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// defaults fills in what was not written.
+// defaults sets the defaults of values that the file does not set.
 func (c *checker) defaults() {
 	s := &c.cfg.Server
 	setDefault(&s.DHCP, pools.DHCPFull)
@@ -102,7 +102,7 @@ func (c *checker) defaults() {
 		}
 		setDefault(&t.TTL, pools.Duration(10*time.Minute))
 		if cl.SecretRef != (pools.SecretRef{}) && cl.Name != "" {
-			// As Cluster API names it, and Kamaji as its control plane provider.
+			// The name that Cluster API and its provider Kamaji use.
 			setDefault(&cl.SecretRef.Name, cl.Name+"-kubeconfig")
 		}
 	}
@@ -110,14 +110,14 @@ func (c *checker) defaults() {
 
 func (c *checker) server() {
 	s := &c.cfg.Server
-	c.want("server.http", "server.http", hostPort(s.HTTP, true))
-	c.want("server.tftp", "server.tftp", hostPort(s.TFTP, true))
-	c.want("server.api", "server.api", hostPort(s.API, true))
-	c.want("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(pools.DHCPFull), string(pools.DHCPProxy), string(pools.DHCPOff)))
-	if len(s.Interfaces) == 0 && s.DHCP != pools.DHCPOff && !c.tried("server.interfaces") {
+	c.report("server.http", "server.http", hostPort(s.HTTP, true))
+	c.report("server.tftp", "server.tftp", hostPort(s.TFTP, true))
+	c.report("server.api", "server.api", hostPort(s.API, true))
+	c.report("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(pools.DHCPFull), string(pools.DHCPProxy), string(pools.DHCPOff)))
+	if len(s.Interfaces) == 0 && s.DHCP != pools.DHCPOff && !c.isSet("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")
 	}
-	if len(s.Interfaces) == 0 && s.DHCP == pools.DHCPOff && !s.Address.IsValid() && !c.tried("server.address") {
+	if len(s.Interfaces) == 0 && s.DHCP == pools.DHCPOff && !s.Address.IsValid() && !c.isSet("server.address") {
 		c.failf("server", "address: 10.28.0.2", "server.address is not set, and there are no interfaces to take it from")
 	}
 	for i, name := range s.Interfaces {
@@ -143,7 +143,7 @@ func (c *checker) server() {
 // nodeFacing checks the settings of the node-facing listeners.
 func (c *checker) nodeFacing(s *pools.Server) {
 	if s.HTTPS != "" {
-		c.want("server.https", "server.https", hostPort(s.HTTPS, true))
+		c.report("server.https", "server.https", hostPort(s.HTTPS, true))
 	}
 	switch t := s.NodeTLS; {
 	case t == nil:
@@ -160,12 +160,12 @@ func (c *checker) nodeFacing(s *pools.Server) {
 	}
 }
 
-// proxy reports whether another server gives addresses, so that the config need not
-// have them.
+// proxy reports whether another server gives addresses. The config need not have them
+// then.
 func (c *checker) proxy() bool { return c.cfg.Server.DHCP == pools.DHCPProxy }
 
 func (c *checker) subnets() {
-	if len(c.cfg.Subnets) == 0 && !c.tried("subnets[0]") && !c.proxy() {
+	if len(c.cfg.Subnets) == 0 && !c.isSet("subnets[0]") && !c.proxy() {
 		c.failf("subnets", "subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]", "no subnets")
 	}
 	for i, s := range c.cfg.Subnets {
@@ -173,7 +173,7 @@ func (c *checker) subnets() {
 		about := "subnet " + s.CIDR.String()
 		switch {
 		case !s.CIDR.IsValid():
-			if !c.tried(path + ".cidr") {
+			if !c.isSet(path + ".cidr") {
 				c.failf(path, "cidr: 10.28.0.0/16", "%s has no cidr", path)
 			}
 			continue
@@ -208,8 +208,8 @@ func (c *checker) subnets() {
 	}
 }
 
-// lease bounds a lease time: shorter ones make nodes renew all the time,
-// longer ones do not fit the option's signed 32 bits everywhere.
+// lease checks a lease time. Shorter ones would make nodes renew all the time. Longer
+// ones do not fit in the signed 32 bits that some clients use.
 func (c *checker) lease(path, about string, d pools.Duration) {
 	if d != 0 && (d.D() < time.Minute || d.D() > 10*365*24*time.Hour) {
 		c.failf(path, "12h suits fixed nodes, 5m a catch-all", "%s: lease %s is not from 1m to ten years", about, d)
@@ -225,7 +225,7 @@ func (c *checker) clusterList() {
 		c.clusters = append(c.clusters, cl.Name)
 		c.credentials(path, about, cl)
 		if cl.Endpoint != "" {
-			c.want(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
+			c.report(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
 		}
 		c.tokenPolicy(path, about, cl)
 	}
@@ -233,8 +233,8 @@ func (c *checker) clusterList() {
 
 func (c *checker) tokenPolicy(path, about string, cl pools.Cluster) {
 	t := cl.Token
-	c.want(path+".token.mode", about, oneOf("token mode", string(t.Mode), string(pools.PerBoot), string(pools.Shared)))
-	c.want(path+".approver", about, oneOf("approver", string(cl.Approver), string(pools.ByDrover), string(pools.ByCluster)))
+	c.report(path+".token.mode", about, oneOf("token mode", string(t.Mode), string(pools.PerBoot), string(pools.Shared)))
+	c.report(path+".approver", about, oneOf("approver", string(cl.Approver), string(pools.ByDrover), string(pools.ByCluster)))
 	if cl.Serving && cl.Approver == pools.ByCluster {
 		c.failf(path+".serving", "remove approver: cluster, or serving: true", "%s: serving: true has drover approve serving certificates, but its approver is the cluster", about)
 	}
@@ -254,7 +254,7 @@ func (c *checker) tokenPolicy(path, about string, cl pools.Cluster) {
 	}
 }
 
-// name checks the name of a cluster, pool or node, and that it is the only one.
+// name checks the name of a cluster, pool or chassis, and that no other has it.
 func (c *checker) name(path, what, name string, seen map[string]string) {
 	switch {
 	case name == "":
@@ -270,7 +270,7 @@ func (c *checker) name(path, what, name string, seen map[string]string) {
 	seen[name] = path
 }
 
-// broadcast is the last address of a prefix.
+// broadcast returns the last address of a prefix.
 func broadcast(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for i := p.Bits(); i < 32; i++ {

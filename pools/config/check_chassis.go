@@ -13,12 +13,12 @@ import (
 	"drover/pools/option"
 )
 
-// minInterval is how often a chassis may be asked. A login takes some of them
-// five seconds.
+// minInterval is the shortest interval between two readings of a chassis. Some chassis
+// need five seconds for a login.
 const minInterval = 10 * time.Second
 
-// chassisList checks the chassis. Their names of nodes must differ: they identify a
-// node that has no place.
+// chassisList checks the chassis. The node names of all chassis must differ, because a
+// node without a recorded slot is identified by its name.
 func (c *checker) chassisList() {
 	seen, address, names := map[string]string{}, map[string]string{}, map[string]string{}
 	for i, ch := range c.cfg.Chassis {
@@ -33,9 +33,9 @@ func (c *checker) chassisList() {
 		if !slices.ContainsFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == ch.Pool }) {
 			c.failf(path+".pool", knownHint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
 		}
-		c.bayTags(path+".tags", about, ch)
-		c.bayNames(path, about, ch, names)
-		c.bayAddresses(path, about, ch)
+		c.slotTags(path+".tags", about, ch)
+		c.slotNames(path, about, ch, names)
+		c.slotAddresses(path, about, ch)
 		if n, err := strconv.Atoi(ch.NIC); !slices.Contains([]string{"", "all", "A", "B", "a", "b"}, ch.NIC) && (err != nil || n < 1 || n > 99) {
 			c.failf(path+".nic", "nic: all, a number such as 1, or a switch, A or B", "%s: %q names no network cards", about, ch.NIC)
 		}
@@ -57,13 +57,13 @@ func (c *checker) chassisLogin(path, about string, ch pools.Chassis) {
 	if ch.Address == "" {
 		c.failf(path, "address: ilo-m1.example.org", "%s has no address", about)
 	} else {
-		c.want(path+".address", about+": address", managerAddress(ch.Address))
+		c.report(path+".address", about+": address", managerAddress(ch.Address))
 	}
 	c.user(path+".user", about, ch.User)
 	if ch.PasswordFile == "" {
 		c.failf(path, "passwordFile: "+ch.Name+".pass", "%s has no passwordFile", about)
 	}
-	c.want(path+".via", about, oneOf("via", string(ch.Via), string(pools.ViaSSH), string(pools.ViaREST)))
+	c.report(path+".via", about, oneOf("via", string(ch.Via), string(pools.ViaSSH), string(pools.ViaREST)))
 	if ch.HostKey != "" && !c.syntax.hostKey.MatchString(ch.HostKey) {
 		c.failf(path+".hostKey", "write SHA256: and 43 characters, as ssh-keygen -l does, or leave it out to pin it at first use", "%s: %q is no fingerprint of a host key", about, ch.HostKey)
 	}
@@ -102,34 +102,34 @@ func managerAddress(s string) error {
 	return nil
 }
 
-// bayTags checks tags that are the same in all slots. For others it is not known
-// which slots hold nodes.
-func (c *checker) bayTags(path, about string, ch pools.Chassis) {
+// slotTags checks the tag templates of a chassis. Only a tag that is the same in all
+// slots must exist: it is not known which slots hold nodes.
+func (c *checker) slotTags(path, about string, ch pools.Chassis) {
 	for i, text := range ch.Tags {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		t, err := pools.ParseTemplate("tag", text)
 		if err != nil {
-			c.want(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
+			c.report(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 			continue
 		}
 		first, err := pools.NewBay(ch.Name, 1, 1).Render(t)
 		last, _ := pools.NewBay(ch.Name, pools.Cartridges, pools.NodesEach).Render(t)
 		switch {
 		case err != nil:
-			c.want(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
+			c.report(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 		case first == last && !slices.Contains(c.tags, first):
 			c.failf(at, knownHint(first, c.tags, "declare it under tags:"), "%s: unknown tag %q", about, first)
 		}
 	}
 }
 
-// bayNames checks that each slot gets a name of its own. It stops at the first
-// mistake: the other slots have it too.
-func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[string]string) {
+// slotNames checks that each slot gets a unique name. It stops at the first mistake,
+// because the other slots have the same.
+func (c *checker) slotNames(path, about string, ch pools.Chassis, names map[string]string) {
 	const hint = "nameTemplate: " + pools.DefaultNodeName
 	t, err := pools.ParseTemplate("name", ch.NameTemplate)
 	if err != nil {
-		c.want(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
+		c.report(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
 		return
 	}
 	own := map[string]string{}
@@ -138,10 +138,10 @@ func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[strin
 		name, err := bay.Render(t)
 		switch {
 		case err != nil:
-			c.want(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
+			c.report(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
 			return
 		case !c.syntax.label.MatchString(name):
-			if c.syntax.label.MatchString(ch.Name) || c.tried(path+".nameTemplate") {
+			if c.syntax.label.MatchString(ch.Name) || c.isSet(path+".nameTemplate") {
 				c.failf(path+".nameTemplate", "use a-z, 0-9 and '-', 63 at most", "%s: the name of %s is %q, which is not a DNS label", about, bay.Slot, name)
 			}
 			return
@@ -159,12 +159,12 @@ func (c *checker) bayNames(path, about string, ch pools.Chassis, names map[strin
 	}
 }
 
-// bayAddresses checks the addresses of the first and the last cartridge that are
+// slotAddresses checks the addresses of the first and the last cartridge that are
 // chosen.
-func (c *checker) bayAddresses(path, about string, ch pools.Chassis) {
+func (c *checker) slotAddresses(path, about string, ch pools.Chassis) {
 	first, last, err := chosenCartridges(ch.Nodes)
 	if err != nil {
-		c.want(path+".nodes", about, err)
+		c.report(path+".nodes", about, err)
 		return
 	}
 	const hint = "ipTemplate: 10.28.{{add 36 .Cartridge}}.{{.Node}}"
@@ -181,7 +181,7 @@ func (c *checker) bayAddresses(path, about string, ch pools.Chassis) {
 			text, err = pools.NewBay(ch.Name, cartridge, 1).Render(t)
 		}
 		if err != nil {
-			c.want(path+".ipTemplate", about, pools.Hint(hint, "%v", err))
+			c.report(path+".ipTemplate", about, pools.Hint(hint, "%v", err))
 			return
 		}
 		a, bad := netip.ParseAddr(text)
@@ -192,8 +192,8 @@ func (c *checker) bayAddresses(path, about string, ch pools.Chassis) {
 	}
 }
 
-// chosenCartridges reads a choice of nodes such as c1n1,c3,5-9, and returns the
-// first and the last cartridge in it.
+// chosenCartridges returns the first and the last cartridge of a selection such as
+// c1n1,c3,5-9.
 func chosenCartridges(s string) (first, last int, err error) {
 	if s == "" || strings.ToLower(s) == "all" {
 		return 1, pools.Cartridges, nil
@@ -218,17 +218,17 @@ func chosenCartridges(s string) (first, last int, err error) {
 	return first, last, nil
 }
 
-// placeAndPower checks where a node is, and how it is switched.
-func (c *checker) placeAndPower(about, path string, n pools.Node, here use, used *taken, fail func(field, hint, format string, args ...any)) {
+// slotAndPower checks the slot of a node and its power settings.
+func (c *checker) slotAndPower(about, path string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if p := n.ChassisSlot; !p.IsZero() {
-		first, dup := used.bay[p]
+		first, dup := used.slot[p]
 		switch {
 		case !c.syntax.label.MatchString(p.Chassis) || !c.syntax.slot.MatchString(p.Slot):
 			fail(".place", "place: {chassis: m1, slot: c12n1}", "%s: %q in %q is no place", about, p.Slot, p.Chassis)
 		case dup:
 			fail(".place", "a slot holds one node: remove the place from the other", "%s: %s is already that of %s", about, p, first)
 		default:
-			used.bay[p] = here
+			used.slot[p] = here
 		}
 	}
 	p := n.Power
@@ -240,7 +240,7 @@ func (c *checker) placeAndPower(about, path string, n pools.Node, here use, used
 		return
 	}
 	if err := oneOf("driver", string(p.Driver), string(pools.Redfish), string(pools.IPMI), string(pools.Exec)); err != nil {
-		c.want(path+".power.driver", about+": power", err)
+		c.report(path+".power.driver", about+": power", err)
 		return
 	}
 	c.user(path+".power.user", about, p.User)
@@ -253,7 +253,7 @@ func (c *checker) placeAndPower(about, path string, n pools.Node, here use, used
 		fail(".power", "passwordFile: ilo.pass", "%s: power over %s needs a passwordFile", about, p.Driver)
 	case network:
 		if err := managerAddress(p.Address); err != nil {
-			c.want(path+".power.address", about, err)
+			c.report(path+".power.address", about, err)
 		}
 	case p.Program == "":
 		fail(".power", "program: /usr/local/bin/outlet", "%s: power by exec needs a program", about)

@@ -9,20 +9,19 @@ import (
 	"drover/pools/option"
 )
 
-// secretKey is what keys of a Secret look like.
+// secretKey is the pattern of the keys of a Secret.
 const secretKey = `^[-._a-zA-Z0-9]{1,253}$`
 
-// credentials checks where drover finds the kubeconfig of a cluster, and how it
-// lets nodes go.
+// credentials checks the kubeconfig or Secret of a cluster, and its drain timeout.
 func (c *checker) credentials(path, about string, cl pools.Cluster) {
 	ref := cl.SecretRef
 	switch {
-	case cl.Kubeconfig != "" && c.tried(path+".secretRef"):
+	case cl.Kubeconfig != "" && c.isSet(path+".secretRef"):
 		c.failf(path+".secretRef", "remove one of them", "%s has both a kubeconfig and a secretRef", about)
-	case cl.Kubeconfig == "" && !c.tried(path+".secretRef"):
+	case cl.Kubeconfig == "" && !c.isSet(path+".secretRef"):
 		c.failf(path, "kubeconfig: "+cl.Name+".kubeconfig, or secretRef: {namespace: ...}", "%s has no kubeconfig", about)
 	}
-	if c.tried(path + ".secretRef") {
+	if c.isSet(path + ".secretRef") {
 		c.secretRef(path+".secretRef", about, ref)
 	}
 	if d := cl.Drain.Timeout.D(); d < time.Second || d > 24*time.Hour {
@@ -32,7 +31,7 @@ func (c *checker) credentials(path, about string, cl pools.Cluster) {
 
 func (c *checker) secretRef(path, about string, ref pools.SecretRef) {
 	switch {
-	case ref.Namespace == "" && !c.tried(path+".namespace"):
+	case ref.Namespace == "" && !c.isSet(path+".namespace"):
 		c.failf(path, "secretRef: {namespace: tenants}", "%s: its secretRef has no namespace", about)
 	case !c.syntax.label.MatchString(ref.Namespace):
 		c.failf(path+".namespace", "use a-z, 0-9 and '-', 63 at most", "%s: %q cannot be the name of a namespace", about, ref.Namespace)

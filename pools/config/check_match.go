@@ -18,7 +18,7 @@ func (c *checker) match(path, about string, m pools.Match, fail reporter) {
 			continue
 		}
 		if _, err := pools.Octets(f.value); err != nil {
-			c.want(path+"."+f.name, about+": "+f.name, err)
+			c.report(path+"."+f.name, about+": "+f.name, err)
 		}
 	}
 	if m.Firmware != "" {
@@ -46,8 +46,8 @@ func matchTexts(m pools.Match) []matchText {
 	}
 }
 
-// identity identifies one node, as bytes: its client identifier, or circuit, remote
-// and subscriber of relay agents.
+// identity is the identity of a node without MACs, as bytes: its client identifier, or
+// the circuit, remote and subscriber identifiers of its relay agent.
 type identity [4]string
 
 func identityOf(m pools.Match) (id identity) {
@@ -63,7 +63,7 @@ func identityOf(m pools.Match) (id identity) {
 
 // nodeMatch checks the identity of a node: MACs, a client identifier, or the port
 // that a relay agent sends. Its values have no wildcards: they are keys of an index.
-func (c *checker) nodeMatch(about string, n pools.Node, here use, used *taken, fail reporter) {
+func (c *checker) nodeMatch(about string, n pools.Node, here use, used *firstUses, fail reporter) {
 	m := n.Match
 	if len(n.MACs) == 0 && m.IsZero() {
 		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
@@ -94,9 +94,9 @@ func (c *checker) nodeMatch(about string, n pools.Node, here use, used *taken, f
 	used.id[key] = here
 }
 
-// reached checks that the catch-all pool with index i is not hidden by an
-// earlier one, which would take all its machines.
-func (c *checker) reached(i int) {
+// reachable checks that no earlier catch-all pool takes all machines of the catch-all
+// pool with index i.
+func (c *checker) reachable(i int) {
 	p := c.cfg.Pools[i]
 	if !p.CatchAll {
 		return
@@ -105,7 +105,7 @@ func (c *checker) reached(i int) {
 		if !first.CatchAll || !first.Match.IsZero() && first.Match != p.Match {
 			continue
 		}
-		if wire := c.wire(first); wire == "" || wire == c.wire(p) {
+		if network := c.network(first); network == "" || network == c.network(p) {
 			c.failf(fmt.Sprintf("pools[%d].catchall", i), "give the first one a match, or put it behind", "pool %q: no machine lands here, catch-all pool %q in %s takes them all",
 				p.Name, first.Name, c.at(fmt.Sprintf("pools[%d].catchall", j)).Position())
 			return
@@ -113,8 +113,9 @@ func (c *checker) reached(i int) {
 	}
 }
 
-// wire names the network that a catch-all pool takes machines from; "" for all.
-func (c *checker) wire(p pools.Pool) string {
+// network returns the name of the network from which a catch-all pool takes machines;
+// "" for all.
+func (c *checker) network(p pools.Pool) string {
 	i := c.cfg.SubnetOf(p.Range.First)
 	if i < 0 {
 		return ""

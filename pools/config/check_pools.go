@@ -11,13 +11,13 @@ import (
 // maxRange bounds how many addresses a catch-all pool may lease from.
 const maxRange = 1 << 16
 
-// taken holds the first use of each MAC, address, name, identity and slot of nodes.
-type taken struct {
+// firstUses holds the first use of each MAC, address, name, identity and slot of nodes.
+type firstUses struct {
 	mac  map[pools.MAC]use
 	ip   map[netip.Addr]use
 	name map[string]use
-	id   map[identity]use // nodes that are known by something else than a MAC
-	bay  map[pools.ChassisSlot]use
+	id   map[identity]use // of nodes without MACs
+	slot map[pools.ChassisSlot]use
 }
 
 type use struct {
@@ -29,8 +29,8 @@ func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.
 
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
-	used := taken{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.ChassisSlot]use{}}
-	if len(c.cfg.Pools) == 0 && !c.tried("pools[0]") {
+	used := firstUses{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.ChassisSlot]use{}}
+	if len(c.cfg.Pools) == 0 && !c.isSet("pools[0]") {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
 	for i, p := range c.cfg.Pools {
@@ -38,7 +38,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 		about := fmt.Sprintf("pool %q", p.Name)
 		c.name(path, "pool", p.Name, seen)
 		c.pool(path, about, p)
-		c.reached(i)
+		c.reachable(i)
 		for j, n := range p.Nodes {
 			at := fmt.Sprintf("%s.nodes[%d]", path, j)
 			c.node(at, c.at(at), n, &used)
@@ -67,7 +67,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
 	c.lease(path+".lease", about, p.Lease)
 	if p.Broadcast != "" {
-		c.want(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
+		c.report(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
 	}
 	fail := func(field, hint, format string, args ...any) { c.failf(path+".match"+field, hint, format, args...) }
 	c.match(path+".match", about, p.Match, fail)
@@ -81,7 +81,7 @@ func (c *checker) poolRange(path, about string, p pools.Pool) {
 	switch {
 	case p.CatchAll && !p.Range.IsValid() && (p.Ignore || c.proxy()):
 	case p.CatchAll && !p.Range.IsValid():
-		if !c.tried(path + ".range") {
+		if !c.isSet(path + ".range") {
 			c.failf(path, "range: 10.28.72.10-10.28.72.250", "%s: a catch-all pool needs a range to lease from", about)
 		}
 	case !p.CatchAll && p.Range.IsValid():
@@ -115,8 +115,8 @@ func number(a netip.Addr) int {
 	return int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
 }
 
-// tagRefs checks that tags are known and named once. owner stands in for lines
-// when the value came over the API.
+// tagRefs checks that the tags of a list exist, and that none is listed twice. owner is
+// the origin of tags without a line, such as those of the API.
 func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string) {
 	for i, t := range tags {
 		at := owner
@@ -138,9 +138,9 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 	}
 }
 
-// node checks one node. path is empty when it came over the API; its mistakes
-// are then reported at origin at.
-func (c *checker) node(path string, at pools.Origin, n pools.Node, used *taken) {
+// node checks one node. path is empty for a node of the API: its mistakes are reported
+// at the origin at.
+func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUses) {
 	about := fmt.Sprintf("node %q", n.Name)
 	fail := func(field, hint, format string, args ...any) {
 		o := at
@@ -178,14 +178,14 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *taken) 
 		}
 	}
 	c.nodeAddress(about, path, n, here, used, fail)
-	c.placeAndPower(about, path, n, here, used, fail)
+	c.slotAndPower(about, path, n, here, used, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }
 
-func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *taken, fail func(field, hint, format string, args ...any)) {
+func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
-		if !n.Ignore && !c.proxy() && (path == "" || !c.tried(path+".ip")) {
+		if !n.Ignore && !c.proxy() && (path == "" || !c.isSet(path+".ip")) {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
 		}
 		return

@@ -12,7 +12,7 @@ import (
 // Bounds of what a tag may hold; a node keeps all of it in RAM.
 const (
 	maxFile       = 1 << 20 // bytes of a file, unit or script
-	maxKernelArgs = 1500    // bytes; the kernel takes 2048 on x86, drover's own need 400
+	maxKernelArgs = 1500    // bytes; the kernel accepts 2048 on x86, and drover's own arguments need 400
 )
 
 func (c *checker) tagList() {
@@ -34,9 +34,9 @@ func (c *checker) tagList() {
 
 func (c *checker) tagBoot(path, about string, t pools.Tag) {
 	for _, w := range t.KernelArgs.Args {
-		c.want(path+".kernelArgs", about, kernelArg(w))
+		c.report(path+".kernelArgs", about, kernelArg(w))
 	}
-	c.want(path+".kernelArgs", about, kernelQuotes(t.KernelArgs.Args))
+	c.report(path+".kernelArgs", about, kernelQuotes(t.KernelArgs.Args))
 	if n := len(strings.Join(t.KernelArgs.Args, " ")); n > maxKernelArgs {
 		c.failf(path+".kernelArgs", "the kernel takes 2048 in all", "%s: kernelArgs are %d bytes, more than %d", about, n, maxKernelArgs)
 	}
@@ -53,7 +53,7 @@ func (c *checker) tagBoot(path, about string, t pools.Tag) {
 	}
 }
 
-// dhcpOptions checks the options of a tag or node, which are reported by key.
+// dhcpOptions checks the DHCP options of a tag or node. fail reports a mistake of a key.
 func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fail func(key, hint, format string, args ...any)) {
 	seen := map[option.ID]string{}
 	whole := map[uint8]string{}
@@ -81,18 +81,18 @@ func (c *checker) loaderRule(path, about string, r pools.LoaderRule) {
 		c.failf(path+".server", "loaders are fetched over IPv4", "%s: loader rule: server %s is not an IPv4 address", about, r.Server)
 	}
 	if r.Loader == "" {
-		if !c.tried(path + ".loader") {
+		if !c.isSet(path + ".loader") {
 			c.failf(path, "loader: shimx64.efi", "%s: a loader rule names no loader", about)
 		}
 		return
 	}
-	c.want(path+".loader", about+": loader", loaderName(r.Loader))
+	c.report(path+".loader", about+": loader", loaderName(r.Loader))
 }
 
-// tagFirmware checks a tag's settings of U-Boot.
+// tagFirmware checks the U-Boot settings of a tag.
 func (c *checker) tagFirmware(path, about string, t pools.Tag) {
 	if fdt := t.UBoot.FDT; fdt != "" {
-		c.want(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))
+		c.report(path+".uboot.fdt", about+": uboot.fdt", loaderName(fdt))
 		if strings.Contains(fdt, "://") {
 			c.failf(path+".uboot.fdt", "name a file of the loaders directory", "%s: uboot.fdt: %q is a URL, U-Boot fetches it by TFTP", about, fdt)
 		}
@@ -104,18 +104,18 @@ func (c *checker) tagSystem(path, about string, t pools.Tag) {
 		c.failf(path+".timezone", "write Europe/Prague or UTC", "%s: %q is not a time zone", about, t.Timezone)
 	}
 	for i, k := range t.SSHAuthorizedKeys.Items {
-		c.want(fmt.Sprintf("%s.sshAuthorizedKeys[%d]", path, i), about, sshKey(k))
+		c.report(fmt.Sprintf("%s.sshAuthorizedKeys[%d]", path, i), about, sshKey(k))
 	}
 	for _, key := range keys(t.Sysctls) {
 		at := path + ".sysctls." + key
 		if !c.syntax.sysctl.MatchString(key) {
 			c.failf(at, "write net.ipv4.ip_forward", "%s: %q is not the name of a sysctl", about, key)
 		}
-		c.want(at, about, oneLine("sysctl "+key, t.Sysctls[key]))
+		c.report(at, about, oneLine("sysctl "+key, t.Sysctls[key]))
 	}
 	for i, m := range t.Mounts.Items {
 		at := fmt.Sprintf("%s.mounts[%d]", path, i)
-		c.want(at, about+": mount", absPath(m.Path))
+		c.report(at, about+": mount", absPath(m.Path))
 		if m.Type == "" {
 			c.failf(at, "type: tmpfs", "%s: mount %s has no type", about, m.Path)
 		}
@@ -137,9 +137,9 @@ func oneLine(what, v string) error {
 func (c *checker) tagFiles(path, about string, t pools.Tag) {
 	for _, p := range keys(t.Files) {
 		at := path + ".files." + p
-		c.want(at, about+": file", absPath(p))
-		c.want(at, fmt.Sprintf("%s: file %s", about, p), fileMode(t.Files[p].Mode))
-		c.want(at, fmt.Sprintf("%s: file %s", about, p), size(t.Files[p].Content))
+		c.report(at, about+": file", absPath(p))
+		c.report(at, fmt.Sprintf("%s: file %s", about, p), fileMode(t.Files[p].Mode))
+		c.report(at, fmt.Sprintf("%s: file %s", about, p), size(t.Files[p].Content))
 	}
 	for _, name := range keys(t.Units) {
 		at, u := path+".units."+name, t.Units[name]
@@ -149,7 +149,7 @@ func (c *checker) tagFiles(path, about string, t pools.Tag) {
 		if u.Content == "" && !u.Enable {
 			c.failf(at, "give its content, or enable: true", "%s: unit %s does nothing", about, name)
 		}
-		c.want(at, fmt.Sprintf("%s: unit %s", about, name), size(u.Content))
+		c.report(at, fmt.Sprintf("%s: unit %s", about, name), size(u.Content))
 	}
 	for _, name := range keys(t.Scripts) {
 		at, s := path+".scripts."+name, t.Scripts[name]
@@ -157,11 +157,11 @@ func (c *checker) tagFiles(path, about string, t pools.Tag) {
 		if !c.syntax.qualified.MatchString(name) {
 			c.failf(at, "use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what)
 		}
-		c.want(at+".stage", what, oneOf("stage", string(s.Stage), string(pools.PreInit), string(pools.Online)))
+		c.report(at+".stage", what, oneOf("stage", string(s.Stage), string(pools.PreInit), string(pools.Online)))
 		if !strings.HasPrefix(s.Run, "#!") {
 			c.failf(at, `start it with "#!/bin/sh"`, "%s: run does not name its interpreter", what)
 		}
-		c.want(at+".run", what, size(s.Run))
+		c.report(at+".run", what, size(s.Run))
 		if _, err := s.Template(name); err != nil {
 			c.failf(at+".run", "run is a Go template over the Plan: write {{\"{{\"}} for two braces", "%s: %v", what, err)
 		}
@@ -178,19 +178,19 @@ func size(content string) error {
 func (c *checker) tagKubernetes(path, about string, t pools.Tag) {
 	for _, key := range keys(t.Labels) {
 		at := path + ".labels." + key
-		c.want(at, about, c.syntax.labelKey(key))
-		c.want(at, about+": label "+key, c.syntax.labelValue(t.Labels[key]))
+		c.report(at, about, c.syntax.labelKey(key))
+		c.report(at, about+": label "+key, c.syntax.labelValue(t.Labels[key]))
 	}
 	for i, taint := range t.Taints.Items {
 		at := fmt.Sprintf("%s.taints[%d]", path, i)
-		c.want(at, about+": taint", c.syntax.labelKey(taint.Key))
-		c.want(at, about+": taint "+taint.Key, c.syntax.labelValue(taint.Value))
-		c.want(at, about+": taint "+taint.Key, oneOf("effect", taint.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"))
+		c.report(at, about+": taint", c.syntax.labelKey(taint.Key))
+		c.report(at, about+": taint "+taint.Key, c.syntax.labelValue(taint.Value))
+		c.report(at, about+": taint "+taint.Key, oneOf("effect", taint.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"))
 	}
 	for _, flag := range keys(t.KubeletArgs) {
 		at := path + ".kubeletArgs." + flag
-		c.want(at, about, c.kubeletArg(flag))
-		c.want(at, about, kubeletValue(flag, t.KubeletArgs[flag]))
+		c.report(at, about, c.kubeletArg(flag))
+		c.report(at, about, kubeletValue(flag, t.KubeletArgs[flag]))
 	}
 }
 

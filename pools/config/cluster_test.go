@@ -8,7 +8,7 @@ import (
 	"drover/pools/config"
 )
 
-// What a cluster gets that does not say more.
+// TestClusterDefaults checks the defaults of a cluster.
 func TestClusterDefaults(t *testing.T) {
 	farm, err := config.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2, adminKubeconfig: admin.kubeconfig}
 subnets: [{cidr: 10.28.0.0/16}]

@@ -12,8 +12,8 @@ import (
 	"drover/pools/config"
 )
 
-// TestBadConfigs has one file for each mistake that an operator can make. Each
-// mistake must be reported with its line and a hint.
+// TestBadConfigs has one file for each kind of mistake. Each must be reported with its
+// line and a hint.
 func TestBadConfigs(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) < 80 {

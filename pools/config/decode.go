@@ -17,9 +17,8 @@ import (
 	"drover/pools"
 )
 
-// maxNodes bounds how many values a config may unfold to, aliases included:
-// 10 000 machines with two MACs each need about 70 000. Depth needs no bound,
-// the types have one.
+// maxNodes bounds the number of values in a config, with its aliases unfolded: 10 000
+// machines with two MACs each need about 70 000. The types bound the depth.
 const maxNodes = 1 << 20
 
 // decoder reads YAML into a struct by its json tags, strictly and totally: it
@@ -27,7 +26,7 @@ const maxNodes = 1 << 20
 // value by its path ("pools[0].nodes[2].ip").
 type decoder struct {
 	file   string
-	json   bool // it is the body of a request: strings are quoted, and null removes
+	json   bool // the input is JSON: strings are quoted, and null removes a value
 	lines  map[string]int
 	errs   Errors
 	budget int
@@ -82,7 +81,7 @@ func (d *decoder) failf(n *yaml.Node, path, hint, format string, args ...any) {
 }
 
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind == yaml.AliasNode { // never of an alias again
+	if n.Kind == yaml.AliasNode { // an alias never refers to an alias
 		n = n.Alias
 	}
 	if d.budget--; d.budget < 0 {
@@ -100,7 +99,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 		v.Set(p)
 		v = p.Elem()
 	}
-	n, v = replacing(n, v)
+	n, v = unwrapReplace(n, v)
 	switch t := v.Addr().Interface().(type) {
 	case *pools.Strings:
 		if n.Kind == yaml.ScalarNode { // one instead of a list
@@ -151,9 +150,10 @@ func (d *decoder) plain(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// replacing returns where the values of a [pools.List] or of [pools.KernelArgs] go,
-// and what is below the key of {replace: ...}.
-func replacing(n *yaml.Node, v reflect.Value) (*yaml.Node, reflect.Value) {
+// unwrapReplace handles the two forms of a [pools.List] and of [pools.KernelArgs]. It
+// returns the node with the values, which may be below the key of {replace: ...}, and
+// the field to decode them into. Nodes and values of other types are returned unchanged.
+func unwrapReplace(n *yaml.Node, v reflect.Value) (*yaml.Node, reflect.Value) {
 	if v.Kind() != reflect.Struct || !v.FieldByName("Replace").IsValid() {
 		return n, v
 	}
@@ -191,7 +191,7 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 	if err == nil {
 		return
 	}
-	switch t.(type) { // the standard library's own errors speak to programmers
+	switch t.(type) { // errors of the standard library are written for programmers
 	case *netip.Addr:
 		err = pools.Hint("write 10.28.0.2", "%q is not an IP address", s)
 	case *netip.Prefix:
@@ -254,7 +254,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	})
 }
 
-// pairs calls each for every key of a mapping, and refuses duplicate ones.
+// pairs calls each for every key of a mapping. Duplicate keys are mistakes.
 func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, path, "write key: value", "%s: keys with values are wanted, not a %s", path, kindName(n))
@@ -294,8 +294,8 @@ func collectFields(v reflect.Value, into map[string]reflect.Value) {
 	}
 }
 
-// removes reports whether the value of a key is JSON's null: it is as good as
-// absent, and in a merge patch (RFC 7386) it removes what is there.
+// removes reports whether the value of a key is JSON's null, which removes the old
+// value in a merge patch (RFC 7386).
 func (d *decoder) removes(value *yaml.Node) bool { return d.json && value.Tag == "!!null" }
 
 func join(path, key string) string {

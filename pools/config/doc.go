@@ -1,5 +1,5 @@
-// Package config reads the operator's file: it decodes and checks it, and keeps the
-// farm that follows from it in force.
+// Package config decodes and checks the operator's file, and keeps the resulting farm
+// in force.
 //
 // [Load] and [Parse] return a [pools.Farm], or all mistakes at once as [Errors],
 // each with its line and a remedy. [Live] is the farm of a running server: it reads
@@ -8,6 +8,6 @@
 //
 // [DecodeJSON] reads the bodies of the REST API by the same rules: JSON is YAML.
 //
-// The package does not know what the values mean for a boot (package pools does),
-// where added nodes are stored, or who changes them.
+// The package does not know the effect of the values on a boot (package pools does),
+// where added nodes are stored, or which client changes them.
 package config

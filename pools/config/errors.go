@@ -9,12 +9,11 @@ import (
 	"drover/pools"
 )
 
-// Error is one mistake in a config, with its place and, where there is one,
-// the remedy.
+// Error is one mistake in a config, with its origin and the remedy.
 type Error struct {
 	pools.Origin
 	Msg  string
-	Hint string
+	Hint string // the remedy; empty: none is known
 }
 
 // Error returns "drover.yaml:41: pool "web": unknown tag "debg" (did you mean
@@ -34,7 +33,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// explain splits an error into what is wrong with a value and the remedy.
+// explain splits an error into a message, which begins with about, and the remedy.
 func explain(about string, err error) (msg, hint string) {
 	if e, ok := errors.AsType[*pools.HintError](err); ok {
 		return about + ": " + e.Msg, e.Hint

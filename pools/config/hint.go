@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// didYouMean returns a hint that names the known word nearest to got, or all
-// of them when none is near and they are few.
+// didYouMean returns a hint with the known word that is nearest to got. If none is near,
+// it returns all known words, or "" when they are many.
 func didYouMean(got string, known []string) string {
 	best, distance := "", 1+len(got)/3
 	for _, k := range known {
@@ -25,15 +25,16 @@ func didYouMean(got string, known []string) string {
 	return ""
 }
 
-// knownHint is [didYouMean], or otherwise when there is nothing to mean.
-func knownHint(got string, known []string, otherwise string) string {
+// knownHint returns the hint of [didYouMean], or fallback when there is none.
+func knownHint(got string, known []string, fallback string) string {
 	if hint := didYouMean(got, known); hint != "" {
 		return hint
 	}
-	return otherwise
+	return fallback
 }
 
-// editDistance is Levenshtein's, given up beyond limit.
+// editDistance returns the Levenshtein distance of a and b. It may return limit+1 for
+// any distance above limit.
 func editDistance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

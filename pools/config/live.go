@@ -13,13 +13,13 @@ import (
 type NodeStore interface {
 	// Nodes returns all of them, in any order.
 	Nodes() ([]pools.PoolNode, error)
-	// ChangeNodes stores nodes under their names and removes those of other
-	// names, durably, before it returns: all of it or, when it returns an
-	// error, nothing. To remove one that is not there is no error.
+	// ChangeNodes stores the nodes of put under their names, and removes the nodes
+	// with the names of remove. It returns when the changes are durable. After an
+	// error nothing is changed. Removing a node that does not exist is no error.
 	ChangeNodes(put []pools.PoolNode, remove []string) error
 }
 
-// DeclaredError refuses a change of a node that the operator's file declares.
+// DeclaredError is the error of a change of a node that the operator's file declares.
 type DeclaredError struct {
 	Name  string
 	Where pools.Origin
@@ -29,10 +29,10 @@ func (e *DeclaredError) Error() string {
 	return fmt.Sprintf("node %q is declared in %s: change it there", e.Name, e.Where.Position())
 }
 
-// Live is the farm in force, and the one way to change it. Whatever changes (a
-// reload of the file, a node over the API), the whole farm is built and
-// checked anew, what must last is stored, and only then is the new farm
-// swapped in; a bad change leaves the old one in force. Reading never blocks.
+// Live is the farm in force, and the only way to change it. Each change, a reload of
+// the file or a change of nodes over the API, builds and checks a new farm. The changed
+// nodes are stored, and then the new farm replaces the old one. After an error the old
+// farm stays in force. Reading never blocks.
 type Live struct {
 	path    string
 	store   NodeStore
@@ -51,8 +51,8 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 // Farm returns the farm in force.
 func (l *Live) Farm() *pools.Farm { return l.farm.Load() }
 
-// Reload reads the config file again. Where nodes reach the server stays as it was
-// at the start: the listeners do not move before a restart.
+// Reload reads the config file again. The advertised addresses stay those of the start,
+// because the listeners do not change before a restart.
 func (l *Live) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,15 +73,15 @@ func (l *Live) Reload() error {
 	return nil
 }
 
-// NeedsRestart reports whether the server section of the config differs from the
-// one that this Live began with, whose listeners are in use.
+// NeedsRestart reports whether the server section of the config differs from that of
+// the start, whose listeners are in use.
 func (l *Live) NeedsRestart() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !reflect.DeepEqual(l.checked.Config.Server, l.started)
 }
 
-// swap puts a config in force.
+// swap puts the farm of a checked config in force.
 func (l *Live) swap(c pools.Checked) {
 	l.checked = c
 	l.farm.Store(pools.NewFarm(c))

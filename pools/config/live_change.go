@@ -9,14 +9,14 @@ import (
 	"drover/pools"
 )
 
-// AddNode adds a node; it is resolved from the next packet on. It returns
-// [pools.ErrExists], a [*DeclaredError] or an [Errors] when it refuses.
+// AddNode adds a node, which is in force from the next packet on. Its errors for a bad
+// node are [pools.ErrExists], [*DeclaredError] and [Errors].
 func (l *Live) AddNode(n pools.PoolNode) error {
 	return l.ChangeNodes([]pools.NodeChange{{New: &n}})
 }
 
-// UpdateNode passes the node of that name to edit and puts what it returns in
-// its place. A name cannot be changed.
+// UpdateNode passes the node of that name to edit, and replaces it by the result. The
+// name cannot change.
 func (l *Live) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,9 +42,9 @@ func (l *Live) RemoveNode(name string) error {
 	return l.change([]pools.NodeChange{{Old: &old}})
 }
 
-// ChangeNodes makes changes of several nodes in one step: all of them or none.
-// In between, two may have one MAC; in the end none may. Beside what
-// [Live.AddNode] returns there is [pools.ErrChanged].
+// ChangeNodes makes changes of several nodes in one step: all of them or none. Only the
+// result is checked, so that two nodes can exchange their MACs. Its errors are those of
+// [Live.AddNode] and [pools.ErrChanged].
 func (l *Live) ChangeNodes(changes []pools.NodeChange) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +63,7 @@ func (l *Live) addedNode(name string) (pools.PoolNode, error) {
 	return n.PoolNode, nil
 }
 
-// change is the path of every change of nodes: check the farm as a whole, store,
-// swap.
+// change checks the whole farm with the changes, stores them, and swaps the farm.
 func (l *Live) change(changes []pools.NodeChange) error {
 	b := batch{farm: l.Farm(), nodes: slices.Clone(l.checked.Added), at: map[string]int{}, seen: map[string]bool{}}
 	for i, n := range b.nodes {
@@ -90,12 +89,12 @@ func (l *Live) change(changes []pools.NodeChange) error {
 	return nil
 }
 
-// batch gathers changes.
+// batch collects the changes of one step.
 type batch struct {
 	farm   *pools.Farm
 	nodes  []pools.PoolNode
-	at     map[string]int // index in nodes
-	seen   map[string]bool
+	at     map[string]int  // by name: index in nodes
+	seen   map[string]bool // names of changed nodes
 	put    []pools.PoolNode
 	remove []string
 }
@@ -139,7 +138,7 @@ func (b *batch) add(c pools.NodeChange) error {
 	return nil
 }
 
-// sameNode compares nodes as they are written.
+// sameNode reports whether the JSON of two nodes is equal.
 func sameNode(a, b pools.PoolNode) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)

@@ -14,7 +14,7 @@ import (
 	"drover/pools/config"
 )
 
-// TestChangeNodes: several changes are made together, or none of them is.
+// TestChangeNodes makes several changes in one step: all of them or none.
 func TestChangeNodes(t *testing.T) {
 	node := func(name, last string) *pools.PoolNode {
 		return &pools.PoolNode{Pool: "compute", Node: pools.Node{
@@ -64,7 +64,7 @@ func TestChangeNodes(t *testing.T) {
 			store.err = tt.store
 			err = live.ChangeNodes(tt.changes)
 			if (err == nil) != (tt.err == "" && tt.is == nil) || err != nil && !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("got error %v, want %v that says %q", err, tt.is, tt.err)
+				t.Errorf("got error %v, want %v with %q", err, tt.is, tt.err)
 			}
 			store.err = nil
 			stored, _ := store.Nodes()
@@ -83,8 +83,8 @@ func TestChangeNodes(t *testing.T) {
 	}
 }
 
-// TestRecordedSlots: a node with a slot comes from its chassis, and brings
-// no way to run programs of the server.
+// TestRecordedSlots: the origin of a node with a slot is its chassis. Such a node cannot
+// name a program of the server.
 func TestRecordedSlots(t *testing.T) {
 	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
@@ -106,14 +106,14 @@ func TestRecordedSlots(t *testing.T) {
 	}
 	n.Power, n.ChassisSlot.Slot = nil, "c1n9"
 	if _, err := config.Parse("drover.yaml", data, n); err == nil || !strings.Contains(err.Error(), "is no place") {
-		t.Errorf("a slot that cannot be: got %v", err)
+		t.Errorf("an impossible slot: got %v", err)
 	}
 }
 
-// TestDeclaredNodesWin: a machine that a chassis brought can be declared in the
-// file. Its stored node gives way, also at a start, and comes back when the file
-// does not declare it any more. One that somebody added by hand does not give way.
-func TestDeclaredNodesWin(t *testing.T) {
+// TestShadowedNodes: a node of the file shadows a stored node of a chassis, also at a
+// start. The stored node returns when the file no longer declares it. A node that was
+// added by hand is not shadowed: it conflicts.
+func TestShadowedNodes(t *testing.T) {
 	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -147,14 +147,14 @@ func TestDeclaredNodesWin(t *testing.T) {
 			continue
 		}
 		if o := live.Farm().Shadowed(); len(o) != 1 || o[0].Name != "m2c1n1" || len(live.Farm().Nodes()) != 4 {
-			t.Errorf("%s: overruled are %v", declared, o)
+			t.Errorf("%s: shadowed are %v", declared, o)
 		}
 		if _, err := config.NewLive(path, store); err != nil {
 			t.Errorf("%s: at a start: %v", declared, err)
 		}
 		write("")
 		if err := live.Reload(); err != nil || len(live.Farm().Shadowed()) != 0 || len(live.Farm().Nodes()) != 4 {
-			t.Errorf("%s: not declared any more: %v, overruled are %v", declared, err, live.Farm().Shadowed())
+			t.Errorf("%s: not declared any more: %v, shadowed are %v", declared, err, live.Farm().Shadowed())
 		}
 		byHand := stored
 		byHand.ChassisSlot = pools.ChassisSlot{}

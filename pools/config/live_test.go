@@ -13,10 +13,10 @@ import (
 	"drover/pools/config"
 )
 
-// memory is a store that can be told to fail.
+// memory is a [config.NodeStore] in memory.
 type memory struct {
 	nodes map[string]pools.PoolNode
-	err   error
+	err   error // returned by all methods, when set
 }
 
 func (m *memory) Nodes() (all []pools.PoolNode, _ error) {
@@ -119,7 +119,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("m9c9 %v, node %q", ok, node())
 		}
 	})
-	t.Run("nodes are sent to where the server listens until it restarts", func(t *testing.T) {
+	t.Run("the advertised address changes at a restart only", func(t *testing.T) {
 		moved := strings.ReplaceAll(string(data), "address: 10.28.0.2", "address: 10.28.0.3")
 		if err := os.WriteFile(path, []byte(moved), 0o600); err != nil {
 			t.Fatal(err)
@@ -147,8 +147,8 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// A change of the server section takes a restart until it is taken back, however
-// often the config is read meanwhile.
+// TestNeedsRestart: a changed server section needs a restart until the change is
+// undone, also after several reloads.
 func TestNeedsRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "farm.yaml")
 	data, err := os.ReadFile("../testdata/farm.yaml")

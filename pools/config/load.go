@@ -18,8 +18,8 @@ func Load(path string, added ...pools.PoolNode) (*pools.Farm, error) {
 	return newFarm(load(path, added))
 }
 
-// Parse is [Load] for a config that is already in memory; file names it in
-// errors, and its folder is where relative paths start.
+// Parse is [Load] for a config that is already in memory. Errors call it file, and
+// relative paths start at the directory of file.
 func Parse(file string, data []byte, added ...pools.PoolNode) (*pools.Farm, error) {
 	return newFarm(parse(file, data, added))
 }
@@ -60,8 +60,8 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 	return c, k.errs.err()
 }
 
-// withNodes returns a checked config with other nodes of the API. Chassis are not
-// checked again: their 360 names each do not depend on nodes.
+// withNodes returns a checked config with other nodes of the API. It does not check
+// chassis again, because their 360 node names each do not depend on the nodes.
 func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 	c.Added = added
 	k := newChecker(&c, nil)

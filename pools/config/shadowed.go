@@ -7,17 +7,17 @@ import (
 	"drover/pools"
 )
 
-// dropShadowed leaves out the nodes of chassis that a node of the config file
-// shadows: it has their name, a MAC, their address or their slot. The file is the operator's: to declare a machine there that a
-// chassis brought before must not keep the server from starting.
+// dropShadowed separates the nodes of chassis that a node of the config file shadows:
+// it has their name, one of their MACs, their address or their slot. An operator can so
+// declare a machine that was imported from a chassis, without an error at the start.
 func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []pools.PoolNode) {
 	if !slices.ContainsFunc(added, func(n pools.PoolNode) bool { return !n.ChassisSlot.IsZero() }) {
 		return added, nil
 	}
-	name, mac, ip, bay := map[string]bool{}, map[pools.MAC]bool{}, map[netip.Addr]bool{}, map[pools.ChassisSlot]bool{}
+	name, mac, ip, slot := map[string]bool{}, map[pools.MAC]bool{}, map[netip.Addr]bool{}, map[pools.ChassisSlot]bool{}
 	for _, p := range c.Pools {
 		for _, n := range p.Nodes {
-			name[n.Name], bay[n.ChassisSlot] = true, true
+			name[n.Name], slot[n.ChassisSlot] = true, true
 			if n.IP.IsValid() {
 				ip[n.IP] = true
 			}
@@ -27,7 +27,7 @@ func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []poo
 		}
 	}
 	for _, n := range added {
-		taken := name[n.Name] || bay[n.ChassisSlot] || ip[n.IP] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
+		taken := name[n.Name] || slot[n.ChassisSlot] || ip[n.IP] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
 		if !n.ChassisSlot.IsZero() && taken {
 			shadowed = append(shadowed, n)
 		} else {

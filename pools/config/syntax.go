@@ -12,9 +12,9 @@ import (
 	"drover/pools/option"
 )
 
-// The syntax of names and values. Each check returns what is wrong, or nil.
+// The checks of the syntax of names and values. Each returns a mistake, or nil.
 
-// syntax holds the patterns, compiled once per check of a config.
+// syntax holds the patterns, compiled once for each check of a config.
 type syntax struct {
 	label, sysctl, module, unit, flag, zone, qualified, value, slot, hostKey, pin *regexp.Regexp
 }
@@ -116,7 +116,7 @@ func absPath(p string) error {
 	return nil
 }
 
-// maxLoader is the room of the BOOTP file field less its final NUL, in bytes.
+// maxLoader is the size of the BOOTP file field without its final NUL, in bytes.
 const maxLoader = 127
 
 // loaderName checks the name of a loader: a file of the loaders directory, or a

@@ -1,8 +1,8 @@
-// Package option reads the DHCP options that operators write: a name or a number,
-// and text. [Parse] encodes one of them.
+// Package option encodes the DHCP options of a config: each is a name or a number,
+// and text. [Parse] encodes one option.
 //
-// It does not know where options are set, how those of several tags are merged, or
-// how an answer carries them.
+// It does not know where options are set, how the options of several tags are merged,
+// or how a DHCP answer carries them.
 package option
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// kind is how the text of a DHCP option becomes bytes.
+// kind is the encoding of a DHCP option.
 type kind int
 
 const (
@@ -41,8 +41,8 @@ type spec struct {
 	kind kind
 }
 
-// specs returns the options that have a name in a config. The names are
-// those of dnsmasq, where it has one.
+// specs returns the options that have a name in a config. The names are those of
+// dnsmasq where dnsmasq has one.
 func specs() []spec {
 	return []spec{
 		{2, "time-offset", kindInt32}, {3, "router", kindIPs}, {4, "time-server", kindIPs},
@@ -60,8 +60,8 @@ func specs() []spec {
 	}
 }
 
-// reserved returns the options that the protocol or drover sets, each with the
-// remedy for an operator who sets it; "" when there is none.
+// reserved returns the options that an operator cannot set, because the protocol or
+// drover sets them. The values are remedies; "" when there is none.
 func reserved() map[uint8]string {
 	return map[uint8]string{
 		0: "", 1: "it follows from the subnet's cidr", 12: "it is the node's name", 50: "", 51: "set lease in the pool or subnet",
@@ -71,9 +71,9 @@ func reserved() map[uint8]string {
 	}
 }
 
-// ID names an option, or a part of one. Parts are the sub-options of options that
-// encapsulate others: 43 and 175 (RFC 2132, section 8.4), 125 by enterprise number,
-// and 124 by enterprise number alone (RFC 3925).
+// ID identifies an option or a sub-option. Options 43 and 175 have numbered
+// sub-options (RFC 2132, section 8.4). Option 125 has them for each enterprise number,
+// and option 124 has one value for each enterprise number (RFC 3925).
 type ID struct {
 	Code       uint8
 	Part       bool   // a sub-option, not the whole option
@@ -89,8 +89,8 @@ type Value struct {
 	Data []byte // RFC 2132 encoding
 }
 
-// Parse encodes one entry of dhcpOptions. When err is not nil, hint says what to
-// write instead; it is empty for an unknown name, see [Names].
+// Parse encodes one entry of dhcpOptions. When err is not nil, hint is the remedy; it
+// is empty for an unknown name, see [Names].
 func Parse(key string, values []string) (v Value, hint string, err error) {
 	s, part, ok := find(key)
 	if !ok {
@@ -117,8 +117,9 @@ func Parse(key string, values []string) (v Value, hint string, err error) {
 	return Value{ID: id, Name: s.name, Text: strings.Join(values, ", "), Data: data}, "", nil
 }
 
-// find splits a key into the option that it names and the part of it: 43.6 is
-// sub-option 6 of option 43. The name may follow "option:", as in dnsmasq.
+// find splits a key into an option and the number of its sub-option: 43.6 is
+// sub-option 6 of option 43. The name may follow "option:", as in dnsmasq. ok is false
+// for an unknown name.
 func find(key string) (s spec, part string, ok bool) {
 	all := specs()
 	key, part, _ = strings.Cut(strings.TrimPrefix(key, "option:"), ".")
@@ -132,7 +133,7 @@ func find(key string) (s spec, part string, ok bool) {
 	return spec{code: uint8(n)}, part, err == nil
 }
 
-// Code returns the number of the option that a key of dhcpOptions names.
+// Code returns the number of the option in a key of dhcpOptions.
 func Code(key string) uint8 {
 	s, _, _ := find(key)
 	return s.code
@@ -148,7 +149,7 @@ func Names() []string {
 	return names
 }
 
-// parseID reads what stands behind the first dot of a key.
+// parseID reads the part of a key behind its first dot.
 func parseID(code uint8, part string) (ID, error) {
 	id := ID{Code: code, Part: part != ""}
 	if part == "" {
@@ -181,8 +182,8 @@ func parseID(code uint8, part string) (ID, error) {
 	return id, nil
 }
 
-// encode returns the bytes of RFC 2132, 3397 and 3442. A single value can
-// say what it is: hex:0a0b, text:7, uint8:7, uint16:7, uint32:7.
+// encode returns the bytes of RFC 2132, 3397 and 3442. The prefix of a single value
+// selects its encoding: hex:0a0b, text:7, uint8:7, uint16:7, uint32:7.
 func encode(k kind, values []string) ([]byte, error) {
 	if len(values) == 1 {
 		for prefix, as := range map[string]kind{"hex:": kindHex, "text:": kindText,
@@ -226,7 +227,7 @@ func encode(k kind, values []string) ([]byte, error) {
 	return encodeNumber(k, values[0])
 }
 
-// splitValues lets "a, b" stand for [a, b], as dnsmasq does.
+// splitValues splits values at commas, as dnsmasq does: "a, b" is [a, b].
 func splitValues(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -237,9 +238,9 @@ func splitValues(values []string) []string {
 	return out
 }
 
-func encodeEach(values []string, one func([]byte, string) ([]byte, error)) (b []byte, err error) {
+func encodeEach(values []string, appendOne func([]byte, string) ([]byte, error)) (b []byte, err error) {
 	for _, v := range values {
-		if b, err = one(b, v); err != nil {
+		if b, err = appendOne(b, v); err != nil {
 			return nil, err
 		}
 	}
@@ -279,7 +280,7 @@ func encodeNumber(k kind, v string) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(nil, uint32(n))[4-bits/8:], nil
 }
 
-// appendDomain writes a name as RFC 1035 labels.
+// appendDomain appends a name as RFC 1035 labels.
 func appendDomain(b []byte, name string) ([]byte, error) {
 	name = strings.TrimSuffix(name, ".")
 	if !IsDomain(name) {
@@ -291,8 +292,8 @@ func appendDomain(b []byte, name string) ([]byte, error) {
 	return append(b, 0), nil
 }
 
-// appendRoute writes destination=gateway: the prefix length, the significant
-// bytes of the destination, the gateway (RFC 3442).
+// appendRoute appends destination=gateway: the prefix length, the significant bytes of
+// the destination, and the gateway (RFC 3442).
 func appendRoute(b []byte, route string) ([]byte, error) {
 	to, via, ok := strings.Cut(route, "=")
 	p, err1 := netip.ParsePrefix(strings.TrimSpace(to))

@@ -1,12 +1,12 @@
-// Package printable makes text from outside fit to be shown. Machines, management
-// processors, clusters and programs send text that ends up in logs, terminals,
-// pages and error messages; none of it may break a line, drive a terminal or
-// reverse the reading direction.
+// Package printable makes text from outside safe to show. Machines, management
+// processors, clusters and programs send text that is shown in logs, terminals, pages
+// and error messages. Such text must not break a line, control a terminal or reverse
+// the reading direction.
 //
 //   - [Line] is for prose: one line of printable characters, bounded.
 //   - [Text] is Line without a bound, for text that is bounded elsewhere.
-//   - [Quote] is for identifiers such as DHCP vendor classes, where it matters
-//     which bytes were sent: anything but printable ASCII is quoted.
+//   - [Quote] is for identifiers such as DHCP vendor classes, of which every byte
+//     matters: anything but printable ASCII is quoted.
 //
 // The package knows nothing of HTML: templates escape what they print.
 package printable
@@ -43,8 +43,8 @@ func Line(s string, limit int) string {
 	return s
 }
 
-// Quote returns the first limit bytes of s: as they are when all of them are
-// printable ASCII, else quoted as a Go string.
+// Quote returns the first limit bytes of s. If they are not all printable ASCII, it
+// returns them quoted as a Go string.
 func Quote(s string, limit int) string {
 	s = s[:min(len(s), limit)]
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -1,5 +1,5 @@
-// Package wait has the one way to sleep that a context ends: [Sleep]. It knows
-// nothing of retries; the callers choose their delays.
+// Package wait has [Sleep], which a context can end. It knows nothing of retries: the
+// callers choose their delays.
 package wait
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or returns the context's error when that ends first. A
-// context that has ended already returns its error, also for a d of zero.
+// Sleep waits for d and returns nil. When ctx ends first, or has ended already, it
+// returns the context's error at once, also for a d of zero.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
