@@ -14,7 +14,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// clock is a clock that stands still until it is advanced.
+// clock is a clock that moves only when it is advanced.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -33,12 +33,12 @@ func (c *clock) advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// disk is a storage in RAM. It fails as its fields say.
+// disk is a storage in RAM. Its fields full and lost are the errors that it returns.
 type disk struct {
 	mu     sync.Mutex
 	values map[string][]byte
 	full   error // of Enqueue
-	lost   error // of the waiting
+	lost   error // of wait
 }
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
@@ -70,7 +70,7 @@ func (d *disk) fail(full, lost error) {
 	d.full, d.lost = full, lost
 }
 
-// open loads a table.
+// open returns a table loaded from the disk.
 func (d *disk) open(t *testing.T, c *clock) *boots.Table {
 	t.Helper()
 	b := boots.NewTable(d, c.Now)
@@ -82,7 +82,7 @@ func (d *disk) open(t *testing.T, c *clock) *boots.Table {
 	return b
 }
 
-// reopen stores what waits in a table and loads it again.
+// reopen flushes a table and loads it again.
 func (d *disk) reopen(t *testing.T, b *boots.Table, c *clock) *boots.Table {
 	t.Helper()
 	if err := b.Flush(); err != nil {

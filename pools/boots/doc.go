@@ -9,7 +9,7 @@
 // [Table.Step] adds to its timeline. [MarkStuck] finds the boots that make no
 // progress.
 //
-// The package does not know DHCP, TFTP, HTTP or Kubernetes, and not how a
-// machine is found: it gets a [pools.Plan]. It knows no files either: a
-// [Storage] makes boots durable.
+// The package does not know DHCP, TFTP, HTTP or Kubernetes, nor how a machine is
+// found: its callers pass a [pools.Plan]. It does not know files either: a [Storage]
+// makes boots durable.
 package boots

@@ -13,25 +13,26 @@ import (
 // Bounds of a table.
 const (
 	perMachine   = 10    // boots of one machine
-	issuedLimit  = 20000 // boots that got as far as their script, of all machines
-	startedLimit = 8000  // boots that did not: anyone can cause one with a single packet
+	issuedLimit  = 20000 // boots of all machines that got their script
+	startedLimit = 8000  // boots that did not: one packet is enough to begin one
 )
 
 // fifo holds boots, the oldest first, up to a limit.
 type fifo struct {
 	limit int
 	boots list.List // of *boot
-	place map[*boot]*list.Element
+	elems map[*boot]*list.Element
 }
 
-func newFIFO(limit int) fifo { return fifo{limit: limit, place: map[*boot]*list.Element{}} }
+func newFIFO(limit int) fifo { return fifo{limit: limit, elems: map[*boot]*list.Element{}} }
 
-// add appends b and returns the boot to drop for it, or nil.
+// add appends b. It returns the boot that exceeds the limit and has to be dropped, or
+// nil.
 func (f *fifo) add(b *boot) *boot {
-	if f.place[b] != nil {
+	if f.elems[b] != nil {
 		return nil
 	}
-	f.place[b] = f.boots.PushBack(b)
+	f.elems[b] = f.boots.PushBack(b)
 	if f.boots.Len() <= f.limit {
 		return nil
 	}
@@ -39,16 +40,16 @@ func (f *fifo) add(b *boot) *boot {
 }
 
 func (f *fifo) remove(b *boot) {
-	if e := f.place[b]; e != nil {
+	if e := f.elems[b]; e != nil {
 		f.boots.Remove(e)
-		delete(f.place, b)
+		delete(f.elems, b)
 	}
 }
 
 // idFormat is the part of a record's ID that sorts by time; the MAC follows.
 const idFormat = "20060102T150405.000000"
 
-// The methods below expect the lock to be held.
+// The methods below require that the lock is held.
 
 // begin starts a boot. IDs sort by time and are never used twice, even when the
 // clock stands still or goes back.
@@ -79,7 +80,7 @@ func (t *Table) add(b *boot) {
 	mac := b.Record.MAC
 	t.byMAC[mac] = append(t.byMAC[mac], b)
 	if len(t.byMAC[mac]) > perMachine {
-		t.drop(t.spare(mac))
+		t.drop(t.evictable(mac))
 	}
 	if b.NonceHash != nil {
 		t.drop(t.issued.add(b))
@@ -88,9 +89,9 @@ func (t *Table) add(b *boot) {
 	}
 }
 
-// spare picks the boot of a machine to forget: the oldest, but not the one
-// whose nonce is in force.
-func (t *Table) spare(mac pools.MAC) *boot {
+// evictable returns the oldest boot of a machine, except the one whose nonce is in
+// force.
+func (t *Table) evictable(mac pools.MAC) *boot {
 	all := t.byMAC[mac]
 	if all[0] == t.issuedTo(mac) {
 		return all[1]
@@ -98,7 +99,7 @@ func (t *Table) spare(mac pools.MAC) *boot {
 	return all[0]
 }
 
-// drop forgets a boot; nil is none.
+// drop removes a boot from the table. It does nothing for nil.
 func (t *Table) drop(b *boot) {
 	if b == nil {
 		return
@@ -132,8 +133,8 @@ func (t *Table) issuedTo(mac pools.MAC) *boot {
 	return nil
 }
 
-// byNonce returns the boot whose nonce is in force if nonce is that one. It
-// takes the same time for every wrong nonce.
+// byNonce returns the boot of a machine whose nonce is in force, or nil if that is
+// another nonce. It takes the same time for every wrong nonce.
 func (t *Table) byNonce(mac pools.MAC, nonce string) *boot {
 	b := t.issuedTo(mac)
 	if b == nil {

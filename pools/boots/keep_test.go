@@ -43,7 +43,7 @@ func TestOldBootsAreForgotten(t *testing.T) {
 		step(t, b, "", boots.StepKernel)
 		c.advance(time.Hour)
 	}
-	for range 15 { // power cycles that get nowhere
+	for range 15 { // power cycles that end before the script
 		b.Discover(plan(1), c.advance(time.Hour))
 	}
 	b = d.reopen(t, b, c)
@@ -62,8 +62,8 @@ func TestOldBootsAreForgotten(t *testing.T) {
 	}
 }
 
-// A flood of DISCOVERs from made-up MACs must neither grow without bound nor
-// push out the boots that are under way.
+// A flood of DISCOVERs from invented MACs must neither fill the memory nor evict the
+// boots that are under way.
 func TestFloodOfMachines(t *testing.T) {
 	b, c := openBoots(t)
 	nonce := issue(t, b)
@@ -101,7 +101,7 @@ func TestOnStep(t *testing.T) {
 	}
 }
 
-// What List returned stays as it was while the boots go on.
+// The result of List does not change while the boots go on.
 func TestListIsASnapshot(t *testing.T) {
 	b, _ := openBoots(t)
 	nonce := issue(t, b)

@@ -7,15 +7,15 @@ import (
 	"drover/pools"
 )
 
-// Longest is longer than any boot takes.
+// Longest is a limit that no boot exceeds, from its first DISCOVER to its end.
 const Longest = time.Hour
 
-// Event is a step as a node reports it.
+// Event is a report of a step that was reached, or of an error in it.
 type Event struct {
 	Step   Step    `json:"step"`
 	Uptime float64 `json:"uptime"`           // seconds since the kernel started
 	Detail string  `json:"detail,omitempty"` // "260 MB in 2.4 s"
-	Error  string  `json:"error,omitempty"`  // the step failed so; the node tries on
+	Error  string  `json:"error,omitempty"`  // why the step failed; the node tries again
 }
 
 // Record is the timeline of one boot of one machine.
@@ -35,7 +35,7 @@ type Record struct {
 	Stuck *Stuck `json:"stuck,omitempty"`
 }
 
-// StepTime is a line of a timeline: a step that was reached, or an error in it.
+// StepTime is one item of a timeline: a step that was reached, or an error in it.
 type StepTime struct {
 	Step   Step      `json:"step"`
 	Time   time.Time `json:"time"` // the server's clock
@@ -43,7 +43,7 @@ type StepTime struct {
 	Error  string    `json:"error,omitempty"`
 }
 
-// Reached returns the line of a step that the boot has reached.
+// Reached returns a step of the timeline, and whether the boot has reached it.
 func (r *Record) Reached(step Step) (at StepTime, ok bool) {
 	for _, s := range r.Steps {
 		if s.Step == step && s.Error == "" {
@@ -76,8 +76,8 @@ func (r *Record) Ended() bool {
 	return ok && last.Step.Rank() >= end.Rank()
 }
 
-// Took returns the time from the step before to the given line of the
-// timeline; false for the first step.
+// Took returns the time from the previous step that was reached to the given one;
+// false for the first step.
 func (r *Record) Took(step StepTime) (took time.Duration, ok bool) {
 	for _, s := range r.Steps {
 		if s.Error != "" {
@@ -96,7 +96,8 @@ func (r *Record) pastScript() bool {
 	return slices.ContainsFunc(r.Steps, func(s StepTime) bool { return s.Step.Rank() > StepScript.Rank() })
 }
 
-// lastTime returns the time of the newest line of the timeline.
+// lastTime returns the time of the newest item of the timeline, or the start of the
+// boot.
 func (r *Record) lastTime() time.Time {
 	if n := len(r.Steps); n > 0 {
 		return r.Steps[n-1].Time

@@ -68,7 +68,7 @@ var steps = [...]StepInfo{
 	{StepReady, ByCluster, "pools/kube", "Node is Ready", false},
 }
 
-// Rank returns the place of a step in the order of a boot, from 0; -1 for a
+// Rank returns the index of a step in the order of a boot, from 0. It is -1 for a
 // step that this version of drover does not know.
 func (s Step) Rank() int {
 	return slices.IndexFunc(steps[:], func(i StepInfo) bool { return i.Step == s })

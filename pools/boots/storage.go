@@ -10,22 +10,22 @@ import (
 
 // Storage makes boots durable.
 type Storage interface {
-	// Enqueue queues changes that become durable together or not at all, in the
-	// order of the calls. It is called with a lock held, so it never waits: when
-	// the queue is full, it returns an error. wait returns once the changes are
-	// durable, or an error that says why they are not.
+	// Enqueue queues changes, in the order of the calls. The changes of one call
+	// become durable together or not at all. It is called with a lock held, so it
+	// never waits: when the queue is full, it returns an error. wait returns nil
+	// once the changes are durable, or the error for which they are not.
 	Enqueue(changes ...Change) (wait func() error, err error)
 }
 
-// Change is a boot to store, or to delete when Value is nil. The value is JSON.
-// It holds no secret: of a nonce and a key it has only the hash.
+// Change is a boot to store, or to delete when Value is nil. The value is JSON. It
+// contains no secret: nonces and keys are stored as hashes.
 type Change struct {
 	ID    string
 	Value []byte
 }
 
-// flushChunk is how many boots of a flush are stored together, so that a long
-// flush does not hold up the writes that somebody waits for.
+// flushChunk is the number of boots that a flush stores together. It is small, so
+// that a long flush does not delay the writes that a request waits for.
 const flushChunk = 256
 
 // Load adds a stored boot. It is called in the order of the IDs, before any other
@@ -40,7 +40,7 @@ func (t *Table) Load(id string, value []byte) error {
 	}
 	at, err := time.Parse(idFormat, id[:min(len(id), len(idFormat))])
 	if err != nil {
-		return fmt.Errorf("boot %q: not the ID of a boot: %w", id, err)
+		return fmt.Errorf("boot %q: invalid ID of a boot: %w", id, err)
 	}
 	b.bound = b.KeyHash != nil
 	t.last = at
@@ -48,9 +48,9 @@ func (t *Table) Load(id string, value []byte) error {
 	return nil
 }
 
-// Each calls visit with all boots, while the lock is held, and between without it
-// after those of each machine; an error of between ends it. A boot that changes
-// meanwhile can be the old or the new one.
+// Each calls visit with each boot while it holds the lock. After the boots of each
+// machine it calls between without the lock; an error of between ends the iteration.
+// A boot that changes meanwhile is visited in its old or its new state.
 func (t *Table) Each(visit func(Change), between func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,8 +72,8 @@ func (t *Table) Each(visit func(Change), between func() error) error {
 	return nil
 }
 
-// put enqueues a boot as it is now. It expects the lock to be held; the caller
-// waits after the unlock. A boot that is not stored stays dirty.
+// put enqueues a boot as it is now. It requires that the lock is held; the caller
+// waits after the unlock. A boot that cannot be enqueued stays dirty.
 func (t *Table) put(b *boot) (wait func() error, err error) {
 	t.dirty[b] = true
 	value, err := json.Marshal(b)
@@ -131,7 +131,7 @@ func (t *Table) retry(dirty map[*boot]bool, dropped []Change) {
 	defer t.mu.Unlock()
 	t.dropped = append(dropped, t.dropped...)
 	for b := range dirty {
-		if t.issued.place[b] != nil || t.started.place[b] != nil {
+		if t.issued.elems[b] != nil || t.started.elems[b] != nil {
 			t.dirty[b] = true
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"drover/pools/boots"
 )
 
-// A disk that does not keep up is an error for the caller, at once; a boot that
-// could not be stored is stored by the flush after it.
+// A full queue is an error for the caller, at once. A boot that could not be stored
+// is stored by the next flush.
 func TestStorageIsFull(t *testing.T) {
 	full := errors.New("the queue is full")
 	d, c := newDisk(), &clock{now: epoch}
@@ -40,8 +40,8 @@ func TestStorageIsFull(t *testing.T) {
 	}
 }
 
-// A write that is lost is an error for those that wait for it; the boot is
-// claimed by the same key again.
+// A lost write is an error for the caller that waits for it. The same key can claim
+// the boot again.
 func TestStorageLosesAWrite(t *testing.T) {
 	lost := errors.New("no space left on device")
 	d, c := newDisk(), &clock{now: epoch}

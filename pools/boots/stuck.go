@@ -11,32 +11,32 @@ import (
 // than it usually does.
 type Stuck struct {
 	After Step           `json:"after"`           // the last step that was reached
-	Since time.Time      `json:"since"`           // when
-	Usual pools.Duration `json:"usual,omitempty"` // the usual time to the next step; 0 when too few boots are known
+	Since time.Time      `json:"since"`           // when that step was reached
+	Usual pools.Duration `json:"usual,omitempty"` // the usual time to the next step; 0 if too few boots are known
 	Limit pools.Duration `json:"limit"`           // the longest time that is not stuck
 }
 
 // Limits of the time from one step to the next.
 const (
-	stuckLeast   = time.Minute     // however fast others were
-	stuckUnknown = 3 * time.Minute // as long as there is nothing to compare with
-	stuckQueued  = 30 * time.Minute
-	stuckTimes   = 3 // times the usual
+	minLimit     = time.Minute      // however fast other boots were
+	defaultLimit = 3 * time.Minute  // with too few boots to compare with
+	queuedLimit  = 30 * time.Minute // at least, after the step queued
+	limitFactor  = 3                // times the usual time
 
-	usualOf   = 5  // boots that make a time usual
-	usualMost = 50 // the newest boots that count
+	minSamples = 5  // transitions that a usual time needs
+	maxSamples = 50 // the newest transitions count
 )
 
-// transition is the way from one step to the next in one pool: machines of a
-// pool are alike, and boot the same image.
+// transition identifies the step from which boots of one pool go on to the next.
+// Machines of a pool are alike and boot the same image, so their times compare.
 type transition struct {
 	pool string
 	from Step
 }
 
-// MarkStuck returns records, which are sorted newest first, with Stuck set for
-// the boots that are. Only the newest boot of a node can be stuck, whichever of
-// its network cards booted. The argument is not changed.
+// MarkStuck returns a copy of records, which are sorted newest first, in which Stuck
+// is set for the boots that are stuck. Only the newest boot of a node can be stuck,
+// whichever of its network cards booted.
 func MarkStuck(records []Record, now time.Time) []Record {
 	times := transitionTimes(records)
 	out := slices.Clone(records)
@@ -52,12 +52,12 @@ func MarkStuck(records []Record, now time.Time) []Record {
 			continue
 		}
 		usual := median(times[transition{r.Pool, last.Step}])
-		limit := stuckUnknown
+		limit := defaultLimit
 		if usual > 0 {
-			limit = max(stuckTimes*usual, stuckLeast)
+			limit = max(limitFactor*usual, minLimit)
 		}
 		if last.Step == StepQueued {
-			limit = max(limit, stuckQueued) // its turn comes when others are done
+			limit = max(limit, queuedLimit) // its turn comes when others are done
 		}
 		if now.Sub(last.Time) > limit {
 			r.Stuck = &Stuck{After: last.Step, Since: last.Time, Usual: pools.Duration(usual), Limit: pools.Duration(limit)}
@@ -66,7 +66,7 @@ func MarkStuck(records []Record, now time.Time) []Record {
 	return out
 }
 
-// transitionTimes collects how long each transition took in the newest boots.
+// transitionTimes returns the durations of each transition in the newest boots.
 func transitionTimes(records []Record) map[transition][]time.Duration {
 	times := map[transition][]time.Duration{}
 	for _, r := range records {
@@ -75,7 +75,7 @@ func transitionTimes(records []Record) map[transition][]time.Duration {
 			if s.Error != "" {
 				continue
 			}
-			if t := (transition{r.Pool, before.Step}); before.Step != "" && len(times[t]) < usualMost {
+			if t := (transition{r.Pool, before.Step}); before.Step != "" && len(times[t]) < maxSamples {
 				times[t] = append(times[t], s.Time.Sub(before.Time))
 			}
 			before = s
@@ -84,10 +84,10 @@ func transitionTimes(records []Record) map[transition][]time.Duration {
 	return times
 }
 
-// median returns the middle of some durations, at least a millisecond; 0 when
-// they are too few.
+// median returns the median of durations, at least a millisecond; 0 for fewer than
+// minSamples.
 func median(d []time.Duration) time.Duration {
-	if len(d) < usualOf {
+	if len(d) < minSamples {
 		return 0
 	}
 	slices.Sort(d)

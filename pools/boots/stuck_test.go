@@ -9,7 +9,7 @@ import (
 	"drover/pools/boots"
 )
 
-// took makes a boot that reached steps, each that long after the one before.
+// took returns a boot. Steps are pairs: a step, and the time since the previous one.
 func took(node string, began time.Time, steps ...any) boots.Record {
 	b := boots.Record{ID: began.Format(time.RFC3339Nano) + node, MAC: pools.MAC{2, 0, 0, 0, 0, node[0]}, Node: node, Pool: "web", Cluster: "tenant-a", Started: began}
 	at := began
@@ -89,8 +89,8 @@ func TestMarkStuck(t *testing.T) {
 	})
 }
 
-// Only the newest boot of a node counts, whichever card it came from, and the
-// records themselves stay as they are.
+// Only the newest boot of a node counts, from whichever card, and MarkStuck does not
+// change its argument.
 func TestOnlyTheNewestIsStuck(t *testing.T) {
 	now := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	newest, older := took("n", now.Add(-time.Minute), boots.StepReady, time.Second), took("n", now.Add(-time.Hour), boots.StepInit, time.Second)

@@ -16,12 +16,12 @@ import (
 )
 
 // FirmwarePhase is the longest time from a DISCOVER to the boot script. A
-// machine that asks again later has been started anew.
+// machine that sends another DISCOVER later has been restarted.
 const FirmwarePhase = 10 * time.Minute
 
-// Refusals of a table.
+// Errors of a [Table].
 var (
-	// ErrNoBoot refuses a step of a machine of which no boot is known.
+	// ErrNoBoot refuses a step of a machine without a known boot.
 	ErrNoBoot = errors.New("no boot of this machine is known")
 
 	// ErrNonce and ErrClaimed refuse a node's request. The node-facing listener
@@ -29,9 +29,9 @@ var (
 	ErrNonce   = errors.New("nonce is not the one of this machine's current boot")
 	ErrClaimed = errors.New("this boot already belongs to another key")
 
-	// ErrNotBooting refuses a boot script to a machine whose firmware has not
-	// asked for an address since its last boot: the client is no boot program,
-	// but runs on the machine, or behind its address.
+	// ErrNotBooting refuses a boot script to a machine whose firmware has sent no
+	// DISCOVER since its last boot: the client is not a boot program, but a program
+	// that runs on the machine or behind its address.
 	ErrNotBooting = errors.New("the firmware of this machine has sent no DISCOVER since its last boot")
 )
 
@@ -41,23 +41,22 @@ var (
 // A boot lasts from one power-on to the next. It begins with the DISCOVER of the
 // firmware, or with the boot script when another server does DHCP. The nonce
 // comes with the script. A DISCOVER begins a new timeline but leaves the nonce
-// of the boot before in force until the next script: anyone on the wire can send
-// a DISCOVER in a machine's name, and must not be able to cut off the boot that
-// is under way.
+// of the previous boot in force until the next script: anyone on the network can
+// send a DISCOVER with a machine's MAC, and must not be able to interrupt the boot
+// that is under way.
 type Table struct {
-	// OnStep is called after each step that a timeline gained, with the record
-	// that the step is part of, which it must not change. No lock is held. Set
-	// it before the first step.
+	// OnStep is called after each item that a timeline gains, without a lock held.
+	// It must not change the record. Set it before the first step; nil is allowed.
 	OnStep func(Record, StepTime)
 
-	// Now dates the steps.
+	// Now is the clock that dates the steps.
 	Now func() time.Time
 
-	// NeedDiscover refuses nonces to machines that are not booting: one is
-	// issued only after a netboot DISCOVER, and until a key claims the boot. A
-	// pod on a running node can send HTTP from the node's address, and would
-	// otherwise get its config and its join; it cannot send the DISCOVER. Set
-	// it when this server is the one that does DHCP.
+	// NeedDiscover refuses nonces to machines that are not booting: a nonce is
+	// issued only after a netboot DISCOVER, and until a key claims the boot. A pod
+	// on a running node can send HTTP from the node's address, but no DISCOVER.
+	// Without this check it would get the node's config and join. Set it when this
+	// server does DHCP.
 	NeedDiscover bool
 
 	storage Storage
@@ -65,19 +64,19 @@ type Table struct {
 	mu      sync.Mutex
 	byMAC   map[pools.MAC][]*boot // oldest first
 	issued  fifo                  // boots with a nonce
-	started fifo                  // boots without
+	started fifo                  // boots without a nonce
 	last    time.Time             // the time of the newest ID, so that IDs are unique
 	dirty   map[*boot]bool        // changed since they were stored
 	dropped []Change              // to delete from the storage
 }
 
-// boot is a record with the parts of it that do not leave the package. Its JSON
-// is the stored form.
+// boot is a record with the fields that are private to the package. Its JSON is the
+// stored form.
 type boot struct {
 	Record    Record `json:"record"` // its Steps are never changed in place
 	NonceHash []byte `json:"nonceHash,omitempty"`
 	KeyHash   []byte `json:"keyHash,omitempty"`
-	Netboot   bool   `json:"netboot,omitempty"` // firmware asked for DHCP
+	Netboot   bool   `json:"netboot,omitempty"` // firmware sent a netboot DISCOVER
 
 	bound bool // KeyHash is durable
 }
@@ -93,9 +92,9 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 	}
 }
 
-// Discover notes the netboot DISCOVER of a machine's firmware. It begins a new
-// boot, unless one has begun that has not reached the kernel yet: a PXE ROM
-// and the loader that it starts each send their own.
+// Discover records the netboot DISCOVER of a machine's firmware. It begins a new
+// boot, unless the newest one has not reached the kernel yet: a PXE ROM and the
+// loader that it starts each send a DISCOVER.
 func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	t.mu.Lock()
 	b := t.newest(p.MAC)
@@ -108,11 +107,10 @@ func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	report()
 }
 
-// Issue makes the nonce for a boot script, 64 hex digits, and returns it once
-// it is durable.
-// Asked again in the same firmware phase it gives a new nonce, and the one
-// before is void: firmware that fetches its script twice goes on with the
-// second. It returns [ErrNotBooting] as NeedDiscover says.
+// Issue makes the nonce for a boot script, 64 hex digits, and returns it once it is
+// durable. A second call in the same firmware phase makes a new nonce and voids the
+// first: firmware that fetches its script twice continues with the second. The error
+// is [ErrNotBooting] for a machine that NeedDiscover excludes.
 func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails
@@ -129,7 +127,7 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	}
 	if b == nil || b.Record.pastScript() || now.Sub(b.Record.lastTime()) > FirmwarePhase {
 		b = t.begin(p, now)
-		b.Netboot = booting // the firmware is still the one that asked
+		b.Netboot = booting // it is still the same run of the firmware
 	}
 	b.describe(p)
 	b.NonceHash, b.KeyHash, b.bound = hash[:], nil, false
@@ -149,8 +147,8 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	return nonce, nil
 }
 
-// Claim binds the boot that the nonce belongs to, durably, to a public key.
-// The same key may claim it again. It returns [ErrNonce] for a wrong nonce and
+// Claim binds the boot of the nonce to a public key, durably. The same key may claim
+// the boot again. It returns [ErrNonce] for a wrong nonce and
 // [ErrClaimed] for another key.
 func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	hash := sha256.Sum256(publicKey)
@@ -180,23 +178,23 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Equal(b.KeyHash, hash[:]) {
-		return ErrNonce // the script was issued anew in between
+		return ErrNonce // the script was issued again meanwhile
 	}
 	b.bound = true
 	return nil
 }
 
-// Step notes a step. With a nonce it is a report of the node: the nonce must be
-// right, else the error is [ErrNonce], and the step must be one that nodes
-// report. With an empty nonce it is an observation of the server. The first time
-// of each step stays; errors are kept in order, and the oldest is dropped when
-// there are very many.
+// Step adds an event to a timeline. With a nonce it is a report of the node: the
+// nonce must be right, else the error is [ErrNonce], and the step must be one that
+// nodes report. With an empty nonce it is an observation of the server. A step that
+// is repeated keeps its first time. Errors stay in order; a full timeline drops the
+// oldest.
 func (t *Table) Step(mac pools.MAC, nonce string, e Event) error {
 	if e.Step.Rank() < 0 {
 		return fmt.Errorf("unknown step %q", e.Step)
 	}
 	if nonce != "" && e.Step.Reporter() != ByNode {
-		return fmt.Errorf("step %q is not a node's to report", e.Step)
+		return fmt.Errorf("step %q is not reported by nodes", e.Step)
 	}
 	t.mu.Lock()
 	b, err := t.target(mac, nonce, e.Step)
@@ -210,8 +208,8 @@ func (t *Table) Step(mac pools.MAC, nonce string, e Event) error {
 	return nil
 }
 
-// target finds the boot that a step belongs to. Steps after the script belong to
-// the boot that got one, although a DISCOVER may have begun another timeline
+// target returns the boot that a step belongs to. Steps after the script belong to
+// the boot that got the script, even when a DISCOVER has begun another timeline
 // since.
 func (t *Table) target(mac pools.MAC, nonce string, s Step) (*boot, error) {
 	if nonce != "" {
@@ -257,8 +255,8 @@ func (t *Table) List() []Record {
 	return all
 }
 
-// note adds an event to a timeline, which the next flush stores. It returns the
-// call of OnStep, for after the unlock.
+// note adds an event to a timeline, which the next flush stores. The caller calls
+// report, which calls OnStep, after the unlock.
 func (t *Table) note(b *boot, e Event, now time.Time) (report func()) {
 	before := b.Record.Error
 	step, gained := b.Record.reach(e, now)

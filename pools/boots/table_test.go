@@ -29,7 +29,7 @@ func issue(t *testing.T, b *boots.Table) string {
 	return nonce
 }
 
-// timeline shows a record as "discover+0 script+3 init+9!error".
+// timeline formats a record as "discover+0 script+3 init+9!error".
 func timeline(r boots.Record) string {
 	var words []string
 	for _, s := range r.Steps {
@@ -65,7 +65,7 @@ func TestBootTimeline(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if r.Node != plan(1).Node || r.Pool != "catchall" || r.Image != "debian-12" || r.MAC != mac(1) {
-		t.Errorf("record does not say whose boot it is: %+v", r)
+		t.Errorf("record does not identify the node: %+v", r)
 	}
 	if len(b.List()) != 1 {
 		t.Errorf("got %d boots, want one", len(b.List()))
@@ -200,31 +200,31 @@ func TestNonceAndKey(t *testing.T) {
 	}
 }
 
-// TestNeedDiscover: a program on a node that is up, or behind its address, must
-// not get the nonce of a new boot.
+// A program on a running node, or behind its address, must not get the nonce of a new
+// boot.
 func TestNeedDiscover(t *testing.T) {
 	b, c := openBoots(t)
 	b.NeedDiscover = true
-	refused := func(when string) {
+	checkRefused := func(when string) {
 		t.Helper()
 		if _, err := b.Issue(plan(1)); !errors.Is(err, boots.ErrNotBooting) {
 			t.Errorf("%s: got error %v, want ErrNotBooting", when, err)
 		}
 	}
-	refused("before any DISCOVER")
+	checkRefused("before any DISCOVER")
 	b.Discover(plan(1), c.Now())
 	issue(t, b)
 	step(t, b, "", boots.StepKernel)
-	issue(t, b) // the initrd did not arrive: iPXE asks again
+	issue(t, b) // the initrd did not arrive: iPXE fetches its script again
 	c.advance(time.Hour)
 	issue(t, b) // and again, after the server was away
 	nonce := issue(t, b)
 	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
 		t.Fatal(err)
 	}
-	refused("after the boot was claimed")
+	checkRefused("after the boot was claimed")
 	step(t, b, nonce, boots.StepInit, boots.StepOnline)
-	refused("on a running node")
+	checkRefused("on a running node")
 	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
 		t.Errorf("the running boot lost its claim: %v", err)
 	}
@@ -244,7 +244,7 @@ func TestStepRefuses(t *testing.T) {
 	nonce := issue(t, b)
 	for _, s := range []boots.Step{"", "coffee", boots.StepDiscover, boots.StepToken, boots.StepReady} {
 		if err := b.Step(mac(1), nonce, boots.Event{Step: s}); err == nil {
-			t.Errorf("a node reported %q and was believed", s)
+			t.Errorf("a node reported %q and was accepted", s)
 		}
 	}
 	if err := b.Step(mac(1), "", boots.Event{Step: "coffee"}); err == nil {

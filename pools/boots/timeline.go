@@ -9,14 +9,14 @@ import (
 
 // Bounds of one timeline.
 const (
-	maxSteps  = 64  // lines
+	maxSteps  = 64  // steps and errors
 	maxDetail = 200 // bytes of a detail
 	maxError  = 500 // bytes of an error
 )
 
-// reach adds an event to the timeline. It returns the line and whether it is
-// new: a step that was reached before adds nothing, nor does an error that
-// repeats the last one.
+// reach adds an event to the timeline. It returns the item and reports whether it is
+// new: a step that was reached before adds nothing, nor does an error that repeats
+// the last one.
 func (r *Record) reach(e Event, now time.Time) (StepTime, bool) {
 	step := StepTime{
 		Step: e.Step, Time: now.UTC(),
@@ -51,8 +51,8 @@ func (r *Record) failing() Step {
 	return ""
 }
 
-// append adds a line to a copy of the steps: readers share the old ones. A full
-// timeline drops its oldest error, never a step that was reached.
+// append adds an item to a copy of the steps, since readers share the old slice. A
+// full timeline drops its oldest error, never a step that was reached.
 func (r *Record) append(s StepTime) {
 	steps := append(slices.Clip(r.Steps), s)
 	if len(steps) > maxSteps {

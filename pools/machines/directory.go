@@ -9,36 +9,36 @@ import (
 	"drover/pools/boots"
 )
 
-// Farm has the farm in force.
+// Farm returns the farm in force: that of the newest config.
 type Farm interface{ Farm() *pools.Farm }
 
-// Leases is the lease table. A lease that was released or declined is none; an
-// expired one counts until another machine gets the address.
+// Leases is the lease table. Of and At do not return leases that were released or
+// declined. They return an expired lease until another machine gets the address.
 type Leases interface {
 	Of(mac pools.MAC) (pools.Lease, bool)
 	At(addr netip.Addr) (pools.Lease, bool)
-	// Named returns the lease that a machine got last as the node of that name,
-	// also when it was released.
+	// Named returns the newest lease that a machine got as the node of that name,
+	// even if the lease was released.
 	Named(node string) (pools.Lease, bool)
 }
 
-// Boots is the table of boots; Current returns the newest of a machine.
+// Boots is the table of boots; Current returns the newest boot of a machine.
 type Boots interface {
 	Current(mac pools.MAC) (boots.Record, bool)
 }
 
-// NextBoots is the table of next boots; Of returns that of a node, or "".
+// NextBoots is the table of next boots; Of returns the next boot of a node, or "".
 type NextBoots interface {
 	Of(node string) pools.NextBoot
 }
 
-// Unknowns lists the unknown hardware that asked for an address.
+// Unknowns lists the unknown hardware that has sent a DISCOVER.
 type Unknowns interface {
 	List() []pools.Unknown
 }
 
-// Directory finds machines. Its fields must be set, except for NextBoots, Unknowns
-// and Now, and not be changed. It is safe for concurrent use.
+// Directory finds machines. All fields but NextBoots, Unknowns and Now must be set,
+// and none may change once it is in use. It is safe for concurrent use.
 type Directory struct {
 	Farm      Farm
 	Leases    Leases
@@ -51,25 +51,26 @@ type Directory struct {
 // Machine is a machine that was found.
 type Machine struct {
 	MAC     pools.MAC
-	Plan    *pools.Plan // nil: it is not to be booted
-	Address netip.Addr  // of its node, else of its lease; the zero Addr: it has none
+	Plan    *pools.Plan // nil: drover does not boot it
+	Address netip.Addr  // of its node, else of its lease; the zero Addr if it has neither
 }
 
-// Resolve returns the plan of the machine that sends a query, or nil when the
-// machine gets silence.
+// Resolve returns the plan for the machine that sent a query, or nil if drover does
+// not answer that machine.
 func (d *Directory) Resolve(q pools.Query) *pools.Plan {
 	f := d.Farm.Farm()
 	return d.next(f.ResolveLeased(q, d.recall(f, q)))
 }
 
-// WhyNot returns the reason for which [Directory.Resolve] has no plan; "" when it
-// has one.
+// WhyNot returns the reason why [Directory.Resolve] returns nil for a query; "" if it
+// returns a plan.
 func (d *Directory) WhyNot(q pools.Query) string {
 	f := d.Farm.Farm()
 	return f.WhyNotLeased(q, d.recall(f, q))
 }
 
-// recall returns the lease of a machine that its query may not identify.
+// recall returns the lease of a machine that its query alone may not identify, else
+// the zero Lease.
 func (d *Directory) recall(f *pools.Farm, q pools.Query) (l pools.Lease) {
 	if q.Recalls() && !f.Declares(q.MAC) {
 		l, _ = d.Leases.Of(q.MAC)
@@ -77,7 +78,7 @@ func (d *Directory) recall(f *pools.Farm, q pools.Query) (l pools.Lease) {
 	return l
 }
 
-// next puts the next boot of its node into a plan.
+// next returns a plan with the next boot of its node.
 func (d *Directory) next(p *pools.Plan) *pools.Plan {
 	if p != nil && d.NextBoots != nil {
 		if n := d.NextBoots.Of(p.Node); n != "" {
@@ -98,8 +99,8 @@ func (d *Directory) of(f *pools.Farm, mac pools.MAC) Machine {
 	return d.machine(f, mac, l)
 }
 
-// machine makes a machine of a MAC and its lease. The client is a boot program:
-// by HTTP and TFTP, iPXE and the programs after it ask.
+// machine returns the machine with a MAC and a lease. The query is that of a boot
+// program, since the clients of HTTP and TFTP are iPXE and the programs after it.
 func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine {
 	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(pools.Query{MAC: mac, IPXE: true}, l))}
 	if m.Plan != nil && m.Plan.Address.IsValid() {
@@ -110,9 +111,9 @@ func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine
 	return m
 }
 
-// At returns the machine that boots from an address; false when it is the address
-// of none. The address of a node that declares MACs is that of the MAC which
-// booted last, any other address that of its lease.
+// At returns the machine that has an address; false if no machine has it. The address
+// of a node that declares MACs belongs to the MAC that booted last. Any other address
+// belongs to the machine that leases it.
 func (d *Directory) At(addr netip.Addr) (Machine, bool) {
 	f := d.Farm.Farm()
 	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 {
@@ -129,8 +130,8 @@ func (d *Directory) At(addr netip.Addr) (Machine, bool) {
 	return d.machine(f, l.MAC, l), true
 }
 
-// Owns reports whether an address belongs to a machine, and whether mac is one of
-// that machine's.
+// Owns reports whether an address belongs to any machine (owned), and whether mac is
+// a MAC of that machine (own).
 func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 	if n, declared := d.Farm.Farm().NodeAt(addr); declared && len(n.MACs) > 0 {
 		return true, slices.Contains(n.MACs, mac)
@@ -139,9 +140,9 @@ func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 	return ok, ok && l.MAC == mac
 }
 
-// Named returns the plan, as the farm is now, of the machine that is the node of
-// that name, or that was it as unknown hardware and has a name of its own now; nil
-// when there is none.
+// Named returns the plan of the machine that is the node of that name, by the farm in
+// force; nil if there is none. The name of unknown hardware contains its MAC. If a
+// node declares that MAC now, the plan is that node's, under another name.
 func (d *Directory) Named(node string) *pools.Plan {
 	f := d.Farm.Farm()
 	mac, l, ok := d.named(f, node)
@@ -155,9 +156,9 @@ func (d *Directory) Named(node string) *pools.Plan {
 	return p
 }
 
-// named returns the MAC of a node: the first that it declares, else the one that
-// was found as this node last, with its lease. The name of unknown hardware holds
-// its MAC.
+// named returns the MAC of a node, and its lease if the node declares no MAC: the
+// first MAC that the node declares, else the one of the newest lease under its name,
+// else, for unknown hardware, the one in the name.
 func (d *Directory) named(f *pools.Farm, node string) (mac pools.MAC, l pools.Lease, ok bool) {
 	n, declared := f.Node(node)
 	switch {
@@ -173,7 +174,7 @@ func (d *Directory) named(f *pools.Farm, node string) (mac pools.MAC, l pools.Le
 	return mac, l, ok
 }
 
-// LastBoot returns the boot of a node that began last, from whichever of its MACs.
+// LastBoot returns the newest boot of a node, from any of its MACs.
 func (d *Directory) LastBoot(node string) (boots.Record, bool) {
 	f := d.Farm.Farm()
 	if n, declared := f.Node(node); declared && len(n.MACs) > 0 {
@@ -186,7 +187,7 @@ func (d *Directory) LastBoot(node string) (boots.Record, bool) {
 	return d.Boots.Current(mac)
 }
 
-// lastOf returns the boot of some MACs that began last.
+// lastOf returns the newest boot of several MACs.
 func (d *Directory) lastOf(macs []pools.MAC) (last boots.Record, ok bool) {
 	for _, mac := range macs {
 		if r, known := d.Boots.Current(mac); known && (!ok || r.Started.After(last.Started)) {
@@ -207,9 +208,9 @@ func (d *Directory) Booting(node string) bool {
 	return ok && now().Sub(r.Started) < boots.Longest
 }
 
-// Unknown returns the machines that asked for an address and that no node declares
-// now. A machine can be declared after it asked, or be ignored, or be plugged in
-// where its node does not belong.
+// Unknown returns the machines that have sent a DISCOVER as unknown hardware and that
+// no node declares now. A machine may be declared after its DISCOVER. It may also be
+// ignored, or be connected to a port where its node does not belong.
 func (d *Directory) Unknown() []pools.Unknown {
 	if d.Unknowns == nil {
 		return nil

@@ -18,8 +18,9 @@ func mac(n byte) pools.MAC { return pools.MAC{0x52, 0x54, 5: n} }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// The cast: m1 has two cards, port7 is whatever is at a port of the switch, gone is
-// ignored, bare has no address of its own. Unknown hardware lands in lobby or arm.
+// farm has the node m1 with two cards, port7, which is identified by a switch port,
+// gone, which is ignored, and bare, which has no address of its own. Unknown hardware
+// belongs to the pool lobby or arm.
 var farm = pools.NewFarm(pools.Checked{
 	Config: pools.Config{
 		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/16")}},
@@ -36,12 +37,12 @@ var farm = pools.NewFarm(pools.Checked{
 	},
 })
 
-// live has the farm in force.
+// live returns the farm in force.
 type live struct{ farm *pools.Farm }
 
 func (l live) Farm() *pools.Farm { return l.farm }
 
-// leaseTable is a lease table that counts how often it is asked.
+// leaseTable is a lease table that counts its calls.
 type leaseTable struct {
 	all   []pools.Lease
 	asked int
@@ -80,9 +81,9 @@ type unknownList []pools.Unknown
 
 func (l unknownList) List() []pools.Unknown { return slices.Clone(l) }
 
-// scene is a directory in which port7 is mac(7), and mac(9) is unknown hardware that
-// DHCP found to belong to the pool arm.
-func scene() (*machines.Directory, *leaseTable) {
+// newDirectory returns a directory in which port7 is mac(7), and mac(9) is unknown
+// hardware of the pool arm.
+func newDirectory() (*machines.Directory, *leaseTable) {
 	leases := &leaseTable{all: []pools.Lease{
 		{MAC: mac(7), Address: addr("10.0.1.7"), Node: "port7", Pool: "compute"},
 		{MAC: mac(9), Address: addr("10.0.2.9"), Node: "node-525400000009", Pool: "arm"},
@@ -98,19 +99,20 @@ func scene() (*machines.Directory, *leaseTable) {
 	}, leases
 }
 
-// is writes a plan as "node in pool".
-func is(p *pools.Plan) string {
+// describe returns a plan as "node in pool".
+func describe(p *pools.Plan) string {
 	if p == nil {
-		return "nobody"
+		return "none"
 	}
 	return p.Node + " in " + p.Pool
 }
 
-// once fails the test unless the lease table was asked at most once.
-func once(t *testing.T, leases *leaseTable, want int) {
+// checkCalls fails the test unless the lease table had that many calls since the last
+// check.
+func checkCalls(t *testing.T, leases *leaseTable, want int) {
 	t.Helper()
 	if leases.asked != want {
-		t.Errorf("the lease table was asked %d times, want %d", leases.asked, want)
+		t.Errorf("the lease table had %d calls, want %d", leases.asked, want)
 	}
 }
 
@@ -129,17 +131,17 @@ func TestResolve(t *testing.T) {
 		{"a machine that boots at another port is another one", pools.Query{MAC: mac(7), Link: link}, "node-525400000007 in lobby", 0},
 		{"unknown hardware is where DHCP found it", pools.Query{MAC: mac(9)}, "node-525400000009 in arm", 1},
 		{"new hardware", pools.Query{MAC: mac(10), Link: link}, "node-52540000000a in lobby", 0},
-		{"an ignored node", pools.Query{MAC: mac(3)}, "nobody", 0},
+		{"an ignored node", pools.Query{MAC: mac(3)}, "none", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, leases := scene()
+			d, leases := newDirectory()
 			p := d.Resolve(tt.q)
-			if is(p) != tt.want {
-				t.Errorf("got %s, want %s", is(p), tt.want)
+			if describe(p) != tt.want {
+				t.Errorf("got %s, want %s", describe(p), tt.want)
 			}
-			once(t, leases, tt.asked)
+			checkCalls(t, leases, tt.asked)
 			if why := d.WhyNot(tt.q); (why == "") != (p != nil) {
-				t.Errorf("plan %s, and the reason for none is %q", is(p), why)
+				t.Errorf("plan %s, and the reason for none is %q", describe(p), why)
 			}
 		})
 	}
@@ -160,32 +162,32 @@ func TestOfAndAt(t *testing.T) {
 		{"unknown hardware", mac(9), "10.0.2.9", "node-525400000009 in arm", mac(9), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, leases := scene()
+			d, leases := newDirectory()
 			m := d.Of(tt.mac)
-			if m.Address.String() != tt.at || m.MAC != tt.mac || is(m.Plan) != tt.want {
-				t.Errorf("Of: got %s at %s, want %s at %s", is(m.Plan), m.Address, tt.want, tt.at)
+			if m.Address.String() != tt.at || m.MAC != tt.mac || describe(m.Plan) != tt.want {
+				t.Errorf("Of: got %s at %s, want %s at %s", describe(m.Plan), m.Address, tt.want, tt.at)
 			}
-			once(t, leases, tt.asked)
+			checkCalls(t, leases, tt.asked)
 			leases.asked = 0
-			if m, ok := d.At(addr(tt.at)); !ok || m.MAC != tt.own || is(m.Plan) != tt.want || m.Address != addr(tt.at) {
-				t.Errorf("At: got %s (%s) at %s, want %s (%s)", is(m.Plan), m.MAC, m.Address, tt.want, tt.own)
+			if m, ok := d.At(addr(tt.at)); !ok || m.MAC != tt.own || describe(m.Plan) != tt.want || m.Address != addr(tt.at) {
+				t.Errorf("At: got %s (%s) at %s, want %s (%s)", describe(m.Plan), m.MAC, m.Address, tt.want, tt.own)
 			}
-			once(t, leases, tt.asked)
+			checkCalls(t, leases, tt.asked)
 		})
 	}
-	d, leases := scene()
+	d, leases := newDirectory()
 	if m := d.Of(mac(3)); m.Plan != nil || m.Address.IsValid() {
-		t.Errorf("an ignored node: got %s at %s", is(m.Plan), m.Address)
+		t.Errorf("an ignored node: got %s at %s", describe(m.Plan), m.Address)
 	}
-	if m := d.Of(mac(4)); is(m.Plan) != "bare in compute" || m.Address.IsValid() {
-		t.Errorf("a node without an address: got %s at %s", is(m.Plan), m.Address)
+	if m := d.Of(mac(4)); describe(m.Plan) != "bare in compute" || m.Address.IsValid() {
+		t.Errorf("a node without an address: got %s at %s", describe(m.Plan), m.Address)
 	}
 	if m, ok := d.At(addr("10.0.9.9")); ok {
-		t.Errorf("nobody's address: got %s", is(m.Plan))
+		t.Errorf("an unused address: got %s", describe(m.Plan))
 	}
 	leases.all[1].Released = true
 	if m, ok := d.At(addr("10.0.2.9")); ok || d.Of(mac(9)).Address.IsValid() {
-		t.Errorf("after a release: got %s", is(m.Plan))
+		t.Errorf("after a release: got %s", describe(m.Plan))
 	}
 	d.Boots = bootTable{}
 	if m, ok := d.At(addr("10.0.1.1")); !ok || m.MAC != mac(1) {
@@ -194,7 +196,7 @@ func TestOfAndAt(t *testing.T) {
 }
 
 func TestOwns(t *testing.T) {
-	d, _ := scene()
+	d, _ := newDirectory()
 	for _, tt := range []struct {
 		addr       string
 		mac        pools.MAC
@@ -224,45 +226,45 @@ func TestNamed(t *testing.T) {
 		{"port7", "port7 in compute", 1},
 		{"node-525400000009", "node-525400000009 in arm", 1},
 		{"node-52540000000a", "node-52540000000a in lobby", 1},
-		{"node-525400000001", "m1 in compute", 1}, // it has a name of its own now
-		{"gone", "nobody", 0},
-		{"525400000009", "nobody", 0},
-		{"node-x", "nobody", 0},
-		{"", "nobody", 0},
+		{"node-525400000001", "m1 in compute", 1}, // a node declares its MAC now
+		{"gone", "none", 0},
+		{"525400000009", "none", 0},
+		{"node-x", "none", 0},
+		{"", "none", 0},
 	} {
 		t.Run(tt.node, func(t *testing.T) {
-			d, leases := scene()
-			if got := is(d.Named(tt.node)); got != tt.want {
+			d, leases := newDirectory()
+			if got := describe(d.Named(tt.node)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			once(t, leases, tt.asked)
+			checkCalls(t, leases, tt.asked)
 		})
 	}
-	t.Run("nobody has been at the port", func(t *testing.T) {
-		d, leases := scene()
+	t.Run("no machine has been at the port", func(t *testing.T) {
+		d, leases := newDirectory()
 		leases.all = nil
 		if got := d.Named("port7"); got != nil {
-			t.Errorf("got %s", is(got))
+			t.Errorf("got %s", describe(got))
 		}
 	})
 	t.Run("the machine at the port is another node now", func(t *testing.T) {
-		d, leases := scene()
+		d, leases := newDirectory()
 		leases.all[0].MAC = mac(1)
 		if p := d.Named("port7"); p != nil {
-			t.Errorf("got %s", is(p))
+			t.Errorf("got %s", describe(p))
 		}
 	})
-	t.Run("its machine gave the address back", func(t *testing.T) {
-		d, leases := scene()
+	t.Run("its machine released the address", func(t *testing.T) {
+		d, leases := newDirectory()
 		leases.all[0].Released = true
-		if got := is(d.Named("port7")); got != "port7 in compute" {
+		if got := describe(d.Named("port7")); got != "port7 in compute" {
 			t.Errorf("got %s", got)
 		}
 	})
 }
 
 func TestBooting(t *testing.T) {
-	d, _ := scene()
+	d, _ := newDirectory()
 	for _, tt := range []struct {
 		node    string
 		from    pools.MAC // zero: no boot is known
@@ -286,7 +288,7 @@ func TestBooting(t *testing.T) {
 }
 
 func TestNextBoot(t *testing.T) {
-	d, _ := scene()
+	d, _ := newDirectory()
 	next := nextTable{"m1": "image=rescue-system", "port7": pools.NextLocal}
 	d.NextBoots = next
 	p := d.Resolve(pools.Query{MAC: mac(1)})
@@ -306,9 +308,9 @@ func TestNextBoot(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	d, _ := scene()
+	d, _ := newDirectory()
 	if got := d.Unknown(); got != nil {
-		t.Errorf("got %v of no list", got)
+		t.Errorf("without a list: got %v", got)
 	}
 	d.Unknowns = unknownList{{MAC: mac(9)}, {MAC: mac(1)}, {MAC: mac(10)}, {MAC: mac(3)}}
 	if got := d.Unknown(); len(got) != 2 || got[0].MAC != mac(9) || got[1].MAC != mac(10) {
@@ -341,9 +343,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The programs that ask by HTTP and TFTP are known by their address alone.
+// Clients of HTTP and TFTP are identified by their address alone.
 func ExampleDirectory() {
-	d, _ := scene()
+	d, _ := newDirectory()
 	m, ok := d.At(addr("10.0.2.9"))
 	fmt.Println(ok, m.MAC, m.Plan.Node, m.Plan.Image)
 	fmt.Println(d.Of(mac(1)).Address)

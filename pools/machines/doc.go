@@ -1,9 +1,9 @@
-// Package machines answers which machine it is: from a MAC, an address or the
-// name of a node to the machine, its [pools.Plan], its address and its boots.
+// Package machines finds machines. From a query, a MAC, an address or the name of a
+// node it finds the machine, its [pools.Plan], its address and its boots.
 //
 // There is one type, [Directory]. It joins the farm in force with the tables of
-// leases, boots and next boots, and the list of unknown machines. A protocol
-// asks it once for a request, and each answer asks the lease table at most once:
+// leases, boots and next boots, and the list of unknown machines. A protocol calls it
+// once for each request, and each call reads the lease table at most once:
 //
 //	DHCP packet              Resolve(query), Owns(address, mac)
 //	TFTP name, image by URL  At(address)
@@ -13,10 +13,10 @@
 // A MAC alone does not identify every machine. A node can be declared by its
 // switch port, and there can be several pools for unknown hardware. DHCP knows
 // the port; HTTP, TFTP and a renewal that passes the relay agent do not. For them
-// the lease has the node and the pool that DHCP found, as
-// [pools.Farm.ResolveLeased] says.
+// the lease has the node and the pool that DHCP found; see
+// [pools.Farm.ResolveLeased].
 //
 // The package decides nothing about a machine: the farm does. It changes nothing,
-// holds no lock and keeps no state. It does not know the protocols, and not how
-// the tables are stored.
+// holds no lock and keeps no state. It knows neither the protocols nor how the tables
+// are stored.
 package machines

@@ -11,8 +11,8 @@ import (
 
 // Status is a machine with its newest boot.
 type Status struct {
-	Node pools.NodeInfo // with the MACs that the machine booted from when the node declares none
-	Boot boots.Record   // its ID is empty when no boot is known
+	Node pools.NodeInfo // without declared MACs: with the MACs that booted as it
+	Boot boots.Record   // with an empty ID if no boot is known
 	// Unknown is set for hardware that no node declares. Its name and pool are
 	// those of its boot.
 	Unknown bool
