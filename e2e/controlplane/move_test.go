@@ -39,7 +39,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 			}
 			return nil
 		})
-		c.Key, c.Pace, c.Watch = []byte("a key that lasts"), 200*time.Millisecond, 2*time.Second
+		c.Key, c.MoveInterval, c.DeadAfter = []byte("a key that lasts"), 200*time.Millisecond, 2*time.Second
 	}
 	c, ready := clustersWith(t, 0, settings, a, b)
 	token, _ := join(t, c, give(a), "boot-1")

@@ -194,13 +194,13 @@ func testPowerCut(t *testing.T, p *controlplane.Cluster) {
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(manifest.String()), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	c := &kube.Clusters{Watch: 3 * time.Second}
+	c := &kube.Clusters{DeadAfter: 3 * time.Second}
 	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client}})
 	t.Cleanup(c.Close)
 	for i := range nodes {
 		c.Expect(&pools.Plan{Node: fmt.Sprintf("cut%d", i), Cluster: p.Name})
 	}
-	time.Sleep(c.Watch + 2*time.Second)
+	time.Sleep(c.DeadAfter + 2*time.Second)
 	took := joinAll(t, c, p.Name, "cut", "boot-2", nodes)
 	left, err := p.Kubectl(t.Context(), nil, "get", "nodes", "-l", "drover/managed", "-o", "name")
 	if err != nil || strings.Contains(left, "node/cut") {

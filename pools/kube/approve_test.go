@@ -50,7 +50,7 @@ func (r *reports) of(name string) (results []string) {
 func withLoops(t *testing.T, s *apiServer, conf pools.Cluster, edit ...func(*kube.Clusters)) (*kube.Clusters, *reports, *fixture.Log) {
 	log, requests := new(fixture.Log), new(reports)
 	c := &kube.Clusters{
-		Watch: 10 * time.Millisecond, Key: sealKey, StartLoops: true, OnRequest: requests.add,
+		DeadAfter: 10 * time.Millisecond, Key: sealKey, StartLoops: true, OnRequest: requests.add,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, e := range edit {
@@ -70,7 +70,7 @@ func decided(t *testing.T, s *apiServer, name, want string) {
 	}
 }
 
-// One token, one node, one certificate: any other request by it is denied, also
+// A token gets one certificate for one node. Any other request by it is denied, even
 // after a restart of the server.
 func TestApprover(t *testing.T) {
 	s := newAPIServer(t)
@@ -102,7 +102,7 @@ func TestApprover(t *testing.T) {
 	decided(t, s, "third", "Denied: drover: its token was used for another certificate request before")
 	for name, want := range map[string]string{"first": "approved", "second": "denied", "other-name": "denied", "kubeadm": "foreign", "foreign": "left"} {
 		if got := requests.of(name); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s: told %q, want %s once", name, got, want)
+			t.Errorf("%s: reported %q, want %s once", name, got, want)
 		}
 	}
 	for _, name := range []string{"kubeadm", "foreign"} {
@@ -114,7 +114,7 @@ func TestApprover(t *testing.T) {
 		t.Errorf("log: %s\nwant %s", log, want)
 	}
 	if strings.Contains(later.String(), "request=first") {
-		t.Errorf("what was approved before the restart is reported anew: %s", later)
+		t.Errorf("what was approved before the restart is reported again: %s", later)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestApproverRace(t *testing.T) {
 	}
 }
 
-// A decision that fails is tried again, and changes by others are respected.
+// A failed decision is tried again, and changes by other clients are kept.
 func TestApproverTriesAgain(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("PUT certificatesigningrequests", fail(500, "InternalError", "no leader"))
@@ -149,7 +149,7 @@ func TestApproverTriesAgain(t *testing.T) {
 	s.set("PUT certificatesigningrequests", nil)
 	decided(t, s, "r", "Approved")
 
-	// Somebody adds a label before the decision.
+	// Another client adds a label before the decision.
 	first := true // guarded by s.mu
 	s.set("PUT certificatesigningrequests", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -164,7 +164,7 @@ func TestApproverTriesAgain(t *testing.T) {
 	decided(t, s, "q", "Approved")
 }
 
-// Drover may not list certificate requests, so joins would hang: the cluster is not
+// drover may not list certificate requests, so joins would hang: the cluster is not
 // ready. The error has the remedy.
 func TestApproverMayNot(t *testing.T) {
 	s := newAPIServer(t)
@@ -177,8 +177,8 @@ func TestApproverMayNot(t *testing.T) {
 	}
 }
 
-// Where the cluster approves, its tokens are kubeadm's, and drover reads no
-// request. A cluster that leaves the config is left alone.
+// With the cluster's own approver, tokens have kubeadm's group and drover reads no
+// request. Nor does it in a cluster that was removed from the config.
 func TestApproverOff(t *testing.T) {
 	s := newAPIServer(t)
 	c, _, _ := withLoops(t, s, pools.Cluster{Approver: pools.ByCluster})
@@ -202,7 +202,7 @@ func TestApproverOff(t *testing.T) {
 	fixture.Eventually(t, "watched anew", func() bool { return s.count("WATCH certificatesigningrequests") == 2 })
 }
 
-// nodes is a farm of some nodes of one cluster.
+// nodes sets a farm of nodes of one cluster.
 func nodes(names ...string) func(*kube.Clusters) {
 	return func(c *kube.Clusters) {
 		f := &farm{plans: map[string]*pools.Plan{}}
@@ -217,7 +217,7 @@ func nodes(names ...string) func(*kube.Clusters) {
 	}
 }
 
-// A shared token is for nodes of the farm that boot and are not there yet.
+// A shared token is for nodes of the farm that boot and are not Ready yet.
 func TestApproverShared(t *testing.T) {
 	s := newAPIServer(t)
 	s.setNode("ready", "u1", "b1", corev1.ConditionTrue, beat(1))
@@ -257,7 +257,7 @@ func TestApproverShared(t *testing.T) {
 	}
 }
 
-// memory keeps shared tokens.
+// memory is a token.Store in RAM.
 type memory struct {
 	mu   sync.Mutex
 	data []byte
@@ -316,7 +316,7 @@ func TestSharedToken(t *testing.T) {
 	}
 }
 
-// Serving certificates, if the config says so, are for the node's own address.
+// Serving certificates, if the config enables them, are for the node's own address.
 func TestApproverServing(t *testing.T) {
 	names := func(name, node string, ip net.IP) certificatesv1.CertificateSigningRequest {
 		return serving(request(t, name, "", "", node, func(r *x509.CertificateRequest) {
@@ -333,10 +333,10 @@ func TestApproverServing(t *testing.T) {
 	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH certificatesigningrequests") > 0 })
 	c.Close()
 	if got := s.outcome("off"); got != "" || len(requests.of("off")) > 0 {
-		t.Errorf("they are off, and yet: %q", got)
+		t.Errorf("serving certificates are disabled: got %q", got)
 	}
 	_, requests, _ = withLoops(t, s, pools.Cluster{Serving: true}, nodes("m1", "theirs", "m2"))
-	s.ask(names("m2", "m2", own)) // before its Node is there
+	s.ask(names("m2", "m2", own)) // before its Node exists
 	s.ask(names("address", "m1", other))
 	s.ask(names("theirs", "theirs", own))
 	s.ask(names("unknown", "m3", own))

@@ -14,15 +14,15 @@ import (
 	"drover/pools/kube"
 )
 
-// quietServer is an API server that takes requests and never answers as long as
-// it is dark.
+// quietServer is an API server that accepts requests, but does not answer while dark is
+// set.
 type quietServer struct {
 	dark  atomic.Bool
 	asked atomic.Int32
 }
 
-// A tenant that does not answer gets few requests: its nodes are told at once to
-// wait, and hold nothing that others need.
+// An API server that does not answer gets few requests: its nodes get an error with a
+// retry time at once, and hold no resources that other tenants need.
 func TestBreaker(t *testing.T) {
 	s := newAPIServer(t)
 	var q quietServer
@@ -50,9 +50,9 @@ func TestBreaker(t *testing.T) {
 	q.dark.Store(true)
 	open := func(err error) bool { return err != nil && strings.Contains(err.Error(), "times in a row") }
 	tries := 0
-	for ; !open(ask(50 * time.Millisecond)); tries++ { // some may not reach it, on a busy machine
+	for ; !open(ask(50 * time.Millisecond)); tries++ { // on a busy machine a request may end before it arrives
 	}
-	if tries < 4 { // with the one that waits for the node to be Ready
+	if tries < 4 { // and the watch for Ready
 		t.Fatalf("it was asked %d times, want it to get 5 chances", tries)
 	}
 	asked := q.asked.Load()
@@ -81,7 +81,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A request that its caller gives up says nothing about the server.
+// A request that its caller cancels does not count.
 func TestBreakerIgnoresCancel(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET nodes", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -109,11 +109,11 @@ func TestBreakerUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := "https://" + l.Addr().String()
+	unused := "https://" + l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.URL = gone // of the kubeconfig that is written
+	s.URL = unused // for the kubeconfig
 	c, _ := newClusters(t, s.kubeconfig())
 	for range 5 {
 		_ = joins(t, c)

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apiServer pretends to be the little of a cluster that drover sees. It signs
-// tokens at once.
+// apiServer simulates the part of an API server that drover uses. It signs tokens at
+// once.
 type apiServer struct {
 	*httptest.Server
 	t testing.TB
@@ -36,11 +36,11 @@ type apiServer struct {
 	refuse   map[string]http.HandlerFunc // by method and resource: "POST secrets"
 	requests map[string]int              // same keys
 	secrets  map[string]*corev1.Secret   // by name
-	minted   []string                    // every secret half ever
+	minted   []string                    // the secret halves of all tokens
 	deleted  []string                    // names of secrets
 
 	deletedNodes []string // UIDs
-	onPatch      func()   // before the patch of a Node is looked at
+	onPatch      func()   // before the patch of a Node is handled
 	nodes        map[string]corev1.Node
 	leases       map[string]string // versions
 	changed      chan struct{}     // closed when a node changes
@@ -48,10 +48,10 @@ type apiServer struct {
 	requested    []certificatesv1.CertificateSigningRequest
 	unsigned     bool
 	info         string            // the kubeconfig of cluster-info
-	signatures   map[string]string // of that, by token ID and text
+	signatures   map[string]string // of info, by token ID and text
 
-	watches map[string]int           // that are open, by path
-	kept    map[string]corev1.Secret // that can be read, as in an admin cluster
+	watches map[string]int           // open ones, by path
+	kept    map[string]corev1.Secret // readable Secrets, as in an admin cluster
 	pods    map[string]corev1.Pod    // by name
 	held    map[string]bool          // pods that a budget holds
 	evicted []string
@@ -65,7 +65,7 @@ func newAPIServer(t testing.TB) *apiServer {
 		signatures: map[string]string{},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
-	s.EnableHTTP2 = true // as API servers do: the end of a request is seen
+	s.EnableHTTP2 = true // as API servers do: the server notices the end of a request
 	s.StartTLS()
 	t.Cleanup(func() {
 		s.CloseClientConnections() // watches
@@ -92,7 +92,7 @@ func kubeconfig(t testing.TB, name, server string, ca []byte, token string) stri
 	return string(text)
 }
 
-// ca is the server's certificate.
+// ca returns the server's certificate in PEM.
 func (s *apiServer) ca() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
@@ -209,7 +209,7 @@ func (s *apiServer) create(w http.ResponseWriter, r *http.Request) {
 	s.send(w, 201, secret)
 }
 
-// decodeSecret reads the body of a request, in whichever form the client sends.
+// decodeSecret reads the body of a request, in any encoding of client-go.
 func decodeSecret(t testing.TB, r *http.Request) *corev1.Secret {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -251,28 +251,28 @@ func (s *apiServer) eachNode(yield func(metav1.Object) bool) {
 	}
 }
 
-// watch sends all objects of list, and those that list has no more, whenever
-// something changed.
+// watch sends all objects of list, and the deletion of objects that have left it, after
+// each change.
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[metav1.Object]) {
 	count := func(n int) { s.mu.Lock(); defer s.mu.Unlock(); s.watches[r.URL.Path] += n }
 	count(1)
 	defer count(-1)
-	tell := func(what string, object metav1.Object) {
+	send := func(event string, object metav1.Object) {
 		text, _ := json.Marshal(object)
-		fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", what, text)
+		fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, text)
 	}
 	w.WriteHeader(200)
-	for told := map[string]metav1.Object{}; ; {
+	for sent := map[string]metav1.Object{}; ; {
 		s.mu.Lock()
-		changed, gone := s.changed, maps.Clone(told)
+		changed, gone := s.changed, maps.Clone(sent)
 		for object := range list {
-			tell("MODIFIED", object)
-			told[object.GetName()] = object
+			send("MODIFIED", object)
+			sent[object.GetName()] = object
 			delete(gone, object.GetName())
 		}
 		for name, object := range gone {
-			tell("DELETED", object)
-			delete(told, name)
+			send("DELETED", object)
+			delete(sent, name)
 		}
 		s.mu.Unlock()
 		w.(http.Flusher).Flush()
@@ -379,7 +379,7 @@ func (s *apiServer) node(name string) corev1.Node {
 	return s.nodes[name]
 }
 
-// edit changes a Node as somebody else would.
+// edit changes a Node as another client.
 func (s *apiServer) edit(name string, edit func(*corev1.Node)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,7 +392,7 @@ func (s *apiServer) edit(name string, edit func(*corev1.Node)) {
 	s.changed = make(chan struct{})
 }
 
-// setNode puts a Node into the cluster. Beat stands for its kubelet's clock.
+// setNode puts a Node into the cluster. beat is the heartbeat by its kubelet's clock.
 func (s *apiServer) setNode(name, uid, bootID string, ready corev1.ConditionStatus, beat metav1.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -414,14 +414,14 @@ func (s *apiServer) count(key string) int {
 	return s.requests[key]
 }
 
-// set makes the server answer requests of a kind in another way.
+// set replaces the handler of requests with that key.
 func (s *apiServer) set(key string, h http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse[key] = h
 }
 
-// fail answers as an API server refuses.
+// fail returns a handler that refuses requests as an API server does.
 func fail(code int32, reason metav1.StatusReason, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(code))

@@ -9,8 +9,8 @@ import (
 	"drover/pools/kube"
 )
 
-// A node asks to join a cluster whose kubeconfig nobody has written yet: the error
-// says so, and when the node may ask again.
+// A node requests to join a cluster whose kubeconfig does not exist yet: the error has
+// the cause, and the time after which the node tries again.
 func ExampleClusters_Join() {
 	clusters := &kube.Clusters{Dir: "testdata"}
 	clusters.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: "tenant-a.kubeconfig"}})

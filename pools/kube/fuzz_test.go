@@ -9,8 +9,7 @@ import (
 	"drover/pools/kube/node"
 )
 
-// Whatever a tenant writes into its cluster-info, kubeadm gets a host:port and at
-// least one hash.
+// For any cluster-info of a tenant, kubeadm gets a host:port and at least one hash.
 func FuzzClusterInfo(f *testing.F) {
 	s := newAPIServer(f)
 	f.Add(s.info)

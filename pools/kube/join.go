@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	joinTimeout = 20 * time.Second // for a join, once the name of its Node is free
+	joinTimeout = 20 * time.Second // of a join, after the stale Node is removed
 	maxJoining  = 4096             // nodes on their way to Ready, in all clusters
 
-	// readyTimeout is how long a node may take to be Ready after its token expired:
-	// it used the token at the last moment, and its first pods are slow to start.
+	// readyTimeout is the time that a node has to be Ready after its token expired:
+	// it may have used the token at the last moment, and have pods that start slowly.
 	readyTimeout = 5 * time.Minute
 )
 
@@ -31,30 +31,29 @@ const (
 type joining struct {
 	tenant *tenant
 	plan   *pools.Plan
-	given  node.Note   // what its kubelet registers with
-	bootID string      // of its kernel; empty if it is not known
-	before node.State  // when it asked for its join
-	tok    token.Token // zero if it is shared, or not known any more
+	given  node.Applied // the labels and taints that its kubelet registers with
+	bootID string       // of its kernel; empty if unknown
+	before node.State   // at its request to join
+	tok    token.Token  // zero if it is shared, or from before a restart of drover
 	cancel context.CancelFunc
 }
 
-// Expect announces that the machine of p boots and will ask for its join soon. It
-// returns at once. The Lease of the kubelet that the machine ran before is read now,
-// so that [Clusters.Join] has to wait less.
+// Expect announces that the machine of p boots and will send its request to join soon.
+// It returns at once. In the background it reads the Lease of the machine's previous
+// kubelet, so that [Clusters.Join] waits less.
 func (c *Clusters) Expect(p *pools.Plan) {
 	if t, err := c.tenant(p.Cluster); err == nil {
 		t.leases.Start(p.Node, func(f func(context.Context)) bool { return c.spawn(c.ctx, f) })
 	}
 }
 
-// Join mints a token for the node of p, which has the address addr, and returns
-// its JoinConfiguration. A token that the node got before is deleted. An error of
-// type [*cluster.Error] passes when the cluster recovers.
+// Join mints a token for the node of p, which has the address addr, and returns its
+// JoinConfiguration. It deletes an earlier token of the node. After a [*cluster.Error]
+// the node can try again.
 //
-// The boot ID is that of the node's kernel. A Node of another boot is deleted
-// first, once the Lease of its kubelet did not change for 11 seconds, counted from
-// [Clusters.Expect]. As long as a kubelet of that name lives, nobody gets a token for
-// it.
+// bootID is that of the node's kernel. Join first deletes a Node of another boot, once
+// the Lease of its kubelet has not changed for 11 seconds, counted from
+// [Clusters.Expect]. As long as a kubelet of that name lives, Join returns an error.
 func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
 	t, err := c.tenant(p.Cluster)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
 	ctx = cluster.Quiet(ctx)
-	first, done := context.WithTimeout(ctx, checkTimeout) // drover may have just been started
+	first, done := context.WithTimeout(ctx, checkTimeout) // at the start of drover it may not be read yet
 	t.AwaitSecret(first)
 	done()
 	before, err := t.leases.RemoveStale(ctx, p.Node, bootID)
@@ -78,7 +77,7 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 		return pools.JoinConfig{}, &cluster.Error{Cluster: p.Cluster, Doing: "join", Hint: "too many nodes join at once", Err: context.Cause(ctx), Retry: cluster.RetrySoon}
 	}
 	defer t.joins.Release(1)
-	own, given, info, err := c.tokenFor(ctx, t, p.Node)
+	own, tok, info, err := c.tokenFor(ctx, t, p.Node)
 	if err != nil {
 		return pools.JoinConfig{}, err
 	}
@@ -88,20 +87,20 @@ func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, boo
 				"cluster", p.Cluster, "endpoint", e, "cluster-info", info.Endpoint)
 		})
 	}
-	text, err := reg.Render(given.Full(), cmp.Or(t.Conf.Endpoint, info.Endpoint), info.Hashes)
+	text, err := reg.Render(tok.Full(), cmp.Or(t.Conf.Endpoint, info.Endpoint), info.Hashes)
 	if err != nil {
 		c.revoke(t, own)
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
 	t.leases.Stop(p.Node)
-	c.follow(&joining{tenant: t, plan: p, given: reg.Note(), bootID: bootID, before: before, tok: own})
-	c.log().Info("join token given", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", given.ID, "shared", own.ID == "")
+	c.follow(&joining{tenant: t, plan: p, given: reg.Applied(), bootID: bootID, before: before, tok: own})
+	c.log().Info("join token given", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", tok.ID, "shared", own.ID == "")
 	return pools.JoinConfig{Kubeadm: text}, nil
 }
 
-// tokenFor returns the token that a node joins with. Own is that token, too, unless
-// all nodes of the cluster share it, and is deleted after the boot.
-func (c *Clusters) tokenFor(ctx context.Context, t *tenant, name string) (own, given token.Token, info *cluster.Info, err error) {
+// tokenFor returns tok, the token that a node joins with. own is the same token if it
+// has to be deleted after the boot, or zero if all nodes of the cluster share it.
+func (c *Clusters) tokenFor(ctx context.Context, t *tenant, name string) (own, tok token.Token, info *cluster.Info, err error) {
 	if t.shared != nil {
 		shared, info, err := t.shared.Current(ctx, c.minter(t))
 		return own, shared.Token, info, err
@@ -113,7 +112,7 @@ func (c *Clusters) tokenFor(ctx context.Context, t *tenant, name string) (own, g
 	return own, own, info, err
 }
 
-// revoke deletes a token, if there is one, in the background. It may fail: tokens
+// revoke deletes a token in the background, unless it is zero. It may fail: tokens
 // expire.
 func (c *Clusters) revoke(t *tenant, tok token.Token) {
 	if tok.ID != "" {
@@ -127,8 +126,8 @@ func (c *Clusters) deleteToken(ctx context.Context, t *tenant, tok token.Token) 
 	}
 }
 
-// Resume waits on for a node that got its token before the server was restarted, in
-// the boot with that ID, until it is Ready.
+// Resume waits in the background until a node is Ready that got its token before the
+// server was restarted. bootID is that of the node's kernel.
 func (c *Clusters) Resume(p *pools.Plan, bootID string) error {
 	t, err := c.tenant(p.Cluster)
 	if err != nil {
@@ -141,8 +140,8 @@ func (c *Clusters) Resume(p *pools.Plan, bootID string) error {
 	return nil
 }
 
-// follow waits in the background until a node is Ready. If that is done already, the
-// node has asked twice: the first token is deleted.
+// follow waits in the background until a node is Ready. If an earlier request of the
+// node is followed already, that ends, and its token is deleted.
 func (c *Clusters) follow(j *joining) {
 	p, key := j.plan, j.plan.Cluster+"/"+j.plan.Node
 	ctx, cancel := context.WithTimeout(c.ctx, c.minter(j.tenant).TTL()+readyTimeout)
@@ -174,7 +173,7 @@ func (c *Clusters) follow(j *joining) {
 	}
 }
 
-// ready reports whether the Node is Ready in the boot that is followed.
+// ready reports whether the Node is Ready in this boot.
 func (j *joining) ready(n *corev1.Node) bool { return node.ReadySince(n, j.before, j.bootID) }
 
 // waitReady waits until the node is Ready, deletes its token, and gives the Node its
@@ -183,7 +182,7 @@ func (c *Clusters) waitReady(ctx context.Context, j *joining) {
 	log := c.log().With("node", j.plan.Node, "cluster", j.plan.Cluster)
 	n, err := node.AwaitReady(ctx, j.tenant.Cluster, j.plan.Node, j.ready)
 	switch {
-	case errors.Is(err, context.Canceled): // asked anew, or closed
+	case errors.Is(err, context.Canceled): // by a newer request, or by Close
 		return
 	case err != nil:
 		log.Warn("node did not get Ready", "err", err)
@@ -212,10 +211,9 @@ func (c *Clusters) waitReady(ctx context.Context, j *joining) {
 	}
 }
 
-// applyLabels gives the Node that is Ready its labels and taints: those that its
-// kubelet may not set, and the others too. The farm may have changed while the node
-// booted, and a kubelet gives them only to a Node that it makes, not to one that it
-// finds.
+// applyLabels gives a Node that is Ready its labels and taints. It includes those that
+// the kubelet may set: the farm may have changed while the node booted, and a kubelet
+// sets them only on a Node that it creates.
 func (c *Clusters) applyLabels(ctx context.Context, j *joining, n *corev1.Node) error {
 	p := j.plan
 	if c.Machines != nil {
@@ -229,7 +227,7 @@ func (c *Clusters) applyLabels(ctx context.Context, j *joining, n *corev1.Node) 
 	}
 	_, err = reg.Apply(ctx, j.tenant.Cluster, n, c.sealKey(), j.given)
 	if err == nil && c.Machines != nil {
-		c.startMove(j.tenant, n) // the farm may have it elsewhere by now
+		c.startMove(j.tenant, n) // the farm may have given it to another cluster meanwhile
 	}
 	return err
 }

@@ -21,51 +21,52 @@ import (
 	"drover/pools/kube/token"
 )
 
-// Clusters are the tenants' clusters. The zero value has none; see [Clusters.Set].
-// Fields must not change once it is in use.
+// Clusters is the set of the tenants' clusters. The zero value is empty; see
+// [Clusters.Set]. Fields must not change once it is in use.
 type Clusters struct {
 	// Dir is the directory that relative kubeconfig paths start from.
 	Dir string
 	// Admin is the kubeconfig file of the cluster that has the Secrets of
 	// secretRefs. Empty means the cluster that drover runs in.
 	Admin string
-	// Log receives what happens. Nil discards it.
+	// Log receives events. Nil discards them.
 	Log *slog.Logger
 	// Now is the clock. Nil is time.Now.
 	Now func() time.Time
-	// Machines is the farm as it is now. If it is nil, labels and taints stay as
-	// they were when the node became Ready.
+	// Machines finds machines by the farm in force. If it is nil, labels and taints
+	// stay as they were when the node became Ready.
 	Machines approve.Machines
-	// OnReady is called, if not nil, when a node that asked for its join is Ready.
+	// OnReady is called, if not nil, when a node that joined is Ready.
 	// It is called from several goroutines.
 	OnReady func(p *pools.Plan, at time.Time)
-	// OnReconcile is called, if not nil, after labels and taints of all Nodes of a
-	// cluster were compared with the farm: with the number of Nodes that changed,
-	// and the errors.
+	// OnReconcile is called, if not nil, after the labels and taints of all Nodes of
+	// a cluster were reconciled, with the number of Nodes that changed, and the
+	// error.
 	OnReconcile func(cluster string, changed int, err error)
-	// Key seals what drover writes into Nodes and tokens. It should last: without
-	// it, or after it was lost, drover takes no taint away that it gave before it
-	// was started, and no label that a kubelet may not touch.
+	// Key seals the annotations and groups that drover writes into Nodes and tokens.
+	// It should be durable: after its loss drover does not remove the taints that it
+	// gave earlier, nor labels that a kubelet may not change. If it is empty, a
+	// random key lasts until the server ends.
 	Key []byte
-	// Watch is how long a Lease must not change for its kubelet to be dead. Zero is
-	// the value that the Lease implies: 11 seconds by default.
-	Watch time.Duration
-	// Pace is the time between two checks of a node that moves to another cluster,
-	// and Gone the silence of a kubelet whose machine is off. Zero is 5 seconds,
-	// and 2 minutes.
-	Pace, Gone time.Duration
+	// DeadAfter is the time after which a kubelet whose Lease does not change is
+	// dead. Zero takes the time from the Lease: 11 seconds by default.
+	DeadAfter time.Duration
+	// MoveInterval is the time between two checks of a node that moves to another
+	// cluster; zero is 5 seconds. OffAfter is the time after which a machine whose
+	// kubelet does not renew its Lease is off; zero is 2 minutes.
+	MoveInterval, OffAfter time.Duration
 
-	// StartLoops has Set start the loops of a cluster that run all the time: its
-	// approver and the rotation of its shared token.
+	// StartLoops makes Set start the approver of each cluster and the rotation of
+	// its shared token.
 	StartLoops bool
-	// AddressOf returns the address that a machine leases, for nodes whose Plan
-	// has none. It may be nil.
+	// AddressOf returns the leased address of a machine whose Plan has none. It may
+	// be nil.
 	AddressOf func(pools.MAC) (netip.Addr, bool)
-	// OnRequest is called, if not nil, with each certificate request that drover
-	// found. It is called from several goroutines.
+	// OnRequest is called, if not nil, for each certificate request that is decided
+	// on or left alone. It is called from several goroutines.
 	OnRequest func(approve.Request)
-	// Tokens keeps shared tokens over a restart. Without it each start mints
-	// others.
+	// Tokens stores shared tokens across restarts. Without it each start mints new
+	// ones.
 	Tokens token.Store
 
 	mu      sync.Mutex
@@ -80,9 +81,8 @@ type Clusters struct {
 	randomKey func() []byte
 }
 
-// Set makes clusters the ones in force. Unchanged ones keep their connections. It
-// waits for nothing and reads no kubeconfig, but begins to watch the Secrets that
-// the config names.
+// Set replaces the clusters. Unchanged ones keep their connections. It starts to watch
+// the Secrets that the config names. It does not wait, and reads no kubeconfig file.
 func (c *Clusters) Set(clusters []pools.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +116,8 @@ func (c *Clusters) path(file string) string {
 	return filepath.Join(c.Dir, file)
 }
 
-// Close ends everything that Set and Join have started, and waits for it. Tokens
-// stay valid until they expire: nodes that boot need the server no more.
+// Close ends all goroutines that Set and Join have started, and waits for them. Tokens
+// stay valid until they expire, so nodes that have one can still join.
 func (c *Clusters) Close() {
 	c.mu.Lock()
 	if c.cancel != nil {
@@ -127,8 +127,9 @@ func (c *Clusters) Close() {
 	c.running.Wait()
 }
 
-// Check reads the cluster-info of every cluster, all at once, and returns the error
-// of each; nil for those that nodes can join. A result is used for ten seconds.
+// Check reads the cluster-info of all clusters, concurrently. It returns an error by
+// cluster name, nil for clusters that nodes can join. Results are cached for ten
+// seconds.
 func (c *Clusters) Check(ctx context.Context) map[string]error {
 	result := make(map[string]error)
 	var mu sync.Mutex
@@ -145,8 +146,8 @@ func (c *Clusters) Check(ctx context.Context) map[string]error {
 	return result
 }
 
-// Inspect inspects everything that a join needs of a cluster. It takes about 12
-// seconds. The findings say what is wrong; the error is for a name that is in no
+// Inspect checks a cluster for everything that a join needs. It takes about 12 seconds.
+// Faults of the cluster are findings; the error is for a name that is not in the
 // config.
 func (c *Clusters) Inspect(ctx context.Context, name string) ([]inspect.Finding, error) {
 	t, err := c.tenant(name)
@@ -156,7 +157,7 @@ func (c *Clusters) Inspect(ctx context.Context, name string) ([]inspect.Finding,
 	return inspect.Cluster(cluster.Quiet(ctx), c.minter(t)), nil
 }
 
-// Moves returns the nodes that are on their way out of a cluster, by name.
+// Moves returns the nodes that move out of a cluster, sorted by name.
 func (c *Clusters) Moves() []pools.Move {
 	all := []pools.Move{}
 	for _, t := range c.tenants() {
@@ -168,8 +169,8 @@ func (c *Clusters) Moves() []pools.Move {
 	return all
 }
 
-// SharedToken returns the join token that all nodes of a cluster share now, for
-// machines that cannot ask for theirs.
+// SharedToken returns the current shared join token of a cluster, for machines that
+// cannot request a token of their own.
 func (c *Clusters) SharedToken(ctx context.Context, name string) (pools.JoinToken, error) {
 	t, err := c.tenant(name)
 	if err != nil {
@@ -209,8 +210,8 @@ func (c *Clusters) tenant(name string) (*tenant, error) {
 	return c.byName[name], nil
 }
 
-// spawn runs f in a goroutine that Close ends and waits for. It returns false
-// after Close.
+// spawn runs f in a goroutine that Close waits for. After Close it runs nothing and
+// returns false.
 func (c *Clusters) spawn(ctx context.Context, f func(ctx context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +226,7 @@ func (c *Clusters) minter(t *tenant) token.Minter {
 	return token.Minter{Cluster: t.Cluster, Key: c.sealKey(), Now: c.now}
 }
 
-// sealKey returns Key, or one that is valid until the server ends.
+// sealKey returns Key, or a random key that lasts until the server ends.
 func (c *Clusters) sealKey() []byte {
 	if len(c.Key) > 0 {
 		return c.Key

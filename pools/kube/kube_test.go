@@ -20,7 +20,7 @@ import (
 	"drover/pools/kube/token"
 )
 
-// joinConfiguration is what kubeadm reads, as far as drover may set it.
+// joinConfiguration has the fields of a JoinConfiguration that drover may set.
 type joinConfiguration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -53,7 +53,7 @@ func (j joinConfiguration) arg(name string) string {
 	return "(none)"
 }
 
-// decode reads a JoinConfiguration and refuses what kubeadm would refuse.
+// decode parses a JoinConfiguration as strictly as kubeadm.
 func decode(t testing.TB, text string) (j joinConfiguration) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), &j); err != nil {
@@ -67,10 +67,10 @@ func newClusters(t testing.TB, kubeconfig string, edit ...func(*pools.Cluster)) 
 	return newWatching(t, kubeconfig, 10*time.Millisecond, edit...)
 }
 
-// newWatching is newClusters with another time for which a Lease is watched.
+// newWatching is newClusters with another DeadAfter.
 func newWatching(t testing.TB, kubeconfig string, watch time.Duration, edit ...func(*pools.Cluster)) (*kube.Clusters, *fixture.Log) {
 	log := new(fixture.Log)
-	c := &kube.Clusters{Watch: watch, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	c := &kube.Clusters{DeadAfter: watch, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	conf := pools.Cluster{Name: "tenant-a", Kubeconfig: kubeconfig}
 	for _, e := range edit {
 		e(&conf)
@@ -110,7 +110,7 @@ func TestJoinConfiguration(t *testing.T) {
 			{Key: "a", Value: "earlier", Effect: "NoSchedule"}, {Key: "a", Effect: "NoExecute"}, {Key: "a", Value: "later", Effect: "NoSchedule"},
 		}}},
 		{"node-ip", "10.28.36.173", pools.Settings{KubeletArgs: map[string]string{"node-ip": "10.99.0.1"}}},
-		// What YAML takes for something else than a string if it is not quoted.
+		// YAML reads these as something else than a string unless they are quoted.
 		{"yaml", "10.28.36.173", pools.Settings{
 			Labels: map[string]string{"a": "yes", "b": "null", "c": "1e3", "d": "0x1F", "e": "2026-11-20", "f": ""},
 			Taints: []pools.Taint{{Key: "true", Value: "off", Effect: "NoSchedule"}, {Key: "1", Value: "012", Effect: "NoSchedule"}},
@@ -189,8 +189,8 @@ func TestTokenSecret(t *testing.T) {
 	}
 }
 
-// A node asks again when the answer got lost: it gets another token, and the
-// first is of no more use.
+// A node repeats its request after a lost answer: it gets another token, and the first
+// one is deleted.
 func TestJoinTwice(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
@@ -280,13 +280,13 @@ func TestJoinErrors(t *testing.T) {
 }
 
 // A token that was minted, but that no node got, is deleted.
-func TestJoinFailedTakesTokenBack(t *testing.T) {
+func TestFailedJoinDeletesItsToken(t *testing.T) {
 	s := newAPIServer(t)
 	s.unsigned = true
 	c, _ := newClusters(t, s.kubeconfig())
 	ctx, cancel := context.WithCancel(t.Context())
 	s.set("GET configmaps", func(w http.ResponseWriter, _ *http.Request) {
-		cancel() // the node has gone
+		cancel() // the node disconnects
 		s.send(w, 200, s.clusterInfo())
 	})
 	if _, err := c.Join(ctx, plan(), addr(), ""); err == nil {
@@ -299,7 +299,7 @@ func TestJoinFailedTakesTokenBack(t *testing.T) {
 	})
 }
 
-// A webhook of the tenant may repeat all that it was sent.
+// An admission webhook of the tenant may repeat the whole request.
 func TestJoinErrorHidesSecret(t *testing.T) {
 	s := newAPIServer(t)
 	var sent string

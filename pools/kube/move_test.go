@@ -74,14 +74,14 @@ func (s *apiServer) evict(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// hold has a budget hold a pod, or lets it go.
+// hold makes a PodDisruptionBudget hold a pod, or release it.
 func (s *apiServer) hold(name string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[name] = held
 }
 
-// ended are the pods that were evicted, by name.
+// ended returns the names of the evicted pods, sorted.
 func (s *apiServer) ended() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *apiServer) renew(node, version string) {
 	s.leases[node] = version
 }
 
-// twoTenants is two tenants and a farm whose node m1c29 runs in the first.
+// twoTenants has two tenants and a farm whose node m1c29 runs in the first.
 type twoTenants struct {
 	*kube.Clusters
 	a, b  *apiServer
@@ -117,10 +117,10 @@ func newTwoTenants(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) 
 	return p
 }
 
-// server returns drover, started.
+// server starts a Clusters with both tenants.
 func (p *twoTenants) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube.Clusters {
 	c := &kube.Clusters{
-		Now: p.clock.now, Watch: 10 * time.Second, Pace: 2 * time.Millisecond, Key: []byte("the key of this drover"), Machines: p.farm,
+		Now: p.clock.now, DeadAfter: 10 * time.Second, MoveInterval: 2 * time.Millisecond, Key: []byte("the key of this drover"), Machines: p.farm,
 		Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, e := range edit {
@@ -154,7 +154,7 @@ func static(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/co
 
 func finished(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
-// A node is given to another cluster, and its machine is booted some time later.
+// The farm gives a node to another cluster, and its machine boots some time later.
 func TestMove(t *testing.T) {
 	p := newTwoTenants(t)
 	p.a.run("m1c29", "web")
@@ -182,8 +182,9 @@ func TestMove(t *testing.T) {
 		t.Errorf("evicted %q", got)
 	}
 
-	// It boots: its kubelet in the first cluster is silent, and it is Ready in
-	// the second. As long as it renews its Lease, or is not Ready, it stays.
+	// The machine boots: its kubelet in the first cluster becomes silent, and the
+	// machine Ready in the second. While the kubelet renews its Lease, or the machine
+	// is not Ready, the Node stays.
 	gets := p.a.count("GET leases")
 	p.clock.seconds.Add(60)
 	p.a.renew("m1c29", "2")
@@ -204,7 +205,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// The machine is switched off for good: its kubelet is silent for long.
+// The machine stays off: its kubelet is silent for longer than OffAfter.
 func TestMovedAndSwitchedOff(t *testing.T) {
 	p := newTwoTenants(t)
 	p.a.run("m1c29", "db")
@@ -221,8 +222,7 @@ func TestMovedAndSwitchedOff(t *testing.T) {
 	fixture.Eventually(t, "gone", func() bool { return p.a.node("m1c29").Name == "" && len(p.Moves()) == 0 })
 }
 
-// The time limit is over, and a pod is still held. A change of the farm has it
-// tried anew.
+// At the time limit a pod is still held. A change of the farm starts the drain again.
 func TestDrainHasALimit(t *testing.T) {
 	p := newTwoTenants(t, func(_ *kube.Clusters, conf []pools.Cluster) { conf[0].Drain.Timeout = pools.Duration(time.Minute) })
 	p.a.run("m1c29", "db")
@@ -321,7 +321,7 @@ func TestOthersDoNotMove(t *testing.T) {
 	}
 }
 
-// Somebody else writes the Node while drover uncordons it.
+// Another client writes the Node while drover uncordons it.
 func TestUncordonConflict(t *testing.T) {
 	p := newTwoTenants(t)
 	p.moveTo("tenant-b")
@@ -336,7 +336,7 @@ func TestUncordonConflict(t *testing.T) {
 	})
 }
 
-// A Node that somebody else has cordoned stays cordoned when it comes back.
+// A Node that another client has cordoned stays cordoned when the farm gives it back.
 func TestForeignCordonStays(t *testing.T) {
 	p := newTwoTenants(t)
 	p.a.edit("m1c29", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -366,7 +366,7 @@ func TestMoveWithoutRights(t *testing.T) {
 				t.Error("it is not even cordoned")
 			}
 			if got := strings.Count(p.log.String(), "node does not move yet"); got != 1 {
-				t.Errorf("said %d times, want it once", got)
+				t.Errorf("logged %d times, want once", got)
 			}
 			if key == "GET leases" {
 				fixture.Eventually(t, "drained all the same", func() bool { return slices.Equal(p.a.ended(), []string{"web"}) })
@@ -377,7 +377,7 @@ func TestMoveWithoutRights(t *testing.T) {
 	}
 }
 
-// Unknown hardware was given a name: the Node that it was is not left behind.
+// Unknown hardware is declared as a node: the Node of its earlier name is removed.
 func TestRenamedMachine(t *testing.T) {
 	p := newTwoTenants(t)
 	p.farm.renamed = map[string]*pools.Plan{"node-1": plan(func(p *pools.Plan) { p.Cluster = "tenant-b" })}
@@ -398,7 +398,7 @@ func TestRenamedMachine(t *testing.T) {
 	fixture.Eventually(t, "gone", func() bool { return p.a.node("node-1").Name == "" })
 }
 
-// While its pods are evicted a node counts as moving in JSON too.
+// The JSON of a move that evicts pods has the step and the detail.
 func TestMoveJSON(t *testing.T) {
 	text, err := json.Marshal(pools.Move{Node: "n", From: "a", To: "b", As: "n", Step: pools.MoveDrains, Detail: "2 pods left", Since: time.Unix(0, 0).UTC()})
 	if want := `{"node":"n","from":"a","to":"b","as":"n","step":"drains","detail":"2 pods left","since":"1970-01-01T00:00:00Z"}`; err != nil || string(text) != want {

@@ -14,8 +14,8 @@ import (
 
 func beat(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
 
-// The cluster still considers a machine that reboots Ready. Only states that a
-// kubelet wrote after the machine asked for its join count.
+// A machine that reboots is still Ready in its cluster. Only states that a kubelet wrote
+// after the machine's request to join count.
 func TestReady(t *testing.T) {
 	const n = "m1c29"
 	none, yes, no, unknown := corev1.ConditionStatus(""), corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
@@ -93,7 +93,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// The cluster lets drover mint, but not see Nodes: the node joins, unseen.
+// drover may mint tokens, but not read Nodes: the node joins, and is not followed.
 func TestMayNotSeeNodes(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET nodes", fail(403, "Forbidden", "no"))

@@ -12,13 +12,13 @@ import (
 	"drover/pools/wait"
 )
 
-const maxReconcileWait = time.Minute // before a cluster is tried again
+const maxReconcileDelay = time.Minute // the longest delay after an error
 
-// Refresh gives all Nodes with drover's mark the labels and taints of their Plans,
-// in the background: call it after each change of the farm. Each cluster is
-// reconciled on its own, and tried again until that succeeds. What others have put on
-// a Node stays. Nodes whose machines the farm has in another cluster now are moved,
-// see [Clusters.Moves]; Nodes that the farm does not have at all are left alone.
+// Refresh reconciles all Nodes with the label [node.Managed] with the farm, in the
+// background. Call it after each change of the farm. A Node gets the labels and taints
+// of its Plan, and keeps those of other clients. A Node whose machine belongs to another
+// cluster now is moved; see [Clusters.Moves]. Nodes that the farm does not have are left
+// alone. Each cluster is tried again, independently, until it succeeds.
 func (c *Clusters) Refresh() {
 	if c.Machines == nil {
 		return
@@ -26,12 +26,12 @@ func (c *Clusters) Refresh() {
 	for _, t := range c.tenants() {
 		select {
 		case t.refresh <- struct{}{}:
-		default: // it is about to begin
+		default: // it is requested already
 		}
 	}
 }
 
-// reconcileLoop reconciles a cluster whenever Refresh asks for it.
+// reconcileLoop reconciles a cluster after each Refresh.
 func (c *Clusters) reconcileLoop(t *tenant) {
 	log := c.log().With("cluster", t.Conf.Name)
 	for {
@@ -40,7 +40,7 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 			return
 		case <-t.refresh:
 		}
-		for delay := time.Second; ; delay = min(2*delay, maxReconcileWait) {
+		for delay := time.Second; ; delay = min(2*delay, maxReconcileDelay) {
 			changed, err := c.reconcile(t.ctx, t)
 			if t.ctx.Err() != nil {
 				return
@@ -60,19 +60,20 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 	}
 }
 
-// reconcile reconciles each Node with the mark, and returns how many it changed.
+// reconcile reconciles each Node with the label [node.Managed], and returns the number
+// of Nodes that changed.
 func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err error) {
 	t.AwaitSecret(ctx)
 	var mu sync.Mutex
 	var unknown []string
 	err = node.EachManaged(ctx, t.Cluster, func(n *corev1.Node) error {
-		known, did, err := c.reconcileNode(ctx, t, n)
+		known, nodeChanged, err := c.reconcileNode(ctx, t, n)
 		mu.Lock()
 		defer mu.Unlock()
 		if !known {
 			unknown = append(unknown, n.Name)
 		}
-		if did {
+		if nodeChanged {
 			changed++
 		}
 		return err
@@ -95,11 +96,11 @@ func (c *Clusters) reconcileNode(ctx context.Context, t *tenant, n *corev1.Node)
 	}
 	reg, err := node.Settings(p)
 	if err != nil {
-		// An operator has to correct it, and then the farm changes.
+		// No error, since a retry is useless: the operator has to correct the config.
 		c.log().Warn("labels and taints cannot be those of a Node", "node", n.Name, "cluster", t.Conf.Name, "err", err)
 		return true, false, nil
 	}
-	changed, err = reg.Apply(ctx, t.Cluster, n, c.sealKey(), node.Note{})
+	changed, err = reg.Apply(ctx, t.Cluster, n, c.sealKey(), node.Applied{})
 	return true, changed, err
 }
 
@@ -108,8 +109,8 @@ func (c *Clusters) startMove(t *tenant, n *corev1.Node) {
 	t.mover.Check(n, func(f func(context.Context)) bool { return c.spawn(t.ctx, f) })
 }
 
-// target returns the Plan of the machine of a Node if that belongs elsewhere, and
-// nil if it is where it belongs, or in no config at all.
+// target returns the Plan of the machine of a Node if the machine belongs to another
+// cluster or has another name. It returns nil if the Node is right, or not in the farm.
 func (c *Clusters) target(t *tenant, name string) *pools.Plan {
 	p := c.Machines.Named(name)
 	if p == nil || p.Cluster == t.Conf.Name && p.Node == name {

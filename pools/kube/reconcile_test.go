@@ -14,11 +14,11 @@ import (
 	"drover/pools"
 )
 
-// farm is what the operator edits.
+// farm is the kube.Machines of a test: plans by name.
 type farm struct {
 	mu      sync.Mutex
 	plans   map[string]*pools.Plan
-	renamed map[string]*pools.Plan // by the name before
+	renamed map[string]*pools.Plan // by the previous name
 }
 
 func (f *farm) set(p *pools.Plan) {
@@ -36,7 +36,7 @@ func (f *farm) Named(node string) *pools.Plan {
 	return f.renamed[node]
 }
 
-// Booting is true but for the node "off".
+// Booting returns false for the node "off" alone.
 func (f *farm) Booting(node string) bool { return node != "off" }
 
 func labeled(labels map[string]string) *pools.Plan {
@@ -79,7 +79,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 
-	// Somebody else writes the Node at the same time.
+	// Another client writes the Node at the same time.
 	f.set(labeled(map[string]string{"a": "c"}))
 	once := sync.OnceFunc(func() { s.edit("m1c29", func(n *corev1.Node) { n.Labels["person"] = "me" }) })
 	s.mu.Lock()
@@ -92,14 +92,14 @@ func TestRefresh(t *testing.T) {
 	c.Refresh()
 	fixture.Eventually(t, "label removed", func() bool { _, ok := s.node("m1c29").Labels["a"]; return !ok })
 
-	// The broken cluster gets well, and does what was asked for.
+	// The broken cluster recovers, and is reconciled.
 	stuck.setNode("elsewhere", "u", "b1", corev1.ConditionTrue, beat(1))
 	stuck.set("GET nodes", nil)
 	fixture.Eventually(t, "the other cluster too", func() bool { return stuck.node("elsewhere").Labels["a"] == "b" })
 }
 
 // The farm changes while a node boots.
-func TestReadyUsesTheFarmOfNow(t *testing.T) {
+func TestReadyUsesTheFarmInForce(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
 	f := &farm{plans: map[string]*pools.Plan{}}
@@ -120,7 +120,7 @@ func TestReadyUsesTheFarmOfNow(t *testing.T) {
 	}
 }
 
-// The server is restarted while a node is on its way to Ready.
+// The server is restarted while it waits for a node to be Ready.
 func TestResume(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
@@ -134,7 +134,7 @@ func TestResume(t *testing.T) {
 	fixture.Eventually(t, "watched", func() bool { return s.count("WATCH nodes") > 0 })
 	select {
 	case <-ready:
-		t.Fatal("the boot before is taken for this one")
+		t.Fatal("the previous boot is taken for this one")
 	case <-time.After(20 * time.Millisecond):
 	}
 	s.setNode("m1c29", "u2", "b2", corev1.ConditionTrue, beat(2))
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 	<-ready
 	for _, bad := range []error{c.Resume(p, ""), c.Resume(plan(func(p *pools.Plan) { p.Cluster = "b" }), "b2")} {
 		if bad == nil {
-			t.Error("resumed what is not known")
+			t.Error("resumed an unknown node")
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// A machine asks for its join, and the cluster has a Node of its name.
+// A machine requests its join, and the cluster has a Node of its name.
 func TestRejoin(t *testing.T) {
 	const n = "m1c29"
 	tests := []struct {
@@ -66,9 +66,9 @@ func TestRejoin(t *testing.T) {
 	}
 }
 
-// The Node's kubelet lives, so another machine asks: one that forged a DISCOVER and
-// the whole boot after it, or one whose MAC exists twice. It gets nothing, and the
-// Node stays, whichever boot the machine claims to be in.
+// The Node's kubelet lives, so the request is from another machine: one that forged a
+// whole boot, or one whose MAC exists twice. It gets no token, and the Node stays,
+// whatever boot ID the machine sends.
 func TestALivingKubeletIsLeftAlone(t *testing.T) {
 	for _, bootID := range []string{"b2", "b1", ""} {
 		s := newAPIServer(t)
@@ -89,15 +89,15 @@ func TestALivingKubeletIsLeftAlone(t *testing.T) {
 		if e.RetryAfter() <= 0 || s.count("POST secrets") != 0 || s.count("DELETE nodes") != 0 || s.count("PATCH nodes") != 0 {
 			t.Errorf("boot %q: retry after %s; requests %v", bootID, e.RetryAfter(), s.requests)
 		}
-		// It is switched off at last.
+		// The machine of the Node is switched off.
 		if _, err := c.Join(t.Context(), plan(), addr(), bootID); err != nil {
 			t.Errorf("boot %q, after the kubelet's end: %v", bootID, err)
 		}
 	}
 }
 
-// The time between the first read of the Lease, when the node gets its config, and
-// the join counts.
+// The wait includes the time between the first read of the Lease, when the node gets
+// its config, and the join.
 func TestExpectSavesTheWait(t *testing.T) {
 	s := newAPIServer(t)
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
@@ -116,8 +116,8 @@ func TestExpectSavesTheWait(t *testing.T) {
 	}
 }
 
-// A kubelet with a long Lease takes long to be found dead: the node is told to ask
-// again rather than kept waiting.
+// With a long Lease it takes long to see that a kubelet is dead: the node gets an error
+// with a retry time instead of waiting.
 func TestLongLease(t *testing.T) {
 	s := newAPIServer(t)
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))

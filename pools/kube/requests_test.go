@@ -23,8 +23,8 @@ import (
 	"drover/pools/kube/token"
 )
 
-// request returns a certificate request as a kubelet of that name makes it, by
-// the token with that id.
+// request returns the certificate request that a kubelet of that node makes with the
+// token of that ID.
 func request(t testing.TB, name, id, groups, node string, edit ...func(*x509.CertificateRequest)) certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
@@ -57,7 +57,7 @@ func pemRequest(t testing.TB, template *x509.CertificateRequest) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// serving turns a request into one that a kubelet makes for what it serves with.
+// serving turns a request into one for a serving certificate.
 func serving(csr certificatesv1.CertificateSigningRequest, node string) certificatesv1.CertificateSigningRequest {
 	csr.Spec.SignerName = certificatesv1.KubeletServingSignerName
 	csr.Spec.Username = "system:node:" + node
@@ -66,7 +66,7 @@ func serving(csr certificatesv1.CertificateSigningRequest, node string) certific
 	return csr
 }
 
-// ask puts a request into the cluster.
+// ask adds a request to the cluster.
 func (s *apiServer) ask(csr certificatesv1.CertificateSigningRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *apiServer) ask(csr certificatesv1.CertificateSigningRequest) {
 	s.changed = make(chan struct{})
 }
 
-// outcome returns what was decided on a request, with the reason.
+// outcome returns the decision on a request, with the reason.
 func (s *apiServer) outcome(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *apiServer) eachRequest(selector string) iter.Seq[metav1.Object] {
 func (s *apiServer) putRequest(w http.ResponseWriter, r *http.Request, name string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client has gone
+		return // the client is gone
 	}
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *apiServer) putRequest(w http.ResponseWriter, r *http.Request, name stri
 
 var sealKey = []byte("the key in STATE/nodes.key, which lasts")
 
-// groupsOf returns the groups of a token for a node, good for ten minutes.
+// groupsOf returns the groups of a token for a node, valid for ten minutes.
 func groupsOf(id, node string) string {
 	return token.Groups(sealKey, id, node, time.Now().Add(10*time.Minute))
 }

@@ -21,7 +21,7 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// keep puts a Secret into the cluster; without data it takes it away.
+// keep puts a Secret into the cluster; without data it deletes the Secret.
 func (s *apiServer) keep(name string, data map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *apiServer) keep(name string, data map[string]string) {
 	s.changed = make(chan struct{})
 }
 
-// selected is the Secret that a request selects by name.
+// selected returns the Secret that a request selects by name.
 func (s *apiServer) selected(r *http.Request) (corev1.Secret, bool) {
 	name, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	if !ok || !strings.Contains(r.URL.Path, "/namespaces/tenants/") {
@@ -58,7 +58,7 @@ func (s *apiServer) getSecrets(w http.ResponseWriter, r *http.Request) {
 	s.send(w, 200, list)
 }
 
-// eachSecret is the Secret that a request selects, if it is there.
+// eachSecret yields the Secret that a request selects, if it exists.
 func (s *apiServer) eachSecret(r *http.Request) iter.Seq[metav1.Object] {
 	return func(yield func(metav1.Object) bool) {
 		if secret, ok := s.selected(r); ok {
@@ -67,14 +67,14 @@ func (s *apiServer) eachSecret(r *http.Request) iter.Seq[metav1.Object] {
 	}
 }
 
-// watching is how many Secrets are watched now.
+// watching returns the number of open watches of Secrets.
 func (s *apiServer) watching() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watches["/api/v1/namespaces/tenants/secrets"]
 }
 
-// config is the content of the server's kubeconfig, with other credentials.
+// config returns the content of the server's kubeconfig, with another token.
 func (s *apiServer) config(token string) string {
 	text, err := os.ReadFile(s.kubeconfig())
 	if err != nil {
@@ -88,11 +88,11 @@ type clock struct{ seconds atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Unix(1_000_000+c.seconds.Load(), 0) }
 
-// byRef returns a Clusters whose tenant-a is found by a Secret of the admin
+// byRef returns a Clusters whose tenant-a has its credentials in a Secret of the admin
 // cluster.
 func byRef(t *testing.T, admin *apiServer, edit ...func(*pools.Cluster)) (*kube.Clusters, *fixture.Log, *clock) {
 	log, clock := new(fixture.Log), new(clock)
-	c := &kube.Clusters{Admin: admin.kubeconfig(), Now: clock.now, Watch: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	c := &kube.Clusters{Admin: admin.kubeconfig(), Now: clock.now, DeadAfter: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	conf := pools.Cluster{Name: "tenant-a", SecretRef: pools.SecretRef{Namespace: "tenants", Name: "tenant-a-kubeconfig"}}
 	for _, e := range edit {
 		e(&conf)
@@ -156,13 +156,13 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if strings.Contains(log.String(), "secret-words") || err != nil && strings.Contains(err.Error(), "secret-words") {
-				t.Errorf("what a Secret holds is in the log or the error: %v\n%s", err, log)
+				t.Errorf("content of a Secret is in the log or the error: %v\n%s", err, log)
 			}
 		})
 	}
 }
 
-// A Secret is rotated, broken, deleted and made anew while drover runs.
+// A Secret is rotated, broken, deleted and created again while drover runs.
 func TestSecretChanges(t *testing.T) {
 	const name = "tenant-a-kubeconfig"
 	admin, tenant, moved := newAPIServer(t), newAPIServer(t), newAPIServer(t)
@@ -179,7 +179,7 @@ func TestSecretChanges(t *testing.T) {
 	admin.keep(name, map[string]string{"value": "["})
 	fixture.Eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "is of no use") })
 	if err := joins(t, c); err != nil {
-		t.Errorf("with a bad Secret: %v, want the credentials before to be in force", err)
+		t.Errorf("with a bad Secret: %v, want the earlier credentials in force", err)
 	}
 	if err := c.Check(t.Context())["tenant-a"]; err == nil || !strings.Contains(err.Error(), `the one before is still in force: Secret tenants/tenant-a-kubeconfig of the admin cluster: its "value" is no kubeconfig`) {
 		t.Errorf("check: %v", err)
@@ -213,8 +213,8 @@ func TestSecretChanges(t *testing.T) {
 	}
 }
 
-// A node that joins while the credentials change is told to ask again: no
-// signature comes from the cluster that the new ones lead to.
+// A node that joins while the credentials change gets an error with a retry time: the
+// cluster of the new credentials never signs its token.
 func TestSecretChangesDuringJoin(t *testing.T) {
 	const name = "tenant-a-kubeconfig"
 	admin, tenant, moved := newAPIServer(t), newAPIServer(t), newAPIServer(t)
@@ -237,7 +237,7 @@ func TestSecretChangesDuringJoin(t *testing.T) {
 	}
 }
 
-// The tenant of a Secret that nobody watches any more is forgotten.
+// The Secret of a cluster that was removed from the config is no longer watched.
 func TestSecretIsUnwatched(t *testing.T) {
 	admin, tenant := newAPIServer(t), newAPIServer(t)
 	admin.keep("tenant-a-kubeconfig", map[string]string{"value": tenant.config("tok")})
@@ -252,7 +252,7 @@ func TestSecretIsUnwatched(t *testing.T) {
 
 // Errors of the admin cluster itself.
 func TestAdminCluster(t *testing.T) {
-	t.Run("drover runs in none", func(t *testing.T) {
+	t.Run("drover does not run in a cluster", func(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")
 		c := &kube.Clusters{}
 		c.Set([]pools.Cluster{{Name: "tenant-a", SecretRef: pools.SecretRef{Namespace: "tenants", Name: "x"}}})
@@ -288,7 +288,7 @@ func TestKubeconfigFileChanges(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		at := time.Now().Add(age) // the clock of files may be coarse
+		at := time.Now().Add(age) // file times may be coarse
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestKubeconfigFileChanges(t *testing.T) {
 	}
 	write("[", time.Hour)
 	if err := joins(t, c); err != nil {
-		t.Errorf("with a bad file: %v, want the credentials before to be in force", err)
+		t.Errorf("with a bad file: %v, want the earlier credentials in force", err)
 	}
 	if err := c.Check(t.Context())["tenant-a"]; err == nil || !strings.Contains(err.Error(), "the one before is still in force") {
 		t.Errorf("check: %v", err)

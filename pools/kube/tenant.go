@@ -17,18 +17,18 @@ import (
 
 const (
 	checkTimeout = 2 * time.Second
-	checkAge     = 10 * time.Second // how long the result of a check is used
+	checkTTL     = 10 * time.Second // how long the result of a check is cached
 
-	// maxJoins is the number of joins that one cluster works on; others wait. When
-	// a whole room gets power, an API server answers 32 at a time soon, but all at
-	// once too late.
+	// maxJoins is the number of concurrent joins of one cluster; others wait. When a
+	// whole room gets power, an API server answers 32 requests at a time quickly, but
+	// all of them at once too late.
 	maxJoins = 32
 )
 
-// tenant is a cluster of the config, and what drover does there.
+// tenant is a cluster of the config with drover's loops and state for it.
 type tenant struct {
 	*cluster.Cluster
-	ctx  context.Context // done when the config does not have it any more
+	ctx  context.Context // done when the config drops or changes the cluster
 	stop context.CancelFunc
 
 	joins    *semaphore.Weighted
@@ -36,8 +36,8 @@ type tenant struct {
 	mover    *move.Mover
 	approver *approve.Approver // nil unless its loop runs
 	shared   *token.Rotation   // nil unless its nodes share a token
-	refresh  chan struct{}     // holds one: reconcile now
-	warn     sync.Once         // that its endpoint is not the one of cluster-info
+	refresh  chan struct{}     // of capacity 1: reconcile now
+	warn     sync.Once         // of an endpoint that differs from cluster-info
 
 	checkMu  sync.Mutex // held during a check
 	checked  time.Time
@@ -52,9 +52,9 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	}
 	t.ctx, t.stop = context.WithCancel(c.ctx)
 	log := c.log().With("cluster", conf.Name)
-	t.leases = node.NewLeases(t.Cluster, c.now, c.Watch, c.log())
+	t.leases = node.NewLeases(t.Cluster, c.now, c.DeadAfter, c.log())
 	t.mover = &move.Mover{
-		Cluster: t.Cluster, Key: c.sealKey(), Leases: t.leases, Pace: c.Pace, Gone: c.Gone, Log: c.log(), Now: c.now,
+		Cluster: t.Cluster, Key: c.sealKey(), Leases: t.leases, Interval: c.MoveInterval, OffAfter: c.OffAfter, Log: c.log(), Now: c.now,
 		Target: func(name string) *pools.Plan { return c.target(t, name) }, Lookup: c.lookup,
 	}
 	if conf.Token.Mode == pools.Shared {
@@ -80,6 +80,7 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	return t
 }
 
+// lookup returns the cluster of that name in the config.
 func (c *Clusters) lookup(name string) (*cluster.Cluster, error) {
 	t, err := c.tenant(name)
 	if err != nil {
@@ -88,11 +89,11 @@ func (c *Clusters) lookup(name string) (*cluster.Cluster, error) {
 	return t.Cluster, nil
 }
 
-// check returns nil if nodes can join. One check runs at a time.
+// check returns nil if nodes can join. Checks run one at a time.
 func (t *tenant) check(ctx context.Context, now func() time.Time) error {
 	t.checkMu.Lock()
 	defer t.checkMu.Unlock()
-	if age := now().Sub(t.checked); age >= 0 && age < checkAge {
+	if age := now().Sub(t.checked); age >= 0 && age < checkTTL {
 		return t.checkErr
 	}
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -101,7 +102,7 @@ func (t *tenant) check(ctx context.Context, now func() time.Time) error {
 	if err == nil && t.approver != nil {
 		err = t.approver.Err()
 	}
-	if ctx.Err() == nil { // else it says nothing about the cluster
+	if ctx.Err() == nil { // else the caller gave up
 		t.checked, t.checkErr = now(), err
 	}
 	return err

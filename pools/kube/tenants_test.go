@@ -71,7 +71,7 @@ func TestKubeconfigReplaced(t *testing.T) {
 	if err := os.Rename(after.kubeconfig(), path); err != nil {
 		t.Fatal(err)
 	}
-	later := time.Now().Add(time.Hour) // the clock of files may be coarse
+	later := time.Now().Add(time.Hour) // file times may be coarse
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +83,8 @@ func TestKubeconfigReplaced(t *testing.T) {
 	}
 }
 
-// One tenant's API server takes requests and never answers. The other's nodes
-// join all the same.
+// One tenant's API server accepts requests and never answers. The nodes of the other
+// tenant still join.
 func TestBrokenTenantDelaysNoOther(t *testing.T) {
 	stuck, well := newAPIServer(t), newAPIServer(t)
 	stuck.set("GET nodes", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -116,7 +116,7 @@ func TestBrokenTenantDelaysNoOther(t *testing.T) {
 	}
 }
 
-// A node that is told to ask again does so: the machine of the test may be busy.
+// Nodes repeat a request that failed with a retry time: the test machine may be busy.
 func TestManyJoinsShareClusterInfo(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
@@ -167,7 +167,7 @@ func TestSet(t *testing.T) {
 func TestZeroValue(t *testing.T) {
 	var c kube.Clusters
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err == nil {
-		t.Error("joined a cluster that nobody has set")
+		t.Error("joined a cluster that is not set")
 	}
 	if got := c.Check(t.Context()); len(got) != 0 {
 		t.Errorf("Check of no cluster: %v", got)
@@ -195,7 +195,7 @@ func TestCheck(t *testing.T) {
 	check("", "lacks the right")
 	sick.set("GET configmaps", nil)
 	now = now.Add(9 * time.Second)
-	check("", "lacks the right") // as before: asked too soon
+	check("", "lacks the right") // the cached result
 	now = now.Add(2 * time.Second)
 	check("", "")
 	if got := well.count("GET configmaps"); got != 2 {

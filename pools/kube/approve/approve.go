@@ -21,61 +21,61 @@ import (
 )
 
 const (
-	atOnce     = 16               // requests of one cluster that are decided on at a time
-	relist     = 5 * time.Minute  // after it all requests are evaluated anew: the farm may have changed
-	retryFirst = time.Second      // before a failed decision is tried again; it doubles
-	retryMax   = 30 * time.Second // the limit of that
-	lateGrant  = time.Hour        // how long a used token is remembered after its end
-	maxTokens  = 1 << 16          // used tokens that are remembered
-	maxSeen    = 4096             // requests whose report is remembered
-	seenFor    = 24 * time.Hour   // how long; clusters delete pending requests after that
+	maxDecisions = 16               // decisions under way in one cluster
+	relist       = 5 * time.Minute  // the interval at which all requests are evaluated again: the farm may have changed
+	retryFirst   = time.Second      // the delay after a failed decision; it doubles
+	retryMax     = 30 * time.Second // the longest delay
+	usedTokenTTL = time.Hour        // how long a used token is remembered after its end
+	maxTokens    = 1 << 16          // used tokens that are remembered
+	maxSeen      = 4096             // requests whose reported verdict is remembered
+	seenTTL      = 24 * time.Hour   // how long; clusters delete pending requests after that
 )
 
-// Request is a certificate request that drover found.
+// Request is the report of a certificate request.
 type Request struct {
 	Cluster string
 	Name    string // of the CertificateSigningRequest
-	Node    string // of the certificate; empty if it is not known
-	Serving bool   // a kubelet's certificate as a server, not as a client
+	Node    string // of the certificate; empty if unknown
+	Serving bool   // a serving certificate of a kubelet, not a client certificate
 	Result  string // approved, denied, left, foreign or error
-	Why     string // empty for approved requests
+	Why     string // the reason; empty for approved requests
 }
 
-// Machines answers which machine a node is; [drover/pools/machines.Directory] does.
-// It is called from several goroutines.
+// Machines finds the machine of a node; [drover/pools/machines.Directory] implements
+// it. It is called from several goroutines.
 type Machines interface {
-	// Named returns the Plan, as the farm is now, of the machine that is the
-	// node of that name, or that was it as unknown hardware and has a name of its
-	// own now. It returns nil if there is none.
+	// Named returns the Plan, by the farm in force, of the machine that is the node
+	// of that name, or nil. For a name of unknown hardware the Plan can be that of
+	// the node which declares the machine now, under another name.
 	Named(node string) *pools.Plan
 	// Booting reports whether a machine of the node of that name is booting.
 	Booting(node string) bool
 }
 
-// Approver decides on the certificate requests of one cluster. It remembers only
-// which of two requests by the same token came first.
+// Approver decides on the certificate requests of one cluster. The only state that
+// counts is the request that each token was used for.
 type Approver struct {
 	*cluster.Cluster
 	Key       []byte           // seals grants
 	Now       func() time.Time // the clock
 	Log       *slog.Logger
-	Machines  Machines                           // nil: none boots
-	AddressOf func(pools.MAC) (netip.Addr, bool) // the address that a machine leases, if its Plan has none; may be nil
-	OnRequest func(Request)                      // receives each request that is decided on or left alone; may be nil
+	Machines  Machines                           // nil: no machine boots
+	AddressOf func(pools.MAC) (netip.Addr, bool) // the leased address of a machine whose Plan has none; may be nil
+	OnRequest func(Request)                      // called for each request that is decided on or left alone; may be nil
 
 	slots *semaphore.Weighted
 	seen  *cache.LRUExpireCache // reported verdicts, by UID
-	used  *cache.LRUExpireCache // UIDs of requests, by token
+	used  *cache.LRUExpireCache // the UID of the request that each token was used for
 	busy  sync.Map              // UIDs of requests that are being decided on
-	errs  sync.Map              // error of the last list, watch or decision, by signer
+	errs  sync.Map              // the error of the last list, watch or decision, by signer
 
 	mu sync.Mutex // held while a token is claimed
 }
 
-// Run decides on requests until ctx is done: on those for client certificates and,
-// if the config says so, on those for serving certificates.
+// Run decides on requests for client certificates until ctx is done and, if the config
+// asks for it, on requests for serving certificates.
 func (a *Approver) Run(ctx context.Context) {
-	a.slots = semaphore.NewWeighted(atOnce)
+	a.slots = semaphore.NewWeighted(maxDecisions)
 	a.seen, a.used = cache.NewLRUExpireCache(maxSeen), cache.NewLRUExpireCache(maxTokens)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -85,7 +85,7 @@ func (a *Approver) Run(ctx context.Context) {
 	a.follow(ctx, certificatesv1.KubeAPIServerClientKubeletSignerName, &work)
 }
 
-// Err returns an error that keeps the approver from its work, or nil.
+// Err returns an error that currently stops the approver, or nil.
 func (a *Approver) Err() (err error) {
 	a.errs.Range(func(_, last any) bool {
 		err, _ = last.(error)
@@ -94,7 +94,7 @@ func (a *Approver) Err() (err error) {
 	return err
 }
 
-// setErr notes the outcome of some work.
+// setErr records the result of the last list, watch or decision.
 func (a *Approver) setErr(signer string, err error) {
 	if err != nil {
 		a.Log.Warn("certificate requests of nodes wait", "err", err)
@@ -111,7 +111,7 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 		session, cancel := context.WithTimeout(ctx, relist)
 		cluster.Follow(session, a.Client, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
 			Listed: func(all []*csr) {
-				// Of several requests by one token the first counts.
+				// The first of several requests by one token counts.
 				slices.SortStableFunc(all, func(x, y *csr) int {
 					return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 				})
@@ -119,10 +119,10 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 					a.noteUse(evaluate(r, a.Key, a.Now()), r)
 				}
 				for _, r := range all {
-					a.take(ctx, work, r)
+					a.handle(ctx, work, r)
 				}
 			},
-			Changed: func(r *csr) { a.take(ctx, work, r) },
+			Changed: func(r *csr) { a.handle(ctx, work, r) },
 			Tried: func(verb string, err error) {
 				if session.Err() == nil {
 					a.setErr(signer, a.Wrap(verb+" the certificate requests of nodes", err))
@@ -133,26 +133,26 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 	}
 }
 
-// noteUse remembers the request that a token was used for, if that is approved.
+// noteUse remembers the request that a token was used for, if the request is approved.
 func (a *Approver) noteUse(d decision, r *csr) {
 	if d.verdict == settled && d.token != "" && has(r, certificatesv1.CertificateApproved) {
 		a.claim(d, r.UID)
 	}
 }
 
-// claim reports whether a request is the one that its token is used for.
+// claim reports whether a request is the first by its token.
 func (a *Approver) claim(d decision, uid types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	first, ok := a.used.Get(d.token)
 	if !ok {
-		a.used.Add(d.token, uid, d.until.Sub(a.Now())+lateGrant)
+		a.used.Add(d.token, uid, d.until.Sub(a.Now())+usedTokenTTL)
 	}
 	return !ok || first == uid
 }
 
-// take decides on a request, in the background.
-func (a *Approver) take(ctx context.Context, work *sync.WaitGroup, r *csr) {
+// handle decides on a request, in the background if that needs the cluster.
+func (a *Approver) handle(ctx context.Context, work *sync.WaitGroup, r *csr) {
 	d := evaluate(r, a.Key, a.Now())
 	switch d.verdict {
 	case settled:
@@ -167,13 +167,13 @@ func (a *Approver) take(ctx context.Context, work *sync.WaitGroup, r *csr) {
 		}
 	}
 	if _, busy := a.busy.LoadOrStore(r.UID, nil); !busy {
-		work.Go(func() { a.work(ctx, d, r) })
+		work.Go(func() { a.retryDecide(ctx, d, r) })
 	}
 }
 
-// work decides on a request, and tries again after an error, until all requests are
-// listed anew.
-func (a *Approver) work(ctx context.Context, d decision, r *csr) {
+// retryDecide decides on a request. After an error it tries again, until all requests
+// are listed anew.
+func (a *Approver) retryDecide(ctx context.Context, d decision, r *csr) {
 	defer a.busy.Delete(r.UID)
 	ctx, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"drover/pools/kube/node"
 )
 
-// decide completes a decision by what the request does not contain, and carries it
-// out.
+// decide completes a decision with the state of the farm and the cluster, and writes
+// it.
 func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, error) {
 	if d.verdict == approved {
 		var err error
@@ -35,8 +35,8 @@ func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, er
 	return d, err
 }
 
-// write adds a condition to a request. It returns false for a request that was
-// deleted, or that somebody else has decided on.
+// write adds a condition to a request. It returns false if the request was deleted or
+// another client has decided on it.
 func (a *Approver) write(ctx context.Context, r *csr, c certificatesv1.CertificateSigningRequestCondition) (bool, error) {
 	var err error
 	uid, requests := r.UID, a.Client().CertificatesV1().CertificateSigningRequests()
@@ -71,8 +71,8 @@ func (a *Approver) plan(name string) *pools.Plan {
 	return nil
 }
 
-// checkExpected limits a shared token to nodes of the farm that boot and have no
-// certificate yet.
+// checkExpected denies a request by a shared token unless its node belongs to the
+// cluster, boots now, and has no certificate yet.
 func (a *Approver) checkExpected(ctx context.Context, d decision) (decision, error) {
 	switch {
 	case a.Conf.Token.Mode != pools.Shared:
@@ -95,8 +95,8 @@ func (a *Approver) checkExpected(ctx context.Context, d decision) (decision, err
 	return d, nil
 }
 
-// checkAddresses makes sure that a serving certificate is for one of drover's nodes,
-// and for no address but that node's own.
+// checkAddresses leaves a request for a serving certificate alone unless it is for one
+// of drover's nodes and only for that node's own addresses.
 func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (decision, error) {
 	p := a.plan(d.node)
 	if p == nil {
@@ -112,10 +112,10 @@ func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (deci
 	}
 	n, err := node.Get(ctx, a.Cluster, d.node)
 	switch {
-	case apierrors.IsNotFound(err): // its kubelet asks before it registers the Node
+	case apierrors.IsNotFound(err): // a kubelet sends the request before it registers the Node
 	case err != nil:
 		return d, err
-	case n.Labels[node.Mark] == "":
+	case n.Labels[node.Managed] == "":
 		return d.leave("its Node is none of drover's"), nil
 	}
 	return d, nil
@@ -136,11 +136,11 @@ func (a *Approver) addresses(p *pools.Plan) (own []netip.Addr) {
 	return own
 }
 
-// report reports a request, once for each verdict.
+// report logs a request and calls OnRequest, once for each verdict.
 func (a *Approver) report(d decision, r *csr, err error) {
 	before, _ := a.seen.Get(r.UID)
 	if err == nil {
-		a.seen.Add(r.UID, d.verdict, seenFor)
+		a.seen.Add(r.UID, d.verdict, seenTTL)
 	}
 	if before == d.verdict && err == nil || d.verdict == settled {
 		return

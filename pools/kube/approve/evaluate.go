@@ -35,11 +35,11 @@ const (
 // verdict is what the approver does with a certificate request.
 type verdict string
 
-// The verdicts, as metrics show them.
+// The verdicts; metrics show them by these names.
 const (
 	approved verdict = "approved"
-	denied   verdict = "denied"  // made by a token of drover's, but not what that token is for
-	left     verdict = "left"    // not for this drover to approve, but worth a line in the log
+	denied   verdict = "denied"  // made by a token of drover's, but not for the token's purpose
+	left     verdict = "left"    // not for this drover to approve, but logged
 	foreign  verdict = "foreign" // not drover's
 	settled  verdict = "settled" // decided on before
 )
@@ -47,19 +47,21 @@ const (
 // decision is a verdict with its reason.
 type decision struct {
 	verdict verdict
-	node    string // of the certificate, if it is known
-	token   string // ID; empty unless a token made the request
+	node    string // of the certificate; empty if unknown
+	token   string // the ID of the client's token; empty without one
 	shared  bool   // the token is for all nodes of the cluster
 	serving bool
 	until   time.Time // end of the token
 	why     string
 }
 
+// deny returns d as denied, with a reason.
 func (d decision) deny(format string, args ...any) decision {
 	d.verdict, d.why = denied, fmt.Sprintf(format, args...)
 	return d
 }
 
+// leave returns d as left alone, with a reason.
 func (d decision) leave(format string, args ...any) decision {
 	d.verdict, d.why = left, fmt.Sprintf(format, args...)
 	return d
@@ -70,14 +72,14 @@ func has(r *csr, condition certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == condition })
 }
 
-// decided reports whether somebody has decided on a request.
+// decided reports whether a request is approved or denied already.
 func decided(r *csr) bool {
 	return len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateApproved) || has(r, certificatesv1.CertificateDenied)
 }
 
-// evaluate decides on a request from its content alone. Approved means that it may
-// be approved: whether its token was used before, and whether the farm has such a
-// node, is for the caller to check.
+// evaluate decides on a request by its content alone. For an approved request the
+// caller still has to check that the token was not used before, and that the farm has
+// the node.
 func evaluate(r *csr, key []byte, now time.Time) decision {
 	switch r.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
@@ -88,9 +90,8 @@ func evaluate(r *csr, key []byte, now time.Time) decision {
 	return decision{verdict: foreign}
 }
 
-// evaluateClient evaluates a request for the certificate by which a kubelet is its
-// node. Requests to renew it come from the node itself; the cluster's own approver
-// decides on those.
+// evaluateClient evaluates a request for the client certificate of a kubelet. Requests
+// to renew it come from the node itself; the cluster's own approver decides on those.
 func evaluateClient(r *csr, key []byte, now time.Time) decision {
 	id, isToken := strings.CutPrefix(r.Spec.Username, bootstrapapi.BootstrapUserPrefix)
 	seal, isGrant := token.ReadGrant(r.Spec.Groups)
@@ -133,8 +134,8 @@ func evaluateClient(r *csr, key []byte, now time.Time) decision {
 	return d
 }
 
-// evaluateServing evaluates a request for the certificate by which a kubelet is a
-// server. The node itself makes it, so it is linked to no token.
+// evaluateServing evaluates a request for the serving certificate of a kubelet. The
+// node itself makes it, without a token.
 func evaluateServing(r *csr) decision {
 	d := decision{serving: true}
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodeUser)
@@ -171,7 +172,7 @@ func evaluateServing(r *csr) decision {
 }
 
 // foreignAddresses returns the addresses in a request for a serving certificate that
-// are not among those of its node.
+// are not in own.
 func foreignAddresses(r *csr, own []netip.Addr) (others []netip.Addr, err error) {
 	req, _, err := readRequest(r.Spec.Request)
 	if err != nil {
@@ -186,8 +187,8 @@ func foreignAddresses(r *csr, own []netip.Addr) (others []netip.Addr, err error)
 	return others, nil
 }
 
-// readRequest reads a PKCS #10 request and returns the name of the node that is its
-// subject.
+// readRequest parses a PKCS #10 request in PEM, verifies its signature and key, and
+// returns the name of the node in its subject.
 func readRequest(text []byte) (*x509.CertificateRequest, string, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 {
@@ -210,6 +211,7 @@ func readRequest(text []byte) (*x509.CertificateRequest, string, error) {
 	return req, name, nil
 }
 
+// checkKey refuses public keys that are weak, huge or of an unknown kind.
 func checkKey(key any) error {
 	switch k := key.(type) {
 	case *ecdsa.PublicKey:
@@ -226,8 +228,8 @@ func checkKey(key any) error {
 	return errors.New("its key is too weak, too large or of an unknown kind")
 }
 
-// usages reports whether a request is for one purpose and for signatures, and for
-// nothing else. Requests with RSA keys ask for key encipherment too.
+// usages reports whether a request is for one purpose and for signatures only.
+// Requests with RSA keys have key encipherment too.
 func usages(have []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) bool {
 	for _, u := range have {
 		if u != purpose && u != certificatesv1.UsageDigitalSignature && u != certificatesv1.UsageKeyEncipherment {

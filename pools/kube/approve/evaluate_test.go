@@ -25,8 +25,8 @@ type csr = certificatesv1.CertificateSigningRequest
 
 var sealKey = []byte("the key in STATE/nodes.key, which lasts")
 
-// request returns a certificate request as a kubelet of that name makes it, by
-// the token with that id.
+// request returns the certificate request that a kubelet of that node makes with the
+// token of that ID.
 func request(t testing.TB, name, id, groups, node string, edit ...func(*x509.CertificateRequest)) certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
@@ -59,7 +59,7 @@ func pemRequest(t testing.TB, template *x509.CertificateRequest) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// serving turns a request into one that a kubelet makes for what it serves with.
+// serving turns a request into one for a serving certificate.
 func serving(csr certificatesv1.CertificateSigningRequest, node string) certificatesv1.CertificateSigningRequest {
 	csr.Spec.SignerName = certificatesv1.KubeletServingSignerName
 	csr.Spec.Username = "system:node:" + node
@@ -68,7 +68,6 @@ func serving(csr certificatesv1.CertificateSigningRequest, node string) certific
 	return csr
 }
 
-// What the approver thinks of requests, by what they say.
 func TestEvaluate(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	groups := func(id, node string) string { return token.Groups(sealKey, id, node, now.Add(time.Minute)) }

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// A breaker opens after breakAfter requests in a row that got no answer, and
-// lets one through every breakFor from then on, until one is answered.
+// A breaker opens after breakAfter requests in a row without an answer. From then on it
+// lets one request through every breakFor, until one is answered.
 const (
-	callTimeout = 10 * time.Second // for one request, unless it is a watch
+	callTimeout = 10 * time.Second // of one request, unless it is a watch
 
 	breakAfter = 5
 	breakFor   = 5 * time.Second
 )
 
-// breaker gives each request its time limit, and refuses requests to an API server that does not answer. Each of them
-// would last until its time limit, and hold one of the requests that the
-// node-facing listener serves at a time for all tenants together. An error of any
-// kind is an answer too.
+// breaker gives each request its time limit, and refuses requests to an API server
+// that does not answer. Such a request would last until its time limit, and the
+// node-facing listener serves a limited number of requests for all tenants together.
+// An HTTP error of any status counts as an answer.
 type breaker struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -30,12 +30,12 @@ type breaker struct {
 	mu     sync.Mutex
 	silent int // requests in a row without an answer
 	last   error
-	until  time.Time // no request before
+	until  time.Time // while the breaker is open: no request before
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := b.enter(); err != nil {
+	if err := b.allow(); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper must
 		}
@@ -46,7 +46,7 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 		ctx, cancel = context.WithTimeout(r.Context(), callTimeout)
 	}
 	resp, err := b.next.RoundTrip(r.WithContext(ctx))
-	b.leave(r.Context(), err)
+	b.record(r.Context(), err)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -55,7 +55,7 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is the body of a response, which ends with its time limit.
+// body is the body of a response. Closing it releases the time limit of the request.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -67,7 +67,8 @@ func (b body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func (b *breaker) enter() error {
+// allow returns an error if the breaker refuses a request now.
+func (b *breaker) allow() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.silent < breakAfter {
@@ -77,24 +78,25 @@ func (b *breaker) enter() error {
 	if now.Before(b.until) {
 		return &silentError{b.silent, b.last}
 	}
-	b.until = now.Add(breakFor) // however long this one takes: it may be a watch
+	b.until = now.Add(breakFor) // even if this request takes longer, as a watch may
 	return nil
 }
 
-func (b *breaker) leave(ctx context.Context, err error) {
+// record counts the result of a request.
+func (b *breaker) record(ctx context.Context, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case err == nil:
 		b.silent, b.last = 0, nil
-	case errors.Is(ctx.Err(), context.Canceled): // the caller has left, which says nothing about the server
+	case errors.Is(ctx.Err(), context.Canceled): // by the caller, independently of the server
 	default:
 		b.silent++
 		b.last, b.until = err, b.now().Add(breakFor)
 	}
 }
 
-// silentError is the error of a request that was refused. It does not wrap the
+// silentError is the error of a request that the breaker refused. It does not wrap the
 // last error, since client-go repeats a request at once after some errors.
 type silentError struct {
 	times int

@@ -16,7 +16,7 @@ import (
 	"drover/pools"
 )
 
-// FieldManager is the owner that API servers note of what drover sets.
+// FieldManager is drover's name as the owner of fields (server-side apply).
 const FieldManager = "drover"
 
 // Cluster is a tenant's cluster and the connection to it. All methods may be
@@ -30,23 +30,23 @@ type Cluster struct {
 	now       func() time.Time
 	infos     singleflight.Group
 
-	known     chan struct{} // closed once the Secret was looked for; nil without a Secret
-	markKnown func()        // closes known
+	secretRead     chan struct{} // closed after the first attempt to read the Secret; nil without a Secret
+	markSecretRead func()        // closes secretRead
 
 	mu      sync.Mutex
 	client  kubernetes.Interface // nil while there are no credentials
-	problem error                // of the newest credentials; client has the ones before
+	problem error                // of the newest credentials; client then has earlier ones
 	stamp   string               // time and size of the file that was read last
-	made    *clientcmdapi.Config // source of client, if that was a Secret
+	source  *clientcmdapi.Config // of client, if that came from a Secret
 }
 
-// New returns the cluster that conf describes, with a kubeconfig file at path,
-// unless conf names a Secret. It reads nothing yet.
+// New returns the cluster that conf describes. Its kubeconfig is the file at path,
+// unless conf names a Secret. New reads neither.
 func New(conf pools.Cluster, path string, now func() time.Time) *Cluster {
 	c := &Cluster{Conf: conf, path: path, now: now}
 	if conf.SecretRef != (pools.SecretRef{}) {
-		c.known = make(chan struct{})
-		c.markKnown = sync.OnceFunc(func() { close(c.known) })
+		c.secretRead = make(chan struct{})
+		c.markSecretRead = sync.OnceFunc(func() { close(c.secretRead) })
 	}
 	return c
 }
@@ -59,20 +59,20 @@ func NewAdmin(path string, now func() time.Time) *Cluster {
 
 // UsesSecret reports whether the credentials come from a Secret, so that
 // [Cluster.WatchSecret] has to run.
-func (c *Cluster) UsesSecret() bool { return c.known != nil }
+func (c *Cluster) UsesSecret() bool { return c.secretRead != nil }
 
 // Approves reports whether drover approves the certificate requests of nodes,
 // rather than the cluster's own approver.
 func (c *Cluster) Approves() bool { return c.Conf.Approver != pools.ByCluster }
 
-// Client returns the client of the newest usable credentials. It sends nothing to
-// the cluster. Each request of the client but a watch has a time limit of 10
-// seconds. Without usable credentials every request fails with an [*Error].
+// Client returns the client with the newest usable credentials. It sends nothing to
+// the cluster. Each request of the client has a time limit of 10 seconds, except for
+// watches. Without usable credentials every request fails with an [*Error].
 func (c *Cluster) Client() kubernetes.Interface {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.known != nil: // WatchSecret sets client
+	case c.secretRead != nil: // WatchSecret sets client
 	case c.inCluster && c.client == nil:
 		c.client, c.problem = dialInCluster(c.now)
 	case c.inCluster:
@@ -94,14 +94,14 @@ func (c *Cluster) Client() kubernetes.Interface {
 type failing struct{ err error }
 
 func (f failing) client() kubernetes.Interface {
-	return kubernetes.NewForConfigOrDie(&rest.Config{Transport: f}) // of a fixed config
+	return kubernetes.NewForConfigOrDie(&rest.Config{Transport: f}) // cannot fail: the config is fixed
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// Check returns nil if nodes can find the cluster and its newest credentials are
-// the ones in force.
+// Check returns nil if the cluster-info can be read and the newest credentials are in
+// force.
 func (c *Cluster) Check(ctx context.Context) error {
 	c.AwaitSecret(ctx)
 	if _, err := c.Info(ctx); err != nil {
@@ -115,6 +115,5 @@ func (c *Cluster) Check(ctx context.Context) error {
 	return &Error{Cluster: c.Conf.Name, Doing: "read its kubeconfig anew", Hint: "the one before is still in force", Err: c.problem, Retry: RetryLater}
 }
 
-// Quiet keeps client-go from writing to standard error what it returns as an
-// error anyway.
+// Quiet stops client-go from logging errors to standard error that it also returns.
 func Quiet(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }

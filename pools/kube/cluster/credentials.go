@@ -31,12 +31,12 @@ const (
 	dialTimeout  = 5 * time.Second
 )
 
-// kubeconfigKeys are the keys that hold a kubeconfig in Secrets of Cluster API, of
-// Kamaji, and in those made by hand, in the order in which they are tried.
+// kubeconfigKeys are the keys of a kubeconfig in the Secrets of Cluster API, of Kamaji
+// and of operators, in the order in which they are tried.
 var kubeconfigKeys = []string{"value", "admin.conf", "kubeconfig"}
 
-// dial makes a client from a kubeconfig alone. With an empty one it does not fall
-// back to the environment or to the cluster that it runs in.
+// dial makes a client from a kubeconfig. An empty kubeconfig is an error: dial does not
+// fall back to the environment or to the cluster that drover runs in.
 func dial(kubeconfig clientcmdapi.Config, now func() time.Time) (kubernetes.Interface, error) {
 	conf, err := clientcmd.NewDefaultClientConfig(kubeconfig, nil).ClientConfig()
 	if err != nil {
@@ -67,12 +67,12 @@ func newClient(conf *rest.Config, now func() time.Time) (kubernetes.Interface, e
 	return kubernetes.NewForConfig(conf)
 }
 
-// readFile reads the kubeconfig file when it has changed. Without a file there are
-// no credentials. A file that cannot be used does not replace the one before.
+// readFile reads the kubeconfig file if it has changed. Without a file there are no
+// credentials. A file that cannot be used leaves the earlier credentials in force.
+// c.mu is held.
 //
-// A kubeconfig that runs a program to get its credentials, or that names other
-// files, is fine: the person who writes it writes drover's config too. c.mu is
-// held.
+// The kubeconfig may run a program to get its credentials, and may name other files:
+// its author also writes drover's config.
 func (c *Cluster) readFile() {
 	info, err := os.Stat(c.path)
 	switch {
@@ -107,10 +107,9 @@ func (c *Cluster) readFile() {
 	c.client, c.problem = client, nil
 }
 
-// kubeconfigIn returns the kubeconfig of a tenant that a Secret holds. A Secret
-// with a certificate and its key, or with the token of a ServiceAccount, will do
-// if the config names the API server; kubernetes-in-kubernetes makes such
-// Secrets.
+// kubeconfigIn returns the kubeconfig in the Secret of a tenant. The Secret may also
+// hold a certificate and its key, or the token of a ServiceAccount, as
+// kubernetes-in-kubernetes makes them; the config must then name the API server.
 func kubeconfigIn(s *corev1.Secret, key, endpoint string) (*clientcmdapi.Config, error) {
 	keys := kubeconfigKeys
 	if key != "" {
@@ -158,9 +157,9 @@ func kubeconfigFrom(s *corev1.Secret, endpoint string) (*clientcmdapi.Config, er
 	return conf, nil
 }
 
-// selfContained refuses a kubeconfig that would run a program on this host, or
-// send one of its files to the server that it names: people who may write a Secret
-// of the admin cluster need not have access to this host.
+// selfContained refuses a kubeconfig that runs a program on this host, or that reads
+// files of this host and could send them to its server: a person with write access to
+// a Secret of the admin cluster need not have access to this host.
 func selfContained(conf *clientcmdapi.Config) error {
 	for name, user := range conf.AuthInfos {
 		switch {
@@ -180,7 +179,7 @@ func selfContained(conf *clientcmdapi.Config) error {
 	return nil
 }
 
-// secretName returns the name of a Secret in errors.
+// secretName names a Secret in error texts.
 func secretName(ref pools.SecretRef) string {
 	return fmt.Sprintf("Secret %s/%s of the admin cluster", ref.Namespace, ref.Name)
 }

@@ -1,8 +1,9 @@
 // Package cluster is the connection to one tenant's Kubernetes cluster.
 //
-// A [Cluster] has the credentials that are in force: those of a kubeconfig file,
-// read anew when the file changes, those of a Secret in the admin cluster, which
-// [Cluster.WatchSecret] follows, or those of the cluster that drover runs in.
+// A [Cluster] has the credentials in force. They come from a kubeconfig file, which is
+// read again when it changes, from a Secret in the admin cluster, which
+// [Cluster.WatchSecret] watches, or from the pod that drover runs
+// in.
 // [Cluster.Client] returns the client, [Cluster.Info] the cluster-info that
 // kubeadm nodes start from, and [Follow] watches objects.
 //
@@ -10,9 +11,8 @@
 // that stops requests to an API server which does not answer. So a cluster that
 // is down or slow delays no other.
 //
-// Errors of requests become an [*Error] by [Cluster.Wrap]: which cluster, during
-// what, why, and when to try again.
+// [Cluster.Wrap] turns the error of a request into an [*Error], with the cluster, the
+// action, the cause, and the time after which to try again.
 //
-// The package does not know what is done in the cluster: nothing of nodes, join
-// tokens or certificates.
+// The package does not know nodes, join tokens or certificates.
 package cluster

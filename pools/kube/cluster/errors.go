@@ -10,14 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Error is the error of a cluster that cannot do its part of a join now. Trying
-// again helps once the cause is gone.
+// Error is a failed action on a cluster. The action can be tried again once the cause
+// is gone.
 type Error struct {
 	Cluster string
-	Doing   string        // "mint a join token"
+	Doing   string        // the action: "mint a join token"
 	Hint    string        // the meaning of the error, and what to do
 	Err     error         // may be nil
-	Retry   time.Duration // before the next try
+	Retry   time.Duration // the delay before the next try
 }
 
 func (e *Error) Error() string {
@@ -31,18 +31,18 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryAfter returns how long to wait before asking again.
+// RetryAfter returns the delay before the next try.
 func (e *Error) RetryAfter() time.Duration { return e.Retry }
 
-// The times after which a node tries again: soon when the cluster is likely to be
-// back, later when an operator has to do something first.
+// The delays after which a node tries again: soon if the cluster is likely to recover,
+// later if an operator has to act first.
 const (
 	RetrySoon  = 5 * time.Second
 	RetryLater = 30 * time.Second
 )
 
-// Wrap makes an [*Error] from the error of a request, with a hint for its cause.
-// It returns nil for nil, and the [*Error] in err if there is one.
+// Wrap returns the error of a request as an [*Error] with a hint at its cause. It
+// returns nil for nil. If err wraps an [*Error], it returns that one.
 func (c *Cluster) Wrap(doing string, err error) error {
 	if inner, ok := errors.AsType[*Error](err); ok {
 		return inner
@@ -75,16 +75,16 @@ func (c *Cluster) Wrap(doing string, err error) error {
 	return e
 }
 
-// timedOut reports whether a step of a connection took too long, such as the TLS
-// handshake.
+// timedOut reports whether a part of a connection, such as the TLS handshake, took too
+// long.
 func timedOut(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// WrapSecret is [Cluster.Wrap] for a request that contained a secret, which it
-// takes out of the text. An API server has no reason to repeat what it was sent,
-// but admission webhooks may answer anything.
+// WrapSecret is [Cluster.Wrap] for a request that contained a secret. It removes the
+// secret from the text, since an admission webhook may repeat the request in its
+// answer.
 func (c *Cluster) WrapSecret(doing string, err error, secret string) error {
 	if err == nil || !strings.Contains(err.Error(), secret) {
 		return c.Wrap(doing, err)

@@ -19,26 +19,25 @@ type Source[L runtime.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Handler receives the objects that [Follow] follows. Only one of its functions
-// runs at a time, except for Tried.
+// Handler receives the objects that [Follow] lists and watches. Only one of its
+// functions runs at a time, except for Tried.
 type Handler[T runtime.Object] struct {
-	// Listed receives all objects, at first and whenever a watch could not be
+	// Listed receives all objects, at the start and whenever a watch could not be
 	// continued.
 	Listed func(all []T)
 	// Changed receives each object that was added or changed later.
 	Changed func(T)
 	// Deleted receives each object that was deleted. It may be nil.
 	Deleted func(T)
-	// Tried receives the outcome of each list, and the error of each watch that
-	// the API server refused. Follow tries again automatically. The verb is "list" or
+	// Tried receives the result of each list, and the error of each watch that the
+	// API server refused. Follow tries again automatically. The verb is "list" or
 	// "watch".
 	Tried func(verb string, err error)
 }
 
-// Follow lists and watches the objects that a field selector picks, with a
-// Reflector of client-go, until ctx is done. It keeps none of them. After an error
-// it tries again, after 1 to 30 seconds. With a new client everything is
-// listed anew.
+// Follow lists and watches the objects that a field selector selects, with a Reflector
+// of client-go, until ctx is done. It stores no objects. It tries again 1 to 30 seconds
+// after an error. When client returns another client, it lists all objects again.
 func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.Interface, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
 	var listed kubernetes.Interface
 	lw := &cache.ListWatch{
@@ -46,7 +45,7 @@ func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.I
 			now := client()
 			opts.FieldSelector = fields
 			if opts.Continue == "" {
-				opts.ResourceVersion = "" // the newest state, not one that some cache has
+				opts.ResourceVersion = "" // the newest state, not that of a cache
 			}
 			list, err := source(now).List(ctx, opts)
 			listed = now
@@ -62,7 +61,7 @@ func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.I
 			w, err := source(now).Watch(ctx, opts)
 			if err != nil {
 				h.Tried("watch", err)
-				return nil, apierrors.NewResourceExpired(err.Error()) // so that it lists next
+				return nil, apierrors.NewResourceExpired(err.Error()) // so that the Reflector lists next
 			}
 			return w, nil
 		},
@@ -70,13 +69,13 @@ func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.I
 	cache.NewReflectorWithOptions(pollingList{lw}, nil, store[T]{h}, cache.ReflectorOptions{}).RunWithContext(Quiet(ctx))
 }
 
-// pollingList has a Reflector begin with a list: API servers before 1.34 do not
+// pollingList makes a Reflector begin with a list: API servers before 1.34 do not
 // stream lists.
 type pollingList struct{ *cache.ListWatch }
 
 func (pollingList) IsWatchListSemanticsUnSupported() bool { return true }
 
-// store passes on what a Reflector would store.
+// store passes objects to a Handler where a Reflector would store them.
 type store[T runtime.Object] struct{ Handler[T] }
 
 func (s store[T]) Add(o any) error    { s.Changed(o.(T)); return nil }
@@ -99,7 +98,7 @@ func (s store[T]) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Each calls f for each object of a list, page by page. It keeps one page at a time.
+// Each calls f for each object of a list. It holds one page of the list at a time.
 func Each[T, L runtime.Object](ctx context.Context, source Source[L], opts metav1.ListOptions, f func(T)) error {
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		return source.List(ctx, opts)

@@ -19,17 +19,17 @@ import (
 
 const readInfo = "read cluster-info"
 
-// MaxInfo is the largest text that is taken from a ConfigMap of a tenant, in bytes.
-// A kubeconfig with a few CA certificates has a few kilobytes.
+// MaxInfo is the largest text that is read from a ConfigMap of a tenant, in bytes. A
+// kubeconfig with a few CA certificates has a few kilobytes.
 const MaxInfo = 64 << 10
 
-// Info is the ConfigMap cluster-info of kube-public: how to reach the cluster and
-// how to recognize it. The cluster signs it for every bootstrap token.
+// Info is the ConfigMap cluster-info of kube-public: the address of the API server and
+// the pins of its CAs. The cluster signs it for every bootstrap token.
 type Info struct {
 	Endpoint string            // host:port of the API server
 	Hashes   []string          // pins of the public keys of its CAs, as kubeadm writes them
 	Text     string            // the kubeconfig that is signed
-	Data     map[string]string // all of it, with the signatures
+	Data     map[string]string // the whole ConfigMap, with the signatures
 }
 
 // Info reads cluster-info. Simultaneous calls share one request.
@@ -61,7 +61,7 @@ func (c *Cluster) Info(ctx context.Context) (*Info, error) {
 	}
 }
 
-// ParseInfo reads the data of a cluster-info.
+// ParseInfo parses the data of a cluster-info.
 func ParseInfo(data map[string]string) (*Info, error) {
 	info := &Info{Text: data[bootstrapapi.KubeConfigKey], Data: data}
 	if len(info.Text) > MaxInfo {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// WatchSecret keeps the credentials equal to those in the Secret, which it reads
-// from the admin cluster, until ctx is done.
+// WatchSecret watches the Secret in the admin cluster, and keeps the credentials equal
+// to it, until ctx is done.
 //
-// A Secret that is deleted takes the credentials away: that is how a tenant ends.
-// A Secret that cannot be used, or that cannot be read while the admin cluster is
-// down, leaves the earlier credentials in force.
+// When the Secret is deleted, the credentials are dropped: the tenant has ended. When
+// the Secret cannot be used, or cannot be read because the admin cluster is down, the
+// earlier credentials stay in force.
 func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Logger) {
 	ref := c.Conf.SecretRef
 	secrets := func(client kubernetes.Interface) Source[*corev1.SecretList] {
@@ -28,14 +28,14 @@ func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Log
 		Changed: func(s *corev1.Secret) { c.use(s, log) },
 		Deleted: func(*corev1.Secret) { c.use(nil, log) },
 		Tried: func(_ string, err error) {
-			if err != nil && ctx.Err() == nil && c.unreadable(c.adminError(err)) {
+			if err != nil && ctx.Err() == nil && c.setUnreadable(c.adminError(err)) {
 				log.Warn("the Secret of a cluster cannot be read", "err", err)
 			}
 		},
 	})
 }
 
-// adminError explains an error of the admin cluster.
+// adminError adds the Secret, and a remedy, to an error of the admin cluster.
 func (c *Cluster) adminError(err error) error {
 	ref := c.Conf.SecretRef
 	if _, ok := errors.AsType[*Error](err); ok {
@@ -47,22 +47,22 @@ func (c *Cluster) adminError(err error) error {
 	return fmt.Errorf("%s: %w", secretName(ref), err)
 }
 
-// use takes the credentials from a Secret; nil means that there is none.
+// use takes the credentials from a Secret; nil means that the Secret does not exist.
 func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.markKnown()
+	defer c.markSecretRead()
 	ref := c.Conf.SecretRef
 	if s == nil {
 		if c.client != nil {
 			log.Warn("the Secret of a cluster is gone: nodes cannot join it", "secret", ref.Namespace+"/"+ref.Name)
 		}
-		c.client, c.made = nil, nil
+		c.client, c.source = nil, nil
 		c.problem = fmt.Errorf("there is no %s", secretName(ref))
 		return
 	}
 	conf, err := kubeconfigIn(s, ref.Key, c.Conf.Endpoint)
-	if err == nil && c.client != nil && reflect.DeepEqual(conf, c.made) {
+	if err == nil && c.client != nil && reflect.DeepEqual(conf, c.source) {
 		c.problem = nil
 		return
 	}
@@ -72,7 +72,7 @@ func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 			if c.client != nil {
 				log.Info("new credentials of a cluster", "secret", ref.Namespace+"/"+ref.Name)
 			}
-			c.client, c.made, c.problem = client, conf, nil
+			c.client, c.source, c.problem = client, conf, nil
 			return
 		}
 		err = fmt.Errorf("its kubeconfig is of no use: %w", err)
@@ -81,25 +81,25 @@ func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 	log.Warn("the Secret of a cluster is of no use", "err", c.problem, "earlier credentials in force", c.client != nil)
 }
 
-// unreadable notes that the Secret cannot be read, and reports whether that is
-// news.
-func (c *Cluster) unreadable(err error) bool {
+// setUnreadable records that the Secret cannot be read, and reports whether the error
+// is a new one.
+func (c *Cluster) setUnreadable(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.markKnown()
+	defer c.markSecretRead()
 	news := c.problem == nil || c.problem.Error() != err.Error()
 	c.problem = err
 	return news
 }
 
-// AwaitSecret waits until the Secret was read for the first time, or could not be
-// read. Without a Secret it returns at once.
+// AwaitSecret waits for the first attempt to read the Secret. Without a Secret it
+// returns at once.
 func (c *Cluster) AwaitSecret(ctx context.Context) {
-	if c.known == nil {
+	if c.secretRead == nil {
 		return // a file is read when it is needed
 	}
 	select {
-	case <-c.known:
+	case <-c.secretRead:
 	case <-ctx.Done():
 	}
 }

@@ -22,20 +22,18 @@ import (
 	"drover/pools/wait"
 )
 
-// Finding is one thing that joins need of a cluster.
+// Finding is the result of one check of a cluster.
 type Finding struct {
-	What   string `json:"what"`
+	What   string `json:"what"` // the subject: "API server"
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"` // what was found, or what is wrong and what to do
+	Detail string `json:"detail"` // the result, or the fault and its remedy
 }
 
-// An expired token must be deleted within this time. The tokencleaner works on its
-// own clock.
 const (
-	shortTTL = 3 * time.Second
-	cleaned  = 12 * time.Second
+	shortTTL       = 3 * time.Second
+	cleanerTimeout = 12 * time.Second // a token with shortTTL must be deleted by then, by the tokencleaner's clock
 
-	signTimeout = 10 * time.Second // to mint a token and have it signed
+	signTimeout = 10 * time.Second // of minting a token and its signature
 )
 
 // inspection is the inspection of one cluster.
@@ -45,6 +43,7 @@ type inspection struct {
 	found  []Finding
 }
 
+// note adds a finding, and reports whether it is good.
 func (i *inspection) note(what, detail string, err error) bool {
 	if err != nil {
 		i.found = append(i.found, Finding{What: what, Detail: strings.TrimPrefix(err.Error(), fmt.Sprintf("cluster %q: ", i.Conf.Name))})
@@ -54,9 +53,9 @@ func (i *inspection) note(what, detail string, err error) bool {
 	return true
 }
 
-// Cluster inspects everything that a join needs of the cluster of m, as drover and
-// as a node. It mints two tokens, which it deletes again, and joins nothing. It takes
-// about 12 seconds.
+// Cluster checks the cluster of m for everything that a join needs, as drover and as a
+// node. It mints two tokens and deletes them again. It joins no node. It takes about 12
+// seconds.
 func Cluster(ctx context.Context, m token.Minter) []Finding {
 	const node = "none (drover cluster check)"
 	i := &inspection{Minter: m}
@@ -70,12 +69,13 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	start := time.Now()
 	short, shortErr := i.Mint(ctx, node, shortTTL)
 	if i.joinToken(ctx, node) {
-		_ = wait.Sleep(ctx, time.Until(start.Add(cleaned)))
+		_ = wait.Sleep(ctx, time.Until(start.Add(cleanerTimeout)))
 		i.cleaner(ctx, short, shortErr)
 	}
 	return i.found
 }
 
+// reach reports whether the API server answers.
 func (i *inspection) reach() bool {
 	const what = "API server"
 	i.client = i.Client()
@@ -86,8 +86,8 @@ func (i *inspection) reach() bool {
 	return i.note(what, v.GitVersion+": "+skew(v), nil)
 }
 
-// skew describes the kubelets that may join: none newer than the API server, and
-// from 1.28 on none more than three minor versions older.
+// skew describes the versions of kubelets that may join: not newer than the API server
+// and, from 1.28 on, at most three minor versions older.
 func skew(v *version.Info) string {
 	var minor int
 	if _, err := fmt.Sscanf(v.Minor, "%d", &minor); err != nil {
@@ -96,7 +96,7 @@ func skew(v *version.Info) string {
 	return fmt.Sprintf("kubelets and kubeadm of %s.%d to %s.%d can join", v.Major, max(minor-3, 0), v.Major, minor)
 }
 
-// right is a call that RBAC allows or not.
+// right is a request that RBAC can allow.
 type right struct{ verb, group, resource, namespace, name string }
 
 func (r right) String() string {
@@ -110,7 +110,7 @@ func (r right) String() string {
 	return s
 }
 
-// The rights that deploy/rbac.yaml gives, and some that would be too much.
+// The rights that deploy/rbac.yaml gives, and some that drover must not have.
 var (
 	needed = []right{
 		{"create", "", "secrets", metav1.NamespaceSystem, ""}, {"delete", "", "secrets", metav1.NamespaceSystem, ""},
@@ -125,8 +125,8 @@ var (
 		{"watch", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/approval", "", ""},
 		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
 	}
-	neededToServe = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
-	excess        = []right{
+	neededForServing = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
+	excess           = []right{
 		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
 		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
 		{"create", "", "nodes", "", ""}, {"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
@@ -146,7 +146,7 @@ func (i *inspection) rights(ctx context.Context) {
 		all = append(all, neededToApprove...)
 	}
 	if i.Conf.Serving {
-		all = append(all, neededToServe)
+		all = append(all, neededForServing)
 	}
 	missing, err := i.check(ctx, i.client, all, false)
 	if err == nil && len(missing) > 0 {
@@ -160,7 +160,8 @@ func (i *inspection) rights(ctx context.Context) {
 	i.note("no more rights", "none of those that were tried", err)
 }
 
-// check returns those of some rights that are allowed, or those that are not.
+// check returns the rights that the client has, if allowed is true, else those that it
+// does not have.
 func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rights []right, allowed bool) (which []string, err error) {
 	for _, r := range rights {
 		resource, sub, _ := strings.Cut(r.resource, "/")
@@ -178,24 +179,24 @@ func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rig
 	return which, nil
 }
 
-// policies tries what only the admission policies of deploy/rbac.yaml forbid. The
-// requests are dry runs, so nothing changes.
+// policies sends requests that only the admission policies of deploy/rbac.yaml forbid.
+// The requests are dry runs, so nothing changes.
 func (i *inspection) policies(ctx context.Context) {
 	dry := []string{metav1.DryRunAll}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "drover-check", Namespace: metav1.NamespaceSystem}, Type: corev1.SecretTypeOpaque}
 	_, err := i.client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{DryRun: dry})
 	i.note("policy of join tokens", "drover can make no other Secret", i.refusal("make any Secret of kube-system", err))
 
-	list, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!" + node.Mark, Limit: 1})
+	list, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!" + node.Managed, Limit: 1})
 	if err != nil || len(list.Items) == 0 {
 		return // no Node to try it on
 	}
-	patch := []byte(`{"metadata":{"labels":{"` + node.Mark + `":"` + node.MarkValue + `"}}}`)
+	patch := []byte(`{"metadata":{"labels":{"` + node.Managed + `":"` + node.ManagedValue + `"}}}`)
 	_, err = i.client.CoreV1().Nodes().Patch(ctx, list.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry})
 	i.note("policy of Nodes", "drover can touch none but its own", i.refusal("change and delete any Node", err))
 }
 
-// refusal returns an error if a dry run that must fail did not.
+// refusal returns an error unless an admission policy has refused a dry run.
 func (i *inspection) refusal(could string, err error) error {
 	switch {
 	case err == nil:
@@ -206,7 +207,7 @@ func (i *inspection) refusal(could string, err error) error {
 	return i.Wrap("try an admission policy", err)
 }
 
-// joinToken mints a token as for a node, and inspects the cluster as that node.
+// joinToken mints a token for a node, and inspects the cluster as that node.
 func (i *inspection) joinToken(ctx context.Context, node string) bool {
 	info, err := i.Info(ctx)
 	if err != nil {
@@ -223,7 +224,7 @@ func (i *inspection) joinToken(ctx context.Context, node string) bool {
 		return i.note("join token", "", err)
 	}
 	i.note("join token", "minted, and signed by the bootstrapsigner", nil)
-	client, err := asNode(info, tok)
+	client, err := nodeClient(info, tok)
 	if err != nil {
 		return i.note("a node's view", "", err)
 	}

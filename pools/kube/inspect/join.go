@@ -19,24 +19,23 @@ import (
 	"drover/pools/kube/token"
 )
 
-// caFile is where kubeadm join puts the cluster's CA on a node.
+// caFile is the file on a node that kubeadm join writes the cluster's CA to.
 const caFile = "/etc/kubernetes/pki/ca.crt"
 
-// ofNodes are the rights that kubeadm join uses with its token.
-var ofNodes = []right{
+// joinRights are the rights that kubeadm join uses with its token.
+var joinRights = []right{
 	{"get", "", "nodes", "", ""},
 	{"get", "", "configmaps", metav1.NamespaceSystem, "kubeadm-config"},
 	{"get", "", "configmaps", metav1.NamespaceSystem, "kubelet-config"},
 	{"create", certificates, "certificatesigningrequests", "", ""},
 }
 
-// autoApproval is the right by which the cluster's own approver approves a client's
-// request for a node's certificate. A token with it can become any node of the
-// cluster.
+// autoApproval is the right that makes the cluster's own approver approve a client's
+// request for a node's certificate. A token with it can become any node of the cluster.
 var autoApproval = right{"create", certificates, "certificatesigningrequests/nodeclient", "", ""}
 
-// asNode returns the client that a node makes from its token and cluster-info.
-func asNode(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+// nodeClient returns the client that a node makes from its token and cluster-info.
+func nodeClient(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
 	conf, err := clientcmd.RESTConfigFromKubeConfig([]byte(info.Text))
 	if err != nil {
 		return nil, err
@@ -48,10 +47,10 @@ func asNode(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
 }
 
 func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) {
-	all, remedy := ofNodes, "drover cluster prepare gives that"
+	all, remedy := joinRights, "drover cluster prepare gives that"
 	group := token.JoinGroup
 	if !i.Approves() {
-		all, group = append(slices.Clone(ofNodes), autoApproval), token.KubeadmGroup
+		all, group = append(slices.Clone(joinRights), autoApproval), token.KubeadmGroup
 		remedy = "\"kubeadm init phase bootstrap-token\" and \"kubeadm init phase upload-config all\" give that"
 	}
 	missing, err := i.check(ctx, node, all, false)
@@ -112,13 +111,13 @@ func (i *inspection) configMap(ctx context.Context, node kubernetes.Interface, n
 
 const certificates = "certificates.k8s.io" // API group
 
-// Objects of deploy/rbac.yaml that show that it is applied as of this version.
+// Objects of deploy/rbac.yaml whose presence shows that this version of it is applied.
 const (
 	requestsPolicy = "drover-only-its-requests"
 	renewalBinding = "drover-node-renewal"
 )
 
-// approver checks what the approval of certificates depends on.
+// approver checks the requirements of the approval of certificates.
 func (i *inspection) approver(ctx context.Context) {
 	if !i.Approves() {
 		i.note("approver", "the cluster's own, as the config says: a join token is good for any node name", nil)

@@ -19,9 +19,9 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// Apply applies a manifest of cluster-wide objects and of objects that name
-// their namespace, with server-side apply, as the user of a kubeconfig file. It
-// calls done with each object; those before a failure stay applied.
+// Apply applies a manifest with server-side apply, as the user of a kubeconfig file.
+// The objects are cluster-wide or name their namespace. Apply calls done with each
+// object that it applied. After an error the earlier objects stay applied.
 func Apply(ctx context.Context, kubeconfig string, manifest []byte, done func(object string)) error {
 	file, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {

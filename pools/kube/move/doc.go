@@ -1,15 +1,14 @@
-// Package move takes nodes out of a cluster that the farm has in another one now.
+// Package move removes nodes from a cluster after the farm has given them to another.
 //
-// A [Mover] is given the Nodes of one cluster by [Mover.Check]. A Node that drover
-// made, and whose machine belongs elsewhere, is cordoned and drained, and deleted
-// once its kubelet is silent and its machine is Ready where it belongs, or has been
-// silent for so long that it is off. A Node that the farm has here again is
-// uncordoned.
+// [Mover.Check] gets the Nodes of one cluster. A Node that drover made, and whose
+// machine belongs to another cluster, is cordoned and drained. The Node is deleted once
+// its kubelet is silent and its machine is Ready in the other cluster, or once the
+// kubelet has been silent for so long that the machine is off. A Node that the farm
+// gives back to this cluster is uncordoned.
 //
-// The state of a move is in the cluster: a Node with drover's mark and seal, whose
-// machine the farm has elsewhere, moves. So a restart of drover forgets nothing but
-// how long a drain has lasted.
+// The state of a move is in the cluster: a Node with drover's label and seal, whose
+// machine belongs to another cluster, moves. So a restart of drover loses only the time
+// that a drain has lasted.
 //
-// The package does not know who changes the farm, and never starts or stops a
-// machine.
+// The package does not know how the farm changes, and never starts or stops a machine.
 package move

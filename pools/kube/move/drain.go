@@ -18,13 +18,13 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// drainTimeout is how long pods are evicted by default.
+// drainTimeout is the default time limit of a drain.
 const drainTimeout = 5 * time.Minute
 
-// drain evicts the pods of a Node that moves, whenever it is called, until none is
-// left or the time is over. PodDisruptionBudgets hold, since the API server refuses
-// an eviction that would break one. Pods of DaemonSets stay, since they would come
-// back, and so do static pods, which the API server only shows.
+// drain evicts the pods of a Node that moves. Each call evicts those that are left,
+// until none is left or the time limit is over. The API server refuses an eviction that
+// would violate a PodDisruptionBudget. Pods of DaemonSets stay, since their controller
+// would replace them, and so do static pods, which only their kubelet can delete.
 func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	if m.drained {
 		return nil
@@ -64,7 +64,8 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	return nil
 }
 
-// remaining describes the pods that are left.
+// remaining describes the pods that are left: their number, and those that a
+// PodDisruptionBudget holds.
 func remaining(pods int, held []string) string {
 	text := fmt.Sprintf("%d pods left", pods)
 	if pods == 1 {
@@ -80,32 +81,32 @@ func remaining(pods int, held []string) string {
 	return text
 }
 
-// podsOf returns the pods that have to leave a node.
-func podsOf(ctx context.Context, client kubernetes.Interface, node string) (leave []*corev1.Pod, err error) {
+// podsOf returns the pods of a node that have to be evicted.
+func podsOf(ctx context.Context, client kubernetes.Interface, node string) (evict []*corev1.Pod, err error) {
 	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	err = cluster.Each(ctx, client.CoreV1().Pods(metav1.NamespaceAll), opts, func(p *corev1.Pod) {
-		if leaves(p) {
-			leave = append(leave, p)
+		if evictable(p) {
+			evict = append(evict, p)
 		}
 	})
-	return leave, err
+	return evict, err
 }
 
-// leaves reports whether a pod is to be evicted.
-func leaves(p *corev1.Pod) bool {
+// evictable reports whether a drain evicts a pod.
+func evictable(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	switch {
 	case p.Annotations[corev1.MirrorPodAnnotationKey] != "": // of a static pod
 	case owner != nil && owner.Kind == "DaemonSet":
-	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed: // it runs no more, and goes with its Node
+	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed: // it has ended, and is deleted with its Node
 	default:
 		return true
 	}
 	return false
 }
 
-// evictAll asks for the eviction of pods, and returns those that a budget holds. An
-// error of one does not keep the others.
+// evictAll requests the eviction of pods, and returns those that a budget holds. After
+// an error it continues with the other pods, unless drover lacks the right.
 func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods []*corev1.Pod, log *slog.Logger) (held []string, err error) {
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
@@ -117,11 +118,11 @@ func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods 
 			log.Info("pod evicted", "pod", p.Namespace+"/"+p.Name, "controller", metav1.GetControllerOf(p) != nil)
 		case apierrors.IsTooManyRequests(failed):
 			held = append(held, p.Namespace+"/"+p.Name)
-		case apierrors.IsNotFound(failed), apierrors.IsConflict(failed): // gone, or another of that name
+		case apierrors.IsNotFound(failed), apierrors.IsConflict(failed): // deleted, or replaced by another pod of that name
 		default:
 			err = o.Wrap("evict pod "+p.Namespace+"/"+p.Name, failed)
 			if apierrors.IsForbidden(failed) && !apierrors.HasStatusCause(failed, corev1.NamespaceTerminatingCause) || ctx.Err() != nil {
-				return held, err // so do all others
+				return held, err // the others would fail, too
 			}
 		}
 	}

@@ -22,24 +22,25 @@ import (
 )
 
 const (
-	movePace  = 5 * time.Second // between two checks of a node that moves
-	longGone  = 2 * time.Minute // silence of a kubelet whose machine is off rather than busy
-	maxDrains = 32              // nodes of one cluster that are drained at the same time
+	checkInterval = 5 * time.Second // the default of Mover.Interval
+	offAfter      = 2 * time.Minute // the default of Mover.OffAfter
+	maxDrains     = 32              // nodes of one cluster that are drained at the same time
 
-	moveNote = "drover/moving" // annotation: drover has cordoned this Node, and may uncordon it
+	movingAnnotation = "drover/moving" // drover has cordoned this Node, and may uncordon it
 )
 
 // Mover moves nodes out of one cluster.
 type Mover struct {
 	*cluster.Cluster
-	Key        []byte        // seals what drover writes into Nodes
-	Leases     *node.Leases  // of the cluster
-	Pace, Gone time.Duration // see [drover/pools/kube.Clusters]; 0 is the default
-	Log        *slog.Logger
-	Now        func() time.Time // the clock
+	Key      []byte        // seals drover's annotations of Nodes
+	Leases   *node.Leases  // of the cluster
+	Interval time.Duration // between two checks of a node that moves; 0 is 5 s
+	OffAfter time.Duration // a machine whose kubelet is silent for that long is off; 0 is 2 min
+	Log      *slog.Logger
+	Now      func() time.Time // the clock
 
-	// Target returns the Plan of the machine of a Node if that belongs elsewhere,
-	// else nil.
+	// Target returns the Plan of the machine of a Node if the machine belongs to
+	// another cluster or has another name, else nil.
 	Target func(node string) *pools.Plan
 	// Lookup returns a cluster by name.
 	Lookup func(name string) (*cluster.Cluster, error)
@@ -49,7 +50,7 @@ type Mover struct {
 	moves  map[string]*move // by node
 }
 
-// move is a node on its way out of the cluster.
+// move is the move of one node out of the cluster.
 type move struct {
 	node string
 	wake chan struct{} // holds one: check again now
@@ -58,25 +59,25 @@ type move struct {
 	uid      types.UID
 	lease    node.Lease // when its kubelet became silent
 	deadline time.Time  // of the drain; zero until it begins
-	drained  bool       // as far as it will be
+	drained  bool       // or the time limit is over
 
 	// The Mover's mutex guards these.
 	info  pools.Move
-	anew  bool   // try again to drain
+	retry bool   // drain again, with a new time limit
 	error string // of the last check
 }
 
-// Check starts the move of a Node that belongs elsewhere, or was moving before and
-// is back. If it moves already, a drain that was given up begins anew. Spawn runs a
-// function in a goroutine of its own.
+// Check starts the move of a Node that belongs to another cluster, or that drover has
+// cordoned for a move which is cancelled. If the Node moves already, a drain whose time
+// limit is over begins again. spawn runs a function in a goroutine, or returns false.
 func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
-	if o.Target(n.Name) == nil && n.Annotations[moveNote] == "" {
+	if o.Target(n.Name) == nil && n.Annotations[movingAnnotation] == "" {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m := o.moves[n.Name]; m != nil {
-		m.anew = true
+		m.retry = true
 		m.trigger()
 		return
 	}
@@ -91,15 +92,15 @@ func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
 	}
 }
 
-// trigger has the move checked now.
+// trigger makes the goroutine of the move check it now.
 func (m *move) trigger() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // it is about to be checked
+	default: // a check is pending already
 	}
 }
 
-// Moves returns the moves whose target is known, in any order.
+// Moves returns the moves whose target is known, in no order.
 func (o *Mover) Moves() (all []pools.Move) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,8 +114,8 @@ func (o *Mover) Moves() (all []pools.Move) {
 	return all
 }
 
-// Arrived has the moves checked whose machine has just become Ready as the node of
-// p.
+// Arrived triggers a check of the moves whose machine has just become Ready as the node
+// of p.
 func (o *Mover) Arrived(p *pools.Plan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,20 +141,20 @@ func (o *Mover) run(ctx context.Context, m *move) {
 		if o.setError(m, err) {
 			o.Log.Warn("node does not move yet", "node", m.node, "cluster", o.Conf.Name, "err", err)
 		}
-		pace := cmp.Or(o.Pace, movePace)
+		interval := cmp.Or(o.Interval, checkInterval)
 		if m.drained {
-			pace *= 6 // it may wait for days, and with it a whole room
+			interval *= 6 // the machine may be booted days later, like many others
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.wake:
-		case <-time.After(pace):
+		case <-time.After(interval):
 		}
 	}
 }
 
-// setError notes an error, and reports whether it is news.
+// setError records the error of a check, and reports whether it is a new one.
 func (o *Mover) setError(m *move, err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,7 +167,8 @@ func (o *Mover) setError(m *move, err error) bool {
 	return news
 }
 
-// setStep notes how far the move is, and reports whether the step is news.
+// setStep records the step of a move with its detail, and reports whether the step is a
+// new one.
 func (o *Mover) setStep(m *move, step pools.MoveStep, format string, args ...any) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +193,7 @@ func (o *Mover) reconcile(ctx context.Context, m *move) (over bool, err error) {
 		return o.uncordon(ctx, n)
 	}
 	o.setTarget(m, to, n)
-	if !node.Own(o.Key, n) {
+	if !node.Owned(o.Key, n) {
 		if o.setStep(m, pools.MoveStays, "drover cannot prove that it made this Node: drain and delete it by hand") {
 			log.Warn("the Node of a machine that belongs to another cluster stays: drover cannot prove that it made it",
 				"to", to.Cluster, "remedy", "kubectl drain "+m.node+" && kubectl delete node "+m.node)
@@ -208,23 +210,24 @@ func (o *Mover) reconcile(ctx context.Context, m *move) (over bool, err error) {
 	return false, errors.Join(o.drain(ctx, m, log.With("to", to.Cluster)), err)
 }
 
-// setTarget notes where the node goes. A Node of another UID is another boot's.
+// setTarget records the cluster that the node moves to. A Node with another UID is that
+// of another boot: its drain begins anew.
 func (o *Mover) setTarget(m *move, to *pools.Plan, n *corev1.Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m.info.To, m.info.As = to.Cluster, to.Node
-	if m.anew || m.uid != n.UID {
-		m.deadline, m.drained, m.anew = time.Time{}, false, false
+	if m.retry || m.uid != n.UID {
+		m.deadline, m.drained, m.retry = time.Time{}, false, false
 	}
 	if m.uid != n.UID {
 		m.uid, m.lease = n.UID, node.Lease{}
 	}
 }
 
-// removeSilent deletes the Node of a machine that has left it, and reports whether
-// it did: the Node's kubelet is silent, and the machine is Ready where it belongs, or
-// has been silent for so long that it is off. Nothing counts that anybody could
-// send.
+// removeSilent deletes the Node if its kubelet is silent and the machine is Ready in
+// its new cluster, or if the kubelet has been silent for so long that the machine is
+// off. It reports whether it deleted the Node. Messages that an unauthenticated client
+// can send do not count.
 func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *pools.Plan) (bool, error) {
 	lease, err := o.Leases.Read(ctx, m.node)
 	if err != nil {
@@ -235,7 +238,7 @@ func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *p
 	}
 	seen, _ := node.StateOf(n)
 	silent := o.Now().Sub(m.lease.At)
-	if silent < lease.Renewal || silent < cmp.Or(o.Gone, longGone) && !o.arrived(ctx, to, seen.BootID) {
+	if silent < lease.Renewal || silent < cmp.Or(o.OffAfter, offAfter) && !o.arrived(ctx, to, seen.BootID) {
 		return false, nil
 	}
 	if err := node.Delete(ctx, o.Cluster, m.node, seen); err != nil {
@@ -245,8 +248,8 @@ func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *p
 	return true, nil
 }
 
-// arrived reports whether the machine is Ready where it belongs, in another boot
-// than the one that it had here.
+// arrived reports whether the machine is Ready in its new cluster, in another boot than
+// in this one.
 func (o *Mover) arrived(ctx context.Context, to *pools.Plan, bootID string) bool {
 	c, err := o.Lookup(to.Cluster)
 	if err != nil {
@@ -260,31 +263,31 @@ func (o *Mover) arrived(ctx context.Context, to *pools.Plan, bootID string) bool
 	return ready && there.Managed && there.BootID != "" && there.BootID != bootID
 }
 
-// cordon keeps new pods away from a Node. A Node that somebody else has cordoned
-// has no note of drover's, and stays cordoned if it comes back.
+// cordon marks a Node as unschedulable, with an annotation. A Node that another client
+// has cordoned gets no annotation, so that uncordon leaves it cordoned.
 func (o *Mover) cordon(ctx context.Context, n *corev1.Node) error {
 	if n.Spec.Unschedulable {
 		return nil
 	}
-	_, err := o.patch(ctx, n, true, node.Seal(o.Key, string(n.UID), moveNote))
+	_, err := o.patch(ctx, n, true, node.Seal(o.Key, string(n.UID), movingAnnotation))
 	return err
 }
 
-// uncordon reverts cordon, and reports whether nothing is left to revert.
+// uncordon reverts cordon, and reports whether the Node needs no further change.
 func (o *Mover) uncordon(ctx context.Context, n *corev1.Node) (done bool, err error) {
-	note := n.Annotations[moveNote]
-	if note == "" || !hmac.Equal([]byte(note), []byte(node.Seal(o.Key, string(n.UID), moveNote))) {
+	seal := n.Annotations[movingAnnotation]
+	if seal == "" || !hmac.Equal([]byte(seal), []byte(node.Seal(o.Key, string(n.UID), movingAnnotation))) {
 		return true, nil // not cordoned, or not by this drover
 	}
 	return o.patch(ctx, n, nil, nil)
 }
 
-// patch changes the field unschedulable and the note of a Node; nil removes one. It
-// returns false when somebody else writes the Node at the same time: the next check
+// patch sets the field unschedulable and the annotation of a Node; nil removes a value.
+// It returns false if another client wrote the Node at the same time: the next check
 // sees the result.
-func (o *Mover) patch(ctx context.Context, n *corev1.Node, unschedulable, note any) (bool, error) {
+func (o *Mover) patch(ctx context.Context, n *corev1.Node, unschedulable, seal any) (bool, error) {
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": unschedulable}, "metadata": map[string]any{
-		"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": map[string]any{moveNote: note},
+		"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": map[string]any{movingAnnotation: seal},
 	}})
 	if err == nil {
 		err = node.Patch(ctx, o.Cluster, n.Name, body)

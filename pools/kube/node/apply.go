@@ -20,23 +20,23 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// Annotations of drover's own: which labels and taints drover gave a Node, and so
-// may take away.
+// Annotations of drover's: the labels and taints that drover applied to a Node, and so
+// may remove.
 const (
-	labelsNote = "drover/labels" // keys
-	taintsNote = "drover/taints" // key:effect
-	sealNote   = "drover/seal"   // proof that drover wrote the two
+	labelsAnnotation = "drover/labels" // keys, separated by commas
+	taintsAnnotation = "drover/taints" // key:effect, separated by commas
+	sealAnnotation   = "drover/seal"   // proof that drover wrote the other two
 )
 
-// ErrUnmarked is the error of a Node that drover did not make.
-var ErrUnmarked = errors.New("the Node has no label " + Mark + ": drover did not make it")
+// ErrUnmarked is the error of [Registration.Apply] for a Node that drover did not make.
+var ErrUnmarked = errors.New("the Node has no label " + Managed + ": drover did not make it")
 
-// Note is the labels and taints that drover gave a Node.
-type Note struct{ labels, taints []string }
+// Applied is the names of the labels and taints that drover applied to a Node.
+type Applied struct{ labels, taints []string }
 
-// Note returns the note of a Node that was registered by r.
-func (r *Registration) Note() Note {
-	n := Note{labels: slices.Sorted(maps.Keys(r.labels))}
+// Applied returns the names of the labels and taints of r.
+func (r *Registration) Applied() Applied {
+	n := Applied{labels: slices.Sorted(maps.Keys(r.labels))}
 	for _, t := range r.taints {
 		n.taints = append(n.taints, taintName(t))
 	}
@@ -46,16 +46,16 @@ func (r *Registration) Note() Note {
 
 func taintName(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// annotations returns the note as annotations of the Node of that UID. They are
-// sealed since a kubelet may write the annotations of its own Node, but may not
-// touch its taints and some of its labels: a node that was broken into could
-// otherwise name those that an administrator gave it, and have drover remove them.
-func (n Note) annotations(key []byte, uid types.UID) map[string]string {
+// annotations returns n as annotations of the Node with that UID. They are sealed: a
+// kubelet may write the annotations of its own Node, but not its taints and some of its
+// labels. Without the seal an intruder on the node could list labels and taints of an
+// administrator there, and drover would remove them.
+func (n Applied) annotations(key []byte, uid types.UID) map[string]string {
 	labels, taints := strings.Join(n.labels, ","), strings.Join(n.taints, ",")
-	return map[string]string{labelsNote: labels, taintsNote: taints, sealNote: Seal(key, string(uid), labels, taints)}
+	return map[string]string{labelsAnnotation: labels, taintsAnnotation: taints, sealAnnotation: Seal(key, string(uid), labels, taints)}
 }
 
-// Seal returns the proof that the holder of key wrote some lines.
+// Seal returns the HMAC of lines with key: the proof that the holder of key wrote them.
 func Seal(key []byte, lines ...string) string {
 	mac := hmac.New(sha256.New, key)
 	for _, line := range lines {
@@ -64,39 +64,39 @@ func Seal(key []byte, lines ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// readNote returns the note of a Node, and whether drover wrote it.
-func readNote(key []byte, n *corev1.Node) (Note, bool) {
+// readApplied returns the labels and taints that drover applied to a Node, by its
+// annotations, and reports whether drover wrote those.
+func readApplied(key []byte, n *corev1.Node) (Applied, bool) {
 	split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) }
-	got := Note{split(n.Annotations[labelsNote]), split(n.Annotations[taintsNote])}
-	if n.Annotations[sealNote] == "" {
-		return Note{}, true // none yet
+	got := Applied{split(n.Annotations[labelsAnnotation]), split(n.Annotations[taintsAnnotation])}
+	if n.Annotations[sealAnnotation] == "" {
+		return Applied{}, true // no annotations yet
 	}
-	seal := got.annotations(key, n.UID)[sealNote]
-	return got, hmac.Equal([]byte(seal), []byte(n.Annotations[sealNote]))
+	seal := got.annotations(key, n.UID)[sealAnnotation]
+	return got, hmac.Equal([]byte(seal), []byte(n.Annotations[sealAnnotation]))
 }
 
-// Own reports whether the holder of key has made a Node: it has the mark, which any
-// drover gives, and the seal, which only this one can write.
-func Own(key []byte, n *corev1.Node) bool {
-	_, genuine := readNote(key, n)
-	return n.Labels[Mark] != "" && n.Annotations[sealNote] != "" && genuine
+// Owned reports whether the drover with that key made a Node. Such a Node has the label
+// [Managed], which any drover gives, and the seal of the key.
+func Owned(key []byte, n *corev1.Node) bool {
+	_, genuine := readApplied(key, n)
+	return n.Labels[Managed] != "" && n.Annotations[sealAnnotation] != "" && genuine
 }
 
 // changes returns the merge patch that gives a Node the labels and taints of r, and
-// takes away those that drover gave it and that r does not have; nil if there is
-// nothing to change. More is what drover gave the Node besides what its note says.
-// The patch is valid for this version of the Node only: an API server can only
-// replace all taints at once.
-func (r *Registration) changes(n *corev1.Node, key []byte, more Note) ([]byte, error) {
-	given, genuine := readNote(key, n)
+// removes others that drover applied; nil if nothing has to change. more is applied by
+// drover too, but not in the annotations yet. The patch is valid for this version of
+// the Node only, since a merge patch replaces all taints at once.
+func (r *Registration) changes(n *corev1.Node, key []byte, more Applied) ([]byte, error) {
+	given, genuine := readApplied(key, n)
 	if !genuine { // remove only what the kubelet could remove as well
-		given = Note{labels: slices.DeleteFunc(given.labels, func(l string) bool { return l == Mark || !KubeletMaySet(l) })}
+		given = Applied{labels: slices.DeleteFunc(given.labels, func(l string) bool { return l == Managed || !KubeletMaySet(l) })}
 	}
 	given.labels, given.taints = append(given.labels, more.labels...), append(given.taints, more.taints...)
 
 	labels := map[string]any{}
 	for _, k := range given.labels {
-		if _, ok := n.Labels[k]; ok && k != Mark {
+		if _, ok := n.Labels[k]; ok && k != Managed {
 			labels[k] = nil
 		}
 	}
@@ -106,7 +106,7 @@ func (r *Registration) changes(n *corev1.Node, key []byte, more Note) ([]byte, e
 			labels[k] = v
 		}
 	}
-	annotations := r.Note().annotations(key, n.UID)
+	annotations := r.Applied().annotations(key, n.UID)
 	maps.DeleteFunc(annotations, func(k, v string) bool { have, ok := n.Annotations[k]; return ok && have == v })
 	taints := r.taintsOf(n, given)
 	sameTaints := slices.EqualFunc(taints, n.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
@@ -127,37 +127,38 @@ func (r *Registration) changes(n *corev1.Node, key []byte, more Note) ([]byte, e
 	return json.Marshal(patch)
 }
 
-// taintsOf returns the taints that a Node is to have: others' unchanged and in their
-// order, and those of r.
-func (r *Registration) taintsOf(n *corev1.Node, given Note) []corev1.Taint {
+// taintsOf returns the desired taints of a Node: those of other clients, unchanged and
+// in their order, and those of r.
+func (r *Registration) taintsOf(n *corev1.Node, given Applied) []corev1.Taint {
 	taints := []corev1.Taint{}
-	wanted := slices.Clone(r.taints)
+	desired := slices.Clone(r.taints)
 	for _, t := range n.Spec.Taints {
-		i := slices.IndexFunc(wanted, func(w corev1.Taint) bool { return w.MatchTaint(&t) })
+		i := slices.IndexFunc(desired, func(w corev1.Taint) bool { return w.MatchTaint(&t) })
 		switch {
-		case i >= 0 && wanted[i].Value == t.Value:
-			taints = append(taints, t) // with the time that it was added
-			wanted = slices.Delete(wanted, i, i+1)
+		case i >= 0 && desired[i].Value == t.Value:
+			taints = append(taints, t) // it has the time when it was added
+			desired = slices.Delete(desired, i, i+1)
 		case i >= 0:
-			taints = append(taints, wanted[i])
-			wanted = slices.Delete(wanted, i, i+1)
+			taints = append(taints, desired[i])
+			desired = slices.Delete(desired, i, i+1)
 		case !slices.Contains(given.taints, taintName(t)):
 			taints = append(taints, t)
 		}
 	}
-	return append(taints, wanted...)
+	return append(taints, desired...)
 }
 
-// Apply gives a Node the labels and taints of r, takes away others that drover gave
-// it, and reports whether anything was to change. Key seals the note on the Node;
-// more is what drover gave it besides what the note says. A Node that somebody else
-// writes at the same time is read again.
-func (r *Registration) Apply(ctx context.Context, c *cluster.Cluster, n *corev1.Node, key []byte, more Note) (bool, error) {
+// Apply gives a Node the labels and taints of r, removes others that drover applied,
+// and reports whether the Node changed. key seals the annotations of the Node. more is
+// applied by drover too, but not in the annotations yet. After a conflict with another
+// client Apply reads the Node again. The error is [ErrUnmarked] for a Node without the
+// label [Managed].
+func (r *Registration) Apply(ctx context.Context, c *cluster.Cluster, n *corev1.Node, key []byte, more Applied) (bool, error) {
 	for uid, try := n.UID, 0; ; try++ {
 		if n.UID != uid {
-			return false, nil // another boot's Node, which has its own caller
+			return false, nil // the Node of another boot, for another caller
 		}
-		if n.Labels[Mark] == "" {
+		if n.Labels[Managed] == "" {
 			return false, ErrUnmarked
 		}
 		body, err := r.changes(n, key, more)

@@ -20,7 +20,8 @@ const (
 	noExecute  = corev1.TaintEffectNoExecute
 )
 
-// applied applies the changes for settings to a Node; it may take several steps.
+// applied applies the changes for settings to a Node, and returns their patch; "" if there
+// are none.
 func applied(t *testing.T, n *corev1.Node, key string, set pools.Settings) (patch string) {
 	t.Helper()
 	patch, err := node.Changes(&pools.Plan{Node: n.Name, Settings: set}, n, []byte(key))
@@ -72,7 +73,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("patch %s holds for any version", patch)
 		}
 		if n.Spec.Taints[0].TimeAdded == nil {
-			t.Error("the time of another's taint is gone")
+			t.Error("the time of a foreign taint is gone")
 		}
 	})
 	t.Run("the same again is no change", func(t *testing.T) {
@@ -86,15 +87,15 @@ func TestApply(t *testing.T) {
 		applied(t, n, "k", pools.Settings{Labels: map[string]string{"pool": "db"}, Taints: []pools.Taint{foo}})
 		check(map[string]string{"pool": "db"}, foreign, corev1.Taint{Key: "foo", Value: "baz", Effect: noSchedule}, corev1.Taint{Key: "quarantine", Effect: noExecute})
 	})
-	t.Run("nothing asked for any more", func(t *testing.T) {
+	t.Run("no labels and taints left", func(t *testing.T) {
 		applied(t, n, "k", pools.Settings{})
 		check(nil, foreign, corev1.Taint{Key: "quarantine", Effect: noExecute})
 	})
 }
 
-// A node that was broken into writes its own annotations, so that drover takes
-// off what an administrator put on it and what a kubelet may not touch.
-func TestForgedNote(t *testing.T) {
+// An intruder on a node writes the annotations of its Node, so that drover removes
+// labels and taints of an administrator.
+func TestForgedAnnotations(t *testing.T) {
 	forge := func(n *corev1.Node) {
 		n.Annotations["drover/labels"] = "free,x.node-restriction.kubernetes.io/tier,node-role.kubernetes.io/web,drover/managed"
 		n.Annotations["drover/taints"] = "quarantine:NoExecute"

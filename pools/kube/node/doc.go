@@ -1,19 +1,16 @@
-// Package node is what drover does with the Nodes of a cluster: how a kubelet
-// registers one, which labels and taints it has, whether its kubelet lives, when it
-// is Ready, and when it is deleted.
+// Package node manages the Nodes of a cluster: the registration by their kubelets, their
+// labels and taints, the watch of their Leases, the wait for Ready, and the deletion.
 //
-// drover's Nodes have the label [Mark], which their kubelets register them with. No
-// other Node is changed or deleted. [Registration.Apply] gives a Node the labels
-// and taints of its Plan. What drover gave a Node is noted in annotations of the
-// Node, under a seal, so that drover can take it away again and leaves alone what
-// others gave the Node.
+// drover's Nodes have the label [Managed], with which their kubelets register them. No
+// other Node is changed or deleted. [Registration.Apply] gives a Node the labels and
+// taints of its Plan. It lists them in sealed annotations of the Node. So drover can
+// remove them later, and leaves the labels and taints of other clients alone.
 //
-// A machine that boots anew gets a new Node: [Leases.RemoveStale] deletes the one of
-// its boot before. The request to join is no reason for that, since anyone who forges
-// a whole boot can send it. The reason is that the Lease of the Node's kubelet does
-// not change for longer than a living kubelet would leave it. Only versions of the
-// Lease are compared, never a time of one clock with that of another.
+// A machine that boots again gets a new Node: [Leases.RemoveStale] deletes that of its
+// previous boot. The request to join is not enough for that, since an attacker who
+// forges a whole boot can send it. The Lease of the Node's kubelet must also stay
+// unchanged for longer than a living kubelet leaves it. Only versions of the Lease are
+// compared, never times of different clocks.
 //
-// The package does not know which nodes the farm has, nor when anything is to be
-// done.
+// The package does not know the farm, nor when a Node has to change.
 package node

@@ -8,7 +8,7 @@ import (
 	"drover/pools"
 )
 
-// Renewal returns how long a Lease of that duration is watched.
+// Renewal returns the longest time that a living kubelet's Lease stays unchanged.
 func Renewal(duration time.Duration) time.Duration { return renewal(duration) }
 
 // Changes returns the patch that gives a Node the labels and taints of a Plan.
@@ -17,6 +17,6 @@ func Changes(p *pools.Plan, n *corev1.Node, key []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	patch, err := reg.changes(n, key, Note{})
+	patch, err := reg.changes(n, key, Applied{})
 	return string(patch), err
 }

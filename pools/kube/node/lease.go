@@ -16,51 +16,50 @@ import (
 	"drover/pools/wait"
 )
 
-// A kubelet renews the Lease of its Node in kube-node-lease all the time, four
-// times in the Lease's duration, which is 40 seconds unless the kubelet's config
-// says otherwise. A Lease that does not change for longer than that belongs to a
-// kubelet that is dead, or cut off from its cluster.
+// A kubelet renews the Lease of its Node in kube-node-lease four times in the Lease's
+// duration, which is 40 seconds unless the kubelet's config sets another. The kubelet
+// of a Lease that does not change for longer than such an interval is dead, or cut off
+// from its cluster.
 const (
 	leaseDuration = 40 * time.Second
-	longestWait   = 15 * time.Second // for a Lease; the node asks again later instead of waiting longer
+	longestWait   = 15 * time.Second // for a Lease; if it takes longer, the node has to try again
 
-	maxReads    = 512       // first reads under way, in one cluster
-	maxWatched  = 4096      // nodes whose Leases are watched, in one cluster
-	watchedTime = time.Hour // longer than any boot takes
+	maxReads   = 512       // first reads under way, in one cluster
+	maxWatched = 4096      // nodes whose Leases are watched, in one cluster
+	watchTTL   = time.Hour // longer than any boot takes
 )
 
-// Lease is the Lease of a node's kubelet at one time. Only versions are compared: the
-// clocks of the kubelet, which dates its renewals, and of this server need not
-// agree.
+// Lease is the Lease of a node's kubelet at one time. Only versions are compared, since
+// the clock of the kubelet, which dates its renewals, may differ from this server's.
 type Lease struct {
 	Version string        // empty: there is no Lease
 	At      time.Time     // of the request
-	Renewal time.Duration // how long it must not change for its kubelet to be dead
+	Renewal time.Duration // the kubelet is dead if the Lease stays unchanged for that long
 }
 
-// Leases watches the Leases of nodes that boot: it remembers how they were at the
-// begin of the boot, and compares.
+// Leases watches the Leases of nodes that boot: it compares the Lease at the begin of
+// the boot with that at the join.
 type Leases struct {
 	c     *cluster.Cluster
 	now   func() time.Time
-	dead  time.Duration // instead of what the Lease says; 0 otherwise
+	dead  time.Duration // replaces Lease.Renewal unless it is 0
 	log   *slog.Logger
 	first *cache.LRUExpireCache // by node
 	reads *semaphore.Weighted   // first reads
 }
 
-// NewLeases returns the lease watch of a cluster. Dead is how long a Lease must not
-// change for its kubelet to be dead; 0 takes that from the Lease.
+// NewLeases returns the lease watch of a cluster. dead is the time after which a kubelet
+// whose Lease does not change is dead; 0 takes the time from the Lease.
 func NewLeases(c *cluster.Cluster, now func() time.Time, dead time.Duration, log *slog.Logger) *Leases {
 	return &Leases{c: c, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: semaphore.NewWeighted(maxReads)}
 }
 
-// Start notes the Lease of a node that boots now, in the background. What passes
-// until [Leases.RemoveStale] need not be waited for then. Spawn runs a function in a
-// goroutine of its own, or returns false.
+// Start reads the Lease of a node that boots now, in the background. The time between
+// Start and [Leases.RemoveStale] shortens the wait of the latter. spawn runs a function
+// in a goroutine, or returns false.
 func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
 	if !l.reads.TryAcquire(1) {
-		return // RemoveStale reads it first, then
+		return // RemoveStale will read it
 	}
 	read := func(ctx context.Context) {
 		defer l.reads.Release(1)
@@ -73,19 +72,20 @@ func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
 	}
 }
 
-// Watched reports whether the Lease of a node was read since its boot began.
+// Watched reports whether the Lease of a node has been read in this boot.
 func (l *Leases) Watched(node string) bool {
 	_, ok := l.first.Get(node)
 	return ok
 }
 
-// Stop forgets the Lease of a node: its boot has joined.
+// Stop forgets the Lease of a node that has joined.
 func (l *Leases) Stop(node string) { l.first.Remove(node) }
 
+// begin reads the Lease of a node and remembers it.
 func (l *Leases) begin(ctx context.Context, node string) (Lease, error) {
 	first, err := l.Read(ctx, node)
 	if err == nil {
-		l.first.Add(node, first, watchedTime)
+		l.first.Add(node, first, watchTTL)
 	}
 	return first, err
 }
@@ -111,21 +111,21 @@ func (l *Leases) Read(ctx context.Context, node string) (Lease, error) {
 	return read, nil
 }
 
-// renewal returns how long a Lease can stay unchanged although its kubelet lives: a
-// quarter of its duration, to which the kubelet adds up to 4 percent, and the time
-// of the request.
+// renewal returns the longest time that the Lease of a living kubelet stays unchanged: a
+// quarter of its duration, up to 4 percent that the kubelet adds, and the time of the
+// request.
 func renewal(duration time.Duration) time.Duration {
 	return duration/4 + duration/80 + 500*time.Millisecond
 }
 
-// awaitDead makes sure that no kubelet of that name lives, and waits for that as
-// long as necessary. The error is a [*cluster.Error] when a kubelet does live; it
-// wraps the API server's refusal when drover may not see Leases.
+// awaitDead returns nil once it is certain that no kubelet of that name lives. The error
+// is a [*cluster.Error] if a kubelet lives, or if the wait would be too long. It wraps
+// the API server's Forbidden if drover may not read Leases.
 func (l *Leases) awaitDead(ctx context.Context, node string) error {
 	var first Lease
 	var err error
-	if noted, ok := l.first.Get(node); ok {
-		first = noted.(Lease)
+	if cached, ok := l.first.Get(node); ok {
+		first = cached.(Lease)
 	} else if first, err = l.begin(ctx, node); err != nil {
 		return err
 	}
@@ -142,24 +142,23 @@ func (l *Leases) awaitDead(ctx context.Context, node string) error {
 	if err != nil || second.Version == first.Version {
 		return err
 	}
-	l.first.Add(node, second, watchedTime)
+	l.first.Add(node, second, watchTTL)
 	return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetryLater,
 		Hint: fmt.Sprintf("a machine that calls itself %s still runs there: its kubelet renewed its Lease within the last %s; is a MAC or a name used twice?",
 			node, l.now().Sub(first.At).Round(time.Second))}
 }
 
-// staleTimeout is for all that RemoveStale does. With the time limit of a join
-// after it, it is less than what the node-facing listener gives a join.
+// staleTimeout is the time limit of RemoveStale. Together with the time limit of a join
+// it is shorter than that of the node-facing listener.
 const staleTimeout = 30 * time.Second
 
-// RemoveStale deletes the Node of an earlier boot, if there is one, and returns
-// what the cluster knows of the node when it joins. The boot ID is that of the
-// machine's kernel now. The error is a [*cluster.Error] as long as a kubelet of that
-// name lives.
+// RemoveStale deletes the Node of an earlier boot, if there is one, and returns the
+// state of the Node before. bootID is that of the machine's current kernel. The error
+// is a [*cluster.Error] as long as a kubelet of that name lives.
 //
-// kubeadm refuses to join as long as the cluster considers the Node of that name
-// Ready, which lasts for about 50 seconds after its machine went away. Later it
-// would take over the Node with the labels, taints and pods of the boot before.
+// kubeadm refuses to join while the Node of that name is Ready, which takes about 50
+// seconds to change after its machine went down. Later it would take over the Node with
+// the labels, taints and pods of the previous boot.
 func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, staleTimeout)
 	defer cancel()
@@ -172,7 +171,7 @@ func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, e
 	case err != nil:
 		return State{}, err
 	}
-	before, _ := StateOf(n) // perhaps Ready still, if the machine reboots fast
+	before, _ := StateOf(n) // it may still be Ready if the machine reboots fast
 	log := l.log.With("node", node, "cluster", l.c.Conf.Name)
 	if err := l.awaitDead(ctx, node); apierrors.IsForbidden(err) {
 		log.Warn("the Node of an earlier boot stays: drover may not see whether its kubelet lives, apply deploy/rbac.yaml in the cluster", "err", err)
@@ -181,11 +180,11 @@ func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, e
 		return before, err
 	}
 	switch {
-	case bootID == "", before.BootID == bootID: // its kubelet has registered it before; now it tries again
+	case bootID == "", before.BootID == bootID: // the Node of this boot: the node tries to join again
 		return before, nil
 	case !before.Managed:
 		log.Warn("the Node of an earlier boot stays until the cluster finds it NotReady, since drover did not make it",
-			"remedy", "kubectl label node "+node+" "+Mark+"="+MarkValue)
+			"remedy", "kubectl label node "+node+" "+Managed+"="+ManagedValue)
 		return before, nil
 	}
 	err = Delete(ctx, l.c, node, before)

@@ -16,13 +16,13 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-const atOnce = 8 // Nodes of one cluster that EachManaged works on
+const maxWorkers = 8 // of EachManaged
 
-// State is what the cluster knew of a Node at one time. The zero value means that
-// there was none.
+// State is the state of a Node at one time. The zero value means that the Node did not
+// exist.
 type State struct {
 	Hidden  bool // drover may not read Nodes
-	Managed bool // it has the mark
+	Managed bool // it has the label Managed
 	UID     types.UID
 	BootID  string // of the machine's kernel
 
@@ -31,7 +31,7 @@ type State struct {
 
 // StateOf returns the state of a Node, and whether it is Ready.
 func StateOf(n *corev1.Node) (s State, ready bool) {
-	s = State{UID: n.UID, BootID: n.Status.NodeInfo.BootID, Managed: n.Labels[Mark] != ""}
+	s = State{UID: n.UID, BootID: n.Status.NodeInfo.BootID, Managed: n.Labels[Managed] != ""}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			s.heartbeat, s.transition = c.LastHeartbeatTime, c.LastTransitionTime
@@ -41,10 +41,9 @@ func StateOf(n *corev1.Node) (s State, ready bool) {
 	return s, ready
 }
 
-// ReadySince reports whether a Node is Ready in the boot with that ID, or in any if
-// the ID is empty, and whether its kubelet has written it since before. Clocks of
-// server, cluster and node need not agree for that: no time is compared with that of
-// another clock.
+// ReadySince reports whether a Node is Ready in the boot with that ID, or in any boot if
+// the ID is empty, and its kubelet has written it since the state before. The clocks of
+// server, cluster and node may differ: times of different clocks are not compared.
 func ReadySince(n *corev1.Node, before State, bootID string) bool {
 	s, ready := StateOf(n)
 	unchanged := s.UID == before.UID && s.BootID == before.BootID && s.heartbeat.Equal(&before.heartbeat) && s.transition.Equal(&before.transition)
@@ -57,7 +56,7 @@ func Get(ctx context.Context, c *cluster.Cluster, name string) (*corev1.Node, er
 	return n, c.Wrap("read the Node", err)
 }
 
-// Delete deletes the Node that was seen, and no other of that name.
+// Delete deletes the Node with the UID of seen. A Node that is gone is no error.
 func Delete(ctx context.Context, c *cluster.Cluster, node string, seen State) error {
 	err := c.Client().CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &seen.UID}})
 	if apierrors.IsNotFound(err) {
@@ -66,8 +65,8 @@ func Delete(ctx context.Context, c *cluster.Cluster, node string, seen State) er
 	return c.Wrap("delete the Node of an earlier boot", err)
 }
 
-// AwaitReady waits until ready returns true for the Node of that name, and returns
-// the Node.
+// AwaitReady watches the Node of that name until ready returns true for it, and returns
+// the Node. The error is Forbidden at once if drover may not watch Nodes.
 func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func(*corev1.Node) bool) (*corev1.Node, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -106,14 +105,14 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 	return nil, errors.Join(context.Cause(ctx), last)
 }
 
-// EachManaged calls f for each Node with the mark, for several at a time. An error
-// of one does not keep f from the others; the result has the first five.
+// EachManaged calls f for each Node with the label [Managed], from several goroutines.
+// It calls f for all Nodes despite errors, and returns the first five of them.
 func EachManaged(ctx context.Context, c *cluster.Cluster, f func(n *corev1.Node) error) error {
 	var mu sync.Mutex
 	var errs []error
 	var work errgroup.Group
-	work.SetLimit(atOnce)
-	opts := metav1.ListOptions{LabelSelector: Mark}
+	work.SetLimit(maxWorkers)
+	opts := metav1.ListOptions{LabelSelector: Managed}
 	err := cluster.Each(ctx, c.Client().CoreV1().Nodes(), opts, func(n *corev1.Node) {
 		work.Go(func() error {
 			if err := f(n); err != nil {

@@ -15,25 +15,25 @@ import (
 	"drover/pools"
 )
 
-// Mark is the label that a kubelet gives its Node when it joins by drover's
-// JoinConfiguration. drover deletes and changes no Node without it; a policy of
-// deploy/rbac.yaml enforces that, and that drover marks no Node itself.
+// Managed is the label that a kubelet with drover's JoinConfiguration gives its Node.
+// drover deletes and changes no Node without it. A policy of deploy/rbac.yaml enforces
+// that, and forbids drover to set the label itself.
 const (
-	Mark      = "drover/managed"
-	MarkValue = "true"
+	Managed      = "drover/managed"
+	ManagedValue = "true"
 )
 
-// Registration is how a kubelet registers its Node.
+// Registration is the data with which a kubelet registers its Node.
 type Registration struct {
 	node   string
-	labels map[string]string // all of them, also those that a kubelet may not set
+	labels map[string]string // all, including those that a kubelet may not set
 	taints []corev1.Taint    // not nil
-	args   map[string]string // kubelet flags, without those that are made from labels and taints
+	args   map[string]string // kubelet flags, except those made from labels and taints
 }
 
-// Register returns the registration of the node of p, which has the address addr.
-// It refuses settings that would end the kubelet at once, since the reason would
-// only be in the journal of a machine that nobody can log in to yet.
+// Register returns the registration of the node of p, which has the address addr. It
+// refuses settings with which the kubelet would exit at once: the reason would only be
+// in the journal of a machine that does not accept logins yet.
 func Register(p *pools.Plan, addr netip.Addr) (*Registration, error) {
 	if errs := validation.IsDNS1123Subdomain(p.Node); len(errs) > 0 {
 		return nil, fmt.Errorf("its name cannot be that of a Node: %s", strings.Join(errs, "; "))
@@ -54,8 +54,8 @@ func Register(p *pools.Plan, addr netip.Addr) (*Registration, error) {
 	return r, nil
 }
 
-// Settings returns the part of a registration that the Node shows: its labels and
-// taints.
+// Settings returns a registration with the labels and taints of p, and without kubelet
+// flags.
 func Settings(p *pools.Plan) (*Registration, error) {
 	r := &Registration{node: p.Node, labels: p.Labels, taints: []corev1.Taint{}}
 	for key, value := range p.Labels {
@@ -68,8 +68,8 @@ func Settings(p *pools.Plan) (*Registration, error) {
 		if err := checkTaint(taint); err != nil {
 			return nil, err
 		}
-		// A kubelet refuses two taints with the same key and effect. Tags are in
-		// order: the last taint counts.
+		// A kubelet refuses two taints with the same key and effect. The last one
+		// counts, as for all settings of tags.
 		r.taints = slices.DeleteFunc(r.taints, func(o corev1.Taint) bool { return o.MatchTaint(&taint) })
 		r.taints = append(r.taints, taint)
 	}
@@ -87,7 +87,7 @@ func (r *Registration) addArg(name, value string) error {
 	switch {
 	case len(validation.IsDNS1123Label(name)) > 0: // flags look like those
 		return fmt.Errorf("kubelet argument %.100q is not like a flag without its dashes", name)
-	case len(value) > 4096 || strings.ContainsFunc(value, unfit):
+	case len(value) > 4096 || strings.ContainsFunc(value, needsQuotes):
 		// kubeadm writes all arguments into one shell-like line, which
 		// systemd splits at white space.
 		return fmt.Errorf("kubelet argument %q: value %.100q has white space, quotes, $ or control characters, or is too long", name, value)
@@ -96,7 +96,8 @@ func (r *Registration) addArg(name, value string) error {
 	return nil
 }
 
-func unfit(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }
+// needsQuotes reports whether r can not be in a kubelet argument.
+func needsQuotes(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }
 
 func checkTaint(t corev1.Taint) error {
 	var errs []string
@@ -111,9 +112,9 @@ func checkTaint(t corev1.Taint) error {
 	return nil
 }
 
-// Render returns the JoinConfiguration (kubeadm.k8s.io/v1beta4, which kubeadm 1.31
-// and later read), with the full text of a join token, and the host:port of an API
-// server with the pins of its CAs.
+// Render returns the JoinConfiguration in YAML (kubeadm.k8s.io/v1beta4, for kubeadm 1.31
+// and later). token is the full join token, endpoint the host:port of the API server,
+// and hashes are the pins of its CAs.
 //
 // kubeadm dials the endpoint to read cluster-info and to check the CA. From then on
 // kubeadm and the kubelet dial the server that cluster-info names.
@@ -145,10 +146,10 @@ func (r *Registration) Render(token, endpoint string, hashes []string) (string, 
 	return string(text), err
 }
 
-// kubeletLabels returns the value of --node-labels: drover's mark, and the labels
-// that a kubelet may set itself.
+// kubeletLabels returns the value of --node-labels: Managed, and the labels that a
+// kubelet may set itself.
 func (r *Registration) kubeletLabels() string {
-	pairs := []string{Mark + "=" + MarkValue}
+	pairs := []string{Managed + "=" + ManagedValue}
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		if KubeletMaySet(key) {
 			pairs = append(pairs, key+"="+r.labels[key])
@@ -157,14 +158,13 @@ func (r *Registration) kubeletLabels() string {
 	return strings.Join(pairs, ",")
 }
 
-// KubeletMaySet reports whether a kubelet may give its own Node the label with that
-// key. A kubelet that is configured with another label ends at once, and the
-// NodeRestriction admission plugin refuses such a label: only the control plane may
-// set it.
+// KubeletMaySet reports whether a kubelet may set a label on its own Node. A kubelet
+// that is configured with another label exits at once, and the NodeRestriction
+// admission plugin refuses the label: only the control plane may set it.
 //
-// Labels outside of kubernetes.io and k8s.io are all free. Of those inside, the
-// namespaces kubelet.kubernetes.io and node.kubernetes.io are, and a fixed list.
-// (k8s.io/kubelet/pkg/apis, well_known_labels.go)
+// All labels outside of kubernetes.io and k8s.io are allowed. Inside, the namespaces
+// kubelet.kubernetes.io and node.kubernetes.io and a fixed list of labels are allowed;
+// see well_known_labels.go in k8s.io/kubelet/pkg/apis.
 func KubeletMaySet(label string) bool {
 	namespace, _, ok := strings.Cut(label, "/")
 	if !ok || !within(namespace, "kubernetes.io", "k8s.io") {
@@ -178,13 +178,13 @@ func KubeletMaySet(label string) bool {
 	}, label)
 }
 
-// within reports whether a domain is one of others, or below one.
+// within reports whether domain is one of others, or a subdomain of one.
 func within(domain string, others ...string) bool {
 	return slices.ContainsFunc(others, func(o string) bool { return domain == o || strings.HasSuffix(domain, "."+o) })
 }
 
 func checkLabel(key, value string) error {
-	if key == Mark {
+	if key == Managed {
 		return fmt.Errorf("label %q is drover's own mark of the Nodes that it made", key)
 	}
 	if errs := validation.IsQualifiedName(key); len(errs) > 0 {

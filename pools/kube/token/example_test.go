@@ -8,8 +8,8 @@ import (
 	"drover/pools/kube/token"
 )
 
-// A token states which node it was minted for, and only the holder of the key can
-// make such a statement.
+// The groups of a token contain the node that it was minted for, under a seal that only
+// the holder of the key can make.
 func ExampleReadGrant() {
 	key := []byte("the content of STATE/nodes.key")
 	groups := token.Groups(key, "abcdef", "m1c29", time.Unix(1_800_000_000, 0))

@@ -19,7 +19,7 @@ func (m testMinter) put(_ context.Context, t Token, _ time.Time) error { return 
 func (m testMinter) signed(_ context.Context, t Token) (bool, error)   { return m.Signed(t.ID) }
 func (m testMinter) Delete(_ context.Context, t Token) error           { return m.TestMinter.Delete(t.ID) }
 
-// NewTestRotation begins with the tokens that were saved before.
+// NewTestRotation returns a rotation that begins with tokens saved before.
 func NewTestRotation(m TestMinter, ttl, every time.Duration, before []Shared, save func([]Shared) error) *Rotation {
 	return &Rotation{
 		minter: testMinter{m}, ttl: ttl, every: every, now: time.Now, log: slog.New(slog.DiscardHandler), save: save,
@@ -27,5 +27,5 @@ func NewTestRotation(m TestMinter, ttl, every time.Duration, before []Shared, sa
 	}
 }
 
-// Newest returns the token to hand out.
+// Newest returns the newest token that nodes can use.
 func (r *Rotation) Newest() (Shared, bool) { return r.newest() }

@@ -14,8 +14,8 @@ import (
 	"drover/pools/kube/token"
 )
 
-// The policy of deploy/rbac.yaml reads the groups in base64. It lets those of
-// drover through, and no third group, wherever it is put.
+// The policy of deploy/rbac.yaml reads the groups in base64. It allows drover's two
+// groups, and no third one in any position.
 func TestGroupsFitThePolicy(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/rbac.yaml")
 	if err != nil {

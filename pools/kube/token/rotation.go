@@ -14,19 +14,18 @@ import (
 	"drover/pools/wait"
 )
 
-// Store keeps shared tokens while the server is not running. The data contains
-// secrets.
+// Store stores shared tokens across restarts of the server. The data contains secrets.
 type Store interface {
-	// LoadTokens returns the data that was saved last, or nothing.
+	// LoadTokens returns the data that was saved last, or nil.
 	LoadTokens() ([]byte, error)
-	// SaveTokens keeps data. It is on disk when SaveTokens returns.
+	// SaveTokens replaces the data, durably.
 	SaveTokens(data []byte) error
 }
 
 const (
-	sharedKept  = 2 // valid tokens at a time: nodes that got the one before may still use it
-	sharedAgain = 15 * time.Second
-	sharedFresh = time.Minute // after its minting a token may not be signed yet
+	maxShared  = 2                // valid tokens at a time: nodes may still use the previous one
+	retryDelay = 15 * time.Second // after an error
+	signTime   = time.Minute      // a younger token may not be signed yet
 )
 
 // Shared is a bootstrap token that all nodes of a cluster may use.
@@ -34,12 +33,12 @@ type Shared struct {
 	Token
 	Minted  time.Time `json:"minted"`
 	Expires time.Time `json:"expires"`
-	Pending bool      `json:"pending,omitempty"` // perhaps not in the cluster yet
+	Pending bool      `json:"pending,omitempty"` // it may not be in the cluster yet
 }
 
-// Saved is the shared tokens of all clusters, as a Store keeps them.
+// Saved is the shared tokens of all clusters, in a Store.
 type Saved struct {
-	Store Store // nil: tokens end with the server
+	Store Store // nil: tokens are lost when the server ends
 	Now   func() time.Time
 
 	mu     sync.Mutex
@@ -66,7 +65,7 @@ func (s *Saved) load(name string) ([]Shared, error) {
 	return slices.Clone(s.tokens[name]), nil
 }
 
-// save keeps the tokens of a cluster beside those of the others.
+// save replaces the tokens of one cluster. It drops clusters whose tokens have expired.
 func (s *Saved) save(name string, tokens []Shared) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +74,7 @@ func (s *Saved) save(name string, tokens []Shared) error {
 		return nil
 	}
 	now := s.Now()
-	for name, list := range s.tokens { // of clusters that the config does not have any more
+	for name, list := range s.tokens { // clusters that are no longer in the config
 		if !slices.ContainsFunc(list, func(t Shared) bool { return t.Expires.After(now) }) {
 			delete(s.tokens, name)
 		}
@@ -94,8 +93,8 @@ type minter interface {
 	Delete(ctx context.Context, tok Token) error
 }
 
-// Rotation keeps the shared tokens of a cluster: nodes get the newest, the one
-// before is valid too, older ones are deleted.
+// Rotation rotates the shared tokens of a cluster. Nodes get the newest, the previous
+// one stays valid, and older ones are deleted.
 type Rotation struct {
 	minter minter
 	ttl    time.Duration
@@ -110,8 +109,8 @@ type Rotation struct {
 	tokens []Shared // the newest first
 }
 
-// NewRotation returns the rotation of a cluster, which continues with the tokens
-// that were saved. It does nothing yet.
+// NewRotation returns the rotation of a cluster, which begins with the saved tokens. It
+// reads nothing until it is used.
 func NewRotation(m Minter, saved *Saved, log *slog.Logger) *Rotation {
 	name, every := m.Conf.Name, m.Conf.Token.Rotate.D()
 	if every <= 0 {
@@ -124,35 +123,36 @@ func NewRotation(m Minter, saved *Saved, log *slog.Logger) *Rotation {
 	}
 }
 
-// rotate does what is due, and returns when to do so again.
+// rotate mints and deletes the tokens that are due, and returns the time of the next
+// call.
 func (r *Rotation) rotate(ctx context.Context) (next time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	if !r.loaded {
 		if r.tokens, err = r.load(); err != nil {
-			return now.Add(sharedAgain), err
+			return now.Add(retryDelay), err
 		}
 		r.loaded = true
 	}
 	if err := r.confirm(ctx); err != nil {
-		return now.Add(sharedAgain), err
+		return now.Add(retryDelay), err
 	}
 	if len(r.tokens) == 0 || !now.Before(r.tokens[0].Minted.Add(r.every)) {
 		if err := r.mint(ctx, now); err != nil {
-			return now.Add(sharedAgain), err
+			return now.Add(retryDelay), err
 		}
 	}
 	next = r.tokens[0].Minted.Add(r.every)
 	if err := r.trim(ctx); err != nil {
-		next = now.Add(sharedAgain)
-		r.log.Warn("an old shared token is still in the cluster", "err", err, "again", sharedAgain)
+		next = now.Add(retryDelay)
+		r.log.Warn("an old shared token is still in the cluster", "err", err, "again", retryDelay)
 	}
 	return next, nil
 }
 
-// confirm finishes a token that was begun before the server ended, and drops the
-// newest token when somebody has deleted it in the cluster.
+// confirm checks the newest token. It creates a pending token in the cluster, and drops
+// a token that was deleted in the cluster.
 func (r *Rotation) confirm(ctx context.Context) error {
 	if len(r.tokens) == 0 || !r.tokens[0].Expires.After(r.now()) {
 		return nil
@@ -161,7 +161,7 @@ func (r *Rotation) confirm(ctx context.Context) error {
 	if t.Pending {
 		return r.finish(ctx, t)
 	}
-	if r.now().Sub(t.Minted) < sharedFresh {
+	if r.now().Sub(t.Minted) < signTime {
 		return nil
 	}
 	exists, err := r.minter.signed(ctx, t.Token)
@@ -178,10 +178,10 @@ func (r *Rotation) confirm(ctx context.Context) error {
 	return nil
 }
 
-// mint makes a token. It is saved before it goes to the cluster, so that a server
-// that ends in between forgets none.
+// mint makes a token. It saves the token before it creates it in the cluster, so that a
+// server that ends in between forgets none.
 func (r *Rotation) mint(ctx context.Context, now time.Time) error {
-	tok, err := random()
+	tok, err := randomToken()
 	if err != nil {
 		return err
 	}
@@ -194,6 +194,7 @@ func (r *Rotation) mint(ctx context.Context, now time.Time) error {
 	return r.finish(ctx, &r.tokens[0])
 }
 
+// finish creates a pending token in the cluster.
 func (r *Rotation) finish(ctx context.Context, t *Shared) error {
 	if err := r.minter.put(ctx, t.Token, t.Expires); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (r *Rotation) trim(ctx context.Context) error {
 	before := len(r.tokens)
 	for len(r.tokens) > 0 {
 		oldest := r.tokens[len(r.tokens)-1]
-		if len(r.tokens) <= sharedKept && oldest.Expires.After(r.now()) {
+		if len(r.tokens) <= maxShared && oldest.Expires.After(r.now()) {
 			break
 		}
 		if err := r.minter.Delete(ctx, oldest.Token); err != nil {
@@ -252,8 +253,8 @@ func (r *Rotation) Run(ctx context.Context) {
 	}
 }
 
-// Current returns the token for nodes that join now. It makes one if there is
-// none, and waits until the cluster has signed it.
+// Current returns the token for nodes that join now. It mints one if there is none, and
+// waits until the cluster has signed it.
 func (r *Rotation) Current(ctx context.Context, m Minter) (Shared, *cluster.Info, error) {
 	client := m.Client()
 	t, ok := r.newest()

@@ -14,7 +14,7 @@ import (
 	"drover/pools/kube/token"
 )
 
-// sharedCluster holds shared tokens, or fails to.
+// sharedCluster is a cluster that holds shared tokens. It can be made to fail.
 type sharedCluster struct {
 	mu     sync.Mutex
 	broken bool
@@ -42,9 +42,9 @@ func (c *sharedCluster) Put(id string) error {
 	})
 }
 
-func (c *sharedCluster) Signed(id string) (there bool, err error) {
-	err = c.do(func() { there = slices.Contains(c.tokens, id) })
-	return there, err
+func (c *sharedCluster) Signed(id string) (exists bool, err error) {
+	err = c.do(func() { exists = slices.Contains(c.tokens, id) })
+	return exists, err
 }
 
 func (c *sharedCluster) Delete(id string) error {
@@ -58,7 +58,7 @@ func (c *sharedCluster) save(tokens []token.Shared) error {
 	return nil
 }
 
-// holds returns the ids of the tokens in the cluster, and how many were made.
+// holds returns the IDs of the tokens in the cluster, and the number ever created.
 func (c *sharedCluster) holds() ([]string, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *sharedCluster) fail(broken bool) {
 	c.broken = broken
 }
 
-// start runs a rotation with what was saved before, until stop is called.
+// start runs a rotation with the saved tokens, until stop is called.
 func (c *sharedCluster) start(t *testing.T) (r *token.Rotation, stop func()) {
 	c.mu.Lock()
 	before := slices.Clone(c.saved)
@@ -91,13 +91,13 @@ func newest(t *testing.T, r *token.Rotation) string {
 		t.Fatal("there is no token")
 	}
 	if d := time.Until(tok.Expires); d <= 0 || d > 24*time.Hour {
-		t.Errorf("the token is good for %s", d)
+		t.Errorf("the token is valid for %s", d)
 	}
 	return tok.ID
 }
 
-// A week with a token every twelve hours: two are valid at any time, and those
-// before are gone.
+// A week with a token every twelve hours: two are valid at any time, and older ones are
+// deleted.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &sharedCluster{}
@@ -125,7 +125,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// A server that starts anew goes on with what it has, and mints only what is due.
+// A server that restarts continues with the saved tokens, and mints only when due.
 func TestRotationSurvivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &sharedCluster{}
@@ -148,15 +148,15 @@ func TestRotationSurvivesRestarts(t *testing.T) {
 			t.Error("the token that was due while the server did not run is not made")
 		}
 		stop()
-		time.Sleep(48 * time.Hour) // nobody rotates: all expire
+		time.Sleep(48 * time.Hour) // no rotation runs: all expire
 		r, stop = c.start(t)
 		defer stop()
 		newest(t, r)
 	})
 }
 
-// A cluster that fails gets its token as soon as it is back; the one before is
-// good meanwhile.
+// A cluster that fails gets its token as soon as it has recovered; the previous one is
+// valid meanwhile.
 func TestRotationOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &sharedCluster{}
@@ -180,9 +180,9 @@ func TestRotationOutage(t *testing.T) {
 	})
 }
 
-// A server that ends between keeping a token and making it makes it later; one
-// that somebody has deleted is replaced.
-func TestRotationMends(t *testing.T) {
+// A token that was saved before the server ended, but not created in the cluster, is
+// created later. A token that was deleted in the cluster is replaced.
+func TestRotationRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &sharedCluster{broken: true}
 		r, stop := c.start(t)

@@ -20,46 +20,48 @@ import (
 
 const mintToken = "mint a join token"
 
-// Token is a bootstrap token. Its ID is no secret: anyone may read it in
-// cluster-info. However it is printed, its secret stays out.
+// Token is a bootstrap token. Its ID is not a secret: cluster-info is public and
+// contains it. No fmt verb prints its Secret.
 type Token struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
 }
 
+// String returns the ID with a placeholder for the secret.
 func (t Token) String() string { return t.ID + ".(secret)" }
 
 // GoString is String, for %#v.
 func (t Token) GoString() string { return t.String() }
 
-// Full returns the token with its secret, as kubeadm takes it.
+// Full returns the token with its secret, in the form that kubeadm expects.
 func (t Token) Full() string { return bootstrap.TokenFromIDAndSecret(t.ID, t.Secret) }
 
-// SecretName returns the name of the token's Secret in kube-system. It has to
-// match the ID, or the cluster ignores the Secret.
+// SecretName returns the name of the token's Secret in kube-system. The cluster ignores
+// a Secret whose name does not match the ID.
 func (t Token) SecretName() string { return bootstrap.BootstrapTokenSecretName(t.ID) }
 
-// signedIn reports whether the cluster has signed its cluster-info for the token.
-// A node that got its token earlier would have to wait for the signature.
+// signedIn reports whether cluster-info has a valid signature for the token. kubeadm
+// waits for that signature.
 func (t Token) signedIn(i *cluster.Info) bool {
 	signature, ok := i.Data[bootstrapapi.JWSSignatureKeyPrefix+t.ID]
 	return ok && jws.DetachedTokenIsValid(signature, i.Text, t.ID, t.Secret)
 }
 
-func random() (Token, error) {
+// randomToken returns a new token.
+func randomToken() (Token, error) {
 	s, err := bootstrap.GenerateBootstrapToken()
 	id, secret, _ := strings.Cut(s, ".")
 	return Token{id, secret}, err
 }
 
-// Minter makes and deletes the tokens of one cluster.
+// Minter mints and deletes the tokens of one cluster.
 type Minter struct {
 	*cluster.Cluster
 	Key []byte           // seals grants
 	Now func() time.Time // the clock
 }
 
-// TTL returns how long tokens are valid, as the config says or 10 minutes.
+// TTL returns the lifetime of tokens: the one in the config, or 10 minutes.
 func (m Minter) TTL() time.Duration {
 	if ttl := m.Conf.Token.TTL.D(); ttl > 0 {
 		return ttl
@@ -67,8 +69,8 @@ func (m Minter) TTL() time.Duration {
 	return 10 * time.Minute
 }
 
-// MintSigned makes a token for a node that kubeadm can use at once. A token that
-// comes with an error has to be deleted.
+// MintSigned mints a token for a node, and waits until kubeadm can use it. If it returns
+// both a token and an error, the caller has to delete the token.
 func (m Minter) MintSigned(ctx context.Context, node string, ttl time.Duration) (Token, *cluster.Info, error) {
 	client := m.Client()
 	tok, err := m.Mint(ctx, node, ttl)
@@ -79,10 +81,10 @@ func (m Minter) MintSigned(ctx context.Context, node string, ttl time.Duration) 
 	return tok, info, err
 }
 
-// Mint makes a token for a node.
+// Mint creates a token for a node in the cluster.
 func (m Minter) Mint(ctx context.Context, node string, ttl time.Duration) (Token, error) {
 	for range 3 { // two of 36^6 tokens have the same ID
-		tok, err := random()
+		tok, err := randomToken()
 		if err != nil {
 			return Token{}, err
 		}
@@ -94,7 +96,7 @@ func (m Minter) Mint(ctx context.Context, node string, ttl time.Duration) (Token
 	return Token{}, m.Wrap(mintToken, errors.New("three random ids are all taken"))
 }
 
-// put makes a shared token. A token of that ID that exists is no error.
+// put creates a shared token in the cluster. It is no error if the token exists.
 func (m Minter) put(ctx context.Context, tok Token, expires time.Time) error {
 	err := m.create(ctx, tok, "", expires, "shared by all nodes")
 	if apierrors.IsAlreadyExists(err) {
@@ -128,16 +130,17 @@ func (m Minter) create(ctx context.Context, tok Token, node string, expires time
 	return m.WrapSecret(mintToken, err, tok.Secret)
 }
 
-// signed reports whether cluster-info is signed for a token, which it is as long
-// as the cluster holds the token.
+// signed reports whether cluster-info is signed for a token. It is as long as the
+// cluster holds the token and its bootstrapsigner runs.
 func (m Minter) signed(ctx context.Context, tok Token) (bool, error) {
 	info, err := m.Info(ctx)
 	return err == nil && tok.signedIn(info), err
 }
 
 // awaitSigned waits until cluster-info is signed for tok, which takes a running
-// signer 10 to 100 ms. The token was made with client: when the credentials change
-// meanwhile, a signature may never come.
+// bootstrapsigner 10 to 100 ms. client is the one that created the token. If the
+// credentials change meanwhile, it returns an error: they may be for another cluster,
+// which never signs the token.
 func (m Minter) awaitSigned(ctx context.Context, tok Token, client kubernetes.Interface) (*cluster.Info, error) {
 	const doing = "wait for the signature of a join token"
 	unsigned := false // cluster-info was read, without the signature
