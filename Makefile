@@ -7,7 +7,7 @@ LDFLAGS  := -s -w
 FUZZTIME ?= 60s
 E2E_ALL  ?= 1
 
-# Tools, pinned. They are built into the cache on first use.
+# Pinned tools. Go builds them into its cache on first use.
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
@@ -30,7 +30,7 @@ test: need parts ## everything: unit, golden, race, real DHCP clients, a real ne
 	DROVER_E2E=1 $(MAKE) unit e2e E2E_ALL=
 
 .PHONY: parts
-parts: need ## what the rack is made of: Kubernetes, containerd, flannel, the node image (once, then cached)
+parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the node image (once, then cached)
 	$(GO) run ./e2e/buildcache/build kubernetes image network
 
 .PHONY: unit
@@ -39,7 +39,7 @@ unit: ## go vet, and the tests of all packages with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v '^drover/e2e$$')
 
 .PHONY: e2e
-e2e: need ## the lab alone: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
+e2e: need ## the lab only: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
 	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 60m ./e2e
 
 .PHONY: bench
@@ -67,7 +67,7 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 	done
 
 .PHONY: golden
-golden: ## write the golden files anew; read the diff before you commit it
+golden: ## rewrite the golden files; read the diff before you commit it
 	$(GO) test $$(grep -rlE --include='*_test.go' 'fixture\.(Golden|Update)\(' . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: lint
@@ -77,18 +77,18 @@ lint: ## gofmt, go vet, golangci-lint
 	$(GO) run $(GOLANGCI) run
 
 .PHONY: vuln
-vuln: ## known vulnerabilities in what is called
+vuln: ## known vulnerabilities in called functions
 	$(GO) run $(GOVULNCHECK) ./...
 
 .PHONY: check
-check: lint unit ## what to run before a commit
+check: lint unit ## the linters and the unit tests, before each commit
 
 .PHONY: image
 image: need build ## build Dockerfile.image into images/ (root; see docs/images.md)
 	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/buildcache/build image)
 
 .PHONY: clean
-clean: ## remove what was built here; the cache outside stays
+clean: ## remove the files built in this folder; the cache outside stays
 	rm -rf $(BIN) images dist
 
 .PHONY: need

@@ -1,5 +1,4 @@
-// Package deploy holds the files that set drover up elsewhere, for the program
-// to show and to apply.
+// Package deploy has the manifests for a tenant's cluster, which drover shows and applies.
 package deploy
 
 import (
@@ -8,22 +7,22 @@ import (
 	"strings"
 )
 
-// RBAC is what drover may do in a tenant's cluster: rbac.yaml.
+// RBAC is rbac.yaml: drover's rights in a tenant's cluster.
 //
 //go:embed rbac.yaml
 var RBAC []byte
 
-// kubeadmGroup is the group that kubeadm gives its tokens, as a Secret holds it:
+// kubeadmGroup is the group of kubeadm's tokens, in the base64 of a Secret:
 // system:bootstrappers:kubeadm:default-node-token.
 const kubeadmGroup = "'c3lzdGVtOmJvb3RzdHJhcHBlcnM6a3ViZWFkbTpkZWZhdWx0LW5vZGUtdG9rZW4='"
 
-// Rights says which of the rights of RBAC drover has a use for.
+// Rights are the optional rights of [RBAC] that a cluster's config uses.
 type Rights struct {
-	Approve bool // client certificates of nodes, by tokens of drover's own groups; else tokens are of kubeadm's
-	Serve   bool // serving certificates of nodes
+	Approve bool // approve client certificates of nodes, by tokens of drover's own groups; else tokens are in kubeadm's group
+	Serve   bool // approve serving certificates of nodes
 }
 
-// Manifest returns RBAC without what there is no use for.
+// Manifest returns [RBAC] without the unused rights.
 func Manifest(r Rights) []byte {
 	docs := strings.Split(string(RBAC), "\n---\n")
 	kept := docs[:0]
@@ -39,8 +38,8 @@ func Manifest(r Rights) []byte {
 	if r.Approve {
 		return text
 	}
-	// The policy of tokens knows one kind of group at a time: who has stolen
-	// drover's credentials must not choose the one with more rights.
+	// The policy allows tokens of one group only: a thief of drover's credentials
+	// must not choose the group with more rights.
 	const groups = "object.data['auth-extra-groups']"
 	from := bytes.Index(text, []byte(groups+".matches("))
 	to := from + bytes.IndexByte(text[from:], '\n')

@@ -14,28 +14,29 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools/boots"
 )
 
-// chain is one way from power-on to a running system, or to where it has to end.
+// chain is one way from power-on to a running system, or to its refusal.
 type chain struct {
-	name    string // of the row; the node is "chain-" and the name
-	what    string // for the table
+	name    string // the row of the table; the node is "chain-" and the name
+	what    string // description for the table
 	machine lab.Machine
-	medium  string   // what drover media writes for it: iso or img
-	loaders []string // what its firmware has to have fetched
-	console []string // expressions: what the firmware and the kernel have to say
-	tiny    []string // the same for the tiny system
-	refused string   // expression: the console says so, and nothing boots
+	medium  string   // the format of its boot medium: iso or img
+	loaders []string // the files that its firmware must fetch
+	console []string // regular expressions for the output of firmware and kernel
+	tiny    []string // likewise for the tiny system
+	refused string   // regular expression for the refusal on the console; nothing boots
 }
 
-// card is the network card of a machine with one.
+// card returns the only network card of a machine.
 func card(mac string) []lab.NIC { return []lab.NIC{{MAC: mac, Boot: true}} }
 
-// chains are those of TestChains. Machines with Secure Boot have the keys that
-// servers come with.
+// chains returns the chains of TestChains. Machines with Secure Boot have the keys that
+// servers are sold with.
 func chains() []chain {
 	const (
 		grub   = "GRUB, signed"
@@ -93,9 +94,9 @@ func chains() []chain {
 	}
 }
 
-// TestChains boots a machine of each kind of firmware, up to a system that says
-// who it is and reports home, and prints a table. That system is a tiny one; with
-// DROVER_E2E_ALL=1, where a machine is not too slow for it, a whole Debian.
+// TestChains boots a machine of each kind of firmware, up to a system that prints its
+// name and reports to the server, and prints a table. The system is a tiny one; with
+// DROVER_E2E_ALL=1 it is a whole Debian, except on machines that are too slow.
 func TestChains(t *testing.T) {
 	able(t)
 	loaders := t.TempDir()
@@ -106,7 +107,7 @@ func TestChains(t *testing.T) {
 	addLoaders(t, loaders)
 	farm, whole := "testdata/chains.yaml", os.Getenv("DROVER_E2E_ALL") == "1"
 	if whole {
-		build(t) // its image is in the same directory
+		build(t) // the Debian image is in the same directory
 		text := strings.ReplaceAll(read(t, farm), "image: "+site.TinyAMD64, "image: "+site.Image)
 		farm = filepath.Join(t.TempDir(), "chains.yaml")
 		if err := os.WriteFile(farm, []byte(text), 0o600); err != nil {
@@ -128,8 +129,8 @@ func TestChains(t *testing.T) {
 	t.Logf("\n%s", rows.String())
 }
 
-// addLoaders adds to a directory of loaders: the script for iPXE in a ROM, as
-// in docs/loaders.md, and a shim whose second loader nobody signed.
+// addLoaders adds two loaders to a directory: the script for iPXE in a ROM, as in
+// docs/loaders.md, and a shim whose second loader is not signed.
 func addLoaders(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS("testdata/loaders")); err != nil {
@@ -145,8 +146,8 @@ func addLoaders(t *testing.T, dir string) {
 	}
 }
 
-// boot switches the chain's machine on, and waits until its system runs or its
-// firmware has refused to start it.
+// boot powers the chain's machine on, and waits until its system runs or its firmware
+// refuses to start it.
 func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *row) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -173,7 +174,7 @@ func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *ro
 		c.bootsNothing(t, g)
 	} else {
 		c.comesUp(ctx, t, g, whole, r)
-		until(ctx, t, m.Name+" is online", func() (bool, error) {
+		fixture.Until(ctx, t, m.Name+" is online", func() (bool, error) {
 			return reached(bootOf(ctx, t, s, mac), boots.StepOnline), nil
 		})
 	}
@@ -196,7 +197,7 @@ func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *ro
 	}
 }
 
-// writeMedium writes the chain's boot medium, as an operator would.
+// writeMedium writes the chain's boot medium with drover media.
 func (c chain) writeMedium(ctx context.Context, t *testing.T, b *site.Built) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "boot."+c.medium)
@@ -208,11 +209,11 @@ func (c chain) writeMedium(ctx context.Context, t *testing.T, b *site.Built) str
 	return file
 }
 
-// comesUp waits until the console says all that it has to.
+// comesUp waits for all expected lines on the console.
 func (c chain) comesUp(ctx context.Context, t *testing.T, g *lab.Guest, whole bool, r *row) {
 	wants := append([]string{"tiny: host " + g.Machine.Name, "tiny: note drover was here"}, c.tiny...)
 	if whole {
-		wants = []string{g.Machine.Name + " login:"} // systemd falls silent there, before multi-user.target
+		wants = []string{g.Machine.Name + " login:"} // systemd prints nothing after it, and multi-user.target comes later
 	}
 	c.says(ctx, t, g, wants[0])
 	r.seconds = time.Since(g.Started).Seconds()
@@ -221,15 +222,14 @@ func (c chain) comesUp(ctx context.Context, t *testing.T, g *lab.Guest, whole bo
 	}
 }
 
-// fetched waits until the server's log has it that the machine fetched its
-// loaders.
+// fetched waits until the server's log shows that the machine fetched its loaders.
 func (c chain) fetched(ctx context.Context, t *testing.T, s *site.Site, mac string) {
 	plan, err := s.Expect(mac)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range c.loaders {
-		until(ctx, t, "its firmware has "+want, func() (bool, error) {
+		fixture.Until(ctx, t, "its firmware has "+want, func() (bool, error) {
 			for line := range strings.Lines(read(t, s.Drover.Log())) {
 				if strings.Contains(line, "level=INFO") && strings.Contains(line, want) && strings.Contains(line, plan.Address.String()) {
 					return true, nil
@@ -240,7 +240,7 @@ func (c chain) fetched(ctx context.Context, t *testing.T, s *site.Site, mac stri
 	}
 }
 
-// says waits until the console says something.
+// says waits for a line on the console.
 func (c chain) says(ctx context.Context, t *testing.T, g *lab.Guest, want string) {
 	t.Helper()
 	re := regexp.MustCompile(want)
@@ -251,7 +251,7 @@ func (c chain) says(ctx context.Context, t *testing.T, g *lab.Guest, want string
 	t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), re.FindString(line)) // some lines are boxes
 }
 
-// bootsNothing wants that no kernel has started.
+// bootsNothing fails the test if a kernel has started.
 func (c chain) bootsNothing(t *testing.T, g *lab.Guest) {
 	t.Helper()
 	for line := range strings.Lines(read(t, g.Console)) {
@@ -261,11 +261,11 @@ func (c chain) bootsNothing(t *testing.T, g *lab.Guest) {
 	}
 }
 
-// row is what became of a chain.
+// row is the result of a chain.
 type row struct {
 	chain
 	seconds float64 // from power-on to the first line of its system
-	bytes   int64   // that the machine received
+	bytes   int64   // received by the machine
 	result  string
 }
 
@@ -295,6 +295,6 @@ func (t *table) String() string {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t%.1f\t%s\n", r.name, firmware, r.what, r.seconds, float64(r.bytes)/1e6, r.result)
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush() // writes to memory: no error
 	return b.String()
 }

@@ -9,19 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools/boots"
 )
 
-// TestImageFetchSurvives lets a node fetch a root image with a corrupted byte,
-// which it must refuse by its digest, report and fetch anew; and then kills the
-// server for 20 seconds in the middle of that fetch, which must go on where it
-// stopped. All else it says to the server by HTTPS.
+// TestImageFetchSurvives boots a node from a root image with a corrupted byte. The node
+// must refuse it by its digest, report that, and fetch the image again. In the middle of
+// that fetch the server is killed for 20 seconds, and the node must resume it. Config
+// and events go by HTTPS.
 func TestImageFetchSurvives(t *testing.T) {
 	b := build(t)
 	copied := *b
-	copied.Images = t.TempDir() // its images will be tampered with
+	copied.Images = t.TempDir() // the test corrupts an image
 	if err := os.CopyFS(copied.Images, os.DirFS(b.Images)); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestImageFetchSurvives(t *testing.T) {
 	}
 	defer story(t, s, g)
 
-	until(ctx, t, "the corrupted image was refused, and reported", func() (bool, error) {
+	fixture.Until(ctx, t, "the corrupted image was refused, and reported", func() (bool, error) {
 		boot := bootOf(ctx, t, s, mac)
 		if reached(boot, boots.StepImage) {
 			t.Fatal("the corrupted image was taken")
@@ -52,7 +53,7 @@ func TestImageFetchSurvives(t *testing.T) {
 	})
 	heal()
 
-	// Slow enough to be caught in the middle.
+	// Slow enough to interrupt the transfer.
 	tap := g.Taps[0]
 	if err := s.Throttle(tap, "100mbit"); err != nil {
 		t.Fatal(err)
@@ -61,14 +62,14 @@ func TestImageFetchSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "a third of the image came", func() (bool, error) {
+	fixture.Until(ctx, t, "a third of the image came", func() (bool, error) {
 		now, err := s.Sent(tap)
 		return now-before > size/3, err
 	})
 	if err := s.Drover.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Second) // the server is away for this long
+	time.Sleep(20 * time.Second) // the server is down for this time
 	if err := s.StartDrover(ctx, s.Drover); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestImageFetchSurvives(t *testing.T) {
 	if err := s.Throttle(tap, ""); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the node is about to start its init", func() (bool, error) {
+	fixture.Until(ctx, t, "the node is about to start its init", func() (bool, error) {
 		return reached(bootOf(ctx, t, s, mac), boots.StepSwitch), nil
 	})
 	if err := capture.Stop(); err != nil {
@@ -84,8 +85,8 @@ func TestImageFetchSurvives(t *testing.T) {
 	}
 	w := searchWire(t, capture.File)
 	resumed(t, w, size)
-	// The config asks for HTTPS: what is for this node alone went to the owner of
-	// the pinned key, also after the restart.
+	// The config has HTTPS: config and events went to the listener with the pinned key,
+	// also after the restart.
 	for _, line := range w.requests {
 		if strings.HasPrefix(line, "POST ") {
 			t.Errorf("in clear: %q", line)
@@ -93,7 +94,7 @@ func TestImageFetchSurvives(t *testing.T) {
 	}
 }
 
-// resumed checks that the last fetch went on where the one before was cut.
+// resumed checks that the last fetch resumed the one before.
 func resumed(t *testing.T, w wire, size int64) {
 	t.Helper()
 	if !slices.ContainsFunc(w.requests, func(line string) bool {
@@ -104,15 +105,15 @@ func resumed(t *testing.T, w wire, size int64) {
 	if !slices.ContainsFunc(w.answers, func(line string) bool { return strings.Contains(line, " 206 ") }) {
 		t.Errorf("no answer was partial: %q", w.answers)
 	}
-	// Twice the image (one was corrupted), the kernel and the initrd, and what
-	// was in flight when the server was killed: not three times the image.
+	// Twice the image (one was corrupted), the kernel and the initrd, and the bytes in
+	// flight when the server was killed: not three times the image.
 	if w.served < 2*size || w.served > 2*size+size/2 {
 		t.Errorf("%d bytes were served, want about twice the %d of the image", w.served, size)
 	}
 }
 
-// corrupt changes a byte in the middle of the current squashfs below images.
-// heal takes it back.
+// corrupt changes a byte in the middle of the current squashfs below images. The
+// function heal restores it.
 func corrupt(t *testing.T, images string) (heal func(), size int64) {
 	t.Helper()
 	path := filepath.Join(images, site.Image, "current", "root.squashfs")

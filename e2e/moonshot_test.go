@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
@@ -20,10 +21,9 @@ import (
 	"drover/pools/boots"
 )
 
-// TestMoonshotToReady is three commands, as an operator types them: they import
-// three cartridges from a chassis that is not there, switch them on from the
-// network, and wait until they are Ready in their cluster by the names of their
-// slots. The chassis starts machines as it is told.
+// TestMoonshotToReady runs three commands of an operator: they import three cartridges
+// from a simulated chassis, boot them from the network, and wait until they are Ready in
+// their cluster under the names of their slots. The chassis starts virtual machines.
 func TestMoonshotToReady(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-moonshot", Farm: "testdata/moonshot.yaml"})
@@ -34,7 +34,7 @@ func TestMoonshotToReady(t *testing.T) {
 	c := ilosim.New(1, 3, 1, 2)
 	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
 	c.Inject(ilosim.BootOnceLost, ilosim.Always)
-	l, err := s.Listen("tcp", "127.0.0.1:2222") // as testdata/moonshot.yaml says
+	l, err := s.Listen("tcp", "127.0.0.1:2222") // the address in testdata/moonshot.yaml
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ drover boot watch m1c1n1 m1c2n1 m1c3n1`
 		if !reached(bootOf(ctx, t, s, mac), boots.StepReady) {
 			t.Errorf("%s is not Ready, and watch says that it is", n.Name)
 		}
-		until(ctx, t, n.Name+" is Ready and runs a pod", func() (bool, error) {
+		fixture.Until(ctx, t, n.Name+" is Ready and runs a pod", func() (bool, error) {
 			_, err := s.Look(ctx, plan)
 			return err == nil, err
 		})
@@ -99,7 +99,7 @@ drover boot watch m1c1n1 m1c2n1 m1c3n1`
 	}
 }
 
-// chassis starts and stops machines as the manager of a chassis does.
+// chassis starts and stops virtual machines for the simulated chassis.
 type chassis struct {
 	site *site.Site
 

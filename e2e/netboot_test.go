@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
 	"drover/pools/boots"
 )
 
-// TestNetbootToReady boots a bare machine until it is Ready in its cluster and
-// runs a pod, and then searches everything that was served, logged or run, on
-// the server and on the node, for the secrets of all join tokens.
+// TestNetbootToReady boots a bare machine until it is Ready in its cluster and runs a
+// pod. Then it searches everything that server and node sent, logged or ran for the
+// secrets of all join tokens.
 func TestNetbootToReady(t *testing.T) {
 	b := build(t)
 	host := watchCmdlines()
@@ -33,7 +34,7 @@ func TestNetbootToReady(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	until(ctx, t, "token watch is up", func() (bool, error) { return len(tokens.secrets(t)) > 0, nil })
+	fixture.Until(ctx, t, "token watch is up", func() (bool, error) { return len(tokens.secrets(t)) > 0, nil })
 	own := tokens.secrets(t) // of the control plane itself
 
 	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
@@ -45,16 +46,16 @@ func TestNetbootToReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The battery of its clock is dead: all certificates are of the future.
+	// Its clock is wrong, as with a dead battery: all certificates are not yet valid.
 	g, err := s.PowerOn(lab.Machine{Name: "n1", Clock: "2001-02-03T04:05:06", NICs: []lab.NIC{{MAC: mac, Boot: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer story(t, s, g)
-	until(ctx, t, "n1 has joined", func() (bool, error) { // no need to ask its cluster before
+	fixture.Until(ctx, t, "n1 has joined", func() (bool, error) { // its cluster has no Node before
 		return reached(bootOf(ctx, t, s, mac), boots.StepJoined), nil
 	})
-	until(ctx, t, "n1 is Ready and runs a pod", func() (bool, error) {
+	fixture.Until(ctx, t, "n1 is Ready and runs a pod", func() (bool, error) {
 		_, err := s.Look(ctx, plan)
 		return err == nil, err
 	})
@@ -97,7 +98,7 @@ func TestNetbootToReady(t *testing.T) {
 			t.Errorf("a token secret is in %s", place)
 		}
 	}
-	// The searches are worth something only if the places are what they say.
+	// The searches are valid only if the places have the expected content.
 	for place, want := range map[string]string{
 		"command lines of the server": "drover serve -c",
 		"what the node tells":         "kubeadm join",
@@ -122,7 +123,7 @@ func TestNetbootToReady(t *testing.T) {
 	if w.served < 100<<20 {
 		t.Errorf("only %d bytes of HTTP were captured: less than an image", w.served)
 	}
-	// A search that cannot find is no search: the script was served.
+	// The search must find a text that was sent, such as the script.
 	if found := searchWire(t, capture.File, "drover: node n1").found; len(found) == 0 {
 		t.Error("the search does not find what was served")
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// report is what a probe has found out; e2e/image/probe makes it.
+// report is the result of a probe, which e2e/image/probe sends.
 type report struct {
 	From    string
 	Round   string
@@ -24,16 +24,16 @@ type result struct {
 	Error   string
 }
 
-// round is what the probes try at a time.
+// round is the set of addresses that the probes try at a time, and the expected answers.
 type round struct {
 	mode     string            // of kube-proxy
-	replicas map[string]string // what they answer, by address
+	replicas map[string]string // their answers, by address
 	service  string            // ClusterIP
 	port     int               // of each node
 	nobody   string            // ClusterIP of a Service without a replica
 }
 
-// proxyMode is where kube-proxy tells its mode, to its own node.
+// proxyMode is the URL of kube-proxy's mode, for its own node.
 const proxyMode = "http://127.0.0.1:10249/proxyMode"
 
 func (r *round) targets(from string) []string {
@@ -54,7 +54,7 @@ func podURL(ip string) string     { return "http://" + ip + ":8080/" }
 // everybody returns the answers of all replicas, sorted.
 func (r *round) everybody() []string { return slices.Sorted(maps.Values(r.replicas)) }
 
-// check tells what in a report is not as it ought to be.
+// check returns an error if a report differs from the expected answers.
 func (r *round) check(got report) error {
 	if got.Round != r.mode {
 		return fmt.Errorf("last reported on %q", got.Round)
@@ -77,28 +77,28 @@ func (r *round) check(got report) error {
 	return nil
 }
 
-// probes takes reports and says what to try next.
+// probes receives reports and answers with the addresses to try next.
 type probes struct {
 	mu      sync.Mutex
 	round   *round
-	reports map[string]report // the last ones, by where they came from
+	reports map[string]report // the last ones, by sender
 }
 
-// begin has the probes try something else.
+// begin starts another round.
 func (p *probes) begin(r *round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.round, p.reports = r, map[string]report{}
 }
 
-// last returns the last report from somewhere; an empty one when there is none.
+// last returns the last report of a sender; empty without one.
 func (p *probes) last(from string) report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reports[from]
 }
 
-// ServeHTTP takes a report and answers with what to try.
+// ServeHTTP records a report and answers with the addresses to try.
 func (p *probes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var got report
 	if err := json.NewDecoder(req.Body).Decode(&got); err != nil {
@@ -111,12 +111,12 @@ func (p *probes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A probe that has found all well may rest: what it does, others wait for.
+	// A probe whose report is complete gets nothing to try: the others need the processor.
 	if p.round != nil && p.round.check(p.reports[got.From]) != nil {
 		p.reports[got.From] = got
 		next.Round, next.Targets = p.round.mode, p.round.targets(got.From)
 	}
-	_ = json.NewEncoder(w).Encode(next) // a probe that hears nothing asks again
+	_ = json.NewEncoder(w).Encode(next) // a probe without an answer asks again
 }
 
 // TestCheckFinds proves that the checks of [TestServices] can fail.

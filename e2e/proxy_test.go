@@ -13,6 +13,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
@@ -21,8 +22,8 @@ import (
 	"drover/pools/boots"
 )
 
-// TestProxy boots machines that dnsmasq, on another host, gives addresses and
-// nothing else. What to boot they learn from drover in proxy mode.
+// TestProxy boots machines that get only an address from dnsmasq on another host. drover
+// in proxy mode sends them their boot file.
 func TestProxy(t *testing.T) {
 	b := build(t)
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
@@ -54,7 +55,7 @@ func TestProxy(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			until(ctx, t, m.Name+" has its image", func() (bool, error) {
+			fixture.Until(ctx, t, m.Name+" has its image", func() (bool, error) {
 				return reached(bootOf(ctx, t, s, mac), boots.StepImage), nil
 			})
 			t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
@@ -72,10 +73,10 @@ func TestProxy(t *testing.T) {
 	gaveNoAddress(t, capture.File)
 }
 
-// foreignRange holds what dnsmasq gives.
+// foreignRange has the addresses of dnsmasq.
 var foreignRange = netip.MustParsePrefix("10.77.0.64/26")
 
-// addressServer is dnsmasq on a host of its own on the rack's wire.
+// addressServer runs dnsmasq on a host of its own in the rack's network.
 func addressServer(t *testing.T, rack lan.Namespace) {
 	t.Helper()
 	host := lan.NewNamespace(t, string(rack)+"-dhcp")
@@ -88,7 +89,7 @@ func addressServer(t *testing.T, rack lan.Namespace) {
 		"--dhcp-range=10.77.0.65,10.77.0.126,255.255.255.0,1h", "--dhcp-option=option:router,10.77.0.1")
 }
 
-// leaseOf returns the address that drover noted for a machine.
+// leaseOf returns the address that drover has for a machine.
 func leaseOf(ctx context.Context, t *testing.T, s *site.Site, mac string) netip.Addr {
 	t.Helper()
 	var leases []pools.Lease
@@ -103,7 +104,7 @@ func leaseOf(ctx context.Context, t *testing.T, s *site.Site, mac string) netip.
 	return netip.Addr{}
 }
 
-// gaveNoAddress wants that drover answered DHCP, and never with an address.
+// gaveNoAddress fails the test unless drover answered DHCP, without an address.
 func gaveNoAddress(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Open(file)

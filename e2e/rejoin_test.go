@@ -13,12 +13,13 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/pools/boots"
 )
 
-// node is what a cluster has of a machine.
+// node is a Node of the cluster.
 type node struct {
 	site.Node
 	Metadata struct {
@@ -27,7 +28,7 @@ type node struct {
 	} `json:"metadata"`
 }
 
-// rack tells what the tag of testdata/rejoin.yaml is on a Node.
+// rack returns the label of a Node that a tag of testdata/rejoin.yaml sets.
 func (n *node) rack() string {
 	_, role := n.Metadata.Labels["node-role.kubernetes.io/"+n.Metadata.Labels["example.org/rack"]]
 	for _, t := range n.Spec.Taints {
@@ -38,8 +39,8 @@ func (n *node) rack() string {
 	return "no taint"
 }
 
-// TestRejoin boots a machine, edits its tag while it runs, forges its DISCOVER,
-// and kills it and starts it again at once.
+// TestRejoin boots a machine, edits its tag while it runs, forges its DISCOVER, kills it
+// and starts it again at once.
 func TestRejoin(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-rejoin", Farm: "testdata/rejoin.yaml"})
@@ -53,7 +54,7 @@ func TestRejoin(t *testing.T) {
 	}
 	defer func() { story(t, s, g) }()
 	await := func(what, uid, rack string) (n *node) {
-		until(ctx, t, what, func() (bool, error) {
+		fixture.Until(ctx, t, what, func() (bool, error) {
 			n = new(node)
 			if err := s.Get(ctx, "tenant", n, "node", "n1"); err != nil {
 				return false, err
@@ -74,10 +75,10 @@ func TestRejoin(t *testing.T) {
 	t.Logf("seen %.1f s after the edit", time.Since(edited).Seconds())
 
 	forgeDiscover(ctx, t, s, mac)
-	until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
+	fixture.Until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
 		return !reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 	})
-	time.Sleep(15 * time.Second) // more than it takes to find a kubelet dead
+	time.Sleep(15 * time.Second) // more than the time after which a kubelet counts as dead
 	if n := await("n1 runs on", "", "r2 true r2"); n.Metadata.UID != first {
 		t.Error("a forged DISCOVER took the Node away")
 	}
@@ -97,7 +98,7 @@ func TestRejoin(t *testing.T) {
 	for _, step := range bootOf(ctx, t, s, mac).Steps {
 		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
 	}
-	until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil })
+	fixture.Until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil })
 	log := read(t, s.Drover.Log())
 	if !strings.Contains(log, "deleted the Node of an earlier boot") {
 		t.Error("drover did not delete the Node of the first boot")
@@ -122,8 +123,8 @@ func editRack(t *testing.T, s *site.Site, before, after string) time.Time {
 	return time.Now()
 }
 
-// forgeDiscover sends the DISCOVER of a machine's firmware from another place on
-// the wire.
+// forgeDiscover sends the DISCOVER of a machine's firmware from another port of the
+// network.
 func forgeDiscover(ctx context.Context, t *testing.T, s *site.Site, mac string) {
 	t.Helper()
 	hw, err := net.ParseMAC(mac)

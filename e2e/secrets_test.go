@@ -20,14 +20,14 @@ import (
 	"drover/e2e/lab/pcap"
 )
 
-// tokenWatch notes every bootstrap token that a cluster ever has. It watches as
-// the administrator, from before drover starts: tokens live for minutes only.
+// tokenWatch records every bootstrap token of a cluster. It watches as the administrator,
+// from before drover starts: tokens live for minutes only.
 type tokenWatch struct {
 	file string
 	proc *exec.Cmd
 }
 
-// watchTokens prepares a watch; it is for who calls to start its process.
+// watchTokens prepares a watch. The caller starts its process.
 func watchTokens(t *testing.T, kubectl string, p *controlplane.Cluster) *tokenWatch {
 	t.Helper()
 	w := &tokenWatch{file: filepath.Join(t.TempDir(), "secrets.json")}
@@ -58,7 +58,7 @@ func (w *tokenWatch) secrets(t *testing.T) []string {
 		}
 		err := dec.Decode(&s)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break // the last one is being written
+			break // the last line is incomplete
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func (w *tokenWatch) secrets(t *testing.T) []string {
 	return found
 }
 
-// cmdlines notes every command line on this host.
+// cmdlines records every command line on this host.
 type cmdlines struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -100,11 +100,11 @@ func watchCmdlines() *cmdlines {
 }
 
 func (c *cmdlines) sample() {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is fine
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range files {
-		if b, err := os.ReadFile(name); err == nil { // a process may be gone by now
+		if b, err := os.ReadFile(name); err == nil { // the process may have ended
 			c.seen[strings.ReplaceAll(string(b), "\x00", " ")] = true
 		}
 	}
@@ -121,8 +121,8 @@ func (c *cmdlines) close() string {
 	return all.String()
 }
 
-// testimony opens the door for the witness on the node and returns what it
-// tells.
+// testimony connects to the witness on the node (testdata/ready.yaml) and returns its
+// report: command lines and journal.
 func testimony(t *testing.T, r *lab.Rack) string {
 	t.Helper()
 	l, err := r.Listen("tcp", "10.77.0.1:9000")
@@ -151,7 +151,7 @@ func testimony(t *testing.T, r *lab.Rack) string {
 	return string(b)
 }
 
-// wire is what a capture holds of what drover served, and was sent.
+// wire is the content of a capture: drover's HTTP traffic, and found secrets.
 type wire struct {
 	found    []string // secrets
 	served   int64    // bytes sent from port 80
@@ -159,8 +159,8 @@ type wire struct {
 	answers  []string // status lines
 }
 
-// searchWire searches everything that went over TCP port 80, in both directions,
-// and in every UDP datagram (DHCP and TFTP).
+// searchWire searches all traffic on TCP port 80, in both directions, and every UDP
+// datagram (DHCP and TFTP).
 func searchWire(t *testing.T, file string, secrets ...string) wire {
 	t.Helper()
 	f, err := os.Open(file)
@@ -223,8 +223,8 @@ type conversation struct {
 	server bool
 }
 
-// Write notes what heads of messages say. A head that does not start a write
-// or goes on in the next is not noted; that is good enough for what a node asks.
+// Write records the heads of messages. It misses a head that does not begin a write or
+// that continues in the next one; a node's requests are short enough.
 func (c *conversation) Write(b []byte) (int, error) {
 	if c.server {
 		c.wire.served += int64(len(b))

@@ -15,13 +15,14 @@ import (
 
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 	"drover/e2e/oci"
 	"drover/pools/boots"
 )
 
-// registry is where the nodes of testdata/services pull from and report to.
+// registry is the address of the images and of the reports of testdata/services.
 const registry = "10.77.0.1:5000"
 
 // TestServices boots two machines into a cluster whose network is kube-proxy, as
@@ -44,8 +45,8 @@ func TestServices(t *testing.T) {
 	serve(t, s, filepath.Join(network, "images"), answers)
 	machines := map[string]string{"n1": "52:54:00:77:01:01", "n2": "52:54:00:77:01:02"}
 	for n, mac := range machines {
-		// More memory than the other tests give: the images of kube-proxy and
-		// flannel are in it too.
+		// More memory than in the other tests, for the images of kube-proxy and
+		// flannel.
 		g, err := s.PowerOn(lab.Machine{Name: n, Memory: 2048, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
 		if err != nil {
 			t.Fatal(err)
@@ -66,11 +67,11 @@ func TestServices(t *testing.T) {
 		}
 	}
 	for n, mac := range machines {
-		until(ctx, t, n+" is Ready", func() (bool, error) { // which drover knows; asking its cluster costs more
+		fixture.Until(ctx, t, n+" is Ready", func() (bool, error) { // from drover: a request to its cluster costs more
 			return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil
 		})
 	}
-	until(ctx, t, "the Deployment is rolled out", func() (bool, error) {
+	fixture.Until(ctx, t, "the Deployment is rolled out", func() (bool, error) {
 		_, err := p.Kubectl(ctx, nil, "rollout", "status", "deployment/hello", "--timeout=20s")
 		return err == nil, err
 	})
@@ -85,13 +86,13 @@ func TestServices(t *testing.T) {
 		r := expose(ctx, t, s, mode, replicas)
 		answers.begin(r)
 		for _, from := range []string{"n1/host", "n2/host", "n1/pod", "n2/pod"} {
-			until(ctx, t, mode+": "+from+" reaches both replicas, and the Service", func() (bool, error) {
+			fixture.Until(ctx, t, mode+": "+from+" reaches both replicas, and the Service", func() (bool, error) {
 				err := r.check(answers.last(from))
 				return err == nil, err
 			})
 		}
 		for _, node := range []string{"10.77.0.21", "10.77.0.22"} {
-			until(ctx, t, mode+": both replicas answer on the port of "+node, func() (bool, error) {
+			fixture.Until(ctx, t, mode+": both replicas answer on the port of "+node, func() (bool, error) {
 				err := r.outside(s.HTTPClient(), node)
 				return err == nil, err
 			})
@@ -100,7 +101,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// serve serves container images to the nodes, and takes the reports of probes.
+// serve serves container images to the nodes, and receives the reports of probes.
 func serve(t *testing.T, s *site.Site, images string, reports http.Handler) {
 	t.Helper()
 	l, err := s.Listen("tcp", registry)
@@ -121,7 +122,7 @@ func serve(t *testing.T, s *site.Site, images string, reports http.Handler) {
 	})
 }
 
-// helloPods returns what the replicas answer, by address. They run on two nodes.
+// helloPods returns the answers of the replicas, by address. They run on two nodes.
 func helloPods(ctx context.Context, t *testing.T, s *site.Site) map[string]string {
 	t.Helper()
 	var pods struct {
@@ -145,7 +146,7 @@ func helloPods(ctx context.Context, t *testing.T, s *site.Site) map[string]strin
 	return replicas
 }
 
-// switchMode has kube-proxy start anew in another mode.
+// switchMode restarts kube-proxy in another mode.
 func switchMode(ctx context.Context, t *testing.T, p *controlplane.Cluster, mode string) {
 	t.Helper()
 	if err := p.InstallKubeProxy(ctx, registry, mode); err != nil {
@@ -154,13 +155,13 @@ func switchMode(ctx context.Context, t *testing.T, p *controlplane.Cluster, mode
 	if _, err := p.Kubectl(ctx, nil, "delete", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "--grace-period=1", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "kube-proxy is rolled out", func() (bool, error) {
+	fixture.Until(ctx, t, "kube-proxy is rolled out", func() (bool, error) {
 		_, err := p.Kubectl(ctx, nil, "rollout", "status", "daemonset/kube-proxy", "-n", "kube-system", "--timeout=20s")
 		return err == nil, err
 	})
 }
 
-// expose makes a Service of the Deployment that is named after the mode.
+// expose makes a Service of the Deployment, with the name of the mode.
 func expose(ctx context.Context, t *testing.T, s *site.Site, mode string, replicas map[string]string) *round {
 	t.Helper()
 	p := s.Planes["tenant"]
@@ -183,7 +184,7 @@ func expose(ctx context.Context, t *testing.T, s *site.Site, mode string, replic
 	return &round{mode: mode, replicas: replicas, service: made.Spec.ClusterIP, port: made.Spec.Ports[0].NodePort, nobody: nobody.Spec.ClusterIP}
 }
 
-// clusterStory prints, for a test that failed, what the cluster says of its pods.
+// clusterStory prints the pods of a failed test, with events and logs.
 func clusterStory(t *testing.T, p *controlplane.Cluster) {
 	if !t.Failed() {
 		return
@@ -198,11 +199,11 @@ func clusterStory(t *testing.T, p *controlplane.Cluster) {
 		return out
 	}
 	t.Log(say("get", "pods", "-A", "-o", "wide") + say("get", "events", "-A", "--sort-by=.metadata.creationTimestamp"))
-	// Kubelets have no certificate, and tell no logs, before somebody approves it.
+	// Kubelets serve no logs before their certificates are approved.
 	if names := strings.Fields(say("get", "csr", "-o", "name")); len(names) > 0 {
 		say(append([]string{"certificate", "approve"}, names...)...)
 	}
-	time.Sleep(5 * time.Second) // until kubelets have it; there is no hurry now
+	time.Sleep(5 * time.Second) // until the kubelets have their certificates
 	for namespace, app := range map[string]string{"kube-system": "k8s-app=kube-proxy", "kube-flannel": "app=flannel", "default": "app=probe-host"} {
 		t.Log(say("logs", "-n", namespace, "-l", app, "--all-containers", "--prefix", "--tail=40"))
 	}
@@ -212,7 +213,7 @@ func clusterStory(t *testing.T, p *controlplane.Cluster) {
 	}
 }
 
-// outside asks the Service on a node's address, from outside of the cluster.
+// outside requests the Service at a node's address, from outside of the cluster.
 func (r *round) outside(client *http.Client, node string) error {
 	var got []string
 	for range 12 {

@@ -1,8 +1,8 @@
-// Package e2e_test boots real machines: emulated ones, with real firmware, on a
-// wire of their own, against real control planes.
+// Package e2e_test boots emulated machines with real firmware, on a network of their
+// own, into clusters with real control planes.
 //
-// These tests need root and a Debian host, and minutes. With CI=true or
-// DROVER_E2E=1 they always run: what is missing is then a failure, not a skip.
+// These tests need root, a Debian host, and minutes. With CI=true or DROVER_E2E=1 they
+// always run: a missing program is then a failure, not a skip.
 package e2e_test
 
 import (
@@ -17,11 +17,11 @@ import (
 	"drover/pools/boots"
 )
 
-// enough is the time that a cold build and the boots may take.
+// enough is a sufficient time for a cold build and the boots.
 const enough = 25 * time.Minute
 
-// build makes drover and what it takes to run it, or skips the test, loudly,
-// where that cannot be.
+// build builds drover and the other parts of a site. It skips the test, as [able] does,
+// where that is impossible.
 func build(t *testing.T) *site.Built {
 	t.Helper()
 	able(t)
@@ -32,8 +32,8 @@ func build(t *testing.T) *site.Built {
 	return b
 }
 
-// able skips the test, loudly, where there can be no virtual rack. With CI=true
-// or DROVER_E2E=1 that is a failure.
+// able skips the test, with the reason, where a virtual rack is impossible. With CI=true
+// or DROVER_E2E=1 it fails the test.
 func able(t *testing.T) {
 	t.Helper()
 	must := fixture.Must()
@@ -64,28 +64,11 @@ func open(t *testing.T, b *site.Built, c site.Config) *site.Site {
 	return s
 }
 
-// story prints, for a test that failed, what the machine and the server said.
+// story prints the console and the server's log of a failed test.
 func story(t *testing.T, s *site.Site, g *lab.Guest) {
 	t.Helper()
 	if t.Failed() {
 		t.Logf("console of %s:\n%s\n\ndrover:\n%s", g.Machine.Name, strings.Join(g.Tail(60), "\n"), s.Drover.Tail(60))
-	}
-}
-
-// until polls ask until it returns true.
-func until(ctx context.Context, t *testing.T, what string, ask func() (bool, error)) {
-	t.Helper()
-	for {
-		ok, err := ask()
-		if ok {
-			t.Logf("%s", what)
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v; last: %v", what, context.Cause(ctx), err)
-		case <-time.After(500 * time.Millisecond):
-		}
 	}
 }
 

@@ -6,18 +6,17 @@ import (
 	"path/filepath"
 )
 
-// debootstrap is how the base is made: the smallest Debian 12 that can install
-// packages, with the CA certificates that an https download needs. It is born
-// with a merged /usr and the package that says so: otherwise Debian 12 pulls in
-// usrmerge, which merges it later, and 47 MB of Perl to do so.
+// debootstrap is the command that makes the base: the smallest Debian 12 that can install
+// packages, with the CA certificates for https downloads. It has a merged /usr, and the
+// package that says so, from the start: otherwise Debian 12 installs usrmerge, which
+// merges it later, with 47 MB of Perl.
 var debootstrap = []string{
 	"--mode=root", "--variant=minbase", "--include=ca-certificates,usr-is-merged",
 	"--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "bookworm",
 }
 
-// Base returns a tar of a minimal Debian 12, which takes the place of the base
-// image that a registry would have. Its packages are those of the day it was
-// made.
+// Base returns a tar of a minimal Debian 12, in place of a base image from a registry.
+// Its packages are those of the day on which it was made.
 func Base(ctx context.Context, log io.Writer) (tar string, err error) {
 	log = share(log)
 	dir, err := base(log).path(ctx, log)

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// storeLimit is how many bytes the layers of past builds may take. Then they
-	// are dropped, and the next build is a cold one, about a minute.
+	// storeLimit is the maximum size of the layers of past builds, in bytes. Beyond it
+	// they are removed, and the next build takes about a minute more.
 	storeLimit = 6 << 30
 
 	nodeName = "localhost/node:latest"
 
-	// trustAll is the signature policy of a store that never pulls. Without one
-	// buildah wants /etc/containers/policy.json, which Debian only recommends.
+	// trustAll is the signature policy of a store that never pulls. Without it buildah
+	// requires /etc/containers/policy.json, which Debian only recommends.
 	trustAll = `{"default": [{"type": "insecureAcceptAnything"}]}`
 )
 
-// buildah is a container store of our own below the cache.
+// buildah is a container store below the cache, with the program buildah.
 type buildah struct {
 	dir    string
 	driver string    // overlay, or vfs where an overlay cannot be mounted
-	out    io.Writer // what buildah prints
+	out    io.Writer // for the output of buildah
 }
 
-// budInput is what the node image is built from.
+// budInput is the input of a build of the node image.
 type budInput struct {
 	root    string // of the source tree, the build context
 	base    string // tar of the base image
@@ -41,8 +41,8 @@ type budInput struct {
 	out     string // folder of the OCI layout
 }
 
-// bud builds the node image and writes it to in.out. The whole output is in
-// image.log in the cache, the steps go to log.
+// bud builds the node image and writes it to in.out. It writes the whole output to
+// image.log in the cache, and the steps to log.
 func bud(ctx context.Context, log io.Writer, in budInput) error {
 	cache, err := CacheDir()
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *buildah) build(ctx context.Context, in budInput) error {
 	return b.run(ctx, "push", "--quiet", nodeName, "oci:"+in.out+":latest")
 }
 
-// importBase makes an image of the base tar unless there is one.
+// importBase makes an image of the base tar, unless it exists.
 func (b *buildah) importBase(ctx context.Context, tar, name string) error {
 	if _, err := output(b.command(ctx, "inspect", "--type", "image", "--format", "{{.FromImageID}}", name)); err == nil {
 		return nil
@@ -110,8 +110,8 @@ func (b *buildah) importBase(ctx context.Context, tar, name string) error {
 	return nil
 }
 
-// openStore opens the store, removes what a killed build left behind, and
-// empties it when it has grown too big.
+// openStore opens the store. It removes the leftovers of a killed build, and empties the
+// store if it exceeds storeLimit.
 func openStore(ctx context.Context, dir string, out io.Writer) (*buildah, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func diskUsage(dir string) (total int64, err error) {
 	return total, err
 }
 
-// stepWriter passes the lines on that start a step of a build:
+// stepWriter passes on the lines that start a step of a build:
 //
 //	[3/5] STEP 2/4: RUN apt-get update && ...
 type stepWriter struct {

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// keep is how many parts of one kind stay in the cache: the one in use, and one
-// more for whoever goes back and forth between two branches.
+// keep is the number of parts of one kind in the cache: the current one, and one more
+// for another branch.
 const keep = 2
 
-// CacheDir returns the folder that parts are kept in: $DROVER_CACHE, else
-// $XDG_CACHE_HOME/drover, else ~/.cache/drover. It need not exist.
+// CacheDir returns the folder of the parts: $DROVER_CACHE, else $XDG_CACHE_HOME/drover,
+// else ~/.cache/drover. It need not exist.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("DROVER_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -33,16 +33,16 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "drover"), nil
 }
 
-// A part is a folder in the cache.
+// part is a folder in the cache, and the function that makes it.
 type part struct {
 	kind string // "kubernetes"
-	key  string // of all that it is made from, see hashOf
+	key  string // hash of all inputs, see hashOf
 	// make fills an empty folder. It runs alone among all processes that make
 	// this kind of part.
 	make func(ctx context.Context, dir string) error
 }
 
-// path returns the part's folder and makes it first when it is not there.
+// path returns the part's folder. It makes the part if there is none.
 func (p part) path(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -62,18 +62,18 @@ func (p part) path(ctx context.Context, log io.Writer) (string, error) {
 		return "", fmt.Errorf("%s: %w", p.kind, err)
 	}
 	defer unlock()
-	if used(dir) { // made while we waited
+	if used(dir) { // another process made it meanwhile
 		return dir, nil
 	}
-	if err := p.place(ctx, cache, dir); err != nil {
+	if err := p.install(ctx, cache, dir); err != nil {
 		return "", fmt.Errorf("%s: %w", p.kind, err)
 	}
 	return dir, prune(cache, p.kind, dir)
 }
 
-// place makes the part under another name and then gives it its own, so that
-// what has the name is whole. The caller holds the lock.
-func (p part) place(ctx context.Context, cache, dir string) error {
+// install makes the part under a temporary name and then renames it, so that a part is
+// always complete. The caller holds the lock.
+func (p part) install(ctx context.Context, cache, dir string) error {
 	prefix := "." + p.kind + "-"
 	leftovers, err := filepath.Glob(filepath.Join(cache, prefix+"*"))
 	if err != nil {
@@ -98,13 +98,13 @@ func (p part) place(ctx context.Context, cache, dir string) error {
 	return os.Rename(temp, dir)
 }
 
-// used reports whether a part is there, and marks it as wanted today.
+// used reports whether a part exists, and updates its time, by which prune decides.
 func used(dir string) bool {
 	now := time.Now()
 	return os.Chtimes(dir, now, now) == nil
 }
 
-// prune removes all parts of a kind but the newest ones, of which dir is one.
+// prune removes all parts of a kind except the newest, which include dir.
 func prune(cache, kind, dir string) error {
 	found, err := filepath.Glob(filepath.Join(cache, kind+"-*"))
 	if err != nil {
@@ -128,8 +128,8 @@ func prune(cache, kind, dir string) error {
 	return errors.Join(errs...)
 }
 
-// lock takes a file lock, which ends with the process at the latest. It calls
-// wait once when somebody else holds it.
+// lock takes a file lock, which ends with the process at the latest. If another process
+// holds it, lock calls wait once.
 func lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
 	if err != nil {
@@ -156,7 +156,7 @@ func lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	}
 }
 
-// hashOf returns a key for a list of inputs. It tells ("ab", "c") from ("a", "bc").
+// hashOf returns the hash of a list of inputs; ("ab", "c") and ("a", "bc") differ.
 func hashOf(inputs ...string) string {
 	h := sha256.New()
 	for _, in := range inputs {
@@ -165,8 +165,8 @@ func hashOf(inputs ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// hashFiles returns a hash of the names and contents of files, and of all files
-// below those that are folders. Names are taken relative to root.
+// hashFiles returns a hash of the names and contents of files, and of all files below
+// folders. Names are relative to root.
 func hashFiles(root string, names ...string) (string, error) {
 	h := sha256.New()
 	for _, name := range names {
@@ -193,8 +193,8 @@ func hashFiles(root string, names ...string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// SourceRoot finds the top of drover's source tree from the working directory
-// upwards.
+// SourceRoot returns the root of drover's source tree, which is the working directory or
+// above it.
 func SourceRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

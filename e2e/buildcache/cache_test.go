@@ -113,7 +113,7 @@ func TestHashFiles(t *testing.T) {
 	}
 }
 
-// counted returns a part whose making is counted and leaves one file.
+// counted returns a part with one file, and counts how often it is made.
 func counted(kind, key string, made *atomic.Int32) part {
 	return part{kind: kind, key: key, make: func(_ context.Context, dir string) error {
 		made.Add(1)
@@ -183,7 +183,7 @@ func TestOldPartsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Left behind by a process that was killed.
+	// The leftover of a killed process.
 	if err := os.Mkdir(filepath.Join(cache, ".image-1234"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestLockWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = lock(ctx, path, cancel) // gives up as soon as it has to wait
+	_, err = lock(ctx, path, cancel) // its context ends as soon as it has to wait
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("second: got %v, want %v", err, context.Canceled)
 	}

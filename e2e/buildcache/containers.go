@@ -16,8 +16,8 @@ const (
 	bothArchive = "lab.tar"
 )
 
-// PauseImage returns a docker archive of localhost/pause:1, the image that holds
-// a pod's namespaces.
+// PauseImage returns a docker archive of localhost/pause:1, the image whose process
+// holds the namespaces of a pod.
 func PauseImage(ctx context.Context, log io.Writer) (archive string, err error) {
 	return containerArchive(ctx, log, pauseArchive)
 }
@@ -38,13 +38,13 @@ func containerArchive(ctx context.Context, log io.Writer, name string) (string, 
 	return filepath.Join(dir, name), err
 }
 
-// containers is the part that holds the archives of both images.
+// containers returns the part with the archives of both images.
 func containers(ctx context.Context, log io.Writer) (part, error) {
 	root, err := SourceRoot()
 	if err != nil {
 		return part{}, err
 	}
-	// archive.go is an input as well: it decides what the archives look like.
+	// archive.go is an input as well: it decides the content of the archives.
 	sources, err := hashFiles(root, "e2e/image/pause", "e2e/image/hello", "e2e/buildcache/archive.go")
 	if err != nil {
 		return part{}, err

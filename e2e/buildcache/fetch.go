@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// FetchDebian downloads packages for a processor ("amd64", "arm64"), without
-// what they depend on, and unpacks them into root. That need not be the
-// processor of this host, whose own package lists stay as they are: it reads
-// lists of its own, from where the host has its packages from.
+// FetchDebian downloads packages for an architecture ("amd64", "arm64"), without their
+// dependencies, and unpacks them into root. The architecture may differ from this
+// host's. FetchDebian uses package lists of its own, from the host's sources.
 func FetchDebian(ctx context.Context, root, arch string, packages ...string) error {
 	dir, err := os.MkdirTemp("", "drover-apt-")
 	if err != nil {
@@ -41,7 +40,7 @@ func FetchDebian(ctx context.Context, root, arch string, packages ...string) err
 	return nil
 }
 
-// foreignApt is APT with a state of its own.
+// foreignApt is APT with its own state, for another architecture.
 type foreignApt struct{ dir, arch string }
 
 // open makes the state and reads the package lists.
@@ -60,8 +59,8 @@ func (a foreignApt) open(ctx context.Context) error {
 
 func (a foreignApt) status() string { return filepath.Join(a.dir, "state", "status") }
 
-// run runs one of APT's programs. Its sandbox's user could not enter a
-// directory of ours.
+// run runs one of APT's programs, without its sandbox, whose user cannot enter this
+// directory.
 func (a foreignApt) run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := command(ctx, name, append([]string{
 		"-o", "APT::Architecture=" + a.arch, "-o", "APT::Architectures::=" + a.arch,
@@ -72,8 +71,7 @@ func (a foreignApt) run(ctx context.Context, name string, args ...string) (strin
 	return output(cmd)
 }
 
-// fetch downloads a package. One that has no files, but depends on that of the
-// day's kernel, stands for that.
+// fetch downloads a package. For a metapackage of the kernel it downloads the kernel.
 func (a foreignApt) fetch(ctx context.Context, name string) error {
 	if strings.HasPrefix(name, "linux-image-") {
 		kernel, err := a.kernel(ctx, name)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// flannel is the part with flanneld.
+// flannel returns the part with flanneld.
 func flannel(ctx context.Context, log io.Writer) (part, error) {
 	const module = "github.com/flannel-io/flannel"
 	b := goBuild{
@@ -28,8 +28,8 @@ func flannel(ctx context.Context, log io.Writer) (part, error) {
 	return b.part(ctx, "flannel", log)
 }
 
-// flannelCNI is the part with flannel's CNI plugin, which hands what flanneld has
-// found out to the plugin bridge.
+// flannelCNI returns the part with flannel's CNI plugin, which passes flanneld's network
+// to the plugin bridge.
 func flannelCNI(ctx context.Context, log io.Writer) (part, error) {
 	const module = "github.com/containernetworking/plugins"
 	b := goBuild{
@@ -42,13 +42,12 @@ func flannelCNI(ctx context.Context, log io.Writer) (part, error) {
 	return b.part(ctx, "flannelcni", log)
 }
 
-// keptBackends are the backends of flannel that are built. Others drag in the
-// libraries of clouds, of which one is not to be had as a Go module, or programs
-// in C.
+// keptBackends are the backends of flannel that are built. Others need the libraries of
+// clouds, one of which is not available as a Go module, or programs in C.
 var keptBackends = []string{"hostgw", "vxlan"}
 
-// flannelMain puts flannel's own main.go, less the lines that import backends
-// that are not kept, into the module that pins flannel's version.
+// flannelMain adds flannel's main.go, without the imports of other backends, to the
+// module that pins flannel's version.
 func flannelMain(ctx context.Context, dir, temp, module string) (map[string]string, error) {
 	said, err := goOutput(ctx, dir, "mod", "download", "-json", module)
 	if err != nil {
@@ -71,8 +70,8 @@ func flannelMain(ctx context.Context, dir, temp, module string) (map[string]stri
 	return map[string]string{filepath.Join(dir, "main.go"): file}, os.WriteFile(file, []byte(text), 0o600)
 }
 
-// dropImports removes the blank imports below prefix from a Go source, but for
-// those to keep, which it counts.
+// dropImports removes the blank imports below prefix from a Go source, except those in
+// keep. It returns the number of those.
 func dropImports(source, prefix string, keep []string) (text string, kept int) {
 	var b strings.Builder
 	for line := range strings.Lines(source) {

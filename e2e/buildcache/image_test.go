@@ -16,8 +16,8 @@ import (
 // trees are the folders that are copied into the root of the node image.
 var trees = []string{"../image/root", "../image/lab"}
 
-// TestUnitsAreEnabled keeps what a unit's [Install] section promises: it does
-// nothing unless the Dockerfile enables the unit.
+// TestUnitsAreEnabled checks that the Dockerfile enables each unit with an [Install]
+// section, which does nothing otherwise.
 func TestUnitsAreEnabled(t *testing.T) {
 	recipe, err := os.ReadFile("../../" + dockerfile)
 	if err != nil {
@@ -52,9 +52,9 @@ func TestUnitsAreEnabled(t *testing.T) {
 	}
 }
 
-// TestTreesFitAMergedUsr: Debian's /bin, /lib and /sbin are links into /usr. A
-// folder of that name in a layer would take the link's place, and nothing would
-// find its libraries any more.
+// TestTreesFitAMergedUsr checks that no layer has a folder /bin, /lib or /sbin, which are
+// links into /usr on Debian. Such a folder would replace the link, and programs would no
+// longer find their libraries.
 func TestTreesFitAMergedUsr(t *testing.T) {
 	for _, tree := range trees {
 		found, err := os.ReadDir(tree)
@@ -69,7 +69,8 @@ func TestTreesFitAMergedUsr(t *testing.T) {
 	}
 }
 
-// TestMountUnitNames: systemd ignores a mount unit that is not named after its path.
+// TestMountUnitNames checks the names of mount units. systemd ignores a mount unit that
+// is not named after its path.
 func TestMountUnitNames(t *testing.T) {
 	where := regexp.MustCompile(`(?m)^Where=/(.*)$`)
 	var mounts int
@@ -100,8 +101,8 @@ func TestMountUnitNames(t *testing.T) {
 	}
 }
 
-// TestBridgeTemplate renders what containerd makes of the pod network that the
-// cluster gives to a Node.
+// TestBridgeTemplate renders the CNI config as containerd does, for the pod network of a
+// Node.
 func TestBridgeTemplate(t *testing.T) {
 	tmpl, err := template.ParseFiles("../image/lab/etc/cni/bridge.conflist.tmpl")
 	if err != nil {

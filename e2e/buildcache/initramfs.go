@@ -11,14 +11,13 @@ import (
 
 // The files of [Initramfs].
 const (
-	DefaultInitramfs = "default" // what mkinitramfs makes of Debian's settings
+	DefaultInitramfs = "default" // by mkinitramfs with Debian's settings
 	LiveInitramfs    = "live"    // the same with live-boot, which fetches a root over HTTP
 )
 
-// Initramfs has Debian's mkinitramfs make its initramfs for the kernel whose
-// modules are in a squashfs of that digest: what drover's initrd is compared
-// with, not what anything here boots from otherwise. It returns a folder with
-// [DefaultInitramfs] and [LiveInitramfs].
+// Initramfs makes an initramfs with Debian's mkinitramfs, for the kernel whose modules
+// are in the squashfs with this digest. The benchmarks compare drover's initrd with it.
+// It returns a folder with [DefaultInitramfs] and [LiveInitramfs].
 func Initramfs(ctx context.Context, log io.Writer, squashfs, digest, version string) (dir string, err error) {
 	log = share(log)
 	if _, err := exec.LookPath("unsquashfs"); err != nil {
@@ -46,10 +45,9 @@ chroot "$root" mkinitramfs -o /boot/live "$version"
 cp "$root/boot/default" "$root/boot/live" "$out/"
 `
 
-// linkDown is what an operator adds to live-boot for a root with
-// systemd-networkd: that takes over no card that is up already, and the boot
-// would wait for two minutes. A bench-up.service that is in the initramfs goes
-// into the root.
+// linkDown is a script that live-boot needs for a root with systemd-networkd: networkd
+// does not configure a card that is up already, and the boot would wait for two minutes.
+// The script also copies a bench-up.service of the initramfs into the root.
 const linkDown = `#!/bin/sh
 case "${1:-}" in prereqs) exit 0 ;; esac
 for card in /sys/class/net/e*; do

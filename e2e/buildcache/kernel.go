@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 )
 
-// unbooted are directories of a kernel's modules that no machine boots from the
-// network with: two thirds of their size.
+// unbooted are directories of kernel modules that no machine needs to boot from the
+// network: two thirds of the size.
 var unbooted = []string{
 	"sound", "drivers/gpu", "drivers/media", "drivers/staging", "drivers/iio", "drivers/infiniband", "drivers/isdn",
 	"drivers/scsi", "drivers/usb", "drivers/md", "drivers/input", "drivers/hid", "drivers/bluetooth", "drivers/net/wireless",
 	"net/bluetooth", "net/mac80211", "net/netfilter", "net/sched", "fs/btrfs", "fs/xfs", "fs/ocfs2", "fs/gfs2", "fs/ceph",
 }
 
-// kernelRecipe changes when the way in which Kernel makes its part does.
+// kernelRecipe is the version of Kernel's procedure; it is part of the key.
 const kernelRecipe = "1"
 
-// Kernel returns a folder with Debian's signed kernel for a processor ("amd64",
-// "arm64"), as an image has it: boot/vmlinuz-VERSION and
-// usr/lib/modules/VERSION, with modules.dep. It is that of the day it was made.
+// Kernel returns a folder with Debian's signed kernel for an architecture ("amd64",
+// "arm64"), as an image has it: boot/vmlinuz-VERSION and usr/lib/modules/VERSION, with
+// modules.dep. Its version is that of the day on which the part was made.
 func Kernel(ctx context.Context, log io.Writer, arch string) (dir string, err error) {
 	log = share(log)
 	p := part{kind: "kernel-" + arch, key: hashOf(append([]string{kernelRecipe}, unbooted...)...)}
@@ -67,7 +67,7 @@ func makeKernel(ctx context.Context, dir, arch string) error {
 	if err := os.RemoveAll(raw); err != nil {
 		return err
 	}
-	// depmod wants the modules in lib, where Debian 12 has them.
+	// depmod expects the modules in lib, where Debian 12 has them.
 	if err := os.Symlink(filepath.Join("usr", "lib"), filepath.Join(dir, "lib")); err != nil {
 		return err
 	}
@@ -75,9 +75,8 @@ func makeKernel(ctx context.Context, dir, arch string) error {
 	return err
 }
 
-// Loaders returns a folder that the packages with a processor's signed boot
-// programs (shim, GRUB), and for x86 PXELINUX, were unpacked into, for "drover
-// loaders install --from".
+// Loaders returns a folder with the unpacked packages of the signed boot programs of an
+// architecture (shim, GRUB), and for x86 PXELINUX, for "drover loaders install --from".
 func Loaders(ctx context.Context, log io.Writer, arch string) (dir string, err error) {
 	log = share(log)
 	packages := []string{"shim-signed", "shim-helpers-" + arch + "-signed", "grub-efi-" + arch + "-signed"}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Able says which Debian packages are missing on this host. The list is that of
-// .ci/need, which every target of the Makefile that makes parts begins with.
+// Able returns an error with the Debian packages that are missing on this host. The list
+// is in .ci/need, which the targets of the Makefile run first.
 func Able(ctx context.Context) error {
 	root, err := SourceRoot()
 	if err != nil {

@@ -15,19 +15,18 @@ import (
 	"drover/e2e/oci"
 )
 
-// NetworkTag is the tag of the lab's own images in [Network]. That of kube-proxy
-// is the version of Kubernetes, which kubeadm asks for.
+// NetworkTag is the tag of the lab's own images in [Network]. The tag of kube-proxy is the
+// version of Kubernetes, as kubeadm expects.
 const NetworkTag = "lab"
 
-// Network builds what a cluster gives its nodes a network with, and a scheduler
-// to put it there. It returns a folder:
+// Network builds the parts of a cluster's pod network, and a scheduler for its pods. It
+// returns a folder:
 //
 //	kube-scheduler   for the control plane
 //	images/          an OCI layout: kube-proxy:v1.X.Y, flannel:lab, probe:lab
 //
-// kube-proxy and flannel come from their sources, and from Debian the programs
-// that they run: iptables, nft, ip. The first time takes two minutes on two cores
-// when Kubernetes has been built before.
+// kube-proxy and flannel are built from their sources. Their programs iptables, nft and ip
+// are from Debian. The first time takes two minutes on two cores, after Kubernetes.
 func Network(ctx context.Context, log io.Writer) (dir string, err error) {
 	log = share(log)
 	p, err := network(ctx, log)
@@ -88,7 +87,7 @@ func network(ctx context.Context, log io.Writer) (part, error) {
 	}, nil
 }
 
-// paths makes parts, one after the other: each keeps all processors busy.
+// paths makes parts one by one, since each uses all processors, and returns their paths.
 func paths(ctx context.Context, log io.Writer, parts ...part) (dirs []string, err error) {
 	for _, p := range parts {
 		dir, err := p.path(ctx, log)
@@ -100,8 +99,8 @@ func paths(ctx context.Context, log io.Writer, parts ...part) (dirs []string, er
 	return dirs, nil
 }
 
-// networkImages writes an image for each name, with the given programs in
-// /usr/local/bin above a layer of Debian's tools. A node has that layer once.
+// networkImages writes an image for each name, with these programs in /usr/local/bin
+// above a layer of Debian's tools, which the images share.
 func networkImages(dir, toolsTar string, programs map[string][]string) error {
 	l := oci.Layout{Dir: dir}
 	tools, err := l.Layer(func(t *tar.Writer) error { return toolsLayer(t, toolsTar) })
@@ -139,10 +138,9 @@ func addProgram(t *tar.Writer, file string) error {
 	return writeFile(t, path.Join(binDir, filepath.Base(file))[1:], 0o755, content)
 }
 
-// proxy is the part with the programs that a cluster needs beside those of
-// [Kubernetes] when its pods are to be scheduled and its Services to work. They
-// are a part of their own: most who want the one do not want the other, and no
-// change of this one makes the node image anew.
+// proxy returns the part with kube-scheduler and kube-proxy, which a cluster needs to
+// schedule pods and for its Services. They are a part of their own, beside [Kubernetes]:
+// most tests need only that, and a change of this part does not rebuild the node image.
 func proxy(ctx context.Context, log io.Writer) (part, error) {
 	b := goBuild{module: kubernetesModule, stamp: kubernetesStamp}
 	for _, name := range []string{"kube-proxy", "kube-scheduler"} {

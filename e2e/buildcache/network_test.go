@@ -39,8 +39,8 @@ import (
 	}
 }
 
-// packages is a tar as mmdebstrap writes it, with what a container wants and
-// what it does not.
+// packages writes a tar as mmdebstrap does, with files that a container needs and files
+// that it does not.
 func packages(t *testing.T, without string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -13,8 +13,8 @@ import (
 const (
 	dockerfile = "Dockerfile.image"
 	nodeFiles  = "e2e/image"
-	// nodeRecipe changes when the way in which this package builds the image
-	// does, beyond what its inputs say.
+	// nodeRecipe is the version of the procedure that builds the image; it is part of
+	// the key.
 	nodeRecipe = "1"
 )
 
@@ -27,10 +27,10 @@ func (in ingredients) all() []part {
 	return []part{in.base, in.kubernetes, in.containerd, in.containers}
 }
 
-// NodeImage builds the root image of a node as the lab uses it, from
-// Dockerfile.image with K8S_SOURCE=local. It returns an OCI layout with this one
-// image. Cold, with everything that goes into it, that takes 15 minutes on two
-// cores; about 20 seconds after a change of its files.
+// NodeImage builds the lab's root image of a node, from Dockerfile.image with
+// K8S_SOURCE=local. It returns an OCI layout with this one image. The first time, with all
+// parts, takes 15 minutes on two cores; after a change of its files it takes about 20
+// seconds.
 func NodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
 	log = share(log)
 	root, err := SourceRoot()
@@ -67,8 +67,8 @@ func gather(ctx context.Context, log io.Writer) (in ingredients, err error) {
 	return in, err
 }
 
-// bake makes what is not there yet and builds the image into dir. The base comes
-// from the network while the others keep the processors busy.
+// bake makes the missing parts and builds the image into dir. It downloads the base while
+// the others are compiled.
 func (in ingredients) bake(ctx context.Context, log io.Writer, root, dir string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (in ingredients) bake(ctx context.Context, log io.Writer, root, dir string)
 	})
 }
 
-// stage puts together the build context "k8sbin" of Dockerfile.image.
+// stage makes the build context "k8sbin" of Dockerfile.image.
 func (in ingredients) stage(ctx context.Context, log io.Writer, bin string) error {
 	k8s, err := in.kubernetes.path(ctx, log)
 	if err != nil {

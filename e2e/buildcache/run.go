@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// patience is how long a program may take to end once it was told to.
-	// buildah unmounts what it mounted.
+	// patience is the time limit of a program after SIGTERM: buildah unmounts its file
+	// systems.
 	patience = 30 * time.Second
-	// heartbeat is how often a long step says that it still runs.
+	// heartbeat is the interval at which a long step reports that it still runs.
 	heartbeat = 30 * time.Second
-	// tailSize is how much of a program's last output goes into its error.
+	// tailSize is the maximum size of the output in a program's error, in bytes.
 	tailSize = 4 << 10
 )
 
-// command prepares a program that ends, with all its children, when ctx does.
+// command returns a program that ends, with all its children, when ctx ends.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -32,7 +32,7 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a program. What it prints goes to out; the end of it is in the error.
+// run runs a program. Its output goes to out; the last part of it is in the error.
 func run(cmd *exec.Cmd, out io.Writer) error {
 	var last tail
 	w := io.MultiWriter(out, &last)
@@ -54,8 +54,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// timed runs a long step and says so: when it starts, while it runs and when it
-// is done.
+// timed runs a long step, and logs its start, its progress and its end.
 func timed(log io.Writer, name string, step func() error) error {
 	start := time.Now()
 	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }
@@ -83,7 +82,7 @@ func timed(log io.Writer, name string, step func() error) error {
 	return err
 }
 
-// tail keeps the last lines of what is written to it.
+// tail keeps the last lines of the text that is written to it.
 type tail struct{ buf []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -105,7 +104,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(s)
 }
 
-// shared lets several goroutines write lines to one writer.
+// shared is a writer of lines for several goroutines.
 type shared struct {
 	mu sync.Mutex
 	w  io.Writer

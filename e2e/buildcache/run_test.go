@@ -23,7 +23,7 @@ func TestStepsOfABuild(t *testing.T) {
 	want := "image: [1/7] STEP 1/3: FROM localhost/base AS base\n" +
 		"image: [2/7] STEP 2/4: RUN apt-get update && mkdir /deb\n" +
 		"image: STEP 3/4: RUN echo 'žluťoučký kůň' " + strings.Repeat("a", 62) + "...\n" // 100 characters
-	for _, size := range []int{1, 7, len(output)} { // a pipe cuts where it likes
+	for _, size := range []int{1, 7, len(output)} { // a pipe can split the output anywhere
 		t.Run(fmt.Sprintf("%d bytes at a time", size), func(t *testing.T) {
 			var got bytes.Buffer
 			w := &stepWriter{log: &got}
@@ -58,7 +58,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestTimedSaysThatItStillRuns(t *testing.T) {
+func TestTimedReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		err := timed(&log, "kube-apiserver", func() error {
@@ -92,7 +92,7 @@ func TestRunShowsWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A builder that is interrupted takes its compilers with it.
+// An interrupted build ends its compilers.
 func TestCommandEndsWithItsChildren(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -105,13 +105,13 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	}()
 	done := make(chan error, 1)
 	go func() {
-		// The child holds the pipe open: without it the wait would be over.
+		// Wait returns only when the child, which holds the pipe open, has ended.
 		done <- run(command(ctx, "sh", "-c", "sleep 36000 & echo x; wait"), w)
 		w.Close()
 	}()
 	<-started
 	cancel()
-	if err := <-done; err == nil { // hours later, if the child outlived its parent
+	if err := <-done; err == nil { // the child's sleep is ten hours
 		t.Error("got no error from a program that was ended")
 	}
 }

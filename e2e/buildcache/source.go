@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// jobs is how many compilers and linkers run at once. Linking one Kubernetes
-// program takes close to 3 GB.
+// jobs is the number of compilers and linkers at a time. Linking one program of
+// Kubernetes takes close to 3 GB.
 const jobs = "-p=2"
 
 // kubernetesModule pins Kubernetes.
 const kubernetesModule = "e2e/kubernetes"
 
-// A program is a package main of another project.
+// program is a package main of another project.
 type program struct {
 	file string // below the part's folder
 	pkg  string
@@ -31,22 +31,22 @@ type goBuild struct {
 	module   string // its folder, relative to the root of the source tree
 	tags     string
 	programs []program
-	// stamp names the variables that the linker sets, given the versions of the
-	// modules that go.mod requires.
+	// stamp returns the variables that the linker sets. The argument has the versions
+	// of the modules in go.mod.
 	stamp func(version map[string]string) ([]string, error)
-	// overlay, if there is one, writes source files below temp and returns which
-	// files of the module they stand for. recipe changes when it does.
+	// overlay, if set, writes source files below temp, and returns the files of the
+	// module that they replace. recipe is its version, for the key.
 	overlay func(ctx context.Context, dir, temp string) (map[string]string, error)
 	recipe  string
 }
 
-// goEnv is the environment of every build. GOFLAGS of the user are not in it:
-// they would change what is built behind the back of the key.
+// goEnv returns the environment of every build, without the user's GOFLAGS: they would
+// change the programs without changing the key.
 func goEnv() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false")
 }
 
-// part returns the part that holds the programs.
+// part returns the part with the programs.
 func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, error) {
 	root, err := SourceRoot()
 	if err != nil {
@@ -90,7 +90,7 @@ func (b goBuild) part(ctx context.Context, kind string, log io.Writer) (part, er
 	}}, nil
 }
 
-// overlaid adds the flag that puts the files of the overlay in place.
+// overlaid adds the flag -overlay for the files of the overlay.
 func (b goBuild) overlaid(ctx context.Context, dir string, flags []string) (_ []string, clean func(), err error) {
 	if b.overlay == nil {
 		return flags, func() {}, nil
@@ -99,7 +99,7 @@ func (b goBuild) overlaid(ctx context.Context, dir string, flags []string) (_ []
 	if err != nil {
 		return nil, nil, err
 	}
-	clean = func() { _ = os.RemoveAll(temp) } // a leftover below /tmp harms nobody
+	clean = func() { _ = os.RemoveAll(temp) } // a leftover below /tmp does no harm
 	files, err := b.overlay(ctx, dir, temp)
 	if err == nil {
 		var text []byte
@@ -123,7 +123,7 @@ func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s/go.mod: %w", b.module, err)
 	}
-	ldflags := strings.Join(append([]string{"-s -w"}, stamps...), " -X ") // no symbols: the node holds all of it in RAM
+	ldflags := strings.Join(append([]string{"-s -w"}, stamps...), " -X ") // no symbols: the programs are in the node's RAM
 	flags := []string{"-ldflags", ldflags}
 	if b.tags != "" {
 		flags = append(flags, "-tags", b.tags)
@@ -131,8 +131,8 @@ func (b goBuild) flags(ctx context.Context, dir string) ([]string, error) {
 	return flags, nil
 }
 
-// required returns the modules that a go.mod requires with their versions. It
-// does not need the network, unlike "go list -m".
+// required returns the versions of the modules that a go.mod requires. Unlike "go list
+// -m" it does not need the network.
 func required(ctx context.Context, dir string) (map[string]string, error) {
 	content, err := goOutput(ctx, dir, "mod", "edit", "-json")
 	if err != nil {
@@ -170,7 +170,7 @@ func Kubernetes(ctx context.Context, log io.Writer) (dir string, err error) {
 }
 
 func kubernetes(ctx context.Context, log io.Writer) (part, error) {
-	// The slowest two come early: all others share most of their packages.
+	// The two slowest come first: all others share most of their packages.
 	b := goBuild{module: kubernetesModule, stamp: kubernetesStamp}
 	b.programs = append(b.programs, program{"etcd", "go.etcd.io/etcd/server/v3"})
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kubeadm", "kubectl", "kubelet"} {
@@ -179,9 +179,9 @@ func kubernetes(ctx context.Context, log io.Writer) (part, error) {
 	return b.part(ctx, "kubernetes", log)
 }
 
-// kubernetesStamp sets the version that the programs report. Without it they
-// say v0.0.0, and kubeadm refuses to work with itself. The date and the commit
-// are made up, so that equal sources give equal programs.
+// kubernetesStamp returns the variables with the version of the programs. Without it they
+// report v0.0.0, which kubeadm refuses. Date and commit are constants, so that equal
+// sources give equal programs.
 func kubernetesStamp(version map[string]string) ([]string, error) {
 	const module = "k8s.io/kubernetes"
 	v := version[module]

@@ -9,7 +9,7 @@ import (
 func TestKubernetesStamp(t *testing.T) {
 	tests := []struct {
 		name, version string
-		want          []string // some of it; nil for an error
+		want          []string // a part of the result; nil for an error
 	}{
 		{"a release", "v1.37.1", []string{"gitVersion=v1.37.1", "gitMajor=1", "gitMinor=37"}},
 		{"a release candidate", "v1.38.0-rc.1", []string{"gitVersion=v1.38.0-rc.1", "gitMinor=38"}},
@@ -54,12 +54,12 @@ func TestParts(t *testing.T) {
 		if other, dup := seen[p.key]; dup {
 			t.Errorf("%s and %s have the same key", p.kind, other)
 		}
-		if strings.Contains(p.kind, "-") { // prune would take it for another kind's
+		if strings.Contains(p.kind, "-") { // prune would mistake it for a part of another kind
 			t.Errorf("kind %q contains a dash", p.kind)
 		}
 		seen[p.key] = p.kind
 	}
-	// What a user has in GOFLAGS is not built in, so it is no part of the key.
+	// The user's GOFLAGS are not used, so that they are not part of the key.
 	t.Setenv("GOFLAGS", "-ldflags=-X=main.x=y")
 	other, err := gather(t.Context(), log)
 	if err != nil {

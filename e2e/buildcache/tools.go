@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// toolsPackages are the Debian packages that kube-proxy and flannel call
-// programs of, and a shell to copy a file with.
+// toolsPackages are the Debian packages with the programs of kube-proxy and flannel, and
+// with a shell that copies a file.
 var toolsPackages = []string{"iptables", "nftables", "iproute2", "busybox-static"}
 
 const toolsTar = "tools.tar"
 
-// tools is the part with a tar of these packages and of all that they depend on,
-// unpacked but not installed: 50 MB of what would be 150 as a system.
+// tools returns the part with a tar of these packages and their dependencies. They are
+// unpacked but not installed: 50 MB, where a system has 150.
 func tools(log io.Writer) part {
 	args := []string{"--mode=root", "--variant=extract", "--include=" + strings.Join(toolsPackages, ","), "bookworm"}
 	return part{kind: "tools", key: hashOf(args...), make: func(ctx context.Context, dir string) error {
@@ -31,8 +31,7 @@ func tools(log io.Writer) part {
 	}}
 }
 
-// toolsLinks are the names that programs are called by: without Debian's
-// maintainer scripts nobody has made them.
+// toolsLinks are the links to the programs, which Debian's maintainer scripts would make.
 var toolsLinks = map[string]string{
 	"bin/sh":                     "busybox",
 	"bin/cp":                     "busybox",
@@ -44,8 +43,8 @@ var toolsLinks = map[string]string{
 	"usr/sbin/ip6tables-restore": "xtables-nft-multi",
 }
 
-// toolsLayer writes the programs, libraries and tables of a tar of packages
-// into a layer, and links to call them by.
+// toolsLayer writes a layer with the programs, libraries and tables of a tar of packages,
+// and with links to the programs.
 func toolsLayer(t *tar.Writer, file string) error {
 	f, err := os.Open(file)
 	if err != nil {

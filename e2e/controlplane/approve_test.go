@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/approve"
@@ -83,7 +84,7 @@ func create(t *testing.T, p *controlplane.Cluster, kubeconfig, manifest string) 
 // certificate waits until a request is signed.
 func certificate(t *testing.T, p *controlplane.Cluster, kubeconfig, object string) (cert string) {
 	t.Helper()
-	eventually(t, "certificate issued", func() error {
+	fixture.Retry(t, "certificate issued", func() error {
 		var err error
 		cert, err = p.KubectlAs(t.Context(), kubeconfig, nil, "get", object, "-o", "jsonpath={.status.certificate}")
 		if err == nil && cert == "" {
@@ -98,7 +99,7 @@ func certificate(t *testing.T, p *controlplane.Cluster, kubeconfig, object strin
 // nobody has signed it.
 func denied(t *testing.T, p *controlplane.Cluster, object, reason string) {
 	t.Helper()
-	eventually(t, "request denied: "+reason, func() error {
+	fixture.Retry(t, "request denied: "+reason, func() error {
 		out, err := p.Kubectl(t.Context(), nil, "get", object, "-o", "jsonpath={.status.conditions[*].type}: {.status.conditions[*].message} [{.status.certificate}]")
 		if err == nil && (!strings.HasPrefix(out, "Denied: ") || !strings.Contains(out, reason) || !strings.HasSuffix(out, "[]")) {
 			err = fmt.Errorf("it is %q", out)
@@ -141,7 +142,7 @@ func testApprover(t *testing.T, p *controlplane.Cluster) {
 	gone := func(token string) {
 		t.Helper()
 		path := withToken(t, p, token)
-		eventually(t, "token gone", func() error {
+		fixture.Retry(t, "token gone", func() error {
 			out, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami")
 			if err == nil || !strings.Contains(err.Error(), "Unauthorized") {
 				return fmt.Errorf("it is still good: %s, %w", out, err)

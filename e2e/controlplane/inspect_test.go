@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/inspect"
@@ -87,7 +88,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 		if _, err := p.Kubectl(t.Context(), nil, "patch", "configmap", "kubelet-config", "-n", "kube-system", "-p", patch); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the policy is gone", func() error {
+		fixture.Retry(t, "the policy is gone", func() error {
 			_, err := p.KubectlAs(t.Context(), p.Client, nil, "create", "secret", "generic", "probe", "-n", "kube-system", "--dry-run=server")
 			return err
 		})
@@ -113,7 +114,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 		if want := strings.Count(string(manifest), "\nkind: "); applied != want {
 			t.Errorf("%d objects applied, want %d", applied, want)
 		}
-		eventually(t, "drover's rights are back", func() error {
+		fixture.Retry(t, "drover's rights are back", func() error {
 			if _, err := p.KubectlAs(t.Context(), p.Client, nil, "get", "nodes"); err != nil {
 				return err
 			}

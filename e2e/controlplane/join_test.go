@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
@@ -79,18 +80,6 @@ func tokenIn(config string) string {
 		return ""
 	}
 	return m[1]
-}
-
-// eventually waits for what a cluster does in the background.
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		if err = try(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("not within a minute: %s: %v", what, err)
 }
 
 // testJoin goes the way of a kubelet, from the answer to its join request to
@@ -201,7 +190,7 @@ func register(t *testing.T, p *controlplane.Cluster, kubeconfig, name string) {
 // so again when a controller has changed the taints since it was read.
 func beat(t *testing.T, p *controlplane.Cluster, kubeconfig, name, bootID, ready string) {
 	t.Helper()
-	eventually(t, "status reported", func() error {
+	fixture.Retry(t, "status reported", func() error {
 		text, err := p.KubectlAs(t.Context(), kubeconfig, nil, "get", "node", name, "-o", "json")
 		var node map[string]any
 		if err == nil {
@@ -270,7 +259,7 @@ func testExpiry(t *testing.T, p *controlplane.Cluster) {
 	if out, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err != nil || !strings.Contains(out, "system:bootstrappers:drover:node") {
 		t.Fatalf("the token is of no use: %q, %v", out, err)
 	}
-	eventually(t, "token refused and removed", func() error {
+	fixture.Retry(t, "token refused and removed", func() error {
 		if _, err := p.KubectlAs(t.Context(), path, nil, "auth", "whoami"); err == nil {
 			return errors.New("the token is still valid")
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -48,7 +49,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 	renew(t, a, kubelet, name)
 	beat(t, a, kubelet, name, "boot-1", "True")
 	<-ready
-	eventually(t, "sealed", func() error {
+	fixture.Retry(t, "sealed", func() error {
 		if field(t, a, name, `{.metadata.annotations.drover/seal}`) == "" {
 			return errors.New("no seal yet")
 		}
@@ -66,7 +67,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 	c.Refresh()
 	at := func(step pools.MoveStep, detail string) {
 		t.Helper()
-		eventually(t, string(step), func() error {
+		fixture.Retry(t, string(step), func() error {
 			m := c.Moves()
 			if len(m) != 1 || m[0].Step != step || !strings.Contains(m[0].Detail, detail) {
 				return fmt.Errorf("moves %+v", m)
@@ -104,7 +105,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 	register(t, b, kubelet, name)
 	beat(t, b, kubelet, name, "boot-2", "True")
 	<-ready
-	eventually(t, "gone from its first cluster", func() error {
+	fixture.Retry(t, "gone from its first cluster", func() error {
 		out, err := a.Kubectl(t.Context(), nil, "get", "node", name)
 		if err == nil || !strings.Contains(err.Error(), "NotFound") {
 			return fmt.Errorf("%q, %w", out, err)

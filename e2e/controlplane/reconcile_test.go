@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -62,7 +63,7 @@ func testReconcile(t *testing.T, p *controlplane.Cluster) {
 			edit(step.labels, step.taints...)
 			start := time.Now()
 			c.Refresh()
-			eventually(t, "labels and taints as the config says", func() error {
+			fixture.Retry(t, "labels and taints as the config says", func() error {
 				labels := nodeLabels(t, p, name)
 				of := func(key string) string {
 					if v, ok := labels[key]; ok {

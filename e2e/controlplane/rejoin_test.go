@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -45,7 +46,7 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 	renew(t, p, kubelet, plan.Node)
 	beat(t, p, kubelet, plan.Node, "boot-1", "True")
 	<-ready
-	eventually(t, "the cluster takes its own taint off", func() error {
+	fixture.Retry(t, "the cluster takes its own taint off", func() error {
 		if spec := field(t, p, plan.Node, "{.spec}"); strings.Contains(spec, "node.kubernetes.io/") {
 			return errors.New(spec)
 		}
@@ -94,7 +95,7 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 	if uid := field(t, p, plan.Node, "{.metadata.uid}"); strings.HasPrefix(was, uid) {
 		t.Error("the Node of the second boot is that of the first")
 	}
-	eventually(t, "fresh labels", func() error {
+	fixture.Retry(t, "fresh labels", func() error {
 		if labels := nodeLabels(t, p, plan.Node); labels["pool"] != "db" {
 			return fmt.Errorf("labels %v", labels)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
 )
@@ -108,7 +109,7 @@ func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 	if _, err := b.Kubectl(t.Context(), nil, "delete", "secret", "first", "-n", "kube-system"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the new credentials in force", func() error {
+	fixture.Retry(t, "the new credentials in force", func() error {
 		_, err := c.Join(t.Context(), &pools.Plan{Node: "s2", Cluster: b.Name}, netip.MustParseAddr("10.28.36.174"), "boot-1")
 		return err
 	})
@@ -126,7 +127,7 @@ func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 	if _, err := a.Kubectl(t.Context(), nil, "delete", "secret", name, "-n", "tenants"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is noticed", func() error {
+	fixture.Retry(t, "the deletion is noticed", func() error {
 		_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "boot-1")
 		if err == nil || !strings.Contains(err.Error(), "there is no Secret tenants/"+name+" of the admin cluster") {
 			return fmt.Errorf("join: %w", err)

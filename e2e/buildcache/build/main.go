@@ -1,5 +1,5 @@
-// Build makes parts of the virtual rack, as package parts describes them. It
-// prints the path of each on standard output, and what it does on standard error.
+// Build makes parts of the virtual rack; package buildcache describes them. It prints the
+// path of each to standard output, and its progress to standard error.
 //
 //	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|network]...
 package main
