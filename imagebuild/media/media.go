@@ -26,6 +26,8 @@ import (
 	"github.com/diskfs/go-diskfs/filesystem/fat32"
 	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 	"github.com/diskfs/go-diskfs/partition/gpt"
+
+	"drover/pools/atomicfile"
 )
 
 // A Format is a kind of boot medium for UEFI.
@@ -68,37 +70,24 @@ const (
 	gptTail = mib
 )
 
-// Write makes the medium in a new file, which takes the place of an old one at
-// once and only when it is whole.
-func (m Medium) Write(name string, format Format) (err error) {
+// Write writes the medium to the file name, which is whole at every instant.
+func (m Medium) Write(name string, format Format) error {
 	if err := m.check(format); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // if it is not yet
-			err = errors.Join(fmt.Errorf("boot medium %s: %w", name, err), os.Remove(f.Name()))
+	err := atomicfile.Create(name, 0o644, func(f *os.File) error {
+		switch format {
+		case IMG:
+			return m.disk(f)
+		case ISO:
+			return m.iso(f)
 		}
-	}()
-	switch format {
-	case ESP:
-		err = m.fat(f, 0, m.size(leastFAT32), false)
-	case IMG:
-		err = m.disk(f)
-	case ISO:
-		err = m.iso(f)
-	}
+		return m.fat(f, 0, m.size(leastFAT32), false)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("boot medium %s: %w", name, err)
 	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return nil
 }
 
 func (m Medium) check(format Format) error {
@@ -126,14 +115,12 @@ func (m Medium) size(least int64) int64 {
 	return max(least, (total+mib-1)/mib*mib)
 }
 
-// names are the files in the order of their paths, so that the same files make
-// the same medium.
-func (m Medium) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
-
 // fat makes a FAT in a part of f.
 func (m Medium) fat(f *os.File, start, size int64, small bool) error {
-	if err := f.Truncate(max(start+size, fileSize(f))); err != nil {
-		return err
+	if start == 0 {
+		if err := f.Truncate(size); err != nil {
+			return err
+		}
 	}
 	var fsys filesystem.FileSystem
 	var err error
@@ -152,26 +139,11 @@ func (m Medium) fat(f *os.File, start, size int64, small bool) error {
 	return fsys.Close()
 }
 
-func fileSize(f *os.File) int64 {
-	info, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
 // fill writes the files into a file system.
 func (m Medium) fill(fsys filesystem.FileSystem) error {
-	made := map[string]bool{".": true}
-	for _, name := range m.names() {
-		for _, dir := range parents(name) {
-			if made[dir] {
-				continue
-			}
-			if err := fsys.Mkdir("/" + dir); err != nil {
-				return fmt.Errorf("%s: %w", dir, err)
-			}
-			made[dir] = true
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) { // sorted: the same files give the same medium
+		if err := fsys.Mkdir("/" + path.Dir(name)); err != nil {
+			return fmt.Errorf("%s: %w", path.Dir(name), err)
 		}
 		w, err := fsys.OpenFile("/"+name, os.O_CREATE|os.O_RDWR)
 		if err != nil {
@@ -183,15 +155,6 @@ func (m Medium) fill(fsys filesystem.FileSystem) error {
 		}
 	}
 	return nil
-}
-
-// parents are the directories above a path, the top one first.
-func parents(name string) (dirs []string) {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		dirs = append(dirs, dir)
-	}
-	slices.Reverse(dirs)
-	return dirs
 }
 
 // disk makes a disk with one partition.

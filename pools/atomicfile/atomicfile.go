@@ -21,18 +21,27 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
+	return Create(path, mode, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// Create calls fill with a new hidden file beside path, and then makes it the file path
+// with the permissions mode, durably. It replaces a file or a symbolic link at path. The
+// directory must exist.
+func Create(path string, mode os.FileMode, fill func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = fill(f)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
-		return err
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return SyncDir(dir)
 }
