@@ -12,56 +12,57 @@ import (
 	"path/filepath"
 	"time"
 
+	"drover/imagebuild/external"
 	"drover/imagebuild/initrd"
 	"drover/imagebuild/layer"
 	"drover/imagebuild/oci"
 	"drover/imagebuild/rootfs"
 )
 
-// DefaultMaxSize bounds the contents of an image, in bytes. Nodes hold their
-// image in RAM; what is larger is a mistake or an attack.
+// DefaultMaxSize bounds the contents of an image, in bytes. Nodes hold their image in
+// RAM, so a larger image is a mistake or an attack.
 const DefaultMaxSize = 32 << 30
 
 // Builder describes one build.
 type Builder struct {
 	Name   string // of the image
 	Source string // one of [SourceForms]
-	Images string // the directory of images; made when missing
-	Init   string // the program that becomes /init of the initrd: static, for the image's processor
+	Images string // the directory of images; Build creates it
+	Init   string // path of the program for /init of the initrd: static, for the image's processor
 
 	Level         int          // of zstd in the squashfs, 1 to 22; 0 is [DefaultLevel]
-	Platform      oci.Platform // which variant of a multi-platform image; zero is linux/amd64
-	KernelVersion string       // which kernel, when the image has several
+	Platform      oci.Platform // the variant of a multi-platform image; zero is linux/amd64
+	KernelVersion string       // the kernel, when the image has several
 	Modules       []string     // more modules for the initrd, besides [initrd.DefaultModules]
-	Excludes      []string     // more patterns to leave out, besides [rootfs.DefaultExcludes]
+	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
-	Epoch         time.Time    // no file is younger; zero: the image's own time, if it has one
-	MaxSize       int64        // bytes in all files; 0 is [DefaultMaxSize]
-	Version       string       // of the program that builds, for the manifest
+	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
+	MaxSize       int64        // of all files, in bytes; 0 is [DefaultMaxSize]
+	Version       string       // of the program that calls Build, for the manifest
 
-	Log      *slog.Logger     // nil: silent
-	Progress func(Progress)   // called often and from one goroutine; may be nil
+	Log      *slog.Logger     // nil: no log
+	Progress func(Progress)   // called often, from one goroutine; may be nil
 	Now      func() time.Time // nil: time.Now
 }
 
-// Progress is how far a build is.
+// Progress describes how far a build is.
 type Progress struct {
 	Phase string // "reading layer 2 of 4", "writing root.squashfs"
 	Done  int64  // bytes
 	Total int64  // bytes; 0 when unknown
 }
 
-// Build makes the image, or finds that the same one is there already, and
-// makes it the current one of its name. Whatever goes wrong, nothing but
-// hidden files is left, which the next build of that name removes.
+// Build builds the image and makes it the current generation of its name. A generation
+// with the same contents that exists already is used instead. After an error nothing is
+// left but hidden files, which the next build of that name removes.
 func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err := b.Check(); err != nil {
 		return Image{}, err
 	}
 	b = b.withDefaults()
-	program, version, err := findTar2sqfs(ctx)
+	program, version, err := external.Find(ctx, tar2sqfs)
 	if err != nil {
-		return Image{}, err
+		return Image{}, fmt.Errorf("%w: install squashfs-tools-ng", err)
 	}
 	init, err := readProgram(b.Init, b.Platform.Arch)
 	if err != nil {
@@ -76,29 +77,29 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	defer func() { _ = src.Close() }() // only read
+	defer func() { _ = src.Close() }() // it was only read
 
 	sp, err := layer.NewSpool(st.temp, b.MaxSize)
 	if err != nil {
 		return Image{}, err
 	}
-	defer func() { _ = sp.Close() }() // unlinked already
+	defer func() { _ = sp.Close() }() // it is unlinked
 	r := run{Builder: b, store: st, spool: sp, init: init, tar2sqfs: program}
 	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: b.Source, SourceDigest: src.Digest,
 		Platform: b.Platform.String(), Level: b.Level, Files: map[string]File{}, Tools: map[string]string{tar2sqfs: version}}
 	if b.Version != "" {
 		r.manifest.Tools["drover"] = b.Version
 	}
-	if zstd, version := initrd.FindZstd(ctx); zstd != "" {
+	if zstd, version, err := external.Find(ctx, initrd.ZstdProgram); err == nil {
 		r.zstd, r.manifest.Tools[initrd.ZstdProgram] = zstd, version
 	}
 	if err := r.build(ctx, src); err != nil {
 		return Image{}, fmt.Errorf("image %q: %w", b.Name, err)
 	}
-	return st.publish(&r.manifest)
+	return st.publish(ctx, &r.manifest)
 }
 
-// Check returns an error for a mistake in the description. It reads nothing.
+// Check returns an error for a mistake in the fields of b. It reads no files.
 func (b Builder) Check() error {
 	if err := checkName(b.Name); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (b Builder) Check() error {
 	return err
 }
 
-// withDefaults fills in what the zero values stand for.
+// withDefaults returns b with the defaults of its zero fields.
 func (b Builder) withDefaults() Builder {
 	b.Level = cmp.Or(b.Level, DefaultLevel)
 	b.MaxSize = cmp.Or(b.MaxSize, DefaultMaxSize)
@@ -150,18 +151,19 @@ func readProgram(path, arch string) ([]byte, error) {
 	return program, nil
 }
 
-// run is a build under way.
+// run is the state of one build.
 type run struct {
 	Builder
 	store    *store
 	spool    *layer.Spool
 	init     []byte
-	tar2sqfs string
-	zstd     string // empty when there is none
+	tar2sqfs string // path
+	zstd     string // path; empty when zstd is not installed
 	tree     *rootfs.Tree
 	manifest Manifest
 }
 
+// build writes the files of the image.
 func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err := r.flatten(ctx, src); err != nil {
 		return err
@@ -172,38 +174,32 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	}
 	r.manifest.KernelVersion = version
 	for _, other := range r.tree.OtherModules(version) {
-		r.Log.Warn("the image holds modules of a kernel that it does not boot", "directory", other, "kernel", version)
+		r.Log.Warn("the image contains modules of a kernel that it does not boot", "directory", other, "kernel", version)
 	}
 	archive, err := initrd.New(r.tree, version, r.Modules, r.init)
 	if err != nil {
 		return err
 	}
-	err = r.file(ctx, KernelFile, kernel.Size, func(w io.Writer) error { return rootfs.CopyFile(w, kernel, func(int64) {}) })
-	if err != nil {
+	if err := r.file(ctx, KernelFile, kernel.Size, kernel.WriteContent); err != nil {
 		return err
 	}
 	err = r.file(ctx, InitrdFile, 0, func(w io.Writer) error { return archive.Write(ctx, r.zstd, w) })
 	if err != nil {
 		return err
 	}
-	// From here on the tree is the node's: what the initrd took may be excluded.
+	// The initrd may contain files that the root file system excludes.
 	if err := r.prepare(src, version); err != nil {
 		return err
 	}
 	return r.squashfs(ctx)
 }
 
-// flatten reads all layers and puts them on top of each other.
+// flatten reads all layers into one tree.
 func (r *run) flatten(ctx context.Context, src *layer.Source) error {
 	r.tree = rootfs.New()
 	reader := layer.Reader{Spool: r.spool}
 	for _, l := range src.Layers {
-		p := Progress{Phase: "reading " + l.Name, Total: l.Size}
-		r.Progress(p)
-		list, err := l.Read(ctx, &reader, func(n int64) {
-			p.Done += n
-			r.Progress(p)
-		})
+		list, err := l.Read(ctx, &reader, r.begin("reading "+l.Name, l.Size))
 		if err == nil {
 			err = r.tree.Apply(list)
 		}
@@ -215,44 +211,36 @@ func (r *run) flatten(ctx context.Context, src *layer.Source) error {
 	return r.spool.Finish()
 }
 
-// prepare makes the tree of the container image that of a machine.
+// begin reports the begin of a phase of total bytes. The returned function reports that
+// n more bytes are done.
+func (r *run) begin(phase string, total int64) func(n int64) {
+	p := Progress{Phase: phase, Total: total}
+	r.Progress(p)
+	return func(n int64) {
+		p.Done += n
+		r.Progress(p)
+	}
+}
+
+// prepare turns the root of a container into the root of a machine.
 func (r *run) prepare(src *layer.Source, version string) error {
+	x, err := rootfs.ParseExcludes(append(rootfs.DefaultExcludes(r.KeepBoot), r.Excludes...))
+	if err != nil {
+		return err
+	}
 	epoch := r.Epoch
 	if epoch.IsZero() {
 		epoch = src.Created
 	}
-	patterns := append(rootfs.DefaultExcludes(), r.Excludes...)
-	if r.KeepBoot {
-		patterns = append(rootfs.KeepBoot(rootfs.DefaultExcludes()), r.Excludes...)
-	}
-	x, err := rootfs.ParseExcludes(patterns)
-	if err != nil {
-		return err
-	}
 	r.tree.KeepKernelConfig(version)
-	if err := r.tree.Prune(x); err != nil {
-		return err
-	}
-	if epoch.IsZero() {
-		r.tree.Adapt(0)
-		return nil
-	}
-	r.tree.Adapt(rootfs.ClampTime(epoch.Unix()))
-	return r.tree.Clamp(rootfs.ClampTime(epoch.Unix()))
+	r.tree.Prune(x)
+	r.tree.Adapt(epoch)
+	return nil
 }
 
-// file writes one file of the image and notes its digest.
+// file writes one file of the image and adds it to the manifest.
 func (r *run) file(ctx context.Context, name string, total int64, write func(io.Writer) error) error {
-	p := Progress{Phase: "writing " + name, Total: total}
-	r.Progress(p)
-	f, err := r.store.write(name, func(w io.Writer) error {
-		return write(writeFunc(func(b []byte) (int, error) {
-			n, err := w.Write(b)
-			p.Done += int64(n)
-			r.Progress(p)
-			return n, errors.Join(err, ctx.Err())
-		}))
-	})
+	f, err := r.store.write(ctx, name, r.begin("writing "+name, total), write)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -260,40 +248,13 @@ func (r *run) file(ctx context.Context, name string, total int64, write func(io.
 	return nil
 }
 
-// writeFunc is an io.Writer.
-type writeFunc func(b []byte) (int, error)
-
-func (f writeFunc) Write(b []byte) (int, error) { return f(b) }
-
+// squashfs writes the root image and adds it to the manifest.
 func (r *run) squashfs(ctx context.Context) error {
-	p := Progress{Phase: "writing " + SquashfsFile, Total: r.tree.Size()}
-	r.Progress(p)
 	path := filepath.Join(r.store.temp, SquashfsFile)
-	err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, func(n int64) {
-		p.Done += n
-		r.Progress(p)
-	})
+	err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, r.begin("writing "+SquashfsFile, r.tree.Size()))
 	if err != nil {
 		return fmt.Errorf("%s: %w", SquashfsFile, err)
 	}
-	f, err := digestFile(path)
-	if err != nil {
-		return err
-	}
-	r.manifest.Files[SquashfsFile] = f
-	return nil
-}
-
-// digestFile reads a file that another program wrote, and makes it durable.
-func digestFile(path string) (File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return File{}, err
-	}
-	defer f.Close()
-	d := newDigester(io.Discard)
-	if _, err := io.Copy(d, f); err != nil {
-		return File{}, err
-	}
-	return d.file(), f.Sync()
+	r.manifest.Files[SquashfsFile], err = digestFile(path)
+	return err
 }

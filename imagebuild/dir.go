@@ -3,7 +3,6 @@ package imagebuild
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,34 +10,34 @@ import (
 	"strings"
 )
 
-// currentLink names the generation of an image that is in use.
+// currentLink is the name of the link to the current generation of an image.
 const currentLink = "current"
 
-// maxManifest bounds a manifest file, in bytes.
+// maxManifest bounds the size of a manifest file, in bytes.
 const maxManifest = 1 << 20
 
-// Dir is a directory of images, NAME/ID/FILE. Reading needs no lock: a
-// generation appears whole and never changes.
+// Dir is a directory of images, NAME/ID/FILE. Readers need no lock: a generation becomes
+// visible as a whole and never changes.
 type Dir struct {
 	path string
 }
 
-// Open returns the images in a directory. The directory need not exist yet.
+// Open returns the directory of images at path, which need not exist yet.
 func Open(path string) *Dir { return &Dir{path: path} }
 
 // Image is one generation of an image on disk.
 type Image struct {
 	Manifest
 	ID      string `json:"id"`      // see [Manifest.ID]
-	Path    string `json:"path"`    // the directory that holds the files
-	Current bool   `json:"current"` // the name alone means this generation
+	Path    string `json:"path"`    // the directory of the files
+	Current bool   `json:"current"` // the name alone refers to this generation
 }
 
-// Ref returns the reference to exactly this generation, NAME@sha256:ID.
+// Ref returns the reference to this generation, NAME@sha256:ID.
 func (i *Image) Ref() string { return i.Name + "@sha256:" + i.ID }
 
-// SplitRef reads a reference to an image, NAME or NAME@sha256:ID. The id is
-// empty for a name alone.
+// SplitRef parses a reference to an image, NAME or NAME@sha256:ID. The id of a name alone
+// is empty.
 func SplitRef(ref string) (name, id string, err error) {
 	name, digest, pinned := strings.Cut(ref, "@")
 	if err := checkName(name); err != nil {
@@ -54,8 +53,9 @@ func SplitRef(ref string) (name, id string, err error) {
 	return name, id, nil
 }
 
-// Lookup finds an image by reference. The error wraps [fs.ErrNotExist] when
-// there is no such image; any other means that it is there but damaged.
+// Lookup returns the image with a reference, NAME or NAME@sha256:ID. The error wraps
+// [fs.ErrNotExist] when there is no such image. Any other error means that the image is
+// damaged or the reference malformed.
 func (d *Dir) Lookup(ref string) (Image, error) {
 	name, id, err := SplitRef(ref)
 	if err != nil {
@@ -71,9 +71,9 @@ func (d *Dir) Lookup(ref string) (Image, error) {
 	return d.load(name, id, current)
 }
 
-// List returns all generations of all images, by name, the current one first,
-// then the newest. Damaged ones are left out and named in the error, which may
-// come with a list.
+// List returns all generations of all images, sorted by name, the current one first, then
+// the newest first. The error names the damaged generations; the list then has the
+// others.
 func (d *Dir) List() ([]Image, error) {
 	names, err := subdirs(d.path, func(s string) bool { return checkName(s) == nil })
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *Dir) List() ([]Image, error) {
 			errs = append(errs, err)
 			continue
 		}
-		current, _ := d.current(name) // none: a first build that has not ended
+		current, _ := d.current(name) // there is none until the first build ends
 		for _, id := range ids {
 			image, err := d.load(name, id, current)
 			if err != nil {
@@ -101,10 +101,9 @@ func (d *Dir) List() ([]Image, error) {
 		switch {
 		case a.Name != b.Name:
 			return strings.Compare(a.Name, b.Name)
-		case a.Current != b.Current:
-			if a.Current {
-				return -1
-			}
+		case a.Current:
+			return -1
+		case b.Current:
 			return 1
 		}
 		return b.Created.Compare(a.Created)
@@ -112,8 +111,8 @@ func (d *Dir) List() ([]Image, error) {
 	return list, errors.Join(errs...)
 }
 
-// subdirs returns the sorted names of the directories in path that are right.
-func subdirs(path string, right func(string) bool) ([]string, error) {
+// subdirs returns the sorted names of the directories in path that are valid.
+func subdirs(path string, valid func(string) bool) ([]string, error) {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -123,14 +122,14 @@ func subdirs(path string, right func(string) bool) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() && right(e.Name()) {
+		if e.IsDir() && valid(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
 	return names, nil
 }
 
-// current reads the link to the generation in use.
+// current returns the ID of the current generation.
 func (d *Dir) current(name string) (string, error) {
 	id, err := os.Readlink(filepath.Join(d.path, name, currentLink))
 	if err != nil {
@@ -142,26 +141,22 @@ func (d *Dir) current(name string) (string, error) {
 	return id, nil
 }
 
-// load reads one generation: its manifest must be the one that its directory
-// is named after, and its files must have their sizes. The contents are not
-// read; a node checks their digests.
+// load reads the manifest of one generation. It checks that the directory has the ID of
+// the manifest and that the files have their sizes, but reads no contents: a node checks
+// their digests.
 func (d *Dir) load(name, id, current string) (Image, error) {
 	path := filepath.Join(d.path, name, id)
 	bad := func(err error) (Image, error) { return Image{}, fmt.Errorf("image %s@sha256:%s: %w", name, id, err) }
-	b, err := readBounded(filepath.Join(path, ManifestFile), maxManifest)
+	m, err := readManifest(filepath.Join(path, ManifestFile))
 	if err != nil {
 		return bad(err)
-	}
-	m, err := parseManifest(b)
-	if err != nil {
-		return bad(fmt.Errorf("%s: %w", ManifestFile, err))
 	}
 	if got := m.ID(); got != id {
 		return bad(fmt.Errorf("%s describes sha256:%s", ManifestFile, got))
 	}
 	for file, want := range m.Files {
 		st, err := os.Lstat(filepath.Join(path, filepath.Base(file)))
-		// A file that is gone must not look like an image that never was.
+		// A missing file must not give fs.ErrNotExist, which means that there is no such image.
 		if err != nil || !st.Mode().IsRegular() || st.Size() != want.Size {
 			return bad(fmt.Errorf("%s is missing or does not have %d bytes: build the image again", file, want.Size))
 		}
@@ -170,7 +165,7 @@ func (d *Dir) load(name, id, current string) (Image, error) {
 	return Image{Manifest: *m, ID: id, Path: path, Current: id == current}, nil
 }
 
-// Verify reads all files of the image and compares their digests.
+// Verify reads all files of the image and returns an error unless their digests are right.
 func (i *Image) Verify() error {
 	for _, name := range imageFiles() {
 		got, err := digestFile(filepath.Join(i.Path, name))
@@ -182,20 +177,4 @@ func (i *Image) Verify() error {
 		}
 	}
 	return nil
-}
-
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return b, nil
 }

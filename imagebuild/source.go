@@ -9,10 +9,10 @@ import (
 	"drover/imagebuild/oci"
 )
 
-// SourceForms lists the forms of a source, for help texts and errors.
+// SourceForms lists the forms of [Builder.Source], for help texts and errors.
 const SourceForms = "dir:PATH, tar:FILE, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
 
-// cutSource splits a source into its form and the rest.
+// cutSource splits a source into its form and its argument.
 func cutSource(src string) (form, arg string, err error) {
 	form, arg, _ = strings.Cut(src, ":")
 	if !slices.Contains([]string{"dir", "tar", "oci", "oci-archive"}, form) || arg == "" {
@@ -21,7 +21,7 @@ func cutSource(src string) (form, arg string, err error) {
 	return form, arg, nil
 }
 
-// openSource opens what the operator named.
+// openSource opens a source in one of [SourceForms].
 func openSource(src string, platform oci.Platform) (*layer.Source, error) {
 	form, arg, err := cutSource(src)
 	if err != nil {

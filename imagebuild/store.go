@@ -2,6 +2,7 @@ package imagebuild
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,26 +13,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"drover/pools/atomicfile"
 )
 
-// buildPrefix begins the names of directories of builds that have not ended.
+// buildPrefix begins the names of the files of builds that have not ended.
 const buildPrefix = ".build-"
 
-// store writes one new generation of an image. All of it happens in a hidden
-// directory beside the generations; the last steps are two renames.
+// store writes one new generation of an image: first into a hidden directory beside the
+// other generations, which one rename makes visible and another makes current.
 type store struct {
 	images, name string
 	dir          string // of the image
-	temp         string // of this build
+	temp         string // hidden directory of this build; empty once it is visible
 	lock         *os.File
 }
 
-// openStore begins a build. One build of a name runs at a time; the lock goes
-// with the process, so what it finds of earlier builds is dead and removed.
+// openStore begins a build. One build of a name runs at a time. The lock ends with its
+// process, so all hidden files belong to builds that were killed, and are removed.
 func openStore(images, name string) (*store, error) {
 	s := &store{images: images, name: name, dir: filepath.Join(images, name)}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -55,26 +55,22 @@ func openStore(images, name string) (*store, error) {
 	return s, nil
 }
 
+// begin removes the remains of earlier builds and creates the hidden directory.
 func (s *store) begin() error {
-	entries, err := os.ReadDir(s.dir)
+	old, err := fs.Glob(os.DirFS(s.dir), buildPrefix+"*")
+	for _, name := range old {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
+	}
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), buildPrefix) {
-			if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	s.temp, err = os.MkdirTemp(s.dir, buildPrefix)
-	if err != nil {
+	if s.temp, err = os.MkdirTemp(s.dir, buildPrefix); err != nil {
 		return err
 	}
 	return os.Chmod(s.temp, 0o755)
 }
 
-// close ends the build, and removes what it has not published.
+// close ends the build and removes its files unless they were published.
 func (s *store) close() {
 	if s.temp != "" {
 		os.RemoveAll(s.temp)
@@ -82,14 +78,15 @@ func (s *store) close() {
 	s.lock.Close()
 }
 
-// write makes one file of the generation, durable.
-func (s *store) write(name string, fill func(io.Writer) error) (File, error) {
+// write writes one file of the generation durably. It calls progress with the bytes of
+// each write, and ends when ctx does.
+func (s *store) write(ctx context.Context, name string, progress func(n int64), fill func(io.Writer) error) (File, error) {
 	f, err := os.OpenFile(filepath.Join(s.temp, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return File{}, err
 	}
 	defer f.Close()
-	d := newDigester(f)
+	d := &digester{ctx: ctx, w: f, h: sha256.New(), progress: progress}
 	w := bufio.NewWriterSize(d, 256<<10)
 	if err := fill(w); err != nil {
 		return File{}, err
@@ -97,21 +94,15 @@ func (s *store) write(name string, fill func(io.Writer) error) (File, error) {
 	if err := w.Flush(); err != nil {
 		return File{}, err
 	}
-	if err := f.Sync(); err != nil {
-		return File{}, err
-	}
-	return d.file(), f.Close()
+	return File{Size: d.n, SHA256: hex.EncodeToString(d.h.Sum(nil))}, errors.Join(f.Sync(), f.Close())
 }
 
 // publish makes the generation visible and current.
-func (s *store) publish(m *Manifest) (Image, error) {
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return Image{}, err
-	}
-	_, err = s.write(ManifestFile, func(w io.Writer) error {
-		_, err := w.Write(append(text, '\n'))
-		return err
+func (s *store) publish(ctx context.Context, m *Manifest) (Image, error) {
+	_, err := s.write(ctx, ManifestFile, func(int64) {}, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(m)
 	})
 	if err != nil {
 		return Image{}, err
@@ -120,7 +111,7 @@ func (s *store) publish(m *Manifest) (Image, error) {
 		return Image{}, err
 	}
 	id := m.ID()
-	if err := s.place(id); err != nil {
+	if err := s.show(id); err != nil {
 		return Image{}, err
 	}
 	if err := s.setCurrent(id); err != nil {
@@ -129,15 +120,16 @@ func (s *store) publish(m *Manifest) (Image, error) {
 	return Open(s.images).Lookup(s.name + "@sha256:" + id)
 }
 
-// place renames the finished directory to its ID. A whole generation of that
-// ID holds the same and stays as it is: it may be being served.
-func (s *store) place(id string) error {
+// show makes the finished directory visible under its ID. When a whole generation with
+// that ID exists, it stays untouched: a server may be sending its files, and the
+// contents are the same.
+func (s *store) show(id string) error {
 	final := filepath.Join(s.dir, id)
 	old, err := Open(s.images).Lookup(s.name + "@sha256:" + id)
 	if err == nil && old.Verify() == nil {
 		return nil
 	}
-	// What has this name is damaged: make room. The next build removes it.
+	// A generation with this ID is damaged. Move it away; the next build removes it.
 	err = os.Rename(final, filepath.Join(s.dir, buildPrefix+"damaged"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -149,7 +141,7 @@ func (s *store) place(id string) error {
 	return atomicfile.SyncDir(s.dir)
 }
 
-// setCurrent points the link at a generation, with one rename.
+// setCurrent changes the link to a generation, with one rename.
 func (s *store) setCurrent(id string) error {
 	link := filepath.Join(s.dir, currentLink)
 	if have, err := os.Readlink(link); err == nil && have == id {
@@ -165,20 +157,34 @@ func (s *store) setCurrent(id string) error {
 	return atomicfile.SyncDir(s.dir)
 }
 
-// digester passes bytes on and computes their digest.
+// digester is a writer that also computes the digest and the size.
 type digester struct {
-	w io.Writer
-	h hash.Hash
-	n int64
+	ctx      context.Context
+	w        io.Writer
+	h        hash.Hash
+	n        int64
+	progress func(n int64)
 }
 
-func newDigester(w io.Writer) *digester { return &digester{w: w, h: sha256.New()} }
-
 func (d *digester) Write(b []byte) (int, error) {
+	if err := d.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := d.w.Write(b)
 	d.h.Write(b[:n])
 	d.n += int64(n)
+	d.progress(int64(n))
 	return n, err
 }
 
-func (d *digester) file() File { return File{Size: d.n, SHA256: hex.EncodeToString(d.h.Sum(nil))} }
+// digestFile reads a file that another program wrote, and makes it durable.
+func digestFile(path string) (File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return File{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, f.Sync())
+}

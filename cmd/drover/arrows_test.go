@@ -68,15 +68,15 @@ var mayImport = map[string][]string{
 	},
 
 	"imagebuild": {
-		"drover/imagebuild/feed", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/oci", "drover/imagebuild/rootfs",
+		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/oci", "drover/imagebuild/rootfs",
 	},
-	"imagebuild/feed":    {},
-	"imagebuild/initrd":  {"drover/imagebuild/feed", "drover/imagebuild/layer", "drover/imagebuild/rootfs"},
-	"imagebuild/layer":   {"drover/imagebuild/rootfs"},
-	"imagebuild/loaders": {},
-	"imagebuild/media":   {},
-	"imagebuild/oci":     {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
-	"imagebuild/rootfs":  {},
+	"imagebuild/external": {},
+	"imagebuild/initrd":   {"drover/imagebuild/external", "drover/imagebuild/layer", "drover/imagebuild/rootfs"},
+	"imagebuild/layer":    {"drover/imagebuild/rootfs"},
+	"imagebuild/loaders":  {},
+	"imagebuild/media":    {},
+	"imagebuild/oci":      {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
+	"imagebuild/rootfs":   {},
 
 	"cmd/drover/hardware": {
 		"drover/cmd/drover/cli", "drover/pools", "drover/pools/config", "drover/pools/hardware",

@@ -14,18 +14,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"drover/e2e/fixture"
+	"drover/imagebuild/external"
 	"drover/imagebuild/initrd"
 )
 
-// zstds are what may compress an initrd: the program, and the library where
-// there is none.
+// zstds returns the two compressors of an initrd by name: the path of the program, and
+// the empty path for the library.
 func zstds(t *testing.T) map[string]string {
-	if _, err := exec.LookPath("zstd"); err != nil {
+	program, version, err := external.Find(t.Context(), initrd.ZstdProgram)
+	if errors.Is(err, exec.ErrNotFound) {
 		fixture.Missing(t, err)
 	}
-	program, version := initrd.FindZstd(t.Context())
-	if program == "" || !strings.Contains(version, ".") {
-		t.Fatalf("program %q, version %q", program, version)
+	if err != nil || !strings.Contains(version, ".") {
+		t.Fatalf("program %q, version %q, %v", program, version, err)
 	}
 	return map[string]string{"program": program, "library": ""}
 }
@@ -69,7 +70,7 @@ func TestCompressInitrd(t *testing.T) {
 	}
 }
 
-// TestCompressInitrdFails: what is cut short is told, and by its cause.
+// TestCompressInitrdFails: incomplete output is an error, which has its cause.
 func TestCompressInitrdFails(t *testing.T) {
 	odd := errors.New("odd module")
 	cancelled, cancel := context.WithCancelCause(t.Context())
@@ -85,21 +86,21 @@ func TestCompressInitrdFails(t *testing.T) {
 	for name, program := range zstds(t) {
 		err := initrd.Compress(t.Context(), program, io.Discard, func(io.Writer) error { return odd })
 		if !errors.Is(err, odd) {
-			t.Errorf("%s: got %v, want what went wrong with the archive", name, err)
+			t.Errorf("%s: got %v, want the error of the archive", name, err)
 		}
 		if program == "" {
-			continue // where writing to the image is what ends it
+			continue // the writer of the image ends it
 		}
 		err = initrd.Compress(cancelled, program, io.Discard, func(w io.Writer) error {
 			cancel(errors.New("no more"))
 			return much(w)
 		})
 		if err == nil || !strings.Contains(err.Error(), "no more") {
-			t.Errorf("got %v, want why it was cancelled", err)
+			t.Errorf("got %v, want the cause of the cancellation", err)
 		}
 	}
 	if err := initrd.Compress(t.Context(), bad, io.Discard, much); err == nil || !strings.Contains(err.Error(), "no memory") {
-		t.Errorf("got %v, want the program's own words", err)
+		t.Errorf("got %v, want the program's own message", err)
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"math"
 )
 
-// cpioWriter writes an archive in the "newc" format, the one that the kernel
-// unpacks as initramfs (Documentation/driver-api/early-userspace/buffer-format).
-// All owners are root, all times are 0. The first error stays.
+// cpioWriter writes an archive in the "newc" format, which the kernel unpacks as
+// initramfs (Documentation/driver-api/early-userspace/buffer-format). All owners are
+// root, all times are 0. After the first error it writes nothing, and close returns the
+// error.
 type cpioWriter struct {
 	w   io.Writer
 	off int64
@@ -57,8 +58,8 @@ func (c *cpioWriter) entry(name string, mode, major, minor int64, content []byte
 	c.pad(4)
 }
 
-// close writes the end mark. The kernel skips zeros up to the next archive, so
-// a boot loader may append its own.
+// close writes the end mark. The kernel skips zeros up to the next archive, so a boot
+// loader may append an archive of its own.
 func (c *cpioWriter) close() error {
 	c.ino = -1
 	c.entry("TRAILER!!!", 0, 0, 0, nil)

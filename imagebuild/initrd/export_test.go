@@ -13,5 +13,5 @@ func Cpio(w io.Writer) error {
 	return c.close()
 }
 
-// Compress is compressInitrd.
-var Compress = compressInitrd
+// Compress is compress.
+var Compress = compress

@@ -12,7 +12,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// cpio itself reads an archive.
+// TestCpio: the program cpio reads an archive.
 func TestCpio(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		fixture.Missing(t, err)

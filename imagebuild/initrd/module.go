@@ -3,21 +3,19 @@ package initrd
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
 
 	"drover/imagebuild/layer"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // maxModule bounds one module, in bytes. The largest, amdgpu, has 30 MB.
 const maxModule = 256 << 20
 
-// plainName is the path of a module once it is decompressed.
+// plainName returns the path of a module without the extension of its compression.
 func plainName(file string) string {
 	if i := strings.LastIndex(file, ".ko."); i >= 0 {
 		return file[:i+len(".ko")]
@@ -25,48 +23,44 @@ func plainName(file string) string {
 	return file
 }
 
-// module returns the contents of a module, decompressed: the init of the
-// initrd gives them to the kernel, and many kernels cannot decompress them
+// module returns the contents of a module, decompressed: the init of the initrd gives
+// them to the kernel, and many kernels cannot decompress modules
 // (CONFIG_MODULE_DECOMPRESS, off in Debian).
 func (s *moduleSet) module(file string) ([]byte, error) {
 	b, err := s.read(file, maxModule)
+	if err == nil && path.Ext(file) != ".ko" {
+		b, err = decompress(b, path.Ext(file))
+		if err != nil {
+			err = fmt.Errorf("usr/lib/modules/%s/%s: %w", s.version, file, err)
+		}
+	}
+	return b, err
+}
+
+// decompress decompresses a module whose file name ends in ext.
+func decompress(b []byte, ext string) ([]byte, error) {
+	format := map[string]string{".gz": "gzip", ".zst": "zstd"}[ext]
+	switch {
+	case ext == ".xz":
+		return nil, errors.New("compressed with xz, which is not supported: " +
+			"decompress the modules in the image (find /usr/lib/modules -name '*.ko.xz' -exec xz -d {} +; depmod VERSION)")
+	case format == "":
+		return nil, errors.New("unknown kind of module file")
+	}
+	r, err := layer.Decompress(bytes.NewReader(b), format)
 	if err != nil {
 		return nil, err
 	}
-	place := func(err error) error { return fmt.Errorf("usr/lib/modules/%s/%s: %w", s.version, file, err) }
-	var r io.Reader
-	switch path.Ext(file) {
-	case ".ko":
-		return b, nil
-	case ".gz":
-		if r, err = gzip.NewReader(bytes.NewReader(b)); err != nil {
-			return nil, place(err)
-		}
-	case ".zst":
-		d, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(layer.MaxWindow), zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, place(err)
-		}
-		defer d.Close()
-		r = d
-	case ".xz":
-		return nil, place(fmt.Errorf("compressed with xz, which is not supported: " +
-			"decompress the modules in the image (find /usr/lib/modules -name '*.ko.xz' -exec xz -d {} +; depmod VERSION)"))
-	default:
-		return nil, place(fmt.Errorf("unknown kind of module file"))
-	}
+	defer r.Close()
 	out, err := io.ReadAll(io.LimitReader(r, maxModule+1))
-	if err != nil {
-		return nil, place(err)
-	}
 	if len(out) > maxModule {
-		return nil, place(fmt.Errorf("larger than %d bytes", maxModule))
+		return nil, fmt.Errorf("larger than %d bytes", maxModule)
 	}
-	return out, nil
+	return out, err
 }
 
-// Firmware returns the names of the firmware files that a module may ask for:
-// the firmware= lines of its .modinfo section. A file that is not ELF has none.
+// Firmware returns the names of the firmware files that a module may load: the
+// firmware= fields of its .modinfo section. A file that is not ELF has none.
 func Firmware(module []byte) []string {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
@@ -89,9 +83,9 @@ func Firmware(module []byte) []string {
 	return names
 }
 
-// CheckProgram returns an error unless a program can be the first process: a static
-// executable for the processor arch. The kernel says no more than "Kernel panic: No
-// working init found".
+// CheckProgram returns an error unless a program can be the first process: it must be a
+// static executable for the processor arch. The kernel's own message for any other
+// program is "Kernel panic: No working init found".
 func CheckProgram(r io.ReaderAt, arch string) error {
 	f, err := elf.NewFile(r)
 	if err != nil {

@@ -2,10 +2,9 @@ package initrd
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,10 +12,9 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// DefaultModules are the names of the kernel modules that go into every initrd,
-// as far as the kernel has them, together with those they depend on: network
-// cards, and what it takes to mount the root image. Disks, USB and keyboards
-// wait for the real root. More are added with [Builder.Modules].
+// DefaultModules returns the names of the kernel modules that every initrd contains, if
+// the kernel has them: drivers of network cards, and the modules that mount the root
+// image. Disks, USB and keyboards wait for the root file system.
 func DefaultModules() []string {
 	return strings.Fields(`
 		squashfs overlay loop af_packet bonding 8021q
@@ -33,11 +31,11 @@ func DefaultModules() []string {
 		realtek broadcom marvell motorcomm at803x`)
 }
 
-// essentialModules are those without which no node can mount its root.
+// essentialModules returns the modules that every node needs to mount its root.
 func essentialModules() []string { return []string{"squashfs", "overlay", "loop"} }
 
-// moduleSet is what depmod knows about the modules of a kernel, and the choice
-// of those that go into the initrd.
+// moduleSet describes the modules of a kernel, from the files that depmod wrote, and the
+// modules that were chosen for the initrd.
 type moduleSet struct {
 	dir     *rootfs.Node
 	version string
@@ -49,17 +47,17 @@ type moduleSet struct {
 	chosen  map[string]bool     // paths
 }
 
-// normalName is how the kernel writes a module's name: file names and people
-// use '-' and '_' alike.
+// normalName returns a module's name as the kernel writes it. File names and people use
+// '-' and '_' alike.
 func normalName(s string) string { return strings.ReplaceAll(s, "-", "_") }
 
-// moduleName is the normal name of a module file.
+// moduleName returns the normal name of a module file.
 func moduleName(file string) string {
 	base, _, _ := strings.Cut(path.Base(file), ".ko")
 	return normalName(base)
 }
 
-// newModuleSet reads the files that depmod made.
+// newModuleSet reads the files that depmod wrote.
 func newModuleSet(t *rootfs.Tree, version string) (*moduleSet, error) {
 	s := &moduleSet{dir: t.ModulesDir(version), version: version, deps: map[string][]string{}, byName: map[string]string{},
 		builtin: map[string]bool{}, soft: map[string][]string{}, aliases: map[string][]string{}, chosen: map[string]bool{}}
@@ -80,8 +78,8 @@ func newModuleSet(t *rootfs.Tree, version string) (*moduleSet, error) {
 	return s, nil
 }
 
-// lines calls fn for each line of a file in the modules' directory, if it is
-// there. The text of Debian's largest, modules.alias, has 1.5 MB.
+// lines calls fn with each line of a file in the modules' directory, except empty lines
+// and comments. A missing file has none. Debian's largest, modules.alias, has 1.5 MB.
 func (s *moduleSet) lines(name string, fn func(line string)) error {
 	b, err := s.read(name, 64<<20)
 	if err != nil {
@@ -95,8 +93,8 @@ func (s *moduleSet) lines(name string, fn func(line string)) error {
 	return nil
 }
 
-// read returns the contents of a file in the modules' directory, empty when
-// there is none.
+// read returns the contents of a file in the modules' directory, at most limit bytes. A
+// missing file is empty.
 func (s *moduleSet) read(name string, limit int64) ([]byte, error) {
 	n := s.lookup(name)
 	if n == nil || n.Kind != tar.TypeReg {
@@ -105,16 +103,11 @@ func (s *moduleSet) read(name string, limit int64) ([]byte, error) {
 	if n.Size > limit {
 		return nil, fmt.Errorf("usr/lib/modules/%s/%s: %d bytes is not a sensible size", s.version, name, n.Size)
 	}
-	r, err := n.Reader()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(bufio.NewReader(r))
+	return n.Content()
 }
 
-// lookup finds a file by its path in the modules' directory. Links out of it
-// (build, source) are of no use in an initrd.
+// lookup returns a file by its path in the modules' directory, or nil. It follows no
+// links out of the directory (build, source).
 func (s *moduleSet) lookup(name string) *rootfs.Node {
 	return (&rootfs.Tree{Root: s.dir}).Lookup(name)
 }
@@ -130,8 +123,8 @@ func (s *moduleSet) depLine(line string) {
 
 func (s *moduleSet) builtinLine(line string) { s.builtin[moduleName(line)] = true }
 
-// softLine reads "softdep NAME pre: A B post: C". The kernel asks for these at
-// run time, by calling modprobe, which an initrd without one never answers.
+// softLine reads "softdep NAME pre: A B post: C". At run time the kernel calls modprobe
+// for these modules, and an initrd has no modprobe.
 func (s *moduleSet) softLine(line string) {
 	fields := strings.Fields(line)
 	if len(fields) < 3 || fields[0] != "softdep" {
@@ -145,8 +138,9 @@ func (s *moduleSet) softLine(line string) {
 	}
 }
 
-// aliasLine reads "alias PATTERN NAME", as far as it serves soft dependencies
-// such as that of libcrc32c on crc32c, an alias of crc32c_generic.
+// aliasLine reads "alias PATTERN NAME", if the pattern has no wildcards. Soft
+// dependencies name such aliases: libcrc32c depends on crc32c, an alias of
+// crc32c_generic.
 func (s *moduleSet) aliasLine(line string) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 || fields[0] != "alias" || strings.ContainsAny(fields[1], "*?[:") {
@@ -156,8 +150,8 @@ func (s *moduleSet) aliasLine(line string) {
 	s.aliases[alias] = append(s.aliases[alias], normalName(fields[2]))
 }
 
-// choose picks the modules for the initrd. Those in want are taken if they are
-// there, those in must have to be there, as modules or built in.
+// choose chooses the modules for the initrd. A missing module of want is ignored. The
+// modules of must have to exist, as files or built in.
 func (s *moduleSet) choose(want, must []string) error {
 	for _, name := range must {
 		name = normalName(strings.TrimSuffix(name, ".ko"))
@@ -178,7 +172,7 @@ func (s *moduleSet) choose(want, must []string) error {
 	return nil
 }
 
-// add chooses a module by normal name or alias, and what it needs.
+// add chooses a module, by normal name or alias, and the modules that it depends on.
 func (s *moduleSet) add(name string) {
 	file := s.byName[name]
 	if file == "" {
@@ -202,11 +196,4 @@ func (s *moduleSet) add(name string) {
 }
 
 // files returns the chosen modules, sorted by path.
-func (s *moduleSet) files() []string {
-	list := make([]string, 0, len(s.chosen))
-	for file := range s.chosen {
-		list = append(list, file)
-	}
-	slices.Sort(list)
-	return list
-}
+func (s *moduleSet) files() []string { return slices.Sorted(maps.Keys(s.chosen)) }

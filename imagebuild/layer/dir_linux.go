@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDir opens a tree on disk, such as the root of a mounted container. It
-// takes what the caller may read, so a tree with other owners' private files
-// needs root. It stays on one file system: what is mounted in the tree (/proc
-// of a running container) is left out.
+// OpenDir opens a tree on disk, such as the root of a mounted container. The caller
+// must be able to read all files, so a tree with other owners' private files needs
+// root. Other file systems mounted in the tree (/proc of a running container) are not
+// read.
 func OpenDir(path string) (*Source, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -42,13 +42,13 @@ func OpenDir(path string) (*Source, error) {
 	return &Source{Layers: []Layer{{Name: path, Read: read}}, Close: root.Close}, nil
 }
 
-// dirWalk makes the entries of a tree on disk.
+// dirWalk reads a tree on disk into entries.
 type dirWalk struct {
 	ctx      context.Context
 	root     *os.Root
 	base     string
 	dev      uint64
-	seen     map[uint64][]string // first name of each inode with several
+	seen     map[uint64][]string // the first path of each inode with several names
 	layers   *Reader
 	progress func(int64)
 	list     []rootfs.Entry
@@ -68,7 +68,7 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	if info.Mode()&fs.ModeSocket != 0 {
-		return nil // a left-over; no archive can hold one
+		return nil // nothing listens on it any more, and no archive can contain one
 	}
 	path, err := rootfs.CleanPath(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	e := rootfs.Entry{Path: path}
 	if first := w.seen[st.Ino]; first != nil && st.Nlink > 1 && !d.IsDir() {
 		e.Link = first
-	} else if e.File, err = w.file(name, info, st); err != nil {
+	} else if e.File, err = w.file(name, info, st.Ino); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	} else if st.Nlink > 1 && !d.IsDir() {
 		w.seen[st.Ino] = path
@@ -92,40 +92,32 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-func (w *dirWalk) file(name string, info fs.FileInfo, st *syscall.Stat_t) (*rootfs.File, error) {
-	f := &rootfs.File{Mode: int64(st.Mode & 0o7777), UID: int(st.Uid), GID: int(st.Gid), Mtime: rootfs.ClampTime(info.ModTime().Unix())}
-	var err error
-	switch info.Mode().Type() {
-	case 0:
-		f.Kind, f.Size = tar.TypeReg, info.Size()
+func (w *dirWalk) file(name string, info fs.FileInfo, ino uint64) (f *rootfs.File, err error) {
+	target := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if target, err = w.root.Readlink(name); err != nil {
+			return nil, err
+		}
+	}
+	h, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return nil, err
+	}
+	if f, err = rootfs.NewFile(h); err != nil {
+		return nil, err
+	}
+	if f.Kind == tar.TypeReg {
 		if w.size += f.Size; w.size > w.layers.Spool.limit {
 			return nil, fmt.Errorf("the tree is larger than %d bytes", w.layers.Spool.limit)
 		}
 		w.progress(f.Size)
-		f.Open = func() (io.ReadCloser, error) { return w.open(name, st.Ino, f.Size) }
-	case fs.ModeDir:
-		f.Kind = tar.TypeDir
-	case fs.ModeSymlink:
-		f.Kind, f.Mode = tar.TypeSymlink, 0o777
-		if f.Target, err = w.root.Readlink(name); err != nil {
-			return nil, err
-		}
-	case fs.ModeNamedPipe:
-		f.Kind = tar.TypeFifo
-	case fs.ModeDevice, fs.ModeDevice | fs.ModeCharDevice:
-		f.Kind = tar.TypeBlock
-		if info.Mode()&fs.ModeCharDevice != 0 {
-			f.Kind = tar.TypeChar
-		}
-		f.Major, f.Minor = int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
-	default:
-		return nil, fmt.Errorf("unknown type %s", info.Mode().Type())
+		f.Open = func() (io.ReadCloser, error) { return w.open(name, ino, f.Size) }
 	}
 	return f, w.xattrs(name, f)
 }
 
-// open opens a file again for its contents, and makes sure it is still the one
-// that was seen.
+// open opens the contents of a file. It returns an error when the file is no longer
+// the one that visit found.
 func (w *dirWalk) open(name string, ino uint64, size int64) (io.ReadCloser, error) {
 	r, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -157,7 +149,7 @@ func (w *dirWalk) xattrs(name string, f *rootfs.File) error {
 		return fmt.Errorf("list xattrs: %w", err)
 	}
 	value := make([]byte, 64<<10) // XATTR_SIZE_MAX of Linux
-	// The second size may be smaller: overlayfs hides its own attributes late.
+	// The second size may be smaller: only this call leaves out overlayfs' own attributes.
 	for key := range strings.FieldsFuncSeq(string(names[:size]), func(r rune) bool { return r == 0 }) {
 		n, err := unix.Lgetxattr(path, key, value)
 		if err != nil {

@@ -1,12 +1,12 @@
 // Package layer reads the layers of an image into the entries of a root file
 // system.
 //
-// A [Source] is an opened image with its layers, from [OpenDir], [OpenTar] or
-// package oci. A [Reader] turns a tar stream, compressed or not, into entries, and
-// keeps the contents of files in a [Spool]: one temporary file without a name. It
-// limits how many files, names and bytes a hostile image can make it hold.
+// A [Source] is an open image with its layers, from [OpenDir], [OpenTar] or
+// package oci. A [Reader] decodes a tar stream, compressed or not, into entries, and
+// stores the contents of files in a [Spool]: one temporary file without a name. It
+// limits the files, names and bytes that a hostile image can make it store.
 //
-// The package does not know what the entries become; it decodes whiteouts, and
+// The package does not know how entries form a tree. It decodes whiteouts, and
 // package rootfs applies them.
 package layer
 
@@ -21,25 +21,25 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// The marks of removed files in the layers of an OCI image (image-spec,
-// layer.md). They act on lower layers only, wherever they stand in their own.
+// Names that mark removed files in the layers of an OCI image (image-spec, layer.md).
+// A mark acts on lower layers only, wherever it is in its own layer.
 const (
 	whiteoutPrefix = ".wh."
-	whiteoutOpaque = ".wh..wh..opq" // the directory hides all that is below it
-	whiteoutMeta   = ".wh..wh."     // AUFS bookkeeping, of no meaning here
+	whiteoutOpaque = ".wh..wh..opq" // hides the contents of its directory in lower layers
+	whiteoutMeta   = ".wh..wh."     // bookkeeping of AUFS, without a meaning here
 )
 
-// Bounds on what an image may hold. They are far above any real image, and low
-// enough that a hostile one cannot take the machine down.
+// Limits of an image. They are far above any real image, and low enough that a hostile
+// image cannot use up the machine's memory.
 const (
 	MaxEntries = 4 << 20 // files in all layers
 	maxMeta    = 1 << 30 // bytes in the names and attributes of all files
 )
 
-// Reader turns tar streams into entries.
+// Reader decodes tar streams into entries.
 type Reader struct {
 	Spool     *Spool
-	Whiteouts bool // the stream is a layer of an OCI image, not a root file system of its own
+	Whiteouts bool // the stream is a layer of an OCI image, not a whole root file system
 	entries   int  // in all streams so far
 	meta      int  // bytes of names and attributes so far
 }
@@ -73,15 +73,16 @@ func (l *Reader) read(r io.Reader) ([]rootfs.Entry, error) {
 	}
 }
 
-// endMark looks for the block of zeros at the end of a tar, without which
-// archive/tar takes one that was cut between two files for a whole one. Layers
-// need no such care: they have digests.
+// endMark counts the zeros at the end of a tar. A whole tar ends with a block of zeros,
+// but archive/tar also accepts a tar that was cut between two files. Layers need no
+// such check: they have digests.
 type endMark struct {
 	r     io.Reader
-	zeros int // how many zeros were read last
+	zeros int // the number of zeros that were read last
 }
 
-// tarBlock is what tars are made of. The padding of a file is always shorter.
+// tarBlock is the size of a block of a tar, in bytes. The padding of a file is always
+// shorter.
 const tarBlock = 512
 
 func (m *endMark) Read(b []byte) (int, error) {
@@ -94,7 +95,7 @@ func (m *endMark) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count keeps what a hostile image can make us hold in memory within bounds.
+// count returns an error when the image is too large for the memory.
 func (l *Reader) count(h *tar.Header) error {
 	l.entries++
 	l.meta += len(h.Name) + len(h.Linkname)
@@ -132,8 +133,8 @@ func (l *Reader) entry(h *tar.Header, content io.Reader) (e rootfs.Entry, err er
 	return e, err
 }
 
-// whiteout reports whether the entry is a mark of OCI layers, and turns it into
-// what it hides.
+// whiteout reports whether the entry is a whiteout of OCI layers, and changes it to the
+// path that it hides.
 func whiteout(e *rootfs.Entry) bool {
 	for i, elem := range e.Path {
 		last := i == len(e.Path)-1

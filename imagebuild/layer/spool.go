@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// Spool holds the contents of all files of the layers, one after the other, in
-// a temporary file without a name. The layers are compressed streams, and the
-// squashfs wants its files sorted: this is what stands between.
+// Spool stores the contents of all files of the layers, one after the other, in a
+// temporary file without a name. The layers are compressed streams with files in any
+// order, and the squashfs needs them sorted.
 type Spool struct {
 	f     *os.File
 	off   int64
-	limit int64 // bytes
+	limit int64 // in bytes
 	chunk []byte
 	zeros []byte
 }
 
 const spoolChunk = 256 << 10
 
-// NewSpool makes a spool in dir. Its file is unlinked at once, so that nothing
-// remains whatever happens.
+// NewSpool creates a spool in dir for at most limit bytes. It unlinks the file
+// immediately, so that nothing remains of a build that was killed.
 func NewSpool(dir string, limit int64) (*Spool, error) {
 	f, err := os.CreateTemp(dir, ".spool-")
 	if err != nil {
@@ -34,11 +34,11 @@ func NewSpool(dir string, limit int64) (*Spool, error) {
 	return &Spool{f: f, limit: limit, chunk: make([]byte, spoolChunk), zeros: make([]byte, spoolChunk)}, nil
 }
 
-// Close removes the spool.
+// Close releases the file.
 func (s *Spool) Close() error { return s.f.Close() }
 
-// add stores size bytes of r and returns how to read them again. Runs of zeros
-// become holes: sparse files cost what they hold, not what they claim.
+// add stores size bytes of r and returns a function that opens them. Runs of zeros
+// become holes: a sparse file takes the space of its data, not of its size.
 func (s *Spool) add(r io.Reader, size int64) (func() (io.ReadCloser, error), error) {
 	if size == 0 {
 		return nil, nil
@@ -65,5 +65,5 @@ func (s *Spool) add(r io.Reader, size int64) (func() (io.ReadCloser, error), err
 	}, nil
 }
 
-// Finish makes trailing holes part of the file.
+// Finish makes holes at the end part of the file. Call it before reading.
 func (s *Spool) Finish() error { return s.f.Truncate(s.off) }

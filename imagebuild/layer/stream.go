@@ -2,11 +2,11 @@ package layer
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"drover/imagebuild/rootfs"
@@ -15,23 +15,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Source is an opened image.
+// Source is an open image.
 type Source struct {
 	Layers  []Layer   // from the lowest
-	Created time.Time // of the image's config; zero when it says nothing
-	Digest  string    // of the image's manifest; empty for what is no OCI image
+	Created time.Time // from the image's config; zero when the config has no time
+	Digest  string    // of the image's manifest; empty unless it is an OCI image
 	Close   func() error
 }
 
-// Layer is one step of an image: a stream that is verified as it is read.
+// Layer is one layer of an image. A layer with a digest is verified while it is read.
 type Layer struct {
-	Name string // for people
-	Size int64  // of the stream as stored; 0 when unknown
+	Name string // as progress and errors show it
+	Size int64  // of the stream as stored, in bytes; 0 when unknown
 	Read func(ctx context.Context, l *Reader, progress func(n int64)) ([]rootfs.Entry, error)
 }
 
-// OpenTar opens one tar of a root file system: not a layer, so names that begin
-// with .wh. are ordinary names.
+// OpenTar opens a tar of a root file system. It is not a layer: names that begin with
+// .wh. are ordinary names.
 func OpenTar(path string) (*Source, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func OpenTar(path string) (*Source, error) {
 	}, nil
 }
 
-// Stream reads a tar stream, compressed or not, and then what follows it, so that
-// a digest over the stream covers all of it.
+// Stream reads a tar stream, compressed or not, to the end of the stream, so that a
+// digest over the stream covers all of it. It calls progress with the bytes of each read.
 func (l *Reader) Stream(ctx context.Context, stream io.Reader, progress func(int64)) ([]rootfs.Entry, error) {
 	r := &meter{ctx: ctx, r: stream, progress: progress}
 	plain, err := decompress(r)
@@ -77,39 +77,45 @@ func (l *Reader) Stream(ctx context.Context, stream io.Reader, progress func(int
 	return list, nil
 }
 
-// maxTrailer is how much may follow the end of a tar inside its compression:
-// tar pads to its record size, 10 KiB by default.
+// maxTrailer bounds the bytes that follow the end of a tar inside its compression. tar
+// pads to its record size, 10 KiB by default.
 const maxTrailer = 16 << 20
 
-// MaxWindow is the largest zstd window that is accepted, zstd --long=27.
-const MaxWindow = 128 << 20
+// maxWindow is the largest zstd window that Decompress accepts, in bytes: zstd --long=27.
+const maxWindow = 128 << 20
 
-// decompress finds out by its first bytes how a stream is compressed. Media
-// types and file names lie more often.
-func decompress(r io.Reader) (io.ReadCloser, error) {
-	br := bufio.NewReaderSize(r, 128<<10)
-	magic, err := br.Peek(6)
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(br)
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		d, err := zstd.NewReader(br, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderConcurrency(1))
+// Decompress returns the content of a stream in a format: "gzip" or "zstd".
+func Decompress(r io.Reader, format string) (io.ReadCloser, error) {
+	switch format {
+	case "gzip":
+		return gzip.NewReader(r)
+	case "zstd":
+		d, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err
 		}
 		return d.IOReadCloser(), nil
-	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
-		return nil, fmt.Errorf("compressed with xz, which is not supported: use zstd or gzip")
-	case bytes.HasPrefix(magic, []byte("BZh")):
-		return nil, fmt.Errorf("compressed with bzip2, which is not supported: use zstd or gzip")
+	}
+	return nil, fmt.Errorf("compressed with %s, which is not supported: use zstd or gzip", format)
+}
+
+// decompress decompresses a stream in the format that its first bytes show. Media types
+// and file names are wrong more often.
+func decompress(r io.Reader) (io.ReadCloser, error) {
+	br := bufio.NewReaderSize(r, 128<<10)
+	start, err := br.Peek(6)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	for magic, format := range map[string]string{"\x1f\x8b": "gzip", "\x28\xb5\x2f\xfd": "zstd", "\xfd7zXZ\x00": "xz", "BZh": "bzip2"} {
+		if strings.HasPrefix(string(start), magic) {
+			return Decompress(br, format)
+		}
 	}
 	return io.NopCloser(br), nil
 }
 
-// meter passes a stream on, counts it, and ends it when the build is canceled.
+// meter reports the progress of a stream, and ends it when the build is cancelled.
 type meter struct {
 	ctx      context.Context
 	r        io.Reader

@@ -1,13 +1,14 @@
-// Package oci opens images in the OCI image layout, as a directory ([OpenDir]) or as
-// a tar of one ([OpenArchive]): it follows index.json to the manifest of a
-// [Platform] and gives its layers to package layer.
+// Package oci opens images in the OCI image layout: a directory with [OpenDir], a tar of
+// one with [OpenArchive]. It follows index.json to the manifest of a [Platform] and
+// returns the image as a source of package layer.
 //
-// Sizes and digests are verified as blobs are read. The package never talks to a
-// registry.
+// It verifies sizes and digests while it reads blobs. The package does not know
+// registries: buildah, skopeo or docker buildx write an image into a layout.
 package oci
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -22,7 +23,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"drover/imagebuild/layer"
@@ -37,10 +37,10 @@ const refName = "org.opencontainers.image.ref.name"
 // manifests above 4 MiB.
 const maxJSON = 4 << 20
 
-// maxIndexDepth is how many indexes may lead to a manifest.
+// maxIndexDepth is the number of indexes that may lead to a manifest.
 const maxIndexDepth = 4
 
-// blobs opens a file of an OCI image layout by its path and tells its size.
+// blobs opens a file of an OCI image layout by its path, and returns its size in bytes.
 type blobs func(name string) (io.ReadCloser, int64, error)
 
 // descriptor is a reference to a blob (image-spec, descriptor.md).
@@ -49,11 +49,7 @@ type descriptor struct {
 	Digest      string            `json:"digest"`
 	Size        int64             `json:"size"`
 	Annotations map[string]string `json:"annotations"`
-	Platform    *struct {
-		OS           string `json:"os"`
-		Architecture string `json:"architecture"`
-		Variant      string `json:"variant"`
-	} `json:"platform"`
+	Platform    *Platform         `json:"platform"`
 }
 
 // document is an index or a manifest; Docker's have the same fields.
@@ -63,18 +59,16 @@ type document struct {
 	Layers    []descriptor `json:"layers"`
 }
 
-// imageConfig is what the builder needs of an image's config.
+// imageConfig has the fields of an image's config that the builder needs.
 type imageConfig struct {
-	Created      *time.Time `json:"created"`
-	OS           string     `json:"os"`
-	Architecture string     `json:"architecture"`
-	Variant      string     `json:"variant"`
-	RootFS       struct {
+	Platform
+	Created *time.Time `json:"created"`
+	RootFS  struct {
 		DiffIDs []string `json:"diff_ids"`
 	} `json:"rootfs"`
 }
 
-// OpenDir opens an image layout directory.
+// OpenDir opens DIR[:TAG], an image layout in a directory.
 func OpenDir(arg string, platform Platform) (*layer.Source, error) {
 	dir, tag := cutTag(arg)
 	root, err := os.OpenRoot(dir)
@@ -82,24 +76,20 @@ func OpenDir(arg string, platform Platform) (*layer.Source, error) {
 		return nil, err
 	}
 	open := func(name string) (io.ReadCloser, int64, error) {
-		f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not hang the build
+		info, err := root.Stat(name)
 		if err != nil {
 			return nil, 0, err
 		}
-		st, err := f.Stat()
-		if err == nil && !st.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file", name)
+		if !info.Mode().IsRegular() { // opening a FIFO would wait for ever
+			return nil, 0, fmt.Errorf("%s is not a regular file", name)
 		}
-		if err != nil {
-			f.Close()
-			return nil, 0, err
-		}
-		return f, st.Size(), nil
+		f, err := root.Open(name)
+		return f, info.Size(), err
 	}
 	return openLayout(open, root.Close, tag, platform)
 }
 
-// OpenArchive opens a tar of an image layout, in place.
+// OpenArchive opens FILE[:TAG], a tar of an image layout, without unpacking it.
 func OpenArchive(arg string, platform Platform) (*layer.Source, error) {
 	name, tag := cutTag(arg)
 	f, err := os.Open(name)
@@ -116,14 +106,14 @@ func OpenArchive(arg string, platform Platform) (*layer.Source, error) {
 		if !ok {
 			return nil, 0, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 		}
-		return io.NopCloser(io.NewSectionReader(section, 0, section.Size())), section.Size(), nil
+		return io.NopCloser(io.NewSectionReader(section, 0, section.Size())), section.Size(), nil // read from its start again
 	}
 	return openLayout(open, f.Close, tag, platform)
 }
 
-// archiveIndex finds where each file of a tar begins. The tar reader takes
-// whole blocks and never reads ahead, so after a header the file's position is
-// that of the contents.
+// archiveIndex returns the contents of each regular file of a tar. The tar reader reads
+// whole blocks and never reads ahead, so after a header the position in f is the start
+// of the contents.
 func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 	files := map[string]*io.SectionReader{}
 	for tr := tar.NewReader(f); ; {
@@ -159,8 +149,13 @@ func openLayout(open blobs, closer func() error, tag string, platform Platform) 
 
 func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, error) {
 	var index document
-	if err := open.json("index.json", &index); err != nil {
-		return nil, fmt.Errorf("not an OCI image layout: %w", err)
+	r, _, err := open("index.json")
+	if err == nil {
+		defer r.Close()
+		err = json.NewDecoder(io.LimitReader(r, maxJSON)).Decode(&index)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("not an OCI image layout: index.json: %w", err)
 	}
 	desc, err := pickTag(index.Manifests, tag)
 	if err != nil {
@@ -171,11 +166,11 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 		return nil, err
 	}
 	var config imageConfig
-	if err := open.blobJSON(manifest.Config, &config); err != nil {
+	if err := open.json(manifest.Config, &config); err != nil {
 		return nil, fmt.Errorf("image config: %w", err)
 	}
-	if !platform.matches(config.OS, config.Architecture, config.Variant) {
-		return nil, fmt.Errorf("the image is for %s/%s, not for %s (choose with --platform)", config.OS, config.Architecture, platform)
+	if !platform.matches(config.Platform) {
+		return nil, fmt.Errorf("the image is for %s/%s, not for %s (choose with --platform)", config.OS, config.Arch, platform)
 	}
 	if n := len(config.RootFS.DiffIDs); n != len(manifest.Layers) {
 		return nil, fmt.Errorf("the manifest has %d layers, the image config %d", len(manifest.Layers), n)
@@ -194,7 +189,8 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 	return s, nil
 }
 
-// pickTag finds the image in index.json: the one with the tag, or the only one.
+// pickTag returns the image of index.json with the tag or digest, or the only image when
+// tag is empty.
 func pickTag(list []descriptor, tag string) (descriptor, error) {
 	if len(list) == 0 {
 		return descriptor{}, errors.New("index.json lists no image")
@@ -208,10 +204,7 @@ func pickTag(list []descriptor, tag string) (descriptor, error) {
 		if tag != "" && (name == tag || d.Digest == tag) {
 			return d, nil
 		}
-		if name == "" {
-			name = d.Digest
-		}
-		tags = append(tags, name)
+		tags = append(tags, cmp.Or(name, d.Digest))
 	}
 	slices.Sort(tags)
 	if tag == "" {
@@ -220,11 +213,12 @@ func pickTag(list []descriptor, tag string) (descriptor, error) {
 	return descriptor{}, fmt.Errorf("holds no image %q, only %s", tag, strings.Join(tags, ", "))
 }
 
-// manifest follows desc through indexes to the manifest for a platform.
+// manifest follows desc through indexes to the manifest for a platform, and returns it
+// with its digest.
 func (open blobs) manifest(desc descriptor, platform Platform) (*document, string, error) {
 	for range maxIndexDepth {
 		var doc document
-		if err := open.blobJSON(desc, &doc); err != nil {
+		if err := open.json(desc, &doc); err != nil {
 			return nil, "", fmt.Errorf("image manifest: %w", err)
 		}
 		if len(doc.Manifests) == 0 {
@@ -238,14 +232,14 @@ func (open blobs) manifest(desc descriptor, platform Platform) (*document, strin
 			if d.Platform == nil {
 				return false
 			}
-			have = append(have, Platform{d.Platform.OS, d.Platform.Architecture, d.Platform.Variant}.String())
-			return platform.matches(d.Platform.OS, d.Platform.Architecture, d.Platform.Variant)
+			have = append(have, d.Platform.String())
+			return platform.matches(*d.Platform)
 		})
 		switch {
 		case i >= 0:
 			desc = doc.Manifests[i]
 		case len(have) == 0 && len(doc.Manifests) == 1:
-			desc = doc.Manifests[0] // an index in an index; the image config will tell
+			desc = doc.Manifests[0] // an index in an index; the image config has the platform
 		default:
 			return nil, "", fmt.Errorf("the image has no variant for %s, only for %s", platform, strings.Join(have, ", "))
 		}
@@ -253,6 +247,7 @@ func (open blobs) manifest(desc descriptor, platform Platform) (*document, strin
 	return nil, "", fmt.Errorf("more than %d image indexes inside each other", maxIndexDepth)
 }
 
+// layer returns layer i of n.
 func (open blobs) layer(d descriptor, i, n int) (layer.Layer, error) {
 	name := fmt.Sprintf("layer %d of %d", i, n)
 	if strings.HasSuffix(d.MediaType, "+encrypted") {
@@ -269,28 +264,20 @@ func (open blobs) layer(d descriptor, i, n int) (layer.Layer, error) {
 		defer blob.Close()
 		l.Whiteouts = true
 		list, err := l.Stream(ctx, blob, progress)
-		// A damaged blob mostly shows as a bad tar first. The digest is the
-		// better explanation, so read on to it.
+		// A damaged blob most often shows as a bad tar first. The digest explains more, so
+		// read on to the end.
 		if ctx.Err() == nil {
-			if _, derr := io.Copy(io.Discard, blob); errors.As(derr, new(*digestError)) {
-				err = derr
-			}
+			_, _ = io.Copy(io.Discard, blob)
+			err = cmp.Or(blob.damage, err)
 		}
 		return list, err
 	}
 	return layer.Layer{Name: name, Size: d.Size, Read: read}, nil
 }
 
-// digestError is a blob that is not what its descriptor promises.
-type digestError struct{ digest, got string }
-
-func (e *digestError) Error() string {
-	return fmt.Sprintf("blob %s is damaged: its content has %s", e.digest, e.got)
-}
-
-// blob opens a blob. Reading it to its end returns an error instead of io.EOF
-// unless size and digest are right.
-func (open blobs) blob(d descriptor) (io.ReadCloser, error) {
+// blob opens a blob. Reading it to its end returns an error instead of io.EOF unless the
+// digest is right.
+func (open blobs) blob(d descriptor) (*verifier, error) {
 	name, h, err := parseDigest(d.Digest)
 	if err != nil {
 		return nil, err
@@ -306,8 +293,8 @@ func (open blobs) blob(d descriptor) (io.ReadCloser, error) {
 	return &verifier{ReadCloser: r, h: h, want: d.Digest}, nil
 }
 
-// parseDigest returns the path of a blob and the hash to check it with. Its
-// strictness keeps paths such as "sha256:../../etc" out.
+// parseDigest returns the path of a blob and the hash that verifies it. It accepts only
+// hex digits, and so no path such as "sha256:../../etc".
 func parseDigest(digest string) (string, hash.Hash, error) {
 	alg, sum, _ := strings.Cut(digest, ":")
 	var h hash.Hash
@@ -325,11 +312,12 @@ func parseDigest(digest string) (string, hash.Hash, error) {
 	return "blobs/" + alg + "/" + sum, h, nil
 }
 
-// verifier is a blob that checks itself.
+// verifier is a blob that checks its own digest.
 type verifier struct {
 	io.ReadCloser
-	h    hash.Hash
-	want string
+	h      hash.Hash
+	want   string
+	damage error // the digest is wrong
 }
 
 func (v *verifier) Read(b []byte) (int, error) {
@@ -338,13 +326,15 @@ func (v *verifier) Read(b []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		alg, _, _ := strings.Cut(v.want, ":")
 		if got := alg + ":" + hex.EncodeToString(v.h.Sum(nil)); got != v.want {
-			return n, &digestError{digest: v.want, got: got}
+			v.damage = fmt.Errorf("blob %s is damaged: its content has %s", v.want, got)
+			err = v.damage
 		}
 	}
 	return n, err
 }
 
-func (open blobs) blobJSON(d descriptor, into any) error {
+// json decodes a blob.
+func (open blobs) json(d descriptor, into any) error {
 	if d.Size < 0 || d.Size > maxJSON {
 		return fmt.Errorf("blob %s: %d bytes is not a sensible size", d.Digest, d.Size)
 	}
@@ -363,24 +353,8 @@ func (open blobs) blobJSON(d descriptor, into any) error {
 	return nil
 }
 
-// json reads a file of the layout that no digest protects.
-func (open blobs) json(name string, into any) error {
-	r, size, err := open(name)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if size > maxJSON {
-		return fmt.Errorf("%s: %d bytes is not a sensible size", name, size)
-	}
-	if err := json.NewDecoder(io.LimitReader(r, maxJSON)).Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// cutTag splits PATH[:TAG]. A path that exists as a whole wins, so that colons
-// in names do no harm.
+// cutTag splits PATH[:TAG]. When a file with the whole name exists, its colons are part of
+// the path.
 func cutTag(arg string) (path, tag string) {
 	if _, err := os.Stat(arg); err == nil {
 		return arg, ""

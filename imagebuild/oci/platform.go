@@ -5,13 +5,16 @@ import (
 	"strings"
 )
 
-// Platform is an operating system and a processor, written linux/amd64 or
+// Platform is an operating system and a processor architecture, written linux/amd64 or
 // linux/arm/v7.
 type Platform struct {
-	OS, Arch, Variant string
+	OS      string `json:"os"`
+	Arch    string `json:"architecture"`
+	Variant string `json:"variant"`
 }
 
-// ParsePlatform reads the usual form. The empty string is linux/amd64.
+// ParsePlatform parses OS/ARCH or OS/ARCH/VARIANT, where OS is linux. The empty string is
+// linux/amd64.
 func ParsePlatform(s string) (Platform, error) {
 	if s == "" {
 		return Platform{OS: "linux", Arch: "amd64"}, nil
@@ -23,7 +26,7 @@ func ParsePlatform(s string) (Platform, error) {
 	return Platform{OS: parts[0], Arch: parts[1], Variant: strings.Join(parts[2:], "")}, nil
 }
 
-// String returns the form that [ParsePlatform] reads.
+// String returns the form that [ParsePlatform] parses.
 func (p Platform) String() string {
 	s := p.OS + "/" + p.Arch
 	if p.Variant != "" {
@@ -32,8 +35,8 @@ func (p Platform) String() string {
 	return s
 }
 
-// matches reports whether an image for os/arch/variant runs on p. Images seldom
-// name a variant, so it counts only when both do.
-func (p Platform) matches(os, arch, variant string) bool {
-	return p.OS == os && p.Arch == arch && (p.Variant == "" || variant == "" || p.Variant == variant)
+// matches reports whether an image for q runs on p. Images seldom name a variant, so the
+// variants count only when both are known.
+func (p Platform) matches(q Platform) bool {
+	return p.OS == q.OS && p.Arch == q.Arch && (p.Variant == "" || q.Variant == "" || p.Variant == q.Variant)
 }

@@ -2,8 +2,8 @@ package rootfs
 
 import (
 	"archive/tar"
-	"io"
 	"strings"
+	"time"
 )
 
 const hostsFile = `127.0.0.1	localhost
@@ -12,9 +12,16 @@ ff02::1	ip6-allnodes
 ff02::2	ip6-allrouters
 `
 
-// Adapt makes the tree of a container image one of a machine. Excluded files
-// are already gone, boot/config-* is not: see KeepKernelConfig.
-func (t *Tree) Adapt(mtime int64) {
+// Adapt turns the root of a container into the root of a machine. No file is younger
+// than epoch afterwards, unless epoch is zero. Call KeepKernelConfig and Prune before.
+func (t *Tree) Adapt(epoch time.Time) {
+	mtime := int64(0)
+	if !epoch.IsZero() {
+		mtime = clampTime(epoch.Unix())
+		for _, n := range t.all() {
+			n.Mtime = min(n.Mtime, mtime)
+		}
+	}
 	t.Root.Mtime = mtime
 	for _, name := range []string{"dev", "proc", "run", "sys", "tmp"} {
 		if t.Root.Children[name] == nil {
@@ -30,15 +37,15 @@ func (t *Tree) Adapt(mtime int64) {
 	if etc == nil || !etc.isDir() {
 		return
 	}
-	// Empty, systemd makes a new one at every boot; missing, it takes that for
-	// the first boot ever and enables units by preset.
-	etc.Children["machine-id"] = &Node{File: bytesFile(nil, 0o444, mtime)}
+	// When the file is empty, systemd makes a new machine-id at every boot. When it is
+	// missing, systemd assumes the first boot ever and enables units by preset.
+	etc.Children["machine-id"] = &Node{File: newFile(nil, 0o444, mtime)}
 
 	if h := etc.Children["hosts"]; h == nil || h.Kind == tar.TypeReg && blank(h.File) {
-		etc.Children["hosts"] = &Node{File: bytesFile([]byte(hostsFile), 0o644, mtime)}
+		etc.Children["hosts"] = &Node{File: newFile([]byte(hostsFile), 0o644, mtime)}
 	}
-	// A regular file is what the container engine bound over it during the
-	// build: the resolver of the build host.
+	// The container engine mounts a regular file here during the build. It names the
+	// resolver of the build host.
 	resolv := etc.Children["resolv.conf"]
 	if t.hasResolved() && (resolv == nil || resolv.Kind == tar.TypeReg) {
 		etc.Children["resolv.conf"] = &Node{File: &File{Kind: tar.TypeSymlink, Mode: 0o777, Mtime: mtime,
@@ -46,27 +53,23 @@ func (t *Tree) Adapt(mtime int64) {
 	}
 }
 
+// hasResolved reports whether the image has systemd-resolved.
 func (t *Tree) hasResolved() bool {
 	return t.Lookup("usr/lib/systemd/systemd-resolved") != nil || t.Lookup("lib/systemd/systemd-resolved") != nil
 }
 
-// blank reports whether a file holds nothing but white space.
+// blank reports whether a file contains nothing but white space.
 func blank(f *File) bool {
 	if f.Size > 4<<10 {
 		return false
 	}
-	r, err := f.Reader()
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	b, err := io.ReadAll(r)
+	b, err := f.Content()
 	return err == nil && strings.TrimSpace(string(b)) == ""
 }
 
-// KeepKernelConfig moves boot/config-VERSION to usr/lib/modules/VERSION/config:
-// kubeadm's preflight check reads the kernel's configuration there, and fails
-// with "modprobe configs not found" on an image without /boot.
+// KeepKernelConfig moves boot/config-VERSION to usr/lib/modules/VERSION/config.
+// kubeadm's preflight check reads the kernel's configuration there. On an image
+// without /boot it fails otherwise, with "modprobe configs not found".
 func (t *Tree) KeepKernelConfig(version string) {
 	config := t.Lookup("boot/config-" + version)
 	modules := t.ModulesDir(version)
@@ -76,12 +79,4 @@ func (t *Tree) KeepKernelConfig(version string) {
 	if modules.Children["config"] == nil {
 		modules.Children["config"] = &Node{File: config.File}
 	}
-}
-
-// Clamp brings all times down to at most sec.
-func (t *Tree) Clamp(sec int64) error {
-	return t.walk(func(_ string, n *Node) error {
-		n.Mtime = min(n.Mtime, sec)
-		return nil
-	})
 }

@@ -22,21 +22,21 @@ type Entry struct {
 	Path []string
 	File *File    // nil for hard links and whiteouts
 	Link []string // the target of a hard link
-	Hide hiding   // what a whiteout hides
+	Hide hiding   // the files that a whiteout hides
 }
 
-// hiding is what a whiteout hides: nothing, path, or all that is below path.
+// hiding is the kind of a whiteout: none, one of the path, or one of all files below it.
 type hiding byte
 
 const (
 	hideNothing  hiding = iota
-	HideFile            // the file or directory of that name
-	HideChildren        // everything below that name
+	HideFile            // hides the file or directory of the path
+	HideChildren        // hides everything below the path
 )
 
-// CleanPath makes a tar name relative to the root of the image. A leading "/"
-// or "./" is common and dropped; ".." is refused: no builder writes it, and its
-// only use is to escape.
+// CleanPath returns the elements of a name in a tar, relative to the root of the image.
+// A leading "/" or "./" is common and dropped. ".." is an error: no builder writes it,
+// and its only use is to escape from the root.
 func CleanPath(name string) ([]string, error) {
 	if strings.IndexByte(name, 0) >= 0 {
 		return nil, errors.New("name holds a zero byte")
@@ -56,9 +56,9 @@ func CleanPath(name string) ([]string, error) {
 	return elems, nil
 }
 
-// NewFile reads all of a header but names and contents.
+// NewFile returns the file that a header describes, without its names and contents.
 func NewFile(h *tar.Header) (*File, error) {
-	f := &File{Kind: h.Typeflag, Mode: h.Mode & 0o7777, UID: h.Uid, GID: h.Gid, Mtime: ClampTime(h.ModTime.Unix())}
+	f := &File{Kind: h.Typeflag, Mode: h.Mode & 0o7777, UID: h.Uid, GID: h.Gid, Mtime: clampTime(h.ModTime.Unix())}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		f.Kind, f.Size = tar.TypeReg, h.Size
@@ -87,14 +87,13 @@ func NewFile(h *tar.Header) (*File, error) {
 	return f, nil
 }
 
-// paxXattr is what star, GNU tar and all container builders put before the
+// paxXattr is the prefix that star, GNU tar and all container builders put before the
 // name of an extended attribute.
 const paxXattr = "SCHILY.xattr."
 
-// SetXattr keeps an extended attribute if squashfs can store it and it means
-// something on a node. POSIX ACLs (system.*) it cannot store; attributes of
-// overlayfs are left-overs of the builder's own overlay, and would act on the
-// node's.
+// SetXattr sets an extended attribute, if squashfs can store it and it has a meaning on
+// a node. Squashfs cannot store POSIX ACLs (system.*). Attributes of overlayfs are
+// remains of the builder's own overlay, and would act on the overlay of the node.
 func (f *File) SetXattr(name, value string) {
 	space, rest, _ := strings.Cut(name, ".")
 	switch space {
@@ -111,10 +110,10 @@ func (f *File) SetXattr(name, value string) {
 	f.xattrs[name] = value
 }
 
-// ClampTime returns a time, in seconds since 1970, that squashfs can hold.
-func ClampTime(sec int64) int64 { return min(max(sec, 0), maxTime) }
+// clampTime returns the time nearest to sec that squashfs can store.
+func clampTime(sec int64) int64 { return min(max(sec, 0), maxTime) }
 
-// Apply puts a layer on top of the tree: first what it hides, then what it adds.
+// Apply adds a layer to the tree: first its whiteouts, then its files.
 func (t *Tree) Apply(layer []Entry) error {
 	for _, e := range layer {
 		t.whiteout(e)
@@ -130,10 +129,10 @@ func (t *Tree) Apply(layer []Entry) error {
 	return nil
 }
 
-// whiteout hides what e says from the layers below. A mark names a real path:
-// its directory is a directory in its own layer. If the tree has a link there,
-// nothing below it is meant, except for the merged-/usr links, through which
-// upper layers write.
+// whiteout removes the files of lower layers that e hides. A whiteout has a real path:
+// its directory is a directory in its own layer. Where the tree has a link instead, the
+// whiteout does not mean files below the target of that link, except for the
+// merged-/usr links, through which upper layers write.
 func (t *Tree) whiteout(e Entry) {
 	if e.Hide == hideNothing || e.Hide == HideFile && len(e.Path) == 0 {
 		return
@@ -142,11 +141,10 @@ func (t *Tree) whiteout(e Entry) {
 		clear(t.Root.Children)
 		return
 	}
-	dir, err := t.dir(e.Path[:len(e.Path)-1], false, mergedUsr)
+	dir, base, err := t.parent(e.Path, false, mergedUsr)
 	if err != nil {
-		return // it hides what is not there
+		return // there is nothing to hide
 	}
-	base := e.Path[len(e.Path)-1]
 	n := dir.Children[base]
 	switch {
 	case n == nil:
@@ -155,17 +153,17 @@ func (t *Tree) whiteout(e Entry) {
 	case n.isDir():
 		clear(n.Children)
 	case len(e.Path) == 1 && mergedUsr(0, base, n):
-		// An opaque /lib over the link lib -> usr/lib would wipe out /usr/lib.
+		// An opaque /lib over the link lib -> usr/lib would empty /usr/lib.
 	default:
 		delete(dir.Children, base)
 	}
 }
 
-// mergedUsr reports whether n is one of the links that make a merged /usr, such
-// as lib -> usr/lib. Many Dockerfiles copy a real lib/ over it (packages made
-// before the merge ship /lib/modules); by the letter of the specification that
-// replaces the link, and nothing in /usr/lib is found at its usual path any
-// more: the dynamic loader is gone and the node does not boot.
+// mergedUsr reports whether n is one of the links of a merged /usr, such as
+// lib -> usr/lib. Many Dockerfiles copy a real lib/ over it (packages made before the
+// merge ship /lib/modules). According to the specification that replaces the link.
+// Then no file of /usr/lib is found at its usual path, not even the dynamic loader, and
+// the node does not boot.
 func mergedUsr(depth int, name string, n *Node) bool {
 	return depth == 0 && n.Kind == tar.TypeSymlink && path.Join("/", n.Target) == "/usr/"+name
 }

@@ -2,22 +2,21 @@ package rootfs
 
 import (
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
-	"strings"
 )
 
-// DefaultExcludes are the paths that are left out of every image. They hold
-// what belongs to one machine or to the build alone: keys and identities that
-// all nodes would share, logs, caches, and what is a mount point on a node.
+// DefaultExcludes returns the patterns of the files that no image contains. They belong
+// to one machine or to the build: keys and identities that all nodes would share, logs,
+// caches, the contents of mount points, and, unless keepBoot, the kernel, which is
+// served beside the image.
 //
 // In a pattern * and ? match within one element of a path and ** any number of
-// elements; what matches is left out with all that is below it. Where a
-// pattern ends in /**, directories stay: services expect their log directory
-// with the owner that their package gave it.
-func DefaultExcludes() []string {
-	return []string{
+// elements. A match is removed together with everything below it. A pattern that ends
+// in /** keeps directories: services expect their log directory with the owner that
+// their package gave it.
+func DefaultExcludes(keepBoot bool) []string {
+	list := []string{
 		// Identities.
 		"etc/ssh/ssh_host_*",
 		"var/lib/dbus/machine-id",
@@ -27,7 +26,7 @@ func DefaultExcludes() []string {
 		"var/lib/dhcp/*.leases",
 		"root/.bash_history",
 
-		// Left-overs of container engines and builders.
+		// Remains of container engines and builders.
 		".dockerenv",
 		"run/*",
 		"dev/shm/*",
@@ -38,7 +37,7 @@ func DefaultExcludes() []string {
 		"root/.cache",
 		"usr/sbin/policy-rc.d",
 
-		// Logs and caches; several differ between two builds of one Dockerfile.
+		// Logs and caches. Several differ between two builds of one Dockerfile.
 		"var/log/**",
 		"var/log/journal",
 		"var/lib/apt/lists/*",
@@ -47,22 +46,14 @@ func DefaultExcludes() []string {
 		"var/cache/debconf/*-old",
 		"var/lib/dpkg/*-old",
 		"etc/*-",
-
-		// The kernel is served beside the image.
-		"boot/*",
-		"initrd.img*",
-		"vmlinuz*",
 	}
+	if keepBoot {
+		return list
+	}
+	return append(list, "boot/*", "initrd.img*", "vmlinuz*")
 }
 
-// KeepBoot takes out the patterns that keep /boot off an image.
-func KeepBoot(patterns []string) []string {
-	return slices.DeleteFunc(patterns, func(p string) bool {
-		return p == "boot/*" || p == "initrd.img*" || p == "vmlinuz*"
-	})
-}
-
-// excludes decides what is left out.
+// excludes are parsed patterns.
 type excludes []excludePattern
 
 type excludePattern struct {
@@ -70,8 +61,8 @@ type excludePattern struct {
 	keepDirs bool
 }
 
-// ParseExcludes checks patterns. Those that say nothing or cannot match are
-// errors: a typo must not put a key into an image.
+// ParseExcludes parses patterns. A pattern that is empty or cannot match is an error:
+// a typo must not put a key into an image.
 func ParseExcludes(patterns []string) (excludes, error) {
 	var list excludes
 	for _, p := range patterns {
@@ -89,8 +80,8 @@ func ParseExcludes(patterns []string) (excludes, error) {
 	return list, nil
 }
 
-// match reports whether the file with this name is left out, given that none of
-// its parents is.
+// match reports whether the file called name is excluded, given that none of its
+// parents is.
 func (x excludes) match(name string, dir bool) bool {
 	elems := split(name)
 	return slices.ContainsFunc(x, func(p excludePattern) bool {
@@ -122,28 +113,15 @@ func matchElems(pattern, elems []string) bool {
 	return len(elems) == 0
 }
 
-// Prune takes what is excluded out of the tree.
-func (t *Tree) Prune(x excludes) error {
-	var names []string
-	err := t.walk(func(name string, n *Node) error {
-		if x.match(name, n.isDir()) {
-			names = append(names, name)
-			return fs.SkipDir
-		}
-		return nil
-	})
-	for _, name := range names {
-		t.remove(name)
-	}
-	return err
-}
+// Prune removes the excluded files from the tree.
+func (t *Tree) Prune(x excludes) { t.Root.prune("", x) }
 
-// remove deletes a name that [tree.walk] gave: it leads through no links.
-func (t *Tree) remove(name string) {
-	dir := t.Root
-	elems := strings.Split(name, "/")
-	for _, e := range elems[:len(elems)-1] {
-		dir = dir.Children[e]
+func (n *Node) prune(prefix string, x excludes) {
+	for base, child := range n.Children {
+		if x.match(prefix+base, child.isDir()) {
+			delete(n.Children, base)
+			continue
+		}
+		child.prune(prefix+base+"/", x)
 	}
-	delete(dir.Children, elems[len(elems)-1])
 }

@@ -1,7 +1,7 @@
 package rootfs
 
-// Excluded reports whether patterns leave out a file, given that none of its
-// parents is left out.
+// Excluded reports whether patterns exclude a file, given that they exclude none of its
+// parents.
 func Excluded(patterns []string, name string, dir bool) (bool, error) {
 	x, err := ParseExcludes(patterns)
 	return x.match(name, dir), err

@@ -4,13 +4,14 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Kernel finds the kernel of the image: boot/vmlinuz-VERSION, or
-// usr/lib/modules/VERSION/vmlinuz of distributions that keep it there. There
-// must be exactly one unless the version is given.
+// Kernel returns the kernel of the image and its version: boot/vmlinuz-VERSION, or
+// usr/lib/modules/VERSION/vmlinuz on distributions that keep it there. Without a
+// version there must be exactly one kernel.
 func (t *Tree) Kernel(version string) (string, *File, error) {
 	found := map[string]*File{}
 	if modules := t.Lookup("usr/lib/modules"); modules != nil {
@@ -27,11 +28,7 @@ func (t *Tree) Kernel(version string) (string, *File, error) {
 			}
 		}
 	}
-	versions := make([]string, 0, len(found))
-	for v := range found {
-		versions = append(versions, v)
-	}
-	slices.Sort(versions)
+	versions := slices.Sorted(maps.Keys(found))
 	switch {
 	case version != "" && found[version] != nil:
 		return version, found[version], nil
@@ -55,8 +52,8 @@ func (t *Tree) ModulesDir(version string) *Node {
 	return nil
 }
 
-// OtherModules lists directories of modules for other kernels: dead weight of
-// some 100 MB each, mostly of the kernel that a base image was made with.
+// OtherModules returns the directories of modules for other kernels. Each is some
+// 100 MB that no node uses, most often left from the kernel of the base image.
 func (t *Tree) OtherModules(version string) []string {
 	dir := t.Lookup("usr/lib/modules")
 	if dir == nil {

@@ -1,14 +1,15 @@
-// Package rootfs is a root file system in memory, without the contents of its files.
+// Package rootfs holds a root file system in memory, without the contents of its
+// files.
 //
-// A [Tree] begins empty. Layers are put on top of each other with Apply: whiteouts,
-// opaque directories, hard links whose target an upper layer replaced, and the
-// merged-/usr links that an upper layer must not turn into directories. Prune
-// leaves out what many machines must not share ([DefaultExcludes]), Adapt makes
-// the image of a container one of a machine, and Emit writes the whole tree as one
-// sorted tar.
+// A [Tree] begins empty. [Tree.Apply] adds one layer after the other. It handles
+// whiteouts, opaque directories, hard links whose target an upper layer replaced, and
+// the merged-/usr links that an upper layer must not turn into directories.
+// [Tree.Prune] removes files that machines must not share ([DefaultExcludes]),
+// [Tree.Adapt] turns the root of a container into the root of a machine, and
+// [Tree.Emit] writes the whole tree as one sorted tar.
 //
-// The package does not know where layers come from, and reads a file only to
-// write it.
+// The package does not know where layers come from. It reads the contents of a file
+// only to write them.
 package rootfs
 
 import (
@@ -18,15 +19,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// maxLinks is how many symbolic links one path may lead through, as in Linux.
+// maxLinks is the number of symbolic links that one path may lead through, as in Linux.
 const maxLinks = 40
 
-// File is an inode: everything but its names. Hard links share one.
+// File is an inode: everything but its names. Hard links share one File.
 type File struct {
 	Kind         byte  // a tar type: TypeReg, TypeDir, TypeSymlink, TypeChar, TypeBlock or TypeFifo
 	Mode         int64 // permissions with setuid, setgid and sticky
@@ -36,19 +38,36 @@ type File struct {
 	Target       string            // of a symbolic link
 	xattrs       map[string]string // by full name, such as security.capability
 	Size         int64
-	Open         func() (io.ReadCloser, error) // the contents; nil when there are none
+	Open         func() (io.ReadCloser, error) // opens the contents; nil for an empty file
 }
 
-// Reader opens the contents of a regular file.
-func (f *File) Reader() (io.ReadCloser, error) {
+// WriteContent writes the contents of a regular file to w. A file whose contents are
+// shorter than its Size is an error.
+func (f *File) WriteContent(w io.Writer) error {
 	if f.Open == nil {
-		return io.NopCloser(bytes.NewReader(nil)), nil
+		return nil
 	}
-	return f.Open()
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	n, err := io.Copy(w, io.LimitReader(r, f.Size))
+	if err == nil && n != f.Size {
+		err = errors.New("became shorter while it was read")
+	}
+	return err
 }
 
-// bytesFile is a regular file of root's that the builder itself made.
-func bytesFile(content []byte, mode, mtime int64) *File {
+// Content returns the contents of a regular file.
+func (f *File) Content() ([]byte, error) {
+	var b bytes.Buffer
+	err := f.WriteContent(&b)
+	return b.Bytes(), err
+}
+
+// newFile returns a regular file of root with the given content.
+func newFile(content []byte, mode, mtime int64) *File {
 	return &File{Kind: tar.TypeReg, Mode: mode, Mtime: mtime, Size: int64(len(content)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
@@ -61,7 +80,7 @@ type Node struct {
 
 func newDir(f *File) *Node { return &Node{File: f, Children: map[string]*Node{}} }
 
-// implicitDir is a directory that no layer describes although it has files.
+// implicitDir returns a directory that has files in a layer but no entry of its own.
 func implicitDir() *Node { return newDir(&File{Kind: tar.TypeDir, Mode: 0o755}) }
 
 func (n *Node) isDir() bool { return n.Kind == tar.TypeDir }
@@ -81,15 +100,15 @@ func split(name string) []string {
 	return slices.DeleteFunc(elems, func(e string) bool { return e == "" || e == "." })
 }
 
-// followFunc decides whether a path may lead through the symbolic link n,
-// called name, at the given depth (0 is the root directory).
+// followFunc reports whether a path may lead through the symbolic link n, called
+// name, at the given depth (0 is the root directory).
 type followFunc func(depth int, name string, n *Node) bool
 
 func followAll(int, string, *Node) bool { return true }
 
-// dir resolves elems to a directory. Links never lead out of the tree: the
-// root is its own parent, as in a chroot. With create, missing directories are
-// made, and what is no directory gives way to one.
+// dir resolves elems to a directory. Links never lead out of the tree: the root is
+// its own parent, as in a chroot. With create, dir makes missing directories and
+// replaces a file in the way by a directory.
 func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error) {
 	at := []*Node{t.Root}
 	links := 0
@@ -124,19 +143,27 @@ func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error
 	return at[len(at)-1], nil
 }
 
-// Lookup finds name, following links in its directories and, up to the usual
-// number of times, at its end. It returns nil when there is no such file.
+// parent resolves the directory of a path that is not empty, as dir does, and
+// returns it with the last element of the path.
+func (t *Tree) parent(elems []string, create bool, follow followFunc) (dir *Node, base string, err error) {
+	last := len(elems) - 1
+	dir, err = t.dir(elems[:last], create, follow)
+	return dir, elems[last], err
+}
+
+// Lookup returns the file called name, or nil when there is none. It follows links
+// in the directories of name and at its end.
 func (t *Tree) Lookup(name string) *Node {
 	for range maxLinks {
 		elems := split(name)
 		if len(elems) == 0 {
 			return t.Root
 		}
-		dir, err := t.dir(elems[:len(elems)-1], false, followAll)
+		dir, base, err := t.parent(elems, false, followAll)
 		if err != nil {
 			return nil
 		}
-		n := dir.Children[elems[len(elems)-1]]
+		n := dir.Children[base]
 		if n == nil || n.Kind != tar.TypeSymlink {
 			return n
 		}
@@ -148,16 +175,21 @@ func (t *Tree) Lookup(name string) *Node {
 	return nil
 }
 
-// put adds one file of a layer on top of what is there.
+// put adds one file of a layer, in place of a file with the same path.
 func (t *Tree) put(e Entry) error {
 	if len(e.Path) == 0 {
-		return t.putRoot(e)
+		// The root is always 0755 and owned by root. Builders disagree about it
+		// (mode 0555, 0700, their own uid), and when other users cannot search the
+		// root directory, every service that does not run as root fails.
+		if e.File == nil || e.File.Kind != tar.TypeDir {
+			return errors.New("the root is not a directory")
+		}
+		return nil
 	}
-	dir, err := t.dir(e.Path[:len(e.Path)-1], true, followAll)
+	dir, base, err := t.parent(e.Path, true, followAll)
 	if err != nil {
 		return err
 	}
-	base := e.Path[len(e.Path)-1]
 	old := dir.Children[base]
 	switch {
 	case e.Link != nil:
@@ -179,29 +211,18 @@ func (t *Tree) put(e Entry) error {
 	return nil
 }
 
-// putRoot takes nothing from a layer's root entry: the root is always 0755 and
-// root's, see [tree.emit]. Builders disagree about it (mode 0555, 0700, their
-// own uid), and with a root directory that others cannot search, every service
-// that is not root's fails.
-func (t *Tree) putRoot(e Entry) error {
-	if e.File == nil || e.File.Kind != tar.TypeDir {
-		return errors.New("the root is not a directory")
-	}
-	return nil
-}
-
-// linked finds the target of a hard link. It must be there already, in this
-// layer or below.
+// linked returns the target of a hard link. The target must be in a lower layer, or
+// earlier in the same layer.
 func (t *Tree) linked(path []string) (*File, error) {
 	if len(path) == 0 {
 		return nil, errors.New("hard link to the root directory")
 	}
 	target := strings.Join(path, "/")
-	dir, err := t.dir(path[:len(path)-1], false, followAll)
+	dir, base, err := t.parent(path, false, followAll)
 	if err != nil {
 		return nil, fmt.Errorf("hard link to %q: %w", target, err)
 	}
-	n := dir.Children[path[len(path)-1]]
+	n := dir.Children[base]
 	switch {
 	case n == nil:
 		return nil, fmt.Errorf("hard link to %q: %w", target, fs.ErrNotExist)
@@ -211,35 +232,31 @@ func (t *Tree) linked(path []string) (*File, error) {
 	return n.File, nil
 }
 
-// walk calls fn for everything below the root, each directory before its
-// children, sorted. When fn returns fs.SkipDir for a directory, its children
-// are left out.
-func (t *Tree) walk(fn func(name string, n *Node) error) error { return walkNode("", t.Root, fn) }
-
-func walkNode(prefix string, dir *Node, fn func(string, *Node) error) error {
-	for _, base := range dir.names() {
-		n := dir.Children[base]
-		name := prefix + base
-		err := fn(name, n)
-		if err == nil && n.isDir() {
-			err = walkNode(name+"/", n, fn)
-		}
-		if err != nil && !errors.Is(err, fs.SkipDir) {
-			return err
-		}
-	}
-	return nil
+// all returns the paths and nodes of everything below the root, sorted, each
+// directory before its children.
+func (t *Tree) all() iter.Seq2[string, *Node] {
+	return func(yield func(string, *Node) bool) { t.Root.each("", yield) }
 }
 
-// Size is how many bytes all files of the tree hold.
+// each yields everything below n, and reports whether yield asked for all of it.
+func (n *Node) each(prefix string, yield func(string, *Node) bool) bool {
+	for _, base := range n.names() {
+		child := n.Children[base]
+		if !yield(prefix+base, child) || !child.each(prefix+base+"/", yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// Size returns the size of all files of the tree, in bytes. Hard links count once.
 func (t *Tree) Size() (n int64) {
 	seen := map[*File]bool{}
-	_ = t.walk(func(_ string, e *Node) error {
+	for _, e := range t.all() {
 		if !seen[e.File] {
 			seen[e.File] = true
 			n += e.Size
 		}
-		return nil
-	})
+	}
 	return n
 }
