@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"drover/pools/atomicfile"
 )
 
 // checkPath returns an error unless a path is absolute and clean.
@@ -18,33 +20,19 @@ func checkPath(path string) error {
 	return nil
 }
 
-// WriteFile writes a file atomically: a reader sees the old content or the new. The mode
-// is the permission bits of chmod(2). It makes missing directories. It replaces a
-// symlink at path and does not follow it.
-func WriteFile(path string, content []byte, mode uint32) (err error) {
+// WriteFile writes a file atomically: a reader sees the old content or the new. It makes
+// missing directories. It replaces a symlink at path and does not follow it.
+func WriteFile(path string, content []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if s, err := os.Lstat(path); err == nil && s.IsDir() {
 		return fmt.Errorf("%s is a directory", path)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".drover-*")
-	if err != nil {
+	return atomicfile.Create(path, mode, func(f *os.File) error {
+		_, err := f.Write(content)
 		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, Ignore(os.Remove(tmp.Name()), unix.ENOENT))
-		}
-	}()
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = unix.Fchmod(int(tmp.Fd()), mode)
-	}
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	})
 }
 
 // Symlink makes path a link to target. It replaces a link or file at path.

@@ -236,9 +236,20 @@ func (a *Applier) files(id Identity) error {
 			}
 		}
 		if err == nil {
-			err = WriteFile(a.path(path), []byte(f.Content), uint32(mode))
+			err = WriteFile(a.path(path), []byte(f.Content), fileMode(mode))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// fileMode returns the mode whose bits chmod(2) has as mode.
+func fileMode(mode uint64) os.FileMode {
+	m := os.FileMode(mode).Perm()
+	for bit, special := range map[uint64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
+		if mode&bit != 0 {
+			m |= special
+		}
+	}
+	return m
 }
