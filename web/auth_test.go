@@ -19,8 +19,8 @@ func form(token string) request {
 	}
 }
 
-// session logs in and returns the header of a browser that did.
-func (s *site) session(t *testing.T) map[string]string {
+// session logs in and returns the headers of a browser with the session.
+func (s *harness) session(t *testing.T) map[string]string {
 	t.Helper()
 	resp := s.do(form(secret))
 	if resp.Code != http.StatusSeeOther || len(resp.Cookies()) != 1 {
@@ -30,8 +30,8 @@ func (s *site) session(t *testing.T) map[string]string {
 	return map[string]string{"Cookie": c.Name + "=" + c.Value}
 }
 
-func TestWhoMayDoWhat(t *testing.T) {
-	s := newSite(t)
+func TestAccess(t *testing.T) {
+	s := newHarness(t)
 	cookie := s.session(t)
 	with := func(h map[string]string, k, v string) map[string]string {
 		out := maps.Clone(h)
@@ -52,7 +52,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}{
 		{"nobody reads", get, nil, 401},
 		{"nobody writes", post, nil, 401},
-		{"nobody asks for what is not there", request{path: "/api/v2", anonymous: true}, nil, 401},
+		{"nobody reads an unknown path", request{path: "/api/v2", anonymous: true}, nil, 401},
 		{"the token", get, bearer("Bearer " + secret), 200},
 		{"the scheme in other letters", get, bearer("bearer " + secret), 200},
 		{"a wrong token", get, bearer("Bearer " + secret[1:] + "0"), 401},
@@ -70,7 +70,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"another site writes", post, with(bearer("Bearer "+secret), "Sec-Fetch-Site", "cross-site"), 403},
 		{"another origin writes", post, with(bearer("Bearer "+secret), "Origin", "https://evil.example"), 403},
 		{"another site logs in", form(secret), map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		{"another site logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "same-site"), 403},
+		{"another site logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "cross-site"), 403},
 		{"the page itself logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "same-origin"), 303},
 		{"the session is over", get, cookie, 401},
 	}
@@ -87,9 +87,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// The zero Token lets nobody in, not even with an empty secret.
+// TestNoTokenSet: the zero Token accepts no secret, not even an empty one.
 func TestNoTokenSet(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Token = auth.Token{} })
+	s := newHarness(t, func(s *harness) { s.Token = auth.Token{} })
 	for _, h := range []string{"", "Bearer ", "Bearer x"} {
 		if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: map[string]string{"Authorization": h}}); resp.Code != 401 {
 			t.Errorf("%q: got %d", h, resp.Code)
@@ -101,7 +101,7 @@ func TestNoTokenSet(t *testing.T) {
 }
 
 func TestSession(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	anonymous := request{path: "/", anonymous: true}
 	if got := s.do(anonymous).Body.String(); !strings.Contains(got, `action="/login"`) || strings.Contains(got, "m1") {
 		t.Error("without a session there is more, or less, than the login")
@@ -133,7 +133,7 @@ func TestSession(t *testing.T) {
 }
 
 func TestSecureCookie(t *testing.T) {
-	s := newSite(t, func(s *site) { s.TLS = &tls.Config{} })
+	s := newHarness(t, func(s *harness) { s.TLS = &tls.Config{} })
 	c := s.do(form(secret)).Cookies()[0]
 	if !c.Secure || c.Name != "__Host-drover" {
 		t.Errorf("got cookie %s", c)
@@ -141,7 +141,7 @@ func TestSecureCookie(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	first := s.session(t)
 	for range 1000 {
 		s.now = s.now.Add(4 * time.Second) // as fast as logins are allowed
@@ -153,7 +153,7 @@ func TestSessionsAreBounded(t *testing.T) {
 }
 
 func TestLoginIsLimited(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	attempt := func(want int) {
 		t.Helper()
 		if resp := s.do(form("guess")); resp.Code != want {
@@ -165,7 +165,7 @@ func TestLoginIsLimited(t *testing.T) {
 	}
 	attempt(429)
 	if resp := s.do(form(secret)); resp.Code != 429 {
-		t.Errorf("the right token of who guesses too much: got %d, want 429", resp.Code)
+		t.Errorf("the right token after too many guesses: got %d, want 429", resp.Code)
 	}
 	s.now = s.now.Add(3 * time.Second)
 	attempt(403)
@@ -173,7 +173,7 @@ func TestLoginIsLimited(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	reqs := []request{
 		{path: "/", anonymous: true}, {path: "/", header: s.session(t)}, {path: "/style.css", anonymous: true},
 		{path: "/page.js", anonymous: true}, {path: "/api/v1/nodes"}, {path: "/nothing"}, {path: "/healthz"},

@@ -8,8 +8,8 @@ import (
 	"drover/pools"
 )
 
-// fill is a form of the page that a browser with a session sends.
-func (s *site) fill(t *testing.T, path string, values url.Values) answer {
+// fill submits a form of the page, as a browser with a session does.
+func (s *harness) fill(t *testing.T, path string, values url.Values) answer {
 	t.Helper()
 	return s.do(request{
 		method: "POST", path: path, anonymous: true, header: s.session(t),
@@ -17,9 +17,9 @@ func (s *site) fill(t *testing.T, path string, values url.Values) answer {
 	})
 }
 
-// The link beside an unknown machine opens a form that knows its MAC.
+// TestOpenForm: the link beside an unknown machine opens a form with its MAC.
 func TestOpenForm(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	tests := []struct {
 		query string
 		want  []string
@@ -36,11 +36,11 @@ func TestOpenForm(t *testing.T) {
 			}
 		}
 		if strings.Contains(got, `http-equiv="refresh"`) {
-			t.Errorf("%s: the page loads itself anew while the form is filled in", tt.query)
+			t.Errorf("%s: the page refreshes while a form is open", tt.query)
 		}
 	}
 	if got := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String(); strings.Contains(got, `action="/add"`) {
-		t.Error("the form is open unasked")
+		t.Error("a form is open without a link")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestForms(t *testing.T) {
 		name, path string
 		values     url.Values
 		code       int
-		want       string // in the page, or where it leads
+		want       string // part of the page, or the target of the redirect
 	}{
 		{"add", "/add", n4(), 303, "/#machine-n4"},
 		{"add without the token", "/add", n4("token", ""), 403, "That is not the token."},
@@ -75,7 +75,7 @@ func TestForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			u := someUnknowns()
-			s := newSite(t, func(s *site) { s.Unknowns = u })
+			s := newHarness(t, func(s *harness) { s.Unknowns = u })
 			resp := s.fill(t, tt.path, tt.values)
 			got := resp.Body.String()
 			if resp.Code == 303 {
@@ -88,15 +88,16 @@ func TestForms(t *testing.T) {
 				t.Errorf("%d are unknown after %d", len(*u), resp.Code)
 			}
 			if strings.Contains(resp.Body.String()+s.log.String(), secret) || strings.Contains(got, `"><u>`) {
-				t.Error("the answer or the log holds what it must not")
+				t.Error("the answer or the log contains the token, or HTML of the client")
 			}
 		})
 	}
 }
 
-// A form is worth nothing without a session, from elsewhere, or too often.
+// TestFormsAreGuarded: a form without a session, from another site, or too often is an
+// error.
 func TestFormsAreGuarded(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	values := url.Values{"name": {"n4"}, "pool": {"compute"}, "macs": {"52:54:00:00:00:77"}, "ip": {"10.28.0.14"}, "token": {secret}}
 	post := request{method: "POST", path: "/add", anonymous: true, body: values.Encode(), contentType: "application/x-www-form-urlencoded"}
 	if resp := s.do(post); resp.Code != 401 || !strings.Contains(resp.Body.String(), "The session is over.") {

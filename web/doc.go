@@ -1,6 +1,6 @@
-// Package web is the listener for people and their tools: the REST API (web/api), the
-// page (web/page), the metrics and the health checks. It is apart from the listener
-// of nodes (package httpboot), on an address that nodes need not reach.
+// Package web is the listener for operators and their tools: the REST API (web/api),
+// the page (web/page), the metrics and the health checks. The listener for nodes is
+// another one (package httpboot): nodes need not reach this one.
 //
 //	GET /healthz  the process answers
 //	GET /readyz   503 and a list while anything is not ready
@@ -8,8 +8,9 @@
 //	/api/         the REST API
 //	/             the page, its forms and its session
 //
-// Everything but the health checks needs the API token, or for reading the session of
-// a browser (web/auth). Handlers return errors, which web/answer answers.
+// Every request except the health checks needs the API token. The session of a browser
+// is enough for reading (web/auth). Handlers return errors, and web/answer turns them
+// into answers.
 //
-// The package does not know what is read or changed, or what is measured.
+// The package does not know the data of the API or the metrics.
 package web

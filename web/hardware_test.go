@@ -15,7 +15,7 @@ import (
 	"drover/web/api"
 )
 
-// machines is hardware that does nothing but say what it was asked.
+// machines is simulated hardware that records requests.
 type machines struct {
 	mu    sync.Mutex
 	asked []string
@@ -36,14 +36,14 @@ func (m *machines) Sync(name string) error {
 	return nil
 }
 
-func (m *machines) Order(_ context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error) {
+func (m *machines) Switch(_ context.Context, actor string, o pools.PowerRequest) (pools.PowerJob, error) {
 	if o.Action == "explode" {
 		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrPowerRequest)
 	}
 	if slices.Contains(o.Nodes, "nobody") {
 		return pools.PowerJob{}, fmt.Errorf("%w: %q", pools.ErrNotFound, "nobody")
 	}
-	m.asked = append(m.asked, fmt.Sprintf("%s %v%s%s%s wait %s by %s", o.Action, o.Nodes, o.Pool, o.Chassis, o.Tag, o.Wait, strings.Fields(who)[0]))
+	m.asked = append(m.asked, fmt.Sprintf("%s %v%s%s%s wait %s by %s", o.Action, o.Nodes, o.Pool, o.Chassis, o.Tag, o.Wait, strings.Fields(actor)[0]))
 	return pools.PowerJob{ID: "j1", Action: o.Action}, nil
 }
 
@@ -62,9 +62,9 @@ func (m *machines) List(limit int) ([]pools.AuditEntry, error) {
 	return m.audit[:min(limit, len(m.audit))], nil
 }
 
-func managed(t *testing.T) (*machines, *site) {
+func managed(t *testing.T) (*machines, *harness) {
 	m := &machines{}
-	return m, newSite(t, func(s *site) { s.Hardware, s.Power, s.Audit = m, m, m })
+	return m, newHarness(t, func(s *harness) { s.Hardware, s.Power, s.Audit = m, m, m })
 }
 
 func TestHardwareAPI(t *testing.T) {
@@ -126,7 +126,7 @@ func TestHardwareAPI(t *testing.T) {
 	}
 }
 
-// A session reads, and without one nothing is to be seen.
+// TestHardwareIsGuarded: a session is enough for reading; without one nothing is shown.
 func TestHardwareIsGuarded(t *testing.T) {
 	m, s := managed(t)
 	cookie := s.session(t)
@@ -150,8 +150,8 @@ func TestHardwareIsGuarded(t *testing.T) {
 	}
 }
 
-// Who did what is kept, also when it was done through the page.
-func TestWhoDidWhat(t *testing.T) {
+// TestAudit: the audit has the client of each change, also of changes by the page.
+func TestAudit(t *testing.T) {
 	m, s := managed(t)
 	for _, r := range []request{
 		{method: "POST", path: "/api/v1/nodes", body: n3},
@@ -180,7 +180,8 @@ func TestWhoDidWhat(t *testing.T) {
 	}
 }
 
-// The page switches a node for who knows the token, and shows what became of it.
+// TestPowerForm: the page switches a node for a client with the token, and shows the
+// result.
 func TestPowerForm(t *testing.T) {
 	m, s := managed(t)
 	cookie := s.session(t)
@@ -188,13 +189,13 @@ func TestPowerForm(t *testing.T) {
 	if !strings.Contains(open, `action="/power"`) || !strings.Contains(open, `name="power" value="&lt;b&gt;m1"`) || strings.Contains(open, "<b>m1</h2>") {
 		t.Errorf("the form is\n%s", open)
 	}
-	order := func(token string) url.Values {
+	form := func(token string) url.Values {
 		return url.Values{"power": {"m1"}, "action": {"pxe"}, "token": {token}}
 	}
-	if resp := s.fill(t, "/power", order("guess")); resp.Code != 403 || len(m.asked) > 0 {
+	if resp := s.fill(t, "/power", form("guess")); resp.Code != 403 || len(m.asked) > 0 {
 		t.Errorf("a guess: got %d, asked %v", resp.Code, m.asked)
 	}
-	resp := s.fill(t, "/power", order(secret))
+	resp := s.fill(t, "/power", form(secret))
 	if resp.Code != 303 || resp.Header().Get("Location") != "/#machine-m1" || strings.Join(m.asked, ",") != "pxe [m1] wait 0s by page" {
 		t.Errorf("got %d to %s, asked %v", resp.Code, resp.Header().Get("Location"), m.asked)
 	}
@@ -212,10 +213,10 @@ func TestPowerForm(t *testing.T) {
 	}
 }
 
-// A warning does not make the server unready.
+// TestWarnings: a warning does not make the server unready.
 func TestWarnings(t *testing.T) {
 	problems := []api.Problem{{Part: "chassis m1", Problem: "unreachable", Warning: true}}
-	s := newSite(t, func(s *site) { s.Ready = func(context.Context) []api.Problem { return problems } })
+	s := newHarness(t, func(s *harness) { s.Ready = func(context.Context) []api.Problem { return problems } })
 	if resp := s.do(request{path: "/readyz"}); resp.Code != 200 || !strings.Contains(compact(resp.Body.String()), `"ready":true,"problems":[{"part":"chassis m1"`) {
 		t.Errorf("a warning: got %d %s", resp.Code, resp.Body)
 	}

@@ -10,7 +10,7 @@ import (
 	"drover/pools"
 )
 
-// leases are those of a test.
+// leases is a lease table in memory.
 type leases []pools.Lease
 
 func (l *leases) List() []pools.Lease { return slices.Clone(*l) }
@@ -25,7 +25,7 @@ func (l *leases) End(addr netip.Addr, now time.Time) bool {
 	return false
 }
 
-// unknowns are those of a test.
+// unknowns is a table of unknown machines in memory.
 type unknowns []pools.Unknown
 
 func (u *unknowns) List() []pools.Unknown { return slices.Clone(*u) }
@@ -44,7 +44,7 @@ func lease(last byte, expires time.Duration) pools.Lease {
 	}
 }
 
-// someLeases has a lease in each state.
+// someLeases returns a lease in each state.
 func someLeases() *leases {
 	l := leases{lease(13, time.Hour), lease(12, -time.Hour), lease(11, time.Hour), lease(10, time.Hour)}
 	l[0].Declined = "in use by 02:00:00:00:00:99"
@@ -52,7 +52,7 @@ func someLeases() *leases {
 	return &l
 }
 
-// someUnknowns has a plain machine and one that lies.
+// someUnknowns returns a plain machine, and one that sends hostile text.
 func someUnknowns() *unknowns {
 	return &unknowns{
 		{
@@ -91,7 +91,7 @@ func TestLeasesAPI(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, func(s *site) { s.Leases = someLeases() })
+			s := newHarness(t, func(s *harness) { s.Leases = someLeases() })
 			resp := s.do(request{method: tt.method, path: tt.path})
 			got := unescaped(compact(resp.Body.String()))
 			if resp.Code != tt.code || !strings.Contains(got, tt.want) {
@@ -101,9 +101,9 @@ func TestLeasesAPI(t *testing.T) {
 	}
 }
 
-// Who ended a lease, and whose it was, is in the log.
+// TestLeaseEnds: the log has the client that ended a lease, and the lease.
 func TestLeaseEnds(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Leases = someLeases() })
+	s := newHarness(t, func(s *harness) { s.Leases = someLeases() })
 	s.do(request{method: "DELETE", path: "/api/v1/leases/10.28.72.13"})
 	for _, want := range []string{`msg="lease ended"`, "address=10.28.72.13", "mac=52:54:00:00:00:0d", "client=192.0.2.1:1234", "declined=\"in use"} {
 		if !strings.Contains(s.log.String(), want) {
@@ -130,7 +130,7 @@ func TestUnknownAPI(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, func(s *site) { s.Unknowns = someUnknowns() })
+			s := newHarness(t, func(s *harness) { s.Unknowns = someUnknowns() })
 			resp := s.do(request{method: tt.method, path: tt.path})
 			got := unescaped(compact(resp.Body.String()))
 			if resp.Code != tt.code || !strings.Contains(got, tt.want) {
@@ -139,23 +139,23 @@ func TestUnknownAPI(t *testing.T) {
 		})
 	}
 	t.Run("nobody keeps any", func(t *testing.T) {
-		if got := compact(newSite(t).do(request{path: path}).Body.String()); got != "[]" {
+		if got := compact(newHarness(t).do(request{path: path}).Body.String()); got != "[]" {
 			t.Errorf("got %s", got)
 		}
 	})
 }
 
-// A machine that a node was made for is unknown no more.
+// TestAddedIsKnown: adding a node removes its machine from the unknown machines.
 func TestAddedIsKnown(t *testing.T) {
 	u := unknowns{{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 3}, Count: 1}}
-	s := newSite(t, func(s *site) { s.Unknowns = &u })
+	s := newHarness(t, func(s *harness) { s.Unknowns = &u })
 	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n3}); resp.Code != 201 || len(u) != 0 {
 		t.Errorf("got %d, unknown %v", resp.Code, u)
 	}
 }
 
-// Somebody who makes MACs up does not make the page long, and a pool that runs
-// out of addresses is marked.
+// TestInboxIsBounded: invented MACs do not make the page long. A pool that runs out of
+// addresses is marked.
 func TestInboxIsBounded(t *testing.T) {
 	u := unknowns{}
 	for i := range 4096 {
@@ -165,7 +165,7 @@ func TestInboxIsBounded(t *testing.T) {
 	for i := byte(10); i < 20; i++ {
 		l = append(l, lease(i, time.Hour))
 	}
-	s := newSite(t, func(s *site) { s.Unknowns, s.Leases = &u, &l })
+	s := newHarness(t, func(s *harness) { s.Unknowns, s.Leases = &u, &l })
 	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 	for _, want := range []string{"<b>4096</b> unknown", "and 4071 more", `<li class="stuck"><b>catchall</b> 10 of 11 in`} {
 		if !strings.Contains(page, want) {

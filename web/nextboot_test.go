@@ -10,25 +10,25 @@ import (
 	"drover/pools"
 )
 
-// onces are next boots in memory, that nobody takes.
-type onces struct {
+// nextBoots is a table of next boots in memory.
+type nextBoots struct {
 	next map[string]pools.NextBoot
 	err  error
 }
 
-func (o *onces) Pending(node string) pools.NextBoot { return o.next[node] }
+func (o *nextBoots) Pending(node string) pools.NextBoot { return o.next[node] }
 
-func (o *onces) Set(node string, what pools.NextBoot) error {
+func (o *nextBoots) Set(node string, next pools.NextBoot) error {
 	if o.err != nil {
 		return o.err
 	}
-	o.next[node] = what
+	o.next[node] = next
 	return nil
 }
 
 func TestNextBoot(t *testing.T) {
-	o := &onces{next: map[string]pools.NextBoot{}}
-	s := newSite(t, func(s *site) {
+	o := &nextBoots{next: map[string]pools.NextBoot{}}
+	s := newHarness(t, func(s *harness) {
 		s.NextBoots = o
 		s.CheckImage = func(ref string) error {
 			if ref == "debian-12" {
@@ -76,7 +76,7 @@ func TestNextBoot(t *testing.T) {
 		}
 	}
 	if !maps.Equal(o.next, before) {
-		t.Errorf("what was refused changed %v to %v", before, o.next)
+		t.Errorf("refused requests changed %v to %v", before, o.next)
 	}
 
 	if a := s.do(request{method: "DELETE", path: "/api/v1/nodes/m7/next-boot"}); a.Code != http.StatusNotFound {

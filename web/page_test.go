@@ -14,8 +14,8 @@ import (
 	"drover/web/api"
 )
 
-// boot is a record that reached the first n steps, a second apart, and ended
-// ago before the epoch.
+// boot returns a record that reached the first n steps, one each second, the last at the
+// time ago before the epoch.
 func boot(mac byte, node, cluster string, n int, ago time.Duration, failed string) boots.Record {
 	start := epoch.Add(-ago - time.Duration(n-1)*time.Second)
 	b := boots.Record{
@@ -32,13 +32,13 @@ func boot(mac byte, node, cluster string, n int, ago time.Duration, failed strin
 	return b
 }
 
-// The page of a farm in which a machine is in each state.
+// TestPage compares the page of a farm with machines in all states with a golden file.
 func TestPage(t *testing.T) {
 	golden, err := filepath.Abs("testdata/page.golden.html")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSite(t, func(s *site) {
+	s := newHarness(t, func(s *harness) {
 		s.Boots = bootList{
 			boot(1, "m1", "tenant-a", 16, 2*time.Hour, ""),
 			boot(2, "m2", "tenant-a", 9, time.Minute, ""),
@@ -62,7 +62,7 @@ func TestPage(t *testing.T) {
 	}
 	got := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 	if strings.Contains(got, "<script>alert") || strings.Contains(got, "<img") || strings.ContainsAny(got, "\x1b\u202e") || strings.Contains(got, strings.Repeat("A", 64)) {
-		t.Error("what a machine reports is not escaped")
+		t.Error("the text of a machine is not escaped")
 	}
 	fixture.Golden(t, golden, got)
 }
@@ -97,7 +97,7 @@ func TestStates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, func(s *site) { s.Boots = bootList{tt.boot} })
+			s := newHarness(t, func(s *harness) { s.Boots = bootList{tt.boot} })
 			page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
 			if want := `<tr id="machine-m1" class="` + tt.want + `">`; !strings.Contains(page, want) {
 				_, row, _ := strings.Cut(page, `<tr id="machine-m1"`)
@@ -107,9 +107,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// A node without MACs is one row, with the machine that booted as it.
+// TestNodeKnownByItsPort: a node without MACs is one row, with its last booted machine.
 func TestNodeKnownByItsPort(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Boots = bootList{boot(9, "p1", "tenant-a", 16, time.Hour, "")} })
+	s := newHarness(t, func(s *harness) { s.Boots = bootList{boot(9, "p1", "tenant-a", 16, time.Hour, "")} })
 	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: `{"pool": "compute", "name": "p1", "ip": "10.28.0.19", "match": {"circuitID": "eth7"}}`}); resp.Code != 201 {
 		t.Fatal(resp.Body.String())
 	}

@@ -19,34 +19,34 @@ import (
 	"drover/web/page"
 )
 
-// Server is the listener for people. API and Token must be set; the zero value of
-// everything else works.
+// Server is the listener for operators. API and Token must be set. The zero values of
+// the other fields work.
 type Server struct {
-	API   *api.API // read and changed by the REST API and the page
+	API   *api.API // for the REST API and the page
 	Token auth.Token
 
-	// Addr is where [Server.Listen] listens; default "127.0.0.1:8443".
+	// Addr is the address for [Server.Listen]; default "127.0.0.1:8443".
 	Addr string
-	// TLS serves HTTPS; nil serves plain HTTP, which is for loopback only.
+	// TLS is the config of HTTPS. nil: plain HTTP, for loopback only.
 	TLS *tls.Config
-	// Metrics answers /metrics; nil answers 404.
+	// Metrics answers /metrics. nil: the answer is 404.
 	Metrics http.Handler
 }
 
-// Bounds of what clients can take.
+// Bounds for clients.
 const (
 	maxBody   = 1 << 20  // bytes of a request's body
 	maxHeader = 16 << 10 // bytes of a request's line and header
-	maxConns  = 256      // connections at a time; more wait in the kernel's queue
+	maxConns  = 256      // concurrent connections; further ones wait in the kernel's queue
 
 	headerTimeout = 5 * time.Second
 	readTimeout   = 30 * time.Second
 	writeTimeout  = time.Minute
 	idleTimeout   = 2 * time.Minute
-	grace         = 5 * time.Second
+	endTimeout    = 5 * time.Second // for running requests when the server ends
 )
 
-// Handler answers every request of the listener.
+// Handler returns the handler for all requests of the listener.
 func (s *Server) Handler() http.Handler {
 	a := s.API.WithDefaults()
 	guard := auth.New(s.Token, s.TLS != nil, a.Now)
@@ -92,7 +92,8 @@ func readyz(a *api.API) answer.Handler {
 	}
 }
 
-// secureHeaders makes browsers keep the page to itself.
+// secureHeaders adds headers that keep other sites from reading, framing or extending
+// the page, and caches from storing it.
 func secureHeaders(next http.Handler) http.Handler {
 	const csp = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -122,8 +123,8 @@ func (s *Server) Listen() (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers requests on l until ctx ends; then running requests get some
-// seconds to end, and it returns nil. It closes l.
+// Serve answers requests on l until ctx ends. Running requests then have a few seconds
+// to end. Serve closes l, and returns nil after ctx has ended.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	l = netutil.LimitListener(l, maxConns)
 	if s.TLS != nil {
@@ -145,7 +146,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("people-facing listener: %w", err)
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	err := srv.Shutdown(end)
 	if err != nil { // requests that did not end in time
@@ -157,7 +158,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// tlsConfig is the server's with the versions and protocols that it serves.
+// tlsConfig returns a copy of s.TLS with TLS 1.2 as the oldest version and HTTP/1.1 as
+// the only protocol.
 func (s *Server) tlsConfig() *tls.Config {
 	c := s.TLS.Clone()
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)

@@ -19,7 +19,7 @@ import (
 
 func TestHealth(t *testing.T) {
 	var problems []api.Problem
-	s := newSite(t, func(s *site) {
+	s := newHarness(t, func(s *harness) {
 		s.Ready = func(context.Context) []api.Problem { return problems }
 		s.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "drover_up 1\n") })
 	})
@@ -97,7 +97,7 @@ func TestServe(t *testing.T) {
 	defer certified.Close()
 	for scheme, config := range map[string]*tls.Config{"http": nil, "https": {Certificates: certified.TLS.Certificates}} {
 		t.Run(scheme, func(t *testing.T) {
-			s := newSite(t, func(s *site) { s.Addr, s.TLS = "127.0.0.1:0", config })
+			s := newHarness(t, func(s *harness) { s.Addr, s.TLS = "127.0.0.1:0", config })
 			l, err := s.Listen()
 			if err != nil {
 				t.Fatal(err)
@@ -119,13 +119,13 @@ func TestServe(t *testing.T) {
 			}
 			if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 				c.Close()
-				t.Error("it answers after its end")
+				t.Error("the server answers after its end")
 			}
 		})
 	}
 }
 
-func TestListenSaysWhy(t *testing.T) {
+func TestListenError(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"drover/pools"
 )
 
-// shared is a cluster with a shared token, and some without.
-type shared struct{}
+// sharedTokens has one cluster with a shared token, and others without.
+type sharedTokens struct{}
 
-func (shared) SharedToken(_ context.Context, cluster string) (pools.JoinToken, error) {
+func (sharedTokens) SharedToken(_ context.Context, cluster string) (pools.JoinToken, error) {
 	switch cluster {
 	case "tenant-a":
 		return pools.JoinToken{Cluster: cluster, Token: "abcdef.0123456789abcdef", Expires: time.Unix(1_800_000_000, 0).UTC(), Endpoint: "a:6443", CACertHashes: []string{"sha256:00"}}, nil
@@ -26,7 +26,7 @@ func (shared) SharedToken(_ context.Context, cluster string) (pools.JoinToken, e
 }
 
 func TestSharedToken(t *testing.T) {
-	s := newSite(t, func(s *site) { s.Tokens = shared{} })
+	s := newHarness(t, func(s *harness) { s.Tokens = sharedTokens{} })
 	tests := []struct {
 		path, method string
 		anonymous    bool

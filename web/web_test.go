@@ -40,11 +40,11 @@ pools:
   - {name: catchall, catchall: true, cluster: lobby, image: debian-12, range: 10.28.72.10-10.28.72.20}
 `
 
-// memory is a node store that can be told to fail.
+// memory is a node store in memory.
 type memory struct {
 	mu    sync.Mutex
 	nodes map[string]pools.PoolNode
-	err   error
+	err   error // returned by all methods, when set
 }
 
 func (m *memory) Nodes() ([]pools.PoolNode, error) {
@@ -74,8 +74,8 @@ func (b bootList) List() []boots.Record { return slices.Clone(b) }
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// site is a server with a real farm.
-type site struct {
+// harness is a server with a real farm.
+type harness struct {
 	*web.Server
 	*api.API
 	store *memory
@@ -85,13 +85,13 @@ type site struct {
 	http  http.Handler
 }
 
-func newSite(t *testing.T, set ...func(*site)) *site {
+func newHarness(t *testing.T, set ...func(*harness)) *harness {
 	t.Helper()
 	t.Chdir(t.TempDir()) // so that the file is named drover.yaml
 	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch}
+	s := &harness{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch}
 	live, err := config.NewLive("drover.yaml", s.store)
 	if err != nil {
 		t.Fatal(err)
@@ -110,20 +110,20 @@ func newSite(t *testing.T, set ...func(*site)) *site {
 	return s
 }
 
-// request is what a client sends; the zero values of it are a GET of the API
-// with the right token.
+// request is a request of a client. The zero method is GET, the zero content type is
+// JSON, and the request has the right token unless it is anonymous.
 type request struct {
 	method, path, body, contentType string
 	header                          map[string]string
 	anonymous                       bool
 }
 
-// answer is what the server said.
+// answer is an answer of the server.
 type answer struct {
 	*httptest.ResponseRecorder
 }
 
-// Cookies are those that the answer sets.
+// Cookies returns the cookies that the answer sets.
 func (a answer) Cookies() (all []*http.Cookie) {
 	for _, line := range a.Header()["Set-Cookie"] {
 		if c, err := http.ParseSetCookie(line); err == nil {
@@ -133,7 +133,7 @@ func (a answer) Cookies() (all []*http.Cookie) {
 	return all
 }
 
-func (s *site) do(r request) answer {
+func (s *harness) do(r request) answer {
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
@@ -157,7 +157,7 @@ func (s *site) do(r request) answer {
 
 const n3 = `{"pool": "compute", "name": "n3", "macs": ["52-54-00-00-00-03"], "ip": "10.28.0.13", "tags": ["debug"]}`
 
-// with is n3 with one more field.
+// with returns n3 with one more field.
 func with(field string) string { return strings.Replace(n3, "{", "{"+field+", ", 1) }
 
 func TestAPI(t *testing.T) {
@@ -167,9 +167,9 @@ func TestAPI(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		reqs  []request // the last one is looked at
+		reqs  []request // the answer to the last one is checked
 		code  int
-		want  string // what the answer holds
+		want  string // part of the answer
 		where string
 	}{
 		{"add", []request{{method: "POST", path: nodes, body: n3}}, 201, `"source":{"path":"API (node \"n3\")"}`, ""},
@@ -247,7 +247,7 @@ func TestAPI(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newHarness(t)
 			var resp answer
 			for _, r := range tt.reqs {
 				resp = s.do(r)
@@ -277,10 +277,10 @@ func compact(s string) string {
 
 func unescaped(s string) string { return strings.ReplaceAll(s, `\"`, `"`) }
 
-// A node that was added is in force at once; one that is refused changes
+// TestChangesAreLive: an added node is in force at once. A refused change changes
 // nothing.
 func TestChangesAreLive(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 3}
 	resolve := func() string {
 		if p := s.live.Farm().Resolve(pools.Query{MAC: mac}); p != nil && !p.CatchAll {
@@ -304,9 +304,9 @@ func TestChangesAreLive(t *testing.T) {
 	}
 }
 
-// What cannot be stored is no answer of 2xx, and is in the log.
+// TestStoreFails: a change that cannot be stored is a 500, and is logged.
 func TestStoreFails(t *testing.T) {
-	s := newSite(t)
+	s := newHarness(t)
 	s.store.err = errors.New("disk full")
 	resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: n3})
 	if resp.Code != 500 || !strings.Contains(s.log.String(), "disk full") {
@@ -322,7 +322,7 @@ func TestListBoots(t *testing.T) {
 	for i, name := range []string{"c", "a", "b", "a", "a"} {
 		all = append(all, boots.Record{ID: string(rune('z' - i)), MAC: pools.MAC{2}, Node: name, Steps: []boots.StepTime{{Step: boots.StepDiscover}}})
 	}
-	s := newSite(t, func(s *site) { s.Boots = all })
+	s := newHarness(t, func(s *harness) { s.Boots = all })
 	for query, want := range map[string]string{
 		"":                 "zyxwv",
 		"?node=a":          "ywv",
@@ -346,10 +346,9 @@ func TestListBoots(t *testing.T) {
 	}
 }
 
-// A node on its way out of a cluster, and a boot that makes no progress, show in
-// the API and on the page.
+// TestMovesAndStuckBoots: the API and the page show moves and stuck boots.
 func TestMovesAndStuckBoots(t *testing.T) {
-	s := newSite(t, func(s *site) {
+	s := newHarness(t, func(s *harness) {
 		s.Boots = bootList{boot(1, "m1", "tenant-a", 6, 10*time.Minute, "")}
 		s.Moves = func() []pools.Move {
 			return []pools.Move{{Node: "m2", From: "tenant-b", To: "tenant-a", As: "m2", Step: pools.MoveDrains, Detail: "<b>2</b> pods left", Since: epoch}}

@@ -120,7 +120,7 @@ func TestPowerUnknown(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	one.Inject(ilosim.Silent, ilosim.Always)
-	stuck, err := h.Order(t.Context(), "test", pools.PowerRequest{Action: "off", Chassis: "m1"})
+	stuck, err := h.Switch(t.Context(), "test", pools.PowerRequest{Action: "off", Chassis: "m1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestPowerUnknown(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Order(t.Context(), "test", pools.PowerRequest{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
+	if _, err := h.Switch(t.Context(), "test", pools.PowerRequest{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
 		t.Errorf("without an audit: %v, and the node is %s", err, two.Power("c1n1"))
 	}
 }

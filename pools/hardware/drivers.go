@@ -11,9 +11,9 @@ import (
 	"drover/pools/hardware/redfish"
 )
 
-// Driver returns the driver of a machine with a BMC of its own, at the address of
-// the login, which the driver [pools.Exec] passes to its program as the name. Of p
-// it uses Driver, Program and Options. Call done after use.
+// Driver returns the power driver of a machine with a BMC of its own. The address of
+// the login is that of the BMC; for [pools.Exec] it is the name that the program gets.
+// Driver, Program and Options of p are used. Call done after use.
 func Driver(p pools.NodePower, l bmc.Login) (d bmc.Driver, done func(), err error) {
 	done = func() {}
 	switch p.Driver {
@@ -62,8 +62,8 @@ func (s *Service) drivers(farm *pools.Farm, t *target) (out []bmc.Driver, done f
 	return []bmc.Driver{d}, done, err
 }
 
-// programPath resolves a program with a slash relative to the config file; one
-// without is searched for in PATH.
+// programPath returns the absolute path of a program. A name with a slash is relative
+// to the config file. A name without a slash is returned unchanged, for PATH.
 func programPath(farm *pools.Farm, name string) string {
 	if !strings.Contains(name, "/") {
 		return name

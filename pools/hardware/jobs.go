@@ -22,21 +22,21 @@ const (
 	bmcsAtOnce = 16 // machines with a management processor of their own
 )
 
-// Order starts a power job for a user and returns it. An order that cannot be
-// executed is [pools.ErrPowerRequest] or [pools.ErrNotFound].
-func (s *Service) Order(ctx context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error) {
-	if !slices.Contains(bmc.Actions(), bmc.Action(o.Action)) {
-		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrPowerRequest, o.Action, bmc.Actions())
+// Switch starts a power job for a client and returns it. The errors of a request that
+// cannot be executed are [pools.ErrPowerRequest] and [pools.ErrNotFound].
+func (s *Service) Switch(ctx context.Context, actor string, req pools.PowerRequest) (pools.PowerJob, error) {
+	if !slices.Contains(bmc.Actions(), bmc.Action(req.Action)) {
+		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrPowerRequest, req.Action, bmc.Actions())
 	}
-	if o.Wait.D() > maxWait {
-		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, o.Wait, maxWait)
+	if req.Wait.D() > maxWait {
+		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, req.Wait, maxWait)
 	}
 	farm := s.Farm.Farm()
-	nodes, err := chosen(farm, o)
+	nodes, err := chosen(farm, req)
 	if err != nil {
 		return pools.PowerJob{}, err
 	}
-	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: o.Action, Actor: who, Started: time.Now()}
+	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: req.Action, Actor: actor, Started: time.Now()}
 	for _, n := range nodes {
 		job.Nodes = append(job.Nodes, pools.PowerNode{Name: n.Name, Step: pools.PowerWaiting, State: string(bmc.Unknown), Time: job.Started})
 	}
@@ -49,7 +49,7 @@ func (s *Service) Order(ctx context.Context, who string, o pools.PowerRequest) (
 	}
 	s.mu.Unlock()
 	run := &powerRun{service: s, job: job, farm: farm, switcher: s.Switcher}
-	run.switcher.Wait = cmp.Or(o.Wait.D(), s.Switcher.Wait)
+	run.switcher.Wait = cmp.Or(req.Wait.D(), s.Switcher.Wait)
 	select {
 	case s.queue <- func(ctx context.Context) { run.all(ctx, targets(farm, nodes)) }:
 	case <-ctx.Done(): // the server stops
@@ -62,8 +62,8 @@ func (s *Service) Order(ctx context.Context, who string, o pools.PowerRequest) (
 	return copied, nil
 }
 
-// recordStart adds a job to the audit before any command: without an audit entry
-// no machine is switched. Reading the status needs no entry.
+// recordStart adds the machines of a job to the audit before any command is sent. If
+// that fails, no machine is switched. Reading the status needs no entry.
 func (s *Service) recordStart(job *pools.PowerJob) error {
 	s.Log.Info("power", "action", job.Action, "who", job.Actor, "job", job.ID, "nodes", len(job.Nodes))
 	if job.Action == string(bmc.Status) {
@@ -105,21 +105,21 @@ func copyJob(j *pools.PowerJob) pools.PowerJob {
 	return c
 }
 
-// chosen returns the nodes of an order.
-func chosen(farm *pools.Farm, o pools.PowerRequest) (out []pools.NodeInfo, err error) {
-	byRule := o.Pool != "" || o.Chassis != "" || o.Tag != ""
+// chosen returns the nodes of a request.
+func chosen(farm *pools.Farm, req pools.PowerRequest) (out []pools.NodeInfo, err error) {
+	byRule := req.Pool != "" || req.Chassis != "" || req.Tag != ""
 	switch {
-	case byRule && len(o.Nodes) > 0:
+	case byRule && len(req.Nodes) > 0:
 		return nil, fmt.Errorf("%w: name nodes, or a pool, a chassis and a tag; not both", pools.ErrPowerRequest)
-	case !byRule && len(o.Nodes) == 0:
+	case !byRule && len(req.Nodes) == 0:
 		return nil, fmt.Errorf("%w: it names no node", pools.ErrPowerRequest)
 	}
-	for i, name := range o.Nodes {
+	for i, name := range req.Nodes {
 		n, ok := farm.Node(name)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
-		case !slices.Contains(o.Nodes[:i], name):
+		case !slices.Contains(req.Nodes[:i], name):
 			out = append(out, n)
 		}
 	}
@@ -133,8 +133,8 @@ func chosen(farm *pools.Farm, o pools.PowerRequest) (out []pools.NodeInfo, err e
 	}
 	for _, n := range farm.Nodes() {
 		c, _, _ := slots.find(n)
-		fits := (o.Pool == "" || n.Pool == o.Pool) && (o.Chassis == "" || c.Name == o.Chassis) &&
-			(o.Tag == "" || slices.Contains(n.Tags, o.Tag) || slices.Contains(tags[n.Pool], o.Tag))
+		fits := (req.Pool == "" || n.Pool == req.Pool) && (req.Chassis == "" || c.Name == req.Chassis) &&
+			(req.Tag == "" || slices.Contains(n.Tags, req.Tag) || slices.Contains(tags[n.Pool], req.Tag))
 		if fits && !n.Ignore {
 			out = append(out, n)
 		}

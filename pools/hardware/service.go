@@ -17,12 +17,12 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// Service keeps the nodes of the chassis of the config as the chassis have them,
-// and switches machines. [Service.Run] does both. Make it with [New], and set the
-// fields before Run.
+// Service updates the nodes of the chassis of the config from the chassis, and switches
+// machines. [Service.Run] does both. Create it with [New], and set the fields before
+// Run.
 type Service struct {
 	Farm interface {
-		Farm() *pools.Farm // in force
+		Farm() *pools.Farm // the farm in force
 	}
 	Nodes interface {
 		ChangeNodes(changes []pools.NodeChange) error
@@ -37,7 +37,7 @@ type Service struct {
 	OnSync  func(chassis string, ok bool) // after each reading of a chassis
 	OnPower func(action string, ok bool)  // after each machine that was switched
 
-	changed chan struct{}                  // the config
+	changed chan struct{}                  // the config was reloaded
 	queue   chan func(ctx context.Context) // power jobs, for Run
 	locks   locks
 
@@ -58,11 +58,11 @@ func New() *Service {
 // chassisSync is a running sync.
 type chassisSync struct {
 	*Sync
-	password bmc.Secret // that it began with
+	password bmc.Secret // at its start
 	stop     context.CancelFunc
 }
 
-// Run works until ctx ends.
+// Run reads chassis and executes power jobs until ctx ends. It returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -79,7 +79,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Reload applies the chassis of a config that has changed. It does not wait.
+// Reload makes Run apply the chassis of a changed config. It does not wait.
 func (s *Service) Reload() {
 	select {
 	case s.changed <- struct{}{}:
@@ -87,9 +87,9 @@ func (s *Service) Reload() {
 	}
 }
 
-// startSyncs starts the sync of each chassis that is new or has changed, and ends
-// that of a chassis that the config has no more. A changed password is tried: the
-// one before may have been refused.
+// startSyncs starts the sync of each new or changed chassis, and ends the sync of each
+// chassis that was removed from the config. A changed password also starts a new sync,
+// because the old one may have been refused.
 func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 	farm := s.Farm.Farm()
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Service) newSync(c pools.Chassis) (*Sync, error) {
 	}, nil
 }
 
-// read reads a chassis, alone.
+// read reads the inventory of a chassis while it holds the chassis' lock.
 func (s *Service) read(ctx context.Context, c pools.Chassis) (*moonshot.Inventory, error) {
 	unlock, err := s.locks.lock(ctx, "chassis "+c.Name)
 	if err != nil {
@@ -181,14 +181,14 @@ func (s *Service) store(chassis string, changes []pools.NodeChange) error {
 	return nil
 }
 
-// record adds actions to the audit that are done already.
+// record adds completed actions to the audit. It logs a failure.
 func (s *Service) record(entries ...pools.AuditEntry) {
 	if err := s.Audit.Add(entries...); err != nil {
 		s.Log.Error("audit not stored", "entries", len(entries), "err", err)
 	}
 }
 
-// report logs a reading of a chassis.
+// report logs the result of a reading.
 func (s *Service) report(st pools.ChassisStatus, changes []importer.Change) {
 	s.OnSync(st.Name, st.Error == "")
 	if st.Error != "" {
@@ -237,8 +237,8 @@ func (s *Service) SyncOf(chassis string) *Sync {
 	return nil
 }
 
-// Warnings returns, by name, the errors of chassis whose nodes may be out of date.
-// Known machines boot all the same.
+// Warnings returns the errors of chassis whose nodes may be out of date, by name. They
+// do not keep known machines from booting.
 func (s *Service) Warnings() map[string]string {
 	out := map[string]string{}
 	for _, c := range s.Chassis() {
@@ -252,14 +252,15 @@ func (s *Service) Warnings() map[string]string {
 	return out
 }
 
-// locks allow one user of a management processor at a time: that of a chassis
-// accepts no more.
+// locks holds a lock for each management processor, because that of a chassis accepts
+// only one connection at a time.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{}
 }
 
-// lock waits until the lock of that name is free.
+// lock waits for the lock of that name, and returns the function that releases it. It
+// fails when ctx ends first.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	l.mu.Lock()
 	c := l.held[name]

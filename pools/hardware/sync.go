@@ -13,8 +13,8 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// Sync keeps the nodes of one chassis as the chassis has them. It adds and
-// changes nodes and never removes one. A failure changes nothing.
+// Sync updates the stored nodes of one chassis from its inventory. It adds and changes
+// nodes and never removes one. A failure changes nothing.
 //
 // A login that was refused is not tried again automatically: three wrong
 // passwords lock the account. [Sync.Trigger], or a new Sync after a change of the
@@ -29,7 +29,7 @@ type Sync struct {
 	// Stored returns the stored nodes.
 	Stored func() importer.Stored
 	// Write stores changes: all of them or none, in one step. It returns
-	// [pools.ErrChanged] when a node is not as Stored has returned it.
+	// [pools.ErrChanged] when a node has changed since Stored.
 	Write func(changes []pools.NodeChange) error
 	// OnRead is called after each reading. nil: no call.
 	OnRead func(st pools.ChassisStatus, changes []importer.Change)
@@ -49,8 +49,8 @@ func (s *Sync) Status() pools.ChassisStatus {
 	return st
 }
 
-// Run reads the chassis at its interval, and when it is triggered, until ctx
-// ends. With an interval the first reading is at once.
+// Run reads the chassis at its interval and after each [Sync.Trigger], until ctx ends.
+// If there is an interval, the first reading starts at once.
 func (s *Sync) Run(ctx context.Context) {
 	triggered, interval := s.triggers(), s.Chassis.Interval.D()
 	for again := interval > 0; ; {
@@ -71,14 +71,14 @@ func (s *Sync) Run(ctx context.Context) {
 	}
 }
 
-// givenUp reports whether a chassis is not read again after an error.
+// givenUp reports whether automatic readings end after an error.
 func givenUp(err error) bool { return errors.Is(err, bmc.ErrRefused) || errors.Is(err, bmc.ErrHostKey) }
 
-// Trigger starts a reading, also of a chassis that was given up. It does not wait.
+// Trigger starts a reading, also when automatic readings have ended. It does not wait.
 func (s *Sync) Trigger() {
 	select {
 	case s.triggers() <- struct{}{}:
-	default: // one is due already
+	default: // a reading is already pending
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *Sync) triggers() chan struct{} {
 	return s.trigger
 }
 
-// Once reads the chassis once.
+// Once reads the chassis once, and stores the changes.
 func (s *Sync) Once(ctx context.Context) error {
 	now := time.Now()
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *Sync) Once(ctx context.Context) error {
 	return err
 }
 
-// writeTries bounds the attempts to store changes when nodes change meanwhile.
+// writeTries bounds the attempts to store changes while other clients change nodes.
 const writeTries = 3
 
 func (s *Sync) once(ctx context.Context) (*moonshot.Inventory, []importer.Change, error) {

@@ -18,22 +18,22 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// TestSync is a day of a chassis: what it says at each reading, and what is
-// stored after it.
+// TestSync reads a chassis several times, and checks the stored nodes after each
+// reading.
 func TestSync(t *testing.T) {
 	unreachable := fmt.Errorf("%w: no route", bmc.ErrUnreachable)
 	refused := fmt.Errorf("%w: once", bmc.ErrRefused)
 	full := errors.New("the disk is full")
 	for _, tt := range []struct {
 		name     string
-		readings []any // what the chassis holds, or why nobody knows
+		readings []any // the inventory as text, or an error
 		write    error
-		stored   []string // after each reading; the last is where it stops
+		stored   []string // after each reading
 		status   string   // at the end
 	}{
 		{"nothing happens", []any{"c1n1=01", "c1n1=01"}, nil, []string{"[m1c1n1=01] 1 written", "[m1c1n1=01] 1 written"}, "1 nodes  false"},
 		{"exchanged", []any{"c1n1=01 c2n1=02", "c1n1=02 c2n1=01"}, nil, []string{"[m1c1n1=01 m1c2n1=02] 1 written", "[m1c1n1=02 m1c2n1=01] 2 written"}, "2 nodes  false"},
-		{"out of reach for a while", []any{"c1n1=01", unreachable, "c1n1=03"}, nil, []string{"[m1c1n1=01] 1 written", "[m1c1n1=01] 1 written", "[m1c1n1=03] 2 written"}, "1 nodes  false"},
+		{"unreachable for a while", []any{"c1n1=01", unreachable, "c1n1=03"}, nil, []string{"[m1c1n1=01] 1 written", "[m1c1n1=01] 1 written", "[m1c1n1=03] 2 written"}, "1 nodes  false"},
 		{"most of it is gone", []any{"c1n1=01 c2n1=02 c3n1=03", "c1n1=05"}, nil, []string{"[m1c1n1=01 m1c2n1=02 m1c3n1=03] 1 written", "[m1c1n1=01 m1c2n1=02 m1c3n1=03] 1 written"}, "3 nodes most of the chassis is missing: m1 had 3 nodes, 2 of them are not there (if that is right: --force) false"},
 		{"the login is refused", []any{"c1n1=01", refused, "c1n1=03", "c1n1=03"}, nil, []string{"[m1c1n1=01] 1 written", "[m1c1n1=01] 1 written", "[m1c1n1=01] 1 written"}, "1 nodes login refused: once true"},
 		{"nothing can be stored", []any{"c1n1=01"}, full, []string{"[] 1 written"}, "0 nodes store the nodes of m1: the disk is full false"},
@@ -44,7 +44,7 @@ func TestSync(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var mu sync.Mutex // what Run and the test share
+				var mu sync.Mutex // guards nodes, which Run and the test share
 				var nodes []pools.PoolNode
 				readings, written := 0, 0
 				s := &hardware.Sync{
@@ -125,7 +125,7 @@ func chassisOf(t *testing.T, text string) *moonshot.Inventory {
 	return inv
 }
 
-// after is nodes with changes made.
+// after returns nodes with the changes applied.
 func after(nodes []pools.PoolNode, changes []pools.NodeChange) []pools.PoolNode {
 	out := slices.Clone(nodes)
 	for _, c := range changes {

@@ -6,7 +6,7 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// slotIndex finds the slots of nodes.
+// slotIndex finds the slots of nodes in the chassis of the config.
 type slotIndex struct {
 	farm   *pools.Farm
 	namers map[string]*importer.Namer // by chassis
@@ -22,8 +22,8 @@ func newSlotIndex(farm *pools.Farm) slotIndex {
 	return x
 }
 
-// find returns the chassis and the slot of a node; false: it is in none of the
-// config.
+// find returns the chassis and the slot of a node. It returns false for a node that is
+// in no chassis of the config.
 func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
 	if n.ChassisSlot.Chassis != "" {
 		c, ok := x.farm.Chassis(n.ChassisSlot.Chassis)
@@ -39,13 +39,13 @@ func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
 	return pools.Chassis{}, moonshot.Slot{}, false
 }
 
-// target is a management processor with the nodes of a job that it switches.
+// target is a management processor, with the nodes of a job that it switches.
 type target struct {
-	lock    string          // empty: nothing can switch it
+	lock    string          // name in locks; empty: no processor can switch the node
 	chassis *pools.Chassis  // nil: a processor of one machine
 	node    pools.NodeInfo  // the machine of such a processor
 	at      []int           // indexes into the nodes of the job
-	slots   []moonshot.Slot // of these
+	slots   []moonshot.Slot // of these nodes, in a chassis
 }
 
 // targets groups nodes by the management processor that switches them.

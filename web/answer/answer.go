@@ -1,9 +1,9 @@
-// Package answer turns the results of handlers of the people-facing listener into
-// HTTP answers. A handler returns an error; [Of] knows the status of each, and the
-// answer is {"error": "...", "where": "drover.yaml:41"}, where "where" is there when
-// a line of the operator's file is in the way.
+// Package answer turns the errors of handlers into HTTP answers, for the listener for
+// operators. [Of] maps an error to its status. The body is
+// {"error": "...", "where": "drover.yaml:41"}. It contains "where" when a line of the
+// operator's file is the cause.
 //
-// It does not know paths or clients.
+// The package does not know paths or clients.
 package answer
 
 import (
@@ -19,28 +19,28 @@ import (
 	"drover/pools/config"
 )
 
-// Handler answers a request, or returns the error that does.
+// Handler answers a request, or returns an error, which becomes the answer.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Methods are the handlers of one path.
+// Methods are the handlers of one path, by HTTP method.
 type Methods map[string]Handler
 
-// Error is an error with the status that answers it.
+// Error is an error with its HTTP status.
 type Error struct {
 	Code  int
 	Msg   string
-	Where string // FILE:LINE of the config file; empty: in none
+	Where string // FILE:LINE of the config file; empty: no line is the cause
 }
 
 func (e *Error) Error() string { return e.Msg }
 
-// BadRequest returns an error that is answered with 400.
+// BadRequest returns an [Error] with status 400.
 func BadRequest(format string, args ...any) error {
 	return &Error{Code: http.StatusBadRequest, Msg: fmt.Sprintf(format, args...)}
 }
 
-// By chooses the handler of a path by method. HEAD is GET, whose body net/http
-// leaves out. No methods at all is a path that is not there.
+// By returns a handler that selects by HTTP method. HEAD selects GET; net/http omits the
+// body. Without any methods the answer is always 404. With other methods it is 405.
 func By(log *slog.Logger, m Methods) http.Handler {
 	return With(log, func(w http.ResponseWriter, r *http.Request) error {
 		if len(m) == 0 {
@@ -63,7 +63,8 @@ func By(log *slog.Logger, m Methods) http.Handler {
 	})
 }
 
-// With answers all requests of a path with h.
+// With returns a handler for h. It answers the error of h, and logs errors with status
+// 500 and above.
 func With(log *slog.Logger, h Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -76,7 +77,7 @@ func With(log *slog.Logger, h Handler) http.Handler {
 	})
 }
 
-// Write answers with an error.
+// Write writes the answer for an error.
 func Write(w http.ResponseWriter, e *Error) {
 	if e.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="drover"`)
@@ -87,7 +88,7 @@ func Write(w http.ResponseWriter, e *Error) {
 	}{e.Msg, e.Where})
 }
 
-// Of returns the answer to an error.
+// Of returns err as an [Error]. Errors of unknown kinds have status 500.
 func Of(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
@@ -123,7 +124,7 @@ func Of(err error) *Error {
 	return &Error{Code: http.StatusInternalServerError, Msg: err.Error()}
 }
 
-// Where returns FILE:LINE of an origin; "" when it is in no file.
+// Where returns FILE:LINE of an origin; "" for an origin without a file.
 func Where(o pools.Origin) string {
 	if o.File == "" {
 		return ""
@@ -131,7 +132,7 @@ func Where(o pools.Origin) string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// JSON answers with v.
+// JSON writes an answer with v as its JSON body.
 func JSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -1,29 +1,28 @@
 // Package api is the REST API.
 //
-//	GET    /api/v1/nodes          every node, declared or added
-//	POST   /api/v1/nodes          add one: an element of a pool's nodes plus "pool"
+//	GET    /api/v1/nodes          all nodes, declared or added
+//	POST   /api/v1/nodes          add one: a node as in the config file, and "pool"
 //	GET    /api/v1/nodes/{name}
 //	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
 //	DELETE /api/v1/nodes/{name}
 //	POST   /api/v1/nodes:batch    several changes of nodes, all of them or none
-//	GET    /api/v1/chassis        chassis of the config, and the result of their last query
-//	POST   /api/v1/chassis/{name}/sync  ask one now
-//	GET    /api/v1/power          power jobs, the newest first; /{id} is one
+//	GET    /api/v1/chassis        chassis of the config, with the result of the last reading
+//	POST   /api/v1/chassis/{name}/sync  read one now
+//	GET    /api/v1/power          power jobs, the newest first; /{id} is one of them
 //	POST   /api/v1/power          switch machines
 //	GET    /api/v1/audit          actions and their clients, the newest first; ?node= and ?limit=
 //	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
 //	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
 //	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
-//	GET    /api/v1/unknown        machines of no node that asked, the last one first
-//	DELETE /api/v1/unknown/{mac}  forget one
+//	GET    /api/v1/unknown        unknown machines, the last seen first
+//	DELETE /api/v1/unknown/{mac}  remove one
 //
-// Bodies are JSON, and are read as strictly as the config file: see
-// [config.DecodeJSON]. The texts that an unknown machine sends are of its sender's
-// choice.
+// Bodies are JSON, decoded as strictly as the config file: see [config.DecodeJSON].
+// Texts of unknown machines are shown as sent, and may contain anything.
 //
-// The package does not know how a node is checked or stored, what makes the server
-// ready, or why an address is leased: it is given a farm, a change of it, lists of
-// boots, leases and unknown machines, and two functions.
+// The package does not know how nodes are checked or stored, why the server is ready,
+// or how addresses are leased. Interfaces of its own give it the farm, changes of the
+// farm, and lists of boots, leases and unknown machines.
 package api
 
 import (
@@ -45,57 +44,57 @@ import (
 	"drover/web/answer"
 )
 
-// Farm gives the farm in force.
+// Farm returns the farm in force.
 type Farm interface {
 	Farm() *pools.Farm
 }
 
-// Changer changes the nodes of the farm. Its refusals are [pools.ErrExists],
-// [pools.ErrNotFound], a [*config.DeclaredError] and [config.Errors]; any other
-// error means that the change could not be stored.
+// Changer changes the nodes of the farm. Its errors for a bad change are
+// [pools.ErrExists], [pools.ErrNotFound], [*config.DeclaredError] and [config.Errors].
+// Any other error means that the change could not be stored.
 type Changer interface {
 	AddNode(n pools.PoolNode) error
 	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
 	RemoveNode(name string) error
-	// ChangeNodes makes several changes, all of them or none. It refuses with
-	// [pools.ErrChanged] too.
+	// ChangeNodes makes several changes, all of them or none. It also returns
+	// [pools.ErrChanged].
 	ChangeNodes(changes []pools.NodeChange) error
 }
 
-// Boots lists the boots that are known, the newest first. The list is the
-// caller's, the steps in it are not.
+// Boots is the table of boots.
 type Boots interface {
+	// List returns all boots, the newest first. The caller may change the list, but
+	// not the steps in it.
 	List() []boots.Record
 }
 
 // Problem is a part of the server that is not ready.
 type Problem struct {
 	Part    string `json:"part"`    // "image debian-12"
-	Problem string `json:"problem"` // what is wrong, and what to do
+	Problem string `json:"problem"` // cause and remedy
 
-	// Warning is a problem that keeps no machine from booting: the server is
-	// ready all the same.
+	// Warning marks a problem that keeps no machine from booting: the server is
+	// ready.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// API is the REST API. Farm, Nodes and Boots must be set; the zero value of
-// everything else works.
+// API is the REST API. Farm, Nodes and Boots must be set. The other fields have the
+// defaults of [API.WithDefaults].
 type API struct {
 	Farm  Farm
 	Nodes Changer
 	Boots Boots
 
-	// Ready lists the parts that are not ready; nil: all are.
+	// Ready returns the problems of the server; nil: there are none.
 	Ready func(ctx context.Context) []Problem
-	// Leases are those of all pools; nil: there are none.
+	// Leases are the leases of all pools; nil: there are none.
 	Leases Leases
-	// Unknowns are the machines of no node that asked for an address; nil:
-	// there are none.
+	// Unknowns are the unknown machines; nil: there are none.
 	Unknowns Unknowns
 	// NextBoots are the next boots of nodes; nil: there are none.
 	NextBoots NextBoots
-	// CheckImage returns what is wrong with a reference to an image; nil: no
-	// reference is wrong.
+	// CheckImage returns an error for a reference to an image that cannot boot; nil:
+	// every reference is accepted.
 	CheckImage func(ref string) error
 	// Hardware, Power and Audit manage machines; nil: there is no hardware.
 	Hardware Hardware
@@ -110,7 +109,7 @@ type API struct {
 	Now func() time.Time
 }
 
-// WithDefaults returns a copy in which everything is set.
+// WithDefaults returns a copy in which all fields are set.
 func (a *API) WithDefaults() *API {
 	c := *a
 	if c.Log == nil {
@@ -149,8 +148,8 @@ func (a *API) WithDefaults() *API {
 	return &c
 }
 
-// Handler answers every request below /api/. Its fields must all be set, see
-// [API.WithDefaults].
+// Handler returns the handler for all requests below /api/. All fields of a must be set,
+// see [API.WithDefaults].
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/nodes", answer.By(a.Log, answer.Methods{"GET": a.listNodes, "POST": a.addNode}))
@@ -159,7 +158,7 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/api/v1/nodes:batch", answer.By(a.Log, answer.Methods{"POST": a.changeNodes}))
 	mux.Handle("/api/v1/chassis", answer.By(a.Log, answer.Methods{"GET": a.listChassis}))
 	mux.Handle("/api/v1/chassis/{name}/sync", answer.By(a.Log, answer.Methods{"POST": a.syncChassis}))
-	mux.Handle("/api/v1/power", answer.By(a.Log, answer.Methods{"GET": a.listJobs, "POST": a.order}))
+	mux.Handle("/api/v1/power", answer.By(a.Log, answer.Methods{"GET": a.listJobs, "POST": a.startPower}))
 	mux.Handle("/api/v1/power/{id}", answer.By(a.Log, answer.Methods{"GET": a.getJob}))
 	mux.Handle("/api/v1/audit", answer.By(a.Log, answer.Methods{"GET": a.listAudit}))
 	mux.Handle("/api/v1/boots", answer.By(a.Log, answer.Methods{"GET": a.listBoots}))
@@ -181,7 +180,7 @@ type node struct {
 	Move *pools.Move `json:"move,omitempty"` // it is on its way out of a cluster
 }
 
-// withMoves adds to nodes where they move.
+// withMoves returns nodes with their next boots and moves.
 func (a *API) withMoves(infos ...pools.NodeInfo) []node {
 	moves := map[string]*pools.Move{}
 	for _, m := range a.Moves() {
@@ -203,7 +202,7 @@ func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
 	return a.node(w, r.PathValue("name"), http.StatusOK)
 }
 
-// node answers with the node of that name as it is now.
+// node answers with the current node of that name.
 func (a *API) node(w http.ResponseWriter, name string, code int) error {
 	n, ok := a.Farm.Farm().Node(name)
 	if !ok {
@@ -287,7 +286,7 @@ func readJSON(r *http.Request, v any) error {
 	return config.DecodeJSON(body, v)
 }
 
-// readBody reads the body of a request that is of one of the types.
+// readBody returns the body of a request, whose Content-Type must be one of types.
 func readBody(r *http.Request, types ...string) ([]byte, error) {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, t) {

@@ -10,34 +10,34 @@ import (
 	"drover/web/answer"
 )
 
-// Hardware are the chassis of the config.
+// Hardware is the chassis of the config.
 type Hardware interface {
-	// Chassis is how all of them are, by name.
+	// Chassis returns the status of all chassis, by name.
 	Chassis() []pools.ChassisStatus
-	// Sync has one asked now, and does not wait for it. It returns
-	// [pools.ErrNoChassis] when there is none of that name.
+	// Sync starts a reading of a chassis, and does not wait for it. It returns
+	// [pools.ErrNoChassis] when there is no chassis of that name.
 	Sync(name string) error
 }
 
 // Power switches machines.
 type Power interface {
-	// Order begins to switch machines for a client, and returns the job. It
-	// refuses with [pools.ErrPowerRequest] or [pools.ErrNotFound].
-	Order(ctx context.Context, who string, o pools.PowerRequest) (pools.PowerJob, error)
-	// Jobs are the orders that are remembered, the newest first.
+	// Switch starts a job for a client, and returns it. Its errors for a bad request
+	// are [pools.ErrPowerRequest] and [pools.ErrNotFound].
+	Switch(ctx context.Context, actor string, req pools.PowerRequest) (pools.PowerJob, error)
+	// Jobs returns the last jobs, the newest first.
 	Jobs() []pools.PowerJob
-	// Job is one of them; false when it is not remembered.
+	// Job returns one of the last jobs; false when there is none with that ID.
 	Job(id string) (pools.PowerJob, bool)
 }
 
-// Audit keeps the actions of clients.
+// Audit stores the actions of clients.
 type Audit interface {
 	Add(entries ...pools.AuditEntry) error
 	// List returns the newest entries, the newest first, limit at most.
 	List(limit int) ([]pools.AuditEntry, error)
 }
 
-// noHardware is a server that manages none.
+// noHardware is the [Hardware], [Power] and [Audit] of a server without hardware.
 type noHardware struct{}
 
 func (noHardware) Chassis() []pools.ChassisStatus { return []pools.ChassisStatus{} }
@@ -46,25 +46,24 @@ func (noHardware) Jobs() []pools.PowerJob         { return []pools.PowerJob{} }
 func (noHardware) Job(string) (pools.PowerJob, bool) {
 	return pools.PowerJob{}, false
 }
-func (noHardware) Order(context.Context, string, pools.PowerRequest) (pools.PowerJob, error) {
+func (noHardware) Switch(context.Context, string, pools.PowerRequest) (pools.PowerJob, error) {
 	return pools.PowerJob{}, fmt.Errorf("%w: this server switches nothing", pools.ErrPowerRequest)
 }
 func (noHardware) Add(...pools.AuditEntry) error        { return nil }
 func (noHardware) List(int) ([]pools.AuditEntry, error) { return []pools.AuditEntry{}, nil }
 
-// byToken names a client with the API token in the audit.
+// byToken returns the name of a client with the API token, for the audit.
 func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
 
-// record writes an action on a node to the audit and the log. The action stands
-// when that fails.
-func (a *API) record(who, action, node string) {
-	a.Log.Info("audit", "action", action, "node", node, "who", who)
-	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: who, Action: action, Node: node, Result: "done"}); err != nil {
+// record adds an action on a node to the audit and the log. A failure is logged only.
+func (a *API) record(actor, action, node string) {
+	a.Log.Info("audit", "action", action, "node", node, "who", actor)
+	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: actor, Action: action, Node: node, Result: "done"}); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
 }
 
-// changeNodes makes changes of several nodes in one step.
+// changeNodes makes changes of several nodes in one step: all of them or none.
 func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Changes []pools.NodeChange `json:"changes"`
@@ -134,12 +133,12 @@ func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) order(w http.ResponseWriter, r *http.Request) error {
-	var order pools.PowerRequest
-	if err := readJSON(r, &order); err != nil {
+func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
+	var req pools.PowerRequest
+	if err := readJSON(r, &req); err != nil {
 		return err
 	}
-	job, err := a.Power.Order(r.Context(), byToken(r), order)
+	job, err := a.Power.Switch(r.Context(), byToken(r), req)
 	if err != nil {
 		return err
 	}

@@ -12,23 +12,23 @@ import (
 	"drover/web/answer"
 )
 
-// Leases are the addresses that machines lease.
+// Leases is the lease table.
 type Leases interface {
-	// List returns every lease, those that are over included, in any order.
-	// The list is the caller's.
+	// List returns all leases, also expired ones, in any order. The caller may
+	// change the list.
 	List() []pools.Lease
 	// End frees an address that a machine holds, or that is in quarantine. It
 	// returns false when there is no such lease.
 	End(addr netip.Addr, now time.Time) bool
 }
 
-// noLeases is a server that leases no addresses.
+// noLeases is the [Leases] of a server that leases no addresses.
 type noLeases struct{}
 
 func (noLeases) List() []pools.Lease            { return nil }
 func (noLeases) End(netip.Addr, time.Time) bool { return false }
 
-// leaseStates are the states by which leases can be listed.
+// leaseStates returns the values of the parameter state.
 func leaseStates() []pools.LeaseState {
 	return []pools.LeaseState{pools.LeaseActive, pools.LeaseExpired, pools.LeaseReleased, pools.LeaseDeclined}
 }
@@ -39,7 +39,7 @@ type leaseInfo struct {
 	State pools.LeaseState `json:"state"`
 }
 
-// listLeases answers with the leases by address.
+// listLeases answers with the leases, sorted by address.
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if err := onlyParameters(query, "pool", "state"); err != nil {
@@ -62,7 +62,7 @@ func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// endLease frees an address: it ends a lease, or lifts a quarantine.
+// endLease frees an address: it ends its lease or its quarantine.
 func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 	addr, err := netip.ParseAddr(r.PathValue("address"))
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// lease is the lease of an address; the zero Lease when there is none.
+// lease returns the lease of an address; the zero Lease when there is none.
 func (a *API) lease(addr netip.Addr) pools.Lease {
 	for _, l := range a.Leases.List() {
 		if l.Address == addr {
@@ -87,7 +87,7 @@ func (a *API) lease(addr netip.Addr) pools.Lease {
 	return pools.Lease{}
 }
 
-// onlyParameters refuses parameters that a path does not have.
+// onlyParameters returns an error for a query with a parameter that is not known.
 func onlyParameters(query url.Values, known ...string) error {
 	for key := range query {
 		if !slices.Contains(known, key) {

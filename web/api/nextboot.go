@@ -9,12 +9,12 @@ import (
 	"drover/web/answer"
 )
 
-// NextBoots are the next boots of nodes.
+// NextBoots is the table of next boots.
 type NextBoots interface {
-	// Pending returns the next boot that no boot has taken yet; empty: none.
+	// Pending returns the pending next boot of a node; empty: none.
 	Pending(node string) pools.NextBoot
-	// Set sets it, durably; empty is nothing.
-	Set(node string, what pools.NextBoot) error
+	// Set sets the next boot of a node, durably. An empty next removes it.
+	Set(node string, next pools.NextBoot) error
 }
 
 type noNextBoots struct{}
@@ -24,7 +24,7 @@ func (noNextBoots) Set(string, pools.NextBoot) error {
 	return errors.New("next boots are not kept here")
 }
 
-// setNextBoot sets what a node does at its next boot: PUT {"nextBoot": "local"}.
+// setNextBoot sets the next boot of a node: PUT {"nextBoot": "local"}.
 func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		NextBoot string `json:"nextBoot"`
@@ -52,7 +52,7 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	return a.node(w, name, http.StatusOK)
 }
 
-// clearNextBoot lets a node boot as its pool defines.
+// clearNextBoot removes the next boot of a node, which then boots as its pool defines.
 func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if _, ok := a.Farm.Farm().Node(name); !ok {

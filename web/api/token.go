@@ -9,21 +9,21 @@ import (
 	"drover/web/answer"
 )
 
-// Tokens gives the join tokens that all nodes of a cluster share. Its refusals
-// are [pools.ErrNoCluster] and [pools.ErrNotShared]; any other error means that
-// the cluster does not answer now.
+// Tokens returns the shared join tokens of clusters. Its errors for a bad request are
+// [pools.ErrNoCluster] and [pools.ErrNotShared]. Any other error means that the cluster
+// does not answer.
 type Tokens interface {
 	SharedToken(ctx context.Context, cluster string) (pools.JoinToken, error)
 }
 
-// noTokens is a server without clusters.
+// noTokens is the [Tokens] of a server without clusters.
 type noTokens struct{}
 
 func (noTokens) SharedToken(context.Context, string) (pools.JoinToken, error) {
 	return pools.JoinToken{}, pools.ErrNoCluster
 }
 
-// sharedToken answers with the join token of a cluster. The client is logged.
+// sharedToken answers with the join token of a cluster, and logs the client.
 func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(r.URL.Query()); err != nil {
 		return err

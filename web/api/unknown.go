@@ -8,17 +8,16 @@ import (
 	"drover/web/answer"
 )
 
-// Unknowns are the machines that asked for an address and that no node
-// declares.
+// Unknowns is the table of unknown machines.
 type Unknowns interface {
-	// List returns all of them, the one seen last first. The list is the
-	// caller's.
+	// List returns all unknown machines, the last seen first. The caller may change
+	// the list.
 	List() []pools.Unknown
-	// Forget removes one. It returns false when it is not there.
+	// Forget removes a machine. It returns false when the machine is not listed.
 	Forget(mac pools.MAC) bool
 }
 
-// noUnknowns is a server that keeps none.
+// noUnknowns is the [Unknowns] of a server that does not record any.
 type noUnknowns struct{}
 
 func (noUnknowns) List() []pools.Unknown { return nil }
@@ -48,8 +47,7 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Forget removes a machine from the unknown ones. It comes back when it asks
-// again.
+// Forget removes a machine from the unknown machines. Its next DISCOVER adds it again.
 func (a *API) Forget(mac pools.MAC, client string) error {
 	if !a.Unknowns.Forget(mac) {
 		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no unknown machine has the MAC %s", mac)}
@@ -58,15 +56,15 @@ func (a *API) Forget(mac pools.MAC, client string) error {
 	return nil
 }
 
-// AddNode adds a node for a client, whose machine is then unknown no more.
-func (a *API) AddNode(n pools.PoolNode, who string) error {
+// AddNode adds a node for a client, and removes its MACs from the unknown machines.
+func (a *API) AddNode(n pools.PoolNode, actor string) error {
 	if err := a.Nodes.AddNode(n); err != nil {
 		return err
 	}
 	for _, m := range n.MACs {
 		a.Unknowns.Forget(m)
 	}
-	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", who)
-	a.record(who, "add node", n.Name)
+	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", actor)
+	a.record(actor, "add node", n.Name)
 	return nil
 }

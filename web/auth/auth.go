@@ -1,10 +1,11 @@
-// Package auth guards the people-facing listener: the API token, the sessions of
-// browsers, and a limit on attempts.
+// Package auth authenticates clients of the listener for operators: by the API token or
+// by the session of a browser. It limits the rate of attempts.
 //
-// A browser gets only the session's random cookie: the token is never
-// stored by it and is in no URL. A session reads; every change needs the token.
+// A browser gets only the session's random cookie. The token is not stored in the
+// browser and is in no URL. A session is enough for reading; every change needs the
+// token.
 //
-// It does not know what is read or changed.
+// The package does not know the data that clients read or change.
 package auth
 
 import (
@@ -27,26 +28,27 @@ const (
 	sessionLife = 12 * time.Hour
 	maxSessions = 1000
 
-	loginBurst   = 5               // attempts of one address at once
-	loginEvery   = 3 * time.Second // and one more each
-	maxAddresses = 1000            // addresses whose attempts are counted apart
+	loginBurst   = 5               // attempts of one address in a row
+	loginEvery   = 3 * time.Second // interval at which one more attempt is allowed
+	maxAddresses = 1000            // addresses with a counter of their own
 )
 
-// Guard lets clients through that have the API token, or a session.
+// Guard authenticates clients by the API token or by a session.
 type Guard struct {
 	token    Token
-	secure   bool // cookies travel by HTTPS alone
+	secure   bool // cookies are sent over HTTPS only
 	sessions *sessions
 	limit    *loginLimit
 }
 
-// New returns a guard without sessions. With secure, its cookies travel by HTTPS
-// alone.
+// New returns a guard without sessions. If secure is true, browsers send its cookies
+// over HTTPS only.
 func New(t Token, secure bool, now func() time.Time) *Guard {
 	return &Guard{token: t, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now)}
 }
 
-// Login begins a session for a client that has the API token.
+// Login starts a session for a client that sends the API token. Its errors are those of
+// [Guard.Confirm].
 func (g *Guard) Login(w http.ResponseWriter, r *http.Request, token string) error {
 	if err := g.Confirm(r, token); err != nil {
 		return err
@@ -63,7 +65,8 @@ func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.cookie("", -1))
 }
 
-// Confirm checks the API token that a client typed, and bounds how often it may.
+// Confirm checks the API token in a form of the page, and limits the rate of attempts.
+// It returns an [answer.Error] with status 403 or 429.
 func (g *Guard) Confirm(r *http.Request, token string) error {
 	switch {
 	case !g.limit.allow(r):
@@ -74,9 +77,9 @@ func (g *Guard) Confirm(r *http.Request, token string) error {
 	return nil
 }
 
-// API lets a request through with the bearer token, or for reading with a
-// session. A session cannot change anything: a browser sends cookies without
-// being asked.
+// API returns a handler that passes authenticated requests to next: those with the
+// bearer token, and reading requests with a session. A session cannot change anything,
+// because browsers add cookies to requests of other sites too.
 func (g *Guard) API(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reading := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -89,7 +92,8 @@ func (g *Guard) API(next http.Handler) http.Handler {
 	})
 }
 
-// cookieName is bound to the host and to HTTPS where there is HTTPS.
+// cookieName returns the name of the session cookie. With HTTPS its prefix binds the
+// cookie to the host and to HTTPS.
 func (g *Guard) cookieName() string {
 	if g.secure {
 		return "__Host-drover"
@@ -104,14 +108,14 @@ func (g *Guard) cookie(value string, maxAge int) *http.Cookie {
 	}
 }
 
-// HasSession reports whether a request carries the cookie of a session in force.
+// HasSession reports whether a request has the cookie of a session in force.
 func (g *Guard) HasSession(r *http.Request) bool {
 	c, err := r.Cookie(g.cookieName())
 	return err == nil && g.sessions.has(c.Value)
 }
 
-// sessions are the logins in force, by the hash of their cookie, so that
-// a look-up reveals nothing of the others.
+// sessions holds the ends of the sessions in force, by the hash of their cookies. With
+// hashes, the time of a look-up reveals nothing about other cookies.
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex
@@ -122,7 +126,8 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, end: make(map[[sha256.Size]byte]time.Time)}
 }
 
-// begin makes a session and returns its cookie.
+// begin starts a session and returns its cookie. If there are too many sessions, it ends
+// the oldest.
 func (s *sessions) begin() string {
 	cookie := rand.Text()
 	s.mu.Lock()
@@ -156,12 +161,12 @@ func (s *sessions) finish(cookie string) {
 	delete(s.end, sha256.Sum256([]byte(cookie)))
 }
 
-// loginLimit bounds how often a client may try to log in.
+// loginLimit limits the rate of login attempts of each client.
 type loginLimit struct {
 	now    func() time.Time
 	mu     sync.Mutex
 	by     map[netip.Prefix]*rate.Limiter
-	others *rate.Limiter // of all for which there is no room
+	others *rate.Limiter // shared by clients beyond maxAddresses
 }
 
 func newLoginLimit(now func() time.Time) *loginLimit {
@@ -170,16 +175,16 @@ func newLoginLimit(now func() time.Time) *loginLimit {
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(loginEvery), loginBurst) }
 
-// allow counts an attempt of the client.
+// allow counts an attempt of the client, and reports whether it is within the limit.
 func (l *loginLimit) allow(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	who := network(r.RemoteAddr)
-	lim := l.by[who]
+	client := network(r.RemoteAddr)
+	lim := l.by[client]
 	if lim == nil && len(l.by) >= maxAddresses {
 		for other, o := range l.by {
-			if o.TokensAt(now) >= loginBurst { // as good as new
+			if o.TokensAt(now) >= loginBurst { // the same as a new limiter
 				delete(l.by, other)
 			}
 		}
@@ -190,12 +195,12 @@ func (l *loginLimit) allow(r *http.Request) bool {
 		lim = l.others
 	default:
 		lim = newLimiter()
-		l.by[who] = lim
+		l.by[client] = lim
 	}
 	return lim.AllowN(now, 1)
 }
 
-// network returns the addresses that one client is taken to own: an IPv4 address, or the /64
+// network returns the addresses that count as one client: an IPv4 address, or the /64
 // of an IPv6 address.
 func network(remote string) netip.Prefix {
 	host, _, err := net.SplitHostPort(remote)

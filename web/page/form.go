@@ -11,20 +11,20 @@ import (
 	"drover/web/answer"
 )
 
-// form is a form of the page. A session only reads, so that each form has a field
-// for the token.
+// form is an open form of the page. A session is enough for reading only, so each form
+// has a field for the token.
 type form struct {
-	Forget bool   // forget MACs[0]
-	Power  string // switch that node; neither: add a node
-	Error  string
+	Forget bool   // the form removes the unknown machine with the MAC in MACs
+	Power  string // the form switches this node; without Forget and Power it adds a node
+	Error  string // the reason why the last submission failed
 
 	Name, Pool, MACs, IP, Tags string
 
-	Pools []string // to choose from
+	Pools []string // names of all pools
 }
 
-// formOf opens the form that a link of the page names: /?add=MAC or
-// /?forget=MAC. It returns nil for none.
+// formOf returns the form of a link of the page: /?add=MAC, /?forget=MAC or
+// /?power=NODE. It returns nil for other queries.
 func (p *page) formOf(query url.Values) *form {
 	if query.Has("power") {
 		return &form{Power: query.Get("power")}
@@ -53,19 +53,19 @@ func (p *page) add(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// byPage names a client of the page in the audit.
+// byPage returns the name of a client of the page, for the audit.
 func byPage(r *http.Request) string { return "page from " + r.RemoteAddr }
 
 // power switches a node.
 func (p *page) power(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{}, func(f *form) (string, error) {
-		order := pools.PowerRequest{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
-		_, err := p.api.Power.Order(r.Context(), byPage(r), order)
+		req := pools.PowerRequest{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
+		_, err := p.api.Power.Switch(r.Context(), byPage(r), req)
 		return "/#machine-" + f.Power, err
 	})
 }
 
-// forget forgets an unknown machine.
+// forget removes an unknown machine.
 func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, &form{Forget: true}, func(f *form) (string, error) {
 		mac, err := pools.ParseMAC(f.MACs)
@@ -76,8 +76,9 @@ func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// change makes the change of a form. It answers with the page that do names, or with
-// the form as it was filled in and its mistakes.
+// change handles a submitted form: it checks session and token, and calls do. It
+// redirects to the path that do returns. After an error it answers with the form as it
+// was filled in, and the error.
 func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form) (next string, err error)) error {
 	if !p.guard.HasSession(r) {
 		return p.render(w, http.StatusUnauthorized, "login.html", "The session is over.")
@@ -105,8 +106,7 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*
 	return p.page(w, r, failed.Code, f)
 }
 
-// node is the node that was filled in. It is read as strictly as one that
-// comes over the API.
+// node returns the node of a form, decoded as strictly as a node of the API.
 func (f *form) node() (pools.PoolNode, error) {
 	list := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })

@@ -10,29 +10,29 @@ import (
 	"drover/pools/printable"
 )
 
-// maxInbox is how many unknown machines the page shows. Invented MACs must
-// not make the page long.
+// maxInbox bounds the unknown machines on the page, so that invented MACs do not make
+// the page long.
 const maxInbox = 25
 
-// inbox are the machines that no node declares.
+// inbox is the section of the page with the unknown machines.
 type inbox struct {
-	N    int // all of them
+	N    int // number of all unknown machines
 	Rows []unknownMachine
 }
 
-// unknownMachine is a machine of the inbox.
+// unknownMachine is a row of the inbox.
 type unknownMachine struct {
 	MAC      pools.MAC
-	Last     string // time since it asked
+	Last     string // time since its last DISCOVER
 	Count    int
 	Firmware string
 	Class    string
 	Via      string // relay agent, circuit and remote
-	Pool     string // empty: it got silence
+	Pool     string // empty: it got no answer
 	Address  string
 }
 
-// More is how many are not shown.
+// More returns the number of machines that are not shown.
 func (b inbox) More() int { return b.N - len(b.Rows) }
 
 func newInbox(all []pools.Unknown, now time.Time) inbox {
@@ -50,7 +50,7 @@ func newInbox(all []pools.Unknown, now time.Time) inbox {
 	return b
 }
 
-// via describes the way of a machine's packets, as far as relay agents sent it.
+// via returns the relay agent, circuit and remote of a machine as text.
 func via(u pools.Unknown) string {
 	var words []string
 	if u.Relay.IsValid() {
@@ -65,16 +65,16 @@ func via(u pools.Unknown) string {
 	return strings.Join(words, ", ")
 }
 
-// span is how full the range of a catch-all pool is.
-type span struct {
+// rangeUse is the use of the range of a catch-all pool.
+type rangeUse struct {
 	Pool   string
 	Range  pools.Range
 	Leased int
 	Size   int
 }
 
-// Full reports whether new machines get no address, or soon will not.
-func (s span) Full() bool { return s.Leased*10 >= s.Size*9 }
+// Full reports whether at least 90 % of the range is leased.
+func (u rangeUse) Full() bool { return u.Leased*10 >= u.Size*9 }
 
 // declined is an address in quarantine.
 type declined struct {
@@ -84,16 +84,16 @@ type declined struct {
 	Left    string // time until it may be leased again
 }
 
-// leased is the leases as the page shows them.
+// leased is the section of the page with the leases.
 type leased struct {
-	Spans    []span
+	Spans    []rangeUse
 	Declined []declined
 
 	now   time.Time
-	byMAC map[pools.MAC]pools.Lease // what each machine leased last
+	byMAC map[pools.MAC]pools.Lease // the last lease of each machine
 }
 
-// newLeased sorts the leases out.
+// newLeased returns the section for all leases at now.
 func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
 	v := leased{now: now, byMAC: make(map[pools.MAC]pools.Lease, len(all))}
 	ranges, inRange := map[string]pools.Range{}, map[string]int{}
@@ -108,7 +108,7 @@ func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
 			}
 			v.byMAC[l.MAC] = l
 		case pools.LeaseExpired:
-			v.byMAC[l.MAC] = l // a machine may go on with an address that it did not renew
+			v.byMAC[l.MAC] = l // a machine may still use an address that it did not renew
 		case pools.LeaseDeclined:
 			v.Declined = append(v.Declined, declined{l.Address, l.MAC, printable.Quote(l.Declined, 64), ago(l.Expires.Sub(now))})
 		}
@@ -117,13 +117,13 @@ func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
 	v.Declined = v.Declined[:min(len(v.Declined), maxInbox)]
 	for _, p := range farm.Config.Pools {
 		if p.CatchAll && p.Range.IsValid() {
-			v.Spans = append(v.Spans, span{p.Name, p.Range, inRange[p.Name], size(p.Range)})
+			v.Spans = append(v.Spans, rangeUse{p.Name, p.Range, inRange[p.Name], size(p.Range)})
 		}
 	}
 	return v
 }
 
-// size is how many addresses a range has.
+// size returns the number of addresses in a range.
 func size(r pools.Range) int {
 	a, b := r.First.As4(), r.Last.As4()
 	n := 1
@@ -133,8 +133,8 @@ func size(r pools.Range) int {
 	return n
 }
 
-// of is the address of a machine that no node declares, and for how long it
-// has it.
+// of returns the leased address of an unknown machine, and a note with the remaining
+// lease time. Both are "" without a lease.
 func (v leased) of(mac pools.MAC) (addr, note string) {
 	l, ok := v.byMAC[mac]
 	switch {
@@ -166,9 +166,9 @@ func (v leased) address(n pools.NodeInfo) (addr, note string) {
 	return addr, ""
 }
 
-// switched returns the last known power of nodes: the result of the last order for
-// each. No machine is asked for it.
-func switched(jobs []pools.PowerJob, now time.Time) map[string]string {
+// lastPower returns the last known power state of nodes, as text by name. It is the
+// result of the last job; the state is not read again.
+func lastPower(jobs []pools.PowerJob, now time.Time) map[string]string {
 	out := map[string]string{}
 	for _, job := range jobs {
 		for _, n := range job.Nodes {

@@ -1,13 +1,13 @@
-// Package page is the page for people: the machines and how they do, the inbox of
-// unknown hardware, and the forms that add, forget and switch machines.
+// Package page is the page for operators: the machines and their state, the inbox of
+// unknown machines, and the forms that add, remove and switch machines.
 //
 // It shows the data of package api, and changes them through [api.API]. A session of a
-// browser only reads; each form asks for the API token again, so that a session that
-// was left open, or stolen, changes nothing. The page bounds and escapes the texts
-// of unknown machines, and shows the last few only.
+// browser is enough for reading only. Each form asks for the API token again, so that a
+// stolen session cannot change anything. The page escapes and shortens the texts of
+// unknown machines, and shows only the last few machines.
 //
-// The package does not know how sessions and tokens are checked, nor how a change is
-// made.
+// The package does not know how sessions and tokens are checked, or how a change is
+// stored.
 package page
 
 import (
@@ -24,15 +24,15 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// page is the page for people, and the login to it.
+// page handles the requests of the page.
 type page struct {
 	api   *api.API
 	guard *auth.Guard
 	html  *template.Template
 }
 
-// Handler answers the requests of the page. Its changes go through a, whose fields
-// must all be set.
+// Handler returns the handler for the page, its forms and its login. All fields of a
+// must be set, see [api.API.WithDefaults].
 func Handler(a *api.API, g *auth.Guard) http.Handler {
 	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html"))}
 	mux := http.NewServeMux()
@@ -56,7 +56,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) error {
 	return p.page(w, r, http.StatusOK, p.formOf(r.URL.Query()))
 }
 
-// page answers with the page, with a form open when there is one.
+// page answers with the page, with the form f open unless it is nil.
 func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) error {
 	v := p.view(r.Context())
 	if v.Form = f; f != nil {
@@ -67,8 +67,8 @@ func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) e
 	return p.render(w, code, "page.html", v)
 }
 
-// login begins a session for a client that knows the API token. The token is in
-// the body of the POST alone.
+// login starts a session for a client that sends the API token, in the body of the POST
+// only.
 func (p *page) login(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	if err := r.ParseForm(); err != nil {
@@ -95,7 +95,7 @@ func (p *page) logout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// asset answers with a file for every client.
+// asset returns a handler that answers with an embedded file. It needs no session.
 func (p *page) asset(name, contentType string) answer.Handler {
 	return func(w http.ResponseWriter, _ *http.Request) error {
 		data, err := assets.ReadFile("assets/" + name)
@@ -108,8 +108,8 @@ func (p *page) asset(name, contentType string) answer.Handler {
 	}
 }
 
-// render builds the whole answer first, so that a mistake in a template is a
-// 500 and not half a page.
+// render executes a template and writes the answer. It executes the whole template
+// first, so that an error becomes a 500 and not half a page.
 func (p *page) render(w http.ResponseWriter, code int, name string, data any) error {
 	var b bytes.Buffer
 	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {

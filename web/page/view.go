@@ -17,7 +17,7 @@ import (
 type view struct {
 	Farm     string // name of the config file
 	Time     string
-	Poll     int // seconds until the page asks again
+	Poll     int // seconds until the page refreshes
 	Problems []api.Problem
 	Warnings []api.Problem
 	Counts   []count
@@ -34,15 +34,15 @@ type count struct {
 	N     int
 }
 
-// state is how a machine is doing. It is also the class that colors it.
+// state is the state of a machine. It is also the CSS class of its row.
 type state string
 
 const (
-	ready   state = "ready"   // all steps done
-	booting state = "booting" // on its way
-	stuck   state = "stuck"   // no progress for too long
-	failing state = "failing" // the last thing heard of it is an error
-	unseen  state = "unseen"  // has not booted since drover remembers
+	ready   state = "ready"   // its last boot has ended
+	booting state = "booting" // its boot is in progress
+	stuck   state = "stuck"   // its boot has made no progress for too long
+	failing state = "failing" // its last report was an error
+	unseen  state = "unseen"  // no boot is recorded
 )
 
 // row is a machine on the page.
@@ -61,14 +61,14 @@ type row struct {
 	Since   string   // time since it
 	Took    string   // "24 s after discover"; empty for the first step
 	Usual   string   // of a stuck boot: "usually 12 s"
-	Move    string   // to which cluster, and how far
-	Strip   []string // one class for each step
+	Move    string   // as [pools.Move.Summary] returns it
+	Strip   []string // the CSS class of each step
 	Error   string
-	Steps   []entry
+	Steps   []timelineStep
 }
 
-// entry is a line of a timeline.
-type entry struct {
+// timelineStep is a line of a timeline.
+type timelineStep struct {
 	Step   boots.Step
 	After  string // seconds since the boot began
 	Detail string
@@ -86,7 +86,7 @@ func (p *page) view(ctx context.Context) view {
 			v.Problems = append(v.Problems, problem)
 		}
 	}
-	power := switched(p.api.Power.Jobs(), now)
+	power := lastPower(p.api.Power.Jobs(), now)
 	v.Leased, v.Inbox = newLeased(p.api.Leases.List(), farm, now), newInbox(p.api.Unknowns.List(), now)
 	inPool := map[string]pools.Pool{}
 	for _, pool := range farm.Config.Pools {
@@ -110,7 +110,7 @@ func (p *page) view(ctx context.Context) view {
 	return v
 }
 
-// boot fills in how the machine's boot is doing.
+// boot sets the fields about the machine's boot.
 func (r *row) boot(b boots.Record, now time.Time) {
 	for _, s := range boots.Steps() {
 		class := outcome(b, s.Step)
@@ -123,7 +123,7 @@ func (r *row) boot(b boots.Record, now time.Time) {
 		return
 	}
 	for _, s := range b.Steps {
-		r.Steps = append(r.Steps, entry{s.Step, seconds(s.Time.Sub(b.Started)), s.Detail, s.Error})
+		r.Steps = append(r.Steps, timelineStep{s.Step, seconds(s.Time.Sub(b.Started)), s.Detail, s.Error})
 	}
 	at := b.Started
 	if last, ok := b.Furthest(); ok {
@@ -145,8 +145,8 @@ func (r *row) boot(b boots.Record, now time.Time) {
 	}
 }
 
-// outcome returns the class of a step on the strip: done, failing, or empty for
-// a step that the boot has not come to.
+// outcome returns the CSS class of a step on the strip: done, failing, or empty for a
+// step that the boot has not reached.
 func outcome(b boots.Record, step boots.Step) string {
 	if _, ok := b.Reached(step); ok {
 		return "done"
@@ -157,7 +157,8 @@ func outcome(b boots.Record, step boots.Step) string {
 	return ""
 }
 
-// usually returns how long the step of a stuck boot takes in other boots.
+// usually returns the usual duration of the step in other boots, as text; "" when it is
+// not known.
 func usually(s boots.Stuck) string {
 	if s.Usual == 0 {
 		return ""
@@ -165,8 +166,7 @@ func usually(s boots.Stuck) string {
 	return "usually " + seconds(s.Usual.D())
 }
 
-// moves are the nodes on their way out of a cluster, by the name that they have
-// now.
+// moves returns the summaries of all moves, by the new name of the node.
 func (p *page) moves() map[string]string {
 	m := map[string]string{}
 	for _, move := range p.api.Moves() {
@@ -201,7 +201,7 @@ func source(n pools.NodeInfo) string {
 	return "API"
 }
 
-// seconds writes a duration within a boot.
+// seconds formats a duration within a boot: "1.5 s", "24 s".
 func seconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
@@ -209,7 +209,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// ago writes how long something is past, coarsely.
+// ago formats a long duration in one unit: "90 s", "5 min", "3 h", "4 days".
 func ago(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 2*time.Minute:

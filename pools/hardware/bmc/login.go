@@ -27,13 +27,13 @@ var (
 // with 40 kB.
 const MaxAnswer = 1 << 20
 
-// DefaultUser is the user that management processors are sold with.
+// DefaultUser is the factory-set user of management processors.
 const DefaultUser = "Administrator"
 
-// Login is how to reach a management processor and log in to it.
+// Login has the address and the credentials of a management processor.
 type Login struct {
 	Address  string // host or host:port; over HTTPS also a URL
-	User     string // empty: no login is sent, over HTTPS only
+	User     string // empty: requests have no login, over HTTPS only
 	Password Secret
 	Identity []byte // a private key in PEM, tried before the password, over SSH only
 
@@ -58,7 +58,7 @@ type Timeouts struct {
 	Dial      time.Duration // until TCP is connected; default 10s
 	Handshake time.Duration // until the login is answered; default 30s, since some need 5s
 	Command   time.Duration // until a command is answered; default 60s
-	Backoff   time.Duration // before a second try to connect, then twice; default 1s
+	Backoff   time.Duration // before the second attempt to connect, then doubled; default 1s
 }
 
 // WithDefaults returns t with its zero fields filled in.
@@ -92,7 +92,7 @@ func (l *Login) readPassword(file string) (err error) {
 // maxPassword bounds a password file, in bytes.
 const maxPassword = 4096
 
-// ReadPassword reads a file that holds one line.
+// ReadPassword returns the only line of a file. A file with several lines is an error.
 func ReadPassword(file string) (Secret, error) {
 	f, err := os.Open(file)
 	if err != nil {

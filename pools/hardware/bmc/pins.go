@@ -13,9 +13,9 @@ import (
 // maxPins bounds a file of pins, in bytes.
 const maxPins = 1 << 20
 
-// Pins is a file of keys, or of certificates: the first key of an address is
-// pinned, any other is refused from then on. Somebody between could otherwise
-// read the password. It is safe for concurrent use.
+// Pins is a file of pinned host keys or certificates. The first key of an address is
+// pinned, and any other key is an error from then on. That keeps the password from an
+// attacker in the network. It is safe for concurrent use.
 type Pins struct {
 	Path string // created when it is first written
 
@@ -25,7 +25,7 @@ type Pins struct {
 	mu sync.Mutex
 }
 
-// Read returns the file; one that does not exist is empty.
+// Read returns the content of the file: none when it does not exist.
 func (p *Pins) Read() ([]byte, error) {
 	data, err := os.ReadFile(p.Path)
 	switch {
@@ -37,9 +37,9 @@ func (p *Pins) Read() ([]byte, error) {
 	return data, err
 }
 
-// Check compares the fingerprint of an address with those that known returns,
-// and pins it, as line, when there is none. It returns the pinned fingerprint
-// when that is another.
+// Check compares the fingerprint of an address with its pinned fingerprints, which
+// known returns. When there are none, it appends line to the file. When none matches, it
+// returns the first of them as other. Errors wrap [ErrPins].
 func (p *Pins) Check(address, fingerprint, line string, known func() ([]string, error)) (other string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

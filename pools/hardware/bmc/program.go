@@ -14,15 +14,14 @@ import (
 	"drover/pools/printable"
 )
 
-// IPMI is the [Driver] for IPMI 2.0, which runs the program ipmitool. The password
-// is in the environment of the program: anyone on the host can read its
-// arguments.
+// IPMI is the [Driver] for IPMI 2.0. It runs the program ipmitool. The password is in
+// the environment of the program, because any user of the host can read arguments.
 type IPMI struct {
 	Program  string // default ipmitool
 	Host     string
 	User     string
 	Password Secret
-	Options  []string      // further arguments, such as -L OPERATOR, or -B 0 -T 0x82 -b 7 -t 0x72 for a cartridge
+	Options  []string      // further arguments, such as -L OPERATOR; for a cartridge -B 0 -T 0x82 -b 7 -t 0x72
 	Timeout  time.Duration // of one command; default 30s
 }
 
@@ -33,7 +32,7 @@ func (p IPMI) run(ctx context.Context, words ...string) (string, error) {
 	return c.run(ctx, p.Host)
 }
 
-// State reads "Chassis Power is on".
+// State runs "chassis power status", which prints "Chassis Power is on".
 func (p IPMI) State(ctx context.Context) (State, error) {
 	text, err := p.run(ctx, "chassis", "power", "status")
 	if err != nil {
@@ -44,19 +43,19 @@ func (p IPMI) State(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// On is "chassis power on".
+// On runs "chassis power on".
 func (p IPMI) On(ctx context.Context) error {
 	_, err := p.run(ctx, "chassis", "power", "on")
 	return err
 }
 
-// Off is "chassis power off", which does not ask the operating system.
+// Off runs "chassis power off", which does not involve the operating system.
 func (p IPMI) Off(ctx context.Context) error {
 	_, err := p.run(ctx, "chassis", "power", "off")
 	return err
 }
 
-// PXEOnce sets the boot device and reads boot parameter 5, the boot flags, back.
+// PXEOnce sets the boot device, and checks it in boot parameter 5, the boot flags.
 func (p IPMI) PXEOnce(ctx context.Context) error {
 	if _, err := p.run(ctx, "chassis", "bootdev", "pxe"); err != nil {
 		return err
@@ -71,9 +70,9 @@ func (p IPMI) PXEOnce(ctx context.Context) error {
 	return nil
 }
 
-// Program is the [Driver] that runs a program of the operator's, as PROGRAM
-// on|off|pxe|status NAME. For status it prints on, off or something else, which
-// is unknown. When it fails, the error has its standard error.
+// Program is the [Driver] that runs a program of the operator as
+// "PROGRAM on|off|pxe|status NAME". For status the program prints on or off; any other
+// output is [Unknown]. The error of a failed program contains its standard error.
 type Program struct {
 	Path    string
 	Name    string
@@ -101,7 +100,7 @@ func (p Program) On(ctx context.Context) error { return p.do(ctx, "on") }
 // Off runs the program with off.
 func (p Program) Off(ctx context.Context) error { return p.do(ctx, "off") }
 
-// PXEOnce runs the program with pxe, which fails when it cannot.
+// PXEOnce runs the program with pxe. The program must fail if it cannot set PXE.
 func (p Program) PXEOnce(ctx context.Context) error { return p.do(ctx, "pxe") }
 
 func (p Program) do(ctx context.Context, action string) error {
@@ -113,7 +112,7 @@ func (p Program) do(ctx context.Context, action string) error {
 type child struct {
 	program string
 	args    []string
-	env     []string // beside PATH and LC_ALL
+	env     []string // in addition to PATH and LC_ALL
 	timeout time.Duration
 }
 
@@ -148,7 +147,7 @@ func (c child) run(ctx context.Context, about string) (string, error) {
 	return "", fmt.Errorf("%s: %s %s: %w: %s", about, c.program, strings.Join(c.args[max(0, len(c.args)-3):], " "), err, printable.Line(text, 80))
 }
 
-// head keeps the beginning of its input, and accepts all of it.
+// head is a writer that accepts all of its input and keeps the first maxOutput bytes.
 type head struct{ b bytes.Buffer }
 
 func (t *head) Write(p []byte) (int, error) {

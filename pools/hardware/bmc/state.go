@@ -9,8 +9,8 @@ import (
 // State is a power state.
 type State string
 
-// The power states. Any other word of a processor is unknown: waiting for off
-// must not end with it.
+// The power states. Any other word of a processor is [Unknown]. Waiting for off does not
+// end with it.
 const (
 	On          State = "on"
 	Off         State = "off"
@@ -20,8 +20,8 @@ const (
 	Unknown     State = "unknown"
 )
 
-// ParseState reads the word of a chassis, or of Redfish. ok reports whether it
-// is a power state.
+// ParseState reads a power state as a chassis or Redfish writes it. For other words it
+// returns [Unknown] and false.
 func ParseState(word string) (s State, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "on":
@@ -38,7 +38,7 @@ func ParseState(word string) (s State, ok bool) {
 	return Unknown, false
 }
 
-// NoValue reports whether a field stands for an absent value.
+// NoValue reports whether a field is empty or a placeholder such as N/A.
 func NoValue(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "", "n/a", "na", "none", "unknown", "unavailable", "not available":
@@ -47,8 +47,8 @@ func NoValue(s string) bool {
 	return strings.Trim(s, "-") == ""
 }
 
-// UnsetMAC reports whether a MAC is that of a card whose address was never
-// written: all zero, or all ones as empty flash reads.
+// UnsetMAC reports whether a card's MAC was never written: it is all zero, or all ones
+// as in empty flash memory.
 func UnsetMAC(s string) bool {
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.ToLower(strings.TrimSpace(s)))
 	return digits == "000000000000" || digits == "ffffffffffff"

@@ -10,18 +10,18 @@ import (
 	"drover/pools/wait"
 )
 
-// Driver switches one machine. Its methods give a command and do not wait for
-// its effect, except PXEOnce, which is checked.
+// Driver switches one machine. On and Off send a command and do not wait for its
+// effect.
 type Driver interface {
-	// State returns the power state as it is now; [Unknown] for a word without a
-	// name here.
+	// State returns the current power state: [Unknown] for a state without a
+	// constant in this package.
 	State(ctx context.Context) (State, error)
-	// On switches the machine on; one that is on stays so.
+	// On switches the machine on. A machine that is on stays on.
 	On(ctx context.Context) error
-	// Off switches it off at once, without asking its operating system.
+	// Off switches the machine off at once, without its operating system.
 	Off(ctx context.Context) error
-	// PXEOnce makes it boot from the network the next time, and only then. It
-	// returns nil when the machine confirms that.
+	// PXEOnce makes the next boot, and only that, a boot from the network. It
+	// returns nil when the machine has confirmed the setting.
 	PXEOnce(ctx context.Context) error
 }
 
@@ -49,20 +49,20 @@ type Machine struct {
 // Result is the outcome of an action for one machine.
 type Result struct {
 	Name  string `json:"name"`
-	State State  `json:"state"` // as last seen
+	State State  `json:"state"` // as last read
 	Error string `json:"error,omitempty"`
 	Err   error  `json:"-"`
 }
 
-// Switcher does actions on the machines of one chassis, one command at a time:
-// a chassis manager accepts no more. It is for one goroutine.
+// Switcher executes actions on the machines of one management processor. It sends one
+// command at a time, because a chassis manager accepts no more. It is for one goroutine.
 type Switcher struct {
-	Poll time.Duration // between two questions for the state; default 5s
+	Poll time.Duration // between two readings of the state; default 5s
 	Wait time.Duration // longest wait for a machine to be on, or off; default 2m
 
 	// OnCommand is called before each command, for the log. nil: no call.
 	OnCommand func(machine, command string)
-	// OnState is called with each state that was read. nil: no call.
+	// OnState is called after each reading of a state. nil: no call.
 	OnState func(machine string, s State)
 }
 
@@ -70,11 +70,12 @@ type Switcher struct {
 // repeated: a node that is still powering off ignores the command to power on.
 const resendAfter = 3
 
-// Do does an action. All machines complete a step before any begins the next:
-// waiting for forty nodes takes as long as for one.
+// Do executes an action and returns a result for each machine, in order. All machines
+// complete a step before any begins the next, so that waiting for forty nodes takes as
+// long as for one.
 //
-// For PXE the order matters: some firmware forgets its boot source when it is
-// switched off, so it is set in between, on a machine that is off.
+// Some firmware forgets its boot source when it is switched off. For PXE the boot source
+// is therefore set while the machine is off.
 func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result {
 	s.Poll, s.Wait = cmp.Or(s.Poll, 5*time.Second), cmp.Or(s.Wait, 2*time.Minute)
 	b := batch{s, make([]Result, len(machines)), machines}
@@ -107,14 +108,14 @@ func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result
 	return b.results
 }
 
-// batch is an action under way.
+// batch is an action in progress.
 type batch struct {
 	Switcher
 	results  []Result
 	machines []Machine
 }
 
-// each does a step for each machine without an error so far.
+// each calls do for each machine without an error so far. It stops when ctx ends.
 func (b *batch) each(ctx context.Context, command string, do func(i int, m Machine) error) {
 	for i, m := range b.machines {
 		if b.results[i].Err != nil {
@@ -131,7 +132,7 @@ func (b *batch) each(ctx context.Context, command string, do func(i int, m Machi
 	}
 }
 
-// reach brings all machines into a state, and waits until they report it.
+// reach switches all machines to a state, and waits until they report it.
 func (b *batch) reach(ctx context.Context, want State) {
 	b.command(ctx, want, func(State) bool { return true })
 	deadline := time.Now().Add(b.Wait)
@@ -152,7 +153,8 @@ func (b *batch) reach(ctx context.Context, want State) {
 	})
 }
 
-// command switches the machines that are not in the wanted state.
+// command sends the command for a state to the machines that are in another state, and
+// for whose state which returns true.
 func (b *batch) command(ctx context.Context, want State, which func(State) bool) {
 	for i, m := range b.machines {
 		r := &b.results[i]
@@ -170,8 +172,8 @@ func (b *batch) command(ctx context.Context, want State, which func(State) bool)
 	}
 }
 
-// poll reads the state of the machines that are not there yet. One that cannot
-// be reached for a moment is unknown, which is waited for too.
+// poll reads the state of the machines that have not reached want. An unreachable
+// machine is [Unknown] until it answers again.
 func (b *batch) poll(ctx context.Context, want State) {
 	for i, m := range b.machines {
 		r := &b.results[i]
@@ -195,7 +197,7 @@ func (b *batch) seen(i int) {
 	}
 }
 
-// waiting returns the number of machines that are not yet in a state.
+// waiting returns the number of machines that have not reached want.
 func (b *batch) waiting(want State) (n int) {
 	for _, r := range b.results {
 		if r.Err == nil && r.State != want {

@@ -23,7 +23,7 @@ func program(t *testing.T, text string) string {
 	return path
 }
 
-// TestIPMI: the words that ipmitool gets, and where the password is not.
+// TestIPMI checks the arguments of ipmitool, and that no error contains the password.
 func TestIPMI(t *testing.T) {
 	dir := t.TempDir()
 	tool := program(t, `
@@ -57,8 +57,8 @@ esac
 	}
 }
 
-// TestHook: the operator's own program.
-func TestHook(t *testing.T) {
+// TestProgram switches a machine with a program of the operator.
+func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	hook := program(t, `
 case $1 in
@@ -88,18 +88,17 @@ exit 0
 	}
 }
 
-// stubborn is a machine that is told things, and answers one state after the
-// other.
-type stubborn struct {
-	states []bmc.State
-	err    error // of every second question
-	asked  int
-	told   []string
+// scripted is a machine that reports a list of states and records its commands.
+type scripted struct {
+	states   []bmc.State
+	err      error // of every second reading
+	readings int
+	commands []string
 }
 
-func (p *stubborn) State(context.Context) (bmc.State, error) {
-	p.asked++
-	if p.err != nil && p.asked%2 == 0 {
+func (p *scripted) State(context.Context) (bmc.State, error) {
+	p.readings++
+	if p.err != nil && p.readings%2 == 0 {
 		return bmc.Unknown, p.err
 	}
 	s := p.states[0]
@@ -108,13 +107,13 @@ func (p *stubborn) State(context.Context) (bmc.State, error) {
 	}
 	return s, nil
 }
-func (p *stubborn) On(context.Context) error      { p.told = append(p.told, "on"); return nil }
-func (p *stubborn) Off(context.Context) error     { p.told = append(p.told, "off"); return nil }
-func (p *stubborn) PXEOnce(context.Context) error { p.told = append(p.told, "pxe"); return nil }
+func (p *scripted) On(context.Context) error      { p.commands = append(p.commands, "on"); return nil }
+func (p *scripted) Off(context.Context) error     { p.commands = append(p.commands, "off"); return nil }
+func (p *scripted) PXEOnce(context.Context) error { p.commands = append(p.commands, "pxe"); return nil }
 
-// TestOrder: off, wait for off, boot source, on, wait for on; what is not known
-// is waited for; what does not come in time is said, and nothing more is done.
-func TestOrder(t *testing.T) {
+// TestSequence: PXE is off, wait for off, boot source, on, wait for on. An unknown state
+// is waited for. A state that is not reached in time is an error, and ends the sequence.
+func TestSequence(t *testing.T) {
 	list := func(words string) (out []bmc.State) {
 		for w := range strings.FieldsSeq(words) {
 			out = append(out, bmc.State(w))
@@ -124,29 +123,30 @@ func TestOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name, states string
 		err          error
-		told, want   string
+		commands     string
+		want         string
 		took         time.Duration
 	}{
-		{"by the book", "on powering-off off powering-on on", nil, "[off pxe on]", "on", 20 * time.Second},
+		{"no delay", "on powering-off off powering-on on", nil, "[off pxe on]", "on", 20 * time.Second},
 		{"off already", "off on", nil, "[pxe on]", "on", 5 * time.Second},
 		{"unknown is not off", "on unknown unavailable unknown off on", nil, "[off pxe on]", "on", 25 * time.Second},
-		{"told again when it does not hear", "on on on on off on", nil, "[off off pxe on]", "on", 25 * time.Second},
+		{"the command is repeated when it was ignored", "on on on on off on", nil, "[off off pxe on]", "on", 25 * time.Second},
 		{"40 s to be on", "off powering-on powering-on powering-on powering-on powering-on powering-on powering-on on", nil, "[pxe on]", "on", 40 * time.Second},
-		{"out of reach now and then", "on powering-off off powering-on on", bmc.ErrUnreachable, "[off pxe on]", "on", 40 * time.Second},
+		{"unreachable now and then", "on powering-off off powering-on on", bmc.ErrUnreachable, "[off pxe on]", "on", 40 * time.Second},
 		{"never off", "unavailable", nil, "[off]", "it is unavailable after 2m0s, and should be off", 125 * time.Second},
 		{"refused meanwhile", "on powering-off", bmc.ErrRefused, "[off]", "login refused", 5 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &stubborn{states: list(tt.states), err: tt.err}
+				p := &scripted{states: list(tt.states), err: tt.err}
 				begin := time.Now()
 				r := bmc.Switcher{}.Do(t.Context(), bmc.PXE, []bmc.Machine{{Name: "n1", Driver: p}})[0]
 				got := string(r.State)
 				if r.Err != nil {
 					got = r.Error
 				}
-				if fmt.Sprint(p.told) != tt.told || got != tt.want || time.Since(begin) != tt.took {
-					t.Errorf("got %v, %s after %s, want %s, %s after %s", p.told, got, time.Since(begin), tt.told, tt.want, tt.took)
+				if fmt.Sprint(p.commands) != tt.commands || got != tt.want || time.Since(begin) != tt.took {
+					t.Errorf("got %v, %s after %s, want %s, %s after %s", p.commands, got, time.Since(begin), tt.commands, tt.want, tt.took)
 				}
 			})
 		})

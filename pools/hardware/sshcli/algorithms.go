@@ -6,12 +6,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// algorithms sets the algorithms that the client offers. Firmware of a Moonshot
-// chassis knows only group14-sha1 or group1-sha1, CBC ciphers, hmac-sha1 and
-// ssh-rsa, which are off elsewhere for good reasons: they are offered with Legacy
-// only.
+// algorithms sets the algorithms that the client offers. Firmware of a Moonshot chassis
+// supports only group14-sha1 or group1-sha1, CBC ciphers, hmac-sha1 and ssh-rsa. These
+// are insecure, so they are offered with Legacy only.
 //
-// few offers four names only: mpSSH, the server of old iLOs, is reported to hang
+// With few, the offer has few names: mpSSH, the server of old iLOs, is reported to hang
 // up on a long list.
 func (l login) algorithms(config *ssh.ClientConfig, few bool) {
 	good, old := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
@@ -41,7 +40,7 @@ func (l login) algorithms(config *ssh.ClientConfig, few bool) {
 		return !slices.ContainsFunc(known, func(k ssh.PublicKey) bool { return signs(k.Type(), name) })
 	})
 	if len(config.HostKeyAlgorithms) == 0 {
-		config.HostKeyAlgorithms = hostKeys // the check of the key says what is wrong
+		config.HostKeyAlgorithms = hostKeys // checkHostKey returns a better error
 	}
 }
 

@@ -39,8 +39,8 @@ func (c *Console) exec(ctx context.Context, command string) (string, error) {
 	case full:
 		return "", fmt.Errorf("%w: %s says more than %d bytes to %q", bmc.ErrUnreadable, c.login.Address, bmc.MaxAnswer, command)
 	case noStatus && !c.alive(ctx):
-		// The manager never sends an exit status, so this looks like success; but
-		// the answer is torn.
+		// Some managers never send an exit status, but here the connection has ended:
+		// the answer is incomplete.
 		if text == "" {
 			return "", c.noExec(err)
 		}
@@ -53,8 +53,8 @@ func (c *Console) exec(ctx context.Context, command string) (string, error) {
 	return text, nil
 }
 
-// newSession opens a channel. The library's own call blocks for ever when the
-// connection ends at that moment, whatever is closed later; its goroutine is then
+// newSession opens a channel. The call of package ssh can block for ever when the
+// connection ends at that moment, even after it is closed. Its goroutine is then
 // abandoned.
 func newSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
 	type opened struct {
@@ -77,7 +77,7 @@ func newSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
 	}
 }
 
-// noExec is errNoExec unless exec has worked before.
+// noExec returns err wrapped in errNoExec, or err itself if exec has worked before.
 func (c *Console) noExec(err error) error {
 	if c.execs {
 		return err
@@ -85,8 +85,8 @@ func (c *Console) noExec(err error) error {
 	return fmt.Errorf("%w: %w", errNoExec, err)
 }
 
-// aliveWait is the time for the answer to a request that a manager need not
-// know. One without any answer counts as alive.
+// aliveWait bounds the wait for the answer to a keepalive request. A manager that
+// ignores such requests counts as alive.
 const aliveWait = 2 * time.Second
 
 // alive reports whether the connection still exists.
@@ -106,7 +106,7 @@ func (c *Console) alive(ctx context.Context) bool {
 	}
 }
 
-// bounded keeps its input, up to bmc.MaxAnswer bytes.
+// bounded is a writer that keeps up to bmc.MaxAnswer bytes, and fails after them.
 type bounded struct {
 	tooMuch func() // called once
 

@@ -13,7 +13,7 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// pinned returns the keys of an address in a file of the form of OpenSSH's
+// pinned returns the keys of an address from a file in the format of OpenSSH's
 // known_hosts.
 func pinned(pins *bmc.Pins, address string) ([]ssh.PublicKey, error) {
 	data, err := pins.Read()

@@ -12,8 +12,8 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// The size of the requested terminal: wide enough that nothing is wrapped, and
-// high enough for few pages.
+// The size of the requested terminal. It is wide, so that no line is wrapped, and high,
+// so that the pager stops rarely.
 const (
 	terminalRows    = 1000
 	terminalColumns = 511
@@ -24,7 +24,7 @@ type shell struct {
 	client *ssh.Client
 	in     io.WriteCloser
 	out    chan []byte   // closed at the end
-	gone   chan struct{} // closed when out is read no more
+	gone   chan struct{} // closed when no goroutine reads out any more
 	prompt string        // the first one that was shown
 }
 
@@ -74,7 +74,7 @@ func (s *shell) read(out io.Reader) {
 	}
 }
 
-// run types a command and returns all up to the next prompt.
+// run types a command and returns the output up to the next prompt.
 func (s *shell) run(ctx context.Context, command string) (string, error) {
 	defer context.AfterFunc(ctx, func() { s.client.Close() })()
 	if _, err := io.WriteString(s.in, command+"\r"); err != nil {
@@ -115,9 +115,8 @@ func (s *shell) expect(ctx context.Context) (string, error) {
 	}
 }
 
-// isPrompt reports whether a line is the prompt. The first one that is shown is
-// the one to wait for from then on: output that resembles a prompt does not end an
-// answer.
+// isPrompt reports whether a line is the prompt. After the first prompt only the same
+// text counts as one, so that output that resembles a prompt does not end an answer.
 func (s *shell) isPrompt(last string) bool {
 	if s.prompt != "" {
 		return last == s.prompt

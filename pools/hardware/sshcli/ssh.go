@@ -13,8 +13,8 @@ import (
 	"drover/pools/wait"
 )
 
-// dialTries bounds the attempts to connect before the password was sent. After
-// that there is no second try: three wrong ones lock the account.
+// dialTries bounds the attempts to connect. Once the password was sent there is no
+// further attempt, because three wrong passwords lock the account.
 const dialTries = 3
 
 // login is a login over SSH.
@@ -53,11 +53,11 @@ func Dial(ctx context.Context, to bmc.Login) (*Console, error) {
 	}
 }
 
-// errTransport marks errors after which a second try is safe: the password was
-// not sent.
+// errTransport marks errors after which another attempt is safe, because the password
+// was not sent.
 var errTransport = fmt.Errorf("%w", bmc.ErrUnreachable)
 
-// connect is one try; few shortens the offer for servers that fail on a long one.
+// connect makes one attempt to connect and log in. few is passed to login.algorithms.
 func (l login) connect(ctx context.Context, few bool) (*ssh.Client, error) {
 	dialer := net.Dialer{Timeout: l.Timeouts.Dial}
 	conn, err := dialer.DialContext(ctx, "tcp", l.Address)
@@ -71,7 +71,7 @@ func (l login) connect(ctx context.Context, few bool) (*ssh.Client, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	sent := false // the password
+	sent := false // whether the password was sent
 	config, err := l.config(few, &sent)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -87,8 +87,8 @@ func (l login) connect(ctx context.Context, few bool) (*ssh.Client, error) {
 	return ssh.NewClient(sc, channels, requests), nil
 }
 
-// config is the client's half of the login. The password is sent once, however
-// many methods the server offers. *sent is set then.
+// config returns the client's configuration. The password is sent once at most, even if
+// the server offers several methods. *sent becomes true then.
 func (l login) config(few bool, sent *bool) (*ssh.ClientConfig, error) {
 	password := func() (string, error) {
 		if *sent {
@@ -132,7 +132,7 @@ func (l login) classify(err error, sent, few bool) error {
 			hint = "none of them is in Go's library"
 		}
 		if few && l.Legacy {
-			kind = errTransport // the next offer is a long one again
+			kind = errTransport // the next attempt has the long offer again
 		}
 		return fmt.Errorf("%w: %s: no common algorithm for %s, it offers %q (%s)", kind, l.Address, e.What, e.RequestedAlgorithms, hint)
 	}
@@ -184,8 +184,8 @@ func (c *Console) Run(ctx context.Context, command string) (string, error) {
 	return text, nil
 }
 
-// wrap returns the error of a command: the context's cause when that has ended,
-// else a [BrokenError] unless it has a kind already.
+// wrap returns the error of a command. When ctx has ended, that is its cause. An error
+// of package bmc is returned unchanged, and any other is wrapped in a [BrokenError].
 func (c *Console) wrap(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -196,9 +196,9 @@ func (c *Console) wrap(ctx context.Context, err error) error {
 	return &BrokenError{c.login.Address, err}
 }
 
-// openShell switches to the interactive command line. A manager that hangs up
-// on exec needs a second login for it; the first one was accepted, so this locks
-// no account.
+// openShell switches to the interactive command line. A manager that hangs up on exec
+// needs a second login for it. The first login was accepted, so the second one cannot
+// lock the account.
 func (c *Console) openShell(ctx context.Context) (err error) {
 	if c.shell, err = newShell(ctx, c.client, c.login.Prompt); err == nil || ctx.Err() != nil {
 		return err

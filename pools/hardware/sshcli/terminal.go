@@ -56,13 +56,13 @@ func overwritten(s string) string {
 	return string(out)
 }
 
-// IsPager reports whether a line is the pager's question, "-- More --".
+// IsPager reports whether a line is the prompt of a pager, "-- More --".
 func IsPager(s string) bool {
 	return strings.EqualFold(strings.Trim(s, " -"), "more") && strings.Contains(s, "-")
 }
 
-// CutPrompt cuts the prompt off a line: "hpiLO-> show node list", "MP> ", or
-// the chassis' name before the arrow.
+// CutPrompt removes the prompt from a line such as "hpiLO-> show node list". The name
+// before the > or -> may be any host name. ok is false for a line without a prompt.
 func CutPrompt(s string) (rest string, ok bool) {
 	s = strings.TrimLeft(s, " ")
 	i := strings.IndexByte(s, '>')
