@@ -145,7 +145,7 @@ func inside(ns string, f func() error) error {
 
 // run runs a client where clients are.
 func (c *cable) run(dir, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", c.cli, name}, args...)...)
 	cmd.Dir = dir

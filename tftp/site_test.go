@@ -19,7 +19,7 @@ import (
 	"drover/tftp"
 )
 
-// site is a served directory with what is told of it.
+// site is a served directory, with the reported transfers.
 type site struct {
 	*tftp.Server
 	t         *testing.T
@@ -101,8 +101,8 @@ func take[T any](t *testing.T, c chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing happened for 20 seconds")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("nothing happened for two minutes")
 		panic("unreachable")
 	}
 }
@@ -183,7 +183,7 @@ func (r *rom) send(op uint16, rest string) {
 // read returns the kind and the rest of the next packet.
 func (r *rom) read() (uint16, string) {
 	r.t.Helper()
-	r.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	r.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	b := make([]byte, 70000)
 	n, from, err := r.conn.ReadFrom(b)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// Whoever answers in drover's place learns nothing, not even the nonce.
+// A server with another key learns nothing, not even the nonce.
 func TestPinOfAnother(t *testing.T) {
 	s := newSecured(t)
 	_, err := s.node(t, strings.Repeat("ab", 32)).post(t.Context(), "config", struct{}{})

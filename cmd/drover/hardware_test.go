@@ -108,7 +108,7 @@ func statusOf(h *hardware.Service, name string) pools.ChassisStatus {
 	return pools.ChassisStatus{}
 }
 
-// TestChassisSync is the life of a chassis of the config: found by itself, changed,
+// TestChassisSync is the life of a chassis of the config: found unprompted, changed,
 // in conflict, and gone. Another that says nothing holds up nobody.
 func TestChassisSync(t *testing.T) {
 	c, silent := ilosim.New(1, 4, 1, 2), ilosim.New(2, 4, 1, 2)

@@ -37,7 +37,7 @@ func TestBootPort(t *testing.T) {
 		t.Helper()
 		ask(message(web1, request, rom, ciaddr("10.28.5.5")).ToBytes())
 		b := make([]byte, 1500)
-		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 		n, from, err := conn.ReadFrom(b)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func write(t *testing.T, c net.PacketConn, b []byte) {
 func read(t *testing.T, c net.PacketConn) *dhcpv4.DHCPv4 {
 	t.Helper()
 	buf := make([]byte, 2000)
-	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	n, from, err := c.ReadFrom(buf)
 	if err != nil {
 		t.Fatal(err)

@@ -86,8 +86,8 @@ func (r *rack) next() dhcp.Exchange {
 	select {
 	case x := <-r.exchanges:
 		return x
-	case <-time.After(20 * time.Second):
-		r.t.Fatal("the server saw nothing for 20 seconds")
+	case <-time.After(2 * time.Minute):
+		r.t.Fatal("the server saw nothing for two minutes")
 		panic("unreachable")
 	}
 }

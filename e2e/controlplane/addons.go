@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// StartScheduler starts a kube-scheduler, the given program, which lives as long
-// as the control plane. Without it nothing places the pods of a Deployment or DaemonSet.
+// StartScheduler starts this kube-scheduler, which ends with the control plane. Without
+// it no pod of a Deployment or DaemonSet gets a node.
 func (p *Cluster) StartScheduler(program string) error {
 	err := p.processes.start("kube-scheduler", program,
 		"--kubeconfig="+p.Admin,

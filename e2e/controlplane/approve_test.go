@@ -31,7 +31,7 @@ const (
 	servingSigner = "kubernetes.io/kubelet-serving"
 )
 
-// newRequest makes a key and a request for a node of that name.
+// newRequest returns a new key and a request for a node of that name.
 func newRequest(t *testing.T, name string, ips ...net.IP) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +57,8 @@ func manifest(signer, usage string, request []byte) string {
 		"spec": {"signerName": %q, "usages": ["digital signature", %q], "request": %q}}`, signer, usage, base64.StdEncoding.EncodeToString(request))
 }
 
-// requestManifest returns one for a node of that name, whose key nobody has.
+// requestManifest returns a CertificateSigningRequest for a node of that name, with a key
+// that is then lost.
 func requestManifest(t *testing.T, signer, usage, name string) string {
 	t.Helper()
 	request, _ := newRequest(t, name)
@@ -95,8 +96,8 @@ func certificate(t *testing.T, p *controlplane.Cluster, kubeconfig, object strin
 	return cert
 }
 
-// denied waits until a request is denied with that reason, and makes sure that
-// nobody has signed it.
+// denied waits until a request is denied with that reason, and checks that it is not
+// signed.
 func denied(t *testing.T, p *controlplane.Cluster, object, reason string) {
 	t.Helper()
 	fixture.Retry(t, "request denied: "+reason, func() error {
@@ -108,7 +109,7 @@ func denied(t *testing.T, p *controlplane.Cluster, object, reason string) {
 	})
 }
 
-// withToken writes the kubeconfig of who has a token.
+// withToken writes a kubeconfig with a token.
 func withToken(t *testing.T, p *controlplane.Cluster, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bootstrap.conf")
@@ -118,8 +119,8 @@ func withToken(t *testing.T, p *controlplane.Cluster, token string) string {
 	return path
 }
 
-// testApprover has somebody steal a token: it is good for one certificate of the
-// node that it was minted for, as long as that is not Ready.
+// testApprover uses a stolen token. It is valid for one certificate of the node that it
+// was minted for, until that node is Ready.
 func testApprover(t *testing.T, p *controlplane.Cluster) {
 	before, _ := clusters(t, 0, p)
 	plan := &pools.Plan{Node: "one", Cluster: p.Name}
@@ -132,7 +133,7 @@ func testApprover(t *testing.T, p *controlplane.Cluster) {
 	again, _ := ask(t, p, stolen, "one")
 	denied(t, p, again, "its token was used for another certificate request before")
 
-	// drover is started anew.
+	// drover restarts.
 	before.Close()
 	c, ready := clusters(t, 0, p)
 	again, _ = ask(t, p, stolen, "one")
@@ -263,7 +264,7 @@ func approveAs(t *testing.T, p *controlplane.Cluster, kubeconfig, object string)
 	return p.KubectlAs(t.Context(), kubeconfig, strings.NewReader(string(body)), "replace", "--raw", "/apis/certificates.k8s.io/v1/certificatesigningrequests/"+name+"/approval", "-f", "-")
 }
 
-// testShared lets nodes in by one token, those of the farm that are not there.
+// testShared joins nodes by one shared token: nodes of the farm without a Node.
 func testShared(t *testing.T, p *controlplane.Cluster) {
 	c := &kube.Clusters{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,

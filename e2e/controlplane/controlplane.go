@@ -13,8 +13,8 @@
 //
 // There is no scheduler: bind pods with spec.nodeName. There are no pods in the
 // control plane either, no CNI and no kube-proxy. The package builds nothing,
-// see package e2e/buildcache for the programs, and it knows nothing of drover but
-// the manifest that it is given.
+// see package e2e/buildcache for the programs. It knows nothing of drover but the
+// manifest in its config.
 package controlplane
 
 import (
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// Config says what to start, from what and where.
+// Config has the settings of a control plane.
 type Config struct {
 	Name   string // cluster name
 	BinDir string // has etcd, kube-apiserver, kube-controller-manager, kubeadm, kubectl
@@ -50,7 +50,7 @@ type Config struct {
 	// Without it there is no [Cluster].Client.
 	RBAC string
 
-	Version string    // default v1.37.1; what kubeadm is told, it asks the internet otherwise
+	Version string    // default v1.37.1; without it kubeadm would ask the internet
 	Log     io.Writer // progress, a line each; default none
 
 	// Exec makes the command of a program, to run it inside a network
@@ -98,7 +98,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 }
 
 // Stop ends all processes of the control plane and waits for them. The directory stays,
-// for who wants to read the logs. Stop may be called more than once.
+// with its logs. Stop may be called several times.
 func (p *Cluster) Stop() {
 	if p.processes != nil {
 		p.processes.stop()
@@ -110,8 +110,8 @@ func (p *Cluster) Endpoint() string {
 	return netip.AddrPortFrom(p.Address, uint16(p.Port)).String()
 }
 
-// Kubectl runs kubectl as the administrator and returns what it prints. Stdin
-// may be nil. The error holds what kubectl says.
+// Kubectl runs kubectl as the administrator and returns its standard output. Stdin may be
+// nil. The error has kubectl's standard error.
 func (p *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	return p.KubectlAs(ctx, p.Admin, stdin, args...)
 }
@@ -160,8 +160,8 @@ func (p *Cluster) start(ctx context.Context) error {
 	})
 }
 
-// makeDir makes an empty directory with what kubeadm reads. A directory that
-// holds anything but an earlier control plane is refused: it would be deleted.
+// makeDir makes an empty directory with kubeadm's config. It refuses a directory with
+// anything but an earlier control plane, since it deletes the content.
 func (p *Cluster) makeDir() error {
 	dir := p.cfg.Dir
 	entries, err := os.ReadDir(dir)

@@ -17,8 +17,8 @@ import (
 const rbac = "../../deploy/rbac.yaml"
 
 // binDir returns the directory of the Kubernetes programs: $DROVER_K8S_BIN, or,
-// in CI and where the lab may run, what package parts builds, which may take ten
-// minutes.
+// in CI and where the lab may run, the programs of package buildcache, whose build may take
+// ten minutes.
 func binDir(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("DROVER_K8S_BIN"); dir != "" {
@@ -34,8 +34,8 @@ func binDir(t *testing.T) string {
 	return dir
 }
 
-// Two tenants: they start at once, let drover do what it has to and nothing
-// else, know nothing of each other, and leave nothing behind when they stop.
+// Two tenants start at the same time. Each allows drover its necessary actions and no
+// others, is separate from the other, and leaves no process behind.
 func TestTenants(t *testing.T) {
 	bin, dir := binDir(t), t.TempDir()
 	var planes [2]*controlplane.Cluster

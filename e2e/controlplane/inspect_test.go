@@ -15,7 +15,7 @@ import (
 	"drover/pools/kube/inspect"
 )
 
-// findings returns what is wrong with a cluster, and the number of findings.
+// findings returns the findings of a cluster as text, and their number.
 func findings(t *testing.T, p *controlplane.Cluster, kubeconfig string) (wrong []inspect.Finding, n int) {
 	t.Helper()
 	c := &kube.Clusters{}
@@ -31,8 +31,8 @@ func findings(t *testing.T, p *controlplane.Cluster, kubeconfig string) (wrong [
 	return slices.DeleteFunc(slices.Clone(all), func(f inspect.Finding) bool { return f.OK }), len(all)
 }
 
-// testInspect looks at a cluster as it should be, and then with all that can be
-// wrong with it; at last drover's rights are given anew.
+// testInspect inspects a correct cluster, then one with every fault, and at last one
+// whose rights are restored.
 func testInspect(t *testing.T, p *controlplane.Cluster) {
 	const foreign = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain"}}`
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(foreign), "create", "-f", "-"); err != nil {

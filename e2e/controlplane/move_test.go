@@ -14,8 +14,8 @@ import (
 	"drover/pools/kube"
 )
 
-// guarded is a pod that a budget holds, beside one that none does. The planes have
-// no kubelet that would end them, hence the grace period of 0.
+// guarded has a pod with a disruption budget and one without. The control planes have no
+// kubelet that would end them, hence the grace period of 0.
 const guarded = `
 {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: db}, spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}}
 ---
@@ -84,7 +84,7 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 		t.Errorf("pods left: %q, %v", left, err)
 	}
 
-	// drover is started anew, and the budget lets go.
+	// drover restarts, and the budget allows the eviction.
 	c.Close()
 	c, ready = clustersWith(t, 0, settings, a, b)
 	c.Refresh()

@@ -22,7 +22,7 @@ import (
 type processes struct {
 	exec   func(name string, args ...string) *exec.Cmd
 	logDir string
-	failed chan error // the first process that ended by itself
+	failed chan error // the first process that ended before stop
 
 	requests chan func()
 	quit     chan struct{}
@@ -99,8 +99,8 @@ func (k *processes) ended(name, path string, err error) {
 	}
 }
 
-// stop ends the processes, last started first: with SIGTERM, and what is left
-// after five seconds with SIGKILL.
+// stop ends the processes, last started first: with SIGTERM, and after
+// five seconds with SIGKILL.
 func (k *processes) stop() {
 	k.once.Do(func() {
 		k.mu.Lock()

@@ -23,8 +23,8 @@ func secret(name, kind string, data map[string]string) string {
 	return b.String()
 }
 
-// The rights of deploy/rbac.yaml: each call is made for real. That what drover
-// needs is allowed shows in testJoin.
+// The limits of deploy/rbac.yaml are tested with real calls. testJoin shows that drover's
+// necessary calls are allowed.
 func testRights(t *testing.T, p *controlplane.Cluster) {
 	const bootstrap = "bootstrap.kubernetes.io/token"
 	ours := "system:bootstrappers:drover:node,system:bootstrappers:drover:boot:" + strings.Repeat("0123456789abcdef", 4) + "01234567"
@@ -171,7 +171,7 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		})
 	}
 
-	// kubectl reads before it does these, and would be refused for that.
+	// kubectl reads before these calls, which is not allowed either.
 	for _, what := range []string{
 		"update secrets", "patch secrets", "watch secrets", "deletecollection secrets",
 		"update configmaps/cluster-info -n kube-public", "patch configmaps/cluster-info -n kube-public",

@@ -17,8 +17,7 @@ import (
 	"drover/pools/kube"
 )
 
-// rights are what docs/clusters.md gives drover in the admin cluster: that one
-// Secret, and no other.
+// rights are drover's rights in the admin cluster, as in docs/clusters.md: one Secret.
 const secretRights = `
 apiVersion: v1
 kind: Namespace
@@ -70,8 +69,8 @@ func account(t *testing.T, p *controlplane.Cluster, namespace, bound string) (ku
 }
 
 // testSecret keeps the kubeconfig of b in a Secret of a, as Cluster API does:
-// nodes join b, its credentials are rotated while a join is under way, and in
-// the end the Secret goes.
+// nodes join b, its credentials are rotated during a join, and in the end the Secret is
+// deleted.
 func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 	name := b.Name + "-kubeconfig"
 	apply(t, a, fmt.Sprintf(secretRights, b.Name))

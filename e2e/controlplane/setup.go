@@ -17,8 +17,8 @@ import (
 
 // advertise returns the address that kubeadm puts into the API server's
 // certificate beside the one that is dialed. kubeadm refuses loopback
-// addresses there, so they are replaced by one of TEST-NET-1 (RFC 5737) that
-// nobody dials.
+// addresses there, so they are replaced by one of TEST-NET-1 (RFC 5737), which
+// is never dialed.
 func (p *Cluster) advertise() string {
 	if p.Address.IsLoopback() {
 		return netip.AddrFrom4([4]byte{192, 0, 2, 1}).String()
@@ -104,13 +104,12 @@ func (p *Cluster) makeKeys(ctx context.Context) error {
 	return nil
 }
 
-// upload puts into the cluster what a joining node reads: the ConfigMaps
-// kubeadm-config, kubelet-config and cluster-info, and the rights of bootstrap
-// tokens.
+// upload writes the ConfigMaps kubeadm-config, kubelet-config and cluster-info, which a
+// joining node reads, and the rights of bootstrap tokens.
 func (p *Cluster) upload(ctx context.Context) error {
 	phases := [][]string{{"upload-config", "kubeadm"}, {"upload-config", "kubelet"}, {"bootstrap-token"}}
 	for _, phase := range phases {
-		// super-admin.conf is of a group that the API server knows by itself.
+		// super-admin.conf is of a group that is built into the API server.
 		if err := p.phase(ctx, append(phase, "--kubeconfig", p.Admin)...); err != nil {
 			return err
 		}
@@ -159,7 +158,7 @@ func (p *Cluster) admitDrover(ctx context.Context) error {
 	return err
 }
 
-// refused makes sure that an admission policy keeps drover from something.
+// refused returns an error unless an admission policy refuses a call of drover.
 func (p *Cluster) refused(ctx context.Context, args ...string) error {
 	_, err := p.KubectlAs(ctx, p.Client, nil, append(args, "--dry-run=server")...)
 	switch {

@@ -65,7 +65,7 @@ func (r *Rack) listen(ctx context.Context, name string, cmd *exec.Cmd) (*Process
 	}
 }
 
-// Text is the file with the DHCP traffic in words.
+// Text returns the file with the DHCP traffic as text.
 func (c *Capture) Text() string { return c.text.Log }
 
 // Stop ends the capture. It is an error when something was not recorded.

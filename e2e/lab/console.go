@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// keepLines is how many lines of a console are kept for matching; the file has
-// all of them.
+// keepLines is the number of lines of a console in memory, for matching; the file has all
+// of them.
 const keepLines = 20000
 
-// escapes are the terminal sequences that firmware paints its screens with.
+// escapes matches the terminal sequences of firmware screens.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;=?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
-// errOff says that the machine is off and its console silent.
+// errOff is the error of a machine that is off.
 var errOff = errors.New("the machine is off")
 
 // console splits a serial line into lines and writes each to a file with the
@@ -81,13 +81,13 @@ func (c *console) current() string {
 	return strings.TrimRight(escapes.ReplaceAllString(string(c.partial), ""), " \t")
 }
 
-// tell wakes who waits.
+// tell wakes the waiting goroutines.
 func (c *console) tell() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// close ends the console; who waits is told.
+// close ends the console and wakes the waiting goroutines.
 func (c *console) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package lab is a virtual rack: machines that netboot, the wire between them
-// and a place to run a server, all inside one network namespace.
+// Package lab is a virtual rack: machines that netboot, their network, and a server, all
+// inside one network namespace.
 //
 // A [Rack] is the namespace with a bridge in it. A [Machine] is plugged in and
 // switched on with [Rack.PowerOn], which gives a [Guest]: a QEMU process, its
 // taps and its serial console as a file of lines with the seconds since
-// power-on. Anything else that is to live on that wire (drover itself, a
-// control plane, a capture) is started with [Rack.Start] or, for short
+// power-on. Any other program in that network (drover itself, a control
+// plane, a capture) is started with [Rack.Start] or, for short
 // commands, [Rack.Run]; [Rack.Dial] connects to it from outside. A [Drover] is
 // the server under test.
 //

@@ -17,8 +17,7 @@ import (
 	"drover/pools/boots"
 )
 
-// Drover is a server on the rack's wire: the built program, run as an operator
-// would run it.
+// Drover is the drover program, run as an operator runs it, in the rack's network.
 type Drover struct {
 	Binary  string
 	Config  string
@@ -132,5 +131,5 @@ func (d *Drover) Call(ctx context.Context, method, path string, body, out any) e
 	return json.Unmarshal(got, out)
 }
 
-// TokenFile is where the server keeps the bearer token of its API.
+// TokenFile returns the file with the bearer token of the server's API.
 func (d *Drover) TokenFile() string { return filepath.Join(d.State, "api.token") }

@@ -27,8 +27,8 @@ type Guest struct {
 	console *console
 }
 
-// PowerOn plugs the machine in and switches it on. Its disk is empty and its
-// firmware has never started before.
+// PowerOn connects the machine to the rack and powers it on. Its disk is empty and its
+// firmware starts for the first time.
 func (r *Rack) PowerOn(m Machine) (*Guest, error) {
 	if !nameForm.MatchString(m.Name) {
 		return nil, fmt.Errorf("machine name %q (want lower-case letters, digits and '-')", m.Name)
@@ -84,7 +84,7 @@ func (g *Guest) Tail(n int) []string { return g.console.tail(n) }
 // Running reports whether the machine is on.
 func (g *Guest) Running() bool { return g.proc.Running() }
 
-// Pid is the process of the virtual machine.
+// Pid returns the process id of the virtual machine.
 func (g *Guest) Pid() int { return g.proc.Pid }
 
 // PowerOff cuts the power.

@@ -49,7 +49,7 @@ func (r *Rack) Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Command makes a command that enters the rack's network by itself, for code
+// Command makes a command that enters the rack's network, for code
 // that starts commands on its own. [Rack.Start] and [Rack.Run] take plain ones.
 func (r *Rack) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=" + filepath.Join(netnsDir, r.Name), "--", name}, args...)...)

@@ -77,8 +77,8 @@ func lock(name string) (*os.File, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %q", ErrInUse, name), f.Close())
 	}
-	// Whoever had it may have removed the file since we opened it: then this
-	// is the lock of nothing.
+	// The last owner may have removed the file since this process opened it: then
+	// this lock has no effect.
 	ours, err := f.Stat()
 	if now, nerr := os.Stat(path); err != nil || nerr != nil || !os.SameFile(ours, now) {
 		return nil, errors.Join(fmt.Errorf("%w: %q", ErrInUse, name), f.Close())
@@ -187,7 +187,7 @@ func (r *Rack) HTTPClient() *http.Client {
 	}
 }
 
-// keep remembers p for Close.
+// keep adds p to the processes that Close ends.
 func (r *Rack) keep(p *Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,9 +203,9 @@ func (r *Rack) Close() error {
 	for _, p := range slices.Backward(procs) {
 		grace := 5 * time.Second
 		if strings.HasPrefix(p.Name, guestPrefix) {
-			grace = 0 // like a power cut; there is nothing to save
+			grace = 0 // a power cut: nothing to save
 		}
-		_ = p.Stop(grace) // that it had to be killed is no error of the rack
+		_ = p.Stop(grace) // a process that had to be killed is no error of the rack
 	}
 	return errors.Join(r.ns.close(), unlock(r.lock))
 }

@@ -17,16 +17,16 @@ type Client struct {
 	Kind
 	Namespace Namespace
 	Device    string // the interface
-	Dir       string // of its own; what is in it stays between starts
-	Keep      bool   // the lease is to outlive the program; most do that anyway
+	Dir       string // the client's own; its files stay between starts
+	Keep      bool   // keep the lease when the program ends; most clients always do
 
 	cmd   *exec.Cmd
 	ended chan error
-	seen  int // bytes of what it said that Wait has passed
+	seen  int // bytes of the output that Wait has passed
 }
 
-// Start starts the client, or starts it again with what it kept. It has ended
-// when the test ends.
+// Start starts the client, or starts it again with its files. The client ends with the
+// test.
 func (c *Client) Start(t testing.TB, extra ...string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(c.Dir, "state"), 0o755); err != nil {
@@ -80,14 +80,14 @@ func (c *Client) command(argv []string) *exec.Cmd {
 
 func (c *Client) said() string { return filepath.Join(c.Dir, "said") }
 
-// Said returns all that the client printed, and all that its script was told.
+// Said returns the client's output, and the variables of its script.
 func (c *Client) Said() string {
-	b, _ := os.ReadFile(c.said()) // not there: it said nothing yet
+	b, _ := os.ReadFile(c.said()) // no file: no output yet
 	return string(b)
 }
 
-// Wait waits until the client says that something happened, and returns what it
-// was told with it: the variables of its script, or of its lease file. The
+// Wait waits until the client reports an event, and returns the values that come with
+// it: the variables of its script, or of its lease file. The
 // usual ones are also there by the same name for all clients: address, mask,
 // router, dns, domain, hostname and server.
 func (c *Client) Wait(t testing.TB, e Event) map[string]string {
@@ -111,7 +111,7 @@ func (c *Client) Wait(t testing.TB, e Event) map[string]string {
 	return nil
 }
 
-// patience is how long a client may take for anything.
+// patience is the time limit for any action of a client.
 const patience = 40 * time.Second
 
 // Signal sends a signal to the client.
@@ -122,8 +122,8 @@ func (c *Client) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Renew makes the client renew its lease now, if it can be told to. Else it
-// does by itself, at T1 of its lease.
+// Renew makes the client renew its lease now, if it has a signal for that. Other clients
+// renew at T1 of the lease.
 func (c *Client) Renew(t testing.TB) {
 	t.Helper()
 	if c.renew != 0 {
@@ -131,22 +131,22 @@ func (c *Client) Renew(t testing.TB) {
 	}
 }
 
-// Says reports whether the client has words for an event: whether it does that.
+// Says reports whether the client reports this kind of event.
 func (c *Client) Says(e Event) bool { return c.says[e] != "" }
 
-// Release makes the client give its lease back, and end.
+// Release makes the client release its lease and end.
 func (c *Client) Release(t testing.TB) {
 	t.Helper()
 	c.release(t, c)
-	_ = c.End(t) // with which status, each client has ideas of its own
+	_ = c.End(t) // the exit status differs by client
 }
 
-// End waits for the client to end by itself.
+// End waits for the end of the client.
 func (c *Client) End(t testing.TB) error {
 	t.Helper()
 	select {
 	case err := <-c.ended:
-		c.ended <- err // for who asks again
+		c.ended <- err // for a later call
 		return err
 	case <-time.After(patience):
 		t.Fatalf("%s does not end", c.Name)
@@ -154,11 +154,11 @@ func (c *Client) End(t testing.TB) error {
 	}
 }
 
-// Kill ends the client with all its children, as a power cut does: it tells
-// nobody.
+// Kill ends the client with all its children by SIGKILL, without a RELEASE, as a power
+// cut does.
 func (c *Client) Kill() { kill(c.cmd, c.ended) }
 
 func kill(cmd *exec.Cmd, ended chan error) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone in the meantime is what we want
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error: it has ended
 	ended <- <-ended
 }

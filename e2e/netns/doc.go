@@ -1,15 +1,13 @@
-// Package netns has small networks for tests of DHCP, and what lives on them
-// that nobody here wrote: ISC dhclient, udhcpc of BusyBox, dhcpcd,
-// systemd-networkd, and relay agents.
+// Package netns has small networks for tests of DHCP, with clients of other projects (ISC
+// dhclient, udhcpc of BusyBox, dhcpcd, systemd-networkd) and relay agents.
 //
-// A [Namespace] is a network with no way out; [Namespace.Link] lays a cable to
-// another one. A [Client] is a program of some [Kind] on an interface, and what
-// it keeps on disk between two starts: [Client.Start] starts it, [Client.Wait]
-// waits until it says that it has a lease, has renewed it, or has lost it, and
-// returns what it was told. All of it is gone when the test ends.
+// A [Namespace] is an isolated network; [Namespace.Link] connects it to another one. A
+// [Client] is a program of some [Kind] on an interface, with its files: [Client.Start]
+// starts it, and [Client.Wait] waits until it has got, renewed or lost a lease, and
+// returns the values of the lease. Everything ends with the test.
 //
-// What the clients would change of the host they cannot see: each has mounts, a
-// host name and a network of its own. The package knows no server and expects
+// The clients cannot change the host: each has mounts, a host name and a network of its
+// own. The package knows no server and expects
 // no answer of a certain kind. It needs root, iproute2 and the Debian packages
 // of the clients; no service, udev or D-Bus.
 package netns

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Event is something that a client says.
+// Event is an event that a client reports.
 type Event string
 
 // The events.
@@ -17,11 +17,11 @@ const (
 	Bound    Event = "bound"    // it has an address
 	Renewed  Event = "renewed"  // the server that gave the lease renewed it
 	Rebound  Event = "rebound"  // asked by broadcast, a server renewed the lease
-	Rebooted Event = "rebooted" // it has the address that it had when it ran before
+	Rebooted Event = "rebooted" // it has the address of its last run again
 	Refused  Event = "refused"  // it got a NAK
 )
 
-// Kind is a program. The functions that return one tell its ways.
+// Kind is a client program. The functions that return one document its behaviour.
 type Kind struct {
 	Name    string
 	Program string
@@ -143,8 +143,8 @@ IPv6AcceptRA=no
 	}
 }
 
-// script gives the interface its address, and takes it away, where the client
-// leaves that to its script. Then it notes what it was told.
+// script sets and removes the address of the interface, where the client leaves that to
+// its script. Then it records its variables.
 const script = `#!/bin/sh
 event=$1$reason
 case $event in

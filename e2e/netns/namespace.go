@@ -16,7 +16,7 @@ import (
 // Namespace is a network namespace.
 type Namespace string
 
-// NewNamespace makes a namespace. It is gone when the test ends.
+// NewNamespace makes a namespace, which is removed at the end of the test.
 func NewNamespace(t testing.TB, name string) Namespace {
 	t.Helper()
 	n := Namespace(name)
@@ -32,8 +32,7 @@ func (n Namespace) IP(t testing.TB, args ...string) {
 	run(t, "ip", append([]string{"-n", string(n)}, args...)...)
 }
 
-// Link lays a cable from an interface of n to one of another namespace. Both
-// are down. The cable is gone when the test has ended: with its namespace alone
+// Link connects an interface of n to one of another namespace (veth). Both are down. The cable is gone when the test has ended: with its namespace alone
 // it would be gone some time later, and another of that name could not be laid.
 func (n Namespace) Link(t testing.TB, device string, other Namespace, peer string) {
 	t.Helper()
@@ -43,7 +42,7 @@ func (n Namespace) Link(t testing.TB, device string, other Namespace, peer strin
 	})
 }
 
-// In runs f with the thread in the namespace. Sockets that f opens stay there.
+// In runs f in the namespace. Sockets that f opens stay in it.
 func (n Namespace) In(t testing.TB, f func() error) {
 	t.Helper()
 	errs := make(chan error, 1)
@@ -72,8 +71,8 @@ func (n Namespace) Command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Daemon starts a command in the namespace. It has ended when the test ends.
-// What it prints is shown when the test fails.
+// Daemon starts a command in the namespace. It ends with the test, and a failed test
+// shows its output.
 func (n Namespace) Daemon(t testing.TB, name string, args ...string) {
 	t.Helper()
 	cmd := n.Command(name, args...)
@@ -87,7 +86,7 @@ func (n Namespace) Daemon(t testing.TB, name string, args ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // ended by itself is what the test is told of otherwise
+		_ = cmd.Process.Kill() // a process that ended before is reported by Wait
 		_ = cmd.Wait()         // it was killed
 		if b, err := os.ReadFile(said.Name()); t.Failed() {
 			t.Logf("%s said, %v:\n%s", name, err, b)
@@ -95,8 +94,8 @@ func (n Namespace) Daemon(t testing.TB, name string, args ...string) {
 	})
 }
 
-// Need leaves the test out, see [fixture.Missing], when it is not root or one of
-// the programs is not there.
+// Need skips the test as [fixture.Missing] does, unless the user is root and the programs
+// exist.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	fixture.Root(t)

@@ -1,6 +1,5 @@
-// Package oci gives the lab's nodes a container registry, without one being in
-// reach: it writes container images into an OCI image layout, and serves such a
-// folder the way a registry does.
+// Package oci is a container registry for the lab's nodes. It writes container images
+// into an OCI image layout, and serves such a folder as a registry does.
 //
 //	l := oci.Layout{Dir: dir}
 //	layer, err := l.Layer(func(t *tar.Writer) error { ... })
@@ -13,6 +12,6 @@
 // machine takes longer to unpack a compressed layer than to receive a plain one.
 // Equal files give equal images, whenever they are written.
 //
-// The registry serves what is there and takes nothing: no push, no tags to list,
-// no login. The package does not know what is in the images.
+// The registry is read-only: it has no push, no list of tags, and no login. The package
+// does not know the content of the images.
 package oci

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// digestForm keeps what a client asks for inside of the layout's folder.
+// digestForm matches a digest. It keeps a client's path inside of the layout's folder.
 var digestForm = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
 
 // Registry serves the images of a layout, below /v2/, as OCI's distribution
@@ -73,8 +73,8 @@ func (r registry) serve(w http.ResponseWriter, req *http.Request, digest string)
 	http.ServeFile(w, req, path)
 }
 
-// refuse answers in the form that engines look for: without it they tell their
-// user of a broken registry, not of a missing image.
+// refuse answers with an error in the form that engines expect. Without it they report a
+// broken registry, not a missing image.
 func refuse(w http.ResponseWriter, code, message string) {
 	type object map[string]any
 	w.Header().Set("Content-Type", "application/json")

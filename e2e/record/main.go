@@ -82,7 +82,7 @@ func choose(names []string) ([]client, error) {
 // minute on an idle machine.
 const patience = 3 * time.Minute
 
-// record runs one client until it has sent what is wanted.
+// record runs one client until it has sent its DISCOVER and REQUEST.
 func record(ctx context.Context, c client) (_ recording, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -63,7 +63,7 @@ func (m *model) holds(mac pools.MAC, a netip.Addr, now time.Time) bool {
 	return l.mac == mac && !l.declined && m.inForce(a, now)
 }
 
-// offerable tells whether the machine of p can be offered a.
+// offerable reports whether a can be offered to the machine of p.
 func (m *model) offerable(p *pools.Plan, a netip.Addr, now time.Time) bool {
 	return p.Range.Contains(a) && a != ownAddr && !m.offeredToOther(p.MAC, a, now) &&
 		(m.holds(p.MAC, a, now) || !m.inForce(a, now))

@@ -1,6 +1,5 @@
-// Boot measures drover against what an operator would put together by hand, all
-// in one run: what "make bench-boot" runs. It needs root, Debian and two
-// processors.
+// Boot compares drover with a netboot server made of other programs, in one run ("make
+// bench-boot"). It needs root, Debian and two processors.
 //
 // There are four parts, each of them a file or two:
 //
@@ -11,6 +10,5 @@
 //	        live-boot with the same kernel and the same root (guest.go, stack.go)
 //
 // Everything runs in network namespaces of its own and is gone afterwards.
-// docs/benchmarks.md says how each is set up, what is measured and what the
-// figures do not tell.
+// docs/benchmarks.md has the setup of each, the measured values, and their limits.
 package main

@@ -35,7 +35,7 @@ type HTTPFigures struct {
 	Others float64 `json:"others"` // share of the time that its processor did something else
 }
 
-// median is that of each figure by itself.
+// median returns the median of each figure, separately.
 func (r *HTTPRow) median(server string) (f HTTPFigures) {
 	of := func(get func(HTTPFigures) float64) float64 { return stats.Median(column(r.Rounds[server], get)) }
 	f.Rate = of(func(f HTTPFigures) float64 { return f.Rate })

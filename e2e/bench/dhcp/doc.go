@@ -1,8 +1,8 @@
-// Dhcp measures drover's DHCP against ISC Kea and dnsmasq, all in one run: what
-// "make bench-dhcp" runs. It needs root, Debian and two processors.
+// Dhcp compares drover's DHCP with ISC Kea and dnsmasq, in one run ("make bench-dhcp").
+// It needs root, Debian and two processors.
 //
 // Each server gets the same range, lease time, machines and wire, an empty
 // store on the same file system, and a processor of its own; perfdhcp and the
-// generator of package load have the other one. docs/benchmarks.md says how
-// each is set up, what is measured and what the figures do not tell.
+// generator of package load have the other one. docs/benchmarks.md has the
+// setup of each, the measured values, and their limits.
 package main

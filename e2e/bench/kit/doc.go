@@ -1,4 +1,3 @@
-// Package kit is what the programs that measure drover against its peers are
-// built on: how they begin and end ([Main], [Save]), the peers' programs
+// Package kit has the shared parts of the benchmark programs: their start and end ([Main], [Save]), the peers' programs
 // ([Unpack]), and drover itself ([FindDrover]).
 package kit

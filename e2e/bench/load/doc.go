@@ -1,5 +1,5 @@
-// Package load is many machines that ask for DHCP through one relay agent, as
-// fast as they are told to.
+// Package load generates DHCP load: many machines behind one relay agent, at a given
+// rate.
 //
 // [Run] starts the four-way exchange (DISCOVER, OFFER, REQUEST, ACK) of machine
 // after machine at a rate, and counts and times what comes back. It looks like

@@ -9,7 +9,7 @@
 // Each server has one processor. It is not the clients', but for a single client
 // without delay: the two take turns, and on two processors the time to wake the
 // other one up, many times that of a block in a virtual machine, would be all
-// that is measured. Go's runtime is told of both processors, as it would be if
+// that is measured. Go's runtime uses both processors, as it would if
 // it were not confined.
 //
 // The delay of a millisecond is the clients': they hold each ACK back for that

@@ -5,8 +5,8 @@ import (
 	"encoding/base64"
 )
 
-// Needles looks for secrets in what is written to it, also across the
-// boundaries of writes. It finds them as they are and in base64.
+// Needles is a writer that searches for secrets, also across the boundaries of writes.
+// It finds them in clear text and in base64.
 type Needles struct {
 	forms []form
 	keep  int    // bytes of the past that a needle could begin in

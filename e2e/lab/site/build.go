@@ -20,7 +20,7 @@ import (
 	"drover/e2e/buildcache"
 )
 
-// Built is everything that a site is made of.
+// Built has the paths of all parts of a site.
 type Built struct {
 	Root       string // top of the source tree
 	Drover     string // the program
@@ -201,8 +201,8 @@ func (b *Built) prune(name string) error {
 	return errors.Join(errs...)
 }
 
-// imageKey says what an image is made from: the source, drover-init, and the
-// code that puts them together.
+// imageKey returns a hash of the inputs of an image: the source, drover-init, and the code
+// that combines them.
 func (b *Built) imageKey(r recipe) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", r.inputs, r.flags)

@@ -15,7 +15,7 @@ import (
 	"drover/pools"
 )
 
-// Node is the part of a Kubernetes Node that a site looks at.
+// Node has the fields of a Kubernetes Node that a site uses.
 type Node struct {
 	Metadata struct {
 		Name   string            `json:"name"`
@@ -42,7 +42,7 @@ func (n *Node) Ready() bool {
 	return false
 }
 
-// ErrNoNode says that a cluster does not have a node.
+// ErrNoNode is the error for a node that a cluster does not have.
 var ErrNoNode = errors.New("is not in its cluster")
 
 // Node reads a node of a cluster; the error is [ErrNoNode] when it is not there.

@@ -9,11 +9,11 @@ import (
 	"drover/e2e/buildcache"
 )
 
-// ErrUnable says that this host cannot run a site: not root, or not a Debian with
-// the programs it takes.
+// ErrUnable is the error of a host that cannot run a site: not root, or not a Debian with
+// the necessary programs.
 var ErrUnable = errors.New("cannot run a virtual rack here")
 
-// Check tells what is missing on this host; its error is [ErrUnable].
+// Check returns an error with the missing programs of this host; it is an [ErrUnable].
 func Check(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root", ErrUnable)

@@ -16,7 +16,7 @@ import (
 	"drover/pools/config"
 )
 
-// Config says which site to open.
+// Config has the settings of a site.
 type Config struct {
 	Name string // of the rack
 	Dir  string // everything that the run writes; made anew
@@ -177,7 +177,7 @@ func (s *Site) Expect(mac string, added ...pools.PoolNode) (*pools.Plan, error) 
 	return farm.Resolve(pools.Query{MAC: m}), nil
 }
 
-// KubectlPath is the program, for who wants to look around.
+// KubectlPath returns the path of kubectl.
 func (s *Site) KubectlPath() string { return filepath.Join(s.built.Kubernetes, "kubectl") }
 
 // Get reads an object of a cluster, as its administrator.
@@ -194,7 +194,7 @@ func (s *Site) Get(ctx context.Context, cluster string, out any, args ...string)
 }
 
 // Close ends drover, the control planes and all machines, and removes the rack.
-// What the run wrote stays, for who wants to read it.
+// The files of the run stay.
 func (s *Site) Close() error {
 	var wg sync.WaitGroup
 	for _, p := range s.Planes {

@@ -40,7 +40,7 @@ esac
 		t.Fatal(err)
 	}
 	p := bmc.IPMI{Program: tool, Host: "bmc1", User: "admin", Password: "correct horse", Options: []string{"-L", "OPERATOR"}}
-	s := bmc.Switcher{Poll: time.Millisecond, Wait: 5 * time.Second}
+	s := bmc.Switcher{Poll: time.Millisecond, Wait: 2 * time.Minute}
 	r := s.Do(t.Context(), bmc.PXE, []bmc.Machine{{Name: "bmc1", Driver: p}})[0]
 	if r.Err != nil || r.State != bmc.On {
 		t.Fatalf("got %+v", r)
@@ -68,7 +68,7 @@ on|off) echo $1 > `+dir+`/$2; echo $1 >> `+dir+`/log;;
 esac
 exit 0
 `)
-	s := bmc.Switcher{Poll: time.Millisecond, Wait: 5 * time.Second}
+	s := bmc.Switcher{Poll: time.Millisecond, Wait: 2 * time.Minute}
 	r := s.Do(t.Context(), bmc.PXE, []bmc.Machine{{Name: "n1", Driver: bmc.Program{Path: hook, Name: "n1"}}})[0]
 	log, _ := os.ReadFile(dir + "/log")
 	if r.Err != nil || r.State != bmc.On || string(log) != "off\npxe\non\n" {

@@ -80,7 +80,10 @@ func TestPower(t *testing.T) {
 				if tt.set != nil {
 					tt.set(c)
 				}
-				s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: time.Second}
+				s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: 2 * time.Minute}
+				if tt.err != "" {
+					s.Wait = time.Second // the state is never reached
+				}
 				r := s.Do(t.Context(), tt.action, []bmc.Machine{{Name: "c2n1", Driver: drivers(t, c)[driver]}})[0]
 				if r.State != tt.want || (r.Err == nil) != (tt.err == "") || tt.err != "" && !matches(tt.err, r.Error) {
 					t.Errorf("got %s, %v, want %s, %q", r.State, r.Err, tt.want, tt.err)
@@ -93,7 +96,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// matches tells whether text has one of the words of pattern, in which "?" makes
+// matches reports whether text has one of the words of pattern, in which "?" makes
 // the letter before it optional.
 func matches(pattern, text string) bool {
 	return slices.ContainsFunc(strings.Split(pattern, "|"), func(p string) bool {
@@ -120,7 +123,7 @@ func TestPXEOfRunningNodes(t *testing.T) {
 		machines = append(machines, bmc.Machine{Name: slot.String(), Driver: manager.Driver(slot)})
 	}
 	told := 0
-	s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: 10 * time.Second, OnCommand: func(string, string) { told++ }}
+	s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: 2 * time.Minute, OnCommand: func(string, string) { told++ }}
 	for _, r := range s.Do(t.Context(), bmc.SwitchOn, machines) {
 		if r.State != bmc.On || r.Err != nil {
 			t.Fatal(r)

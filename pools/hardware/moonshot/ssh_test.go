@@ -19,8 +19,8 @@ import (
 	"drover/pools/hardware/sshcli"
 )
 
-// quick are timeouts for tests that wait for them, and still connect on a busy
-// machine.
+// quick are timeouts for tests that wait for them. They are long enough to connect on a
+// busy machine.
 var quick = bmc.Timeouts{Handshake: 3 * time.Second, Command: 3 * time.Second, Backoff: time.Millisecond}
 
 // serve starts a simulated chassis and says how to log in.

@@ -125,7 +125,7 @@ func TestRedfishPower(t *testing.T) {
 		c.PowerDelay = 20 * time.Millisecond
 		var last ilosim.Action
 		c.OnAction = func(_ string, a ilosim.Action) { last = a }
-		s := bmc.Switcher{Poll: 5 * time.Millisecond, Wait: time.Second}
+		s := bmc.Switcher{Poll: 5 * time.Millisecond, Wait: 2 * time.Minute}
 		driver := &redfish.System{Client: serve(t, sim)}
 		for range 2 {
 			r := s.Do(t.Context(), bmc.PXE, []bmc.Machine{{Name: "a", Driver: driver}})[0]
