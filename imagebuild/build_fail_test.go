@@ -12,6 +12,7 @@ import (
 	"drover/imagebuild"
 )
 
+// TestBuildDirChanges: a tree that changes during the build gives an error.
 func TestBuildDirChanges(t *testing.T) {
 	for name, change := range map[string]func(file string) error{
 		"shorter": func(file string) error { return os.Truncate(file, 1) },
@@ -92,6 +93,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
+// nothingVisible checks that no generation and no visible file exists.
 func nothingVisible(t *testing.T, images string) {
 	t.Helper()
 	err := filepath.WalkDir(images, func(path string, d os.DirEntry, err error) error {
@@ -126,6 +128,7 @@ func TestBuildCancelled(t *testing.T) {
 	}
 }
 
+// TestBuildTar2sqfsFails: the error has the message of the program.
 func TestBuildTar2sqfsFails(t *testing.T) {
 	b := builder(t, machine()...)
 	bin := t.TempDir()

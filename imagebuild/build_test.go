@@ -17,7 +17,7 @@ import (
 	"drover/imagebuild"
 )
 
-// unsquash lists a squashfs: mode, owner, name and link of each file.
+// unsquash returns a list of a squashfs: mode, owner, name and link of each file.
 func unsquash(t *testing.T, image imagebuild.Image) string {
 	t.Helper()
 	needs(t, "unsquashfs", "squashfs-tools")
@@ -29,7 +29,7 @@ func unsquash(t *testing.T, image imagebuild.Image) string {
 	return strings.ReplaceAll(text, "squashfs-root", "")
 }
 
-// content returns one file of a squashfs.
+// content returns the content of one file of a squashfs.
 func content(t *testing.T, image imagebuild.Image, name string) string {
 	t.Helper()
 	needs(t, "unsquashfs", "squashfs-tools")
@@ -116,7 +116,7 @@ func TestBuildManifest(t *testing.T) {
 	}
 }
 
-// The same files give the same bytes, from whatever source they come.
+// TestBuildIsReproducible: the same files give the same bytes from every form of source.
 func TestBuildIsReproducible(t *testing.T) {
 	files := with(machine(), nil, "opt/a=1", "opt/b>opt/a", "opt/l@a")
 	b := builder(t, files...)
@@ -147,7 +147,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 }
 
-// A tree on disk and a tar of it give the same squashfs.
+// TestBuildDirAsTar: a tree on disk and a tar of it give the same squashfs.
 func TestBuildDirAsTar(t *testing.T) {
 	needs(t, "tar", "tar")
 	root := t.TempDir()
@@ -212,7 +212,6 @@ func TestBuildDirAsTar(t *testing.T) {
 	}
 }
 
-// A tree that changes under the build gives an error, not a mixture.
 func TestBuildClampsTimes(t *testing.T) {
 	old, young := describe("opt/old=1"), describe("opt/young=1")
 	young.ModTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -255,7 +254,7 @@ func TestBuildExcludes(t *testing.T) {
 			t.Errorf("%q in\n%s", not, got)
 		}
 	}
-	// What is excluded from the root is still there for the initrd.
+	// The initrd contains files that the root excludes.
 	if out := unpack(t, image); string(out["usr/lib/modules/"+kver+"/kernel/fs/squashfs/squashfs.ko"]) != "squashfs" {
 		t.Error("squashfs.ko is missing from the initrd, or empty")
 	}
@@ -272,7 +271,7 @@ func TestBuildWarnsOfOtherModules(t *testing.T) {
 	}
 }
 
-// What tar2sqfs says is in the error when it fails.
+// TestBuildAgain: a build of the same contents keeps the generation.
 func TestBuildAgain(t *testing.T) {
 	b := builder(t, machine()...)
 	first := build(t, b)

@@ -24,8 +24,8 @@ import (
 
 const kver = "6.1.0-9-test"
 
-// needs skips a test when a program is missing, except in CI, where it fails:
-// what is never run is not tested.
+// needs skips a test when a program is missing. In CI it fails the test, since a test that
+// is always skipped tests nothing.
 func needs(t testing.TB, program, pkg string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
@@ -34,7 +34,7 @@ func needs(t testing.TB, program, pkg string) {
 	fixture.Missing(t, fmt.Sprintf("%s is missing: install %s", program, pkg))
 }
 
-// machine is a small root file system that can become an image.
+// machine returns a small root file system that can become an image.
 func machine() []string {
 	mods := "usr/lib/modules/" + kver + "/"
 	return []string{
@@ -55,7 +55,7 @@ func machine() []string {
 	}
 }
 
-// with returns files without those in drop, by name, and with more.
+// with returns files without the names in drop, and with more.
 func with(files []string, drop []string, more ...string) []string {
 	var out []string
 	for _, f := range files {
@@ -70,8 +70,8 @@ func with(files []string, drop []string, more ...string) []string {
 	return append(out, more...)
 }
 
-// staticELF is the start of a program: enough to tell that it is static (or,
-// with an interpreter, that it is not) and for which processor.
+// staticELF returns the headers of a program for a processor, static or, with interp,
+// dynamic.
 func staticELF(t testing.TB, machine elf.Machine, interp bool) []byte {
 	t.Helper()
 	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
@@ -89,7 +89,7 @@ func staticELF(t testing.TB, machine elf.Machine, interp bool) []byte {
 	return b.Bytes()
 }
 
-// builder returns a build of a tar of files, in directories of its own.
+// builder returns a Builder for a tar of files, with directories of its own.
 func builder(t testing.TB, files ...string) imagebuild.Builder {
 	t.Helper()
 	needs(t, "tar2sqfs", "squashfs-tools-ng")

@@ -14,8 +14,8 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// layerOf makes a tar from short descriptions: "d/" is a directory, "f" or
-// "f=content" a file, "l@target" a symbolic link, "h>target" a hard link.
+// layerOf returns a tar of the files that short descriptions describe: "d/" is a
+// directory, "f" or "f=content" a file, "l@target" a symbolic link, "h>target" a hard link.
 func layerOf(t *testing.T, files ...string) []byte {
 	t.Helper()
 	headers := make([]tarEntry, len(files))
@@ -63,7 +63,7 @@ func tarOf(t testing.TB, entries ...tarEntry) []byte {
 	return b.Bytes()
 }
 
-// list describes a tar in the form that layer reads, without the root.
+// list returns the descriptions of the files of a tar, without the root.
 func list(t testing.TB, b []byte) string {
 	t.Helper()
 	var files []string
@@ -188,7 +188,7 @@ func TestFlatten(t *testing.T) {
 	}
 }
 
-// A tar that is a root file system and no layer has no whiteouts.
+// TestFlattenWithoutWhiteouts: a tar of a root file system is not a layer and has no whiteouts.
 func TestFlattenWithoutWhiteouts(t *testing.T) {
 	out, err := flatten(t.TempDir(), false, layerOf(t, "a", ".wh.a", "d/.wh..wh..opq"))
 	if err != nil {
@@ -203,7 +203,7 @@ func TestFlattenWithoutWhiteouts(t *testing.T) {
 	}
 }
 
-// Everything that an inode has must come out as it went in.
+// TestFlattenKeepsAttributes: all attributes of an inode stay the same.
 func TestFlattenKeepsAttributes(t *testing.T) {
 	want := []tarEntry{
 		{Header: tar.Header{Name: "a", Typeflag: tar.TypeReg, Mode: 0o4755, Uid: 1234, Gid: 4321, Size: 2,
@@ -317,7 +317,7 @@ func TestFlattenRefuses(t *testing.T) {
 	}
 }
 
-// sparseClaim is a few hundred bytes that claim to be a file of 8 TiB.
+// sparseClaim returns a tar of a few hundred bytes whose header claims a file of 8 TiB.
 func sparseClaim(t *testing.T) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

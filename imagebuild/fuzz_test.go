@@ -15,7 +15,7 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// No archive, however broken, does more than give an error.
+// FuzzArchive: an archive that is broken in any way gives only an error.
 func FuzzArchive(f *testing.F) {
 	l := newLayout(f)
 	var entries []tarEntry
@@ -36,7 +36,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// Modules and the program for /init are ELF files that others made.
+// FuzzELF: modules and the program for /init are ELF files from other sources.
 func FuzzELF(f *testing.F) {
 	f.Add(staticELF(f, elf.EM_X86_64, true))
 	f.Add(moduleELF(f, "firmware=a.fw\x00"))

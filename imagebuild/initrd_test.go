@@ -18,7 +18,7 @@ import (
 	"drover/imagebuild/initrd"
 )
 
-// unpack reads an initrd with a small newc reader of its own.
+// unpack returns the files of an initrd by name. It has its own reader of newc.
 func unpack(t *testing.T, image imagebuild.Image) map[string][]byte {
 	t.Helper()
 	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(8<<20))
@@ -95,7 +95,7 @@ func TestInitrd(t *testing.T) {
 	}
 }
 
-// The kernel allocates the window that the frame asks for.
+// TestInitrdWindow: the window is small, since the kernel allocates it.
 func TestInitrdWindow(t *testing.T) {
 	b := builder(t, machine()...)
 	noise := make([]byte, 9<<20)
@@ -143,7 +143,7 @@ func TestInitrdCompressedModules(t *testing.T) {
 	}
 }
 
-// A module names the firmware that it may load; what the image has goes along.
+// TestInitrdFirmware: the initrd contains the firmware that its modules may load.
 func TestInitrdFirmware(t *testing.T) {
 	mods := "usr/lib/modules/" + kver + "/"
 	module := moduleELF(t, "license=GPL\x00firmware=bnx2x/a.fw\x00firmware=bnx2x/none.fw\x00firmware=../etc/shadow\x00firmware=b.fw\x00")
@@ -165,7 +165,7 @@ func TestInitrdFirmware(t *testing.T) {
 	}
 }
 
-// moduleELF is an object file with a .modinfo section.
+// moduleELF returns an object file with a .modinfo section.
 func moduleELF(t testing.TB, info string) []byte {
 	t.Helper()
 	names := "\x00.modinfo\x00.shstrtab\x00"
@@ -184,12 +184,12 @@ func moduleELF(t testing.TB, info string) []byte {
 	return append(b.Bytes(), info+names...)
 }
 
-// zstd and cpio themselves read an initrd.
+// TestInitrdForZstdAndCpio: the programs zstd and cpio read an initrd.
 func TestInitrdForZstdAndCpio(t *testing.T) {
 	needs(t, "cpio", "cpio")
 	needs(t, "zstd", "zstd")
 	image := build(t, builder(t, machine()...))
-	// -M8: no more memory for the window than the kernel certainly has.
+	// -M8MB: the window needs no more memory than every kernel has.
 	plain, err := exec.Command("zstd", "-dc", "-M8MB", filepath.Join(image.Path, imagebuild.InitrdFile)).Output()
 	if err != nil {
 		t.Fatalf("zstd: %v", err)

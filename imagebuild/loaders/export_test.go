@@ -1,6 +1,6 @@
 package loaders
 
-// VersionOf is the version in the headers of a program.
+// VersionOf returns the version in the headers of a program.
 func VersionOf(content []byte) string {
 	p := &program{content: content}
 	p.readPE()

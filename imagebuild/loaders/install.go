@@ -1,13 +1,13 @@
 // Package loaders installs and lists the boot loaders that firmware asks for: iPXE
 // for each kind of firmware, shim with signed GRUB, PXELINUX and memtest.
 //
-// An [Installer] copies them from the packages of this host, or from a directory,
-// into the directory that TFTP and HTTP serve. It checks that each is a program
-// for its architecture, and notes what it put there, so that files of the
-// operator's own stay. [List] describes the files that are in place.
+// An [Installer] copies them from the packages of this host, or from a directory, into the
+// directory that TFTP and HTTP serve. It checks that each is a program for its
+// architecture, and records the files that it wrote, so that it keeps files of the
+// operator. [List] describes the installed files.
 //
-// The package does not know which machine gets which loader, and it verifies no
-// signature: firmware does.
+// The package does not know which machine gets which loader. It verifies no signatures:
+// firmware does.
 package loaders
 
 import (
@@ -26,7 +26,7 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// Info describes a file of the directory of loaders.
+// Info describes a file in the directory of loaders.
 type Info struct {
 	File     string   `json:"file"`
 	Firmware []string `json:"firmware,omitempty"`
@@ -34,13 +34,13 @@ type Info struct {
 	Signed   bool     `json:"signed"`
 	Size     int64    `json:"size"`
 	SHA256   string   `json:"sha256"`
-	Source   string   `json:"source,omitempty"` // where it was installed from
+	Source   string   `json:"source,omitempty"` // the package or path that it was copied from
 }
 
-// Action is what Install did, or would do, with a loader.
+// Action is the action of Install for a loader.
 type Action string
 
-// The actions, as users read them.
+// The actions, as the output of the command shows them.
 const (
 	ActionInstalled Action = "installed"
 	ActionReplaced  Action = "replaced"
@@ -49,7 +49,7 @@ const (
 	ActionMissing   Action = "missing"
 )
 
-// Installed is a loader and what happened to it.
+// Installed is a loader and the action of Install for it.
 type Installed struct {
 	Info
 	Action  Action `json:"action"`
@@ -58,16 +58,15 @@ type Installed struct {
 	program *program
 }
 
-// Installer copies loaders from below one directory into another.
+// Installer copies loaders from one directory tree into another directory.
 type Installer struct {
 	From, Dir string
-	DryRun    bool // only find and check them
-	Force     bool // replace files that Install did not put there, too
+	DryRun    bool // find and check the loaders, but copy nothing
+	Force     bool // also replace files that Install did not write
 }
 
-// Install finds and checks all loaders, then puts them in place. It changes
-// nothing when one of them is no program for its firmware. Without a list of
-// loaders the error says why there is none.
+// Install finds and checks all loaders, then copies them. It changes nothing when one of
+// them is not a program for its firmware. The list is nil when loaders could not be read.
 func (in *Installer) Install(ctx context.Context) ([]Installed, error) {
 	root, err := os.OpenRoot(in.From)
 	if err != nil {
@@ -92,10 +91,10 @@ func (in *Installer) Install(ctx context.Context) ([]Installed, error) {
 	if in.DryRun || !slices.ContainsFunc(out, func(i Installed) bool { return i.program != nil }) {
 		return out, nil
 	}
-	return out, in.place(out, notes)
+	return out, in.copy(out, notes)
 }
 
-// find finds a loader and reads it.
+// find finds and reads a loader.
 func (in *Installer) find(ctx context.Context, root *os.Root, l Loader) (Installed, error) {
 	i := Installed{Info: Info{File: l.File, Firmware: l.Firmware}, Action: ActionMissing, Package: l.Package}
 	for _, name := range append(slices.Clone(l.paths), l.File) {
@@ -125,8 +124,8 @@ func (in *Installer) find(ctx context.Context, root *os.Root, l Loader) (Install
 	return i, nil
 }
 
-// askPackage asks dpkg for the package of a file and its version. Without an
-// answer the path of the file remains its source.
+// askPackage sets the source to the package of the file, and the version to that of the
+// package. When dpkg does not know the file, its path remains the source.
 func (in *Installer) askPackage(ctx context.Context, i *Installed) {
 	found, err := exec.CommandContext(ctx, "dpkg-query", "--search", i.Source).Output()
 	if err != nil {
@@ -141,7 +140,7 @@ func (in *Installer) askPackage(ctx context.Context, i *Installed) {
 	i.Source = "package " + name + ", " + i.Source
 }
 
-// decide chooses the action by the file in place.
+// decide chooses the action, by comparing the loader with the installed file.
 func (in *Installer) decide(i *Installed, notes map[string]note) {
 	if i.program == nil {
 		return
@@ -163,7 +162,7 @@ func (in *Installer) decide(i *Installed, notes map[string]note) {
 	}
 }
 
-// Open opens the directory of loaders. Its error says how to get one.
+// Open opens the directory of loaders. The error for a missing directory has the remedy.
 func Open(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +171,7 @@ func Open(dir string) (*os.Root, error) {
 	return root, err
 }
 
-// readLoader reads a loader in place.
+// readLoader reads an installed loader.
 func readLoader(dir, name string) (*program, error) {
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -186,8 +185,8 @@ func readLoader(dir, name string) (*program, error) {
 	return p, nil
 }
 
-// place writes the files, and notes them.
-func (in *Installer) place(list []Installed, notes map[string]note) error {
+// copy writes the files and their records.
+func (in *Installer) copy(list []Installed, notes map[string]note) error {
 	if err := os.MkdirAll(in.Dir, 0o755); err != nil {
 		return err
 	}
@@ -205,10 +204,10 @@ func (in *Installer) place(list []Installed, notes map[string]note) error {
 	return writeNotes(in.Dir, notes)
 }
 
-// notesFile has a note of each file that Install put there.
+// notesFile has the records of the files that Install wrote, as JSON, by file name.
 const notesFile = ".installed.json"
 
-// note is what Install noted of a file.
+// note is the record of a file that Install wrote.
 type note struct {
 	SHA256  string `json:"sha256"`
 	Version string `json:"version,omitempty"`
@@ -238,8 +237,8 @@ func writeNotes(dir string, notes map[string]note) error {
 	return atomicfile.Write(filepath.Join(dir, notesFile), append(b, '\n'), 0o644)
 }
 
-// List reads the directory of loaders. A file that cannot be a loader is an
-// error beside the list of the others.
+// List returns the files in the directory of loaders. The error names the files that
+// cannot be loaders; the list then has the others.
 func List(dir string) ([]Info, error) {
 	root, err := Open(dir)
 	if err != nil {
@@ -266,7 +265,7 @@ func List(dir string) ([]Info, error) {
 	return list, errors.Join(append(errs, err)...)
 }
 
-// describe adds what is known of a file in place.
+// describe returns the description of an installed file.
 func describe(name string, p *program, n note) Info {
 	info := p.Info
 	info.File = name

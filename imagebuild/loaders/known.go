@@ -7,15 +7,15 @@ import (
 
 // Loader is a boot loader that drover knows.
 type Loader struct {
-	File     string   // as firmware asks for it
-	Firmware []string // kinds of firmware as pools names them, or the loader that asks for it
-	machine  uint16   // of its PE header; 0: it has none
-	Package  string   // Debian's and Ubuntu's
-	paths    []string // below / or another directory; the first that exists counts
+	File     string   // the name that firmware asks for
+	Firmware []string // kinds of firmware by their names in package pools, or the loader that loads this one
+	machine  uint16   // of its PE header; 0: not a PE file
+	Package  string   // of Debian and Ubuntu
+	paths    []string // relative to / or another directory; the first that exists is used
 }
 
-// known returns all loaders. Below the directory of --from they may also have the
-// names that firmware asks for.
+// known returns all loaders. In the directory of --from they may also have the names that
+// firmware asks for.
 func known() []Loader {
 	const amd64, arm64 = pe.IMAGE_FILE_MACHINE_AMD64, pe.IMAGE_FILE_MACHINE_ARM64
 	secure := func(arch string) []string { return []string{"uefi-" + arch + " with Secure Boot"} }
@@ -25,8 +25,8 @@ func known() []Loader {
 		{"snponly.efi", []string{"uefi-x64", "uefi-x64-http"}, amd64, "ipxe",
 			[]string{"usr/lib/ipxe/snponly.efi", "bin-x86_64-efi/snponly.efi", "x86_64-efi/snponly.efi"}},
 		{"ipxe.efi", []string{"uefi-x64"}, amd64, "ipxe",
-			// The first is a link to the second, which leads out of a directory
-			// that the package was unpacked into.
+			// The second is a link to the first. Where a package was unpacked, the
+			// link leads out of the directory.
 			[]string{"boot/ipxe.efi", "usr/lib/ipxe/ipxe.efi", "bin-x86_64-efi/ipxe.efi", "x86_64-efi/ipxe.efi"}},
 		{"snponly-arm64.efi", []string{"uefi-arm64", "uefi-arm64-http"}, arm64, "ipxe",
 			[]string{"usr/lib/ipxe/snponly-arm64.efi", "bin-arm64-efi/snponly.efi", "arm64-efi/snponly.efi"}},
@@ -51,7 +51,7 @@ func known() []Loader {
 	}
 }
 
-// Find returns the loader that firmware asks for by this name.
+// Find returns the loader that firmware asks for by the name file.
 func Find(file string) (Loader, bool) {
 	all := known()
 	i := slices.IndexFunc(all, func(l Loader) bool { return l.File == file })

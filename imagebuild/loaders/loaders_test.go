@@ -12,7 +12,7 @@ import (
 	"drover/imagebuild/loaders"
 )
 
-// efi makes a UEFI program for x86-64 with an SBAT, as shim and GRUB have one.
+// efi returns a UEFI program for x86-64 with an SBAT, such as shim and GRUB have.
 func efi(sbat string, signed bool) []byte {
 	optional := pe.OptionalHeader64{Magic: 0x20b, NumberOfRvaAndSizes: 16}
 	if signed {

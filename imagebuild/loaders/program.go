@@ -14,19 +14,18 @@ import (
 	"drover/pools/printable"
 )
 
-// maxSize is the largest loader, in bytes. GRUB with all its modules has 4 MB.
+// maxSize bounds a loader, in bytes. GRUB with all its modules has 4 MB.
 const maxSize = 64 << 20
 
-// program is a loader with what its headers say. Its version is that of the SBAT;
-// firmware decides about its signature.
+// program is a loader with the facts from its headers. The version comes from the SBAT.
+// Signed means only that a signature exists.
 type program struct {
 	Info
-	machine uint16 // 0: it is no PE file
+	machine uint16 // 0: not a PE file
 	content []byte
 }
 
-// readProgram reads a loader whole, so that the content that is checked is the
-// content that is copied.
+// readProgram reads a whole loader, so that Install copies the content that it checked.
 func readProgram(f *os.File) (*program, error) {
 	info, err := f.Stat()
 	switch {
@@ -51,7 +50,7 @@ func readProgram(f *os.File) (*program, error) {
 	return p, nil
 }
 
-// readPE reads the headers of a UEFI program, as far as they can be read.
+// readPE reads the headers of a UEFI program. It ignores headers that are malformed.
 func (p *program) readPE() {
 	f, err := pe.NewFile(bytes.NewReader(p.content))
 	if err != nil {
@@ -70,8 +69,8 @@ func (p *program) readPE() {
 	}
 }
 
-// sbatVersion is the version in the last line of an SBAT, which is that of the
-// packager of the program: component, generation, vendor, package, version, URL.
+// sbatVersion returns the version in the last line of an SBAT, the line of the packager:
+// component, generation, vendor, package, version, URL.
 func sbatVersion(b []byte) (version string) {
 	b, _, _ = bytes.Cut(b, []byte{0}) // sections are padded
 	r := csv.NewReader(bytes.NewReader(b))

@@ -1,7 +1,6 @@
 package media
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -11,15 +10,14 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/template"
 )
 
 // Archs are the architectures of boot media.
 var Archs = []string{"x64", "arm64"}
 
-// New returns a medium with the loaders of some architectures, or, with none
-// given, of those that the directory has loaders for; and their names. Its GRUB
-// boots from a server.
+// New returns a medium with the loaders of archs, and the names of its architectures. A
+// nil archs is every architecture that the directory has loaders for. GRUB on the medium
+// boots from server.
 func New(loaders *os.Root, archs []string, server netip.Addr) (m Medium, found []string, err error) {
 	m = Medium{Files: map[string][]byte{}, Label: "DROVER"}
 	var missing []error
@@ -35,18 +33,18 @@ func New(loaders *os.Root, archs []string, server netip.Addr) (m Medium, found [
 		maps.Copy(m.Files, files)
 		found = append(found, arch)
 	}
-	// All of the given ones must be there, otherwise one of them.
+	// With archs all must be found, otherwise at least one.
 	if len(found) == 0 || len(missing) > 0 && archs != nil {
 		return m, nil, fmt.Errorf("%s: %w\nget them with: apt-get install shim-signed grub-efi-amd64-signed && drover loaders install",
 			loaders.Name(), errors.Join(missing...))
 	}
-	m.Files["grub/grub.cfg"], err = grubConfig(server)
-	return m, found, err
+	m.Files["grub/grub.cfg"] = []byte(strings.ReplaceAll(grubTemplate, "{{.Server}}", server.String()))
+	return m, found, nil
 }
 
-// readLoaders reads the files of an architecture by their paths on the medium:
-// shim has the name that firmware asks a medium for, the others those that shim
-// asks for. MokManager is for people at the console and may be missing.
+// readLoaders returns the files of an architecture by their paths on the medium. Shim has
+// the name that firmware loads from a medium, the others have the names that shim loads.
+// MokManager serves people at the console and may be missing.
 func readLoaders(loaders *os.Root, arch string) (map[string][]byte, error) {
 	suffix := strings.Replace(arch, "arm", "aa", 1)
 	files := map[string][]byte{}
@@ -67,16 +65,7 @@ func readLoaders(loaders *os.Root, arch string) (map[string][]byte, error) {
 	return files, nil
 }
 
+// grubTemplate is the config of GRUB on a medium.
+//
 //go:embed media.grub.tmpl
 var grubTemplate string
-
-// grubConfig is the config of GRUB on a medium.
-func grubConfig(server netip.Addr) ([]byte, error) {
-	t, err := template.New("media.grub.tmpl").Parse(grubTemplate)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = t.Execute(&b, struct{ Server netip.Addr }{server})
-	return b.Bytes(), err
-}

@@ -1,11 +1,11 @@
 // Package media writes small UEFI boot media, for machines whose firmware cannot
 // netboot: a FAT file system, a disk with it, or a CD.
 //
-// [New] takes shim and GRUB from the directory of loaders, with a config that names
-// the server; [Medium.Write] makes the file. The same loaders make the same files.
+// [New] takes shim and GRUB from the directory of loaders, with a config that names the
+// server, and [Medium.Write] writes the file. The same loaders give the same medium, except
+// for times and the GUIDs of a disk.
 //
-// A medium holds no secret and nothing of a node. The package does not know the
-// farm.
+// A medium contains no secret and nothing of a node. The package does not know the farm.
 package media
 
 import (
@@ -30,13 +30,13 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// A Format is a kind of boot medium for UEFI.
+// Format is a kind of boot medium for UEFI.
 type Format string
 
 // The formats of [Medium].
 const (
-	// ESP is a FAT32 file system alone, an EFI System Partition, to be written
-	// into a partition, or onto a stick as it is.
+	// ESP is a FAT32 file system, an EFI System Partition, for a partition or a whole
+	// USB stick.
 	ESP Format = "esp"
 	// ISO is a CD (ISO 9660, El Torito), for the virtual media of an iLO.
 	ISO Format = "iso"
@@ -44,7 +44,7 @@ const (
 	IMG Format = "img"
 )
 
-// Formats are all formats.
+// Formats are all formats of [Medium].
 var Formats = []Format{ESP, ISO, IMG}
 
 // Medium is a small boot medium: files, by their path on it ("EFI/BOOT/BOOTX64.EFI").
@@ -57,16 +57,16 @@ const (
 	sectorSize = 512
 	mib        = 1 << 20
 
-	// Firmware takes a FAT for FAT32 by its number of clusters, from 65 525 on
-	// (UEFI specification, section 13.3), which takes 33 MiB. Most of it is a hole.
+	// Firmware recognizes FAT32 by its number of clusters, 65 525 or more (UEFI
+	// specification, section 13.3), which needs 33 MiB. Most of the file is a hole.
 	leastFAT32 = 40 * mib
-	// FAT16 has 4085 clusters or more. A CD's boot image is read by old firmware
-	// over slow networks, hence small.
+	// FAT16 has 4085 clusters or more. The boot image of a CD is small, because old
+	// firmware reads it over slow networks.
 	leastFAT16 = 16 * mib
 
-	// partitionStart is where the partition of a disk begins, in sectors: 1 MiB.
+	// partitionStart is the first sector of the partition of a disk, at 1 MiB.
 	partitionStart = mib / sectorSize
-	// gptTail is what the second partition table takes at the end, rounded up.
+	// gptTail is the space for the second partition table at the end, in bytes, rounded up.
 	gptTail = mib
 )
 
@@ -105,7 +105,8 @@ func (m Medium) check(format Format) error {
 	return nil
 }
 
-// size is what a file system for the files takes, in whole MiB.
+// size returns the size of a file system for the files, in bytes: whole MiB, at least
+// least.
 func (m Medium) size(least int64) int64 {
 	total := int64(0)
 	for _, content := range m.Files {
@@ -115,7 +116,7 @@ func (m Medium) size(least int64) int64 {
 	return max(least, (total+mib-1)/mib*mib)
 }
 
-// fat makes a FAT in a part of f.
+// fat makes a FAT of size bytes at start in f.
 func (m Medium) fat(f *os.File, start, size int64, small bool) error {
 	if start == 0 {
 		if err := f.Truncate(size); err != nil {
@@ -157,7 +158,7 @@ func (m Medium) fill(fsys filesystem.FileSystem) error {
 	return nil
 }
 
-// disk makes a disk with one partition.
+// disk makes a disk with a GPT and one partition.
 func (m Medium) disk(f *os.File) error {
 	size := m.size(leastFAT32)
 	total := partitionStart*sectorSize + size + gptTail
@@ -181,14 +182,14 @@ func (m Medium) disk(f *os.File) error {
 	return m.fat(f, partitionStart*sectorSize, size, false)
 }
 
-// Names on a CD: GRUB reads its config from the CD, firmware boots the image.
+// Paths on a CD. Firmware boots the image; GRUB reads its config from the CD.
 const (
 	bootImage   = "boot/efi.img"
 	bootCatalog = "boot/boot.cat"
 )
 
-// iso makes a CD whose boot image is a FAT with all files; they are on the CD
-// as well, since GRUB looks there for its own.
+// iso makes a CD whose boot image is a FAT with all files. The CD has the files too, since
+// GRUB reads its own from there.
 func (m Medium) iso(f *os.File) error {
 	work, err := os.MkdirTemp(filepath.Dir(f.Name()), ".media-*")
 	if err != nil {
@@ -223,8 +224,8 @@ func (m Medium) iso(f *os.File) error {
 	})
 }
 
-// image is the boot image of a CD. Its length in sectors has 16 bits there,
-// which FAT16 stays below.
+// image returns the boot image of a CD. The catalog stores its length in sectors in 16
+// bits, so it is a FAT16.
 func (m Medium) image(name string) ([]byte, error) {
 	size := m.size(leastFAT16)
 	if size/sectorSize > 0xffff {

@@ -17,7 +17,7 @@ import (
 	"drover/imagebuild/media"
 )
 
-// loaderFiles are like those of a medium: some big, names in two cases.
+// loaderFiles returns files like those of a medium: large ones, and names in both cases.
 func loaderFiles() map[string][]byte {
 	return map[string][]byte{
 		"EFI/BOOT/BOOTX64.EFI": bytes.Repeat([]byte("shim"), 250_000),
@@ -39,7 +39,7 @@ func TestMedia(t *testing.T) {
 		t.Run(string(tt.format), func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "medium")
 			m := media.Medium{Files: loaderFiles(), Label: "DROVER"}
-			for range 2 { // the second takes the place of the first
+			for range 2 { // the second replaces the first
 				if err := m.Write(name, tt.format); err != nil {
 					t.Fatal(err)
 				}
