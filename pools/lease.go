@@ -38,6 +38,17 @@ const (
 	LeaseDeclined LeaseState = "declined"
 )
 
+// LeaseStates returns the names of all states.
+func LeaseStates() []string {
+	return []string{string(LeaseActive), string(LeaseExpired), string(LeaseReleased), string(LeaseDeclined)}
+}
+
+// LeaseInfo is a lease as the REST API shows it.
+type LeaseInfo struct {
+	Lease
+	State LeaseState `json:"state"`
+}
+
 // State returns the state of the lease at now. A declined lease is expired after its
 // end.
 func (l Lease) State(now time.Time) LeaseState {

@@ -48,7 +48,7 @@ const (
 
 // Handler returns the handler for all requests of the listener.
 func (s *Server) Handler() http.Handler {
-	a := s.API.WithDefaults()
+	a := s.API
 	guard := auth.New(s.Token, s.TLS != nil, a.Now)
 	metrics := s.Metrics
 	if metrics == nil {
@@ -137,7 +137,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.API.WithDefaults().Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.API.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()

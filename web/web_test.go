@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -97,10 +98,15 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 		t.Fatal(err)
 	}
 	s.live = live
+	m := &machines{}
 	s.API = &api.API{
-		Farm: live, Nodes: live, Boots: bootList(nil),
-		Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Now: func() time.Time { return s.now },
+		Farm: live, Nodes: live, Boots: bootList(nil), Leases: &leases{}, Unknowns: &unknowns{},
+		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{},
+		Ready:      func(context.Context) []api.Problem { return nil },
+		CheckImage: func(string) error { return nil },
+		Moves:      func() []pools.Move { return nil },
+		Log:        slog.New(slog.NewTextHandler(s.log, nil)),
+		Now:        func() time.Time { return s.now },
 	}
 	s.Server = &web.Server{API: s.API, Token: auth.NewToken(secret)}
 	for _, f := range set {

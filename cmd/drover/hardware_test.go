@@ -19,7 +19,6 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/state"
 	"drover/web"
-	"drover/web/api"
 )
 
 // hardwareConfig is apiConfig with chassis; CHASSIS is where they go.
@@ -84,7 +83,7 @@ func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store
 			t.Error("a password is in the log")
 		}
 	})
-	serveSite(t, &web.Server{API: &api.API{Farm: live, Nodes: live, Boots: store.Boots, Hardware: h, Power: h, Audit: store.Audit}, Metrics: m.Handler()})
+	serveSite(t, &web.Server{API: apiOf(store, live, h), Metrics: m.Handler()})
 	return h, store, log
 }
 

@@ -70,11 +70,7 @@ latest time of any file in it.`,
 			if err := completeBuilder(&b, platform); err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
-			progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
-			b.Progress = progress.show
-			b.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			image, err := b.Build(cmd.Context())
-			progress.end()
+			image, err := buildImage(cmd, &b)
 			if err != nil {
 				return err
 			}
@@ -94,6 +90,15 @@ latest time of any file in it.`,
 	output.Flag(cmd, "text", "json")
 	_ = cmd.MarkFlagDirname("images")
 	return cmd
+}
+
+// buildImage builds an image and prints the progress.
+func buildImage(cmd *cobra.Command, b *imagebuild.Builder) (imagebuild.Image, error) {
+	progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
+	defer progress.end()
+	b.Progress = progress.show
+	b.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	return b.Build(cmd.Context())
 }
 
 // completeBuilder sets the fields of a builder that have no flag of their own. Its

@@ -40,25 +40,21 @@ func newLeaseListCommand(c *cli.Client) *cobra.Command {
   drover lease list --state declined -o json`,
 		Args: cobra.NoArgs,
 	}
-	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]cli.Lease, error) {
-		if state != "" && !slices.Contains(leaseStates(), state) {
-			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(leaseStates(), ", "))}
+	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.LeaseInfo, error) {
+		if state != "" && !slices.Contains(pools.LeaseStates(), state) {
+			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(pools.LeaseStates(), ", "))}
 		}
-		return cli.Get[[]cli.Lease](ctx, c, cli.LeasesPath, "pool", pool, "state", state)
+		return cli.Get[[]pools.LeaseInfo](ctx, c, cli.LeasesPath, "pool", pool, "state", state)
 	}, leaseTable)
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")
-	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(leaseStates(), "|"))
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(leaseStates(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(pools.LeaseStates(), "|"))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(pools.LeaseStates(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func leaseStates() []string {
-	return []string{string(pools.LeaseActive), string(pools.LeaseExpired), string(pools.LeaseReleased), string(pools.LeaseDeclined)}
-}
-
-func leaseTable(w io.Writer, leases []cli.Lease) error {
+func leaseTable(w io.Writer, leases []pools.LeaseInfo) error {
 	now := time.Now()
-	return cli.Table(w, leases, "ADDRESS\tMAC\tNODE\tPOOL\tSTATE\tENDS\tWHY", func(l cli.Lease) []any {
+	return cli.Table(w, leases, "ADDRESS\tMAC\tNODE\tPOOL\tSTATE\tENDS\tWHY", func(l pools.LeaseInfo) []any {
 		ends := l.Expires.UTC().Format(time.DateTime)
 		if left := l.Expires.Sub(now); left > 0 && l.State != pools.LeaseReleased {
 			ends = "in " + left.Round(time.Second).String()

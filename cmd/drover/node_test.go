@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,8 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
+	"drover/pools/hardware"
+	"drover/pools/kube"
 	"drover/pools/state"
 	"drover/web"
 	"drover/web/api"
@@ -37,7 +40,19 @@ func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t
 func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	t.Helper()
 	store, live := openSite(t, config)
-	return store, serveSite(t, &web.Server{API: &api.API{Farm: live, Nodes: live, Boots: store.Boots}})
+	return store, serveSite(t, &web.Server{API: apiOf(store, live, hardware.New())})
+}
+
+// apiOf returns the REST API of a server without clusters and images.
+func apiOf(store *state.Store, live *config.Live, h *hardware.Service) *api.API {
+	return &api.API{
+		Farm: live, Nodes: live, Boots: store.Boots, Leases: store.Leases, Unknowns: store.Unknowns,
+		NextBoots: store.NextBoots, Hardware: h, Power: h, Audit: store.Audit, Tokens: &kube.Clusters{},
+		Ready:      func(context.Context) []api.Problem { return nil },
+		CheckImage: func(string) error { return nil },
+		Moves:      func() []pools.Move { return nil },
+		Log:        slog.New(slog.DiscardHandler), Now: time.Now,
+	}
 }
 
 // openSite returns the state and the live farm of a config, in a new directory.

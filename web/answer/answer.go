@@ -109,9 +109,7 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusBadRequest, Msg: hint.Error()}
 	}
 	switch {
-	case errors.Is(err, pools.ErrNotFound):
-		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
-	case errors.Is(err, pools.ErrNoChassis):
+	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis):
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrPowerRequest):
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}

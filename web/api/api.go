@@ -33,6 +33,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,78 +79,31 @@ type Problem struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
-// API is the REST API. Farm, Nodes and Boots must be set. The other fields have the
-// defaults of [API.WithDefaults].
+// API is the REST API. Every field must be set.
 type API struct {
-	Farm  Farm
-	Nodes Changer
-	Boots Boots
-
-	// Ready returns the problems of the server; nil: there are none.
-	Ready func(ctx context.Context) []Problem
-	// Leases are the leases of all pools; nil: there are none.
-	Leases Leases
-	// Unknowns are the unknown machines; nil: there are none.
-	Unknowns Unknowns
-	// NextBoots are the next boots of nodes; nil: there are none.
+	Farm      Farm
+	Nodes     Changer
+	Boots     Boots
+	Leases    Leases // of all pools
+	Unknowns  Unknowns
 	NextBoots NextBoots
-	// CheckImage returns an error for a reference to an image that cannot boot; nil:
-	// every reference is accepted.
-	CheckImage func(ref string) error
-	// Hardware, Power and Audit manage machines; nil: there is no hardware.
-	Hardware Hardware
-	Power    Power
-	Audit    Audit
-	// Moves are the nodes on their way out of a cluster; nil: there are none.
-	Moves func() []pools.Move
-	// Tokens are the shared join tokens of clusters; nil: there are none.
-	Tokens Tokens
+	Hardware  Hardware
+	Power     Power
+	Audit     Audit
+	Tokens    Tokens
 
-	Log *slog.Logger // default: none
+	// Ready lists the parts that are not ready.
+	Ready func(ctx context.Context) []Problem
+	// CheckImage returns what is wrong with a reference to an image.
+	CheckImage func(ref string) error
+	// Moves lists the nodes on their way out of a cluster.
+	Moves func() []pools.Move
+
+	Log *slog.Logger
 	Now func() time.Time
 }
 
-// WithDefaults returns a copy in which all fields are set.
-func (a *API) WithDefaults() *API {
-	c := *a
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Moves == nil {
-		c.Moves = func() []pools.Move { return nil }
-	}
-	if c.Ready == nil {
-		c.Ready = func(context.Context) []Problem { return nil }
-	}
-	if c.Leases == nil {
-		c.Leases = noLeases{}
-	}
-	if c.Unknowns == nil {
-		c.Unknowns = noUnknowns{}
-	}
-	if c.NextBoots == nil {
-		c.NextBoots = noNextBoots{}
-	}
-	if c.Hardware == nil {
-		c.Hardware = noHardware{}
-	}
-	if c.Power == nil {
-		c.Power = noHardware{}
-	}
-	if c.Audit == nil {
-		c.Audit = noHardware{}
-	}
-	if c.Tokens == nil {
-		c.Tokens = noTokens{}
-	}
-	return &c
-}
-
-// Handler returns the handler for all requests below /api/. All fields of a must be set,
-// see [API.WithDefaults].
+// Handler returns the handler for all requests below /api/.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/nodes", answer.By(a.Log, answer.Methods{"GET": a.listNodes, "POST": a.addNode}))
@@ -257,13 +211,9 @@ func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(query, "node", "limit"); err != nil {
 		return err
 	}
-	limit := maxBoots
-	if s := query.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxBoots {
-			return answer.BadRequest("limit %q: want a number from 1 to %d", s, maxBoots)
-		}
-		limit = n
+	limit, err := limitOf(query, maxBoots, maxBoots)
+	if err != nil {
+		return err
 	}
 	all := boots.MarkStuck(a.Boots.List(), a.Now())
 	if name := query.Get("node"); name != "" {
@@ -275,6 +225,19 @@ func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer.JSON(w, http.StatusOK, all)
 	return nil
+}
+
+// limitOf returns the number of elements that a list is limited to.
+func limitOf(query url.Values, usual, most int) (int, error) {
+	s := query.Get("limit")
+	if s == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		return 0, answer.BadRequest("limit %q: want a number from 1 to %d", s, most)
+	}
+	return n, nil
 }
 
 // readJSON decodes the body of a request into v, a pointer to a struct.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"drover/pools"
 	"drover/web/answer"
@@ -36,21 +35,6 @@ type Audit interface {
 	// List returns the newest entries, the newest first, limit at most.
 	List(limit int) ([]pools.AuditEntry, error)
 }
-
-// noHardware is the [Hardware], [Power] and [Audit] of a server without hardware.
-type noHardware struct{}
-
-func (noHardware) Chassis() []pools.ChassisStatus { return []pools.ChassisStatus{} }
-func (noHardware) Sync(name string) error         { return fmt.Errorf("%w %q", pools.ErrNoChassis, name) }
-func (noHardware) Jobs() []pools.PowerJob         { return []pools.PowerJob{} }
-func (noHardware) Job(string) (pools.PowerJob, bool) {
-	return pools.PowerJob{}, false
-}
-func (noHardware) Switch(context.Context, string, pools.PowerRequest) (pools.PowerJob, error) {
-	return pools.PowerJob{}, fmt.Errorf("%w: this server switches nothing", pools.ErrPowerRequest)
-}
-func (noHardware) Add(...pools.AuditEntry) error        { return nil }
-func (noHardware) List(int) ([]pools.AuditEntry, error) { return []pools.AuditEntry{}, nil }
 
 // byToken returns the name of a client with the API token, for the audit.
 func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
@@ -155,13 +139,9 @@ func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(query, "node", "limit"); err != nil {
 		return err
 	}
-	limit := 1000
-	if s := query.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxAudit {
-			return answer.BadRequest("limit %q: want a number from 1 to %d", s, maxAudit)
-		}
-		limit = n
+	limit, err := limitOf(query, 1000, maxAudit)
+	if err != nil {
+		return err
 	}
 	all, err := a.Audit.List(maxAudit)
 	if err != nil {

@@ -22,42 +22,25 @@ type Leases interface {
 	End(addr netip.Addr, now time.Time) bool
 }
 
-// noLeases is the [Leases] of a server that leases no addresses.
-type noLeases struct{}
-
-func (noLeases) List() []pools.Lease            { return nil }
-func (noLeases) End(netip.Addr, time.Time) bool { return false }
-
-// leaseStates returns the values of the parameter state.
-func leaseStates() []pools.LeaseState {
-	return []pools.LeaseState{pools.LeaseActive, pools.LeaseExpired, pools.LeaseReleased, pools.LeaseDeclined}
-}
-
-// leaseInfo is a lease as the API shows it.
-type leaseInfo struct {
-	pools.Lease
-	State pools.LeaseState `json:"state"`
-}
-
 // listLeases answers with the leases, sorted by address.
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if err := onlyParameters(query, "pool", "state"); err != nil {
 		return err
 	}
-	pool, state := query.Get("pool"), pools.LeaseState(query.Get("state"))
-	if state != "" && !slices.Contains(leaseStates(), state) {
-		return answer.BadRequest("state %q: want one of %q", state, leaseStates())
+	pool, state := query.Get("pool"), query.Get("state")
+	if state != "" && !slices.Contains(pools.LeaseStates(), state) {
+		return answer.BadRequest("state %q: want one of %q", state, pools.LeaseStates())
 	}
 	leases, now := a.Leases.List(), a.Now()
-	out := []leaseInfo{} // [] rather than null
+	out := []pools.LeaseInfo{} // [] rather than null
 	for _, l := range leases {
 		s := l.State(now)
-		if (pool == "" || l.Pool == pool) && (state == "" || s == state) {
-			out = append(out, leaseInfo{l, s})
+		if (pool == "" || l.Pool == pool) && (state == "" || string(s) == state) {
+			out = append(out, pools.LeaseInfo{Lease: l, State: s})
 		}
 	}
-	slices.SortFunc(out, func(a, b leaseInfo) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(out, func(a, b pools.LeaseInfo) int { return a.Address.Compare(b.Address) })
 	answer.JSON(w, http.StatusOK, out)
 	return nil
 }

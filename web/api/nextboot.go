@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -15,13 +14,6 @@ type NextBoots interface {
 	Pending(node string) pools.NextBoot
 	// Set sets the next boot of a node, durably. An empty next removes it.
 	Set(node string, next pools.NextBoot) error
-}
-
-type noNextBoots struct{}
-
-func (noNextBoots) Pending(string) pools.NextBoot { return "" }
-func (noNextBoots) Set(string, pools.NextBoot) error {
-	return errors.New("next boots are not kept here")
 }
 
 // setNextBoot sets the next boot of a node: PUT {"nextBoot": "local"}.
@@ -40,7 +32,7 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := a.Farm.Farm().Node(name); !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	if ref, ok := next.Image(); ok && a.CheckImage != nil {
+	if ref, ok := next.Image(); ok {
 		if err := a.CheckImage(ref); err != nil {
 			return answer.BadRequest("%v", err)
 		}

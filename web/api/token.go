@@ -16,13 +16,6 @@ type Tokens interface {
 	SharedToken(ctx context.Context, cluster string) (pools.JoinToken, error)
 }
 
-// noTokens is the [Tokens] of a server without clusters.
-type noTokens struct{}
-
-func (noTokens) SharedToken(context.Context, string) (pools.JoinToken, error) {
-	return pools.JoinToken{}, pools.ErrNoCluster
-}
-
 // sharedToken answers with the join token of a cluster, and logs the client.
 func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(r.URL.Query()); err != nil {

@@ -17,12 +17,6 @@ type Unknowns interface {
 	Forget(mac pools.MAC) bool
 }
 
-// noUnknowns is the [Unknowns] of a server that does not record any.
-type noUnknowns struct{}
-
-func (noUnknowns) List() []pools.Unknown { return nil }
-func (noUnknowns) Forget(pools.MAC) bool { return false }
-
 func (a *API) listUnknowns(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyParameters(r.URL.Query()); err != nil {
 		return err

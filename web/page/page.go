@@ -31,8 +31,7 @@ type page struct {
 	html  *template.Template
 }
 
-// Handler returns the handler for the page, its forms and its login. All fields of a
-// must be set, see [api.API.WithDefaults].
+// Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard) http.Handler {
 	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html"))}
 	mux := http.NewServeMux()

@@ -77,7 +77,7 @@ type explainer struct {
 	config string
 	api    cli.Client
 	added  []pools.PoolNode
-	leases []cli.Lease
+	leases []pools.LeaseInfo
 	next   map[string]pools.NextBoot // by node
 	farm   *pools.Farm
 	now    func() time.Time

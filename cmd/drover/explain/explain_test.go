@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/cli"
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/config"
@@ -37,7 +36,7 @@ func TestStandIn(t *testing.T) {
 	now := time.Now()
 	addr := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 28, 72, last}) }
 	own, other, third := pools.MAC{2, 1}, pools.MAC{2, 2}, pools.MAC{2, 3}
-	leases := []cli.Lease{
+	leases := []pools.LeaseInfo{
 		{Lease: pools.Lease{Address: addr(10), MAC: other, Expires: now.Add(time.Hour)}},
 		{Lease: pools.Lease{Address: addr(11), MAC: other, Expires: now.Add(time.Hour), Declined: "x"}},
 		{Lease: pools.Lease{Address: addr(12), MAC: third, Expires: now.Add(time.Hour), Released: true}},

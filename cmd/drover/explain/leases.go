@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"drover/cmd/drover/cli"
 	"drover/pools"
 )
 
@@ -13,13 +12,13 @@ import (
 // reported, and guesses addresses for the other machines. It leases nothing.
 type standIn struct {
 	farm    *pools.Farm
-	byMAC   map[pools.MAC]cli.Lease
+	byMAC   map[pools.MAC]pools.LeaseInfo
 	taken   map[netip.Addr]pools.MAC
 	guessed bool // an address was offered that the machine has not leased yet
 }
 
-func newStandIn(farm *pools.Farm, leases []cli.Lease, now time.Time) *standIn {
-	s := &standIn{farm: farm, byMAC: map[pools.MAC]cli.Lease{}, taken: map[netip.Addr]pools.MAC{}}
+func newStandIn(farm *pools.Farm, leases []pools.LeaseInfo, now time.Time) *standIn {
+	s := &standIn{farm: farm, byMAC: map[pools.MAC]pools.LeaseInfo{}, taken: map[netip.Addr]pools.MAC{}}
 	for _, l := range leases {
 		switch l.Lease.State(now) {
 		case pools.LeaseActive, pools.LeaseExpired:

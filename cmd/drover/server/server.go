@@ -135,7 +135,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"),
+		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
 		Ready: func(ctx context.Context) []api.Problem { return s.problems(ctx, ready) },
 	}}
 	s.logProblems(ready)
