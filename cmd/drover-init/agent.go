@@ -184,8 +184,8 @@ func (a *agent) done(detail string) {
 }
 
 // kubeadm runs one kubeadm join. The configuration has the token, so that it is no
-// argument but a file in RAM, for as long as kubeadm runs. After a failed run kubeadm
-// removes the leftovers.
+// argument but a file in RAM, for as long as kubeadm runs. After a failed run
+// this method removes the leftovers.
 func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinConfig) (err error) {
 	file := filepath.Join(a.Dir, "kubeadm-join.yaml")
 	defer func() { err = errors.Join(err, nodeconfig.Ignore(os.Remove(file), unix.ENOENT)) }()

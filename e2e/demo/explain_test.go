@@ -13,8 +13,8 @@ import (
 	"drover/pools/config"
 )
 
-// TestExplain compares what "drover explain" says of each machine of the demo
-// with the golden files.
+// TestExplain compares the output of "drover explain" for each machine of the demo with
+// the golden files.
 func TestExplain(t *testing.T) {
 	drover := filepath.Join(t.TempDir(), "drover")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", drover, "drover/cmd/drover").CombinedOutput(); err != nil {
@@ -65,8 +65,8 @@ func TestExplainAdded(t *testing.T) {
 	fixture.Golden(t, "testdata/explain-uefi-added.golden", append(got, '\n'))
 }
 
-// TestRackAndFarmAgree: the machines of the demo have the MACs that the farm
-// and the node to be added speak of; else the demo would show something else.
+// TestRackAndFarmAgree checks that the machines of the demo have the MACs of the farm and
+// of the added node.
 func TestRackAndFarmAgree(t *testing.T) {
 	n, err := readAdded("added.json")
 	if err != nil {
@@ -93,8 +93,8 @@ func TestRackAndFarmAgree(t *testing.T) {
 	}
 }
 
-// TestTheEditMovesTheNode: what the demo edits in its farm gives its first machine
-// to another tenant, and nothing else.
+// TestTheEditMovesTheNode checks that the demo's edit of its farm only moves its first
+// machine to another tenant.
 func TestTheEditMovesTheNode(t *testing.T) {
 	text, err := os.ReadFile("drover.yaml")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"drover/pools/boots"
 )
 
-// machine is one of the three, with what the farm says of it and how far it is.
+// machine is one of the three machines, with its plan and its progress.
 type machine struct {
 	lab.Machine
-	what string // for who watches
+	what string // description for the output
 
 	guest *lab.Guest
 	plan  *pools.Plan // what the farm says
@@ -37,7 +37,7 @@ func (m *machine) mac() string {
 	return ""
 }
 
-// rackful returns the machines. Their MACs are all that ties them to the farm.
+// rackful returns the machines. Only their MACs connect them to the farm.
 func rackful() []*machine {
 	return []*machine{
 		{

@@ -156,7 +156,7 @@ esac
 { echo "event=$event"; env; echo end; } >>%s/said
 `
 
-// told returns the variables that the script was told with an event.
+// told returns the variables of the script at an event.
 func told(_ *Client, words, rest string) map[string]string {
 	_, event, ok := strings.Cut(words, "event=")
 	env, _, whole := strings.Cut(event+rest, "\nend\n")
@@ -174,9 +174,8 @@ func told(_ *Client, words, rest string) map[string]string {
 	return vars
 }
 
-// leased returns what is in the lease file of networkd, which has one interface.
-// networkd writes the file a moment after it has said so, and takes it away when
-// it is refused.
+// leased returns the variables in networkd's lease file; networkd has one interface. It
+// writes the file a moment after its message, and removes it after a NAK.
 func leased(c *Client, words, _ string) map[string]string {
 	vars := map[string]string{}
 	if files, _ := filepath.Glob(filepath.Join(c.Dir, "state/leases/[0-9]*")); len(files) == 1 {

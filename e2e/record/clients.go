@@ -19,7 +19,7 @@ type client struct {
 	mac      string
 	server   []string // arguments of dnsmasq's
 	wanted   func(*dhcpv4.DHCPv4) bool
-	// start starts it and says how.
+	// start starts it and returns a description.
 	start func(context.Context, *lab.Rack, client) (how string, err error)
 	args  []string // of QEMU, or a shell's script
 }
@@ -129,13 +129,13 @@ func clientNames() []string {
 	return names
 }
 
-// any takes the first message.
+// any accepts the first message.
 func any(*dhcpv4.DHCPv4) bool { return true }
 
-// ipxe takes what iPXE sends, and not the firmware that loaded it.
+// ipxe accepts the messages of iPXE, not those of the firmware that loaded it.
 func ipxe(d *dhcpv4.DHCPv4) bool { return string(d.Options[77]) == "iPXE" }
 
-// class takes what has an option 60 that begins with prefix.
+// class accepts messages whose option 60 begins with prefix.
 func class(prefix string) func(*dhcpv4.DHCPv4) bool {
 	return func(d *dhcpv4.DHCPv4) bool { return strings.HasPrefix(string(d.Options[60]), prefix) }
 }

@@ -1,6 +1,6 @@
-// Record writes down what DHCP clients really send: the first DISCOVER and the
-// REQUEST that follows it, of network boot firmware in emulated machines and of
-// the clients of operating systems, for the golden files of package dhcp.
+// Record records the messages of real DHCP clients: the first DISCOVER and the REQUEST
+// after it, of network boot firmware in emulated machines and of operating systems, for
+// the golden files of package dhcp.
 //
 //	go run ./e2e/record [-out DIR] [NAME]...
 //

@@ -15,13 +15,13 @@ import (
 	"drover/e2e/lab/pcap"
 )
 
-// recording is what a client said.
+// recording has the messages of a client.
 type recording struct {
 	client, version, how string
 	messages             [][]byte // DISCOVER, and REQUEST: the payloads of the UDP datagrams
 }
 
-// text is the recording as a file: comments, and hex dumps.
+// text returns the recording as a file: comments and hex dumps.
 func (r recording) text() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n# %s\n# %s\n", r.client, r.version, r.how)

@@ -28,9 +28,8 @@ const (
 	resumeTime = 5 * time.Second  // after a transfer that was cut off
 )
 
-// Client is a client of the queue. All connections of a known machine are one
-// client. Behind another address there may be many (a caching proxy): each of
-// its connections is one.
+// Client is a client of the queue. All connections of a known machine are one client.
+// Another address may be a proxy of many machines: each of its connections is a client.
 type Client struct {
 	Addr netip.Addr
 	Port uint16 // 0 for a known machine

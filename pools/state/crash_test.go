@@ -25,8 +25,8 @@ const (
 	crashBegan = "DROVER_TEST_CRASH_BEGAN"
 )
 
-// crashLog is so short, in bytes, that kills fall on the change to the next log and
-// on snapshots.
+// crashLog is the maximum size of a log in bytes: so small that kills hit the change to
+// the next log, and snapshots.
 const crashLog = 16 << 10
 
 func TestMain(m *testing.M) {

@@ -168,8 +168,8 @@ func checkFormat(version string, known int) error {
 	return nil
 }
 
-// unknownTicks is how many flushes of the boots go by before the unknown machines
-// are flushed: they matter less.
+// unknownTicks is the number of flushes of the boots for each flush of the unknown
+// machines, which matter less.
 const unknownTicks = 10
 
 // flushLoop stores what waits in RAM, and a last time when ctx ends.

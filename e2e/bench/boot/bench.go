@@ -14,7 +14,7 @@ import (
 	"drover/e2e/lab/site"
 )
 
-// bench is all that a run needs.
+// bench has the data of a run.
 type bench struct {
 	options
 	dir      string // configs, logs, consoles and what is built
@@ -26,7 +26,7 @@ type bench struct {
 	log      io.Writer
 }
 
-// openBench gets the peers and builds drover.
+// openBench downloads the peers and builds drover.
 func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
 	cache, err := buildcache.CacheDir()
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) clear() (err error) {
 	return err
 }
 
-// close removes all but what -keep asks for.
+// close removes all files, unless -keep is set.
 func (b *bench) close() error {
 	defer b.lock.Close()
 	if b.keep {

@@ -18,7 +18,7 @@ var (
 // Print prints a report.
 var Print = (*Report).print
 
-// End judges.
+// End evaluates the report.
 var End = (*Report).end
 
 // Failure is the error of a run.
@@ -27,7 +27,7 @@ var Failure = (*Report).failure
 // Compare takes the ratios of a row.
 var Compare = (*HTTPRow).compare
 
-// StartRouter starts the IPv6 router of a rack and returns what stops it.
+// StartRouter starts the IPv6 router of a rack and returns a function that stops it.
 func StartRouter(ctx context.Context, rack *lab.Rack) (stop func() error, err error) {
 	r, err := startRouter(ctx, rack)
 	if err != nil {
@@ -36,20 +36,20 @@ func StartRouter(ctx context.Context, rack *lab.Rack) (stop func() error, err er
 	return r.stop, nil
 }
 
-// Puller is the client of the HTTP part.
+// Puller is the HTTP client of the benchmark.
 type Puller = puller
 
-// NewPuller makes one that pulls for a moment.
+// NewPuller returns a puller with a short measured time.
 func NewPuller(server netip.AddrPort, path string, size int64, from []netip.Addr) *Puller {
 	nothing := func() {}
 	return &puller{server: server, path: path, size: size, from: from,
 		warm: 20 * time.Millisecond, length: 50 * time.Millisecond, begin: nothing, end: nothing}
 }
 
-// Watch has it tell when the measured time begins and ends.
+// Watch sets the hooks for the begin and the end of the measured time.
 func Watch(p *Puller, begin, end func()) { p.begin, p.end = begin, end }
 
-// Patience has it pull for longer.
+// Patience extends the measured time.
 func Patience(p *Puller, length time.Duration) { p.length = length }
 
 // Pull runs it once.
@@ -58,5 +58,5 @@ func Pull(p *Puller) error {
 	return p.run()
 }
 
-// Pulled is how much of the file came in the measured time of the last run.
+// Pulled returns the bytes of the measured time of the last run.
 func Pulled(p *Puller) int64 { return p.bytes }

@@ -25,10 +25,9 @@ type Boot struct {
 	Host    float64 `json:"host"`    // processor seconds of the virtual machine
 }
 
-// swift is the time without what passes between the start of the root's init and
-// its first word. With live-boot on this emulator that is 14 to 32 s in which a
-// processor is busy, and nobody knows why; so drover has to be faster without it as
-// well.
+// swift returns the time of a boot without the part from the start of the root's init to
+// its first message. With live-boot on this emulator that part is 14 to 32 s of processor
+// time, for an unknown reason; drover must be faster without it too.
 func (b Boot) swift() float64 { return b.Seconds - (b.Root - b.Init) }
 
 // stack is a way to boot a machine.
@@ -48,8 +47,8 @@ const (
 	bootPatience = 10 * time.Minute
 )
 
-// upUnit tells on the console when multi-user is reached, and how much RAM there
-// is then. It is the same in both roots.
+// upUnit prints the time of multi-user and the free RAM on the console. It is the same in
+// both roots.
 const upUnit = `[Unit]
 Description=Tells that multi-user is reached
 DefaultDependencies=no
@@ -152,7 +151,7 @@ func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) 
 	return boot, errors.Join(err, rerr)
 }
 
-// usedRAM reads what bench-up tells, in MB.
+// usedRAM returns the used RAM from the line of upUnit, in MB.
 func usedRAM(line string) (float64, error) {
 	m := lineUp.FindStringSubmatch(line)
 	if m == nil {
@@ -163,7 +162,7 @@ func usedRAM(line string) (float64, error) {
 	return (total - free) * 1024 / 1e6, errors.Join(terr, ferr)
 }
 
-// tellConsole adds what the machine said last.
+// tellConsole adds the last lines of the console to an error.
 func tellConsole(err error, g *lab.Guest) error {
 	for _, line := range g.Tail(15) {
 		err = fmt.Errorf("%w\n%s", err, line)

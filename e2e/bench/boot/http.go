@@ -14,13 +14,13 @@ import (
 	"drover/e2e/lab"
 )
 
-// A processor for the servers, another for what asks them.
+// The servers have one processor, the clients another.
 const (
 	serverCPU = 0
 	clientCPU = 1
 )
 
-// HTTPRow is what -json has of the rounds with so many connections.
+// HTTPRow has the rounds with one number of connections, for -json.
 type HTTPRow struct {
 	Connections int                      `json:"connections"`
 	Rounds      map[string][]HTTPFigures `json:"rounds"` // by server
@@ -28,7 +28,7 @@ type HTTPRow struct {
 	CPU         stats.Ratio              `json:"cpu"`
 }
 
-// HTTPFigures are what one server did in one round.
+// HTTPFigures are the figures of one server in one round.
 type HTTPFigures struct {
 	Rate   float64 `json:"rate"`   // GB/s
 	CPU    float64 `json:"cpu"`    // seconds of the server's per GB
@@ -53,8 +53,7 @@ func (r *HTTPRow) compare() {
 	r.CPU = ratio(func(f HTTPFigures) float64 { return f.CPU })
 }
 
-// judged reports whether the row is held against the limits: one connection waits
-// for its client.
+// judged reports whether the limits apply to the row.
 func (r *HTTPRow) judged() bool { return r.Connections >= 8 }
 
 // ahead reports whether drover wins in both figures.
@@ -113,7 +112,7 @@ func (b *bench) measureHTTP(ctx context.Context, r *Report) (err error) {
 
 // pullBoth adds a round to a row.
 func (b *bench) pullBoth(ctx context.Context, w *wire, servers []webServer, file webFile, round int, row *HTTPRow) error {
-	// Who comes first changes, so that nobody always follows the other.
+	// The order alternates, so that no server always follows the other.
 	order := slices.Clone(servers)
 	if round%2 == 1 {
 		slices.Reverse(order)
@@ -166,7 +165,7 @@ func (b *bench) pullTime() time.Duration {
 	return time.Second
 }
 
-// usage is how much a server had used at a moment.
+// usage is the processor time of a server so far.
 type usage struct {
 	at        time.Time
 	run, busy time.Duration
@@ -211,7 +210,7 @@ func (b *bench) startWebServers(ctx context.Context, w *wire) ([]webServer, webF
 	return servers, file, nil
 }
 
-// answers waits until a server speaks HTTP.
+// answers waits until a server answers by HTTP.
 func answers(ctx context.Context, from *lab.Rack, p *lab.Process, addr netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

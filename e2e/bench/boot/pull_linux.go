@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// puller fetches one file over several connections at once, again and again, on
-// one thread. It drops what comes without looking at it (MSG_TRUNC), so that it
-// is not what the server waits for.
+// puller fetches one file repeatedly over several connections, on one thread. It discards
+// the bytes without copying them (MSG_TRUNC), so that it does not limit the server.
 type puller struct {
 	server       netip.AddrPort
 	path         string
@@ -117,7 +116,7 @@ func (p *puller) loop() error {
 	}
 }
 
-// receive takes what has come.
+// receive receives the available bytes.
 func (p *puller) receive(c *pull) error {
 	if c.head != nil {
 		return p.receiveHead(c)
@@ -145,7 +144,7 @@ func (p *puller) took(c *pull, n int64) error {
 	return nil
 }
 
-// receiveHead takes the head, and what of the body came with it.
+// receiveHead receives the head, and the first bytes of the body.
 func (p *puller) receiveHead(c *pull) error {
 	var b [mostHead]byte
 	n, _, err := unix.Recvfrom(c.fd, b[:mostHead-len(c.head)], unix.MSG_DONTWAIT)
@@ -175,7 +174,7 @@ func (p *puller) receiveHead(c *pull) error {
 	return p.took(c, int64(len(body)))
 }
 
-// readHead returns how long the body is.
+// readHead returns the length of the body.
 func readHead(head string) (int64, error) {
 	status, fields, _ := strings.Cut(head, "\r\n")
 	if f := strings.Fields(status); len(f) < 2 || f[1] != "200" {

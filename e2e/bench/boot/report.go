@@ -34,7 +34,7 @@ func newReport(b *bench) *Report {
 	}
 }
 
-// end takes down how busy the host was, and judges.
+// end records the load of the host, and evaluates the limits.
 func (r *Report) end() {
 	r.LoadAverage[1] = stats.LoadAverage()
 	r.Verdict = r.judge()
@@ -43,7 +43,7 @@ func (r *Report) end() {
 // failure is the error of a run in which drover failed.
 func (r *Report) failure() error { return stats.Failure(r.Verdict) }
 
-// judge holds drover against its limits, in what was measured.
+// judge checks the measured figures of drover against the limits.
 func (r *Report) judge() (checks []stats.Check) {
 	for _, row := range r.HTTP {
 		if !row.judged() {
@@ -102,7 +102,7 @@ func (r *Report) seconds(stack string) float64 {
 	return r.median(stack, func(b Boot) float64 { return b.Seconds })
 }
 
-// print writes the tables and what was judged.
+// print writes the tables and the result of the limits.
 func (r *Report) print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "drover %s, nginx %s, dnsmasq %s; %d processors, load average %s to %s\n",

@@ -15,10 +15,9 @@ import (
 	"drover/e2e/lab"
 )
 
-// router is one for IPv6 on the machine's segment that leads to nowhere. iPXE
-// waits up to 15 s for a router to tell it how IPv6 is done here, also when it has
-// an IPv4 address long since. Where there is no router both stacks take that much
-// longer, and the ratio of the two would tell that much less of them.
+// router is an IPv6 router without routes on the machine's segment. iPXE waits up to 15 s
+// for a router advertisement, even with an IPv4 address. Without a router both stacks
+// would take that much longer, and their ratio would say less.
 type router struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup

@@ -130,8 +130,8 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 	return stop, nil
 }
 
-// settled gives a server the time that it takes to bind its sockets, and tells
-// if it ended instead.
+// settled waits for a server to bind its sockets, and returns an error if it ended
+// instead.
 func settled(ctx context.Context, p *lab.Process) error {
 	select {
 	case <-p.Done():

@@ -29,13 +29,13 @@ const (
 	lastLease  = "10.99.235.95"
 )
 
-// A processor for whatever is measured, another for what measures it.
+// The server has one processor, the load generator another.
 const (
 	serverCPU = "0"
 	clientCPU = "1"
 )
 
-// bench is all that a run needs.
+// bench has the data of a run.
 type bench struct {
 	options
 	programs *programs
@@ -45,7 +45,7 @@ type bench struct {
 	log      io.Writer
 }
 
-// openBench gets the programs and makes the wire.
+// openBench downloads the programs and makes the network.
 func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
 	b := &bench{options: o, log: log}
 	defer func() {
@@ -93,7 +93,7 @@ func (b *bench) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// close ends what runs, and removes all but what -keep asks for.
+// close ends all processes, and removes all files, unless -keep is set.
 func (b *bench) close() error {
 	var errs []error
 	for _, r := range []*lab.Rack{b.clients, b.servers} {

@@ -12,7 +12,7 @@ var (
 // Print prints a report.
 var Print = (*Report).print
 
-// Add takes in a round.
+// Add adds a round.
 var Add = (*Report).add
 
 // Failure is the error of a run.

@@ -18,7 +18,7 @@ import (
 // in the clients' namespace, on the clients' processor.
 const generatorCommand = "load"
 
-// generate runs one load and prints what came of it.
+// generate runs one load and prints the result.
 func generate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var l load.Load
 	f := flag.NewFlagSet("bench-dhcp load", flag.ContinueOnError)

@@ -59,7 +59,7 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		}
 		f.Own = own.carried()
 	}
-	// Processor time under perfdhcp; of who cannot keep up, at what it can do.
+	// Processor time under perfdhcp; a slower server is measured at its own rate.
 	common, err := steady(try(perfdhcpTool, forCPU, 0), commonRate)
 	if err != nil {
 		return f, err
@@ -103,8 +103,8 @@ func steady(try func(float64) (Step, error), rate float64) (Step, error) {
 	return try(rate)
 }
 
-// saturate asks for more and more until the server no longer keeps up, then for
-// much more, and returns the step that completed the most.
+// saturate raises the rate until the server no longer keeps up, then far beyond, and
+// returns the step with the most completed exchanges.
 func (b *bench) saturate(from float64, try func(float64) (Step, error)) (peak Step, err error) {
 	const most = 10 // steps
 	factor, behind := 1.25, 0

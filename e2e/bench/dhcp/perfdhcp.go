@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// perfdhcpResult is what matters of a report of perfdhcp's.
+// perfdhcpResult has the needed figures of a report of perfdhcp.
 type perfdhcpResult struct {
 	Discovers, Offers, Requests, Acks int
 }

@@ -9,7 +9,7 @@ import (
 	"drover/e2e/bench/kit"
 )
 
-// programs are what is measured and what measures.
+// programs are the DHCP servers and the load generator.
 type programs struct {
 	kit.Debian
 	kea, dnsmasq string // versions

@@ -65,14 +65,14 @@ func newReport(b *bench) *Report {
 	}
 }
 
-// add takes in a round of one server and brings the outcome up to date.
+// add adds a round of one server and updates the medians.
 func (r *Report) add(name string, f Figures) {
 	r.Rounds[name] = append(r.Rounds[name], f)
 	r.Servers[name] = medians(r.Rounds[name])
 	r.Verdict = judge(r.Servers)
 }
 
-// end takes down how busy the host was.
+// end records the load of the host.
 func (r *Report) end() {
 	r.LoadAverage[1] = stats.LoadAverage()
 	var others []float64
@@ -97,8 +97,8 @@ func medians(rounds []Figures) (m Figures) {
 	return m
 }
 
-// keaBest is what is said to be Kea's: the better figure of the two ways to run
-// it, each taken separately. That is more than one Kea could do.
+// keaBest returns Kea's figures: each is the better one of the two ways to run it, which
+// is more than one Kea achieves.
 func keaBest(servers map[string]Figures, suffix string) (best Figures, ok bool) {
 	one, ok1 := servers["kea"+suffix]
 	two, ok2 := servers["kea-mt"+suffix]

@@ -65,7 +65,7 @@ func (s Step) cpuPer() float64 {
 // good reports whether less than 1 % was lost.
 func (s Step) good() bool { return s.Completed > 0 && s.Loss < 0.01 }
 
-// limited reports whether the tool could not make the load that it was told to.
+// limited reports whether the tool did not reach the requested load.
 func (s Step) limited() bool { return s.Begun < 0.9*s.Asked }
 
 // carried is the rate that a good step stands for, in exchanges/s: what was
@@ -100,7 +100,7 @@ func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate f
 	return st, nil
 }
 
-// once runs one step and says what came of it.
+// once runs one step and returns its result.
 func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duration) error {
 	err := b.with(ctx, s, func(p *lab.Process) error {
 		return st.account(p.Pid, func() error { return b.apply(ctx, st, retry) })
@@ -111,7 +111,7 @@ func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duratio
 	return err
 }
 
-// account fills in what the server used while f ran.
+// account sets the server's processor time and memory while f ran.
 func (s *Step) account(pid int, f func() error) error {
 	began := time.Now()
 	busy, berr := stats.BusyTime(serverCPU)

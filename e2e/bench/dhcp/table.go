@@ -34,7 +34,7 @@ var rows = []row{
 	{"  with so many addresses given", "%.0f", false, func(f *Figures) *float64 { return &f.Leases }},
 }
 
-// print writes the table, the ratios and what was judged.
+// print writes the table, the ratios and the result of the limits.
 func (r *Report) print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "drover %s, Kea %s, dnsmasq %s\n", r.Versions["drover"], r.Versions["kea"], r.Versions["dnsmasq"])

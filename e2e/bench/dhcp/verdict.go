@@ -2,8 +2,8 @@ package main
 
 import "drover/e2e/bench/stats"
 
-// judge holds drover's figures against the others'. What was not measured is
-// not judged.
+// judge checks drover's figures against the others'. It skips figures that were not
+// measured.
 func judge(servers map[string]Figures) (checks []stats.Check) {
 	for _, suffix := range []string{"", declared} {
 		with := ""

@@ -85,7 +85,7 @@ func (d Debian) has(programs []string) error {
 	return nil
 }
 
-// Program is the path of a server.
+// Program returns the path of a server.
 func (d Debian) Program(name string) string { return filepath.Join(string(d), "usr/sbin", name) }
 
 // Env lets the programs find their libraries, wherever Debian keeps those of
@@ -96,7 +96,7 @@ func (d Debian) Env() string {
 	return "LD_LIBRARY_PATH=" + strings.Join(append(dirs, more...), ":")
 }
 
-// FirstLine is the first line that a program says: mostly its version.
+// FirstLine returns the first line of a program's output: mostly its version.
 func (d Debian) FirstLine(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.Program(name), args...)
 	cmd.Env = append(os.Environ(), d.Env())

@@ -29,7 +29,7 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 	}
 }
 
-// Able says what a benchmark cannot run without.
+// Able returns an error if a benchmark cannot run on this host.
 func Able() error {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root, to make network namespaces")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Message makes what machine sends, for tests.
+// Message returns a machine's message, for tests.
 func Message(kind byte, giaddr, address, server netip.Addr, machine, xid uint32) []byte {
 	t := newTemplate(kind, giaddr)
 	b := make([]byte, slot)
@@ -16,7 +16,7 @@ func Message(kind byte, giaddr, address, server netip.Addr, machine, xid uint32)
 	return b[:n]
 }
 
-// Parse is what a server's message is taken for.
+// Parse decodes a server's message.
 func Parse(b []byte) (xid uint32, kind byte, address, server netip.Addr, err error) {
 	r, err := parse(b)
 	return r.xid, r.kind, netip.AddrFrom4(r.address), netip.AddrFrom4(r.server), err

@@ -15,8 +15,8 @@ const (
 	served
 )
 
-// patience is how long a machine waits for an answer, as perfdhcp's. What comes
-// later counts as lost.
+// patience is a machine's time limit for an answer, as perfdhcp's. A later answer counts
+// as lost.
 const patience = time.Second
 
 // machine is one client. Times are since the start of the run.
@@ -38,7 +38,7 @@ type machines struct {
 	latency []time.Duration
 }
 
-// Counts is what a run came to, in messages and exchanges.
+// Counts are the messages and exchanges of a run.
 type Counts struct {
 	Discovers int // sent: exchanges begun
 	Offers    int // received and wanted
@@ -90,7 +90,7 @@ func (s *machines) may(m *machine, now time.Duration) bool {
 	return false
 }
 
-// hear takes a server's answer, and reports whether a REQUEST is to follow.
+// hear handles a server's answer, and reports whether a REQUEST must follow.
 func (s *machines) hear(r reply, now time.Duration) (follow bool) {
 	i := int(r.xid & 0xffff)
 	if i >= len(s.all) {

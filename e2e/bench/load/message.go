@@ -31,7 +31,7 @@ type template struct {
 	clientID, wanted, serverID int // where the values of options 61, 50 and 54 are; 0: absent
 }
 
-// firstMAC is that of perfdhcp.
+// firstMAC is the first MAC of perfdhcp.
 const firstMAC = 0x000c01020304
 
 // newTemplate makes a message as perfdhcp sends it: options 53, 50 and 54 in a
@@ -69,13 +69,13 @@ func (t *template) put(b []byte, machine, xid uint32) int {
 	return n
 }
 
-// choose fills in what a REQUEST takes from an OFFER.
+// choose sets the fields of a REQUEST that come from an OFFER.
 func (t *template) choose(b []byte, o reply) {
 	copy(b[t.wanted:], o.address[:])
 	copy(b[t.serverID:], o.server[:])
 }
 
-// reply is what matters of a server's message.
+// reply has the needed fields of a server's message.
 type reply struct {
 	xid     uint32
 	kind    byte

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Load says what to do to a server.
+// Load describes the load on a server.
 type Load struct {
-	Server   netip.Addr    // who is asked
+	Server   netip.Addr    // address of the server
 	Relay    netip.Addr    // the client: an address of this host, and giaddr
 	Rate     float64       // exchanges begun each second
 	Duration time.Duration // how long exchanges are begun
@@ -24,7 +24,7 @@ type Load struct {
 	Retry time.Duration
 }
 
-// Result is what came of a [Load].
+// Result is the result of a [Load].
 type Result struct {
 	Counts
 	Sending   time.Duration // how long exchanges were begun
@@ -55,11 +55,11 @@ func perSecond(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// grace is how far a generator that was held up goes back to make up for it.
-// More would be a burst beyond the rate.
-const grace = 20 * time.Millisecond
+// catchUp is the longest delay of the generator that it makes up for. More would be a
+// burst beyond the rate.
+const catchUp = 20 * time.Millisecond
 
-// Run does it. It needs the privilege to bind port 67.
+// Run generates the load. It needs the privilege to bind port 67.
 func Run(ctx context.Context, l Load) (res Result, err error) {
 	if l.Machines < 1 || l.Machines > 1<<16 || l.Rate <= 0 {
 		return res, fmt.Errorf("%d machines at %g/s (want 1 to 65536, and a rate)", l.Machines, l.Rate)
@@ -112,7 +112,7 @@ func (g *generator) send(ctx context.Context) error {
 		if now >= g.Duration || g.left <= 0 {
 			return nil
 		}
-		if late := now - due; late > grace {
+		if late := now - due; late > catchUp {
 			g.stalled += late
 			due = now
 		}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// generator is the clients, all on one thread.
+// generator simulates the clients, all on one thread.
 type generator struct {
 	wire    *wire
 	server  unix.SockaddrInet4
