@@ -38,8 +38,8 @@ func TestLoaderVersions(t *testing.T) {
 		name, sbat, version string
 		signed              bool
 	}{
-		{"who packaged it", debian, "16.1", true},
-		{"nobody signed it", debian, "16.1", false},
+		{"version of the packager", debian, "16.1", true},
+		{"not signed", debian, "16.1", false},
 		{"only the head", "sbat,1,SBAT Version,sbat,1,https://example.org\n", "", true},
 		{"nothing", "", "", true},
 		{"no CSV", "\"", "", true},
