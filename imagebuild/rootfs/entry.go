@@ -28,6 +28,7 @@ type Entry struct {
 // hiding is the kind of a whiteout: none, one of the path, or one of all files below it.
 type hiding byte
 
+// The kinds of whiteouts.
 const (
 	hideNothing  hiding = iota
 	HideFile            // hides the file or directory of the path
