@@ -15,14 +15,14 @@ import (
 // Kind is the kind of a [Change].
 type Kind string
 
-// The kinds of change, with the mark that a report has for each.
+// The kinds of change, each with its mark in a report.
 const (
 	New        Kind = "new"        // +
 	Same       Kind = "same"       // =
 	Changed    Kind = "changed"    // ~
-	Conflict   Kind = "conflict"   // ! and is not written
-	Missing    Kind = "missing"    // - is stored, and not in the chassis; never deleted
-	Incomplete Kind = "incomplete" // ? has no MAC yet, or was not understood; what is stored stays
+	Conflict   Kind = "conflict"   // ! it is not stored
+	Missing    Kind = "missing"    // - it is stored, and not in the chassis; it is never deleted
+	Incomplete Kind = "incomplete" // ? it has no MAC yet, or its row is not readable; the stored node stays
 )
 
 // Mark returns the mark of a kind.
@@ -36,27 +36,28 @@ type Change struct {
 	Name string          `json:"name"`
 	Slot moonshot.Slot   `json:"slot,omitzero"`
 	Old  *pools.PoolNode `json:"old,omitempty"` // as stored; nil: not stored
-	New  *pools.PoolNode `json:"new,omitempty"` // to be stored; nil: nothing is
+	New  *pools.PoolNode `json:"new,omitempty"` // to be stored; nil: nothing is stored
 	Why  string          `json:"why,omitempty"`
 }
 
-// ErrLost rejects an inventory that lacks most of the stored nodes: a fault of the
+// ErrLost is the error for an inventory without most of the stored nodes: a fault of the
 // chassis is more likely than the removal of its cartridges.
 var ErrLost = errors.New("most of the chassis is missing")
 
-// Stored is the state of the farm that a comparison begins with.
+// Stored is the stored nodes for a comparison.
 type Stored struct {
 	Nodes []pools.NodeInfo
 
-	// Fixed returns why a node cannot be changed, "" when it can. nil: all can.
+	// Fixed returns the reason why a node cannot be changed, "" when it can be. nil:
+	// all nodes can be changed.
 	Fixed func(pools.NodeInfo) string
 }
 
-// Options steer [Namer.Compare].
+// Options are the options of [Namer.Compare].
 type Options struct {
 	Select moonshot.Selection
-	Prune  bool // a missing node is marked: it is ignored from then on
-	Force  bool // accept an inventory that has lost more than half
+	Prune  bool // mark missing nodes as ignored
+	Force  bool // accept an inventory without more than half of the stored nodes
 }
 
 // Compare returns the changes from the stored nodes to an inventory. They are
@@ -78,16 +79,16 @@ func (n *Namer) Compare(inv *moonshot.Inventory, stored Stored, o Options) ([]Ch
 	return d.changes, nil
 }
 
-// diff is a comparison under way.
+// diff is a comparison in progress.
 type diff struct {
 	namer   *Namer
 	stored  Stored
 	names   map[moonshot.Slot]string // of stored nodes with a recorded slot
 	byName  map[string]pools.NodeInfo
-	address map[netip.Addr]string  // name of the stored node that has it
-	holder  map[pools.MAC]string   // name of the stored node that has it
+	address map[netip.Addr]string  // name of the stored node with the address
+	holder  map[pools.MAC]string   // name of the stored node with the MAC
 	wanted  map[string]Want        // by name
-	claims  map[pools.MAC][]string // names of the nodes of the chassis that have it
+	claims  map[pools.MAC][]string // names of the nodes of the chassis with the MAC
 	changes []Change
 }
 
@@ -105,8 +106,8 @@ func newDiff(stored Stored) *diff {
 	return d
 }
 
-// keepNames gives nodes the names under which they are stored: a changed name
-// template is for new nodes.
+// keepNames sets the names of nodes that are stored already. A changed name template is
+// for new nodes only.
 func (d *diff) keepNames(wants []Want) {
 	d.names = map[moonshot.Slot]string{}
 	for _, s := range d.stored.Nodes {
@@ -122,7 +123,8 @@ func (d *diff) keepNames(wants []Want) {
 	}
 }
 
-// nameOf is the name of a slot, as it is stored or else as the template gives it.
+// nameOf returns the stored name of the node in a slot, or else the name of the
+// template.
 func (d *diff) nameOf(slot moonshot.Slot) string { return cmp.Or(d.names[slot], d.namer.names[slot]) }
 
 // compare compares all nodes of the hardware.
@@ -159,8 +161,8 @@ func (d *diff) change(w Want) Change {
 		}
 	case d.conflict(w) != "":
 		c.Kind, c.New, c.Why = Conflict, nil, d.conflict(w)
-	case d.taken(w, old) != "":
-		c.Kind, c.New, c.Why = Conflict, nil, d.taken(w, old)
+	case d.inUse(w, old) != "":
+		c.Kind, c.New, c.Why = Conflict, nil, d.inUse(w, old)
 	case !exists:
 		c.Kind = New
 	default:
@@ -182,8 +184,8 @@ func (d *diff) fixed(n pools.NodeInfo) string {
 	return d.stored.Fixed(n)
 }
 
-// merged returns a stored node with the fields that the chassis determines. The
-// pool is the operator's: a node that was moved stays where it is.
+// merged returns a stored node with the fields that the chassis determines. It keeps the
+// pool, because the operator may have moved the node.
 func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	node := old.PoolNode
 	node.MACs = w.MACs
@@ -195,7 +197,7 @@ func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	}
 	if w.Tags != nil && w.ChassisSlot.IsZero() {
 		node.Tags = w.Tags
-	} else if w.Tags != nil { // somebody may have given it more
+	} else if w.Tags != nil { // an operator may have added tags
 		own := slices.DeleteFunc(slices.Clone(old.Tags), func(t string) bool { return slices.Contains(w.Tags, t) })
 		node.Tags = slices.Concat(w.Tags, own)
 	}
@@ -205,8 +207,8 @@ func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 	return node
 }
 
-// conflict returns why a node cannot have its MACs. A MAC may come from another
-// slot of this chassis that no longer has it: cartridges were exchanged.
+// conflict returns the reason why a node cannot have its MACs, "" when it can. A MAC may
+// move between slots of this chassis, because cartridges are exchanged.
 func (d *diff) conflict(w Want) string {
 	for _, m := range w.MACs {
 		if c := d.claims[m]; len(c) > 1 {
@@ -233,9 +235,9 @@ func (d *diff) conflict(w Want) string {
 	return ""
 }
 
-// taken returns why a node cannot have its name or its address: a node outside of
-// this comparison has it.
-func (d *diff) taken(w Want, old pools.NodeInfo) string {
+// inUse returns the reason why a node cannot have its name or its address, "" when it
+// can: a node outside this comparison has it.
+func (d *diff) inUse(w Want, old pools.NodeInfo) string {
 	if at := old.ChassisSlot; !at.IsZero() && !w.ChassisSlot.IsZero() && at != w.ChassisSlot {
 		return fmt.Sprintf("node %q is in %s", w.Name, at)
 	}
@@ -258,8 +260,8 @@ func (d *diff) ours(name string) bool {
 	return ok
 }
 
-// settle turns changes into conflicts that depend on another node which is not
-// changed and keeps its MAC.
+// settle turns a change into a conflict when it needs a MAC of a node that is not
+// changed. It repeats that until no further change is affected.
 func (d *diff) settle() {
 	for again := true; again; {
 		again = false
@@ -287,7 +289,7 @@ func (d *diff) settle() {
 	}
 }
 
-// differences describes how b differs from a, "" when it does not.
+// differences returns the differences from a to b as text, "" when there are none.
 func differences(a, b pools.PoolNode) string {
 	var words []string
 	if !slices.Equal(a.MACs, b.MACs) {
@@ -309,12 +311,12 @@ func differences(a, b pools.PoolNode) string {
 	return strings.Join(words, ", ")
 }
 
-// refused adds the slots whose rows were not understood.
+// refused adds a change for each slot whose row was not readable.
 func (d *diff) refused(inv *moonshot.Inventory) {
 	for _, p := range inv.Problems {
 		name, ok := d.nameOf(p.Slot), p.Slot.Valid()
 		if !ok || slices.ContainsFunc(d.changes, func(c Change) bool { return c.Slot == p.Slot }) {
-			continue // a slot that cannot be, or that was reported
+			continue // an invalid slot, or one that was reported
 		}
 		c := Change{Kind: Incomplete, Name: name, Slot: p.Slot, Why: p.Text}
 		if old, ok := d.byName[name]; ok {
@@ -324,7 +326,8 @@ func (d *diff) refused(inv *moonshot.Inventory) {
 	}
 }
 
-// missing adds the stored nodes of this chassis that it no longer holds.
+// missing adds a change for each stored node of this chassis that is not in the
+// inventory. It returns [ErrLost] when most of them are missing.
 func (d *diff) missing(inv *moonshot.Inventory, o Options) error {
 	seen := map[string]bool{}
 	for _, c := range d.changes {
@@ -368,8 +371,8 @@ func NodeChanges(changes []Change) (out []pools.NodeChange) {
 	return out
 }
 
-// DeclaredElsewhere returns why the API cannot change a node: a config file
-// declares it.
+// DeclaredElsewhere returns the reason why the API cannot change a node of the config
+// file; "" for other nodes.
 func DeclaredElsewhere(n pools.NodeInfo) string {
 	if !n.Declared() {
 		return ""

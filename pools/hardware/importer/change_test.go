@@ -21,8 +21,8 @@ func mac(t *testing.T, s string) pools.MAC {
 	return m
 }
 
-// chassisOf makes an inventory from "c1n1=01,02 c2n1= c3n1!": MACs, a node
-// without MACs, a row that was refused.
+// chassisOf returns an inventory from text such as "c1n1=01,02 c2n1= c3n1!": a node with
+// MACs, one without, and a row that was refused.
 func chassisOf(t *testing.T, text string) *moonshot.Inventory {
 	t.Helper()
 	inv := &moonshot.Inventory{}
@@ -45,7 +45,7 @@ func chassisOf(t *testing.T, text string) *moonshot.Inventory {
 	return inv
 }
 
-// storedOf makes stored nodes from "m1c1n1=01,02 other=03@drover.yaml:7".
+// storedOf returns stored nodes from text such as "m1c1n1=01,02 other=03@drover.yaml".
 func storedOf(t *testing.T, text string) importer.Stored {
 	t.Helper()
 	s := importer.Stored{Fixed: func(n pools.NodeInfo) string {
@@ -73,7 +73,7 @@ func TestCompare(t *testing.T) {
 	for _, tt := range []struct {
 		name, chassis, stored string
 		options               importer.Options
-		want                  string // lines; or what the error says
+		want                  string // lines, or part of the error
 		err                   error
 	}{
 		{name: "a new chassis", chassis: "c1n1=01,02 c2n1=03", want: "+ m1c1n1 [01 02]\n+ m1c2n1 [03]"},
@@ -99,7 +99,7 @@ func TestCompare(t *testing.T) {
 		{name: "half is gone", chassis: "c1n1=01", stored: "m1c1n1=01 m1c2n1=02", want: "= m1c1n1 [01]\n- m1c2n1 it is not in the chassis"},
 		{name: "most are gone, and that is right", chassis: "c1n1=01", stored: "m1c1n1=01 m1c2n1=02 m1c3n1=03", options: importer.Options{Force: true}, want: "= m1c1n1 [01]\n- m1c2n1 it is not in the chassis\n- m1c3n1 it is not in the chassis"},
 		{name: "other chassis are not missed", chassis: "c1n1=01", stored: "m2c1n1=02 m2c2n1=03 web=04", want: "+ m1c1n1 [01]"},
-		{name: "what is not selected is not missed", chassis: "c1n1=01", stored: "m1c1n1=01 m1c2n1=02 m1c3n1=03", options: importer.Options{Select: selection(t, "c1")}, want: "= m1c1n1 [01]"},
+		{name: "nodes that are not selected are not missing", chassis: "c1n1=01", stored: "m1c1n1=01 m1c2n1=02 m1c3n1=03", options: importer.Options{Select: selection(t, "c1")}, want: "= m1c1n1 [01]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute"})
@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 			changes, err := namer.Compare(chassisOf(t, tt.chassis), storedOf(t, tt.stored), tt.options)
 			if tt.err != nil {
 				if !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.want) || changes != nil {
-					t.Errorf("got %v, want %v that says %q", err, tt.err, tt.want)
+					t.Errorf("got %v, want %v with %q", err, tt.err, tt.want)
 				}
 				return
 			}
@@ -137,7 +137,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// short leaves of MACs their last byte, and no brackets of their lists.
+// short shortens MACs to their last byte, and removes the brackets of their lists.
 func short(line string) string {
 	line = strings.ReplaceAll(line, "94:57:a5:00:00:", "")
 	before, after, found := strings.Cut(line, "macs ")
@@ -156,12 +156,12 @@ func selection(t *testing.T, text string) moonshot.Selection {
 	return s
 }
 
-// TestNaming: templates, and what they must not be.
+// TestNaming renders good and bad templates.
 func TestNaming(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		n    importer.Naming
-		want string // of c12n1 with cards 01 on A and 02 on B; or what the error says
+		want string // of c12n1 with cards 01 on A and 02 on B, or part of the error
 	}{
 		{"default", importer.Naming{Chassis: "m1"}, "m1c12n1 [01 02] <nil> []"},
 		{"all of it", importer.Naming{Chassis: "m1", Name: "n{{.Slot}}", IP: "10.28.{{add 100 .Cartridge}}.{{mul 2 .Node}}", Tags: []string{"moonshot", "in-{{.Chassis}}"}}, "nc12n1 [01 02] 10.28.112.2 [moonshot in-m1]"},
@@ -196,8 +196,8 @@ func TestNaming(t *testing.T) {
 	}
 }
 
-// TestRecordedSlots: a recorded slot identifies a node, whatever its name, and its
-// other tags stay.
+// TestRecordedSlots: a recorded slot identifies a node with any name. Tags of the
+// operator stay.
 func TestRecordedSlots(t *testing.T) {
 	stored := storedOf(t, "web1=01 m1c2n1=02 m1c3n1=03@drover.yaml other=04")
 	stored.Nodes[0].ChassisSlot = pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}

@@ -29,17 +29,17 @@ type ILO struct {
 	Login    func() (bmc.Login, error) // Base with the password and the other flags
 }
 
-// iloHost is an address to ask, and its server.
+// iloHost is an address to read, with the result.
 type iloHost struct {
 	address string
-	ranged  bool // one of a range: no iLO need be there
+	ranged  bool // it is one of a range: an unreachable address is no error
 
 	server redfish.Server
 	err    error
 }
 
-// Run imports the servers. An error is a mistake in the fields, or one of the
-// target; errors of single iLOs are in the result.
+// Run imports the servers. It returns errors in the fields and of the target. Errors of
+// single iLOs are in the result.
 func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	hosts, err := m.hosts()
 	if err != nil {
@@ -83,8 +83,8 @@ func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	return r, r.add(ctx, "ilo", changes, nil)
 }
 
-// read reads one iLO. After xmldata, which may be switched off or show no MACs,
-// Redfish is tried when there is a password.
+// read reads one iLO. If xmldata is switched off or has no MACs, and there is a
+// password, it reads Redfish.
 func (m *ILO) read(ctx context.Context, l bmc.Login, address string) (redfish.Server, error) {
 	l.Address = address
 	c, err := redfish.Open(l)
@@ -107,7 +107,7 @@ func (m *ILO) read(ctx context.Context, l bmc.Login, address string) (redfish.Se
 	return better, errRedfish
 }
 
-// hosts checks the fields and returns the addresses to ask.
+// hosts checks the fields and returns the addresses to read.
 func (m *ILO) hosts() (out []*iloHost, err error) {
 	if m.Via != "auto" && m.Via != "xmldata" && m.Via != "redfish" {
 		return nil, fmt.Errorf("--via %q: want auto, xmldata or redfish", m.Via)

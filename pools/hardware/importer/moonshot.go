@@ -18,18 +18,17 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// Moonshot imports the nodes of chassis: of those that Names has of the config file,
-// of those in Chassis, or of a pasted transcript.
+// Moonshot imports the nodes of chassis. Set one of Names, Chassis and FromFile.
 type Moonshot struct {
 	Target
 
-	Names    []string // of chassis of the config file, which describes them
+	Names    []string // of chassis in the config file
 	Chassis  []string // [NAME=]ADDRESS
-	FromFile string   // [NAME=]FILE; the file - is Stdin
+	FromFile string   // [NAME=]FILE with a pasted transcript; the file - is Stdin
 	Stdin    io.Reader
 	Via      string // auto, ssh or rest
 	Nodes    string // a selection: c1n1,c3,5-9
-	SaveDir  string // for transcripts without secrets; empty: they are not kept
+	SaveDir  string // for transcripts without secrets; empty: they are not saved
 	Naming   Naming
 	Options  Options
 
@@ -38,12 +37,12 @@ type Moonshot struct {
 	Login    func() (bmc.Login, error) // Base with the password and the other flags
 }
 
-// source is a chassis to read, and its content.
+// source is a chassis to read, with the result.
 type source struct {
 	moonshot.Address
-	file   string         // of FromFile
-	config *pools.Chassis // of Names; nil: of a flag
-	farm   *pools.Farm    // that has config
+	file   string         // from FromFile
+	config *pools.Chassis // from Names; nil: the chassis is from Chassis or FromFile
+	farm   *pools.Farm    // the farm with config
 	login  bmc.Login
 	chosen moonshot.Selection
 	namer  *Namer
@@ -53,8 +52,8 @@ type source struct {
 	err        error
 }
 
-// Run imports the chassis. An error is a mistake in the fields, or one of the
-// target; errors of single chassis are in the result.
+// Run imports the chassis. It returns errors in the fields and of the target. Errors of
+// single chassis are in the result.
 func (m *Moonshot) Run(ctx context.Context) (*Result, error) {
 	sources, err := m.sources()
 	if err != nil {
@@ -155,7 +154,7 @@ func (m *Moonshot) sources() (out []*source, err error) {
 	return out, nil
 }
 
-// name makes the namer. Only a server keeps the slot of a node.
+// name creates the namer. Slots are recorded only for a server, which stores them.
 func (s *source) name(n Naming, recordSlot bool) (err error) {
 	n.RecordSlot = recordSlot
 	if s.namer, err = NewNamer(n); err != nil {
@@ -164,7 +163,7 @@ func (s *source) name(n Naming, recordSlot bool) (err error) {
 	return nil
 }
 
-// named returns chassis of the config file.
+// named returns the chassis of Names, from the config file.
 func (m *Moonshot) named() (out []*source, err error) {
 	file := m.Config
 	farm, err := config.Load(file)
@@ -198,7 +197,7 @@ func (m *Moonshot) named() (out []*source, err error) {
 	return out, nil
 }
 
-// logins fills in the logins, which share one file of pins.
+// logins sets the logins of all chassis. They share one file of pins.
 func (m *Moonshot) logins(sources []*source) error {
 	open := m.Login
 	if len(m.Names) > 0 {

@@ -17,16 +17,16 @@ type Naming struct {
 	Chassis string
 	Pool    string
 	Name    string   // empty: pools.DefaultNodeName
-	IP      string   // empty: as it is; a new node has none then
-	Tags    []string // none: as they are
+	IP      string   // empty: nodes keep their address, and new nodes have none
+	Tags    []string // empty: nodes keep their tags
 	NIC     string   // "all", a number such as 1, or a switch such as A; empty: all
 
-	// RecordSlot records the slot in each node. The slot then identifies the node, which
-	// keeps its name when the template changes.
+	// RecordSlot records the slot in each node. The recorded slot identifies the node,
+	// which then keeps its name when the template changes.
 	RecordSlot bool
 }
 
-// Namer is a checked Naming.
+// Namer is a checked [Naming], with the names of all slots.
 type Namer struct {
 	naming  Naming
 	nic     int
@@ -37,7 +37,8 @@ type Namer struct {
 	slotsOf map[string]moonshot.Slot
 }
 
-// NewNamer checks a naming: each slot of the chassis must get a name of its own.
+// NewNamer checks a naming. It returns an error for a bad template, and when two slots
+// would have the same name.
 func NewNamer(n Naming) (*Namer, error) {
 	if n.Name == "" {
 		n.Name = pools.DefaultNodeName
@@ -103,8 +104,8 @@ func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && s[0] != '-' && s[len(s)-1] != '-'
 }
 
-// SlotOf returns the slot of a stored node: the recorded one, or else the one whose
-// name it has. false: it is no node of this chassis.
+// SlotOf returns the slot of a stored node: the recorded slot, or else the slot with its
+// name. It returns false for a node of another chassis.
 func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
 	if !stored.ChassisSlot.IsZero() {
 		slot, err := moonshot.ParseSlot(stored.ChassisSlot.Slot)
@@ -114,7 +115,7 @@ func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
 	return s, ok
 }
 
-// Want is a node of the farm as the hardware has it.
+// Want is a node of the farm, made from the inventory.
 type Want struct {
 	Slot moonshot.Slot
 	pools.PoolNode

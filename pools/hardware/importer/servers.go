@@ -17,9 +17,9 @@ type NamedServer struct {
 	redfish.Server
 }
 
-// CompareServers returns the changes from the stored nodes to servers with an iLO
-// of their own. name is a template over .Serial, .UUID and .Host; its result is
-// made lower case. No stored node is missing: a list of addresses is not a chassis.
+// CompareServers returns the changes from the stored nodes to servers with an iLO of
+// their own. name is a template over .Serial, .UUID and .Host. Its result becomes lower
+// case. No change is [Missing], because a list of servers need not be complete.
 func CompareServers(servers []NamedServer, name, pool string, tags []string, stored Stored) ([]Change, error) {
 	t, err := pools.ParseTemplate("name", name)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 type API interface {
 	// Nodes returns all nodes of the farm.
 	Nodes(ctx context.Context) ([]pools.NodeInfo, error)
-	// ChangeNodes stores changes, all or none. A node that is not as it was
-	// compared fails them all.
+	// ChangeNodes stores changes, all or none. It fails when a node has changed
+	// since the comparison.
 	ChangeNodes(ctx context.Context, changes []pools.NodeChange) error
 }
 
-// Target is where imported nodes go: a running server, a file, or YAML on standard
-// output.
+// Target is the destination of imported nodes: a running server, a file, or YAML on
+// standard output.
 type Target struct {
 	Pool   string   // of new nodes
 	Tags   []string // of the nodes, after those of the pool
@@ -35,7 +35,7 @@ type Target struct {
 	API    API
 }
 
-// check rejects fields that exclude each other.
+// check returns an error for missing fields and for fields that exclude each other.
 func (t *Target) check() error {
 	switch {
 	case t.Pool == "":
@@ -49,8 +49,8 @@ func (t *Target) check() error {
 // Result is the outcome of an import.
 type Result struct {
 	Reports   []Report
-	Done      int     // chassis that were read, and stored unless it is a dry run
-	Failed    []error // of the others
+	Done      int     // number of chassis that were read, and stored unless it is a dry run
+	Failed    []error // the errors of the other chassis
 	Partial   bool    // a node could not be imported yet
 	Conflicts int
 
@@ -84,8 +84,8 @@ func (t *Target) open(ctx context.Context) (r *Result, err error) {
 	return r, err
 }
 
-// stored returns the nodes to compare with. A node of the server's config file can
-// be changed there only; a file that is written anew can be changed.
+// stored returns the nodes to compare with. With Apply, nodes of the server's config
+// file are fixed.
 func (r *Result) stored() Stored {
 	out := Stored{Nodes: r.nodes}
 	if r.target.Apply {
@@ -145,7 +145,7 @@ func (r *Result) WriteNodes(w io.Writer) error {
 	return atomicfile.Write(t.Output, b.Bytes(), 0o644)
 }
 
-// Summary returns "m1: 45 nodes: 3 new, 42 same".
+// Summary returns the report as one line: "m1: 45 nodes: 3 new, 42 same".
 func (r Report) Summary() string {
 	n := map[Kind]int{}
 	for _, c := range r.Changes {
@@ -163,7 +163,7 @@ func (r Report) Summary() string {
 	return fmt.Sprintf("%s: %d nodes: %s", r.Chassis, len(r.Changes), strings.Join(words, ", "))
 }
 
-// String returns "~ m1c3n1  macs [...] -> [...]".
+// String returns the change as one line: "~ m1c3n1  macs [...] -> [...]".
 func (c Change) String() string {
 	text := c.Why
 	if c.Kind == New || c.Kind == Same {

@@ -15,7 +15,7 @@ import (
 	"drover/pools/config"
 )
 
-// poolNodes is a pool of the config file with its nodes only.
+// poolNodes is a pool of the config file, reduced to its name and nodes.
 type poolNodes struct {
 	Name  string       `json:"name"`
 	Nodes []pools.Node `json:"nodes"`
@@ -42,7 +42,7 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 	}
 	plain(&top)
 	for _, pool := range top.Content[0].Content[1].Content {
-		for _, node := range pool.Content[3].Content { // name, its value, nodes, theirs
+		for _, node := range pool.Content[3].Content { // Content: key name, value, key nodes, value
 			node.Style = yaml.FlowStyle
 			quoteMACs(node)
 		}
@@ -52,7 +52,7 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 	return errors.Join(enc.Encode(&top), enc.Close())
 }
 
-// plain removes the style of JSON.
+// plain removes the style of JSON from a node and all nodes below it.
 func plain(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
@@ -73,7 +73,7 @@ func quoteMACs(node *yaml.Node) {
 	}
 }
 
-// readNodes reads a file of writeNodes; a file that does not exist has no nodes.
+// readNodes reads a file of writeNodes. A file that does not exist has no nodes.
 func readNodes(path string) ([]pools.NodeInfo, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

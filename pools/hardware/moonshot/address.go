@@ -18,8 +18,8 @@ type Address struct {
 	Host string    // host or host:port
 }
 
-// ParseAddress reads the value of a flag --chassis. Without a name, the first
-// part of the host name is it.
+// ParseAddress reads the value of a flag --chassis. The default name is the first part
+// of the host name.
 func ParseAddress(text string) (Address, error) {
 	name, rest, named := strings.Cut(text, "=")
 	if !named {
@@ -47,8 +47,8 @@ func ParseAddress(text string) (Address, error) {
 	return Address{name, map[string]pools.Via{"ssh": pools.ViaSSH, "https": pools.ViaREST}[scheme], u.Host}, nil
 }
 
-// Choose returns the way to talk to the chassis: the one of a flag, unless that is
-// "auto", else that of the address, else SSH.
+// Choose returns the protocol for the chassis: the value of a flag unless it is "auto",
+// else that of the address, else SSH.
 func (a Address) Choose(flag string) pools.Via {
 	if flag != "auto" {
 		return pools.Via(flag)

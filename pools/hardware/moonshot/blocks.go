@@ -7,10 +7,10 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// blocks reads the outputs that are not tables: a heading for a cartridge, a
-// node or a blade, then "Key: Value". Firmware 1.x heads a block with
-// "Cartridge #1" and "Node #1", or with "c1: #Cartridge c1n1"; 2.0 has "show
-// blades b1", where the command is the only heading.
+// blocks reads the outputs that are not tables: a heading for a cartridge, a node or a
+// blade, then lines "Key: Value". The headings of firmware 1.x are "Cartridge #1" and
+// "Node #1", or "c1: #Cartridge c1n1". Firmware 2.0 has "show blades b1", where the
+// command is the only heading.
 func (p *parser) blocks(lines []line) {
 	var at Slot // Node 0: all nodes of the cartridge
 	blade := false
@@ -69,8 +69,8 @@ func bladeOf(command string) (Slot, bool) {
 	return s, ok && s.Valid()
 }
 
-// bladeFact makes a node of a blade, and reads its MACs: "NIC 1 MAC (Switch A)".
-// "iLO MAC" is not a card of the node.
+// bladeFact reads one "Key: Value" of a blade, which becomes a node. The MACs have keys
+// such as "NIC 1 MAC (Switch A)". "iLO MAC" is not a card of the node.
 func (p *parser) bladeFact(no int, at Slot, key, value string) {
 	f := p.at(at)
 	if f.listed == 0 {
@@ -100,8 +100,8 @@ func (p *parser) bladeFact(no int, at Slot, key, value string) {
 	f.node.NICs = append(f.node.NICs, NIC{Number: n, Switch: c.switchName(), MAC: mac})
 }
 
-// heading reads the first line of a block. cart is 0 when it names a node of the
-// cartridge before.
+// heading reads the first line of a block. cart is 0 for a node of the preceding
+// cartridge, and node is 0 for a whole cartridge.
 func heading(s string) (cart, node int, ok bool) {
 	s = strings.TrimSuffix(lower(s), ":")
 	if n, ok := strings.CutPrefix(s, "cartridge #"); ok {

@@ -10,11 +10,11 @@ import (
 // maxShown bounds text of a chassis in an error, in bytes.
 const maxShown = 80
 
-// line is a line of a chassis' output, without what terminals add to it.
+// line is a line of a chassis' output, without the additions of terminals.
 type line struct {
-	no      int    // in the text as it came, from 1
+	no      int    // line number in the original text, from 1
 	text    []rune // columns are counted in characters: an asset tag may be UTF-8
-	command string // what was typed behind a prompt; text is then empty
+	command string // the command behind a prompt; text is then empty
 	prompt  bool   // it began with a prompt
 }
 
@@ -22,9 +22,9 @@ func (l line) String() string { return string(l.text) }
 
 func (l line) blank() bool { return strings.TrimSpace(string(l.text)) == "" }
 
-// clean splits text into lines and removes what the chassis did not print:
-// carriage returns (the manager ends lines with CR CR LF in places), colours,
-// the pager's question and its erasure, prompts.
+// clean splits text into lines and removes the additions of terminals: carriage returns
+// (some lines of the manager end with CR CR LF), colours, the prompt of the pager and its
+// erasure, and command prompts.
 func clean(text string) []line {
 	var out []line
 	raw := strings.Split(asUTF8(text), "\n")

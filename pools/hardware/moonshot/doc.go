@@ -1,6 +1,6 @@
 // Package moonshot reads HPE Moonshot chassis and switches their nodes.
 //
-// A [Slot] is a position in a chassis, c12n1. It stays when the cartridge in it is
+// A [Slot] is a position in a chassis, c12n1. It stays the same when its cartridge is
 // exchanged: chassis and slot identify a machine, and its MACs may change. An
 // [Inventory] is the content of a chassis, a [Manager] is the connection to one, over
 // SSH or REST.
@@ -10,8 +10,8 @@
 // are read by the line of dashes under their header and never by counting words,
 // because asset tags hold anything and cells may be empty.
 //
-// Text that is not understood is never guessed. A wrong row is a [Note] of Problems
-// with its line and its reason, and no [Node]; text without any table is an error.
+// The parser never guesses. A row that is not readable becomes a [Note] in Problems, with
+// its line and the reason, and no [Node]. Text without any table is an error.
 //
-// The package does not know the farm, nor where logins come from.
+// The package does not know the farm or the source of logins.
 package moonshot

@@ -8,16 +8,15 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// TestHostileTranscripts parses outputs that nobody has recorded, as firmware,
-// terminals and people could make them. The result must be what a person would
-// read, and the rest must be reported: never a MAC of another slot, never a slot
-// missing silently.
+// TestHostileTranscripts parses invented outputs, as firmware, terminals and people could
+// produce them. Rows that are not readable must be reported. No node may have a MAC of
+// another slot, and no slot may be missing silently.
 func TestHostileTranscripts(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		nodes      string // slots with the ends of their MACs, in order
-		refused    string // slots that are in no node, and of which it says why
-		err        bool   // all of it is refused
+		refused    string // slots without a node, which Problems must report
+		err        bool   // the whole text is refused
 	}{
 		{"four nodes with gaps, narrow columns, upper case and dashes", `
 Slot ID   NIC 1 (Switch A)   NIC 2 (Switch B)
@@ -133,7 +132,7 @@ Slot ID    NIC 1 (Switch A)
 			inv, err := moonshot.Parse(tt.text)
 			if tt.err {
 				if err == nil {
-					t.Errorf("got %s, want that it is refused", summary(inv, nil))
+					t.Errorf("got %s, want an error", summary(inv, nil))
 				}
 				return
 			}

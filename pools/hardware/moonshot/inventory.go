@@ -73,7 +73,7 @@ func (inv *Inventory) Node(s Slot) (Node, bool) {
 	return inv.Nodes[i], true
 }
 
-// Choose removes what is not selected.
+// Choose removes all nodes, slots and notes that are not selected.
 func (inv *Inventory) Choose(sel Selection) {
 	inv.Nodes = slices.DeleteFunc(inv.Nodes, func(n Node) bool { return !sel.Has(n.Slot) })
 	inv.Empty = slices.DeleteFunc(inv.Empty, func(s Slot) bool { return !sel.Has(s) })

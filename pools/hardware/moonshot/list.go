@@ -17,7 +17,7 @@ func (p *parser) listRow(t table, r row) {
 	n := &f.node // when there are two lists, the later one counts
 	n.Power = r.power(t)
 	if r.overflows(t) {
-		return // cells would be half of one and half of another
+		return // the columns would cut through cells
 	}
 	for _, c := range t.columns[t.id+1:] {
 		text := r.cell(c)
@@ -63,9 +63,9 @@ func (r row) withoutTag(t table) string {
 	return string(r.text)
 }
 
-// power reads the power column. When a cell before it is too long and has
-// pushed it out of its place, the first word of the row that is a power state
-// is taken: only the asset tag behind it could have another.
+// power reads the power column. If an earlier cell is too long and has shifted the
+// column, the first word of the row that is a power state counts: only the asset tag
+// behind it could contain another.
 func (r row) power(t table) bmc.State {
 	for _, c := range t.columns {
 		if name := lower(c.name); !strings.Contains(name, "power") && !strings.Contains(name, "pwr") {

@@ -13,8 +13,8 @@ import (
 // macWidth is the width of a column of MACs.
 const macWidth = len("a0:1d:48:b5:04:34")
 
-// nic returns the number in the name of a column such as "NIC 2 (Switch B)", 0
-// for other columns.
+// nic returns the number in the name of a column such as "NIC 2 (Switch B)"; 0 for other
+// columns.
 func (c column) nic() int {
 	_, after, ok := strings.Cut(lower(c.name), "nic")
 	if !ok {
@@ -38,9 +38,9 @@ func (c column) switchName() string {
 	return strings.ToUpper(after[:1])
 }
 
-// nics returns the columns of MACs by the number of the card. A header without
-// the word NIC is recognized by its columns: one holds a MAC, and the others do or
-// are as wide as one. The cards are then numbered in their order.
+// nics returns the columns of MACs by the number of the card. A table without the word
+// NIC in its header has MACs if a column contains one. Its cards are then the columns
+// that contain a MAC or are as wide as one, numbered in order.
 func (t table) nics() map[int]column {
 	cards, like := map[int]column{}, map[int]column{}
 	some := false
@@ -68,8 +68,8 @@ func (t table) nics() map[int]column {
 	return nil
 }
 
-// maybeCard reports whether a column could be that of a card, under another name.
-// A MAC in other columns is that of a management processor, or part of a tag.
+// maybeCard reports whether a column without the word NIC may be that of a card. A MAC in
+// other columns belongs to a management processor or to a tag.
 func (c column) maybeCard() bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower(c.name), w) })
@@ -77,9 +77,9 @@ func (c column) maybeCard() bool {
 	return !has("ilo", "bmc", "management", "mgmt", "tag") && (c.width >= macWidth || has("mac", "port", "eth"))
 }
 
-// macRow reads a row of "show node macaddr". An absent card, or one without an
-// address before the node was first switched on, has N/A; the others keep their
-// numbers.
+// macRow reads a row of "show node macaddr". The cell is N/A for an absent card, and for
+// a card whose address is unknown until the node is first switched on. The other cards
+// keep their numbers.
 func (p *parser) macRow(t table, r row) {
 	f := p.at(r.slot)
 	cards := t.nics()
@@ -118,8 +118,8 @@ func (p *parser) macRow(t table, r row) {
 	f.macs, f.node.NICs = r.line, nics
 }
 
-// card returns the cell of card n. In a row whose cells have left their columns,
-// words are counted, which identifies the cards when the row holds nothing else.
+// card returns the cell of card n. If cells are shifted out of their columns, it counts
+// words instead. ok is false when the row then has other words than the cards.
 func (r row) card(t table, cards map[int]column, n int) (cell string, ok bool) {
 	if !r.overflows(t) {
 		return r.cell(cards[n]), true

@@ -14,23 +14,22 @@ import (
 	"drover/pools/hardware/sshcli"
 )
 
-// Manager is the manager of a chassis, over SSH or REST. Over SSH it connects
-// when it is first needed, and again when the connection has broken: waiting for
-// nodes takes minutes. A command that only reads is then repeated; one that
-// switches is not, since the manager may have executed it. It is for one
-// goroutine. Close it.
+// Manager is a client of the manager of a chassis, over SSH or REST. Over SSH it
+// connects when the first command is sent, and again after a broken connection. A
+// command that only reads is then repeated. A command that switches is not, because the
+// manager may have executed it. A Manager is for one goroutine. Close it after use.
 type Manager struct {
 	login bmc.Login
 	rest  *redfish.Client // nil: SSH
 
 	console *sshcli.Console
-	refused error
-	down    error     // the error of the last failed connection
-	tried   time.Time // when that was
+	refused error     // of the login; no other login is sent after it
+	down    error     // of the last attempt to connect; nil: it was successful
+	tried   time.Time // of the last attempt
 }
 
-// downFor is the time during which an unreachable manager is not tried again: a
-// try takes half a minute, and there may be forty nodes to read.
+// downFor is the time after a failed attempt to connect during which no other is made:
+// an attempt takes half a minute, and there may be forty nodes to read.
 const downFor = 4 * time.Second
 
 // Open returns a manager. It does not connect.
@@ -79,10 +78,10 @@ func (m *Manager) Slots(ctx context.Context) ([]Slot, error) {
 	return parseSlots(command, text)
 }
 
-// Inventory reads the content of the chassis. Over SSH that is one connection,
-// one login and two commands; a connection that breaks off is tried once more from
-// the start, and nothing of a partial output is used. The transcript is the output
-// of the commands, over SSH only, also when it was not understood.
+// Inventory reads the content of the chassis. Over SSH that is one connection, one login
+// and two commands. After a broken connection it starts once more from the beginning, and
+// uses nothing of the partial output. The transcript is the output of the commands, over
+// SSH only. It is also returned when it is not readable.
 func (m *Manager) Inventory(ctx context.Context) (inv *Inventory, transcript string, err error) {
 	if m.rest != nil {
 		inv, err = readREST(ctx, m.rest)
@@ -120,7 +119,7 @@ func (m *Manager) transcript(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// run executes a command over SSH. After a refused login none is tried again.
+// run executes a command over SSH. After a refused login it does not log in again.
 func (m *Manager) run(ctx context.Context, command string) (string, error) {
 	for again := strings.HasPrefix(command, "show "); ; again = false {
 		if err := m.connect(ctx); err != nil {
@@ -137,7 +136,7 @@ func (m *Manager) run(ctx context.Context, command string) (string, error) {
 	}
 }
 
-// connect logs in unless that is done.
+// connect connects and logs in, unless there is a connection.
 func (m *Manager) connect(ctx context.Context) (err error) {
 	switch {
 	case m.refused != nil:

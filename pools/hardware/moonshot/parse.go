@@ -10,9 +10,9 @@ import (
 	"drover/pools/printable"
 )
 
-// Parse reads the output of "show node list" and "show node macaddr all", in any
-// order, with anything between them: banners, prompts, other commands. Of other
-// commands it reads "show node info", "show node power" and "show blades".
+// Parse reads the output of "show node list" and "show node macaddr all", in any order.
+// It also reads "show node info", "show node power" and "show blades". Other text between
+// them, such as banners and prompts, is skipped.
 //
 // A text without any MACs is an error that wraps [bmc.ErrUnreadable], or
 // [bmc.ErrRefused] when the chassis denies the user the command.
@@ -43,16 +43,16 @@ func parseTables(text string) (p *parser, rest []line, err error) {
 	return p, rest, nil
 }
 
-// parser collects what several outputs contain about each slot.
+// parser collects the content of several outputs by slot.
 type parser struct {
 	nodes    map[Slot]*found
-	list     bool // a table of nodes was there
-	macs     bool // a table of MACs was there, or blades
+	list     bool // the text has a table of nodes
+	macs     bool // the text has a table of MACs, or blades
 	problems []Note
 	warnings []Note
 }
 
-// found is what the text contains about a slot.
+// found is the content of the text about one slot.
 type found struct {
 	node   Node
 	listed int // line in the list; 0: none
@@ -110,7 +110,8 @@ func (p *parser) table(t table) error {
 	return fmt.Errorf("%w: line %d: a table with the columns %q: neither a list of nodes nor their MACs", bmc.ErrUnreadable, t.line, names)
 }
 
-// kind returns "list", "macs", "other" (known, and of no use) or "".
+// kind returns "list" for a table of nodes, "macs" for a table of their MACs, "other" for
+// a known table that is not needed, and "" for an unknown one.
 func (t table) kind() string {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(t.columns, func(c column) bool {
@@ -130,7 +131,7 @@ func (t table) kind() string {
 	return ""
 }
 
-// rows returns the rows of a table whose slot exists. The others, and lines
+// rows returns the rows of a table with a valid slot, each once. Other rows, and lines
 // between rows, become notes.
 func (p *parser) rows(t table) []row {
 	for _, l := range t.other {

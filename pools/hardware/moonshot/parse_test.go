@@ -13,8 +13,8 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// TestTranscripts: what a chassis said, and what is made of it, side by side in
-// testdata/transcripts.
+// TestTranscripts compares the inventories of the transcripts in testdata/transcripts
+// with golden files.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	if err != nil || len(files) < 12 {
@@ -66,8 +66,8 @@ func summary(inv *moonshot.Inventory, err error) string {
 	return b.String()
 }
 
-// TestNoise: what terminals, pagers and programs for mail do to a transcript
-// changes nothing of what is read.
+// TestNoise: the additions of terminals, pagers and mail programs do not change the
+// inventory.
 func TestNoise(t *testing.T) {
 	text, err := os.ReadFile("testdata/transcripts/firmware-2014.txt")
 	if err != nil {
@@ -113,8 +113,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestLatin1: a tag in Latin-1 is no UTF-8; it is shown with question marks,
-// and moves nothing.
+// TestLatin1: a tag in Latin-1 is shown with question marks, and shifts no column.
 func TestLatin1(t *testing.T) {
 	text, err := os.ReadFile("testdata/transcripts/firmware-2021.txt")
 	if err != nil {

@@ -14,7 +14,7 @@ type slotDriver struct {
 	slot    Slot
 }
 
-// State is "show node power".
+// State runs "show node power".
 func (p slotDriver) State(ctx context.Context) (bmc.State, error) {
 	text, err := p.manager.run(ctx, "show node power "+p.slot.String())
 	if err != nil {
@@ -40,14 +40,14 @@ func parsePower(text string, slot Slot) (bmc.State, error) {
 	return f.node.Power, nil
 }
 
-// On is "set node power on".
+// On runs "set node power on".
 func (p slotDriver) On(ctx context.Context) error { return p.set(ctx, "power on") }
 
-// Off is "set node power off force": without force the manager asks the
-// operating system, which may not respond.
+// Off runs "set node power off force". Without force the manager asks the operating
+// system, which may not respond.
 func (p slotDriver) Off(ctx context.Context) error { return p.set(ctx, "power off force") }
 
-// PXEOnce is "set node bootonce pxe", which prints the boot source that it has set.
+// PXEOnce runs "set node bootonce pxe", which prints the boot source that it has set.
 func (p slotDriver) PXEOnce(ctx context.Context) error {
 	text, err := p.manager.run(ctx, "set node bootonce pxe "+p.slot.String())
 	if err != nil {

@@ -25,7 +25,7 @@ func open(t *testing.T, l bmc.Login, via pools.Via) *moonshot.Manager {
 	return m
 }
 
-// drivers are the ways to the same node, c2n1 of a simulated chassis.
+// drivers returns an SSH and a REST driver for the node c2n1 of a simulated chassis.
 func drivers(t *testing.T, c *ilosim.Chassis) map[string]bmc.Driver {
 	t.Helper()
 	login, _ := serve(t, c)
@@ -36,7 +36,7 @@ func drivers(t *testing.T, c *ilosim.Chassis) map[string]bmc.Driver {
 	}
 }
 
-// TestPower: each driver, against each thing that nodes do.
+// TestPower runs each action over each driver, against faults of nodes.
 func TestPower(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -44,7 +44,7 @@ func TestPower(t *testing.T) {
 		set     func(*ilosim.Chassis)
 		want    bmc.State
 		err     string
-		actions string // what happened to the node
+		actions string // commands that the node executed
 	}{
 		{"status", bmc.Status, nil, bmc.Off, "", ""},
 		{"on", bmc.SwitchOn, nil, bmc.On, "", "on"},
@@ -53,11 +53,11 @@ func TestPower(t *testing.T) {
 		{"pxe", bmc.PXE, nil, bmc.On, "", "on-pxe"},
 		{"bootonce is lost when it is switched off", bmc.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceLost, ilosim.Always) }, bmc.On, "", "on-pxe"},
 		{"bootonce is not taken", bmc.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceIgnored, ilosim.Always) }, bmc.Off, "boots? from the network once", ""},
-		{"a system that does not listen", bmc.Cycle, func(c *ilosim.Chassis) { c.Inject(ilosim.SoftOffIgnored, ilosim.Always) }, bmc.On, "", "on"},
-		{"on is not heard at first", bmc.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, 1) }, bmc.On, "", "on"},
+		{"a system that ignores the request", bmc.Cycle, func(c *ilosim.Chassis) { c.Inject(ilosim.SoftOffIgnored, ilosim.Always) }, bmc.On, "", "on"},
+		{"on is ignored at first", bmc.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, 1) }, bmc.On, "", "on"},
 		{"never on", bmc.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, ilosim.Always) }, bmc.Off, "it is off after 1s, and should be on", ""},
 		{"unavailable", bmc.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Unavailable") }, bmc.Unavailable, "it is unavailable after 1s, and should be off", ""},
-		{"a word that nobody knows", bmc.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Dreaming") }, bmc.Unknown, "it is unknown after 1s, and should be off", ""},
+		{"an unknown power state", bmc.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Dreaming") }, bmc.Unknown, "it is unknown after 1s, and should be off", ""},
 		{"an empty slot", bmc.Status, func(c *ilosim.Chassis) { c.Remove("c2n1") }, bmc.Unknown, "Invalid node|404", ""},
 		{"only PXE in upper case", bmc.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.OnlyUpperPXE, ilosim.Always) }, bmc.On, "", "on-pxe"},
 	} {
@@ -96,8 +96,8 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// matches reports whether text has one of the words of pattern, in which "?" makes
-// the letter before it optional.
+// matches reports whether text contains one of the words of pattern. The words are
+// separated by "|", and "?" makes the letter before it optional.
 func matches(pattern, text string) bool {
 	return slices.ContainsFunc(strings.Split(pattern, "|"), func(p string) bool {
 		i := strings.IndexByte(p, '?')
@@ -108,8 +108,7 @@ func matches(pattern, text string) bool {
 	})
 }
 
-// TestPXEOfRunningNodes: forty-five nodes that run are off, and on from the
-// network, with one login.
+// TestPXEOfRunningNodes restarts 45 running nodes from the network, with one login.
 func TestPXEOfRunningNodes(t *testing.T) {
 	c := ilosim.New(1, 45, 1, 2)
 	c.PowerDelay = 30 * time.Millisecond
@@ -122,8 +121,8 @@ func TestPXEOfRunningNodes(t *testing.T) {
 		slot := moonshot.Slot{Cartridge: x, Node: 1}
 		machines = append(machines, bmc.Machine{Name: slot.String(), Driver: manager.Driver(slot)})
 	}
-	told := 0
-	s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: 2 * time.Minute, OnCommand: func(string, string) { told++ }}
+	commands := 0
+	s := bmc.Switcher{Poll: 10 * time.Millisecond, Wait: 2 * time.Minute, OnCommand: func(string, string) { commands++ }}
 	for _, r := range s.Do(t.Context(), bmc.SwitchOn, machines) {
 		if r.State != bmc.On || r.Err != nil {
 			t.Fatal(r)
@@ -139,13 +138,13 @@ func TestPXEOfRunningNodes(t *testing.T) {
 			t.Errorf("%+v, booted from the network %d times, want on, once", r, pxe[r.Name])
 		}
 	}
-	if c.Logins() != 1 || told < 4*45 {
-		t.Errorf("got %d logins and %d commands told of, want 1 and 180", c.Logins(), told)
+	if c.Logins() != 1 || commands < 4*45 {
+		t.Errorf("got %d logins and %d commands, want 1 and at least 180", c.Logins(), commands)
 	}
 }
 
-// TestManagerReconnects: a connection that breaks while somebody waits is made
-// anew; a refused login is not.
+// TestManagerReconnects: a manager connects again after a broken connection, and not
+// after a refused login.
 func TestManagerReconnects(t *testing.T) {
 	c := ilosim.New(1, 1, 1, 1)
 	login, server := serve(t, c)
@@ -178,7 +177,7 @@ func TestManagerReconnects(t *testing.T) {
 	}
 }
 
-// TestSlots: which nodes there are to switch.
+// TestSlots reads the slots that have a node.
 func TestSlots(t *testing.T) {
 	c := ilosim.New(1, 3, 2, 1)
 	c.Remove("c2n2")

@@ -12,7 +12,7 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// look is how a chassis and a terminal write tables.
+// look is a format of tables, as chassis and terminals write them.
 type look struct {
 	health     string // name of the column
 	tags, pads bool   // with asset tags; slot numbers as " 01"
@@ -22,11 +22,10 @@ type look struct {
 	eol        string
 	wrap       int // 0: not
 	noise      bool
-	extra      int // characters that columns are wider
+	extra      int // additional width of columns, in characters
 }
 
-// TestRenderParse: whatever a chassis holds and however it is written, it is
-// read as it is.
+// TestRenderParse: a random inventory, written in a random format, is parsed unchanged.
 func TestRenderParse(t *testing.T) {
 	const seeds = 300
 	for seed := range uint64(seeds) {
@@ -206,8 +205,7 @@ func (l look) macs(inv *moonshot.Inventory) string {
 	return l.table("show node macaddr all", names, widths, rows)
 }
 
-// FuzzParse: no text, however broken, ends in a panic, and no node comes out
-// whose slot or MACs cannot be.
+// FuzzParse: no text causes a panic, or a node with an invalid slot or MAC.
 func FuzzParse(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range 4 {

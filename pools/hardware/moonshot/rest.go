@@ -12,12 +12,11 @@ import (
 	"drover/pools/printable"
 )
 
-// restSystems is the collection of nodes in the REST interface of a chassis
-// manager, which is the one that iLO 4 had before Redfish.
+// restSystems is the collection of nodes in the REST interface of a chassis manager. The
+// interface is that of iLO 4 before Redfish.
 const restSystems = "/rest/v1/Systems"
 
-// readREST reads the inventory over REST. Whether a chassis shows MACs this way
-// depends on its firmware.
+// readREST reads the inventory over REST. It fails for firmware that has no MACs there.
 func readREST(ctx context.Context, c *redfish.Client) (*Inventory, error) {
 	links, err := c.Collection(ctx, restSystems)
 	if err != nil {

@@ -44,7 +44,7 @@ func readREST(t *testing.T, l bmc.Login) (*moonshot.Inventory, error) {
 	return inv, err
 }
 
-// TestReadREST covers both ways to write links, and faults.
+// TestReadREST reads a chassis with both forms of links, and with faults.
 func TestReadREST(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -92,7 +92,7 @@ func TestReadREST(t *testing.T) {
 	}
 }
 
-// TestPasswordREST: a wrong one is tried once.
+// TestPasswordREST: a wrong password is sent once.
 func TestPasswordREST(t *testing.T) {
 	c := ilosim.New(1, 45, 1, 2)
 	s := serveREST(t, c.Handler(ilosim.OData), c)
@@ -103,8 +103,8 @@ func TestPasswordREST(t *testing.T) {
 	}
 }
 
-// TestCertificate: without a pin it must be one that is trusted; a pin that does
-// not fit is refused before the password is sent; at first use it is pinned.
+// TestCertificate: without a pin the certificate must be trusted. A wrong pin is an error
+// before the password is sent. With a file of pins the certificate is pinned at first use.
 func TestCertificate(t *testing.T) {
 	c := ilosim.New(1, 1, 1, 1)
 	good := serveREST(t, c.Handler(ilosim.OData), c)
@@ -136,7 +136,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// TestOldTLS: TLS 1.0 and RSA key exchange, with Legacy only.
+// TestOldTLS: TLS 1.0 and RSA key exchange are allowed with Legacy only.
 func TestOldTLS(t *testing.T) {
 	c := ilosim.New(1, 2, 1, 1)
 	key, err := rsa.GenerateKey(rand.Reader, 1024)

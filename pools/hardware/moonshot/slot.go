@@ -27,8 +27,8 @@ func ParseSlot(s string) (Slot, error) {
 	return slot, nil
 }
 
-// slotForm reads a slot, which may be out of bounds. ok reports whether s has the
-// form of one.
+// slotForm reads text of the form c12n1. The slot may be out of bounds. The bool reports
+// whether s has that form.
 func slotForm(s string) (Slot, bool) {
 	cart, node, ok := strings.Cut(strings.ToLower(s), "n")
 	cart, c := strings.CutPrefix(cart, "c")
@@ -57,7 +57,7 @@ func (s Slot) Valid() bool {
 // String returns the form of the command line, c12n1.
 func (s Slot) String() string { return fmt.Sprintf("c%dn%d", s.Cartridge, s.Node) }
 
-// Compare orders slots as they are in the chassis.
+// Compare compares slots by cartridge, then by node.
 func (s Slot) Compare(t Slot) int {
 	return cmp.Or(cmp.Compare(s.Cartridge, t.Cartridge), cmp.Compare(s.Node, t.Node))
 }
@@ -114,8 +114,8 @@ func (s *Selection) add(word string) error {
 	return nil
 }
 
-// Exact returns the slots when each was named: the chassis need not be asked for
-// its slots then.
+// Exact returns the slots of a selection that lists single slots only; false for other
+// selections, which depend on the slots of the chassis.
 func (s Selection) Exact() ([]Slot, bool) { return s.exact, s.set != nil && !s.wide }
 
 // Has reports whether a slot is chosen.

@@ -19,11 +19,11 @@ import (
 	"drover/pools/hardware/sshcli"
 )
 
-// quick are timeouts for tests that wait for them. They are long enough to connect on a
-// busy machine.
+// quick has timeouts for tests that wait for a timeout. They are long enough to connect
+// on a busy machine.
 var quick = bmc.Timeouts{Handshake: 3 * time.Second, Command: 3 * time.Second, Backoff: time.Millisecond}
 
-// serve starts a simulated chassis and says how to log in.
+// serve starts a simulated chassis and returns a login for it.
 func serve(t *testing.T, c *ilosim.Chassis) (bmc.Login, *ilosim.SSHServer) {
 	t.Helper()
 	s, err := c.ServeSSH("127.0.0.1:0")
@@ -43,7 +43,7 @@ func read(ctx context.Context, t *testing.T, l bmc.Login) (*moonshot.Inventory, 
 	return open(t, l, pools.ViaSSH).Inventory(ctx)
 }
 
-// TestProfiles: whatever SSH a chassis speaks, it is read with one login.
+// TestProfiles reads chassis with all kinds of SSH servers, each with one login.
 func TestProfiles(t *testing.T) {
 	for _, p := range ilosim.Profiles() {
 		t.Run(string(p), func(t *testing.T) {
@@ -64,9 +64,9 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestOldAlgorithmsAreAskedFor: without Legacy, old firmware is refused, and the
-// password never leaves.
-func TestOldAlgorithmsAreAskedFor(t *testing.T) {
+// TestLegacyAlgorithms: without Legacy, old firmware is an error, and the password is
+// not sent.
+func TestLegacyAlgorithms(t *testing.T) {
 	for _, p := range []ilosim.Profile{ilosim.Legacy14, ilosim.Legacy1, ilosim.DSS} {
 		c := ilosim.New(1, 1, 1, 1)
 		c.Profile = p
@@ -82,8 +82,7 @@ func TestOldAlgorithmsAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestLooks: each way to write, over exec and over the shell, gives the same
-// inventory.
+// TestLooks: all output formats, over exec and over the shell, give the same inventory.
 func TestLooks(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -120,7 +119,7 @@ func TestLooks(t *testing.T) {
 			}
 			want := 11*4 - 1
 			if tt.fault == ilosim.UnknownList {
-				want++ // without the list, nothing tells that c5 is empty
+				want++ // without the list, c5 is not known to be empty
 			}
 			if len(inv.Nodes) != want || len(inv.Problems) > 0 {
 				t.Errorf("got %d nodes and problems %v, want %d and none\n%s", len(inv.Nodes), inv.Problems, want, transcript)
@@ -145,7 +144,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestPrompt: a prompt of several words is told, since nobody can guess it.
+// TestPrompt: a prompt of several words must be in the login.
 func TestPrompt(t *testing.T) {
 	c := ilosim.New(1, 5, 1, 2)
 	c.Format.Prompt = "Chassis 1 > "
@@ -165,8 +164,8 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// TestFaults: each fault ends soon, with its kind of error, and nothing is half
-// read.
+// TestFaults: each fault ends soon with its kind of error, and without a partial
+// inventory.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -214,7 +213,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNeitherExecNorShell: a manager that lets in and then gives nothing.
+// TestNeitherExecNorShell: a manager accepts the login, and then executes nothing.
 func TestNeitherExecNorShell(t *testing.T) {
 	for _, f := range []ilosim.Fault{ilosim.NoExec, ilosim.ExecEmpty, ilosim.ExecCloses} {
 		c := ilosim.New(1, 1, 1, 1)
@@ -228,8 +227,8 @@ func TestNeitherExecNorShell(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: a closed port and an address without a host.
-func TestNobodyThere(t *testing.T) {
+// TestUnreachable: a closed port, and an address without a port.
+func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -246,8 +245,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// TestWrongPasswordOnce: three wrong passwords lock an account, so one is tried
-// once: not again as keyboard-interactive, and not again after a moment.
+// TestWrongPasswordOnce: three wrong passwords lock an account, so a password is sent
+// once. It is not sent again as keyboard-interactive or after a delay.
 func TestWrongPasswordOnce(t *testing.T) {
 	for _, p := range ilosim.Profiles() {
 		c := ilosim.New(1, 1, 1, 1)
@@ -267,8 +266,8 @@ func TestWrongPasswordOnce(t *testing.T) {
 	}
 }
 
-// TestHostKey: pinned at first use, asked for from then on; another one is
-// refused before the password is sent.
+// TestHostKey: a host key is pinned at first use. Another key is an error before the
+// password is sent.
 func TestHostKey(t *testing.T) {
 	for _, p := range []ilosim.Profile{ilosim.Modern, ilosim.Legacy1, ilosim.DSS} {
 		t.Run(string(p), func(t *testing.T) {
@@ -311,8 +310,7 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
-// TestNowhereToPin: a key that cannot be pinned is not trusted either, and says
-// so at once.
+// TestNowhereToPin: a key that cannot be pinned is an error at once.
 func TestNowhereToPin(t *testing.T) {
 	c := ilosim.New(1, 1, 1, 1)
 	login, _ := serve(t, c)
@@ -356,7 +354,7 @@ func TestFullChassis(t *testing.T) {
 	}
 }
 
-// TestManyChassis: twenty at a time, each with a key of its own in one file.
+// TestManyChassis reads twenty chassis in parallel, with one file of pins.
 func TestManyChassis(t *testing.T) {
 	keys := &bmc.Pins{Path: filepath.Join(t.TempDir(), "known_hosts")}
 	var wg sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// table is a table of the command line: a header, a line of dashes (the ruler)
-// that says where columns begin, and rows.
+// table is a table of the command line: a header, a line of dashes (the ruler) that
+// defines the columns, and rows.
 //
 //	Slot ID    Proc Manufacturer      Architecture         Memory Power Health
 //	---- ----- ---------------------- -------------------- ------ ----- ------
@@ -20,7 +20,7 @@ type table struct {
 	id      int // the column that holds the slot
 	wrap    int // the width of the terminal that wrapped its lines; or notWrapped, atWords
 	rows    []row
-	other   []line // between the rows, and none of them
+	other   []line // lines between the rows
 }
 
 type column struct {
@@ -35,13 +35,13 @@ type row struct {
 	slot Slot // as the ID column has it; it may be out of bounds
 }
 
-// How lines of a table were wrapped, beside the width of a terminal.
+// The values of table.wrap, in addition to the width of a terminal.
 const (
 	notWrapped = 0
-	atWords    = -1 // as mail programs do: at a blank, which is gone
+	atWords    = -1 // as mail programs wrap: at a blank, which is lost
 )
 
-// endless is where the last column ends.
+// endless is the end of the last column.
 const endless = 1 << 30
 
 // wrapWidth returns the width of the terminal that wrapped a ruler after n
@@ -61,7 +61,7 @@ func tables(lines []line) (all []table, rest []line) {
 		if !isRuler(lines[i]) {
 			continue
 		}
-		rulers := 1 // lines that the ruler takes
+		rulers := 1 // number of lines of the ruler
 		for i+rulers < len(lines) && isDashes(lines[i+rulers]) {
 			rulers++
 		}
@@ -71,7 +71,7 @@ func tables(lines []line) (all []table, rest []line) {
 			w := t
 			w.wrap = atWords
 			w.head(lines, i, rulers, top)
-			if n := w.read(lines[i+rulers:]); w.sense() > t.sense() {
+			if n := w.read(lines[i+rulers:]); w.validCells() > t.validCells() {
 				t, end = w, n
 			}
 		}
@@ -144,9 +144,9 @@ func (t *table) head(lines []line, at, rulers, top int) {
 	}
 }
 
-// sense counts the cells that fit their column, a MAC or a power state: of two
-// ways to join wrapped lines, the better has more of them.
-func (t *table) sense() (n int) {
+// validCells counts the cells with a MAC or a power state in a column of such. The better
+// of two ways to join wrapped lines has more of them.
+func (t *table) validCells() (n int) {
 	for _, c := range t.columns {
 		name := lower(c.name)
 		card, power := c.nic() > 0 || strings.Contains(name, "mac"), strings.Contains(name, "power")
@@ -161,7 +161,7 @@ func (t *table) sense() (n int) {
 	return n
 }
 
-// joined returns a line as it was before it was wrapped.
+// joined returns the line that was wrapped into parts.
 func joined(parts []line, wrap int) []rune {
 	var out []rune
 	for i, p := range parts {
@@ -211,8 +211,8 @@ func (t *table) read(lines []line) int {
 	return end
 }
 
-// idColumn returns the column of the slots: the first or the second, whichever
-// has more of them. A slot behind its number counts for the second in any position.
+// idColumn returns the index of the column with the slots: 0 or 1, whichever has more of
+// them. A slot behind its number counts for column 1, in any position.
 func (t *table) idColumn(lines []line) int {
 	if len(t.columns) < 2 {
 		return 0
@@ -243,7 +243,8 @@ func numberedSlot(text []rune) (Slot, bool) {
 	return slot, ok && number
 }
 
-// isRow reports whether a line is a row of some table of nodes.
+// isRow reports whether a line is a row of a table of nodes: one of its first two words
+// is a slot.
 func (t *table) isRow(text []rune) bool {
 	words := strings.Fields(string(text))
 	return slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool { _, ok := slotForm(w); return ok })
@@ -268,9 +269,9 @@ func (t *table) tail() []line {
 	return tail
 }
 
-// continues reports whether l is the rest of the row that the line before it
-// began: that line reaches the last column which begins on it. (It may not fill
-// the terminal, since blanks at the end are lost.)
+// continues reports whether l continues the row of the line before it. That line must
+// reach the last column that begins within the width of the terminal. It need not fill
+// the terminal, because blanks at its end may be lost.
 func (t *table) continues(l, before line) bool {
 	reach := 0
 	for _, c := range t.columns {
@@ -282,10 +283,9 @@ func (t *table) continues(l, before line) bool {
 	return !starts && !l.blank() && !isDashes(l) && len(before.text) > reach
 }
 
-// rowStart reports whether a line is a row: its ID column holds a slot such as
-// c12n1. Pasting may lose the blanks at the start of a line; a row that still has
-// its slot number is then moved back. An asset tag that reads like a slot is in no
-// such column.
+// rowStart reports whether a line starts a row: its ID column has a slot such as c12n1.
+// Pasting may lose the blanks at the start of a line. A row that still has its slot
+// number is then shifted back into its columns.
 func (t *table) rowStart(text []rune) (slot Slot, moved []rune, ok bool) {
 	id := t.columns[t.id]
 	if slot, ok := slotForm(cut(text, id.from, id.to)); ok {
@@ -298,7 +298,8 @@ func (t *table) rowStart(text []rune) (slot Slot, moved []rune, ok bool) {
 	return slot, shifted(text, id.from-at), true
 }
 
-// shifted moves text to the right, or to the left as far as there are blanks.
+// shifted returns text moved to the right by blanks, or to the left as far as it begins
+// with blanks.
 func shifted(text []rune, by int) []rune {
 	if by >= 0 {
 		return append([]rune(strings.Repeat(" ", by)), text...)
@@ -312,8 +313,8 @@ func shifted(text []rune, by int) []rune {
 // cell returns the text of a row in a column.
 func (r row) cell(c column) string { return cut(r.text, c.from, c.to) }
 
-// overflows reports whether a cell is too long for its column, so that those
-// behind it are not where the ruler has them.
+// overflows reports whether a cell is too long for its column, so that the cells behind
+// it are shifted.
 func (r row) overflows(t table) bool {
 	return slices.ContainsFunc(t.columns, func(c column) bool {
 		return c.from > 0 && c.from <= len(r.text) && r.text[c.from-1] != ' '

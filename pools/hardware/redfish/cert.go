@@ -12,8 +12,8 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// checkCert checks the certificate of a connection: against the pin of the login,
-// else against the file of pins, which has lines "host:port sha256:...".
+// checkCert compares the certificate of a connection with the pin of the login, or else
+// with the file of pins, which has lines "host:port sha256:...".
 func (s *Client) checkCert(address string, state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return fmt.Errorf("%w: %s shows no certificate", bmc.ErrHostKey, address)

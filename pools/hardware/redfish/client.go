@@ -22,8 +22,8 @@ import (
 	"drover/pools/wait"
 )
 
-// Client talks to a management processor over HTTPS: that of a chassis, or an iLO.
-// Its methods may be called concurrently.
+// Client is an HTTPS client of a management processor: that of a chassis, or an iLO. It
+// is safe for concurrent use.
 type Client struct {
 	bmc.Login
 
@@ -84,7 +84,7 @@ func (s *Client) tls() *tls.Config {
 	return c
 }
 
-// errMissing is an answer 404: the firmware does not have it.
+// errMissing is an answer 404 or 405: the firmware does not have the document.
 var errMissing = errors.New("not there")
 
 // Bounds of a request.
@@ -94,12 +94,13 @@ const (
 	maxRetry     = 10 * time.Second // bounds Retry-After
 )
 
-// Get returns the document at a path.
+// Get returns the document at a path of the processor. Errors wrap those of package bmc.
 func (s *Client) Get(ctx context.Context, path string) (t Tree, err error) {
 	return t, s.call(ctx, http.MethodGet, path, nil, &t)
 }
 
-// call does one request; out may be nil.
+// call sends a request with the JSON of in, and decodes the answer into out. Both may be
+// nil.
 func (s *Client) call(ctx context.Context, method, path string, in, out any) error {
 	data, err := s.fetch(ctx, method, path, in)
 	if err != nil || out == nil {
@@ -111,8 +112,8 @@ func (s *Client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// fetch does one request and returns the body. It is repeated when the processor
-// is busy, never when it refuses the login.
+// fetch sends a request and returns the body of the answer. It repeats the request when
+// the processor is busy, and never when it refuses the login.
 func (s *Client) fetch(ctx context.Context, method, path string, in any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Command)
 	defer cancel()
@@ -125,8 +126,8 @@ func (s *Client) fetch(ctx context.Context, method, path string, in any) ([]byte
 		case a.code < 300:
 			return a.body, nil
 		case a.code < 400 && moved < maxRedirects:
-			// iLO redirects to the same path with a slash behind it, and expects
-			// the same method there (RFC 9110, 15.4.9).
+			// iLO redirects to the same path with a slash at its end, and expects
+			// the same method (RFC 9110, 15.4.9).
 			moved++
 			if path, err = s.redirected(a, path); err != nil {
 				return nil, err
@@ -149,7 +150,7 @@ type answer struct {
 	status string // "404 Not Found"
 	header http.Header
 	body   []byte
-	from   *url.URL
+	from   *url.URL // of the request
 }
 
 // once sends a request and reads the answer.
@@ -175,7 +176,7 @@ func (s *Client) once(ctx context.Context, method, path string, in any) (answer,
 		return answer{}, err
 	}
 	req.Header.Set("Accept", "application/json, text/xml")
-	req.Header.Set("OData-Version", "4.0") // iLO 4 hides the older spelling of names then
+	req.Header.Set("OData-Version", "4.0") // makes iLO 4 omit the older names of fields
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -199,7 +200,7 @@ func (s *Client) once(ctx context.Context, method, path string, in any) (answer,
 
 func (s *Client) unreachable(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // without the URL, which says nothing more
+		err = e.Err // without the URL, which adds nothing to the address
 	}
 	if errors.Is(err, bmc.ErrHostKey) || errors.Is(err, bmc.ErrPins) {
 		return err
@@ -210,8 +211,8 @@ func (s *Client) unreachable(err error) error {
 	return fmt.Errorf("%w: %s: %w", bmc.ErrUnreachable, s.Address, err)
 }
 
-// redirected returns the path of a redirection. It must stay on the host: the
-// request holds the password.
+// redirected returns the path of a redirection. Another host is an error, because the
+// request contains the password.
 func (s *Client) redirected(a answer, path string) (string, error) {
 	to, err := a.from.Parse(a.header.Get("Location"))
 	if err != nil || to.Host != s.base.Host || to.Scheme != s.base.Scheme {
@@ -220,7 +221,7 @@ func (s *Client) redirected(a answer, path string) (string, error) {
 	return to.RequestURI(), nil
 }
 
-// retryAfter returns the delay before a busy processor is asked again.
+// retryAfter returns the delay before a request to a busy processor is repeated.
 func (s *Client) retryAfter(a answer) time.Duration {
 	if n, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil && n >= 0 {
 		return min(time.Duration(n)*time.Second, maxRetry)
@@ -228,7 +229,7 @@ func (s *Client) retryAfter(a answer) time.Duration {
 	return s.Timeouts.Backoff
 }
 
-// status returns the error for an answer that is no success.
+// status returns the error for an answer with an error status.
 func (s *Client) status(a answer, method, path string) error {
 	what := fmt.Sprintf("%s: %s %s: %s", s.Address, method, path, a.status)
 	if m := message(a.body); m != "" {
@@ -259,7 +260,7 @@ func message(data []byte) string {
 	return printable.Line(id, 80)
 }
 
-// maxMembers bounds a collection, which may link in circles. A chassis has 360
+// maxMembers bounds a collection, whose links may form a circle. A chassis has 360
 // slots.
 const maxMembers = 1440
 

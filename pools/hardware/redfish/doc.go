@@ -2,9 +2,9 @@
 // iLO 4 to 6, the page /xmldata of an iLO that needs no login, and the REST
 // interface before Redfish, which chassis managers still have.
 //
-// [Open] returns a [Client]. [Client.Server] and [Client.XMLData] read which
-// machine is behind an iLO; a [System] switches a machine. Certificates are
+// [Open] returns a [Client]. [Client.Server] and [Client.XMLData] read the identity and
+// the MACs of the machine of an iLO. A [System] switches a machine. Certificates are
 // self-signed and pinned at first use.
 //
-// The package does not know chassis: their paths and slots are package moonshot's.
+// The package does not know chassis: package moonshot knows their paths and slots.
 package redfish

@@ -16,12 +16,12 @@ import (
 // Server is a machine with an iLO of its own.
 type Server struct {
 	Serial  string      `json:"serial,omitempty"`
-	UUID    string      `json:"uuid,omitempty"` // lower case; what its firmware sends as DHCP option 97
+	UUID    string      `json:"uuid,omitempty"` // lower case; the firmware sends it as DHCP option 97
 	Product string      `json:"product,omitempty"`
 	MACs    []pools.MAC `json:"macs"` // of the machine, never of the iLO
 }
 
-// ID identifies the machine: its serial number, else its UUID.
+// ID returns the serial number of the machine, or its UUID when there is none.
 func (s Server) ID() string { return cmp.Or(s.Serial, s.UUID) }
 
 func (s *Server) add(text string) error {
@@ -32,8 +32,8 @@ func (s *Server) add(text string) error {
 	return err
 }
 
-// XMLData reads the page of an iLO that needs no login, /xmldata?item=All. iLO 3
-// shows no network cards there.
+// XMLData reads the page /xmldata?item=All of an iLO, which needs no login. The page of
+// iLO 3 has no network cards.
 func (s *Client) XMLData(ctx context.Context) (Server, error) {
 	anonymous := *s
 	anonymous.User, anonymous.Password = "", ""
@@ -66,7 +66,8 @@ func (s *Client) Server(ctx context.Context) (Server, error) {
 	return server, nil
 }
 
-// system returns the path and the document of the only computer system.
+// system returns the path and the document of the computer system. Several systems are
+// an error.
 func (s *Client) system(ctx context.Context) (at string, t Tree, err error) {
 	links, err := s.Collection(ctx, "/redfish/v1/Systems/")
 	switch {
@@ -79,9 +80,9 @@ func (s *Client) system(ctx context.Context) (at string, t Tree, err error) {
 	return links[0], t, err
 }
 
-// cards collects the MACs. iLO 5 and 6 have a collection of interfaces (1.10 has
-// the link to it among the vendor's fields); iLO 4 has adapters with ports and a
-// list of all MACs. The iLO's own interfaces are in other collections.
+// cards collects the MACs of the machine. iLO 5 and 6 have a collection of interfaces;
+// firmware 1.10 has the link to it in the vendor's fields. iLO 4 has adapters with ports,
+// and a list of all MACs. The interfaces of the iLO itself are in other collections.
 func (s *Client) cards(ctx context.Context, at string, t Tree, server *Server) error {
 	for _, m := range t.Get("HostCorrelation", "HostMACAddress").List() {
 		if err := server.add(m.Text()); err != nil {

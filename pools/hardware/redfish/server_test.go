@@ -32,15 +32,15 @@ func serve(t *testing.T, i *ilosim.ILO) *redfish.Client {
 	return client
 }
 
-// TestILO: the generations, over the page for anyone and over Redfish. The
-// MAC of the processor itself is in none.
+// TestILO reads all generations, over xmldata and over Redfish. The MAC of the processor
+// itself is never among the MACs.
 func TestILO(t *testing.T) {
 	const macs = "[9c:8c:6e:09:00:00 9c:8c:6e:09:00:01]"
 	for _, tt := range []struct {
 		name     string
 		gen      int
 		edit     func(*ilosim.ILO)
-		xml, red string // MACs; or what the error says
+		xml, red string // MACs, or part of the error
 	}{
 		{"iLO 3", 3, nil, "[]", "404"},
 		{"iLO 4", 4, nil, macs, macs},
@@ -50,7 +50,7 @@ func TestILO(t *testing.T) {
 		{"before the first POST", 5, func(i *ilosim.ILO) { i.MACs = []string{"", "00:00:00:00:00:00"} }, "[]", "[]"},
 		{"MACs that are null", 5, func(i *ilosim.ILO) { i.Chassis().Inject(ilosim.NullMACs, ilosim.Always) }, macs, "[]"},
 		{"switched off", 5, func(i *ilosim.ILO) { i.NoXMLData = true }, "404", macs},
-		{"a MAC that is none", 5, func(i *ilosim.ILO) { i.MACs[1] = "9C:8C" }, `"9c:8c" is not a MAC`, `"9C:8C" is not a MAC`},
+		{"an invalid MAC", 5, func(i *ilosim.ILO) { i.MACs[1] = "9C:8C" }, `"9c:8c" is not a MAC`, `"9C:8C" is not a MAC`},
 		{"wrong password", 5, func(i *ilosim.ILO) { i.Chassis().Inject(ilosim.Unauthorized, ilosim.Always) }, macs, "login refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func FuzzParseXMLData(f *testing.F) {
 	})
 }
 
-// TestRedfishPower: iLO 4 to 6.
+// TestRedfishPower switches machines with iLO 4 to 6.
 func TestRedfishPower(t *testing.T) {
 	for gen := 4; gen <= 6; gen++ {
 		sim := ilosim.NewILO(gen, 1)

@@ -11,8 +11,8 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// System is the [bmc.Driver] of a computer system: a node of a chassis, or the
-// server behind an iLO.
+// System is the [bmc.Driver] of a computer system: a node of a chassis, or a server with
+// an iLO.
 type System struct {
 	Client *Client
 	Path   string // of the system; empty: the only one of the service
@@ -27,7 +27,7 @@ func (p *System) get(ctx context.Context) (t Tree, err error) {
 	return p.Client.Get(ctx, p.Path)
 }
 
-// State reads the system.
+// State reads the power state of the system.
 func (p *System) State(ctx context.Context) (bmc.State, error) {
 	t, err := p.get(ctx)
 	if err != nil {
@@ -36,14 +36,14 @@ func (p *System) State(ctx context.Context) (bmc.State, error) {
 	return PowerState(t), nil
 }
 
-// On resets the system to on.
+// On sends a reset of type On.
 func (p *System) On(ctx context.Context) error { return p.reset(ctx, "On") }
 
-// Off resets the system to off.
+// Off sends a reset of type ForceOff.
 func (p *System) Off(ctx context.Context) error { return p.reset(ctx, "ForceOff") }
 
-// reset posts to the action that Redfish links to; before Redfish, the action was
-// posted to the system.
+// reset posts to the action that the system links to. In the interface before Redfish it
+// posts to the system itself.
 func (p *System) reset(ctx context.Context, kind string) error {
 	t, err := p.get(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *System) reset(ctx context.Context, kind string) error {
 	return p.Client.call(ctx, http.MethodPost, action, map[string]string{"ResetType": kind}, nil)
 }
 
-// PXEOnce sets the override of the boot source, and reads it back.
+// PXEOnce sets the override of the boot source, and checks it.
 func (p *System) PXEOnce(ctx context.Context) error {
 	t, err := p.get(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func pxeWords(t Tree) []string {
 	return []string{"Pxe", "PXE"}
 }
 
-// PowerState returns the power state of a system. Power is the older name.
+// PowerState returns the power state of a system. The older name of the field is Power.
 func PowerState(t Tree) bmc.State {
 	s, _ := bmc.ParseState(cmp.Or(t.Get("PowerState").Text(), t.Get("Power").Text()))
 	return s

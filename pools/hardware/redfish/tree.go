@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Tree is a JSON document. Firmware leaves out fields or writes null, and changes
-// the case of names between versions; an absent field is an empty Tree.
+// Tree is a JSON value. Firmware omits fields or writes null, and changes the case of
+// names between versions. A missing field is an empty Tree.
 type Tree struct{ v any }
 
 // UnmarshalJSON reads any document.
 func (t *Tree) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &t.v) }
 
-// Get returns the field at the path names, compared without case.
+// Get returns the field at the path of names, ignoring their case.
 func (t Tree) Get(names ...string) Tree {
 	for _, name := range names {
 		m, _ := t.v.(map[string]any)
@@ -40,7 +40,7 @@ func (t Tree) List() []Tree {
 	return out
 }
 
-// at returns an element of an array.
+// at returns the element i of an array; an empty Tree when there is none.
 func (t Tree) at(i int) Tree {
 	if l := t.List(); i < len(l) {
 		return l[i]
@@ -48,14 +48,14 @@ func (t Tree) at(i int) Tree {
 	return Tree{}
 }
 
-// Text returns a string without the blanks that firmware pads it with.
+// Text returns a string without the blanks around it; "" for other values.
 func (t Tree) Text() string {
 	s, _ := t.v.(string)
 	return strings.TrimSpace(s)
 }
 
-// link returns the target of a reference: {"@odata.id": ...} in Redfish,
-// {"href": ...} before it.
+// link returns the path of a reference: {"@odata.id": ...} in Redfish, {"href": ...}
+// before Redfish.
 func (t Tree) link() string {
 	if s := t.Get("@odata.id").Text(); s != "" {
 		return s
@@ -63,7 +63,7 @@ func (t Tree) link() string {
 	return t.Get("href").Text()
 }
 
-// members returns the references of a collection, in either flavour.
+// members returns the paths in a collection of Redfish, or of the interface before it.
 func (t Tree) members() []string {
 	var out []string
 	for _, list := range []Tree{t.Get("Members"), t.Get("links", "Member")} {
@@ -76,7 +76,7 @@ func (t Tree) members() []string {
 	return out
 }
 
-// next is the reference to the next page of a collection.
+// next returns the path of the next page of a collection; "" at the end.
 func (t Tree) next() string {
 	if s := t.Get("Members@odata.nextLink").Text(); s != "" {
 		return s

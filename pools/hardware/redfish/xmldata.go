@@ -11,9 +11,9 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
-// ParseXMLData reads the page /xmldata?item=All of an iLO. Values are padded
-// with blanks; names differ in case between versions; bytes that are no XML
-// occur.
+// ParseXMLData reads the page /xmldata?item=All of an iLO. It accepts values padded with
+// blanks, names in any case, and bytes that XML does not allow. Errors wrap
+// [bmc.ErrUnreadable].
 func ParseXMLData(data []byte) (Server, error) {
 	if len(data) > bmc.MaxAnswer {
 		return Server{}, fmt.Errorf("%w: %d bytes of xmldata, more than %d", bmc.ErrUnreadable, len(data), bmc.MaxAnswer)
@@ -54,12 +54,12 @@ func asXML(data []byte) []byte {
 	return []byte(text)
 }
 
-// xmlData gathers a server from the elements of xmldata.
+// xmlData collects the values of a server from the elements of xmldata.
 type xmlData struct {
-	path      []string // lower case
+	path      []string // of the current element, lower case
 	text      strings.Builder
 	server    Server
-	enclosure bool
+	enclosure bool // the page is that of the administrator of a blade enclosure
 
 	card struct{ mac, description string }
 }
@@ -91,7 +91,7 @@ func (x *xmlData) token(t xml.Token) error {
 	return nil
 }
 
-// is reports whether the element is at that path below the root.
+// is reports whether the current element has that path below the root.
 func (x *xmlData) is(names ...string) bool {
 	return len(x.path) == len(names)+1 && strings.Join(x.path[1:], "/") == strings.Join(names, "/")
 }
