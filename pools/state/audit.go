@@ -8,15 +8,14 @@ import (
 	"drover/pools/state/wal"
 )
 
-// maxAudit is how many entries are kept. A chassis that is switched is one for
-// each of its nodes.
+// maxAudit is the number of entries that are kept. Switching a chassis makes one entry
+// for each of its nodes.
 const maxAudit = 20_000
 
-// Audit keeps the actions of users, in their order. The oldest entries
-// make room for new ones.
+// Audit keeps the newest actions of users, in their order.
 type Audit struct {
 	rows[pools.AuditEntry]        // by auditKey
-	first, next            uint64 // numbers of the oldest entry and of the one to come
+	first, next            uint64 // numbers of the oldest and of the next entry
 }
 
 func auditKey(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
@@ -33,7 +32,7 @@ func (a *Audit) load(key, value []byte) error {
 	return a.rows.load(key, value)
 }
 
-// Add keeps entries. They are durable when it returns.
+// Add appends entries, durably.
 func (a *Audit) Add(entries ...pools.AuditEntry) error {
 	if len(entries) == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (a *Audit) add(entries []pools.AuditEntry) (wal.Ticket, error) {
 	return t, nil
 }
 
-// List returns the newest entries, the newest first, limit at most.
+// List returns at most limit entries, the newest first.
 func (a *Audit) List(limit int) ([]pools.AuditEntry, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"drover/pools/state/wal"
 )
 
-// bootStorage is the [boots.Storage] of the engine.
+// bootStorage implements [boots.Storage] with the engine.
 type bootStorage struct{ engine engine }
 
 func (b bootStorage) Enqueue(all ...boots.Change) (wait func() error, err error) {

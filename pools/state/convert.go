@@ -20,10 +20,10 @@ import (
 	"drover/pools/state/wal"
 )
 
-// formatBolt is the last format of the state file of earlier versions: a bbolt file
-// with a bucket for each table, and beside it two journals of leases. Generation N of
-// the records is in leases.(N mod 2).log; the bucket meta has the first one that is
-// not in the file yet, under "journal".
+// formatBolt is the last format that earlier versions wrote: a bbolt file with a bucket
+// for each table, and two journals of leases beside it. The records of generation N are
+// in leases.(N mod 2).log. The key "journal" of the bucket meta has the first generation
+// that is not in the bbolt file yet.
 const formatBolt = 2
 
 // oldBuckets are the buckets of formatBolt.
@@ -33,8 +33,8 @@ var oldBuckets = map[string]wal.TableID{
 }
 
 // convert fills the tables from the state file of an earlier version, writes them in
-// this format, and puts that in force. A crash before the last step leaves the earlier
-// state in force. It returns the locked file.
+// the current format, and replaces the state file. A crash before the replacement leaves
+// the earlier state in force. It returns the new, locked file.
 func (s *Store) convert(path string, o Options) (*os.File, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
 	switch {
@@ -64,7 +64,8 @@ func (s *Store) convert(path string, o Options) (*os.File, error) {
 	return f, nil
 }
 
-// replaceOld puts this format in force and keeps the files of the earlier one.
+// replaceOld writes the state file of the current format, and renames the files of the
+// earlier one to *.old.
 func replaceOld(path string) (*os.File, error) {
 	err := os.Remove(path + ".old")
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +89,7 @@ func replaceOld(path string) (*os.File, error) {
 	return lock(path, 0)
 }
 
-// oldContents is what a directory of an earlier version holds.
+// oldContents is the contents of a state directory of an earlier version.
 type oldContents struct{ wal.Contents }
 
 // read reads all buckets and the journals.
@@ -128,7 +129,8 @@ func oldJournal(dir string, generation uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("leases.%d.log", generation%2))
 }
 
-// add adds a value of a bucket, which has another form for two of them.
+// add adds a value of a bucket. It converts leases and unknown machines, whose form has
+// changed.
 func (c oldContents) add(id wal.TableID, key, value []byte) error {
 	switch id {
 	case tableLeases:
@@ -143,7 +145,7 @@ func (c oldContents) add(id wal.TableID, key, value []byte) error {
 			return fmt.Errorf("lease %x: it says it is for %s", key, l.Address)
 		}
 		return c.Apply(putLease(&l))
-	case tableUnknowns: // the key was a slot; after a crash a machine could be in two
+	case tableUnknowns: // the key was a slot number; after a crash a machine could have two
 		var u, other pools.Unknown
 		if err := json.Unmarshal(value, &u); err != nil {
 			return fmt.Errorf("unknown machine %x: %w", key, err)
@@ -153,14 +155,14 @@ func (c oldContents) add(id wal.TableID, key, value []byte) error {
 		}
 		key = u.MAC[:]
 	}
-	return c.Apply(wal.Change{Table: id, Key: key, Value: append([]byte{}, value...)}) // bbolt's memory is gone after the transaction
+	return c.Apply(wal.Change{Table: id, Key: key, Value: append([]byte{}, value...)}) // a copy: bbolt's memory is valid only during the transaction
 }
 
 var errOldRecord = errors.New("a change is cut off")
 
-// readRecord reads a record of a journal: for each lease the length of the key
-// (1 byte) and that of the value plus one (4 bytes, 0 for a removal), the key and the
-// value.
+// readRecord reads a record of a journal. It has for each lease the length of the key (1
+// byte), the length of the value plus one (4 bytes, little endian, 0 for a removal), the
+// key and the value.
 func (c oldContents) readRecord(b []byte) error {
 	for len(b) > 0 {
 		if len(b) < 5 {

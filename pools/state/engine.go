@@ -2,8 +2,8 @@ package state
 
 import "drover/pools/state/wal"
 
-// engine makes changes of tables durable; [wal.Log] does. The methods are described
-// there.
+// engine makes changes of tables durable. [wal.Log] implements it, and documents the
+// methods.
 type engine interface {
 	Put(...wal.Change) (wal.Ticket, error)
 	Async(...wal.Change)
@@ -11,7 +11,7 @@ type engine interface {
 	Lost(wal.Ticket) bool
 }
 
-// The tables. Numbers are never used twice.
+// The tables, with their keys and values. A number is never reused.
 const (
 	tableNodes    wal.TableID = iota + 1 // name: JSON of a pools.PoolNode
 	tableLeases                          // address, 4 or 16 bytes: see appendLease

@@ -20,7 +20,7 @@ const (
 
 var errLease = errors.New("not the value of a lease")
 
-// putLease is the write of a lease.
+// putLease returns the change that stores a lease.
 func putLease(l *pools.Lease) wal.Change {
 	return wal.Change{Table: tableLeases, Key: l.Address.AsSlice(), Value: appendLease(make([]byte, 0, 64), l)}
 }

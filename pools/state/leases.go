@@ -12,29 +12,26 @@ import (
 	"drover/pools/state/wal"
 )
 
-// offerHold is how long an offered address waits for its REQUEST. A PXE ROM
-// collects offers for up to 4 s and retries with pauses of up to 32 s (PXE
-// 2.1, 2.2.3); a shorter hold would give two machines the same address when
-// many start at once.
+// offerHold is the time for which an offered address is reserved. A PXE ROM collects
+// offers for up to 4 s and retries with pauses of up to 32 s (PXE 2.1, 2.2.3). With a
+// shorter time two machines could get the same address when many start at once.
 const offerHold = 30 * time.Second
 
-// maxOverlap bounds [overlap]. The time from the first DHCP packet of a boot to that
-// of the operating system is often shorter.
+// maxOverlap limits [overlap]. The time from the first DHCP packet of a boot to the first
+// one of the operating system is often shorter.
 const maxOverlap = time.Minute
 
-// maxLeases bounds the leases and quarantines that are kept, of all ranges and
-// outside of them, at some 300 bytes each. When it is reached, a new one takes the
-// place of the one that ended first.
+// maxLeases limits the leases and quarantines, including those outside of ranges, of
+// some 300 bytes each. At the limit a new one replaces the one that ended first.
 const maxLeases = 1 << 18
 
-// Leases hands out the addresses of catch-all ranges, and remembers the machine at
-// each address that is in no range and no config.
+// Leases assigns the addresses of catch-all ranges, and remembers the machines at
+// addresses outside of ranges and config.
 //
-// A machine keeps its address for as long as nobody else needs it, across
-// restarts of either side. A new one gets the address that it asks for when no
-// machine ever had it, else one that no machine had, else the one that expired
-// first. No address is in force for two machines at a time, and no machine has
-// two leases.
+// A machine keeps its address, across restarts of either side, until another machine
+// needs it. A new machine gets the address that it requests if no machine ever had it,
+// else one that no machine ever had, else the one that expired first. No address is
+// leased to two machines at a time, and no machine has two leases.
 type Leases struct {
 	engine engine
 	limit  int // maxLeases
@@ -43,10 +40,10 @@ type Leases struct {
 	byMAC  map[pools.MAC]*keptLease  // leases; not those that were declined
 	byAddr map[netip.Addr]*keptLease // all
 	byNode map[string]*keptLease     // the newest lease of a node whose name is not made from its MAC
-	queue  expiryQueue               // all; on top the one whose address is free for others first
+	queue  expiryQueue               // all, by the time at which other machines can get the address
 	offers offers
-	next   map[pools.Range]netip.Addr // where the search for an address without a lease goes on
-	full   map[pools.Range]time.Time  // when that search last found none
+	next   map[pools.Range]netip.Addr // where the next search for an unused address begins
+	full   map[pools.Range]time.Time  // when that search last found no address
 }
 
 func newLeases(e engine) *Leases {
@@ -62,8 +59,8 @@ func newLeases(e engine) *Leases {
 	}
 }
 
-// load adds a lease. Should a machine have two, as a write that failed can leave
-// behind, the one that lasts longer is its own.
+// load adds a lease. If a machine has two, which a failed write can cause, it keeps the
+// one that lasts longer.
 func (l *Leases) load(key, value []byte) error {
 	lease, err := parseLease(key, value)
 	if err != nil {
@@ -72,7 +69,7 @@ func (l *Leases) load(key, value []byte) error {
 	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
 		return nil
 	}
-	lease.Pool = unique.Make(lease.Pool).Value() // one string for all
+	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
 	l.keep(lease, 0)
 	return nil
 }
@@ -86,12 +83,11 @@ func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	}, between)
 }
 
-// Offer picks an address for the machine of p, which asks for want (the zero
-// Addr when it asks for none), and holds it for about 30 s, in RAM alone. The
-// address is fresh when the machine never had it and was not offered it a moment
-// ago: another device may use it without a lease, which the caller can probe. When
-// the range has none left, the error wraps [pools.ErrRefused] and names pool and
-// range.
+// Offer chooses an address for the machine of p and reserves it for about 30 s, in RAM
+// only. want is the address that the machine requests, or the zero Addr. fresh reports
+// that the machine neither has a lease of the address nor was offered it before: another
+// device may use it without a lease, so the caller can probe it. If the range has no
+// address left, the error wraps [pools.ErrRefused] and names pool and range.
 func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,17 +103,16 @@ func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr neti
 	return addr, !known, nil
 }
 
-// Commit gives addr to the machine of p for p.Lease, and a little longer in case
-// that it asks again at once. The lease is in force in RAM at once. It is durable
-// when wait returns nil, and only then may it be acknowledged. Commits become durable
-// in their order; each wait may be called more than once. The address need not be in
-// p.Range: a machine may keep an older one.
+// Commit leases addr to the machine of p for p.Lease, plus [overlap]. The lease is in
+// force in RAM at once. It is durable when wait returns nil; acknowledge it only then.
+// Commits become durable in their order. wait may be called more than once. The address
+// need not be in p.Range: a machine may keep an older one.
 //
-// Commit itself never waits. The error wraps [pools.ErrRefused] when the machine
-// cannot have the address: it is another node's own, in quarantine, offered to another
-// machine, or another machine's lease. A node's own address, p.Address, is not refused
-// for a quarantine, and moves between the node's MACs at any time. Other errors, such
-// as [wal.ErrBusy], say that the lease could not be stored; then nothing has changed.
+// Commit never blocks. The error wraps [pools.ErrRefused] if the address belongs to
+// another node, is in quarantine, is offered to another machine, or is leased to
+// another machine. A node's own address, p.Address, is not refused for a quarantine, and
+// moves between the node's MACs at any time. After any other error, such as
+// [wal.ErrBusy], nothing has changed.
 func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +125,7 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 		l.withdraw(p.MAC)
 		return l.waitFor(old.stored), nil
 	}
-	evicted, err := l.room(p.MAC, addr, now)
+	evicted, err := l.evict(p.MAC, addr, now)
 	if err != nil {
 		return nil, err
 	}
@@ -156,17 +151,17 @@ func (l *Leases) waitFor(t wal.Ticket) func() error {
 	return func() error { return l.engine.Wait(t) }
 }
 
-// overlap is how much longer than the machine is told its lease lasts. PXE ROM,
-// iPXE, initramfs and operating system ask for the same address one after the
-// other; those that ask within this time of each other need one write.
+// overlap is the time for which a lease lasts longer than its machine knows. PXE ROM,
+// iPXE, initramfs and operating system request the same address one after the other.
+// All requests within this time need a single write.
 func overlap(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap) }
 
-// serves reports whether the lease is already the one that the machine of p asks
-// for, until end at least.
+// serves reports whether the lease satisfies a request of the machine of p for addr until
+// end without a write.
 func (e *keptLease) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
-	spare := e.Expires.Sub(end)
+	surplus := e.Expires.Sub(end)
 	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
-		0 <= spare && spare <= overlap(p)
+		0 <= surplus && surplus <= overlap(p)
 }
 
 // refusal returns the reason why the machine of p cannot have addr, or nil.
@@ -189,11 +184,11 @@ func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	return nil
 }
 
-// room returns the lease to drop for one of addr for mac when there are too many,
-// else nil.
-func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *keptLease, err error) {
+// evict returns the lease that a new lease of addr for mac replaces, or nil if the limit
+// is not reached. The error wraps [pools.ErrRefused] if all leases are in force.
+func (l *Leases) evict(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *keptLease, err error) {
 	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
-		return nil, nil //nolint:nilnil // there is room
+		return nil, nil //nolint:nilnil // no lease to evict
 	}
 	if first := l.queue[0]; !first.inForce(now) {
 		return first, nil
@@ -201,7 +196,7 @@ func (l *Leases) room(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *k
 	return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
 }
 
-// Holds returns the address of the lease that the machine has at that time.
+// Holds returns the address of the machine's lease if that is in force at that time.
 func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,24 +206,24 @@ func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Of returns the lease of a machine. An expired one counts until another machine
-// gets the address: a node does not stop using its address because nobody renewed
-// it. A lease that was released or declined does not count.
+// Of returns the lease of a machine. It returns an expired lease until another machine
+// gets the address, since a node may use its address without renewing the lease. It does
+// not return a lease that was released or declined.
 func (l *Leases) Of(mac pools.MAC) (pools.Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byMAC[mac].lease()
 }
 
-// At returns the lease of an address, as [Leases.Of] does.
+// At returns the lease of an address by the rules of [Leases.Of].
 func (l *Leases) At(addr netip.Addr) (pools.Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byAddr[addr].lease()
 }
 
-// Named returns the lease that a machine got last as the node of that name. A
-// released one counts, too: it says which machine the node was.
+// Named returns the newest lease that a machine got as the node of that name, even if
+// the lease was released.
 func (l *Leases) Named(node string) (pools.Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,7 +239,7 @@ func (l *Leases) Named(node string) (pools.Lease, bool) {
 	return e.Lease, true
 }
 
-// ByPool counts the leases in force.
+// ByPool returns the number of leases in force, by pool.
 func (l *Leases) ByPool(now time.Time) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +252,7 @@ func (l *Leases) ByPool(now time.Time) map[string]int {
 	return count
 }
 
-// List returns every lease and quarantine, those that are over too, by
+// List returns all leases and quarantines, including those that have ended, sorted by
 // address.
 func (l *Leases) List() []pools.Lease {
 	l.mu.Lock()

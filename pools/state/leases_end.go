@@ -8,22 +8,20 @@ import (
 	"drover/pools"
 )
 
-// quarantine is how long no machine gets an address that one declined. A device
-// that uses an address without a lease most often has it set by hand, and keeps it for
-// days; each new attempt makes a client start anew. But a card that declines
-// everything, or a host that answers every ARP probe, puts a whole range out of
-// service. An hour is seldom enough for the first, and short enough for the second;
-// the operator can end it earlier ([Leases.End]). RFC 2131 leaves the time open.
+// quarantine is the time for which a declined address is not assigned. It is a
+// compromise, since RFC 2131 leaves the time open. A device that uses an address without
+// a lease usually has it configured by hand, and keeps it for days; each new attempt to
+// lease the address makes a client restart. But a card that declines every address, or a
+// host that answers every ARP probe, can put a whole range out of service. The operator
+// can end a quarantine earlier with [Leases.End].
 const quarantine = time.Hour
 
-// maxWhy bounds the reason of a quarantine, in bytes: a client can supply part of
-// it.
+// maxWhy limits the reason of a quarantine, in bytes: a client can supply part of it.
 const maxWhy = 200
 
-// Release ends the lease of a machine that no longer uses addr. The machine gets the
-// same address again if no other one needs it. A lease that it does not have is
-// ignored. The end of a lease is stored asynchronously: when a crash forgets it, the
-// lease expires.
+// Release ends the lease that a machine has of addr, if any. The machine gets the same
+// address again unless another machine has got it. The end is stored asynchronously: if
+// a crash loses it, the lease expires.
 func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +30,7 @@ func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
 	}
 }
 
-// Leave ends the lease of a machine that boots anew, unless it is of the address
-// keep.
+// Leave ends the lease of a machine that boots again, unless it is a lease of keep.
 func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,9 +39,9 @@ func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 	}
 }
 
-// Decline puts addr in quarantine for an hour when the machine holds it or was
-// offered it, else it returns false and does nothing. why is the reason
-// in [Leases.List].
+// Decline puts addr in quarantine for an hour if the machine has a lease or an offer of
+// it, else it does nothing and returns false. why is the reason that [Leases.List]
+// shows.
 func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,13 +54,13 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 		return false
 	}
 	l.withdraw(mac)
-	// A lease of addr is the machine's own, or expired: else it would not be on
-	// offer.
+	// A lease of addr is the machine's own or expired, else it would not be offered.
 	l.keepAsync(lease)
 	return true
 }
 
-// reason returns why, bounded, and never empty: that would be no quarantine.
+// reason returns why, cut to maxWhy. It is never empty, since an empty reason means no
+// quarantine.
 func reason(why string) string {
 	if why == "" {
 		return "declined"
@@ -71,12 +68,12 @@ func reason(why string) string {
 	return clip(why, maxWhy)
 }
 
-// clip bounds a text, in bytes, and makes it valid UTF-8.
+// clip cuts a text to limit bytes and makes it valid UTF-8.
 func clip(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "?") }
 
-// End frees an address for the operator: one that a machine holds, or one in
-// quarantine. It returns false when addr is neither. A machine that still uses
-// its address learns of it at its next request.
+// End ends the lease or the quarantine of an address, for an operator. It returns false
+// if the address has neither. The next request of a machine that still uses the address
+// is refused.
 func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +92,7 @@ func (l *Leases) end(e *keptLease, now time.Time) {
 	l.keepAsync(lease)
 }
 
-// keepAsync keeps a lease that no caller waits for.
+// keepAsync keeps a lease and stores it asynchronously.
 func (l *Leases) keepAsync(lease pools.Lease) {
 	l.keep(lease, 0)
 	l.engine.Async(putLease(&lease))

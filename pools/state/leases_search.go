@@ -9,17 +9,17 @@ import (
 	"drover/pools/state/wal"
 )
 
-// searchPause is how long a range is not searched again after a search that found no
-// address without a lease. A search goes through every address of the range; a machine
-// without an offer asks again within seconds.
+// searchPause is the time for which a range is not searched again after a search without
+// a result. A search inspects every address of the range, and a machine without an offer
+// repeats its DISCOVER within seconds.
 const searchPause = time.Second
 
 // keptLease is a lease in the indexes of Leases.
 type keptLease struct {
 	pools.Lease
-	due    time.Time  // when another machine can get the address: the lease has ended, and so has any offer of it
+	due    time.Time  // when another machine can get the address: the end of the lease and of any offer of it
 	index  int        // in the queue
-	stored wal.Ticket // of the write that has it
+	stored wal.Ticket // of its write
 }
 
 // inForce reports whether the address is leased or in quarantine at that time.
@@ -29,7 +29,7 @@ func (e *keptLease) inForce(now time.Time) bool { return !e.Released && now.Befo
 // used.
 func (e *keptLease) used() bool { return e != nil && !e.Released && e.Declined == "" }
 
-// lease returns the lease of a machine that still uses its address.
+// lease returns the lease if its machine may still use the address.
 func (e *keptLease) lease() (pools.Lease, bool) {
 	if !e.used() {
 		return pools.Lease{}, false
@@ -37,8 +37,8 @@ func (e *keptLease) lease() (pools.Lease, bool) {
 	return e.Lease, true
 }
 
-// nameOf returns the key of a lease in byNode; empty: it has none. A name that is
-// made from the MAC needs no index.
+// nameOf returns the key of a lease in byNode. It is empty for a lease that is not in
+// byNode: a name made from the MAC needs no index.
 func nameOf(e *keptLease) string {
 	if e.Declined != "" || e.Node == pools.CatchAllName(e.MAC) {
 		return ""
@@ -46,7 +46,7 @@ func nameOf(e *keptLease) string {
 	return e.Node
 }
 
-// index enters e in byNode, unless there is a lease of the node that lasts longer.
+// index adds e to byNode, unless the node has a lease that lasts longer.
 func (l *Leases) index(e *keptLease) {
 	name := nameOf(e)
 	if old := l.byNode[name]; name != "" && (old == nil || !old.Expires.After(e.Expires)) {
@@ -54,19 +54,19 @@ func (l *Leases) index(e *keptLease) {
 	}
 }
 
-// unindex takes e out of byNode.
+// unindex removes e from byNode.
 func (l *Leases) unindex(e *keptLease) {
 	if name := nameOf(e); l.byNode[name] == e {
 		delete(l.byNode, name)
 	}
 }
 
-// leasable reports whether addr may be leased to anyone under this plan.
+// leasable reports whether addr is in the plan's range and not reserved.
 func leasable(p *pools.Plan, addr netip.Addr) bool {
 	return p.Range.Contains(addr) && !p.Reserved(addr)
 }
 
-// unused reports whether no machine has or had addr, or is offered it.
+// unused reports whether no machine has, had or is offered addr.
 func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && !l.offers.has(addr) }
 
 // pick chooses the address to offer.
@@ -74,7 +74,7 @@ func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr
 	if e := l.byMAC[p.MAC]; e != nil && leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
 		return e.Address, true
 	}
-	if f, ok := l.offers.of(p.MAC, now); ok && leasable(p, f.addr) { // nobody else can have got it since
+	if f, ok := l.offers.of(p.MAC, now); ok && leasable(p, f.addr) { // no other machine can have got it since
 		return f.addr, true
 	}
 	if leasable(p, want) && l.unused(want) {
@@ -86,8 +86,8 @@ func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr
 	return l.oldestExpired(p, now)
 }
 
-// searchUnused finds an address that no machine ever had. It goes once around the
-// range, from where the last search ended.
+// searchUnused returns an address that no machine ever had. It searches the range once,
+// from the end of the previous search.
 func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 	r := p.Range
 	if t, ok := l.full[r]; !r.IsValid() || ok && now.Sub(t) < searchPause && !now.Before(t) {
@@ -116,9 +116,9 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 
 // oldestExpired returns the address whose lease ended first.
 func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) {
-	var passed []*keptLease // not for this plan
+	var skipped []*keptLease // not leasable under this plan
 	defer func() {
-		for _, e := range passed {
+		for _, e := range skipped {
 			heap.Push(&l.queue, e)
 		}
 	}()
@@ -128,12 +128,12 @@ func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) 
 			return e.Address, true
 		}
 		heap.Pop(&l.queue)
-		passed = append(passed, e)
+		skipped = append(skipped, e)
 	}
 	return netip.Addr{}, false
 }
 
-// hold puts addr on offer for the machine of p alone.
+// hold offers addr to the machine of p, instead of an earlier offer.
 func (l *Leases) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
 	if f, ok := l.offers.byMAC[p.MAC]; ok && f.addr != addr {
 		l.withdraw(p.MAC)
@@ -150,9 +150,9 @@ func (l *Leases) withdraw(mac pools.MAC) {
 	}
 }
 
-// setDue moves the lease of addr, if there is one, to its position in the queue. An
-// address on offer moves back: a flood of DISCOVERs need not step over all that it was
-// offered before.
+// setDue moves the lease of addr, if there is one, to its position in the queue. offered
+// is the end of an offer of addr. An offered address moves back, so that a flood of
+// DISCOVERs does not make each search skip all earlier offers.
 func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	e := l.byAddr[addr]
 	if e == nil {
@@ -164,7 +164,7 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	heap.Fix(&l.queue, e.index)
 }
 
-// keep replaces the leases of its machine and of its address by lease. The caller has
+// keep replaces the leases of the machine and of the address by lease. The caller has
 // checked that no other machine needs them.
 func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	e := l.byAddr[lease.Address]
@@ -188,7 +188,7 @@ func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
 	heap.Push(&l.queue, e)
 }
 
-// forget removes a lease; nil is none.
+// forget removes a lease from the indexes. It does nothing for nil.
 func (l *Leases) forget(e *keptLease) {
 	if e == nil {
 		return

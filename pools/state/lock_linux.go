@@ -12,11 +12,11 @@ import (
 // lockPause is the time between two attempts to get the lock.
 const lockPause = 20 * time.Millisecond
 
-// isLocked follows the name of a file.
+// isLocked is an error text, to print after the name of a file.
 const isLocked = "is locked: another drover is running with this state directory"
 
-// lock opens the file at path, which it makes when it is missing, and locks it
-// against other processes.
+// lock opens or creates the file at path, and locks it against other processes. It waits
+// for the lock until timeout.
 func lock(path string, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

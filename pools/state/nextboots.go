@@ -9,12 +9,12 @@ import (
 	"drover/pools/state/wal"
 )
 
-// NextBoots keeps what nodes do at their next boot, once.
+// NextBoots keeps next boots: what a node does at its next boot, once, instead of what
+// its pool says.
 //
-// A boot takes it with its script, and keeps it: whatever the boot asks again
-// gets the same answer. The next DISCOVER of the firmware, which is another
-// boot, ends it. Where this server sees no DISCOVERs, or the machine is long in
-// asking again, the clock does.
+// A boot takes the next boot with its script. Repeated requests of that boot get the
+// same answer. The next DISCOVER of the firmware begins another boot and so ends the
+// next boot. If this server sees no DISCOVER, it ends after [boots.FirmwarePhase].
 type NextBoots struct {
 	// Now is the clock.
 	Now func() time.Time
@@ -22,14 +22,14 @@ type NextBoots struct {
 	rows[nextBoot] // by node
 }
 
-// nextBoot is what the file holds of a node.
+// nextBoot is the stored value of a node.
 type nextBoot struct {
 	What  pools.NextBoot `json:"what"`
-	Taken time.Time      `json:"taken,omitzero"` // when a boot took it last; zero: none has
+	Taken time.Time      `json:"taken,omitzero"` // when a boot last took it; zero: no boot has
 }
 
-// Of returns what the boot that is under way, or comes next, does; empty:
-// nothing out of the ordinary.
+// Of returns the next boot of a node that is pending, or that the current boot has
+// taken; empty if there is none.
 func (n *NextBoots) Of(node string) pools.NextBoot {
 	if b := n.get(node); !n.over(b) {
 		return b.What
@@ -37,7 +37,7 @@ func (n *NextBoots) Of(node string) pools.NextBoot {
 	return ""
 }
 
-// Pending returns what no boot has taken yet.
+// Pending returns the next boot of a node that no boot has taken yet, or empty.
 func (n *NextBoots) Pending(node string) pools.NextBoot {
 	if b := n.get(node); b.Taken.IsZero() {
 		return b.What
@@ -45,18 +45,17 @@ func (n *NextBoots) Pending(node string) pools.NextBoot {
 	return ""
 }
 
-// over reports whether the boot that took b must be over.
+// over reports whether the firmware phase of the boot that took b is over.
 func (n *NextBoots) over(b nextBoot) bool {
 	return !b.Taken.IsZero() && n.Now().Sub(b.Taken) > boots.FirmwarePhase
 }
 
-// Set sets what a node does at its next boot, durably. Empty is what its pool
-// says.
+// Set sets the next boot of a node, durably. Empty removes it.
 func (n *NextBoots) Set(node string, what pools.NextBoot) error {
 	return n.durably(node, func(nextBoot) nextBoot { return nextBoot{What: what} })
 }
 
-// Take notes, durably, that a boot got its script.
+// Take records, durably, that a boot got its script.
 func (n *NextBoots) Take(node string) error {
 	now := n.Now().UTC()
 	return n.durably(node, func(b nextBoot) nextBoot {
@@ -65,6 +64,7 @@ func (n *NextBoots) Take(node string) error {
 	})
 }
 
+// durably edits the next boot of a node, and waits until that is stored.
 func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
 	t, err := n.change(node, edit, n.engine.Put)
 	if err == nil {
@@ -76,9 +76,9 @@ func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
 	return nil
 }
 
-// Discover notes that the firmware of a node asked for an address. It ends what a
-// boot took before. It waits for no disk: when a crash forgets it, the clock ends
-// what the boot took.
+// Discover records a netboot DISCOVER of a node's firmware. It ends a next boot that was
+// taken. It does not wait for the disk: if a crash loses the change, the next boot ends
+// with the firmware phase.
 func (n *NextBoots) Discover(node string) {
 	if n.get(node).Taken.IsZero() {
 		return
@@ -89,14 +89,14 @@ func (n *NextBoots) Discover(node string) {
 	})
 }
 
-// change puts what edit returns in the place of what a node has, once store has
-// taken it. A nextBoot without What is none.
+// change replaces the value of a node by the result of edit, if store accepts it. A value
+// without What is removed.
 func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old, there := n.values[node]
+	old, exists := n.values[node]
 	b, c := edit(old), n.remove(node)
-	if b.What == "" && !there {
+	if b.What == "" && !exists {
 		return 0, nil
 	}
 	if b.What != "" {

@@ -14,7 +14,7 @@ import (
 // config.NodeStore.
 type Nodes struct{ rows[pools.PoolNode] }
 
-// Nodes returns all of them, by name. They must not be changed.
+// Nodes returns all nodes, sorted by name. They must not be changed.
 func (n *Nodes) Nodes() ([]pools.PoolNode, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -22,9 +22,8 @@ func (n *Nodes) Nodes() ([]pools.PoolNode, error) {
 	return slices.SortedFunc(maps.Values(n.values), byName), nil
 }
 
-// ChangeNodes stores nodes under their names, and removes those of other names,
-// together or not at all. It is durable when ChangeNodes returns. When it returns
-// an error, everything is as it was.
+// ChangeNodes stores the nodes in put under their names, and removes the names in
+// remove, durably. After an error nothing has changed.
 func (n *Nodes) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	if len(put)+len(remove) == 0 {
 		return nil
@@ -39,7 +38,8 @@ func (n *Nodes) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	return err
 }
 
-// change returns the nodes as they were; those that were not there have no name.
+// change makes a change in RAM and queues it. before has the earlier nodes by name; a
+// node that did not exist has an empty Name.
 func (n *Nodes) change(put []pools.PoolNode, remove []string) (t wal.Ticket, before map[string]pools.PoolNode, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,8 +67,8 @@ func (n *Nodes) change(put []pools.PoolNode, remove []string) (t wal.Ticket, bef
 	return t, before, nil
 }
 
-// restore takes a change back that was not stored, also from the disk, which may
-// have it all the same.
+// restore reverts a change whose write failed. It also writes the earlier nodes, since
+// the disk may have the change despite the error.
 func (n *Nodes) restore(before map[string]pools.PoolNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"drover/pools"
 )
 
-// offer is an address that waits for the machine to request it.
+// offer is an address that was offered to a machine, which has not requested it yet.
 type offer struct {
 	mac        pools.MAC
 	node, pool string
@@ -15,8 +15,8 @@ type offer struct {
 	expires    time.Time
 }
 
-// offers are the addresses on offer, one a machine. There are never more than
-// the ranges have addresses, whatever a flood of DISCOVERs claims to be.
+// offers is the set of current offers, one for each machine and each address. So a flood
+// of DISCOVERs cannot cause more offers than the ranges have addresses.
 type offers struct {
 	byMAC  map[pools.MAC]offer
 	byAddr map[netip.Addr]pools.MAC
@@ -33,7 +33,7 @@ func (o *offers) of(mac pools.MAC, now time.Time) (offer, bool) {
 	return f, ok && now.Before(f.expires)
 }
 
-// has reports whether addr is on offer, or was until a moment ago.
+// has reports whether addr is offered, or was until the last call of expire.
 func (o *offers) has(addr netip.Addr) bool {
 	_, ok := o.byAddr[addr]
 	return ok
@@ -45,8 +45,8 @@ func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 	return ok && other != mac && now.Before(o.byMAC[other].expires)
 }
 
-// hold keeps addr for the machine of p. An offer that has more than half of its time left
-// is not renewed: so the fifo stays short when a machine repeats itself.
+// hold offers addr to the machine of p. An offer with more than half of its time left is
+// not renewed, so that a machine that repeats its DISCOVER does not fill the fifo.
 func (o *offers) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
 	mac := p.MAC
 	if f, ok := o.byMAC[mac]; ok {

@@ -37,13 +37,13 @@ func (r *rows[V]) each(put func(key, value []byte), between func() error) error 
 	}, between)
 }
 
-// set is the change that stores a value.
+// set returns the change that stores a value.
 func (r *rows[V]) set(key string, v V) (wal.Change, error) {
 	value, err := json.Marshal(v)
 	return wal.Change{Table: r.id, Key: []byte(key), Value: value}, err
 }
 
-// remove is the change that deletes a value.
+// remove returns the change that deletes a value.
 func (r *rows[V]) remove(key string) wal.Change { return wal.Change{Table: r.id, Key: []byte(key)} }
 
 func (r *rows[V]) get(key string) V {

@@ -17,13 +17,13 @@ import (
 	"drover/pools/state/wal"
 )
 
-// FileName is the name of the file in the state directory that says which format
-// the directory has. A process that uses the directory holds a lock on it.
+// FileName is the name of the file in the state directory that contains the format of
+// the directory. The process that uses the directory holds a lock on it.
 const FileName = "drover.db"
 
-// format is the version of the layout of the state directory. A newer one is
-// refused, so that an old drover does not damage what it does not understand.
-// Formats 1 and 2 were a bbolt file, see convert.go.
+// format is the version of the layout of the state directory. Open refuses a newer one,
+// so that an old drover does not damage it. Formats 1 and 2 were a bbolt file; see
+// convert.go.
 const format = 3
 
 // formatFile is the content of [FileName]. It begins with formatText and the version.
@@ -32,32 +32,33 @@ const (
 	formatFile = formatText + "3\nThe data is in drover.*.snap and drover.*.log.\n"
 )
 
-// logSize is how long a log is at least, in bytes: some 60 000 leases.
+// logSize is the default of [Options.LogSize], in bytes: some 60 000 leases.
 const logSize = 4 << 20
 
-// Options tune [Open]. The zero value is what a server uses.
+// Options are the options of [Open]. The zero value is that of a server.
 type Options struct {
-	// LockTimeout is how long to wait for another process to let go of the
-	// directory, for example the drover that this one replaces. Default 2 s.
+	// LockTimeout limits the wait for another process that has locked the directory,
+	// for example the drover that this one replaces. Default 2 s.
 	LockTimeout time.Duration
 
-	// FlushEvery is how long the steps of boots that need not be durable at once may
-	// wait in RAM, and a tenth of how long the sight of an unknown machine may.
+	// FlushEvery is the interval at which steps of boots are stored that need not be
+	// durable at once. Unknown machines are stored at ten times that interval.
 	// Default 1 s.
 	FlushEvery time.Duration
 
 	// Now is the clock that dates the steps of boots. Default [time.Now].
 	Now func() time.Time
 
-	// Log gets what no caller can be told: asynchronous writes that failed, and a
-	// slow disk. Default: none.
+	// Log gets errors that no caller can get: failed asynchronous writes, and a slow
+	// disk. Default: none.
 	Log *slog.Logger
 
-	// LogSize is how long a log is at least, in bytes, before the next generation
+	// LogSize is the least size of a log, in bytes, at which the next generation
 	// begins. Default 4 MiB.
 	LogSize int64
 }
 
+// complete sets the defaults.
 func (o *Options) complete() {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = 2 * time.Second
@@ -92,8 +93,8 @@ type Store struct {
 	ended  chan struct{} // closed when the flush loop has ended
 }
 
-// Open opens the state in dir, which it makes when it is missing. Only one process
-// can have it open: another one gets an error after [Options.LockTimeout].
+// Open opens the state in dir, and creates the directory if it does not exist. Only one
+// process can have it open: another one gets an error after [Options.LockTimeout].
 func Open(dir string, o Options) (*Store, error) {
 	o.complete()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -126,7 +127,7 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open locks the directory, brings it to this format and fills the tables.
+// open locks the directory, converts an earlier format, and fills the tables.
 func (s *Store) open(path string, o Options) error {
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +157,7 @@ func (s *Store) open(path string, o Options) error {
 	return nil
 }
 
-// checkFormat refuses a version that is newer than the one that is known.
+// checkFormat returns an error for a version that is newer than known, or not a number.
 func checkFormat(version string, known int) error {
 	n, err := strconv.Atoi(version)
 	if err != nil || n < 1 {
@@ -172,7 +173,7 @@ func checkFormat(version string, known int) error {
 // machines, which matter less.
 const unknownTicks = 10
 
-// flushLoop stores what waits in RAM, and a last time when ctx ends.
+// flushLoop stores changes that are only in RAM, at intervals and when ctx ends.
 func (s *Store) flushLoop(ctx context.Context, every time.Duration) {
 	defer close(s.ended)
 	tick := time.NewTicker(every)
@@ -199,8 +200,7 @@ func (s *Store) flush(what string, flush func() error) {
 	}
 }
 
-// Close stores what waits and closes the state. Writes after it get
-// [wal.ErrClosed].
+// Close stores all changes and closes the state. Later writes return [wal.ErrClosed].
 func (s *Store) Close() error {
 	s.stop()
 	<-s.ended

@@ -9,27 +9,27 @@ import (
 	"drover/pools/state/wal"
 )
 
-// maxUnknowns bounds the unknown machines that are kept. Anyone can make one
-// up with a single packet; a page cannot show more of them anyway.
+// maxUnknowns limits the unknown machines. A single packet with an invented MAC adds one,
+// and a page cannot show more of them.
 const maxUnknowns = 4096
 
-// maxText bounds each text that an unknown machine sends, in bytes.
+// maxText limits each text that an unknown machine sends, in bytes.
 const maxText = 128
 
-// spareUnknowns is how many more there can be before the oldest are dropped, all at
-// once: a search for the oldest goes through all.
-const spareUnknowns = 1024
+// surplusUnknowns is the number of machines beyond maxUnknowns at which the oldest are
+// dropped, all at once, since a search for the oldest inspects all.
+const surplusUnknowns = 1024
 
-// flushChunk is how many machines of a flush are stored together, so that a long
-// flush does not hold up the writes that somebody waits for.
+// flushChunk is the number of machines that a flush stores together. It is small, so
+// that a long flush does not delay the writes that a request waits for.
 const flushChunk = 256
 
-// Unknowns keeps the machines that asked for an address and that no node declares,
-// the latest of them. It learns of every DISCOVER, so that it writes only every few
-// seconds: a crash loses what was seen since.
+// Unknowns keeps the newest machines that sent a DISCOVER and that no node declares.
+// Every DISCOVER changes it, so it is stored only every few seconds, and a crash loses
+// the changes since.
 type Unknowns struct {
 	rows[unknown]                 // by MAC, its 6 bytes
-	dirty         map[string]bool // not stored as they are, or gone
+	dirty         map[string]bool // changed or dropped since they were stored
 }
 
 type unknown struct {
@@ -47,8 +47,8 @@ func (u *Unknowns) load(key, value []byte) error {
 	return err
 }
 
-// Seen notes that a machine asked. When it did before, First stays and Count
-// adds up; the rest is as it says now. A Count of zero is one.
+// Seen records a DISCOVER of a machine. For a known machine it keeps First, adds up
+// Count, and replaces all other fields. A Count of 0 means 1.
 func (u *Unknowns) Seen(seen pools.Unknown) {
 	seen.Count = max(seen.Count, 1)
 	if seen.First.IsZero() {
@@ -66,12 +66,13 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	}
 	u.values[key] = unknown{seen, old.stored}
 	u.dirty[key] = true
-	if len(u.values) >= maxUnknowns+spareUnknowns {
+	if len(u.values) >= maxUnknowns+surplusUnknowns {
 		u.dropOldest()
 	}
 }
 
-// dropOldest forgets the machines that are too many. It expects the lock to be held.
+// dropOldest drops all but the newest maxUnknowns machines. It requires that the lock is
+// held.
 func (u *Unknowns) dropOldest() {
 	var last []int64
 	for _, m := range u.values {
@@ -87,7 +88,7 @@ func (u *Unknowns) dropOldest() {
 	}
 }
 
-// drop forgets a machine. It expects the lock to be held.
+// drop removes a machine. It requires that the lock is held.
 func (u *Unknowns) drop(key string) {
 	delete(u.dirty, key)
 	if u.values[key].stored {
@@ -96,7 +97,7 @@ func (u *Unknowns) drop(key string) {
 	delete(u.values, key)
 }
 
-// newest returns all machines, the one seen last first. It expects the lock to be held.
+// newest returns all machines, the newest first. It requires that the lock is held.
 func (u *Unknowns) newest() []pools.Unknown {
 	all := make([]pools.Unknown, 0, len(u.values))
 	for _, m := range u.values {
@@ -108,7 +109,7 @@ func (u *Unknowns) newest() []pools.Unknown {
 	return all
 }
 
-// List returns the machines, the one seen last first.
+// List returns the machines, the newest first.
 func (u *Unknowns) List() []pools.Unknown {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,8 +117,8 @@ func (u *Unknowns) List() []pools.Unknown {
 	return all[:min(len(all), maxUnknowns)]
 }
 
-// Forget removes a machine; it returns false when it is not there. It comes back when
-// it asks again.
+// Forget removes a machine. It returns false for one that is not known. The next DISCOVER
+// of the machine adds it again.
 func (u *Unknowns) Forget(mac pools.MAC) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -131,8 +132,8 @@ func (u *Unknowns) Forget(mac pools.MAC) bool {
 	return true
 }
 
-// Flush stores what was seen since the last one. The store calls it every few
-// seconds and when it closes. What the queue does not take waits on.
+// Flush stores the changes since the last Flush. The store calls it every few seconds and
+// when it closes. Changes that the queue refuses stay for the next Flush.
 func (u *Unknowns) Flush() error {
 	for {
 		t, err := u.flushSome()
@@ -145,7 +146,7 @@ func (u *Unknowns) Flush() error {
 	}
 }
 
-// flushSome puts some machines into the queue. The wal.Ticket is 0 when there are none.
+// flushSome queues up to flushChunk machines. The ticket is 0 if there are none.
 func (u *Unknowns) flushSome() (t wal.Ticket, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

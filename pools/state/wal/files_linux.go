@@ -18,7 +18,7 @@ const (
 	snapshotPattern = "drover.%d.snap"
 )
 
-// growth is how many zeros a log gets at a time, in bytes.
+// growth is the number of zeros that are appended to a log at a time, in bytes.
 const growth = 1 << 20
 
 // segment is the log of one generation.
@@ -26,12 +26,12 @@ type segment struct {
 	file       *os.File
 	name       string
 	generation uint64
-	size       int64 // of the file, zeros at its end included
+	size       int64 // of the file, including zeros at its end
 	end        int64 // of the records
-	before     int64 // end of the records in the log of the generation before
+	before     int64 // the end of the records in the log of the previous generation
 }
 
-// createSegment makes the log of a generation.
+// createSegment creates the log of a generation.
 func (l *Log) createSegment(generation uint64) (s segment, err error) {
 	s = segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
 	if s.file, err = os.OpenFile(filepath.Join(l.Dir, s.name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
@@ -43,8 +43,8 @@ func (l *Log) createSegment(generation uint64) (s segment, err error) {
 	return s, nil
 }
 
-// grow makes the file long enough for records up to end. Zeros are written, not left
-// out: else each fdatasync would have blocks to allocate.
+// grow extends the file for records up to end. It writes zeros instead of leaving a
+// hole, so that fdatasync does not have to allocate blocks.
 func (s *segment) grow(end int64) error {
 	if end <= s.size {
 		return nil
@@ -55,7 +55,7 @@ func (s *segment) grow(end int64) error {
 	return err
 }
 
-// fdatasync makes the data of a file durable, without the time of the change.
+// fdatasync makes the data of a file durable, but not its modification time.
 func fdatasync(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {
@@ -64,7 +64,7 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// generations returns the generations that dir has a file of, in order.
+// generations returns the generations of the files in dir that match pattern, in order.
 func generations(dir, pattern string) (all []uint64, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -77,7 +77,8 @@ func generations(dir, pattern string) (all []uint64, err error) {
 	return all, err
 }
 
-// removeBefore removes the files of earlier generations, and what a crash has left.
+// removeBefore removes the files of earlier generations, and temporary files that a crash
+// has left.
 func (l *Log) removeBefore(generation uint64) error {
 	var errs []error
 	for _, pattern := range []string{snapshotPattern + ".tmp", snapshotPattern, logPattern} {

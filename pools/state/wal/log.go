@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// maxQueue bounds the changes that wait for the disk, in bytes: some 50 000 leases.
+// maxQueue limits the changes that wait for the disk, in bytes: some 50 000 leases.
 const maxQueue = 4 << 20
 
-// keepBuffer bounds the buffer of a batch that is kept for the next one, in bytes.
-const keepBuffer = 1 << 20
+// maxSpare limits the buffer of a batch that is reused for a later one, in bytes.
+const maxSpare = 1 << 20
 
-// slowCommit is when it is logged that the disk makes everyone wait. It is far longer
-// than any healthy disk takes, and shorter than the patience of firmware.
+// slowCommit is the time after which a slow write is logged. It is far longer than a
+// write to a healthy disk, and shorter than the timeouts of firmware.
 const slowCommit = 2 * time.Second
 
-// retryPause is how long after a failure the next generation is tried again.
+// retryPause is the delay after a generation that failed to begin.
 const retryPause = time.Second
 
 // Log is a write-ahead log. The fields are set before Open.
 type Log struct {
 	Dir    string
 	Tables map[TableID]Table
-	Size   int64                // after so many bytes, at least, the next generation begins
-	Logger *slog.Logger         // gets what no caller can be told
+	Size   int64                // the least size of a log, in bytes, at which the next generation begins
+	Logger *slog.Logger         // gets errors that no caller can get
 	Sync   func(*os.File) error // makes data durable; nil: as fdatasync(2) does
 
 	// The committer alone uses these.
@@ -43,7 +43,7 @@ type Log struct {
 	done     Ticket    // all batches up to this one are finished
 	failed   []failure // of them, by ticket
 	closed   bool
-	stale    bool // the log has not all changes of RAM: a snapshot is needed
+	stale    bool // the log lacks changes of RAM: a snapshot is needed
 	pending  bool // the last attempt to write a snapshot failed
 	missed   int  // asynchronous writes that found the queue full
 	busy     bool // a snapshot is being written
@@ -53,18 +53,19 @@ type Log struct {
 	running sync.WaitGroup // the committer and the snapshot
 }
 
-// Ticket is the number of the batch that changes were put into. The zero Ticket is
-// durable.
+// Ticket is the number of the batch that contains a change. The batch of the zero Ticket
+// is always durable.
 type Ticket uint64
 
-// batch is the changes that become durable by one write.
+// batch is a set of changes that become durable by one write.
 type batch struct {
 	ticket        Ticket
 	record        []byte
 	writes, async int
 }
 
-// failure is a run of batches that were not stored, with the error of the last.
+// failure is a range of consecutive batches that were not stored, with the error of the
+// last.
 type failure struct {
 	first, last Ticket
 	err         error
@@ -83,17 +84,17 @@ func (l *Log) start(current segment) {
 			l.Sync = d.sync
 		}
 		for b, ok := l.take(); ok; b, ok = l.take() {
-			l.finish(b, l.watched(b))
+			l.finish(b, l.commitLogged(b))
 		}
 	})
 }
 
-// Put queues changes that become durable together or not at all, in the order of the
-// calls. It never waits. The error is [ErrBusy], [ErrClosed], or says which change is
-// too large; then nothing is queued.
+// Put queues changes, in the order of the calls. The changes of one call become durable
+// together or not at all. Put never waits. The error is [ErrBusy], [ErrClosed], or that
+// of a change that is too large; then nothing is queued.
 func (l *Log) Put(changes ...Change) (Ticket, error) { return l.enqueue(0, changes) }
 
-// Async is Put for changes that no caller waits for. Those that cannot be stored are
+// Async is Put for changes that no caller waits for. A change that cannot be stored is
 // logged, and stored by the next snapshot.
 func (l *Log) Async(changes ...Change) {
 	if _, err := l.enqueue(1, changes); err != nil {
@@ -127,8 +128,8 @@ func (l *Log) enqueue(async int, changes []Change) (Ticket, error) {
 	return l.queue.ticket, nil
 }
 
-// Wait returns nil once the changes of a ticket are durable, else the reason why they
-// are not. It can be called more than once.
+// Wait returns nil once the changes of a ticket are durable, or the error of their write.
+// It can be called more than once.
 func (l *Log) Wait(t Ticket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *Log) Wait(t Ticket) error {
 	return l.failure(t)
 }
 
-// Lost reports whether the changes of a ticket are known not to be stored.
+// Lost reports whether the write of a ticket has failed.
 func (l *Log) Lost(t Ticket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +155,8 @@ func (l *Log) failure(t Ticket) error {
 	return nil
 }
 
-// take waits for changes and takes all that are queued. It returns false when the log
-// is closed and there are none.
+// take waits for changes and returns the queued batch. It returns false if the log is
+// closed and no changes are queued.
 func (l *Log) take() (b batch, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,8 +169,8 @@ func (l *Log) take() (b batch, ok bool) {
 	return b, b.writes > 0
 }
 
-// watched commits, and logs that the disk is slow while it is.
-func (l *Log) watched(b batch) error {
+// commitLogged is commit that logs a slow disk.
+func (l *Log) commitLogged(b batch) error {
 	began, name := time.Now(), l.current.name
 	slow := time.AfterFunc(slowCommit, func() {
 		l.Logger.Warn("the disk has not taken a write yet: leases and boots wait for it", "file", name, "writes", b.writes, "after", slowCommit)
@@ -181,10 +182,10 @@ func (l *Log) watched(b batch) error {
 	return err
 }
 
-// commit appends a batch to the log, durably. What a write that failed has left is
-// overwritten by the next.
+// commit appends a batch to the log, durably. The next write overwrites the remains of a
+// failed one.
 func (l *Log) commit(b batch) error {
-	l.turn(int64(len(b.record)))
+	l.rotate(int64(len(b.record)))
 	s := &l.current
 	record := b.record
 	if s.end == 0 {
@@ -208,37 +209,39 @@ func (l *Log) commit(b batch) error {
 	return nil
 }
 
-// firstRecord says where the log before ended, so that damage to its end is found.
+// firstRecord returns the first record of a log. It has the end of the previous log, so
+// that damage to that end is found.
 func (s *segment) firstRecord() []byte {
 	r := appendChange(newRecord(nil), Change{tableLog, []byte(keyEnd), binary.AppendUvarint(nil, uint64(s.before))})
 	seal(r, s.generation, 0)
 	return r
 }
 
-// turn begins the next generation when so many more bytes are too many for the log, or
-// the log has missed something. When a generation got no snapshot, turn tries again.
-func (l *Log) turn(more int64) {
+// rotate begins the next generation if more bytes would exceed the limit of the log, or if
+// the log lacks changes. If the current generation has no snapshot, rotate tries again to
+// write it.
+func (l *Log) rotate(more int64) {
 	l.mu.Lock()
 	due := l.pending || l.stale || l.current.end+more > l.limit
 	if l.busy || l.closed || !due || time.Now().Before(l.retry) {
 		l.mu.Unlock()
 		return
 	}
-	follow := l.broken || !l.pending
+	newLog := l.broken || !l.pending
 	l.busy, l.stale = true, false
 	l.mu.Unlock()
-	if follow {
-		if err := l.follow(); err != nil {
-			l.turned(err)
+	if newLog {
+		if err := l.nextLog(); err != nil {
+			l.rotated(err)
 			return
 		}
 	}
 	generation := l.current.generation
-	l.running.Go(func() { l.turned(l.snapshot(generation)) })
+	l.running.Go(func() { l.rotated(l.snapshot(generation)) })
 }
 
-// follow goes on to the log of the next generation.
-func (l *Log) follow() error {
+// nextLog begins the log of the next generation.
+func (l *Log) nextLog() error {
 	old := l.current
 	next, err := l.createSegment(old.generation + 1)
 	if err != nil {
@@ -249,8 +252,8 @@ func (l *Log) follow() error {
 	return old.file.Close()
 }
 
-// turned notes whether the generation has a snapshot.
-func (l *Log) turned(err error) {
+// rotated records the result of a rotation.
+func (l *Log) rotated(err error) {
 	l.mu.Lock()
 	l.busy, l.pending = false, err != nil
 	if err != nil {
@@ -262,12 +265,12 @@ func (l *Log) turned(err error) {
 	}
 }
 
-// finish wakes the callers that wait for a batch.
+// finish records the result of a batch, and wakes the callers that wait for it.
 func (l *Log) finish(b batch, err error) {
 	l.mu.Lock()
 	missed := l.missed
 	l.missed, l.done = 0, b.ticket
-	if cap(b.record) <= keepBuffer {
+	if cap(b.record) <= maxSpare {
 		l.spare = b.record
 	}
 	if err != nil {
@@ -288,7 +291,7 @@ func (l *Log) finish(b batch, err error) {
 	}
 }
 
-// Close commits what is queued and closes the log. Writes after it get [ErrClosed].
+// Close commits the queued changes and closes the log. Later writes return [ErrClosed].
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true

@@ -8,7 +8,8 @@ import (
 	"hash/crc32"
 )
 
-// tableLog is the log's own table: keyEnd is where the log before ended, a uvarint.
+// tableLog is the log's own table. Its key keyEnd has the end of the records in the
+// previous log, a uvarint.
 const (
 	tableLog TableID = 0
 	keyEnd           = "end"
@@ -20,13 +21,13 @@ type Change struct {
 	Key, Value []byte
 }
 
-// Bounds of a change, in bytes.
+// Limits of a change, in bytes.
 const (
 	maxKey   = 32 << 10
 	maxValue = 64 << 20
 )
 
-// check refuses a change that no record can hold.
+// check returns an error for a change that is too large for a record, or has no key.
 func (c Change) check() error {
 	switch {
 	case len(c.Key) == 0 || len(c.Key) > maxKey:
@@ -37,14 +38,14 @@ func (c Change) check() error {
 	return nil
 }
 
-// A record is a header and any number of changes, which hold together or not at
-// all. A change is the number of its table, the length of its key, that of its
-// value plus one (0 for a deletion), the key and the value. Numbers in the header
-// are little endian, lengths are uvarints.
+// A record is a header and any number of changes, which are valid together or not at
+// all. A change has the number of its table, the length of its key, the length of its
+// value plus one (0 for a deletion), the key and the value. Numbers in the header are
+// little endian, lengths are uvarints.
 const (
 	recordGeneration = 0  // 8 bytes
 	recordLength     = 8  // 4 bytes: without the header
-	recordSum        = 12 // 4 bytes: CRC-32C of the header so far, the position in the file, and the changes
+	recordSum        = 12 // 4 bytes: CRC-32C of the bytes before, the position in the file, and the changes
 	recordHeader     = 16
 )
 
@@ -64,15 +65,15 @@ func appendChange(record []byte, c Change) []byte {
 	return append(append(record, c.Key...), c.Value...)
 }
 
-// seal fills in the header of a record that goes to a position of a file.
+// seal fills in the header of a record for a position in a file.
 func seal(record []byte, generation uint64, at int64) {
 	binary.LittleEndian.PutUint64(record[recordGeneration:], generation)
 	binary.LittleEndian.PutUint32(record[recordLength:], uint32(len(record)-recordHeader))
 	binary.LittleEndian.PutUint32(record[recordSum:], recordCRC(record, at))
 }
 
-// recordCRC is the checksum of a record. It includes the position: bytes inside
-// of another record are no record.
+// recordCRC returns the checksum of a record at a position. It includes the position, so
+// that a copy of a record inside of another one is not valid.
 func recordCRC(record []byte, at int64) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := crc32.Update(0, table, record[:recordSum])
@@ -80,8 +81,8 @@ func recordCRC(record []byte, at int64) uint32 {
 	return crc32.Update(sum, table, record[recordHeader:])
 }
 
-// recordAt returns the record at a position of a file's content, nil when there is
-// none of that generation.
+// recordAt returns the record of that generation at a position in the content of a file,
+// or nil.
 func recordAt(content []byte, generation uint64, at int64) []byte {
 	r := content[at:]
 	if len(r) < recordHeader || binary.LittleEndian.Uint64(r) != generation {
@@ -98,13 +99,13 @@ func recordAt(content []byte, generation uint64, at int64) []byte {
 	return r
 }
 
-// errDamaged is a record that is not as it was written although later ones are.
+// errDamaged is the error of an invalid record before valid ones.
 var errDamaged = errors.New("damaged record")
 
-// ReadRecords calls each with the changes of every record of a file's content, in
-// their order, and returns where the records end. A last record that a crash cut
-// off is no error. A record before the last one that cannot be read is: the error
-// wraps [errDamaged], and end is its position.
+// ReadRecords calls each with the changes of each record in the content of a file, in
+// order, and returns the end of the records. An invalid last record, cut off by a crash,
+// is no error. For an invalid record before valid ones the error wraps [errDamaged], and
+// end is its position.
 func ReadRecords(content []byte, generation uint64, each func(changes []byte) error) (end int64, err error) {
 	for {
 		r := recordAt(content, generation, end)
@@ -128,8 +129,8 @@ func ReadRecords(content []byte, generation uint64, each func(changes []byte) er
 	}
 }
 
-// readChanges calls each with the changes of a record. Their checksum is right, so
-// that only another version of drover, or a mistake in this one, gives an error.
+// readChanges calls each with the changes of a record. Since the checksum of the record is
+// right, an error means that another version of drover wrote it, or a bug.
 func readChanges(b []byte, each func(Change) error) error {
 	for len(b) > 0 {
 		c := Change{Table: TableID(b[0])}

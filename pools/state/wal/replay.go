@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Contents is what all tables hold: values by table and key.
+// Contents is the values of all tables, by table and key.
 type Contents map[TableID]map[string][]byte
 
 // Apply makes a change.
@@ -27,7 +27,7 @@ func (c Contents) Apply(o Change) error {
 	return nil
 }
 
-// Open fills the tables with what is on disk, and takes changes from then on.
+// Open reads the disk into the tables, and starts to accept changes.
 func (l *Log) Open() error {
 	c, last, err := replay(l.Dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func (l *Log) Open() error {
 	return l.begin(c, last)
 }
 
-// Import is Open with other contents, which replace what is on disk.
+// Import is Open with contents that replace those on disk.
 func (l *Log) Import(c Contents) error {
 	if err := l.removeBefore(math.MaxUint64); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (l *Log) begin(c Contents, last segment) error {
 	return nil
 }
 
-// replay reads the newest snapshot in dir and the logs since. It returns what they
-// hold, and the last log; its generation is 0 when there is none.
+// replay reads the newest snapshot in dir and the logs since. It returns their contents,
+// and the last log, with generation 0 if there is none.
 func replay(dir string) (c Contents, last segment, err error) {
 	c = Contents{}
 	snapshots, err := generations(dir, snapshotPattern)
@@ -121,7 +121,7 @@ func (c Contents) readSnapshot(dir string, generation uint64) error {
 	return nil
 }
 
-// readLog adds the changes of a log, which follows the one before.
+// readLog applies the changes of a log. before is the previous log.
 func (c Contents) readLog(dir string, generation uint64, before segment) (segment, error) {
 	s := segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
 	path := filepath.Join(dir, s.name)

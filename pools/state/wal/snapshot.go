@@ -10,12 +10,12 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// snapshotChunk is about how long a record of a snapshot is, in bytes.
+// snapshotChunk is the approximate size of a record of a snapshot, in bytes.
 const snapshotChunk = 64 << 10
 
-// snapshot writes what the tables hold beside the log of a generation, and removes
-// the files that it replaces. The log has every change since it began, so that a
-// value may change while the snapshot is written.
+// snapshot writes the snapshot of a generation, and removes the earlier generations. A
+// value may change while the snapshot is written, since the log has every change since
+// the generation began.
 func (l *Log) snapshot(generation uint64) error {
 	l.mu.Lock()
 	cut := l.queue.ticket
@@ -26,7 +26,7 @@ func (l *Log) snapshot(generation uint64) error {
 	}
 	l.mu.Lock()
 	l.limit = max(l.Size, 2*size)
-	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has what they were
+	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has their changes
 	l.mu.Unlock()
 	return l.removeBefore(generation)
 }
@@ -55,8 +55,8 @@ func (l *Log) writeSnapshot(generation uint64) (size int64, err error) {
 	return s.end, atomicfile.SyncDir(l.Dir)
 }
 
-// barrier waits until the log has everything that was queued before. A change that
-// is in a snapshot is then in the log, together with the others of its record.
+// barrier waits until all queued changes are in the log. Each change in the snapshot is
+// then in the log as well, with the other changes of its record.
 func (l *Log) barrier() error {
 	t, err := l.Put()
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *Log) barrier() error {
 	return l.Wait(t)
 }
 
-// snapshotWriter writes records of some size.
+// snapshotWriter writes a snapshot in records of about snapshotChunk.
 type snapshotWriter struct {
 	log        *Log
 	file       *os.File
@@ -91,7 +91,7 @@ func (s *snapshotWriter) writeTables() error {
 	return s.flush() // a record without changes ends a snapshot
 }
 
-// between writes what has gathered, without a lock.
+// between writes the record if it is large enough. No lock is held.
 func (s *snapshotWriter) between() error {
 	s.log.mu.Lock()
 	closed := s.log.closed

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Refusals of a write.
+// Errors of a write.
 var (
 	// ErrClosed refuses a write after [Log.Close].
 	ErrClosed = errors.New("state is closed")
@@ -17,25 +17,24 @@ var (
 // TableID is the number of a table in the log, 1 or more.
 type TableID byte
 
-// Table is what a log needs of a table.
+// Table is the functions of a table that a log calls.
 type Table struct {
-	// Load adds a stored value. It is called in the order of the keys, before
-	// anything else.
+	// Load adds a stored value. It is called in the order of the keys, before Each.
 	Load func(key, value []byte) error
 
-	// Each calls put with everything that the table holds. It holds the table's lock
-	// meanwhile, but not all the time: see [Visit]. A value that changes meanwhile can
-	// be the old or the new one. The slices are put's until it returns.
+	// Each calls put with all values of the table under its lock, and between
+	// without the lock; see [Visit]. A value that changes meanwhile can be the old
+	// or the new one. put must not retain the slices.
 	Each func(put func(key, value []byte), between func() error) error
 }
 
-// visitChunk is how many entries Visit goes through before it lets others have the
-// lock: a tenth of a millisecond.
+// visitChunk is the number of values that Visit handles before it releases the lock, in
+// about a tenth of a millisecond.
 const visitChunk = 64
 
-// Visit calls f for the entries of a map under a lock, and between without it every
-// few entries; an error of either ends it. A Go map may change between two steps of a
-// loop over it: the loop visits every entry that stays in it.
+// Visit calls f for each value of a map under a lock. After every visitChunk values it
+// calls between without the lock. An error of either ends it. The map may change during
+// between: a Go loop over a map visits every value that stays in it.
 func Visit[K comparable, V any](mu *sync.Mutex, m map[K]V, f func(K, V) error, between func() error) error {
 	mu.Lock()
 	defer mu.Unlock()
