@@ -11,15 +11,15 @@ import (
 	"drover/pools"
 )
 
-// maxLoggedPath bounds the path in the log, in bytes.
+// maxLoggedPath limits the path in the log, in bytes.
 const maxLoggedPath = 256
 
-// maxLoud bounds the log lines above level debug, but for a boot's steps, in a
-// second: enough to see what happens, without filling a disk over a weekend.
-const maxLoud = 20
+// maxLogRate limits the log lines above level debug, in lines per second. Lines of a
+// boot's steps do not count. The limit keeps a client from filling the disk.
+const maxLogRate = 20
 
-// done writes the log line of a request and calls the hooks. A path holds no
-// secret: nonces are in a header.
+// done logs a request and calls the hooks. Paths contain no secret: nonces are in a
+// header.
 func (h *handler) done(ctx context.Context, rec *recorder) {
 	rec.Status = cmp.Or(rec.Status, http.StatusOK) // for a handler that wrote nothing
 	rec.Took = time.Since(rec.start)
@@ -35,38 +35,37 @@ func (h *handler) done(ctx context.Context, rec *recorder) {
 	}
 }
 
-// refused calls the hook.
+// refused calls OnRefused, unless it is nil.
 func (h *handler) refused(reason Refusal) {
 	if h.OnRefused != nil {
 		h.OnRefused(reason)
 	}
 }
 
-// level returns the log level of a request. A boot has five lines at most at
-// level info, however often it asks for its turn; a client that is refused all
-// the time gets a few lines a second.
+// level returns the log level of a request. A boot has at most five lines at level info,
+// even if it requests its turn often. Other lines are limited to maxLogRate.
 func (h *handler) level(rec *recorder) slog.Level {
-	loud := slog.LevelInfo
+	level := slog.LevelInfo
 	switch {
 	case rec.queued:
 		return slog.LevelDebug
 	case rec.Status >= 500 && rec.Status != http.StatusServiceUnavailable:
-		loud = slog.LevelError
+		level = slog.LevelError
 	case rec.problem, rec.Status == http.StatusForbidden, rec.Status == http.StatusTooManyRequests, rec.Status == http.StatusServiceUnavailable:
-		loud = slog.LevelWarn
+		level = slog.LevelWarn
 	case rec.Status < 400 && rec.Err == nil:
 		if isStep(rec.Route) {
 			return slog.LevelInfo
 		}
 		return slog.LevelDebug
 	}
-	if !h.loud.Allow() {
+	if !h.logRate.Allow() {
 		return slog.LevelDebug
 	}
-	return loud
+	return level
 }
 
-// isStep reports whether a boot asks for a route about once.
+// isStep reports whether a boot requests a route about once.
 func isStep(route string) bool {
 	switch route {
 	case "", "GET /boot.ipxe", "POST " + pools.NodePath + "{mac}/events":

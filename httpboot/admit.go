@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// defaultHold is how long a request waits for its turn when the client sets
-	// no time. A client that does not know the queue takes a refusal for a
-	// failure, so the server keeps it waiting.
+	// defaultHold is the time that a request waits for its turn if the client sets
+	// none. A client that does not know the queue treats a refusal as a failure, so
+	// the server keeps it waiting.
 	defaultHold = 45 * time.Second
 	maxHold     = 5 * time.Minute
 
-	// crowdedStall is how long a transfer of an image may take for one MiB while
-	// other clients wait for its slot: a hundredth of a gigabit link is ten times
-	// faster.
+	// crowdedStall is the time that a transfer of an image may take for one MiB while
+	// other clients wait for its slot. Even a hundredth of a gigabit link is ten
+	// times faster.
 	crowdedStall = 15 * time.Second
 )
 
-// admit waits until the root image may be sent to the client. Kernels and initrds
-// are small and firmware has no patience, so they never wait. Without an error,
-// [queue.Queue.Leave] must be called after the transfer.
+// admit waits until the root image may be sent to the client. Requests for kernels and
+// initrds never wait: the files are small, and the timeouts of firmware short. If the
+// error is nil, the caller has to call [queue.Queue.Leave] after the transfer.
 func (h *handler) admit(rec *recorder, r *http.Request) (turn queue.Turn, err error) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	client := queue.Client{Addr: addrOf(r.RemoteAddr), Port: remote.Port()}
@@ -45,7 +45,7 @@ func (h *handler) admit(rec *recorder, r *http.Request) (turn queue.Turn, err er
 			Msg: fmt.Sprintf("%v: ask again in %s to keep the place", wait, again)}
 	case errors.Is(err, queue.ErrStopped), errors.Is(err, queue.ErrTwice):
 		return turn, &httpError{Code: http.StatusServiceUnavailable, Msg: err.Error() + ": ask again in 2s", RetryAfter: 2 * time.Second, Reason: RefusedBusy}
-	case err != nil: // the client left
+	case err != nil: // the client disconnected
 		rec.queued = true
 		return turn, &httpError{Code: http.StatusServiceUnavailable, Msg: "gone while it waited for an image", Err: err}
 	}
@@ -55,7 +55,7 @@ func (h *handler) admit(rec *recorder, r *http.Request) (turn queue.Turn, err er
 	return turn, nil
 }
 
-// hold returns how long a client's request may wait for its turn.
+// hold returns the time that a client's request may wait for its turn.
 func hold(r *http.Request) time.Duration {
 	s := r.Header.Get(pools.WaitHeader)
 	if n, err := strconv.Atoi(s); err == nil {

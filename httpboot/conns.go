@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connLimiter bounds the connections of a server.
+// connLimiter limits the connections of a server.
 //
-// Of the connections of one address, those above the limit get an answer of 429,
-// those above twice the limit are closed at once. Of all connections, a tenth
-// above the limit are accepted; there, firmware still gets its files, since it
-// takes an answer of 503 for a reason to boot from elsewhere, and other clients
-// get 503. Further connections wait in the kernel's queue.
+// Connections of one address above its limit get the answer 429; those above twice the
+// limit are closed at once. Connections above the limit of the server, up to a tenth
+// more, are accepted. On these, firmware still gets its files, since after a 503 it
+// would boot from another device; other clients get 503. Further connections wait in the
+// kernel's queue.
 type connLimiter struct {
 	*handler // limits, log and hook
 	slots    chan struct{}
@@ -32,12 +32,12 @@ type connLimiter struct {
 	warned time.Time // when a refusal was last logged
 }
 
-// warnEvery keeps a client that opens connections in a loop from filling the
-// log.
+// warnEvery is the interval of log lines about refused connections, so that a client
+// that opens connections in a loop does not fill the log.
 const warnEvery = time.Minute
 
-// add counts a connection. It returns the limit that the connection exceeds, if
-// any, and whether to close it at once.
+// add counts a connection. It returns the limit that the connection exceeds, if any, and
+// reports whether to close the connection at once.
 func (l *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,8 +66,8 @@ func (l *connLimiter) remove(addr netip.Addr) {
 	<-l.slots
 }
 
-// listener returns inner with the bound: it accepts no more while all slots are
-// taken. It accepts [*conn]s.
+// listener returns a listener that accepts connections of inner, as [*conn], while there
+// are free slots.
 func (l *connLimiter) listener(inner net.Listener) net.Listener {
 	return &limitedListener{Listener: inner, limiter: l, closed: make(chan struct{})}
 }
@@ -115,13 +115,13 @@ type tcpConn interface {
 	CloseWrite() error
 }
 
-// conn is a counted connection.
+// conn is a connection that its limiter counts.
 type conn struct {
 	tcpConn
 	limiter *connLimiter
 	addr    netip.Addr
 	over    Refusal     // the limit that it exceeds; empty for none
-	unread  atomic.Bool // a request has begun whose header is not read yet
+	unread  atomic.Bool // a request has begun, and its header is not read yet
 	once    sync.Once
 }
 
@@ -135,11 +135,11 @@ type connKey struct{}
 
 // withConn is the ConnContext of net/http's server.
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, counted(c))
+	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// counted returns the connection that a listener accepted, below TLS too.
-func counted(c net.Conn) *conn {
+// connOf returns the connection that a limitedListener accepted, also below TLS.
+func connOf(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -147,11 +147,11 @@ func counted(c net.Conn) *conn {
 	return n
 }
 
-// observe is the ConnState of net/http's server. A connection that ends after
-// the begin of a request, but before a handler had it, sent no valid header:
-// net/http itself refused it, or the client gave up.
+// observe is the ConnState of net/http's server. It counts a connection that ends after
+// the begin of a request, but before a handler got the request: net/http refused its
+// header, or the client gave up.
 func (l *connLimiter) observe(nc net.Conn, s http.ConnState) {
-	c := counted(nc)
+	c := connOf(nc)
 	switch {
 	case s == http.StateActive:
 		c.unread.Store(true)
@@ -160,8 +160,8 @@ func (l *connLimiter) observe(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// requested notes that a request has reached its handler, and returns the limit
-// that its connection exceeds.
+// requested records that a request has reached its handler, and returns the limit that
+// its connection exceeds.
 func requested(r *http.Request) (over Refusal) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	if c == nil { // a handler without a listener
@@ -171,19 +171,19 @@ func requested(r *http.Request) (over Refusal) {
 	return c.over
 }
 
-// cork makes the kernel send full segments only (1), or no longer (0).
+// cork sets TCP_CORK: with 1 the kernel sends only full segments, with 0 all data.
 func cork(r *http.Request, value int) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	if c == nil {
 		return
 	}
 	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, value) }) // slower without it, no more
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, value) }) // an error only makes the transfer slower
 	}
 }
 
-// addrOf returns the address of "address:port", without zone, IPv4 as IPv4.
-// It returns the zero Addr for any other text.
+// addrOf returns the address in "address:port" without its zone, IPv4 addresses as such,
+// or the zero Addr for any other text.
 func addrOf(hostPort string) netip.Addr {
 	ap, err := netip.ParseAddrPort(hostPort)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"drover/httpboot/script"
 )
 
-// httpError is an error with an answer for the client. Msg is for the client, Err
-// for the log; neither holds a secret.
+// httpError is an error with an answer for the client. Msg is for the client and the
+// log, Err for the log only. Neither contains a secret.
 type httpError struct {
 	Code       int
 	Msg        string
-	Err        error         // the cause; nil when Msg is complete
-	RetryAfter time.Duration // above zero: the client may ask again after it
+	Err        error         // the cause; may be nil
+	RetryAfter time.Duration // above zero: when the client may try again
 	Reason     Refusal       // for metrics; empty: the usual one of Code
 }
 
@@ -31,32 +31,32 @@ func (e *httpError) Error() string {
 
 func (e *httpError) Unwrap() error { return e.Err }
 
-// Refusal is the reason for which a request was refused, for metrics. A client
-// that waits for an image is not refused.
+// Refusal is the reason for which a request was refused, for metrics. Waiting for an
+// image is not a refusal.
 type Refusal string
 
 // The refusals, with the status of the answer.
 const (
 	RefusedPath         Refusal = "path"           // 404: a path with "..", NUL or backslash, however it is encoded
-	RefusedNotFound     Refusal = "not-found"      // 404: no such file; directories are none
+	RefusedNotFound     Refusal = "not-found"      // 404: no such file, or a directory
 	RefusedMAC          Refusal = "unknown-mac"    // 404: an unknown machine
 	RefusedMethod       Refusal = "method"         // 405
 	RefusedAddress      Refusal = "address"        // 403: a script, config, join or events of another machine
-	RefusedNonce        Refusal = "nonce"          // 403: none, or one of another boot
+	RefusedNonce        Refusal = "nonce"          // 403: no nonce, or that of another boot
 	RefusedClaimed      Refusal = "claimed"        // 403: a nonce that is replayed with another key
 	RefusedMalformed    Refusal = "malformed"      // 400: not the expected JSON
 	RefusedBody         Refusal = "body-size"      // 413
 	RefusedSlowBody     Refusal = "body-slow"      // 408
 	RefusedHeader       Refusal = "header"         // 400, 431 or none: the connection ended before a valid header
-	RefusedSlowReader   Refusal = "reader-slow"    // cut in the middle of an answer
+	RefusedSlowReader   Refusal = "reader-slow"    // the answer was cut off
 	RefusedConns        Refusal = "conns"          // 503: too many connections, see [Limits]
 	RefusedAddressConns Refusal = "conns-per-node" // 429: too many of one address
 	RefusedEvents       Refusal = "events"         // 429: too many events of one boot
-	RefusedBusy         Refusal = "busy"           // 503: come again soon
-	RefusedState        Refusal = "state"          // 409: the machine has nothing to join
+	RefusedBusy         Refusal = "busy"           // 503: the client may try again soon
+	RefusedState        Refusal = "state"          // 409: the machine has no cluster to join
 )
 
-// refusal returns why a request was refused; empty when it was not.
+// refusal returns the reason for which a request was refused; empty if it was not.
 func (r *recorder) refusal() Refusal {
 	if r.queued || r.problem {
 		return ""
@@ -70,8 +70,8 @@ func (r *recorder) refusal() Refusal {
 	return refusalOf(r.Status)
 }
 
-// refusalOf returns the usual reason for a status; empty for a status that is no
-// refusal, or a fault of the server.
+// refusalOf returns the usual reason for a status. It is empty for success and for faults
+// of the server.
 func refusalOf(status int) Refusal {
 	return map[int]Refusal{
 		http.StatusBadRequest:            RefusedMalformed,
@@ -86,7 +86,7 @@ func refusalOf(status int) Refusal {
 	}[status]
 }
 
-// refuse makes an error whose message is for the client and the log.
+// refuse returns an error whose message is for the client and the log.
 func refuse(code int, format string, args ...any) error {
 	return &httpError{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
@@ -96,13 +96,13 @@ func refuseFor(reason Refusal, code int, format string, args ...any) error {
 	return &httpError{Code: code, Msg: fmt.Sprintf(format, args...), Reason: reason}
 }
 
-// broken makes an error about a fault of the server. The message goes to client
-// and log; err to the log only.
+// broken returns an error for a fault of the server. The message is for client and log,
+// err for the log only.
 func broken(err error, format string, args ...any) error {
 	return &httpError{Code: http.StatusInternalServerError, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
-// scriptError returns an error of package script as one of HTTP.
+// scriptError converts an error of package script to an [*httpError].
 func scriptError(e *script.Error) error {
 	switch {
 	case errors.Is(e, fs.ErrNotExist):
@@ -113,8 +113,8 @@ func scriptError(e *script.Error) error {
 	return broken(e.Err, "%s", e.Msg)
 }
 
-// writeError answers with err. The client sees nothing of an error that is no
-// [*httpError].
+// writeError answers with err. For an error that is not an [*httpError] the client gets a
+// general text.
 func writeError(w http.ResponseWriter, err error) {
 	e, ok := errors.AsType[*httpError](err)
 	if !ok {

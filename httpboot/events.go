@@ -9,14 +9,14 @@ import (
 	"drover/pools/printable"
 )
 
-// maxEventText bounds the texts of an event, in bytes.
+// maxEventText limits the texts of an event, in bytes.
 const maxEventText = 512
 
-// maxUptime bounds an event's uptime, in seconds: ten years.
+// maxUptime limits an event's uptime, in seconds: ten years.
 const maxUptime = 10 * 365 * 24 * 3600
 
 func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
-	b, err := h.nonced(rec, r)
+	b, err := h.withNonce(rec, r)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 		return refuse(http.StatusBadRequest, "uptime %g is not a number of seconds since the kernel started", e.Uptime)
 	}
 	e.Detail, e.Error = printable.Line(e.Detail, maxEventText), printable.Line(e.Error, maxEventText)
-	// Requests at the same time may exceed the limit by the number of connections.
+	// Concurrent requests may exceed the limit by the number of connections.
 	if h.events.of(b.plan.MAC, b.nonce) >= h.MaxEvents {
 		return refuse(http.StatusTooManyRequests, "a boot may report %d events", h.MaxEvents)
 	}
@@ -43,7 +43,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	return nil
 }
 
-// eventCounter counts the events of the last boot of each machine.
+// eventCounter counts the events of the newest boot of each machine.
 type eventCounter struct {
 	mu   sync.Mutex
 	seen map[pools.MAC]eventCount
@@ -54,10 +54,10 @@ type eventCount struct {
 	n     int
 }
 
-// maxCounted bounds the machines that are counted, and so the memory.
+// maxCounted limits the machines that are counted, and so the memory.
 const maxCounted = 1 << 16
 
-// of returns how many events of a boot were recorded.
+// of returns the number of events of a boot that were recorded.
 func (c *eventCounter) of(mac pools.MAC, nonce string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,7 @@ func (c *eventCounter) of(mac pools.MAC, nonce string) int {
 	return 0
 }
 
-// add counts an event that was recorded, so the nonce is that of the current
-// boot.
+// add counts a recorded event. The nonce is that of the current boot.
 func (c *eventCounter) add(mac pools.MAC, nonce string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ func (h *handler) refuseHead(rec *recorder, _ *http.Request) error {
 	return refuse(http.StatusMethodNotAllowed, "a boot script can only be fetched with GET: each is made for one boot")
 }
 
-// serveFinder serves the script that is the same for all machines.
+// serveFinder serves the script that finds the script of a machine by its MAC.
 func (h *handler) serveFinder(rec *recorder, _ *http.Request) error {
 	text, err := h.Scripts.Finder()
 	if err != nil {
@@ -27,8 +27,8 @@ func (h *handler) serveFinder(rec *recorder, _ *http.Request) error {
 	return writeScript(rec, text)
 }
 
-// serveScript begins a boot and serves its script. A script shows a problem of
-// the server too.
+// serveScript begins a boot and serves its script. If the server has a problem, the
+// script shows it.
 func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 	plan, err := h.machine(rec, r)
 	if err != nil {
@@ -51,8 +51,8 @@ func writeScript(rec *recorder, text []byte) error {
 	return err
 }
 
-// serveImage serves a file of an image: with Range and If-Range, for downloads
-// that are resumed, and cacheable for ever.
+// serveImage serves a file of an image. It supports Range and If-Range, so that downloads
+// can be resumed. The answer may be cached forever.
 func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	h.identify(rec, r)
 	img, err := h.Scripts.Image(r.PathValue("name"), r.PathValue("generation"))
@@ -60,7 +60,7 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 		return err
 	}
 	file := r.PathValue("file")
-	whole := false // the client got the end of the file
+	whole := false // the client has got the end of the file
 	if file == script.SquashfsFile && r.Method == http.MethodGet {
 		turn, err := h.admit(rec, r)
 		if err != nil {
@@ -78,7 +78,7 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	header.Set("ETag", `"`+info.SHA256+`"`)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.sendFile(rec, r, f, time.Time{})
-	at, err := f.Seek(0, io.SeekCurrent) // a range in the middle leaves more to come
+	at, err := f.Seek(0, io.SeekCurrent) // less than Size after a range in the middle
 	whole = err == nil && rec.Err == nil && at == info.Size
 	return nil
 }
@@ -109,8 +109,8 @@ func loaderType(file string) string {
 	return cmp.Or(known[path.Ext(file)], "application/octet-stream")
 }
 
-// serveGRUB serves the files of a GRUB that was fetched by HTTP and goes on so:
-// those that others fetch by TFTP.
+// serveGRUB serves the files of a GRUB that was fetched by HTTP: the same files as by
+// TFTP.
 func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
 	f, err := h.Scripts.HTTP().Open(addrOf(r.RemoteAddr), "grub/"+r.PathValue("file"))
 	if err != nil {
@@ -126,24 +126,23 @@ func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
 	return nil
 }
 
-// identify finds the machine of a client by its address, for log and timeline.
-// URLs of files are the same for all.
+// identify finds the machine of a client by its address, for log and timeline: the URLs
+// of files do not identify it.
 func (h *handler) identify(rec *recorder, r *http.Request) {
 	if m, ok := h.Scripts.Machines.At(addrOf(r.RemoteAddr)); ok && m.Plan != nil {
 		rec.identify(m.Plan)
 	}
 }
 
-// sendFile answers with f, and records the step of the boot once a known machine
-// has got all of the file.
+// sendFile answers with f. After a whole file it records the step of a known machine's
+// boot.
 //
-// A file that is the only one is corked. Without TCP_CORK, one connection has
-// 0.65 of nginx' rate: the kernel sends small segments, and the client wakes up
-// for each. With it, one connection has 1.1. Files at the same time are not
-// corked: 8 connections have 1.06 and 64 have 1.04, but 1.02 and 0.85 if all are
-// corked. The figures are medians of paired rounds of make bench-boot. A larger
-// SO_SNDBUF is no help in general: one that net.core.wmem_max cuts to less than
-// TCP's own maximum costs a quarter of the rate.
+// A single transfer is corked, concurrent ones are not. Without TCP_CORK one connection
+// has 0.65 of nginx' rate: the kernel sends small segments, and the client wakes up for
+// each. With TCP_CORK it has 1.1. Without it, 8 connections have 1.06 and 64 have 1.04;
+// with it they have 1.02 and 0.85. The figures are medians of paired rounds of make
+// bench-boot. A larger SO_SNDBUF does not help in general: if net.core.wmem_max limits
+// it to less than TCP's own maximum, it costs a quarter of the rate.
 func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified time.Time) {
 	start := time.Now()
 	if h.sending.Add(1) == 1 {
@@ -151,7 +150,7 @@ func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified 
 		defer cork(r, 0)
 	}
 	defer h.sending.Add(-1)
-	// The empty name is for guessing a type, which is set. f has to be an
+	// The name would only serve to guess the type, which is set. f has to be an
 	// *os.File for sendfile.
 	http.ServeContent(rec, r, "", modified, f)
 	file := r.PathValue("file")

@@ -19,20 +19,20 @@ import (
 // Request describes a request that has ended, for [Server.OnRequest].
 type Request struct {
 	Method string
-	Route  string    // the pattern that matched, "GET /boot/{mac}"; empty when none did
+	Route  string    // the pattern that matched, "GET /boot/{mac}"; empty if none did
 	Path   string    // as the client sent it, unescaped
-	MAC    pools.MAC // of the client's machine, when it is known
+	MAC    pools.MAC // of the client's machine, if known
 	Pool   string    // likewise
 	Node   string    // likewise
-	Status int       // of the answer; 200 also when the client left in the middle
+	Status int       // of the answer; 200 even if the client disconnected before its end
 	Bytes  int64     // of the answer's body
 	Took   time.Duration
 	Remote string // address of the client
-	Err    error  // why the request was refused or cut short
+	Err    error  // the reason why the request was refused or cut off; may be nil
 
-	Admitted bool          // it was for a root image, and had its turn
-	Position int           // its first position in the queue for images; 0: it did not wait
-	Waited   time.Duration // in that queue, over all requests for this transfer
+	Admitted bool          // it was for a root image, and got its turn
+	Position int           // the first position in the queue for images; 0: it did not wait
+	Waited   time.Duration // the time in that queue, over all requests for this transfer
 }
 
 // handler is a running Server.
@@ -43,22 +43,22 @@ type handler struct {
 	events  eventCounter
 	joins   sync.Map // MACs whose join is running
 	queue   *queue.Queue
-	sending atomic.Int32  // files at a time, see sendFile
-	loud    *rate.Limiter // log lines above level debug
+	sending atomic.Int32  // current transfers, see sendFile
+	logRate *rate.Limiter // of log lines above level debug
 }
 
 // Handler returns the handler of all endpoints.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 func (s *Server) handler() *handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(), loud: rate.NewLimiter(maxLoud, maxLoud)}
+	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(), logRate: rate.NewLimiter(maxLogRate, maxLogRate)}
 	h.queue = queue.New(h.MaxImages, s.OnQueue)
 	h.route("GET /boot.ipxe", h.serveFinder)
 	h.route("GET "+pools.ScriptPath+"{mac}", h.serveScript)
-	h.route("HEAD "+pools.ScriptPath+"{mac}", h.refuseHead) // the pattern with GET would take HEAD as well
+	h.route("HEAD "+pools.ScriptPath+"{mac}", h.refuseHead) // the pattern with GET would match HEAD as well
 	h.route("GET "+pools.ImagePath+"{name}/{generation}/{file}", h.serveImage)
 	h.route("GET "+pools.LoaderPath+"{file}", h.serveLoader)
-	h.route("GET /{file}", h.serveLoader) // shim asks for GRUB beside itself
+	h.route("GET /{file}", h.serveLoader) // shim requests GRUB from its own directory
 	h.route("GET /grub/{file...}", h.serveGRUB)
 	h.route("POST "+pools.NodePath+"{mac}/config", h.serveConfig)
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
@@ -92,11 +92,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.Method, rec.Path, rec.Remote = r.Method, r.URL.Path, addrOf(r.RemoteAddr).String()
 	defer func() { h.done(r.Context(), rec) }()
 	if r.ContentLength != 0 {
-		// Also for a GET with a body: net/http reads what the handler left.
+		// Also for a GET with a body, since net/http reads the rest of it.
 		rec.limitBody(r, h.BodyTimeout)
 	}
 	over := requested(r)
-	clean, ok := cleaned(r)
+	clean, ok := cleanPath(r)
 	if !ok || r.TLS != nil && !strings.HasPrefix(clean.URL.Path, pools.NodePath) {
 		rec.Err = refuseFor(RefusedPath, http.StatusNotFound, "no such path")
 	} else {
@@ -113,8 +113,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(rec, clean)
 }
 
-// tooMany refuses a request of a surplus connection. When the whole server has
-// too many, firmware still gets its files: refused, it would boot from elsewhere.
+// tooMany refuses a request of a connection above a limit. Above the limit of the server,
+// firmware still gets its files: after a refusal it would boot from another device.
 func tooMany(over Refusal, r *http.Request) error {
 	switch over {
 	case RefusedAddressConns:
@@ -129,10 +129,10 @@ func tooMany(over Refusal, r *http.Request) error {
 	return nil
 }
 
-// cleaned returns r with repeated slashes of its path made one: shim asks for
-// "//grubx64.efi", and firmware follows no redirects. It refuses paths with dot
-// segments, however they are encoded: no loader sends them.
-func cleaned(r *http.Request) (*http.Request, bool) {
+// cleanPath returns r without repeated slashes in its path: shim requests
+// "//grubx64.efi", and firmware follows no redirects. It refuses paths with dot segments
+// in any encoding: no loader sends them.
+func cleanPath(r *http.Request) (*http.Request, bool) {
 	escaped := r.URL.EscapedPath()
 	for strings.Contains(escaped, "//") {
 		escaped = strings.ReplaceAll(escaped, "//", "/")

@@ -20,8 +20,8 @@ import (
 	"drover/pools/printable"
 )
 
-// machine returns the Plan of the MAC in the path, if the request comes from the
-// address of that machine.
+// machine returns the Plan of the MAC in the path if the request comes from the address
+// of that machine, else an error.
 func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 	mac, err := pools.ParseMAC(r.PathValue("mac"))
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 	return plan, err
 }
 
-// observe records a step of a boot that the server itself saw.
+// observe records a step of a boot that the server itself observed.
 func (h *handler) observe(mac pools.MAC, e boots.Event) {
 	if err := h.Boots.Step(mac, "", e); err != nil {
 		h.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
@@ -47,15 +47,15 @@ type boot struct {
 	plan  *pools.Plan
 	addr  netip.Addr
 	nonce string
-	key   []byte // the public key that the boot is bound to; config and join
-	id    string // of the node's kernel; join
+	key   []byte // the public key that the boot is bound to; only for config and join
+	id    string // the boot ID of the node's kernel; only for config and join
 }
 
-// claimed checks a config or join request: address, nonce, key, in this order.
-// The first key binds the boot. Its owner may repeat a request, since an answer
+// claim checks the address, the nonce and the key of a config or join request, in this
+// order. The first key binds the boot. Its owner may repeat a request, since an answer
 // can get lost.
-func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
-	b, err := h.nonced(rec, r)
+func (h *handler) claim(rec *recorder, r *http.Request) (*boot, error) {
+	b, err := h.withNonce(rec, r)
 	if err != nil {
 		return nil, err
 	}
@@ -66,28 +66,26 @@ func (h *handler) claimed(rec *recorder, r *http.Request) (*boot, error) {
 	if !isBootID(req.BootID) {
 		return nil, refuse(http.StatusBadRequest, "bootID is not like that of a kernel")
 	}
-	// Before Claim: a boot that is bound to a key that nothing can be sealed to
-	// would be lost.
+	// Before Claim: a boot that is bound to an unusable key would be lost.
 	if _, err := pools.Seal(req.PublicKey, b.plan.MAC, "", nil); err != nil {
 		return nil, refuse(http.StatusBadRequest, "publicKey is not an X25519 key of 32 bytes")
 	}
 	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
 		return nil, bootError(err)
 	}
-	h.Scripts.Forget(b.plan.MAC) // the boot that was issued by TFTP is used up
+	h.Scripts.Forget(b.plan.MAC) // the boot that was issued by TFTP is not reused
 	b.key, b.id = req.PublicKey, req.BootID
 	return b, nil
 }
 
-// isBootID reports whether s is a UUID in lower case, as the kernel writes it, or
-// empty.
+// isBootID reports whether s is empty, or a UUID in lower case as the kernel writes it.
 func isBootID(s string) bool {
 	return s == "" || len(s) == 36 && strings.Trim(s, "0123456789abcdef-") == ""
 }
 
-// nonced checks the address and the form of the nonce. [Boots] checks the nonce
-// itself.
-func (h *handler) nonced(rec *recorder, r *http.Request) (*boot, error) {
+// withNonce checks the address of a request and the form of its nonce. [Boots] checks the
+// nonce itself.
+func (h *handler) withNonce(rec *recorder, r *http.Request) (*boot, error) {
 	plan, err := h.machine(rec, r)
 	if err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func bootError(err error) error {
 }
 
 func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
-	b, err := h.claimed(rec, r)
+	b, err := h.claim(rec, r)
 	if err != nil {
 		return err
 	}
@@ -127,7 +125,7 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 }
 
 func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
-	b, err := h.claimed(rec, r)
+	b, err := h.claim(rec, r)
 	if err != nil {
 		return err
 	}
@@ -145,7 +143,7 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: printable.Line(err.Error(), maxEventText)})
 		return joinError(b.plan.Cluster, err)
 	}
-	// The boot ID is for following the node after a restart of the server.
+	// The boot ID is needed to follow the node after a restart of the server.
 	h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Detail: b.id})
 	return writeSealed(rec, b, "join", c)
 }
@@ -183,8 +181,7 @@ func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 	return err
 }
 
-// Config returns the config of a node: its Plan, with the templates of its
-// scripts filled in.
+// Config returns the config of a node: its Plan with rendered scripts.
 func Config(p *pools.Plan) (pools.NodeConfig, error) {
 	scripts, err := renderScripts(p)
 	return pools.NodeConfig{
@@ -222,8 +219,8 @@ func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
 	return all, nil
 }
 
-// readJSON reads a body strictly: one value and no unknown fields. ServeHTTP has
-// bounded the body.
+// readJSON reads a body strictly: one value without unknown fields. ServeHTTP has limited
+// the body.
 func readJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	msg := "the body cannot be read"

@@ -9,30 +9,30 @@ import (
 	"drover/pools"
 )
 
-// chunk is the part of a file that is handed to the kernel at a time, in bytes.
-// The deadline for writing is renewed between chunks.
+// chunk is the part of a file that is passed to the kernel at a time, in bytes. The write
+// deadline is renewed before each chunk.
 const chunk = 1 << 20
 
-// recorder notes the answer to a request, for the log, and extends the
-// connection's write deadline as long as the client reads.
+// recorder records the answer to a request for the log, and extends the connection's
+// write deadline as long as the client reads.
 //
-// It passes ReadFrom through, with which net/http reaches sendfile(2): that
-// saves a third of the CPU time of a large transfer.
+// It has ReadFrom, with which net/http uses sendfile(2). That saves a third of the CPU
+// time of a large transfer.
 type recorder struct {
 	http.ResponseWriter
-	Request // as far as it is known; Status is 0 until the header is written
+	Request // filled in step by step; Status is 0 until the header is written
 
 	start   time.Time
-	stall   time.Duration // for one chunk
-	crowded func() bool   // reports whether other clients wait for this one; may be nil
+	stall   time.Duration // the time limit of one chunk
+	crowded func() bool   // reports whether other clients wait for a slot; may be nil
 	problem bool          // the answer is a script that shows a problem
-	queued  bool          // the answer is a position in the queue for images, or the client left it
+	queued  bool          // the answer is a position in the queue for images, or the client disconnected there
 }
 
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// identify notes the machine of the client.
+// identify records the machine of the client.
 func (r *recorder) identify(p *pools.Plan) { r.MAC, r.Pool, r.Node = p.MAC, p.Pool, p.Node }
 
 func (r *recorder) WriteHeader(code int) {
@@ -51,9 +51,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom passes src on in chunks. Each has to stay an *os.File under at most
-// one io.LimitedReader, or package net copies instead of calling sendfile(2);
-// http.ServeContent has put one around the file already (io.CopyN).
+// ReadFrom writes src in chunks. Package net uses sendfile(2) only for an *os.File in at
+// most one io.LimitedReader. http.ServeContent has put one around the file already
+// (io.CopyN), so ReadFrom replaces that.
 func (r *recorder) ReadFrom(src io.Reader) (total int64, err error) {
 	rf, ok := r.ResponseWriter.(io.ReaderFrom)
 	all, limited := src.(*io.LimitedReader)
@@ -80,8 +80,8 @@ func (r *recorder) wrote(n int64, err error) {
 	r.Err = cmp.Or(r.Err, err)
 }
 
-// renew gives the client time to read what follows. Writers without deadlines
-// (tests) do without.
+// renew extends the write deadline for the next chunk. It ignores writers without
+// deadlines, as in tests.
 func (r *recorder) renew() {
 	d := r.stall
 	if r.crowded != nil && r.crowded() {
@@ -90,12 +90,12 @@ func (r *recorder) renew() {
 	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(d))
 }
 
-// maxBody bounds a request's body, in bytes.
+// maxBody limits a request's body, in bytes.
 const maxBody = max(pools.MaxEventBody, pools.MaxNodeRequest)
 
-// limitBody bounds the size of a request's body and the time that it may take.
-// net/http lifts the deadline once the body is read to its end; until then it is
-// needed, also after the handler, when net/http reads some of the rest.
+// limitBody limits the size of a request's body and the time to read it. net/http removes
+// the deadline at the end of the body. It applies after the handler, too, when net/http
+// reads the rest of the body.
 func (r *recorder) limitBody(req *http.Request, d time.Duration) {
 	_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(d))
 	req.Body = http.MaxBytesReader(r.ResponseWriter, req.Body, maxBody)

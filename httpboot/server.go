@@ -16,37 +16,36 @@ import (
 	"drover/pools/boots"
 )
 
-// Boots keeps the boots that are under way.
+// Boots is the table of boots.
 type Boots interface {
-	// Claim binds the boot with this nonce to a public key. It returns
-	// [boots.ErrNonce] when the nonce is not that of the machine's current
-	// boot, [boots.ErrClaimed] when the boot has another key, and nil again for
-	// the same key.
+	// Claim binds the boot with this nonce to a public key. The error is
+	// [boots.ErrNonce] if the nonce is not that of the machine's current boot, and
+	// [boots.ErrClaimed] if the boot has another key. It is nil for the same key.
 	Claim(mac pools.MAC, nonce string, publicKey []byte) error
-	// Step records a step of the boot with this nonce ([boots.ErrNonce] when
-	// there is none). With an empty nonce it is an observation of the server
-	// about the machine's current boot.
+	// Step records a step of the boot with this nonce; the error is [boots.ErrNonce]
+	// if there is none. With an empty nonce it is an observation of the server about
+	// the machine's current boot.
 	Step(mac pools.MAC, nonce string, e boots.Event) error
 }
 
 // Joiner makes the join configuration of a node.
 //
-// An error with a method Temporary() bool that returns true, or with
-// RetryAfter() time.Duration, asks the node to come again; so does a deadline
-// that ran out. The texts of errors are logged, the node does not see them.
+// After an error with a method RetryAfter() time.Duration, or with a method Temporary()
+// bool that returns true, or after a deadline, the node is asked to try again. The texts
+// of errors are logged; the node does not get them.
 type Joiner interface {
-	// Expect announces that the machine of p boots and is going to ask for its
-	// join. It returns at once.
+	// Expect announces that the machine of p boots and will request its join. It
+	// returns at once.
 	Expect(p *pools.Plan)
-	// Join lets in the node of p, which asks from addr. The boot ID is that of
-	// its kernel, or empty if the node sent none.
+	// Join returns the join configuration of the node of p, which has the address
+	// addr. bootID is that of its kernel, or empty if the node sent none.
 	Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 }
 
 // Server is the node-facing listener. Scripts, Boots, Joiner and Log must be
 // set; the zero value of everything else works.
 type Server struct {
-	Scripts *script.Renderer // also knows machines, images and loaders
+	Scripts *script.Renderer // also finds machines, images and loaders
 	Boots   Boots
 	Joiner  Joiner
 
@@ -55,11 +54,11 @@ type Server struct {
 
 	Log *slog.Logger
 
-	// OnRequest is called after each request. OnRefused is called for each
-	// refused request, and for each connection that is closed without one.
-	// OnQueue is called when the number of clients changes that download a root
-	// image, or wait for their turn. All are for metrics, must return at once,
-	// and may be nil.
+	// OnRequest is called after each request. OnRefused is called for each refused
+	// request, and for each connection that is closed without a request. OnQueue is
+	// called with the number of clients that download a root image, and of those that
+	// wait for their turn, when one changes. All are for metrics, must return at
+	// once, and may be nil.
 	OnRequest func(Request)
 	OnRefused func(Refusal)
 	OnQueue   func(running, waiting int)
@@ -67,7 +66,7 @@ type Server struct {
 	Limits
 }
 
-// Limits bound the resources of clients. Each zero means the default.
+// Limits are the limits of the resources of clients. A zero means the default.
 type Limits struct {
 	MaxConns           int // connections at a time, default 4096; more get 503, or wait
 	MaxConnsPerAddress int // connections at a time of one address, default 256; more get 429, or are closed
@@ -77,9 +76,9 @@ type Limits struct {
 	HeaderTimeout time.Duration // for a request's header to arrive, default 10s
 	BodyTimeout   time.Duration // for a request's body to arrive, default 10s
 	IdleTimeout   time.Duration // between requests of one connection, default 30s
-	// StallTimeout is how long a client may take for one MiB of an answer,
-	// default 60s. The transfer as a whole has no limit: a thousand nodes on
-	// one gigabit link get 1 MiB in 8 s each.
+	// StallTimeout is the time limit for one MiB of an answer, default 60s. The
+	// whole transfer has no time limit. With a thousand nodes on one gigabit link,
+	// each gets 1 MiB in 8 s.
 	StallTimeout time.Duration
 	JoinTimeout  time.Duration // for the cluster to let a node in, default 60s
 	Grace        time.Duration // for running requests to end when the server stops, default 30s
@@ -100,8 +99,8 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// maxHeader bounds a request's line and header fields, in bytes. Firmware sends
-// a few hundred.
+// maxHeader limits a request's line and header fields, in bytes. Firmware sends a few
+// hundred bytes.
 const maxHeader = 16 << 10
 
 // Listen binds the listener's socket. Pass it to [Server.Serve].
@@ -113,10 +112,10 @@ func (s *Server) Listen() (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// Serve answers requests on l, and by TLS on the listeners of
-// [Server.ListenTLS], until ctx ends; then running requests get [Limits.Grace]
-// to end, and it returns nil. It closes the listeners.
-func (s *Server) Serve(ctx context.Context, l net.Listener, secure ...net.Listener) error {
+// Serve answers requests on l, and with TLS on the listeners of [Server.ListenTLS], until
+// ctx ends. Then running requests get [Limits.Grace] to end, and Serve returns nil. It
+// closes the listeners.
+func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.Listener) error {
 	h := s.handler()
 	conns := &connLimiter{handler: h, slots: make(chan struct{}, h.MaxConns+h.MaxConns/10), held: map[netip.Addr]int{}}
 	srv := &http.Server{
@@ -131,11 +130,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secure ...net.Listen
 		// Requests outlive ctx by the grace period.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 
-		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without us
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without the handler
 	}
-	failed := make(chan error, 1+len(secure))
+	failed := make(chan error, 1+len(tlsListeners))
 	go func() { failed <- srv.Serve(conns.listener(l)) }()
-	for _, l := range secure {
+	for _, l := range tlsListeners {
 		go func() { failed <- srv.Serve(tls.NewListener(conns.listener(l), s.TLS.config())) }()
 	}
 	var err error
@@ -152,7 +151,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secure ...net.Listen
 			err = srv.Close()
 		}
 	}
-	for range 1 + len(secure) {
+	for range 1 + len(tlsListeners) {
 		err = errors.Join(err, ignoreClosed(<-failed))
 	}
 	return err

@@ -20,9 +20,9 @@ import (
 )
 
 // TLS is the HTTPS side of the listener. It serves only the paths below /node/:
-// config, join and events. Nodes recognize it by the digest of its key, which is
-// on their kernel command line: they need no certificate authority and no clock.
-// Images stay on the plain listener, which can use sendfile, and have a digest.
+// config, join and events. Nodes authenticate it by the digest of its key, which is on
+// their kernel command line, so they need no certificate authority and no clock. Images
+// stay on the plain listener, which can use sendfile; their digest protects them.
 type TLS struct {
 	Addr        string // TCP address of [Server.ListenTLS]
 	URL         string // for nodes, such as https://10.28.0.2:8444
@@ -47,8 +47,7 @@ func (t *TLS) config() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{t.Certificate}, MinVersion: tls.VersionTLS13}
 }
 
-// KernelArgs returns the kernel arguments that tell a node the URL and the pin;
-// none for nil.
+// KernelArgs returns the kernel arguments with the URL and the pin; none if t is nil.
 func (t *TLS) KernelArgs() ([]string, error) {
 	if t == nil {
 		return nil, nil
@@ -63,8 +62,9 @@ func (t *TLS) KernelArgs() ([]string, error) {
 // ListenTLS binds the socket of [Server.TLS]. Pass it to [Server.Serve].
 func (s *Server) ListenTLS() (net.Listener, error) { return net.Listen("tcp", s.TLS.Addr) }
 
-// NodeKey returns a certificate for the key in a file, and makes the key if
-// there is none. The certificate is new each time: nodes check only the key.
+// NodeKey returns a new certificate for the key in a file. It makes the key if the file
+// does not exist; isNew reports that. The certificate changes each time, since nodes
+// check only the key.
 func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
 	data, isNew, err := atomicfile.ReadOrMake(file, makeKey)
 	var key *ecdsa.PrivateKey

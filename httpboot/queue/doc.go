@@ -1,15 +1,15 @@
-// Package queue puts the clients of root images in order.
+// Package queue orders the clients that download root images.
 //
-// A [Queue] lets a bounded number of clients download at a time, first come,
-// first served. Without it, a thousand machines that are switched on together
-// would share the network so thinly that none boots for an hour; one after the
-// other, the first are up after a minute.
+// A [Queue] lets a limited number of clients download at a time, in the order of their
+// first requests. Without it, a thousand machines that are switched on together would
+// share the network, and none would boot for an hour. In order, the first are up after a
+// minute.
 //
-// A client that comes while all slots are taken gets a ticket. Its address is
-// its ticket: the queue gives nothing out and stores nothing. A client keeps its
-// position as long as it asks again now and then. A slot that becomes free is
-// kept for the first client in the queue until that comes. A server that starts
-// anew begins with an empty queue.
+// A client that arrives while all slots are taken gets a position in the queue. The
+// queue recognizes it by its address, so the client needs no token. A client keeps its
+// position as long as it repeats its request at least every 20 seconds. A free slot is
+// reserved for the first client in the queue for as long. The queue is in RAM only: it
+// is empty after a restart of the server.
 //
 // The package does not know images, HTTP or machines. Its caller decides which
 // clients are known machines.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Queue bounds the clients that download at a time. [New] makes one.
+// Queue limits the clients that download at a time. [New] makes one.
 type Queue struct {
 	slots    int                        // clients that download at a time
 	onChange func(running, waiting int) // never nil
@@ -22,10 +22,10 @@ type Queue struct {
 	stopped  chan struct{}
 }
 
-// How long the ticket of an absent client lives.
+// The lifetime of a ticket without a request of its client.
 const (
-	ticketTime = 20 * time.Second // while it waits for its turn, or has not come for it
-	resumeTime = 5 * time.Second  // after a transfer that was cut off
+	ticketTime = 20 * time.Second // in the queue
+	resumeTime = 5 * time.Second  // with a slot
 )
 
 // Client is a client of the queue. All connections of a known machine are one client.
@@ -40,22 +40,22 @@ type Client struct {
 type ticket struct {
 	client Client
 	since  time.Time
-	first  int           // position at first; 0: it did not wait
-	turn   chan struct{} // closed when it has a slot
+	first  int           // the first position; 0: it did not wait
+	turn   chan struct{} // closed when the ticket gets a slot
 
-	waited time.Duration // until then
-	asking int           // requests that wait for the turn
-	active int           // transfers
-	served bool          // there was a transfer
-	whole  bool          // a transfer of the whole file is active
-	visits int           // number of requests and ends of transfers
+	waited   time.Duration // until it got a slot
+	requests int           // that wait for the turn
+	active   int           // transfers
+	served   bool          // a transfer has begun
+	whole    bool          // a transfer of the whole file is active
+	events   int           // requests and ends of transfers, ever
 }
 
 // Turn permits one transfer.
 type Turn struct {
 	First    bool          // the first transfer of this client; others resume it
-	Position int           // in the queue at first; 0: the client did not wait
-	Waited   time.Duration // until the client's turn came
+	Position int           // the first position in the queue; 0: the client did not wait
+	Waited   time.Duration // in the queue
 
 	ticket *ticket
 	whole  bool
@@ -67,16 +67,17 @@ var (
 	ErrTwice   = errors.New("another transfer of the whole image to this machine is under way")
 )
 
-// WaitError is the error of a client whose turn has not come.
+// WaitError is the error for a client that has to wait: its position among the waiting
+// clients.
 type WaitError struct{ Position, Waiting int }
 
 func (e WaitError) Error() string {
 	return fmt.Sprintf("%d of %d that wait for an image", e.Position, e.Waiting)
 }
 
-// New makes a queue. It calls onChange, which may be nil and must return at
-// once, when the number of running transfers or of waiting clients may have
-// changed.
+// New returns a queue with that number of slots. The queue calls onChange when the number
+// of taken slots or of waiting clients may have changed. onChange may be nil, and must
+// return at once.
 func New(slots int, onChange func(running, waiting int)) *Queue {
 	if onChange == nil {
 		onChange = func(int, int) {}
@@ -84,21 +85,21 @@ func New(slots int, onChange func(running, waiting int)) *Queue {
 	return &Queue{slots: slots, onChange: onChange, tickets: map[Client]*ticket{}, shares: map[netip.Addr]int{}, stopped: make(chan struct{})}
 }
 
-// Enter waits for the client's turn, at most for the time hold. The request is
-// for the whole file, or for a part of it. The error is that of ctx, ErrStopped,
-// ErrTwice or a [WaitError]. Without an error, [Queue.Leave] must be called.
+// Enter waits for the client's turn, at most for the time hold. whole is true for a
+// request for the whole file. The error is that of ctx, [ErrStopped], [ErrTwice] or a
+// [WaitError]. If it is nil, the caller has to call [Queue.Leave].
 func (q *Queue) Enter(ctx context.Context, c Client, whole bool, hold time.Duration) (Turn, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.ticket(c)
-	t.asking++
-	t.visits++
+	t.requests++
+	t.events++
 	if !closed(t.turn) {
 		q.mu.Unlock()
 		q.wait(ctx, t, hold)
 		q.mu.Lock()
 	}
-	t.asking--
+	t.requests--
 	var err error
 	switch {
 	case closed(q.stopped):
@@ -120,25 +121,25 @@ func (q *Queue) Enter(ctx context.Context, c Client, whole bool, hold time.Durat
 	return turn, nil
 }
 
-// Leave ends a transfer. A client that has got the end of the file gives its
-// slot back; the slot of another client is kept for a moment.
+// Leave ends a transfer. If done is true, the client has got the end of the file, and its
+// slot is free. Else the slot is reserved for the client for 5 seconds.
 func (q *Queue) Leave(turn Turn, done bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := turn.ticket
 	t.active--
-	t.visits++
+	t.events++
 	if turn.whole {
 		t.whole = false
 	}
-	if done && t.active == 0 && t.asking == 0 {
+	if done && t.active == 0 && t.requests == 0 {
 		q.remove(t)
 		return
 	}
 	q.expire(t)
 }
 
-// Stop sends away the waiting clients, and later ones.
+// Stop makes Enter return [ErrStopped], for waiting and for later clients.
 func (q *Queue) Stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,25 +184,25 @@ func (q *Queue) wait(ctx context.Context, t *ticket, hold time.Duration) {
 // slot.
 func (q *Queue) position(t *ticket) int { return slices.Index(q.waiting, t) + 1 }
 
-// expire removes a ticket after a while, unless its client comes again.
+// expire removes a ticket after its lifetime, unless its client sends a request before.
 func (q *Queue) expire(t *ticket) {
-	if t.asking > 0 || t.active > 0 {
+	if t.requests > 0 || t.active > 0 {
 		return
 	}
-	after, visits := ticketTime, t.visits
+	after, events := ticketTime, t.events
 	if closed(t.turn) {
 		after = resumeTime
 	}
 	time.AfterFunc(after, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if t.visits == visits && q.tickets[t.client] == t {
+		if t.events == events && q.tickets[t.client] == t {
 			q.remove(t)
 		}
 	})
 }
 
-// remove takes back a ticket and its slot or position.
+// remove removes a ticket and frees its slot or position.
 func (q *Queue) remove(t *ticket) {
 	delete(q.tickets, t.client)
 	if closed(t.turn) {
@@ -213,9 +214,8 @@ func (q *Queue) remove(t *ticket) {
 	q.advance()
 }
 
-// advance gives free slots to the first clients. The connections of one unknown
-// address have half of all slots at most, so that they cannot keep machines
-// from booting.
+// advance gives free slots to the first clients. The connections of one unknown address
+// get at most half of all slots, so that they cannot stop machines from booting.
 func (q *Queue) advance() {
 	for i := 0; i < len(q.waiting) && q.taken < q.slots; {
 		t := q.waiting[i]

@@ -21,20 +21,20 @@ const (
 // in bytes: COMMAND_LINE_SIZE less its NUL. Linux cuts off the rest silently.
 const maxCommandLine = 2048 - len("\x00")
 
-// before returns what the boot program puts before the command line.
+// before returns the text that the boot program puts before the command line.
 func (d dialect) before(kernel string) string {
 	switch d {
 	case ipxe:
 		return "kernel " // the name of the kernel, on UEFI
-	case grub, pxelinux: // real PXELINUX, that is; U-Boot puts nothing there
+	case grub, pxelinux: // only the real PXELINUX: U-Boot adds nothing
 		return "BOOT_IMAGE=" + kernel + " "
 	}
 	return ""
 }
 
-// commandLine writes the kernel command line of a boot, quoted for the script.
-// The operator's words come first, since of words given twice the last counts;
-// drover-init reads nothing after "--".
+// commandLine returns the kernel command line of a boot, quoted for the script. The
+// operator's words come first, since the last of repeated words counts. drover's words
+// come before "--", since drover-init reads nothing after it.
 func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue bool) (string, error) {
 	if !isHex(boot.nonce, 16, 256) {
 		return "", errors.New("the nonce of the boot is not made of hex digits")
@@ -48,10 +48,10 @@ func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue boo
 	}
 	var own []string
 	if d == ipxe {
-		own = append(own, "initrd=initrd") // UEFI's Linux loads the initrd that its command line names
+		own = append(own, "initrd=initrd") // on UEFI, Linux loads the initrd that its command line names
 	}
 	if d != pxelinux {
-		// U-Boot has room for 512 bytes on many boards, and drover.mac says it.
+		// U-Boot is limited to 512 bytes on many boards, and drover.mac has the MAC.
 		own = append(own, "BOOTIF=01-"+s.MAC.Dashed())
 	}
 	own = append(own,
@@ -90,8 +90,8 @@ func spaced(words []string) (n int) {
 	return n
 }
 
-// words checks kernel arguments and splits them as the boot program does. It
-// refuses an argument that would not reach the kernel as it is written.
+// words splits kernel arguments as the boot program does. It refuses an argument that
+// would not reach the kernel unchanged.
 func (d dialect) words(args []string) ([]string, error) {
 	var words []string
 	for _, arg := range args {
@@ -108,7 +108,7 @@ func (d dialect) words(args []string) ([]string, error) {
 	return words, nil
 }
 
-// whyNot returns why a word does not reach the kernel; empty when it does.
+// whyNot returns the reason why a word would not reach the kernel unchanged, or empty.
 func (d dialect) whyNot(word string) string {
 	switch {
 	case word == "":
@@ -118,7 +118,7 @@ func (d dialect) whyNot(word string) string {
 	case d == ipxe:
 		return whyNotIPXE(word)
 	case strings.Contains(word, `\`), strings.Contains(word, "'"):
-		// GRUB puts a backslash before both, U-Boot takes both away.
+		// GRUB puts a backslash before both, U-Boot removes both.
 		return "the loader changes backslashes and single quotes"
 	case d == pxelinux && strings.Contains(word, "$"):
 		return `U-Boot expands "$"`
@@ -138,9 +138,9 @@ func whyNotIPXE(word string) string {
 	return ""
 }
 
-// unquote joins the words between double quotes and removes the quotes. GRUB puts a backslash before a quote that is in a word, and quotes around
-// a word that has a space: the kernel reads "key=two words" as it reads
-// key="two words".
+// unquote joins the words between double quotes and removes the quotes. GRUB puts a
+// backslash before a quote in a word, and quotes around a word with a space. The kernel
+// reads "key=two words" like key="two words".
 func unquote(words []string) (out []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]

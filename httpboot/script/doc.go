@@ -11,15 +11,14 @@
 //     PXELINUX and U-Boot fetch by name, one set for each protocol.
 //     [Files.Open] writes their scripts, and opens kernels, initrds and loaders.
 //
-// A script begins a boot: it has the nonce of [Boots.Issue]. Scripts that are
-// fetched by name share one nonce for a while, see [Renderer.Forget]. A machine
-// that cannot boot gets a script as well: it shows the problem on the console
-// and asks again, because firmware that meets an error boots from elsewhere.
+// A script begins a boot: it contains the nonce of [Boots.Issue]. Scripts that are
+// fetched by name share one nonce for 30 seconds; see [Renderer.Forget]. A machine that
+// cannot boot gets a script, too. It shows the problem on the console and tries again,
+// since firmware boots from another device after an error.
 //
-// The texts are [Templates]; an operator may replace each of them. All
-// values are checked and quoted for the boot program, so that nothing in a config
-// can change the commands of a script.
+// The texts are [Templates], which an operator may replace. All values are checked and
+// quoted for the boot program, so that a value in a config cannot change the commands of
+// a script.
 //
-// The package does not know HTTP or TFTP, and not where machines, boots and
-// images are kept.
+// The package does not know HTTP or TFTP, nor where machines, boots and images are kept.
 package script

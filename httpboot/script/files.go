@@ -20,7 +20,7 @@ import (
 // File is an open file of [Files].
 type File struct {
 	content
-	machines.Machine // of the client; zero: unknown
+	machines.Machine // of the client; zero if unknown
 }
 
 type content interface {
@@ -29,31 +29,30 @@ type content interface {
 	Size() int64
 }
 
-// Files opens the files that boot programs fetch by name. Each program asks
-// relative to where it was loaded from, so only the end of a name counts:
+// Files opens the files that boot programs fetch by name. A program requests names in the
+// directory that it was loaded from, so only the end of a name counts:
 //
 //	grub/grub.cfg                        finds the script of the machine at the client's address
 //	grub/node-52:54:00:12:34:56.cfg      GRUB's script of one boot
 //	grub/rescue-52:54:00:12:34:56.cfg    the same for the rescue shell, when there is a menu
 //	pxelinux.cfg/01-52-54-00-12-34-56    the script for pxelinux, extlinux, and U-Boot's pxe
 //	pxelinux.cfg/0A1C0002, …/default     the same, for the machine at the client's address
-//	boot.scr.uimg                        U-Boot's script: pxe get, pxe boot, again and again
+//	boot.scr.uimg                        U-Boot's script: pxe get and pxe boot in a loop
 //	images/NAME/GENERATION/kernel        and initrd, of the machine's own image
 //	images/NAME/GENERATION/uImage        and uInitrd: with mkimage's header
 //	FILE                                 a file of the loaders directory
 //
-// A client whose address belongs to no machine gets loaders alone: another DHCP
-// server may have given it the address. A machine that the config ignores gets
-// nothing.
+// A client whose address belongs to no machine gets only loaders: another DHCP server may
+// have given it the address. A machine that the config ignores gets nothing.
 type Files struct {
 	r      *Renderer
-	device string // GRUB's name of the place that has the files
+	device string // GRUB's name of the server: (tftp,10.28.0.2)
 }
 
 // TFTP returns the files for TFTP clients.
 func (r *Renderer) TFTP() *Files { return &Files{r, "(tftp," + r.host + ")"} }
 
-// HTTP returns the files for a GRUB that was fetched by HTTP and goes on so.
+// HTTP returns the files for a GRUB that was fetched by HTTP.
 func (r *Renderer) HTTP() *Files {
 	return &Files{r, "(http," + strings.TrimPrefix(r.base, "http://") + ")"}
 }
@@ -61,7 +60,7 @@ func (r *Renderer) HTTP() *Files {
 // Error is a refused request for a file or a script. It wraps [fs.ErrNotExist]
 // or [fs.ErrPermission]; any other error is a fault of the server.
 type Error struct {
-	MAC  pools.MAC // of the client's machine; zero: unknown
+	MAC  pools.MAC // of the client's machine; zero if unknown
 	Node string    // likewise
 	Msg  string    // for the client
 	Err  error
@@ -93,13 +92,13 @@ func forbidden(format string, args ...any) error {
 
 // client is the sender of a request.
 type client struct {
-	machines.Machine // its Plan is nil when the address belongs to no machine
+	machines.Machine // its Plan is nil if the address belongs to no machine
 	addr             netip.Addr
 }
 
-// Open opens a file for a client. The name is clean: no slash at its start, no
-// repeated slashes, no dot segments. The error is an [*Error]; one about a file
-// that boot programs do without has a method Optional that returns true.
+// Open opens a file for the client with an address. The name is clean: no slash at its
+// start, no repeated slashes, no dot segments. The error is an [*Error]. For a file that
+// boot programs do not need, it has a method Optional that returns true.
 func (f *Files) Open(addr netip.Addr, name string) (*File, error) {
 	addr = addr.Unmap()
 	m, ok := f.r.Machines.At(addr)
@@ -132,7 +131,7 @@ func (f *Files) open(c *client, name string) (content, error) {
 	return f.loader(name)
 }
 
-// below returns what follows the directory dir in a name.
+// below returns the part of a name after the directory dir.
 func below(name, dir string) (string, bool) {
 	if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
 		return rest, true
@@ -141,7 +140,7 @@ func below(name, dir string) (string, bool) {
 	return rest, ok
 }
 
-// known refuses a client whose address belongs to no machine.
+// known returns an error for a client whose address belongs to no machine.
 func (c *client) known() error {
 	if c.Plan == nil {
 		return forbidden("%s is the address of no machine that boots from here", c.addr)
@@ -158,8 +157,8 @@ func (f *Files) machine(c *client, mac pools.MAC) (*pools.Plan, error) {
 	return f.r.Machine(mac, c.addr) // it may be another card of the node
 }
 
-// script writes the script of a boot. A problem of the server is shown by the
-// script, and logged.
+// script returns the script of a boot. A problem of the server is logged, and the script
+// shows it.
 func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (content, error) {
 	s, err := f.r.write(p, d, f.device)
 	if err != nil {
@@ -179,7 +178,7 @@ func (text) Close() error { return nil }
 // grubMenu is the data of grub.grub.tmpl. It is the same for all boots of a
 // machine.
 type grubMenu struct {
-	*pools.Plan        // nil: GRUB has to name the machine
+	*pools.Plan        // nil if the machine is unknown
 	Device      string // (tftp,10.28.0.2)
 	Who         string // MAC as GRUB's files have it
 	Menu        bool
@@ -220,9 +219,9 @@ func (f *Files) grub(c *client, name string) (content, error) {
 	return f.script(p, grub, rescue)
 }
 
-// pxelinux opens a file of pxelinux.cfg. pxelinux and U-Boot ask by UUID, by MAC
-// (01 is Ethernet), by the address in hex, which they shorten digit by digit,
-// and for default.
+// pxelinux opens a file of pxelinux.cfg. pxelinux and U-Boot request names made from the
+// UUID, the MAC (after 01 for Ethernet), the address in hex, which they shorten digit by
+// digit, and the name default.
 func (f *Files) pxelinux(c *client, name string) (content, error) {
 	if machine, ok := strings.CutPrefix(name, "01-"); ok {
 		mac, err := pools.ParseMAC(machine)
@@ -245,8 +244,8 @@ func (f *Files) pxelinux(c *client, name string) (content, error) {
 	return f.script(c.Plan, pxelinux, false)
 }
 
-// ubootScript opens the script that U-Boot's own boot command looks for. It has
-// no nonce: U-Boot fetches the script of the boot by MAC.
+// ubootScript opens the script that U-Boot's own boot command requests. It contains no
+// nonce: U-Boot then fetches the script of the boot by MAC.
 func (f *Files) ubootScript(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
@@ -292,7 +291,7 @@ func (f *Files) image(c *client, rest string) (content, error) {
 	return f.wrap(c, opened, file, name, info)
 }
 
-// diskFile returns an open file as it is.
+// diskFile returns an open file as a content.
 func diskFile(f *os.File, size int64, err error) (content, error) {
 	if err != nil {
 		return nil, err
@@ -327,10 +326,9 @@ func (f *Files) loader(name string) (content, error) {
 	return diskFile(opened, size, err)
 }
 
-// Loader opens a file of the loaders directory and returns its size in bytes.
-// The error is an [*Error]. A UEFI program that is missing in the subdirectory
-// of its name is looked for in the directory itself: shim asks for GRUB beside
-// itself.
+// Loader opens a file of the loaders directory and returns its size in bytes. The error
+// is an [*Error]. If a UEFI program is not in the subdirectory of its name, Loader opens
+// the one in the directory itself: shim requests GRUB from its own directory.
 func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
 	if !isLoaderPath(name) {
 		return nil, 0, notFound("no loader %q", name)
@@ -350,8 +348,8 @@ func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
 	return f, fi.Size(), nil
 }
 
-// isLoaderPath reports whether a name can be that of a loader: no part of it
-// begins with a dot.
+// isLoaderPath reports whether a name can be that of a loader: its parts are file names
+// that do not begin with a dot.
 func isLoaderPath(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if !isFileName(strings.ReplaceAll(part, "+", "-")) {
@@ -361,7 +359,7 @@ func isLoaderPath(name string) bool {
 	return true
 }
 
-// optional is an error about a file that a boot program does without.
+// optional is the error for a file that a boot program does not need.
 type optional struct{ error }
 
 func (o optional) Unwrap() error { return o.error }
@@ -369,15 +367,15 @@ func (o optional) Unwrap() error { return o.error }
 // Optional reports that the error is harmless.
 func (o optional) Optional() bool { return true }
 
-// isOptional reports whether boot programs ask for a name and do without it:
-// shim for revocations and certificates, GRUB for the lists of its modules.
+// isOptional reports whether boot programs request a name, but do not need the file: shim
+// requests revocations and certificates, GRUB the lists of its modules.
 func isOptional(name string) bool {
 	base := path.Base(name)
 	return slices.Contains([]string{"revocations_sku.efi", "revocations_sbat.efi"}, base) ||
 		strings.HasPrefix(base, "shim_certificate_") || path.Ext(base) == ".lst"
 }
 
-// StepOf returns the step of a boot that fetching a file is; "" for none. The
+// StepOf returns the step of a boot that is reached by fetching a file; "" for none. The
 // node itself reports that it has the squashfs.
 func StepOf(name string) boots.Step {
 	base := path.Base(name)

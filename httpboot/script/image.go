@@ -46,9 +46,9 @@ func (i Image) urlPath() (string, error) {
 	return pools.ImagePath + i.Name + "/" + i.Generation + "/", nil
 }
 
-// Open opens the file with this name in URLs. The error is an [*Error]. A file
-// whose size is not that of the manifest is an error: a node would notice only
-// after the whole transfer.
+// Open opens the file with this name in URLs. The error is an [*Error]. A file whose size
+// differs from the manifest is an error, since a node would notice that only after the
+// whole transfer.
 func (i Image) Open(name string) (*os.File, FileInfo, error) {
 	info, ok := map[string]FileInfo{kernelFile: i.Kernel, initrdFile: i.Initrd, SquashfsFile: i.Squashfs}[name]
 	if !ok {
@@ -60,7 +60,7 @@ func (i Image) Open(name string) (*os.File, FileInfo, error) {
 		err = fmt.Errorf("it has %d bytes, its manifest says %d", fi.Size(), info.Size)
 	}
 	if err != nil {
-		// The text alone: a file that is gone is an error of the server.
+		// Only the text, without fs.ErrNotExist: a missing file is a fault of the server.
 		return nil, info, &Error{Msg: fmt.Sprintf("%s of image %q is damaged", name, i.Name), Err: errors.New(err.Error())}
 	}
 	return f, info, nil
@@ -81,8 +81,8 @@ func (r *Renderer) Image(name, generation string) (Image, error) {
 	return img, nil
 }
 
-// isImage reports whether an image can have this name, as the config has it, and
-// this generation. Such a name needs no escaping anywhere.
+// isImage reports whether name and generation are valid for an image. A valid name needs
+// no escaping in URLs and scripts.
 func isImage(name, generation string) bool {
 	return len(name) <= 128 && isFileName(name) && !strings.ContainsFunc(name, unicode.IsUpper) && isHex(generation, 64, 64)
 }
@@ -100,22 +100,21 @@ func isFileName(s string) bool {
 	return s != "" && len(s) <= 255
 }
 
-// isHex reports whether s has least to most digits of lower-case hex, and
-// nothing else.
+// isHex reports whether s consists of least to most digits of lower-case hex.
 func isHex(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// openIn opens a regular file in dir, and nowhere else. The error is
-// [fs.ErrNotExist] also for other kinds of files: clients must not learn
-// whether there is a directory or a pipe of that name.
+// openIn opens a regular file in dir, without leaving dir. For other kinds of files the
+// error is [fs.ErrNotExist], too: clients must not learn whether there is a directory or
+// a pipe of that name.
 func openIn(dir, name string) (*os.File, fs.FileInfo, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer root.Close()
-	fi, err := root.Stat(name) // before Open, which would wait for a pipe's other end
+	fi, err := root.Stat(name) // before Open, which would block on a pipe
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"drover/pools"
 )
 
-// issuedBoot is the image that a boot loads, and the nonce that it was given.
+// issuedBoot is the image that a boot loads, and the nonce of the boot.
 type issuedBoot struct {
 	image Image
 	dir   string // of the image in URLs, with a slash at its end
@@ -18,16 +18,15 @@ type issuedBoot struct {
 	issued   time.Time
 }
 
-// reuseTime is how long an issued boot is given out again. No machine gets from
-// its script to the script of its next boot in less time, unless it fetches the
-// same script again.
+// reuseTime is the time for which an issued boot is reused. No machine gets from its
+// script to that of its next boot in less time, so a request within it is for the same
+// script.
 const reuseTime = 30 * time.Second
 
-// issuedBoots keeps the boots that were issued to scripts fetched by name. A
-// boot fetches such a file more than once: a size probe opens it and stops, a
-// request whose answer was lost is repeated, GRUB and U-Boot ask for one script
-// under several names. Each with a nonce of its own would void the nonce
-// before, which may be the one that the machine goes on with.
+// issuedBoots has the boots that were issued to scripts fetched by name. A boot fetches
+// such a script more than once: a loader probes its size, repeats a request whose answer
+// was lost, or requests one script under several names, as GRUB and U-Boot do. A new
+// nonce for each request would void the one before, which the machine may use.
 type issuedBoots struct {
 	mu    sync.Mutex
 	byMAC map[pools.MAC]*issuedSlot
@@ -37,11 +36,11 @@ type issuedBoots struct {
 // boot is issued.
 type issuedSlot struct {
 	mu   sync.Mutex
-	boot issuedBoot // issued is zero: none
+	boot issuedBoot // none if boot.issued is zero
 }
 
-// get returns the boot that was issued to the machine of p a moment ago, or
-// issues one.
+// get returns the boot that was issued to the machine of p within reuseTime, or issues
+// one.
 func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issuedBoot, error) {
 	s := b.slot(p.MAC)
 	s.mu.Lock()
@@ -60,7 +59,7 @@ func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issu
 
 func (b issuedBoot) fresh() bool { return !b.issued.IsZero() && time.Since(b.issued) < reuseTime }
 
-// maxIssued is the number of machines from which on old boots are removed.
+// maxIssued is the number of machines above which old boots are removed.
 const maxIssued = 4096
 
 func (b *issuedBoots) slot(mac pools.MAC) *issuedSlot {
@@ -80,7 +79,7 @@ func (b *issuedBoots) slot(mac pools.MAC) *issuedSlot {
 	return s
 }
 
-// removeOld removes boots that are not given out any more, except those in use.
+// removeOld removes boots that are not reused any more, except those in use.
 func (b *issuedBoots) removeOld() {
 	for mac, s := range b.byMAC {
 		if !s.mu.TryLock() {

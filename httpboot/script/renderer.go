@@ -19,16 +19,15 @@ import (
 type Machines interface {
 	// Of returns the machine of a MAC.
 	Of(mac pools.MAC) machines.Machine
-	// At returns the machine that boots from an address; false when there is
-	// none.
+	// At returns the machine that has an address; false if no machine has it.
 	At(addr netip.Addr) (machines.Machine, bool)
 }
 
-// Boots begins boots and keeps their timelines.
+// Boots begins boots and records their timelines.
 type Boots interface {
-	// Issue begins a boot, with the step script, and returns its nonce, in hex,
-	// once it is durable. Nonces of earlier boots of the machine end with it.
-	// It returns [boots.ErrNotBooting] for a machine that is not booting.
+	// Issue begins a boot, with the step script, and returns its nonce, in hex, once
+	// that is durable. It voids earlier nonces of the machine. The error is
+	// [boots.ErrNotBooting] for a machine that is not booting.
 	Issue(p *pools.Plan) (nonce string, err error)
 	// Step records a step of the machine's current boot. The nonce is empty:
 	// the server itself observed the step.
@@ -37,9 +36,9 @@ type Boots interface {
 
 // Images finds images.
 type Images interface {
-	// Image returns the image that ref names: NAME, for the generation in
-	// force, or NAME@sha256:GENERATION. The error names the image; it is
-	// [io/fs.ErrNotExist] when there is none.
+	// Image returns the image with the reference NAME, in the current generation, or
+	// NAME@sha256:GENERATION. The error names the image, and wraps
+	// [io/fs.ErrNotExist] if there is none.
 	Image(ref string) (Image, error)
 }
 
@@ -50,18 +49,18 @@ type Options struct {
 	Images   Images
 
 	URL       string     // of the node-facing HTTP listener, such as http://10.28.0.2:80
-	TLSArgs   []string   // kernel arguments that describe its HTTPS side; nil: it has none
+	TLSArgs   []string   // kernel arguments for the HTTPS listener; nil: there is none
 	Loaders   string     // directory of boot loaders; empty: there are none
 	Templates *Templates // texts of the scripts; nil: drover's own
 
-	// TakeNextBoot records durably that a script was written for the next boot
-	// that an operator set for this node. It may be nil.
+	// TakeNextBoot records, durably, that the next boot that an operator set for a
+	// node got its script. It may be nil.
 	TakeNextBoot func(node string) error
 
 	Log *slog.Logger
 }
 
-// Renderer writes boot scripts: one Plan, in the language of each boot program.
+// Renderer writes boot scripts: it translates a Plan to the language of a boot program.
 type Renderer struct {
 	Options
 	base      string // of URLs, without a slash at its end
@@ -70,7 +69,7 @@ type Renderer struct {
 	checksums checksums
 }
 
-// New makes a renderer. It refuses a URL that nodes cannot use.
+// New returns a renderer. The error is for a URL that nodes cannot use.
 func New(o Options) (*Renderer, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil {
@@ -85,9 +84,9 @@ func New(o Options) (*Renderer, error) {
 	return &Renderer{Options: o, base: "http://" + strings.TrimSuffix(u.Host, ":80"), host: u.Hostname()}, nil
 }
 
-// Machine returns the Plan of the machine with this MAC, if a request from this
-// address is its own; otherwise an [*Error] that wraps [fs.ErrPermission]. The
-// Plan is nil only for an unknown machine.
+// Machine returns the Plan of the machine with this MAC. If the machine does not have the
+// address from, it also returns an [*Error] that wraps [fs.ErrPermission]. The Plan is
+// nil only for an unknown machine.
 func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) {
 	m := r.Machines.Of(mac)
 	switch {
@@ -101,9 +100,9 @@ func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) 
 	return m.Plan, nil
 }
 
-// IPXE begins a boot and returns its script for iPXE. The error is the reason
-// why the machine cannot boot; the script then shows it and asks again. There
-// is no script only if the template fails.
+// IPXE begins a boot and returns its script for iPXE. With an error, which is the reason
+// why the machine cannot boot, it returns a script that shows the reason and tries again.
+// The script is nil only if the template fails.
 func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
 	s, err := r.write(p, ipxe, "")
@@ -115,8 +114,8 @@ func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
 	return text, err
 }
 
-// Finder returns the iPXE script that is the same for all machines: it finds
-// the script of each by its MAC.
+// Finder returns the iPXE script for all machines. It loads the script of a machine by
+// its MAC.
 func (r *Renderer) Finder() ([]byte, error) {
 	return r.Templates.execute("finder.ipxe.tmpl", struct{ Base, ScriptPath string }{r.base, pools.ScriptPath})
 }
@@ -125,8 +124,8 @@ func (r *Renderer) Finder() ([]byte, error) {
 type script struct {
 	*pools.Plan
 	Base       string // of drover's URLs, without a slash at its end
-	Self       string // iPXE: URL of the script itself, to ask again
-	Device     string // GRUB: (tftp,10.28.0.2), where its files are
+	Self       string // iPXE: URL of the script itself, to try again
+	Device     string // GRUB: the server of its files, (tftp,10.28.0.2)
 	Kernel     string // URL, or path
 	Initrd     string // URL, or path
 	FDT        string // U-Boot: path of a device tree; empty for none
@@ -134,17 +133,17 @@ type script struct {
 	RescueArgs string // the same for the rescue shell
 	MemtestEFI string // path below Base, or of TFTP; empty for none
 	MemtestBin string // likewise, for BIOS
-	Problem    string // why there is nothing to boot
-	Reboot     bool   // asking again cannot help
+	Problem    string // the reason why the machine cannot boot
+	Reboot     bool   // the machine has to reboot: trying again does not help
 }
 
 // Menu reports whether the machine gets a menu.
 func (s script) Menu() bool { return s.MenuTimeout > 0 && s.NextBoot == "" }
 
-// Local reports whether this one boot is from the machine's own disk.
+// Local reports whether this boot is from the machine's own disk.
 func (s script) Local() bool { return s.NextBoot == pools.NextLocal }
 
-// Pause is how long U-Boot waits in its menu, in tenths of a second.
+// Pause returns the timeout of U-Boot's menu, in tenths of a second.
 func (s script) Pause() int { return 10 * int(s.MenuTimeout) }
 
 // template returns the name of the template for a script.
@@ -159,9 +158,9 @@ func (s script) template(d dialect) string {
 	return purpose + "." + string(d) + ".tmpl"
 }
 
-// write begins a boot, or goes on with the one that was issued, and fills in its
-// script. The script is valid in any case: with an error, s.Problem describes
-// it for the console, and the boot's timeline has it too.
+// write begins a boot, or reuses the one that was issued, and fills in its script. The
+// script is valid even with an error: s.Problem then describes the error for the
+// console, and write adds it to the boot's timeline.
 func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error) {
 	s := script{Plan: p, Base: r.base, Device: device}
 	err := r.fill(&s, d)
@@ -177,16 +176,16 @@ func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error
 	return s, err
 }
 
-// fill adds the image and the command line of a boot to s. With an error,
-// s.Problem may have a text that is better for the console.
+// fill adds the image and the command line of a boot to s. With an error, it may set
+// s.Problem to a text for the console.
 func (r *Renderer) fill(s *script, d dialect) error {
 	boot, err := r.image(s)
 	if err != nil {
 		return err
 	}
-	// With a nonce of full length, to fail before a boot begins.
+	// Try with a nonce of full length first, to fail before a boot begins.
 	boot.nonce = strings.Repeat("0", 64)
-	if err := r.lines(s, d, boot); err != nil {
+	if err := r.fillLines(s, d, boot); err != nil {
 		return err
 	}
 	issue := func() (issuedBoot, error) { return r.issue(s.Plan, boot) }
@@ -203,10 +202,10 @@ func (r *Renderer) fill(s *script, d dialect) error {
 		s.Problem = "the server cannot record a new boot, see its log"
 		return fmt.Errorf("boot of %s: %w", s.MAC, err)
 	}
-	return r.lines(s, d, boot)
+	return r.fillLines(s, d, boot)
 }
 
-// image returns a boot of the machine's image, without a nonce.
+// image returns a boot with the machine's image, and without a nonce.
 func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
 	boot.image, err = r.Images.Image(s.Image)
 	switch {
@@ -223,7 +222,7 @@ func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
 	return boot, err
 }
 
-// issue gives a boot its nonce.
+// issue issues a boot: it returns the boot with a nonce.
 func (r *Renderer) issue(p *pools.Plan, boot issuedBoot) (issuedBoot, error) {
 	nonce, err := r.Boots.Issue(p)
 	if err != nil {
@@ -236,12 +235,12 @@ func (r *Renderer) issue(p *pools.Plan, boot issuedBoot) (issuedBoot, error) {
 	return boot, err
 }
 
-// maxUBootName is the longest name that U-Boot's TFTP client asks for, in bytes;
-// it cuts off the rest silently (net/tftp.c, MAX_LEN).
+// maxUBootName is the longest name that U-Boot's TFTP client can request, in bytes. It
+// cuts off the rest silently (net/tftp.c, MAX_LEN).
 const maxUBootName = 127
 
-// lines fills in the files that the boot program loads, and the command lines.
-func (r *Renderer) lines(s *script, d dialect, boot issuedBoot) (err error) {
+// fillLines sets the files that the boot program loads, and the command lines.
+func (r *Renderer) fillLines(s *script, d dialect, boot issuedBoot) (err error) {
 	r.paths(s, d, boot)
 	if n := max(len(s.Kernel), len(s.Initrd)); d == pxelinux && n > maxUBootName {
 		return fmt.Errorf("U-Boot cannot ask for a name of %d bytes, only %d: give image %q a shorter one", n, maxUBootName, s.Image)
@@ -255,7 +254,7 @@ func (r *Renderer) lines(s *script, d dialect, boot issuedBoot) (err error) {
 	return err
 }
 
-// paths fills in where the boot program finds the files of the image.
+// paths sets the names under which the boot program loads the files of the image.
 func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
 	kernel, initrd := kernelFile, initrdFile
 	from := r.base + boot.dir
@@ -275,7 +274,7 @@ func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
 	}
 }
 
-// existingLoader returns the name of a loader if that is there, else nothing.
+// existingLoader returns name if a loader of that name exists, else "".
 func (r *Renderer) existingLoader(name string) string {
 	f, _, err := openIn(r.Loaders, name)
 	if err != nil {
@@ -285,7 +284,7 @@ func (r *Renderer) existingLoader(name string) string {
 	return name
 }
 
-// file writes a script that is fetched by name.
+// file returns a script as a file.
 func (r *Renderer) file(template string, data any) (content, error) {
 	b, err := r.Templates.execute(template, data)
 	if err != nil {

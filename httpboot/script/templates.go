@@ -18,8 +18,8 @@ import (
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
-// Templates are the texts that boot scripts are made from. There is one for
-// each dialect and purpose, named PURPOSE.DIALECT.tmpl.
+// Templates is the set of templates of boot scripts. There is one for each dialect and
+// purpose, named PURPOSE.DIALECT.tmpl.
 //
 // iPXE's rules for its scripts:
 //   - A script ends at the first command that fails, unless "||" follows it.
@@ -27,19 +27,18 @@ var templateFiles embed.FS
 //   - There is no quoting. A line is split at white space; a word that starts
 //     with "#" begins a comment; the words "||", "&&" and ";" end a command;
 //     "${" begins a setting anywhere.
-//   - Settings outlive the script. So ${pause}, which grows, goes from one try
-//     to the next.
+//   - Settings outlive the script. So ${pause} can grow from one try to the next.
 //   - "sleep" fails when someone presses Ctrl-C.
 //
-// GRUB sources its file from a loop: configfile from the file itself would
-// nest. Its texts are in single quotes, variables outside of them. pxelinux has
-// no loop; U-Boot's shell, which runs boot.scr.uimg, has one.
+// GRUB sources its file in a loop, since a file that calls configfile for itself would
+// nest. Its texts are in single quotes, variables outside of them. pxelinux has no loop;
+// U-Boot's shell, which runs boot.scr.uimg, has one.
 type Templates struct {
 	all map[dialect]*template.Template
 }
 
-// ownTemplates returns drover's own templates. The files are part of the program; a mistake in
-// them fails every test.
+// ownTemplates returns drover's own templates. It panics on a mistake in them: the files
+// are part of the program.
 func ownTemplates() *Templates {
 	t, errs := readTemplates("")
 	if len(errs) > 0 {
@@ -48,8 +47,8 @@ func ownTemplates() *Templates {
 	return t
 }
 
-// LoadTemplates reads the templates in dir; each replaces drover's own of that
-// name. The error joins one error for each mistake, which begins with FILE:LINE.
+// LoadTemplates reads the templates in dir. Each replaces drover's own template of that
+// name. The error joins an error for each mistake, which begins with FILE:LINE.
 func LoadTemplates(dir string) (*Templates, error) {
 	t, errs := readTemplates(dir)
 	if len(errs) > 0 {
@@ -58,11 +57,11 @@ func LoadTemplates(dir string) (*Templates, error) {
 	return t, nil
 }
 
-// readTemplates reads drover's own templates, then replaces them by those of
-// dir, each of which it tries out.
+// readTemplates reads drover's own templates, and replaces them by those in dir, which it
+// tests.
 func readTemplates(dir string) (*Templates, []error) {
 	t := &Templates{all: map[dialect]*template.Template{}}
-	for d, say := range map[dialect]func(string) string{ipxe: say, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot} {
+	for d, say := range map[dialect]func(string) string{ipxe: sayIPXE, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot} {
 		t.all[d] = template.Must(template.New("").Option("missingkey=error").
 			Funcs(template.FuncMap{"say": say}).ParseFS(templateFiles, "templates/*."+string(d)+".tmpl"))
 	}
@@ -131,8 +130,8 @@ func (t *Templates) execute(name string, data any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// try fills a template in with every kind of machine, so that a mistake shows
-// before a machine meets it.
+// try executes a template for every kind of machine, so that a mistake shows before a
+// machine needs the template.
 func (t *Templates) try(name string) error {
 	if name == "finder.ipxe.tmpl" {
 		_, err := (&Renderer{Options: Options{Templates: t}}).Finder()
@@ -171,7 +170,7 @@ func sampleScripts() []script {
 	return out
 }
 
-// templateError finds the line in an error of text/template.
+// templateError matches the line and the text in an error of text/template.
 var templateError = regexp.MustCompile(`^template: [^:]*:(\d+)(?::\d+)?: (.*)$`)
 
 // withLine returns an error of text/template that begins with FILE:LINE.
@@ -183,21 +182,21 @@ func withLine(file string, err error) error {
 	return fmt.Errorf("%s:%s: %s", file, m[1], m[2])
 }
 
-// maxSaid bounds a text on the console, in bytes.
-const maxSaid = 300
+// maxConsoleText limits a text on the console, in bytes.
+const maxConsoleText = 300
 
-// sayPlain makes a text one line of ASCII.
+// sayPlain returns a text as one line of ASCII.
 func sayPlain(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e {
 			return '?'
 		}
 		return r
-	}, text[:min(len(text), maxSaid)])), " ")
+	}, text[:min(len(text), maxConsoleText)])), " ")
 }
 
-// say makes a text harmless after iPXE's echo, and keeps it readable.
-func say(text string) string {
+// sayIPXE quotes a text for iPXE's echo, and keeps it readable.
+func sayIPXE(text string) string {
 	words := strings.Fields(strings.ReplaceAll(sayPlain(text), "${", "$ {"))
 	for i, w := range words {
 		if w[0] == '#' || w == "||" || w == "&&" || w == ";" {
@@ -207,9 +206,9 @@ func say(text string) string {
 	return strings.Join(words, " ")
 }
 
-// sayGRUB makes a text harmless between the single quotes of GRUB's shell.
+// sayGRUB quotes a text for the single quotes of GRUB's shell.
 func sayGRUB(text string) string { return strings.ReplaceAll(sayPlain(text), "'", `'\''`) }
 
-// sayUBoot makes a text harmless between the single quotes of U-Boot's shell,
-// which cannot quote a single quote.
+// sayUBoot quotes a text for the single quotes of U-Boot's shell, which cannot quote a
+// single quote.
 func sayUBoot(text string) string { return strings.ReplaceAll(sayPlain(text), "'", `"`) }

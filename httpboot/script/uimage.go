@@ -31,7 +31,7 @@ type uImage struct {
 	kind, compression byte
 	name              string // cut off after 31 bytes
 	size, sum         uint32 // of the content
-	load, entry       uint32 // addresses; of a kernel
+	load, entry       uint32 // addresses; only of a kernel
 }
 
 // header returns the header. Its time is zero, so that the same content has the
@@ -46,7 +46,7 @@ func (u uImage) header() []byte {
 	put(b[24:], u.sum)
 	b[28], b[29], b[30], b[31] = uImageLinux, uImageARM64, u.kind, u.compression
 	copy(b[32:uImageSize-1], u.name)
-	put(b[4:], crc32.ChecksumIEEE(b)) // of the header with zero in this place
+	put(b[4:], crc32.ChecksumIEEE(b)) // of the header with zeros here
 	return b
 }
 
@@ -59,7 +59,7 @@ func scriptImage(name, text string) []byte {
 	return append(u.header(), content...)
 }
 
-// wrapped is a file with a header before it.
+// wrapped is a file after a header.
 type wrapped struct {
 	head []byte
 	*os.File
@@ -79,8 +79,8 @@ func (w *wrapped) ReadAt(b []byte, at int64) (n int, err error) {
 	return n + m, err
 }
 
-// isGzip reports whether a file is compressed by gzip, as the kernels of some
-// distributions for arm64 are. U-Boot unpacks those when the header says so.
+// isGzip reports whether a file is compressed by gzip, like the kernels of some arm64
+// distributions. U-Boot unpacks a kernel if its header has the compression.
 func isGzip(f io.ReaderAt) (bool, error) {
 	var b [2]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
@@ -89,14 +89,14 @@ func isGzip(f io.ReaderAt) (bool, error) {
 	return b == [2]byte{0x1f, 0x8b}, nil
 }
 
-// checksums caches the CRC-32 of files, which U-Boot's header has and the
-// image's manifest does not.
+// checksums caches the CRC-32 of files, which U-Boot's header needs and the image's
+// manifest does not have.
 type checksums struct {
 	mu       sync.Mutex
 	byDigest map[string]uint32 // by the file's SHA-256
 }
 
-// maxChecksums bounds the cache; a generation of an image has two.
+// maxChecksums limits the cache; a generation of an image has two checksums.
 const maxChecksums = 256
 
 // of returns the CRC-32 of a file. Concurrent first calls each read the file.
