@@ -30,7 +30,7 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List boots, the newest first",
+		Short: "List boots, newest first",
 		Args:  cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]boots.Record, error) {

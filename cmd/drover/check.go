@@ -16,8 +16,8 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check a config and report every mistake",
-		Long: `Check reads a config as drover serve does and reports every mistake at once,
-each with file, line and a hint. Nothing is started or changed.`,
+		Long: `Check reads a config as drover serve does, and reports every mistake at once,
+each with file, line and a hint. It starts and changes nothing.`,
 		Example: "  drover check -c drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

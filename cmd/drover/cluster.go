@@ -32,12 +32,12 @@ func newClusterCheckCommand() *cobra.Command {
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Explain what a cluster lacks for nodes to join it",
-		Long: `Check looks at a cluster with drover's own credentials, and with a join token as
-a node would: rights (those needed, and that there are no more), admission
-policies, cluster-info, the bootstrapsigner and the tokencleaner, and what kubeadm
-and kubelets read. It mints two tokens, deletes them, and joins nothing. It takes
-about 12 seconds. The exit code is 1 when anything is wrong.`,
+		Short: "Report what a cluster lacks for nodes to join it",
+		Long: `Check tests a cluster with drover's own credentials, and with a join token as a
+node would: rights (the needed ones and no more), admission policies,
+cluster-info, the bootstrapsigner and the tokencleaner, and the objects that
+kubeadm and kubelets read. It mints two tokens and deletes them, and joins
+nothing. It takes about 12 seconds. The exit code is 1 if anything is wrong.`,
 		Example: "  drover cluster check -c drover.yaml tenant-a",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,15 +92,15 @@ func newClusterPrepareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepare NAME",
 		Short: "Give drover its rights in a cluster",
-		Long: `Prepare applies what drover and the nodes that it lets join may do in a cluster,
-and the admission policies that keep drover to that, with the kubeconfig of an
-administrator. With --print it shows the manifest and touches nothing: kubectl
-apply -f - takes it. What the config of the cluster has no use for (approver,
-serving) is left out; without a config file --print shows everything.
+		Long: `Prepare applies the rights of drover and of joining nodes in a cluster, and the
+admission policies that limit drover to them, with the kubeconfig of an
+administrator. With --print it only shows the manifest, for kubectl apply -f -.
+It leaves out rights that the config of the cluster does not need (approver,
+serving); without a config file --print shows everything.
 
-drover's own kubeconfig for the cluster is still to be made, from a token of the
-ServiceAccount: see the head of the manifest. "drover cluster check" then verifies
-both. Apply it anew after each update of drover whose changelog says so.`,
+Then make drover's own kubeconfig for the cluster from a token of the
+ServiceAccount, as docs/clusters.md shows, and run drover cluster check. Run
+prepare again when the changelog of an update says so.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -133,6 +133,6 @@ both. Apply it anew after each update of drover whose changelog says so.`,
 	}
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
-	cmd.Flags().BoolVar(&show, "print", false, "show the manifest, and touch nothing")
+	cmd.Flags().BoolVar(&show, "print", false, "only show the manifest")
 	return cmd
 }

@@ -27,9 +27,9 @@ const (
 func newImageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Make and look at what nodes boot",
+		Short: "Build, list and show node images",
 		Long: `An image is a kernel, an initrd and a root file system for nodes. Build makes
-one from a container image; pools name it in the config as NAME, which is its
+one from a container image. A pool of the config names it as NAME, which is its
 current generation, or as NAME@sha256:ID, which never changes.`,
 	}
 	return cli.Group(cmd, newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
@@ -50,14 +50,14 @@ current generation of the image NAME. SOURCE is one of
   oci:DIR[:TAG]              an OCI image layout
   oci-archive:FILE[:TAG]     a tar of one
 
-It needs no root and no container engine, but tar2sqfs (squashfs-tools-ng).
+It needs no root and no container engine, only tar2sqfs (squashfs-tools-ng).
 The image must hold exactly one kernel (boot/vmlinuz-VERSION, or choose with
 --kernel-version) with its modules and modules.dep.
 
 SSH host keys, machine ids, logs, caches, /boot and the contents of /tmp, /run,
-/proc and /sys are left out. --exclude leaves out more: * and ? match within
-one element of a path, ** any number of them, and what matches goes with all
-that is below it; DIR/** keeps directories.
+/proc and /sys are left out. --exclude leaves out more: * and ? match within one
+element of a path, ** matches any number of elements. A match is left out with
+everything below it; DIR/** keeps the directory.
 
 The same source gives the same generation. SOURCE_DATE_EPOCH, if set, is the
 latest time of any file in it.`,

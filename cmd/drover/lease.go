@@ -21,10 +21,9 @@ func newLeaseCommand() *cobra.Command {
 		Use:   "lease",
 		Short: "List and end the address leases of a running server",
 		Long: `Lease works on the addresses that a running drover leases, over its REST API:
-those of catch-all pools, those of nodes that are not known by their MAC, and
-those that machines still use after the config gave them another. An address
-that somebody was found to use whom drover does not know is in quarantine for
-a while; it is listed as declined.`,
+those of catch-all pools, those of nodes that have no MAC in the config, and those
+that machines still use after the config gave them another. An address that an
+unknown device uses is in quarantine for an hour, and listed as declined.`,
 	}
 	c.Flags(cmd)
 	return cli.Group(cmd, newLeaseListCommand(c), newLeaseReleaseCommand(c))
@@ -67,9 +66,9 @@ func newLeaseReleaseCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release ADDRESS...",
 		Short: "End leases, or lift the quarantine of addresses",
-		Long: `Release frees addresses. A machine that still uses one is not told: it finds out
-when it renews, and until then another may get the same address. So release the
-address of a machine that is gone, or one in quarantine that nobody uses.`,
+		Long: `Release frees addresses. A machine that still uses one does not notice until it
+renews, and until then another may get the same address. So release the
+address of a machine that is gone, or one in quarantine that no device uses.`,
 		Example: "  drover lease release 10.28.72.10",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -37,10 +37,10 @@ func newLoadersInstallCommand(dir *string) *cobra.Command {
 		Use:   "install",
 		Short: "Copy boot loaders from this host's packages, or from a directory",
 		Long: `Install looks for every loader that drover knows where the packages of Debian
-and Ubuntu keep it, and copies what is there. What has to be installed for the
-others is said in the table.
+and Ubuntu keep it, and copies what is there. The table names the
+packages of the others.
 
-With --from it looks below a directory instead: one that packages were unpacked
+With --from it searches below a directory instead: one that packages were unpacked
 into (dpkg-deb --extract FILE DIR, for another architecture), the src directory
 of an iPXE that was built, or one that holds the files under the names that
 firmware asks for.
@@ -66,7 +66,7 @@ replaces it.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&in.From, "from", "/", "directory to look below")
-	f.BoolVar(&in.DryRun, "dry-run", false, "only say what would be done")
+	f.BoolVar(&in.DryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&in.Force, "force", false, "also replace files that install did not put there")
 	_ = cmd.MarkFlagDirname("from")
 	output.Flag(cmd, "text", "json", "yaml")
@@ -77,10 +77,9 @@ func newLoadersListCommand(dir *string) *cobra.Command {
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the boot loaders that are there",
-		Long: `List shows the files of the directory of loaders: for which firmware, the
-version where it can be told, whether a signature for Secure Boot is in it, its
-digest, and where install took it from.`,
+		Short: "List the installed boot loaders",
+		Long: `List shows each file of the directory of loaders: its firmware, its version if
+known, whether it carries a signature for Secure Boot, its digest and its source.`,
 		Example: "  drover loaders list\n  drover loaders list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

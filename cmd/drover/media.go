@@ -28,13 +28,13 @@ func newMediaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "media FILE",
 		Short: "Write a boot medium for machines whose firmware cannot netboot",
-		Long: `Media writes a small UEFI boot medium that does what firmware's PXE would: it
-gets an address by DHCP and goes on with this server. It is for machines whose
+		Long: `Media writes a small UEFI boot medium that does the work of PXE: it gets an
+address by DHCP and loads the rest from this server. It is for machines whose
 firmware cannot netboot, and for the virtual media of an iLO.
 
-On it are shim and signed GRUB, as drover loaders install put them there, so that
-it boots with Secure Boot on as well, and a config that names the server. It holds
-no secret and nothing of a node: one medium does for all.
+It holds shim and signed GRUB, as drover loaders install wrote them, so that it
+boots with Secure Boot on as well, and a config that names the server. It holds no
+secret and nothing of a node: one medium serves all machines.
 
   esp  a FAT32 file system alone, for a partition or a stick
   img  a disk with a GPT and that file system, for a USB stick
@@ -56,8 +56,8 @@ no secret and nothing of a node: one medium does for all.
 	f := cmd.Flags()
 	f.StringVar(&o.loaders, "loaders", defaultLoaders, "directory of boot loaders")
 	f.StringVar(&o.server, "server", "", "`address` of this server for the machines (default: server.address of the config)")
-	f.StringVar(&o.format, "format", "", "esp|iso|img (default: what the name of FILE ends in)")
-	f.StringSliceVar(&o.archs, "arch", nil, "x64|arm64 (default: those that there are loaders of)")
+	f.StringVar(&o.format, "format", "", "esp|iso|img (default: the ending of FILE)")
+	f.StringSliceVar(&o.archs, "arch", nil, "x64|arm64 (default: those with installed loaders)")
 	_ = cmd.MarkFlagDirname("loaders")
 	return cmd
 }

@@ -24,8 +24,8 @@ func newNodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "List, add and remove nodes of a running server",
-		Long: `Node works on the nodes of a running drover, over its REST API. Nodes that the
-config file declares are listed and shown; to change one, edit the file.`,
+		Long: `Node works on the nodes of a running drover, over its REST API. It lists and shows
+the nodes of the config file too; to change one of those, edit the file.`,
 	}
 	c.Flags(cmd)
 	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
@@ -114,9 +114,9 @@ func newNodeAddCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --pool POOL {--mac MAC...|--circuit-id ID|...} --ip IP [--tag TAG]...",
 		Short: "Add a node; its next DHCP packet is answered",
-		Long: `Add makes a node. It is known by its MACs, or else by its client identifier or by
-the port of the switch that it is at, as the relay agent there calls it. Where
-another server gives the addresses it needs none.`,
+		Long: `Add makes a node. Its MACs identify it, or else its client identifier, or the port
+of its switch as the relay agent there names it. With "dhcp: proxy" it needs no
+address.`,
 		Example: `  drover node add n17 --pool compute --mac 94:57:a5:d3:ec:f2 --mac 94:57:a5:d3:ec:f3 \
     --ip 10.28.36.190 --tag debug
   drover node add n18 --pool compute --remote-id sw1 --circuit-id ge-0/0/7 --ip 10.28.36.191`,

@@ -13,12 +13,11 @@ import (
 func newNodeNextBootCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "next-boot NAME local|rescue|image=REF|clear",
-		Short: "Say what a node does at its next boot, once",
-		Long: `Next-boot has a node boot something else than what its pool says, once: from
-its local disk, into a rescue shell on its console, or another image, by name or
-NAME@sha256:DIGEST. It is used up by the boot that gets its script, and shown by
-drover node show and drover explain --live until then. It starts nothing: see
-drover power for that.`,
+		Short: "Set what a node boots next, once",
+		Long: `Next-boot changes the next boot of a node, once: from its local disk, into a
+rescue shell on its console, or another image, by name or NAME@sha256:DIGEST. The
+boot that gets its script uses the setting up; until then drover node show and
+drover explain --live show it. Next-boot restarts nothing: use drover power.`,
 		Example: `  drover node next-boot m1c29 local
   drover node next-boot m1c29 image=debian-13
   drover node next-boot m1c29 clear`,

@@ -44,8 +44,8 @@ func newRootCommand() *cobra.Command {
 		Use:   "drover",
 		Short: "Netboot bare-metal servers into the right Kubernetes cluster",
 		Long: `drover brings diskless bare-metal servers into the right Kubernetes cluster:
-it answers their DHCP, hands them a loader, a kernel and a root image, tells
-them who they are, and lets them join.
+it answers their DHCP, serves them a loader, a kernel and a root image, gives
+them their identity, and lets them join.
 
 Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 4 server unreachable, 5 refused.`,

@@ -15,13 +15,13 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the netboot server",
-		Long: `Serve answers DHCP, TFTP and HTTP for the machines of the config, and the REST
-API, the page and the metrics for people.
+		Long: `Serve answers DHCP, TFTP and HTTP for the machines of the config, and serves the
+REST API, the page and the metrics.
 
-What is missing (an image, a loader, a cluster that is down) is a warning and a
-not-ready line of /readyz; everything else is served. A changed config file is
-read again by itself, or on SIGHUP; a bad one leaves the old in force. SIGTERM
-lets running transfers end.
+A missing part (an image, a loader, a cluster that is down) is a warning in the
+log and a line of /readyz; serve runs without it. Serve reads the config file
+again when it changes, or on SIGHUP; a file with a mistake leaves the old config
+in force. On SIGTERM running transfers may end; a second SIGTERM ends them.
 
 It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 		Example: "  drover serve -c /etc/drover/drover.yaml",
@@ -44,7 +44,7 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 	}
 	cli.ConfigFlag(cmd, &o.Config)
 	f := cmd.Flags()
-	f.StringVar(&o.State, "state", cli.DefaultState, "directory of what changes while running")
+	f.StringVar(&o.State, "state", cli.DefaultState, "state directory: nodes of the API, leases, boots, keys")
 	f.StringVar(&o.Images, "images", "", "directory of images (default STATE/images)")
 	f.StringVar(&o.Loaders, "loaders", "", "directory of boot loaders (default STATE/loaders)")
 	f.StringVar(&logFormat, "log-format", "text", "text|json")

@@ -18,8 +18,8 @@ func newTokenCommand() *cobra.Command {
 		Use:   "token",
 		Short: "Show the shared join token of a cluster",
 		Long: `Token is for clusters with "token: {mode: shared}" in the config, and for nodes
-that cannot ask for their own join token. All others get theirs while they boot,
-and nobody needs to see it.`,
+that cannot ask for their own join token. All other nodes get theirs while they
+boot.`,
 	}
 	c.Flags(cmd)
 	return cli.Group(cmd, newTokenShowCommand(c))
@@ -29,10 +29,10 @@ func newTokenShowCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show CLUSTER",
 		Short: "Print the token that nodes of a cluster join with now",
-		Long: `Show prints the newest shared token, and nothing else; with -o json or yaml also
-until when it is good, where the cluster is and by what nodes know it. The token
-is secret: it makes its holder a node of the cluster. The one before is good too,
-until the next rotation.`,
+		Long: `Show prints the newest shared token only; with -o json or yaml also its end, the
+endpoint of the cluster and its CA hashes. The token is secret: its holder can
+become a node of the cluster. The token before it stays valid until the next
+rotation.`,
 		Example: "  drover token show tenant-a\n  drover token show tenant-a -o json",
 		Args:    cobra.ExactArgs(1),
 	}

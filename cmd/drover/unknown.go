@@ -17,10 +17,10 @@ func newUnknownCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "unknown",
-		Short: "List the machines that asked and that no node declares",
-		Long: `Unknown works on what a running drover noted of machines that asked for an address
-and that no node declares, over its REST API. drover keeps the last 4096 of
-them. To make one a node, see drover node add.`,
+		Short: "List machines that asked for an address and that no node declares",
+		Long: `Unknown works, over the REST API, on the machines that asked a running drover for
+an address and that no node declares. drover keeps the last 4096 of them. To make
+one a node, use drover node add.`,
 	}
 	c.Flags(cmd)
 	return cli.Group(cmd, newUnknownListCommand(c), newUnknownForgetCommand(c))
@@ -29,7 +29,7 @@ them. To make one a node, see drover node add.`,
 func newUnknownListCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List unknown machines, the one that asked last first",
+		Short:   "List unknown machines, most recent first",
 		Example: "  drover unknown list\n  drover unknown list -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -63,7 +63,7 @@ func cameBy(u pools.Unknown) string {
 func newUnknownForgetCommand(c *cli.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:     "forget MAC...",
-		Short:   "Forget unknown machines; one that asks again comes back",
+		Short:   "Forget unknown machines; one that asks again returns",
 		Example: "  drover unknown forget 94:57:a5:d3:ec:f2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,12 +22,12 @@ func newBootWatchCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NODE]...",
 		Short: "Follow boots, step by step, until machines are Ready",
-		Long: `Watch prints each step of boots as they are reached.
+		Long: `Watch prints each step of a boot when the machine reaches it.
 
-A server that restarts meanwhile is waited for. With nodes it ends when the newest boot of each has come to its end: Ready in its
-cluster, or for a node without a cluster online. Boots that
-began longer ago than --since do not count. It fails when that takes longer than
---timeout. Without nodes it follows all machines until it is interrupted.`,
+With nodes it ends when the newest boot of each has ended: Ready in its cluster,
+or online for a node without a cluster. It ignores boots that began longer ago
+than --since, and fails after --timeout. Without nodes it follows all machines
+until it is interrupted. It waits for a server that restarts.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1 && drover boot watch m1c1n1 m1c2n1
   drover boot watch --since 1h`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
