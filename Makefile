@@ -5,6 +5,8 @@ GO       ?= go
 BIN      := bin
 LDFLAGS  := -s -w
 FUZZTIME ?= 60s
+IMAGES   ?= /var/lib/drover/images
+SOURCE   ?= oci:$$($(GO) run ./e2e/buildcache/build image)
 E2E_ALL  ?= 1
 
 # Pinned tools. Go builds them into its cache on first use.
@@ -20,6 +22,11 @@ help: ## list the targets
 .PHONY: build
 build: ## bin/drover and bin/drover-init, static
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+
+.PHONY: install
+install: ## the programs to /usr/bin and /usr/lib/drover, for "drover serve" (root)
+	install -D -m 755 $(BIN)/drover $(DESTDIR)/usr/bin/drover
+	install -D -m 755 $(BIN)/drover-init $(DESTDIR)/usr/lib/drover/drover-init
 
 .PHONY: demo
 demo: need ## a virtual rack netboots into three real clusters (root; KEEP=1 leaves it running)
@@ -84,12 +91,12 @@ vuln: ## known vulnerabilities in called functions
 check: lint unit ## the linters and the unit tests, before each commit
 
 .PHONY: image
-image: need build ## build Dockerfile.image into images/ (root; see docs/images.md)
-	$(BIN)/drover image build --images images --name debian-12 --init $(BIN)/drover-init oci:$$($(GO) run ./e2e/buildcache/build image)
+image: need build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; see docs/images.md)
+	$(BIN)/drover image build --images $(IMAGES) --name debian-12 --init $(BIN)/drover-init $(SOURCE)
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays
-	rm -rf $(BIN) images dist
+	rm -rf $(BIN) dist
 
 .PHONY: need
 need:

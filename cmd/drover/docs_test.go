@@ -1,23 +1,22 @@
 package main
 
 import (
+	"flag"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"drover/e2e/manual"
 	"drover/pools/config"
 )
 
 // TestReadmeConfig checks the config in the README.
 func TestReadmeConfig(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	text, err := manual.Block("../..", "README.md", "yaml")
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(readme), "```yaml\n")
-	text, _, closed := strings.Cut(after, "```")
-	if !found || !closed {
-		t.Fatal("README.md has no YAML block")
 	}
 	farm, err := config.Parse("README.md", []byte(text))
 	if err != nil {
@@ -26,4 +25,119 @@ func TestReadmeConfig(t *testing.T) {
 	if len(farm.Nodes()) != 2 || len(farm.Config.Pools) != 2 {
 		t.Errorf("got %d nodes in %d pools, want 2 in 2", len(farm.Nodes()), len(farm.Config.Pools))
 	}
+}
+
+// allCommands reads the whole manual.
+func allCommands(t *testing.T) (all []manual.Command) {
+	t.Helper()
+	pages, err := manual.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		commands, err := manual.Read("../..", page)
+		if err != nil {
+			t.Error(err)
+		}
+		all = append(all, commands...)
+	}
+	return all
+}
+
+// TestManualForm: every page follows the convention of package manual.
+func TestManualForm(t *testing.T) {
+	if len(allCommands(t)) < 50 {
+		t.Error("the manual has hardly any commands")
+	}
+}
+
+// TestManualMentions: what running text calls a command of drover is one, with the
+// flags that it is given.
+func TestManualMentions(t *testing.T) {
+	pages, err := manual.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mention := regexp.MustCompile("`drover ([a-z][^`]*)`")
+	for _, page := range append(pages, "ARCHITECTURE.md") {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range mention.FindAllStringSubmatch(string(text), -1) {
+			words := strings.Fields(found[1])
+			cmd, rest, err := newRootCommand().Find(words)
+			if err != nil || cmd.HasParent() == false || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+				t.Errorf("%s: %q is no command: %v", page, found[0], err)
+				continue
+			}
+			for _, word := range rest {
+				name, isFlag := strings.CutPrefix(word, "--")
+				name, _, _ = strings.Cut(name, "=")
+				if isFlag && name != "help" && cmd.Flag(name) == nil {
+					t.Errorf("%s: %q: %s has no flag --%s", page, found[0], cmd.CommandPath(), name)
+				}
+			}
+		}
+	}
+}
+
+// TestManualLinks: every link within the manual leads to a file, and to a heading of it.
+func TestManualLinks(t *testing.T) {
+	pages, err := manual.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(\s*([^)\s]+)\)`)
+	for _, page := range append(pages, "ARCHITECTURE.md", "CHANGELOG.md") {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			file, heading, _ := strings.Cut(found[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			target := page
+			if file != "" {
+				target = filepath.Join(filepath.Dir(page), file)
+			}
+			there, err := os.Stat(filepath.Join("../..", target))
+			if err != nil {
+				t.Errorf("%s links to %s: %v", page, found[1], err)
+				continue
+			}
+			if heading != "" && !there.IsDir() && !hasHeading(t, target, heading) {
+				t.Errorf("%s links to %s: no such heading", page, found[1])
+			}
+		}
+	}
+}
+
+// hasHeading reports whether a page has a heading with this anchor.
+func hasHeading(t *testing.T, page, anchor string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := regexp.MustCompile(`[^a-z0-9 -]`)
+	for line := range strings.Lines(string(text)) {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			title = drop.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+			if strings.ReplaceAll(title, " ", "-") == anchor {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// flagOf returns the value of a flag of the test program.
+func flagOf(name string) string {
+	if f := flag.Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
 }

@@ -25,6 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
+		"manual-hardware": hardwareOnHost,
 		"drover": func() {
 			ctx, stop := untilSignal(context.Background())
 			defer stop()

@@ -28,16 +28,16 @@ func NewCommand() *cobra.Command {
 		Use:   "explain MAC | --request FILE",
 		Short: "Show what a machine would get, and why",
 		Long: `Explain prints the Plan for a MAC: name, address, pool, cluster, image, loader,
-kernel arguments, DHCP options, files, labels, taints, and for each value the
-line of the config that set it; then the DHCP reply to the DISCOVER that such a
-machine sends, option by option. --request takes a DHCP request that was
-captured, as its bytes or in hex, and shows the reply to just that. For a
-machine that gets silence it says why, and fails.
+kernel arguments, DHCP options, files, labels, taints, each with the line of the
+config that set it. Then it prints the DHCP reply to such a machine's DISCOVER,
+option by option. --request shows the reply to a captured DHCP request instead,
+given as bytes or in hex. If the server would not answer, explain says why and
+fails.
 
-It reads the config file and asks nobody. With --live it also asks the running
-server for the nodes that were added over the REST API, and for the addresses
-that are leased; else an address of a range is the one that a server without
-leases would give.`,
+It reads the config file and sends nothing. With --live it also reads, from the
+running server, the nodes that were added over the REST API and the leases.
+Without --live, an address of a range is the one that a server without leases
+would give.`,
 		Example: `  drover explain -c drover.yaml 94:57:a5:d3:ec:f2
   drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch bios -o yaml
   drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --live
@@ -67,7 +67,7 @@ leases would give.`,
 	cli.ConfigFlag(cmd, &e.config)
 	e.api.Flags(cmd)
 	client.flags(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "with the nodes that were added over the API of the running server, and its leases")
+	cmd.Flags().BoolVar(&live, "live", false, "also read the running server's leases, and the nodes that were added over its API")
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }

@@ -24,7 +24,7 @@ func newChassisCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "chassis",
-		Short: "See and ask the chassis whose nodes a running server keeps",
+		Short: "List and read the chassis whose nodes a running server keeps",
 	}
 	c.Flags(cmd)
 	return cli.Group(cmd, newChassisListCommand(c), newChassisSyncCommand(c))
@@ -33,7 +33,7 @@ func newChassisCommand() *cobra.Command {
 func newChassisListCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the chassis of the config, and what became of asking them",
+		Short: "List the chassis of the config, each with its last result",
 		Args:  cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.ChassisStatus, error) {
@@ -86,9 +86,9 @@ func newChassisSyncCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync NAME...",
 		Short: "Ask chassis now which nodes they hold, and store them",
-		Long: `Sync has the server ask chassis of its config now, and waits for it. Nodes are
-added and changed, and none is removed. A chassis that was given up, because it
-refused the login, is tried once more.`,
+		Long: `Sync lets the server read chassis of its config now, and waits for the result.
+The server adds and changes nodes, and removes none. A chassis that refused the
+login before is tried once more.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)

@@ -28,11 +28,11 @@ func newImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Read nodes from the hardware: Moonshot chassis, iLO",
-		Long: `Import asks the hardware which machines there are, and makes nodes of them: as
-YAML for the config file, or over the REST API of a running server (--apply).
+		Long: `Import reads the machines from the hardware and makes nodes of them: as YAML for
+the config file, or over the REST API of a running server (--apply).
 
-It adds and changes nodes and deletes none. What is known by its place (chassis
-and slot) stays the same node when its cartridge is exchanged.
+It adds and changes nodes, and deletes none. Chassis and slot identify a node: it
+stays the same node when its cartridge is exchanged.
 
 Exit codes of import: 0 done, 1 usage, 2 partly done (a node without a MAC, a
 chassis of several that failed), 3 login refused, 4 unreachable, 5 not
@@ -47,20 +47,19 @@ func newImportMoonshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "moonshot {NAME... -c CONFIG | --chassis [NAME=]ADDRESS... --pool POOL}",
 		Short: "Nodes of HPE Moonshot chassis",
-		Long: `Moonshot asks the managers of Moonshot chassis which nodes they hold: one SSH
+		Long: `Moonshot reads the nodes of Moonshot chassis from their managers: one SSH
 connection and one login each, "show node list" and "show node macaddr all"; or
-REST (--via rest), where the firmware tells MACs that way. It reads the same from
-a file that somebody pasted from a terminal (--from-file), and then asks nobody.
-Chassis of the config file are named; how they are asked and what becomes of
-their nodes is then said there.
+REST (--via rest), if the firmware shows MACs there. With --from-file it reads
+text that was copied from a terminal, and connects to nothing. NAME is a chassis
+of the config file, which then has the login and the pool.
 
-Nodes are named by chassis and slot. The templates know .Chassis, .Cartridge,
-.Node and .Slot, and can add and mul numbers. A new node needs an address before
-a server takes it: --ip-template gives one, or fill it in.
+Nodes are named after chassis and slot. Templates have .Chassis, .Cartridge, .Node
+and .Slot, and the functions add and mul. A server accepts a new node only with an
+address: --ip-template gives one, or fill it in.
 
-A host key is pinned when it is first seen; a changed one is refused. A wrong
-password is tried once.`,
-		Example: `  drover import moonshot --chassis m1=10.1.0.1 --chassis m2=10.1.0.2 --legacy --password-file ilo.pass \
+The first host key is pinned, and a changed one is refused. A wrong password is
+tried once.`,
+		Example: `  drover import moonshot --chassis m1=10.1.0.1 --legacy --password-file ilo.pass \
     --pool compute --ip-template '10.28.{{add 36 .Cartridge}}.{{.Node}}'
   drover import moonshot m1 m2 -c drover.yaml --apply
   drover import moonshot --from-file m1=m1.txt --pool compute -c drover.yaml --dry-run
@@ -96,13 +95,13 @@ func newImportILOCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ilo --hosts ADDRESSES --pool POOL",
 		Short: "Nodes of servers with an iLO of their own",
-		Long: `Ilo asks the iLOs of servers for their machine's serial number and MACs. iLO 4
-and later show them to anyone at /xmldata, unless that is switched off; Redfish
-(--via redfish) wants a login. The MACs of the iLOs themselves are never
-imported. Addresses in a range that do not answer are left out.
+		Long: `Ilo reads the serial number and the MACs of servers from their iLOs. iLO 4 and
+later show them to anyone at /xmldata, unless that is switched off; Redfish (--via
+redfish) needs a login. The MACs of the iLOs themselves are never imported.
+Addresses in a range that do not answer are left out.
 
-A node is named after the serial number, or as --name-template says, which knows
-.Serial, .UUID and .Host.`,
+A node is named after the serial number, or by --name-template, which has .Serial,
+.UUID and .Host.`,
 		Example: `  drover import ilo --hosts 10.0.0.0/24 --pool compute
   drover import ilo --hosts ilo-a1,ilo-a2 --via redfish --password-file ilo.pass --pool compute --apply`,
 		Args: func(cmd *cobra.Command, args []string) error {

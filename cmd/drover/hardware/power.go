@@ -41,16 +41,16 @@ func newPowerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "power",
 		Short: "Switch machines on and off, and boot them from the network",
-		Long: `Power has a running server switch machines, and waits for it. The server knows
-how: over the chassis of its config, or as the node's "power" there says.
+		Long: `Power lets a running server switch machines, and waits for the result. The server
+uses the chassis of its config, or the node's "power" there.
 
-With --chassis or --driver the machines are switched from here, and no server is
-asked: through the manager of a Moonshot chassis (over SSH, or REST), a server's
-iLO (redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
+With --chassis or --driver this command switches the machines without a server:
+through the manager of a Moonshot chassis (over SSH, or REST), a server's iLO
+(redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
 
-"off" asks no operating system. "pxe" switches a machine off, waits until it is,
-sets it to boot from the network once, and switches it on. A state that is not
-known is waited for and never taken for off.`,
+"off" cuts the power without asking the operating system. "pxe" switches a machine
+off, waits until it is off, sets it to boot from the network once, and switches it
+on. An unknown state is never taken for off.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1
   drover power status chassis=m1,tag=gpu
   drover power status all --chassis m1 -c drover.yaml
@@ -76,10 +76,10 @@ func (p *powerCommand) command(short string) *cobra.Command {
 		Short: short,
 		Long: short + `.
 
-SELECTOR names nodes of the server, such as m1c1n1,m1c2n1; or it has rules that
-must all fit, pool=NAME, chassis=NAME and tag=NAME. With --chassis it names slots,
-such as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it is a list of
-addresses, or of names for the program.`,
+SELECTOR lists nodes of the server, such as m1c1n1,m1c2n1, or rules that must all
+match: pool=NAME, chassis=NAME and tag=NAME. With --chassis it lists slots, such
+as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it lists addresses,
+or names for the program.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
 	}

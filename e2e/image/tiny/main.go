@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -42,7 +43,7 @@ func run() error {
 	say("host %s", unix.ByteSliceToString(u.Nodename[:]))
 	say("kernel %s on %s", unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:]))
 	text, err := os.ReadFile(note)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // not every config gives one
 		return err
 	}
 	say("note %s", bytes.TrimSpace(text))

@@ -73,50 +73,68 @@ type tiny struct {
 	unsigned   bool
 }
 
-// tiny makes a tiny image.
-func (b *Built) tiny(ctx context.Context, t tiny) error {
+// TinyRoot makes the root file system of [TinyAMD64], for a test that builds the image
+// itself. The caller removes the directory.
+func TinyRoot(ctx context.Context, log io.Writer) (dir string, err error) {
+	b, err := newBuilt(log)
+	if err != nil {
+		return "", err
+	}
+	dir, _, err = b.tinyRoot(ctx, tiny{TinyAMD64, "amd64", false})
+	return dir, err
+}
+
+// tinyRoot makes the root file system of a tiny image, and returns what it was made
+// from.
+func (b *Built) tinyRoot(ctx context.Context, t tiny) (root string, inputs []string, err error) {
 	kernel, err := buildcache.Kernel(ctx, b.log, t.arch)
 	if err != nil {
-		return err
-	}
-	if err := b.programs(ctx, t.arch, "drover-init"); err != nil {
-		return err
+		return "", nil, err
 	}
 	program := b.program(t.arch, "tiny")
 	if err := b.compile(ctx, t.arch, program, "./e2e/image/tiny"); err != nil {
-		return err
+		return "", nil, err
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	// Beside the kernel, whose files are linked.
-	root, err := os.MkdirTemp(filepath.Dir(kernel), ".tiny-")
+	if root, err = os.MkdirTemp(filepath.Dir(kernel), ".tiny-"); err != nil {
+		return "", nil, err
+	}
+	err = link(root, kernel)
+	if err == nil && t.unsigned {
+		err = unsignKernel(filepath.Join(root, "boot"))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(root, "init"), content, 0o755)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(root, "sbin"), 0o755)
+	}
+	if err == nil {
+		err = os.Symlink("../init", filepath.Join(root, "sbin", "init"))
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(root))
+	}
+	return root, []string{filepath.Base(kernel), string(content), fmt.Sprint(t.unsigned)}, nil
+}
+
+// tiny makes a tiny image.
+func (b *Built) tiny(ctx context.Context, t tiny) error {
+	if err := b.programs(ctx, t.arch, "drover-init"); err != nil {
+		return err
+	}
+	root, inputs, err := b.tinyRoot(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(root)
-	if err := link(root, kernel); err != nil {
-		return err
-	}
-	if t.unsigned {
-		if err := unsignKernel(filepath.Join(root, "boot")); err != nil {
-			return err
-		}
-	}
-	if err := os.WriteFile(filepath.Join(root, "init"), content, 0o755); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(root, "sbin"), 0o755); err != nil {
-		return err
-	}
-	if err := os.Symlink("../init", filepath.Join(root, "sbin", "init")); err != nil {
-		return err
-	}
 	return b.image(ctx, recipe{
-		name: t.name, source: "dir:" + root, init: b.program(t.arch, "drover-init"),
-		inputs: []string{filepath.Base(kernel), string(content), fmt.Sprint(t.unsigned)},
-		flags:  []string{"--platform", "linux/" + t.arch, "--exclude", "usr/lib/modules"},
+		name: t.name, source: "dir:" + root, init: b.program(t.arch, "drover-init"), inputs: inputs,
+		flags: []string{"--platform", "linux/" + t.arch, "--exclude", "usr/lib/modules"},
 	})
 }
 
