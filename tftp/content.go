@@ -1,12 +1,12 @@
 package tftp
 
-// minPiece is how much of a file is read at a time, in bytes, unless a window
-// is larger. A block is small, and each read a call to the kernel.
+// minPiece is the least part of a file that is read at a time, in bytes. A block is
+// small, and each read is a system call.
 const minPiece = 64 << 10
 
 // content is the part of a file that a transfer holds in memory: two pieces in
-// a row, so that the second is read while the first is sent. It reads nothing
-// itself; next says what to read, and loaded takes it.
+// a row, so that the second is read while the first is sent. It does not read the file
+// itself: next returns the piece to read, and the caller reports it with loaded.
 type content struct {
 	size   int64     // of the file, in bytes
 	length int64     // of a piece, in bytes; at least a window
@@ -24,9 +24,9 @@ func (c *content) loadedAt(offset int64) bool {
 	return c.number[n%2] == n
 }
 
-// next returns the first piece to read for a client that has everything before
-// offset: room for it, and where in the file it begins. Without room there is
-// nothing to read.
+// next returns the first piece to read for a client that has all bytes before offset: a
+// buffer for it, and its start in the file. The buffer is nil if there is nothing to
+// read.
 func (c *content) next(offset int64) (room []byte, start int64) {
 	for start = offset - offset%c.length; start < min(c.size, offset+c.length); start += c.length {
 		if c.loadedAt(start) {
@@ -42,13 +42,13 @@ func (c *content) next(offset int64) (room []byte, start int64) {
 	return nil, 0
 }
 
-// loaded notes that the piece at start has been read.
+// loaded records that the piece at start has been read.
 func (c *content) loaded(start int64) {
 	n := start/c.length + 1
 	c.number[n%2] = n
 }
 
-// append appends the bytes from start to end, which has reports to be there.
+// append appends the bytes from start to end to b. They must be in memory; see has.
 func (c *content) append(b []byte, start, end int64) []byte {
 	for start < end {
 		n := start/c.length + 1

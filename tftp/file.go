@@ -66,19 +66,19 @@ func refuseFile(err error) *refusal {
 	return r
 }
 
-// isOptional reports whether a client can do without the file, as the Open
-// function says.
+// isOptional reports whether the Open function has marked a missing file as one that the
+// client does not need.
 func isOptional(err error) bool {
 	var o interface{ Optional() bool }
 	return errors.As(err, &o) && o.Optional()
 }
 
-// maxName is the longest file name, in bytes. The longest that firmware asks for is GRUB's
-// path of a module.
+// maxName is the longest file name, in bytes. The longest names that firmware requests
+// are GRUB's paths of modules.
 const maxName = 255
 
-// clean turns the name in a request into a path below the served directory.
-// Names that no firmware sends are errors.
+// clean returns the name in a request as a path below the served directory. It returns
+// an error for names that no firmware sends.
 func clean(name string) (string, error) {
 	// ROMs that read option 67 beyond its end append the END option.
 	for strings.HasSuffix(name, "\xff") {

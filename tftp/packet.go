@@ -35,8 +35,8 @@ const (
 	codeOption   code = 8
 )
 
-// refusal is an error with which the server ends a transfer. Anybody may see its
-// text, so it names no paths; err is for the log.
+// refusal is an error with which the server ends a transfer. Its text is public, so it
+// contains no paths; err is for the log.
 type refusal struct {
 	code code
 	text string
@@ -46,13 +46,13 @@ type refusal struct {
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuse makes a refusal with the same text for client and log.
+// refuse returns a refusal with the same text for client and log.
 func refuse(c code, format string, args ...any) *refusal {
 	err := fmt.Errorf(format, args...)
 	return &refusal{c, err.Error(), err}
 }
 
-// packet is the ERROR packet for the client.
+// packet returns the ERROR packet for the client.
 func (r *refusal) packet() []byte {
 	b := binary.BigEndian.AppendUint16(nil, opError)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.code))
@@ -94,7 +94,7 @@ func parseRequest(b []byte) (request, error) {
 	return r, nil
 }
 
-// oack is the packet that acknowledges options.
+// oack returns the packet that acknowledges options.
 func oack(options []option) []byte {
 	b := binary.BigEndian.AppendUint16(nil, opOack)
 	for _, o := range options {
@@ -117,7 +117,7 @@ func (e *clientError) Error() string {
 // maxErrorText limits what a client can write into the log, in bytes.
 const maxErrorText = 128
 
-// parseError reads an ERROR packet, however short it is.
+// parseError reads an ERROR packet, which may be cut off.
 func parseError(b []byte) *clientError {
 	e := &clientError{}
 	if len(b) >= 4 {
@@ -128,13 +128,13 @@ func parseError(b []byte) *clientError {
 	return e
 }
 
-// Sizes that RFC 1350, 2348 and 7440 name, and ours.
+// Sizes of RFC 1350, 2348 and 7440, and drover's own limits.
 const (
 	defaultBlock = 512   // bytes
 	minBlock     = 8     // bytes
 	maxBlock     = 65464 // bytes
 	maxWindow    = 64    // blocks; UEFI asks for 4
-	// maxWindowBytes bounds what a transfer holds of its file.
+	// maxWindowBytes limits the part of a file that a transfer holds in memory.
 	maxWindowBytes = 256 << 10
 	// maxTimeout is the longest wait before sending again that a client gets.
 	// RFC 2349 lets it ask for 255 s, which would keep the transfer of a dead
@@ -142,18 +142,18 @@ const (
 	maxTimeout = 30 * time.Second
 )
 
-// options are what client and server negotiated.
+// options are the options that client and server have negotiated.
 type options struct {
 	block   int           // bytes
 	window  int           // blocks
 	timeout time.Duration // 0: the server's choice
 }
 
-// negotiate answers the options of a request: RFC 2347. It returns what is in
-// force, and what to acknowledge, spelled as the client spells it: some clients
-// compare names by letter. Unknown options and timeouts that are too long are
-// left out. Sizes that are too large are lowered, the block to payload bytes,
-// which is what fits into a packet of the client's network.
+// negotiate answers the options of a request (RFC 2347). It returns the options in force,
+// and those to acknowledge in the client's spelling, since some clients compare names
+// case-sensitively. Unknown options and timeouts that are too long are left out. Sizes
+// that are too large are reduced. payload is the largest block that fits into a packet
+// of the client's network, in bytes.
 func negotiate(asked []option, size int64, payload int) (options, []option, error) {
 	t := options{block: defaultBlock, window: 1}
 	var acked []option
@@ -183,8 +183,8 @@ func negotiate(asked []option, size int64, payload int) (options, []option, erro
 	return t, acked, nil
 }
 
-// set puts one option in force and returns the value to acknowledge; "" when
-// there is none.
+// set sets one option and returns the value to acknowledge; "" if the option is left
+// out.
 func (t *options) set(name, value string, size int64, payload int) (string, error) {
 	switch name {
 	case "tsize": // RFC 2349; the value of a read request means nothing
@@ -208,8 +208,8 @@ func (t *options) set(name, value string, size int64, payload int) (string, erro
 	return "", nil
 }
 
-// number reads a decimal number of at least low. The RFCs end at 65464 and
-// 65535; a client that asks for more gets the most there is.
+// number reads a decimal number of at least low. The limits of the RFCs are 65464 and
+// 65535; a client that requests more gets the server's maximum.
 func number(s string, low int) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil || int(n) < low {

@@ -22,10 +22,9 @@ const (
 	bufferSize  = 256 << 10
 )
 
-// port is a socket with the transfers that go through it. RFC 1350 gives each
-// transfer a port of its own; here some share one, told apart by the client's
-// address and port, so that one call to the kernel gets the answers of many
-// clients.
+// port is a socket with its transfers. RFC 1350 gives each transfer a port of its own.
+// Here several transfers share one, and the client's address and port identify a
+// transfer, so that one system call gets the packets of many clients.
 //
 // Files are opened and read by goroutines of their own, never under mu: a slow
 // disk delays one transfer, not the others of the port.
@@ -61,9 +60,9 @@ func newPort(s *Server, sock socket, listens bool) *port {
 	}
 }
 
-// yieldAfter is how long a port runs without telling Go's scheduler. To the
-// scheduler all rounds are one turn; after 10 ms of it, its monitor would
-// interfere every 20 µs, which costs a tenth of the throughput.
+// yieldAfter is the time after which a port yields to Go's scheduler. The scheduler
+// counts all rounds as one time slice. After 10 ms its monitor would interrupt the thread
+// every 20 µs, which costs a tenth of the throughput.
 const yieldAfter = 8 * time.Millisecond
 
 // run answers packets until the socket is closed.
@@ -84,14 +83,14 @@ func (p *port) run() error {
 				runtime.Gosched()
 				yielded = now
 			}
-		// Go's runtime interrupts its threads now and then.
+		// Go's runtime interrupts its threads by signals.
 		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENETDOWN):
 			return err
 		}
 	}
 }
 
-// round answers packets that came together, and returns how many clients there are.
+// round answers a batch of packets, and returns the number of sessions.
 func (p *port) round(in []ipv4.Message, now time.Time) int {
 	defer p.server.recover(new(error))
 	if p.listens {
@@ -103,7 +102,7 @@ func (p *port) round(in []ipv4.Message, now time.Time) int {
 	defer p.mu.Unlock()
 	defer p.flush()
 	for i := range in {
-		// Packets of no session came after its end, or twice.
+		// A packet without a session came after its end, or is a duplicate.
 		if s := p.sessions[addrPort(in[i].Addr)]; s != nil {
 			action, err := s.packet(in[i].Buffers[0][:in[i].N], now)
 			p.do(s, action, err, now)
@@ -118,7 +117,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
-// tick sends again what was not answered, and gives up.
+// tick sends unanswered blocks again, and ends transfers whose clients do not answer.
 func (p *port) tick() {
 	defer p.server.recover(new(error))
 	p.mu.Lock()
@@ -134,7 +133,7 @@ func (p *port) tick() {
 	}
 }
 
-// do does what a transfer asks for; err is why it failed.
+// do performs the action of a transfer. If err is not nil, the transfer has failed.
 func (p *port) do(s *session, a action, err error, now time.Time) {
 	switch a {
 	case send:
@@ -144,7 +143,7 @@ func (p *port) do(s *session, a action, err error, now time.Time) {
 	}
 }
 
-// begin makes a session for a request, unless the request was seen before.
+// begin makes a session for a request, unless the request is a duplicate.
 func (p *port) begin(m *ipv4.Message, r request, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,8 +178,7 @@ func (p *port) begin(m *ipv4.Message, r request, now time.Time) {
 	s.disk.Go(func() { p.open(s, r, payload-headerSize) })
 }
 
-// open opens the file of a session and sends its first packet, or the reason
-// why there is none.
+// open opens the file of a session and sends its first packet, or an ERROR packet.
 func (p *port) open(s *session, r request, payload int) {
 	f, err := p.server.open(&r, s.Client)
 	now := time.Now()
@@ -229,7 +227,7 @@ func (p *port) read(s *session) {
 	})
 }
 
-// push sends the window of a session, or does so once it is read.
+// push sends the window of a session, at once or when it has been read.
 func (p *port) push(s *session, now time.Time) {
 	defer p.read(s)
 	if s.stalled = !s.ready(); s.stalled {
@@ -257,14 +255,14 @@ func (p *port) push(s *session, now time.Time) {
 	s.wasSent(now)
 }
 
-// reserve makes room for one more message of so many bytes.
+// reserve makes room for one more outgoing message of size bytes.
 func (p *port) reserve(size int) {
 	if len(p.buffer)+size > cap(p.buffer) || len(p.out) == cap(p.out) {
 		p.flush()
 	}
 }
 
-// put puts a message into what is to be sent.
+// put adds a message to the outgoing batch.
 func (p *port) put(s *session, data, control []byte) {
 	p.out = p.out[:len(p.out)+1]
 	m := &p.out[len(p.out)-1]
@@ -297,9 +295,9 @@ func (p *port) abort() {
 	}
 }
 
-// flush sends what there is to send. What the network does not take is lost;
-// the clock sends it again. A kernel before Linux 4.18 and some network cards cut
-// no messages into packets: from then on the port does so.
+// flush sends the outgoing batch. Messages that the kernel refuses are lost, and sent
+// again by tick. Kernels before Linux 4.18 and some network cards cannot segment
+// messages; after such an error the port segments them itself.
 func (p *port) flush() {
 	for out := p.out; len(out) > 0; {
 		n, err := p.socket.WriteBatch(out, 0)

@@ -2,12 +2,12 @@ package tftp
 
 import "time"
 
-// progress is how far a transfer has come: which blocks the client has, which
-// are on their way, and when to send them again. It is plain arithmetic; the
-// caller has the clock.
+// progress is the state of a transfer in blocks: those that the client has, those that
+// are in flight, and the time to send them again. It has no clock: callers pass the
+// time.
 //
-// Blocks are counted from 1 without end, block 0 is the OACK. On the wire their
-// numbers have 16 bits and roll over to 0.
+// Blocks are numbered from 1 without a limit; block 0 is the OACK. In packets the numbers
+// have 16 bits and roll over to 0.
 type progress struct {
 	options
 	last  int64 // the block that ends the file: it is shorter than the others
@@ -21,7 +21,7 @@ type progress struct {
 	rtt    time.Duration // from a window to its ACK, smoothed; 0: not known yet
 }
 
-// action is what a port does after an event.
+// action is the next action of a port for a transfer.
 type action int
 
 const (
@@ -37,7 +37,7 @@ const (
 	maxTries  = 6
 )
 
-// newProgress is the state before the first packet.
+// newProgress returns the state before the first packet.
 func newProgress(o options, size int64, withOack bool) progress {
 	p := progress{options: o, last: size/int64(o.block) + 1}
 	if withOack {
@@ -47,7 +47,7 @@ func newProgress(o options, size int64, withOack bool) progress {
 	return p
 }
 
-// todo is the first and the last block to send: a window, or the OACK alone.
+// todo returns the first and the last block to send: a window, or the OACK alone.
 func (p *progress) todo() (from, to int64) {
 	if p.acked < 0 {
 		return 0, 0
@@ -55,7 +55,7 @@ func (p *progress) todo() (from, to int64) {
 	return p.acked + 1, min(p.acked+int64(p.window), p.last)
 }
 
-// wasSent notes that the window has been sent.
+// wasSent records that the window has been sent.
 func (p *progress) wasSent(now time.Time) {
 	_, to := p.todo()
 	p.sent = max(p.sent, to)
@@ -63,8 +63,8 @@ func (p *progress) wasSent(now time.Time) {
 	p.due = now.Add(p.resendAfter())
 }
 
-// resendAfter is the time until the blocks on their way are taken for lost. It
-// doubles with each try.
+// resendAfter returns the time after which the blocks in flight count as lost. It doubles
+// with each try.
 func (p *progress) resendAfter() time.Duration {
 	wait := p.timeout
 	if wait == 0 {
@@ -76,10 +76,10 @@ func (p *progress) resendAfter() time.Duration {
 	return min(wait<<p.tries, max(wait, mostWait))
 }
 
-// ack takes an ACK.
+// ack handles an ACK.
 //
-// An ACK of a block inside the window says that the next one is missing: RFC
-// 7440 section 4. It moves the window there.
+// After an ACK of a block inside the window the client lacks the next block (RFC 7440
+// section 4), so the window moves there.
 func (p *progress) ack(block uint16, now time.Time) action {
 	at := p.acked + int64(block-uint16(p.acked))
 	switch {
@@ -99,14 +99,14 @@ func (p *progress) ack(block uint16, now time.Time) action {
 	return send
 }
 
-// ackAgain takes an ACK that came before. Answering each of them is how the
-// sorcerer's apprentice doubled every packet for the rest of the file (RFC 1123
-// section 4.2.3.1), so for a client without a window there is no answer.
+// ackAgain handles a repeated ACK. Answering each of them would double every packet for
+// the rest of the file (the sorcerer's apprentice syndrome, RFC 1123 section 4.2.3.1), so
+// a client without a window gets no answer.
 //
-// With a window it is also what a client says when the first block of the
-// window is missing. That comes a round trip after the window; a packet that
-// the network doubled comes at once. Once the window was sent again, what comes
-// within two round trips is about the one before.
+// A client with a window also repeats its ACK if the first block of the window is lost.
+// That ACK comes a round trip after the window, while a packet that the network has
+// duplicated comes at once. After the window was sent again, a repeated ACK within two
+// round trips belongs to the previous window.
 func (p *progress) ackAgain(now time.Time) action {
 	quiet := p.rtt / 2
 	if p.again {
@@ -119,7 +119,7 @@ func (p *progress) ackAgain(now time.Time) action {
 	return send
 }
 
-// measure takes a sample of the round trip.
+// measure adds a sample of the round-trip time.
 func (p *progress) measure(sample time.Duration) {
 	sample = max(sample, 1)
 	if p.rtt == 0 {
@@ -128,7 +128,7 @@ func (p *progress) measure(sample time.Duration) {
 	p.rtt += (sample - p.rtt) / 8
 }
 
-// late sends again when nothing came in time, and gives up after maxTries.
+// late sends the window again after a timeout, and gives up after maxTries.
 func (p *progress) late(now time.Time) action {
 	if now.Before(p.due) {
 		return wait

@@ -1,5 +1,5 @@
-// Package tftp serves files by TFTP, read only: the loaders, and everything else
-// that firmware without HTTP asks for.
+// Package tftp serves files by TFTP, read only: the loaders, and the other files that
+// firmware without HTTP requests.
 //
 // A [Server] serves the regular files below one directory. Listen opens its
 // sockets, Serve answers until its context ends. Each transfer ends in one
@@ -52,7 +52,7 @@ type Server struct {
 	Dir  string // the directory to serve; it may be missing, or be replaced while serving
 	Addr string // UDP address, default ":69"
 	// SinglePort sends all answers from the port of Addr, for firewalls and NAT
-	// in between. RFC 1350 answers from another one.
+	// in between. By RFC 1350 a server answers from another port.
 	SinglePort bool
 	// Open opens the file of a cleaned name for a client; nil: the files of Dir.
 	// It may take its time, and is called from several goroutines. Its error
@@ -77,9 +77,8 @@ type Server struct {
 	log    *slog.Logger
 }
 
-// portCount is how many ports transfers go through. Each is a thread that sends
-// several Gbit/s; the fewer there are, the more clients one call to the kernel
-// serves.
+// portCount returns the number of ports. Each has a thread that sends several Gbit/s. With
+// fewer ports one system call serves more clients.
 func portCount() int { return min(max(1, runtime.GOMAXPROCS(0)/4), 4) }
 
 // Listen opens the sockets.
@@ -106,7 +105,7 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// use makes the ports. A single one is for everything.
+// use makes a port of each socket. A single port receives requests and transfers.
 func (s *Server) use(sockets ...socket) {
 	s.log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	s.limits = &limits{all: cmp.Or(s.MaxTransfers, 1024), perClient: cmp.Or(s.MaxPerClient, 16), client: map[netip.Addr]int{}}
@@ -116,7 +115,7 @@ func (s *Server) use(sockets ...socket) {
 	}
 }
 
-// LocalAddr is the address of the socket that Listen opened.
+// LocalAddr returns the address of the socket that Listen opened.
 func (s *Server) LocalAddr() net.Addr { return s.ports[0].socket.LocalAddr() }
 
 // Close closes the sockets of a server that does not serve. Serve does so when
@@ -159,7 +158,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// request takes a packet that is a request, and leaves the others.
+// request handles a packet if it is a request, and ignores others.
 func (s *Server) request(m *ipv4.Message, now time.Time) {
 	packet, client := m.Buffers[0][:m.N], addrPort(m.Addr)
 	r, err := parseRequest(packet)
@@ -172,7 +171,7 @@ func (s *Server) request(m *ipv4.Message, now time.Time) {
 	s.portFor(client).begin(m, r, now)
 }
 
-// portFor spreads the clients over the ports; each has one.
+// portFor returns the port of a client; clients are spread over the ports.
 func (s *Server) portFor(client netip.AddrPort) *port {
 	addr := client.Addr().As16()
 	ports := s.ports[min(1, len(s.ports)-1):]
@@ -217,7 +216,8 @@ func (s *Server) read(f File, b []byte, offset int64) (err error) {
 	return &refusal{codeOther, "server cannot read the file", fmt.Errorf("byte %d: %w", offset+int64(n), err)}
 }
 
-// done frees what an ended session holds, once no goroutine reads its file.
+// done closes the file of an ended session, once no goroutine reads it, and frees its
+// limits.
 func (s *Server) done(x *session) {
 	defer s.limits.release(x.Client)
 	s.report(&x.transfer)
@@ -266,7 +266,7 @@ func (s *Server) recover(err *error) {
 	}
 }
 
-// limits counts the transfers under way.
+// limits counts and limits the transfers under way.
 type limits struct {
 	all, perClient int // at most
 
@@ -277,7 +277,7 @@ type limits struct {
 	running sync.WaitGroup // as many as total
 }
 
-// acquire counts one more transfer. Its error says why there can be none.
+// acquire counts one more transfer. The error is the limit that it would exceed.
 func (l *limits) acquire(c netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -306,8 +306,8 @@ func (l *limits) release(c netip.Addr) {
 	l.running.Done()
 }
 
-// close refuses all further transfers. The channel it returns is closed when none
-// is under way.
+// close refuses all further transfers. The returned channel is closed when no transfer is
+// under way.
 func (l *limits) close() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 type batcher interface {
 	// ReadBatch waits for packets and returns how many of in it filled.
 	ReadBatch(in []ipv4.Message, flags int) (int, error)
-	// WriteBatch returns how many of out the kernel took, and why it took no more.
+	// WriteBatch returns how many of out the kernel accepted, and the error of the next.
 	WriteBatch(out []ipv4.Message, flags int) (int, error)
 }
 
@@ -55,8 +55,8 @@ type blockingConn struct {
 // SyscallConn gives golang.org/x/net the file descriptor.
 func (c *blockingConn) SyscallConn() (syscall.RawConn, error) { return c.raw, nil }
 
-// socketBuffer is for the requests of a whole room that powers on, in bytes. The
-// kernel grants as much of it as its limits allow.
+// socketBuffer is the receive buffer, in bytes: enough for the requests of a whole room
+// that powers on. The kernel reduces it to its limits.
 const socketBuffer = 4 << 20
 
 // listenUDP opens a socket. An address without a host is IPv4's.
@@ -111,8 +111,8 @@ func newBlockingConn(udp *net.UDPConn) (*blockingConn, error) {
 	return c, err
 }
 
-// receiveAddresses makes each packet come with the address that it was sent to:
-// a host has several, and clients drop answers from another one than they asked.
+// receiveAddresses makes the kernel deliver the destination address of each packet: a host
+// has several addresses, and clients drop answers from another one.
 func (s *udpSocket) receiveAddresses() error {
 	if s.six {
 		p := ipv6.NewPacketConn(s.conn)
@@ -180,8 +180,8 @@ func (s *udpSocket) mtu(ifIndex int) int {
 	return mtu
 }
 
-// segmented appends to a control message that the kernel cuts the message into
-// packets of size bytes: see UDP_SEGMENT in udp(7).
+// segmented appends UDP_SEGMENT to a control message: the kernel then cuts the message
+// into packets of size bytes; see udp(7).
 func segmented(control []byte, size int) []byte {
 	start := len(control)
 	c := append(control[:start:start], make([]byte, unix.CmsgSpace(2))...)

@@ -48,8 +48,8 @@ type transfer struct {
 	probed  bool   // and for nothing else
 }
 
-// open negotiates the options of a file of size bytes. Payload is what fits
-// into a packet after the TFTP header, in bytes.
+// open negotiates the options of a file of size bytes. payload is the space in a packet
+// after the TFTP header, in bytes.
 func (t *transfer) open(r request, size int64, payload int) error {
 	negotiated, acked, err := negotiate(r.options, size, payload)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *transfer) open(r request, size int64, payload int) error {
 	return nil
 }
 
-// packet takes a packet of the client. Its error is why the transfer failed.
+// packet handles a packet of the client. The error is the reason why the transfer failed.
 func (t *transfer) packet(b []byte, now time.Time) (action, error) {
 	if len(b) < 4 {
 		return wait, nil
@@ -85,7 +85,7 @@ func (t *transfer) packet(b []byte, now time.Time) (action, error) {
 	return wait, nil
 }
 
-// tick takes the time. Its error is why the transfer failed.
+// tick handles timeouts. The error is the reason why the transfer failed.
 func (t *transfer) tick(now time.Time) (action, error) {
 	switch {
 	case now.After(t.expires) && (t.stalled || !t.opened):
@@ -108,7 +108,7 @@ func (t *transfer) tick(now time.Time) (action, error) {
 // answered reports whether the client has acknowledged anything.
 func (t *transfer) answered() bool { return t.acked > 0 || t.oack != nil && t.acked == 0 }
 
-// offset is where block n begins in the file, or the file's end.
+// offset returns the start of block n in the file, or the end of the file.
 func (t *transfer) offset(n int64) int64 { return min((n-1)*int64(t.block), t.size) }
 
 // ready reports whether the file's part of the window is in memory.
@@ -117,8 +117,8 @@ func (t *transfer) ready() bool {
 	return to == 0 || t.has(t.offset(from), t.offset(to+1))
 }
 
-// missing is the next part of the file to read: see content.next. For a client
-// that has not acknowledged its options it is none: many want the size alone.
+// missing returns the next part of the file to read; see content.next. It is empty for a
+// client that has not acknowledged its options: many request only the size.
 func (t *transfer) missing() (room []byte, start int64) {
 	if t.acked < 0 {
 		return nil, 0
@@ -136,7 +136,7 @@ func (t *transfer) appendBlock(b []byte, n int64) []byte {
 	return t.append(b, t.offset(n), t.offset(n+1))
 }
 
-// end notes how the transfer ended.
+// end records how the transfer ended.
 func (t *transfer) end(err error, now time.Time) {
 	t.Err, t.Took = err, now.Sub(t.begun)
 	if t.opened {
