@@ -14,7 +14,7 @@ import (
 	"drover/pools/printable"
 )
 
-// client is what a request says of its sender.
+// client is the data about its sender in a request.
 type client struct {
 	pools.Query      // the question to the farm about this client
 	messageType      dhcpv4.MessageType

@@ -8,7 +8,7 @@
 //
 // # Which machine
 //
-// The package does not decide which machine is asking nor what it boots. A
+// The package decides neither which machine sent a request nor what it boots. A
 // [Resolver] does, once for each packet, from all properties of the sender: the MAC,
 // the firmware (options 60, 77, 93 and 175), the client identifier (61), option 82
 // of a relay agent, and the network that the machine is on. That is the link

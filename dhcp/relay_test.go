@@ -10,7 +10,7 @@ import (
 	"drover/pools"
 )
 
-// asked is a farm that keeps the question, and knows nobody.
+// asked is a farm that records the query, and knows no machine.
 type asked struct{ q *pools.Query }
 
 func (f asked) Resolve(q pools.Query) *pools.Plan { *f.q = q; return nil }

@@ -321,7 +321,7 @@ func BenchmarkImage(b *testing.B) {
 	}
 }
 
-// A small file on a kept connection: what a request costs beside its bytes.
+// A small file on a kept connection shows the cost of a request besides its bytes.
 func BenchmarkSmallFile(b *testing.B) {
 	w := newWorld(b, nil)
 	base := w.serve(b, nil)

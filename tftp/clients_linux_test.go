@@ -166,7 +166,7 @@ func newCableSite(t *testing.T, bad bool, set func(*tftp.Server)) (*site, *cable
 	}), c
 }
 
-// TestRealClients fetches with clients that nobody here wrote, over a good
+// TestRealClients fetches with clients of other projects, over a good
 // network and one that loses, doubles and reorders.
 func TestRealClients(t *testing.T) {
 	for _, client := range []struct {

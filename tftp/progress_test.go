@@ -7,7 +7,7 @@ import (
 	"drover/tftp"
 )
 
-// TestProgress checks what is sent for each ACK, and when none comes.
+// TestProgress checks the packets sent for each ACK, and after a timeout.
 func TestProgress(t *testing.T) {
 	const (
 		ms    = time.Millisecond

@@ -521,7 +521,7 @@ func TestFileBecomesShorter(t *testing.T) {
 	}
 }
 
-// TestOpen: what a client may read can depend on the client.
+// TestOpen: the files that a client may read can depend on the client.
 func TestOpen(t *testing.T) {
 	s := newSite(t, func(s *tftp.Server) {
 		s.Open = func(client netip.Addr, name string) (tftp.File, error) {

@@ -12,7 +12,7 @@ import (
 	"drover/pools"
 )
 
-// TestRealClients lets DHCP clients that nobody here wrote live through all
+// TestRealClients lets DHCP clients of other projects live through all
 // that can happen to a lease.
 func TestRealClients(t *testing.T) {
 	for _, kind := range []netns.Kind{netns.Dhclient(), netns.Udhcpc(), netns.Dhcpcd(), netns.Networkd()} {
@@ -100,7 +100,7 @@ func (n *neighborhood) leased(m pools.MAC) {
 	n.expect(m, "REQUEST ACK")
 	n.client.Wait(n.t, netns.Renewed)
 
-	// The way to the server breaks: nobody has this MAC. Only a broadcast gets
+	// The way to the server breaks: no host has this MAC. Only a broadcast gets
 	// through.
 	n.ip("-n", n.cli, "neigh", "replace", serverAddr.String(), "lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "cli")
 	n.client.Renew(n.t)

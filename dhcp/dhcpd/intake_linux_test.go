@@ -131,7 +131,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// stuckFarm answers nobody until free is closed.
+// stuckFarm does not answer until free is closed.
 type stuckFarm struct {
 	farm
 	asked, free chan struct{}

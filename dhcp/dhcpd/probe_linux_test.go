@@ -97,7 +97,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestNoProbe is who is not kept waiting.
+// TestNoProbe has the requests that do not wait for a probe.
 func TestNoProbe(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

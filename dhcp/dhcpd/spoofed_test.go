@@ -11,7 +11,7 @@ import (
 	"drover/pools"
 )
 
-// web1 has 10.28.36.1 in these tests, and nobody else has anything.
+// web1 has 10.28.36.1 in these tests, and no other client has an address.
 func ownedByWeb1(a netip.Addr, m pools.MAC) (owned, own bool) {
 	owned = a == netip.MustParseAddr("10.28.36.1")
 	return owned, owned && (m == web1 || m == web1b)

@@ -90,7 +90,7 @@ func TestMadNIC(t *testing.T) {
 	}
 }
 
-// slowDisk makes leases durable when it is told to, in order.
+// slowDisk makes leases durable when the test releases them, in order.
 type slowDisk struct {
 	*leases
 	synced chan error

@@ -286,7 +286,7 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// image is what a header of mkimage says.
+// image is the content of a header of mkimage.
 type imageHeader struct {
 	Magic, Sum, Time, Size, Load, Entry, ContentSum uint32
 	OS, Arch, Type, Compression                     byte

@@ -93,7 +93,7 @@ type leaseAck struct {
 	asking bool // it asked for another since, and that may be stored or not
 }
 
-// leaseAcks is what the load said of leases.
+// leaseAcks is the leases that the load reported.
 type leaseAcks struct {
 	leases   map[pools.MAC]leaseAck
 	declined map[pools.MAC]span // not acknowledged yet, at the address in where

@@ -92,7 +92,7 @@ func TestNextBootIsForOneBoot(t *testing.T) {
 	wantNext(t, n, "", "")
 }
 
-// Where nobody sees DISCOVERs, time ends it.
+// Without a DISCOVER, it ends with the firmware phase.
 func TestNextBootEndsWithTime(t *testing.T) {
 	clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	_, n := openNext(t, t.TempDir(), clock)

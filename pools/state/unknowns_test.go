@@ -137,7 +137,7 @@ func TestUnknownsAreStoredSoon(t *testing.T) {
 	})
 }
 
-// BenchmarkUnknowns is what a DISCOVER with a made up MAC costs.
+// BenchmarkUnknowns measures a DISCOVER with an invented MAC.
 func BenchmarkUnknowns(b *testing.B) {
 	s, err := state.Open(b.TempDir(), state.Options{})
 	if err != nil {
