@@ -63,7 +63,7 @@ func TestForms(t *testing.T) {
 		{"add with a wrong token", "/add", n4("token", secret[1:]), 403, "That is not the token."},
 		{"add what is declared", "/add", n4("name", "m1"), 409, "declared in drover.yaml:7"},
 		{"add with mistakes", "/add", n4("ip", "10.28.0.256"), 400, "is not an IP address"},
-		{"add without a name", "/add", n4("name", " "), 400, "the node wants a name"},
+		{"add without a name", "/add", n4("name", " "), 400, "the node has no name"},
 		{"add to a pool that is not there", "/add", n4("pool", "x"), 400, "unknown pool"},
 		{"what was typed is kept", "/add", n4("pool", "storage", "name", `"><u>`), 400, `<option selected>storage</option>`},
 		{"forget", "/forget", url.Values{"macs": {"52:54:00:00:00:77"}, "token": {secret}}, 303, "/"},

@@ -81,13 +81,13 @@ func TestLeasesAPI(t *testing.T) {
 		{"of another pool", "GET", path + "?pool=compute", 200, `[]`},
 		{"in no state", "GET", path + "?state=gone", 400, `state "gone": want one of ["active" "expired" "released" "declined"]`},
 		{"by what is no parameter", "GET", path + "?node=x", 400, `unknown parameter "node"`},
-		{"add", "POST", path, 405, "wants GET, not POST"},
+		{"add", "POST", path, 405, "accepts GET, not POST"},
 		{"end an active one", "DELETE", path + "/10.28.72.10", 204, ""},
 		{"lift a quarantine", "DELETE", path + "/10.28.72.13", 204, ""},
 		{"end an expired one", "DELETE", path + "/10.28.72.12", 404, "no lease of 10.28.72.12 is in force"},
 		{"end what was never leased", "DELETE", path + "/10.28.0.11", 404, "no lease of 10.28.0.11"},
 		{"end what is no address", "DELETE", path + "/m1", 400, `"m1" is not an IP address`},
-		{"get one", "GET", path + "/10.28.72.10", 405, "wants DELETE"},
+		{"get one", "GET", path + "/10.28.72.10", 405, "accepts DELETE"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestUnknownAPI(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody keeps any", func(t *testing.T) {
+	t.Run("a server without the table", func(t *testing.T) {
 		if got := compact(newHarness(t).do(request{path: path}).Body.String()); got != "[]" {
 			t.Errorf("got %s", got)
 		}

@@ -36,7 +36,7 @@ func TestHealth(t *testing.T) {
 	check(request{path: "/readyz", anonymous: true}, 503, `{"ready":false,"problems":[{"part":"image debian-12","problem":"there is none"}]}`)
 	check(request{path: "/metrics", anonymous: true}, 401, "token")
 	check(request{path: "/metrics"}, 200, "drover_up 1")
-	check(request{path: "/healthz", method: "POST", anonymous: true}, 405, "wants GET")
+	check(request{path: "/healthz", method: "POST", anonymous: true}, 405, "accepts GET")
 }
 
 func TestLoadToken(t *testing.T) {

@@ -217,7 +217,7 @@ func TestAPI(t *testing.T) {
 		{"add with options that are none", []request{{method: "POST", path: nodes, body: with(`"dhcpOptions": ["42"]`)}}, 400, `dhcpOptions: keys with values are wanted`, ""},
 		{"add with the number of an option", []request{{method: "POST", path: nodes, body: with(`"dhcpOptions": {"mtu": 9000}`)}}, 400, `dhcpOptions.mtu: a string is wanted, not 9000`, ""},
 		{"add to be ignored", []request{{method: "POST", path: nodes, body: with(`"ignore": true`)}}, 201, `"ignore":true`, ""},
-		{"add to be ignored in words", []request{{method: "POST", path: nodes, body: with(`"ignore": "yes"`)}}, 400, `ignore: \"yes\" is neither true nor false`, ""},
+		{"add with ignore as text", []request{{method: "POST", path: nodes, body: with(`"ignore": "yes"`)}}, 400, `ignore: \"yes\" is neither true nor false`, ""},
 
 		{"list", []request{{method: "POST", path: nodes, body: n3}, {path: nodes}}, 200, `"name":"m1"`, ""},
 		{"list shows lines", []request{{path: nodes}}, 200, `"source":{"file":"drover.yaml","line":8,`, ""},
@@ -246,7 +246,7 @@ func TestAPI(t *testing.T) {
 		{"remove what is not there", []request{{method: "DELETE", path: nodes + "/n3"}}, 404, "no such node", ""},
 
 		{"no such path", []request{{path: "/api/v1/nodse"}}, 404, `no such path`, ""},
-		{"no such method", []request{{method: "PUT", path: nodes, body: n3}}, 405, "/api/v1/nodes wants GET or POST, not PUT", ""},
+		{"no such method", []request{{method: "PUT", path: nodes, body: n3}}, 405, "/api/v1/nodes accepts GET or POST, not PUT", ""},
 		{"boots", []request{{path: "/api/v1/boots"}}, 200, `[]`, ""},
 		{"boots, bad limit", []request{{path: "/api/v1/boots?limit=0"}}, 400, `limit \"0\"`, ""},
 		{"boots, bad parameter", []request{{path: "/api/v1/boots?nodes=x"}}, 400, `unknown parameter \"nodes\"`, ""},

@@ -39,8 +39,9 @@ func BadRequest(format string, args ...any) error {
 	return &Error{Code: http.StatusBadRequest, Msg: fmt.Sprintf(format, args...)}
 }
 
-// By returns a handler that selects by HTTP method. HEAD selects GET; net/http omits the
-// body. Without any methods the answer is always 404. With other methods it is 405.
+// By returns a handler that selects one of m by the HTTP method. HEAD selects GET, and
+// net/http omits the body. The answer is 405 for a method that is not in m, and 404 if m
+// is empty.
 func By(log *slog.Logger, m Methods) http.Handler {
 	return With(log, func(w http.ResponseWriter, r *http.Request) error {
 		if len(m) == 0 {
@@ -59,7 +60,7 @@ func By(log *slog.Logger, m Methods) http.Handler {
 		}
 		slices.Sort(allowed)
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return &Error{Code: http.StatusMethodNotAllowed, Msg: fmt.Sprintf("%s wants %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)}
+		return &Error{Code: http.StatusMethodNotAllowed, Msg: fmt.Sprintf("%s accepts %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)}
 	})
 }
 

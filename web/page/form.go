@@ -116,7 +116,7 @@ func (f *form) node() (pools.PoolNode, error) {
 		v["ip"] = ip
 	}
 	if v["name"] == "" {
-		return pools.PoolNode{}, answer.BadRequest("the node wants a name")
+		return pools.PoolNode{}, answer.BadRequest("the node has no name")
 	}
 	var n pools.PoolNode
 	data, err := json.Marshal(v)

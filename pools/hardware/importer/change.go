@@ -63,14 +63,14 @@ type Options struct {
 // Compare returns the changes from the stored nodes to an inventory. They are
 // valid only together: MACs may move between slots.
 func (n *Namer) Compare(inv *moonshot.Inventory, stored Stored, o Options) ([]Change, error) {
-	wants, err := n.Wants(inv)
+	imported, err := n.Nodes(inv)
 	if err != nil {
 		return nil, err
 	}
 	d := newDiff(stored)
 	d.namer = n
-	d.keepNames(wants)
-	d.compare(wants)
+	d.keepNames(imported)
+	d.compare(imported)
 	d.refused(inv)
 	if err := d.missing(inv, o); err != nil {
 		return nil, err
@@ -81,19 +81,19 @@ func (n *Namer) Compare(inv *moonshot.Inventory, stored Stored, o Options) ([]Ch
 
 // diff is a comparison in progress.
 type diff struct {
-	namer   *Namer
-	stored  Stored
-	names   map[moonshot.Slot]string // of stored nodes with a recorded slot
-	byName  map[string]pools.NodeInfo
-	address map[netip.Addr]string  // name of the stored node with the address
-	holder  map[pools.MAC]string   // name of the stored node with the MAC
-	wanted  map[string]Want        // by name
-	claims  map[pools.MAC][]string // names of the nodes of the chassis with the MAC
-	changes []Change
+	namer    *Namer
+	stored   Stored
+	names    map[moonshot.Slot]string // of stored nodes with a recorded slot
+	byName   map[string]pools.NodeInfo
+	address  map[netip.Addr]string   // name of the stored node with the address
+	holder   map[pools.MAC]string    // name of the stored node with the MAC
+	imported map[string]ImportedNode // by name
+	claims   map[pools.MAC][]string  // names of the nodes of the chassis with the MAC
+	changes  []Change
 }
 
 func newDiff(stored Stored) *diff {
-	d := &diff{stored: stored, byName: map[string]pools.NodeInfo{}, address: map[netip.Addr]string{}, holder: map[pools.MAC]string{}, wanted: map[string]Want{}, claims: map[pools.MAC][]string{}}
+	d := &diff{stored: stored, byName: map[string]pools.NodeInfo{}, address: map[netip.Addr]string{}, holder: map[pools.MAC]string{}, imported: map[string]ImportedNode{}, claims: map[pools.MAC][]string{}}
 	for _, s := range stored.Nodes {
 		d.byName[s.Name] = s
 		if s.IP.IsValid() {
@@ -108,7 +108,7 @@ func newDiff(stored Stored) *diff {
 
 // keepNames sets the names of nodes that are stored already. A changed name template is
 // for new nodes only.
-func (d *diff) keepNames(wants []Want) {
+func (d *diff) keepNames(imported []ImportedNode) {
 	d.names = map[moonshot.Slot]string{}
 	for _, s := range d.stored.Nodes {
 		if s.ChassisSlot.IsZero() {
@@ -118,8 +118,8 @@ func (d *diff) keepNames(wants []Want) {
 			d.names[slot] = s.Name
 		}
 	}
-	for i, w := range wants {
-		wants[i].Name = d.nameOf(w.Slot)
+	for i, w := range imported {
+		imported[i].Name = d.nameOf(w.Slot)
 	}
 }
 
@@ -128,21 +128,21 @@ func (d *diff) keepNames(wants []Want) {
 func (d *diff) nameOf(slot moonshot.Slot) string { return cmp.Or(d.names[slot], d.namer.names[slot]) }
 
 // compare compares all nodes of the hardware.
-func (d *diff) compare(wants []Want) {
-	for _, w := range wants {
-		d.wanted[w.Name] = w
+func (d *diff) compare(imported []ImportedNode) {
+	for _, w := range imported {
+		d.imported[w.Name] = w
 		for _, m := range w.MACs {
 			d.claims[m] = append(d.claims[m], w.Name)
 		}
 	}
-	for _, w := range wants {
+	for _, w := range imported {
 		d.changes = append(d.changes, d.change(w))
 	}
 	d.settle()
 }
 
 // change compares one node.
-func (d *diff) change(w Want) Change {
+func (d *diff) change(w ImportedNode) Change {
 	c := Change{Name: w.Name, Slot: w.Slot}
 	old, exists := d.byName[w.Name]
 	if exists {
@@ -186,7 +186,7 @@ func (d *diff) fixed(n pools.NodeInfo) string {
 
 // merged returns a stored node with the fields that the chassis determines. It keeps the
 // pool, because the operator may have moved the node.
-func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
+func (d *diff) merged(old pools.NodeInfo, w ImportedNode) pools.PoolNode {
 	node := old.PoolNode
 	node.MACs = w.MACs
 	if !w.ChassisSlot.IsZero() && d.fixed(old) != "" {
@@ -209,7 +209,7 @@ func (d *diff) merged(old pools.NodeInfo, w Want) pools.PoolNode {
 
 // conflict returns the reason why a node cannot have its MACs, "" when it can. A MAC may
 // move between slots of this chassis, because cartridges are exchanged.
-func (d *diff) conflict(w Want) string {
+func (d *diff) conflict(w ImportedNode) string {
 	for _, m := range w.MACs {
 		if c := d.claims[m]; len(c) > 1 {
 			return fmt.Sprintf("MAC %s is of %s in this chassis", m, strings.Join(c, " and "))
@@ -219,7 +219,7 @@ func (d *diff) conflict(w Want) string {
 			continue
 		}
 		other := d.byName[name]
-		next, here := d.wanted[name]
+		next, here := d.imported[name]
 		switch {
 		case here && len(next.MACs) > 0 && d.fixed(other) == "":
 			continue // it gets other MACs in the same change
@@ -237,12 +237,12 @@ func (d *diff) conflict(w Want) string {
 
 // inUse returns the reason why a node cannot have its name or its address, "" when it
 // can: a node outside this comparison has it.
-func (d *diff) inUse(w Want, old pools.NodeInfo) string {
+func (d *diff) inUse(w ImportedNode, old pools.NodeInfo) string {
 	if at := old.ChassisSlot; !at.IsZero() && !w.ChassisSlot.IsZero() && at != w.ChassisSlot {
 		return fmt.Sprintf("node %q is in %s", w.Name, at)
 	}
 	name, held := d.address[w.IP]
-	if _, here := d.wanted[name]; !held || here || name == w.Name {
+	if _, here := d.imported[name]; !held || here || name == w.Name {
 		return ""
 	}
 	if other := d.byName[name]; other.Declared() {

@@ -177,17 +177,17 @@ func TestNaming(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			namer, err := importer.NewNamer(tt.n)
-			var wants []importer.Want
+			var imported []importer.ImportedNode
 			if err == nil {
-				wants, err = namer.Wants(chassisOf(t, "c12n1=01,02"))
+				imported, err = namer.Nodes(chassisOf(t, "c12n1=01,02"))
 			}
 			got := fmt.Sprint(err)
 			if err == nil {
 				ip := "<nil>"
-				if wants[0].IP.IsValid() {
-					ip = wants[0].IP.String()
+				if imported[0].IP.IsValid() {
+					ip = imported[0].IP.String()
 				}
-				got = strings.ReplaceAll(fmt.Sprint(wants[0].Name, " ", wants[0].MACs, " ", ip, " ", wants[0].Tags), "94:57:a5:00:00:", "")
+				got = strings.ReplaceAll(fmt.Sprint(imported[0].Name, " ", imported[0].MACs, " ", ip, " ", imported[0].Tags), "94:57:a5:00:00:", "")
 			}
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("got %s, want %s", got, tt.want)

@@ -115,17 +115,17 @@ func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
 	return s, ok
 }
 
-// Want is a node of the farm, made from the inventory.
-type Want struct {
+// ImportedNode is a node of the farm, made from the inventory.
+type ImportedNode struct {
 	Slot moonshot.Slot
 	pools.PoolNode
 }
 
-// Wants returns the nodes of an inventory, with their names.
-func (n *Namer) Wants(inv *moonshot.Inventory) ([]Want, error) {
-	out := make([]Want, 0, len(inv.Nodes))
+// Nodes returns the nodes of an inventory, with their names.
+func (n *Namer) Nodes(inv *moonshot.Inventory) ([]ImportedNode, error) {
+	out := make([]ImportedNode, 0, len(inv.Nodes))
 	for _, node := range inv.Nodes {
-		w := Want{Slot: node.Slot, PoolNode: pools.PoolNode{Pool: n.naming.Pool, Node: pools.Node{Name: n.names[node.Slot], MACs: n.choose(node)}}}
+		w := ImportedNode{Slot: node.Slot, PoolNode: pools.PoolNode{Pool: n.naming.Pool, Node: pools.Node{Name: n.names[node.Slot], MACs: n.choose(node)}}}
 		if n.ip != nil {
 			text, err := n.render(n.ip, node.Slot)
 			if err != nil {

@@ -26,7 +26,7 @@ func CompareServers(servers []NamedServer, name, pool string, tags []string, sto
 		return nil, err
 	}
 	d := newDiff(stored)
-	var wants []Want
+	var imported []ImportedNode
 	first := map[string]string{}
 	for _, s := range servers {
 		var b bytes.Buffer
@@ -41,9 +41,9 @@ func CompareServers(servers []NamedServer, name, pool string, tags []string, sto
 			return nil, fmt.Errorf("%s and %s would both be named %q (are they one iLO?)", first[label], s.Host, label)
 		}
 		first[label] = s.Host
-		wants = append(wants, Want{PoolNode: pools.PoolNode{Pool: pool, Node: pools.Node{Name: label, MACs: s.MACs, Tags: tags}}})
+		imported = append(imported, ImportedNode{PoolNode: pools.PoolNode{Pool: pool, Node: pools.Node{Name: label, MACs: s.MACs, Tags: tags}}})
 	}
-	d.compare(wants)
+	d.compare(imported)
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
 	return d.changes, nil
 }

@@ -37,8 +37,8 @@ func pinned(pins *bmc.Pins, address string) ([]ssh.PublicKey, error) {
 	return keys, nil
 }
 
-// checkHostKey checks the key of a connection: against the fingerprint of the
-// login, else against the file of pins.
+// checkHostKey compares the key of a connection with the fingerprint of the login, or
+// else with the file of pins.
 func (l login) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	got := ssh.FingerprintSHA256(key)
 	switch {
