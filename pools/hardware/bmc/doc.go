@@ -1,12 +1,11 @@
-// Package bmc has what all management processors have in common, be it the
-// manager of a chassis, an iLO, or any baseboard management controller (BMC).
+// Package bmc has the common parts of all management processors: the manager of a
+// chassis, an iLO, and any other baseboard management controller (BMC).
 //
-//   - [Login] has the address, the password and the pinned key of one.
-//   - [Driver] switches one machine; a [Switcher] gives the commands of an
-//     [Action] to many machines in the right order.
-//   - [IPMI] and [Program] are the drivers that run a program; packages moonshot
-//     and redfish have the others.
-//   - A [State] without a name here is [Unknown], which is not off.
+//   - [Login] has the address and the credentials of a processor.
+//   - [Driver] switches one machine. [Switcher] executes an [Action] on many machines.
+//   - [IPMI] and [Program] are the drivers that run a program. Packages moonshot and
+//     redfish have the others.
+//   - [State] is a power state. [Unknown] does not mean off.
 //
 // The rules for passwords hold everywhere. A password is sent once, and only to a
 // processor with the known key. No error and no log contains it.
