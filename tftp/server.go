@@ -295,7 +295,7 @@ func (l *limits) acquire(c netip.Addr) error {
 	return nil
 }
 
-// release undoes acquire.
+// release ends a transfer that acquire has counted.
 func (l *limits) release(c netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

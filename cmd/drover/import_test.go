@@ -204,9 +204,8 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// TestImportIsAllOrNothing: the changes of a chassis are one call, which is
-// refused as a whole: by a disk that is full, and for a node that somebody changes
-// in between.
+// TestImportIsAllOrNothing checks that the changes of a chassis are one call, which is
+// refused as a whole: on a full disk, and if a node has changed meanwhile.
 func TestImportIsAllOrNothing(t *testing.T) {
 	store, srv := apiSite(t)
 	c := ilosim.New(1, 4, 1, 1)

@@ -29,10 +29,10 @@ func (r *request) urgent() bool {
 	return r.Type != dhcpv4.MessageTypeNone && r.Type != dhcpv4.MessageTypeDiscover
 }
 
-// queue holds the requests that wait, in two FIFOs of equal length. A FIFO that
-// is full drops its oldest: that client is the nearest to asking again. Neither
-// can crowd out the other: in a flood of DISCOVERs the exchanges that were begun
-// still end, and in one of REQUESTs every eighth answer is to the rest.
+// queue has the waiting requests in two FIFOs of equal length: urgent ones, and the rest. A
+// full FIFO drops its oldest request, whose client will repeat it soonest. Neither FIFO
+// starves the other: in a flood of DISCOVERs begun exchanges still end, and in a flood
+// of REQUESTs every eighth answer is from the other FIFO.
 type queue struct {
 	mu           sync.Mutex
 	ready        sync.Cond // something is queued, or the queue is closed

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// invalid answers an unknown command.
+// invalid is the answer to an unknown command.
 const invalid = "Invalid command\n"
 
 // run executes a command and returns its output.

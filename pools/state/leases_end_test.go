@@ -173,7 +173,7 @@ func TestFresh(t *testing.T) {
 	offer(5, hour+31, true) // an address that others had, not this one
 }
 
-func TestQuarantineIsTold(t *testing.T) {
+func TestQuarantineIsLogged(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, _, err := s.Leases.Offer(plan(1), addr(3), epoch); err != nil {

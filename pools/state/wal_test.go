@@ -544,7 +544,7 @@ func TestAsyncWritesAreNotForgotten(t *testing.T) {
 	})
 }
 
-// TestSlowDisk: the log says that the disk makes everyone wait while it does.
+// TestSlowDisk checks that the log reports a slow disk for as long as it is slow.
 func TestSlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log fixture.Log

@@ -93,7 +93,7 @@ func TestDeclaredNodes(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotMeasuredIsNotJudged(t *testing.T) {
+func TestUnmeasuredFiguresAreSkipped(t *testing.T) {
 	drover := report().Servers["drover"]
 	if got := main.Judge(map[string]main.Figures{"drover": drover}); len(got) != 4 {
 		t.Errorf("drover alone: got %v, want p50, p99, memory and overload", got)
@@ -129,7 +129,7 @@ func TestRoundsGiveMedians(t *testing.T) {
 	}
 }
 
-func TestABusyHostIsTold(t *testing.T) {
+func TestBusyHostIsReported(t *testing.T) {
 	r := report()
 	r.Others = 0.3
 	var got strings.Builder
