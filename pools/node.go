@@ -22,6 +22,8 @@ type NodeInfo struct {
 
 	// NextBoot is the instruction for the node's next boot. Only the REST API sets it.
 	NextBoot NextBoot `json:"nextBoot,omitempty"`
+	// Move is set while the node leaves a cluster, likewise.
+	Move *Move `json:"move,omitempty"`
 }
 
 // Declared reports whether the operator's file declares the node.

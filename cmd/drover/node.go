@@ -31,14 +31,8 @@ the nodes of the config file too; to change one of those, edit the file.`,
 	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 }
 
-// nodeState is a node in the JSON of the REST API.
-type nodeState struct {
-	pools.NodeInfo
-	Move *pools.Move `json:"move,omitempty"`
-}
-
-// state returns the state of a node that is not in the config, as text.
-func (n nodeState) state() string {
+// moveText returns how far a node is on its way out of a cluster; empty for most.
+func moveText(n pools.NodeInfo) string {
 	if n.Move == nil {
 		return ""
 	}
@@ -51,15 +45,15 @@ func newNodeListCommand(c *cli.Client) *cobra.Command {
 		Short: "List the nodes",
 		Args:  cobra.NoArgs,
 	}
-	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]nodeState, error) {
-		return cli.Get[[]nodeState](ctx, c, cli.NodesPath)
+	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.NodeInfo, error) {
+		return cli.Get[[]pools.NodeInfo](ctx, c, cli.NodesPath)
 	}, nodeTable)
 	return cmd
 }
 
-func nodeTable(w io.Writer, nodes []nodeState) error {
-	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE", func(n nodeState) []any {
-		return []any{n.Name, n.Pool, n.IP, joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n.NodeInfo), n.state()}
+func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
+	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE", func(n pools.NodeInfo) []any {
+		return []any{n.Name, n.Pool, n.IP, joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n), moveText(n)}
 	})
 }
 
@@ -69,13 +63,13 @@ func newNodeShowCommand(c *cli.Client) *cobra.Command {
 		Short: "Show a node",
 		Args:  cobra.ExactArgs(1),
 	}
-	cli.Show(cmd, "text", func(ctx context.Context, args []string) (nodeState, error) {
-		return cli.Get[nodeState](ctx, c, nodePath(args[0]))
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NodeInfo, error) {
+		return cli.Get[pools.NodeInfo](ctx, c, nodePath(args[0]))
 	}, nodeText)
 	return cmd
 }
 
-func nodeText(w io.Writer, n nodeState) error {
+func nodeText(w io.Writer, n pools.NodeInfo) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
 	line("name", n.Name)
@@ -100,9 +94,9 @@ func nodeText(w io.Writer, n nodeState) error {
 	if n.NextBoot != "" {
 		line("next boot", string(n.NextBoot))
 	}
-	line("from", from(n.NodeInfo))
+	line("from", from(n))
 	if n.Move != nil {
-		line("state", n.state())
+		line("state", moveText(n))
 	}
 	return t.Flush()
 }

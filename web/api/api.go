@@ -128,21 +128,16 @@ func (a *API) Handler() http.Handler {
 // maxBoots bounds the answer to a list of boots, and is the default limit.
 const maxBoots = 1000
 
-// node is a node as the API shows it.
-type node struct {
-	pools.NodeInfo
-	Move *pools.Move `json:"move,omitempty"` // it is on its way out of a cluster
-}
-
 // withMoves returns nodes with their next boots and moves.
-func (a *API) withMoves(infos ...pools.NodeInfo) []node {
+func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 	moves := map[string]*pools.Move{}
 	for _, m := range a.Moves() {
 		moves[m.As] = &m
 	}
-	nodes := make([]node, len(infos)) // not nil: [] rather than null
+	nodes := make([]pools.NodeInfo, len(infos)) // not nil: [] rather than null
 	for i, n := range infos {
-		nodes[i] = node{a.withNext(n), moves[n.Name]}
+		nodes[i] = a.withNext(n)
+		nodes[i].Move = moves[n.Name]
 	}
 	return nodes
 }

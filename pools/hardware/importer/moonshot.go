@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"drover/pools"
 	"drover/pools/config"
@@ -282,14 +283,10 @@ func (m *Moonshot) save(sources []*source) error {
 
 // inParallel calls do for 0 to n-1, at most limit at a time, and waits for all.
 func inParallel(n, limit int, do func(i int)) {
-	room := make(chan struct{}, cmp.Or(limit, 1))
-	var all sync.WaitGroup
+	var g errgroup.Group
+	g.SetLimit(cmp.Or(limit, 1))
 	for i := range n {
-		room <- struct{}{}
-		all.Go(func() {
-			defer func() { <-room }()
-			do(i)
-		})
+		g.Go(func() error { do(i); return nil })
 	}
-	all.Wait()
+	_ = g.Wait() // do reports its own errors
 }
