@@ -182,7 +182,7 @@ func (y *typist) run(ts *testscript.TestScript, c manual.Command) {
 		}
 		return
 	}
-	var out strings.Builder
+	var out fixture.Log // of both, in the order in which they come
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(ts.Stdout(), &out), io.MultiWriter(ts.Stderr(), &out)
 	if err := cmd.Run(); err != nil {
 		ts.Fatalf("%s: %v\n%s", c, err, out.String())

@@ -67,7 +67,7 @@ func TestManualMentions(t *testing.T) {
 		for _, found := range mention.FindAllStringSubmatch(string(text), -1) {
 			words := strings.Fields(found[1])
 			cmd, rest, err := newRootCommand().Find(words)
-			if err != nil || cmd.HasParent() == false || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			if err != nil || !cmd.HasParent() || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 				t.Errorf("%s: %q is no command: %v", page, found[0], err)
 				continue
 			}
