@@ -36,7 +36,7 @@ func notHere() map[string]string {
 	)
 	return map[string]string{
 		"make test":                    itself,
-		"make demo":                    "CI runs it beside the tests",
+		"make demo":                    "it takes minutes of six virtual machines and control planes; the e2e tests boot the same lab",
 		"make demo KEEP=1":             "make demo, until Ctrl-C",
 		"make build":                   farm,
 		"make install":                 farm,
@@ -63,7 +63,7 @@ func notHere() map[string]string {
 		"kubectl --kubeconfig /etc/drover/tenant-a.kubeconfig config set-context --current --user drover":                      clusters,
 		"rm drover.token":                                          clusters,
 		"drover cluster check tenant-a":                            clusters,
-		"drover image build --name debian-12 oci:node":             "testdata/script/image.txtar builds from each kind of source",
+		"drover image build --name debian-12 oci:node":             "it needs a container image; the tests of imagebuild build from such layouts",
 		"drover image build --name debian-12 oci-archive:node.tar": "likewise",
 	}
 }
