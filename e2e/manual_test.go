@@ -151,11 +151,11 @@ func TestReadmeFarm(t *testing.T) {
 		}
 	}()
 	for _, c := range commands(t, "README.md", "A farm") {
-		switch {
-		case c.Text == "drover serve":
+		switch c.Text {
+		case "drover serve":
 			log = y.start(c.Text)
 			y.run("until curl -s http://127.0.0.1:8443/healthz; do sleep 0.2; done")
-		case c.Text == "drover boot watch "+node:
+		case "drover boot watch " + node:
 			watched = y.start(c.Text)
 		default:
 			t.Logf("%s", y.run(c.Text))
