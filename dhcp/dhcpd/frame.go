@@ -21,7 +21,7 @@ func (s *Server) send(m *dhcp.Message, to netip.AddrPort) error {
 	}
 	b := m.Append(nil)
 	if mac == nil {
-		if _, _, err := conn.WriteMsgUDPAddrPort(b, conn.source, to); err != nil {
+		if err := conn.write(b, to); err != nil {
 			return fmt.Errorf("send to %s: %w", to, err)
 		}
 		return nil

@@ -2,45 +2,36 @@ package dhcpd
 
 import (
 	"context"
-	"encoding/binary"
-	"net"
 	"net/netip"
 	"runtime"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/sys/unix"
 
 	"drover/dhcp"
 	"drover/pools"
 )
 
-const (
-	// batchLength is how many packets a system call reads at most.
-	batchLength = 64
-	// intakeTurn is how many such reads are made before the workers get a turn
-	// on the same processor. Reading a packet and dropping it costs a tenth of
-	// answering it: in an overload most of the time must go into answers, and
-	// packets that cannot be read are dropped most cheaply by the kernel.
-	intakeTurn = 2
-)
+// intakeTurn is how many batches are read before the workers get a turn on the
+// same processor. Reading a packet and dropping it costs a tenth of answering it:
+// in an overload most of the time must go into answers, and packets that cannot be
+// read are dropped most cheaply by the kernel.
+const intakeTurn = 2
 
 // intake reads a socket and admits packets to the queue.
 type intake struct {
 	*service
 	socket  *socket
-	batch   []ipv4.Message
-	slots   []*request // packet i of the batch is read into slot i
+	batch   *batch
+	slots   [batchLength]*request // packet i of the batch is read into slot i
 	limiter *limiter
 
 	spoofing, flooding, overflow outburst
 }
 
 func newIntake(v *service, s *socket) *intake {
-	in := &intake{service: v, socket: s, batch: make([]ipv4.Message, batchLength), slots: make([]*request, batchLength), limiter: newLimiter(v.now())}
-	for i := range in.batch {
-		in.batch[i] = ipv4.Message{Buffers: make([][]byte, 1), OOB: make([]byte, unix.CmsgSpace(4))}
+	in := &intake{service: v, socket: s, batch: new(batch), limiter: newLimiter(v.now())}
+	for i := range in.slots {
 		in.renew(i)
 	}
 	return in
@@ -52,19 +43,23 @@ func (in *intake) renew(i int) {
 	if !ok {
 		r = new(request)
 	}
-	in.slots[i], in.batch[i].Buffers[0] = r, r.buffer[:]
+	in.slots[i] = r
+	in.batch.set(i, r.buffer[:])
 }
 
 // run reads until ctx ends.
 func (in *intake) run(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
-		count, err := in.socket.batch.ReadBatch(in.batch, 0)
+		count, err := in.socket.read(in.batch)
 		if err != nil {
 			in.pause(ctx, err)
 			continue
 		}
+		if dropped, ok := in.batch.dropped(count - 1); ok {
+			in.dropped.Store(dropped)
+		}
 		now := in.now()
-		for i := range in.batch[:count] {
+		for i := range count {
 			in.admit(i, now)
 		}
 		if n%intakeTurn == 0 {
@@ -76,12 +71,8 @@ func (in *intake) run(ctx context.Context) {
 // admit queues packet i of the batch, or drops it. The slot of a dropped packet is
 // used again.
 func (in *intake) admit(i int, now time.Time) {
-	m, r := &in.batch[i], in.slots[i]
-	from := m.Addr.(*net.UDPAddr).AddrPort()
-	if m.NN > 0 {
-		in.dropped.Store(kernelDrops(m.OOB[:m.NN]))
-	}
-	r.from, r.size, r.received, r.replyTo = from.Addr().Unmap(), m.N, now, netip.AddrPort{}
+	r, from := in.slots[i], in.batch.from(i)
+	r.from, r.size, r.received, r.replyTo = from.Addr(), in.batch.size(i), now, netip.AddrPort{}
 	if in.socket == in.boot {
 		r.replyTo = from
 	}
@@ -127,16 +118,6 @@ func (s *Server) spoofed(r *request) bool {
 	}
 	owned, own := s.Owner(r.from, r.MAC)
 	return owned && (fromFirmware || !own)
-}
-
-// kernelDrops reads the count of packets that the socket has lost for lack of
-// room, which SO_RXQ_OVFL adds to a packet.
-func kernelDrops(oob []byte) uint32 {
-	h, data, _, err := unix.ParseOneSocketControlMessage(oob)
-	if err != nil || h.Level != unix.SOL_SOCKET || h.Type != unix.SO_RXQ_OVFL || len(data) < 4 {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(data)
 }
 
 // outburst is a series of events of one kind. The first is logged, not each of them.

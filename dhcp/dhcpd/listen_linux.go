@@ -45,8 +45,8 @@ type conn interface {
 // socket is a UDP port on one interface.
 type socket struct {
 	*net.UDPConn
-	batch  *ipv4.PacketConn // reads many packets in one system call
-	source []byte           // control message that makes the server's address the source of a packet
+	raw    syscall.RawConn
+	source []byte // control message that makes the server's address the source of a packet
 }
 
 // Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
@@ -119,7 +119,10 @@ func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &socket{UDPConn: conn.(*net.UDPConn), batch: ipv4.NewPacketConn(conn)}
+	c := &socket{UDPConn: conn.(*net.UDPConn)}
+	if c.raw, err = c.SyscallConn(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	if slices.Contains(own, s.Address) {
 		c.source = (&ipv4.ControlMessage{Src: s.Address.AsSlice()}).Marshal()
 	}

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,12 +14,15 @@ import (
 // thread: with a lease for each fdatasync(2), that takes a third of the processor time
 // of a DHCP exchange. The kernel's AIO (io_submit(2), IOCB_CMD_FDSYNC, since Linux
 // 4.18) signals an eventfd instead, which the runtime polls together with the sockets.
+// The calls here do not wait: they are raw, or each would wake the runtime's monitor
+// thread (see drover/dhcp/dhcpd).
 //
 // Where AIO is not allowed, it is fdatasync(2).
 type datasync struct {
 	context uintptr
 	eventFD int
 	event   *os.File // nil: there is no AIO
+	raw     syscall.RawConn
 }
 
 // iocb is struct iocb of linux/aio_abi.h, and ioEvent struct io_event.
@@ -50,6 +54,7 @@ func (d *datasync) open() {
 		return
 	}
 	d.eventFD, d.event = fd, os.NewFile(uintptr(fd), "eventfd")
+	d.raw, _ = d.event.SyscallConn() // fails for a nil File alone
 }
 
 func (d *datasync) close() {
@@ -71,7 +76,10 @@ func (d *datasync) sync(f *os.File) error {
 	}
 	var count [8]byte
 	var done ioEvent // it is there: no call here waits
-	_, err := d.event.Read(count[:])
+	err := d.raw.Read(func(fd uintptr) bool {
+		_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&count)), uintptr(len(count)))
+		return errno != unix.EAGAIN
+	})
 	n, _, errno := unix.RawSyscall6(unix.SYS_IO_GETEVENTS, d.context, 1, 1, uintptr(unsafe.Pointer(&done)), 0, 0)
 	switch {
 	case err != nil || errno != 0 || n != 1:
