@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// requested is the address that a REQUEST or DECLINE is for. A REQUEST shows the
-// state of the client by the fields that it fills in (RFC 2131, section 4.3.2):
+// requested returns the address that a REQUEST or DECLINE is for. The fields of
+// a REQUEST show the state of the client (RFC 2131, section 4.3.2):
 //
 //	            server id  option 50  ciaddr
 //	SELECTING   yes        offered    zero
@@ -14,8 +14,8 @@ import (
 //	RENEWING    no         no         has
 //	REBINDING   no         no         has
 //
-// Some ROMs put the offered address into ciaddr, and systemd-networkd the
-// declined one.
+// Some ROMs put the offered address into ciaddr. systemd-networkd puts the
+// declined address there.
 func (a *answer) requested() netip.Addr {
 	if requested := a.req.requestedOption(); requested.IsValid() {
 		return requested
@@ -25,10 +25,10 @@ func (a *answer) requested() netip.Addr {
 
 // own returns the address that belongs to the machine.
 //
-// A boot program gets the address of the plan, and the machine loses the leases of
-// other addresses, on all its cards: it has just been switched on. An operating system keeps the address
-// that it runs on for as long as its lease is good, even when the config has
-// changed meanwhile.
+// A boot program gets the planned address. All cards of the machine lose their
+// leases of other addresses, because the machine has just been switched on. An
+// operating system keeps its address for as long as its lease is active, even
+// when the config has changed meanwhile.
 func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 	if a.netboot() {
 		own, err := a.planned(preferred)
@@ -48,8 +48,8 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 	return a.held, nil
 }
 
-// planned is the address that the plan has for the machine: the node's, or one
-// from the range of its pool.
+// planned returns the address of the node, or else one from the range of its
+// pool. An address that is not IPv4 is an error.
 func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 	own = a.plan.Address
 	if !own.IsValid() {
@@ -63,12 +63,12 @@ func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 	return own, nil
 }
 
-// keepsRunning reports whether a node may go on using an address that is neither
-// its own nor leased to it: the one that the config gave it when it booted. The
-// commit checks that no other machine has it.
+// keepsRunning reports whether a node may keep an address that is neither its
+// own nor leased to it: the config gave it that address when it booted. The
+// commit checks that no other machine has the address.
 //
-// Only an operating system that renews runs on an address. After a reboot it can
-// take another one.
+// Only an operating system that renews may keep such an address. After a reboot
+// it can take another one.
 func (a *answer) keepsRunning(requested netip.Addr) bool {
 	if a.plan.CatchAll || a.netboot() || !a.Renewing || !a.usable(requested) {
 		return false
@@ -77,17 +77,19 @@ func (a *answer) keepsRunning(requested netip.Addr) bool {
 	return true
 }
 
-// viaWrongRelay reports whether a relay forwarded a renewal from a network other
-// than the lease's. dhcrelay captures frames, and so also relays renewals that it
-// only routes, as if they came from the interface where it saw them. The renewal
-// itself arrives too; a NAK to the copy would stop a healthy machine.
+// viaWrongRelay reports whether a relay forwarded a renewal from a network
+// other than the lease's. dhcrelay captures frames. It therefore also relays
+// renewals that it only routes, as if they came from the interface where it
+// captured them. The renewal itself arrives too, and a NAK to the copy would
+// stop a healthy machine.
 func (a *answer) viaWrongRelay(requested netip.Addr) bool {
 	return a.held == requested && a.Renewing && a.req.Giaddr.IsValid()
 }
 
-// commit makes a lease of an address that the config does not give the machine.
-// A node that was not found by its MAC also leases its own address: HTTP and TFTP
-// know machines by their MAC alone, and find the node by its lease.
+// commit stores a lease of an address that the config does not give to the
+// machine. A node that was not found by its MAC also leases its own address:
+// HTTP and TFTP know machines only by their MAC, and find such a node by its
+// lease.
 func (a *answer) commit(given netip.Addr) (err error) {
 	if given == a.plan.Address && a.plan.Matched == "" {
 		return nil
@@ -98,8 +100,9 @@ func (a *answer) commit(given netip.Addr) (err error) {
 	return nil
 }
 
-// declines takes an address out of use. It returns false when the machine did
-// not get it from this server. The address of a node stays its own: it has no other.
+// declines takes an address out of use. It returns false for an address that
+// this server did not give to the machine. The address of a node stays in use,
+// because the node has no other.
 func (a *answer) declines(address netip.Addr) bool {
 	switch {
 	case address == a.plan.Address:
@@ -121,7 +124,7 @@ func (a *answer) usable(address netip.Addr) bool {
 	switch {
 	case !ok, address == subnet.Router, address == a.server.Address, address == a.plan.Boot.Server:
 		return false
-	case subnet.CIDR.Bits() > 30: // RFC 3021: all addresses are hosts'
+	case subnet.CIDR.Bits() > 30: // RFC 3021: every address is that of a host
 		return true
 	}
 	return address != subnet.CIDR.Masked().Addr() && address != broadcast(subnet.CIDR)

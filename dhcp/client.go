@@ -14,18 +14,19 @@ import (
 	"drover/pools/printable"
 )
 
-// client is the data about its sender in a request.
+// client is the data about the sender of a request.
 type client struct {
-	pools.Query      // the question to the farm about this client
+	pools.Query      // the query to the farm
 	messageType      dhcpv4.MessageType
-	relayServerID    netip.Addr // option 82.11: the server identifier that the client is to see
+	relayServerID    netip.Addr // option 82.11: the server identifier that replies to the client carry
 	parameters       codeSet    // option 55
 	hasParameterList bool       // option 55 is not empty
-	grub             bool       // it is GRUB, from a medium
+	grub             bool       // the client is GRUB, started from a medium
 }
 
-// newClient reads the client out of a request that came to the address own. Its
-// errors say why the packet cannot come from a machine that drover serves.
+// newClient returns the sender of a request that arrived at the address own.
+// The error gives the reason why the packet cannot come from a machine that
+// drover serves.
 func newClient(req *Request, own netip.Addr) (c client, err error) {
 	c.messageType = req.Type
 	if err := req.check(); err != nil {
@@ -68,15 +69,16 @@ func (c *client) netboot() bool {
 func (c *client) pxeClass() bool  { return strings.HasPrefix(c.Class, "PXEClient") }
 func (c *client) httpClass() bool { return strings.HasPrefix(c.Class, "HTTPClient") }
 
-// asksFor reports whether the client uses an option: it listed the option, or
-// has no list (RFC 2131, section 3.5).
+// asksFor reports whether the client asks for an option: it lists the option,
+// or sends no list (RFC 2131, section 3.5).
 func (c *client) asksFor(code uint8) bool { return !c.hasParameterList || c.parameters.has(code) }
 
-// userClass reads option 77: its first class, and whether iPXE is among them.
-// RFC 3004 makes it a list of counted texts; iPXE and others write bare text.
+// userClass returns the first class of option 77, and reports whether one of
+// its classes is iPXE. RFC 3004 defines a list of counted texts. iPXE and
+// others send bare text.
 //
-// Class and architecture do not tell iPXE from the firmware that it replaced:
-// both send the same.
+// Class and architecture do not distinguish iPXE from the firmware that it
+// replaced: both send the same values.
 func userClass(data []byte) (first string, ipxe bool) {
 	if string(data) == ipxeClass {
 		return ipxeClass, true
@@ -90,8 +92,9 @@ func userClass(data []byte) (first string, ipxe bool) {
 
 const ipxeClass = "iPXE"
 
-// archs reads the processor architectures (option 93, RFC 4578). ROMs without
-// that option have the number in a class such as "PXEClient:Arch:00007:UNDI:003000".
+// archs returns the processor architectures (option 93, RFC 4578). ROMs without
+// that option send the number in a class such as
+// "PXEClient:Arch:00007:UNDI:003000".
 func archs(class string, data []byte) (list []uint16) {
 	for ; len(data) >= 2; data = data[2:] {
 		list = append(list, binary.BigEndian.Uint16(data))
@@ -110,15 +113,15 @@ func archs(class string, data []byte) (list []uint16) {
 	return []uint16{uint16(n)}
 }
 
-// firmware finds the kind of boot program from the vendor class and the
-// architectures. It returns "" for an operating system, and for an architecture
-// without a loader.
+// firmware returns the kind of boot program that has this vendor class and
+// these architectures. It returns "" for an operating system, and for an
+// architecture without a loader.
 //
-// The class need not be PXEClient: U-Boot sends U-Boot.armv8, and some ROMs send
-// none.
+// The class need not be PXEClient: U-Boot sends U-Boot.armv8, and some ROMs
+// send no class.
 func firmware(class string, archs []uint16) pools.Firmware {
-	// U-Boot of 2013 to 2016 sends 0x100 for every board, later versions have
-	// numbers of their own. All have this class.
+	// U-Boot of 2013 to 2016 sends 0x100 for every board. Later versions send
+	// numbers of their own. All versions send this class.
 	if strings.HasPrefix(class, "U-Boot") || strings.HasPrefix(class, "U-boot") {
 		return pools.UBootArm64
 	}
@@ -130,12 +133,13 @@ func firmware(class string, archs []uint16) pools.Firmware {
 	return ""
 }
 
-// byArch maps the processor architecture types of RFC 4578 and IANA.
+// byArch returns the firmware of a processor architecture type (RFC 4578 and
+// IANA), or "" for a type without a loader.
 func byArch(arch uint16) pools.Firmware {
 	switch arch {
 	case 0:
 		return pools.BIOS
-	case 7, 9: // RFC 4578 and its erratum name them the other way round; firmware sends both for x64
+	case 7, 9: // RFC 4578 and its erratum name them in opposite ways; firmware sends both for x64
 		return pools.UEFIx64
 	case 11:
 		return pools.UEFIarm64
@@ -149,8 +153,8 @@ func byArch(arch uint16) pools.Firmware {
 	return ""
 }
 
-// httpBoot corrects the firmware by the class: an HTTPClient takes a URL,
-// whatever its architecture number.
+// httpBoot returns the HTTP Boot variant of the firmware for an HTTPClient.
+// Such a client loads a URL, whatever its architecture number.
 func httpBoot(f pools.Firmware, http bool) pools.Firmware {
 	switch {
 	case http && f == pools.UEFIx64:

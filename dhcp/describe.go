@@ -19,18 +19,19 @@ type OptionText struct {
 	Name  string // empty for an option that this package does not know
 	Value string
 	Data  []byte
-	In    string // the field that holds it when that is not the options field: file or sname (RFC 2131, option overload)
+	In    string // the field that holds the option: file or sname (RFC 2131, option overload); empty for the options field
 }
 
-// Describe returns the options of a packet by code. Those that were sent in
-// pieces are put together (RFC 3396).
+// Describe returns the options of a packet in the order of their codes. It
+// joins options that were sent in pieces (RFC 3396). A packet without the magic
+// cookie is an error.
 func Describe(packet []byte) ([]OptionText, error) {
 	if len(packet) < optionsAt || [4]byte(packet[cookieAt:]) != magicCookie() {
 		return nil, errors.New("not a DHCP packet: the magic cookie is not there")
 	}
 	var all []OptionText
 	read := func(field string, b []byte) (overload byte) {
-		_ = eachOption(b, func(code uint8, data []byte) { // what comes before a broken option counts
+		_ = eachOption(b, func(code uint8, data []byte) { // the options before a broken one count
 			if code == optOverload && len(data) == 1 {
 				overload = data[0]
 			}
@@ -78,8 +79,8 @@ type description struct {
 	read func([]byte) (string, bool)
 }
 
-// descriptions returns the options that drover itself sends or reads. Those of an
-// operator have a name and a text in the plan.
+// descriptions returns the options that drover itself sends or reads. The plan
+// has the names and texts of options that an operator sets.
 func descriptions() []description {
 	return []description{
 		{optSubnetMask, "subnet mask", readAddrs}, {optRouter, "router", readAddrs}, {optDNS, "DNS servers", readAddrs},
@@ -97,7 +98,7 @@ func descriptions() []description {
 
 func readHex(b []byte) (string, bool) { return "hex:" + hex.EncodeToString(b), true }
 
-// readText reads a text; other bytes are written in hex.
+// readText returns printable text as it is, and other bytes in hex.
 func readText(b []byte) (string, bool) {
 	text := strings.TrimRight(string(b), "\x00")
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -147,7 +148,7 @@ func readCodes(b []byte) (string, bool) {
 	return strings.Join(words, " "), true
 }
 
-// readSubOptions reads options within an option.
+// readSubOptions returns the options within an option, each as code=value.
 func readSubOptions(b []byte) (string, bool) {
 	var words []string
 	for len(b) > 0 && b[0] != optEnd {

@@ -12,12 +12,12 @@ import (
 	"drover/pools"
 )
 
-// Discover describes the DISCOVER of a machine's boot program. Its answer can be
-// examined without the machine.
+// Discover describes the DISCOVER that the boot program of a machine sends. An
+// operator can examine the answer to it without the machine.
 type Discover struct {
 	MAC      pools.MAC
 	Firmware pools.Firmware // empty: an operating system
-	IPXE     bool           // iPXE, which the firmware has loaded
+	IPXE     bool           // the firmware has loaded iPXE
 
 	// These replace the program's own values, unless empty.
 	Class, UserClass, ClientID string
@@ -27,21 +27,21 @@ type Discover struct {
 	CircuitID, RemoteID string
 }
 
-// program is the part of a DISCOVER that depends on the boot program, not on the
-// machine. The lists of option 55 are constants, a byte for each code.
+// program is the part of a DISCOVER that depends on the boot program, not on
+// the machine. Each byte of asksFor is an option code.
 type program struct {
 	arch      uint16
 	class     string // option 60
 	undi      string // option 94
 	asksFor   string // option 55
 	maxSize   uint16 // option 57
-	broadcast bool   // it receives no unicast before it has an address
+	broadcast bool   // the program receives no unicast before it has an address
 	uuid      bool   // option 97
-	features  string // option 175, and with it the other marks of iPXE
+	features  string // option 175; only iPXE sends it, with a user class and a client identifier
 }
 
-// The parameter lists. PC ROMs and EDK2 have the one of PXE 2.1, table 2-1; UEFI
-// HTTP Boot leaves out the options of PXE.
+// The parameter lists. PC ROMs and EDK2 send the list of PXE 2.1, table 2-1.
+// UEFI HTTP Boot leaves out the options of PXE.
 const (
 	asksHead   = "\x01\x02\x03\x04\x05\x06\x0c\x0d\x0f\x11\x12\x16\x17\x1c\x28\x29\x2a\x2b\x32\x33\x36\x3a\x3b\x3c"
 	asksPXE    = asksHead + "\x42\x43\x61\x80\x81\x82\x83\x84\x85\x86\x87"
@@ -51,9 +51,10 @@ const (
 	asksSystem = "\x01\x03\x06\x0c\x0f\x21\x2a\x78\x79"
 )
 
-// program returns the values recorded in testdata/recorded; those of BIOS ROMs
-// that are not iPXE follow the specification. The operating system is
-// systemd-networkd without its identity, which is derived from the machine's.
+// program returns the values of the boot program as recorded in
+// testdata/recorded. The values of BIOS ROMs that are not iPXE follow the
+// specification instead. The operating system is systemd-networkd without its
+// client identifier, which is derived from the identity of the machine.
 func (d *Discover) program() program {
 	switch {
 	case d.IPXE:
@@ -78,14 +79,14 @@ func uefiProgram(kind string, arch uint16, asks string) program {
 	return program{arch: arch, class: programClass(kind, arch, 3000), undi: "\x01\x03\x00", asksFor: asks, maxSize: 1472, broadcast: true, uuid: true}
 }
 
-// programClass returns the class that PXE prescribes; undi is the version of the
-// interface to the network card, 3000 for 3.0.
+// programClass returns the vendor class that PXE prescribes. undi is the
+// version of the interface to the network card; 3000 is version 3.0.
 func programClass(kind string, arch uint16, undi int) string {
 	return fmt.Sprintf("%s:Arch:%05d:UNDI:%06d", kind, arch, undi)
 }
 
-// ipxe returns the values of the iPXE that the firmware loads. Option 175 lists the
-// features built into it; these are of snponly.efi.
+// ipxe returns the values of the iPXE that the firmware loads. Option 175 lists
+// its built-in features. The features here are those of snponly.efi.
 func (d *Discover) ipxe() program {
 	p := program{arch: 7, undi: "\x01\x03\x0a", asksFor: asksIPXE, maxSize: 1472, uuid: true,
 		features: "\xb1\x05\x01\x1a\xf4\x10\x00\xeb\x03\x01\x00\x00\x17\x01\x01\x24\x01\x01\x13\x01\x01\x11\x01\x01\x27\x01\x01\x29\x01\x01\x15\x01\x01\x12\x01\x01"}
@@ -100,7 +101,7 @@ func (d *Discover) ipxe() program {
 	return p
 }
 
-// Packet is the DISCOVER as the server receives it.
+// Packet returns the DISCOVER as the server receives it.
 func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	p := d.program()
 	o := dhcpv4.Options{
@@ -111,7 +112,7 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 		o[optClass], o[optUNDI] = []byte(p.class), []byte(p.undi)
 		o[optArch] = binary.BigEndian.AppendUint16(nil, p.arch)
 	}
-	if p.uuid { // of type 0; the machine's own is not known
+	if p.uuid { // a UUID of type 0: the machine's own is unknown
 		o[optMachineID] = append(make([]byte, 11), d.MAC[:]...)
 	}
 	if p.features != "" {
@@ -129,7 +130,7 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	return r
 }
 
-// override replaces the program's own texts.
+// override replaces the program's own texts by those that d sets.
 func (d *Discover) override(o dhcpv4.Options) {
 	for code, text := range map[uint8]string{optClass: d.Class, optUserClass: d.UserClass, optClientID: d.ClientID} {
 		if text != "" {

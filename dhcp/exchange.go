@@ -13,21 +13,21 @@ import (
 type Exchange struct {
 	Time     time.Time      // when the packet was received
 	MAC      pools.MAC      // of the client; zero when the packet has none
-	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM; empty for what is no DHCP message
+	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM; empty for a packet that is not DHCP
 	Reply    string         // OFFER, ACK or NAK; empty for silence
 	Plan     *pools.Plan    // nil for a machine that is not of the farm
 	Address  netip.Addr     // given, or requested when refused
 	Firmware pools.Firmware // empty for an operating system
 	IPXE     bool           // the client is iPXE
 	Netboot  bool           // the client is a boot program, not an operating system
-	Class    string         // option 60, at most 64 printable characters; so are Circuit and Remote
+	Class    string         // option 60, at most 64 printable characters, as in Circuit and Remote
 	Giaddr   netip.Addr     // the relay agent; zero when the packet came directly
 	Circuit  string         // option 82.1: the port of the switch, as named by the relay
 	Remote   string         // option 82.2: the switch
 	Decision Decision       // the outcome
-	Why      string         // what the machine is known by, or why it gets silence
+	Why      string         // the property that identified the machine, or the reason for silence
 	Warning  string         // for the operator
-	Err      error          // why there is no reply, or why it was not sent
+	Err      error          // the reason why there is no reply, or why it was not sent
 	Took     time.Duration  // from receiving the packet to sending the reply
 }
 
@@ -41,11 +41,11 @@ func (x *Exchange) Unknown() bool {
 	return !x.MAC.IsZero() && (x.Plan == nil || x.Plan.CatchAll)
 }
 
-// Decision names the outcome of a packet. There are few, so that they can label a
-// metric.
+// Decision names the outcome of a packet. The decisions are few, so that they
+// can label a metric.
 type Decision string
 
-// The decisions. Those up to Refused send an answer.
+// The decisions. Only those up to Refused send an answer.
 const (
 	Offered      Decision = "offered"
 	Acknowledged Decision = "acknowledged"
@@ -71,7 +71,7 @@ const (
 	Failed    Decision = "dropped: internal error"
 )
 
-// Log writes the one line of an exchange.
+// Log writes an exchange to l as one line.
 func (x *Exchange) Log(l *slog.Logger) {
 	level := slog.LevelInfo
 	switch x.Decision {

@@ -9,12 +9,13 @@ import (
 const (
 	fqdnServerUpdates = 1 << 0 // S
 	fqdnOverridden    = 1 << 1 // O: S differs from the request
-	fqdnEncoded       = 1 << 2 // E: the name is written as in DNS, not as text
+	fqdnEncoded       = 1 << 2 // E: the name is encoded as in DNS, not as text
 	fqdnNoUpdates     = 1 << 3 // N
 )
 
-// addName adds the machine's name. The name that it calls itself is ignored. The
-// machine has, or will have, the address given.
+// addName adds the host name of the machine, and its FQDN when the client sent
+// one. The name that the machine gives itself is ignored. given is the address
+// that the machine has or will have.
 func (a *answer) addName(m *Message, given netip.Addr) {
 	if a.plan.Node == "" {
 		return
@@ -27,10 +28,10 @@ func (a *answer) addName(m *Message, given netip.Addr) {
 	}
 }
 
-// fqdn answers option 81, whether it is in the client's list or not (section 4):
-// we do not update DNS. Both result codes are 255, as section 2.2 has it for
-// servers of today. A name without a domain is a partial one, which as in DNS
-// has no root label at its end.
+// fqdn returns the answer to option 81, which clients get even when it is not
+// in their list (section 4). The server does not update DNS. Both result codes
+// are 255, as section 2.2 prescribes for today's servers. A name without a
+// domain is partial, and as in DNS has no root label at its end.
 func fqdn(asked uint8, node, domain string) []byte {
 	flags := uint8(fqdnNoUpdates) | asked&fqdnEncoded
 	if asked&fqdnServerUpdates != 0 {
@@ -45,7 +46,7 @@ func fqdn(asked uint8, node, domain string) []byte {
 		return append(b, strings.Join(labels, ".")...)
 	}
 	for _, label := range labels {
-		label = label[:min(len(label), 63)] // longer ones cannot be written
+		label = label[:min(len(label), 63)] // DNS cannot encode longer labels
 		if label != "" {
 			b = append(append(b, byte(len(label))), label...)
 		}

@@ -13,13 +13,14 @@ import (
 	"drover/pools"
 )
 
-// Message is a reply (RFC 2131, section 2). It does not refer to the request.
+// Message is a reply (RFC 2131, section 2). It holds no reference to the
+// request.
 type Message struct {
-	// Wait, unless nil, must return nil before the reply is sent: the lease is
-	// on disk then. When it returns an error the client gets silence.
+	// Wait returns nil when the lease is on disk. Unless Wait is nil, the reply
+	// must not be sent earlier. After an error the client gets silence.
 	Wait func() error
-	// Fresh reports that the offered address is new to the machine, which is a
-	// reason to probe the wire for it first.
+	// Fresh reports that the offered address is new to the machine. Such an
+	// address may be probed before the offer is sent.
 	Fresh bool
 
 	xid                            [4]byte
@@ -32,7 +33,7 @@ type Message struct {
 
 const broadcastFlag = 1 << 15
 
-// Append writes the message to the end of b, as it is sent over UDP.
+// Append appends the message to b in its wire format, without the UDP header.
 func (m *Message) Append(b []byte) []byte {
 	b = slices.Grow(b, minMessage)
 	start := len(b)
@@ -62,14 +63,14 @@ func (m *Message) Append(b []byte) []byte {
 	return b
 }
 
-// appendField writes s and fills it up to n bytes.
+// appendField appends s, padded with zeros to n bytes.
 func appendField[T string | []byte](b []byte, s T, n int) []byte {
 	var zero [128]byte
 	return append(append(b, s...), zero[:n-len(s)]...)
 }
 
-// appendOption writes an option, one of more than 255 bytes in pieces
-// (RFC 3396).
+// appendOption appends an option. It sends more than 255 bytes in pieces (RFC
+// 3396).
 func appendOption(b []byte, code uint8, data []byte) []byte {
 	for len(data) > 255 {
 		b = append(append(b, code, 255), data[:255]...)
@@ -78,7 +79,7 @@ func appendOption(b []byte, code uint8, data []byte) []byte {
 	return append(append(b, code, byte(len(data))), data...)
 }
 
-// messageType is OFFER, ACK or NAK.
+// messageType returns OFFER, ACK or NAK.
 func (m *Message) messageType() dhcpv4.MessageType {
 	return dhcpv4.MessageType(m.get(optMessageType)[0])
 }
@@ -88,13 +89,14 @@ const (
 	clientPort = 68
 )
 
-// Destination returns where the message goes (RFC 2131, section 4.1): over UDP
-// when mac is nil, in a frame to mac when it is not.
+// Destination returns the receiver of the message (RFC 2131, section 4.1). The
+// message goes over UDP when mac is nil, and otherwise in a frame to mac.
 //
-// Only a client that uses its address answers ARP. All other answers go in
-// frames that the server writes, broadcasts too: a frame carries the server
-// identifier as its source and a finished UDP checksum, which packets of the
-// local stack do not on virtual NICs (dhclient and old PXE stacks drop those).
+// Only a client that uses its address answers ARP. All other answers,
+// broadcasts too, go in frames that the server writes. A frame carries the
+// server identifier as its source and a complete UDP checksum. On virtual NICs
+// the packets of the local stack do not, and dhclient and old PXE stacks drop
+// those.
 func (m *Message) Destination() (to netip.AddrPort, mac net.HardwareAddr) {
 	switch {
 	case m.giaddr.IsValid():
@@ -108,7 +110,7 @@ func (m *Message) Destination() (to netip.AddrPort, mac net.HardwareAddr) {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), clientPort), net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 }
 
-// newMessage returns a message with room for the options of a usual reply.
+// newMessage returns a message with room for the options of a typical reply.
 func newMessage() *Message {
 	m := &struct {
 		Message
@@ -119,15 +121,16 @@ func newMessage() *Message {
 	return &m.Message
 }
 
-// options are those of a message, one of each code. The zero value is ready.
+// options holds the options of a message, at most one of each code. The zero
+// value is ready to use.
 type options struct {
 	codes  codeSet
-	at     [256]uint8 // the index in values of the option of a code
+	at     [256]uint8 // by code: the index of the value in values
 	values [][]byte
-	short  []byte // shared by short values
+	short  []byte // the bytes of short values
 }
 
-// get returns the value of an option; nil when there is none.
+// get returns the value of an option, or nil when the option is not set.
 func (o *options) get(code uint8) []byte {
 	if !o.codes.has(code) {
 		return nil
@@ -135,7 +138,8 @@ func (o *options) get(code uint8) []byte {
 	return o.values[o.at[code]]
 }
 
-// set makes data the value of an option. It must not change afterwards.
+// set makes data the value of an option. The caller must not change data
+// afterwards.
 func (o *options) set(code uint8, data []byte) {
 	if !o.codes.has(code) {
 		o.codes.add(code)
@@ -161,8 +165,8 @@ func (o *options) putUint32(code uint8, n uint32) {
 	o.put(code, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// all yields the options by code, that of the relay agent last (RFC 3046,
-// section 2.1).
+// all yields the options in the order of their codes, with the option of the
+// relay agent last (RFC 3046, section 2.1).
 func (o *options) all() iter.Seq2[uint8, []byte] {
 	return func(yield func(uint8, []byte) bool) {
 		for i, word := range o.codes {

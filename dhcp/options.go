@@ -9,7 +9,7 @@ import (
 	"drover/pools"
 )
 
-// Option codes (RFC 2132 unless another is named).
+// Option codes (RFC 2132 unless noted).
 const (
 	optPad             = 0
 	optSubnetMask      = 1
@@ -48,16 +48,18 @@ const (
 	// defaultLease is the lease time when the plan has none.
 	defaultLease = 12 * time.Hour
 
-	// maxBootFile is the size of the BOOTP file field less its final NUL.
+	// maxBootFile is the size in bytes of the BOOTP file field, without its
+	// final NUL.
 	maxBootFile = 127
 )
 
-// echoed are the options that come back as they were sent: the client
-// identifier (RFC 6842), the machine's UUID (RFC 4578, some ROMs compare it),
-// the relay's own option (RFC 3046), and the network asked for (RFC 3011).
+// echoed returns the codes of the options that a reply repeats unchanged: the
+// client identifier (RFC 6842), the machine's UUID (RFC 4578, some ROMs compare
+// it), the relay's own option (RFC 3046), and the selected network (RFC 3011).
 func echoed() [4]uint8 { return [...]uint8{optClientID, optMachineID, optRelay, optSubnetSelection} }
 
-// reserved reports whether the protocol itself uses an option: no tag sets it.
+// reserved reports whether the protocol itself uses an option. No tag sets such
+// an option.
 func reserved(code uint8) bool {
 	switch code {
 	case optPad, optRequested, optLease, optOverload, optMessageType, optServerID, optParameters,
@@ -67,9 +69,9 @@ func reserved(code uint8) bool {
 	return false
 }
 
-// essential reports whether a client has no network or does not boot without the
-// option. Boot programs get these unasked: ROMs leave options out of their list
-// that they do not boot without.
+// essential reports whether a client without the option has no network or does
+// not boot. Boot programs get these options unasked, because ROMs omit options
+// from their list that they need to boot.
 func essential(code uint8) bool {
 	switch code {
 	case optSubnetMask, optRouter, optVendor, optClass, optTFTPServer, optBootFile, optIPXE:
@@ -78,19 +80,20 @@ func essential(code uint8) bool {
 	return reserved(code)
 }
 
-// addLease adds the times of a lease.
+// addLease adds the lease time and the times T1 and T2.
 func addLease(m *Message, p *pools.Plan) {
 	lease := time.Duration(p.Lease)
 	if lease <= 0 {
 		lease = defaultLease
 	}
 	m.putUint32(optLease, seconds(lease))
-	m.putUint32(optRenew, seconds(lease/2))        // T1 and T2 as RFC 2131, section 4.4.5,
-	m.putUint32(optRebind, seconds(lease-lease/8)) // has them by default
+	m.putUint32(optRenew, seconds(lease/2))        // T1 and T2 have the defaults
+	m.putUint32(optRebind, seconds(lease-lease/8)) // of RFC 2131, section 4.4.5
 }
 
-// addNetwork adds the options of the subnet that the client's address is in, and
-// those of its tags, as far as the client asks for them.
+// addNetwork adds the options of the subnet that contains the address of the
+// client, and the options of the plan. It adds the mask always, and the others
+// as far as the client gets them.
 func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	if subnet.CIDR.IsValid() {
 		m.putUint32(optSubnetMask, mask(subnet.CIDR))
@@ -115,18 +118,18 @@ func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	}
 }
 
-// includes reports whether the client gets an option that exists.
+// includes reports whether the client gets an option that has a value.
 func (a *answer) includes(code uint8) bool {
 	return a.asksFor(code) || a.netboot() && essential(code)
 }
 
-// addBoot adds the options by which a boot program finds its loader, asked for or
-// not. Options of the operator are kept.
+// addBoot adds the options by which a boot program finds its loader, even
+// unasked. It keeps options 43 and 175 of the operator.
 func (a *answer) addBoot(m *Message) {
 	boot := &a.plan.Boot
 	if boot.Server.Is4() {
-		// iPXE needs it even when the file is a URL; GRUB takes its server
-		// from here, not from option 66.
+		// iPXE needs siaddr even when the file is a URL. GRUB takes its server
+		// from siaddr, not from option 66.
 		m.siaddr = boot.Server
 	}
 	if boot.File == "" || !a.netboot() {
@@ -136,7 +139,7 @@ func (a *answer) addBoot(m *Message) {
 	if boot.Server.Is4() {
 		m.put(optTFTPServer, []byte(boot.Server.String())...)
 	}
-	// shim makes the name of its second stage from this field, not from
+	// shim derives the name of its second stage from this field, not from
 	// option 67.
 	if len(boot.File) <= maxBootFile {
 		m.file = boot.File
@@ -158,9 +161,9 @@ func (a *answer) addBoot(m *Message) {
 	}
 }
 
-// addPXE marks an answer as one for a PXE client, which is to load the file of
-// the answer: PXE_DISCOVERY_CONTROL (43.6) = 8 keeps it from looking for boot
-// servers first.
+// addPXE marks an answer as one for a PXE client, which loads the file of the
+// answer. PXE_DISCOVERY_CONTROL (43.6) = 8 keeps the client from searching for
+// boot servers first.
 func addPXE(m *Message) {
 	m.put(optClass, []byte("PXEClient")...)
 	if !m.codes.has(optVendor) {
@@ -169,13 +172,13 @@ func addPXE(m *Message) {
 }
 
 func seconds(d time.Duration) uint32 {
-	return uint32(min(int64(d/time.Second), 0xfffffffe)) // all ones would be "for ever"
+	return uint32(min(int64(d/time.Second), 0xfffffffe)) // all ones would mean infinity
 }
 
 func mask(p netip.Prefix) uint32 { return ^uint32(0) << (32 - p.Bits()) }
 
-// broadcast returns the last address of an IPv4 network; the zero Addr for a
-// network that has no broadcast address (RFC 3021).
+// broadcast returns the last address of an IPv4 network, or the zero Addr for a
+// network without a broadcast address (RFC 3021).
 func broadcast(p netip.Prefix) netip.Addr {
 	if !p.IsValid() || !p.Addr().Is4() || p.Bits() > 30 {
 		return netip.Addr{}

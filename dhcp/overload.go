@@ -3,32 +3,33 @@ package dhcp
 import "slices"
 
 const (
-	// maxSname is the size of the BOOTP sname field less its final NUL.
+	// maxSname is the size in bytes of the BOOTP sname field, without its final
+	// NUL.
 	maxSname = 63
 
-	// minMessage is the size that every client must accept (RFC 2131, section 2).
-	// Sizes here are without the 28 bytes of IP and UDP headers that option 57
-	// counts.
+	// minMessage is the size that every client must accept (RFC 2131, section
+	// 2). All sizes are in bytes. They exclude the 28 bytes of IP and UDP
+	// headers that option 57 includes.
 	udpOverhead = 28
 	minMessage  = 576 - udpOverhead
 	minBOOTP    = 300
 	maxMessage  = 1500 - udpOverhead
 )
 
-// Values of option 52: which fields hold options.
+// Values of option 52, which names the fields that hold options.
 const (
 	overloadFile  = 1
 	overloadSname = 2
 )
 
-// fit makes a reply fit into limit bytes. Options beyond the options field go into
-// the file field, unless that holds the boot file, and the sname field (RFC 2131,
-// section 4.1, "option overload"). The options field takes those that a boot
-// depends on first, then those of low codes. Options that fit nowhere are omitted;
-// fit returns their codes.
+// fit makes a reply fit into limit bytes. Options that exceed the options field
+// go into the file field, unless it holds the boot file, and then into the
+// sname field (RFC 2131, section 4.1, "option overload"). The options field
+// takes the options that a boot depends on first, then those of low codes.
+// Options that fit nowhere are omitted; fit returns their codes.
 //
-// Options stay whole: some clients join split ones in another order than RFC 3396
-// prescribes.
+// Options stay whole, because some clients join the pieces of an option in
+// another order than RFC 3396 prescribes.
 func fit(m *Message, limit int) (omitted []uint8) {
 	room := limit - optionsAt - 1 // the END option
 	for _, data := range m.all() {
@@ -58,9 +59,10 @@ func fit(m *Message, limit int) (omitted []uint8) {
 	return omitted
 }
 
-// rank is the order in which options go into the options field: those of rank 0
-// are never omitted, 1 is for long values of an operator for options that a boot
-// depends on, 2 for all others. The server's own values are short.
+// rank returns the order in which options go into the options field. Options of
+// rank 0 are never omitted. Rank 1 is for long values that an operator sets for
+// options that a boot depends on. Rank 2 is for all other options. The server's
+// own values are short.
 func rank(code uint8, data []byte) int {
 	const short = 64
 	switch {
@@ -72,7 +74,8 @@ func rank(code uint8, data []byte) int {
 	return 1
 }
 
-// byRank returns the codes of the options, by rank and then by code.
+// byRank returns the codes of the options in the order of their rank, then of
+// their code.
 func (o *options) byRank() (codes []uint8) {
 	for code := range o.all() {
 		codes = append(codes, code)
@@ -81,15 +84,15 @@ func (o *options) byRank() (codes []uint8) {
 	return codes
 }
 
-// field is the sname or file field of a reply, to be filled with options.
+// field is the sname or file field of a reply while options are added to it.
 type field struct {
 	text    *string
 	room    int // in bytes, without the final NUL
 	options []byte
 }
 
-// add puts an option into the field. It returns false when the field holds a text,
-// or has no room for the option and END.
+// add adds an option to the field. It returns false when the field holds a
+// text, or has no room for the option and END.
 func (f *field) add(code uint8, data []byte) bool {
 	if *f.text != "" || len(f.options)+optionSize(data)+1 > f.room || len(data) > 255 {
 		return false
@@ -98,7 +101,8 @@ func (f *field) add(code uint8, data []byte) bool {
 	return true
 }
 
-// end writes the field. It returns flag, or 0 for a field without options.
+// end writes the options to the field. It returns flag, or 0 for a field
+// without options.
 func (f *field) end(flag uint8) uint8 {
 	if len(f.options) == 0 {
 		return 0
@@ -107,8 +111,8 @@ func (f *field) end(flag uint8) uint8 {
 	return flag
 }
 
-// optionSize is the size of an option in bytes. One of more than 255 bytes is
-// sent in pieces (RFC 3396).
+// optionSize returns the size of an option in bytes, with the headers of all
+// its pieces. An option of more than 255 bytes is sent in pieces (RFC 3396).
 func optionSize(data []byte) int {
 	return len(data) + 2*max(1, (len(data)+254)/255)
 }

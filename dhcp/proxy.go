@@ -10,15 +10,15 @@ import (
 	"drover/pools"
 )
 
-// observedLease is how long a client's claim to an address of another server
-// holds. It is short because the other server may give the address to another
-// machine at any time; until that machine appears, the store still knows the last
-// holder.
+// observedLease is the time for which the store keeps an address that another
+// server gave. It is short because the other server may give the address to
+// another machine at any time. Until that machine appears, the store still
+// knows the last holder.
 const observedLease = time.Minute
 
-// proxy answers on port 67 beside another server that gives the addresses. Boot
-// programs get an offer of boot data without an address; they combine both
-// offers, and many ask no further. No machine gets a NAK.
+// proxy answers on port 67 when another server gives the addresses. Boot
+// programs get an offer of boot data without an address. They combine both
+// offers, and many send no further request. No machine gets a NAK.
 func (a *answer) proxy() *Message {
 	switch a.messageType {
 	case dhcpv4.MessageTypeDiscover:
@@ -28,7 +28,7 @@ func (a *answer) proxy() *Message {
 		a.x.Decision = Offered
 		offer := a.bootData(dhcpv4.MessageTypeOffer)
 		if !a.x.Giaddr.IsValid() {
-			offer.flags |= broadcastFlag // it has no address that a frame could be sent to
+			offer.flags |= broadcastFlag // an offer without an address cannot be unicast
 		}
 		return offer
 	case dhcpv4.MessageTypeRequest:
@@ -47,7 +47,7 @@ func (a *answer) proxy() *Message {
 	return a.silence(Observed, nil)
 }
 
-// boot answers on port 4011.
+// boot answers on port 4011 in proxy mode.
 func (a *answer) boot() *Message {
 	switch a.messageType {
 	case dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeInform:
@@ -67,9 +67,9 @@ func (a *answer) boot() *Message {
 // boots reports whether the client is a boot program that has a file to load.
 func (a *answer) boots() bool { return a.netboot() && a.plan.Boot.File != "" }
 
-// bootData is a reply with the file to load and no options of the network. The
-// class marks it as one of proxyDHCP; with it iPXE and UEFI take siaddr and file
-// from here, and addresses from the other server.
+// bootData returns a reply with the file to load and without network options.
+// The class marks it as a proxyDHCP reply. With that class iPXE and UEFI take
+// siaddr and file from this reply, and addresses from the other server's.
 func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	m := a.newReply(t)
 	for _, opt := range a.plan.Options {
@@ -85,9 +85,9 @@ func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	return m
 }
 
-// observe records the address that a machine requests or has from another server,
-// so that HTTP and TFTP know the machine at it. No answer waits until the record
-// is on disk.
+// observe records the address that a machine requests or has from another
+// server, so that HTTP and TFTP know the machine at it. No answer waits for the
+// record to reach the disk.
 func (a *answer) observe(address netip.Addr) {
 	a.x.Address = address
 	if !unicast(address) {

@@ -10,20 +10,20 @@ import (
 const (
 	relayCircuitID    = 1  // RFC 3046: the port of the client
 	relayRemoteID     = 2  // RFC 3046: the switch
-	relayLink         = 5  // RFC 3527: the client's network, when giaddr is not of it
+	relayLink         = 5  // RFC 3527: the client's network, when giaddr is in another
 	relaySubscriberID = 6  // RFC 3993
-	relayServerID     = 11 // RFC 5107: the relay is the server in the client's eyes
+	relayServerID     = 11 // RFC 5107: the client takes the relay for the server
 )
 
-// readRelay reads the value of option 82, and returns the link selection in it. A
-// relay agent adds the option, and so does a switch that snoops and leaves giaddr
-// zero: it counts whether giaddr is set or not. The network keeps clients from
-// forging it: switches strip the option that a client sends, or drop the packet
-// (RFC 3046, section 2.1).
+// readRelay reads the value of option 82 into c, and returns the link selection
+// in it. Relay agents add the option. Switches that snoop add it too, and leave
+// giaddr zero, so that the option counts whether giaddr is set or not. The
+// network keeps clients from forging it: switches strip the option that a
+// client sends, or drop the packet (RFC 3046, section 2.1).
 //
-// A sub-option that is cut off, or that is not an address where one belongs, is an
-// error: the identity of a node depends on it. Unknown sub-options are ignored; of
-// two of a kind the first counts.
+// A truncated sub-option is an error, because the identity of a node depends on
+// it. So is a value other than an address where an address belongs. Unknown
+// sub-options are ignored. Of two sub-options of a kind the first counts.
 func (c *client) readRelay(data []byte) (link netip.Addr, err error) {
 	for len(data) > 0 && err == nil {
 		if len(data) < 2 || len(data) < 2+int(data[1]) {
@@ -47,7 +47,8 @@ func (c *client) readRelay(data []byte) (link netip.Addr, err error) {
 	return link, err
 }
 
-// oneUnicast reads an option that is the address of one host or network.
+// oneUnicast reads the value of an option that is the address of one host or
+// network. Other values are an error.
 func oneUnicast(option string, value []byte) (netip.Addr, error) {
 	if a := address(value); unicast(a) {
 		return a, nil
@@ -55,12 +56,13 @@ func oneUnicast(option string, value []byte) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("option %s: %x is not an IPv4 address of one host", option, value)
 }
 
-// linkOf returns an address of the network that the client is on: the link
-// selection of the relay, the subnet selection of the client (RFC 3011, for access
-// servers), the relay's own address, the client's own, the server's.
+// linkOf returns an address in the network of the client. It is the first of
+// these that is present: the link selection of the relay, the subnet selection
+// of the client (RFC 3011, for access servers), the relay's own address, the
+// client's own address, the server's address.
 //
-// A client that has an address renews and releases past its relay, straight to
-// the server; then only that address says where the client is.
+// A client that has an address renews and releases past its relay, directly
+// with the server. In this case only its own address identifies its network.
 func linkOf(req *Request, selected, own netip.Addr) (netip.Addr, error) {
 	if selected.IsValid() {
 		return selected, nil

@@ -11,8 +11,8 @@ import (
 	"drover/pools"
 )
 
-// Responder decides what each request is answered with. It opens no socket and
-// reads no clock.
+// Responder decides on the answer to each request. It opens no socket and reads
+// no clock.
 type Responder struct {
 	Farm    Resolver
 	Leases  Leases         // may be nil when no address is leased
@@ -20,9 +20,10 @@ type Responder struct {
 	Mode    pools.DHCPMode // full, which is the default, or proxy
 }
 
-// Reply answers one request that came to port 67: the reply to send, nil for
-// silence, and the outcome. Leases are the only state that it changes: an
-// address that it acknowledges is committed, one that comes back is released.
+// Reply answers one request that came to port 67. It returns the reply to send,
+// or nil for silence, and the outcome. It changes only leases: it commits an
+// address that it acknowledges, and releases an address that the client
+// returns.
 func (s *Responder) Reply(req *Request, now time.Time) (*Message, Exchange) {
 	if s.Mode == pools.DHCPProxy {
 		return s.reply(req, now, (*answer).proxy)
@@ -30,7 +31,7 @@ func (s *Responder) Reply(req *Request, now time.Time) (*Message, Exchange) {
 	return s.reply(req, now, (*answer).full)
 }
 
-// ReplyTo is Reply for the bytes of packets; nil is silence.
+// ReplyTo is Reply for packets as bytes; nil is silence.
 func (s *Responder) ReplyTo(packet []byte, now time.Time) ([]byte, Exchange) {
 	var req Request
 	req.Parse(packet)
@@ -41,10 +42,10 @@ func (s *Responder) ReplyTo(packet []byte, now time.Time) ([]byte, Exchange) {
 	return m.Append(nil), x
 }
 
-// ReplyBoot answers one request that came to port 4011 in proxy mode, where
-// boot programs ask for boot data when they have an address of another server
-// (PXE 2.1, section 2.2.3). The reply goes to the address and port that the
-// request came from: iPXE asks from port 68, UEFI from 4011.
+// ReplyBoot answers one request that came to port 4011 in proxy mode. Boot
+// programs that have an address of another server ask for boot data there (PXE
+// 2.1, section 2.2.3). The reply goes to the address and port that the request
+// came from: iPXE asks from port 68, UEFI from 4011.
 func (s *Responder) ReplyBoot(req *Request, now time.Time) (*Message, Exchange) {
 	return s.reply(req, now, (*answer).boot)
 }
@@ -75,7 +76,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 	return m, x
 }
 
-// knownBy names the property that the machine was found by.
+// knownBy returns, as text, the property that identified the machine.
 func knownBy(p *pools.Plan) string {
 	switch {
 	case p.Matched != "":
@@ -86,8 +87,9 @@ func knownBy(p *pools.Plan) string {
 	return "known by MAC"
 }
 
-// answer is the answer to one request of a machine of the farm, in the making.
-// Methods that return a message return nil for silence, and fill the exchange.
+// answer is the answer to one request of a machine of the farm, while it is
+// built. Methods that return a message return nil for silence. They fill in the
+// exchange.
 type answer struct {
 	client
 	server *Responder
@@ -96,12 +98,12 @@ type answer struct {
 	plan   *pools.Plan
 	now    time.Time
 	x      *Exchange
-	held   netip.Addr   // the active lease of an operating system, from own on; zero for none
+	held   netip.Addr   // the active lease of an operating system, set by own; zero for none
 	wait   func() error // of the message
 	fresh  bool         // of the message
 }
 
-// full answers as the only server of the network.
+// full answers as the only DHCP server of the network.
 func (a *answer) full() *Message {
 	switch a.messageType {
 	case dhcpv4.MessageTypeDiscover:
@@ -118,13 +120,13 @@ func (a *answer) full() *Message {
 	return a.unexpectedType()
 }
 
-// silence sends nothing.
+// silence records the outcome of a request that gets no reply.
 func (a *answer) silence(d Decision, err error) *Message {
 	a.x.Decision, a.x.Err = d, err
 	return nil
 }
 
-// unexpectedType is the silence for a type of message that clients do not send.
+// unexpectedType is silence for a message type that clients do not send.
 func (a *answer) unexpectedType() *Message {
 	return a.silence(Unusable, fmt.Errorf("message type %d is not one of a client", a.messageType))
 }
@@ -139,7 +141,7 @@ func (a *answer) discover() *Message {
 	return a.lease(dhcpv4.MessageTypeOffer, own)
 }
 
-// request acknowledges an address, or refuses it.
+// request acknowledges an address or refuses it.
 func (a *answer) request() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
@@ -168,12 +170,12 @@ func (a *answer) request() *Message {
 	a.x.Decision = Acknowledged
 	ack := a.lease(dhcpv4.MessageTypeAck, requested)
 	if requested == a.req.ciaddr() {
-		ack.ciaddr = requested // renewing: the ACK goes there
+		ack.ciaddr = requested // the client renews: the ACK goes to this address
 	}
 	return ack
 }
 
-// decline handles the notice that the client found its address in use.
+// decline handles a DECLINE: the client found its address in use.
 func (a *answer) decline() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
@@ -187,7 +189,7 @@ func (a *answer) decline() *Message {
 	return a.silence(Declined, nil)
 }
 
-// release gives a leased address back. A fixed one stays the node's.
+// release ends the lease of an address. A fixed address stays with its node.
 func (a *answer) release() *Message {
 	if !a.toUs() {
 		return a.silence(OtherServer, nil)
@@ -200,8 +202,8 @@ func (a *answer) release() *Message {
 	return a.silence(Released, nil)
 }
 
-// inform answers a machine that has an address of its own with the options of
-// the network. Leases are not involved (RFC 2131, section 4.3.5).
+// inform answers a machine that already has an address with the options of the
+// network. It changes no lease (RFC 2131, section 4.3.5).
 func (a *answer) inform() *Message {
 	a.x.Address = a.req.ciaddr()
 	if !a.usable(a.x.Address) {
@@ -214,22 +216,23 @@ func (a *answer) inform() *Message {
 	return ack
 }
 
-// refuse is the DHCPNAK: the client must begin anew. Only machines of the farm
-// get one, so that a NAK never hits the client of another server. The client gets
-// the text hint; the log gets why, which may name the machine that has the address.
+// refuse returns a DHCPNAK, after which the client must start again. Only
+// machines of the farm get one, so that a NAK never reaches the client of
+// another server. The client gets the text hint. The log gets why, which may
+// name the machine that has the address.
 func (a *answer) refuse(hint, why string) *Message {
 	a.x.Decision, a.x.Warning = Refused, why
 	nak := a.newReply(dhcpv4.MessageTypeNak)
 	nak.put(optMessage, []byte("this address is not yours, "+hint)...)
 	if a.x.Giaddr.IsValid() {
-		// The client cannot be reached at an address it must not use
-		// (RFC 2131, section 4.3.2): the relay has to broadcast.
+		// The client cannot be reached at an address that it must not use (RFC
+		// 2131, section 4.3.2). The relay therefore has to broadcast.
 		nak.flags |= broadcastFlag
 	}
 	return nak
 }
 
-// lease is an OFFER or ACK of an address.
+// lease returns an OFFER or ACK of an address.
 func (a *answer) lease(t dhcpv4.MessageType, given netip.Addr) *Message {
 	a.x.Address = given
 	m := a.newReply(t)
@@ -243,7 +246,7 @@ func (a *answer) lease(t dhcpv4.MessageType, given netip.Addr) *Message {
 }
 
 // addOptions adds the options of the plan, and for a boot program its loader.
-// The machine has, or will have, the address given.
+// given is the address that the machine has or will have.
 func (a *answer) addOptions(m *Message, given netip.Addr) {
 	subnet, ok := a.plan.SubnetOf(given)
 	if !ok {
@@ -255,14 +258,16 @@ func (a *answer) addOptions(m *Message, given netip.Addr) {
 	a.fit(m)
 }
 
-// fit makes a reply fit the client.
+// fit makes a reply fit into the largest message that the client accepts.
+// Omitted options are a warning.
 func (a *answer) fit(m *Message) {
 	if omitted := fit(m, a.req.sizeLimit()); omitted != nil {
 		a.x.Warning = fmt.Sprintf("answer too long for the client: left out options %d", omitted)
 	}
 }
 
-// newReply begins a reply as table 3 of RFC 2131 has it.
+// newReply returns a reply with the fields that all replies share (RFC 2131,
+// table 3).
 func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	m := newMessage()
 	m.xid, m.flags, m.giaddr, m.mac = a.req.xid(), a.req.flags(), a.req.Giaddr, a.MAC
@@ -276,8 +281,8 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	return m
 }
 
-// serverID is the server identifier: the server's own, or that of a relay agent
-// which must see all messages of the client (RFC 5107).
+// serverID returns the server identifier: the server's own address, or that of
+// a relay agent that must receive all messages of the client (RFC 5107).
 func (a *answer) serverID() netip.Addr {
 	if id := a.relayServerID; id.IsValid() {
 		return id
@@ -285,9 +290,10 @@ func (a *answer) serverID() netip.Addr {
 	return a.server.Address
 }
 
-// toUs reports whether the request may be meant for this server. One that names
-// no server may: systemd-networkd leaves option 54 out of RELEASE and DECLINE,
-// although RFC 2131, table 5, has it there, and sends them to the server's address.
+// toUs reports whether the request may be meant for this server. A request that
+// names no server may be: systemd-networkd leaves option 54 out of RELEASE and
+// DECLINE, although RFC 2131, table 5, requires it, and sends them to the
+// server's address.
 func (a *answer) toUs() bool {
 	if !a.req.codes.has(optServerID) {
 		return true

@@ -13,16 +13,16 @@ import (
 	"drover/pools"
 )
 
-// Request is a packet from a client, taken apart. It refers to the bytes that
-// it was parsed from. Parse may be called again, for the next packet.
+// Request is a parsed packet of a client. It refers to the bytes that it was
+// parsed from. Parse may be called again for the next packet.
 type Request struct {
-	MAC    pools.MAC          // chaddr, whatever kind of address that is; zero for a packet without a header
+	MAC    pools.MAC          // chaddr, even when it is not an Ethernet address; zero for a packet without a header
 	Type   dhcpv4.MessageType // none for a packet that is not DHCP
 	Giaddr netip.Addr         // the relay agent; the zero Addr for a packet that came directly
 
 	header []byte
 	options
-	err error // why the packet is not a request
+	err error // the reason why the packet is not a request
 }
 
 // Offsets into a packet (RFC 2131, section 2).
@@ -41,11 +41,11 @@ const (
 func magicCookie() [4]byte { return [4]byte{99, 130, 83, 99} }
 
 // MaxRequest is the size of the longest request that is answered, in bytes.
-// Requests are as long as the MTU at most; they need no more than 1500.
+// Requests are no longer than the MTU, and need no more than 1500 bytes.
 const MaxRequest = 2047
 
-// Parse takes a packet apart. A broken packet is one too: Reply reports the
-// error, and the fields before the broken part are set.
+// Parse parses a packet. It accepts a broken packet too: it sets the fields
+// before the broken part, and Reply reports the error.
 func (r *Request) Parse(b []byte) {
 	*r = Request{options: options{values: r.values[:0], short: r.short[:0]}}
 	switch {
@@ -61,8 +61,8 @@ func (r *Request) Parse(b []byte) {
 	}
 }
 
-// parse reads the options. Those that were sent in pieces are put together
-// (RFC 3396).
+// parse reads the options. It joins options that were sent in pieces (RFC
+// 3396).
 func (r *Request) parse(b []byte) error {
 	return eachOption(b, func(code uint8, data []byte) {
 		if r.codes.has(code) {
@@ -75,8 +75,8 @@ func (r *Request) parse(b []byte) error {
 	})
 }
 
-// eachOption calls do for each option of a field. Some clients forget the END
-// option.
+// eachOption calls do for each option of a field. The field may lack the END
+// option, which some clients forget. A truncated option is an error.
 func eachOption(b []byte, do func(code uint8, data []byte)) error {
 	for len(b) > 0 && b[0] != optEnd {
 		if b[0] == optPad {
@@ -92,7 +92,8 @@ func eachOption(b []byte, do func(code uint8, data []byte)) error {
 	return nil
 }
 
-// check returns why the packet cannot come from a machine that drover serves.
+// check returns an error for a packet that cannot come from a machine that
+// drover serves.
 func (r *Request) check() error {
 	switch {
 	case r.err != nil:
@@ -108,8 +109,8 @@ func (r *Request) check() error {
 	case r.Type == dhcpv4.MessageTypeNone:
 		return errors.New("no message type: BOOTP is not served")
 	}
-	// An echoed option must not fill the whole answer, as one of several
-	// pieces could (RFC 3396).
+	// An echoed option must not fill the whole answer. An option that was sent
+	// in several pieces could do so (RFC 3396).
 	for _, code := range echoed() {
 		if n := len(r.get(code)); n > 255 {
 			return fmt.Errorf("option %d has %d bytes", code, n)
@@ -122,14 +123,15 @@ func (r *Request) xid() [4]byte { return [4]byte(r.header[xidAt:]) }
 
 func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[flagsAt:]) }
 
-// ciaddr is the address that the client says it has; the zero Addr for none.
+// ciaddr returns the address that the client claims to have; the zero Addr for
+// none.
 func (r *Request) ciaddr() netip.Addr { return address(r.header[ciaddrAt : ciaddrAt+4]) }
 
-// requestedOption is the address in option 50; the zero Addr for none.
+// requestedOption returns the address in option 50; the zero Addr for none.
 func (r *Request) requestedOption() netip.Addr { return address(r.get(optRequested)) }
 
-// usesItsAddress reports whether the client uses the address in ciaddr. In
-// the other states that field should be zero; some ROMs fill it all the same.
+// usesItsAddress reports whether the client uses the address in ciaddr. In the
+// other states that field should be zero, but some ROMs fill it.
 func (r *Request) usesItsAddress() bool {
 	switch r.Type {
 	case dhcpv4.MessageTypeRequest:
@@ -140,9 +142,9 @@ func (r *Request) usesItsAddress() bool {
 	return false
 }
 
-// noOptions reports whether this is a DISCOVER with no option but its type, and
-// those that a relay agent adds. GRUB sends it (net_bootp of 2.06, as on a
-// medium by drover media): operating systems list at least the options that
+// noOptions reports whether this is a DISCOVER that has only its type and the
+// options that a relay agent adds. GRUB sends it (net_bootp of 2.06, as on a
+// medium by drover media). Operating systems list at least the options that
 // they expect.
 func (r *Request) noOptions() bool {
 	n := len(r.values)
@@ -152,8 +154,8 @@ func (r *Request) noOptions() bool {
 	return n == 1 && r.Type == dhcpv4.MessageTypeDiscover
 }
 
-// sizeLimit is the largest message that the client takes (option 57), within
-// the size of an Ethernet frame.
+// sizeLimit returns the size in bytes of the largest message that the client
+// accepts (option 57), limited to the size of an Ethernet frame.
 func (r *Request) sizeLimit() int {
 	size := r.get(optMaxSize)
 	if len(size) != 2 {
@@ -162,8 +164,8 @@ func (r *Request) sizeLimit() int {
 	return min(max(int(binary.BigEndian.Uint16(size))-udpOverhead, minMessage), maxMessage)
 }
 
-// address reads an address; the zero Addr for 0.0.0.0 and for bytes that are
-// not an IPv4 address.
+// address reads an IPv4 address. It returns the zero Addr for 0.0.0.0 and for
+// bytes that are not an IPv4 address.
 func address(b []byte) netip.Addr {
 	if len(b) != 4 || [4]byte(b) == [4]byte{} {
 		return netip.Addr{}
