@@ -22,8 +22,8 @@ func wantHeld(t *testing.T, l *leases, m pools.MAC, want string) {
 	}
 }
 
-// A machine of the catch-all pool was declared as web1, with an address of its
-// own, while it runs on its lease.
+// TestDeclaredWhileItRuns: the config declares a machine of the catch-all pool
+// as web1, with an address of its own, while the machine uses its lease.
 func TestDeclaredWhileItRuns(t *testing.T) {
 	s, l := newServer()
 	l.Hold(web1, "10.28.72.10")
@@ -57,8 +57,8 @@ func TestBootingLeavesTheLeasesOfAllCards(t *testing.T) {
 	}
 }
 
-// web1 was switched on with 10.28.36.7. Meanwhile the config gives it
-// 10.28.36.1.
+// TestNewAddressInTheConfig: web1 was switched on with 10.28.36.7. Meanwhile
+// the config gives it 10.28.36.1.
 func TestNewAddressInTheConfig(t *testing.T) {
 	s, l := newServer()
 	l.Hold(stray, "10.28.36.8")
@@ -94,8 +94,8 @@ func TestALeaseOfAnotherWireIsNotKept(t *testing.T) {
 	})
 }
 
-// A node that is known by the port of its switch leases its own address, so
-// that HTTP finds it by its MAC.
+// TestKnownByOtherThanMAC: a node that is identified by the port of its switch
+// leases its own address, so that HTTP finds it by its MAC.
 func TestKnownByOtherThanMAC(t *testing.T) {
 	s, l := newServer()
 	s.Farm = farmFunc(func(p *pools.Plan) { p.Matched = "circuitID" })
@@ -144,7 +144,7 @@ func TestDecline(t *testing.T) {
 	})
 }
 
-// The store refuses, or it does not work.
+// TestCommitFails: the store refuses the lease, or fails.
 func TestCommitFails(t *testing.T) {
 	take := message(stray, request, serverID(serverAddr), requested("10.28.72.10"))
 	for _, tt := range []struct {
@@ -196,7 +196,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// counting counts the questions of one packet.
+// counting counts the calls of Resolve and Holds for one packet.
 type counting struct {
 	farm
 	*leases
@@ -210,7 +210,8 @@ func (c *counting) Holds(m pools.MAC, now time.Time) (netip.Addr, bool) {
 	return c.leases.Holds(m, now)
 }
 
-// One packet asks once for its machine, and once at most for its lease.
+// TestAskedOnce: the server resolves the machine of a packet once, and reads
+// its lease at most once.
 func TestAskedOnce(t *testing.T) {
 	for _, mode := range []pools.DHCPMode{pools.DHCPFull, pools.DHCPProxy} {
 		for _, in := range []*dhcpv4.DHCPv4{

@@ -13,7 +13,8 @@ import (
 	"drover/pools/config"
 )
 
-// BenchmarkReply is the work for one packet: parse, resolve, reply, marshal.
+// BenchmarkReply measures the work for one packet: parse, resolve, reply,
+// marshal.
 func BenchmarkReply(b *testing.B) {
 	discovers := firstDiscovers()
 	for _, bb := range []struct {
@@ -36,8 +37,8 @@ func BenchmarkReply(b *testing.B) {
 	}
 }
 
-// BenchmarkFarm is the same for farms of several sizes, with two MACs for each
-// node: a packet must not cost more where there are more.
+// BenchmarkFarm measures the same for farms of several sizes, with two MACs for
+// each node. The cost of a packet must not depend on the size of the farm.
 func BenchmarkFarm(b *testing.B) {
 	for _, nodes := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
@@ -65,7 +66,7 @@ func answer(s *dhcp.Responder, req *dhcp.Request, packet []byte) []byte {
 	return m.Append(nil)
 }
 
-// largeMAC is MAC i of a large farm: node i/2 has two.
+// largeMAC returns MAC i of a large farm, which belongs to node i/2.
 func largeMAC(i int) (m pools.MAC) {
 	m[0] = 0x52
 	binary.BigEndian.PutUint32(m[2:], uint32(i))

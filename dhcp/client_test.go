@@ -77,7 +77,7 @@ func TestWhoAsks(t *testing.T) {
 			if r.BootFileName != tt.file || string(r.Options[67]) != tt.file {
 				t.Errorf("got file %q, option 67 %q, want %q", r.BootFileName, r.Options[67], tt.file)
 			}
-			// A ROM that gets PXEClient searches for something to boot.
+			// A ROM that gets the class PXEClient searches for a boot server.
 			if _, ok := r.Options[60]; ok && tt.file == "" {
 				t.Error("got a class though there is nothing to boot")
 			}

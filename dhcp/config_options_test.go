@@ -10,8 +10,8 @@ import (
 	"drover/pools/config"
 )
 
-// TestOptionsOfTheConfig: each option that a config may set reaches a client that
-// asks for it.
+// TestOptionsOfTheConfig: a client that asks for an option gets it, for each
+// option that a config may set.
 func TestOptionsOfTheConfig(t *testing.T) {
 	for code := 1; code < 255; code++ {
 		f, err := config.Parse("x.yaml", fmt.Appendf(nil, `

@@ -70,7 +70,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, Describe comes back.
+// FuzzDescribe checks that Describe does not panic or hang, whatever the bytes.
 func FuzzDescribe(f *testing.F) {
 	for _, d := range firstDiscovers() {
 		f.Add(d.ToBytes())

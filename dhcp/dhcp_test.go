@@ -16,7 +16,7 @@ import (
 
 var _ dhcp.Resolver = (*pools.Farm)(nil)
 
-// The cast of the tests.
+// The machines, addresses and helpers of the tests.
 var (
 	serverAddr, otherAddr, noon = dhcptest.ServerAddr, dhcptest.OtherAddr, dhcptest.Noon
 
@@ -35,7 +35,7 @@ type (
 	leases   = dhcptest.Leases
 )
 
-// responder is a [dhcp.Responder] for packets as the library has them.
+// responder is a [dhcp.Responder] for packets in the types of the library.
 type responder struct {
 	dhcp.Responder
 	last *dhcp.Message // the last reply; nil for silence
@@ -46,12 +46,12 @@ func newServer() (*responder, *leases) {
 	return &responder{Responder: dhcp.Responder{Farm: farm{}, Leases: l, Address: serverAddr}}, l
 }
 
-// Reply passes the packets through the wire format.
+// Reply answers a packet, and passes both through the wire format.
 func (s *responder) Reply(d *dhcpv4.DHCPv4, now time.Time) (*dhcpv4.DHCPv4, dhcp.Exchange) {
 	return s.handle(d.ToBytes(), now)
 }
 
-// ReplyBoot does so for port 4011.
+// ReplyBoot is Reply for port 4011.
 func (s *responder) ReplyBoot(d *dhcpv4.DHCPv4, now time.Time) (*dhcpv4.DHCPv4, dhcp.Exchange) {
 	var req dhcp.Request
 	req.Parse(d.ToBytes())
@@ -85,13 +85,14 @@ func (s *responder) wait() error {
 	return s.last.Wait()
 }
 
-// destination is where the last reply goes.
+// destination returns the receiver of the last reply.
 func (s *responder) destination() (addr, mac string) {
 	to, hw := s.last.Destination()
 	return to.String(), hw.String()
 }
 
-// farmOf is the farm of a config file, less its server section.
+// farmOf returns the farm of a config file. text is the file without its server
+// section.
 func farmOf(t testing.TB, text string) *pools.Farm {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "drover.yaml")
@@ -105,7 +106,8 @@ func farmOf(t testing.TB, text string) *pools.Farm {
 	return f
 }
 
-// on passes a packet through the wire format, as the server gets it.
+// on returns a packet after a pass through the wire format, as the server
+// receives it.
 func on(t testing.TB, d *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	t.Helper()
 	p, err := dhcpv4.FromBytes(d.ToBytes())

@@ -13,8 +13,9 @@ import (
 	"drover/pools"
 )
 
-// What is made up is what the real clients were recorded to send, but for what
-// is of the machine: its UUID, the identity of its system, and chance.
+// TestDiscoverIsLikeRecorded: a generated DISCOVER equals the recorded one of
+// the real client, except for the values that depend on the machine (its UUID,
+// the identity of its system) or on chance.
 func TestDiscoverIsLikeRecorded(t *testing.T) {
 	tests := map[string]dhcp.Discover{
 		"ovmf-pxe":         {Firmware: pools.UEFIx64},
@@ -23,7 +24,7 @@ func TestDiscoverIsLikeRecorded(t *testing.T) {
 		"u-boot":           {Firmware: pools.UBootArm64},
 		"snponly-efi":      {Firmware: pools.UEFIx64, IPXE: true},
 		"systemd-networkd": {},
-		"pxe-rom":          {Firmware: pools.BIOS}, // made, not recorded
+		"pxe-rom":          {Firmware: pools.BIOS}, // composed by hand, not recorded
 	}
 	for name, d := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +52,8 @@ func union(a, b dhcpv4.Options) dhcpv4.Options {
 	return all
 }
 
-// The server takes a made up DISCOVER for what it is.
+// TestDiscoverIsUnderstood: the server reads from a generated DISCOVER the
+// values that it was generated from.
 func TestDiscoverIsUnderstood(t *testing.T) {
 	for _, f := range append(slices.Clone(pools.Firmwares), "") {
 		for _, ipxe := range []bool{false, true} {
@@ -74,8 +76,8 @@ func TestDiscoverIsUnderstood(t *testing.T) {
 	}
 }
 
-// Reply reads the bytes of a packet, keeps and changes none of them, and needs no
-// END option.
+// TestReplyKeepsNothing: ReplyTo neither keeps nor changes the bytes of a
+// packet, and needs no END option.
 func TestReplyKeepsNothing(t *testing.T) {
 	s, _ := newServer()
 	d := dhcp.Discover{MAC: web1, Firmware: pools.UEFIx64}

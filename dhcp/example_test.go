@@ -10,7 +10,8 @@ import (
 	"drover/pools"
 )
 
-// A machine with UEFI firmware powers on, and is offered its address and its loader.
+// A machine with UEFI firmware is switched on. It gets an offer of its address
+// and its loader.
 func ExampleResponder_ReplyTo() {
 	r := dhcp.Responder{Farm: dhcptest.Farm{}, Address: netip.MustParseAddr("10.28.0.2")}
 	discover := dhcp.Discover{MAC: dhcptest.Web1, Firmware: pools.UEFIx64}

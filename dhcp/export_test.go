@@ -8,20 +8,21 @@ import (
 	"drover/pools"
 )
 
-// Fit makes a reply fit, see fit.
+// Fit is fit for a reply in the type of the library. It returns the packet, and
+// the codes of the omitted options.
 func Fit(r *dhcpv4.DHCPv4, limit int) (packet []byte, omitted []uint8) {
 	m := messageOf(r)
 	omitted = fit(m, limit)
 	return m.Append(nil), omitted
 }
 
-// Option is the value of an option.
+// Option returns the value of an option.
 func (r *Request) Option(code uint8) []byte { return r.get(code) }
 
-// Wire is the packet of a reply.
+// Wire returns a reply in its wire format.
 func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).Append(nil) }
 
-// messageOf is the message with the fields of r.
+// messageOf returns the message with the fields of r.
 func messageOf(r *dhcpv4.DHCPv4) *Message {
 	m := newMessage()
 	m.xid, m.flags, m.sname, m.file = r.TransactionID, r.Flags, r.ServerHostName, r.BootFileName
@@ -38,17 +39,18 @@ func addr(ip []byte) netip.Addr {
 	return a.Unmap()
 }
 
-// RelayInfo reads option 82.
+// RelayInfo returns the identifiers, the link selection and the server
+// identifier in the value of option 82.
 func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, err error) {
 	var c client
 	link, err = c.readRelay(data)
 	return [3]string{c.CircuitID, c.RemoteID, c.SubscriberID}, link, c.relayServerID, err
 }
 
-// FirmwareOf is the firmware of a class and an option 93.
+// FirmwareOf returns the firmware of a vendor class and a value of option 93.
 func FirmwareOf(class string, data []byte) pools.Firmware {
 	return firmware(class, archs(class, data))
 }
 
-// Broadcast is the broadcast address of a network.
+// Broadcast returns the broadcast address of a network.
 func Broadcast(p netip.Prefix) netip.Addr { return broadcast(p) }

@@ -13,7 +13,7 @@ import (
 	"drover/pools"
 )
 
-// seeds are packets that get far.
+// seeds returns packets that reach most of the code.
 func seeds() (packets [][]byte) {
 	for _, d := range firstDiscovers() {
 		packets = append(packets, d.ToBytes())
@@ -38,9 +38,9 @@ func seeds() (packets [][]byte) {
 	return append(packets, nil)
 }
 
-// FuzzReply sends any bytes to the server, in each mode and to each port. What
-// it answers must be a reply to just that request, fit a frame, be readable,
-// and give away only addresses that belong to the one who asks.
+// FuzzReply sends arbitrary bytes to the server, in each mode and to each port.
+// An answer must belong to this request, fit into a frame, and be readable. It
+// may give only addresses that belong to the client.
 func FuzzReply(f *testing.F) {
 	for _, b := range seeds() {
 		f.Add(b)
@@ -103,7 +103,8 @@ func checkReply(t *testing.T, b []byte, r *dhcpv4.DHCPv4, last *dhcp.Message, x 
 	}
 }
 
-// checkAddress wants the machine's own address, or that which it runs on.
+// checkAddress fails unless the reply gives the machine's own address, or the
+// address that it runs on.
 func checkAddress(t *testing.T, r *dhcpv4.DHCPv4, x *dhcp.Exchange) {
 	t.Helper()
 	got, _ := netip.AddrFromSlice(r.YourIPAddr.To4())
@@ -117,7 +118,7 @@ func checkAddress(t *testing.T, r *dhcpv4.DHCPv4, x *dhcp.Exchange) {
 	}
 }
 
-// FuzzRelayOption reads any option 82.
+// FuzzRelayOption reads arbitrary values of option 82.
 func FuzzRelayOption(f *testing.F) {
 	f.Add([]byte{1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 6, 1, 'c'})
 	f.Add([]byte{5, 4, 10, 1, 0, 0, 11, 4, 10, 0, 0, 1})
@@ -140,8 +141,9 @@ func FuzzRelayOption(f *testing.F) {
 	})
 }
 
-// FuzzClientTexts sends any texts that a client tells of itself. What the log
-// and the page get of them is short and printable.
+// FuzzClientTexts sends arbitrary texts in the options that describe the
+// client. The texts that reach the log and the page must be short and
+// printable.
 func FuzzClientTexts(f *testing.F) {
 	f.Add("PXEClient:Arch:00007:UNDI:003000", "iPXE", []byte{0, 7}, "\x01\x04ge-7", []byte{1, 3, 6}, "\x04\x00\x00\x02me\x00")
 	f.Add("U-Boot.armv8", "\x03abc\x04iPXE", []byte{1, 0, 0}, "\x02\x01\n", []byte{}, "")
@@ -166,8 +168,8 @@ func FuzzClientTexts(f *testing.F) {
 	})
 }
 
-// FuzzFit makes replies of any length fit. Each option is there whole, or told
-// of as left out.
+// FuzzFit makes replies of any length fit. Each option must be complete in the
+// reply, or be returned as omitted.
 func FuzzFit(f *testing.F) {
 	f.Add([]byte{100, 250, 101, 120, 102, 60, 3, 200}, uint16(548), "")
 	f.Add([]byte{43, 255, 121, 255, 15, 13}, uint16(900), "undionly.kpxe")
@@ -178,7 +180,7 @@ func FuzzFit(f *testing.F) {
 		want := map[uint8][]byte{}
 		for ; len(sizes) >= 2; sizes = sizes[2:] {
 			code := sizes[0]
-			echoed := code == 97 || code == 118 // never left out
+			echoed := code == 97 || code == 118 // never omitted
 			if code == 3 || code == 43 || code > 90 && code < 255 && !echoed {
 				want[code] = bytes.Repeat([]byte{code}, 1+3*int(sizes[1]))
 				r.Options[code] = want[code]

@@ -16,14 +16,14 @@ import (
 	"drover/pools"
 )
 
-// recordings are of what real clients sent: the first DISCOVER, and the REQUEST
-// that follows it. e2e/record wrote them down.
+// recordings names the recordings of real clients in testdata/recorded: the
+// first DISCOVER, and the REQUEST that follows it. e2e/record made them.
 var recordings = []string{
 	"aavmf-pxe", "dhclient", "dhcpcd", "ipxe-bios", "ipxe-efi", "linux-ipconfig", "ovmf-http", "ovmf-pxe",
 	"snponly-efi", "systemd-networkd", "u-boot", "u-boot-efi", "udhcpc",
 }
 
-// TestRecorded answers the recordings, byte for byte.
+// TestRecorded compares the answers to the recordings byte for byte.
 func TestRecorded(t *testing.T) {
 	for _, name := range recordings {
 		t.Run(name, func(t *testing.T) {
@@ -41,9 +41,9 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// made are first DISCOVERs of clients that nobody here has: a BIOS PXE ROM that
-// is not iPXE, with the options that such ROMs are known to send, and a machine
-// behind a switch that relays.
+// made returns first DISCOVERs of clients without a recording: a BIOS PXE ROM
+// other than iPXE, with the options that such ROMs are known to send, and a
+// machine behind a switch that is a relay.
 func made() map[string]*dhcpv4.DHCPv4 {
 	rom := option(55, 1, 2, 3, 4, 5, 6, 12, 13, 15, 17, 18, 22, 23, 28, 40, 41, 42, 43, 50, 51, 54, 58, 59, 60, 66, 67, 97, 128, 129, 130, 131, 132, 133, 134, 135)
 	uuid := option(97, 0, 0x33, 0x38, 0x30, 0x34, 0x31, 0x35, 0x43, 0x5a, 0x32, 0x30, 0x37, 0x30, 0x36, 0x54, 0x4e, 0x31)
@@ -64,7 +64,8 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// firstDiscovers are the first DISCOVERs of all clients, recorded and made.
+// firstDiscovers returns the first DISCOVERs of all clients: the recorded ones,
+// and those of made.
 func firstDiscovers() map[string]*dhcpv4.DHCPv4 {
 	all := made()
 	for _, name := range recordings {
@@ -97,7 +98,7 @@ func recorded(name string) [][]byte {
 	return [][]byte{undump(discover), undump(request)}
 }
 
-// undump reads what hex.Dump wrote.
+// undump returns the bytes of a dump by hex.Dump.
 func undump(dump string) []byte {
 	var b []byte
 	for line := range strings.Lines(dump) {
@@ -115,7 +116,8 @@ func undump(dump string) []byte {
 	return b
 }
 
-// answered shows a request and its reply to people and byte for byte.
+// answered returns a request and its reply, each as a readable summary and as a
+// hex dump.
 func answered(t *testing.T, s *responder, request []byte) []byte {
 	t.Helper()
 	d, err := dhcpv4.FromBytes(slices.Clone(request))

@@ -13,7 +13,7 @@ import (
 	"drover/pools"
 )
 
-// A reply is written to the wire as the library writes it.
+// TestWire: Append writes a reply as the library does.
 func TestWire(t *testing.T) {
 	plain := func(change func(*dhcpv4.DHCPv4)) *dhcpv4.DHCPv4 {
 		r := &dhcpv4.DHCPv4{
@@ -52,7 +52,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// RFC 3021: a network of two addresses has no other ones.
+// TestPointToPoint: a network of two addresses has no network and no broadcast
+// address (RFC 3021).
 func TestPointToPoint(t *testing.T) {
 	s, _ := newServer()
 	s.Farm = farmFunc(func(p *pools.Plan) {

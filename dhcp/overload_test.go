@@ -11,8 +11,8 @@ import (
 	"drover/pools"
 )
 
-// unfold reads the options of a reply as a client does: the options field,
-// then what option 52 says of file and sname.
+// unfold returns the options of a reply as a client reads them: the options
+// field, then the file and sname fields if option 52 names them.
 func unfold(t *testing.T, b []byte) dhcpv4.Options {
 	t.Helper()
 	o := dhcpv4.Options{}
@@ -104,7 +104,8 @@ func TestOptionsInOtherFields(t *testing.T) {
 	}
 }
 
-// Long options come in pieces, one after the other (RFC 3396).
+// TestPieces: long options are sent in pieces, one directly after the other
+// (RFC 3396).
 func TestPieces(t *testing.T) {
 	s, _ := newServer()
 	long := make([]byte, 600)

@@ -53,7 +53,8 @@ func TestProxyStory(t *testing.T) {
 	wantHeld(t, l, web1, "")
 }
 
-// What another server gave is believed for a minute, and nothing waits for it.
+// TestProxyObserves: the server records an address that another server gave for
+// a minute, and no answer waits for the record.
 func TestProxyObserves(t *testing.T) {
 	s, l := newProxy()
 	var lease time.Duration
@@ -83,7 +84,7 @@ func TestProxyObserves(t *testing.T) {
 	}
 }
 
-// spy sees the plans that are committed.
+// spy passes the committed plans to see.
 type spy struct {
 	*leases
 	see func(*pools.Plan)

@@ -10,7 +10,7 @@ import (
 	"drover/pools"
 )
 
-// asked is a farm that records the query, and knows no machine.
+// asked is a farm that records the query and has no machine.
 type asked struct{ q *pools.Query }
 
 func (f asked) Resolve(q pools.Query) *pools.Plan { *f.q = q; return nil }
@@ -52,7 +52,7 @@ func TestUserClasses(t *testing.T) {
 		"":              "",
 		"iPXE":          "iPXE",
 		"\x04iPXE":      "iPXE",
-		"\x02ab\x04kvm": "\x02ab\x04kvm", // no list: the second is cut off
+		"\x02ab\x04kvm": "\x02ab\x04kvm", // not a list: the second text is cut off
 		"bare":          "bare",
 		"\x00":          "\x00",
 	} {
@@ -127,8 +127,8 @@ func TestBrokenRelayOption(t *testing.T) {
 	}
 }
 
-// Three wires: ours, one behind a relay, and one behind a relay that has two
-// subnets.
+// wires has three networks: that of the server, one behind a relay, and one
+// with two subnets behind a relay.
 const wires = `
 subnets:
   - {cidr: 10.28.0.0/16, router: 10.28.0.1}
@@ -172,8 +172,8 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// What a reply says of the network is of the subnet of the address given, not
-// of the one that the plan has.
+// TestOptionsOfTheSubnetGiven: the network options of a reply are those of the
+// subnet of the given address, not of the plan's subnet.
 func TestOptionsOfTheSubnetGiven(t *testing.T) {
 	s, _ := newServer()
 	s.Farm = farmOf(t, wires)
@@ -186,7 +186,8 @@ func TestOptionsOfTheSubnetGiven(t *testing.T) {
 	}
 }
 
-// RFC 5107: the relay is the server in the client's eyes.
+// TestServerIdentifierOverride: the client takes the relay for the server (RFC
+// 5107).
 func TestServerIdentifierOverride(t *testing.T) {
 	s, _ := newServer()
 	override := option(82, 1, 1, 'x', 11, 4, 10, 28, 0, 254)
@@ -228,8 +229,8 @@ func TestSubnetSelectionComesBack(t *testing.T) {
 	}
 }
 
-// TestRenewalOfAnotherNetwork: a relay that copies what it routes says that a
-// machine is on the far side of it.
+// TestRenewalOfAnotherNetwork: a relay that copies the packets that it routes
+// claims that the machine is on its far side.
 func TestRenewalOfAnotherNetwork(t *testing.T) {
 	s, l := newServer()
 	l.Hold(stray, "10.30.72.10")

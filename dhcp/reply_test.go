@@ -24,7 +24,7 @@ const (
 	inform   = dhcpv4.MessageTypeInform
 )
 
-// step is one packet of a story and what is to come of it.
+// step is one packet of a sequence, and the expected outcome.
 type step struct {
 	name     string
 	packet   *dhcpv4.DHCPv4
@@ -158,7 +158,7 @@ func TestLeaseStoreFails(t *testing.T) {
 		name   string
 		leases dhcp.Leases
 		packet *dhcpv4.DHCPv4
-		err    error // nil: any
+		err    error // nil means any error
 	}{
 		{"no offer when no address is free", with(func(l *leases) { l.OfferErr = errDisk }), message(stray, discover), errDisk},
 		{"no ACK when no address is free", with(func(l *leases) { l.OfferErr = errDisk }), take, errDisk},
@@ -258,7 +258,7 @@ func TestOnlyWhatIsAsked(t *testing.T) {
 	s, _ := newServer()
 	s.Farm = farm{Options: []pools.Option{
 		{Code: 42, Data: []byte{10, 28, 0, 1}}, {Code: 26, Data: []byte{5, 220}},
-		{Code: 54, Data: []byte{9, 9, 9, 9}}, // none of the operator's business
+		{Code: 54, Data: []byte{9, 9, 9, 9}}, // reserved: an operator cannot set it
 	}}
 	for _, tt := range []struct {
 		name    string
@@ -312,7 +312,7 @@ func TestLeaseTimes(t *testing.T) {
 	}
 }
 
-// leaseTime is a farm that gives addresses for that long.
+// leaseTime returns a farm whose plans have the lease time d.
 func leaseTime(d time.Duration) dhcp.Resolver {
 	return farmFunc(func(p *pools.Plan) { p.Lease = pools.Duration(d) })
 }
@@ -336,7 +336,7 @@ func TestLongBootFile(t *testing.T) {
 	}
 }
 
-// bootFile is a farm whose machines all load that file.
+// bootFile returns a farm whose machines all load the file name.
 func bootFile(name string) dhcp.Resolver {
 	return farmFunc(func(p *pools.Plan) { p.Boot.File = name })
 }

@@ -38,8 +38,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the parser against the library's: of a packet that the library
-// takes they read the same.
+// FuzzParse compares the parser with that of the library. Both must read the
+// same values from each packet that the library accepts.
 func FuzzParse(f *testing.F) {
 	for _, d := range firstDiscovers() {
 		f.Add(d.ToBytes())

@@ -9,7 +9,7 @@ import (
 	"drover/dhcp"
 )
 
-// TestWhereAnswersGo is RFC 2131, section 4.1.
+// TestWhereAnswersGo checks the destinations of RFC 2131, section 4.1.
 func TestWhereAnswersGo(t *testing.T) {
 	s, _ := newServer()
 	flag := dhcpv4.WithBroadcast(true)
