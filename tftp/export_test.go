@@ -16,8 +16,9 @@ import (
 // Clean is clean.
 func Clean(name string) (string, error) { return clean(name) }
 
-// Negotiate is parseRequest, then negotiate for a file of a million bytes: it
-// returns the options as the OACK has them, and those in force.
+// Negotiate calls parseRequest and then negotiate, for a file of a million
+// bytes. It returns the options as the OACK lists them, and the options in
+// force.
 func Negotiate(packet string, payload int) (acked, inForce string, err error) {
 	r, err := parseRequest([]byte(packet))
 	if err != nil {
@@ -28,17 +29,17 @@ func Negotiate(packet string, payload int) (acked, inForce string, err error) {
 		fmt.Sprintf("%d x %d, %v", t.window, t.block, t.timeout), err
 }
 
-// Progress is progress with what to send as text.
+// Progress is progress with methods that return the packets to send as text.
 type Progress struct{ progress }
 
-// NewProgress begins at time 0.
+// NewProgress returns the progress of a transfer that begins at time 0.
 func NewProgress(window int, size int64, withOack bool, timeout time.Duration) *Progress {
 	p := &Progress{newProgress(options{512, window, timeout}, size, withOack)}
 	p.Send(0)
 	return p
 }
 
-// Send sends the window.
+// Send sends the window and returns it as text.
 func (p *Progress) Send(at time.Duration) string {
 	from, to := p.todo()
 	p.wasSent(time.Time{}.Add(at))
@@ -48,7 +49,8 @@ func (p *Progress) Send(at time.Duration) string {
 	return fmt.Sprintf("%d-%d", from, to)
 }
 
-// Ack takes an ACK.
+// Ack handles an ACK that arrives at a time after the start, and returns the
+// reaction.
 func (p *Progress) Ack(block uint16, at time.Duration) string {
 	switch p.ack(block, time.Time{}.Add(at)) {
 	case send:
@@ -59,7 +61,7 @@ func (p *Progress) Ack(block uint16, at time.Duration) string {
 	return ""
 }
 
-// Late takes the time.
+// Late handles the timeout at a time after the start, and returns the reaction.
 func (p *Progress) Late(at time.Duration) string {
 	switch p.late(time.Time{}.Add(at)) {
 	case send:
@@ -70,23 +72,23 @@ func (p *Progress) Late(at time.Duration) string {
 	return ""
 }
 
-// Uncut makes the server cut windows into packets itself, as if the kernel did
-// not.
+// Uncut makes the server itself cut windows into packets, as on a kernel that
+// does not.
 func (s *Server) Uncut() {
 	for _, p := range s.ports {
 		p.uncut = true
 	}
 }
 
-// Packet is one on a network that a test makes.
+// Packet is a packet on the network of a test.
 type Packet struct {
 	From, To netip.AddrPort
 	Data     []byte
 }
 
-// UseNetwork puts the server on a network: out takes what it sends. The first
-// of addrs is the listener's, the others are for transfers. It returns what
-// delivers a packet to the server.
+// UseNetwork connects the server to a network of a test. The server passes the
+// packets that it sends to out. The first of addrs is the listener's address,
+// and the others are for transfers. deliver passes a packet to the server.
 func (s *Server) UseNetwork(mtu int, out func(Packet), addrs ...netip.AddrPort) (deliver func(Packet)) {
 	socks := make([]socket, len(addrs))
 	for i, a := range addrs {
@@ -121,7 +123,7 @@ func (f *fakeSocket) ReadBatch(in []ipv4.Message, _ int) (int, error) {
 func (f *fakeSocket) WriteBatch(out []ipv4.Message, _ int) (int, error) {
 	for _, m := range out {
 		if len(m.OOB) > 0 {
-			return 0, unix.EIO // no network card to cut it
+			return 0, unix.EIO // no network card can cut it
 		}
 		f.out(Packet{f.local, m.Addr.(*net.UDPAddr).AddrPort(), bytes.Clone(m.Buffers[0])})
 	}

@@ -17,16 +17,16 @@ import (
 	"drover/tftp"
 )
 
-// memory is a file that is not on disk.
+// memory is a file in memory.
 type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
 
-// weather is what a network does to packets: it loses, doubles, delays and so
-// reorders them.
+// weather is the effect of a network on packets: it loses, duplicates and
+// delays them, and thereby reorders them.
 type weather struct {
 	delay                time.Duration // of a packet
-	loss, double, delay2 float64       // how many are lost, doubled, and delayed twice as long
+	loss, double, delay2 float64       // the shares that are lost, duplicated, and delayed twice as long
 }
 
 // network carries packets between a server and its clients.
@@ -41,7 +41,7 @@ type network struct {
 	count   time.Duration // packets, in nanoseconds
 }
 
-// carry takes a packet of either side.
+// carry delivers a packet from either side to the other.
 func (n *network) carry(p tftp.Packet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,13 +62,13 @@ func (n *network) carry(p tftp.Packet) {
 		if n.rand.Float64() < n.delay2 {
 			wait += n.delay
 		}
-		n.count++ // two at the same nanosecond would come in any order
+		n.count++ // the order of two packets of the same nanosecond would be random
 		time.AfterFunc(wait+n.count, func() { deliver(p) })
 	}
 }
 
-// receiver is a client as RFC 7440 has it: it acknowledges full windows, the
-// last block, and what came before a gap.
+// receiver is a client that follows RFC 7440: it acknowledges full windows, the
+// last block, and the last block before a gap.
 type receiver struct {
 	addr, server  netip.AddrPort
 	block, window int
@@ -80,7 +80,7 @@ type receiver struct {
 	since int   // blocks since the last ACK
 	last  []byte
 	done  bool
-	whole chan struct{} // closed when done
+	whole chan struct{} // closed after the last block
 }
 
 func (r *receiver) out(b []byte) {
@@ -93,12 +93,13 @@ func (r *receiver) ack() {
 	r.out(binary.BigEndian.AppendUint16([]byte{0, 4}, uint16(r.have)))
 }
 
-// fetch runs until the file is there, or 100 s have gone by without a packet.
+// fetch runs until it has the file. After 100 s without a packet it returns an
+// error.
 func (r *receiver) fetch(ctx context.Context, file string) error {
 	r.out([]byte("\x00\x01" + file + "\x00octet\x00blksize\x00" + strconv.Itoa(r.block) + "\x00windowsize\x00" + strconv.Itoa(r.window) + "\x00"))
 	for quiet := 0; quiet < 100; quiet++ {
 		select {
-		case <-ctx.Done(): // the server is done: what is still to come, nobody waits for
+		case <-ctx.Done(): // the server is done: nothing needs the remaining packets
 			return nil
 		case p := <-r.in:
 			quiet = 0
@@ -137,18 +138,18 @@ func (r *receiver) take(p tftp.Packet) {
 		if r.done || r.since == r.window {
 			r.ack()
 		}
-	case n-next < 1000 || r.done: // ahead, or our last ACK was lost
+	case n-next < 1000 || r.done: // a block after a gap, or the last ACK was lost
 		r.ack()
 	}
 }
 
-// TestNetworks fetches files over networks of all kinds: they arrive whole, and
-// without sending much more than needed.
+// TestNetworks fetches files over networks of all kinds. Each file must arrive
+// whole, and the server must not send many more packets than needed.
 func TestNetworks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		net    weather
-		excess float64 // DATA packets sent for each that is needed, at most
+		excess float64 // the maximum of DATA packets sent per packet needed
 	}{
 		{"a good one", weather{delay: time.Millisecond}, 1},
 		{"one that doubles everything", weather{delay: time.Millisecond, double: 1}, 1},
@@ -170,7 +171,7 @@ func TestNetworks(t *testing.T) {
 					crossed(t, &n, size, block, window)
 				})
 				if window > 8 && tt.excess > 1 {
-					continue // from a gap on, everything is sent again
+					continue // after a gap the server sends all later blocks again
 				}
 				if most := tt.excess * float64(size/block+1); float64(n.data) > most {
 					t.Errorf("seed %d: %d blocks in windows of %d took %d packets, want at most %.0f", seed, size/block+1, window, n.data, most)
@@ -226,7 +227,7 @@ func crossed(t *testing.T, n *network, size, block, window int) {
 	if !bytes.Equal(client.got.Bytes(), content) {
 		t.Errorf("%d bytes in blocks of %d, windows of %d: the file is damaged: got %d bytes", size, block, window, client.got.Len())
 	}
-	time.Sleep(time.Minute) // packets on their way
+	time.Sleep(time.Minute) // for packets in transit
 	if len(told) != 1 || told[0].Err != nil || told[0].Bytes != int64(size) {
 		t.Errorf("%d bytes in blocks of %d, windows of %d: got transfers %+v", size, block, window, told)
 	}

@@ -7,7 +7,7 @@ import (
 	"drover/tftp"
 )
 
-// rrq is a read request of "f" with options.
+// rrq returns a read request for the file f with options.
 func rrq(options ...string) string {
 	return "\x00\x01f\x00octet\x00" + strings.Join(append(options, ""), "\x00")
 }
@@ -65,8 +65,8 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestWindowBytes: a window of large blocks is made smaller, so that what is
-// kept for sending stays bounded.
+// TestWindowBytes: the server reduces a window of large blocks, so that the
+// bytes that it keeps for sending are bounded.
 func TestWindowBytes(t *testing.T) {
 	acked, inForce, err := tftp.Negotiate(rrq("windowsize", "16", "blksize", "65464"), 65500)
 	if want := "windowsize 4 blksize 65464"; acked != want || inForce != "4 x 65464, 0s" || err != nil {
@@ -83,8 +83,8 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Our answer is not longer than what it answers by more than the
-		// digits of a size: nobody floods others through it.
+		// The answer exceeds the request by no more than the digits of a size.
+		// The server therefore cannot serve to flood others.
 		if len(acked) > len(packet)+20 {
 			t.Errorf("%q is answered with %q", packet, acked)
 		}

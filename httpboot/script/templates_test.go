@@ -146,8 +146,8 @@ func FuzzGRUBScript(f *testing.F) {
 	})
 }
 
-// checkKernelWords compares what GRUB hands on with what the config says, both
-// as the kernel cuts it (lib/cmdline.c).
+// checkKernelWords compares the command line that GRUB passes on with that of
+// the config. Both are split as by the kernel (lib/cmdline.c).
 func checkKernelWords(t *testing.T, args, words []string) {
 	t.Helper()
 	end := len(words) - 1
@@ -200,8 +200,9 @@ func kernelWords(s string) (words []string) {
 	return words
 }
 
-// PXELINUX puts the name of the kernel before the command line, and Linux cuts off
-// what is too long: it must not be drover.root.
+// TestLongestLineOfPXELINUX: PXELINUX puts the name of the kernel before the
+// command line, and Linux cuts off the end of a line that is too long. That end
+// must not be drover.root.
 func TestLongestLineOfPXELINUX(t *testing.T) {
 	w := newWorld(t, nil)
 	var line string

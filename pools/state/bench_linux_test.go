@@ -16,14 +16,14 @@ import (
 	"drover/pools/state"
 )
 
-// benchMachines is how many machines a benchmark has leases for.
+// benchMachines is the number of machines that have leases in a benchmark.
 const benchMachines = 50_000
 
-// later is when benchmarks renew, after all that fill did.
+// later is the time at which benchmarks renew. It is after all commits of fill.
 var later = epoch.AddDate(1, 0, 0)
 
-// BenchmarkCommit is what a lease costs, durable, on the disk that TMPDIR is
-// on: all machines have one, and random ones renew.
+// BenchmarkCommit measures a durable lease on the disk of TMPDIR. All machines
+// have a lease, and random machines renew.
 func BenchmarkCommit(b *testing.B) {
 	for _, committers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("committers=%d", committers), func(b *testing.B) {
@@ -42,8 +42,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkCommitRate is what a lease costs when so many are asked for in a
-// second, at even distances.
+// BenchmarkCommitRate measures a lease at a rate of requests per second, at
+// even intervals.
 func BenchmarkCommitRate(b *testing.B) {
 	for _, rate := range []int{500, 2000, 8000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -76,8 +76,8 @@ func BenchmarkCommitRate(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is how many bytes of the heap a lease takes, with its share of the
-// indexes: as it was committed, and as it was loaded.
+// BenchmarkMemory measures the heap bytes of a lease with its share of the
+// indexes: after its commit, and after a load from disk.
 func BenchmarkMemory(b *testing.B) {
 	dir := b.TempDir()
 	before := heap()
@@ -96,7 +96,7 @@ func BenchmarkMemory(b *testing.B) {
 	shut(b, s)
 }
 
-// heap is how many bytes of it are in use.
+// heap returns the bytes of the heap that are in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -104,14 +104,14 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// fill gives every machine a lease.
+// fill commits a lease for every machine.
 func fill(b *testing.B, s *state.Store) {
 	var n atomic.Int64
 	together(b, s, 1000, benchMachines, epoch, func() int { return int(n.Add(1) - 1) })
 }
 
-// together has n commits made by so many at a time, two minutes apart for the
-// store, so that each is written.
+// together makes n commits, with so many committers at a time. For the store the
+// commits are two minutes apart, so that it writes each of them.
 func together(b *testing.B, s *state.Store, committers, n int, from time.Time, machine func() int) {
 	var done atomic.Int64
 	var wg sync.WaitGroup
@@ -142,7 +142,7 @@ func benchPlan(n int) *pools.Plan {
 	return p
 }
 
-// cpu is the time that the process spent on processors.
+// cpu returns the processor time that the process has used.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -151,7 +151,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOfferFlood is what a DISCOVER with a made up MAC costs when every
+// BenchmarkOfferFlood measures a DISCOVER with an invented MAC when every
 // address of a large range has expired and most are on offer.
 func BenchmarkOfferFlood(b *testing.B) {
 	s, err := state.Open(b.TempDir(), state.Options{})

@@ -18,15 +18,15 @@ import (
 	"drover/pools/state"
 )
 
-// These tell the test binary that it is the child of TestKill, where the state
-// is, and when the clock of the test began.
+// The environment variables of the child process of TestKill: the directory of
+// the state, and the time at which the clock of the test began.
 const (
 	crashDir   = "DROVER_TEST_CRASH_DIR"
 	crashBegan = "DROVER_TEST_CRASH_BEGAN"
 )
 
-// crashLog is the maximum size of a log in bytes: so small that kills hit the change to
-// the next log, and snapshots.
+// crashLog is the maximum size of a log in bytes. It is so small that kills
+// also hit snapshots and the change to the next log.
 const crashLog = 16 << 10
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// load changes the state at dir as fast as it can, until it is killed, and
-// prints a line for each change after it was acknowledged.
+// load changes the state at dir as fast as it can, until the test kills it. It
+// prints a line for each change after the store acknowledged it.
 func load(dir string, began time.Time, w io.Writer) error {
 	s, err := state.Open(dir, state.Options{LogSize: crashLog})
 	if err != nil {
@@ -80,13 +80,13 @@ func loadBoots(s *state.Store, p *pools.Plan, say func(string, ...any)) {
 			say("claim %s %s", p.MAC, nonce)
 		}
 		_ = s.Boots.Step(p.MAC, nonce, boots.Event{Step: boots.StepInit})
-		// The claim stands for a moment, so that kills fall on it.
+		// The claim stays for a moment, so that some kills hit it.
 		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
 	}
 }
 
 // TestKill kills a process that changes the state, at random instants, and
-// looks whether all that it had acknowledged is there.
+// checks that the state has every acknowledged change.
 func TestKill(t *testing.T) {
 	rounds := 200
 	if testing.Short() {
@@ -120,8 +120,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAfter starts the load, kills it after n lines, and returns all complete
-// lines that it had printed.
+// killAfter starts the load and kills it after n lines. It returns all complete
+// lines that the load had printed.
 func killAfter(t *testing.T, dir string, began time.Time, n int) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -143,7 +143,7 @@ func killAfter(t *testing.T, dir string, began time.Time, n int) []string {
 		}
 		lines = append(lines, strings.TrimSpace(line))
 		if len(lines) == n+1 {
-			if n%2 == 0 { // else at once: the line is as fresh as can be
+			if n%2 == 0 { // otherwise the kill follows the line at once
 				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
 			}
 			if err := cmd.Process.Kill(); err != nil {
@@ -158,14 +158,15 @@ func killAfter(t *testing.T, dir string, began time.Time, n int) []string {
 	return lines
 }
 
-// bootAck is a nonce, and whether its claim was acknowledged too. It is not
-// known from when the next nonce was asked for until that was acknowledged.
+// bootAck is an acknowledged nonce, and whether its claim was acknowledged too.
+// The nonce of a machine is unknown while the next one is requested and not yet
+// acknowledged.
 type bootAck struct {
 	nonce   string
 	claimed bool
 }
 
-// bootAcks is the boot of each machine that was acknowledged last.
+// bootAcks is the boot of each machine that was acknowledged last, by MAC.
 type bootAcks map[pools.MAC]bootAck
 
 func (a bootAcks) read(t *testing.T, line string) {
@@ -180,7 +181,7 @@ func (a bootAcks) read(t *testing.T, line string) {
 	}
 	switch what {
 	case "script":
-		delete(a, mac) // the nonce before may be void from here on
+		delete(a, mac) // from here on the earlier nonce may be invalid
 	case "nonce", "claim":
 		a[mac] = bootAck{nonce: nonce, claimed: what == "claim"}
 	default:
@@ -188,8 +189,8 @@ func (a bootAcks) read(t *testing.T, line string) {
 	}
 }
 
-// check looks for what was acknowledged. What was asked for and not
-// acknowledged may be there or not.
+// check fails unless the table has all acknowledged nonces and claims. Requests
+// without an acknowledgement may be there or not.
 func (a bootAcks) check(t *testing.T, b *boots.Table) {
 	t.Helper()
 	for mac, boot := range a {

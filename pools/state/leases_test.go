@@ -22,8 +22,8 @@ func mac(n int) pools.MAC {
 
 func addr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
 
-// plan is what machine n gets of a catch-all pool with the addresses 10.0.0.1
-// to 10.0.0.4 and leases of 50 s, which are kept for a minute.
+// plan returns the plan of machine n in a catch-all pool with the addresses
+// 10.0.0.1 to 10.0.0.4. Its leases last 50 s, and are kept for a minute.
 func plan(n int) *pools.Plan {
 	return &pools.Plan{
 		MAC: mac(n), Node: "node-" + mac(n).Hex(), Pool: "catchall", CatchAll: true, Image: "debian-12",
@@ -32,8 +32,8 @@ func plan(n int) *pools.Plan {
 	}
 }
 
-// reserving returns the plans that plan makes, in a farm with a node that has
-// the address addr(own).
+// reserving wraps plan: its plans are those of a farm with a node that has the
+// address addr(own).
 func reserving(own int, plan func(int) *pools.Plan) func(int) *pools.Plan {
 	farm := pools.NewFarm(pools.Checked{Config: pools.Config{Pools: []pools.Pool{
 		{Name: "fixed", Nodes: []pools.Node{{Name: "own", IP: addr(own)}}},
@@ -48,7 +48,7 @@ func reserving(own int, plan func(int) *pools.Plan) func(int) *pools.Plan {
 	}
 }
 
-// commit commits and waits until it is durable.
+// commit commits a lease and waits until it is durable.
 func commit(l *state.Leases, p *pools.Plan, a netip.Addr, now time.Time) error {
 	wait, err := l.Commit(p, a, now)
 	if err != nil {
@@ -57,20 +57,21 @@ func commit(l *state.Leases, p *pools.Plan, a netip.Addr, now time.Time) error {
 	return wait()
 }
 
-// A story is told step by step, each at its own second after the epoch.
+// leaseStep is one step of a story. Each step has its own second after the
+// epoch.
 type leaseStep struct {
 	what    string
 	at      int    // seconds
 	do      string // offer, commit, release, leave, decline, end, holds
 	mac     int
-	addr    int  // wanted or committed; 0 is none
+	addr    int  // preferred or committed; 0 is none
 	want    int  // offered or held address
-	refused bool // or: there is no such lease
+	refused bool // or there is no such lease
 }
 
 type leaseStory struct {
 	name     string
-	reserved int // an address that is a fixed node's
+	reserved int // the fixed address of a node
 	steps    []leaseStep
 }
 
@@ -156,7 +157,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// tell plays stories. What a story ends with must survive a restart.
+// tell runs stories. The state at the end of a story must survive a restart.
 func tell(t *testing.T, stories []leaseStory) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
@@ -226,12 +227,12 @@ func refusedUnless(ok bool) error {
 	return pools.ErrRefused
 }
 
-// unique fails when an address has two machines or a machine two addresses.
+// unique fails when an address has two machines, or a machine two addresses.
 func unique(t *testing.T, l *state.Leases) {
 	t.Helper()
 	byMAC, byAddr := map[pools.MAC]bool{}, map[netip.Addr]bool{}
 	for _, lease := range l.List() {
-		declined := lease.Declined != "" // by a machine that may have another one since
+		declined := lease.Declined != "" // the machine that declined it may meanwhile have another
 		if byMAC[lease.MAC] && !declined || byAddr[lease.Address] {
 			t.Fatalf("%s or %s is in two leases", lease.MAC, lease.Address)
 		}
@@ -285,8 +286,8 @@ func TestWhoHasWhat(t *testing.T) {
 	}
 }
 
-// A lease of an earlier range must not keep a later range from reusing its
-// own expired addresses.
+// TestRangeChanges: a lease of an earlier range does not keep a later range
+// from reusing its own expired addresses.
 func TestRangeChanges(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := commit(s.Leases, plan(1), addr(1), epoch); err != nil {
@@ -310,7 +311,8 @@ func TestRangeChanges(t *testing.T) {
 	}
 }
 
-// Many machines at once, more than there are addresses.
+// TestLeasesUnderLoad: many machines request addresses at once, more than there
+// are addresses.
 func TestLeasesUnderLoad(t *testing.T) {
 	s := open(t, t.TempDir())
 	var wg sync.WaitGroup
@@ -344,7 +346,7 @@ func TestLeasesUnderLoad(t *testing.T) {
 	}
 }
 
-// Whatever a lease holds, it is the same after a restart.
+// TestStoredLease: all fields of a lease are the same after a restart.
 func TestStoredLease(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -367,7 +369,8 @@ func TestStoredLease(t *testing.T) {
 	}
 }
 
-// A state file of a release without quarantines is read.
+// TestLeaseOfAnOlderFile: the store reads a state file of a release without
+// quarantines.
 func TestLeaseOfAnOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	edit(t, dir, "leases", addr(1).AsSlice(), `{"mac":"52:54:00:00:00:01","address":"10.0.0.1","node":"n","pool":"p","expires":"2026-11-20T13:00:00Z","released":true}`)
@@ -377,11 +380,11 @@ func TestLeaseOfAnOlderFile(t *testing.T) {
 	}
 }
 
-// TestNamed: the machine that a node was last is found by the node's name.
+// TestNamed: Named returns the latest machine of a node, by the node's name.
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	port := func(n int) *pools.Plan { // a node that is known by its switch port
+	port := func(n int) *pools.Plan { // a node that is identified by its switch port
 		p := plan(n)
 		p.Node, p.CatchAll = "m1", false
 		return p

@@ -22,8 +22,8 @@ import (
 	"drover/pools/state/wal"
 )
 
-// leaseAll gives machines their addresses, one after the other: machine n has
-// address n.
+// leaseAll leases addresses to machines in the order of their numbers. Machine n
+// gets address n.
 func leaseAll(t *testing.T, s *state.Store, from, to int) {
 	t.Helper()
 	for n := from; n <= to; n++ {
@@ -33,7 +33,7 @@ func leaseAll(t *testing.T, s *state.Store, from, to int) {
 	}
 }
 
-// files returns the files of a state directory with their content.
+// files returns the contents of the files in a state directory, by name.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -62,7 +62,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// currentLog returns the log in use, and where its records end.
+// currentLog returns the log in use, and the offset at which its records end.
 func currentLog(t *testing.T, dir string) (name string, generation uint64, end int64) {
 	t.Helper()
 	for _, other := range names(t, dir) {
@@ -78,8 +78,8 @@ func currentLog(t *testing.T, dir string) (name string, generation uint64, end i
 	return name, generation, end
 }
 
-// copyState copies the files of a store that is in use, as a power cut would leave
-// them. When the store goes on to its next generation meanwhile, it starts again.
+// copyState copies the files of a store in use, as a power cut would leave
+// them. It starts again when the store meanwhile begins its next generation.
 func copyState(t *testing.T, dir string) string {
 	t.Helper()
 	for {
@@ -91,7 +91,7 @@ func copyState(t *testing.T, dir string) string {
 	}
 }
 
-// write makes a directory with files.
+// write creates a directory with files, given by name.
 func write(t *testing.T, all map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,7 +103,8 @@ func write(t *testing.T, all map[string]string) (dir string) {
 	return dir
 }
 
-// wantLeases opens a copy of a state and counts its leases.
+// wantLeases opens a copy of a state and fails unless it has this number of
+// leases.
 func wantLeases(t *testing.T, dir string, want int) {
 	t.Helper()
 	if got := wantAtLeast(t, dir, want); got != want {
@@ -111,7 +112,8 @@ func wantLeases(t *testing.T, dir string, want int) {
 	}
 }
 
-// wantAtLeast is [wantLeases] where more may be stored than was acknowledged.
+// wantAtLeast is [wantLeases] for a state that may have more leases than were
+// acknowledged.
 func wantAtLeast(t *testing.T, dir string, want int) (got int) {
 	t.Helper()
 	s, err := state.Open(dir, state.Options{LogSize: 1500})
@@ -171,8 +173,8 @@ func TestWAL(t *testing.T) {
 	})
 }
 
-// TestCutOff: what a crash leaves of the last record is no error, and costs that
-// record alone.
+// TestCutOff: a last record that a crash cut off is no error. Only that record
+// is lost.
 func TestCutOff(t *testing.T) {
 	dir := t.TempDir()
 	s, err := state.Open(dir, state.Options{})
@@ -202,15 +204,15 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestDamage: a record that changed on disk is found, the error says where, and what
-// it tells the operator to do works.
+// TestDamage: the store finds a record that changed on disk. The error names
+// the place, and the remedy in its text works.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	s, err := state.Open(dir, state.Options{LogSize: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for generation := range 8 { // no snapshot can be written: there are several logs
+	for generation := range 8 { // prevents snapshots, so that there are several logs
 		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("drover.%d.snap.tmp", generation+2)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +235,7 @@ func TestDamage(t *testing.T) {
 	for _, tt := range []struct {
 		what, file string
 		at         int
-		remains    int // leases when the operator does what the error says; -1: nothing does
+		remains    int // the leases after the remedy of the error; -1 without a remedy
 	}{
 		{"a record in the middle of a log", "drover.1.log", int(middle) + 20, 10},
 		{"the last record of a log that another follows", "drover.1.log", end, n - 2},
@@ -294,8 +296,8 @@ func flip(content string, at int) string {
 	return string(b)
 }
 
-// TestSnapshotFails: while no snapshot can be written, no lease is lost and the logs do
-// not multiply. When it can, the old generations go.
+// TestSnapshotFails: while the store cannot write a snapshot, it loses no lease
+// and its logs do not multiply. Once it can, it removes the old generations.
 func TestSnapshotFails(t *testing.T) {
 	dir := t.TempDir()
 	var log fixture.Log
@@ -333,8 +335,8 @@ func TestSnapshotFails(t *testing.T) {
 	wantLeases(t, copyState(t, dir), 1)
 }
 
-// TestWritesFail: a disk that does not work costs no lease that was acknowledged, and
-// when it works again, so does the store.
+// TestWritesFail: a disk that fails costs no acknowledged lease. When the disk
+// works again, so does the store.
 func TestWritesFail(t *testing.T) {
 	dir := t.TempDir()
 	s, err := state.Open(dir, state.Options{})
@@ -374,14 +376,15 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
-// hang has the disk hang until release is called.
+// hang makes the disk hang until the test calls release.
 func hang(s *state.Store) (release func()) {
 	gate := make(chan struct{})
 	s.FailWrites(func() error { <-gate; return nil })
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// wideAddr and widePlan are for more machines than addr has addresses for.
+// wideAddr and widePlan are addr and plan for more machines than addr has
+// addresses.
 func wideAddr(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(1 + n>>16), byte(n >> 8), byte(n)})
 }
@@ -392,8 +395,8 @@ func widePlan(n int) *pools.Plan {
 	return p
 }
 
-// fillQueue leases addresses until the queue is full, and returns what waits for
-// them.
+// fillQueue leases addresses until the queue is full. wait waits until all are
+// stored, and returns their number.
 func fillQueue(t *testing.T, s *state.Store) (wait func() (leases int)) {
 	t.Helper()
 	var waits []func() error
@@ -421,9 +424,9 @@ func fillQueue(t *testing.T, s *state.Store) (wait func() (leases int)) {
 	}
 }
 
-// TestHangingDisk: with a disk that hangs, a lease that it does not take is an error,
-// and nothing else waits: look-ups answer, and whatever is stored later on its own
-// returns.
+// TestHangingDisk: while the disk hangs, a lease that does not fit into the
+// queue is an error. Nothing else waits: look-ups answer, and calls that store
+// their change in the background return.
 func TestHangingDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -485,8 +488,8 @@ func TestHangingDisk(t *testing.T) {
 	}
 }
 
-// TestDiscoverWaitsForNoDisk: a DHCP worker ends what a boot took once, and does not
-// wait until that is stored.
+// TestDiscoverWaitsForNoDisk: a DHCP worker ends the next boot that a boot has
+// taken, and does not wait until the end is stored.
 func TestDiscoverWaitsForNoDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -511,8 +514,8 @@ func TestDiscoverWaitsForNoDisk(t *testing.T) {
 	}
 }
 
-// TestAsyncWritesAreNotForgotten: the end of a lease that found the queue full is
-// stored later.
+// TestAsyncWritesAreNotForgotten: the store later writes the end of a lease
+// that found the queue full.
 func TestAsyncWritesAreNotForgotten(t *testing.T) {
 	dir := t.TempDir()
 	var log fixture.Log
