@@ -106,7 +106,8 @@ func (n *neighborhood) leased(m pools.MAC) {
 	n.client.Renew(n.t)
 	n.expect(m, "REQUEST ACK")
 	n.client.Wait(n.t, netns.Rebound)
-	n.ip("-n", n.cli, "neigh", "del", serverAddr.String(), "dev", "cli")
+	// A client that sets its address anew removes the entry; flush accepts that.
+	n.ip("-n", n.cli, "neigh", "flush", "to", serverAddr.String(), "dev", "cli", "nud", "all")
 
 	n.client.Release(n.t)
 	n.expect(m, "RELEASE ")
