@@ -37,11 +37,12 @@ const (
 type probes struct {
 	server *Server
 
-	mu     sync.Mutex
-	byMAC  map[pools.MAC]*probe
-	byAddr map[netip.Addr]*probe
-	ended  bool
-	timers sync.WaitGroup
+	mu        sync.Mutex
+	byMAC     map[pools.MAC]*probe
+	byAddr    map[netip.Addr]*probe
+	answering map[pools.MAC]bool // by a worker now
+	ended     bool
+	timers    sync.WaitGroup
 }
 
 // probe is an OFFER that is kept back.
@@ -53,14 +54,35 @@ type probe struct {
 }
 
 func newProbes(s *Server) *probes {
-	return &probes{server: s, byMAC: map[pools.MAC]*probe{}, byAddr: map[netip.Addr]*probe{}}
+	return &probes{server: s, byMAC: map[pools.MAC]*probe{}, byAddr: map[netip.Addr]*probe{}, answering: map[pools.MAC]bool{}}
 }
 
-// running reports whether an OFFER for the machine is kept back.
-func (ps *probes) running(mac pools.MAC) bool {
+// begin reports whether a DISCOVER may be answered: no OFFER for its machine is kept
+// back, and no other worker answers a DISCOVER of the machine at this moment, whose
+// OFFER may be kept back. Call end after the answer.
+func (ps *probes) begin(r *request) bool {
+	if ps.server.arp == nil {
+		return true
+	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	return ps.byMAC[mac] != nil
+	if ps.byMAC[r.MAC] != nil || ps.answering[r.MAC] {
+		return false
+	}
+	if !r.Giaddr.IsValid() { // copies of several relays are all answered
+		ps.answering[r.MAC] = true
+	}
+	return true
+}
+
+// end ends the answer that begin allowed.
+func (ps *probes) end(r *request) {
+	if ps.server.arp == nil || r.Giaddr.IsValid() {
+		return
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.answering, r.MAC)
 }
 
 // start keeps an OFFER of a fresh address back. It returns false when the OFFER

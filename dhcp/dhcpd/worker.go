@@ -57,12 +57,16 @@ func (v *service) work() {
 func (v *service) serve(r *request) {
 	x := r.Exchange(dhcp.Failed, r.received)
 	defer v.rescue(&x)
+	discover := r.Type == dhcpv4.MessageTypeDiscover
 	switch {
 	case v.now().Sub(r.received) > orDefault(v.MaxWait, 2*time.Second):
 		x.Decision = dhcp.Stale
-	case r.Type == dhcpv4.MessageTypeDiscover && v.probes.running(r.MAC):
+	case discover && !v.probes.begin(r):
 		x.Decision = dhcp.Waiting
 	default:
+		if discover {
+			defer v.probes.end(r)
+		}
 		v.answer(r)
 		return
 	}
