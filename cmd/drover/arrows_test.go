@@ -105,7 +105,7 @@ var onlyIn = map[string][]string{
 	"go.etcd.io/bbolt":                 {"pools/state"},
 	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},
-	"gopkg.in/yaml.v3":                 {"pools/config", "pools/hardware/importer", "cmd/drover/cli"},
+	"gopkg.in/yaml.v3":                 {"pools/config", "pools/hardware/importer"},
 	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
 	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},

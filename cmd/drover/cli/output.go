@@ -11,8 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"drover/pools/config"
+
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 )
 
 // Output is the format of a command's output, from its flag --output.
@@ -99,32 +100,11 @@ func Print(w io.Writer, v any, format string) error {
 
 // printYAML writes v as YAML, with the keys and the order of its JSON.
 func printYAML(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
+	doc, err := config.YAML(v)
 	if err != nil {
 		return err
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil { // JSON is YAML
-		return err
-	}
-	blockStyle(&doc)
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-// blockStyle removes the flow style of JSON: braces, brackets and needless quotes.
-func blockStyle(n *yaml.Node) {
-	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {
-		n.Style = yaml.LiteralStyle
-	}
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
+	return config.WriteYAML(w, doc)
 }
 
 // OrDash returns s, or a dash for an empty one.

@@ -32,32 +32,17 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 		}
 		all[i].Nodes = append(all[i].Nodes, n.Node)
 	}
-	b, err := json.Marshal(map[string]any{"pools": all})
+	top, err := config.YAML(map[string]any{"pools": all})
 	if err != nil {
 		return err
 	}
-	var top yaml.Node
-	if err := yaml.Unmarshal(b, &top); err != nil { // JSON is YAML
-		return err
-	}
-	plain(&top)
 	for _, pool := range top.Content[0].Content[1].Content {
 		for _, node := range pool.Content[3].Content { // Content: key name, value, key nodes, value
 			node.Style = yaml.FlowStyle
 			quoteMACs(node)
 		}
 	}
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	return errors.Join(enc.Encode(&top), enc.Close())
-}
-
-// plain removes the style of JSON from a node and all nodes below it.
-func plain(n *yaml.Node) {
-	n.Style = 0
-	for _, c := range n.Content {
-		plain(c)
-	}
+	return config.WriteYAML(w, top)
 }
 
 // quoteMACs quotes the MACs of a node as the documentation does: some of them are
