@@ -19,6 +19,7 @@ var mayImport = map[string][]string{
 	"pools/option":     {},
 	"pools/config":     {"drover/pools", "drover/pools/option"},
 	"pools/atomicfile": {},
+	"pools/lograte":    {},
 	"pools/printable":  {},
 	"pools/wait":       {},
 	"pools/boots":      {"drover/pools"},
@@ -96,7 +97,7 @@ var mayImport = map[string][]string{
 
 // leaves are packages that every folder may import, imagebuild too. They have no state
 // and import none of ours.
-var leaves = []string{"drover/pools/atomicfile", "drover/pools/printable", "drover/pools/wait"}
+var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover/pools/printable", "drover/pools/wait"}
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
