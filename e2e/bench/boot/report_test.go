@@ -53,7 +53,8 @@ func TestVerdict(t *testing.T) {
 		edit func(*main.Report)
 		want string // part of the error; empty: none
 	}{
-		{"one connection is not judged", func(r *main.Report) { r.HTTP[0].Rate.Median = 0.5 }, ""},
+		{"processor time of one connection is not judged", func(r *main.Report) { r.HTTP[0].CPU = stats.Ratio{Median: 2, Low: 1.9, High: 2.1, Rounds: 9} }, ""},
+		{"one connection", func(r *main.Report) { r.HTTP[0].Rate = stats.Ratio{Median: 0.5, Low: 0.4, High: 0.6, Rounds: 9} }, "1 connections: GB/s"},
 		{"processor time", func(r *main.Report) { r.HTTP[1].CPU = stats.Ratio{Median: 1.1, Low: 1.05, High: 1.2, Rounds: 9} }, "8 connections: CPU"},
 		{"throughput", func(r *main.Report) { r.HTTP[2].Rate = stats.Ratio{Median: 0.9, Low: 0.8, High: 0.95, Rounds: 9} }, "64 connections: GB/s"},
 		{"a slow row of TFTP", func(r *main.Report) { r.TFTP[0].Check.Pass = false }, "atftpd"},
