@@ -32,6 +32,9 @@ type Server struct {
 	// Templates is a directory with boot scripts that replace those of drover, see
 	// docs/scripts.md. The path is relative to the config file.
 	Templates string `json:"templates,omitempty"`
+	// Clients are networks beside the subnets whose hosts TFTP and the node-facing
+	// HTTP listeners answer. They take effect without a restart.
+	Clients []netip.Prefix `json:"clients,omitempty"`
 	// TFTPSinglePort makes drover answer TFTP from the port of its listener instead
 	// of a new port for each transfer.
 	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
@@ -72,6 +75,9 @@ type Subnet struct {
 	// network share it: a machine in one may have an address of another.
 	// Default: a network of its own.
 	Network string `json:"network,omitempty"`
+
+	// Relays are addresses of relay agents for this subnet that no subnet holds.
+	Relays []netip.Addr `json:"relays,omitempty"`
 }
 
 // Cluster is a tenant: a Kubernetes cluster that nodes join.

@@ -22,6 +22,7 @@ type Farm struct {
 	byMAC      map[MAC]*entry
 	byName     map[string]*entry
 	byIP       map[netip.Addr]*entry
+	byRelay    map[netip.Addr]int // index of the subnet that lists the relay agent
 	byIdentity identities
 	catchalls  []*entry // in the order of the file
 }
@@ -51,8 +52,18 @@ func NewFarm(c Checked) *Farm {
 		Config: c.Config, Source: c.Source, lines: c.Lines, advertised: c.Advertised, shadowed: c.Shadowed,
 		byMAC: map[MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
+	f.indexRelays()
 	f.index(c.Added)
 	return f
+}
+
+func (f *Farm) indexRelays() {
+	f.byRelay = map[netip.Addr]int{}
+	for i, s := range f.Config.Subnets {
+		for _, a := range s.Relays {
+			f.byRelay[a] = i
+		}
+	}
 }
 
 // entry is the index record of one node, or of the machines of a catch-all pool.
@@ -210,6 +221,27 @@ func (f *Farm) Clusters() []Cluster {
 		out[i].Kubeconfig = f.Path(out[i].Kubeconfig)
 	}
 	return out
+}
+
+// SubnetOfLink returns the subnet of a network link: of an interface of this server, or of
+// a relay agent (giaddr, or its link selection). It is the subnet that holds the address,
+// else the one that lists it in relays; false if there is none.
+func (f *Farm) SubnetOfLink(a netip.Addr) (Subnet, bool) {
+	if i := f.linkSubnet(a); i >= 0 {
+		return f.Config.Subnets[i], true
+	}
+	return Subnet{}, false
+}
+
+// linkSubnet returns the index of the subnet of [Farm.SubnetOfLink], or -1.
+func (f *Farm) linkSubnet(a netip.Addr) int {
+	if i := f.Config.SubnetOf(a); i >= 0 {
+		return i
+	}
+	if i, ok := f.byRelay[a]; ok {
+		return i
+	}
+	return -1
 }
 
 func (f *Farm) poolPath(i int) string   { return fmt.Sprintf("pools[%d]", i) }

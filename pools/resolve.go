@@ -102,15 +102,16 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
 	case !f.sameNetwork(q.Link, e.subnet):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
-			e.Name, f.Config.Subnets[f.Config.SubnetOf(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
+			e.Name, f.Config.Subnets[f.linkSubnet(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
 	}
 	return ""
 }
 
 // sameNetwork reports whether link is on the network segment of a subnet. A link that
-// no subnet holds counts as the same network: a relay agent may have such an address.
+// no subnet holds or lists counts as the same network: a relay agent may have such an
+// address.
 func (f *Farm) sameNetwork(link netip.Addr, subnet int) bool {
-	at := f.Config.SubnetOf(link)
+	at := f.linkSubnet(link)
 	if at < 0 || subnet < 0 || at == subnet {
 		return true
 	}
@@ -151,7 +152,7 @@ func (f *Farm) subnetFor(e *entry, q *Query) int {
 	if e.subnet >= 0 {
 		return e.subnet
 	}
-	if i := f.Config.SubnetOf(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
+	if i := f.linkSubnet(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
 		return i
 	}
 	return 0

@@ -138,6 +138,7 @@ func (c *checker) server() {
 		c.failf("server.apiTLS", "apiTLS: {cert: api.crt, key: api.key}", "server.apiTLS needs both cert and key")
 	}
 	c.nodeFacing(s)
+	c.clients()
 }
 
 // nodeFacing checks the settings of the node-facing listeners.
@@ -200,6 +201,7 @@ func (c *checker) subnets() {
 			c.failf(path+".network", "use letters, digits, '-', '_' and '.'", "%s: %q cannot be the name of a network", about, s.Network)
 		}
 		c.lease(path+".lease", about, s.Lease)
+		c.relays(i, about)
 		for j, other := range c.cfg.Subnets[:i] {
 			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {
 				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Position())

@@ -74,11 +74,13 @@ func (l *Live) Reload() error {
 }
 
 // NeedsRestart reports whether the server section of the config differs from that of
-// the start, whose listeners are in use.
+// the start, whose listeners are in use. Its clients need no restart.
 func (l *Live) NeedsRestart() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !reflect.DeepEqual(l.checked.Config.Server, l.started)
+	now := l.checked.Config.Server
+	now.Clients = l.started.Clients
+	return !reflect.DeepEqual(now, l.started)
 }
 
 // swap puts the farm of a checked config in force.

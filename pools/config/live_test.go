@@ -170,7 +170,7 @@ func TestNeedsRestart(t *testing.T) {
 	for _, tt := range []struct {
 		server string
 		want   bool
-	}{{"", false}, {"  maxConcurrentImages: 7\n", true}, {"  maxConcurrentImages: 7\n", true}, {"  https: \":443\"\n", true}, {"", false}} {
+	}{{"", false}, {"  maxConcurrentImages: 7\n", true}, {"  maxConcurrentImages: 7\n", true}, {"  https: \":443\"\n", true}, {"", false}, {"  clients: [10.30.0.0/16]\n", false}} {
 		write(tt.server)
 		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want || live.Farm().URL() != url || live.Farm().SecureURL() != "" {
 			t.Errorf("server with %q: %v, needs a restart %v, want %v; nodes are sent to %s", tt.server, err, live.NeedsRestart(), tt.want, live.Farm().URL())

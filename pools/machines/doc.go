@@ -6,7 +6,7 @@
 // once for each request, and each call reads the lease table at most once:
 //
 //	DHCP packet              Resolve(query), Owns(address, mac)
-//	TFTP name, image by URL  At(address)
+//	TFTP name, image by URL  Serves(address), At(address)
 //	script, config, join     Of(mac)
 //	API server, page         Named(node), Booting(node), Unknown()
 //

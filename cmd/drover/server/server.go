@@ -106,6 +106,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
 	}
 	s.Machines = newDirectory(s.Live, s.Store)
+	s.Machines.Local = networksOf(cfg.Interfaces)
 	s.metrics = NewMetrics(s.Live, s.Store)
 	s.Store.Boots.OnStep = s.metrics.step
 	s.metrics.watchBoots(s.Store.Boots.List)

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"drover/pools"
+)
+
+// Bounds of the lists of networks and relay agents. Each packet may search them.
+const (
+	maxClients = 64 // server.clients
+	maxRelays  = 64 // relays of one subnet
+)
+
+// clients checks server.clients. A network of almost all addresses is a mistake: anyone
+// could then have TFTP send to third parties.
+func (c *checker) clients() {
+	all := c.cfg.Server.Clients
+	if len(all) > maxClients {
+		c.failf("server.clients", "join networks that are next to each other", "server.clients has %d networks, more than %d", len(all), maxClients)
+		return
+	}
+	for i, p := range all {
+		path := fmt.Sprintf("server.clients[%d]", i)
+		switch {
+		case !p.IsValid(): // reported when it was read
+		case !p.Addr().Is4():
+			c.failf(path, "drover boots nodes over IPv4", "server.clients: %s is not IPv4", p)
+		case p != p.Masked():
+			c.failf(path, fmt.Sprintf("write %s", p.Masked()), "server.clients: %s has host bits set", p)
+		case p.Bits() < 8:
+			c.failf(path, "list the networks that nodes are in", "server.clients: %s is larger than a /8", p)
+		case slices.Contains(all[:i], p):
+			c.failf(path, "remove one", "server.clients: %s is listed twice", p)
+		}
+	}
+}
+
+// relays checks the relay agents of a subnet.
+func (c *checker) relays(subnet int, about string) {
+	s := c.cfg.Subnets[subnet]
+	path := fmt.Sprintf("subnets[%d].relays", subnet)
+	if len(s.Relays) > maxRelays {
+		c.failf(path, "a relay agent needs an entry only if its address is in no subnet", "%s: %d relays, more than %d", about, len(s.Relays), maxRelays)
+		return
+	}
+	for i, a := range s.Relays {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		holder := c.cfg.SubnetOf(a)
+		switch {
+		case !a.IsValid(): // reported when it was read
+		case !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+			c.failf(at, "write the address that the relay agent puts into giaddr, such as 10.99.0.1", "%s: relay %s is not the IPv4 address of a host", about, a)
+		case holder >= 0 && holder != subnet:
+			c.failf(at, "remove it: a relay agent with that address is for the subnet that holds it", "%s: relay %s is in subnet %s", about, a, c.cfg.Subnets[holder].CIDR)
+		case slices.Contains(s.Relays[:i], a):
+			c.failf(at, "remove one", "%s: relay %s is listed twice", about, a)
+		default:
+			c.otherRelay(subnet, at, about, a)
+		}
+	}
+}
+
+// otherRelay checks that no earlier subnet lists the relay agent.
+func (c *checker) otherRelay(subnet int, at, about string, a netip.Addr) {
+	i := slices.IndexFunc(c.cfg.Subnets[:subnet], func(s pools.Subnet) bool { return slices.Contains(s.Relays, a) })
+	if i >= 0 {
+		c.failf(at, "a relay agent is for one subnet: remove it from the other", "%s: relay %s is already that of subnet %s", about, a, c.cfg.Subnets[i].CIDR)
+	}
+}

@@ -1,0 +1,53 @@
+package pools_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"drover/pools"
+	"drover/pools/config"
+)
+
+// TestRelays: a relay agent with an address in no subnet is for the subnet that lists it.
+func TestRelays(t *testing.T) {
+	f, err := config.Parse("x.yaml", []byte(`
+server: {interfaces: [eth1]}
+subnets:
+- {cidr: 10.0.0.0/24, relays: [10.99.0.1]}
+- {cidr: 10.0.1.0/24, relays: [10.99.0.2, 10.0.1.5]}
+pools:
+- {name: web, image: b, nodes: [{name: m1, macs: ["52:54:00:00:00:01"], ip: 10.0.0.7}]}
+- {name: first, image: b, catchall: true, range: 10.0.0.10-10.0.0.20}
+- {name: second, image: b, catchall: true, range: 10.0.1.10-10.0.1.20}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, unknown := mac(t, "52:54:00:00:00:01"), mac(t, "52:54:00:00:00:09")
+	for _, tt := range []struct{ link, node, unknown, subnet string }{
+		{"10.0.0.1", "m1", "first", "10.0.0.0/24"},
+		{"10.99.0.1", "m1", "first", "10.0.0.0/24"},
+		{"10.0.1.1", "", "second", "10.0.1.0/24"},
+		{"10.99.0.2", "", "second", "10.0.1.0/24"},
+		{"10.0.1.5", "", "second", "10.0.1.0/24"},
+		{"10.99.0.3", "m1", "first", ""}, // package dhcp refuses it
+	} {
+		link := netip.MustParseAddr(tt.link)
+		s, ok := f.SubnetOfLink(link)
+		if ok != (tt.subnet != "") || ok && s.CIDR.String() != tt.subnet {
+			t.Errorf("subnet of %s: got %v, %t; want %q", link, s.CIDR, ok, tt.subnet)
+		}
+		q := pools.Query{MAC: node, Link: link}
+		p := f.Resolve(q)
+		if (p != nil) != (tt.node != "") {
+			t.Errorf("node by %s: got a plan %t, want %q", link, p != nil, tt.node)
+		}
+		if p == nil && !strings.Contains(f.WhyNot(q), tt.subnet) {
+			t.Errorf("node by %s: the reason is %q, want one with %s", link, f.WhyNot(q), tt.subnet)
+		}
+		if p := f.Resolve(pools.Query{MAC: unknown, Link: link}); p == nil || p.Pool != tt.unknown {
+			t.Errorf("unknown machine by %s: got %+v, want pool %s", link, p, tt.unknown)
+		}
+	}
+}
