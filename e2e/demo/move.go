@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"drover/e2e/lab/site"
 	"drover/pools"
 )
@@ -30,7 +32,7 @@ func (d *demo) move(ctx context.Context) error {
 	if moved, err := d.edit(m); err != nil || !moved {
 		return err
 	}
-	d.log.say("%s belongs to %s now, where it is to have %v; nothing is rebooted yet", m.plan.Node, m.plan.Cluster, m.plan.Labels)
+	d.log.say("%s belongs to %s now, with the labels %s; nothing is rebooted yet", m.plan.Node, m.plan.Cluster, labels.FormatLabels(m.plan.Labels))
 	if err := d.drained(ctx, m); err != nil {
 		return err
 	}
