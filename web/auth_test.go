@@ -144,7 +144,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	s := newHarness(t)
 	first := s.session(t)
 	for range 1000 {
-		s.now = s.now.Add(4 * time.Second) // as fast as logins are allowed
+		s.now = s.now.Add(time.Second)
 		s.session(t)
 	}
 	if resp := s.do(request{path: "/api/v1/nodes", anonymous: true, header: first}); resp.Code != 401 {
@@ -152,6 +152,9 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// Wrong tokens are limited. The right one is not: another local user can use up the
+// attempts of an address that all clients on this host share (low finding: lock-out on
+// loopback).
 func TestLoginIsLimited(t *testing.T) {
 	s := newHarness(t)
 	attempt := func(want int) {
@@ -164,9 +167,15 @@ func TestLoginIsLimited(t *testing.T) {
 		attempt(403)
 	}
 	attempt(429)
-	if resp := s.do(form(secret)); resp.Code != 429 {
-		t.Errorf("the right token after too many guesses: got %d, want 429", resp.Code)
+	header := s.session(t)
+	add := request{
+		method: "POST", path: "/add", anonymous: true, header: header, contentType: "application/x-www-form-urlencoded",
+		body: url.Values{"name": {"n3"}, "pool": {"compute"}, "macs": {"52:54:00:00:00:03"}, "ip": {"10.28.0.13"}, "token": {secret}}.Encode(),
 	}
+	if resp := s.do(add); resp.Code != http.StatusSeeOther {
+		t.Errorf("a form with the right token after too many guesses: got %d: %s", resp.Code, resp.Body)
+	}
+	attempt(429)
 	s.now = s.now.Add(3 * time.Second)
 	attempt(403)
 	attempt(429)

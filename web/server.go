@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"drover/web/answer"
 	"drover/web/api"
@@ -27,6 +24,10 @@ type Server struct {
 
 	// Addr is the address for [Server.Listen]; default "127.0.0.1:8443".
 	Addr string
+	// Hosts are the names of this server that clients may send as Host, in lower case,
+	// besides loopback names, the address that they connect to, and the names in the
+	// certificates of TLS.
+	Hosts []string
 	// TLS is the config of HTTPS. nil: plain HTTP, for loopback only.
 	TLS *tls.Config
 	// Metrics answers /metrics. nil: the answer is 404.
@@ -37,12 +38,11 @@ type Server struct {
 const (
 	maxBody   = 1 << 20  // bytes of a request's body
 	maxHeader = 16 << 10 // bytes of a request's line and header
-	maxConns  = 256      // concurrent connections; further ones wait in the kernel's queue
 
 	headerTimeout = 5 * time.Second
 	readTimeout   = 30 * time.Second
 	writeTimeout  = time.Minute
-	idleTimeout   = 2 * time.Minute
+	idleTimeout   = time.Minute
 	endTimeout    = 5 * time.Second // for running requests when the server ends
 )
 
@@ -55,41 +55,23 @@ func (s *Server) Handler() http.Handler {
 		metrics = http.NotFoundHandler()
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", answer.By(a.Log, answer.Methods{"GET": healthz}))
-	mux.Handle("/readyz", answer.By(a.Log, answer.Methods{"GET": readyz(a)}))
+	mux.Handle(healthPath, answer.By(a.Log, answer.Methods{"GET": healthz}))
+	mux.Handle("/readyz", answer.By(a.Log, answer.Methods{"GET": readyz(a, guard)}))
 	mux.Handle("/metrics", guard.API(answer.By(a.Log, answer.Methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
 		metrics.ServeHTTP(w, r)
 		return nil
 	}})))
-	mux.Handle("/api/", guard.API(a.Handler()))
+	rest := a.Handler()
+	mux.Handle("/api/", guard.API(rest))
+	mux.Handle(api.TokenPath, guard.Secret(rest))
 	mux.Handle("/", page.Handler(a, guard))
 
 	protect := http.NewCrossOriginProtection()
 	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {
 		return &answer.Error{Code: http.StatusForbidden, Msg: "a request from another site"}
 	}))
-	return secureHeaders(protect.Handler(http.MaxBytesHandler(mux, maxBody)))
-}
-
-func healthz(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, map[string]bool{"ok": true})
-	return nil
-}
-
-// readyz answers with the problems, and with 503 if one is more than a warning.
-func readyz(a *api.API) answer.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		problems := a.Ready(r.Context())
-		ready, code := !slices.ContainsFunc(problems, func(p api.Problem) bool { return !p.Warning }), http.StatusOK
-		if !ready {
-			code = http.StatusServiceUnavailable
-		}
-		answer.JSON(w, code, struct {
-			Ready    bool          `json:"ready"`
-			Problems []api.Problem `json:"problems,omitempty"`
-		}{ready, problems})
-		return nil
-	}
+	bounded := http.MaxBytesHandler(mux, maxBody)
+	return secureHeaders(s.checkHost(s.countAuthenticated(guard, protect.Handler(bounded))))
 }
 
 // secureHeaders adds headers that keep other sites from reading, framing or extending
@@ -126,7 +108,8 @@ func (s *Server) Listen() (net.Listener, error) {
 // Serve answers requests on l until ctx ends. Running requests then have a few seconds
 // to end. Serve closes l, and returns nil after ctx has ended.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	l = netutil.LimitListener(l, maxConns)
+	conns := newConnLimiter(s.API.Log)
+	l = &limitedListener{l, conns}
 	if s.TLS != nil {
 		l = tls.NewListener(l, s.tlsConfig())
 	}
@@ -137,6 +120,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withConn,
+		ConnState:         conns.observe,
 		ErrorLog:          slog.NewLogLogger(s.API.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)

@@ -33,7 +33,8 @@ func TestHealth(t *testing.T) {
 	check(request{path: "/healthz", anonymous: true}, 200, `{"ok":true}`)
 	check(request{path: "/readyz", anonymous: true}, 200, `{"ready":true}`)
 	problems = []api.Problem{{Part: "image debian-12", Problem: "there is none"}}
-	check(request{path: "/readyz", anonymous: true}, 503, `{"ready":false,"problems":[{"part":"image debian-12","problem":"there is none"}]}`)
+	check(request{path: "/readyz"}, 503, `{"ready":false,"problems":[{"part":"image debian-12","problem":"there is none"}]}`)
+	check(request{path: "/readyz", anonymous: true}, 503, `{"ready":false,"problems":[{"part":"image","problem":"not ready"}],"hint":"send the API token`)
 	check(request{path: "/metrics", anonymous: true}, 401, "token")
 	check(request{path: "/metrics"}, 200, "drover_up 1")
 	check(request{path: "/healthz", method: "POST", anonymous: true}, 405, "accepts GET")
@@ -137,5 +138,31 @@ func TestListenError(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "people-facing listener") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestReadyzWithoutToken: a client without the token sees kinds of problems, and neither
+// names nor addresses (low finding).
+func TestReadyzWithoutToken(t *testing.T) {
+	problems := []api.Problem{
+		{Part: "cluster tenant-a", Problem: "dial tcp 10.9.8.7:6443: connection refused", Brief: "it cannot be reached", Warning: true},
+		{Part: "cluster tenant-b", Problem: "dial tcp 10.9.8.8:6443: connection refused", Brief: "it cannot be reached", Warning: true},
+		{Part: "chassis m1", Problem: "10.1.0.1:22: no route to host", Warning: true},
+		{Part: "disk", Problem: "/var/lib/drover: no space left on device", Brief: "it does not store data"},
+	}
+	s := newHarness(t, func(s *harness) { s.Ready = func(context.Context) []api.Problem { return problems } })
+	resp := s.do(request{path: "/readyz", anonymous: true})
+	const want = `{"ready":false,"problems":[` +
+		`{"part":"cluster","problem":"it cannot be reached","warning":true},` +
+		`{"part":"chassis","problem":"not ready","warning":true},` +
+		`{"part":"disk","problem":"it does not store data"}],` +
+		`"hint":"send the API token to see names and causes"}`
+	if got := compact(resp.Body.String()); resp.Code != 503 || got != want {
+		t.Errorf("got %d %s, want %s", resp.Code, got, want)
+	}
+	for _, r := range []request{{path: "/readyz"}, {path: "/readyz", anonymous: true, header: s.session(t)}} {
+		if got := s.do(r).Body.String(); !strings.Contains(got, "10.9.8.7:6443") || !strings.Contains(got, "tenant-b") || strings.Contains(got, "hint") {
+			t.Errorf("with the token or a session: got %s", got)
+		}
 	}
 }

@@ -50,6 +50,16 @@ func TestSharedToken(t *testing.T) {
 			t.Errorf("%s %s shows the token", tt.method, tt.path)
 		}
 	}
+	// A session is for reading what is no secret (low finding: a stolen cookie read it).
+	cookie := s.session(t)
+	for _, method := range []string{"GET", "HEAD"} {
+		for _, path := range []string{"/api/v1/clusters/tenant-a/token", "/api/v1/clusters/tenant%2da/token", "/api/v1/./clusters/tenant-a/token", "//api/v1/clusters/tenant-a/token"} {
+			resp := s.do(request{method: method, path: path, anonymous: true, header: cookie})
+			if resp.Code == 200 || strings.Contains(resp.Body.String(), "abcdef") {
+				t.Errorf("%s %s with a session: got %d %s", method, path, resp.Code, resp.Body)
+			}
+		}
+	}
 	if log := s.log.String(); strings.Contains(log, "0123456789abcdef") || !strings.Contains(log, `msg="shared join token shown"`) {
 		t.Errorf("log: %s", log)
 	}

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,11 +118,13 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 }
 
 // request is a request of a client. The zero method is GET, the zero content type is
-// JSON, and the request has the right token unless it is anonymous.
+// JSON, the zero host is localhost, and the request has the right token unless it is
+// anonymous.
 type request struct {
-	method, path, body, contentType string
-	header                          map[string]string
-	anonymous                       bool
+	method, path, body, contentType, host string
+
+	header    map[string]string
+	anonymous bool
 }
 
 // answer is an answer of the server.
@@ -147,6 +150,7 @@ func (s *harness) do(r request) answer {
 		r.contentType = "application/json"
 	}
 	req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+	req.Host = cmp.Or(r.host, "localhost:8443")
 	if r.body != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}

@@ -60,6 +60,9 @@ func (d *Drover) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if token, err := os.ReadFile(d.TokenFile()); err == nil { // for names and causes in the answer
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
 	resp, err := d.rack.HTTPClient().Do(req)
 	if err != nil {
 		return err

@@ -71,10 +71,14 @@ type Boots interface {
 
 // Problem is a part of the server that is not ready.
 type Problem struct {
-	Part    string `json:"part"`    // "image debian-12"
+	Part    string `json:"part"`    // its kind and name: "image debian-12"
 	Problem string `json:"problem"` // cause and remedy
 
-	// Warning marks a problem that keeps no machine from booting: the server is
+	// Brief is the problem for clients without the token: it has no names, addresses
+	// and foreign texts. Empty: they see the kind of the part only.
+	Brief string `json:"-"`
+
+	// Warning marks a problem of a few machines only, or of none: the server is
 	// ready.
 	Warning bool `json:"warning,omitempty"`
 }
@@ -118,7 +122,7 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/api/v1/boots", answer.By(a.Log, answer.Methods{"GET": a.listBoots}))
 	mux.Handle("/api/v1/leases", answer.By(a.Log, answer.Methods{"GET": a.listLeases}))
 	mux.Handle("/api/v1/leases/{address}", answer.By(a.Log, answer.Methods{"DELETE": a.endLease}))
-	mux.Handle("/api/v1/clusters/{cluster}/token", answer.By(a.Log, answer.Methods{"GET": a.sharedToken}))
+	mux.Handle(TokenPath, answer.By(a.Log, answer.Methods{"GET": a.sharedToken}))
 	mux.Handle("/api/v1/unknown", answer.By(a.Log, answer.Methods{"GET": a.listUnknowns}))
 	mux.Handle("/api/v1/unknown/{mac}", answer.By(a.Log, answer.Methods{"DELETE": a.forgetUnknown}))
 	mux.Handle("/", answer.By(a.Log, nil))

@@ -9,6 +9,10 @@ import (
 	"drover/web/answer"
 )
 
+// TokenPath is the pattern of the path of shared join tokens. It is for clients with the
+// API token: a session is not enough.
+const TokenPath = "/api/v1/clusters/{cluster}/token"
+
 // Tokens returns the shared join tokens of clusters. Its errors for a bad request are
 // [pools.ErrNoCluster] and [pools.ErrNotShared]. Any other error means that the cluster
 // does not answer.

@@ -1,9 +1,13 @@
 // Package auth authenticates clients of the listener for operators: by the API token or
-// by the session of a browser. It limits the rate of attempts.
+// by the session of a browser.
 //
 // A browser gets only the session's random cookie. The token is not stored in the
 // browser and is in no URL. A session is enough for reading; every change needs the
-// token.
+// token, and so does every answer that contains a secret.
+//
+// The rate of wrong tokens is limited, by address. The right token is never refused:
+// clients share addresses, and one that guesses must not lock out the others. The limit
+// keeps guesses out of the log; the length of the token keeps them from success.
 //
 // The package does not know the data that clients read or change.
 package auth
@@ -28,8 +32,8 @@ const (
 	sessionLife = 12 * time.Hour
 	maxSessions = 1000
 
-	loginBurst   = 5               // attempts of one address in a row
-	loginEvery   = 3 * time.Second // interval at which one more attempt is allowed
+	loginBurst   = 5               // wrong tokens of one address in a row
+	loginEvery   = 3 * time.Second // interval at which one more is allowed
 	maxAddresses = 1000            // addresses with a counter of their own
 )
 
@@ -65,31 +69,52 @@ func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.cookie("", -1))
 }
 
-// Confirm checks the API token in a form of the page, and limits the rate of attempts.
-// It returns an [answer.Error] with status 403 or 429.
+// Confirm checks the API token in a form of the page. It returns an [answer.Error] with
+// status 403, or 429 after too many wrong tokens.
 func (g *Guard) Confirm(r *http.Request, token string) error {
 	switch {
+	case g.token.matches(token):
+		return nil
 	case !g.limit.allow(r):
 		return &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
-	case !g.token.matches(token):
-		return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
 	}
-	return nil
+	return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
 }
 
 // API returns a handler that passes authenticated requests to next: those with the
 // bearer token, and reading requests with a session. A session cannot change anything,
 // because browsers add cookies to requests of other sites too.
 func (g *Guard) API(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return g.require(next, func(r *http.Request) bool {
 		reading := r.Method == http.MethodGet || r.Method == http.MethodHead
-		scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if strings.EqualFold(scheme, "Bearer") && g.token.matches(strings.TrimSpace(secret)) || reading && g.HasSession(r) {
+		return reading && g.HasSession(r)
+	})
+}
+
+// Secret returns a handler that passes requests with the bearer token to next. The
+// answer of next contains a secret, which a stolen session must not read.
+func (g *Guard) Secret(next http.Handler) http.Handler {
+	return g.require(next, func(*http.Request) bool { return false })
+}
+
+// require returns a handler that passes requests to next that have the bearer token, or
+// that other allows.
+func (g *Guard) require(next http.Handler, other func(*http.Request) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.hasToken(r) || other(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		answer.Write(w, &answer.Error{Code: http.StatusUnauthorized, Msg: "the API token is required (Authorization: Bearer TOKEN)"})
 	})
+}
+
+// Knows reports whether a request has the bearer token or a session.
+func (g *Guard) Knows(r *http.Request) bool { return g.hasToken(r) || g.HasSession(r) }
+
+func (g *Guard) hasToken(r *http.Request) bool {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && g.token.matches(strings.TrimSpace(secret))
 }
 
 // cookieName returns the name of the session cookie. With HTTPS its prefix binds the
@@ -161,7 +186,7 @@ func (s *sessions) finish(cookie string) {
 	delete(s.end, sha256.Sum256([]byte(cookie)))
 }
 
-// loginLimit limits the rate of login attempts of each client.
+// loginLimit limits the rate of wrong tokens of each client.
 type loginLimit struct {
 	now    func() time.Time
 	mu     sync.Mutex
@@ -175,12 +200,12 @@ func newLoginLimit(now func() time.Time) *loginLimit {
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(loginEvery), loginBurst) }
 
-// allow counts an attempt of the client, and reports whether it is within the limit.
+// allow counts a wrong token of the client, and reports whether it is within the limit.
 func (l *loginLimit) allow(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	client := network(r.RemoteAddr)
+	client := Network(r.RemoteAddr)
 	lim := l.by[client]
 	if lim == nil && len(l.by) >= maxAddresses {
 		for other, o := range l.by {
@@ -200,9 +225,9 @@ func (l *loginLimit) allow(r *http.Request) bool {
 	return lim.AllowN(now, 1)
 }
 
-// network returns the addresses that count as one client: an IPv4 address, or the /64
-// of an IPv6 address.
-func network(remote string) netip.Prefix {
+// Network returns the addresses that count as one client: the IPv4 address in
+// "address:port", or the /64 of an IPv6 address.
+func Network(remote string) netip.Prefix {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		return netip.Prefix{}

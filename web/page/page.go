@@ -14,8 +14,10 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
+	"log/slog"
 	"net/http"
 
+	"drover/pools/lograte"
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
@@ -29,11 +31,12 @@ type page struct {
 	api   *api.API
 	guard *auth.Guard
 	html  *template.Template
+	lines *lograte.Limiter // of refused logins
 }
 
 // Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard) http.Handler {
-	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html"))}
+	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html")), &lograte.Limiter{Log: a.Log}}
 	mux := http.NewServeMux()
 	mux.Handle("/login", answer.By(a.Log, answer.Methods{"POST": p.login}))
 	mux.Handle("/logout", answer.By(a.Log, answer.Methods{"POST": p.logout}))
@@ -77,7 +80,7 @@ func (p *page) login(w http.ResponseWriter, r *http.Request) error {
 		e := answer.Of(err)
 		if e.Code == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "3")
-		} else {
+		} else if p.lines.Allow(slog.LevelWarn, "login refused") {
 			p.api.Log.Warn("login refused", "client", r.RemoteAddr)
 		}
 		return p.render(w, e.Code, "login.html", e.Msg)
