@@ -33,10 +33,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return cli.Usage
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(stderr, "drover:", text)
-	}
+	printError(stderr, err)
 	return cli.CodeOf(err)
+}
+
+// printError writes the error of a command as a line, unless it is nil or has no text.
+func printError(w io.Writer, err error) {
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(w, "drover:", err)
+	}
 }
 
 func newRootCommand() *cobra.Command {

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
@@ -27,19 +32,16 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 		Example: "  drover serve -c /etc/drover/drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// A write to a closed pipe is an error, and not the end of the server.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			w := server.NewLogWriter(cmd.ErrOrStderr())
 			defer w.Close()
-			var err error
-			if o.Log, err = server.NewLogger(w, logFormat, logLevel); err != nil {
-				return &cli.Error{Code: cli.Usage, Err: err}
-			}
-			o.Version = version()
-			s, err := server.New(o)
+			err := runServer(cmd.Context(), o, w, logFormat, logLevel)
+			printError(w, err) // after all lines of the log, and without waiting for a reader
 			if err != nil {
-				return cli.PrintMistakes(o.Config, err, cmd.ErrOrStderr())
+				err = &cli.Error{Code: cli.CodeOf(err)}
 			}
-			defer s.Close()
-			return s.Run(cmd.Context())
+			return err
 		},
 	}
 	cli.ConfigFlag(cmd, &o.Config)
@@ -50,4 +52,18 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 	f.StringVar(&logFormat, "log-format", "text", "text|json")
 	f.StringVar(&logLevel, "log-level", "info", "debug|info|warn|error")
 	return cmd
+}
+
+// runServer runs the server until ctx ends. It logs to w.
+func runServer(ctx context.Context, o server.Options, w *server.LogWriter, logFormat, logLevel string) (err error) {
+	if o.Log, err = server.NewLogger(w, logFormat, logLevel); err != nil {
+		return &cli.Error{Code: cli.Usage, Err: err}
+	}
+	o.Version, o.LinesLost = version(), w.Lost
+	s, err := server.New(o)
+	if err != nil {
+		return cli.PrintMistakes(o.Config, err, w)
+	}
+	defer s.Close()
+	return s.Run(ctx)
 }

@@ -21,16 +21,17 @@ const (
 
 // LogWriter writes a log to another writer, in a goroutine of its own. It never
 // blocks the code that logs. When the other writer does not keep up (a stopped
-// terminal, a full pipe), lines are dropped, and a later line of the log has their
-// number.
+// terminal, a full pipe) or fails (a full disk, a pipe without a reader), lines are lost,
+// and a later line of the log has their number.
 type LogWriter struct {
 	to io.Writer
-	// report renders the line with the number of dropped lines.
+	// report renders the line with the number of lost lines.
 	report func(lines int) []byte
 
 	mu      sync.Mutex
 	waiting []byte
-	dropped int           // lines since the last write
+	lost    int           // lines that no line of the log has reported yet
+	total   uint64        // lines lost since the start
 	wake    chan struct{} // there are lines to write; closed by Close
 	closed  bool
 	done    chan struct{}
@@ -45,15 +46,12 @@ func NewLogWriter(to io.Writer) *LogWriter {
 }
 
 // Write queues one line. It returns at once and reports no error: a log has nowhere to
-// report its own failure.
+// report its own failure. After Close it drops the line.
 func (w *LogWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-		return w.to.Write(line)
-	case len(w.waiting)+len(line) > maxLog:
-		w.dropped++
+	if w.closed || len(w.waiting)+len(line) > maxLog {
+		w.lose(1)
 		return len(line), nil
 	}
 	w.waiting = append(w.waiting, line...)
@@ -64,46 +62,71 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// lose counts lost lines. The caller holds the lock.
+func (w *LogWriter) lose(lines int) {
+	w.lost += lines
+	w.total += uint64(lines)
+}
+
+// Lost returns the number of lines lost since the start.
+func (w *LogWriter) Lost() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.total
+}
+
 // run writes the queued lines until Close.
 func (w *LogWriter) run() {
 	defer close(w.done)
 	var writing []byte
 	for range w.wake {
-		writing = w.take(writing)
-		_, _ = w.to.Write(writing)
+		writing = w.flush(writing)
 		time.Sleep(logPause)
 	}
+	w.flush(writing)
 }
 
-// take returns the queued lines, and keeps the buffer empty for the next ones.
-func (w *LogWriter) take(empty []byte) []byte {
+// flush writes the queued lines, and then the number of lines that were lost after
+// them. The next lines are queued in the buffer empty; flush returns the one for the
+// lines after these.
+func (w *LogWriter) flush(empty []byte) []byte {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	b := w.waiting
-	if w.dropped > 0 {
-		b = append(b, w.report(w.dropped)...)
+	lines, lost := w.waiting, w.lost
+	w.waiting, w.lost = empty[:0], 0
+	w.mu.Unlock()
+	if len(lines) > 0 {
+		n, err := w.to.Write(lines)
+		if err != nil {
+			w.mu.Lock()
+			w.lost += lost
+			w.lose(bytes.Count(lines[n:], []byte("\n")))
+			w.mu.Unlock()
+			return lines
+		}
 	}
-	w.waiting, w.dropped = empty[:0], 0
-	return b
+	if lost > 0 {
+		if _, err := w.to.Write(w.report(lost)); err != nil {
+			w.mu.Lock()
+			w.lost += lost
+			w.mu.Unlock()
+		}
+	}
+	return lines
 }
 
 // lastWrite is the time limit of Close.
 const lastWrite = 5 * time.Second
 
-// Close writes the queued lines, for up to five seconds. Later lines are written
-// directly.
+// Close writes the queued lines, for up to five seconds.
 func (w *LogWriter) Close() {
 	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return
+	if !w.closed {
+		w.closed = true
+		close(w.wake)
 	}
-	w.closed = true
-	close(w.wake)
 	w.mu.Unlock()
 	select {
 	case <-w.done:
-		_, _ = w.to.Write(w.take(nil))
 	case <-time.After(lastWrite):
 	}
 }

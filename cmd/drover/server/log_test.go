@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,14 +46,14 @@ func TestLogWriter(t *testing.T) {
 		fmt.Fprintln(w, "last")
 		w.Close()
 		fmt.Fprintln(w, "after the end")
-		if !strings.HasSuffix(to.text.String(), "last\nafter the end\n") {
-			t.Errorf("got %q at the end", to.text.String())
+		if !strings.HasSuffix(to.text.String(), "last\n") || w.Lost() != 1 {
+			t.Errorf("got %q at the end, and %d lines lost", to.text.String(), w.Lost())
 		}
 	})
 }
 
 // A log that nobody reads blocks no caller and takes a bounded amount of memory. When
-// it is read again, it has the number of missing lines.
+// it is read again, it has the number of missing lines (finding H9).
 func TestLogWriterNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := slowWriter{free: make(chan struct{})} // nobody reads
@@ -70,6 +72,50 @@ func TestLogWriterNeverBlocks(t *testing.T) {
 		}
 		if want := fmt.Sprintf("%d lines of the log were dropped", 100-written); !strings.Contains(got, want) {
 			t.Errorf("%q is not in the log", want)
+		}
+		if w.Lost() != uint64(100-written) {
+			t.Errorf("got %d lines lost, want %d", w.Lost(), 100-written)
+		}
+	})
+}
+
+// failingWriter fails while it is full.
+type failingWriter struct {
+	strings.Builder
+	full atomic.Bool
+}
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	if w.full.Load() {
+		n := min(len(b), 7) // a write may be cut short
+		w.Builder.Write(b[:n])
+		return n, syscall.ENOSPC
+	}
+	return w.Builder.Write(b)
+}
+
+// Lines that cannot be written, as on a full disk, are counted, and reported when the
+// writer works again (findings H9, M3).
+func TestLogWriterFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var to failingWriter
+		w := NewLogWriter(&to)
+		line := func(text string) {
+			fmt.Fprintln(w, text)
+			time.Sleep(2 * logPause)
+		}
+		to.full.Store(true)
+		for range 10 {
+			line("does not fit")
+		}
+		to.full.Store(false)
+		line("fits")
+		w.Close()
+		if got := to.String(); !strings.HasSuffix(got, "fits\n10 lines of the log were dropped\n") {
+			t.Errorf("got %q", got)
+		}
+		if w.Lost() != 10 {
+			t.Errorf("got %d lines lost, want 10", w.Lost())
 		}
 	})
 }

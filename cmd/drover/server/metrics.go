@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -73,22 +72,6 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
-}
-
-// watchReadiness counts the parts that are not ready, at each scrape.
-func (m *Metrics) watchReadiness(r *readiness) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "not_ready",
-		Help: "Parts that are not ready; /readyz lists them."}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		defer cancel()
-		problems := 0
-		for _, p := range r.problems(ctx) {
-			if !p.Warning {
-				problems++
-			}
-		}
-		return float64(problems)
-	}))
 }
 
 // watchMoves counts the nodes that are leaving a cluster, at each scrape.

@@ -3,40 +3,87 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/kube"
+	"drover/pools/printable"
 	"drover/web/api"
 )
 
-// readiness finds the parts that are not ready: images, loaders, clusters.
+// Time limits of the parts of /readyz, which must answer even if a cluster or a disk
+// does not.
+const (
+	filesWait   = time.Second     // for images and loaders
+	clusterWait = 3 * time.Second // for clusters; more than the limit of their own check
+)
+
+// readiness finds the parts that are not ready.
 type readiness struct {
 	live     *config.Live
 	images   *imagebuild.Dir
 	loaders  string
-	clusters *kube.Clusters
+	clusters func(context.Context) map[string]error // by name; nil: nodes can join
+	chassis  func() map[string]string               // the errors, by name
+	disks    *diskMonitor
+
+	lastFiles    latest[[]api.Problem]
+	lastClusters latest[map[string]error]
 }
 
-// problems returns every part that is not ready, sorted by part.
-func (r *readiness) problems(ctx context.Context) []api.Problem {
-	out := r.local()
-	for name, err := range r.clusters.Check(ctx) {
-		if err != nil {
-			out = append(out, api.Problem{Part: "cluster " + name, Problem: err.Error()})
-		}
+// problems returns every part that is not ready, sorted by part. It does not wait for
+// clusters and disks that hang.
+func (r *readiness) problems() []api.Problem {
+	out := r.disks.problems()
+	files, ok := r.lastFiles.get(r.local, filesWait)
+	if !ok {
+		files = []api.Problem{{Part: "files", Problem: "the directories of images and loaders have not answered yet"}}
+	}
+	out = append(append(out, files...), r.clusterProblems()...)
+	for name, text := range r.chassis() {
+		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
+	}
+	if r.live.NeedsRestart() {
+		out = append(out, api.Problem{Part: "config", Problem: "server: changed, which takes a restart", Brief: "it takes a restart", Warning: true})
 	}
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
 	return out
 }
+
+// maxProblem limits a text that comes from elsewhere, in bytes.
+const maxProblem = 1000
+
+// clusterProblems returns the clusters that nodes cannot join. They are warnings while
+// nodes can join another one: one tenant must not make the whole server unready.
+func (r *readiness) clusterProblems() (out []api.Problem) {
+	check := func() map[string]error { return r.clusters(context.Background()) }
+	errs, ok := r.lastClusters.get(check, clusterWait)
+	clusters := r.live.Farm().Config.Clusters
+	for _, c := range clusters {
+		err, checked := errs[c.Name]
+		if !ok || !checked {
+			err = errors.New("it is being checked for the first time")
+		}
+		if err != nil {
+			out = append(out, api.Problem{Part: "cluster " + c.Name, Problem: printable.Line(err.Error(), maxProblem), Brief: "nodes cannot join it"})
+		}
+	}
+	for i := range out {
+		out[i].Warning = len(out) < len(clusters)
+	}
+	return out
+}
+
+// missing is the brief problem of a file.
+const missing = "it is missing"
 
 // local returns the missing images, loaders and device trees of this host.
 func (r *readiness) local() (out []api.Problem) {
@@ -49,7 +96,9 @@ func (r *readiness) local() (out []api.Problem) {
 		seen[p.Image] = true
 		image, err := r.images.Lookup(p.Image)
 		if err != nil {
-			out = append(out, api.Problem{Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image)})
+			out = append(out, api.Problem{
+				Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image), Brief: missing,
+			})
 		}
 		platforms[image.Platform] = true
 	}
@@ -62,7 +111,9 @@ func (r *readiness) local() (out []api.Problem) {
 func (r *readiness) firmwareLoaders(platforms map[string]bool) (out []api.Problem) {
 	need := func(f pools.Firmware, warning bool) {
 		if _, err := os.Stat(filepath.Join(r.loaders, f.Loader())); err != nil {
-			out = append(out, api.Problem{Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Warning: warning})
+			out = append(out, api.Problem{
+				Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Brief: missing, Warning: warning,
+			})
 		}
 	}
 	if platforms["linux/amd64"] || platforms[""] {
@@ -83,12 +134,12 @@ func (r *readiness) tagFiles() (out []api.Problem) {
 				continue // on another server
 			}
 			if err := r.checkLoader(rule.Loader); err != nil {
-				out = append(out, api.Problem{Part: "loader of tag " + name, Problem: err.Error()})
+				out = append(out, api.Problem{Part: "loader of tag " + name, Problem: err.Error(), Brief: missing})
 			}
 		}
 		if fdt := tag.UBoot.FDT; fdt != "" {
 			if _, err := os.Stat(filepath.Join(r.loaders, fdt)); err != nil {
-				out = append(out, api.Problem{Part: "device tree of tag " + name, Problem: err.Error()})
+				out = append(out, api.Problem{Part: "device tree of tag " + name, Problem: err.Error(), Brief: missing})
 			}
 		}
 	}
@@ -116,17 +167,6 @@ func (r *readiness) checkLoader(loader string) error {
 		return fmt.Errorf("%s has nothing to load: %w: put it there with drover loaders install", loader, err)
 	}
 	return nil
-}
-
-// problems returns the problems for /readyz. An unreachable chassis is a warning:
-// known machines boot without it.
-func (s *Server) problems(ctx context.Context, r *readiness) []api.Problem {
-	out := r.problems(ctx)
-	chassis := s.Hardware.Warnings()
-	for _, name := range slices.Sorted(maps.Keys(chassis)) {
-		out = append(out, api.Problem{Part: "chassis " + name, Problem: chassis[name], Warning: true})
-	}
-	return out
 }
 
 // logProblems logs at start the parts that are not ready. /readyz reports them for as

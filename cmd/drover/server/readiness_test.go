@@ -1,17 +1,22 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/state"
+	"drover/web/api"
 )
 
 // Missing images, loaders of the firmware and loaders that rules name are problems. A
@@ -89,6 +94,61 @@ pools: [{name: m400, image: debian-arm64}]
 	if got := r.local(); len(got) != 0 {
 		t.Errorf("with the loader for arm64: %+v", got)
 	}
+}
+
+// One tenant's cluster that fails or hangs makes neither /readyz hang nor the server
+// unready. A server whose clusters all fail is not ready (findings C2, M1).
+func TestClustersOfReadiness(t *testing.T) {
+	_, live := openSite(t, `server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16}]
+clusters: [{name: a, kubeconfig: a.conf}, {name: b, kubeconfig: b.conf}]
+pools: [{name: web, ignore: true}]
+`)
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("dial tcp 10.9.8.7:6443: \x1b[2Jno\nanswer")
+		errs, hang := map[string]error{"a": nil, "b": down}, make(chan struct{})
+		close(hang)
+		checks := 0
+		r := &readiness{
+			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{},
+			chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
+			clusters: func(context.Context) map[string]error {
+				checks++
+				<-hang
+				return errs
+			},
+		}
+		of := func(part string) (found *api.Problem) {
+			for _, p := range r.problems() {
+				if p.Part == part {
+					found = &p
+				}
+			}
+			return found
+		}
+		if p := of("cluster b"); p == nil || !p.Warning || p.Problem != "dial tcp 10.9.8.7:6443: ?[2Jno answer" || p.Brief != "nodes cannot join it" {
+			t.Errorf("one of two clusters: got %+v", p)
+		}
+		if p := of("chassis m1"); p == nil || !p.Warning {
+			t.Errorf("a chassis: got %+v", p)
+		}
+		errs = map[string]error{"a": down, "b": down}
+		if p := of("cluster a"); p == nil || p.Warning {
+			t.Errorf("both clusters: got %+v", p)
+		}
+		hang, checks = make(chan struct{}), 0
+		start := time.Now()
+		for range 10 {
+			if p := of("cluster b"); p == nil {
+				t.Error("the last result is forgotten")
+			}
+		}
+		if took := time.Since(start); took > 10*newerWait || checks != 1 {
+			t.Errorf("ten answers took %s and %d checks, want %s and 1", took, checks, 10*newerWait)
+		}
+		close(hang)
+		synctest.Wait()
+	})
 }
 
 // writeImage writes an image whose files are empty.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,40 +19,80 @@ import (
 // write a file in several steps.
 const settle = 200 * time.Millisecond
 
-// watchConfig reloads the config on SIGHUP and when its file changes. It watches the
-// directory, since editors and ConfigMaps replace the file.
+// pollEvery is the interval at which the config file is compared with the one in force.
+// The host may have no inotify instance left, and inotify reports no changes that other
+// hosts make on a network file system.
+const pollEvery = 3 * time.Second
+
+// watchConfig reloads the config on SIGHUP and when its file changes.
 func (s *Server) watchConfig(ctx context.Context) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer watcher.Close()
 	file := s.Live.Farm().Source
-	if err := watcher.Add(filepath.Dir(file)); err != nil {
-		return err
-	}
+	events, errs, stop := s.notify(file)
+	defer stop()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
 	changed := time.NewTimer(time.Hour)
 	changed.Stop()
+	reload := func(why string) {
+		s.configFile = versionOf(file)
+		s.Reload(why)
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hup:
-			s.Reload("SIGHUP")
+			reload("SIGHUP")
 		case <-changed.C:
-			s.Reload("the file changed")
-		case e := <-watcher.Events:
+			reload("the file changed")
+		case <-poll.C:
+			if versionOf(file) != s.configFile {
+				changed.Reset(settle)
+			}
+		case e := <-events:
 			switch filepath.Base(e.Name) {
 			case filepath.Base(file), "..data": // Kubernetes swaps a mounted ConfigMap by ..data
 				changed.Reset(settle)
 			}
-		case err := <-watcher.Errors:
-			s.log.Warn("config is not watched: send SIGHUP after a change", "err", err)
+		case err := <-errs:
+			s.log.Warn("inotify has lost changes: the config file is polled", "every", pollEvery, "err", err)
 		}
 	}
+}
+
+// notify watches the directory of the config file by inotify, since editors and
+// ConfigMaps replace the file. Without inotify the channels are nil.
+func (s *Server) notify(file string) (events chan fsnotify.Event, errs chan error, stop func() error) {
+	watcher, err := s.newWatcher()
+	if err == nil {
+		if err = watcher.Add(filepath.Dir(file)); err == nil {
+			return watcher.Events, watcher.Errors, watcher.Close
+		}
+		err = errors.Join(err, watcher.Close())
+	}
+	s.log.Warn("no inotify on this host: the config file is polled (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
+	return nil, nil, func() error { return nil }
+}
+
+// version identifies a version of a file; zero if it cannot be read.
+type version struct {
+	inode          uint64
+	size, modified int64
+}
+
+func versionOf(file string) version {
+	info, err := os.Stat(file)
+	if err != nil {
+		return version{}
+	}
+	v := version{size: info.Size(), modified: info.ModTime().UnixNano()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		v.inode = stat.Ino
+	}
+	return v
 }
 
 // Reload puts the config file in force. If it has mistakes, they are logged and the old

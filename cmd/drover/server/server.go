@@ -21,6 +21,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
 	"drover/httpboot"
@@ -47,6 +49,9 @@ type Options struct {
 	// Version is reported in the log at start.
 	Version string
 	Log     *slog.Logger
+	// LinesLost returns the number of lines of Log that were lost, for metrics. nil:
+	// none were.
+	LinesLost func() uint64
 }
 
 // Server holds every part of drover serve and connects them. Make it with [New].
@@ -67,6 +72,10 @@ type Server struct {
 	http *httpboot.Server
 
 	scripts *script.Renderer // of TFTP and HTTP
+	disks   *diskMonitor
+
+	configFile version                           // as it was last read
+	newWatcher func() (*fsnotify.Watcher, error) // for the config
 }
 
 // New opens the state, reads the config and connects the parts. It binds no
@@ -86,7 +95,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{version: o.Version, log: o.Log, Store: store}
+	s := &Server{version: o.Version, log: o.Log, Store: store, configFile: versionOf(o.Config), newWatcher: fsnotify.NewWatcher}
 	if s.Live, err = config.NewLive(o.Config, store.Nodes); err == nil {
 		err = s.assemble(o, imagebuild.Open(o.Images))
 	}
@@ -114,9 +123,14 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
-	ready := &readiness{live: s.Live, images: images, loaders: o.Loaders, clusters: s.clusters}
-	s.metrics.watchReadiness(ready)
+	s.metrics.watchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
+	s.disks = newDiskMonitor(s.log, o)
+	ready := &readiness{
+		live: s.Live, images: images, loaders: o.Loaders,
+		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks,
+	}
+	s.metrics.watchReadiness(ready)
 
 	s.serveDHCP(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)
@@ -137,8 +151,8 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
-		Ready: func(ctx context.Context) []api.Problem { return s.problems(ctx, ready) },
-	}}
+		Ready: func(context.Context) []api.Problem { return ready.problems() },
+	}, Hosts: hosts(cfg, farm)}
 	s.logProblems(ready)
 	return s.loadAPICredentials(o, farm)
 }
@@ -188,6 +202,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	start("reload", s.watchConfig)
 	start("hardware", s.Hardware.Run)
+	start("disks", s.disks.run)
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)

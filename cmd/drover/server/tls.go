@@ -3,7 +3,9 @@ package server
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strings"
 
 	"drover/httpboot"
 	"drover/pools"
@@ -61,4 +63,14 @@ func (s *Server) loadAPICredentials(o Options, farm *pools.Farm) error {
 		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	return nil
+}
+
+// hosts returns the names under which clients reach the people-facing listener,
+// according to the config.
+func hosts(cfg pools.Server, farm *pools.Farm) []string {
+	all := []string{farm.Address().String()}
+	if host, _, err := net.SplitHostPort(cfg.API); err == nil && host != "" {
+		all = append(all, strings.ToLower(host))
+	}
+	return all
 }
