@@ -1,5 +1,6 @@
 // Package atomicfile replaces files atomically: after a crash at any moment a reader
-// finds either the whole old content or the whole new content.
+// finds either the whole old content or the whole new content. It also reads files that
+// anyone may have put in place.
 //
 // It imports only the standard library, so that every package may use it. It knows
 // nothing of the content of the files.
@@ -9,9 +10,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write replaces the content of the file path with data, durably, and sets its
@@ -64,6 +67,41 @@ func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNe
 	}
 	data, err = os.ReadFile(path)
 	return data, false, err
+}
+
+// Read returns the content of a regular file of at most limit bytes. The path may be a
+// symbolic link. Read refuses directories, devices and FIFOs, and never waits for another
+// process.
+func Read(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path) // opening some devices has effects
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info)
+	}
+	if info.Size() <= limit {
+		data, err := io.ReadAll(io.LimitReader(f, limit+1)) // it may grow meanwhile
+		if err != nil || int64(len(data)) <= limit {
+			return data, err
+		}
+	}
+	return nil, fmt.Errorf("%s: more than %d bytes", path, limit)
+}
+
+func notRegular(path string, info fs.FileInfo) error {
+	return fmt.Errorf("%s: not a regular file (mode %s)", path, info.Mode())
 }
 
 // SyncDir makes the file names of a directory durable, after files were created,

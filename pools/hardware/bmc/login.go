@@ -5,11 +5,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 )
 
 // The failures of a whole management processor. Test with errors.Is.
@@ -94,17 +93,12 @@ const maxPassword = 4096
 
 // ReadPassword returns the only line of a file. A file with several lines is an error.
 func ReadPassword(file string) (Secret, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
+	data, err := atomicfile.Read(file, maxPassword)
 	text := bytes.TrimRight(data, "\r\n")
 	switch {
 	case err != nil:
 		return "", err
-	case len(text) == 0 || len(data) > maxPassword || bytes.ContainsAny(text, "\r\n\x00"):
+	case len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00"):
 		return "", errors.New(file + " does not hold a password: want one line")
 	}
 	return Secret(text), nil

@@ -83,6 +83,10 @@ func (c *Cluster) readFile() {
 		c.problem = err
 		return
 	}
+	if !info.Mode().IsRegular() { // to read a FIFO could take for ever
+		c.problem = fmt.Errorf("%s: not a regular file (mode %s)", c.path, info.Mode())
+		return
+	}
 	stamp := fmt.Sprint(info.ModTime(), info.Size())
 	if stamp == c.stamp {
 		return
