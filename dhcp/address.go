@@ -3,6 +3,8 @@ package dhcp
 import (
 	"fmt"
 	"net/netip"
+
+	"drover/pools"
 )
 
 // requested returns the address that a REQUEST or DECLINE is for. The fields of
@@ -52,6 +54,9 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 // pool. An address that is not IPv4 is an error.
 func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 	own = a.plan.Address
+	if l := a.plan.Holder; l != nil {
+		return own, &pools.LeasedError{Node: a.plan.Node, Lease: *l}
+	}
 	if !own.IsValid() {
 		if own, a.fresh, err = a.leases.Offer(a.plan, preferred, a.now); err != nil {
 			return own, err

@@ -17,6 +17,7 @@ type Farm struct {
 	lines      map[string]int
 	advertised Advertised
 	shadowed   []PoolNode
+	contested  []netip.Addr
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[MAC]*entry
@@ -37,6 +38,10 @@ type Checked struct {
 
 	Added    []PoolNode // the nodes of the API and of chassis
 	Shadowed []PoolNode // the nodes that are left out, see [Farm.Shadowed]
+
+	// Contested are the addresses of nodes that other machines leased when the farm was
+	// put in force.
+	Contested []netip.Addr
 }
 
 // Advertised is the address of this server and its base URLs, as sent to nodes.
@@ -49,7 +54,7 @@ type Advertised struct {
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, advertised: c.Advertised, shadowed: c.Shadowed,
+		Config: c.Config, Source: c.Source, lines: c.Lines, advertised: c.Advertised, shadowed: c.Shadowed, contested: c.Contested,
 		byMAC: map[MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
@@ -188,6 +193,10 @@ func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {
 	}
 	return NodeInfo{}, false
 }
+
+// Contested reports whether another machine leased the address of a node when the farm was
+// put in force. The node gets the address when that lease has ended.
+func (f *Farm) Contested(a netip.Addr) bool { return slices.Contains(f.contested, a) }
 
 // URL returns the base URL of the node-facing HTTP listener, without a slash at its
 // end.

@@ -2,7 +2,9 @@ package pools
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -65,6 +67,25 @@ func (l Lease) State(now time.Time) LeaseState {
 
 // Active reports whether a machine holds the lease at now.
 func (l Lease) Active(now time.Time) bool { return l.State(now) == LeaseActive }
+
+// Of reports whether a node may use the lease as its own: one of its MACs has it, or the
+// machine that DHCP identified as this node.
+func (l Lease) Of(n *Node) bool {
+	return slices.Contains(n.MACs, l.MAC) || len(n.MACs) == 0 && l.Node == n.Name
+}
+
+// LeasedError is the error of a node whose address another machine leases. Both would use
+// it at the same time.
+type LeasedError struct {
+	Node  string
+	Lease Lease
+}
+
+func (e *LeasedError) Error() string {
+	l := e.Lease
+	return fmt.Sprintf("node %q: its address %s is leased to %s (%s) until %s: give it another address, or end the lease once that machine is off (drover lease release %s)",
+		e.Node, l.Address, l.MAC, l.Node, l.Expires.UTC().Format(time.DateTime+" UTC"), l.Address)
+}
 
 // Unknown is a machine that has requested an address and that no node declares.
 type Unknown struct {

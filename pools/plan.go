@@ -49,6 +49,10 @@ type Plan struct {
 	Subnet  Subnet     `json:"subnet"`
 	Lease   Duration   `json:"lease"` // lease time of the address
 
+	// Holder is the lease of another machine that is in force on Address. The machine
+	// does not get its address before the lease ends. Only a running server sets it.
+	Holder *Lease `json:"holder,omitempty"`
+
 	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers are broadcast
 
 	Boot     BootTarget `json:"boot"`

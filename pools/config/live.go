@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +41,7 @@ type Live struct {
 	mu      sync.Mutex // held by changes
 	checked pools.Checked
 	started pools.Server
+	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
 	farm    atomic.Pointer[pools.Farm]
 }
 
@@ -85,6 +88,16 @@ func (l *Live) NeedsRestart() bool {
 
 // swap puts the farm of a checked config in force.
 func (l *Live) swap(c pools.Checked) {
+	c.Contested = l.contested(&c)
+	l.put(c)
+	// Until the farm was in force, other machines could still lease its addresses.
+	if now := l.contested(&c); !slices.Equal(now, c.Contested) {
+		c.Contested = now
+		l.put(c)
+	}
+}
+
+func (l *Live) put(c pools.Checked) {
 	l.checked = c
 	l.farm.Store(pools.NewFarm(c))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // AddNode adds a node, which is in force from the next packet on. Its errors for a bad
-// node are [pools.ErrExists], [*DeclaredError] and [Errors].
+// node are [pools.ErrExists], [*DeclaredError], [*pools.LeasedError] and [Errors].
 func (l *Live) AddNode(n pools.PoolNode) error {
 	return l.ChangeNodes([]pools.NodeChange{{New: &n}})
 }
@@ -82,10 +82,30 @@ func (l *Live) change(changes []pools.NodeChange) error {
 	if err != nil {
 		return err
 	}
+	if err := l.refuseLeased(b.put); err != nil {
+		return err
+	}
 	if err := l.store.ChangeNodes(b.put, b.remove); err != nil {
 		return err
 	}
 	l.swap(checked)
+	return nil
+}
+
+// refuseLeased returns an error for a node that gets an address which another machine
+// leases. A chassis chooses the addresses of its nodes itself, and tries again: they wait
+// for theirs.
+func (l *Live) refuseLeased(nodes []pools.PoolNode) error {
+	for i := range nodes {
+		n := &nodes[i].Node
+		old, _ := l.Farm().Node(n.Name)
+		if old.IP == n.IP || !n.ChassisSlot.IsZero() {
+			continue
+		}
+		if err := l.leasedTo(n); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

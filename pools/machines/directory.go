@@ -62,7 +62,11 @@ type Machine struct {
 // not answer that machine.
 func (d *Directory) Resolve(q pools.Query) *pools.Plan {
 	f := d.Farm.Farm()
-	return d.next(f.ResolveLeased(q, d.recall(f, q)))
+	p := d.next(f.ResolveLeased(q, d.recall(f, q)))
+	if p != nil {
+		d.contest(f, p)
+	}
+	return p
 }
 
 // WhyNot returns the reason why [Directory.Resolve] returns nil for a query; "" if it
@@ -106,7 +110,10 @@ func (d *Directory) of(f *pools.Farm, mac pools.MAC) Machine {
 // program, since the clients of HTTP and TFTP are iPXE and the programs after it.
 func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine {
 	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(pools.Query{MAC: mac, IPXE: true}, l))}
-	if m.Plan != nil && m.Plan.Address.IsValid() {
+	if m.Plan != nil {
+		d.contest(f, m.Plan)
+	}
+	if m.Plan != nil && m.Plan.Address.IsValid() && m.Plan.Holder == nil {
 		m.Address = m.Plan.Address.Unmap()
 	} else if !l.Released {
 		m.Address = l.Address.Unmap()
@@ -116,10 +123,11 @@ func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine
 
 // At returns the machine that has an address; false if no machine has it. The address
 // of a node that declares MACs belongs to the MAC that booted last. Any other address
-// belongs to the machine that leases it.
+// belongs to the machine that leases it, and so does a node's address that another
+// machine leases still.
 func (d *Directory) At(addr netip.Addr) (Machine, bool) {
 	f := d.Farm.Farm()
-	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 {
+	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 && d.holder(f, addr) == nil {
 		last, ok := d.lastOf(n.MACs)
 		if !ok {
 			last.MAC = n.MACs[0]
@@ -136,11 +144,33 @@ func (d *Directory) At(addr netip.Addr) (Machine, bool) {
 // Owns reports whether an address belongs to any machine (owned), and whether mac is
 // a MAC of that machine (own).
 func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
-	if n, declared := d.Farm.Farm().NodeAt(addr); declared && len(n.MACs) > 0 {
+	f := d.Farm.Farm()
+	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 && d.holder(f, addr) == nil {
 		return true, slices.Contains(n.MACs, mac)
 	}
 	l, ok := d.Leases.At(addr)
 	return ok, ok && l.MAC == mac
+}
+
+// holder returns the lease of another machine that is in force on the address of a node,
+// or nil. It reads the lease table for contested addresses only.
+func (d *Directory) holder(f *pools.Farm, addr netip.Addr) *pools.Lease {
+	if !f.Contested(addr) {
+		return nil
+	}
+	n, _ := f.NodeAt(addr)
+	l, ok := d.Leases.At(addr)
+	if !ok || l.Of(&n.Node) || !l.Active(d.now()) {
+		return nil
+	}
+	return &l
+}
+
+// contest sets the holder of the address of a plan, which no other caller has yet.
+func (d *Directory) contest(f *pools.Farm, p *pools.Plan) {
+	if p.Address.IsValid() {
+		p.Holder = d.holder(f, p.Address)
+	}
 }
 
 // Named returns the plan of the machine that is the node of that name, by the farm in
@@ -203,12 +233,15 @@ func (d *Directory) lastOf(macs []pools.MAC) (last boots.Record, ok bool) {
 // Booting reports whether the node of that name may be booting: its last boot began
 // less than [boots.Longest] ago.
 func (d *Directory) Booting(node string) bool {
-	now := time.Now
-	if d.Now != nil {
-		now = d.Now
-	}
 	r, ok := d.LastBoot(node)
-	return ok && now().Sub(r.Started) < boots.Longest
+	return ok && d.now().Sub(r.Started) < boots.Longest
+}
+
+func (d *Directory) now() time.Time {
+	if d.Now != nil {
+		return d.Now()
+	}
+	return time.Now()
 }
 
 // Unknown returns the machines that have sent a DISCOVER as unknown hardware and that

@@ -97,6 +97,9 @@ func Of(err error) *Error {
 	if declared, ok := errors.AsType[*config.DeclaredError](err); ok {
 		return &Error{http.StatusConflict, err.Error(), Where(declared.Where)}
 	}
+	if leased, ok := errors.AsType[*pools.LeasedError](err); ok {
+		return &Error{Code: http.StatusConflict, Msg: leased.Error()}
+	}
 	if mistakes, ok := errors.AsType[config.Errors](err); ok {
 		f := &Error{Code: http.StatusBadRequest, Msg: mistakes.Error()}
 		for _, m := range mistakes {

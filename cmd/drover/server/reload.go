@@ -109,8 +109,23 @@ func (s *Server) Reload(why string) {
 	s.Hardware.Reload()
 	s.metrics.reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
+	s.warnLeased()
 	if s.Live.NeedsRestart() {
 		s.log.Warn("server: changed in the config, which takes a restart")
+	}
+}
+
+// maxWarnings bounds the log lines about nodes that wait for their address.
+const maxWarnings = 10
+
+// warnLeased logs the nodes whose address another machine leases.
+func (s *Server) warnLeased() {
+	all := s.Live.Leased()
+	for _, e := range all[:min(len(all), maxWarnings)] {
+		s.log.Warn("a node gets its address only when the lease of another machine has ended", "node", e.Node, "err", e)
+	}
+	if n := len(all) - maxWarnings; n > 0 {
+		s.log.Warn("more nodes wait for addresses that other machines lease", "nodes", n)
 	}
 }
 

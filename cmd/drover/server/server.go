@@ -114,6 +114,8 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if !farm.Address().IsValid() {
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
 	}
+	s.Live.SetLeases(s.Store.Leases.At)
+	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.Machines.Local = networksOf(cfg.Interfaces)
 	s.metrics = NewMetrics(s.Live, s.Store)

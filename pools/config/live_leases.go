@@ -1,0 +1,62 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+
+	"drover/pools"
+)
+
+// SetLeases gives the lease table to the farm: at returns the lease of an address that its
+// machine may still use. From then on a new node is refused an address that another
+// machine leases. A node of the config file is not refused, nor one of a chassis: it gets
+// its address when the lease has ended, see [pools.Farm.Contested].
+func (l *Live) SetLeases(at func(netip.Addr) (pools.Lease, bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leases = at
+	l.swap(l.checked)
+}
+
+// Leased returns the nodes whose address another machine leases now.
+func (l *Live) Leased() (all []*pools.LeasedError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leased(&l.checked)
+}
+
+func (l *Live) contested(c *pools.Checked) (all []netip.Addr) {
+	for _, e := range l.leased(c) {
+		all = append(all, e.Lease.Address)
+	}
+	return all
+}
+
+func (l *Live) leased(c *pools.Checked) (all []*pools.LeasedError) {
+	check := func(n *pools.Node) {
+		if e := l.leasedTo(n); e != nil {
+			all = append(all, e)
+		}
+	}
+	for i := range c.Config.Pools {
+		for j := range c.Config.Pools[i].Nodes {
+			check(&c.Config.Pools[i].Nodes[j])
+		}
+	}
+	for i := range c.Added {
+		check(&c.Added[i].Node)
+	}
+	return all
+}
+
+// leasedTo returns the error for a node whose address another machine leases, or nil.
+func (l *Live) leasedTo(n *pools.Node) *pools.LeasedError {
+	if l.leases == nil || !n.IP.IsValid() {
+		return nil
+	}
+	lease, ok := l.leases(n.IP)
+	if !ok || lease.Of(n) || !lease.Active(time.Now()) {
+		return nil
+	}
+	return &pools.LeasedError{Node: n.Name, Lease: lease}
+}
