@@ -101,5 +101,10 @@ func mac(n int) pools.MAC { return pools.MAC{0x52, 0x54, 0, byte(n >> 16), byte(
 
 // plan is the plan of unknown hardware.
 func plan(n int) *pools.Plan {
-	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("node-%s", mac(n).Hex()), Pool: "catchall", Image: "debian-12"}
+	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("node-%s", mac(n).Hex()), Pool: "catchall", CatchAll: true, Image: "debian-12"}
+}
+
+// declared is the plan of a machine that a node declares.
+func declared(n int) *pools.Plan {
+	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("m%d", n), Pool: "compute", Image: "debian-12"}
 }

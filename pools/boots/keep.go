@@ -10,12 +10,50 @@ import (
 	"drover/pools"
 )
 
-// Bounds of a table.
+// Bounds of a table. One packet is enough to begin a boot, and anyone can send it for
+// any number of invented MACs. So machines that no node declares have few places of their
+// own, and of these, boots that progress do not compete with others.
 const (
 	perMachine   = 10    // boots of one machine
-	issuedLimit  = 20000 // boots of all machines that got their script
-	startedLimit = 8000  // boots that did not: one packet is enough to begin one
+	knownLimit   = 20000 // boots on each shelf of declared machines
+	unknownLimit = 4096  // likewise, of all others
 )
+
+// shelves hold the boots of the known or of the unknown machines.
+type shelves struct {
+	started fifo // boots that ended after the offer, or did not get further yet
+	further fifo // boots that fetched a loader or a script
+}
+
+func newShelves(limit int) shelves { return shelves{newFIFO(limit), newFIFO(limit)} }
+
+func (s *shelves) len() int { return s.started.boots.Len() + s.further.boots.Len() }
+
+// shelf returns the shelf for a boot.
+func (t *Table) shelf(b *boot) *fifo {
+	s := &t.known
+	if b.Record.Unknown {
+		s = &t.unknown
+	}
+	if b.NonceHash != nil || b.Record.pastOffer() {
+		return &s.further
+	}
+	return &s.started
+}
+
+// place puts a boot on its shelf, as its newest, and drops the oldest of a full shelf. It
+// does nothing for a boot that is there already.
+func (t *Table) place(b *boot) {
+	to := t.shelf(b)
+	if b.shelf == to {
+		return
+	}
+	if b.shelf != nil {
+		b.shelf.remove(b)
+	}
+	b.shelf = to
+	t.drop(to.add(b))
+}
 
 // fifo holds boots, the oldest first, up to a limit.
 type fifo struct {
@@ -26,12 +64,9 @@ type fifo struct {
 
 func newFIFO(limit int) fifo { return fifo{limit: limit, elems: map[*boot]*list.Element{}} }
 
-// add appends b. It returns the boot that exceeds the limit and has to be dropped, or
-// nil.
+// add appends b, which is not in it. It returns the boot that exceeds the limit and has
+// to be dropped, or nil.
 func (f *fifo) add(b *boot) *boot {
-	if f.elems[b] != nil {
-		return nil
-	}
 	f.elems[b] = f.boots.PushBack(b)
 	if f.boots.Len() <= f.limit {
 		return nil
@@ -71,7 +106,7 @@ func (t *Table) begin(p *pools.Plan, now time.Time) *boot {
 
 // describe copies node, pool, cluster and image of the machine from its plan.
 func (b *boot) describe(p *pools.Plan) {
-	b.Record.Node, b.Record.Pool = p.Node, p.Pool
+	b.Record.Node, b.Record.Pool, b.Record.Unknown = p.Node, p.Pool, p.CatchAll
 	b.Record.Cluster, b.Record.Image = p.Cluster, p.Image
 }
 
@@ -82,11 +117,7 @@ func (t *Table) add(b *boot) {
 	if len(t.byMAC[mac]) > perMachine {
 		t.drop(t.evictable(mac))
 	}
-	if b.NonceHash != nil {
-		t.drop(t.issued.add(b))
-	} else {
-		t.drop(t.started.add(b))
-	}
+	t.place(b)
 }
 
 // evictable returns the oldest boot of a machine, except the one whose nonce is in
@@ -109,8 +140,10 @@ func (t *Table) drop(b *boot) {
 	if t.byMAC[mac] = kept; len(kept) == 0 {
 		delete(t.byMAC, mac)
 	}
-	t.issued.remove(b)
-	t.started.remove(b)
+	if b.shelf != nil {
+		b.shelf.remove(b)
+		b.shelf = nil
+	}
 	delete(t.dirty, b)
 	t.dropped = append(t.dropped, Change{ID: b.Record.ID})
 }
@@ -133,15 +166,51 @@ func (t *Table) issuedTo(mac pools.MAC) *boot {
 	return nil
 }
 
+// inFirmware reports whether the firmware of the machine is running: it has sent a
+// netboot DISCOVER not long ago, and no key has claimed the boot.
+func (b *boot) inFirmware(now time.Time) bool {
+	last := b.Discovered
+	if last.IsZero() { // stored by an older version
+		last = b.Record.Started
+	}
+	return b.Netboot && b.KeyHash == nil && now.Sub(last) <= FirmwarePhase
+}
+
+// abandoned reports whether an unclaimed boot has made no progress for so long that its
+// nonce is void. An image without drover-init never claims its boot, nor does a machine
+// that goes on to its disk; both show the nonce in /proc/cmdline to every pod. Errors
+// are no progress. Before its image a node may wait in the queue for long.
+func (b *boot) abandoned(now time.Time) bool {
+	limit := FirmwarePhase
+	last, _ := b.Record.Furthest()
+	switch {
+	case last.Step == StepKernel, last.Step == StepInitrd:
+		limit = agentPhase
+	case last.Step == StepQueued:
+		limit = longestQueue
+	case last.Step.Reporter() == ByNode:
+		limit = Longest
+	}
+	return b.KeyHash == nil && now.Sub(last.Time) > limit && now.Sub(b.Issued) > limit
+}
+
+const (
+	// agentPhase is the longest time from the kernel to the first report of drover-init,
+	// which reboots after 15 minutes without progress.
+	agentPhase = 20 * time.Minute
+	// longestQueue is the longest time that a node waits for its turn to fetch its image.
+	longestQueue = 24 * time.Hour
+)
+
 // byNonce returns the boot of a machine whose nonce is in force, or nil if that is
 // another nonce. It takes the same time for every wrong nonce.
-func (t *Table) byNonce(mac pools.MAC, nonce string) *boot {
+func (t *Table) byNonce(mac pools.MAC, nonce string, now time.Time) *boot {
 	b := t.issuedTo(mac)
 	if b == nil {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(nonce))
-	if subtle.ConstantTimeCompare(b.NonceHash, hash[:]) != 1 {
+	if subtle.ConstantTimeCompare(b.NonceHash, hash[:]) != 1 || b.abandoned(now) {
 		return nil
 	}
 	return b

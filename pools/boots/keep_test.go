@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/pools"
 	"drover/pools/boots"
 )
 
@@ -37,11 +38,14 @@ func TestATimelineIsBounded(t *testing.T) {
 func TestOldBootsAreForgotten(t *testing.T) {
 	d, c := newDisk(), &clock{now: epoch}
 	b := d.open(t, c)
-	var nonces []string
 	for range 13 {
-		nonces = append(nonces, issue(t, b))
+		issue(t, b)
 		step(t, b, "", boots.StepKernel)
 		c.advance(time.Hour)
+	}
+	newest := issue(t, b)
+	if err := b.Claim(mac(1), newest, []byte("key")); err != nil {
+		t.Fatal(err)
 	}
 	for range 15 { // power cycles that end before the script
 		b.Discover(plan(1), c.advance(time.Hour))
@@ -57,27 +61,76 @@ func TestOldBootsAreForgotten(t *testing.T) {
 	if got, want := list[0].Started, c.Now(); !got.Equal(want) {
 		t.Errorf("newest is of %s, want %s", got, want)
 	}
-	if err := b.Claim(mac(1), nonces[12], []byte("key")); err != nil {
+	if err := b.Claim(mac(1), newest, []byte("key")); err != nil {
 		t.Errorf("DISCOVERs pushed out the boot whose nonce is in force: %v", err)
 	}
 }
 
 // A flood of DISCOVERs from invented MACs must neither fill the memory nor evict the
-// boots that are under way.
+// boots that are under way, nor those of declared machines, however they came to be
+// declared. Finding H5: 8000 invented MACs evicted every boot without a script.
 func TestFloodOfMachines(t *testing.T) {
-	b, c := openBoots(t)
-	nonce := issue(t, b)
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
+	b.NeedDiscover = true
+	const machines = 100_000 // declared machines and lobby machines have the numbers above
+	b.Discover(plan(machines+1), c.Now())
+	underWay, err := b.Issue(plan(machines + 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Discover(plan(machines+2), c.Now())
+	if err := b.Step(mac(machines+2), "", boots.Event{Step: boots.StepLoader}); err != nil {
+		t.Fatal(err)
+	}
+	b.Discover(declared(machines+3), c.Now())
+	b.Discover(plan(machines+4), c.Now())
+	b.Discover(declared(machines+4), c.Now()) // an operator declared it meanwhile
+	check := func(when string) {
+		t.Helper()
+		if got := len(b.List()); got != 4096+4 {
+			t.Errorf("%s: got %d boots, want 4096 and the four", when, got)
+		}
+		if err := b.Claim(mac(machines+1), underWay, []byte("key")); err != nil {
+			t.Errorf("%s: a boot under way is gone: %v", when, err)
+		}
+		for _, p := range []*pools.Plan{plan(machines + 2), declared(machines + 3), declared(machines + 4)} {
+			if _, err := b.Issue(p); err != nil {
+				t.Errorf("%s: %s gets no script: %v", when, p.Node, err)
+			}
+		}
+	}
 	for n := range 20000 {
-		b.Discover(plan(n+2), c.Now())
+		b.Discover(plan(n), c.Now())
 	}
-	if got := len(b.List()); got != 8001 {
-		t.Errorf("got %d boots, want 8000 and the one under way", got)
-	}
-	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
-		t.Errorf("the flood pushed out the boot under way: %v", err)
-	}
+	check("after the flood")
 	if err := b.Flush(); err != nil {
 		t.Error(err)
+	}
+	if len(d.values) != 4096+4 {
+		t.Errorf("%d boots are stored, want 4096 and the four", len(d.values))
+	}
+	b = d.reopen(t, b, c)
+	b.NeedDiscover = true
+	for n := range 20000 {
+		b.Discover(plan(20000+n), c.Now())
+	}
+	check("after a flood that follows a restart")
+}
+
+// An older version stored more boots of unknown machines than there is room for now.
+func TestTooManyStored(t *testing.T) {
+	d, c := newDisk(), &clock{now: epoch}
+	for n := range 6000 {
+		id := fmt.Sprintf("20260301T120000.%06d-%s", n, mac(n).Hex())
+		d.values[id] = fmt.Appendf(nil, `{"record":{"id":%q,"mac":%q,"node":%q,"started":"2026-03-01T12:00:00Z"}}`, id, mac(n), plan(n).Node)
+	}
+	b := d.open(t, c)
+	if err := b.Flush(); err != nil {
+		t.Error(err)
+	}
+	if got := b.List(); len(got) != 4096 || len(d.values) != 4096 || !got[0].Unknown {
+		t.Errorf("%d boots are in the table and %d stored, want 4096; the first: %+v", len(got), len(d.values), got[0])
 	}
 }
 

@@ -2,6 +2,7 @@ package boots
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"drover/pools"
@@ -26,6 +27,7 @@ type Record struct {
 	Pool    string     `json:"pool"`
 	Cluster string     `json:"cluster,omitempty"`
 	Image   string     `json:"image"`
+	Unknown bool       `json:"unknown,omitempty"` // no node declares the machine
 	Started time.Time  `json:"started"`
 	Steps   []StepTime `json:"steps"`
 	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached
@@ -42,6 +44,9 @@ type StepTime struct {
 	Detail string    `json:"detail,omitempty"`
 	Error  string    `json:"error,omitempty"`
 }
+
+// NewestFirst compares two boots: the one that began later comes first.
+func NewestFirst(a, b Record) int { return strings.Compare(b.ID, a.ID) }
 
 // Reached returns a step of the timeline, and whether the boot has reached it.
 func (r *Record) Reached(step Step) (at StepTime, ok bool) {
@@ -89,6 +94,11 @@ func (r *Record) Took(step StepTime) (took time.Duration, ok bool) {
 		took, ok = step.Time.Sub(s.Time), true
 	}
 	return 0, false
+}
+
+// pastOffer reports whether the machine has fetched a file.
+func (r *Record) pastOffer() bool {
+	return slices.ContainsFunc(r.Steps, func(s StepTime) bool { return s.Error == "" && s.Step.Rank() > StepOffer.Rank() })
 }
 
 // pastScript reports whether the machine has left the firmware phase.

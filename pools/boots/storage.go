@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"drover/pools"
 )
 
 // Storage makes boots durable.
@@ -43,6 +45,9 @@ func (t *Table) Load(id string, value []byte) error {
 		return fmt.Errorf("boot %q: invalid ID of a boot: %w", id, err)
 	}
 	b.bound = b.KeyHash != nil
+	if mac, ok := pools.CatchAllMAC(b.Record.Node); ok && mac == b.Record.MAC {
+		b.Record.Unknown = true // older versions did not store it
+	}
 	t.last = at
 	t.add(b)
 	return nil
@@ -131,7 +136,7 @@ func (t *Table) retry(dirty map[*boot]bool, dropped []Change) {
 	defer t.mu.Unlock()
 	t.dropped = append(dropped, t.dropped...)
 	for b := range dirty {
-		if t.issued.elems[b] != nil || t.started.elems[b] != nil {
+		if b.shelf != nil {
 			t.dirty[b] = true
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"drover/pools"
 )
 
-// FirmwarePhase is the longest time from a DISCOVER to the boot script. A
-// machine that sends another DISCOVER later has been restarted.
+// FirmwarePhase is the longest time from a DISCOVER to the boot script, and without
+// progress from then to drover-init. A machine that sends another DISCOVER later has
+// been restarted.
 const FirmwarePhase = 10 * time.Minute
 
 // Errors of a [Table].
@@ -53,18 +53,23 @@ type Table struct {
 	Now func() time.Time
 
 	// NeedDiscover refuses nonces to machines that are not booting: a nonce is
-	// issued only after a netboot DISCOVER, and until a key claims the boot. A pod
+	// issued only for [FirmwarePhase] after a netboot DISCOVER, and until a key claims
+	// the boot. A pod
 	// on a running node can send HTTP from the node's address, but no DISCOVER.
 	// Without this check it would get the node's config and join. Set it when this
 	// server does DHCP.
 	NeedDiscover bool
 
+	// EventSecret is the secret from which [Table.EventKey] makes keys; nil: there are
+	// none. Set it before the first claim.
+	EventSecret []byte
+
 	storage Storage
 
 	mu      sync.Mutex
 	byMAC   map[pools.MAC][]*boot // oldest first
-	issued  fifo                  // boots with a nonce
-	started fifo                  // boots without a nonce
+	known   shelves               // of machines that a node declares
+	unknown shelves               // of all others
 	last    time.Time             // the time of the newest ID, so that IDs are unique
 	dirty   map[*boot]bool        // changed since they were stored
 	dropped []Change              // to delete from the storage
@@ -73,12 +78,18 @@ type Table struct {
 // boot is a record with the fields that are private to the package. Its JSON is the
 // stored form.
 type boot struct {
-	Record    Record `json:"record"` // its Steps are never changed in place
-	NonceHash []byte `json:"nonceHash,omitempty"`
-	KeyHash   []byte `json:"keyHash,omitempty"`
-	Netboot   bool   `json:"netboot,omitempty"` // firmware sent a netboot DISCOVER
+	Record     Record    `json:"record"` // its Steps are never changed in place
+	NonceHash  []byte    `json:"nonceHash,omitempty"`
+	KeyHash    []byte    `json:"keyHash,omitempty"`
+	Netboot    bool      `json:"netboot,omitempty"`   // firmware sent a netboot DISCOVER
+	Discovered time.Time `json:"discovered,omitzero"` // when it sent the last one
+	Issued     time.Time `json:"issued,omitzero"`     // when it got its nonce
+	Signed     bool      `json:"signed,omitempty"`    // the node signs its events
+	Uptime     float64   `json:"uptime,omitempty"`    // of the last signed event
 
-	bound bool // KeyHash is durable
+	bound    bool  // KeyHash is durable
+	unsigned int   // events without a signature since the claim
+	shelf    *fifo // that holds the boot; nil: it was dropped
 }
 
 // NewTable returns an empty table.
@@ -86,8 +97,8 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 	return &Table{
 		Now: now, storage: storage,
 		byMAC:   make(map[pools.MAC][]*boot),
-		issued:  newFIFO(issuedLimit),
-		started: newFIFO(startedLimit),
+		known:   newShelves(knownLimit),
+		unknown: newShelves(unknownLimit),
 		dirty:   make(map[*boot]bool),
 	}
 }
@@ -98,10 +109,13 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	t.mu.Lock()
 	b := t.newest(p.MAC)
-	if b == nil || b.Record.pastScript() || now.Sub(b.Record.Started) > FirmwarePhase {
+	if b == nil || b.KeyHash != nil || b.Record.pastScript() || now.Sub(b.Record.Started) > FirmwarePhase {
 		b = t.begin(p, now)
+	} else if b.Record.Unknown != p.CatchAll { // a node declares it since, or no longer
+		b.describe(p)
+		t.place(b)
 	}
-	b.Netboot = true
+	b.Netboot, b.Discovered = true, now.UTC()
 	report := t.note(b, Event{Step: StepDiscover}, now)
 	t.mu.Unlock()
 	report()
@@ -120,19 +134,22 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	t.mu.Lock()
 	now := t.Now()
 	b := t.newest(p.MAC)
-	booting := b != nil && b.Netboot && b.KeyHash == nil
+	booting := b != nil && b.inFirmware(now)
 	if t.NeedDiscover && !booting {
 		t.mu.Unlock()
 		return "", fmt.Errorf("%s: %w", p.MAC, ErrNotBooting)
 	}
 	if b == nil || b.Record.pastScript() || now.Sub(b.Record.lastTime()) > FirmwarePhase {
+		before := b
 		b = t.begin(p, now)
-		b.Netboot = booting // it is still the same run of the firmware
+		if booting { // it is still the same run of the firmware
+			b.Netboot, b.Discovered = true, before.Discovered
+		}
 	}
 	b.describe(p)
 	b.NonceHash, b.KeyHash, b.bound = hash[:], nil, false
-	t.started.remove(b)
-	t.drop(t.issued.add(b))
+	b.Issued, b.Signed, b.Uptime, b.unsigned = now.UTC(), false, 0, 0
+	t.place(b)
 	report := t.note(b, Event{Step: StepScript}, now)
 	wait, err := t.put(b)
 	t.mu.Unlock()
@@ -153,7 +170,7 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	hash := sha256.Sum256(publicKey)
 	t.mu.Lock()
-	b := t.byNonce(mac, nonce)
+	b := t.byNonce(mac, nonce, t.Now())
 	switch {
 	case b == nil:
 		t.mu.Unlock()
@@ -184,40 +201,18 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	return nil
 }
 
-// Step adds an event to a timeline. With a nonce it is a report of the node: the
-// nonce must be right, else the error is [ErrNonce], and the step must be one that
-// nodes report. With an empty nonce it is an observation of the server. A step that
-// is repeated keeps its first time. Errors stay in order; a full timeline drops the
-// oldest.
+// Step adds an event to a timeline. With a nonce it is a report of the node without a
+// signature, see [Table.Report]. With an empty nonce it is an observation of the server.
+// A step that is repeated keeps its first time. Errors stay in order; a full timeline
+// drops the oldest.
 func (t *Table) Step(mac pools.MAC, nonce string, e Event) error {
-	if e.Step.Rank() < 0 {
-		return fmt.Errorf("unknown step %q", e.Step)
-	}
-	if nonce != "" && e.Step.Reporter() != ByNode {
-		return fmt.Errorf("step %q is not reported by nodes", e.Step)
-	}
-	t.mu.Lock()
-	b, err := t.target(mac, nonce, e.Step)
-	if err != nil {
-		t.mu.Unlock()
-		return err
-	}
-	report := t.note(b, e, t.Now())
-	t.mu.Unlock()
-	report()
-	return nil
+	return t.Report(mac, Report{Event: e, Nonce: nonce})
 }
 
-// target returns the boot that a step belongs to. Steps after the script belong to
-// the boot that got the script, even when a DISCOVER has begun another timeline
-// since.
-func (t *Table) target(mac pools.MAC, nonce string, s Step) (*boot, error) {
-	if nonce != "" {
-		if b := t.byNonce(mac, nonce); b != nil {
-			return b, nil
-		}
-		return nil, ErrNonce
-	}
+// observed returns the boot that a step belongs to which the server observed. Steps after
+// the script belong to the boot that got the script, even when a DISCOVER has begun
+// another timeline since.
+func (t *Table) observed(mac pools.MAC, s Step) (*boot, error) {
 	b := t.newest(mac)
 	if s.Rank() > StepScript.Rank() {
 		if i := t.issuedTo(mac); i != nil {
@@ -244,25 +239,26 @@ func (t *Table) Current(mac pools.MAC) (Record, bool) {
 // table and must not be changed.
 func (t *Table) List() []Record {
 	t.mu.Lock()
-	all := make([]Record, 0, t.issued.boots.Len()+t.started.boots.Len())
+	all := make([]Record, 0, t.known.len()+t.unknown.len())
 	for _, boots := range t.byMAC {
 		for _, b := range boots {
 			all = append(all, b.Record)
 		}
 	}
 	t.mu.Unlock()
-	slices.SortFunc(all, func(x, y Record) int { return strings.Compare(y.ID, x.ID) })
+	slices.SortFunc(all, NewestFirst)
 	return all
 }
 
-// note adds an event to a timeline, which the next flush stores. The caller calls
-// report, which calls OnStep, after the unlock.
+// note adds an event to a timeline, which the next flush stores, and moves the boot to
+// the shelf for its progress. The caller calls report, which calls OnStep, after the unlock.
 func (t *Table) note(b *boot, e Event, now time.Time) (report func()) {
 	before := b.Record.Error
 	step, gained := b.Record.reach(e, now)
 	if gained || b.Record.Error != before {
 		t.dirty[b] = true
 	}
+	t.place(b)
 	if !gained || t.OnStep == nil {
 		return func() {}
 	}

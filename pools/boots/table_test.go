@@ -216,9 +216,8 @@ func TestNeedDiscover(t *testing.T) {
 	issue(t, b)
 	step(t, b, "", boots.StepKernel)
 	issue(t, b) // the initrd did not arrive: iPXE fetches its script again
-	c.advance(time.Hour)
-	issue(t, b) // and again, after the server was away
-	nonce := issue(t, b)
+	c.advance(9 * time.Minute)
+	nonce := issue(t, b) // and again, after the server was away
 	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
 		t.Fatal(err)
 	}
@@ -230,6 +229,84 @@ func TestNeedDiscover(t *testing.T) {
 	}
 	b.Discover(plan(1), c.advance(time.Hour))
 	issue(t, b)
+}
+
+// A boot that nobody claims ends by the clock. Finding M9: every pod on a machine whose
+// image has no drover-init, or that went on to its disk, got a new nonce, config and join
+// at any time.
+func TestUnclaimedBootExpires(t *testing.T) {
+	key := []byte("key")
+	for _, tt := range []struct {
+		name   string
+		play   func(t *testing.T, b *boots.Table, nonce string)
+		lasts  time.Duration // until when the nonce can be claimed
+		script time.Duration // until when there is another script
+	}{
+		{"only the script", func(*testing.T, *boots.Table, string) {}, 10 * time.Minute, 10 * time.Minute},
+		{"a kernel without drover-init", func(t *testing.T, b *boots.Table, _ string) {
+			step(t, b, "", boots.StepKernel, boots.StepInitrd)
+		}, 20 * time.Minute, 10 * time.Minute},
+		{"drover-init", func(t *testing.T, b *boots.Table, nonce string) {
+			step(t, b, "", boots.StepKernel, boots.StepInitrd)
+			step(t, b, nonce, boots.StepInit)
+		}, time.Hour, 10 * time.Minute},
+		{"drover-init in the queue", func(t *testing.T, b *boots.Table, nonce string) {
+			step(t, b, nonce, boots.StepInit, boots.StepQueued)
+		}, 24 * time.Hour, 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, c := newDisk(), &clock{now: epoch}
+			boot := func() (*boots.Table, string) {
+				b := d.open(t, c)
+				b.NeedDiscover = true
+				b.Discover(plan(1), c.Now())
+				nonce := issue(t, b)
+				tt.play(t, b, nonce)
+				b = d.reopen(t, b, c)
+				b.NeedDiscover = true
+				return b, nonce
+			}
+			b, nonce := boot()
+			c.advance(tt.lasts)
+			if err := b.Claim(mac(1), nonce, key); err != nil {
+				t.Errorf("claim after %s: %v", tt.lasts, err)
+			}
+			c.advance(time.Hour)
+			b, nonce = boot()
+			c.advance(tt.lasts + 1)
+			if err := b.Step(mac(1), nonce, boots.Event{Step: boots.StepInit}); !errors.Is(err, boots.ErrNonce) {
+				t.Errorf("event after more than %s: got %v, want ErrNonce", tt.lasts, err)
+			}
+			if err := b.Claim(mac(1), nonce, key); !errors.Is(err, boots.ErrNonce) {
+				t.Errorf("claim after more than %s: got %v, want ErrNonce", tt.lasts, err)
+			}
+			b, _ = boot()
+			c.advance(tt.script)
+			issue(t, b)
+			c.advance(1)
+			for range 3 { // asking again does not prolong it
+				err := b.Step(mac(1), "", boots.Event{Step: boots.StepScript, Error: "not booting"})
+				if _, issued := b.Issue(plan(1)); err != nil || !errors.Is(issued, boots.ErrNotBooting) {
+					t.Errorf("script after more than %s: got %v, %v, want ErrNotBooting", tt.script, issued, err)
+				}
+				c.advance(9 * time.Minute)
+			}
+		})
+	}
+}
+
+// A nonce that was issued late lasts as long as any other.
+func TestLateScript(t *testing.T) {
+	b, c := openBoots(t)
+	b.NeedDiscover = true
+	b.Discover(plan(1), c.Now())
+	issue(t, b)
+	c.advance(9 * time.Minute)
+	nonce := issue(t, b)
+	c.advance(9 * time.Minute)
+	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestStepRefuses(t *testing.T) {

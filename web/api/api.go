@@ -51,7 +51,8 @@ type Farm interface {
 }
 
 // Changer changes the nodes of the farm. Its errors for a bad change are
-// [pools.ErrExists], [pools.ErrNotFound], [*config.DeclaredError] and [config.Errors].
+// [pools.ErrExists], [pools.ErrNotFound], [*config.DeclaredError], [*pools.LeasedError]
+// and [config.Errors].
 // Any other error means that the change could not be stored.
 type Changer interface {
 	AddNode(n pools.PoolNode) error
@@ -129,9 +130,6 @@ func (a *API) Handler() http.Handler {
 	return mux
 }
 
-// maxBoots bounds the answer to a list of boots, and is the default limit.
-const maxBoots = 1000
-
 // withMoves returns nodes with their next boots and moves.
 func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 	moves := map[string]*pools.Move{}
@@ -201,28 +199,6 @@ func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
 	}
 	a.record(byToken(r), "remove node", name)
 	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// listBoots answers with timelines, the newest first.
-func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	if err := onlyParameters(query, "node", "limit"); err != nil {
-		return err
-	}
-	limit, err := limitOf(query, maxBoots, maxBoots)
-	if err != nil {
-		return err
-	}
-	all := boots.MarkStuck(a.Boots.List(), a.Now())
-	if name := query.Get("node"); name != "" {
-		all = slices.DeleteFunc(all, func(b boots.Record) bool { return b.Node != name })
-	}
-	all = all[:min(limit, len(all))]
-	if all == nil {
-		all = []boots.Record{}
-	}
-	answer.JSON(w, http.StatusOK, all)
 	return nil
 }
 

@@ -1,18 +1,45 @@
 package page
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/machines"
 	"drover/pools/printable"
 )
 
 // maxInbox bounds the unknown machines on the page, so that invented MACs do not make
 // the page long.
 const maxInbox = 25
+
+// maxUnknownRows bounds the machines in the list that no node declares, likewise.
+const maxUnknownRows = 100
+
+// bounded returns the machines to show, and the number of those left out. Of the machines
+// that no node declares it shows the ones whose boots got furthest, then the newest.
+func bounded(all []machines.Status) (shown []machines.Status, more int) {
+	known := slices.IndexFunc(all, func(m machines.Status) bool { return m.Unknown })
+	if known < 0 || len(all)-known <= maxUnknownRows {
+		return all, 0
+	}
+	slices.SortFunc(all[known:], func(a, b machines.Status) int {
+		return cmp.Or(cmp.Compare(furthest(b), furthest(a)), boots.NewestFirst(a.Boot, b.Boot))
+	})
+	shown = all[:known+maxUnknownRows]
+	slices.SortFunc(shown[known:], func(a, b machines.Status) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	return shown, len(all) - len(shown)
+}
+
+// furthest returns the rank of the last step that the newest boot of a machine reached.
+func furthest(m machines.Status) int {
+	last, _ := m.Boot.Furthest()
+	return last.Step.Rank()
+}
 
 // inbox is the section of the page with the unknown machines.
 type inbox struct {

@@ -23,6 +23,7 @@ type view struct {
 	Counts   []count
 	Trouble  []row // the rows that need attention
 	Rows     []row
+	More     int // machines that no node declares and that are not shown
 	Inbox    inbox
 	Leased   leased
 	Form     *form // nil: none is open
@@ -92,7 +93,9 @@ func (p *page) view(ctx context.Context) view {
 	for _, pool := range farm.Config.Pools {
 		inPool[pool.Name] = pool
 	}
-	for _, m := range machines.List(farm, boots.MarkStuck(p.api.Boots.List(), now)) {
+	all, more := bounded(machines.List(farm, boots.MarkStuck(p.api.Boots.List(), now)))
+	v.More = more
+	for _, m := range all {
 		n := m.Node
 		r := row{Name: n.Name, Pool: n.Pool, MACs: n.MACs, Known: !m.Unknown}
 		if m.Unknown {

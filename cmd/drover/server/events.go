@@ -54,7 +54,9 @@ func (s *Server) exchange(e dhcp.Exchange) {
 }
 
 // discovered begins the timeline of a boot at the DISCOVER of a machine's firmware. It
-// does so also when no address is free, so that the operator sees the error.
+// does so also when a node gets no address, so that the operator sees the error. A
+// machine that no node declares begins none then: any host can invent such machines, and
+// the list of unknown machines has it.
 func (s *Server) discovered(e dhcp.Exchange) {
 	offer := boots.Event{Step: boots.StepOffer}
 	switch {
@@ -62,7 +64,7 @@ func (s *Server) discovered(e dhcp.Exchange) {
 		if e.Address.IsValid() {
 			offer.Detail = e.Address.String()
 		}
-	case e.Decision == dhcp.NoAddress:
+	case e.Decision == dhcp.NoAddress && !e.Plan.CatchAll:
 		offer.Error = "no address for it is free, or its lease could not be stored"
 	default: // dropped, or for another server to answer
 		return

@@ -1,0 +1,109 @@
+package boots
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"drover/pools"
+)
+
+// Report is an event with its proof of origin.
+type Report struct {
+	Event
+	Nonce string // of the node's boot; empty: the server itself observed the event
+
+	// Signed reports whether the event is signed with a key of [Table.EventKey]. nil:
+	// the event has no signature.
+	Signed func(key []byte) bool
+}
+
+// The errors of [Table.Report]. The node-facing listener answers [ErrUnsigned] with 403.
+var (
+	// ErrUnsigned refuses an event of a claimed boot: its signature is wrong, or it has
+	// none although the node signs its events, or too many came without one. Pods can
+	// read the nonce in /proc/cmdline, but not the key.
+	ErrUnsigned = errors.New("the event is not signed with the key of this boot")
+
+	// ErrRepeated is for a signed event that was recorded before, or that is older than
+	// one that was. It changes nothing.
+	ErrRepeated = errors.New("the event was recorded before")
+)
+
+// maxUnsigned limits the events without a signature of a claimed boot, of which a
+// drover-init without a key for events sends some five. A timeline has more room.
+const maxUnsigned = 20
+
+// Report adds an event to a timeline. With a nonce it is a report of the node: the nonce
+// must be right, else the error is [ErrNonce], and the step must be one that nodes
+// report. Once a key has claimed the boot, events must be signed, see [ErrUnsigned].
+func (t *Table) Report(mac pools.MAC, r Report) error {
+	if r.Step.Rank() < 0 {
+		return fmt.Errorf("unknown step %q", r.Step)
+	}
+	if r.Nonce != "" && r.Step.Reporter() != ByNode {
+		return fmt.Errorf("step %q is not reported by nodes", r.Step)
+	}
+	t.mu.Lock()
+	b, err := t.target(mac, &r)
+	if err != nil {
+		t.mu.Unlock()
+		return err
+	}
+	report := t.note(b, r.Event, t.Now())
+	t.mu.Unlock()
+	report()
+	return nil
+}
+
+// target returns the boot of an event.
+func (t *Table) target(mac pools.MAC, r *Report) (*boot, error) {
+	if r.Nonce == "" {
+		return t.observed(mac, r.Step)
+	}
+	b := t.byNonce(mac, r.Nonce, t.Now())
+	switch {
+	case b == nil:
+		return nil, ErrNonce
+	case b.KeyHash == nil: // the nonce is all that the node has
+		return b, nil
+	case r.Signed == nil && (b.Signed || b.unsigned >= maxUnsigned):
+		return nil, ErrUnsigned
+	case r.Signed == nil:
+		b.unsigned++
+		return b, nil
+	}
+	key := t.eventKey(b)
+	switch {
+	case key == nil || !r.Signed(key):
+		return nil, ErrUnsigned
+	case b.Signed && r.Uptime <= b.Uptime:
+		return nil, ErrRepeated
+	}
+	b.Signed, b.Uptime = true, r.Uptime
+	t.dirty[b] = true
+	return b, nil
+}
+
+// EventKey returns the key with which the node that claimed the boot of this nonce signs
+// its events. It is nil if there is no such boot or no EventSecret. It is a secret of the
+// server and of root on the node.
+func (t *Table) EventKey(mac pools.MAC, nonce string) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.byNonce(mac, nonce, t.Now())
+	if b == nil || b.KeyHash == nil {
+		return nil
+	}
+	return t.eventKey(b)
+}
+
+func (t *Table) eventKey(b *boot) []byte {
+	if t.EventSecret == nil {
+		return nil
+	}
+	h := hmac.New(sha256.New, t.EventSecret)
+	fmt.Fprintf(h, "drover/1 events %s %x", b.Record.ID, b.KeyHash)
+	return h.Sum(nil)
+}

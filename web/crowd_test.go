@@ -1,0 +1,86 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/boots"
+)
+
+// crowd returns n boots of machines that no node declares, the newest first: the first
+// ones are the newest, and only the last reached its kernel.
+func crowd(n int) (all []boots.Record) {
+	for i := range n {
+		mac := pools.MAC{0x52, 0x54, 0, 1, byte(i >> 8), byte(i)}
+		steps := 2
+		if i == n-1 {
+			steps = 5
+		}
+		b := boot(0, pools.CatchAllName(mac), "lobby", steps, time.Minute, "")
+		b.MAC, b.Unknown, b.ID = mac, true, fmt.Sprintf("c%06d", 999_999-i)
+		all = append(all, b)
+	}
+	return all
+}
+
+// Finding H5: 8000 invented machines made a page of 9.4 MB.
+func TestPageOfACrowd(t *testing.T) {
+	s := newHarness(t, func(s *harness) {
+		s.Boots = bootList(append(crowd(5000), boot(1, "m1", "tenant-a", 5, time.Hour, "")))
+	})
+	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
+	rows := strings.Count(page, `<tr id="machine-`)
+	if rows != 102 || len(page) > 300_000 {
+		t.Errorf("got %d machines in %d bytes, want the two declared ones and 100 of the others", rows, len(page))
+	}
+	for _, want := range []string{"and 4900 more that no node declares", `id="machine-m1"`, `id="machine-m2"`, `id="machine-node-525400010000"`, `id="machine-node-525400011387"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+// Finding H5: the list of boots showed invented machines only.
+func TestBootsOfACrowd(t *testing.T) {
+	var all []boots.Record
+	s := newHarness(t, func(s *harness) {
+		all = append(crowd(5000), boot(1, "m1", "tenant-a", 5, time.Hour, ""), boot(2, "m2", "tenant-a", 5, time.Hour, ""))
+		all[5000].ID, all[5001].ID = "b2", "b1"
+		s.Boots = bootList(all)
+	})
+	for _, tt := range []struct {
+		query         string
+		boots, nobody int
+		declared      bool // both are in it
+	}{
+		{"", 1000, 998, true},
+		{"?limit=4", 4, 2, true},
+		{"?limit=1", 1, 1, false},
+		{"?node=m1", 1, 0, false},
+	} {
+		resp := s.do(request{path: "/api/v1/boots" + tt.query})
+		var got []boots.Record
+		if err := json.Unmarshal(resp.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		unknown, declared := 0, 0
+		for _, b := range got {
+			if b.Unknown {
+				unknown++
+			} else {
+				declared++
+			}
+		}
+		if len(got) != tt.boots || unknown != tt.nobody || (declared == 2) != tt.declared {
+			t.Errorf("%q: got %d boots, %d of machines that no node declares, %d of others", tt.query, len(got), unknown, declared)
+		}
+		if !slices.IsSortedFunc(got, boots.NewestFirst) {
+			t.Errorf("%q: not the newest first", tt.query)
+		}
+	}
+}
