@@ -44,6 +44,7 @@ const (
 	RefusedAddress      Refusal = "address"        // 403: a script, config, join or events of another machine
 	RefusedNonce        Refusal = "nonce"          // 403: no nonce, or that of another boot
 	RefusedClaimed      Refusal = "claimed"        // 403: a nonce that is replayed with another key
+	RefusedSignature    Refusal = "signature"      // 403: an event that is not signed with the key of its boot
 	RefusedMalformed    Refusal = "malformed"      // 400: not the expected JSON
 	RefusedBody         Refusal = "body-size"      // 413
 	RefusedSlowBody     Refusal = "body-slow"      // 408

@@ -1,6 +1,7 @@
 package httpboot
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 
@@ -21,7 +22,8 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 		return err
 	}
 	var e boots.Event
-	if err := readJSON(r, &e); err != nil {
+	body, err := readJSON(r, &e)
+	if err != nil {
 		return err
 	}
 	if e.Step.Reporter() != boots.ByNode {
@@ -35,10 +37,16 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	if h.events.of(b.plan.MAC, b.nonce) >= h.MaxEvents {
 		return refuse(http.StatusTooManyRequests, "a boot may report %d events", h.MaxEvents)
 	}
-	if err := h.Boots.Step(b.plan.MAC, b.nonce, e); err != nil {
+	report := boots.Report{Event: e, Nonce: b.nonce}
+	if signature := r.Header.Get(pools.SignatureHeader); signature != "" {
+		report.Signed = func(key []byte) bool { return pools.IsSigned(key, body, signature) }
+	}
+	switch err := h.Boots.Report(b.plan.MAC, report); {
+	case err == nil:
+		h.events.add(b.plan.MAC, b.nonce)
+	case !errors.Is(err, boots.ErrRepeated): // the answer to the first one was lost
 		return bootError(err)
 	}
-	h.events.add(b.plan.MAC, b.nonce)
 	rec.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -157,6 +157,22 @@ func (b *fakeBoots) Claim(m pools.MAC, nonce string, key []byte) error {
 	return nil
 }
 
+// eventKey is the key of a boot's events.
+func eventKey(nonce string) []byte { return []byte("event key of " + nonce) }
+
+func (b *fakeBoots) EventKey(_ pools.MAC, nonce string) []byte { return eventKey(nonce) }
+
+func (b *fakeBoots) Report(m pools.MAC, r boots.Report) error {
+	switch {
+	case r.Signed == nil:
+	case !r.Signed(eventKey(r.Nonce)):
+		return boots.ErrUnsigned
+	case r.Uptime == 0:
+		return boots.ErrRepeated
+	}
+	return b.Step(m, r.Nonce, r.Event)
+}
+
 func (b *fakeBoots) Step(m pools.MAC, nonce string, e boots.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

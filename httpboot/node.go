@@ -37,7 +37,7 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
 
 // observe records a step of a boot that the server itself observed.
 func (h *handler) observe(mac pools.MAC, e boots.Event) {
-	if err := h.Boots.Step(mac, "", e); err != nil {
+	if err := h.Boots.Report(mac, boots.Report{Event: e}); err != nil {
 		h.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}
 }
@@ -60,7 +60,7 @@ func (h *handler) claim(rec *recorder, r *http.Request) (*boot, error) {
 		return nil, err
 	}
 	var req pools.KeyRequest
-	if err := readJSON(r, &req); err != nil {
+	if _, err := readJSON(r, &req); err != nil {
 		return nil, err
 	}
 	if !isBootID(req.BootID) {
@@ -104,6 +104,8 @@ func bootError(err error) error {
 		return refuseFor(RefusedNonce, http.StatusForbidden, "%v", boots.ErrNonce)
 	case errors.Is(err, boots.ErrClaimed):
 		return refuseFor(RefusedClaimed, http.StatusForbidden, "%v", boots.ErrClaimed)
+	case errors.Is(err, boots.ErrUnsigned):
+		return refuseFor(RefusedSignature, http.StatusForbidden, "%v", boots.ErrUnsigned)
 	}
 	return broken(err, "the boot cannot be recorded")
 }
@@ -120,7 +122,7 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	if b.plan.Cluster != "" {
 		h.Joiner.Expect(b.plan)
 	}
-	c.Time = time.Now()
+	c.Time, c.EventKey = time.Now(), h.Boots.EventKey(b.plan.MAC, b.nonce)
 	return writeSealed(rec, b, "config", c)
 }
 
@@ -219,9 +221,9 @@ func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
 	return all, nil
 }
 
-// readJSON reads a body strictly: one value without unknown fields. ServeHTTP has limited
-// the body.
-func readJSON(r *http.Request, v any) error {
+// readJSON reads a body strictly: one value without unknown fields. It returns the body.
+// ServeHTTP has limited it.
+func readJSON(r *http.Request, v any) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	msg := "the body cannot be read"
 	if err == nil {
@@ -230,7 +232,7 @@ func readJSON(r *http.Request, v any) error {
 		err, msg = dec.Decode(v), "the body is not the JSON expected here"
 		if err == nil {
 			if _, err = dec.Token(); errors.Is(err, io.EOF) {
-				return nil
+				return body, nil
 			}
 			msg = "the body has more than one JSON value"
 		}
@@ -238,9 +240,9 @@ func readJSON(r *http.Request, v any) error {
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case isTooLarge:
-		return refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", tooLarge.Limit)
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
+		return nil, refuse(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return &httpError{Code: http.StatusBadRequest, Msg: msg, Err: err}
+	return nil, &httpError{Code: http.StatusBadRequest, Msg: msg, Err: err}
 }

@@ -96,7 +96,7 @@ func TestConfig(t *testing.T) {
 			{Name: "a", Stage: pools.Online, Run: "#!/bin/sh\necho a\n"},
 			{Name: "b", Stage: pools.Online, Run: "#!/bin/sh\necho b\n"},
 		},
-		Join: true,
+		Join: true, EventKey: eventKey(n.nonce),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -22,10 +22,14 @@ type Boots interface {
 	// [boots.ErrNonce] if the nonce is not that of the machine's current boot, and
 	// [boots.ErrClaimed] if the boot has another key. It is nil for the same key.
 	Claim(mac pools.MAC, nonce string, publicKey []byte) error
-	// Step records a step of the boot with this nonce; the error is [boots.ErrNonce]
-	// if there is none. With an empty nonce it is an observation of the server about
-	// the machine's current boot.
-	Step(mac pools.MAC, nonce string, e boots.Event) error
+	// EventKey returns the key with which the owner of a claimed boot signs its events;
+	// nil if there is none.
+	EventKey(mac pools.MAC, nonce string) []byte
+	// Report records an event of the boot with its nonce. The error is [boots.ErrNonce]
+	// if there is no such boot, [boots.ErrUnsigned] without the signature that the boot
+	// needs, and [boots.ErrRepeated] for an event that was recorded before. With an empty
+	// nonce it is an observation of the server about the machine's current boot.
+	Report(mac pools.MAC, r boots.Report) error
 }
 
 // Joiner makes the join configuration of a node.

@@ -2,7 +2,10 @@ package pools
 
 import (
 	"crypto/ecdh"
+	"crypto/hmac"
 	"crypto/hpke"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 )
@@ -14,9 +17,13 @@ import (
 // leased. With its first config request it sends a public key that it made for this
 // boot. The boot is bound to that key, and answers with secrets are encrypted to it
 // (HPKE, RFC 9180). An attacker that reads the network or replays the nonce cannot
-// decrypt them.
+// decrypt them. One of the answers has the key with which the node signs its events from
+// then on, since pods can read the nonce in /proc/cmdline.
 const (
 	NonceHeader = "Drover-Nonce"
+
+	// SignatureHeader is the signature of an event, see [SignEvent].
+	SignatureHeader = "Drover-Signature"
 
 	// WaitHeader is the longest time, in seconds, that the client of a root image
 	// waits in the queue. PlaceHeader of a 503 answer is its position in the queue,
@@ -61,9 +68,10 @@ type NodeConfig struct {
 	Mounts            []Mount           `json:"mounts,omitempty"`
 	Files             map[string]File   `json:"files,omitempty"`
 	Units             map[string]Unit   `json:"units,omitempty"`
-	Scripts           []NamedScript     `json:"scripts,omitempty"` // sorted by stage and name; templates are rendered
-	Join              bool              `json:"join"`              // there is a cluster to join
-	Time              time.Time         `json:"time,omitzero"`     // the server's clock when it answered
+	Scripts           []NamedScript     `json:"scripts,omitempty"`  // sorted by stage and name; templates are rendered
+	Join              bool              `json:"join"`               // there is a cluster to join
+	Time              time.Time         `json:"time,omitzero"`      // the server's clock when it answered
+	EventKey          []byte            `json:"eventKey,omitempty"` // secret: for [SignEvent]; empty: the server is older
 }
 
 // NamedScript is a script ready to run.
@@ -95,6 +103,19 @@ var (
 	ErrNoCluster = errors.New("no such cluster")
 	ErrNotShared = errors.New("its tokens are for one boot of one node each (token.mode is not shared)")
 )
+
+// SignEvent returns the signature of the body of an event with the event key of a boot:
+// the HMAC-SHA256 in hex.
+func SignEvent(key, body []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// IsSigned reports whether a signature is that of [SignEvent].
+func IsSigned(key, body []byte, signature string) bool {
+	return hmac.Equal([]byte(SignEvent(key, body)), []byte(signature))
+}
 
 // sealInfo returns the HPKE info, which binds a sealed answer to its request.
 func sealInfo(mac MAC, what string) []byte { return []byte("drover/1 " + what + " " + mac.String()) }

@@ -287,8 +287,9 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.srv.signEvents(b.config.EventKey)
 	b.state = bootState{
-		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret,
+		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret, Events: b.config.EventKey,
 		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
 		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online),
 	}

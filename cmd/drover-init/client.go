@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"drover/pools"
@@ -29,6 +30,16 @@ type server struct {
 	Nonce  string // secret
 	BootID string // of this kernel; only the agent sends it
 	Client *http.Client
+
+	eventKey atomic.Pointer[[]byte] // signs events; nil before the config arrives
+}
+
+// signEvents makes the server sign its events from now on. An older server has no key for
+// them.
+func (s *server) signEvents(key []byte) {
+	if len(key) > 0 {
+		s.eventKey.Store(&key)
+	}
 }
 
 // maxAnswer is the maximum size of an answer, in bytes. The files of a config count.
@@ -60,6 +71,9 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(pools.NonceHeader, s.Nonce)
+	if key := s.eventKey.Load(); key != nil && what == "events" {
+		req.Header.Set(pools.SignatureHeader, pools.SignEvent(*key, body.Bytes()))
+	}
 	resp, err := s.Client.Do(req)
 	if err != nil {
 		return nil, withoutURL(err)

@@ -21,6 +21,7 @@ type reporter struct {
 	Retry  backoff
 
 	mu     sync.Mutex
+	last   float64 // uptime of the newest event
 	queue  []boots.Event
 	wake   chan struct{} // has an element if the queue may have changed; made by start
 	idle   chan struct{} // closed when the queue is empty and nothing is being sent
@@ -45,10 +46,15 @@ func (r *reporter) fail(step boots.Step, err error) {
 	r.add(boots.Event{Step: step, Error: eventText(err.Error())})
 }
 
+// tick is the least time between two events, in seconds: the server takes a signed event
+// that is not newer than the last one for a repetition.
+const tick = 1e-3
+
 func (r *reporter) add(e boots.Event) {
-	e.Uptime = r.Uptime().Seconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	e.Uptime = max(r.Uptime().Seconds(), r.last+tick)
+	r.last = e.Uptime
 	// The first event may be in transmission: it stays as it is.
 	if n := len(r.queue); n > 1 && e.Error != "" && r.queue[n-1].Step == e.Step && r.queue[n-1].Error != "" {
 		r.queue[n-1] = e

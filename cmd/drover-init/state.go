@@ -29,7 +29,8 @@ type bootState struct {
 	Pin     []byte              `json:"pin,omitempty"`
 	MAC     pools.MAC           `json:"mac"`
 	Nonce   string              `json:"nonce"`
-	Key     []byte              `json:"key"` // private key of the claim
+	Key     []byte              `json:"key"`              // private key of the claim
+	Events  []byte              `json:"events,omitempty"` // key that signs events
 	Node    string              `json:"node"`
 	Pool    string              `json:"pool"`
 	Address netip.Addr          `json:"address"`
@@ -82,7 +83,9 @@ func (s bootState) server() (*server, hpke.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, errors.New("the boot's key is damaged")
 	}
-	return &server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient(s.Pin)}, key, nil
+	srv := &server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient(s.Pin)}
+	srv.signEvents(s.Events)
+	return srv, key, nil
 }
 
 // copySelf copies this program to dir, where the agent's unit starts it: the initramfs is

@@ -24,6 +24,7 @@ func (s *Server) startClusters(dir string) error {
 	if err != nil {
 		return err
 	}
+	s.Store.Boots.EventSecret = key
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: s.Machines, Key: key,
