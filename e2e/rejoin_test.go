@@ -78,7 +78,7 @@ func TestRejoin(t *testing.T) {
 	fixture.Until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
 		return !reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 	})
-	time.Sleep(15 * time.Second) // more than the time after which a kubelet counts as dead
+	time.Sleep(45 * time.Second) // more than the time after which a kubelet counts as dead
 	if n := await("n1 runs on", "", "r2 true r2"); n.Metadata.UID != first {
 		t.Error("a forged DISCOVER took the Node away")
 	}

@@ -59,6 +59,7 @@ func runServer(ctx context.Context, o server.Options, w *server.LogWriter, logFo
 	if o.Log, err = server.NewLogger(w, logFormat, logLevel); err != nil {
 		return &cli.Error{Code: cli.Usage, Err: err}
 	}
+	server.LimitMemory(o.Log)
 	o.Version, o.LinesLost = version(), w.Lost
 	s, err := server.New(o)
 	if err != nil {

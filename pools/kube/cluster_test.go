@@ -43,6 +43,7 @@ type apiServer struct {
 	onPatch      func()   // before the patch of a Node is handled
 	nodes        map[string]corev1.Node
 	leases       map[string]string // versions
+	leaseSeconds int32             // their duration, unless it is 0
 	changed      chan struct{}     // closed when a node changes
 	patches      []string          // bodies
 	requested    []certificatesv1.CertificateSigningRequest
@@ -288,7 +289,11 @@ func (s *apiServer) getLease(w http.ResponseWriter, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version, ok := s.leases[name]; ok {
-		s.send(w, 200, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}})
+		lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+		if s.leaseSeconds > 0 {
+			lease.Spec.LeaseDurationSeconds = &s.leaseSeconds
+		}
+		s.send(w, 200, lease)
 		return
 	}
 	fail(404, "NotFound", "leases not found")(w, nil)

@@ -52,8 +52,8 @@ func (c *Clusters) Expect(p *pools.Plan) {
 // the node can try again.
 //
 // bootID is that of the node's kernel. Join first deletes a Node of another boot, once
-// the Lease of its kubelet has not changed for 11 seconds, counted from
-// [Clusters.Expect]. As long as a kubelet of that name lives, Join returns an error.
+// the Lease of its kubelet has not changed for its whole duration, 40 seconds by
+// default, counted from the first [Clusters.Expect] of the boot. As long as a kubelet of that name lives, Join returns an error.
 func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
 	t, err := c.tenant(p.Cluster)
 	if err != nil {

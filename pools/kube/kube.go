@@ -43,13 +43,17 @@ type Clusters struct {
 	// a cluster were reconciled, with the number of Nodes that changed, and the
 	// error.
 	OnReconcile func(cluster string, changed int, err error)
+	// OnRefused is called, if not nil, for each answer of a cluster's API server that
+	// drover did not read because of its size or kind. It is called from several
+	// goroutines.
+	OnRefused func(cluster string)
 	// Key seals the annotations and groups that drover writes into Nodes and tokens.
 	// It should be durable: after its loss drover does not remove the taints that it
 	// gave earlier, nor labels that a kubelet may not change. If it is empty, a
 	// random key lasts until the server ends.
 	Key []byte
 	// DeadAfter is the time after which a kubelet whose Lease does not change is
-	// dead. Zero takes the time from the Lease: 11 seconds by default.
+	// dead. Zero takes the duration of the Lease: 40 seconds by default.
 	DeadAfter time.Duration
 	// MoveInterval is the time between two checks of a node that moves to another
 	// cluster; zero is 5 seconds. OffAfter is the time after which a machine whose

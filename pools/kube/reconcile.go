@@ -12,7 +12,10 @@ import (
 	"drover/pools/wait"
 )
 
-const maxReconcileDelay = time.Minute // the longest delay after an error
+const (
+	maxReconcileDelay = time.Minute // the longest delay after an error
+	maxUnknown        = 5           // Nodes that are logged by name
+)
 
 // Refresh reconciles all Nodes with the label [node.Managed] with the farm, in the
 // background. Call it after each change of the farm. A Node gets the labels and taints
@@ -65,22 +68,24 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err error) {
 	t.AwaitSecret(ctx)
 	var mu sync.Mutex
-	var unknown []string
+	var unknown []string // the first of them
+	var unknowns int
 	err = node.EachManaged(ctx, t.Cluster, func(n *corev1.Node) error {
 		known, nodeChanged, err := c.reconcileNode(ctx, t, n)
 		mu.Lock()
 		defer mu.Unlock()
 		if !known {
-			unknown = append(unknown, n.Name)
+			if unknowns++; unknowns <= maxUnknown {
+				unknown = append(unknown, n.Name)
+			}
 		}
 		if nodeChanged {
 			changed++
 		}
 		return err
 	})
-	if len(unknown) > 0 && err == nil {
-		c.log().Info("Nodes that drover made and that no config names stay in the cluster", "cluster", t.Conf.Name,
-			"count", len(unknown), "nodes", unknown[:min(5, len(unknown))])
+	if unknowns > 0 && err == nil {
+		c.log().Info("Nodes that drover made and that no config names stay in the cluster", "cluster", t.Conf.Name, "count", unknowns, "nodes", unknown)
 	}
 	return changed, err
 }

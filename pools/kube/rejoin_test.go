@@ -1,7 +1,9 @@
 package kube_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +115,94 @@ func TestExpectSavesTheWait(t *testing.T) {
 	}
 	if c.Expecting("tenant-a", "m1c29") {
 		t.Error("the first read is kept for the next boot")
+	}
+}
+
+// watchLease returns a Clusters that takes the duration from the Lease, as the server
+// does, with a Node whose machine boots now.
+func watchLease(t *testing.T, s *apiServer, seconds int32) (*kube.Clusters, *clock) {
+	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
+	s.renew("m1c29", "7")
+	s.mu.Lock()
+	s.leaseSeconds = seconds
+	s.mu.Unlock()
+	c, _ := newWatching(t, s.kubeconfig(), 0)
+	now := new(clock)
+	c.Now = now.now
+	c.Expect(plan())
+	fixture.Eventually(t, "the first read", func() bool { return c.Expecting("tenant-a", "m1c29") })
+	return c, now
+}
+
+// TestDeathTakesTheLeasesDuration: M13: 11 seconds without a renewal meant that the
+// kubelet is dead, while one renewal may take longer than that.
+func TestDeathTakesTheLeasesDuration(t *testing.T) {
+	tests := []struct {
+		seconds   int32 // in the Lease; 0: none
+		dead      int64 // after so many seconds
+		unchanged []int64
+	}{
+		{0, 40, []int64{11, 13}}, {40, 40, []int64{11, 14}}, {100, 100, []int64{24, 40, 70}}, {600, 600, []int64{160, 570}},
+		{1, 10, nil}, {1 << 30, 3600, []int64{60, 3500}},
+	}
+	for _, tt := range tests {
+		s := newAPIServer(t)
+		c, now := watchLease(t, s, tt.seconds)
+		for _, at := range tt.unchanged {
+			now.seconds.Store(at)
+			_, err := c.Join(t.Context(), plan(), addr(), "b2")
+			e, ok := errors.AsType[*cluster.Error](err)
+			if !ok || e.RetryAfter() <= 0 || s.count("POST secrets") != 0 || s.count("DELETE nodes") != 0 {
+				t.Errorf("a Lease of %d s that did not change for %d s: %v, want it to wait", tt.seconds, at, err)
+			}
+		}
+		now.seconds.Store(tt.dead)
+		s.renew("m1c29", "8") // late
+		if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err == nil || !strings.Contains(err.Error(), "still runs there") {
+			t.Errorf("a Lease of %d s that was renewed: %v", tt.seconds, err)
+		}
+		now.seconds.Add(tt.dead)
+		if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err != nil {
+			t.Errorf("a Lease of %d s after its end: %v", tt.seconds, err)
+		}
+	}
+}
+
+// The begin of a boot counts, not the last request before the join.
+func TestDeathCountsFromTheFirstRead(t *testing.T) {
+	s := newAPIServer(t)
+	c, now := watchLease(t, s, 40)
+	now.seconds.Store(30)
+	reads := s.count("GET leases")
+	c.Expect(plan())
+	fixture.Eventually(t, "the second read", func() bool { return s.count("GET leases") > reads })
+	now.seconds.Store(40)
+	if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err != nil {
+		t.Error(err)
+	}
+}
+
+// While an API server does not answer, no kubelet can renew its Lease: that time does
+// not count.
+func TestDeathNeedsTheAPIServer(t *testing.T) {
+	s := newAPIServer(t)
+	c, now := watchLease(t, s, 40)
+	now.seconds.Store(35)
+	s.set("GET nodes", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, _ = c.Join(ctx, plan(), addr(), "b2")
+		cancel()
+	}
+	s.set("GET nodes", nil)
+	now.seconds.Store(45)
+	_, err := c.Join(t.Context(), plan(), addr(), "b2")
+	if e, ok := errors.AsType[*cluster.Error](err); !ok || e.RetryAfter() != 30*time.Second {
+		t.Errorf("10 s after an outage: %v, want it to wait for 30 s more", err)
+	}
+	now.seconds.Store(75)
+	if _, err := c.Join(t.Context(), plan(), addr(), "b2"); err != nil {
+		t.Errorf("40 s after an outage: %v", err)
 	}
 }
 

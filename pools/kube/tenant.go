@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"drover/pools/kube/move"
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
+	"drover/pools/lograte"
 )
 
 const (
@@ -52,6 +54,15 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	}
 	t.ctx, t.stop = context.WithCancel(c.ctx)
 	log := c.log().With("cluster", conf.Name)
+	lines := &lograte.Limiter{Log: log}
+	t.OnRefused = func(err *cluster.RefusedError) {
+		if lines.Allow(slog.LevelWarn, "answer refused") {
+			log.Warn("the API server of a cluster answers as none should", "err", err)
+		}
+		if c.OnRefused != nil {
+			c.OnRefused(conf.Name)
+		}
+	}
 	t.leases = node.NewLeases(t.Cluster, c.now, c.DeadAfter, c.log())
 	t.mover = &move.Mover{
 		Cluster: t.Cluster, Key: c.sealKey(), Leases: t.leases, Interval: c.MoveInterval, OffAfter: c.OffAfter, Log: c.log(), Now: c.now,

@@ -27,7 +27,7 @@ func (s *Server) startClusters(dir string) error {
 	s.Store.Boots.EventSecret = key
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
-		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, Machines: s.Machines, Key: key,
+		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, OnRefused: s.metrics.answerRefused, Machines: s.Machines, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, "tokens.json")),
 		StartLoops: true, OnRequest: s.certificate,
 		AddressOf: func(mac pools.MAC) (netip.Addr, bool) {

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
@@ -136,5 +138,33 @@ func TestChangesReconcile(t *testing.T) {
 	}
 	if err := c.done(nil); err != nil || calls != 1 {
 		t.Errorf("%v, %d calls", err, calls)
+	}
+}
+
+// M13: the watch for the previous kubelet of a machine begins with its boot script, so
+// that the machine waits less at its join.
+func TestLeaseIsReadAtTheScript(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := strings.Replace(testConfig, "    image: debian-12\n    nodes", "    image: debian-12\n    cluster: a\n    nodes", 1) +
+		"clusters: [{name: a, kubeconfig: missing}]\n"
+	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := new(fixture.Log)
+	s, err := New(Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	read := func() int { return strings.Count(log.String(), "the Lease of a node that boots cannot be read") }
+	m1 := boots.Record{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}}
+	s.reached(m1, boots.StepTime{Step: boots.StepDiscover})
+	s.reached(boots.Record{MAC: pools.MAC{2}}, boots.StepTime{Step: boots.StepScript}) // unknown, and of no cluster
+	s.reached(m1, boots.StepTime{Step: boots.StepScript, Error: "no"})
+	s.reached(m1, boots.StepTime{Step: boots.StepScript})
+	fixture.Eventually(t, "its Lease is read", func() bool { return read() > 0 })
+	s.clusters.Close()
+	if got := read(); got != 1 {
+		t.Errorf("Leases were read %d times, want once", got)
 	}
 }

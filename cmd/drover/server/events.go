@@ -37,6 +37,18 @@ func (s *Server) certificate(r approve.Request) {
 	}
 }
 
+// reached handles a new step of a boot. A machine that has fetched its boot script will
+// join: the time until then counts for the question whether its previous kubelet is dead.
+func (s *Server) reached(b boots.Record, step boots.StepTime) {
+	s.metrics.step(b, step)
+	if step.Step != boots.StepScript || step.Error != "" {
+		return
+	}
+	if p := s.Machines.Of(b.MAC).Plan; p != nil && p.Cluster != "" {
+		s.clusters.Expect(p)
+	}
+}
+
 // exchange handles the result of a DHCP packet: it counts the packet, and notes the
 // boot or the unknown machine that begins with a DISCOVER.
 func (s *Server) exchange(e dhcp.Exchange) {

@@ -38,6 +38,7 @@ type Metrics struct {
 	reconciles  *prometheus.CounterVec
 	changes     *prometheus.CounterVec
 	requests    *prometheus.CounterVec
+	unread      *prometheus.CounterVec
 }
 
 // NewMetrics returns the metrics of a farm and its state.
@@ -59,6 +60,7 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 	m.reconciles = counter("cluster_looks_total", "Reconciliations of the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
 	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
 	m.requests = counter("certificate_requests_total", "Certificate requests of nodes, by cluster and what became of them: approved, denied, left, foreign, error.", "cluster", "result")
+	m.unread = counter("cluster_answers_refused_total", "Answers of API servers that drover did not read because of their size or kind, by cluster.", "cluster")
 	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
 	m.tftpBytes = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "drover", Name: "tftp_bytes_total", Help: "Bytes sent by TFTP."})
 	m.dhcpSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "drover", Name: "dhcp_seconds",
@@ -136,6 +138,9 @@ func (m *Metrics) reconciled(cluster string, changed int, err error) {
 	m.reconciles.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
+
+// answerRefused counts an answer of a cluster's API server that was not read.
+func (m *Metrics) answerRefused(cluster string) { m.unread.WithLabelValues(cluster).Inc() }
 
 // certificate counts a certificate request.
 func (m *Metrics) certificate(r approve.Request) {

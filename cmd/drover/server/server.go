@@ -119,12 +119,12 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.Machines.Local = networksOf(cfg.Interfaces)
 	s.metrics = NewMetrics(s.Live, s.Store)
-	s.Store.Boots.OnStep = s.metrics.step
 	s.metrics.watchBoots(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
+	s.Store.Boots.OnStep = s.reached
 	s.metrics.watchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
 	s.disks = newDiskMonitor(s.log, o)

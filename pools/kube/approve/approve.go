@@ -3,6 +3,7 @@ package approve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/kube/cluster"
+	"drover/pools/lograte"
 	"drover/pools/wait"
 )
 
@@ -28,6 +30,7 @@ const (
 	usedTokenTTL = time.Hour        // how long a used token is remembered after its end
 	maxTokens    = 1 << 16          // used tokens that are remembered
 	maxSeen      = 4096             // requests whose reported verdict is remembered
+	maxWaiting   = 64 << 20         // memory of the requests that wait for a decision, in bytes
 	seenTTL      = 24 * time.Hour   // how long; clusters delete pending requests after that
 )
 
@@ -64,6 +67,8 @@ type Approver struct {
 	OnRequest func(Request)                      // called for each request that is decided on or left alone; may be nil
 
 	slots *semaphore.Weighted
+	room  *semaphore.Weighted   // for requests that wait
+	lines *lograte.Limiter      // of warnings in the log
 	seen  *cache.LRUExpireCache // reported verdicts, by UID
 	used  *cache.LRUExpireCache // the UID of the request that each token was used for
 	busy  sync.Map              // UIDs of requests that are being decided on
@@ -75,7 +80,7 @@ type Approver struct {
 // Run decides on requests for client certificates until ctx is done and, if the config
 // asks for it, on requests for serving certificates.
 func (a *Approver) Run(ctx context.Context) {
-	a.slots = semaphore.NewWeighted(maxDecisions)
+	a.slots, a.room, a.lines = semaphore.NewWeighted(maxDecisions), semaphore.NewWeighted(maxWaiting), &lograte.Limiter{Log: a.Log}
 	a.seen, a.used = cache.NewLRUExpireCache(maxSeen), cache.NewLRUExpireCache(maxTokens)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -96,7 +101,7 @@ func (a *Approver) Err() (err error) {
 
 // setErr records the result of the last list, watch or decision.
 func (a *Approver) setErr(signer string, err error) {
-	if err != nil {
+	if err != nil && a.lines.Allow(slog.LevelWarn, "certificate requests wait") {
 		a.Log.Warn("certificate requests of nodes wait", "err", err)
 	}
 	a.errs.Store(signer, err)
@@ -109,8 +114,9 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 	}
 	for ctx.Err() == nil {
 		session, cancel := context.WithTimeout(ctx, relist)
-		cluster.Follow(session, a.Client, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
+		cluster.Follow(session, a.Cluster, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
 			Listed: func(all []*csr) {
+				all = slices.DeleteFunc(all, oversized)
 				// The first of several requests by one token counts.
 				slices.SortStableFunc(all, func(x, y *csr) int {
 					return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
@@ -122,7 +128,11 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 					a.handle(ctx, work, r)
 				}
 			},
-			Changed: func(r *csr) { a.handle(ctx, work, r) },
+			Changed: func(r *csr) {
+				if !oversized(r) {
+					a.handle(ctx, work, r)
+				}
+			},
 			Tried: func(verb string, err error) {
 				if session.Err() == nil {
 					a.setErr(signer, a.Wrap(verb+" the certificate requests of nodes", err))
@@ -166,9 +176,20 @@ func (a *Approver) handle(ctx context.Context, work *sync.WaitGroup, r *csr) {
 			d = d.deny("its token was used for another certificate request before; who got that one?")
 		}
 	}
-	if _, busy := a.busy.LoadOrStore(r.UID, nil); !busy {
-		work.Go(func() { a.retryDecide(ctx, d, r) })
+	if _, busy := a.busy.LoadOrStore(r.UID, nil); busy {
+		return
 	}
+	memory := int64(4*r.Size() + 1024) // about four times its encoded size
+	if !a.room.TryAcquire(memory) {
+		a.busy.Delete(r.UID)
+		a.setErr(r.Spec.SignerName, a.Wrap("decide on the certificate requests of nodes", errors.New("too many wait; the rest is for the next list")))
+		return
+	}
+	r = r.DeepCopy() // so that it does not keep its page of a list in memory
+	work.Go(func() {
+		defer a.room.Release(memory)
+		a.retryDecide(ctx, d, r)
+	})
 }
 
 // retryDecide decides on a request. After an error it tries again, until all requests

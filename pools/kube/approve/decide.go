@@ -2,6 +2,7 @@ package approve
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -154,7 +155,7 @@ func (a *Approver) report(d decision, r *csr, err error) {
 		log.Info("certificate request approved", "serving", d.serving)
 	case d.verdict == foreign:
 		log.Debug("certificate request is not drover's")
-	default:
+	case a.lines.Allow(slog.LevelWarn, "certificate request not approved"):
 		log.Warn("certificate request not approved", "verdict", d.verdict, "why", d.why)
 	}
 	if a.OnRequest != nil {

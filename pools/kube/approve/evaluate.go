@@ -30,6 +30,10 @@ type (
 const (
 	nodeUser   = "system:node:"
 	nodesGroup = "system:nodes"
+
+	maxRequest = 16 << 10 // bytes of a CertificateSigningRequest; kubelets make 2 to 5 KiB
+	maxPEM     = 6 << 10  // bytes of the request in it; a key of 8192 bits makes 3 KiB
+	maxUID     = 128      // bytes; UIDs have 36
 )
 
 // verdict is what the approver does with a certificate request.
@@ -77,6 +81,10 @@ func decided(r *csr) bool {
 	return len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateApproved) || has(r, certificatesv1.CertificateDenied)
 }
 
+// oversized reports whether a request is too large to be that of a kubelet. drover does
+// not look at such requests: a hostile API server can send any number of them.
+func oversized(r *csr) bool { return len(r.UID) > maxUID || r.Size() > maxRequest }
+
 // evaluate decides on a request by its content alone. For an approved request the
 // caller still has to check that the token was not used before, and that the farm has
 // the node.
@@ -95,7 +103,7 @@ func evaluate(r *csr, key []byte, now time.Time) decision {
 func evaluateClient(r *csr, key []byte, now time.Time) decision {
 	id, isToken := strings.CutPrefix(r.Spec.Username, bootstrapapi.BootstrapUserPrefix)
 	seal, isGrant := token.ReadGrant(r.Spec.Groups)
-	if !isToken || !isGrant {
+	if !isToken || !isGrant || len(id) != bootstrapapi.BootstrapTokenIDBytes {
 		return decision{verdict: foreign}
 	}
 	d := decision{token: id, until: seal.Expires}
@@ -190,6 +198,9 @@ func foreignAddresses(r *csr, own []netip.Addr) (others []netip.Addr, err error)
 // readRequest parses a PKCS #10 request in PEM, verifies its signature and key, and
 // returns the name of the node in its subject.
 func readRequest(text []byte) (*x509.CertificateRequest, string, error) {
+	if len(text) > maxPEM {
+		return nil, "", errors.New("its certificate request is too large")
+	}
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 {
 		return nil, "", errors.New("it is not one certificate request in PEM")

@@ -13,7 +13,8 @@ import (
 // A breaker opens after breakAfter requests in a row without an answer. From then on it
 // lets one request through every breakFor, until one is answered.
 const (
-	callTimeout = 10 * time.Second // of one request, unless it is a watch
+	callTimeout  = 10 * time.Second // of one request, unless it is a watch
+	watchTimeout = 15 * time.Minute // of a watch; client-go asks the API server for 10 minutes at most
 
 	breakAfter = 5
 	breakFor   = 5 * time.Second
@@ -24,8 +25,9 @@ const (
 // node-facing listener serves a limited number of requests for all tenants together.
 // An HTTP error of any status counts as an answer.
 type breaker struct {
-	next http.RoundTripper
-	now  func() time.Time
+	next     http.RoundTripper
+	now      func() time.Time
+	onSilent func() // called, if not nil, while the API server does not answer
 
 	mu     sync.Mutex
 	silent int // requests in a row without an answer
@@ -41,10 +43,11 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	if !r.URL.Query().Has("watch") {
-		ctx, cancel = context.WithTimeout(r.Context(), callTimeout)
+	limit := callTimeout
+	if isWatch(r) {
+		limit = watchTimeout
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	resp, err := b.next.RoundTrip(r.WithContext(ctx))
 	b.record(r.Context(), err)
 	if err != nil {
@@ -54,6 +57,8 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = body{resp.Body, cancel}
 	return resp, nil
 }
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
 // body is the body of a response. Closing it releases the time limit of the request.
 type body struct {
@@ -93,6 +98,9 @@ func (b *breaker) record(ctx context.Context, err error) {
 	default:
 		b.silent++
 		b.last, b.until = err, b.now().Add(breakFor)
+		if b.silent >= breakAfter && b.onSilent != nil {
+			b.onSilent()
+		}
 	}
 }
 

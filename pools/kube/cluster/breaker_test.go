@@ -27,7 +27,8 @@ func get(t *testing.T, ctx context.Context, url string) *http.Request {
 	return r
 }
 
-// A request has 10 seconds, with the time to read its answer. A watch has no limit.
+// A request has 10 seconds, with the time to read its answer. A watch has 15 minutes,
+// since a hostile API server can hold it for ever.
 func TestTimeLimit(t *testing.T) {
 	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
@@ -48,8 +49,8 @@ func TestTimeLimit(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			_, err := cluster.NewBreaker(silent).RoundTrip(get(t, ctx, "https://a/api/v1/nodes?watch=true"))
-			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Hour {
-				t.Errorf("%v after %v, want it to end with its caller", err, took)
+			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 15*time.Minute {
+				t.Errorf("%v after %v, want it to end after 15 minutes", err, took)
 			}
 		})
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -24,11 +25,17 @@ const FieldManager = "drover"
 type Cluster struct {
 	// Conf is the cluster's part of the config. It does not change.
 	Conf pools.Cluster
+	// OnRefused is called, if not nil, for each answer of the API server that drover
+	// did not read because of its size or kind. It is called from several goroutines,
+	// and must be set before the first request.
+	OnRefused func(*RefusedError)
 
 	path      string // of the kubeconfig, if it is in a file
 	inCluster bool   // it is the cluster that drover runs in
 	now       func() time.Time
 	infos     singleflight.Group
+	rate      *rate.Limiter // of the memory that answers take
+	events    *rate.Limiter // of watches
 
 	secretRead     chan struct{} // closed after the first attempt to read the Secret; nil without a Secret
 	markSecretRead func()        // closes secretRead
@@ -38,12 +45,17 @@ type Cluster struct {
 	problem error                // of the newest credentials; client then has earlier ones
 	stamp   string               // time and size of the file that was read last
 	source  *clientcmdapi.Config // of client, if that came from a Secret
+
+	refused   *RefusedError // of the last answer that was refused
+	refusedAt time.Time
+	silentAt  time.Time // when the API server did not answer
 }
 
 // New returns the cluster that conf describes. Its kubeconfig is the file at path,
 // unless conf names a Secret. New reads neither.
 func New(conf pools.Cluster, path string, now func() time.Time) *Cluster {
 	c := &Cluster{Conf: conf, path: path, now: now}
+	c.rate, c.events = newRates()
 	if conf.SecretRef != (pools.SecretRef{}) {
 		c.secretRead = make(chan struct{})
 		c.markSecretRead = sync.OnceFunc(func() { close(c.secretRead) })
@@ -54,7 +66,9 @@ func New(conf pools.Cluster, path string, now func() time.Time) *Cluster {
 // NewAdmin returns the admin cluster, with a kubeconfig file at path. An empty
 // path means the cluster that drover runs in.
 func NewAdmin(path string, now func() time.Time) *Cluster {
-	return &Cluster{Conf: pools.Cluster{Name: "admin"}, path: path, inCluster: path == "", now: now}
+	c := New(pools.Cluster{Name: "admin"}, path, now)
+	c.inCluster = path == ""
+	return c
 }
 
 // UsesSecret reports whether the credentials come from a Secret, so that
@@ -74,7 +88,7 @@ func (c *Cluster) Client() kubernetes.Interface {
 	switch {
 	case c.secretRead != nil: // WatchSecret sets client
 	case c.inCluster && c.client == nil:
-		c.client, c.problem = dialInCluster(c.now)
+		c.client, c.problem = c.dialInCluster()
 	case c.inCluster:
 	case c.path == "":
 		c.problem = errors.New("none is named in the config")
@@ -100,11 +114,15 @@ func (f failing) client() kubernetes.Interface {
 // RoundTrip implements [http.RoundTripper].
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// Check returns nil if the cluster-info can be read and the newest credentials are in
-// force.
+// Check returns nil if the cluster-info can be read, the newest credentials are in force,
+// and no answer was refused within the last ten minutes.
 func (c *Cluster) Check(ctx context.Context) error {
 	c.AwaitSecret(ctx)
-	if _, err := c.Info(ctx); err != nil {
+	_, err := c.Info(ctx)
+	if refused := c.lastRefused(); refused != nil {
+		return c.Wrap("read an answer", refused)
+	}
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()

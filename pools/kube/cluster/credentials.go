@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -37,16 +35,16 @@ var kubeconfigKeys = []string{"value", "admin.conf", "kubeconfig"}
 
 // dial makes a client from a kubeconfig. An empty kubeconfig is an error: dial does not
 // fall back to the environment or to the cluster that drover runs in.
-func dial(kubeconfig clientcmdapi.Config, now func() time.Time) (kubernetes.Interface, error) {
+func (c *Cluster) dial(kubeconfig clientcmdapi.Config) (kubernetes.Interface, error) {
 	conf, err := clientcmd.NewDefaultClientConfig(kubeconfig, nil).ClientConfig()
 	if err != nil {
 		return nil, err
 	}
-	return newClient(conf, now)
+	return c.newClient(conf)
 }
 
 // dialInCluster makes a client for the cluster that drover runs in.
-func dialInCluster(now func() time.Time) (kubernetes.Interface, error) {
+func (c *Cluster) dialInCluster() (kubernetes.Interface, error) {
 	conf, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		return nil, errors.New("server.adminKubeconfig is not set, and drover does not run in a cluster")
@@ -54,16 +52,11 @@ func dialInCluster(now func() time.Time) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(conf, now)
+	return c.newClient(conf)
 }
 
-func newClient(conf *rest.Config, now func() time.Time) (kubernetes.Interface, error) {
-	conf.UserAgent = "drover"
-	conf.QPS, conf.Burst = requestRate, requestBurst
-	conf.WarningHandler = rest.NoWarnings{}
-	// No conf.Timeout: it would end watches. Each request has a context.
-	conf.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
-	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return &breaker{next: next, now: now} })
+func (c *Cluster) newClient(conf *rest.Config) (kubernetes.Interface, error) {
+	c.Limit(conf)
 	return kubernetes.NewForConfig(conf)
 }
 
@@ -102,7 +95,7 @@ func (c *Cluster) readFile() {
 	}
 	var client kubernetes.Interface
 	if err == nil {
-		client, err = dial(*file, c.now)
+		client, err = c.dial(*file)
 	}
 	if err != nil {
 		c.problem = fmt.Errorf("%s: %w", c.path, err)
@@ -126,6 +119,8 @@ func kubeconfigIn(s *corev1.Secret, key, endpoint string) (*clientcmdapi.Config,
 			continue
 		case len(text) > maxKubeconfig:
 			return nil, fmt.Errorf("its %q is larger than %d bytes", k, maxKubeconfig)
+		case Anchored(string(text)):
+			return nil, fmt.Errorf("its %q has YAML anchors, which drover does not read", k)
 		}
 		conf, err := clientcmd.Load(text)
 		if err != nil {

@@ -8,7 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drover/pools/printable"
 )
+
+// maxCause is the longest text of a cause, in bytes. An API server may send any text.
+const maxCause = 1000
 
 // Error is a failed action on a cluster. The action can be tried again once the cause
 // is gone.
@@ -23,7 +28,7 @@ type Error struct {
 func (e *Error) Error() string {
 	msg := fmt.Sprintf("cluster %q: %s: %s", e.Cluster, e.Doing, e.Hint)
 	if e.Err != nil {
-		msg += ": " + e.Err.Error()
+		msg += ": " + printable.Line(e.Err.Error(), maxCause)
 	}
 	return msg
 }
@@ -51,7 +56,10 @@ func (c *Cluster) Wrap(doing string, err error) error {
 		return nil
 	}
 	e := &Error{Cluster: c.Conf.Name, Doing: doing, Err: err, Retry: RetryLater}
+	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
+	case isRefused:
+		e.Hint, e.Err = "the API server answers as none should", refused
 	case apierrors.IsUnauthorized(err):
 		e.Hint = "the cluster does not know the kubeconfig's credentials, or they expired"
 	case apierrors.IsForbidden(err):

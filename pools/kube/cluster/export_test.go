@@ -7,3 +7,15 @@ import (
 
 // NewBreaker returns a breaker before next.
 func NewBreaker(next http.RoundTripper) http.RoundTripper { return &breaker{next: next, now: time.Now} }
+
+// NewLimiter returns the transport that limits the answers of next.
+func NewLimiter(c *Cluster, next http.RoundTripper) http.RoundTripper {
+	return &limiter{cluster: c, next: next}
+}
+
+// Cost returns the memory that JSON takes, or an error if it takes more than limit.
+func Cost(text string, limit int) (int, error) {
+	var s scanner
+	cost, _, err := s.scan([]byte(text), limit)
+	return cost, err
+}

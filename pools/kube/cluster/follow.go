@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/pager"
 )
 
 // Source lists and watches one kind of object; the typed clients of client-go
@@ -37,23 +37,30 @@ type Handler[T runtime.Object] struct {
 
 // Follow lists and watches the objects that a field selector selects, with a Reflector
 // of client-go, until ctx is done. It stores no objects. It tries again 1 to 30 seconds
-// after an error. When client returns another client, it lists all objects again.
-func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.Interface, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
+// after an error, as of a list that exceeds the limits of answers. When the credentials
+// of the cluster change, it lists all objects again.
+func Follow[T, L runtime.Object](ctx context.Context, c *Cluster, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
 	var listed kubernetes.Interface
+	limit := maxListed
+	if strings.HasPrefix(fields, "metadata.name=") {
+		limit = maxNamed
+	}
+	var all *listing
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			now := client()
+			now := c.Client()
 			opts.FieldSelector = fields
 			if opts.Continue == "" {
 				opts.ResourceVersion = "" // the newest state, not that of a cache
+				all = &listing{left: limit}
 			}
-			list, err := source(now).List(ctx, opts)
+			list, err := page(ctx, c, source(now), opts, all)
 			listed = now
 			h.Tried("list", err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			now := client()
+			now := c.Client()
 			if now != listed {
 				return nil, apierrors.NewResourceExpired("the credentials have changed")
 			}
@@ -66,7 +73,9 @@ func Follow[T, L runtime.Object](ctx context.Context, client func() kubernetes.I
 			return w, nil
 		},
 	}
-	cache.NewReflectorWithOptions(pollingList{lw}, nil, store[T]{h}, cache.ReflectorOptions{}).RunWithContext(Quiet(ctx))
+	reflector := cache.NewReflectorWithOptions(pollingList{lw}, nil, store[T]{h}, cache.ReflectorOptions{})
+	reflector.WatchListPageSize = pageSize // else it asks for all objects at once
+	reflector.RunWithContext(Quiet(ctx))
 }
 
 // pollingList makes a Reflector begin with a list: API servers before 1.34 do not
@@ -96,13 +105,4 @@ func (s store[T]) Replace(objects []any, _ string) error {
 	}
 	s.Listed(all)
 	return nil
-}
-
-// Each calls f for each object of a list. It holds one page of the list at a time.
-func Each[T, L runtime.Object](ctx context.Context, source Source[L], opts metav1.ListOptions, f func(T)) error {
-	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return source.List(ctx, opts)
-	})
-	pages.PageBufferSize, pages.FullListIfExpired = 0, false
-	return pages.EachListItem(ctx, opts, func(o runtime.Object) error { f(o.(T)); return nil })
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,10 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 )
 
-const readInfo = "read cluster-info"
+const (
+	readInfo    = "read cluster-info"
+	infoTimeout = 20 * time.Second // with repetitions, which the API server can ask for
+)
 
 // MaxInfo is the largest text that is read from a ConfigMap of a tenant, in bytes. A
 // kubeconfig with a few CA certificates has a few kilobytes.
@@ -27,6 +32,7 @@ const MaxInfo = 64 << 10
 // the pins of its CAs. The cluster signs it for every bootstrap token.
 type Info struct {
 	Endpoint string            // host:port of the API server
+	CA       []byte            // certificates of its CAs, in PEM
 	Hashes   []string          // pins of the public keys of its CAs, as kubeadm writes them
 	Text     string            // the kubeconfig that is signed
 	Data     map[string]string // the whole ConfigMap, with the signatures
@@ -36,7 +42,9 @@ type Info struct {
 func (c *Cluster) Info(ctx context.Context) (*Info, error) {
 	client := c.Client()
 	answer := c.infos.DoChan("", func() (any, error) {
-		cm, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(Quiet(context.Background()), bootstrapapi.ConfigMapClusterInfo, metav1.GetOptions{})
+		ctx, cancel := context.WithTimeout(Quiet(context.Background()), infoTimeout)
+		defer cancel()
+		cm, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, bootstrapapi.ConfigMapClusterInfo, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, &Error{Cluster: c.Conf.Name, Doing: readInfo, Retry: RetryLater, Err: err,
 				Hint: "it has none, so no node can join with a token; \"kubeadm init phase bootstrap-token\" makes it"}
@@ -61,11 +69,21 @@ func (c *Cluster) Info(ctx context.Context) (*Info, error) {
 	}
 }
 
+// anchor matches the begin of an anchor in YAML.
+var anchor = regexp.MustCompile(`(?m)(^|[\s,:\[\]{}-])&[^\s,\[\]{}]`)
+
+// Anchored reports whether a text in YAML may have anchors. With them a text of 64 KiB can
+// have a value of several hundred MiB, and no program writes them into a kubeconfig.
+func Anchored(text string) bool { return anchor.MatchString(text) }
+
 // ParseInfo parses the data of a cluster-info.
 func ParseInfo(data map[string]string) (*Info, error) {
 	info := &Info{Text: data[bootstrapapi.KubeConfigKey], Data: data}
 	if len(info.Text) > MaxInfo {
 		return nil, fmt.Errorf("its kubeconfig is larger than %d bytes", MaxInfo)
+	}
+	if Anchored(info.Text) {
+		return nil, errors.New("its kubeconfig has YAML anchors, which drover does not read")
 	}
 	conf, err := clientcmd.Load([]byte(info.Text))
 	if err != nil {
@@ -79,7 +97,8 @@ func ParseInfo(data map[string]string) (*Info, error) {
 		if info.Endpoint, err = endpoint(cluster.Server); err != nil {
 			return nil, err
 		}
-		if info.Hashes, err = caHashes(cluster.CertificateAuthorityData); err != nil {
+		info.CA = cluster.CertificateAuthorityData
+		if info.Hashes, err = caHashes(info.CA); err != nil {
 			return nil, err
 		}
 	}

@@ -23,7 +23,7 @@ func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Log
 	secrets := func(client kubernetes.Interface) Source[*corev1.SecretList] {
 		return client.CoreV1().Secrets(ref.Namespace)
 	}
-	Follow(ctx, admin.Client, secrets, "metadata.name="+ref.Name, Handler[*corev1.Secret]{
+	Follow(ctx, admin, secrets, "metadata.name="+ref.Name, Handler[*corev1.Secret]{
 		Listed:  func(all []*corev1.Secret) { c.use(append(all, nil)[0], log) },
 		Changed: func(s *corev1.Secret) { c.use(s, log) },
 		Deleted: func(*corev1.Secret) { c.use(nil, log) },
@@ -67,7 +67,7 @@ func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 		return
 	}
 	if err == nil {
-		client, failed := dial(*conf, c.now)
+		client, failed := c.dial(*conf)
 		if err = failed; err == nil {
 			if c.client != nil {
 				log.Info("new credentials of a cluster", "secret", ref.Namespace+"/"+ref.Name)

@@ -15,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
+	"drover/pools/printable"
 	"drover/pools/wait"
 )
 
@@ -34,6 +36,9 @@ const (
 	cleanerTimeout = 12 * time.Second // a token with shortTTL must be deleted by then, by the tokencleaner's clock
 
 	signTimeout = 10 * time.Second // of minting a token and its signature
+	timeout     = 2 * time.Minute  // of all checks
+
+	maxDetail = 1000 // bytes of a finding: clusters send any text
 )
 
 // inspection is the inspection of one cluster.
@@ -46,11 +51,10 @@ type inspection struct {
 // note adds a finding, and reports whether it is good.
 func (i *inspection) note(what, detail string, err error) bool {
 	if err != nil {
-		i.found = append(i.found, Finding{What: what, Detail: strings.TrimPrefix(err.Error(), fmt.Sprintf("cluster %q: ", i.Conf.Name))})
-		return false
+		detail = strings.TrimPrefix(err.Error(), fmt.Sprintf("cluster %q: ", i.Conf.Name))
 	}
-	i.found = append(i.found, Finding{What: what, OK: true, Detail: detail})
-	return true
+	i.found = append(i.found, Finding{What: what, OK: err == nil, Detail: printable.Line(detail, maxDetail)})
+	return err == nil
 }
 
 // Cluster checks the cluster of m for everything that a join needs, as drover and as a
@@ -58,9 +62,11 @@ func (i *inspection) note(what, detail string, err error) bool {
 // seconds.
 func Cluster(ctx context.Context, m token.Minter) []Finding {
 	const node = "none (drover cluster check)"
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	i := &inspection{Minter: m}
 	i.AwaitSecret(ctx)
-	if !i.reach() {
+	if !i.reach(ctx) {
 		return i.found
 	}
 	i.rights(ctx)
@@ -76,10 +82,10 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 }
 
 // reach reports whether the API server answers.
-func (i *inspection) reach() bool {
+func (i *inspection) reach(ctx context.Context) bool {
 	const what = "API server"
 	i.client = i.Client()
-	v, err := i.client.Discovery().ServerVersion()
+	v, err := discovery.ToServerVersionInterfaceWithContext(i.client.Discovery()).ServerVersionWithContext(ctx)
 	if err != nil {
 		return i.note(what, "", i.Wrap("ask for its version", err))
 	}
@@ -224,7 +230,7 @@ func (i *inspection) joinToken(ctx context.Context, node string) bool {
 		return i.note("join token", "", err)
 	}
 	i.note("join token", "minted, and signed by the bootstrapsigner", nil)
-	client, err := nodeClient(info, tok)
+	client, err := i.nodeClient(info, tok)
 	if err != nil {
 		return i.note("a node's view", "", err)
 	}

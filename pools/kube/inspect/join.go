@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"drover/pools/kube/cluster"
@@ -34,15 +33,12 @@ var joinRights = []right{
 // request for a node's certificate. A token with it can become any node of the cluster.
 var autoApproval = right{"create", certificates, "certificatesigningrequests/nodeclient", "", ""}
 
-// nodeClient returns the client that a node makes from its token and cluster-info.
-func nodeClient(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
-	conf, err := clientcmd.RESTConfigFromKubeConfig([]byte(info.Text))
-	if err != nil {
-		return nil, err
-	}
-	conf.BearerToken = tok.Full()
-	conf.UserAgent = "drover"
-	conf.WarningHandler = rest.NoWarnings{}
+// nodeClient returns the client that a node makes from its token and cluster-info. It
+// takes the address and the CAs from there and nothing else: a kubeconfig of a tenant
+// can name files of this host, whose content would go to the tenant's server.
+func (i *inspection) nodeClient(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+	conf := &rest.Config{Host: "https://" + info.Endpoint, BearerToken: tok.Full(), TLSClientConfig: rest.TLSClientConfig{CAData: info.CA}}
+	i.Limit(conf)
 	return kubernetes.NewForConfig(conf)
 }
 
@@ -100,8 +96,8 @@ func (i *inspection) configMap(ctx context.Context, node kubernetes.Interface, n
 		return i.Wrap("read it as a node would", err)
 	}
 	text, ok := m.Data[key]
-	if !ok || len(text) > cluster.MaxInfo {
-		return fmt.Errorf("it has no %q, or a huge one: \"kubeadm init phase upload-config all\" makes it", key)
+	if !ok || len(text) > cluster.MaxInfo || cluster.Anchored(text) {
+		return fmt.Errorf("it has no %q, or a huge one, or one with YAML anchors: \"kubeadm init phase upload-config all\" makes it", key)
 	}
 	if err := yaml.Unmarshal([]byte(text), into); err != nil {
 		return errors.New("its " + key + " is not YAML")

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"drover/pools"
 	"drover/pools/kube/cluster"
 )
 
@@ -31,7 +31,7 @@ func Apply(ctx context.Context, kubeconfig string, manifest []byte, done func(ob
 	if err != nil {
 		return fmt.Errorf("%s: %w", kubeconfig, err)
 	}
-	conf.UserAgent, conf.WarningHandler, conf.Timeout = "drover", rest.NoWarnings{}, 10*time.Second
+	cluster.New(pools.Cluster{}, kubeconfig, time.Now).Limit(conf)
 	client, err := dynamic.NewForConfig(conf)
 	if err != nil {
 		return err

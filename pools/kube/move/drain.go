@@ -18,8 +18,11 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-// drainTimeout is the default time limit of a drain.
-const drainTimeout = 5 * time.Minute
+const (
+	drainTimeout = 5 * time.Minute // the default time limit of a drain
+	maxPods      = 2000            // of a node, that one check evicts; kubelets run 110 by default
+	maxNames     = 1024            // bytes of the names of a pod, and its UID
+)
 
 // drain evicts the pods of a Node that moves. Each call evicts those that are left,
 // until none is left or the time limit is over. The API server refuses an eviction that
@@ -34,7 +37,7 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	}
 	defer o.drains.Release(1)
 	client := o.Client()
-	pods, err := podsOf(ctx, client, m.node)
+	pods, err := o.podsOf(ctx, client, m.node)
 	if err != nil {
 		return o.Wrap("list the pods of the Node", err)
 	}
@@ -81,15 +84,26 @@ func remaining(pods int, held []string) string {
 	return text
 }
 
-// podsOf returns the pods of a node that have to be evicted.
-func podsOf(ctx context.Context, client kubernetes.Interface, node string) (evict []*corev1.Pod, err error) {
+// podsOf returns the pods of a node that have to be evicted, without their content.
+func (o *Mover) podsOf(ctx context.Context, client kubernetes.Interface, node string) (evict []*corev1.Pod, err error) {
 	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
-	err = cluster.Each(ctx, client.CoreV1().Pods(metav1.NamespaceAll), opts, func(p *corev1.Pod) {
-		if evictable(p) {
-			evict = append(evict, p)
+	err = cluster.EachPage(ctx, o.Cluster, client.CoreV1().Pods(metav1.NamespaceAll), opts, func(page []*corev1.Pod) {
+		for _, p := range page {
+			if evictable(p) && len(evict) < maxPods && len(p.Namespace)+len(p.Name)+len(p.UID) <= maxNames {
+				evict = append(evict, reference(p))
+			}
 		}
 	})
 	return evict, err
+}
+
+// reference returns a pod with only what its eviction needs.
+func reference(p *corev1.Pod) *corev1.Pod {
+	r := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, DeletionTimestamp: p.DeletionTimestamp}}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		r.OwnerReferences = []metav1.OwnerReference{{Controller: owner.Controller}}
+	}
+	return r
 }
 
 // evictable reports whether a drain evicts a pod.

@@ -25,6 +25,7 @@ const (
 	checkInterval = 5 * time.Second // the default of Mover.Interval
 	offAfter      = 2 * time.Minute // the default of Mover.OffAfter
 	maxDrains     = 32              // nodes of one cluster that are drained at the same time
+	maxMoves      = 4096            // nodes of one cluster that move at the same time
 
 	movingAnnotation = "drover/moving" // drover has cordoned this Node, and may uncordon it
 )
@@ -71,7 +72,7 @@ type move struct {
 // cordoned for a move which is cancelled. If the Node moves already, a drain whose time
 // limit is over begins again. spawn runs a function in a goroutine, or returns false.
 func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
-	if o.Target(n.Name) == nil && n.Annotations[movingAnnotation] == "" {
+	if o.Target(n.Name) == nil && !o.cordoned(n) {
 		return
 	}
 	o.mu.Lock()
@@ -80,6 +81,9 @@ func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
 		m.retry = true
 		m.trigger()
 		return
+	}
+	if len(o.moves) >= maxMoves {
+		return // the next reconciliation starts it
 	}
 	if o.moves == nil {
 		o.moves, o.drains = make(map[string]*move), semaphore.NewWeighted(maxDrains)
@@ -237,8 +241,8 @@ func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *p
 		m.lease = lease
 	}
 	seen, _ := node.StateOf(n)
-	silent := o.Now().Sub(m.lease.At)
-	if silent < lease.Renewal || silent < cmp.Or(o.OffAfter, offAfter) && !o.arrived(ctx, to, seen.BootID) {
+	silent := o.Leases.Unchanged(m.lease)
+	if silent < lease.Duration || silent < cmp.Or(o.OffAfter, offAfter) && !o.arrived(ctx, to, seen.BootID) {
 		return false, nil
 	}
 	if err := node.Delete(ctx, o.Cluster, m.node, seen); err != nil {
@@ -275,11 +279,16 @@ func (o *Mover) cordon(ctx context.Context, n *corev1.Node) error {
 
 // uncordon reverts cordon, and reports whether the Node needs no further change.
 func (o *Mover) uncordon(ctx context.Context, n *corev1.Node) (done bool, err error) {
-	seal := n.Annotations[movingAnnotation]
-	if seal == "" || !hmac.Equal([]byte(seal), []byte(node.Seal(o.Key, string(n.UID), movingAnnotation))) {
-		return true, nil // not cordoned, or not by this drover
+	if !o.cordoned(n) {
+		return true, nil
 	}
 	return o.patch(ctx, n, nil, nil)
+}
+
+// cordoned reports whether this drover has cordoned a Node.
+func (o *Mover) cordoned(n *corev1.Node) bool {
+	seal := n.Annotations[movingAnnotation]
+	return seal != "" && hmac.Equal([]byte(seal), []byte(node.Seal(o.Key, string(n.UID), movingAnnotation)))
 }
 
 // patch sets the field unschedulable and the annotation of a Node; nil removes a value.

@@ -1,15 +1,10 @@
 package node
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"drover/pools"
 )
-
-// Renewal returns the longest time that a living kubelet's Lease stays unchanged.
-func Renewal(duration time.Duration) time.Duration { return renewal(duration) }
 
 // Changes returns the patch that gives a Node the labels and taints of a Plan.
 func Changes(p *pools.Plan, n *corev1.Node, key []byte) (string, error) {

@@ -17,24 +17,29 @@ import (
 )
 
 // A kubelet renews the Lease of its Node in kube-node-lease four times in the Lease's
-// duration, which is 40 seconds unless the kubelet's config sets another. The kubelet
-// of a Lease that does not change for longer than such an interval is dead, or cut off
-// from its cluster.
+// duration, which is 40 seconds unless the kubelet's config sets another. A single late
+// renewal means nothing: it may take 10 seconds on its way, and the next one comes after
+// another interval. The kubelet of a Lease that does not change for its whole duration
+// has missed three renewals at least: it is dead, or cut off from its cluster.
 const (
 	leaseDuration = 40 * time.Second
-	longestWait   = 15 * time.Second // for a Lease; if it takes longer, the node has to try again
+	minDuration   = 10 * time.Second // of Leases that say less
+	maxDuration   = time.Hour        // of Leases that say more: a kubelet writes its own Lease
+
+	longestWait = 25 * time.Second // for a Lease; if it takes longer, the node has to try again
 
 	maxReads   = 512       // first reads under way, in one cluster
 	maxWatched = 4096      // nodes whose Leases are watched, in one cluster
 	watchTTL   = time.Hour // longer than any boot takes
+	maxVersion = 128       // bytes of a Lease's version; etcd's have 20
 )
 
 // Lease is the Lease of a node's kubelet at one time. Only versions are compared, since
 // the clock of the kubelet, which dates its renewals, may differ from this server's.
 type Lease struct {
-	Version string        // empty: there is no Lease
-	At      time.Time     // of the request
-	Renewal time.Duration // the kubelet is dead if the Lease stays unchanged for that long
+	Version  string        // empty: there is no Lease
+	At       time.Time     // of the request
+	Duration time.Duration // the kubelet is dead if the Lease stays unchanged for that long
 }
 
 // Leases watches the Leases of nodes that boot: it compares the Lease at the begin of
@@ -42,21 +47,21 @@ type Lease struct {
 type Leases struct {
 	c     *cluster.Cluster
 	now   func() time.Time
-	dead  time.Duration // replaces Lease.Renewal unless it is 0
+	dead  time.Duration // replaces Lease.Duration unless it is 0
 	log   *slog.Logger
 	first *cache.LRUExpireCache // by node
 	reads *semaphore.Weighted   // first reads
 }
 
 // NewLeases returns the lease watch of a cluster. dead is the time after which a kubelet
-// whose Lease does not change is dead; 0 takes the time from the Lease.
+// whose Lease does not change is dead; 0 takes the duration of the Lease.
 func NewLeases(c *cluster.Cluster, now func() time.Time, dead time.Duration, log *slog.Logger) *Leases {
 	return &Leases{c: c, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: semaphore.NewWeighted(maxReads)}
 }
 
 // Start reads the Lease of a node that boots now, in the background. The time between
-// Start and [Leases.RemoveStale] shortens the wait of the latter. spawn runs a function
-// in a goroutine, or returns false.
+// the first Start of a boot and [Leases.RemoveStale] shortens the wait of the latter.
+// spawn runs a function in a goroutine, or returns false.
 func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
 	if !l.reads.TryAcquire(1) {
 		return // RemoveStale will read it
@@ -81,13 +86,17 @@ func (l *Leases) Watched(node string) bool {
 // Stop forgets the Lease of a node that has joined.
 func (l *Leases) Stop(node string) { l.first.Remove(node) }
 
-// begin reads the Lease of a node and remembers it.
+// begin reads the Lease of a node, and remembers since when it has not changed.
 func (l *Leases) begin(ctx context.Context, node string) (Lease, error) {
-	first, err := l.Read(ctx, node)
-	if err == nil {
-		l.first.Add(node, first, watchTTL)
+	read, err := l.Read(ctx, node)
+	if err != nil {
+		return Lease{}, err
 	}
-	return first, err
+	if earlier, ok := l.first.Get(node); ok && earlier.(Lease).Version == read.Version {
+		read.At = earlier.(Lease).At
+	}
+	l.first.Add(node, read, watchTTL)
+	return read, nil
 }
 
 // Read reads the Lease of a node's kubelet.
@@ -100,22 +109,28 @@ func (l *Leases) Read(ctx context.Context, node string) (Lease, error) {
 	case err != nil:
 		return Lease{}, l.c.Wrap("read the Lease of the Node's kubelet", err)
 	default:
-		read.Version = lease.ResourceVersion
-		if s := lease.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
+		if read.Version = lease.ResourceVersion; len(read.Version) > maxVersion {
+			return Lease{}, l.c.Wrap("read the Lease of the Node's kubelet", fmt.Errorf("its resourceVersion has %d bytes", len(read.Version)))
+		}
+		if s := lease.Spec.LeaseDurationSeconds; s != nil {
 			duration = time.Duration(*s) * time.Second
 		}
 	}
-	if read.Renewal = l.dead; l.dead == 0 {
-		read.Renewal = renewal(duration)
+	if read.Duration = l.dead; l.dead == 0 {
+		read.Duration = min(max(duration, minDuration), maxDuration)
 	}
 	return read, nil
 }
 
-// renewal returns the longest time that the Lease of a living kubelet stays unchanged: a
-// quarter of its duration, up to 4 percent that the kubelet adds, and the time of the
-// request.
-func renewal(duration time.Duration) time.Duration {
-	return duration/4 + duration/80 + 500*time.Millisecond
+// Unchanged returns the time for which a Lease that was read now has not changed since
+// it was read before. Times at which the API server did not answer do not count: no
+// kubelet could renew its Lease then.
+func (l *Leases) Unchanged(before Lease) time.Duration {
+	since := before.At
+	if silent := l.c.LastSilent(); silent.After(since) {
+		since = silent
+	}
+	return l.now().Sub(since)
 }
 
 // awaitDead returns nil once it is certain that no kubelet of that name lives. The error
@@ -130,17 +145,24 @@ func (l *Leases) awaitDead(ctx context.Context, node string) error {
 		return err
 	}
 	const doing = "let the node in"
-	delay := first.Renewal - l.now().Sub(first.At)
+	silent := l.c.LastSilent()
+	delay := first.Duration - l.Unchanged(first)
 	switch {
 	case delay > longestWait:
 		return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: delay,
-			Hint: fmt.Sprintf("it has a Node %q, and it takes %s to see whether a kubelet of that name lives", node, first.Renewal)}
+			Hint: fmt.Sprintf("it has a Node %q, and it takes %s to see whether a kubelet of that name lives", node, first.Duration)}
 	case wait.Sleep(ctx, delay) != nil:
 		return l.c.Wrap("read the Lease of the Node's kubelet", context.Cause(ctx))
 	}
 	second, err := l.Read(ctx, node)
-	if err != nil || second.Version == first.Version {
+	switch {
+	case err != nil:
 		return err
+	case !l.c.LastSilent().Equal(silent):
+		return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetrySoon,
+			Hint: fmt.Sprintf("it has a Node %q, and its API server did not answer while drover watched for its kubelet", node)}
+	case second.Version == first.Version:
+		return nil
 	}
 	l.first.Add(node, second, watchTTL)
 	return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetryLater,

@@ -16,7 +16,12 @@ import (
 	"drover/pools/kube/cluster"
 )
 
-const maxWorkers = 8 // of EachManaged
+const (
+	maxWorkers = 8   // of EachManaged
+	maxErrors  = 5   // that EachManaged returns
+	maxID      = 128 // bytes of a UID or boot ID; both have 36
+	maxName    = 253 // bytes of the name of a Node
+)
 
 // State is the state of a Node at one time. The zero value means that the Node did not
 // exist.
@@ -31,7 +36,7 @@ type State struct {
 
 // StateOf returns the state of a Node, and whether it is Ready.
 func StateOf(n *corev1.Node) (s State, ready bool) {
-	s = State{UID: n.UID, BootID: n.Status.NodeInfo.BootID, Managed: n.Labels[Managed] != ""}
+	s = State{UID: types.UID(bounded(string(n.UID))), BootID: bounded(n.Status.NodeInfo.BootID), Managed: n.Labels[Managed] != ""}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			s.heartbeat, s.transition = c.LastHeartbeatTime, c.LastTransitionTime
@@ -40,6 +45,9 @@ func StateOf(n *corev1.Node) (s State, ready bool) {
 	}
 	return s, ready
 }
+
+// bounded returns the begin of an ID, since states are kept for long.
+func bounded(id string) string { return id[:min(len(id), maxID)] }
 
 // ReadySince reports whether a Node is Ready in the boot with that ID, or in any boot if
 // the ID is empty, and its kubelet has written it since the state before. The clocks of
@@ -74,13 +82,13 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 	var mu sync.Mutex
 	var last error
 	check := func(n *corev1.Node) {
-		if found == nil && ready(n) {
+		if found == nil && n.Name == name && ready(n) {
 			found = n
 			cancel(nil)
 		}
 	}
 	nodes := func(client kubernetes.Interface) cluster.Source[*corev1.NodeList] { return client.CoreV1().Nodes() }
-	cluster.Follow(ctx, c.Client, nodes, "metadata.name="+name, cluster.Handler[*corev1.Node]{
+	cluster.Follow(ctx, c, nodes, "metadata.name="+name, cluster.Handler[*corev1.Node]{
 		Listed: func(all []*corev1.Node) {
 			for _, n := range all {
 				check(n)
@@ -110,19 +118,25 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 func EachManaged(ctx context.Context, c *cluster.Cluster, f func(n *corev1.Node) error) error {
 	var mu sync.Mutex
 	var errs []error
-	var work errgroup.Group
-	work.SetLimit(maxWorkers)
 	opts := metav1.ListOptions{LabelSelector: Managed}
-	err := cluster.Each(ctx, c.Client().CoreV1().Nodes(), opts, func(n *corev1.Node) {
-		work.Go(func() error {
-			if err := f(n); err != nil {
+	err := cluster.EachPage(ctx, c, c.Client().CoreV1().Nodes(), opts, func(page []*corev1.Node) {
+		var work errgroup.Group
+		work.SetLimit(maxWorkers)
+		for _, n := range page {
+			if len(n.Name) > maxName {
+				continue // no API server has it
+			}
+			work.Go(func() error {
+				err := f(n)
 				mu.Lock()
 				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
-			}
-			return nil
-		})
+				if err != nil && len(errs) < maxErrors {
+					errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
+				}
+				return nil
+			})
+		}
+		_ = work.Wait() // errors are in errs
 	})
-	_ = work.Wait() // errors are in errs
-	return errors.Join(append(errs[:min(5, len(errs))], c.Wrap("list the Nodes", err))...)
+	return errors.Join(append(errs, c.Wrap("list the Nodes", err))...)
 }

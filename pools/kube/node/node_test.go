@@ -2,7 +2,6 @@ package node_test
 
 import (
 	"testing"
-	"time"
 
 	"drover/pools/kube/node"
 )
@@ -31,14 +30,6 @@ func TestKubeletMaySet(t *testing.T) {
 	for label, want := range tests {
 		if got := node.KubeletMaySet(label); got != want {
 			t.Errorf("KubeletMaySet(%q) is %v, want %v", label, got, want)
-		}
-	}
-}
-
-func TestRenewal(t *testing.T) {
-	for duration, want := range map[time.Duration]time.Duration{40 * time.Second: 11 * time.Second, 10 * time.Minute: 158 * time.Second} {
-		if got := node.Renewal(duration); got != want {
-			t.Errorf("a Lease of %s is watched for %s, want %s", duration, got, want)
 		}
 	}
 }

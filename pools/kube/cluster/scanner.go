@@ -1,0 +1,76 @@
+package cluster
+
+import "fmt"
+
+// Costs of JSON, in bytes of memory. A decoder makes a struct, a slice element or a map
+// entry of two or three bytes: four million times "{}," are 12 MB of text and several GB
+// of Nodes. So the elements of arrays and the members of objects cost more than their
+// text. The costs are about the sizes of the types that drover decodes.
+const (
+	itemCost    = 2048 // of an item of a list: a Pod has 1.2 KB
+	elementCost = 256  // of an element of another array
+	memberCost  = 32   // of a member of an object
+
+	itemDepth = 2   // brackets around an item: {"items":[
+	maxDepth  = 100 // brackets around a value; managedFields have about 20
+)
+
+// scanner estimates the memory that JSON takes once it is decoded, from the text as it
+// passes by. It does not check the syntax: for text that is not JSON the decoder returns
+// an error.
+type scanner struct {
+	stream  bool   // of many values, each of which has the limit of its own
+	cost    int    // of the text, or of the current value of a stream
+	open    []byte // open brackets
+	quoted  bool   // inside of a string
+	escaped bool   // after a backslash
+}
+
+// scan reads the next piece of the text. It returns the cost of the piece and the number
+// of values of a stream that end in it, or an error if the text, or a value of a stream,
+// costs more than limit.
+func (s *scanner) scan(text []byte, limit int) (cost, values int, err error) {
+	for _, c := range text {
+		added := 1
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case s.quoted:
+			s.escaped, s.quoted = c == '\\', c != '"'
+		case c == '"':
+			s.quoted = true
+		case c == '{', c == '[':
+			s.open = append(s.open, c)
+			added += s.next()
+		case c == ',':
+			added += s.next()
+		case (c == '}' || c == ']') && len(s.open) > 0:
+			s.open = s.open[:len(s.open)-1]
+		}
+		cost += added
+		s.cost += added
+		switch {
+		case s.cost > limit:
+			return cost, values, fmt.Errorf("it takes more than %d MiB of memory", limit>>20)
+		case len(s.open) > maxDepth:
+			return cost, values, fmt.Errorf("it is nested deeper than %d", maxDepth)
+		case s.stream && len(s.open) == 0 && (c == '}' || c == ']') && !s.quoted:
+			s.cost = 0
+			values++
+		}
+	}
+	return cost, values, nil
+}
+
+// next returns the cost of the next element or member of the innermost bracket.
+func (s *scanner) next() int {
+	switch depth := len(s.open); {
+	case depth == 0:
+		return 0
+	case s.open[depth-1] == '{':
+		return memberCost
+	case depth == itemDepth:
+		return itemCost
+	}
+	return elementCost
+}

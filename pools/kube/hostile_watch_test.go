@@ -1,0 +1,113 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"drover/e2e/fixture"
+	"drover/pools"
+	"drover/pools/kube"
+	"drover/pools/kube/inspect"
+)
+
+// requestEvent is the event of a certificate request with another name and UID each
+// time, which claims to be by a token of this drover.
+func requestEvent(t *testing.T) func(i int) string {
+	csr := request(t, "NAME", "aaaaaa", groupsOf("aaaaaa", "m1"), "m2") // denied: it is for another node
+	text, err := json.Marshal(csr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(i int) string {
+		one := strings.Replace(string(text), `"name":"NAME","uid":"uid-of-NAME"`, fmt.Sprintf(`"name":"r%d","uid":"%d"`, i, i), 1)
+		return `{"type":"ADDED","object":` + one + "}\n"
+	}
+}
+
+// C2: what the watch of certificate requests gets.
+func TestHostileWatches(t *testing.T) {
+	event := requestEvent(t)
+	flood := func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; r.Context().Err() == nil; i++ {
+			if _, err := io.WriteString(w, event(i)); err != nil {
+				return
+			}
+		}
+	}
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		want   string
+	}{
+		{"an event without end", endless(`{"type":"ADDED","object":{"kind":"x","a":"`, "x"), "takes more than 2 MiB"},
+		{"elements without end", endless(`{"type":"ADDED","object":{"spec":{"groups":[`, `"",`), "takes more than 2 MiB"},
+		{"blanks without end", endless("", "\n"), "takes more than 2 MiB"},
+		{"events without end", flood, "its watches send too many events"},
+		{"deletions without end", endless("", `{"type":"DELETED","object":{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1"}}`), "too many events"},
+		{"large events without end", endless("", `{"type":"MODIFIED","object":{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1","spec":{"groups":[""`+
+			strings.Repeat(`,""`, 7000)+`]}}}`), "all its answers together are too large"},
+		{"protobuf", as("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch", endless("", "\x00\x00\x00\x01")), "JSON was asked for"},
+		{"a redirect", redirect(302), "status 302 leads elsewhere"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			wantSmallHeap(t)
+			s := newAPIServer(t)
+			s.set("WATCH certificatesigningrequests", tt.answer)
+			c, refused := beside(t, s, func(c *kube.Clusters) { c.StartLoops = true })
+			fixture.Eventually(t, "refused", func() bool { return refused.Load() > 0 })
+			wantOthersWell(t, c, tt.want)
+		})
+	}
+}
+
+// C2: lists of certificate requests, which drover holds as a whole.
+func TestHostileRequests(t *testing.T) {
+	const head = `{"kind":"CertificateSigningRequestList","apiVersion":"certificates.k8s.io/v1","metadata":{"resourceVersion":"1","continue":"x"},"items":[`
+	one := strings.TrimSuffix(strings.TrimPrefix(requestEvent(t)(1), `{"type":"ADDED","object":`), "}\n")
+	for name, answer := range map[string]http.HandlerFunc{
+		"objects without end": endless(head, "{},"),
+		"pages without end": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, head+strings.Repeat(one+",", 99)+one+"]}")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantSmallHeap(t)
+			s := newAPIServer(t)
+			s.set("GET certificatesigningrequests", answer)
+			c, refused := beside(t, s, func(c *kube.Clusters) { c.StartLoops = true })
+			fixture.Eventually(t, "refused", func() bool { return refused.Load() > 0 })
+			wantOthersWell(t, c, "MiB of memory")
+		})
+	}
+}
+
+// C2: the pods of a node that moves.
+func TestHostilePods(t *testing.T) {
+	wantSmallHeap(t)
+	p := newTwoTenants(t)
+	p.a.set("GET pods", endless(`{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, `{"spec":{"containers":[{},{},{}]}},`))
+	p.moveTo("tenant-b")
+	p.at(t, pools.MoveBegun, "list the pods of the Node: the API server answers as none should")
+}
+
+// C2: the commands for clusters.
+func TestHostileInspect(t *testing.T) {
+	wantSmallHeap(t)
+	s := newAPIServer(t)
+	s.Config.Handler = endless(`{"kind":"Info","gitVersion":"`, "x")
+	c, _ := newClusters(t, s.kubeconfig())
+	found, err := c.Inspect(t.Context(), "tenant-a")
+	if err != nil || len(found) != 1 || found[0].OK || !strings.Contains(found[0].Detail, "the API server answers as none should") {
+		t.Errorf("check: %+v, %v", found, err)
+	}
+	manifest := []byte("{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n")
+	err = inspect.Apply(t.Context(), s.kubeconfig(), manifest, func(string) { t.Error("applied") })
+	if err == nil || !strings.Contains(err.Error(), "drover does not read this answer") {
+		t.Errorf("prepare: %v", err)
+	}
+}
