@@ -65,16 +65,16 @@ func (s *Server) watchConfig(ctx context.Context) error {
 
 // notify watches the directory of the config file by inotify, since editors and
 // ConfigMaps replace the file. Without inotify the channels are nil.
-func (s *Server) notify(file string) (events chan fsnotify.Event, errs chan error, stop func() error) {
+func (s *Server) notify(file string) (events chan fsnotify.Event, errs chan error, stop func()) {
 	watcher, err := s.newWatcher()
 	if err == nil {
 		if err = watcher.Add(filepath.Dir(file)); err == nil {
-			return watcher.Events, watcher.Errors, watcher.Close
+			return watcher.Events, watcher.Errors, func() { _ = watcher.Close() }
 		}
 		err = errors.Join(err, watcher.Close())
 	}
 	s.log.Warn("no inotify on this host: the config file is polled (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
-	return nil, nil, func() error { return nil }
+	return nil, nil, func() {}
 }
 
 // version identifies a version of a file; zero if it cannot be read.
