@@ -74,6 +74,7 @@ func TestLevel(t *testing.T) {
 			t.Errorf("got %d lines at once, want those of a second: 100", n)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if want := `kind=renewed lines=900 within=10s`; strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), want) {
 			t.Errorf("got the log %q, want one line with %s", log.String(), want)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -24,16 +25,21 @@ func TestDiskMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log fixture.Log
 		m := newDiskMonitor(slog.New(slog.NewTextHandler(&log, nil)), Options{State: "/state", Images: "/images", Loaders: "/loaders"})
-		hang, fail := make(chan struct{}), errors.New("/images: no space left on device")
+		hang, mended := make(chan struct{}), atomic.Bool{}
 		m.directories[0].check = func(string) error { <-hang; return nil }
-		m.directories[1].check = func(string) error { return fail }
+		m.directories[1].check = func(path string) error {
+			if mended.Load() {
+				return nil
+			}
+			return &os.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+		}
 		m.directories[2].check = func(string) error { return nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- m.run(ctx) }()
 		time.Sleep(5 * time.Second)
 		all := m.problems()
-		if len(all) != 2 || all[0].Warning || all[0].Part != "disk of the state" || !strings.Contains(all[0].Problem, "/state: no answer for ") || !strings.Contains(all[1].Problem, "/images: no space left on device") {
+		if len(all) != 2 || all[0].Warning || all[0].Part != "disk of the state" || !strings.Contains(all[0].Problem, "/state: no answer for ") || !strings.Contains(all[1].Problem, "write /images: no space left on device") {
 			t.Errorf("got %+v", all)
 		}
 		for _, p := range all {
@@ -46,7 +52,7 @@ func TestDiskMonitor(t *testing.T) {
 			t.Errorf("got %d lines, want one for each directory:\n%s", n, log.String())
 		}
 		close(hang)
-		m.directories[1].check = func(string) error { return nil }
+		mended.Store(true)
 		time.Sleep(5 * time.Second)
 		if all := m.problems(); len(all) != 0 || strings.Count(log.String(), "directory works again") != 2 {
 			t.Errorf("got %+v, and the log\n%s", all, log.String())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,12 +109,12 @@ pools: [{name: web, ignore: true}]
 		down := errors.New("dial tcp 10.9.8.7:6443: \x1b[2Jno\nanswer")
 		errs, hang := map[string]error{"a": nil, "b": down}, make(chan struct{})
 		close(hang)
-		checks := 0
+		var checks atomic.Int32
 		r := &readiness{
 			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{},
 			chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
 			clusters: func(context.Context) map[string]error {
-				checks++
+				checks.Add(1)
 				<-hang
 				return errs
 			},
@@ -136,15 +137,16 @@ pools: [{name: web, ignore: true}]
 		if p := of("cluster a"); p == nil || p.Warning {
 			t.Errorf("both clusters: got %+v", p)
 		}
-		hang, checks = make(chan struct{}), 0
+		hang = make(chan struct{})
+		checks.Store(0)
 		start := time.Now()
 		for range 10 {
 			if p := of("cluster b"); p == nil {
 				t.Error("the last result is forgotten")
 			}
 		}
-		if took := time.Since(start); took > 10*newerWait || checks != 1 {
-			t.Errorf("ten answers took %s and %d checks, want %s and 1", took, checks, 10*newerWait)
+		if took := time.Since(start); took > 10*newerWait || checks.Load() != 1 {
+			t.Errorf("ten answers took %s and %d checks, want %s and 1", took, checks.Load(), 10*newerWait)
 		}
 		close(hang)
 		synctest.Wait()
