@@ -161,9 +161,22 @@ func (a *Applier) modules(id Identity) error {
 	return a.write("/etc/modules-load.d/drover.conf", string(lines(id.Modules)))
 }
 
+// sourceCheck makes the kernel drop packets of pods whose source is not the pod's own
+// address (RFC 3704, strict mode). A pod with CAP_NET_RAW, which Kubernetes gives by
+// default, could otherwise send DHCP to the server in the name of another host: the node
+// masquerades only the addresses of pods. systemd's own 50-default.conf sets the loose
+// mode 2 for each interface, and the larger of all and the interface's counts.
+const sourceCheck = `# drover: a pod must not send from the address of another host. To loosen that, set
+# net.ipv4.conf.all.rp_filter to 2 with the sysctls of a tag.
+net.ipv4.conf.all.rp_filter = 1
+net.ipv4.conf.default.rp_filter = 1
+net.ipv4.conf.*.rp_filter = 1
+`
+
+// sysctls writes the default of drover, and those of the tags, which are read later.
 func (a *Applier) sysctls(id Identity) error {
-	if len(id.Sysctls) == 0 {
-		return nil
+	if err := a.write("/etc/sysctl.d/60-drover.conf", sourceCheck); err != nil || len(id.Sysctls) == 0 {
+		return err
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(id.Sysctls)) {

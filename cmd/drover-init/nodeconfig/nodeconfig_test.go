@@ -174,6 +174,20 @@ func TestApplyLeavesAlone(t *testing.T) {
 	}
 }
 
+// TestSourceCheck (H4): the kernel of a node drops what pods send from foreign addresses,
+// before the sysctls of tags, and after those of systemd.
+func TestSourceCheck(t *testing.T) {
+	root, _, err := applyTo(t, nil, func(c *pools.NodeConfig) {
+		c.Sysctls = map[string]string{"net.ipv4.conf.all.rp_filter": "2"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.WantText(t, "drover's", fixture.ReadFile(t, filepath.Join(root, "/etc/sysctl.d/60-drover.conf")),
+		"\nnet.ipv4.conf.all.rp_filter = 1\n", "\nnet.ipv4.conf.default.rp_filter = 1\n", "\nnet.ipv4.conf.*.rp_filter = 1\n")
+	wantFiles(t, root, map[string]string{"/etc/sysctl.d/99-drover.conf": "net.ipv4.conf.all.rp_filter = 2\n"})
+}
+
 func TestMachineID(t *testing.T) {
 	write := func(c pools.NodeConfig, mac pools.MAC) (string, error) {
 		root := t.TempDir()
