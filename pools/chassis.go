@@ -40,14 +40,6 @@ const (
 	ViaREST Via = "rest"
 )
 
-// The size of a chassis: its cartridges, and the nodes of a cartridge. The command
-// line of a Moonshot 1500 accepts c1-45 and n1-8. No cartridge on the market has more
-// than four nodes.
-const (
-	Cartridges = 45
-	NodesEach  = 8
-)
-
 // DefaultNodeName is the template for names of nodes when a chassis sets none.
 const DefaultNodeName = "{{.Chassis}}c{{.Cartridge}}n{{.Node}}"
 
@@ -62,8 +54,8 @@ type Bay struct {
 }
 
 // NewBay returns the data of a slot.
-func NewBay(chassis string, cartridge, node int) Bay {
-	return Bay{chassis, cartridge, node, fmt.Sprintf("c%dn%d", cartridge, node)}
+func NewBay(chassis string, s Slot) Bay {
+	return Bay{chassis, s.Cartridge, s.Node, s.String()}
 }
 
 // Render executes a template of [ParseTemplate].

@@ -377,7 +377,7 @@ func TestImportUsage(t *testing.T) {
 		{"import moonshot --pool p --chassis m1=x --chassis m2=y --host-key SHA256:a", "for one --chassis"},
 		{"import moonshot --pool p --chassis m1=x --from-file y", "give one of them"},
 		{"import moonshot --pool p --chassis m1=x --via telnet", "want auto, ssh or rest"},
-		{"import moonshot --pool p --chassis m1=x --nodes web", "chooses no slots"},
+		{"import moonshot --pool p --chassis m1=x --nodes web", "chooses no nodes"},
 		{"import moonshot --pool p --chassis m1=x --nic C", "want all"},
 		{"import moonshot --pool p --chassis m1=x --name-template m{{.Node}}", "one name"},
 		{"import moonshot --pool p --chassis m1=x --apply --output y", "give neither"},

@@ -34,7 +34,7 @@ func TestPowerMoonshot(t *testing.T) {
 		{"power cycle c2n1 -o json", 0, "[\n  {\n    \"name\": \"c2n1\",\n    \"state\": \"on\"\n  }\n]\n", "drover: c2n1: off\n", "c2n1 off,c2n1 on"},
 		{"power status c1n1,c9n1", 3, "MACHINE  POWER    ERROR\nc1n1     off      -\nc9n1     unknown  not understood: ", "drover: c9n1: ", ""},
 		{"power status c9", 2, "", "selects no machine", ""},
-		{"power status web", 2, "", "chooses no slots", ""},
+		{"power status web", 2, "", "chooses no nodes", ""},
 		{"power status c1n1 --driver telnet", 2, "", "want ssh, rest, redfish, ipmi or exec", ""},
 		{"power status c1n1 --driver ipmi", 2, "", "--chassis is not for the driver ipmi", ""},
 		{"power status c1n1 --driver exec --chassis=", 2, "", "--program is missing", ""},

@@ -112,8 +112,8 @@ func (c *checker) slotTags(path, about string, ch pools.Chassis) {
 			c.report(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 			continue
 		}
-		first, err := pools.NewBay(ch.Name, 1, 1).Render(t)
-		last, _ := pools.NewBay(ch.Name, pools.Cartridges, pools.NodesEach).Render(t)
+		first, err := pools.NewBay(ch.Name, pools.Slot{Cartridge: 1, Node: 1}).Render(t)
+		last, _ := pools.NewBay(ch.Name, pools.Slot{Cartridge: pools.Cartridges, Node: pools.NodesEach}).Render(t)
 		switch {
 		case err != nil:
 			c.report(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
@@ -133,8 +133,8 @@ func (c *checker) slotNames(path, about string, ch pools.Chassis, names map[stri
 		return
 	}
 	own := map[string]string{}
-	for i := range pools.Cartridges * pools.NodesEach {
-		bay := pools.NewBay(ch.Name, i/pools.NodesEach+1, i%pools.NodesEach+1)
+	for _, slot := range pools.Slots() {
+		bay := pools.NewBay(ch.Name, slot)
 		name, err := bay.Render(t)
 		switch {
 		case err != nil:
@@ -162,7 +162,7 @@ func (c *checker) slotNames(path, about string, ch pools.Chassis, names map[stri
 // slotAddresses checks the addresses of the first and the last cartridge that are
 // chosen.
 func (c *checker) slotAddresses(path, about string, ch pools.Chassis) {
-	first, last, err := chosenCartridges(ch.Nodes)
+	chosen, err := pools.ParseSelection(ch.Nodes)
 	if err != nil {
 		c.report(path+".nodes", about, err)
 		return
@@ -175,10 +175,11 @@ func (c *checker) slotAddresses(path, about string, ch pools.Chassis) {
 		return
 	}
 	t, err := pools.ParseTemplate("IP", ch.IPTemplate)
+	first, last := chosen.Cartridges()
 	for _, cartridge := range []int{first, last} {
 		text := ""
 		if err == nil {
-			text, err = pools.NewBay(ch.Name, cartridge, 1).Render(t)
+			text, err = pools.NewBay(ch.Name, pools.Slot{Cartridge: cartridge, Node: 1}).Render(t)
 		}
 		if err != nil {
 			c.report(path+".ipTemplate", about, pools.Hint(hint, "%v", err))
@@ -192,38 +193,13 @@ func (c *checker) slotAddresses(path, about string, ch pools.Chassis) {
 	}
 }
 
-// chosenCartridges returns the first and the last cartridge of a selection such as
-// c1n1,c3,5-9.
-func chosenCartridges(s string) (first, last int, err error) {
-	if s == "" || strings.ToLower(s) == "all" {
-		return 1, pools.Cartridges, nil
-	}
-	first, last = pools.Cartridges, 1
-	for word := range strings.SplitSeq(strings.ToLower(s), ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(word), "-")
-		if !isRange {
-			from, _, _ = strings.Cut(from, "n")
-			to = from
-			if n, isNode := strings.CutPrefix(strings.TrimSpace(word), from+"n"); isNode && (len(n) != 1 || n < "1" || n > strconv.Itoa(pools.NodesEach)) {
-				from = ""
-			}
-		}
-		a, err1 := strconv.Atoi(strings.TrimPrefix(from, "c"))
-		b, err2 := strconv.Atoi(strings.TrimPrefix(to, "c"))
-		if err1 != nil || err2 != nil || a < 1 || b > pools.Cartridges || a > b {
-			return 0, 0, pools.Hint(fmt.Sprintf("write c1n1, c3 or 5-9, with cartridges from 1 to %d", pools.Cartridges), "%q chooses no nodes", word)
-		}
-		first, last = min(first, a), max(last, b)
-	}
-	return first, last, nil
-}
-
 // slotAndPower checks the slot of a node and its power settings.
 func (c *checker) slotAndPower(about, path string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if p := n.ChassisSlot; !p.IsZero() {
 		first, dup := used.slot[p]
+		slot, ok := pools.ParseSlot(p.Slot)
 		switch {
-		case !c.syntax.label.MatchString(p.Chassis) || !c.syntax.slot.MatchString(p.Slot):
+		case !c.syntax.label.MatchString(p.Chassis) || !ok || !slot.Valid() || slot.String() != p.Slot:
 			fail(".place", "place: {chassis: m1, slot: c12n1}", "%s: %q in %q is no place", about, p.Slot, p.Chassis)
 		case dup:
 			fail(".place", "a slot holds one node: remove the place from the other", "%s: %s is already that of %s", about, p, first)

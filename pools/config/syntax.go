@@ -16,7 +16,7 @@ import (
 
 // syntax holds the patterns, compiled once for each check of a config.
 type syntax struct {
-	label, sysctl, module, unit, flag, zone, qualified, value, slot, hostKey, pin *regexp.Regexp
+	label, sysctl, module, unit, flag, zone, qualified, value, hostKey, pin *regexp.Regexp
 }
 
 func newSyntax() *syntax {
@@ -29,7 +29,6 @@ func newSyntax() *syntax {
 		zone:      regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`),
 		qualified: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`),
 		value:     regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`),
-		slot:      regexp.MustCompile(`^c([1-9]|[1-3][0-9]|4[0-5])n[1-8]$`),
 		hostKey:   regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}=?$`),
 		pin:       regexp.MustCompile(`^(sha256:)?([0-9A-Fa-f]{2}:?){32}$`),
 	}

@@ -132,7 +132,7 @@ func (s *Service) newSync(c pools.Chassis) (*Sync, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := moonshot.ParseSelection(c.Nodes)
+	chosen, err := pools.ParseSelection(c.Nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -112,9 +112,9 @@ func chassisOf(t *testing.T, text string) *moonshot.Inventory {
 	inv := &moonshot.Inventory{}
 	for word := range strings.FieldsSeq(text) {
 		id, end, _ := strings.Cut(word, "=")
-		slot, err := moonshot.ParseSlot(id)
-		if err != nil {
-			t.Fatal(err)
+		slot, ok := pools.ParseSlot(id)
+		if !ok {
+			t.Fatalf("%q is no slot", id)
 		}
 		mac, err := pools.ParseMAC("94:57:a5:00:00:" + end)
 		if err != nil {

@@ -3,7 +3,6 @@ package hardware
 import (
 	"drover/pools"
 	"drover/pools/hardware/importer"
-	"drover/pools/hardware/moonshot"
 )
 
 // slotIndex finds the slots of nodes in the chassis of the config.
@@ -24,11 +23,11 @@ func newSlotIndex(farm *pools.Farm) slotIndex {
 
 // find returns the chassis and the slot of a node. It returns false for a node that is
 // in no chassis of the config.
-func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
+func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, pools.Slot, bool) {
 	if n.ChassisSlot.Chassis != "" {
 		c, ok := x.farm.Chassis(n.ChassisSlot.Chassis)
-		slot, err := moonshot.ParseSlot(n.ChassisSlot.Slot)
-		return c, slot, ok && err == nil
+		slot, parsed := pools.ParseSlot(n.ChassisSlot.Slot)
+		return c, slot, ok && parsed
 	}
 	for name, namer := range x.namers {
 		if slot, ok := namer.SlotOf(n); ok {
@@ -36,16 +35,16 @@ func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, moonshot.Slot, bool) {
 			return c, slot, ok
 		}
 	}
-	return pools.Chassis{}, moonshot.Slot{}, false
+	return pools.Chassis{}, pools.Slot{}, false
 }
 
 // target is a management processor, with the nodes of a job that it switches.
 type target struct {
-	lock    string          // name in locks; empty: no processor can switch the node
-	chassis *pools.Chassis  // nil: a processor of one machine
-	node    pools.NodeInfo  // the machine of such a processor
-	at      []int           // indexes into the nodes of the job
-	slots   []moonshot.Slot // of these nodes, in a chassis
+	lock    string         // name in locks; empty: no processor can switch the node
+	chassis *pools.Chassis // nil: a processor of one machine
+	node    pools.NodeInfo // the machine of such a processor
+	at      []int          // indexes into the nodes of the job
+	slots   []pools.Slot   // of these nodes, in a chassis
 }
 
 // targets groups nodes by the management processor that switches them.

@@ -242,7 +242,7 @@ func (p *powerCommand) named(cmd *cobra.Command) (at moonshot.Address, open func
 // chassisMachines returns the slots of a chassis.
 func (p *powerCommand) chassisMachines(ctx context.Context, l bmc.Login, selector string) (out []bmc.Machine, done func(), err error) {
 	done = func() {}
-	sel, err := moonshot.ParseSelection(selector)
+	sel, err := pools.ParseSelection(selector)
 	if err != nil {
 		return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 	}

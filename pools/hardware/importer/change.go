@@ -34,7 +34,7 @@ func (k Kind) Mark() string {
 type Change struct {
 	Kind Kind            `json:"kind"`
 	Name string          `json:"name"`
-	Slot moonshot.Slot   `json:"slot,omitzero"`
+	Slot pools.Slot      `json:"slot,omitzero"`
 	Old  *pools.PoolNode `json:"old,omitempty"` // as stored; nil: not stored
 	New  *pools.PoolNode `json:"new,omitempty"` // to be stored; nil: nothing is stored
 	Why  string          `json:"why,omitempty"`
@@ -55,7 +55,7 @@ type Stored struct {
 
 // Options are the options of [Namer.Compare].
 type Options struct {
-	Select moonshot.Selection
+	Select pools.Selection
 	Prune  bool // mark missing nodes as ignored
 	Force  bool // accept an inventory without more than half of the stored nodes
 }
@@ -83,7 +83,7 @@ func (n *Namer) Compare(inv *moonshot.Inventory, stored Stored, o Options) ([]Ch
 type diff struct {
 	namer    *Namer
 	stored   Stored
-	names    map[moonshot.Slot]string // of stored nodes with a recorded slot
+	names    map[pools.Slot]string // of stored nodes with a recorded slot
 	byName   map[string]pools.NodeInfo
 	address  map[netip.Addr]string   // name of the stored node with the address
 	holder   map[pools.MAC]string    // name of the stored node with the MAC
@@ -109,7 +109,7 @@ func newDiff(stored Stored) *diff {
 // keepNames sets the names of nodes that are stored already. A changed name template is
 // for new nodes only.
 func (d *diff) keepNames(imported []ImportedNode) {
-	d.names = map[moonshot.Slot]string{}
+	d.names = map[pools.Slot]string{}
 	for _, s := range d.stored.Nodes {
 		if s.ChassisSlot.IsZero() {
 			continue
@@ -125,7 +125,7 @@ func (d *diff) keepNames(imported []ImportedNode) {
 
 // nameOf returns the stored name of the node in a slot, or else the name of the
 // template.
-func (d *diff) nameOf(slot moonshot.Slot) string { return cmp.Or(d.names[slot], d.namer.names[slot]) }
+func (d *diff) nameOf(slot pools.Slot) string { return cmp.Or(d.names[slot], d.namer.names[slot]) }
 
 // compare compares all nodes of the hardware.
 func (d *diff) compare(imported []ImportedNode) {

@@ -28,9 +28,9 @@ func chassisOf(t *testing.T, text string) *moonshot.Inventory {
 	inv := &moonshot.Inventory{}
 	for word := range strings.FieldsSeq(text) {
 		id, macs, _ := strings.Cut(strings.TrimSuffix(word, "!"), "=")
-		slot, err := moonshot.ParseSlot(id)
-		if err != nil {
-			t.Fatal(err)
+		slot, ok := pools.ParseSlot(id)
+		if !ok {
+			t.Fatalf("%q is no slot", id)
 		}
 		if strings.HasSuffix(word, "!") {
 			inv.Problems = append(inv.Problems, moonshot.Note{Slot: slot, Text: "torn"})
@@ -147,9 +147,9 @@ func short(line string) string {
 	return before + "macs " + strings.NewReplacer("[", "", "]", "").Replace(after)
 }
 
-func selection(t *testing.T, text string) moonshot.Selection {
+func selection(t *testing.T, text string) pools.Selection {
 	t.Helper()
-	s, err := moonshot.ParseSelection(text)
+	s, err := pools.ParseSelection(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type source struct {
 	config *pools.Chassis // from Names; nil: the chassis is from Chassis or FromFile
 	farm   *pools.Farm    // the farm with config
 	login  bmc.Login
-	chosen moonshot.Selection
+	chosen pools.Selection
 	namer  *Namer
 
 	inv        *moonshot.Inventory
@@ -107,7 +107,7 @@ func (m *Moonshot) sources() (out []*source, err error) {
 	if m.Via != "auto" && m.Via != "ssh" && m.Via != "rest" {
 		return nil, fmt.Errorf("--via %q: want auto, ssh or rest", m.Via)
 	}
-	chosen, err := moonshot.ParseSelection(m.Nodes)
+	chosen, err := pools.ParseSelection(m.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("--nodes: %w", err)
 	}
@@ -190,7 +190,7 @@ func (m *Moonshot) named() (out []*source, err error) {
 		if err := s.name(NamingOf(c), m.Apply); err != nil {
 			return nil, err
 		}
-		if s.chosen, err = moonshot.ParseSelection(c.Nodes); err != nil {
+		if s.chosen, err = pools.ParseSelection(c.Nodes); err != nil {
 			return nil, fmt.Errorf("chassis %s: %w", name, err)
 		}
 		out = append(out, s)

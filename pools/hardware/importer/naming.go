@@ -33,8 +33,8 @@ type Namer struct {
 	side    string
 	ip      *template.Template
 	tags    []*template.Template
-	names   map[moonshot.Slot]string
-	slotsOf map[string]moonshot.Slot
+	names   map[pools.Slot]string
+	slotsOf map[string]pools.Slot
 }
 
 // NewNamer checks a naming. It returns an error for a bad template, and when two slots
@@ -43,7 +43,7 @@ func NewNamer(n Naming) (*Namer, error) {
 	if n.Name == "" {
 		n.Name = pools.DefaultNodeName
 	}
-	out := &Namer{naming: n, names: map[moonshot.Slot]string{}, slotsOf: map[string]moonshot.Slot{}}
+	out := &Namer{naming: n, names: map[pools.Slot]string{}, slotsOf: map[string]pools.Slot{}}
 	switch side := strings.ToUpper(n.NIC); {
 	case n.NIC == "" || n.NIC == "all":
 	case side == "A" || side == "B":
@@ -76,27 +76,24 @@ func NewNamer(n Naming) (*Namer, error) {
 
 // fill renders the names of all slots.
 func (n *Namer) fill(name *template.Template) error {
-	for c := 1; c <= pools.Cartridges; c++ {
-		for i := 1; i <= pools.NodesEach; i++ {
-			slot := moonshot.Slot{Cartridge: c, Node: i}
-			text, err := n.render(name, slot)
-			if err != nil {
-				return err
-			}
-			if first, twice := n.slotsOf[text]; twice {
-				return fmt.Errorf("name template %q gives %s and %s one name, %q (it needs {{.Cartridge}} and {{.Node}})", n.naming.Name, first, slot, text)
-			}
-			if !isLabel(text) {
-				return fmt.Errorf("name template %q gives %s the name %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", n.naming.Name, slot, text)
-			}
-			n.names[slot], n.slotsOf[text] = text, slot
+	for _, slot := range pools.Slots() {
+		text, err := n.render(name, slot)
+		if err != nil {
+			return err
 		}
+		if first, twice := n.slotsOf[text]; twice {
+			return fmt.Errorf("name template %q gives %s and %s one name, %q (it needs {{.Cartridge}} and {{.Node}})", n.naming.Name, first, slot, text)
+		}
+		if !isLabel(text) {
+			return fmt.Errorf("name template %q gives %s the name %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", n.naming.Name, slot, text)
+		}
+		n.names[slot], n.slotsOf[text] = text, slot
 	}
 	return nil
 }
 
-func (n *Namer) render(t *template.Template, slot moonshot.Slot) (string, error) {
-	return pools.NewBay(n.naming.Chassis, slot.Cartridge, slot.Node).Render(t)
+func (n *Namer) render(t *template.Template, slot pools.Slot) (string, error) {
+	return pools.NewBay(n.naming.Chassis, slot).Render(t)
 }
 
 // isLabel reports whether s is a DNS label in lower case (RFC 1123, 2.1).
@@ -106,10 +103,10 @@ func isLabel(s string) bool {
 
 // SlotOf returns the slot of a stored node: the recorded slot, or else the slot with its
 // name. It returns false for a node of another chassis.
-func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
+func (n *Namer) SlotOf(stored pools.NodeInfo) (pools.Slot, bool) {
 	if !stored.ChassisSlot.IsZero() {
-		slot, err := moonshot.ParseSlot(stored.ChassisSlot.Slot)
-		return slot, err == nil && stored.ChassisSlot.Chassis == n.naming.Chassis
+		slot, ok := pools.ParseSlot(stored.ChassisSlot.Slot)
+		return slot, ok && stored.ChassisSlot.Chassis == n.naming.Chassis
 	}
 	s, ok := n.slotsOf[stored.Name]
 	return s, ok
@@ -117,7 +114,7 @@ func (n *Namer) SlotOf(stored pools.NodeInfo) (moonshot.Slot, bool) {
 
 // ImportedNode is a node of the farm, made from the inventory.
 type ImportedNode struct {
-	Slot moonshot.Slot
+	Slot pools.Slot
 	pools.PoolNode
 }
 

@@ -1,6 +1,7 @@
 package moonshot
 
 import (
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -12,7 +13,7 @@ import (
 // "Node #1", or "c1: #Cartridge c1n1". Firmware 2.0 has "show blades b1", where the
 // command is the only heading.
 func (p *parser) blocks(lines []line) {
-	var at Slot // Node 0: all nodes of the cartridge
+	var at pools.Slot // Node 0: all nodes of the cartridge
 	blade := false
 	for _, l := range lines {
 		if l.prompt {
@@ -24,7 +25,7 @@ func (p *parser) blocks(lines []line) {
 		}
 		if cart, node, ok := heading(l.String()); ok {
 			if cart > 0 {
-				at = Slot{Cartridge: cart}
+				at = pools.Slot{Cartridge: cart}
 			}
 			at.Node = node
 			continue
@@ -59,19 +60,18 @@ func (f *found) fact(key, value string) {
 }
 
 // bladeOf returns the slot of "show blades b3".
-func bladeOf(command string) (Slot, bool) {
+func bladeOf(command string) (pools.Slot, bool) {
 	words := strings.Fields(strings.ToLower(command))
 	if len(words) != 3 || words[0] != "show" || !strings.HasPrefix(words[1], "blade") || !strings.HasPrefix(words[2], "b") {
-		return Slot{}, false
+		return pools.Slot{}, false
 	}
-	n, ok := digits(words[2][1:])
-	s := Slot{n, 1}
+	s, ok := pools.ParseSlot("c" + words[2][1:] + "n1")
 	return s, ok && s.Valid()
 }
 
 // bladeFact reads one "Key: Value" of a blade, which becomes a node. The MACs have keys
 // such as "NIC 1 MAC (Switch A)". "iLO MAC" is not a card of the node.
-func (p *parser) bladeFact(no int, at Slot, key, value string) {
+func (p *parser) bladeFact(no int, at pools.Slot, key, value string) {
 	f := p.at(at)
 	if f.listed == 0 {
 		f.listed = no
@@ -105,17 +105,17 @@ func (p *parser) bladeFact(no int, at Slot, key, value string) {
 func heading(s string) (cart, node int, ok bool) {
 	s = strings.TrimSuffix(lower(s), ":")
 	if n, ok := strings.CutPrefix(s, "cartridge #"); ok {
-		cart, ok = digits(n)
-		return cart, 0, ok
+		cart, err := strconv.Atoi(n)
+		return cart, 0, err == nil
 	}
 	if n, ok := strings.CutPrefix(s, "node #"); ok {
-		node, ok = digits(n)
-		return 0, node, ok
+		node, err := strconv.Atoi(n)
+		return 0, node, err == nil
 	}
 	words := strings.Fields(s)
 	if len(words) == 0 || len(words) > 3 {
 		return 0, 0, false
 	}
-	slot, ok := slotForm(words[len(words)-1])
+	slot, ok := pools.ParseSlot(words[len(words)-1])
 	return slot.Cartridge, slot.Node, ok && slot.Valid()
 }

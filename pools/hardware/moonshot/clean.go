@@ -64,17 +64,12 @@ func isQuoted(lines []string) bool {
 // asUTF8 replaces each byte that is not UTF-8 by one question mark: a tag in
 // Latin-1 keeps its width.
 func asUTF8(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
+	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError {
-			r = '?'
+			return '?'
 		}
-		b.WriteRune(r)
-	}
-	return b.String()
+		return r
+	}, s)
 }
 
 // lower returns a word for comparing: in lower case, without blanks around it.

@@ -1,6 +1,6 @@
 // Package moonshot reads HPE Moonshot chassis and switches their nodes.
 //
-// A [Slot] is a position in a chassis, c12n1. It stays the same when its cartridge is
+// A [pools.Slot] is a position in a chassis, c12n1. It stays the same when its cartridge is
 // exchanged: chassis and slot identify a machine, and its MACs may change. An
 // [Inventory] is the content of a chassis, a [Manager] is the connection to one, over
 // SSH or REST.

@@ -25,9 +25,3 @@ Slot ID    NIC 1 (Switch A)  NIC 2 (Switch B)
 	// c1n1 [94:57:a5:00:01:01 94:57:a5:00:01:02]
 	// line 5: c2n1: NIC 1: "94:57:a5:00:02:1" is not a MAC address (write six pairs such as 52:54:00:12:34:56)
 }
-
-func ExampleParseSelection() {
-	sel, err := moonshot.ParseSelection("c1n1,c3,5-9")
-	fmt.Println(sel.Has(moonshot.Slot{Cartridge: 7, Node: 2}), sel.Has(moonshot.Slot{Cartridge: 1, Node: 2}), err)
-	// Output: true false <nil>
-}

@@ -10,15 +10,15 @@ import (
 
 // Inventory is the content of a chassis.
 type Inventory struct {
-	Nodes    []Node `json:"nodes"`              // by slot
-	Empty    []Slot `json:"empty,omitempty"`    // slots without a cartridge
-	Problems []Note `json:"problems,omitempty"` // rejected rows, which are in no Node
-	Warnings []Note `json:"warnings,omitempty"`
+	Nodes    []Node       `json:"nodes"`              // by slot
+	Empty    []pools.Slot `json:"empty,omitempty"`    // slots without a cartridge
+	Problems []Note       `json:"problems,omitempty"` // rejected rows, which are in no Node
+	Warnings []Note       `json:"warnings,omitempty"`
 }
 
 // Node is a machine in a slot.
 type Node struct {
-	Slot
+	pools.Slot
 	NICs     []NIC     `json:"nics"` // by number; those without a MAC are left out
 	Power    bmc.State `json:"power"`
 	Health   string    `json:"health,omitempty"`
@@ -48,14 +48,14 @@ type NIC struct {
 
 // Note is a remark on a line of a chassis' output.
 type Note struct {
-	Line int    `json:"line,omitempty"` // 0: not from a text
-	Slot Slot   `json:"slot,omitzero"`  // zero: the line is about no slot
-	Text string `json:"text"`
+	Line int        `json:"line,omitempty"` // 0: not from a text
+	Slot pools.Slot `json:"slot,omitzero"`  // zero: the line is about no slot
+	Text string     `json:"text"`
 }
 
 func (n Note) String() string {
 	text := n.Text
-	if n.Slot != (Slot{}) {
+	if n.Slot != (pools.Slot{}) {
 		text = fmt.Sprintf("%s: %s", n.Slot, text)
 	}
 	if n.Line > 0 {
@@ -64,20 +64,11 @@ func (n Note) String() string {
 	return text
 }
 
-// Node returns the node of a slot.
-func (inv *Inventory) Node(s Slot) (Node, bool) {
-	i, ok := slices.BinarySearchFunc(inv.Nodes, s, func(n Node, s Slot) int { return n.Compare(s) })
-	if !ok {
-		return Node{}, false
-	}
-	return inv.Nodes[i], true
-}
-
 // Choose removes all nodes, slots and notes that are not selected.
-func (inv *Inventory) Choose(sel Selection) {
+func (inv *Inventory) Choose(sel pools.Selection) {
 	inv.Nodes = slices.DeleteFunc(inv.Nodes, func(n Node) bool { return !sel.Has(n.Slot) })
-	inv.Empty = slices.DeleteFunc(inv.Empty, func(s Slot) bool { return !sel.Has(s) })
-	other := func(n Note) bool { return n.Slot != (Slot{}) && !sel.Has(n.Slot) }
+	inv.Empty = slices.DeleteFunc(inv.Empty, func(s pools.Slot) bool { return !sel.Has(s) })
+	other := func(n Note) bool { return n.Slot != (pools.Slot{}) && !sel.Has(n.Slot) }
 	inv.Problems = slices.DeleteFunc(inv.Problems, other)
 	inv.Warnings = slices.DeleteFunc(inv.Warnings, other)
 }

@@ -3,6 +3,7 @@ package moonshot
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -25,7 +26,7 @@ func (c column) nic() int {
 	if end < 0 {
 		end = len(after)
 	}
-	n, _ := digits(after[:end])
+	n, _ := strconv.Atoi(after[:end])
 	return n
 }
 

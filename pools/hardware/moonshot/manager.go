@@ -58,7 +58,7 @@ func (m *Manager) Close() {
 }
 
 // Driver returns the power driver of a slot.
-func (m *Manager) Driver(s Slot) bmc.Driver {
+func (m *Manager) Driver(s pools.Slot) bmc.Driver {
 	if m.rest != nil {
 		return &redfish.System{Client: m.rest, Path: restSystems + "/" + strings.ToUpper(s.String())}
 	}
@@ -66,7 +66,7 @@ func (m *Manager) Driver(s Slot) bmc.Driver {
 }
 
 // Slots returns the slots that have a node.
-func (m *Manager) Slots(ctx context.Context) ([]Slot, error) {
+func (m *Manager) Slots(ctx context.Context) ([]pools.Slot, error) {
 	if m.rest != nil {
 		return slotsREST(ctx, m.rest)
 	}

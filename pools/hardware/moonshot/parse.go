@@ -3,6 +3,7 @@ package moonshot
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -33,7 +34,7 @@ func Parse(text string) (*Inventory, error) {
 
 // parseTables reads all tables of a text. rest are the lines that belong to none.
 func parseTables(text string) (p *parser, rest []line, err error) {
-	p = &parser{nodes: map[Slot]*found{}}
+	p = &parser{nodes: map[pools.Slot]*found{}}
 	all, rest := tables(clean(text))
 	for _, t := range all {
 		if err := p.table(t); err != nil {
@@ -45,7 +46,7 @@ func parseTables(text string) (p *parser, rest []line, err error) {
 
 // parser collects the content of several outputs by slot.
 type parser struct {
-	nodes    map[Slot]*found
+	nodes    map[pools.Slot]*found
 	list     bool // the text has a table of nodes
 	macs     bool // the text has a table of MACs, or blades
 	problems []Note
@@ -61,7 +62,7 @@ type found struct {
 	bad    bool // a row of it was rejected
 }
 
-func (p *parser) at(s Slot) *found {
+func (p *parser) at(s pools.Slot) *found {
 	f := p.nodes[s]
 	if f == nil {
 		f = &found{node: Node{Slot: s, Power: bmc.Unknown}}
@@ -70,14 +71,14 @@ func (p *parser) at(s Slot) *found {
 	return f
 }
 
-func (p *parser) problem(no int, s Slot, format string, args ...any) {
+func (p *parser) problem(no int, s pools.Slot, format string, args ...any) {
 	p.problems = append(p.problems, Note{no, s, fmt.Sprintf(format, args...)})
 	if s.Valid() {
 		p.at(s).bad = true
 	}
 }
 
-func (p *parser) warn(no int, s Slot, format string, args ...any) {
+func (p *parser) warn(no int, s pools.Slot, format string, args ...any) {
 	p.warnings = append(p.warnings, Note{no, s, fmt.Sprintf(format, args...)})
 }
 
@@ -139,13 +140,13 @@ func (p *parser) rows(t table) []row {
 			continue
 		}
 		words := strings.Fields(l.String())
-		if slot, ok := slotForm(words[0]); ok {
+		if slot, ok := pools.ParseSlot(words[0]); ok {
 			p.problem(l.no, slot, "the row does not begin where the ruler on line %d has its columns: paste it with its blanks", t.line)
 			continue
 		}
-		p.warn(l.no, Slot{}, "left out, it is no row of the table: %q", printable.Line(l.String(), maxShown))
+		p.warn(l.no, pools.Slot{}, "left out, it is no row of the table: %q", printable.Line(l.String(), maxShown))
 	}
-	seen := map[Slot]row{}
+	seen := map[pools.Slot]row{}
 	return slices.DeleteFunc(t.rows, func(r row) bool {
 		first, twice := seen[r.slot]
 		seen[r.slot] = r
@@ -163,7 +164,7 @@ func (p *parser) rows(t table) []row {
 			p.problem(r.line, r.slot, "there is another row of it on line %d", first.line)
 			return true
 		}
-		if n, ok := digits(number); ok && n != r.slot.Cartridge {
+		if n, err := strconv.Atoi(number); err == nil && n != r.slot.Cartridge {
 			p.warn(r.line, r.slot, "the slot column says %d", n)
 		}
 		return false
@@ -192,7 +193,7 @@ func (p *parser) inventory() *Inventory {
 		inv.Nodes = append(inv.Nodes, f.node)
 	}
 	slices.SortFunc(inv.Nodes, func(a, b Node) int { return a.Compare(b.Slot) })
-	slices.SortFunc(inv.Empty, Slot.Compare)
+	slices.SortFunc(inv.Empty, pools.Slot.Compare)
 	byLine := func(a, b Note) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line

@@ -123,8 +123,8 @@ func TestLatin1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, ok := inv.Node(moonshot.Slot{Cartridge: 1, Node: 1})
-	if got, want := n.AssetTag, "?t? 2024"; !ok || got != want || n.Power != bmc.On {
+	n := inv.Nodes[0]
+	if got, want := n.AssetTag, "?t? 2024"; n.String() != "c1n1" || got != want || n.Power != bmc.On {
 		t.Errorf("got tag %q, power %s, want %q, on", got, n.Power, want)
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"drover/pools"
 	"drover/pools/hardware/bmc"
 )
 
 // slotDriver is the [bmc.Driver] of a node over the command line of its chassis.
 type slotDriver struct {
 	manager *Manager
-	slot    Slot
+	slot    pools.Slot
 }
 
 // State runs "show node power".
@@ -24,12 +25,12 @@ func (p slotDriver) State(ctx context.Context) (bmc.State, error) {
 }
 
 // parsePower reads the answer to "show node power" for one node.
-func parsePower(text string, slot Slot) (bmc.State, error) {
+func parsePower(text string, slot pools.Slot) (bmc.State, error) {
 	if len(text) > bmc.MaxAnswer {
 		return bmc.Unknown, fmt.Errorf("%w: %d bytes for a power state", bmc.ErrUnreadable, len(text))
 	}
 	lines := clean(text)
-	q := parser{nodes: map[Slot]*found{}}
+	q := parser{nodes: map[pools.Slot]*found{}}
 	f := q.at(slot)
 	q.blocks(lines)
 	if f.node.Power == bmc.Unknown {

@@ -29,7 +29,7 @@ func open(t *testing.T, l bmc.Login, via pools.Via) *moonshot.Manager {
 func drivers(t *testing.T, c *ilosim.Chassis) map[string]bmc.Driver {
 	t.Helper()
 	login, _ := serve(t, c)
-	slot := moonshot.Slot{Cartridge: 2, Node: 1}
+	slot := pools.Slot{Cartridge: 2, Node: 1}
 	return map[string]bmc.Driver{
 		"ssh":  open(t, login, pools.ViaSSH).Driver(slot),
 		"rest": open(t, serveREST(t, c.Handler(ilosim.Href), c), pools.ViaREST).Driver(slot),
@@ -118,7 +118,7 @@ func TestPXEOfRunningNodes(t *testing.T) {
 	manager := open(t, login, pools.ViaSSH)
 	var machines []bmc.Machine
 	for x := 1; x <= 45; x++ {
-		slot := moonshot.Slot{Cartridge: x, Node: 1}
+		slot := pools.Slot{Cartridge: x, Node: 1}
 		machines = append(machines, bmc.Machine{Name: slot.String(), Driver: manager.Driver(slot)})
 	}
 	commands := 0
@@ -148,7 +148,7 @@ func TestPXEOfRunningNodes(t *testing.T) {
 func TestManagerReconnects(t *testing.T) {
 	c := ilosim.New(1, 1, 1, 1)
 	login, server := serve(t, c)
-	slot := moonshot.Slot{Cartridge: 1, Node: 1}
+	slot := pools.Slot{Cartridge: 1, Node: 1}
 	m := open(t, login, pools.ViaSSH)
 	p := m.Driver(slot)
 	if s, err := p.State(t.Context()); s != bmc.Off || err != nil {

@@ -67,7 +67,7 @@ func randomChassis(rnd *rand.Rand) *moonshot.Inventory {
 	cards := 1 + rnd.IntN(4)
 	for c := 1; c <= pools.Cartridges; c++ {
 		if rnd.IntN(4) == 0 {
-			inv.Empty = append(inv.Empty, moonshot.Slot{Cartridge: c, Node: 1})
+			inv.Empty = append(inv.Empty, pools.Slot{Cartridge: c, Node: 1})
 			continue
 		}
 		four := rnd.IntN(3) == 0
@@ -76,7 +76,7 @@ func randomChassis(rnd *rand.Rand) *moonshot.Inventory {
 				continue // a gap
 			}
 			node := moonshot.Node{
-				Slot: moonshot.Slot{Cartridge: c, Node: n}, Maker: pick("Intel Corporation", "AMD", "AppliedMicro"),
+				Slot: pools.Slot{Cartridge: c, Node: n}, Maker: pick("Intel Corporation", "AMD", "AppliedMicro"),
 				Arch: pick("x86 Architecture", "ARM64"), Memory: pick("8 GB", "32 GB", "128 GB"), Health: pick("OK", "Failed"),
 				AssetTag: pick("", "", "rack 3 On hold", "c9n1 On", "příliš", "52:54:00:00:00:01", "-- rack --", "show me", "a>b", "No Asset Information"),
 				Power:    bmc.State(pick(string(bmc.On), string(bmc.Off), string(bmc.Unknown))),
@@ -139,7 +139,7 @@ func (l look) table(command string, names []string, widths []int, rows [][]strin
 	return b.String()
 }
 
-func (l look) slot(s moonshot.Slot) []string {
+func (l look) slot(s pools.Slot) []string {
 	number := fmt.Sprintf("%3d", s.Cartridge)
 	if l.pads {
 		number = fmt.Sprintf(" %02d", s.Cartridge)
@@ -221,9 +221,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		seen := map[moonshot.Slot]bool{}
+		seen := map[pools.Slot]bool{}
 		for _, n := range inv.Nodes {
-			if _, err := moonshot.ParseSlot(n.String()); err != nil || seen[n.Slot] {
+			if _, ok := pools.ParseSlot(n.String()); !ok || seen[n.Slot] {
 				t.Errorf("node %s: %v, there before: %t", n.Slot, err, seen[n.Slot])
 			}
 			seen[n.Slot] = true

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"drover/pools"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/redfish"
 	"drover/pools/printable"
@@ -23,7 +24,7 @@ func readREST(ctx context.Context, c *redfish.Client) (*Inventory, error) {
 		return nil, err
 	}
 	inv := &Inventory{Nodes: []Node{}}
-	seen := map[Slot]bool{}
+	seen := map[pools.Slot]bool{}
 	macs := 0
 	for _, link := range links {
 		t, err := c.Get(ctx, link)
@@ -55,43 +56,41 @@ func readREST(ctx context.Context, c *redfish.Client) (*Inventory, error) {
 }
 
 // slotsREST reads the slots that have a node over REST.
-func slotsREST(ctx context.Context, c *redfish.Client) ([]Slot, error) {
+func slotsREST(ctx context.Context, c *redfish.Client) ([]pools.Slot, error) {
 	links, err := c.Collection(ctx, restSystems)
 	if err != nil {
 		return nil, err
 	}
-	var out []Slot
+	var out []pools.Slot
 	for _, link := range links {
 		if slot, ok := slotOf(link, redfish.Tree{}); ok {
 			out = append(out, slot)
 		}
 	}
-	slices.SortFunc(out, Slot.Compare)
+	slices.SortFunc(out, pools.Slot.Compare)
 	return slices.Compact(out), nil
 }
 
 // slotOf returns the slot of a system: its link ends in C7N1, or its name is
 // "Cartridge 7 Node 1".
-func slotOf(link string, t redfish.Tree) (Slot, bool) {
-	if slot, ok := slotForm(path.Base(strings.TrimSuffix(link, "/"))); ok {
+func slotOf(link string, t redfish.Tree) (pools.Slot, bool) {
+	if slot, ok := pools.ParseSlot(path.Base(strings.TrimSuffix(link, "/"))); ok {
 		return slot, slot.Valid()
 	}
 	return slotInName(t.Get("Name").Text())
 }
 
 // slotInName reads the second and the fourth word of a name.
-func slotInName(name string) (Slot, bool) {
+func slotInName(name string) (pools.Slot, bool) {
 	words := strings.Fields(name)
 	if len(words) < 4 {
-		return Slot{}, false
+		return pools.Slot{}, false
 	}
-	x, okX := digits(words[1])
-	y, okY := digits(words[3])
-	slot := Slot{x, y}
-	return slot, okX && okY && slot.Valid()
+	slot, ok := pools.ParseSlot("c" + words[1] + "n" + words[3])
+	return slot, ok && slot.Valid()
 }
 
-func restNode(slot Slot, t redfish.Tree) (Node, error) {
+func restNode(slot pools.Slot, t redfish.Tree) (Node, error) {
 	n := Node{
 		Slot: slot, Maker: t.Get("Manufacturer").Text(), Product: t.Get("Model").Text(),
 		Serial: t.Get("SerialNumber").Text(), AssetTag: t.Get("AssetTag").Text(), Health: t.Get("Status", "Health").Text(),

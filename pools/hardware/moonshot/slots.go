@@ -5,11 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"drover/pools"
 	"drover/pools/hardware/bmc"
 )
 
 // parseSlots reads the slots that have a node from the output of "show node list".
-func parseSlots(command, text string) ([]Slot, error) {
+func parseSlots(command, text string) ([]pools.Slot, error) {
 	p, rest, err := parseTables(text)
 	if err != nil {
 		return nil, err
@@ -20,6 +21,6 @@ func parseSlots(command, text string) ([]Slot, error) {
 		}
 		return nil, fmt.Errorf("%w: no list of nodes in the answer to %q", bmc.ErrUnreadable, command)
 	}
-	maps.DeleteFunc(p.nodes, func(_ Slot, f *found) bool { return f.empty || f.bad })
-	return slices.SortedFunc(maps.Keys(p.nodes), Slot.Compare), nil
+	maps.DeleteFunc(p.nodes, func(_ pools.Slot, f *found) bool { return f.empty || f.bad })
+	return slices.SortedFunc(maps.Keys(p.nodes), pools.Slot.Compare), nil
 }

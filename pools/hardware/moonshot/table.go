@@ -2,6 +2,7 @@ package moonshot
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -32,7 +33,7 @@ type column struct {
 type row struct {
 	line int
 	text []rune
-	slot Slot // as the ID column has it; it may be out of bounds
+	slot pools.Slot // as the ID column has it; it may be out of bounds
 }
 
 // The values of table.wrap, in addition to the width of a terminal.
@@ -221,7 +222,7 @@ func (t *table) idColumn(lines []line) int {
 	for _, l := range lines {
 		_, numbered := numberedSlot(l.text)
 		for i := range n {
-			if _, ok := slotForm(cut(l.text, t.columns[i].from, t.columns[i].to)); ok || numbered && i == 1 {
+			if _, ok := pools.ParseSlot(cut(l.text, t.columns[i].from, t.columns[i].to)); ok || numbered && i == 1 {
 				n[i]++
 			}
 		}
@@ -233,21 +234,21 @@ func (t *table) idColumn(lines []line) int {
 }
 
 // numberedSlot reads the beginning of a row such as "12 c12n1".
-func numberedSlot(text []rune) (Slot, bool) {
+func numberedSlot(text []rune) (pools.Slot, bool) {
 	words := strings.Fields(string(text[:min(len(text), 40)]))
 	if len(words) < 2 {
-		return Slot{}, false
+		return pools.Slot{}, false
 	}
-	slot, ok := slotForm(words[1])
-	_, number := digits(words[0])
-	return slot, ok && number
+	slot, ok := pools.ParseSlot(words[1])
+	_, err := strconv.Atoi(words[0])
+	return slot, ok && err == nil
 }
 
 // isRow reports whether a line is a row of a table of nodes: one of its first two words
 // is a slot.
 func (t *table) isRow(text []rune) bool {
 	words := strings.Fields(string(text))
-	return slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool { _, ok := slotForm(w); return ok })
+	return slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool { _, ok := pools.ParseSlot(w); return ok })
 }
 
 // tail removes the lines behind the last row, which belong to the text after the
@@ -286,13 +287,13 @@ func (t *table) continues(l, before line) bool {
 // rowStart reports whether a line starts a row: its ID column has a slot such as c12n1.
 // Pasting may lose the blanks at the start of a line. A row that still has its slot
 // number is then shifted back into its columns.
-func (t *table) rowStart(text []rune) (slot Slot, moved []rune, ok bool) {
+func (t *table) rowStart(text []rune) (slot pools.Slot, moved []rune, ok bool) {
 	id := t.columns[t.id]
-	if slot, ok := slotForm(cut(text, id.from, id.to)); ok {
+	if slot, ok := pools.ParseSlot(cut(text, id.from, id.to)); ok {
 		return slot, text, true
 	}
 	if slot, ok = numberedSlot(text); !ok || t.id != 1 {
-		return Slot{}, nil, false
+		return pools.Slot{}, nil, false
 	}
 	at := slices.IndexFunc(text, func(r rune) bool { return r == 'c' || r == 'C' })
 	return slot, shifted(text, id.from-at), true

@@ -1,12 +1,18 @@
-package moonshot
+package pools
 
 import (
 	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
+)
 
-	"drover/pools"
+// The size of a chassis: its cartridges, and the nodes of a cartridge. The command
+// line of a Moonshot 1500 accepts c1-45 and n1-8. No cartridge on the market has more
+// than four nodes.
+const (
+	Cartridges = 45
+	NodesEach  = 8
 )
 
 // Slot is a position in a chassis. It is comparable.
@@ -15,43 +21,36 @@ type Slot struct {
 	Node      int `json:"node"`      // 1 to 8
 }
 
-// ParseSlot reads c12n1, in either case.
-func ParseSlot(s string) (Slot, error) {
-	slot, ok := slotForm(s)
-	switch {
-	case !ok:
-		return Slot{}, fmt.Errorf("%q is no slot: write c12n1", s)
-	case !slot.Valid():
-		return Slot{}, fmt.Errorf("no chassis has a slot %s: it is c1 to c%d, n1 to n%d", slot, pools.Cartridges, pools.NodesEach)
-	}
-	return slot, nil
-}
-
-// slotForm reads text of the form c12n1. The slot may be out of bounds. The bool reports
-// whether s has that form.
-func slotForm(s string) (Slot, bool) {
-	cart, node, ok := strings.Cut(strings.ToLower(s), "n")
+// ParseSlot reads text of the form c12n1, in either case. It reports whether s has that
+// form; the slot may still be out of bounds, see [Slot.Valid].
+func ParseSlot(s string) (slot Slot, ok bool) {
+	cart, node, n := strings.Cut(strings.ToLower(s), "n")
 	cart, c := strings.CutPrefix(cart, "c")
-	if !ok || !c {
-		return Slot{}, false
-	}
 	x, okX := digits(cart)
 	y, okY := digits(node)
-	return Slot{x, y}, okX && okY
+	return Slot{x, y}, n && c && okX && okY
 }
 
 // digits reads one or two digits.
 func digits(s string) (int, bool) {
-	if s == "" || len(s) > 2 || strings.Trim(s, "0123456789") != "" {
-		return 0, false
+	n, err := strconv.ParseUint(s, 10, 8)
+	return int(n), err == nil && len(s) <= 2
+}
+
+// Slots returns all slots of a chassis, in order.
+func Slots() []Slot {
+	all := make([]Slot, 0, Cartridges*NodesEach)
+	for c := 1; c <= Cartridges; c++ {
+		for n := 1; n <= NodesEach; n++ {
+			all = append(all, Slot{c, n})
+		}
 	}
-	n, err := strconv.Atoi(s)
-	return n, err == nil
+	return all
 }
 
 // Valid reports whether a chassis has the slot.
 func (s Slot) Valid() bool {
-	return s.Cartridge >= 1 && s.Cartridge <= pools.Cartridges && s.Node >= 1 && s.Node <= pools.NodesEach
+	return s.Cartridge >= 1 && s.Cartridge <= Cartridges && s.Node >= 1 && s.Node <= NodesEach
 }
 
 // String returns the form of the command line, c12n1.
@@ -85,11 +84,7 @@ func ParseSelection(s string) (Selection, error) {
 }
 
 func (s *Selection) add(word string) error {
-	if strings.Contains(word, "n") {
-		slot, err := ParseSlot(word)
-		if err != nil {
-			return err
-		}
+	if slot, ok := ParseSlot(word); ok && slot.Valid() {
 		if !s.set[slot] {
 			s.exact = append(s.exact, slot)
 		}
@@ -98,17 +93,17 @@ func (s *Selection) add(word string) error {
 	}
 	s.wide = true
 	from, to, isRange := strings.Cut(word, "-")
-	first, ok := digits(strings.TrimPrefix(from, "c"))
-	last, okLast := first, ok
-	if isRange {
-		last, okLast = digits(strings.TrimPrefix(to, "c"))
+	if !isRange {
+		to = from
 	}
-	if !ok || !okLast || first < 1 || last > pools.Cartridges || first > last {
-		return fmt.Errorf("%q chooses no slots: write c1n1, c3 or 5-9, with cartridges from 1 to %d", word, pools.Cartridges)
+	first, okFirst := digits(strings.TrimPrefix(from, "c"))
+	last, okLast := digits(strings.TrimPrefix(to, "c"))
+	if !okFirst || !okLast || first < 1 || last > Cartridges || first > last {
+		return Hint(fmt.Sprintf("write c1n1, c3 or 5-9, with cartridges from 1 to %d", Cartridges), "%q chooses no nodes", word)
 	}
-	for c := first; c <= last; c++ {
-		for n := 1; n <= pools.NodesEach; n++ {
-			s.set[Slot{c, n}] = true
+	for _, slot := range Slots() {
+		if slot.Cartridge >= first && slot.Cartridge <= last {
+			s.set[slot] = true
 		}
 	}
 	return nil
@@ -120,3 +115,13 @@ func (s Selection) Exact() ([]Slot, bool) { return s.exact, s.set != nil && !s.w
 
 // Has reports whether a slot is chosen.
 func (s Selection) Has(slot Slot) bool { return s.set == nil || s.set[slot] }
+
+// Cartridges returns the first and the last cartridge with a chosen slot.
+func (s Selection) Cartridges() (first, last int) {
+	for _, slot := range Slots() {
+		if s.Has(slot) {
+			first, last = cmp.Or(first, slot.Cartridge), slot.Cartridge
+		}
+	}
+	return first, last
+}
