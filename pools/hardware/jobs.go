@@ -13,6 +13,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/hardware/bmc"
+	"drover/pools/printable"
 )
 
 // Bounds of power jobs.
@@ -222,7 +223,7 @@ func (r *powerRun) end(i int, result bmc.Result) {
 	r.update(i, func(p *pools.PowerNode) {
 		p.Step, p.State = pools.PowerDone, string(result.State)
 		if result.Err != nil {
-			p.Step, p.Error = pools.PowerFailed, result.Err.Error()
+			p.Step, p.Error = pools.PowerFailed, printable.Line(result.Err.Error(), maxError)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/importer"
 	"drover/pools/hardware/moonshot"
+	"drover/pools/printable"
 )
 
 // Sync updates the stored nodes of one chassis from its inventory. It adds and changes
@@ -91,6 +92,10 @@ func (s *Sync) triggers() chan struct{} {
 	return s.trigger
 }
 
+// maxError bounds the error of a chassis or of a machine, in bytes: it may contain text
+// of a management processor.
+const maxError = 1 << 10
+
 // Once reads the chassis once, and stores the changes.
 func (s *Sync) Once(ctx context.Context) error {
 	now := time.Now()
@@ -102,7 +107,7 @@ func (s *Sync) Once(ctx context.Context) error {
 	st := &s.status
 	st.Last, st.Asking, st.Error, st.Stopped = now, false, "", givenUp(err)
 	if err != nil {
-		st.Error = err.Error()
+		st.Error = printable.Line(err.Error(), maxError)
 	} else {
 		st.Good, st.Nodes, st.Counts, s.notes = now, len(inv.Nodes), map[string]int{}, inv.Notes()
 		for _, c := range changes {

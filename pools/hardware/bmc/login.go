@@ -3,6 +3,7 @@ package bmc
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,9 @@ var (
 // MaxAnswer bounds an answer, in bytes. A full chassis of 180 nodes answers
 // with 40 kB.
 const MaxAnswer = 1 << 20
+
+// MaxCards bounds the network cards of one machine.
+const MaxCards = 128
 
 // DefaultUser is the factory-set user of management processors.
 const DefaultUser = "Administrator"
@@ -58,6 +62,7 @@ type Timeouts struct {
 	Handshake time.Duration // until the login is answered; default 30s, since some need 5s
 	Command   time.Duration // until a command is answered; default 60s
 	Backoff   time.Duration // before the second attempt to connect, then doubled; default 1s
+	Inventory time.Duration // until a whole inventory is read; default 10m
 }
 
 // WithDefaults returns t with its zero fields filled in.
@@ -65,7 +70,23 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return Timeouts{
 		Dial: cmp.Or(t.Dial, 10*time.Second), Handshake: cmp.Or(t.Handshake, 30*time.Second),
 		Command: cmp.Or(t.Command, time.Minute), Backoff: cmp.Or(t.Backoff, time.Second),
+		Inventory: cmp.Or(t.Inventory, 10*time.Minute),
 	}
+}
+
+// ReadInventory calls read with a context that ends when a whole inventory takes too
+// long: each of its answers may be in time, and there may be a thousand of them. The
+// error then wraps [ErrUnreachable].
+func ReadInventory(ctx context.Context, l Login, read func(ctx context.Context) error) error {
+	limit := l.Timeouts.WithDefaults().Inventory
+	late := fmt.Errorf("%w: %s: its inventory was not complete within %s", ErrUnreachable, l.Address, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	err := read(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		return late
+	}
+	return err
 }
 
 // ForChassis returns l with the login of a chassis of the config. Pins, timeouts

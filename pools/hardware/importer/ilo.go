@@ -67,7 +67,6 @@ func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	for _, h := range hosts {
 		switch {
 		case h.err == nil:
-			r.Done++
 			servers = append(servers, NamedServer{Host: h.address, Server: h.server})
 		case !h.ranged || !errors.Is(h.err, bmc.ErrUnreachable):
 			r.fail(h.address, h.err)
@@ -76,10 +75,11 @@ func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	if len(servers) == 0 && len(r.Failed) == 0 {
 		r.fail("--hosts", fmt.Errorf("%w: none of %d addresses has an iLO", bmc.ErrUnreachable, len(hosts)))
 	}
-	changes, err := CompareServers(servers, m.Name, m.Pool, m.Tags, r.stored())
+	changes, failed, err := CompareServers(servers, m.Name, m.Pool, m.Tags, r.stored())
 	if err != nil {
 		return nil, err
 	}
+	r.Failed, r.Done = append(r.Failed, failed...), len(changes)
 	return r, r.add(ctx, "ilo", changes, nil)
 }
 

@@ -19,31 +19,36 @@ type NamedServer struct {
 
 // CompareServers returns the changes from the stored nodes to servers with an iLO of
 // their own. name is a template over .Serial, .UUID and .Host. Its result becomes lower
-// case. No change is [Missing], because a list of servers need not be complete.
-func CompareServers(servers []NamedServer, name, pool string, tags []string, stored Stored) ([]Change, error) {
+// case. A server without a valid name of its own is in failed, and does not affect the
+// others. No change is [Missing], because a list of servers need not be complete.
+func CompareServers(servers []NamedServer, name, pool string, tags []string, stored Stored) (changes []Change, failed []error, err error) {
 	t, err := pools.ParseTemplate("name", name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	labels, hosts := make([]string, len(servers)), map[string][]string{}
+	for i, s := range servers {
+		var b bytes.Buffer
+		if err := t.Execute(&b, struct{ Serial, UUID, Host string }{s.ID(), s.UUID, s.Host}); err != nil {
+			return nil, nil, fmt.Errorf("name template: %w (it knows .Serial, .UUID and .Host)", err)
+		}
+		labels[i] = strings.ToLower(b.String())
+		hosts[labels[i]] = append(hosts[labels[i]], s.Host)
 	}
 	d := newDiff(stored)
 	var imported []ImportedNode
-	first := map[string]string{}
-	for _, s := range servers {
-		var b bytes.Buffer
-		if err := t.Execute(&b, struct{ Serial, UUID, Host string }{s.ID(), s.UUID, s.Host}); err != nil {
-			return nil, fmt.Errorf("name template: %w (it knows .Serial, .UUID and .Host)", err)
-		}
-		label := strings.ToLower(b.String())
-		switch {
+	for i, s := range servers {
+		label := labels[i]
+		switch same := hosts[label]; {
 		case !isLabel(label):
-			return nil, fmt.Errorf("%s: the name template gives %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", s.Host, label)
-		case first[label] != "":
-			return nil, fmt.Errorf("%s and %s would both be named %q (are they one iLO?)", first[label], s.Host, label)
+			failed = append(failed, fmt.Errorf("%s: the name template gives %.80q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", s.Host, label))
+		case len(same) == 1:
+			imported = append(imported, ImportedNode{PoolNode: pools.PoolNode{Pool: pool, Node: pools.Node{Name: label, MACs: s.MACs, Tags: tags}}})
+		case same[0] == s.Host:
+			failed = append(failed, fmt.Errorf("%s would all be named %q (are they one iLO?)", strings.Join(same, ", "), label))
 		}
-		first[label] = s.Host
-		imported = append(imported, ImportedNode{PoolNode: pools.PoolNode{Pool: pool, Node: pools.Node{Name: label, MACs: s.MACs, Tags: tags}}})
 	}
 	d.compare(imported)
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
-	return d.changes, nil
+	return d.changes, failed, nil
 }

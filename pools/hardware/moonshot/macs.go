@@ -81,9 +81,8 @@ func (c column) maybeCard() bool {
 // macRow reads a row of "show node macaddr". The cell is N/A for an absent card, and for
 // a card whose address is unknown until the node is first switched on. The other cards
 // keep their numbers.
-func (p *parser) macRow(t table, r row) {
+func (p *parser) macRow(t table, r row, cards map[int]column) {
 	f := p.at(r.slot)
-	cards := t.nics()
 	var nics []NIC
 	for _, n := range slices.Sorted(maps.Keys(cards)) {
 		cell, ok := r.card(t, cards, n)

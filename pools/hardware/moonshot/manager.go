@@ -83,10 +83,18 @@ func (m *Manager) Slots(ctx context.Context) ([]pools.Slot, error) {
 // uses nothing of the partial output. The transcript is the output of the commands, over
 // SSH only. It is also returned when it is not readable.
 func (m *Manager) Inventory(ctx context.Context) (inv *Inventory, transcript string, err error) {
-	if m.rest != nil {
-		inv, err = readREST(ctx, m.rest)
-		return inv, "", err
-	}
+	err = bmc.ReadInventory(ctx, m.login, func(ctx context.Context) (err error) {
+		if m.rest != nil {
+			inv, err = readREST(ctx, m.rest)
+			return err
+		}
+		inv, transcript, err = m.readSSH(ctx)
+		return err
+	})
+	return inv, transcript, err
+}
+
+func (m *Manager) readSSH(ctx context.Context) (inv *Inventory, transcript string, err error) {
 	for again := true; ; again = false {
 		transcript, err = m.transcript(ctx)
 		if _, broken := errors.AsType[*sshcli.BrokenError](err); !again || !broken || ctx.Err() != nil {

@@ -53,6 +53,9 @@ type parser struct {
 	warnings []Note
 }
 
+// maxNotes bounds the problems of a text, and its warnings.
+const maxNotes = 1000
+
 // found is the content of the text about one slot.
 type found struct {
 	node   Node
@@ -72,20 +75,35 @@ func (p *parser) at(s pools.Slot) *found {
 }
 
 func (p *parser) problem(no int, s pools.Slot, format string, args ...any) {
-	p.problems = append(p.problems, Note{no, s, fmt.Sprintf(format, args...)})
+	p.problems = withNote(p.problems, Note{no, s, fmt.Sprintf(format, args...)})
 	if s.Valid() {
 		p.at(s).bad = true
 	}
 }
 
 func (p *parser) warn(no int, s pools.Slot, format string, args ...any) {
-	p.warnings = append(p.warnings, Note{no, s, fmt.Sprintf(format, args...)})
+	p.warnings = withNote(p.warnings, Note{no, s, fmt.Sprintf(format, args...)})
+}
+
+// withNote appends a note, and says once that there are more than maxNotes.
+func withNote(notes []Note, n Note) []Note {
+	switch len(notes) {
+	case maxNotes:
+		return notes
+	case maxNotes - 1:
+		n = Note{Line: n.Line, Text: "there are more such lines, which are left out"}
+	}
+	return append(notes, n)
 }
 
 // table reads a table according to its header.
 func (p *parser) table(t table) error {
 	switch kind := t.kind(); kind {
 	case "list", "macs":
+		if t.long {
+			return fmt.Errorf("%w: line %d: a table of more than %d rows: no chassis has as many nodes", bmc.ErrUnreadable, t.line, maxRows)
+		}
+		cards := t.nics()
 		if len(t.rows) == 0 && len(t.other) > 0 {
 			return fmt.Errorf("%w: line %d: %q names no slot such as c12n1, nor does any other row of its table", bmc.ErrUnreadable, t.other[0].no, printable.Line(t.other[0].String(), maxShown))
 		}
@@ -93,7 +111,7 @@ func (p *parser) table(t table) error {
 			if kind == "list" {
 				p.listRow(t, r)
 			} else {
-				p.macRow(t, r)
+				p.macRow(t, r, cards)
 			}
 		}
 		p.list, p.macs = p.list || kind == "list", p.macs || kind == "macs"

@@ -96,7 +96,11 @@ func restNode(slot pools.Slot, t redfish.Tree) (Node, error) {
 		Serial: t.Get("SerialNumber").Text(), AssetTag: t.Get("AssetTag").Text(), Health: t.Get("Status", "Health").Text(),
 	}
 	n.Power = redfish.PowerState(t)
-	for i, m := range t.Get("HostCorrelation", "HostMACAddress").List() {
+	macs := t.Get("HostCorrelation", "HostMACAddress").List()
+	if len(macs) > bmc.MaxCards {
+		return n, fmt.Errorf("%d network cards, more than %d", len(macs), bmc.MaxCards)
+	}
+	for i, m := range macs {
 		mac, ok, err := bmc.CardMAC(m.Text())
 		if err != nil {
 			return n, fmt.Errorf("NIC %d: %w", i+1, err)

@@ -22,7 +22,16 @@ type table struct {
 	wrap    int // the width of the terminal that wrapped its lines; or notWrapped, atWords
 	rows    []row
 	other   []line // lines between the rows
+	long    bool   // there are more than maxRows rows
 }
+
+// Bounds of a table. The time and the memory to read one grow with their product.
+const (
+	maxWidth   = 1024 // characters in a line of the ruler; the terminal has 511
+	maxColumns = 64   // in a line of the ruler
+	maxParts   = 8    // lines of a wrapped ruler, or of a wrapped row
+	maxRows    = 1440 // a chassis has 360 slots
+)
 
 type column struct {
 	name     string
@@ -63,7 +72,7 @@ func tables(lines []line) (all []table, rest []line) {
 			continue
 		}
 		rulers := 1 // number of lines of the ruler
-		for i+rulers < len(lines) && isDashes(lines[i+rulers]) {
+		for rulers < maxParts && i+rulers < len(lines) && isDashes(lines[i+rulers]) {
 			rulers++
 		}
 		top, t := newTable(lines, i, rulers, taken)
@@ -87,12 +96,13 @@ func tables(lines []line) (all []table, rest []line) {
 
 // isRuler reports whether a line is dashes in at least two groups.
 func isRuler(l line) bool {
-	return isDashes(l) && len(strings.Fields(l.String())) >= 2
+	n := len(strings.Fields(l.String()))
+	return isDashes(l) && n >= 2 && n <= maxColumns
 }
 
 // isDashes reports whether a line is made of dashes alone.
 func isDashes(l line) bool {
-	return len(l.text) > 0 && strings.Trim(l.String(), "- ") == "" && strings.Contains(l.String(), "-")
+	return len(l.text) > 0 && len(l.text) <= maxWidth && strings.Trim(l.String(), "- ") == "" && strings.Contains(l.String(), "-")
 }
 
 // newTable reads the ruler at lines[at] and the header above it. top is the
@@ -181,7 +191,7 @@ func joined(parts []line, wrap int) []rune {
 // lines belong to it. The table ends at a prompt, and before the header of the
 // next one.
 func (t *table) read(lines []line) int {
-	t.rows, t.other = nil, nil
+	t.rows, t.other, t.long = nil, nil, false
 	end := slices.IndexFunc(lines, func(l line) bool { return l.prompt || isRuler(l) })
 	if end < 0 {
 		end = len(lines)
@@ -198,10 +208,13 @@ func (t *table) read(lines []line) int {
 			t.other = append(t.other, l)
 			continue
 		}
+		if t.long = len(t.rows) == maxRows; t.long {
+			break
+		}
 		r := row{line: l.no, slot: slot, text: text}
 		if t.wrap != notWrapped {
 			parts := []line{{text: text}}
-			for i+1 < end && t.continues(lines[i+1], lines[i]) {
+			for i+1 < end && len(parts) < maxParts && t.continues(lines[i+1], lines[i]) {
 				i++
 				parts = append(parts, lines[i])
 			}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,8 @@ func Open(l bmc.Login) (*Client, error) {
 			TLSHandshakeTimeout: s.Timeouts.Handshake,
 			MaxIdleConnsPerHost: 1,
 			IdleConnTimeout:     30 * time.Second,
+
+			MaxResponseHeaderBytes: maxHeader,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -87,11 +90,13 @@ func (s *Client) tls() *tls.Config {
 // errMissing is an answer 404 or 405: the firmware does not have the document.
 var errMissing = errors.New("not there")
 
-// Bounds of a request.
+// Bounds of a request and its answer, in addition to [bmc.MaxAnswer].
 const (
 	maxRedirects = 4
 	busyTries    = 3
 	maxRetry     = 10 * time.Second // bounds Retry-After
+	maxLink      = 1 << 10          // bytes of a path or a link
+	maxHeader    = 64 << 10         // bytes of the header fields of an answer
 )
 
 // Get returns the document at a path of the processor. Errors wrap those of package bmc.
@@ -106,7 +111,7 @@ func (s *Client) call(ctx context.Context, method, path string, in, out any) err
 	if err != nil || out == nil {
 		return err
 	}
-	if err := json.Unmarshal(data, out); err != nil {
+	if err := decode(data, out); err != nil {
 		return fmt.Errorf("%w: %s: the answer to %s %s: %w", bmc.ErrUnreadable, s.Address, method, path, err)
 	}
 	return nil
@@ -153,35 +158,57 @@ type answer struct {
 	from   *url.URL // of the request
 }
 
-// once sends a request and reads the answer.
-func (s *Client) once(ctx context.Context, method, path string, in any) (answer, error) {
+// target returns the URL of a path or a link of the processor.
+func (s *Client) target(link string) (*url.URL, error) {
+	if len(link) > maxLink {
+		return nil, fmt.Errorf("%w: %s: a link of %d bytes, more than %d", bmc.ErrUnreadable, s.Address, len(link), maxLink)
+	}
+	ref, err := url.Parse(link)
+	if err != nil || strings.ContainsFunc(link, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("%w: %s: %q is no link", bmc.ErrUnreadable, s.Address, link)
+	}
+	to := s.base.ResolveReference(ref)
+	if to.Host != s.base.Host || to.Scheme != s.base.Scheme {
+		return nil, fmt.Errorf("%w: %s: a link leads elsewhere, to %s", bmc.ErrUnreadable, s.Address, to.Host)
+	}
+	return to, nil
+}
+
+// request returns a request with the JSON of in, unless it is nil.
+func (s *Client) request(ctx context.Context, method, path string, in any) (*http.Request, error) {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
-			return answer{}, err
+			return nil, err
 		}
 		body = bytes.NewReader(b)
 	}
-	ref, err := url.Parse(path)
+	to, err := s.target(path)
 	if err != nil {
-		return answer{}, fmt.Errorf("%w: %s: %q is no link", bmc.ErrUnreadable, s.Address, path)
+		return nil, err
 	}
-	target := s.base.ResolveReference(ref)
-	if target.Host != s.base.Host || target.Scheme != s.base.Scheme {
-		return answer{}, fmt.Errorf("%w: %s: a link leads elsewhere, to %s", bmc.ErrUnreadable, s.Address, target.Host)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	req.Header.Set("Accept", "application/json, text/xml")
-	req.Header.Set("OData-Version", "4.0") // makes iLO 4 omit the older names of fields
+	req.Header.Set("Accept-Encoding", "identity") // a compressed answer could be of any size
+	req.Header.Set("OData-Version", "4.0")        // makes iLO 4 omit the older names of fields
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if s.User != "" {
 		req.SetBasicAuth(s.User, string(s.Password))
+	}
+	return req, nil
+}
+
+// once sends a request and reads the answer.
+func (s *Client) once(ctx context.Context, method, path string, in any) (answer, error) {
+	req, err := s.request(ctx, method, path, in)
+	if err != nil {
+		return answer{}, err
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -194,8 +221,10 @@ func (s *Client) once(ctx context.Context, method, path string, in any) (answer,
 		return answer{}, s.unreachable(err)
 	case len(data) > bmc.MaxAnswer:
 		return answer{}, fmt.Errorf("%w: %s: more than %d bytes at %s", bmc.ErrUnreadable, s.Address, bmc.MaxAnswer, path)
+	case !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))):
+		return answer{}, fmt.Errorf("%w: %s: a compressed answer at %s, which was not asked for", bmc.ErrUnreadable, s.Address, path)
 	}
-	return answer{resp.StatusCode, resp.Status, resp.Header, data, target}, nil
+	return answer{resp.StatusCode, printable.Line(resp.Status, maxShown), resp.Header, data, req.URL}, nil
 }
 
 func (s *Client) unreachable(err error) error {
@@ -250,40 +279,15 @@ func (s *Client) status(a answer, method, path string) error {
 // or of Redfish.
 func message(data []byte) string {
 	var t Tree
-	if json.Unmarshal(data, &t.v) != nil {
+	if decode(data, &t) != nil {
 		return ""
 	}
 	id := cmp.Or(
 		t.Get("Messages").at(0).Get("MessageID").Text(),
 		t.Get("error", "@Message.ExtendedInfo").at(0).Get("MessageId").Text(),
 	)
-	return printable.Line(id, 80)
+	return printable.Line(id, maxShown)
 }
 
-// maxMembers bounds a collection, whose links may form a circle. A chassis has 360
-// slots.
-const maxMembers = 1440
-
-// Collection returns the links to all members of a collection.
-func (s *Client) Collection(ctx context.Context, at string) ([]string, error) {
-	var out []string
-	visited := map[string]bool{}
-	for at != "" && !visited[at] && len(out) <= maxMembers {
-		visited[at] = true
-		t, err := s.Get(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		for _, link := range t.members() {
-			if key := strings.ToLower(link); !visited[key] {
-				visited[key] = true
-				out = append(out, link)
-			}
-		}
-		at = t.next()
-	}
-	if len(out) > maxMembers {
-		return nil, fmt.Errorf("%w: %s: a collection of more than %d members", bmc.ErrUnreadable, s.Address, maxMembers)
-	}
-	return out, nil
-}
+// maxShown bounds text of a processor in an error, in bytes.
+const maxShown = 80

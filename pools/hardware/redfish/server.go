@@ -26,6 +26,9 @@ func (s Server) ID() string { return cmp.Or(s.Serial, s.UUID) }
 
 func (s *Server) add(text string) error {
 	mac, ok, err := bmc.CardMAC(text)
+	if len(s.MACs) == bmc.MaxCards {
+		return fmt.Errorf("more than %d network cards", bmc.MaxCards)
+	}
 	if ok && !slices.Contains(s.MACs, mac) {
 		s.MACs = append(s.MACs, mac)
 	}
@@ -49,7 +52,15 @@ func (s *Client) XMLData(ctx context.Context) (Server, error) {
 }
 
 // Server reads the machine of an iLO 4, 5 or 6 over Redfish.
-func (s *Client) Server(ctx context.Context) (Server, error) {
+func (s *Client) Server(ctx context.Context) (server Server, err error) {
+	err = bmc.ReadInventory(ctx, s.Login, func(ctx context.Context) (err error) {
+		server, err = s.server(ctx)
+		return err
+	})
+	return server, err
+}
+
+func (s *Client) server(ctx context.Context) (Server, error) {
 	at, t, err := s.system(ctx)
 	if err != nil {
 		return Server{}, err

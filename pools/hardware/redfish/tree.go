@@ -1,8 +1,12 @@
 package redfish
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"drover/pools/printable"
 )
 
 // Tree is a JSON value. Firmware omits fields or writes null, and changes the case of
@@ -11,6 +15,26 @@ type Tree struct{ v any }
 
 // UnmarshalJSON reads any document.
 func (t *Tree) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &t.v) }
+
+// Bounds of a document.
+const (
+	maxValues = 1 << 15 // a value in memory may take a hundred times the bytes of its JSON
+	maxText   = 2 << 10 // bytes of a text
+)
+
+// decode decodes an answer.
+func decode(data []byte, out any) error {
+	values := 0
+	for _, c := range data {
+		if c == '{' || c == '[' || c == ',' {
+			values++
+		}
+	}
+	if values > maxValues {
+		return fmt.Errorf("it has more than %d values", maxValues)
+	}
+	return json.Unmarshal(data, out)
+}
 
 // Get returns the field at the path of names, ignoring their case.
 func (t Tree) Get(names ...string) Tree {
@@ -48,8 +72,11 @@ func (t Tree) at(i int) Tree {
 	return Tree{}
 }
 
-// Text returns a string without the blanks around it; "" for other values.
-func (t Tree) Text() string {
+// Text returns a string in printable characters, without the blanks around it; "" for
+// other values.
+func (t Tree) Text() string { return printable.Line(t.raw(), maxText) }
+
+func (t Tree) raw() string {
 	s, _ := t.v.(string)
 	return strings.TrimSpace(s)
 }
@@ -57,10 +84,7 @@ func (t Tree) Text() string {
 // link returns the path of a reference: {"@odata.id": ...} in Redfish, {"href": ...}
 // before Redfish.
 func (t Tree) link() string {
-	if s := t.Get("@odata.id").Text(); s != "" {
-		return s
-	}
-	return t.Get("href").Text()
+	return cmp.Or(t.Get("@odata.id").raw(), t.Get("href").raw())
 }
 
 // members returns the paths in a collection of Redfish, or of the interface before it.
@@ -78,8 +102,6 @@ func (t Tree) members() []string {
 
 // next returns the path of the next page of a collection; "" at the end.
 func (t Tree) next() string {
-	if s := t.Get("Members@odata.nextLink").Text(); s != "" {
-		return s
-	}
-	return t.Get("Members@odata.nextLink").link()
+	next := t.Get("Members@odata.nextLink")
+	return cmp.Or(next.raw(), next.link())
 }

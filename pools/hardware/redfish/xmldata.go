@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drover/pools/hardware/bmc"
+	"drover/pools/printable"
 )
 
 // ParseXMLData reads the page /xmldata?item=All of an iLO. It accepts values padded with
@@ -28,7 +29,7 @@ func ParseXMLData(data []byte) (Server, error) {
 			break
 		}
 		if err != nil {
-			return Server{}, fmt.Errorf("%w: xmldata: %w", bmc.ErrUnreadable, err)
+			return Server{}, fmt.Errorf("%w: xmldata: %s", bmc.ErrUnreadable, printable.Line(err.Error(), maxShown))
 		}
 		if err := x.token(token); err != nil {
 			return Server{}, err
@@ -82,7 +83,7 @@ func (x *xmlData) token(t xml.Token) error {
 	case xml.CharData:
 		x.text.Write(t)
 	case xml.EndElement:
-		if err := x.end(strings.TrimSpace(x.text.String())); err != nil {
+		if err := x.end(printable.Line(x.text.String(), maxText)); err != nil {
 			return err
 		}
 		x.path = x.path[:max(0, len(x.path)-1)]

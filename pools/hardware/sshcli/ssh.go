@@ -150,9 +150,13 @@ func (l login) classify(err error, sent, few bool) error {
 	return fmt.Errorf("%w: %s: %w", errTransport, l.Address, err)
 }
 
+// leaveWait bounds the logout.
+const leaveWait = 2 * time.Second
+
 // Close ends the connection.
 func (c *Console) Close() error {
-	if c.shell != nil {
+	if c.shell != nil { // a manager that takes no input must not hold it up
+		defer time.AfterFunc(leaveWait, func() { c.client.Close() }).Stop()
 		c.shell.leave()
 	}
 	return c.client.Close()
