@@ -74,6 +74,9 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
+	if err := w.layers.count(&tar.Header{Name: name}); err != nil {
+		return err
+	}
 	e := rootfs.Entry{Path: path}
 	if first := w.seen[st.Ino]; first != nil && st.Nlink > 1 && !d.IsDir() {
 		e.Link = first
@@ -81,9 +84,6 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 		return fmt.Errorf("%q: %w", name, err)
 	} else if st.Nlink > 1 && !d.IsDir() {
 		w.seen[st.Ino] = path
-	}
-	if w.layers.entries++; w.layers.entries > MaxEntries {
-		return fmt.Errorf("the tree has more than %d files", MaxEntries)
 	}
 	w.list = append(w.list, e)
 	if d.IsDir() && st.Dev != w.dev {
@@ -101,6 +101,9 @@ func (w *dirWalk) file(name string, info fs.FileInfo, ino uint64) (f *rootfs.Fil
 	}
 	h, err := tar.FileInfoHeader(info, target)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.layers.countMeta(len(target)); err != nil {
 		return nil, err
 	}
 	if f, err = rootfs.NewFile(h); err != nil {
@@ -154,6 +157,9 @@ func (w *dirWalk) xattrs(name string, f *rootfs.File) error {
 		n, err := unix.Lgetxattr(path, key, value)
 		if err != nil {
 			return fmt.Errorf("xattr %q: %w", key, err)
+		}
+		if err := w.layers.countMeta(len(key) + n); err != nil {
+			return err
 		}
 		f.SetXattr(key, string(value[:n]))
 	}

@@ -32,8 +32,8 @@ const (
 // Limits of an image. They are far above any real image, and low enough that a hostile
 // image cannot use up the machine's memory.
 const (
-	MaxEntries = 4 << 20 // files in all layers
-	maxMeta    = 1 << 30 // bytes in the names and attributes of all files
+	MaxEntries = 1 << 20   // files in all layers
+	maxMeta    = 256 << 20 // bytes in the names and attributes of all files
 )
 
 // Reader decodes tar streams into entries.
@@ -59,11 +59,11 @@ func (l *Reader) read(r io.Reader) ([]rootfs.Entry, error) {
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return nil, err
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader {
-			continue
-		}
 		if err := l.count(h); err != nil {
 			return nil, err
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
 		}
 		e, err := l.entry(h, tr)
 		if err != nil {
@@ -95,17 +95,27 @@ func (m *endMark) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count returns an error when the image is too large for the memory.
+// perElement is the memory for an element of a path, in bytes, beside its text.
+const perElement = 16
+
+// count counts an entry. It returns an error when the image is too large for the memory.
 func (l *Reader) count(h *tar.Header) error {
-	l.entries++
-	l.meta += len(h.Name) + len(h.Linkname)
-	for key, value := range h.PAXRecords {
-		l.meta += len(key) + len(value)
-	}
-	switch {
-	case l.entries > MaxEntries:
+	if l.entries++; l.entries > MaxEntries {
 		return fmt.Errorf("the image has more than %d files", MaxEntries)
-	case l.meta > maxMeta:
+	}
+	size := 0
+	for _, name := range []string{h.Name, h.Linkname} {
+		size += len(name) + perElement*strings.Count(name, "/")
+	}
+	for key, value := range h.PAXRecords {
+		size += len(key) + len(value)
+	}
+	return l.countMeta(size)
+}
+
+// countMeta counts bytes of names and attributes.
+func (l *Reader) countMeta(size int) error {
+	if l.meta += size; l.meta > maxMeta {
 		return fmt.Errorf("the names and attributes of the image's files are larger than %d bytes", maxMeta)
 	}
 	return nil

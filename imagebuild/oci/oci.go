@@ -111,7 +111,10 @@ func OpenArchive(arg string, platform Platform) (*layer.Source, error) {
 	return openLayout(open, f.Close, tag, platform)
 }
 
-// archiveIndex returns the contents of each regular file of a tar. The tar reader reads
+// maxBlobName bounds the path of a blob; that of a SHA-512 has 141 bytes.
+const maxBlobName = 200
+
+// archiveIndex returns the contents of each file of an image layout in a tar. The tar reader reads
 // whole blocks and never reads ahead, so after a header the position in f is the start
 // of the contents.
 func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
@@ -124,7 +127,8 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return nil, err
 		}
-		if h.Typeflag != tar.TypeReg {
+		name := path.Clean(h.Name)
+		if h.Typeflag != tar.TypeReg || name != "index.json" && !strings.HasPrefix(name, "blobs/") || len(name) > maxBlobName {
 			continue
 		}
 		if len(files) >= layer.MaxEntries {
@@ -134,7 +138,7 @@ func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[path.Clean(h.Name)] = io.NewSectionReader(f, at, h.Size)
+		files[name] = io.NewSectionReader(f, at, h.Size)
 	}
 }
 

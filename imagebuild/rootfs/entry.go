@@ -11,10 +11,11 @@ import (
 
 // Bounds on the files of a tree.
 const (
-	maxName = 255  // bytes in one element of a path, as in Linux
-	maxPath = 4095 // bytes in a path
-	maxID   = math.MaxUint32
-	maxTime = math.MaxUint32 // squashfs stores 32 bits, without sign
+	maxName  = 255  // bytes in one element of a path, as in Linux
+	maxPath  = 4095 // bytes in a path
+	maxDepth = 256  // elements in a path; real images have some 30
+	maxID    = math.MaxUint32
+	maxTime  = math.MaxUint32 // squashfs stores 32 bits, without sign
 )
 
 // Entry is one file of a layer.
@@ -46,6 +47,9 @@ func CleanPath(name string) ([]string, error) {
 		return nil, fmt.Errorf("name is longer than %d bytes", maxPath)
 	}
 	elems := split(name)
+	if len(elems) > maxDepth {
+		return nil, fmt.Errorf("name has more than %d elements", maxDepth)
+	}
 	for _, e := range elems {
 		if e == ".." {
 			return nil, errors.New(`name holds ".."`)

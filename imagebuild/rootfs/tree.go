@@ -89,7 +89,14 @@ func (n *Node) isDir() bool { return n.Kind == tar.TypeDir }
 func (n *Node) names() []string { return slices.Sorted(maps.Keys(n.Children)) }
 
 // Tree is a root file system in memory, without the contents of its files.
-type Tree struct{ Root *Node }
+type Tree struct {
+	Root     *Node
+	implicit int // directories that dir has made
+}
+
+// maxImplicit bounds the directories that have no entry of their own in a layer: one
+// entry can make maxDepth of them.
+const maxImplicit = 1 << 18
 
 // New returns an empty tree.
 func New() *Tree { return &Tree{Root: implicitDir()} }
@@ -110,7 +117,7 @@ func followAll(int, string, *Node) bool { return true }
 // its own parent, as in a chroot. With create, dir makes missing directories and
 // replaces a file in the way by a directory.
 func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error) {
-	at := []*Node{t.Root}
+	at := []step{{t.Root, 0}}
 	links := 0
 	for len(elems) > 0 {
 		e := elems[0]
@@ -120,10 +127,14 @@ func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error
 			continue
 		}
 		here := at[len(at)-1]
+		length := here.length + len(e) + 1
+		if create && (len(at) > maxDepth || length > maxPath) {
+			return nil, errDeep
+		}
 		n := here.Children[e]
 		switch {
 		case n != nil && n.isDir():
-			at = append(at, n)
+			at = append(at, step{n, length})
 		case n != nil && n.Kind == tar.TypeSymlink && follow(len(at)-1, e, n):
 			if links++; links > maxLinks {
 				return nil, fmt.Errorf("more than %d symbolic links in one path", maxLinks)
@@ -131,16 +142,29 @@ func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error
 			if strings.HasPrefix(n.Target, "/") {
 				at = at[:1]
 			}
-			elems = append(split(n.Target), elems...)
+			if elems = append(split(n.Target), elems...); len(elems) > maxDepth {
+				return nil, errDeep
+			}
 		case create:
+			if t.implicit++; t.implicit > maxImplicit {
+				return nil, fmt.Errorf("the image has more than %d directories without an entry of their own", maxImplicit)
+			}
 			n = implicitDir()
 			here.Children[e] = n
-			at = append(at, n)
+			at = append(at, step{n, length})
 		default:
 			return nil, fs.ErrNotExist
 		}
 	}
-	return at[len(at)-1], nil
+	return at[len(at)-1].Node, nil
+}
+
+var errDeep = fmt.Errorf("it leads through links to a path of more than %d elements or %d bytes", maxDepth, maxPath)
+
+// step is a directory on the way that dir goes.
+type step struct {
+	*Node
+	length int // bytes in its path
 }
 
 // parent resolves the directory of a path that is not empty, as dir does, and
