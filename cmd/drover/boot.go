@@ -13,6 +13,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools/boots"
+	"drover/pools/printable"
 )
 
 func newBootCommand() *cobra.Command {
@@ -99,7 +100,7 @@ func timeline(w io.Writer, b boots.Record) error {
 			text = "error: " + s.Error
 		}
 		// The last cell of a line has no tab after it, so that it widens no column.
-		fmt.Fprintf(t, "%s s\t%s\t  %s\n", seconds(b, s), took(b, s), strings.TrimSpace(fmt.Sprintf("%-11s %s", s.Step, text)))
+		fmt.Fprintf(t, "%s s\t%s\t  %s\n", seconds(b, s), took(b, s), strings.TrimSpace(printable.Text(fmt.Sprintf("%-11s %s", s.Step, text))))
 	}
 	if err := t.Flush(); err != nil {
 		return err

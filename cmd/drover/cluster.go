@@ -17,6 +17,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/inspect"
+	"drover/pools/printable"
 )
 
 func newClusterCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func findings(w io.Writer, found []inspect.Finding) error {
 		if !f.OK {
 			mark = "WRONG"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.What, f.Detail)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, printable.Text(f.What), printable.Text(f.Detail))
 	}
 	return t.Flush()
 }

@@ -17,6 +17,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/imagebuild"
 	"drover/imagebuild/oci"
+	"drover/pools/printable"
 )
 
 const (
@@ -196,7 +197,7 @@ func printImage(w io.Writer, image imagebuild.Image) error {
 		fmt.Fprintf(tw, "source digest\t%s\n", image.SourceDigest)
 	}
 	fmt.Fprintf(tw, "platform\t%s\n", image.Platform)
-	fmt.Fprintf(tw, "kernel version\t%s\n", image.KernelVersion)
+	fmt.Fprintf(tw, "kernel version\t%s\n", printable.Text(image.KernelVersion))
 	for _, name := range []string{imagebuild.KernelFile, imagebuild.InitrdFile, imagebuild.SquashfsFile} {
 		f := image.Files[name]
 		fmt.Fprintf(tw, "%s\t%s, sha256:%s\n", name, megabytes(f.Size), f.SHA256)
@@ -213,7 +214,7 @@ func printImageTable(w io.Writer, list []imagebuild.Image) error {
 		if image.Current {
 			current = "*"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", image.Name, image.ID[:12], current, image.KernelVersion,
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", image.Name, image.ID[:12], current, printable.Text(image.KernelVersion),
 			megabytes(image.Files[imagebuild.SquashfsFile].Size), image.Created.Format(time.RFC3339))
 	}
 	return tw.Flush()

@@ -17,6 +17,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/printable"
 )
 
 func newNodeCommand() *cobra.Command {
@@ -71,7 +72,7 @@ func newNodeShowCommand(c *cli.Client) *cobra.Command {
 
 func nodeText(w io.Writer, n pools.NodeInfo) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
+	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", printable.Text(name), printable.Text(value)) }
 	line("name", n.Name)
 	line("pool", n.Pool)
 	line("ip", cli.AddrOrDash(n.IP))

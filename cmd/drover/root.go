@@ -12,10 +12,14 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
+	"drover/pools/printable"
 )
 
 // run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	// What servers, chassis and machines say is in tables, errors and logs: no output goes
+	// past these writers.
+	stdout, stderr = printable.Writer{To: stdout}, printable.Writer{To: stderr}
 	started := false
 	root := newRootCommand()
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }

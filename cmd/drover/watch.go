@@ -13,6 +13,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools/boots"
+	"drover/pools/printable"
 	"drover/pools/wait"
 )
 
@@ -130,7 +131,7 @@ func (w *watcher) print(b boots.Record) {
 			text = "error: " + s.Error
 		}
 		line := fmt.Sprintf("%s %-20s %6s s  %-11s %s", s.Time.Local().Format(time.TimeOnly), b.Node, seconds(b, s), s.Step, text)
-		fmt.Fprintln(w.out, strings.TrimRight(line, " "))
+		fmt.Fprintln(w.out, strings.TrimRight(printable.Text(line), " "))
 	}
 	w.printed[b.ID] = len(b.Steps)
 }

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"drover/pools/printable"
 )
 
 // YAML returns v as a YAML document in block style, with the keys and the order of its
@@ -17,24 +20,35 @@ func YAML(v any) (*yaml.Node, error) {
 		return nil, err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil { // JSON is YAML
+	// JSON is YAML, except for some control characters.
+	if err := yaml.Unmarshal(printable.EscapeJSON(b), &doc); err != nil {
 		return nil, err
 	}
 	blockStyle(&doc)
 	return &doc, nil
 }
 
-// WriteYAML writes a document, indented by two blanks.
+// WriteYAML writes a document of [YAML], indented by two blanks, without characters that
+// control a terminal.
 func WriteYAML(w io.Writer, doc *yaml.Node) error {
-	enc := yaml.NewEncoder(w)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	return errors.Join(enc.Encode(doc), enc.Close())
+	if err := errors.Join(enc.Encode(doc), enc.Close()); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.EscapeJSON(b.Bytes()))
+	return err
 }
 
-// blockStyle removes the flow style of JSON: braces, brackets and needless quotes.
+// blockStyle removes the flow style of JSON: braces, brackets and needless quotes. A
+// text with escapes needs quotes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {
+	switch text := []byte(n.Value); {
+	case !bytes.Equal(printable.EscapeJSON(text), text):
+		n.Style = yaml.DoubleQuotedStyle
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n"):
 		n.Style = yaml.LiteralStyle
 	}
 	for _, c := range n.Content {

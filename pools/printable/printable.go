@@ -7,29 +7,74 @@
 //   - [Text] is Line without a bound, for text that is bounded elsewhere.
 //   - [Quote] is for identifiers such as DHCP vendor classes, of which every byte
 //     matters: anything but printable ASCII is quoted.
+//   - [Writer] is for the output of a program: whatever is written has gone through it.
+//   - [EscapeJSON] is for JSON, which programs read too.
 //
 // The package knows nothing of HTML: templates escape what they print.
 package printable
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Text returns s as valid UTF-8 on one line: white space becomes a blank.
 // Control characters, characters without a glyph such as the bidirectional
 // overrides, and bytes that are not UTF-8 become "?".
-func Text(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return '?'
+func Text(s string) string { return strings.Map(shown, strings.ToValidUTF8(s, "?")) }
+
+// shown returns the character that is shown for r.
+func shown(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case !unicode.IsPrint(r):
+		return '?'
+	}
+	return r
+}
+
+// Writer passes text on to another writer as [Text] returns it, but keeps line ends and
+// tabs. Each write must hold whole characters.
+type Writer struct{ To io.Writer }
+
+// Write writes p, and returns its length even if other bytes were written.
+func (w Writer) Write(p []byte) (int, error) {
+	q := p
+	if bytes.ContainsFunc(p, func(r rune) bool { return !isLayout(r) && (r < ' ' || r > '~') }) {
+		q = bytes.Map(func(r rune) rune {
+			if isLayout(r) {
+				return r
+			}
+			return shown(r)
+		}, bytes.ToValidUTF8(p, []byte("?")))
+	}
+	if _, err := w.To.Write(q); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// isLayout reports whether programs write r between texts.
+func isLayout(r rune) bool { return r == '\n' || r == '\t' }
+
+// EscapeJSON writes the characters of JSON that [Writer] would replace as \u escapes,
+// which mean the same. Those above U+FFFF stay, because YAML does not know them in pairs.
+func EscapeJSON(text []byte) []byte {
+	var b []byte
+	for _, r := range string(text) {
+		if isLayout(r) || r == shown(r) || r > 0xffff {
+			b = utf8.AppendRune(b, r)
+		} else {
+			b = fmt.Appendf(b, `\u%04x`, r)
 		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
+	}
+	return b
 }
 
 // Line returns s as [Text] does, without white space at its ends and with

@@ -1,7 +1,10 @@
 package printable_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -42,6 +45,37 @@ func TestText(t *testing.T) {
 		if got := printable.Text(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestWriter: line ends and tabs stay, as programs write them.
+func TestWriter(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                        "",
+		"a\tb\n":                  "a\tb\n",
+		"Umlaut ü, 世界\n":          "Umlaut ü, 世界\n",
+		"\x1b]0;x\x07\x1b[2J\r\n": "?]0;x??[2J \n",
+		"\u009b1m\u202e\u2066\n":  "?1m??\n",
+		"\xff\xfe\t\x7f":          "?\t?",
+	} {
+		var b strings.Builder
+		n, err := fmt.Fprint(printable.Writer{To: &b}, in)
+		if b.String() != want || n != len(in) || err != nil {
+			t.Errorf("%q: got %q, %d, %v, want %q", in, b.String(), n, err, want)
+		}
+	}
+}
+
+// TestEscapeJSON: the escapes mean the same.
+func TestEscapeJSON(t *testing.T) {
+	in := "{\n  \"a\": \"ü\u009b\u202e\u2028\u00a0\x7f😀\"\n}\n"
+	got := string(printable.EscapeJSON([]byte(in)))
+	if want := "{\n  \"a\": \"ü\\u009b\\u202e\\u2028\\u00a0\\u007f😀\"\n}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var a, b any
+	if err := errors.Join(json.Unmarshal([]byte(in), &a), json.Unmarshal([]byte(got), &b)); err != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("got %v, want %v (%v)", b, a, err)
 	}
 }
 

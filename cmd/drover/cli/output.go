@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,9 +12,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"drover/pools/config"
-
 	"github.com/spf13/cobra"
+
+	"drover/pools/config"
+	"drover/pools/printable"
 )
 
 // Output is the format of a command's output, from its flag --output.
@@ -84,7 +86,7 @@ func cell(v any) string {
 	case netip.Addr:
 		return AddrOrDash(v)
 	}
-	return OrDash(fmt.Sprint(v))
+	return OrDash(printable.Text(fmt.Sprint(v)))
 }
 
 // Print writes v as JSON or YAML.
@@ -92,10 +94,15 @@ func Print(w io.Writer, v any, format string) error {
 	if format == "yaml" {
 		return printYAML(w, v)
 	}
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.EscapeJSON(b.Bytes()))
+	return err
 }
 
 // printYAML writes v as YAML, with the keys and the order of its JSON.
@@ -105,6 +112,11 @@ func printYAML(w io.Writer, v any) error {
 		return err
 	}
 	return config.WriteYAML(w, doc)
+}
+
+// Note writes a line about a machine or another subject, for people.
+func Note(w io.Writer, about, text string) {
+	fmt.Fprintf(w, "drover: %s\n", printable.Text(about+": "+text))
 }
 
 // OrDash returns s, or a dash for an empty one.

@@ -61,7 +61,7 @@ func (b *bmcFlags) base(cmd *cobra.Command) func() (bmc.Login, error) {
 			}
 		}
 		pinned := func(address, print string) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "drover: %s: pinned %s at first use\n", address, print)
+			cli.Note(cmd.ErrOrStderr(), address, "pinned "+print+" at first use")
 		}
 		l.HostKeys = &bmc.Pins{Path: b.knownHosts, OnNew: pinned}
 		l.Certs = &bmc.Pins{Path: b.knownCerts, OnNew: pinned}

@@ -133,7 +133,7 @@ func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name s
 			return fmt.Errorf("%s is not in the config any more", name)
 		case all[i].Last.After(last) && !all[i].Asking:
 			for _, p := range all[i].Problems {
-				fmt.Fprintf(errs, "drover: %s: %s\n", name, p)
+				cli.Note(errs, name, p)
 			}
 			if all[i].Error != "" {
 				return fmt.Errorf("%s: %s", name, all[i].Error)

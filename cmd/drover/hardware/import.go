@@ -11,6 +11,7 @@ import (
 	"drover/pools"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/importer"
+	"drover/pools/printable"
 )
 
 // The exit codes of import. They are its own: a script that runs it for twenty
@@ -202,7 +203,7 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 	}
 	for _, report := range r.Reports {
 		for _, n := range report.Notes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "drover: %s: %s\n", report.Chassis, n)
+			cli.Note(cmd.ErrOrStderr(), report.Chassis, n)
 		}
 	}
 	changes := i.diff || t.DryRun || t.Apply
@@ -212,7 +213,7 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 	for _, report := range r.Reports {
 		if changes {
 			for _, c := range report.Changes {
-				fmt.Fprintln(out, c)
+				fmt.Fprintln(out, printable.Text(c.String()))
 			}
 		}
 		fmt.Fprintln(out, report.Summary())

@@ -174,7 +174,7 @@ func (p *powerCommand) switchMachines(cmd *cobra.Command, selector string) ([]bm
 		return nil, err
 	}
 	s := bmc.Switcher{Poll: p.poll, Wait: p.wait, OnCommand: func(machine, command string) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "drover: %s: %s\n", machine, command)
+		cli.Note(cmd.ErrOrStderr(), machine, command)
 	}}
 	return s.Do(cmd.Context(), p.action, machines), nil
 }
@@ -325,7 +325,7 @@ func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerR
 	for {
 		for _, n := range job.Nodes {
 			if told[n.Name] != n.Step && n.Step != pools.PowerWaiting && n.Step != pools.PowerDone && n.Step != pools.PowerFailed {
-				fmt.Fprintf(errs, "drover: %s: %s\n", n.Name, n.Step)
+				cli.Note(errs, n.Name, n.Step)
 			}
 			told[n.Name] = n.Step
 		}
