@@ -307,7 +307,7 @@ func TestServeChassis(t *testing.T) {
 	})
 	warned := false
 	for _, p := range s.Web.API.Ready(ctx) {
-		warned = warned || p.Part == "chassis m2" && p.Warning && strings.Contains(p.Problem, "passwordFile: open nowhere")
+		warned = warned || p.Part == "chassis m2" && p.Warning && strings.Contains(p.Problem, "nowhere: no such file")
 	}
 	if !warned {
 		t.Errorf("no warning for m2: %v", s.Web.API.Ready(ctx))
