@@ -6,7 +6,11 @@ import (
 )
 
 const (
-	// newerWait is the time limit for a newer result than one of the last minute.
+	// fresh is the age up to which a result needs no newer one: clients without the
+	// token can ask in a loop.
+	fresh = time.Second
+
+	// newerWait is the time limit for a newer result than a recent one.
 	newerWait = 200 * time.Millisecond
 	recent    = time.Minute
 )
@@ -20,27 +24,16 @@ type latest[T any] struct {
 	ended   time.Time // of the check; zero: there is no result
 }
 
-// get runs check, and returns its result if it ends in time: within wait, or within
-// newerWait if there is a recent result. If not, get returns the result of an earlier
-// check; ok is false if there is none.
+// get runs check, unless the last result is fresh. It returns the result if check ends in
+// time: within wait, or within newerWait if the last result is recent. If not, get returns
+// the last result; ok is false if there is none.
 func (l *latest[T]) get(check func() T, wait time.Duration) (result T, ok bool) {
-	l.mu.Lock()
-	if !l.ended.IsZero() && time.Since(l.ended) < recent {
+	running, age := l.start(check)
+	if age < fresh {
+		wait = 0
+	} else if age < recent {
 		wait = newerWait
 	}
-	running := l.running
-	if running == nil {
-		running = make(chan struct{})
-		l.running = running
-		go func() {
-			r := check()
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.result, l.ended, l.running = r, time.Now(), nil
-			close(running)
-		}()
-	}
-	l.mu.Unlock()
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	select {
@@ -50,4 +43,28 @@ func (l *latest[T]) get(check func() T, wait time.Duration) (result T, ok bool) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.result, !l.ended.IsZero()
+}
+
+// start runs check in the background, unless it runs or the last result is fresh. It
+// returns a channel that is closed when the check ends, and the age of the last result.
+func (l *latest[T]) start(check func() T) (running chan struct{}, age time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	age = recent
+	if !l.ended.IsZero() {
+		age = time.Since(l.ended)
+	}
+	if l.running != nil || age < fresh {
+		return l.running, age
+	}
+	running = make(chan struct{})
+	l.running = running
+	go func() {
+		r := check()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.result, l.ended, l.running = r, time.Now(), nil
+		close(running)
+	}()
+	return running, age
 }

@@ -133,10 +133,18 @@ pools: [{name: web, ignore: true}]
 		if p := of("chassis m1"); p == nil || !p.Warning {
 			t.Errorf("a chassis: got %+v", p)
 		}
+		for range 100 {
+			of("cluster b")
+		}
+		if n := checks.Load(); n != 1 {
+			t.Errorf("answers within a second took %d checks, want 1", n)
+		}
+		time.Sleep(fresh)
 		errs = map[string]error{"a": down, "b": down}
 		if p := of("cluster a"); p == nil || p.Warning {
 			t.Errorf("both clusters: got %+v", p)
 		}
+		time.Sleep(fresh)
 		hang = make(chan struct{})
 		checks.Store(0)
 		start := time.Now()
