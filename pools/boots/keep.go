@@ -173,7 +173,7 @@ func (b *boot) inFirmware(now time.Time) bool {
 	if last.IsZero() { // stored by an older version
 		last = b.Record.Started
 	}
-	return b.Netboot && b.KeyHash == nil && now.Sub(last) <= FirmwarePhase
+	return b.Netboot && b.KeyHash == nil && Recent(last, now, FirmwarePhase)
 }
 
 // abandoned reports whether an unclaimed boot has made no progress for so long that its
@@ -191,7 +191,7 @@ func (b *boot) abandoned(now time.Time) bool {
 	case last.Step.Reporter() == ByNode:
 		limit = Longest
 	}
-	return b.KeyHash == nil && now.Sub(last.Time) > limit && now.Sub(b.Issued) > limit
+	return b.KeyHash == nil && !Recent(last.Time, now, limit) && !Recent(b.Issued, now, limit)
 }
 
 const (

@@ -11,6 +11,13 @@ import (
 // Longest is a limit that no boot exceeds, from its first DISCOVER to its end.
 const Longest = time.Hour
 
+// Recent reports whether a time is at most limit ago. A time in the future is not recent:
+// it is from before the clock was set back, perhaps by years.
+func Recent(since, now time.Time, limit time.Duration) bool {
+	age := now.Sub(since)
+	return -time.Minute < age && age <= limit
+}
+
 // Event is a report of a step that was reached, or of an error in it.
 type Event struct {
 	Step   Step    `json:"step"`

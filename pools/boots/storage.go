@@ -10,12 +10,17 @@ import (
 	"drover/pools"
 )
 
+// ErrUnavailable is the error of a [Storage] that cannot store changes at present: the
+// disk is full, broken or hangs.
+var ErrUnavailable = errors.New("boots cannot be stored at present")
+
 // Storage makes boots durable.
 type Storage interface {
 	// Enqueue queues changes, in the order of the calls. The changes of one call
 	// become durable together or not at all. It is called with a lock held, so it
 	// never waits: when the queue is full, it returns an error. wait returns nil
-	// once the changes are durable, or the error for which they are not.
+	// once the changes are durable, or the error for which they are not. An error
+	// of the disk wraps [ErrUnavailable].
 	Enqueue(changes ...Change) (wait func() error, err error)
 }
 
@@ -29,6 +34,18 @@ type Change struct {
 // flushChunk is the number of boots that a flush stores together. It is small, so
 // that a long flush does not delay the writes that a request waits for.
 const flushChunk = 256
+
+// value returns the stored form of a boot. It does not have a nonce that was issued
+// while the storage was unavailable before a key has claimed it: after a restart nobody
+// could then tell that the boot is claimed, and any key could.
+func (b *boot) value() ([]byte, error) {
+	if b.unstored && b.KeyHash == nil {
+		c := *b
+		c.NonceHash = nil
+		return json.Marshal(&c)
+	}
+	return json.Marshal(b)
+}
 
 // Load adds a stored boot. It is called in the order of the IDs, before any other
 // method.
@@ -61,7 +78,7 @@ func (t *Table) Each(visit func(Change), between func() error) error {
 	defer t.mu.Unlock()
 	for _, all := range t.byMAC {
 		for _, b := range all {
-			value, err := json.Marshal(b)
+			value, err := b.value()
 			if err != nil {
 				return err
 			}
@@ -81,7 +98,7 @@ func (t *Table) Each(visit func(Change), between func() error) error {
 // waits after the unlock. A boot that cannot be enqueued stays dirty.
 func (t *Table) put(b *boot) (wait func() error, err error) {
 	t.dirty[b] = true
-	value, err := json.Marshal(b)
+	value, err := b.value()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +118,7 @@ func (t *Table) Flush() error {
 	changes := slices.Clone(dropped)
 	var errs []error
 	for b := range dirty {
-		value, err := json.Marshal(b)
+		value, err := b.value()
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -90,6 +90,7 @@ type boot struct {
 	bound    bool  // KeyHash is durable
 	unsigned int   // events without a signature since the claim
 	shelf    *fifo // that holds the boot; nil: it was dropped
+	unstored bool  // the nonce was issued while the storage was unavailable
 }
 
 // NewTable returns an empty table.
@@ -109,7 +110,7 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	t.mu.Lock()
 	b := t.newest(p.MAC)
-	if b == nil || b.KeyHash != nil || b.Record.pastScript() || now.Sub(b.Record.Started) > FirmwarePhase {
+	if b == nil || b.KeyHash != nil || b.Record.pastScript() || !Recent(b.Record.Started, now, FirmwarePhase) {
 		b = t.begin(p, now)
 	} else if b.Record.Unknown != p.CatchAll { // a node declares it since, or no longer
 		b.describe(p)
@@ -125,7 +126,18 @@ func (t *Table) Discover(p *pools.Plan, now time.Time) {
 // durable. A second call in the same firmware phase makes a new nonce and voids the
 // first: firmware that fetches its script twice continues with the second. The error
 // is [ErrNotBooting] for a machine that NeedDiscover excludes.
+//
+// While the storage is unavailable, the nonce is in RAM alone until it is claimed. A
+// restart then voids nonce and claim together, and the machine has to boot again.
 func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
+	nonce, err = t.issue(p, false)
+	if errors.Is(err, ErrUnavailable) {
+		nonce, err = t.issue(p, true)
+	}
+	return nonce, err
+}
+
+func (t *Table) issue(p *pools.Plan, unstored bool) (nonce string, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails
 	nonce = hex.EncodeToString(random)
@@ -139,7 +151,7 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 		t.mu.Unlock()
 		return "", fmt.Errorf("%s: %w", p.MAC, ErrNotBooting)
 	}
-	if b == nil || b.Record.pastScript() || now.Sub(b.Record.lastTime()) > FirmwarePhase {
+	if b == nil || b.Record.pastScript() || !Recent(b.Record.lastTime(), now, FirmwarePhase) {
 		before := b
 		b = t.begin(p, now)
 		if booting { // it is still the same run of the firmware
@@ -147,12 +159,18 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 		}
 	}
 	b.describe(p)
-	b.NonceHash, b.KeyHash, b.bound = hash[:], nil, false
+	b.NonceHash, b.KeyHash, b.bound, b.unstored = hash[:], nil, false, unstored
 	b.Issued, b.Signed, b.Uptime, b.unsigned = now.UTC(), false, 0, 0
 	t.place(b)
 	report := t.note(b, Event{Step: StepScript}, now)
-	wait, err := t.put(b)
+	wait := func() error { return nil }
+	if unstored {
+		t.dirty[b] = true
+	} else {
+		wait, err = t.put(b)
+	}
 	t.mu.Unlock()
+	report()
 
 	if err == nil {
 		err = wait()
@@ -160,7 +178,6 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("nonce of %s: %w", p.MAC, err)
 	}
-	report()
 	return nonce, nil
 }
 
@@ -182,12 +199,19 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 		t.mu.Unlock()
 		return nil
 	}
-	b.KeyHash = hash[:]
+	unstored := b.unstored
+	b.KeyHash, b.unstored = hash[:], false
 	wait, err := t.put(b)
 	t.mu.Unlock()
 
 	if err == nil {
 		err = wait()
+	}
+	if unstored && errors.Is(err, ErrUnavailable) {
+		t.mu.Lock()
+		t.dirty[b] = true
+		t.mu.Unlock()
+		err = nil // nonce and claim are stored together later, or neither is
 	}
 	if err != nil {
 		return fmt.Errorf("claim of %s: %w", mac, err)

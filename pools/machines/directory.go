@@ -234,7 +234,7 @@ func (d *Directory) lastOf(macs []pools.MAC) (last boots.Record, ok bool) {
 // less than [boots.Longest] ago.
 func (d *Directory) Booting(node string) bool {
 	r, ok := d.LastBoot(node)
-	return ok && d.now().Sub(r.Started) < boots.Longest
+	return ok && boots.Recent(r.Started, d.now(), boots.Longest)
 }
 
 func (d *Directory) now() time.Time {

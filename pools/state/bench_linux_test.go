@@ -27,7 +27,7 @@ var later = epoch.AddDate(1, 0, 0)
 func BenchmarkCommit(b *testing.B) {
 	for _, committers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("committers=%d", committers), func(b *testing.B) {
-			s, err := state.Open(b.TempDir(), state.Options{})
+			s, err := state.Open(b.TempDir(), testOptions(state.Options{}))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkCommitRate(b *testing.B) {
 	for _, rate := range []int{500, 2000, 8000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
-			s, err := state.Open(b.TempDir(), state.Options{})
+			s, err := state.Open(b.TempDir(), testOptions(state.Options{}))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func BenchmarkCommitRate(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	dir := b.TempDir()
 	before := heap()
-	s, err := state.Open(dir, state.Options{})
+	s, err := state.Open(dir, testOptions(state.Options{}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(heap()-before)/benchMachines, "B/lease")
 	shut(b, s)
 	before = heap()
-	if s, err = state.Open(dir, state.Options{}); err != nil {
+	if s, err = state.Open(dir, testOptions(state.Options{})); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(heap()-before)/benchMachines, "B/loaded-lease")
@@ -154,7 +154,7 @@ func cpu() time.Duration {
 // BenchmarkOfferFlood measures a DISCOVER with an invented MAC when every
 // address of a large range has expired and most are on offer.
 func BenchmarkOfferFlood(b *testing.B) {
-	s, err := state.Open(b.TempDir(), state.Options{})
+	s, err := state.Open(b.TempDir(), testOptions(state.Options{}))
 	if err != nil {
 		b.Fatal(err)
 	}

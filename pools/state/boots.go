@@ -1,6 +1,9 @@
 package state
 
 import (
+	"errors"
+	"fmt"
+
 	"drover/pools/boots"
 	"drover/pools/state/wal"
 )
@@ -15,9 +18,18 @@ func (b bootStorage) Enqueue(all ...boots.Change) (wait func() error, err error)
 	}
 	t, err := b.engine.Put(changes...)
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
-	return func() error { return b.engine.Wait(t) }, nil
+	return func() error { return unavailable(b.engine.Wait(t)) }, nil
+}
+
+// unavailable wraps an error of the engine for [boots.Storage]. A full queue passes soon,
+// or becomes another error.
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, wal.ErrClosed) || errors.Is(err, wal.ErrBusy) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", boots.ErrUnavailable, err)
 }
 
 func bootTable(t *boots.Table) wal.Table {

@@ -58,14 +58,14 @@ func TestTimelinesSurviveClose(t *testing.T) {
 // Steps need no Close to be stored, only a moment.
 func TestStepsAreStoredSoon(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
+	s, err := state.Open(dir, testOptions(state.Options{FlushEvery: time.Millisecond}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer shut(t, s)
 	s.Boots.Discover(plan(1), epoch)
 	fixture.Eventually(t, "the boot is on disk", func() bool {
-		again, err := state.Open(copyState(t, dir), state.Options{})
+		again, err := state.Open(copyState(t, dir), testOptions(state.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}

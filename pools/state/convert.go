@@ -10,10 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-
-	"go.etcd.io/bbolt"
-	bberrors "go.etcd.io/bbolt/errors"
 
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -34,92 +30,120 @@ var oldBuckets = map[string]wal.TableID{
 
 // convert fills the tables from the state file of an earlier version, writes them in
 // the current format, and replaces the state file. A crash before the replacement leaves
-// the earlier state in force. It returns the new, locked file.
-func (s *Store) convert(path string, o Options) (*os.File, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
-	switch {
-	case errors.Is(err, bberrors.ErrTimeout):
-		return nil, fmt.Errorf("%s %s", path, isLocked)
-	case errors.Is(err, bberrors.ErrInvalid), errors.Is(err, bberrors.ErrChecksum), errors.Is(err, bberrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%s is not a state file of drover, or is damaged: %w (restore a backup, or move it away to start anew)", path, err)
-	case err != nil:
-		return nil, fmt.Errorf("state file: %w", err)
+// the earlier state in force. If the disk takes no writes, the replacement happens when
+// it does, and until then no change is stored.
+func (s *Store) convert(path string, content []byte) error {
+	c := &oldContents{wal.Contents{}, s.engine.Lose}
+	if err := c.readFile(content, path); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	c := oldContents{wal.Contents{}}
-	err = db.View(func(tx *bbolt.Tx) error { return c.read(tx, filepath.Dir(path)) })
-	if content, _ := os.ReadFile(path); strings.HasPrefix(string(content), formatText) {
-		err = fmt.Errorf("another drover is converting it")
+	if err := s.engine.Import(c.Contents, func() error { return s.replaceOld(path) }); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err == nil {
-		err = s.engine.Import(c.Contents)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
-	}
-	f, err := replaceOld(path)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), s.engine.Close())
-	}
-	s.log.Info("state of an earlier version converted", "file", path, "kept", path+".old")
-	return f, nil
+	return nil
 }
 
 // replaceOld writes the state file of the current format, and renames the files of the
-// earlier one to *.old.
-func replaceOld(path string) (*os.File, error) {
-	err := os.Remove(path + ".old")
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = os.Link(path, path+".old")
-	}
-	if err == nil {
-		err = atomicfile.Write(path, []byte(formatFile), 0o600)
+// earlier one to *.old. It can be called again after an error.
+func (s *Store) replaceOld(path string) error {
+	if !s.isCurrent(path) {
+		err := os.Remove(path + ".old")
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = os.Link(path, path+".old")
+		}
+		if err == nil {
+			err = atomicfile.Write(path, []byte(formatFile), 0o600)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	for generation := range uint64(2) {
 		name := oldJournal(filepath.Dir(path), generation)
-		if err == nil {
-			err = os.Rename(name, name+".old")
-		}
-		if errors.Is(err, fs.ErrNotExist) { // format 1 had none
-			err = nil
+		if err := os.Rename(name, name+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) { // format 1 had none
+			return err
 		}
 	}
+	f, err := lock(path, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return lock(path, 0)
+	s.mu.Lock()
+	old := s.lock
+	s.lock = f
+	s.mu.Unlock()
+	s.log.Info("state of an earlier version converted", "file", path, "kept", path+".old")
+	return old.Close()
 }
 
 // oldContents is the contents of a state directory of an earlier version.
-type oldContents struct{ wal.Contents }
+type oldContents struct {
+	wal.Contents
 
-// read reads all buckets and the journals.
-func (c oldContents) read(tx *bbolt.Tx, dir string) error {
-	journal := uint64(0)
-	if meta := tx.Bucket([]byte("meta")); meta != nil {
-		if err := checkFormat(string(meta.Get([]byte("format"))), formatBolt); err != nil {
-			return err
-		}
-		if v := meta.Get([]byte("journal")); v != nil {
-			var err error
-			if journal, err = strconv.ParseUint(string(v), 10, 64); err != nil {
-				return fmt.Errorf("journal generation %q is not a number", v)
-			}
-		}
+	// lose reports a damaged part: see [wal.Log.Lose].
+	lose func(vital bool, bytes int64, format string, args ...any) error
+}
+
+// readFile reads a bbolt file and the journals beside it.
+func (c *oldContents) readFile(content []byte, path string) error {
+	b, err := openBolt(content)
+	if err != nil {
+		return c.lose(true, 0, "not a state file of drover, or damaged: %v", err)
+	}
+	vital := true // the root leads to all buckets
+	b.lost = func(err error) error { return c.lose(vital, 0, "%v", err) }
+	buckets, err := b.buckets()
+	if err != nil {
+		return err
+	}
+	journal, err := c.readMeta(b, buckets["meta"])
+	if err != nil {
+		return err
 	}
 	for name, id := range oldBuckets {
-		if b := tx.Bucket([]byte(name)); b != nil {
-			if err := b.ForEach(func(key, value []byte) error { return c.add(id, key, value) }); err != nil {
+		if value, ok := buckets[name]; ok {
+			vital = id == tableNodes
+			if err := b.bucket(value, func(key, value []byte) error { return c.addOrLose(id, key, value) }); err != nil {
 				return err
 			}
 		}
 	}
-	for _, generation := range []uint64{journal, journal + 1} {
-		content, err := os.ReadFile(oldJournal(dir, generation))
+	return c.readJournals(filepath.Dir(path), journal)
+}
+
+// readMeta checks the format, and returns the first generation of the journals.
+func (c *oldContents) readMeta(b *boltFile, bucket []byte) (journal uint64, err error) {
+	if bucket == nil { // as in a new file
+		return 0, nil
+	}
+	meta := make(map[string]string)
+	if err := b.bucket(bucket, func(key, value []byte) error { meta[string(key)] = string(value); return nil }); err != nil {
+		return 0, err
+	}
+	if err := checkFormat(meta["format"], formatBolt); err != nil {
+		return 0, err
+	}
+	if v, ok := meta["journal"]; ok {
+		if journal, err = strconv.ParseUint(v, 10, 64); err != nil {
+			return 0, c.lose(true, 0, "journal generation %q is not a number", v)
+		}
+	}
+	return journal, nil
+}
+
+func (c *oldContents) readJournals(dir string, first uint64) error {
+	for _, generation := range []uint64{first, first + 1} {
+		name := oldJournal(dir, generation)
+		content, err := os.ReadFile(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if _, err := wal.ReadRecords(content, generation, c.readRecord); err != nil {
-			return fmt.Errorf("%s: %w: restore the state directory from a backup, or move this file away to go on without its leases", oldJournal(dir, generation), err)
+		each := func(_ int64, changes []byte) error { return c.readRecord(changes) }
+		_, err = wal.ReadRecords(content, generation, each, func(from, to int64) error {
+			return c.lose(false, to-from, "%s: damaged record at offset %d, %d bytes", filepath.Base(name), from, to-from)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
@@ -129,9 +153,17 @@ func oldJournal(dir string, generation uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("leases.%d.log", generation%2))
 }
 
+// addOrLose is add that leaves out a damaged value.
+func (c *oldContents) addOrLose(id wal.TableID, key, value []byte) error {
+	if err := c.add(id, key, value); err != nil {
+		return c.lose(id == tableNodes, 0, "%v", err)
+	}
+	return nil
+}
+
 // add adds a value of a bucket. It converts leases and unknown machines, whose form has
 // changed.
-func (c oldContents) add(id wal.TableID, key, value []byte) error {
+func (c *oldContents) add(id wal.TableID, key, value []byte) error {
 	switch id {
 	case tableLeases:
 		if len(value) == 0 {
@@ -144,7 +176,7 @@ func (c oldContents) add(id wal.TableID, key, value []byte) error {
 		if addr, ok := netip.AddrFromSlice(key); !ok || addr != l.Address {
 			return fmt.Errorf("lease %x: it says it is for %s", key, l.Address)
 		}
-		return c.Apply(putLease(&l))
+		return c.Apply(putLease(&l, 0))
 	case tableUnknowns: // the key was a slot number; after a crash a machine could have two
 		var u, other pools.Unknown
 		if err := json.Unmarshal(value, &u); err != nil {
@@ -155,7 +187,7 @@ func (c oldContents) add(id wal.TableID, key, value []byte) error {
 		}
 		key = u.MAC[:]
 	}
-	return c.Apply(wal.Change{Table: id, Key: key, Value: append([]byte{}, value...)}) // a copy: bbolt's memory is valid only during the transaction
+	return c.Apply(wal.Change{Table: id, Key: key, Value: append([]byte{}, value...)})
 }
 
 var errOldRecord = errors.New("a change is cut off")
@@ -163,7 +195,7 @@ var errOldRecord = errors.New("a change is cut off")
 // readRecord reads a record of a journal. It has for each lease the length of the key (1
 // byte), the length of the value plus one (4 bytes, little endian, 0 for a removal), the
 // key and the value.
-func (c oldContents) readRecord(b []byte) error {
+func (c *oldContents) readRecord(b []byte) error {
 	for len(b) > 0 {
 		if len(b) < 5 {
 			return errOldRecord
@@ -172,7 +204,7 @@ func (c oldContents) readRecord(b []byte) error {
 		if b = b[5:]; len(b) < key+value {
 			return errOldRecord
 		}
-		if err := c.add(tableLeases, b[:key], b[key:key+value]); err != nil {
+		if err := c.addOrLose(tableLeases, b[:key], b[key:key+value]); err != nil {
 			return err
 		}
 		b = b[key+value:]

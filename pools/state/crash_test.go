@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/state"
@@ -44,10 +45,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func crashOptions(began time.Time) state.Options {
+	return testOptions(state.Options{LogSize: crashLog, Now: func() time.Time { return crashClock(began) }})
+}
+
 // load changes the state at dir as fast as it can, until the test kills it. It
 // prints a line for each change after the store acknowledged it.
 func load(dir string, began time.Time, w io.Writer) error {
-	s, err := state.Open(dir, state.Options{LogSize: crashLog})
+	s, err := state.Open(dir, crashOptions(began))
 	if err != nil {
 		return err
 	}
@@ -63,6 +68,9 @@ func load(dir string, began time.Time, w io.Writer) error {
 	}
 	for n := range 16 {
 		wg.Go(func() { loadBoots(s, crashPlan(1000+n), say) })
+	}
+	for n := range 4 {
+		wg.Go(func() { loadNodes(s, n, say) })
 	}
 	wg.Wait()
 	return nil
@@ -85,30 +93,50 @@ func loadBoots(s *state.Store, p *pools.Plan, say func(string, ...any)) {
 	}
 }
 
+// loadNodes adds, changes and removes a node of the API.
+func loadNodes(s *state.Store, share int, say func(string, ...any)) {
+	for {
+		n := node(fmt.Sprintf("node-%d-%d", share, rand.IntN(5)), fmt.Sprintf("10.9.0.%d", 1+rand.IntN(250)))
+		say("change %s", n.Name)
+		if rand.IntN(4) == 0 {
+			if s.Nodes.ChangeNodes(nil, []string{n.Name}) == nil {
+				say("removed %s", n.Name)
+			}
+		} else if s.Nodes.ChangeNodes([]pools.PoolNode{n}, nil) == nil {
+			say("node %s %s", n.Name, n.IP)
+		}
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+	}
+}
+
 // TestKill kills a process that changes the state, at random instants, and
 // checks that the state has every acknowledged change.
 func TestKill(t *testing.T) {
-	rounds := 200
+	rounds := fixture.Attack(60, 1000)
 	if testing.Short() {
 		rounds = 20
 	}
 	dir, began := t.TempDir(), time.Now()
-	leases, boots := newLeaseAcks(), bootAcks{}
+	leases, boots, nodes := newLeaseAcks(), bootAcks{}, nodeAcks{}
 	seen := 0
 	for round := range rounds {
 		lines := killAfter(t, dir, began, rand.IntN(400))
 		for _, line := range lines {
-			if !leases.read(t, line) {
+			if !nodes.read(t, line) && !leases.read(t, line) {
 				boots.read(t, line)
 			}
 		}
 		seen += len(lines)
-		s, err := state.Open(dir, state.Options{LogSize: crashLog})
+		s, err := state.Open(dir, crashOptions(began))
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		leases.check(t, s.Leases, crashClock(began))
 		boots.check(t, s.Boots)
+		nodes.check(t, s.Nodes)
+		if got := s.Damage(); got > 0 {
+			t.Errorf("%d parts of the state are damaged by a kill", got)
+		}
 		shut(t, s)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
@@ -198,6 +226,42 @@ func (a bootAcks) check(t *testing.T, b *boots.Table) {
 			t.Errorf("the claim of %s is lost: another key got %v", mac, err)
 		} else if errors.Is(err, boots.ErrNonce) {
 			t.Errorf("the nonce of %s is lost", mac)
+		}
+	}
+}
+
+// nodeAcks is the address of each node as it was acknowledged last, by name; "" for one
+// that was removed. A node with a change that was not acknowledged is not in it.
+type nodeAcks map[string]string
+
+// read handles a line of the load. It returns false if it is not about nodes.
+func (a nodeAcks) read(t *testing.T, line string) bool {
+	t.Helper()
+	var what, name, ip string
+	switch n, _ := fmt.Sscan(line, &what, &name, &ip); {
+	case what == "change" && n == 2:
+		delete(a, name)
+	case what == "removed" && n == 2, what == "node" && n == 3:
+		a[name] = ip
+	default:
+		return false
+	}
+	return true
+}
+
+func (a nodeAcks) check(t *testing.T, n *state.Nodes) {
+	t.Helper()
+	all, err := n.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, node := range all {
+		got[node.Name] = node.IP.String()
+	}
+	for name, want := range a {
+		if got[name] != want {
+			t.Errorf("node %s has the address %q, want %q", name, got[name], want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ type engine interface {
 	Async(...wal.Change)
 	Wait(wal.Ticket) error
 	Lost(wal.Ticket) bool
+	Rewrite()
 }
 
 // The tables, with their keys and values. A number is never reused.

@@ -19,3 +19,7 @@ func (s *Store) FailWrites(fail func() error) {
 		return sync(f)
 	}
 }
+
+// Inspected returns the number of leases that searches for an expired one have
+// inspected.
+func (l *Leases) Inspected() int { return l.inspected }

@@ -36,48 +36,62 @@ type Leases struct {
 	engine engine
 	limit  int // maxLeases
 
+	opened  time.Time
+	longest time.Duration // the term of a stored lease without one
+
 	mu     sync.Mutex
 	byMAC  map[pools.MAC]*keptLease  // leases; not those that were declined
 	byAddr map[netip.Addr]*keptLease // all
 	byNode map[string]*keptLease     // the newest lease of a node whose name is not made from its MAC
-	queue  expiryQueue               // all, by the time at which other machines can get the address
+	queues expiryQueues              // all, by the time at which other machines can get the address
 	offers offers
 	next   map[pools.Range]netip.Addr // where the next search for an unused address begins
 	full   map[pools.Range]time.Time  // when that search last found no address
+	clock  time.Time                  // the latest time that a caller gave
+
+	inspected int // leases that searches for an expired one have inspected
 }
 
-func newLeases(e engine) *Leases {
+func newLeases(e engine, o Options) *Leases {
 	return &Leases{
 		engine: e,
 		limit:  maxLeases,
+		opened: o.Now(), longest: o.LongestLease,
 		byMAC:  make(map[pools.MAC]*keptLease),
 		byAddr: make(map[netip.Addr]*keptLease),
 		byNode: make(map[string]*keptLease),
+		queues: newExpiryQueues(),
 		offers: newOffers(),
 		next:   make(map[pools.Range]netip.Addr),
 		full:   make(map[pools.Range]time.Time),
 	}
 }
 
-// load adds a lease. If a machine has two, which a failed write can cause, it keeps the
-// one that lasts longer.
+// load adds a lease, which ends no later than its term from now. If a machine has two,
+// which a failed write can cause, it keeps the one that lasts longer.
 func (l *Leases) load(key, value []byte) error {
-	lease, err := parseLease(key, value)
+	lease, term, err := parseLease(key, value)
 	if err != nil {
 		return fmt.Errorf("lease %x: %w", key, err)
 	}
+	if term == 0 {
+		if term = l.longest; lease.Declined != "" {
+			term = quarantine
+		}
+	}
+	lease.Expires = within(lease.Expires, term, l.opened)
 	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
 		return nil
 	}
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
-	l.keep(lease, 0)
+	l.keep(lease, term, 0)
 	return nil
 }
 
 func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	var value []byte
 	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *keptLease) error {
-		value = appendLease(value[:0], &e.Lease)
+		value = appendLease(value[:0], &e.Lease, e.term)
 		put(addr.AsSlice(), value)
 		return nil
 	}, between)
@@ -91,6 +105,7 @@ func (l *Leases) each(put func(key, value []byte), between func() error) error {
 func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow(now)
 	l.offers.expire(now)
 	addr, ok := l.pick(p, want, now)
 	if !ok {
@@ -116,6 +131,7 @@ func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr neti
 func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow(now)
 	if err := l.refusal(p, addr, now); err != nil {
 		return nil, err
 	}
@@ -137,13 +153,14 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 		changes = append(changes, wal.Change{Table: tableLeases, Key: old.Address.AsSlice()})
 	}
 	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(overlap(p)).UTC()}
-	t, err := l.engine.Put(append(changes, putLease(&lease))...)
+	term := p.Lease.D() + overlap(p)
+	t, err := l.engine.Put(append(changes, putLease(&lease, term))...)
 	if err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}
 	l.withdraw(p.MAC)
 	l.forget(evicted)
-	l.keep(lease, t)
+	l.keep(lease, term, t)
 	return l.waitFor(t), nil
 }
 
@@ -190,7 +207,7 @@ func (l *Leases) evict(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *
 	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
 		return nil, nil //nolint:nilnil // no lease to evict
 	}
-	if first := l.queue[0]; !first.inForce(now) {
+	if first := l.queues.oldest(); !first.inForce(now) {
 		return first, nil
 	}
 	return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
@@ -200,6 +217,7 @@ func (l *Leases) evict(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *
 func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow(now)
 	if e := l.byMAC[mac]; e != nil && e.inForce(now) {
 		return e.Address, true
 	}

@@ -45,6 +45,7 @@ func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.follow(now)
 	lease := pools.Lease{MAC: mac, Address: addr, Expires: now.Add(quarantine).UTC(), Declined: reason(why)}
 	if f, ok := l.offers.of(mac, now); ok && f.addr == addr {
 		lease.Node, lease.Pool = f.node, f.pool
@@ -55,7 +56,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	}
 	l.withdraw(mac)
 	// A lease of addr is the machine's own or expired, else it would not be offered.
-	l.keepAsync(lease)
+	l.keepAsync(lease, quarantine)
 	return true
 }
 
@@ -89,11 +90,11 @@ func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 func (l *Leases) end(e *keptLease, now time.Time) {
 	lease := e.Lease
 	lease.Released, lease.Expires = true, now.UTC()
-	l.keepAsync(lease)
+	l.keepAsync(lease, e.term)
 }
 
 // keepAsync keeps a lease and stores it asynchronously.
-func (l *Leases) keepAsync(lease pools.Lease) {
-	l.keep(lease, 0)
-	l.engine.Async(putLease(&lease))
+func (l *Leases) keepAsync(lease pools.Lease, term time.Duration) {
+	l.keep(lease, term, 0)
+	l.engine.Async(putLease(&lease, term))
 }

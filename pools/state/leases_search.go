@@ -1,7 +1,6 @@
 package state
 
 import (
-	"container/heap"
 	"net/netip"
 	"time"
 
@@ -14,12 +13,17 @@ import (
 // repeats its DISCOVER within seconds.
 const searchPause = time.Second
 
+// reservedPause is the time for which a search skips an address that has a lease and
+// now belongs to a node of the farm.
+const reservedPause = time.Minute
+
 // keptLease is a lease in the indexes of Leases.
 type keptLease struct {
 	pools.Lease
-	due    time.Time  // when another machine can get the address: the end of the lease and of any offer of it
-	index  int        // in the queue
-	stored wal.Ticket // of its write
+	term   time.Duration // from a commit to Expires: the lease never lasts longer from now
+	due    time.Time     // when another machine can get the address: the end of the lease and of any offer of it
+	index  int           // in its queue
+	stored wal.Ticket    // of its write
 }
 
 // inForce reports whether the address is leased or in quarantine at that time.
@@ -116,21 +120,34 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 
 // oldestExpired returns the address whose lease ended first.
 func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) {
-	var skipped []*keptLease // not leasable under this plan
-	defer func() {
-		for _, e := range skipped {
-			heap.Push(&l.queue, e)
+	var first *keptLease
+	for _, q := range l.queues.within(p.Range) {
+		if e := l.expired(q, p, now); e != nil && (first == nil || e.due.Before(first.due)) {
+			first = e
 		}
-	}()
-	for len(l.queue) > 0 && !now.Before(l.queue[0].due) {
-		e := l.queue[0]
-		if leasable(p, e.Address) {
-			return e.Address, true
-		}
-		heap.Pop(&l.queue)
-		skipped = append(skipped, e)
 	}
-	return netip.Addr{}, false
+	if first == nil {
+		return netip.Addr{}, false
+	}
+	return first.Address, true
+}
+
+// expired returns the lease of a queue that ended first, or nil. Addresses of nodes move
+// back in the queue, so that not every search inspects them again.
+func (l *Leases) expired(q *expiryQueue, p *pools.Plan, now time.Time) *keptLease {
+	for len(*q) > 0 {
+		e := (*q)[0]
+		l.inspected++
+		if now.Before(e.due) {
+			return nil
+		}
+		if leasable(p, e.Address) {
+			return e
+		}
+		e.due = now.Add(reservedPause)
+		l.queues.fix(e)
+	}
+	return nil
 }
 
 // hold offers addr to the machine of p, instead of an earlier offer.
@@ -161,31 +178,31 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	if e.due = e.Expires; offered.After(e.due) {
 		e.due = offered
 	}
-	heap.Fix(&l.queue, e.index)
+	l.queues.fix(e)
 }
 
 // keep replaces the leases of the machine and of the address by lease. The caller has
-// checked that no other machine needs them.
-func (l *Leases) keep(lease pools.Lease, t wal.Ticket) {
+// checked that no other machine needs them. term is the time from the commit to the end.
+func (l *Leases) keep(lease pools.Lease, term time.Duration, t wal.Ticket) {
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)
-		e.Lease, e.due, e.stored = lease, lease.Expires, t
+		e.Lease, e.term, e.due, e.stored = lease, term, lease.Expires, t
 		l.index(e)
-		heap.Fix(&l.queue, e.index)
+		l.queues.fix(e)
 		return
 	}
 	l.forget(e)
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &keptLease{Lease: lease, due: lease.Expires, stored: t}
+	e = &keptLease{Lease: lease, term: term, due: lease.Expires, stored: t}
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e
 		l.index(e)
 	}
-	heap.Push(&l.queue, e)
+	l.queues.push(e)
 }
 
 // forget removes a lease from the indexes. It does nothing for nil.
@@ -198,29 +215,5 @@ func (l *Leases) forget(e *keptLease) {
 	}
 	delete(l.byAddr, e.Address)
 	l.unindex(e)
-	heap.Remove(&l.queue, e.index)
-}
-
-// expiryQueue is a heap of leases by due.
-type expiryQueue []*keptLease
-
-func (q expiryQueue) Len() int           { return len(q) }
-func (q expiryQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q expiryQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-
-func (q *expiryQueue) Push(x any) {
-	e := x.(*keptLease)
-	e.index = len(*q)
-	*q = append(*q, e)
-}
-
-func (q *expiryQueue) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	return e
+	l.queues.remove(e)
 }

@@ -47,7 +47,7 @@ func (n *NextBoots) Pending(node string) pools.NextBoot {
 
 // over reports whether the firmware phase of the boot that took b is over.
 func (n *NextBoots) over(b nextBoot) bool {
-	return !b.Taken.IsZero() && n.Now().Sub(b.Taken) > boots.FirmwarePhase
+	return !b.Taken.IsZero() && !boots.Recent(b.Taken, n.Now(), boots.FirmwarePhase)
 }
 
 // Set sets the next boot of a node, durably. Empty removes it.

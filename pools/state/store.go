@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"drover/pools"
@@ -56,6 +54,18 @@ type Options struct {
 	// LogSize is the least size of a log, in bytes, at which the next generation
 	// begins. Default 4 MiB.
 	LogSize int64
+
+	// LongestLease limits the time that is left of a lease which an earlier version
+	// stored. Later versions store the time with each lease. Default 24 h.
+	LongestLease time.Duration
+
+	// Patience is the time after which a write that the disk has not taken is an
+	// error for those who wait for it. Default 10 s.
+	Patience time.Duration
+
+	// Keys are the names of other files in the directory that show that a server
+	// ran with it. Beside such a file a missing state is an error.
+	Keys []string
 }
 
 // complete sets the defaults.
@@ -75,6 +85,9 @@ func (o *Options) complete() {
 	if o.LogSize <= 0 {
 		o.LogSize = logSize
 	}
+	if o.LongestLease <= 0 {
+		o.LongestLease = 24 * time.Hour
+	}
 }
 
 // Store is the open state directory. Its tables are safe for concurrent use.
@@ -87,23 +100,31 @@ type Store struct {
 	Audit     *Audit
 
 	log    *slog.Logger
-	lock   *os.File
 	engine *wal.Log
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when the flush loop has ended
+
+	mu     sync.Mutex
+	lock   *os.File // nil once the store is closed
+	failed string   // the last error of a flush
 }
 
 // Open opens the state in dir, and creates the directory if it does not exist. Only one
 // process can have it open: another one gets an error after [Options.LockTimeout].
+//
+// Open leaves out damaged values, logs them, and counts them in [Store.Damage]. Only
+// damage that may have lost nodes, and a missing state beside one of [Options.Keys], is
+// an error; it names the remedy. A disk that is full, read-only or hangs is no error if
+// the directory has a state: see [Store.Health].
 func Open(dir string, o Options) (*Store, error) {
 	o.complete()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	w := &wal.Log{Dir: dir, Size: o.LogSize, Logger: o.Log}
+	w := &wal.Log{Dir: dir, Size: o.LogSize, Logger: o.Log, Patience: o.Patience}
 	s := &Store{
 		Nodes:     &Nodes{newRows[pools.PoolNode](w, tableNodes)},
-		Leases:    newLeases(w),
+		Leases:    newLeases(w, o),
 		Boots:     boots.NewTable(bootStorage{w}, o.Now),
 		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
@@ -111,50 +132,20 @@ func Open(dir string, o Options) (*Store, error) {
 		log:       o.Log, engine: w, ended: make(chan struct{}),
 	}
 	w.Tables = map[wal.TableID]wal.Table{
-		tableNodes:    {Load: s.Nodes.load, Each: s.Nodes.each},
+		tableNodes:    {Vital: "nodes of the API", Load: s.Nodes.load, Each: s.Nodes.each},
 		tableLeases:   {Load: s.Leases.load, Each: s.Leases.each},
 		tableBoots:    bootTable(s.Boots),
 		tableUnknowns: {Load: s.Unknowns.load, Each: s.Unknowns.each},
 		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},
 		tableAudit:    {Load: s.Audit.load, Each: s.Audit.each},
 	}
-	if err := s.open(filepath.Join(dir, FileName), o); err != nil {
+	if err := s.open(dir, o); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go s.flushLoop(ctx, o.FlushEvery)
 	return s, nil
-}
-
-// open locks the directory, converts an earlier format, and fills the tables.
-func (s *Store) open(path string, o Options) error {
-	content, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	version, ok := strings.CutPrefix(string(content), formatText)
-	if !ok && len(content) > 0 {
-		s.lock, err = s.convert(path, o)
-		return err
-	}
-	if s.lock, err = lock(path, o.LockTimeout); err != nil {
-		return err
-	}
-	if ok {
-		version, _, _ = strings.Cut(version, "\n")
-		err = checkFormat(version, format)
-	} else {
-		_, err = s.lock.WriteString(formatFile)
-		err = errors.Join(err, s.lock.Sync())
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", path, err), s.lock.Close())
-	}
-	if err := s.engine.Open(); err != nil {
-		return errors.Join(err, s.lock.Close())
-	}
-	return nil
 }
 
 // checkFormat returns an error for a version that is newer than known, or not a number.
@@ -194,20 +185,49 @@ func (s *Store) flushLoop(ctx context.Context, every time.Duration) {
 	}
 }
 
+// flush calls flush, and logs an error unless it was the last one too.
 func (s *Store) flush(what string, flush func() error) {
-	if err := flush(); err != nil && !errors.Is(err, wal.ErrClosed) {
-		s.log.Error("not stored", "what", what, "err", err)
+	err := flush()
+	if errors.Is(err, wal.ErrClosed) {
+		return
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	s.mu.Lock()
+	isNew := text != s.failed
+	s.failed = text
+	s.mu.Unlock()
+	if err != nil && isNew {
+		s.log.Error("not stored, trying again", "what", what, "err", err)
 	}
 }
+
+// Health returns the reason for which changes cannot be stored at present: the
+// disk is full, read-only, broken or hangs. It returns nil if they can. The store works
+// again as soon as the disk does.
+func (s *Store) Health() error {
+	if err := s.engine.Health(); err != nil {
+		return fmt.Errorf("the state is not stored: %w", err)
+	}
+	return nil
+}
+
+// Damage returns the number of damaged parts that Open left out, which the log names.
+func (s *Store) Damage() int { return s.engine.Damage().Parts }
 
 // Close stores all changes and closes the state. Later writes return [wal.ErrClosed].
 func (s *Store) Close() error {
 	s.stop()
 	<-s.ended
+	err := s.engine.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.lock == nil {
 		return nil
 	}
-	err := errors.Join(s.engine.Close(), s.lock.Close())
+	err = errors.Join(err, s.lock.Close())
 	s.lock = nil
 	return err
 }

@@ -40,11 +40,13 @@ type unknown struct {
 func rowOf(mac pools.MAC) string { return string(mac[:]) }
 
 func (u *Unknowns) load(key, value []byte) error {
-	err := u.rows.load(key, value)
+	if err := u.rows.load(key, value); err != nil {
+		return err
+	}
 	m := u.values[string(key)]
 	m.stored = true
 	u.values[string(key)] = m
-	return err
+	return nil
 }
 
 // Seen records a DISCOVER of a machine. For a known machine it keeps First, adds up

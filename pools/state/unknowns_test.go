@@ -121,7 +121,7 @@ func TestUnknownInTwoSlots(t *testing.T) {
 
 func TestUnknownsAreStoredSoon(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{FlushEvery: time.Millisecond})
+	s, err := state.Open(dir, testOptions(state.Options{FlushEvery: time.Millisecond}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestUnknownsAreStoredSoon(t *testing.T) {
 
 // BenchmarkUnknowns measures a DISCOVER with an invented MAC.
 func BenchmarkUnknowns(b *testing.B) {
-	s, err := state.Open(b.TempDir(), state.Options{})
+	s, err := state.Open(b.TempDir(), testOptions(state.Options{}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -71,7 +70,9 @@ func currentLog(t *testing.T, dir string) (name string, generation uint64, end i
 			name, generation = other, n
 		}
 	}
-	end, err := wal.ReadRecords([]byte(files(t, dir)[name]), generation, func([]byte) error { return nil })
+	end, err := wal.ReadRecords([]byte(files(t, dir)[name]), generation, func(int64, []byte) error { return nil }, func(from, to int64) error {
+		return fmt.Errorf("damage from %d to %d", from, to)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func wantLeases(t *testing.T, dir string, want int) {
 // acknowledged.
 func wantAtLeast(t *testing.T, dir string, want int) (got int) {
 	t.Helper()
-	s, err := state.Open(dir, state.Options{LogSize: 1500})
+	s, err := state.Open(dir, testOptions(state.Options{LogSize: 1500}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func wantAtLeast(t *testing.T, dir string, want int) (got int) {
 
 func TestWAL(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{LogSize: 1500})
+	s, err := state.Open(dir, testOptions(state.Options{LogSize: 1500}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestWAL(t *testing.T) {
 		if err := commit(s.Leases, plan(251), addr(251), epoch); err != nil {
 			t.Fatal(err)
 		}
-		again, err := state.Open(copyState(t, dir), state.Options{})
+		again, err := state.Open(copyState(t, dir), testOptions(state.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +178,7 @@ func TestWAL(t *testing.T) {
 // is lost.
 func TestCutOff(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{})
+	s, err := state.Open(dir, testOptions(state.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,92 +205,6 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestDamage: the store finds a record that changed on disk. The error names
-// the place, and the remedy in its text works.
-func TestDamage(t *testing.T) {
-	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{LogSize: 2000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for generation := range 8 { // prevents snapshots, so that there are several logs
-		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("drover.%d.snap.tmp", generation+2)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n, middle := 0, int64(0)
-	for generation := uint64(1); generation == 1; _, generation, _ = currentLog(t, dir) {
-		n++
-		leaseAll(t, s, n, n)
-		if n == 10 {
-			_, _, middle = currentLog(t, dir)
-		}
-	}
-	leaseAll(t, s, n+1, n+3)
-	want := files(t, copyState(t, dir))
-	shut(t, s)
-	if len(want) != 4 {
-		t.Fatalf("got the files %q, want a snapshot and two logs", names(t, dir))
-	}
-	end := strings.LastIndex(strings.TrimRight(want["drover.1.log"], "\x00"), "catchall") // in the last record
-	for _, tt := range []struct {
-		what, file string
-		at         int
-		remains    int // the leases after the remedy of the error; -1 without a remedy
-	}{
-		{"a record in the middle of a log", "drover.1.log", int(middle) + 20, 10},
-		{"the last record of a log that another follows", "drover.1.log", end, n - 2},
-		{"a snapshot", "drover.1.snap", 3, -1},
-	} {
-		t.Run(tt.what, func(t *testing.T) {
-			all := maps.Clone(want)
-			all[tt.file] = flip(all[tt.file], tt.at)
-			dir := write(t, all)
-			_, err := state.Open(dir, state.Options{})
-			if err == nil {
-				t.Fatal("opened, want an error")
-			}
-			path := filepath.Join(dir, tt.file)
-			if got := err.Error(); !strings.HasPrefix(got, path+": damaged record at offset ") || !strings.Contains(got, "restore the state directory from a backup") {
-				t.Errorf("got %q", got)
-			}
-			if tt.remains < 0 {
-				return
-			}
-			var offset int64
-			_, command, _ := strings.Cut(err.Error(), "truncate -s ")
-			if _, err := fmt.Sscan(command, &offset); err != nil {
-				t.Fatalf("%q: %v", command, err)
-			}
-			if err := errors.Join(os.Truncate(path, offset), os.Remove(filepath.Join(dir, "drover.2.log"))); err != nil {
-				t.Fatal(err)
-			}
-			wantLeases(t, dir, tt.remains)
-		})
-	}
-	t.Run("a log is missing", func(t *testing.T) {
-		all := maps.Clone(want)
-		delete(all, "drover.1.log")
-		if _, err := state.Open(write(t, all), state.Options{}); err == nil || !strings.Contains(err.Error(), "drover.1.log is missing") {
-			t.Errorf("got %v, want an error", err)
-		}
-	})
-	t.Run("any bit", func(t *testing.T) {
-		for file, content := range want {
-			for at := 0; at < len(content); at += 23 {
-				all := maps.Clone(want)
-				all[file] = flip(content, at)
-				if s, err := state.Open(write(t, all), state.Options{LogSize: 100}); err == nil {
-					if got := len(s.Leases.List()); got < n+2 {
-						t.Errorf("byte %d of %s: %d of %d leases are left, and there is no error", at, file, got, n+3)
-					}
-					shut(t, s)
-				}
-			}
-		}
-	})
-}
-
 func flip(content string, at int) string {
 	b := []byte(content)
 	b[at] ^= 4
@@ -301,7 +216,7 @@ func flip(content string, at int) string {
 func TestSnapshotFails(t *testing.T) {
 	dir := t.TempDir()
 	var log fixture.Log
-	s, err := state.Open(dir, state.Options{LogSize: 1000, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := state.Open(dir, testOptions(state.Options{LogSize: 1000, Log: slog.New(slog.NewTextHandler(&log, nil))}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +254,7 @@ func TestSnapshotFails(t *testing.T) {
 // works again, so does the store.
 func TestWritesFail(t *testing.T) {
 	dir := t.TempDir()
-	s, err := state.Open(dir, state.Options{})
+	s, err := state.Open(dir, testOptions(state.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +434,7 @@ func TestDiscoverWaitsForNoDisk(t *testing.T) {
 func TestAsyncWritesAreNotForgotten(t *testing.T) {
 	dir := t.TempDir()
 	var log fixture.Log
-	s, err := state.Open(dir, state.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), LogSize: 1 << 16})
+	s, err := state.Open(dir, testOptions(state.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), LogSize: 1 << 16}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -537,7 +452,7 @@ func TestAsyncWritesAreNotForgotten(t *testing.T) {
 		if err := commit(s.Leases, plan(1), addr(1), epoch.Add(time.Duration(n)*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		again, err := state.Open(copyState(t, dir), state.Options{})
+		again, err := state.Open(copyState(t, dir), testOptions(state.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -551,7 +466,7 @@ func TestAsyncWritesAreNotForgotten(t *testing.T) {
 func TestSlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log fixture.Log
-		s, err := state.Open(t.TempDir(), state.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := state.Open(t.TempDir(), testOptions(state.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // which keep the labels and taints of Nodes as the farm declares them. It resumes the
 // joins that were in progress when the last server ended.
 func (s *Server) startClusters(dir string) error {
-	key, err := nodeKey(filepath.Join(dir, "nodes.key"))
+	key, err := nodeKey(filepath.Join(dir, nodesKey))
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *Server) startClusters(dir string) error {
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, OnRefused: s.metrics.answerRefused, Machines: s.Machines, Key: key,
-		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, "tokens.json")),
+		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, tokensFile)),
 		StartLoops: true, OnRequest: s.certificate,
 		AddressOf: func(mac pools.MAC) (netip.Addr, bool) {
 			l, ok := s.Store.Leases.Of(mac)
@@ -78,7 +78,7 @@ func joining(all []boots.Record, now time.Time) (waiting []joiningBoot) {
 			continue
 		}
 		seen[b.MAC] = true
-		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && now.Sub(token.Time) < boots.Longest {
+		if _, ready := b.Reached(boots.StepReady); !ready && token.Detail != "" && boots.Recent(token.Time, now, boots.Longest-1) {
 			waiting = append(waiting, joiningBoot{b.MAC, token.Detail})
 		}
 	}

@@ -88,10 +88,11 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
-	if _, err := config.Load(o.Config); err != nil {
+	farm, err := config.Load(o.Config)
+	if err != nil {
 		return nil, err
 	}
-	store, err := state.Open(o.State, state.Options{Log: o.Log})
+	store, err := openState(o, farm)
 	if err != nil {
 		return nil, err
 	}

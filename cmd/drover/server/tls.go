@@ -26,7 +26,7 @@ func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 			return nil, fmt.Errorf("server.nodeTLS: %w", err)
 		}
 	} else {
-		file := filepath.Join(dir, "https.key")
+		file := filepath.Join(dir, httpsKey)
 		var isNew bool
 		if side.Certificate, isNew, err = httpboot.NodeKey(file); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 // loadAPICredentials gives the people-facing listener its token and its certificate.
 // It makes the token if there is none.
 func (s *Server) loadAPICredentials(o Options, farm *pools.Farm) error {
-	file := filepath.Join(o.State, "api.token")
+	file := filepath.Join(o.State, apiToken)
 	token, isNew, err := auth.LoadToken(file)
 	if err != nil {
 		return err

@@ -26,27 +26,33 @@ type segment struct {
 	file       *os.File
 	name       string
 	generation uint64
-	size       int64 // of the file, including zeros at its end
-	end        int64 // of the records
-	before     int64 // the end of the records in the log of the previous generation
+	size       int64  // of the file, including zeros at its end
+	end        int64  // of the records
+	vital      uint64 // number of vital records
+
+	before      int64 // the end of the records in the log of the previous generation
+	vitalBefore uint64
 }
 
-// createSegment creates the log of a generation.
-func (l *Log) createSegment(generation uint64) (s segment, err error) {
-	s = segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
-	if s.file, err = os.OpenFile(filepath.Join(l.Dir, s.name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+// createSegment creates the log of the generation after another one.
+func (l *Log) createSegment(old segment) (s segment, err error) {
+	s = segment{generation: old.generation + 1, before: old.end, vitalBefore: old.vital}
+	s.name = fmt.Sprintf(logPattern, s.generation)
+	path := filepath.Join(l.Dir, s.name)
+	if s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return s, fmt.Errorf("log of the state: %w", err)
 	}
 	if err = errors.Join(s.grow(min(growth, l.Size)), s.file.Sync(), atomicfile.SyncDir(l.Dir)); err != nil {
-		return s, errors.Join(fmt.Errorf("log of the state: %w", err), s.file.Close())
+		return s, errors.Join(fmt.Errorf("log of the state: %w", err), s.file.Close(), os.Remove(path)) // it may have filled the disk
 	}
 	return s, nil
 }
 
-// grow extends the file for records up to end. It writes zeros instead of leaving a
-// hole, so that fdatasync does not have to allocate blocks.
+// grow extends the file for records up to end, and leaves room for a record behind it. It
+// writes zeros instead of leaving a hole, so that fdatasync does not have to allocate
+// blocks.
 func (s *segment) grow(end int64) error {
-	if end <= s.size {
+	if end += recordHeader; end <= s.size {
 		return nil
 	}
 	zeros := make([]byte, max(end-s.size, min(growth, s.size)))
@@ -77,16 +83,26 @@ func generations(dir, pattern string) (all []uint64, err error) {
 	return all, err
 }
 
+// HasSnapshot reports whether the directory has a snapshot. Each state has one.
+func (l *Log) HasSnapshot() (bool, error) {
+	all, err := generations(l.Dir, snapshotPattern)
+	return len(all) > 0, err
+}
+
 // removeBefore removes the files of earlier generations, and temporary files that a crash
-// has left.
+// has left. It keeps damaged files as *.damaged.
 func (l *Log) removeBefore(generation uint64) error {
 	var errs []error
+	remove := os.Remove
+	if l.keepDamaged {
+		remove = func(path string) error { return os.Rename(path, path+".damaged") }
+	}
 	for _, pattern := range []string{snapshotPattern + ".tmp", snapshotPattern, logPattern} {
 		all, err := generations(l.Dir, pattern)
 		errs = append(errs, err)
 		for _, g := range all {
 			if g < generation {
-				errs = append(errs, os.Remove(filepath.Join(l.Dir, fmt.Sprintf(pattern, g))))
+				errs = append(errs, remove(filepath.Join(l.Dir, fmt.Sprintf(pattern, g))))
 			}
 		}
 	}

@@ -1,13 +1,17 @@
 package wal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"drover/pools/lograte"
 )
 
 // maxQueue limits the changes that wait for the disk, in bytes: some 50 000 leases.
@@ -16,12 +20,11 @@ const maxQueue = 4 << 20
 // maxSpare limits the buffer of a batch that is reused for a later one, in bytes.
 const maxSpare = 1 << 20
 
-// slowCommit is the time after which a slow write is logged. It is far longer than a
-// write to a healthy disk, and shorter than the timeouts of firmware.
-const slowCommit = 2 * time.Second
+// patience is the default of Log.Patience. It is far longer than a write to a busy disk.
+const patience = 10 * time.Second
 
-// retryPause is the delay after a generation that failed to begin.
-const retryPause = time.Second
+// openWait is the time for which Open waits for the disk.
+const openWait = slowWrite + time.Second
 
 // Log is a write-ahead log. The fields are set before Open.
 type Log struct {
@@ -31,24 +34,42 @@ type Log struct {
 	Logger *slog.Logger         // gets errors that no caller can get
 	Sync   func(*os.File) error // makes data durable; nil: as fdatasync(2) does
 
+	// Patience is the time after which a write that the disk has not taken is given
+	// up: its callers get [ErrHangs], and further writes too until the disk takes it.
+	// Default 10 s.
+	Patience time.Duration
+
+	// AcceptLoss leaves out damaged values of vital tables as well. Files and values
+	// that are left out are logged.
+	AcceptLoss bool
+
 	// The committer alone uses these.
-	current segment
-	broken  bool   // the last write failed
-	spare   []byte // buffer for a batch
+	current segment // without a file, the first generation has not begun
+	broken  bool    // the last write failed
+	spare   []byte  // buffer for a batch
+	lines   lograte.Limiter
+
+	importing   func() error // Import's argument until the first generation has begun
+	keepDamaged bool         // until then
 
 	mu       sync.Mutex
 	work     sync.Cond // there is work for the committer
-	finished sync.Cond // a batch is finished
+	finished sync.Cond // a batch is finished, or the log is
 	queue    batch
 	done     Ticket    // all batches up to this one are finished
 	failed   []failure // of them, by ticket
 	closed   bool
+	ended    bool // the committer has ended
 	stale    bool // the log lacks changes of RAM: a snapshot is needed
 	pending  bool // the last attempt to write a snapshot failed
-	missed   int  // asynchronous writes that found the queue full
+	missed   int  // asynchronous writes that were refused
 	busy     bool // a snapshot is being written
 	retry    time.Time
 	limit    int64 // of the log's size
+	wake     bool  // the committer should try what is due
+	waking   bool  // a timer will set wake
+	damage   Damage
+	health   health
 
 	running sync.WaitGroup // the committer and the snapshot
 }
@@ -62,6 +83,7 @@ type batch struct {
 	ticket        Ticket
 	record        []byte
 	writes, async int
+	vital         bool // changes a table with Table.Vital
 }
 
 // failure is a range of consecutive batches that were not stored, with the error of the
@@ -71,11 +93,82 @@ type failure struct {
 	err         error
 }
 
-// start starts the committer.
-func (l *Log) start(current segment) {
-	l.current, l.limit = current, l.Size
+// Open reads the disk into the tables, and starts to accept changes. If the disk takes
+// no writes, Open succeeds all the same when it could read an earlier state: changes
+// are refused, and Health reports the reason, until the disk takes writes again.
+func (l *Log) Open() error {
+	c, last, err := l.replay()
+	if err == nil {
+		err = l.load(c)
+	}
+	if err != nil {
+		return err
+	}
+	return l.start(last, last.generation == 0)
+}
+
+// Import is Open with contents that replace those on disk. It calls installed when they
+// are durable. Changes are refused until installed has returned nil; it is called again
+// after an error.
+func (l *Log) Import(c Contents, installed func() error) error {
+	if err := l.load(c); err != nil {
+		return err
+	}
+	l.importing = installed
+	return l.start(segment{}, false)
+}
+
+// load fills the tables.
+func (l *Log) load(c Contents) error {
+	for _, id := range slices.Sorted(maps.Keys(c)) {
+		t, ok := l.Tables[id]
+		if !ok {
+			return fmt.Errorf("unknown table %d", id)
+		}
+		values := c[id]
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			err := t.Load([]byte(key), values[key])
+			switch {
+			case err == nil:
+			case t.Vital != "" && !l.AcceptLoss:
+				return fmt.Errorf("%w: %w", err, ErrDamaged)
+			default:
+				_ = l.Lose(false, 0, "%v", err)
+			}
+		}
+	}
+	if d := l.Damage(); d.Parts > 0 {
+		l.keepDamaged = true
+		l.Logger.Error("the state is damaged; the rest is in use", "parts", d.Parts, "bytes", d.Bytes, "kept", "*.damaged")
+	}
+	return nil
+}
+
+// order returns the numbers of the tables, the vital ones first.
+func (l *Log) order() []TableID {
+	vital := func(id TableID) int {
+		if l.Tables[id].Vital != "" {
+			return 0
+		}
+		return 1
+	}
+	all := slices.Sorted(maps.Keys(l.Tables))
+	slices.SortStableFunc(all, func(a, b TableID) int { return vital(a) - vital(b) })
+	return all
+}
+
+// start starts the committer, and waits until the generation after the last one has
+// begun, or cannot begin now. If must is set that is an error.
+func (l *Log) start(last segment, must bool) error {
+	if l.Patience <= 0 {
+		l.Patience = patience
+	}
+	last.file = nil
+	l.current, l.limit, l.stale = last, l.Size, true
 	l.work.L, l.finished.L = &l.mu, &l.mu
 	l.queue = batch{ticket: 1, record: newRecord(nil)}
+	l.lines.Log = l.Logger
+	began := make(chan struct{})
 	l.running.Go(func() {
 		if l.Sync == nil {
 			var d datasync
@@ -83,15 +176,27 @@ func (l *Log) start(current segment) {
 			defer d.close()
 			l.Sync = d.sync
 		}
-		for b, ok := l.take(); ok; b, ok = l.take() {
-			l.finish(b, l.commitLogged(b))
-		}
+		_ = l.watched(0, func() error { l.rotate(0); return nil })
+		close(began)
+		l.commitAll()
 	})
+	if must {
+		<-began
+	} else {
+		select {
+		case <-began:
+		case <-time.After(openWait):
+		}
+	}
+	if err := l.Health(); must && err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return nil
 }
 
 // Put queues changes, in the order of the calls. The changes of one call become durable
-// together or not at all. Put never waits. The error is [ErrBusy], [ErrClosed], or that
-// of a change that is too large; then nothing is queued.
+// together or not at all. Put never waits. The error is [ErrBusy], [ErrHangs],
+// [ErrClosed], or that of a change that is too large; then nothing is queued.
 func (l *Log) Put(changes ...Change) (Ticket, error) { return l.enqueue(0, changes) }
 
 // Async is Put for changes that no caller waits for. A change that cannot be stored is
@@ -99,23 +204,35 @@ func (l *Log) Put(changes ...Change) (Ticket, error) { return l.enqueue(0, chang
 func (l *Log) Async(changes ...Change) {
 	if _, err := l.enqueue(1, changes); err != nil {
 		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.missed++
-		l.stale = true
+		l.mu.Unlock()
+		l.Rewrite()
 	}
 }
 
+// Rewrite begins the next generation soon, since values have changed in RAM alone.
+func (l *Log) Rewrite() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stale = true
+	l.wakeSoon()
+}
+
 func (l *Log) enqueue(async int, changes []Change) (Ticket, error) {
+	vital := false
 	for _, c := range changes {
 		if err := c.check(); err != nil {
 			return 0, err
 		}
+		vital = vital || l.Tables[c.Table].Vital != ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
 		return 0, ErrClosed
+	case l.health.hangs:
+		return 0, ErrHangs
 	case len(l.queue.record) >= maxQueue:
 		return 0, ErrBusy
 	}
@@ -124,17 +241,21 @@ func (l *Log) enqueue(async int, changes []Change) (Ticket, error) {
 	}
 	l.queue.writes++
 	l.queue.async += async
+	l.queue.vital = l.queue.vital || vital
 	l.work.Signal()
 	return l.queue.ticket, nil
 }
 
 // Wait returns nil once the changes of a ticket are durable, or the error of their write.
-// It can be called more than once.
+// After [ErrHangs] they can become durable later. It can be called more than once.
 func (l *Log) Wait(t Ticket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.done < t {
+	for l.done < t && !l.health.hangs {
 		l.finished.Wait()
+	}
+	if l.done < t {
+		return ErrHangs
 	}
 	return l.failure(t)
 }
@@ -155,148 +276,26 @@ func (l *Log) failure(t Ticket) error {
 	return nil
 }
 
-// take waits for changes and returns the queued batch. It returns false if the log is
-// closed and no changes are queued.
-func (l *Log) take() (b batch, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.queue.writes == 0 && !l.closed {
-		l.work.Wait()
-	}
-	b = l.queue
-	l.queue = batch{ticket: b.ticket + 1, record: newRecord(l.spare)}
-	l.spare = nil
-	return b, b.writes > 0
-}
-
-// commitLogged is commit that logs a slow disk.
-func (l *Log) commitLogged(b batch) error {
-	began, name := time.Now(), l.current.name
-	slow := time.AfterFunc(slowCommit, func() {
-		l.Logger.Warn("the disk has not taken a write yet: leases and boots wait for it", "file", name, "writes", b.writes, "after", slowCommit)
-	})
-	err := l.commit(b)
-	if !slow.Stop() {
-		l.Logger.Warn("the disk took a write at last", "file", name, "after", time.Since(began).Round(time.Millisecond), "err", err)
-	}
-	return err
-}
-
-// commit appends a batch to the log, durably. The next write overwrites the remains of a
-// failed one.
-func (l *Log) commit(b batch) error {
-	l.rotate(int64(len(b.record)))
-	s := &l.current
-	record := b.record
-	if s.end == 0 {
-		first := s.firstRecord()
-		seal(record, s.generation, int64(len(first)))
-		record = append(first, record...)
-	} else {
-		seal(record, s.generation, s.end)
-	}
-	err := s.grow(s.end + int64(len(record)))
-	if err == nil {
-		_, err = s.file.WriteAt(record, s.end)
-	}
-	if err == nil {
-		err = l.Sync(s.file)
-	}
-	if l.broken = err != nil; err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	s.end += int64(len(record))
-	return nil
-}
-
-// firstRecord returns the first record of a log. It has the end of the previous log, so
-// that damage to that end is found.
-func (s *segment) firstRecord() []byte {
-	r := appendChange(newRecord(nil), Change{tableLog, []byte(keyEnd), binary.AppendUvarint(nil, uint64(s.before))})
-	seal(r, s.generation, 0)
-	return r
-}
-
-// rotate begins the next generation if more bytes would exceed the limit of the log, or if
-// the log lacks changes. If the current generation has no snapshot, rotate tries again to
-// write it.
-func (l *Log) rotate(more int64) {
-	l.mu.Lock()
-	due := l.pending || l.stale || l.current.end+more > l.limit
-	if l.busy || l.closed || !due || time.Now().Before(l.retry) {
-		l.mu.Unlock()
-		return
-	}
-	newLog := l.broken || !l.pending
-	l.busy, l.stale = true, false
-	l.mu.Unlock()
-	if newLog {
-		if err := l.nextLog(); err != nil {
-			l.rotated(err)
-			return
-		}
-	}
-	generation := l.current.generation
-	l.running.Go(func() { l.rotated(l.snapshot(generation)) })
-}
-
-// nextLog begins the log of the next generation.
-func (l *Log) nextLog() error {
-	old := l.current
-	next, err := l.createSegment(old.generation + 1)
-	if err != nil {
-		return err
-	}
-	next.before = old.end
-	l.current, l.broken = next, false
-	return old.file.Close()
-}
-
-// rotated records the result of a rotation.
-func (l *Log) rotated(err error) {
-	l.mu.Lock()
-	l.busy, l.pending = false, err != nil
-	if err != nil {
-		l.retry = time.Now().Add(retryPause)
-	}
-	l.mu.Unlock()
-	if err != nil && !errors.Is(err, ErrClosed) {
-		l.Logger.Error("no new snapshot of the state, trying again", "err", err)
-	}
-}
-
-// finish records the result of a batch, and wakes the callers that wait for it.
-func (l *Log) finish(b batch, err error) {
-	l.mu.Lock()
-	missed := l.missed
-	l.missed, l.done = 0, b.ticket
-	if cap(b.record) <= maxSpare {
-		l.spare = b.record
-	}
-	if err != nil {
-		l.stale = true
-		if n := len(l.failed) - 1; n >= 0 && l.failed[n].last == b.ticket-1 {
-			l.failed[n].last, l.failed[n].err = b.ticket, err
-		} else {
-			l.failed = append(l.failed, failure{b.ticket, b.ticket, err})
-		}
-	}
-	l.finished.Broadcast()
-	l.mu.Unlock()
-	if err != nil && b.async > 0 {
-		l.Logger.Error("not stored", "writes", b.async, "err", err)
-	}
-	if missed > 0 {
-		l.Logger.Error("not stored", "writes", missed, "err", ErrBusy)
-	}
-}
-
 // Close commits the queued changes and closes the log. Later writes return [ErrClosed].
+// If the disk hangs, Close returns [ErrHangs] without waiting for it.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.work.Signal()
+	for !l.ended && !l.health.hangs {
+		l.finished.Wait()
+	}
+	ended := l.ended
 	l.mu.Unlock()
+	if !ended {
+		return ErrHangs
+	}
 	l.running.Wait()
+	if l.current.file == nil {
+		return nil
+	}
 	return l.current.file.Close()
 }
+
+// removeAll removes all files of the log.
+func (l *Log) removeAll() error { return l.removeBefore(math.MaxUint64) }

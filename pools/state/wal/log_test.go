@@ -126,9 +126,9 @@ func FuzzRecords(f *testing.F) {
 		f.Fatal(err)
 	}
 	read := func(b []byte) (n int, end int64, err error) {
-		end, err = wal.ReadRecords(b, 1, func(changes []byte) error {
+		end, err = wal.ReadRecords(b, 1, func(_ int64, changes []byte) error {
 			return wal.ReadChanges(changes, func(wal.Change) error { n++; return nil })
-		})
+		}, func(int64, int64) error { return nil })
 		return n, end, err
 	}
 	if n, _, err := read(content); n != 6 || err != nil { // the first is the log's own

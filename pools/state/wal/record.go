@@ -8,12 +8,25 @@ import (
 	"hash/crc32"
 )
 
-// tableLog is the log's own table. Its key keyEnd has the end of the records in the
-// previous log, a uvarint.
+// tableLog is the log's own table. Its values are uvarints.
+//
+// The first record of a log has the end of the records in the previous log, and the
+// number of its vital records, which change a table with Table.Vital. From the first
+// vital record on, each record of a log has the number of vital records up to it. So
+// Open can tell whether a damaged record was vital.
+//
+// In a snapshot a record with the key keyRest is behind all vital values.
 const (
-	tableLog TableID = 0
-	keyEnd           = "end"
+	tableLog       TableID = 0
+	keyEnd                 = "end"
+	keyVital               = "vital"
+	keyVitalBefore         = "vital before"
+	keyRest                = "rest"
 )
+
+func logChange(key string, n uint64) Change {
+	return Change{tableLog, []byte(key), binary.AppendUvarint(nil, n)}
+}
 
 // Change sets a key of a table. A nil value deletes it.
 type Change struct {
@@ -99,33 +112,41 @@ func recordAt(content []byte, generation uint64, at int64) []byte {
 	return r
 }
 
-// errDamaged is the error of an invalid record before valid ones.
-var errDamaged = errors.New("damaged record")
-
 // ReadRecords calls each with the changes of each record in the content of a file, in
-// order, and returns the end of the records. An invalid last record, cut off by a crash,
-// is no error. For an invalid record before valid ones the error wraps [errDamaged], and
-// end is its position.
-func ReadRecords(content []byte, generation uint64, each func(changes []byte) error) (end int64, err error) {
+// order, and returns the end of the last one. For bytes between records that are not a
+// valid record it calls gap. The bytes behind the end are not a valid record, or zeros. A
+// record is valid at its own position in the log of its own generation only, so none
+// can be read twice or in another order.
+func ReadRecords(content []byte, generation uint64, each func(at int64, changes []byte) error, gap func(from, to int64) error) (end int64, err error) {
 	for {
-		r := recordAt(content, generation, end)
+		at, r := nextRecord(content, generation, end)
 		if r == nil {
-			break
-		}
-		if err := each(r[recordHeader:]); err != nil {
-			return end, fmt.Errorf("record at offset %d: %w", end, err)
-		}
-		end += int64(len(r))
-	}
-	mark := binary.LittleEndian.AppendUint64(nil, generation)
-	for at := end + 1; ; at++ {
-		i := bytes.Index(content[min(at, int64(len(content))):], mark)
-		if i < 0 {
 			return end, nil
 		}
-		if at += int64(i); recordAt(content, generation, at) != nil {
-			return end, fmt.Errorf("%w at offset %d, before the one at %d", errDamaged, end, at)
+		if at > end {
+			if err := gap(end, at); err != nil {
+				return end, err
+			}
 		}
+		if err := each(at, r[recordHeader:]); err != nil {
+			return at, fmt.Errorf("record at offset %d: %w", at, err)
+		}
+		end = at + int64(len(r))
+	}
+}
+
+// nextRecord returns the first record at or behind a position, or nil.
+func nextRecord(content []byte, generation uint64, at int64) (int64, []byte) {
+	mark := binary.LittleEndian.AppendUint64(nil, generation)
+	for ; ; at++ {
+		if r := recordAt(content, generation, at); r != nil {
+			return at, r
+		}
+		i := bytes.Index(content[min(at+1, int64(len(content))):], mark)
+		if i < 0 {
+			return at, nil
+		}
+		at += int64(i)
 	}
 }
 

@@ -1,11 +1,10 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,73 +26,41 @@ func (c Contents) Apply(o Change) error {
 	return nil
 }
 
-// Open reads the disk into the tables, and starts to accept changes.
-func (l *Log) Open() error {
-	c, last, err := replay(l.Dir)
-	if err != nil {
-		return err
-	}
-	return l.begin(c, last)
-}
+// ErrDamaged is the error of files that are damaged in a way that may have lost values
+// of a table with Table.Vital.
+var ErrDamaged = errors.New("the state is damaged")
 
-// Import is Open with contents that replace those on disk.
-func (l *Log) Import(c Contents) error {
-	if err := l.removeBefore(math.MaxUint64); err != nil {
-		return err
-	}
-	return l.begin(c, segment{})
-}
-
-// begin fills the tables and begins the generation after the last one.
-func (l *Log) begin(c Contents, last segment) error {
-	for id, values := range c {
-		t, ok := l.Tables[id]
-		if !ok {
-			return fmt.Errorf("%s: unknown table %d", l.Dir, id)
-		}
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if err := t.Load([]byte(key), values[key]); err != nil {
-				return fmt.Errorf("%s: %w", l.Dir, err)
-			}
-		}
-	}
-	current, err := l.createSegment(last.generation + 1)
-	if err != nil {
-		return err
-	}
-	current.before = last.end
-	l.start(current)
-	if err := l.snapshot(current.generation); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	return nil
-}
-
-// replay reads the newest snapshot in dir and the logs since. It returns their contents,
-// and the last log, with generation 0 if there is none.
-func replay(dir string) (c Contents, last segment, err error) {
+// replay reads the newest snapshot in the directory and the logs since. It returns their
+// contents, and the last log, with generation 0 if there is none. It leaves out what is
+// damaged.
+func (l *Log) replay() (c Contents, last segment, err error) {
 	c = Contents{}
-	snapshots, err := generations(dir, snapshotPattern)
+	snapshots, err := generations(l.Dir, snapshotPattern)
 	if err != nil {
 		return c, last, err
 	}
-	logs, err := generations(dir, logPattern)
+	logs, err := generations(l.Dir, logPattern)
 	if err != nil {
 		return c, last, err
 	}
 	next := uint64(1)
 	if n := len(snapshots); n > 0 {
 		next = snapshots[n-1]
-		if err := c.readSnapshot(dir, next); err != nil {
+		if err := l.readSnapshot(c, next); err != nil {
 			return c, last, err
 		}
 		logs = slices.DeleteFunc(logs, func(g uint64) bool { return g < next }) // a crash left them
 	}
 	for len(logs) > 0 || len(snapshots) > 0 && last.generation == 0 {
 		if len(logs) == 0 || logs[0] != next {
-			return c, last, fmt.Errorf("%s is missing: restore the state directory from a backup", filepath.Join(dir, fmt.Sprintf(logPattern, next)))
+			if err := l.Lose(true, 0, logPattern+" is missing", next); err != nil {
+				return c, last, err
+			}
+			last = segment{generation: next} // go on with those that are there
+			next++
+			continue
 		}
-		if last, err = c.readLog(dir, next, last); err != nil {
+		if last, err = l.readLog(c, next, last, len(snapshots) > 0); err != nil {
 			return c, last, err
 		}
 		logs, next = logs[1:], next+1
@@ -101,53 +68,113 @@ func replay(dir string) (c Contents, last segment, err error) {
 	return c, last, nil
 }
 
-func (c Contents) readSnapshot(dir string, generation uint64) error {
-	path := filepath.Join(dir, fmt.Sprintf(snapshotPattern, generation))
-	content, err := os.ReadFile(path)
+// restSize is the size of the record with keyRest.
+const restSize = recordHeader + 3 + int64(len(keyRest)) + 1
+
+func (l *Log) readSnapshot(c Contents, generation uint64) error {
+	name := fmt.Sprintf(snapshotPattern, generation)
+	content, err := os.ReadFile(filepath.Join(l.Dir, name))
 	if err != nil {
 		return err
 	}
-	complete := false
-	end, err := ReadRecords(content, generation, func(changes []byte) error {
+	rest, complete := false, false
+	each := func(_ int64, changes []byte) error {
 		complete = len(changes) == 0
-		return readChanges(changes, c.Apply)
-	})
-	if err == nil && (!complete || end != int64(len(content))) {
-		err = fmt.Errorf("%w at offset %d", errDamaged, end)
+		return readChanges(changes, func(o Change) error {
+			if o.Table == tableLog {
+				rest = rest || string(o.Key) == keyRest
+				return nil
+			}
+			return c.Apply(o)
+		})
 	}
+	end, err := ReadRecords(content, generation, each, func(from, to int64) error {
+		return l.Lose(!rest && to-from > restSize, to-from, "%s: damaged record at offset %d, %d bytes", name, from, to-from)
+	})
 	if err != nil {
-		return fmt.Errorf("%s: %w: restore the state directory from a backup, or move it away to start anew", path, err)
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	size := int64(len(content))
+	switch {
+	case !complete:
+		return l.Lose(!rest, size-end, "%s: cut off or damaged at offset %d, %d bytes", name, end, size-end)
+	case end < size:
+		return l.Lose(false, size-end, "%s: %d bytes behind the end", name, size-end)
 	}
 	return nil
 }
 
 // readLog applies the changes of a log. before is the previous log.
-func (c Contents) readLog(dir string, generation uint64, before segment) (segment, error) {
+func (l *Log) readLog(c Contents, generation uint64, before segment, hasSnapshot bool) (segment, error) {
 	s := segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
-	path := filepath.Join(dir, s.name)
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(filepath.Join(l.Dir, s.name))
 	if err != nil {
 		return s, err
 	}
-	s.end, err = ReadRecords(content, generation, func(changes []byte) error {
-		return readChanges(changes, func(o Change) error {
+	each := func(at int64, changes []byte) error {
+		vital, counted := false, uint64(0)
+		err := readChanges(changes, func(o Change) error {
 			if o.Table == tableLog {
-				n, _ := binary.Uvarint(o.Value)
-				s.before = int64(n)
+				counted = max(counted, s.note(o))
 				return nil
 			}
+			vital = vital || l.Tables[o.Table].Vital != ""
 			return c.Apply(o)
 		})
+		if err == nil && at == 0 {
+			err = l.checkEnd(before, s)
+		}
+		if vital {
+			s.vital++
+		}
+		if err == nil && counted > s.vital {
+			err = l.Lose(true, 0, "%s: a damaged record before offset %d", s.name, at)
+		}
+		s.vital = max(s.vital, counted)
+		return err
+	}
+	s.end, err = ReadRecords(content, generation, each, func(from, to int64) error {
+		return l.Lose(false, to-from, "%s: damaged record at offset %d, %d bytes", s.name, from, to-from)
 	})
-	if err == nil && before.generation != 0 && s.end > 0 && before.end < s.before {
-		path, s.end = filepath.Join(dir, before.name), before.end
-		err = fmt.Errorf("%w at offset %d, before its end at %d", errDamaged, before.end, s.before)
-	}
-	if errors.Is(err, errDamaged) {
-		err = fmt.Errorf("%w: restore the state directory from a backup; or, to go on without all later changes, remove the logs after this one, if any, and run truncate -s %d %s", err, s.end, path)
-	}
 	if err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
+		return s, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return s, nil
+	return s, l.checkTail(s, content, hasSnapshot && before.generation == 0)
+}
+
+// note keeps a value of the log's own table. It returns the number of vital records up
+// to the record, if the value says it.
+func (s *segment) note(o Change) (vital uint64) {
+	n, _ := binary.Uvarint(o.Value)
+	switch string(o.Key) {
+	case keyEnd:
+		s.before = int64(n)
+	case keyVitalBefore:
+		s.vitalBefore = n
+	case keyVital:
+		return n
+	}
+	return 0
+}
+
+// checkEnd compares the end of a log with that in the first record of the next one.
+func (l *Log) checkEnd(before, s segment) error {
+	if before.generation == 0 || before.name == "" || before.end >= s.before {
+		return nil
+	}
+	return l.Lose(s.vitalBefore > before.vital, s.before-before.end, "%s: damaged record at offset %d, %d bytes", before.name, before.end, s.before-before.end)
+}
+
+// checkTail reports the bytes behind the last record of a log. After a crash they are a
+// record that was never acknowledged. Behind the last record there is always room for
+// another one, so a log without it was cut off.
+func (l *Log) checkTail(s segment, content []byte, hasSnapshot bool) error {
+	tail := content[s.end:]
+	if len(tail) < recordHeader && (s.end > 0 || hasSnapshot) {
+		return l.Lose(false, 0, "%s: cut off at offset %d", s.name, s.end)
+	}
+	if n := len(bytes.TrimRight(tail, "\x00")); n > 0 {
+		l.Logger.Warn("left out the end of a log: a crash cut off its last write, or it is damaged", "file", s.name, "offset", s.end, "bytes", n)
+	}
+	return nil
 }

@@ -10,17 +10,14 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// snapshotChunk is the approximate size of a record of a snapshot, in bytes.
-const snapshotChunk = 64 << 10
-
 // snapshot writes the snapshot of a generation, and removes the earlier generations. A
 // value may change while the snapshot is written, since the log has every change since
-// the generation began.
-func (l *Log) snapshot(generation uint64) error {
+// the generation began. barrier returns when all changes queued so far are in the log.
+func (l *Log) snapshot(generation uint64, barrier func() error) error {
 	l.mu.Lock()
 	cut := l.queue.ticket
 	l.mu.Unlock()
-	size, err := l.writeSnapshot(generation)
+	size, err := l.writeSnapshot(generation, barrier)
 	if err != nil {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(snapshotPattern, generation), err)
 	}
@@ -28,23 +25,23 @@ func (l *Log) snapshot(generation uint64) error {
 	l.limit = max(l.Size, 2*size)
 	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has their changes
 	l.mu.Unlock()
-	return l.removeBefore(generation)
+	return nil
 }
 
 // writeSnapshot returns the size of the snapshot, in bytes, once it is in force.
-func (l *Log) writeSnapshot(generation uint64) (size int64, err error) {
+func (l *Log) writeSnapshot(generation uint64, barrier func() error) (size int64, err error) {
 	name := filepath.Join(l.Dir, fmt.Sprintf(snapshotPattern, generation))
 	f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	s := &snapshotWriter{log: l, file: f, generation: generation, record: newRecord(nil)}
+	s := &snapshotWriter{log: l, file: f, generation: generation}
 	err = s.writeTables()
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = l.barrier()
+		err = barrier()
 	}
 	if err == nil {
 		err = os.Rename(name+".tmp", name)
@@ -65,33 +62,51 @@ func (l *Log) barrier() error {
 	return l.Wait(t)
 }
 
-// snapshotWriter writes a snapshot in records of about snapshotChunk.
+// snapshotChunk is the number of bytes that are written together.
+const snapshotChunk = 64 << 10
+
+// snapshotWriter writes a snapshot with a record for each value, so that damage to one
+// leaves the others. The vital tables are first.
 type snapshotWriter struct {
 	log        *Log
 	file       *os.File
 	generation uint64
 	end        int64
-	record     []byte
+	buffer     []byte
 }
 
 func (s *snapshotWriter) writeTables() error {
-	for id, t := range s.log.Tables {
-		err := t.Each(func(key, value []byte) {
-			s.record = appendChange(s.record, Change{id, key, value})
-		}, s.between)
-		if err != nil {
+	rest := false
+	for _, id := range s.log.order() {
+		t := s.log.Tables[id]
+		if t.Vital == "" && !rest {
+			rest = true
+			s.add(logChange(keyRest, 0))
+		}
+		if err := t.Each(func(key, value []byte) { s.add(Change{id, key, value}) }, s.between); err != nil {
 			return err
 		}
 	}
-	if len(s.record) > recordHeader {
-		if err := s.flush(); err != nil {
-			return err
-		}
+	if !rest {
+		s.add(logChange(keyRest, 0))
 	}
-	return s.flush() // a record without changes ends a snapshot
+	s.add() // a record without changes ends a snapshot
+	return s.flush()
 }
 
-// between writes the record if it is large enough. No lock is held.
+// add appends a record.
+func (s *snapshotWriter) add(changes ...Change) {
+	begin := len(s.buffer)
+	s.buffer = append(s.buffer, make([]byte, recordHeader)...)
+	for _, c := range changes {
+		s.buffer = appendChange(s.buffer, c)
+	}
+	record := s.buffer[begin:]
+	seal(record, s.generation, s.end)
+	s.end += int64(len(record))
+}
+
+// between writes the records if they are large enough. No lock is held.
 func (s *snapshotWriter) between() error {
 	s.log.mu.Lock()
 	closed := s.log.closed
@@ -99,16 +114,14 @@ func (s *snapshotWriter) between() error {
 	switch {
 	case closed:
 		return ErrClosed
-	case len(s.record) < snapshotChunk:
+	case len(s.buffer) < snapshotChunk:
 		return nil
 	}
 	return s.flush()
 }
 
 func (s *snapshotWriter) flush() error {
-	seal(s.record, s.generation, s.end)
-	n, err := s.file.Write(s.record)
-	s.end += int64(n)
-	s.record = newRecord(s.record)
+	_, err := s.file.Write(s.buffer)
+	s.buffer = s.buffer[:0]
 	return err
 }

@@ -12,6 +12,9 @@ var (
 
 	// ErrBusy refuses a write because too many wait for the disk already.
 	ErrBusy = errors.New("too many writes wait for the disk")
+
+	// ErrHangs gives up a write because the disk takes none.
+	ErrHangs = errors.New("the disk hangs: it has taken no write for some time")
 )
 
 // TableID is the number of a table in the log, 1 or more.
@@ -19,7 +22,13 @@ type TableID byte
 
 // Table is the functions of a table that a log calls.
 type Table struct {
+	// Vital is the plural of a value of the table, for messages. Open returns an
+	// error if it cannot read such a value, unless [Log.AcceptLoss] is set. Damaged
+	// values of a table with an empty Vital are left out.
+	Vital string
+
 	// Load adds a stored value. It is called in the order of the keys, before Each.
+	// After an error the table does not have the value.
 	Load func(key, value []byte) error
 
 	// Each calls put with all values of the table under its lock, and between
