@@ -71,7 +71,7 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
 	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
 		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(directory.Unknown())) })
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), newDamageGauge(store), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

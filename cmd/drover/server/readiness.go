@@ -34,6 +34,7 @@ type readiness struct {
 	clusters func(context.Context) map[string]error // by name; nil: nodes can join
 	chassis  func() map[string]string               // the errors, by name
 	disks    *diskMonitor
+	state    condition
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
@@ -42,7 +43,7 @@ type readiness struct {
 // problems returns every part that is not ready, sorted by part. It does not wait for
 // clusters and disks that hang.
 func (r *readiness) problems() []api.Problem {
-	out := r.disks.problems()
+	out := append(r.disks.problems(), stateProblems(r.state)...)
 	files, ok := r.lastFiles.get(r.local, filesWait)
 	if !ok {
 		files = []api.Problem{{Part: "files", Problem: "the directories of images and loaders have not answered yet"}}

@@ -131,7 +131,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.disks = newDiskMonitor(s.log, o)
 	ready := &readiness{
 		live: s.Live, images: images, loaders: o.Loaders,
-		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks,
+		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store,
 	}
 	s.metrics.watchReadiness(ready)
 

@@ -1,10 +1,15 @@
 package server
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"drover/pools"
+	"drover/pools/printable"
 	"drover/pools/state"
+	"drover/web/api"
 )
 
 // Files of the state directory that this package makes, beside the state itself.
@@ -33,4 +38,33 @@ func longestLease(c pools.Config) time.Duration {
 		longest = max(longest, p.Lease.D())
 	}
 	return longest + time.Minute
+}
+
+// condition is the condition of the state; [state.Store] implements it.
+type condition interface {
+	Health() error
+	Damage() int
+}
+
+// stateProblems returns what is wrong with the state; c may be nil.
+func stateProblems(c condition) (out []api.Problem) {
+	if c == nil {
+		return nil
+	}
+	if err := c.Health(); err != nil {
+		out = append(out, api.Problem{Part: "state", Problem: printable.Line(err.Error(), maxProblem), Brief: "it is not stored"})
+	}
+	if n := c.Damage(); n > 0 {
+		out = append(out, api.Problem{
+			Part: "state", Brief: "it was damaged", Warning: true,
+			Problem: fmt.Sprintf("%d parts were damaged and are left out; the log of the start names them, *.damaged in the state directory has the files", n),
+		})
+	}
+	return out
+}
+
+// newDamageGauge reports the damage that was found at the start.
+func newDamageGauge(c condition) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "state_damaged_parts",
+		Help: "Parts of the state that were damaged at the start, and are left out."}, func() float64 { return float64(c.Damage()) })
 }
