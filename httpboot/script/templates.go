@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 )
 
 //go:embed templates/*.tmpl
@@ -82,6 +83,9 @@ func readTemplates(dir string) (*Templates, []error) {
 	return t, errs
 }
 
+// maxTemplate bounds a template, in bytes.
+const maxTemplate = 1 << 20
+
 // replace reads a template from dir.
 func (t *Templates) replace(dir, name string) []error {
 	file := filepath.Join(dir, name)
@@ -89,7 +93,7 @@ func (t *Templates) replace(dir, name string) []error {
 	if tmpl == nil || tmpl.Lookup(name) == nil || name == "retry.ipxe.tmpl" {
 		return []error{fmt.Errorf("%s:1: drover has no template of that name (%s)", file, strings.Join(t.names(), ", "))}
 	}
-	text, err := os.ReadFile(file)
+	text, err := atomicfile.Read(file, maxTemplate)
 	if err != nil {
 		return []error{err}
 	}

@@ -12,7 +12,7 @@ import (
 
 // Bounds of a table. One packet is enough to begin a boot, and anyone can send it for
 // any number of invented MACs. So machines that no node declares have few places of their
-// own, and of these, boots that progress do not compete with others.
+// own, and boots that progress do not compete with those that do not.
 const (
 	perMachine   = 10    // boots of one machine
 	knownLimit   = 20000 // boots on each shelf of declared machines
@@ -21,13 +21,16 @@ const (
 
 // shelves hold the boots of the known or of the unknown machines.
 type shelves struct {
-	started fifo // boots that ended after the offer, or did not get further yet
-	further fifo // boots that fetched a loader or a script
+	offered fifo // boots that got no further than an offer
+	leased  fifo // boots that took their address, and got no further
+	fetched fifo // boots that fetched a loader or a script
 }
 
-func newShelves(limit int) shelves { return shelves{newFIFO(limit), newFIFO(limit)} }
+func newShelves(limit int) shelves { return shelves{newFIFO(limit), newFIFO(limit), newFIFO(limit)} }
 
-func (s *shelves) len() int { return s.started.boots.Len() + s.further.boots.Len() }
+func (s *shelves) len() int {
+	return s.offered.boots.Len() + s.leased.boots.Len() + s.fetched.boots.Len()
+}
 
 // shelf returns the shelf for a boot.
 func (t *Table) shelf(b *boot) *fifo {
@@ -35,10 +38,13 @@ func (t *Table) shelf(b *boot) *fifo {
 	if b.Record.Unknown {
 		s = &t.unknown
 	}
-	if b.NonceHash != nil || b.Record.pastOffer() {
-		return &s.further
+	switch {
+	case b.NonceHash != nil || b.Record.pastOffer():
+		return &s.fetched
+	case b.leased:
+		return &s.leased
 	}
-	return &s.started
+	return &s.offered
 }
 
 // place puts a boot on its shelf, as its newest, and drops the oldest of a full shelf. It

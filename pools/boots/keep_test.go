@@ -83,18 +83,20 @@ func TestFloodOfMachines(t *testing.T) {
 	if err := b.Step(mac(machines+2), "", boots.Event{Step: boots.StepLoader}); err != nil {
 		t.Fatal(err)
 	}
+	b.Discover(plan(machines+5), c.Now())
+	b.Lease(mac(machines + 5))
 	b.Discover(declared(machines+3), c.Now())
 	b.Discover(plan(machines+4), c.Now())
 	b.Discover(declared(machines+4), c.Now()) // an operator declared it meanwhile
 	check := func(when string) {
 		t.Helper()
-		if got := len(b.List()); got != 4096+4 {
-			t.Errorf("%s: got %d boots, want 4096 and the four", when, got)
+		if got := len(b.List()); got != 4096+5 {
+			t.Errorf("%s: got %d boots, want 4096 and the five", when, got)
 		}
 		if err := b.Claim(mac(machines+1), underWay, []byte("key")); err != nil {
 			t.Errorf("%s: a boot under way is gone: %v", when, err)
 		}
-		for _, p := range []*pools.Plan{plan(machines + 2), declared(machines + 3), declared(machines + 4)} {
+		for _, p := range []*pools.Plan{plan(machines + 2), plan(machines + 5), declared(machines + 3), declared(machines + 4)} {
 			if _, err := b.Issue(p); err != nil {
 				t.Errorf("%s: %s gets no script: %v", when, p.Node, err)
 			}
@@ -107,8 +109,8 @@ func TestFloodOfMachines(t *testing.T) {
 	if err := b.Flush(); err != nil {
 		t.Error(err)
 	}
-	if len(d.values) != 4096+4 {
-		t.Errorf("%d boots are stored, want 4096 and the four", len(d.values))
+	if len(d.values) != 4096+5 {
+		t.Errorf("%d boots are stored, want 4096 and the five", len(d.values))
 	}
 	b = d.reopen(t, b, c)
 	b.NeedDiscover = true

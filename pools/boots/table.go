@@ -88,6 +88,7 @@ type boot struct {
 	Uptime     float64   `json:"uptime,omitempty"`    // of the last signed event
 
 	bound    bool  // KeyHash is durable
+	leased   bool  // the firmware took the address that it was offered
 	unsigned int   // events without a signature since the claim
 	shelf    *fifo // that holds the boot; nil: it was dropped
 	unstored bool  // the nonce was issued while the storage was unavailable
@@ -120,6 +121,17 @@ func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	report := t.note(b, Event{Step: StepDiscover}, now)
 	t.mu.Unlock()
 	report()
+}
+
+// Lease notes that a machine took the address that it was offered. Its boot then competes
+// no longer for a place with those of machines that sent a DISCOVER only.
+func (t *Table) Lease(mac pools.MAC) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b := t.newest(mac); b != nil && !b.leased && b.inFirmware(t.Now()) {
+		b.leased = true
+		t.place(b)
+	}
 }
 
 // Issue makes the nonce for a boot script, 64 hex digits, and returns it once it is

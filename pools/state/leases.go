@@ -33,6 +33,10 @@ const maxLeases = 1 << 18
 // else one that no machine ever had, else the one that expired first. No address is
 // leased to two machines at a time, and no machine has two leases.
 type Leases struct {
+	// Reserved reports whether an address belongs to a node of the farm in force now. A
+	// plan may be of the farm before. Set it before the first lease; nil is allowed.
+	Reserved func(netip.Addr) bool
+
 	engine engine
 	limit  int // maxLeases
 
@@ -187,7 +191,7 @@ func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
 	switch e := l.byAddr[addr]; {
 	case !addr.IsValid():
 		return fmt.Errorf("no address for %s: %w", p.MAC, pools.ErrRefused)
-	case !own && p.Reserved(addr):
+	case !own && (p.Reserved(addr) || l.Reserved != nil && l.Reserved(addr)):
 		return fmt.Errorf("%s belongs to a node of the farm: %w", addr, pools.ErrRefused)
 	case l.offers.toOther(p.MAC, addr, now):
 		return fmt.Errorf("%s is offered to another machine than %s: %w", addr, p.MAC, pools.ErrRefused)

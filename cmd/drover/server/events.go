@@ -53,6 +53,9 @@ func (s *Server) reached(b boots.Record, step boots.StepTime) {
 // boot or the unknown machine that begins with a DISCOVER.
 func (s *Server) exchange(e dhcp.Exchange) {
 	s.metrics.exchange(e)
+	if e.Type == "REQUEST" && e.Reply == "ACK" && e.Plan != nil && e.Plan.CatchAll {
+		s.Store.Boots.Lease(e.MAC)
+	}
 	if e.Type != "DISCOVER" {
 		return
 	}

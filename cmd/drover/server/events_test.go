@@ -58,6 +58,7 @@ func TestAddressOfALease(t *testing.T) {
 	if leased, ok := errors.AsType[*pools.LeasedError](err); !ok || leased.Lease.MAC != lobby {
 		t.Errorf("a new node gets the address: %v", err)
 	}
+	before := discover(s, pools.MAC{2, 5}).Plan // of the farm before the change
 	text := strings.ReplaceAll(testConfig, "{name: m1,", `{name: m9, macs: ["02:06:00:00:00:00"], ip: 10.28.72.99}`+"\n      - {name: m1,")
 	if err := errors.Join(os.WriteFile("drover.yaml", []byte(text), 0o600), s.Live.Reload()); err != nil {
 		t.Fatal(err)
@@ -76,5 +77,8 @@ func TestAddressOfALease(t *testing.T) {
 		t.Errorf("the lease is renewed: %v", err)
 	}
 	s.Store.Leases.Release(lobby, at, time.Now())
+	if _, err := s.Store.Leases.Commit(before, at, time.Now()); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("by a packet that came before the change, another machine leases it: %v", err)
+	}
 	check("after its end", false, mac)
 }

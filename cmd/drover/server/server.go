@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -115,6 +116,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if !farm.Address().IsValid() {
 		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
 	}
+	s.Store.Leases.Reserved = func(a netip.Addr) bool { return s.Live.Farm().Reserved(a) }
 	s.Live.SetLeases(s.Store.Leases.At)
 	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
