@@ -78,8 +78,7 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 
 	// Somebody sends DISCOVERs in its name, takes its address and goes through
 	// the whole boot. It even knows the boot ID: each pod of the machine does.
-	hasty, _ := clusters(t, 0, p)
-	hasty.DeadAfter = 3 * time.Second
+	hasty, _ := clustersWith(t, 0, func(c *kube.Clusters) { c.DeadAfter = 3 * time.Second }, p)
 	for _, bootID := range []string{"boot-2", "boot-1", ""} {
 		hasty.Expect(plan)
 		time.Sleep(time.Second)
@@ -128,8 +127,7 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 
 // A Node that drover did not make stays, and kubeadm has to wait.
 func testForeignNode(t *testing.T, p *controlplane.Cluster) {
-	c, _ := clusters(t, 0, p)
-	c.DeadAfter = time.Second
+	c, _ := clustersWith(t, 0, func(c *kube.Clusters) { c.DeadAfter = time.Second }, p)
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "by-hand"}}`), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drover/e2e/fixture"
 	"drover/pools"
@@ -115,6 +116,29 @@ func TestApprover(t *testing.T) {
 	}
 	if strings.Contains(later.String(), "request=first") {
 		t.Errorf("what was approved before the restart is reported again: %s", later)
+	}
+}
+
+// C2: a request that is larger than any kubelet's is not looked at, however many a hostile
+// API server sends, and the others are decided on.
+func TestApproverLeavesHugeRequests(t *testing.T) {
+	s := newAPIServer(t)
+	huge := request(t, "huge", "aaaaaa", groupsOf("aaaaaa", "m1"), "m1")
+	huge.Annotations = map[string]string{"a": strings.Repeat("x", 20_000)}
+	s.ask(huge)
+	longUID := request(t, "uid", "bbbbbb", groupsOf("bbbbbb", "m1"), "m1")
+	longUID.UID = types.UID(strings.Repeat("x", 10_000))
+	s.ask(longUID)
+	s.ask(request(t, "good", "aaaaaa", groupsOf("aaaaaa", "m1"), "m1"))
+	_, requests, _ := withLoops(t, s, pools.Cluster{})
+	decided(t, s, "good", "Approved")
+	s.ask(longUID)
+	s.ask(request(t, "later", "cccccc", groupsOf("cccccc", "m1"), "m1"))
+	decided(t, s, "later", "Approved")
+	for _, name := range []string{"huge", "uid"} {
+		if got := s.outcome(name); got != "" || len(requests.of(name)) > 0 {
+			t.Errorf("%s: %q, reported %q", name, got, requests.of(name))
+		}
 	}
 }
 

@@ -2,19 +2,22 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drover/pools"
+	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
 	"drover/pools/wait"
 )
 
 const (
-	maxReconcileDelay = time.Minute // the longest delay after an error
-	maxUnknown        = 5           // Nodes that are logged by name
+	maxReconcileDelay = time.Minute     // the longest delay after an error
+	maxRefusedDelay   = 5 * time.Minute // the same, after an answer that drover refused: it takes time to read
+	maxUnknown        = 5               // Nodes that are logged by name
 )
 
 // Refresh reconciles all Nodes with the label [node.Managed] with the farm, in the
@@ -43,7 +46,7 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 			return
 		case <-t.refresh:
 		}
-		for delay := time.Second; ; delay = min(2*delay, maxReconcileDelay) {
+		for delay, longest := time.Second, maxReconcileDelay; ; delay = min(2*delay, longest) {
 			changed, err := c.reconcile(t.ctx, t)
 			if t.ctx.Err() != nil {
 				return
@@ -56,6 +59,9 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 			}
 			if err == nil {
 				break
+			}
+			if _, refused := errors.AsType[*cluster.RefusedError](err); refused {
+				longest = maxRefusedDelay
 			}
 			log.Warn("labels and taints do not follow the config yet", "err", err, "again", delay)
 			_ = wait.Sleep(t.ctx, delay)

@@ -21,6 +21,7 @@ import (
 // about 10 MiB, a CertificateSigningRequest about 12 KiB.
 const (
 	maxPage   = 32 << 20 // a page of a list
+	maxPages  = 1 << 30  // all pages of a list that is read page by page
 	maxListed = 64 << 20 // all pages of a list that is held as a whole
 	maxNamed  = 4 << 20  // a list that selects one object by its name
 	maxObject = 2 << 20  // any other answer, and each event of a watch; etcd stores objects up to 1.5 MiB
@@ -29,7 +30,7 @@ const (
 	// All answers of an API server together. A new request waits until the rate is
 	// kept again. An answer that exceeds the rate by more than answerBurst is refused:
 	// many requests that are answered at the same time must not add up.
-	answerRate  = 32 << 20 // per second
+	answerRate  = 16 << 20 // per second
 	answerBurst = 64 << 20
 
 	// Events of all watches together. A room of 4 000 machines that boot makes about

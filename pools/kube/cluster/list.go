@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	pageSize    = 100 // objects
-	maxPages    = 500
+	pageSize    = 100              // objects
+	pageLimit   = 500              // pages
 	maxContinue = 4 << 10          // bytes; API servers use about 200
 	listTimeout = 10 * time.Minute // of all pages
 )
@@ -30,8 +30,8 @@ type listingKey struct{}
 // a limit.
 func page[L runtime.Object](ctx context.Context, c *Cluster, source Source[L], opts metav1.ListOptions, all *listing) (L, error) {
 	var none L
-	if all.pages++; all.pages > maxPages {
-		return none, c.refuse("list", fmt.Errorf("it has more than %d pages", maxPages))
+	if all.pages++; all.pages > pageLimit {
+		return none, c.refuse("list", fmt.Errorf("it has more than %d pages", pageLimit))
 	}
 	list, err := source.List(context.WithValue(ctx, listingKey{}, all), opts)
 	if err != nil {
@@ -53,8 +53,9 @@ func EachPage[T, L runtime.Object](ctx context.Context, c *Cluster, source Sourc
 	limited, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	opts.Limit = pageSize
+	left := maxPages
 	for all := new(listing); ; {
-		all.left = maxPage
+		all.left = min(left, maxPage)
 		list, err := page(limited, c, source, opts, all)
 		if err != nil {
 			return err
@@ -63,6 +64,7 @@ func EachPage[T, L runtime.Object](ctx context.Context, c *Cluster, source Sourc
 		if err := meta.EachListItem(list, func(o runtime.Object) error { items = append(items, o.(T)); return nil }); err != nil {
 			return err
 		}
+		left -= min(left, maxPage) - all.left
 		f(items)
 		m, err := meta.ListAccessor(list)
 		if err != nil || m.GetContinue() == "" {
