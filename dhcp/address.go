@@ -73,9 +73,13 @@ func (a *answer) planned(preferred netip.Addr) (own netip.Addr, err error) {
 // commit checks that no other machine has the address.
 //
 // Only an operating system that renews may keep such an address. After a reboot
-// it can take another one.
+// it can take another one. It sends from the address, unless a relay agent is
+// between, and the address has no other use in the config.
 func (a *answer) keepsRunning(requested netip.Addr) bool {
-	if a.plan.CatchAll || a.netboot() || !a.Renewing || !a.usable(requested) {
+	if a.plan.CatchAll || a.netboot() || !a.Renewing || !a.usable(requested) || !a.plan.Spare(requested) {
+		return false
+	}
+	if !a.req.Giaddr.IsValid() && a.req.From != requested {
 		return false
 	}
 	a.x.Why = "runs on an address that is not its own; from the next boot on that is " + a.plan.Address.String()

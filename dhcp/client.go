@@ -33,9 +33,11 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 		return c, err
 	}
 	c.MAC = req.MAC
-	link, err := c.readRelay(req.get(optRelay))
-	if err != nil {
-		return c, err
+	var link netip.Addr
+	if req.Giaddr.IsValid() { // without a relay agent anybody may have added option 82
+		if link, err = c.readRelay(req.RelayInfo()); err != nil {
+			return c, err
+		}
 	}
 	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err

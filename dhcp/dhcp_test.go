@@ -1,6 +1,7 @@
 package dhcp_test
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,6 +63,12 @@ func (s *responder) ReplyBoot(d *dhcpv4.DHCPv4, now time.Time) (*dhcpv4.DHCPv4, 
 func (s *responder) handle(b []byte, now time.Time) (*dhcpv4.DHCPv4, dhcp.Exchange) {
 	var req dhcp.Request
 	req.Parse(b)
+	if d, err := dhcpv4.FromBytes(b); err == nil && !req.Giaddr.IsValid() {
+		// A client sends from its address once it has one.
+		if from, _ := netip.AddrFromSlice(d.ClientIPAddr.To4()); !from.IsUnspecified() {
+			req.From = from
+		}
+	}
 	m, x := s.Responder.Reply(&req, now)
 	return s.parsed(m), x
 }

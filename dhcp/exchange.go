@@ -64,32 +64,34 @@ const (
 	Waiting     Decision = "ignored: its address is being probed"
 
 	Malformed Decision = "dropped: malformed"
-	Spoofed   Decision = "dropped: sent by a node in another's name"
+	Spoofed   Decision = "dropped: not sent by its machine or a relay agent"
 	TooOften  Decision = "dropped: client asks too often"
 	QueueFull Decision = "dropped: queue full"
 	Stale     Decision = "dropped: waited too long"
 	Failed    Decision = "dropped: internal error"
 )
 
-// Log writes an exchange to l as one line.
-func (x *Exchange) Log(l *slog.Logger) {
-	level := slog.LevelInfo
+// Level is the level at which an exchange is logged.
+func (x *Exchange) Level() slog.Level {
 	switch x.Decision {
 	case Malformed, Spoofed, TooOften, QueueFull, Stale: // any host can send any number of these
-		level = slog.LevelDebug
+		return slog.LevelDebug
 	case Declined, NoAddress:
-		level = slog.LevelWarn
+		return slog.LevelWarn
 	case Failed:
-		level = slog.LevelError
-	default:
-		if x.Err != nil || x.Warning != "" {
-			level = slog.LevelWarn
-		}
+		return slog.LevelError
 	}
-	if !l.Enabled(context.Background(), level) {
-		return
+	if x.Err != nil || x.Warning != "" {
+		return slog.LevelWarn
 	}
-	l.LogAttrs(context.Background(), level, "dhcp", x.attrs()...)
+	return slog.LevelInfo
+}
+
+// Log writes an exchange to l as one line.
+func (x *Exchange) Log(l *slog.Logger) {
+	if level := x.Level(); l.Enabled(context.Background(), level) {
+		l.LogAttrs(context.Background(), level, "dhcp", x.attrs()...)
+	}
 }
 
 func (x *Exchange) attrs() []slog.Attr {

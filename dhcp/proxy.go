@@ -25,6 +25,9 @@ func (a *answer) proxy() *Message {
 		if !a.boots() {
 			return a.silence(Observed, nil)
 		}
+		if !a.req.Giaddr.IsValid() {
+			a.leases.Leave(a.MAC, netip.Addr{}, a.now) // what was noted in an earlier boot
+		}
 		a.x.Decision = Offered
 		offer := a.bootData(dhcpv4.MessageTypeOffer)
 		if !a.x.Giaddr.IsValid() {
@@ -87,10 +90,11 @@ func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 
 // observe records the address that a machine requests or has from another
 // server, so that HTTP and TFTP know the machine at it. No answer waits for the
-// record to reach the disk.
+// record to reach the disk. A relay agent says nothing that can be confirmed: it
+// may have copied the packet of a pod.
 func (a *answer) observe(address netip.Addr) {
 	a.x.Address = address
-	if !unicast(address) {
+	if !unicast(address) || a.req.Giaddr.IsValid() {
 		return
 	}
 	plan := *a.plan

@@ -16,10 +16,9 @@ const (
 )
 
 // readRelay reads the value of option 82 into c, and returns the link selection
-// in it. Relay agents add the option. Switches that snoop add it too, and leave
-// giaddr zero, so that the option counts whether giaddr is set or not. The
-// network keeps clients from forging it: switches strip the option that a
-// client sends, or drop the packet (RFC 3046, section 2.1).
+// in it. It counts in packets of relay agents only, which set giaddr: they replace
+// or drop the option of a client (RFC 3046, section 2.1). Switches that snoop add
+// it too, but leave giaddr zero, and then any host can have added it.
 //
 // A truncated sub-option is an error, because the identity of a node depends on
 // it. So is a value other than an address where an address belongs. Unknown

@@ -70,7 +70,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 	}
 	m := build(&a)
 	if m != nil {
-		m.Wait, m.Fresh = a.wait, a.fresh
+		m.Wait, m.Fresh = a.wait, a.fresh && m.messageType() == dhcpv4.MessageTypeOffer
 		x.Reply = typeName(m.messageType())
 	}
 	return m, x

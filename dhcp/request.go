@@ -19,6 +19,7 @@ type Request struct {
 	MAC    pools.MAC          // chaddr, even when it is not an Ethernet address; zero for a packet without a header
 	Type   dhcpv4.MessageType // none for a packet that is not DHCP
 	Giaddr netip.Addr         // the relay agent; the zero Addr for a packet that came directly
+	From   netip.Addr         // source address, which Parse does not know; the zero Addr: unknown, or 0.0.0.0
 
 	header []byte
 	options
@@ -27,6 +28,7 @@ type Request struct {
 
 // Offsets into a packet (RFC 2131, section 2).
 const (
+	hopsAt    = 3
 	xidAt     = 4
 	flagsAt   = 10
 	ciaddrAt  = 12
@@ -127,6 +129,9 @@ func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[flags
 // none.
 func (r *Request) ciaddr() netip.Addr { return address(r.header[ciaddrAt : ciaddrAt+4]) }
 
+// RelayInfo returns the value of option 82; nil for none.
+func (r *Request) RelayInfo() []byte { return r.get(optRelay) }
+
 // requestedOption returns the address in option 50; the zero Addr for none.
 func (r *Request) requestedOption() netip.Addr { return address(r.get(optRequested)) }
 
@@ -135,11 +140,16 @@ func (r *Request) requestedOption() netip.Addr { return address(r.get(optRequest
 func (r *Request) usesItsAddress() bool {
 	switch r.Type {
 	case dhcpv4.MessageTypeRequest:
-		return !r.codes.has(optServerID) && !r.codes.has(optRequested)
+		return r.renews()
 	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform:
 		return true
 	}
 	return false
+}
+
+// renews reports whether this is a REQUEST of a client that renews or rebinds.
+func (r *Request) renews() bool {
+	return r.Type == dhcpv4.MessageTypeRequest && !r.codes.has(optServerID) && !r.codes.has(optRequested)
 }
 
 // noOptions reports whether this is a DISCOVER that has only its type and the

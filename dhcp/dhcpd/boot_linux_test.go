@@ -23,8 +23,12 @@ func TestBootPort(t *testing.T) {
 	s, _ := newProxy()
 	s.Farm = panicky{}
 	r.serve(s)
-	r.plug(web1)
-	r.ip("-n", r.cli, "addr", "add", "10.28.5.5/16", "dev", "cli")
+	as := func(m pools.MAC) {
+		t.Helper()
+		r.plug(m)
+		r.ip("-n", r.cli, "addr", "add", "10.28.5.5/16", "dev", "cli")
+	}
+	as(web1)
 	conn := r.udp("10.28.5.5:1068")
 	bootServer := net.UDPAddrFromAddrPort(netip.AddrPortFrom(serverAddr, 4011))
 	ask := func(b []byte) {
@@ -56,20 +60,25 @@ func TestBootPort(t *testing.T) {
 	answered()
 	for _, tt := range []struct {
 		name   string
+		mac    pools.MAC
 		packet []byte
 		want   dhcp.Decision
 	}{
-		{"nothing", nil, dhcp.Malformed},
-		{"rubbish", bytes.Repeat([]byte{0xff}, 500), dhcp.Malformed},
-		{"huge", make([]byte, 8000), dhcp.Malformed},
-		{"panic", message(foreign, request, rom, ciaddr("10.28.5.5")).ToBytes(), dhcp.Failed},
+		{"nothing", web1, nil, dhcp.Malformed},
+		{"rubbish", web1, bytes.Repeat([]byte{0xff}, 500), dhcp.Malformed},
+		{"huge", web1, make([]byte, 8000), dhcp.Malformed},
+		{"in the name of another machine", web1, message(stray, request, rom, ciaddr("10.28.5.5")).ToBytes(), dhcp.Spoofed},
+		{"panic", foreign, message(foreign, request, rom, ciaddr("10.28.5.5")).ToBytes(), dhcp.Failed},
 	} {
+		as(tt.mac)
 		ask(tt.packet)
-		if x := r.next(); x.Decision != tt.want || x.Err == nil {
+		if x := r.next(); x.Decision != tt.want || x.Err == nil && x.Why == "" {
 			t.Errorf("%s: got %q, error %v, want %q", tt.name, x.Decision, x.Err, tt.want)
 		}
 	}
+	as(web1)
 	answered()
+	as(stray)
 	for range 100 {
 		ask(message(stray, request, rom, ciaddr("10.28.5.5")).ToBytes())
 	}

@@ -15,8 +15,13 @@ var (
 
 	web1, web1b, stray, foreign = dhcptest.Web1, dhcptest.Web1b, dhcptest.Stray, dhcptest.Foreign
 
-	message, option, rom, requested, ciaddr, giaddr = dhcptest.Message, dhcptest.Option, dhcptest.ROM, dhcptest.Requested, dhcptest.Ciaddr, dhcptest.Giaddr
+	message, option, rom, requested, ciaddr = dhcptest.Message, dhcptest.Option, dhcptest.ROM, dhcptest.Requested, dhcptest.Ciaddr
 )
+
+// giaddr makes a packet one of a relay agent.
+func giaddr(a string) dhcpv4.Modifier {
+	return func(d *dhcpv4.DHCPv4) { dhcptest.Giaddr(a)(d); d.HopCount = 1 }
+}
 
 type (
 	farm     = dhcptest.Farm

@@ -58,6 +58,7 @@ func newNeighborhood(t *testing.T, kind netns.Kind) *neighborhood {
 	n.client.Namespace = netns.Namespace(n.cli)
 	var s *dhcpd.Server
 	s, n.leases = newServer()
+	s.Machines = tenants{n.leases}
 	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
 	s.Farm = farmFunc(func(p *pools.Plan) {
 		p.Lease = pools.Duration(kind.Lease)
@@ -69,6 +70,24 @@ func newNeighborhood(t *testing.T, kind netns.Kind) *neighborhood {
 	n.serve(s)
 	return n
 }
+
+// tenants are the machines of a neighborhood: web1, and those that have leases.
+type tenants struct{ leases *leases }
+
+func (t tenants) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
+	if a.String() == "10.28.36.1" || a.String() == "10.99.0.7" {
+		return true, t.Declares(m)
+	}
+	held, ok := t.leases.Holds(m, noon)
+	return ok && held == a, ok && held == a
+}
+
+func (t tenants) Known(m pools.MAC) bool {
+	_, ok := t.leases.Holds(m, noon)
+	return ok || t.Declares(m)
+}
+
+func (tenants) Declares(m pools.MAC) bool { return m == web1 || m == web1b }
 
 // takes starts the client and sees it get an address.
 func (n *neighborhood) takes(m pools.MAC, address string) {

@@ -8,10 +8,16 @@
 //	                            └─ address is new → ARP probe → send
 //
 // An intake reads as many packets as have arrived (intake.go), and admits them to
-// a bounded queue: not those that a node sends in another machine's name, and not
-// those of a client that asks too often (limit.go). REQUESTs go first; a full
-// queue drops its oldest (queue.go). A worker asks package dhcp for the answer and
-// sends it (worker.go). There is no pause anywhere on this way.
+// a bounded queue: not those whose sender may not speak for the machine, and not
+// those of a client that asks too often (limit.go). Known machines and REQUESTs go
+// first; a full queue drops its oldest (queue.go). A worker asks package dhcp for the
+// answer and sends it (worker.go). There is no pause anywhere on this way.
+//
+// A UDP socket does not say which host sent a packet on the wire. So its filter lets
+// pass only what a machine's own card or a confirmed relay agent sent (filter.go), and
+// a socket for frames receives the rest, with their MACs: packets of relay agents that
+// are not confirmed yet, renewals that were routed, and forged ones. [dhcp.Senders]
+// decides. Where it takes an answer to ARP, the packet waits for it (neighbors.go).
 //
 // No worker waits for the disk: an ACK whose lease is not on disk yet is passed to
 // one goroutine that waits and then sends (commit). No worker waits for other

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"golang.org/x/net/bpf"
 
 	"drover/dhcp"
 	"drover/pools"
@@ -17,20 +18,19 @@ const ClientBurst = clientBurst
 // MaxCommits is how many answers wait for the disk at most.
 const MaxCommits = maxCommits
 
-// Spoofed reports whether a packet from an address counts as spoofed.
-func (s *Server) Spoofed(b []byte, from netip.Addr) bool {
-	r := &request{from: from}
-	r.Parse(b)
-	return s.spoofed(r)
+// Packet is one that Line pushes.
+type Packet struct {
+	Type  dhcpv4.MessageType
+	Known bool
 }
 
-// Line pushes packets of these kinds, numbered from 1, into a queue and then
+// Line pushes packets, numbered from 1, into a queue and then
 // takes all. It returns those dropped and those taken, and how many waited.
-func Line(length int, kinds ...dhcpv4.MessageType) (dropped, taken []int, waited int) {
+func Line(length int, packets ...Packet) (dropped, taken []int, waited int) {
 	var q queue
 	q.open(length)
-	for i, kind := range kinds {
-		if r := q.push(&request{size: i + 1, Request: dhcp.Request{Type: kind}}); r != nil {
+	for i, p := range packets {
+		if r, _ := q.push(&request{size: i + 1, known: p.Known, Request: dhcp.Request{Type: p.Type}}); r != nil {
 			dropped = append(dropped, r.size)
 		}
 	}
@@ -45,8 +45,33 @@ func Line(length int, kinds ...dhcpv4.MessageType) (dropped, taken []int, waited
 	return dropped, taken, waited
 }
 
-// Limiter returns the function that reports whether a packet may be answered.
-func Limiter(now time.Time) func(pools.MAC, time.Time) bool { return newLimiter(now).allow }
+// Limiter returns the function that reports whether a packet of a client may be
+// answered. sender is the MAC of the frame.
+func Limiter(now time.Time) func(packet *dhcpv4.DHCPv4, sender pools.MAC, at time.Time) bool {
+	l := newLimits(now)
+	return func(packet *dhcpv4.DHCPv4, sender pools.MAC, at time.Time) bool {
+		r := &request{sender: dhcp.Sender{MAC: sender}}
+		r.Parse(packet.ToBytes())
+		return l.allow(r, at)
+	}
+}
+
+// PortBurst is how many packets may come from a port of a relay agent at once.
+const PortBurst = portBurst
+
+// FrameFilter is the filter of the socket for frames.
+func FrameFilter(relays []pools.MAC) []bpf.Instruction {
+	return frameFilter(relays, serverPort, bootPort)
+}
+
+// SocketFilter is the filter of UDP sockets.
+func SocketFilter(relays []pools.MAC) []bpf.Instruction { return socketFilter(relays) }
+
+// ParseFrame returns the message in a frame, and who sent it to whom.
+func ParseFrame(f []byte) (message []byte, srcMAC, dstMAC pools.MAC, src, dst netip.AddrPort, ok bool) {
+	r, ok := parseFrame(f)
+	return r.message, r.srcMAC, r.dstMAC, r.src, r.dst, ok
+}
 
 // Frame wraps a message.
 func Frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []byte) []byte {

@@ -9,6 +9,7 @@ import (
 	"github.com/mdlayher/packet"
 
 	"drover/dhcp"
+	"drover/pools"
 )
 
 // send sends a reply: from the boot port when its destination, to, is valid, else
@@ -72,6 +73,39 @@ func frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []b
 	}
 	binary.BigEndian.PutUint16(udp[6:], sum)
 	return f
+}
+
+// received is a UDP packet in the frame that it came in.
+type received struct {
+	srcMAC, dstMAC pools.MAC
+	src, dst       netip.AddrPort
+	message        []byte
+}
+
+// parseFrame finds the UDP packet in a frame. It returns false for another frame, for a
+// fragment, and for a frame that is cut off. It leaves the checksums to the frame's own:
+// on virtual NICs they are not computed.
+func parseFrame(f []byte) (r received, ok bool) {
+	if len(f) < ethernetHeader+ipv4Header || binary.BigEndian.Uint16(f[12:]) != etherTypeIPv4 {
+		return r, false
+	}
+	ip := f[ethernetHeader:]
+	header := int(ip[0]&0xf) * 4
+	fragment := binary.BigEndian.Uint16(ip[6:])&0x3fff != 0
+	if ip[0]>>4 != 4 || header < ipv4Header || fragment || ip[9] != protocolUDP || len(ip) < header+udpHeader {
+		return r, false
+	}
+	udp := ip[header:]
+	size := int(binary.BigEndian.Uint16(udp[4:]))
+	if size < udpHeader || size > len(udp) {
+		return r, false
+	}
+	copy(r.dstMAC[:], f)
+	copy(r.srcMAC[:], f[6:])
+	r.src = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[12:])), binary.BigEndian.Uint16(udp))
+	r.dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[16:])), binary.BigEndian.Uint16(udp[2:]))
+	r.message = udp[udpHeader:size]
+	return r, true
 }
 
 // checksum adds b to a ones' complement sum (RFC 1071).

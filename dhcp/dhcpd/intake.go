@@ -2,11 +2,12 @@ package dhcpd
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
 	"drover/pools"
@@ -18,19 +19,29 @@ import (
 // read are dropped most cheaply by the kernel.
 const intakeTurn = 2
 
+// crowd is how many requests of strangers have to wait until machines that no node
+// declares, but that hold a lease, get room of their own.
+const crowd = 32
+
 // intake reads a socket and admits packets to the queue.
 type intake struct {
 	*service
-	socket  *socket
-	batch   *batch
-	slots   [batchLength]*request // packet i of the batch is read into slot i
-	limiter *limiter
+	socket    *socket
+	batch     *batch
+	slots     [batchLength]*request // packet i of the batch is read into slot i
+	limits    *limits
+	strangers atomic.Int32 // how many waited in the queue after the last packet
+	outbursts outbursts
 
-	spoofing, flooding, overflow outburst
+	hosts     map[netip.Addr]bool // addresses of this host, for frames
+	refreshed time.Time
 }
 
 func newIntake(v *service, s *socket) *intake {
-	in := &intake{service: v, socket: s, batch: new(batch), limiter: newLimiter(v.now())}
+	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.now()), hosts: map[netip.Addr]bool{v.Address: true}}
+	for _, p := range v.wire {
+		in.hosts[p.Addr()] = true
+	}
 	for i := range in.slots {
 		in.renew(i)
 	}
@@ -60,7 +71,11 @@ func (in *intake) run(ctx context.Context) {
 		}
 		now := in.now()
 		for i := range count {
-			in.admit(i, now)
+			r := in.slots[i]
+			r.size, r.received, r.replyTo = in.batch.size(i), now, netip.AddrPort{}
+			if in.identify(r, in.batch.from(i)) && in.admit(r) {
+				in.renew(i)
+			}
 		}
 		if n%intakeTurn == 0 {
 			runtime.Gosched()
@@ -68,64 +83,151 @@ func (in *intake) run(ctx context.Context) {
 	}
 }
 
-// admit queues packet i of the batch, or drops it. The slot of a dropped packet is
-// used again.
-func (in *intake) admit(i int, now time.Time) {
-	r, from := in.slots[i], in.batch.from(i)
-	r.from, r.size, r.received, r.replyTo = from.Addr(), in.batch.size(i), now, netip.AddrPort{}
-	if in.socket == in.boot {
+// identify parses a packet and finds its sender. It returns false for a frame that is
+// not for this host.
+func (in *intake) identify(r *request, from netip.AddrPort) bool {
+	if in.socket == in.observer {
+		f, ok := parseFrame(r.packet())
+		if !ok || f.dstMAC != pools.MAC(in.mac) && f.dstMAC != pools.MAC(broadcastMAC()) || !in.isHost(f.dst.Addr(), r.received) {
+			return false
+		}
+		from = f.src
+		r.size = copy(r.buffer[:], f.message)
+		r.Parse(r.packet())
+		r.sender = dhcp.Sender{
+			MAC: f.srcMAC, Addr: from.Addr(), BootPort: f.dst.Port() == bootPort,
+			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.relays.has(f.srcMAC),
+		}
+	} else {
+		// The filter of the socket let the packet pass: see socketFilter.
+		r.Parse(r.packet())
+		r.sender = dhcp.Sender{MAC: r.MAC, Addr: from.Addr(), BootPort: in.socket == in.boot}
+		if r.Giaddr.IsValid() {
+			r.sender.MAC, r.sender.Relay = pools.MAC{}, true
+		}
+	}
+	if !from.Addr().IsUnspecified() {
+		r.From = from.Addr()
+	}
+	if r.sender.BootPort {
 		r.replyTo = from
 	}
-	r.Parse(r.packet())
-	switch {
-	case in.spoofed(r):
-		in.drop(r, dhcp.Spoofed, &in.spoofing, "dhcp: a node sends DHCP in the name of another machine, or of its own firmware")
-		return
-	case !in.limiter.allow(r.MAC, now):
-		in.drop(r, dhcp.TooOften, &in.flooding, "dhcp: a client asks too often, most of its packets are dropped")
-		return
+	return true
+}
+
+// isHost reports whether packets to an address are for this host.
+func (in *intake) isHost(a netip.Addr, now time.Time) bool {
+	if in.hosts[a] || a == everybody() {
+		return true
 	}
-	if oldest := in.queue.push(r); oldest != nil {
-		in.drop(oldest, dhcp.QueueFull, &in.overflow, "dhcp: more requests than can be answered, dropping the oldest")
+	if now.Sub(in.refreshed) > time.Second { // an address may have come since
+		in.refreshed = now
+		list, _ := net.InterfaceAddrs() // without them, those of the interface are left
+		for _, a := range list {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				in.hosts[p.Addr()] = true
+			}
+		}
+	}
+	return in.hosts[a]
+}
+
+// everybody is the broadcast address that no router forwards to.
+func everybody() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }
+
+// admit queues a packet, or drops it. It returns false when the request is free again.
+func (in *intake) admit(r *request) bool {
+	v := in.senders.Judge(&r.Request, r.sender)
+	switch {
+	case v.Drop == dhcp.Malformed:
+		x := r.Exchange(v.Drop, r.received)
+		x.Err = v.Err
+		in.done(&x)
+		return false
+	case v.Drop != "":
+		in.refuse(r, v.Why)
+		return false
+	case !in.limits.allow(r, r.received):
+		in.drop(r, dhcp.TooOften, "dhcp: a client asks too often, most of its packets are dropped")
+		return false
+	}
+	r.known = in.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
+	if !v.Confirm.IsValid() {
+		in.pass(r, v.Relay)
+		return true
+	}
+	by, relay := neighbor{v.Confirm, v.By}, v.Relay
+	asked := in.neighbors.ask(by, confirmPatience, func(ok bool) {
+		if ok {
+			in.pass(r, relay)
+			return
+		}
+		in.refuse(r, "the host that sent it does not answer ARP for its source address")
+		in.free.Put(r)
+	})
+	if !asked {
+		in.drop(r, dhcp.QueueFull, "dhcp: more senders of DHCP than can be asked by ARP")
+	}
+	return asked
+}
+
+// holds reports whether a machine has a lease: it is in the middle of a boot.
+func (in *intake) holds(r *request) bool {
+	if in.Leases == nil {
+		return false
+	}
+	_, ok := in.Leases.Holds(r.MAC, r.received)
+	return ok
+}
+
+// pass queues a packet that counts.
+func (in *intake) pass(r *request, relay bool) {
+	if relay {
+		in.relays.add(r.sender.MAC, r.received)
+	}
+	oldest, strangers := in.queue.push(r)
+	in.strangers.Store(int32(strangers))
+	if oldest != nil {
+		in.drop(oldest, dhcp.QueueFull, "dhcp: more requests than can be answered, dropping the oldest")
 		in.free.Put(oldest)
 	}
-	in.renew(i)
+}
+
+// refuse ends the exchange of a packet that does not count.
+func (in *intake) refuse(r *request, why string) {
+	if in.outbursts.begins(why, r.received) {
+		in.log().Warn("dhcp: a packet was not sent by its machine or a relay agent", "why", why, "interface", in.Interface,
+			"mac", r.MAC, "source", r.sender.Addr, "sender", r.sender.MAC, "relay", r.Giaddr)
+	}
+	x := r.Exchange(dhcp.Spoofed, r.received)
+	x.Why = why
+	in.done(&x)
 }
 
 // drop ends the exchange of a packet that is not answered. The first of an
 // outburst of drops is logged as a warning.
-func (in *intake) drop(r *request, why dhcp.Decision, o *outburst, warning string) {
-	if o.begins(r.received) {
-		in.log().Warn(warning, "interface", in.Interface, "address", r.from, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
+func (in *intake) drop(r *request, why dhcp.Decision, warning string) {
+	if in.outbursts.begins(warning, r.received) {
+		in.log().Warn(warning, "interface", in.Interface, "address", r.sender.Addr, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
 	}
 	x := r.Exchange(why, r.received)
 	in.done(&x)
 }
 
-// spoofed reports whether a packet was sent from the address of a machine in the
-// name of another one, or of its firmware. A pod can send UDP from its node's
-// address. If its DISCOVER counted as one of firmware, the node's next boot would
-// seem to have begun, and join tokens are made for a boot.
-//
-// Firmware has no address when it sends a DISCOVER (RFC 2131, section 4.1), and a
-// relay agent is not a node. In proxy mode a client's address is known only from
-// its own packets.
-func (s *Server) spoofed(r *request) bool {
-	relayed, proxy := r.Giaddr.IsValid(), s.Mode == pools.DHCPProxy
-	fromFirmware := relayed || r.Type == dhcpv4.MessageTypeDiscover
-	if s.Owner == nil || r.from.IsUnspecified() || !fromFirmware && !proxy {
-		return false
-	}
-	owned, own := s.Owner(r.from, r.MAC)
-	return owned && (fromFirmware || !own)
+// outbursts are series of events. The first of each is logged, not each of them.
+type outbursts struct {
+	mu   sync.Mutex
+	last map[string]time.Time // by kind; there are few
 }
 
-// outburst is a series of events of one kind. The first is logged, not each of them.
-type outburst struct{ last time.Time }
-
-// begins reports whether an event now is the first for ten seconds.
-func (o *outburst) begins(now time.Time) bool {
-	first := now.Sub(o.last) > 10*time.Second
-	o.last = now
+// begins reports whether an event now is the first of its kind for ten seconds.
+func (o *outbursts) begins(kind string, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last = map[string]time.Time{}
+	}
+	first := now.Sub(o.last[kind]) > 10*time.Second
+	o.last[kind] = now
 	return first
 }

@@ -2,6 +2,7 @@ package dhcpd
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"time"
 
 	"drover/pools"
@@ -16,33 +17,79 @@ const (
 	clientInterval = 200 * time.Millisecond
 )
 
-// limiter keeps a client that asks without pause from taking the time of the
-// others. For each bucket of MACs it keeps the time at which all packets so far
-// would have been sent at the allowed pace. The buckets are so many that clients
-// rarely share one, a random seed makes the sharing unpredictable, and they are few
-// enough for the processor's cache. Nothing is allocated or cleaned up.
-//
-// One goroutine uses it at a time.
-type limiter struct {
-	seed  maphash.Seed
-	start time.Time
-	due   [1 << 17]uint32 // milliseconds since start, modulo 2^32
+// The limits of one port of a relay agent, which names the port in option 82. A chassis
+// with 180 machines behind one port stays below.
+const (
+	portBurst    = 2000
+	portInterval = 5 * time.Millisecond
+)
+
+// client is the key of a client's limit. What one host sends in the name of another is
+// not charged to that: the frames and the relay agents differ.
+type client struct {
+	mac, sender pools.MAC
+	relay       [4]byte
 }
 
-func newLimiter(now time.Time) *limiter { return &limiter{seed: maphash.MakeSeed(), start: now} }
+// limits keeps clients that ask without pause from taking the time of the others. One
+// goroutine uses it at a time.
+type limits struct {
+	seed    maphash.Seed
+	clients *limiter
+	ports   *limiter
+}
 
-// allow reports whether a packet of the client may be answered.
-func (l *limiter) allow(mac pools.MAC, now time.Time) bool {
-	const interval, full = uint32(clientInterval / time.Millisecond), uint32(clientBurst * clientInterval / time.Millisecond)
-	due := &l.due[maphash.Comparable(l.seed, mac)%uint64(len(l.due))]
+func newLimits(now time.Time) *limits {
+	return &limits{maphash.MakeSeed(), newLimiter(now, 1<<17, clientBurst, clientInterval), newLimiter(now, 1<<12, portBurst, portInterval)}
+}
+
+// allow reports whether a packet may be answered.
+func (l *limits) allow(r *request, now time.Time) bool {
+	key := client{mac: r.MAC, sender: r.sender.MAC}
+	if r.Giaddr.IsValid() {
+		key.relay = r.Giaddr.As4()
+		if !l.allowPort(r.Giaddr, r.RelayInfo(), now) {
+			return false
+		}
+	}
+	return l.clients.allow(maphash.Comparable(l.seed, key), now)
+}
+
+// allowPort reports whether a packet from a port of a relay agent may be answered. The
+// packets of a relay agent that names no port are not limited: that may be a whole farm.
+func (l *limits) allowPort(relay netip.Addr, port []byte, now time.Time) bool {
+	if len(port) == 0 {
+		return true
+	}
+	return l.ports.allow(maphash.Bytes(l.seed, port)^maphash.Comparable(l.seed, relay.As4()), now)
+}
+
+// limiter keeps, for each bucket of senders, the time at which all packets so far
+// would have been sent at the allowed pace. The buckets are so many that senders
+// rarely share one, a random seed makes the sharing unpredictable, and they are few
+// enough for the processor's cache. Nothing is allocated or cleaned up.
+type limiter struct {
+	start          time.Time
+	interval, full uint32   // milliseconds
+	due            []uint32 // milliseconds since start, modulo 2^32
+}
+
+func newLimiter(now time.Time, buckets, burst int, interval time.Duration) *limiter {
+	ms := uint32(interval / time.Millisecond)
+	return &limiter{start: now, interval: ms, full: ms * uint32(burst), due: make([]uint32, buckets)}
+}
+
+// allow reports whether a packet of the sender with this hash may be answered.
+func (l *limiter) allow(hash uint64, now time.Time) bool {
+	due := &l.due[hash%uint64(len(l.due))]
 	at := uint32(now.Sub(l.start).Milliseconds())
 	ahead := *due - at
-	if ahead > full { // due has passed; it is never further ahead than that
+	if ahead > l.full { // due has passed; it is never further ahead than that
 		ahead = 0
 	}
-	if ahead+interval > full {
+	if ahead+l.interval > l.full {
 		return false
 	}
-	*due = at + ahead + interval
+	*due = at + ahead + l.interval
 	return true
 }

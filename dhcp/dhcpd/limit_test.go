@@ -14,7 +14,7 @@ func TestLimit(t *testing.T) {
 	// heard is how many of n packets are answered, sent with pauses.
 	heard := func(m pools.MAC, n int, from time.Time, pause time.Duration) (count int) {
 		for i := range n {
-			if allow(m, from.Add(time.Duration(i)*pause)) {
+			if allow(message(m, discover), m, from.Add(time.Duration(i)*pause)) {
 				count++
 			}
 		}
@@ -51,11 +51,48 @@ func TestLimitSparesACrowd(t *testing.T) {
 	for i := range 16_000 * 10 {
 		m := pools.MAC{2}
 		binary.BigEndian.PutUint32(m[2:], uint32(i%60_000))
-		if !allow(m, noon.Add(time.Duration(i)*time.Second/16_000)) {
+		if !allow(message(m, discover), m, noon.Add(time.Duration(i)*time.Second/16_000)) {
 			refused++
 		}
 	}
 	if refused > 0 {
 		t.Errorf("%d packets were refused", refused)
+	}
+}
+
+// TestLimitChargesTheSender: what one host sends in the name of another, and what a relay
+// agent sends, is not charged to that (finding H3).
+func TestLimitChargesTheSender(t *testing.T) {
+	allow := dhcpd.Limiter(noon)
+	for range 1000 {
+		allow(message(web1, discover), foreign, noon)
+		allow(message(web1, discover, giaddr("10.28.0.254")), pools.MAC{}, noon)
+	}
+	if !allow(message(web1, discover), web1, noon) || !allow(message(web1, discover, giaddr("10.29.0.1")), pools.MAC{}, noon) {
+		t.Error("a machine is refused because of packets that it did not send")
+	}
+}
+
+// TestLimitOfAPort: a flood of made up MACs from one port of a relay agent leaves the
+// other ports their share.
+func TestLimitOfAPort(t *testing.T) {
+	allow := dhcpd.Limiter(noon)
+	heard := func(port byte) (count int) {
+		for i := range uint32(10_000) {
+			m := pools.MAC{2}
+			binary.BigEndian.PutUint32(m[2:], i)
+			if allow(message(m, discover, giaddr("10.28.0.254"), option(82, 1, 1, port)), pools.MAC{}, noon) {
+				count++
+			}
+		}
+		return count
+	}
+	for _, port := range []byte{1, 2} {
+		if got := heard(port); got != dhcpd.PortBurst {
+			t.Errorf("port %d: %d packets were answered, want %d", port, got, dhcpd.PortBurst)
+		}
+	}
+	if got := heard(1); got != 0 {
+		t.Errorf("port 1 again: %d packets were answered", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
@@ -28,12 +29,30 @@ const receiveBuffer = 4 << 20
 
 // sockets are those that Listen opens.
 type sockets struct {
-	conn *socket          // port 67: receives all, sends to clients and relays that have an address
-	boot *socket          // port 4011; nil but in proxy mode
-	raw  *packet.Conn     // sends frames, receives nothing
-	arp  *packet.Conn     // sends and receives ARP; nil without Probe
-	mac  net.HardwareAddr // of the interface
-	all  []conn           // to be closed
+	conn     *socket          // port 67: receives what socketFilter lets pass, sends to clients and relays that have an address
+	boot     *socket          // port 4011; nil but in proxy mode
+	observer *socket          // frames to these ports that socketFilter keeps from conn and boot
+	raw      *packet.Conn     // sends frames, receives nothing
+	arp      *packet.Conn     // sends and receives ARP
+	mac      net.HardwareAddr // of the interface
+	wire     []netip.Prefix   // addresses of the interface, with their networks
+	all      []conn           // to be closed
+}
+
+// udp returns the UDP sockets.
+func (s *sockets) udp() []*socket {
+	if s.boot == nil {
+		return []*socket{s.conn}
+	}
+	return []*socket{s.conn, s.boot}
+}
+
+// observed is the filter of the observer.
+func (s *sockets) observed(relays []pools.MAC) []bpf.Instruction {
+	if s.boot == nil {
+		return frameFilter(relays, serverPort, serverPort)
+	}
+	return frameFilter(relays, serverPort, bootPort)
 }
 
 // conn is the common part of all sockets.
@@ -42,9 +61,9 @@ type conn interface {
 	SetReadDeadline(time.Time) error
 }
 
-// socket is a UDP port on one interface.
+// socket is a UDP port on one interface, or all frames of the interface.
 type socket struct {
-	*net.UDPConn
+	conn
 	raw    syscall.RawConn
 	source []byte // control message that makes the server's address the source of a packet
 }
@@ -66,48 +85,69 @@ func (s *Server) listen() error {
 	if len(ifi.HardwareAddr) != 6 {
 		return errors.New("not an Ethernet interface")
 	}
-	own, err := addresses(ifi)
-	if err != nil {
+	if s.wire, err = addresses(ifi); err != nil {
 		return err
 	}
 	if !s.Address.IsValid() {
-		if len(own) == 0 {
+		if len(s.wire) == 0 {
 			return errors.New("no IPv4 address on the interface, and none is configured")
 		}
-		s.Address = own[0]
+		s.Address = s.wire[0].Addr()
 	}
 	if !s.Address.Is4() {
 		return fmt.Errorf("address %s is not IPv4", s.Address)
 	}
 	s.mac = ifi.HardwareAddr
-	if s.conn, err = s.open(own, serverPort); err != nil {
+	if s.conn, err = s.open(serverPort); err != nil {
 		return err
 	}
 	if s.Mode == pools.DHCPProxy {
-		if s.boot, err = s.open(own, bootPort); err != nil {
+		if s.boot, err = s.open(bootPort); err != nil {
 			return err
 		}
 	}
-	if s.raw, err = s.openRaw(ifi, 0); err != nil || !s.Probe { // protocol 0 receives nothing
+	if s.observer, err = s.openObserver(ifi); err != nil {
 		return err
 	}
-	s.arp, err = s.openRaw(ifi, etherTypeARP)
+	if s.raw, err = s.openRaw(ifi, 0, nil); err != nil { // protocol 0 receives nothing
+		return err
+	}
+	s.arp, err = s.openRaw(ifi, etherTypeARP, nil)
 	return err
 }
 
 // openRaw opens a socket for Ethernet frames of a protocol.
-func (s *Server) openRaw(ifi *net.Interface, protocol int) (*packet.Conn, error) {
-	c, err := packet.Listen(ifi, packet.Raw, protocol, nil)
+func (s *Server) openRaw(ifi *net.Interface, protocol int, filter []bpf.RawInstruction) (*packet.Conn, error) {
+	c, err := packet.Listen(ifi, packet.Raw, protocol, &packet.Config{Filter: filter})
 	if err == nil {
 		s.all = append(s.all, c)
 	}
 	return c, err
 }
 
+// openObserver opens the socket that sees who sends packets of others.
+func (s *Server) openObserver(ifi *net.Interface) (*socket, error) {
+	filter, err := bpf.Assemble(s.observed(nil))
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.openRaw(ifi, etherTypeIPv4, filter)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var refused error
+	err = raw.Control(func(fd uintptr) { refused = setBuffer(int(fd), receiveBuffer/4) })
+	return &socket{conn: c, raw: raw}, errors.Join(err, refused)
+}
+
 // open opens a UDP port. Packets have Address as their source when that is one of
 // the interface's own. Neither SO_REUSEADDR nor SO_REUSEPORT is set: with them a
 // second server would start without an error and take a share of the packets.
-func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
+func (s *Server) open(port int) (*socket, error) {
 	var refused error
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return errors.Join(c.Control(func(fd uintptr) { refused = setOptions(int(fd), s.Interface) }), refused)
@@ -119,11 +159,12 @@ func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &socket{UDPConn: conn.(*net.UDPConn)}
-	if c.raw, err = c.SyscallConn(); err != nil {
+	udp := conn.(*net.UDPConn)
+	c := &socket{conn: udp}
+	if c.raw, err = udp.SyscallConn(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if slices.Contains(own, s.Address) {
+	if slices.ContainsFunc(s.wire, func(p netip.Prefix) bool { return p.Addr() == s.Address }) {
 		c.source = (&ipv4.ControlMessage{Src: s.Address.AsSlice()}).Marshal()
 	}
 	s.all = append(s.all, c)
@@ -132,18 +173,28 @@ func (s *Server) open(own []netip.Addr, port int) (*socket, error) {
 
 // setOptions sets the options of a socket before it is bound.
 func setOptions(fd int, device string) error {
-	// More than net.core.rmem_max allows takes CAP_NET_ADMIN; without it the
-	// kernel gives what it can.
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer); err != nil {
-			return fmt.Errorf("set receive buffer: %w", err)
-		}
+	if err := setBuffer(fd, receiveBuffer); err != nil {
+		return err
+	}
+	if err := attach(fd, socketFilter(nil)); err != nil {
+		return err
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return fmt.Errorf("count dropped packets: %w", err)
 	}
 	if err := unix.BindToDevice(fd, device); err != nil {
 		return fmt.Errorf("bind to interface: %w", err)
+	}
+	return nil
+}
+
+// setBuffer sets the size of a receive buffer. More than net.core.rmem_max allows takes
+// CAP_NET_ADMIN; without it the kernel gives what it can.
+func setBuffer(fd, size int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
+			return fmt.Errorf("set receive buffer: %w", err)
+		}
 	}
 	return nil
 }
@@ -164,16 +215,16 @@ func (s *Server) stopReading() {
 	}
 }
 
-// addresses returns the IPv4 addresses of an interface.
-func addresses(ifi *net.Interface) ([]netip.Addr, error) {
+// addresses returns the IPv4 addresses of an interface, each with its network.
+func addresses(ifi *net.Interface) ([]netip.Prefix, error) {
 	list, err := ifi.Addrs()
 	if err != nil {
 		return nil, err
 	}
-	var found []netip.Addr
+	var found []netip.Prefix
 	for _, a := range list {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			found = append(found, p.Addr())
+			found = append(found, p)
 		}
 	}
 	return found, nil

@@ -61,7 +61,7 @@ func newProbes(s *Server) *probes {
 // back, and no other worker answers a DISCOVER of the machine at this moment, whose
 // OFFER may be kept back. Call end after the answer.
 func (ps *probes) begin(r *request) bool {
-	if ps.server.arp == nil {
+	if !ps.server.Probe {
 		return true
 	}
 	ps.mu.Lock()
@@ -77,7 +77,7 @@ func (ps *probes) begin(r *request) bool {
 
 // end ends the answer that begin allowed.
 func (ps *probes) end(r *request) {
-	if ps.server.arp == nil || r.Giaddr.IsValid() {
+	if !ps.server.Probe || r.Giaddr.IsValid() {
 		return
 	}
 	ps.mu.Lock()
@@ -88,7 +88,7 @@ func (ps *probes) end(r *request) {
 // start keeps an OFFER of a fresh address back. It returns false when the OFFER
 // must be sent at once.
 func (ps *probes) start(offer pending, discover []byte, conflicts int) bool {
-	if ps.server.arp == nil || offer.x.Giaddr.IsValid() {
+	if !ps.server.Probe || offer.x.Giaddr.IsValid() {
 		return false
 	}
 	f := arpProbe(ps.server.mac, offer.x.Address)
@@ -136,17 +136,18 @@ func (ps *probes) remove(p *probe) bool {
 	return true
 }
 
-// listen reads ARP until ctx ends.
-func (ps *probes) listen(ctx context.Context) {
+// hearARP reads ARP until ctx ends.
+func (v *service) hearARP(ctx context.Context) {
 	b := make([]byte, 128)
 	for ctx.Err() == nil {
-		n, _, err := ps.server.arp.ReadFrom(b)
+		n, _, err := v.arp.ReadFrom(b)
 		if err != nil {
-			ps.server.pause(ctx, err)
+			v.pause(ctx, err)
 			continue
 		}
 		if mac, a, ok := arpSender(b[:n]); ok {
-			ps.claimed(mac, a)
+			v.probes.claimed(mac, a)
+			v.neighbors.seen(neighbor{a, mac})
 		}
 	}
 }
@@ -168,9 +169,10 @@ func (ps *probes) claimed(mac pools.MAC, a netip.Addr) {
 func (ps *probes) conflict(p *probe, by pools.MAC) {
 	s := ps.server
 	defer s.rescue(&p.x)
-	s.log().Warn("dhcp: an address of a range is used by an unknown machine; no machine gets it for a while",
-		"address", p.x.Address, "by", by, "pool", p.x.Plan.Pool)
-	s.Leases.Decline(p.x.MAC, p.x.Address, "in use by "+by.String(), s.now())
+	if s.Leases.Decline(p.x.MAC, p.x.Address, "in use by "+by.String(), s.now()) {
+		s.log().Warn("dhcp: an address of a range is used by an unknown machine; no machine gets it for a while",
+			"address", p.x.Address, "by", by, "pool", p.x.Plan.Pool)
+	}
 	if p.conflicts+1 == maxConflicts {
 		p.x.Decision, p.x.Reply, p.x.Err = dhcp.NoAddress, "", fmt.Errorf("%d addresses in a row are used by unknown machines", maxConflicts)
 		s.done(&p.x)

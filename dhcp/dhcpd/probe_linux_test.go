@@ -18,8 +18,8 @@ import (
 const atOnce = 150 * time.Millisecond
 
 // street is a rack where the client's side has addresses, and answers ARP for
-// them with MAC m.
-func street(t *testing.T, m pools.MAC, addresses ...string) (*rack, *leases, net.PacketConn) {
+// them with MAC m. send sends a packet in a frame of stray.
+func street(t *testing.T, m pools.MAC, addresses ...string) (_ *rack, _ *leases, _ net.PacketConn, send func([]byte)) {
 	t.Helper()
 	r := newRack(t)
 	s, l := newServer()
@@ -30,7 +30,7 @@ func street(t *testing.T, m pools.MAC, addresses ...string) (*rack, *leases, net
 	for _, a := range addresses {
 		r.ip("-n", r.cli, "addr", "add", a+"/16", "dev", "cli")
 	}
-	return r, l, r.udp("0.0.0.0:68")
+	return r, l, r.udp("0.0.0.0:68"), r.card(stray)
 }
 
 // here is a packet of a machine on the server's own wire. The answer goes to
@@ -41,22 +41,22 @@ func here(m pools.MAC, t dhcpv4.MessageType, mods ...dhcpv4.Modifier) []byte {
 
 func TestProbe(t *testing.T) {
 	t.Run("nobody has the address", func(t *testing.T) {
-		r, _, conn := street(t, foreign)
-		write(t, conn, here(stray, discover))
+		r, _, conn, send := street(t, foreign)
+		send(here(stray, discover))
 		if got := read(t, conn).YourIPAddr.String(); got != "10.28.72.10" {
 			t.Errorf("got %s", got)
 		}
 		if x := r.next(); x.Decision != dhcp.Offered || x.Took < 200*time.Millisecond {
 			t.Errorf("got %q after %s, want an offer after 200 ms", x.Decision, x.Took)
 		}
-		write(t, conn, here(stray, discover))
+		send(here(stray, discover))
 		if x := r.next(); x.Decision != dhcp.Offered || x.Took > atOnce {
 			t.Errorf("asking again: got %q after %s, want an offer at once", x.Decision, x.Took)
 		}
 	})
 	t.Run("a stranger has it", func(t *testing.T) {
-		r, l, conn := street(t, foreign, "10.28.72.10")
-		write(t, conn, here(stray, discover))
+		r, l, conn, send := street(t, foreign, "10.28.72.10")
+		send(here(stray, discover))
 		if got := read(t, conn).YourIPAddr.String(); got != "10.28.72.12" {
 			t.Errorf("got %s, want the next address", got)
 		}
@@ -68,8 +68,8 @@ func TestProbe(t *testing.T) {
 		}
 	})
 	t.Run("strangers have them all", func(t *testing.T) {
-		r, l, conn := street(t, foreign, "10.28.72.10", "10.28.72.12", "10.28.72.13", "10.28.72.14")
-		write(t, conn, here(stray, discover))
+		r, l, _, send := street(t, foreign, "10.28.72.10", "10.28.72.12", "10.28.72.13", "10.28.72.14")
+		send(here(stray, discover))
 		if x := r.next(); x.Decision != dhcp.NoAddress || x.Err == nil || x.Reply != "" {
 			t.Errorf("got %q, reply %q, error %v", x.Decision, x.Reply, x.Err)
 		}
@@ -78,16 +78,16 @@ func TestProbe(t *testing.T) {
 		}
 	})
 	t.Run("the machine itself has it", func(t *testing.T) {
-		r, _, conn := street(t, stray, "10.28.72.10")
-		write(t, conn, here(stray, discover))
+		r, _, _, send := street(t, stray, "10.28.72.10")
+		send(here(stray, discover))
 		if x := r.next(); x.Decision != dhcp.Offered || x.Address.String() != "10.28.72.10" {
 			t.Errorf("got %q, %s", x.Decision, x.Address)
 		}
 	})
 	t.Run("asking again meanwhile", func(t *testing.T) {
-		r, _, conn := street(t, foreign)
-		write(t, conn, here(stray, discover))
-		write(t, conn, here(stray, discover))
+		r, _, _, send := street(t, foreign)
+		send(here(stray, discover))
+		send(here(stray, discover))
 		if x := r.next(); x.Decision != dhcp.Waiting || x.MAC != stray {
 			t.Errorf("got %q first, want %q", x.Decision, dhcp.Waiting)
 		}
@@ -101,15 +101,20 @@ func TestProbe(t *testing.T) {
 func TestNoProbe(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
+		mac    pools.MAC
 		packet []byte
 	}{
-		{"a node with an address of its own", here(web1, discover)},
-		{"a machine behind a relay, where nobody hears ARP", here(stray, discover, giaddr("10.28.0.200"))},
-		{"a machine that has a lease", here(stray, request, requested("10.28.72.10"))},
+		{"a node with an address of its own", web1, here(web1, discover)},
+		{"a machine behind a relay, where nobody hears ARP", pools.MAC{}, here(stray, discover, giaddr("10.28.0.200"))},
+		{"a machine that has a lease", stray, here(stray, request, requested("10.28.72.10"))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, _, conn := street(t, foreign, "10.28.72.10")
-			write(t, conn, tt.packet)
+			r, _, conn, _ := street(t, foreign, "10.28.72.10")
+			if tt.mac.IsZero() {
+				write(t, conn, tt.packet)
+			} else {
+				r.card(tt.mac)(tt.packet)
+			}
 			if x := r.next(); x.Reply == "" || x.Took > atOnce {
 				t.Errorf("got %q after %s", x.Decision, x.Took)
 			}
@@ -128,9 +133,8 @@ func TestStopWhileProbing(t *testing.T) {
 	go func() { ended <- s.Serve(ctx) }()
 	r.plug(foreign)
 	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
-	conn := r.udp("0.0.0.0:68")
-	write(t, conn, here(stray, discover))
-	write(t, conn, here(web1, discover))
+	r.card(stray)(here(stray, discover))
+	r.card(web1)(here(web1, discover))
 	r.expect(web1, "DISCOVER OFFER") // so the other was taken up
 	cancel()
 	if err := <-ended; err != nil {

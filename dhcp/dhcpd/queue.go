@@ -13,8 +13,9 @@ import (
 // request is a packet that waits for a worker.
 type request struct {
 	dhcp.Request
-	from     netip.Addr     // of the sender; 0.0.0.0 before it has one
+	sender   dhcp.Sender
 	replyTo  netip.AddrPort // for a request to the boot port: its sender; else zero
+	known    bool           // it is from a machine that has room of its own
 	received time.Time
 	buffer   [dhcp.MaxRequest + 1]byte // a longer packet is cut off, and so found out
 	size     int                       // of the packet in buffer, in bytes
@@ -29,27 +30,25 @@ func (r *request) urgent() bool {
 	return r.Type != dhcpv4.MessageTypeNone && r.Type != dhcpv4.MessageTypeDiscover
 }
 
-// queue has the waiting requests in two FIFOs of equal length: urgent ones, and the rest. A
-// full FIFO drops its oldest request, whose client will repeat it soonest. Neither FIFO
-// starves the other: in a flood of DISCOVERs begun exchanges still end, and in a flood
-// of REQUESTs every eighth answer is from the other FIFO.
+// queue has the waiting requests: those of known machines, and those of strangers. A
+// flood of strangers leaves the known machines their room and three answers of four.
 type queue struct {
-	mu           sync.Mutex
-	ready        sync.Cond // something is queued, or the queue is closed
-	urgent, rest fifo
-	turn         int
-	closed       bool
+	mu               sync.Mutex
+	ready            sync.Cond // something is queued, or the queue is closed
+	known, strangers lane
+	turn             int
+	closed           bool
 }
 
-// Of eight requests at least one is taken from the rest.
-const urgentShare = 8
+// Of four requests at least one is taken from the strangers.
+const strangersShare = 4
 
-// open empties the queue and sets the length of the FIFOs.
+// open empties the queue and sets the length of each FIFO.
 func (q *queue) open(length int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ready.L, q.closed = &q.mu, false
-	q.urgent, q.rest = fifo{ring: make([]*request, length)}, fifo{ring: make([]*request, length)}
+	q.known, q.strangers = newLane(length), newLane(length)
 }
 
 // close lets take return nil once the queue is empty.
@@ -63,18 +62,21 @@ func (q *queue) close() {
 func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.urgent.n + q.rest.n
+	return q.known.depth() + q.strangers.depth()
 }
 
-// push queues r, and returns the request that had to make room; nil for none.
-func (q *queue) push(r *request) (oldest *request) {
+// push queues r, and returns the request that had to make room; nil for none. strangers
+// is how many requests of strangers wait.
+func (q *queue) push(r *request) (oldest *request, strangers int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ready.Signal()
-	if r.urgent() {
-		return q.urgent.push(r)
+	l := &q.strangers
+	if r.known {
+		l = &q.known
 	}
-	return q.rest.push(r)
+	oldest = l.push(r)
+	return oldest, q.strangers.depth()
 }
 
 // take waits for a request and returns the one whose turn it is; nil when the
@@ -82,14 +84,51 @@ func (q *queue) push(r *request) (oldest *request) {
 func (q *queue) take() *request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.urgent.n+q.rest.n == 0 {
+	for q.known.depth()+q.strangers.depth() == 0 {
 		if q.closed {
 			return nil
 		}
 		q.ready.Wait()
 	}
-	first, second := &q.urgent, &q.rest
-	if q.turn++; q.turn%urgentShare == 0 {
+	first, second := &q.known, &q.strangers
+	if q.turn++; q.turn%strangersShare == 0 {
+		first, second = second, first
+	}
+	if first.depth() == 0 {
+		first = second
+	}
+	return first.take()
+}
+
+// lane has requests in two FIFOs of equal length: urgent ones, and the rest. A
+// full FIFO drops its oldest request, whose client will repeat it soonest. Neither FIFO
+// starves the other: in a flood of DISCOVERs begun exchanges still end, and in a flood
+// of REQUESTs every eighth answer is from the other FIFO.
+type lane struct {
+	urgent, rest fifo
+	turn         int
+}
+
+// Of eight requests at least one is taken from the rest.
+const restShare = 8
+
+func newLane(length int) lane {
+	return lane{urgent: fifo{ring: make([]*request, length)}, rest: fifo{ring: make([]*request, length)}}
+}
+
+func (l *lane) depth() int { return l.urgent.n + l.rest.n }
+
+func (l *lane) push(r *request) (oldest *request) {
+	if r.urgent() {
+		return l.urgent.push(r)
+	}
+	return l.rest.push(r)
+}
+
+// take returns the request whose turn it is. There must be one.
+func (l *lane) take() *request {
+	first, second := &l.urgent, &l.rest
+	if l.turn++; l.turn%restShare == 0 {
 		first, second = second, first
 	}
 	if first.n == 0 {

@@ -28,7 +28,11 @@ func TestQueue(t *testing.T) {
 			[]dhcpv4.MessageType{d, d, r, r, r, r, r, r, r, r, r}, nil, []int{3, 4, 5, 6, 7, 8, 9, 1, 10, 11, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dropped, taken, waited := dhcpd.Line(tt.length, tt.in...)
+			var packets []dhcpd.Packet
+			for _, kind := range tt.in {
+				packets = append(packets, dhcpd.Packet{Type: kind})
+			}
+			dropped, taken, waited := dhcpd.Line(tt.length, packets...)
 			if !slices.Equal(dropped, tt.dropped) || !slices.Equal(taken, tt.taken) {
 				t.Errorf("dropped %v, took %v, want %v and %v", dropped, taken, tt.dropped, tt.taken)
 			}
@@ -36,5 +40,18 @@ func TestQueue(t *testing.T) {
 				t.Errorf("depth was %d, want %d", waited, len(tt.taken))
 			}
 		})
+	}
+}
+
+// TestStrangersLeaveRoom: a flood of strangers costs no known machine its place, and most
+// of the turns are those of known machines.
+func TestStrangersLeaveRoom(t *testing.T) {
+	known, stranger := dhcpd.Packet{Type: discover, Known: true}, dhcpd.Packet{Type: discover}
+	dropped, taken, _ := dhcpd.Line(4, known, stranger, stranger, stranger, known, stranger, stranger, known, known)
+	if want := []int{2}; !slices.Equal(dropped, want) {
+		t.Errorf("dropped %v, want %v", dropped, want)
+	}
+	if want := []int{1, 5, 8, 3, 9, 4, 6, 7}; !slices.Equal(taken, want) {
+		t.Errorf("took %v, want %v", taken, want)
 	}
 }

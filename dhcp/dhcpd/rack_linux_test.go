@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mdlayher/packet"
+
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
+	"drover/e2e/dhcptest"
 	"drover/e2e/netns"
 	"drover/pools"
 )
@@ -35,6 +38,7 @@ func newRack(t *testing.T, programs ...string) *rack {
 	r := &rack{t: t, srv: id + "s", cli: id + "c", exchanges: make(chan dhcp.Exchange, 1000)}
 	srv, cli := netns.NewNamespace(t, r.srv), netns.NewNamespace(t, r.cli)
 	srv.Link(t, "srv", cli, "cli")
+	srv.IP(t, "link", "set", "srv", "address", serverMAC.String())
 	srv.IP(t, "addr", "add", "10.28.0.2/16", "dev", "srv")
 	srv.IP(t, "link", "set", "srv", "up")
 	return r
@@ -135,5 +139,54 @@ func (r *rack) relay() net.PacketConn {
 	r.ip("-n", r.cli, "addr", "add", "10.28.0.254/16", "dev", "cli")
 	return r.udp("10.28.0.254:67")
 }
+
+// confirm has the server find out that the relay agent is one, so that packets after
+// this one take no detour.
+func (r *rack) confirm(relay net.PacketConn) {
+	r.t.Helper()
+	write(r.t, relay, message(nobody, discover, giaddr("10.28.0.254")).ToBytes())
+	if x := r.next(); x.MAC != nobody || x.Decision != dhcp.NotOurs {
+		r.t.Fatalf("got %q from %s, want %q", x.Decision, x.MAC, dhcp.NotOurs)
+	}
+}
+
+// card returns a function that sends a packet in a frame of a network card, as a boot
+// program does that has no address.
+func (r *rack) card(m pools.MAC) func([]byte) {
+	r.t.Helper()
+	return r.cardAt(m, "0.0.0.0", "255.255.255.255")
+}
+
+// cardAt is card with addresses of the IP header.
+func (r *rack) cardAt(m pools.MAC, src, dst string) func([]byte) {
+	r.t.Helper()
+	var conn *packet.Conn
+	r.in(r.cli, func() error {
+		ifi, err := net.InterfaceByName("cli")
+		if err != nil {
+			return err
+		}
+		conn, err = packet.Listen(ifi, packet.Raw, 0, nil)
+		return err
+	})
+	r.t.Cleanup(func() { conn.Close() })
+	to := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if dst != "255.255.255.255" {
+		to = serverMAC[:]
+	}
+	return func(b []byte) {
+		r.t.Helper()
+		f := dhcpd.Frame(m[:], to, netip.AddrPortFrom(netip.MustParseAddr(src), 68), netip.AddrPortFrom(netip.MustParseAddr(dst), 67), b)
+		if _, err := conn.WriteTo(f, &packet.Addr{HardwareAddr: to}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// serverMAC is that of the server's interface. No machine and no host has nobody.
+var (
+	serverMAC = dhcptest.MAC("02:00:00:00:00:02")
+	nobody    = dhcptest.MAC("0a:00:00:00:00:99")
+)
 
 var toServer = net.UDPAddrFromAddrPort(netip.AddrPortFrom(serverAddr, 67))

@@ -12,6 +12,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/lograte"
 	"drover/pools/wait"
 )
 
@@ -21,8 +22,10 @@ type Server struct {
 	dhcp.Responder        // Address: the default is the interface's first IPv4 address
 	Interface      string // the network interface to serve, an Ethernet
 
-	// Owner finds spoofed packets; nil: no packet counts as spoofed.
-	Owner Owner
+	// Machines and Networks find spoofed packets. Where one is nil, there is no
+	// machine, and every address may be that of a relay agent.
+	Machines Machines
+	Networks dhcp.Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
 	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, from several goroutines and not always in order; must not block; may be nil
@@ -48,11 +51,36 @@ type Server struct {
 	sockets
 	queue   queue
 	dropped atomic.Uint32
+
+	// Lines of declared machines are limited apart from those of all others.
+	lines, strangersLines lograte.Limiter
 }
 
-// Owner reports whether a machine has the address (owned), and whether mac is
-// one of that machine's (own).
-type Owner func(address netip.Addr, mac pools.MAC) (owned, own bool)
+// Machines finds the machines of the farm. Its methods are called for each packet, from
+// several goroutines.
+type Machines interface {
+	dhcp.Machines
+	// Declares reports whether a node has the MAC.
+	Declares(mac pools.MAC) bool
+}
+
+// noFarm is for a server that knows no farm.
+type noFarm struct{}
+
+// Owns returns false.
+func (noFarm) Owns(netip.Addr, pools.MAC) (owned, own bool) { return false, false }
+
+// Known returns false.
+func (noFarm) Known(pools.MAC) bool { return false }
+
+// Declares returns false.
+func (noFarm) Declares(pools.MAC) bool { return false }
+
+// InSubnet returns true.
+func (noFarm) InSubnet(netip.Addr) bool { return true }
+
+// ListsRelay returns false.
+func (noFarm) ListsRelay(netip.Addr) bool { return false }
 
 // Depth is how many requests wait for a worker.
 func (s *Server) Depth() int { return s.queue.depth() }
@@ -72,27 +100,46 @@ func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.stopReading)
 	defer stop()
 
+	v := s.service()
 	s.queue.open(orDefault(s.Queue, 1024))
-	v := &service{Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s)}
 	var intakes, workers, rest sync.WaitGroup
-	intakes.Go(func() { newIntake(v, s.conn).run(ctx) })
-	if s.boot != nil {
-		intakes.Go(func() { newIntake(v, s.boot).run(ctx) })
+	for _, c := range append(s.udp(), s.observer) {
+		intakes.Go(func() { newIntake(v, c).run(ctx) })
 	}
+	intakes.Go(func() { v.relays.run(ctx) })
 	for range orDefault(s.Workers, runtime.GOMAXPROCS(0)) {
 		workers.Go(v.work)
 	}
 	rest.Go(v.commit)
-	if s.arp != nil {
-		rest.Go(func() { v.probes.listen(ctx) })
-	}
+	rest.Go(func() { v.hearARP(ctx) })
 	intakes.Wait()
+	v.neighbors.stop()
 	s.queue.close()
 	workers.Wait()
 	close(v.commits)
 	v.probes.stop()
 	rest.Wait()
 	return nil
+}
+
+// service returns the parts of a server that serves.
+func (s *Server) service() *service {
+	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log = s.Log, 100, s.Log
+	v := &service{
+		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), neighbors: newNeighbors(s), relays: newRelays(s),
+		machines: s.Machines, networks: s.Networks,
+	}
+	if v.machines == nil {
+		v.machines = noFarm{}
+	}
+	if v.networks == nil {
+		v.networks = noFarm{}
+	}
+	v.senders = dhcp.Senders{Machines: v.machines, Networks: v.networks, Wire: s.wire}
+	if s.Mode == pools.DHCPProxy && s.Leases != nil {
+		s.Leases = noting{s.Leases, v}
+	}
+	return v
 }
 
 // pause waits after a read that went wrong: the interface went down, or an ICMP

@@ -16,9 +16,14 @@ import (
 // service is a server while it serves.
 type service struct {
 	*Server
-	free    sync.Pool     // of *request
-	commits chan *pending // answers whose leases are not on disk yet
-	probes  *probes
+	free      sync.Pool     // of *request
+	commits   chan *pending // answers whose leases are not on disk yet
+	probes    *probes
+	neighbors *neighbors
+	relays    *relays
+	senders   dhcp.Senders
+	machines  Machines
+	networks  dhcp.Networks
 }
 
 // maxCommits is how many answers wait for the disk at most. A disk that keeps so
@@ -147,7 +152,13 @@ func (s *Server) caught(v any) error {
 func (s *Server) done(x *dhcp.Exchange) {
 	defer func() { _ = s.caught(recover()) }()
 	x.Took = s.now().Sub(x.Time)
-	x.Log(s.log())
+	lines := &s.strangersLines
+	if x.Plan != nil && !x.Plan.CatchAll {
+		lines = &s.lines
+	}
+	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
+		x.Log(s.Log)
+	}
 	if s.OnExchange != nil {
 		s.OnExchange(*x)
 	}

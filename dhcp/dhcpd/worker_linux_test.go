@@ -63,6 +63,7 @@ func TestMadNIC(t *testing.T) {
 	r.exchanges = make(chan dhcp.Exchange, 10_000)
 	r.serve(s)
 	relay := r.relay()
+	r.confirm(relay)
 	for n := range uint32(500) {
 		write(t, relay, numbered(n, stray, discover))
 	}
@@ -110,6 +111,7 @@ func TestACKsWaitForTheDisk(t *testing.T) {
 	s.Leases, s.Workers = disk, 1
 	r.serve(s)
 	relay := r.relay()
+	r.confirm(relay)
 	machine := func(n byte) pools.MAC { return pools.MAC{0x52, 0x54, 0, 0x77, 0, n} }
 	for n := range byte(4) {
 		write(t, relay, numbered(uint32(n), machine(n), request, requested("10.28.72.1"+string('0'+n))))
@@ -144,11 +146,13 @@ func TestStop(t *testing.T) {
 	s, l := newServer()
 	disk := slowDisk{l, make(chan error)}
 	s.Leases, s.Interface = disk, "srv"
+	s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }
 	r.in(r.srv, s.Listen)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
 	relay := r.relay()
+	r.confirm(relay)
 	write(t, relay, numbered(1, stray, request, requested("10.28.72.10")))
 	write(t, relay, numbered(2, web1, discover))
 	if got := number(read(t, relay)); got != 2 {
@@ -262,6 +266,7 @@ func TestHangingDisk(t *testing.T) {
 	r.serve(s)
 	t.Cleanup(func() { close(disk.synced) }) // before the server is stopped
 	relay := r.relay()
+	r.confirm(relay)
 	const leases = dhcpd.MaxCommits + 100
 	for n := range uint32(leases) {
 		m := pools.MAC{0x52, 0x54, 0, 0x77, byte(n >> 8), byte(n)}

@@ -24,7 +24,7 @@ type office struct {
 	t      *testing.T
 	net    netns.Namespace // the server's; its interface is srv
 	config string
-	probe  bool
+	head   string // of the config
 	server *Server
 	log    fixture.Log
 
@@ -47,9 +47,15 @@ pools:
 // for each lease.
 func newOffice(t *testing.T, probe bool, pools string, programs ...string) *office {
 	t.Helper()
+	return newOfficeOf(t, fmt.Sprintf(officeHead, probe), pools, programs...)
+}
+
+// newOfficeOf starts the server with a config of this head and these pools.
+func newOfficeOf(t *testing.T, head, pools string, programs ...string) *office {
+	t.Helper()
 	netns.Need(t, programs...)
 	dir := t.TempDir()
-	o := &office{t: t, probe: probe, net: netns.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
+	o := &office{t: t, head: head, net: netns.NewNamespace(t, fmt.Sprintf("drvoffice%d", os.Getpid())), config: filepath.Join(dir, "drover.yaml")}
 	o.write(pools)
 	// Without a MAC of its own a bridge takes one of its ports'.
 	o.net.IP(t, "link", "add", "srv", "address", "02:00:00:00:00:02", "type", "bridge", "forward_delay", "0")
@@ -96,7 +102,7 @@ func (o *office) serve(s *dhcpd.Server) {
 // write writes the config with these pools.
 func (o *office) write(pools string) {
 	o.t.Helper()
-	if err := os.WriteFile(o.config, fmt.Appendf(nil, officeHead+"%s", o.probe, pools), 0o644); err != nil {
+	if err := os.WriteFile(o.config, []byte(o.head+pools), 0o644); err != nil {
 		o.t.Fatal(err)
 	}
 }

@@ -174,7 +174,7 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 		}
 		d := &dhcpd.Server{
 			Responder: dhcp.Responder{Farm: s.Machines, Leases: s.Store.Leases, Mode: cfg.DHCP},
-			Interface: name, Owner: s.Machines.Owns,
+			Interface: name, Machines: s.Machines, Networks: s.Machines,
 			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
 		}
 		s.metrics.watchDHCP(d)

@@ -1,0 +1,215 @@
+package dhcp
+
+import (
+	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/pools"
+)
+
+// Sender is the origin of a packet: what its frame and its IP header say.
+type Sender struct {
+	MAC       pools.MAC  // source of the frame; may be zero when Relay is set
+	Addr      netip.Addr // source address; 0.0.0.0 before the client has one
+	Broadcast bool       // sent to a broadcast address
+	BootPort  bool       // sent to port 4011
+	Relay     bool       // the frame is from a relay agent that was confirmed before
+}
+
+// Senders decides which packets count. UDP proves nothing: a pod can send it from the
+// address of its node, a host of another network from its own, and a pod with
+// CAP_NET_RAW from any address. A frame proves a little more, since routers and nodes
+// send the packets that they forward with their own MAC. These are the rules:
+//
+//   - A client without an address sends from 0.0.0.0, in a frame of its own, or to all.
+//     No router forwards such a packet.
+//   - A client with an address sends from it, and about it alone. The address is its
+//     own by a lease or by the config. If it is nobody's, the client is on the wire and
+//     answers ARP for it. A DISCOVER never comes from an address.
+//   - A relay agent has its addresses (giaddr and source) in declared subnets, or the
+//     operator lists them. They are no machine's. The packet has at least one hop. The
+//     frame is not from a machine: it is from the relay agent, which then answers ARP
+//     for the source unless the operator lists that, or from a router.
+//   - Port 4011 is for clients on the wire that have an address.
+//
+// The MAC of a router says nothing about the hosts behind it: they can forge the source
+// of a relay agent unless the router checks sources.
+type Senders struct {
+	Machines Machines
+	Networks Networks
+	Wire     []netip.Prefix // the networks of the interface that received the packet
+}
+
+// Machines finds machines by address and by MAC.
+type Machines interface {
+	// Owns reports whether a machine has the address (owned), and whether mac is
+	// one of that machine's (own).
+	Owns(addr netip.Addr, mac pools.MAC) (owned, own bool)
+	// Known reports whether mac is a machine's: a node declares it, or a lease has it.
+	Known(mac pools.MAC) bool
+}
+
+// Networks has the networks that the operator declares.
+type Networks interface {
+	// InSubnet reports whether an address is in a declared subnet.
+	InSubnet(addr netip.Addr) bool
+	// ListsRelay reports whether the config names an address as that of a relay agent.
+	ListsRelay(addr netip.Addr) bool
+}
+
+// Verdict is the decision on a packet. The zero Verdict lets it count.
+type Verdict struct {
+	Drop Decision // [Malformed] or [Spoofed]; empty: the packet counts
+	Why  string   // the reason for Spoofed, and the remedy where there is one
+	Err  error    // the reason for Malformed
+
+	// Confirm is an address, unless it is the zero Addr. The packet counts only
+	// when the host with the MAC By answers ARP for it.
+	Confirm netip.Addr
+	By      pools.MAC
+
+	// Relay reports that the frame is from a relay agent or a router, whose later
+	// packets need not be confirmed.
+	Relay bool
+}
+
+// The reasons. A log line has the addresses beside.
+const (
+	whyUnicast   = "sent from no address to the server alone"
+	whyBootPort  = "sent to port 4011 by a host that is not on the wire with an address of its own"
+	whyDiscover  = "a DISCOVER from an address: firmware has none, a pod on a node has"
+	whyOther     = "about another address than the one that it came from"
+	whyOwner     = "sent from the address of another machine"
+	whyNobody    = "sent from an address that the machine does not have"
+	whyForwarded = "forwarded by a machine: set the sysctl net.ipv4.conf.all.rp_filter=1 on nodes"
+	whyHops      = "relayed without a hop (RFC 1542, section 4.1.1)"
+	whyRelay     = "from a relay agent outside of the declared subnets: name its addresses in subnets[].relays"
+	whyNode      = "relayed from the address of a machine: a node is no relay agent"
+)
+
+func spoofed(why string) Verdict { return Verdict{Drop: Spoofed, Why: why} }
+
+// Judge decides on a packet.
+func (s *Senders) Judge(r *Request, from Sender) Verdict {
+	if err := r.check(); err != nil {
+		return Verdict{Drop: Malformed, Err: err}
+	}
+	switch {
+	case r.Giaddr.IsValid():
+		return s.relayed(r, from)
+	case !from.Addr.IsUnspecified():
+		return s.addressed(r, from)
+	case from.BootPort:
+		return spoofed(whyBootPort)
+	case from.MAC != r.MAC && !from.Broadcast:
+		return spoofed(whyUnicast)
+	}
+	return Verdict{}
+}
+
+// addressed decides on a packet that a client sent from an address.
+func (s *Senders) addressed(r *Request, from Sender) Verdict {
+	onWire := s.onWire(from.Addr)
+	switch {
+	case r.Type == dhcpv4.MessageTypeDiscover:
+		return spoofed(whyDiscover)
+	case !r.concerns(from.Addr):
+		return spoofed(whyOther)
+	case from.BootPort && !onWire:
+		return spoofed(whyBootPort)
+	}
+	owned, own := s.Machines.Owns(from.Addr, r.MAC)
+	switch {
+	case own:
+		return s.forwarded(r, from, onWire)
+	case owned:
+		return spoofed(whyOwner)
+	case !onWire || from.MAC != r.MAC:
+		return spoofed(whyNobody)
+	case from.BootPort, r.renews(), r.Type == dhcpv4.MessageTypeInform:
+		return Verdict{Confirm: from.Addr, By: r.MAC}
+	case r.Type == dhcpv4.MessageTypeRequest && r.codes.has(optServerID):
+		return Verdict{} // a ROM that uses the address of an OFFER too early
+	}
+	return spoofed(whyNobody)
+}
+
+// forwarded decides on the frame of a packet from an address that is the client's own.
+func (s *Senders) forwarded(r *Request, from Sender, onWire bool) Verdict {
+	if from.MAC == r.MAC {
+		return Verdict{}
+	}
+	if _, card := s.Machines.Owns(from.Addr, from.MAC); card {
+		return Verdict{} // another card of the machine, chosen by its routes
+	}
+	switch {
+	case s.Machines.Known(from.MAC):
+		return spoofed(whyForwarded)
+	case onWire: // a bridge that puts its own MAC into frames also answers ARP with it
+		return Verdict{Confirm: from.Addr, By: from.MAC}
+	}
+	return Verdict{} // a router: the client renews past its relay agent
+}
+
+// relayed decides on a packet of a relay agent. Its source can be another address than
+// giaddr: that of the interface towards the server, or that of a second relay agent,
+// which leaves the giaddr of the first.
+func (s *Senders) relayed(r *Request, from Sender) Verdict {
+	switch {
+	case from.BootPort:
+		return spoofed(whyBootPort)
+	case r.hops() == 0:
+		return spoofed(whyHops)
+	}
+	why := s.noRelay(from.Addr)
+	if why == "" && r.Giaddr != from.Addr {
+		why = s.noRelay(r.Giaddr)
+	}
+	switch {
+	case why != "":
+		return spoofed(why)
+	case from.Relay:
+		return Verdict{}
+	case s.Machines.Known(from.MAC):
+		return spoofed(whyForwarded)
+	case s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr):
+		return Verdict{Confirm: from.Addr, By: from.MAC, Relay: true}
+	}
+	return Verdict{Relay: true}
+}
+
+// noRelay returns the reason why an address cannot be that of a relay agent, or "".
+func (s *Senders) noRelay(a netip.Addr) string {
+	if !s.Networks.InSubnet(a) && !s.Networks.ListsRelay(a) {
+		return whyRelay
+	}
+	if owned, _ := s.Machines.Owns(a, pools.MAC{}); owned {
+		return whyNode
+	}
+	return ""
+}
+
+// onWire reports whether a host with the address is on the wire, without a router
+// between.
+func (s *Senders) onWire(a netip.Addr) bool {
+	for _, p := range s.Wire {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// concerns reports whether a packet is about the address a and no other.
+func (r *Request) concerns(a netip.Addr) bool {
+	for _, b := range [...]netip.Addr{r.ciaddr(), r.requestedOption()} {
+		if b.IsValid() && b != a {
+			return false
+		}
+	}
+	return true
+}
+
+// hops returns how many relay agents have forwarded the packet. Each of them adds one.
+func (r *Request) hops() byte { return r.header[hopsAt] }

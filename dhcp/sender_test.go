@@ -1,0 +1,280 @@
+package dhcp_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp"
+	"drover/pools"
+)
+
+// The hosts of the tests on senders. The wire is 10.28.0.0/16.
+var (
+	relayMAC  = mac("0a:00:00:00:00:fe") // 10.28.0.254, and a router
+	bridgeMAC = mac("0a:00:00:00:00:bb") // of no machine
+	noMAC     pools.MAC
+)
+
+// owners has web1 with two cards at 10.28.36.1, and stray with a lease of 10.28.72.10;
+// far is behind a router.
+type owners struct{}
+
+var farMAC = mac("52:54:00:77:09:09")
+
+func (owners) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
+	switch a.String() {
+	case "10.28.36.1":
+		return true, m == web1 || m == web1b
+	case "10.28.72.10":
+		return true, m == stray
+	case "10.29.1.7":
+		return true, m == farMAC
+	}
+	return false, false
+}
+
+func (owners) Known(m pools.MAC) bool { return m == web1 || m == web1b || m == stray || m == farMAC }
+
+func (owners) InSubnet(a netip.Addr) bool {
+	return netip.MustParsePrefix("10.28.0.0/15").Contains(a)
+}
+
+func (owners) ListsRelay(a netip.Addr) bool {
+	return a.String() == "172.16.0.1" || a.String() == "10.28.0.253"
+}
+
+func hops(n byte) dhcpv4.Modifier { return func(d *dhcpv4.DHCPv4) { d.HopCount = n } }
+
+// relayedBy makes a packet one of a relay agent.
+func relayedBy(a string) dhcpv4.Modifier {
+	return func(d *dhcpv4.DHCPv4) { giaddr(a)(d); d.HopCount = 1 }
+}
+
+// TestSenders has the rule for packets that count. "ARP of" is a packet that counts
+// only if the host answers.
+func TestSenders(t *testing.T) {
+	all := func(m pools.MAC) dhcp.Sender {
+		return dhcp.Sender{MAC: m, Addr: netip.IPv4Unspecified(), Broadcast: true}
+	}
+	alone := func(m pools.MAC) dhcp.Sender { return dhcp.Sender{MAC: m, Addr: netip.IPv4Unspecified()} }
+	from := func(m pools.MAC, a string) dhcp.Sender { return dhcp.Sender{MAC: m, Addr: netip.MustParseAddr(a)} }
+	known := func(a string) dhcp.Sender { return dhcp.Sender{Addr: netip.MustParseAddr(a), Relay: true} }
+	boot := func(s dhcp.Sender) dhcp.Sender { s.BootPort = true; return s }
+	ours := serverID(serverAddr)
+	for _, tt := range []struct {
+		name   string
+		from   dhcp.Sender
+		packet *dhcpv4.DHCPv4
+		want   string // "counts", "ARP of", "relay", or words of the reason
+	}{
+		// Without an address.
+		{"firmware", all(web1), message(web1, discover, rom), "counts"},
+		{"firmware behind a bridge with a MAC of its own", all(bridgeMAC), message(web1, discover, rom), "counts"},
+		{"a client that chooses", all(web1), message(web1, request, ours, requested("10.28.36.1")), "counts"},
+		{"a client that comes back", all(web1), message(web1, request, requested("10.28.36.1")), "counts"},
+		{"a ROM that fills ciaddr", all(stray), message(stray, request, ours, requested("10.28.72.11"), ciaddr("10.28.72.11")), "counts"},
+		{"a ROM that fills ciaddr alone", all(stray), message(stray, request, ciaddr("10.28.72.11")), "counts"},
+		{"a ROM that uses its OFFER too early", from(bridgeMAC, "10.28.72.11"), message(bridgeMAC, request, ours, requested("10.28.72.11"), ciaddr("10.28.72.11")), "counts"},
+		{"a client that declines", all(stray), message(stray, decline, ours, requested("10.28.72.10")), "counts"},
+		{"to the server alone", alone(web1), message(web1, discover), "counts"},
+		{"to the server alone in another's frame", alone(bridgeMAC), message(web1, discover), "from no address"},
+
+		// From an address.
+		{"a node renews", from(web1, "10.28.36.1"), message(web1, request, ciaddr("10.28.36.1")), "counts"},
+		{"its other card renews", from(web1b, "10.28.36.1"), message(web1b, request, ciaddr("10.28.36.1")), "counts"},
+		{"and sends by the first card", from(web1, "10.28.36.1"), message(web1b, request, ciaddr("10.28.36.1")), "counts"},
+		{"a lease is renewed", from(stray, "10.28.72.10"), message(stray, request, ciaddr("10.28.72.10")), "counts"},
+		{"a lease is released", from(stray, "10.28.72.10"), message(stray, release, ours, ciaddr("10.28.72.10")), "counts"},
+		{"a lease is declined from its address", from(stray, "10.28.72.10"), message(stray, decline, ciaddr("10.28.72.10")), "counts"},
+		{"an inform", from(stray, "10.28.72.10"), message(stray, inform, ciaddr("10.28.72.10")), "counts"},
+		{"behind a bridge with a MAC of its own", from(bridgeMAC, "10.28.72.10"), message(stray, request, ciaddr("10.28.72.10")), "ARP of 10.28.72.10 at " + bridgeMAC.String()},
+		{"a renewal past the relay agent", from(relayMAC, "10.29.1.7"), message(farMAC, request, ciaddr("10.29.1.7")), "counts"},
+		{"a machine whose address changed in the config renews", from(web1, "10.28.36.7"), message(web1, request, ciaddr("10.28.36.7")), "ARP of 10.28.36.7 at " + web1.String()},
+		{"a static host informs", from(foreign, "10.28.5.5"), message(foreign, inform, ciaddr("10.28.5.5")), "ARP of 10.28.5.5 at " + foreign.String()},
+
+		// H1 and H3: pods and routed hosts in the name of others.
+		{"a pod plays the firmware of its node", from(web1, "10.28.36.1"), message(web1, discover, rom), "DISCOVER"},
+		{"and that of another machine", from(web1, "10.28.36.1"), message(stray, discover), "DISCOVER"},
+		{"and fills in its address", from(web1, "10.28.36.1"), message(web1, discover, ciaddr("10.28.36.1")), "DISCOVER"},
+		{"a pod plays firmware from nobody's address", from(web1, "10.28.0.250"), message(web1, discover, rom), "DISCOVER"},
+		{"a pod has another run on the address of the DNS server", from(web1, "10.28.36.1"), message(stray, request, ciaddr("10.28.0.9")), "another address"},
+		{"and forges the source", from(web1, "10.28.0.9"), message(stray, request, ciaddr("10.28.0.9")), "does not have"},
+		{"a routed host does", from(relayMAC, "192.168.5.2"), message(stray, request, ciaddr("192.168.5.2")), "does not have"},
+		{"and with an address of a subnet", from(relayMAC, "10.29.5.5"), message(web1, request, ciaddr("10.29.5.5")), "does not have"},
+		{"a pod asks for more of its node", from(web1, "10.28.36.1"), message(web1, request, ciaddr("10.28.36.1"), requested("10.28.36.9")), "another address"},
+		{"a pod renews for another machine", from(web1, "10.28.36.1"), message(stray, request, ciaddr("10.28.36.1")), "of another machine"},
+		{"a pod takes an address of the range", from(web1, "10.28.36.1"), message(foreign, request, requested("10.28.72.20")), "another address"},
+		{"a pod releases another's lease", from(web1, "10.28.36.1"), message(stray, release, ours, ciaddr("10.28.72.10")), "another address"},
+		{"and forges the source", from(web1, "10.28.72.10"), message(stray, release, ours, ciaddr("10.28.72.10")), "rp_filter"},
+		{"a pod declines another's lease", from(web1, "10.28.36.1"), message(stray, decline, ours, requested("10.28.72.10")), "another address"},
+		{"and forges the source", from(web1, "10.28.72.10"), message(stray, decline, ours, requested("10.28.72.10")), "rp_filter"},
+		{"a routed host releases", from(relayMAC, "192.168.5.2"), message(stray, release, ours, ciaddr("10.28.72.10")), "another address"},
+		{"a release from an address that is not leased", from(foreign, "10.28.5.5"), message(foreign, release, ours, ciaddr("10.28.5.5")), "does not have"},
+		{"a node forwards for a machine behind it", from(web1, "10.29.1.7"), message(farMAC, request, ciaddr("10.29.1.7")), "rp_filter"},
+
+		// Relay agents, and H4: pods that play one.
+		{"a relay agent on the wire", from(relayMAC, "10.28.0.254"), message(web1, discover, relayedBy("10.28.0.254")), "ARP of 10.28.0.254 at " + relayMAC.String() + " relay"},
+		{"with another address towards its machines", from(relayMAC, "10.28.0.254"), message(web1, discover, relayedBy("10.29.0.1")), "ARP of 10.28.0.254 at " + relayMAC.String() + " relay"},
+		{"that was confirmed", known("10.28.0.254"), message(web1, discover, relayedBy("10.29.0.1")), "counts"},
+		{"behind a router", from(relayMAC, "10.29.0.1"), message(web1, discover, relayedBy("10.29.0.1")), "counts relay"},
+		{"in a listed network", from(relayMAC, "172.16.0.1"), message(web1, discover, relayedBy("172.16.0.1")), "counts relay"},
+		{"a listed one, whose packets have another MAC than its ARP", from(relayMAC, "10.28.0.253"), message(web1, discover, relayedBy("10.28.0.253")), "counts relay"},
+		{"in another network", from(relayMAC, "172.16.0.2"), message(web1, discover, relayedBy("172.16.0.2")), "subnets[].relays"},
+		{"whose machines are in another network", from(relayMAC, "10.28.0.254"), message(web1, discover, relayedBy("172.16.0.2")), "subnets[].relays"},
+		{"no hop", from(relayMAC, "10.28.0.254"), message(web1, discover, giaddr("10.28.0.254")), "hop"},
+		{"two hops", known("10.28.0.254"), message(web1, discover, relayedBy("10.29.0.1"), hops(2)), "counts"},
+		{"a pod plays a relay agent", from(web1, "10.28.36.1"), message(stray, discover, relayedBy("10.28.36.1")), "a node is no relay agent"},
+		{"and names the real one", from(web1, "10.28.36.1"), message(stray, request, relayedBy("10.28.0.254")), "a node is no relay agent"},
+		{"and forges its address", from(web1, "10.28.0.254"), message(web1, discover, relayedBy("10.28.0.254")), "rp_filter"},
+		{"or that of nobody", from(web1, "10.28.0.250"), message(web1, discover, relayedBy("10.28.0.254")), "rp_filter"},
+		{"or that of a relay agent far away", from(web1, "10.29.0.1"), message(web1, discover, relayedBy("10.29.0.1")), "rp_filter"},
+		{"or that of a listed one", from(web1, "172.16.0.1"), message(web1, discover, relayedBy("172.16.0.1")), "rp_filter"},
+		{"a confirmed relay agent with the address of a machine", known("10.28.72.10"), message(web1, discover, relayedBy("10.28.0.254")), "a node is no relay agent"},
+		{"and a machine's address as giaddr", known("10.28.0.254"), message(web1, discover, relayedBy("10.28.72.10")), "a node is no relay agent"},
+		{"relayed from no address", all(relayMAC), message(web1, discover, relayedBy("10.28.0.254")), "subnets[].relays"},
+
+		// C1: port 4011 of proxy mode.
+		{"port 4011", boot(from(stray, "10.28.72.10")), message(stray, request, rom, ciaddr("10.28.72.10")), "counts"},
+		{"port 4011 with ciaddr empty", boot(from(stray, "10.28.72.10")), message(stray, request, rom), "counts"},
+		{"port 4011 before the address is noted", boot(from(stray, "10.28.5.5")), message(stray, request, rom, ciaddr("10.28.5.5")), "ARP of 10.28.5.5 at " + stray.String()},
+		{"port 4011 from another host", boot(from(foreign, "10.28.5.5")), message(stray, request, rom, ciaddr("10.28.5.5")), "does not have"},
+		{"port 4011 from a routed host", boot(from(relayMAC, "192.168.5.2")), message(stray, request, rom, ciaddr("192.168.5.2")), "4011"},
+		{"port 4011 from a routed machine", boot(from(relayMAC, "10.29.1.7")), message(farMAC, request, rom, ciaddr("10.29.1.7")), "4011"},
+		{"port 4011 from no address", boot(all(stray)), message(stray, request, rom), "4011"},
+		{"port 4011 through a relay agent", boot(known("10.28.0.254")), message(stray, request, rom, relayedBy("10.28.0.254")), "4011"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &dhcp.Senders{Machines: owners{}, Networks: owners{}, Wire: []netip.Prefix{netip.MustParsePrefix("10.28.0.2/16")}}
+			var req dhcp.Request
+			req.Parse(tt.packet.ToBytes())
+			v := s.Judge(&req, tt.from)
+			got := verdict(v)
+			if v.Drop == "" && got != tt.want || v.Drop != "" && !strings.Contains(v.Why, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// verdict describes a verdict.
+func verdict(v dhcp.Verdict) string {
+	got := "counts"
+	switch {
+	case v.Drop != "":
+		return string(v.Drop) + ": " + v.Why
+	case v.Confirm.IsValid():
+		got = "ARP of " + v.Confirm.String() + " at " + v.By.String()
+	}
+	if v.Relay {
+		got += " relay"
+	}
+	return got
+}
+
+// TestMalformedIsJudgedFirst: a packet that is no DHCP message says nothing about its
+// sender.
+func TestMalformedIsJudgedFirst(t *testing.T) {
+	s := &dhcp.Senders{Machines: owners{}, Networks: owners{}}
+	for _, b := range [][]byte{nil, make([]byte, 300), make([]byte, 5000)} {
+		var req dhcp.Request
+		req.Parse(b)
+		if v := s.Judge(&req, dhcp.Sender{MAC: noMAC, Addr: netip.IPv4Unspecified()}); v.Drop != dhcp.Malformed || v.Err == nil {
+			t.Errorf("%d bytes: got %+v", len(b), v)
+		}
+	}
+}
+
+// TestOption82WithoutRelay: a pod names the port of a node (finding H2). Only a relay
+// agent can.
+func TestOption82WithoutRelay(t *testing.T) {
+	var got pools.Query
+	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
+	port := option(82, 1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 6, 1, 'c', 5, 4, 10, 3, 0, 0, 11, 4, 10, 28, 0, 254)
+	_, x := s.Reply(on(t, message(web1, request, requested("10.28.36.1"), port)), noon)
+	if got.CircuitID+got.RemoteID+got.SubscriberID != "" || got.Link != serverAddr || x.Circuit+x.Remote != "" {
+		t.Errorf("got the query %+v and the exchange %q %q, want nothing of the option", got, x.Circuit, x.Remote)
+	}
+	f, l := newServer()
+	f.Farm = farmOf(t, wires)
+	f.Reply(on(t, message(stray, request, ciaddr("10.1.0.8"), option(82, 1, 4, 'g', 'e', '-', '7'))), noon)
+	wantHeld(t, l, stray, "")
+}
+
+// TestAdoption: the address that a declared machine runs on becomes its lease only if
+// the config has no use for it (finding H1).
+func TestAdoption(t *testing.T) {
+	const text = `
+subnets:
+  - {cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.53], network: one}
+  - {cidr: 10.30.0.0/16, router: 10.30.0.1, dns: [10.28.0.54], network: one}
+pools:
+  - {name: lobby, catchall: true, image: debian, range: 10.28.72.10-10.28.72.250}
+  - name: web
+    image: debian
+    nodes:
+      - {name: web1, macs: ["52:54:00:00:00:01"], ip: 10.28.36.1}
+      - {name: web2, macs: ["52:54:00:00:00:02"], ip: 10.28.36.2}
+`
+	for address, want := range map[string]string{
+		"10.28.36.7":  "ACK",
+		"10.30.36.7":  "ACK",
+		"10.28.0.53":  "NAK", // DNS
+		"10.28.0.54":  "NAK", // DNS of another subnet
+		"10.30.0.1":   "NAK", // router of another subnet
+		"10.28.0.2":   "NAK", // the server
+		"10.28.72.20": "NAK", // of a range
+		"10.28.36.2":  "NAK", // another node's
+	} {
+		t.Run(address, func(t *testing.T) {
+			s, l := newServer()
+			s.Farm = farmOf(t, text)
+			_, x := s.Reply(on(t, message(web1, request, ciaddr(address))), noon)
+			if x.Reply != want {
+				t.Fatalf("got %q (%s), want %q", x.Reply, x.Warning, want)
+			}
+			held := map[bool]string{true: address}[want == "ACK"]
+			wantHeld(t, l, web1, held)
+		})
+	}
+	t.Run("from another source", func(t *testing.T) {
+		s, l := newServer()
+		s.Farm = farmOf(t, text)
+		var req dhcp.Request
+		req.Parse(message(web1, request, ciaddr("10.28.36.7")).ToBytes())
+		if _, x := s.Responder.Reply(&req, noon); x.Reply != "NAK" {
+			t.Errorf("got %q, want NAK", x.Reply)
+		}
+		wantHeld(t, l, web1, "")
+	})
+}
+
+// TestProxyNotesNoRelayedAddress: a relay agent may have copied the REQUEST of a pod
+// (finding C1).
+func TestProxyNotesNoRelayedAddress(t *testing.T) {
+	s, l := newProxy()
+	s.Reply(on(t, message(web1, request, giaddr("10.28.0.254"), serverID(otherAddr), requested("10.28.5.5"))), noon)
+	wantHeld(t, l, web1, "")
+}
+
+// TestProxyForgetsAtBoot: firmware that looks for an address does not have the one of an
+// earlier boot any more. Another host may (finding C1).
+func TestProxyForgetsAtBoot(t *testing.T) {
+	s, l := newProxy()
+	l.Hold(web1, "10.28.5.5")
+	s.Reply(on(t, message(web1, discover)), noon)
+	wantHeld(t, l, web1, "10.28.5.5")
+	s.Reply(on(t, message(web1, discover, rom)), noon)
+	wantHeld(t, l, web1, "")
+}
+
+// TestNAKIsNotFresh: no ARP probe holds back a NAK (a low finding).
+func TestNAKIsNotFresh(t *testing.T) {
+	s, _ := newServer()
+	_, x := s.Reply(on(t, message(stray, request, serverID(serverAddr), requested("10.28.72.99"))), noon)
+	if x.Reply != "NAK" || s.last.Fresh {
+		t.Errorf("got %q, fresh %t", x.Reply, s.last.Fresh)
+	}
+}

@@ -1,0 +1,36 @@
+package machines
+
+import (
+	"net/netip"
+	"slices"
+
+	"drover/pools"
+)
+
+// Declares reports whether a node has the MAC.
+func (d *Directory) Declares(mac pools.MAC) bool { return d.Farm.Farm().Declares(mac) }
+
+// Known reports whether a MAC is a machine's: a node declares it, or it has a lease, even
+// an expired one.
+func (d *Directory) Known(mac pools.MAC) bool {
+	if d.Declares(mac) {
+		return true
+	}
+	_, ok := d.Leases.Of(mac)
+	return ok
+}
+
+// InSubnet reports whether an address is in a declared subnet, or, where none is
+// declared, in a network of the server.
+func (d *Directory) InSubnet(addr netip.Addr) bool {
+	config := &d.Farm.Farm().Config
+	if len(config.Subnets) > 0 {
+		return config.SubnetOf(addr) >= 0
+	}
+	return slices.ContainsFunc(d.Local, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// ListsRelay reports whether the config lists an address as that of a relay agent.
+func (d *Directory) ListsRelay(addr netip.Addr) bool {
+	return slices.ContainsFunc(d.Farm.Farm().Config.Subnets, func(s pools.Subnet) bool { return slices.Contains(s.Relays, addr) })
+}

@@ -1,0 +1,21 @@
+package pools
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Spare reports whether the config has no use for an address: it is no node's own and
+// in no pool's range, and neither a router, a DNS server nor this server has it.
+func (p *Plan) Spare(a netip.Addr) bool {
+	f := p.farm
+	if f == nil {
+		return !p.Subnet.serves(a)
+	}
+	return !f.Reserved(a) && a != f.Address() &&
+		!slices.ContainsFunc(f.Config.Pools, func(p Pool) bool { return p.Range.Contains(a) }) &&
+		!slices.ContainsFunc(f.Config.Subnets, func(s Subnet) bool { return s.serves(a) })
+}
+
+// serves reports whether a is the router or a DNS server of the subnet.
+func (s *Subnet) serves(a netip.Addr) bool { return a == s.Router || slices.Contains(s.DNS, a) }
