@@ -101,7 +101,7 @@ type client struct {
 // boot programs do not need, it has a method Optional that returns true.
 func (f *Files) Open(addr netip.Addr, name string) (*File, error) {
 	addr = addr.Unmap()
-	m, ok := f.r.Machines.At(addr)
+	m, ok := f.r.At(addr)
 	if ok && m.Plan == nil {
 		return nil, &Error{MAC: m.MAC, Msg: fmt.Sprintf("%s is not to be booted", m.MAC), Err: fs.ErrPermission}
 	}

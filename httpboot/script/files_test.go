@@ -261,6 +261,44 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
+// A name without a MAC gives nothing of a machine to an address that only leases in its
+// name, and voids no nonce (finding H1).
+func TestAddressThatIsNotTheMachines(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		withLoaders(t, "shimx64.efi")(w)
+		w.farm[macBIOS].MenuTimeout = 10
+		w.at[netip.MustParseAddr("127.0.0.8")] = macBIOS // whose address is 127.0.0.1
+	})
+	own := w.mustOpen(t, "127.0.0.1", node1GRUB)
+	for _, name := range []string{
+		"pxelinux.cfg/default", "pxelinux.cfg/7F000008", "boot.scr.uimg", "images/debian-12/" + generation + "/kernel",
+		node1GRUB, node1PXE, "grub/rescue-52:54:00:00:00:01.cfg",
+	} {
+		if text, err := w.open(t, "127.0.0.8", name); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: got %q, %v; want it refused", name, text, err)
+		}
+	}
+	for _, files := range []*script.Files{w.r.TFTP(), w.r.HTTP()} {
+		f, err := files.Open(netip.MustParseAddr("127.0.0.8"), "grub/grub.cfg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, f.Size())
+		if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		if f.Plan != nil || strings.Contains(string(b), macBIOS.String()) {
+			t.Errorf("grub.cfg is that of the machine:\n%s", b)
+		}
+	}
+	if got := w.mustOpen(t, "127.0.0.8", "shimx64.efi"); got != "this is shimx64.efi" {
+		t.Errorf("got %q, want the loader that everyone gets", got)
+	}
+	if again := w.mustOpen(t, "127.0.0.1", node1GRUB); again != own || w.boots.n != 1 {
+		t.Errorf("%d boots were opened, want 1", w.boots.n)
+	}
+}
+
 func TestNamedFiles(t *testing.T) {
 	w := newWorld(t, withLoaders(t, "shimx64.efi", "grubx64.efi", "sb/shimx64.efi", "grub/x86_64-efi/http.mod", "dtb/m400.dtb"))
 	for name, want := range map[string]string{

@@ -100,6 +100,17 @@ func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) 
 	return m.Plan, nil
 }
 
+// At returns the machine at an address; false if there is none. A machine that leases the
+// address, but has another one by its Plan, is not taken for the client: another host may
+// have asked for the lease in its name.
+func (r *Renderer) At(addr netip.Addr) (machines.Machine, bool) {
+	m, ok := r.Machines.At(addr)
+	if !ok || m.Plan != nil && m.Address.Unmap() != addr {
+		return machines.Machine{}, false
+	}
+	return m, true
+}
+
 // IPXE begins a boot and returns its script for iPXE. With an error, which is the reason
 // why the machine cannot boot, it returns a script that shows the reason and tries again.
 // The script is nil only if the template fails.
