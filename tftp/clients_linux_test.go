@@ -157,7 +157,10 @@ func (c *cable) run(dir, name string, args ...string) (string, error) {
 func newCableSite(t *testing.T, bad bool, set func(*tftp.Server)) (*site, *cable) {
 	t.Helper()
 	c := newCable(t, bad)
-	listen := func(s *tftp.Server) error { return inside(c.srv, s.Listen) }
+	listen := func(s *tftp.Server) error {
+		s.Inside(func(open func() error) error { return inside(c.srv, open) })
+		return inside(c.srv, s.Listen)
+	}
 	return startSite(t, listen, func(s *tftp.Server) {
 		s.Addr = ":69"
 		if set != nil {

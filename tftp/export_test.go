@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/ipv4"
@@ -24,8 +24,8 @@ func Negotiate(packet string, payload int) (acked, inForce string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	t, options, err := negotiate(r.options, 1e6, payload)
-	return strings.ReplaceAll(strings.TrimSuffix(string(oack(options)[2:]), "\x00"), "\x00", " "),
+	t, agreed, err := negotiate(r.options, 1e6, options{block: payload, window: maxWindow})
+	return strings.ReplaceAll(strings.TrimSuffix(string(oack(agreed)[2:]), "\x00"), "\x00", " "),
 		fmt.Sprintf("%d x %d, %v", t.window, t.block, t.timeout), err
 }
 
@@ -75,9 +75,19 @@ func (p *Progress) Late(at time.Duration) string {
 // Uncut makes the server itself cut windows into packets, as on a kernel that
 // does not.
 func (s *Server) Uncut() {
-	for _, p := range s.ports {
-		p.uncut = true
+	for _, w := range s.workers {
+		w.uncut = true
 	}
+}
+
+// Inside has sockets opened by calls of run: in a network namespace.
+func (s *Server) Inside(run func(func() error) error) { s.inside = run }
+
+// Running returns the number of transfers under way.
+func (s *Server) Running() int {
+	s.limits.mu.Lock()
+	defer s.limits.mu.Unlock()
+	return len(s.limits.all.tickets)
 }
 
 // Packet is a packet on the network of a test.
@@ -87,49 +97,117 @@ type Packet struct {
 }
 
 // UseNetwork connects the server to a network of a test. The server passes the
-// packets that it sends to out. The first of addrs is the listener's address,
-// and the others are for transfers. deliver passes a packet to the server.
-func (s *Server) UseNetwork(mtu int, out func(Packet), addrs ...netip.AddrPort) (deliver func(Packet)) {
-	socks := make([]socket, len(addrs))
-	for i, a := range addrs {
-		socks[i] = &fakeSocket{local: a, mtu: mtu, in: make(chan Packet, 1000), out: out, stopped: make(chan struct{})}
+// packets that it sends to out. The listener has the address addr; the transfers have
+// the same with other ports, unless the server has a single one. deliver passes a packet
+// to the server; one to a closed port is lost.
+func (s *Server) UseNetwork(mtu int, out func(Packet), addr netip.AddrPort) (deliver func(Packet)) {
+	n := &fakeNetwork{
+		server: s, addr: addr, mtu: mtu, out: out, in: make(chan Packet, 10000), ready: make(chan int32, 10000),
+		stopped: make(chan struct{}), channels: map[int32]*fakeChannel{},
 	}
-	s.use(socks...)
-	return func(p Packet) {
-		if i := slices.Index(addrs, p.To); i >= 0 {
-			socks[i].(*fakeSocket).in <- p
+	s.use(n, n)
+	return n.deliver
+}
+
+// fakeNetwork is the listener of a server, and its only poller.
+type fakeNetwork struct {
+	server *Server
+	addr   netip.AddrPort
+	mtu    int
+	out    func(Packet)
+	in     chan Packet // for the listener
+	ready  chan int32  // a channel for each packet
+
+	close   sync.Once
+	stopped chan struct{}
+
+	mu       sync.Mutex
+	last     int32
+	channels map[int32]*fakeChannel
+}
+
+func (n *fakeNetwork) deliver(p Packet) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, c := range n.channels {
+		if c.local == p.To && c.client == p.From {
+			c.packets = append(c.packets, p.Data)
+			n.ready <- id
+			return
 		}
 	}
+	if p.To == n.addr {
+		n.in <- p
+	}
 }
 
-type fakeSocket struct {
-	local   netip.AddrPort
-	mtu     int
-	in      chan Packet
-	out     func(Packet)
-	stopped chan struct{}
-}
-
-func (f *fakeSocket) ReadBatch(in []ipv4.Message, _ int) (int, error) {
+func (n *fakeNetwork) ReadBatch(in []ipv4.Message, _ int) (int, error) {
 	select {
-	case <-f.stopped:
+	case <-n.stopped:
 		return 0, net.ErrClosed
-	case p := <-f.in:
+	case p := <-n.in:
 		in[0].N, in[0].Addr = copy(in[0].Buffers[0], p.Data), net.UDPAddrFromAddrPort(p.From)
 		return 1, nil
 	}
 }
 
-func (f *fakeSocket) WriteBatch(out []ipv4.Message, _ int) (int, error) {
-	for _, m := range out {
-		if len(m.OOB) > 0 {
-			return 0, unix.EIO // no network card can cut it
-		}
-		f.out(Packet{f.local, m.Addr.(*net.UDPAddr).AddrPort(), bytes.Clone(m.Buffers[0])})
+func (n *fakeNetwork) origin(*ipv4.Message) origin { return origin{addr: n.addr.Addr()} }
+func (n *fakeNetwork) payload(origin) int          { return n.mtu - headers4 }
+func (n *fakeNetwork) LocalAddr() net.Addr         { return net.UDPAddrFromAddrPort(n.addr) }
+func (n *fakeNetwork) Close() error                { n.close.Do(func() { close(n.stopped) }); return nil }
+
+func (n *fakeNetwork) open(o origin, client netip.AddrPort) (channel, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last++
+	c := &fakeChannel{network: n, number: n.last, client: client, local: netip.AddrPortFrom(o.addr, uint16(40000+n.last))}
+	if n.server.SinglePort {
+		c.local = n.addr
 	}
-	return len(out), nil
+	n.channels[c.number] = c
+	return c, nil
 }
 
-func (f *fakeSocket) reply(*ipv4.Message) ([]byte, int) { return nil, f.mtu - headers4 }
-func (f *fakeSocket) LocalAddr() net.Addr               { return net.UDPAddrFromAddrPort(f.local) }
-func (f *fakeSocket) Close() error                      { close(f.stopped); return nil }
+func (n *fakeNetwork) wait(ready []int32) (int, error) {
+	select {
+	case <-n.stopped:
+		return 0, net.ErrClosed
+	case ready[0] = <-n.ready:
+		return 1, nil
+	}
+}
+
+type fakeChannel struct {
+	network       *fakeNetwork
+	number        int32
+	local, client netip.AddrPort
+	packets       [][]byte
+}
+
+func (c *fakeChannel) id() int32 { return c.number }
+
+func (c *fakeChannel) receive(b []byte) (int, error) {
+	c.network.mu.Lock()
+	defer c.network.mu.Unlock()
+	if len(c.packets) == 0 {
+		return 0, unix.EAGAIN
+	}
+	n := copy(b, c.packets[0])
+	c.packets = c.packets[1:]
+	return n, nil
+}
+
+func (c *fakeChannel) send(b []byte, size int) error {
+	if len(b) > size {
+		return unix.EIO // no network card can cut it
+	}
+	c.network.out(Packet{c.local, c.client, bytes.Clone(b)})
+	return nil
+}
+
+func (c *fakeChannel) Close() error {
+	c.network.mu.Lock()
+	defer c.network.mu.Unlock()
+	delete(c.network.channels, c.number)
+	return nil
+}

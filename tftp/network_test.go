@@ -203,7 +203,7 @@ func crossed(t *testing.T, n *network, size, block, window int) {
 		block: block, window: window, in: make(chan tftp.Packet, 1000), send: n.carry, whole: make(chan struct{}),
 	}
 	n.clients = map[netip.AddrPort]func(tftp.Packet){client.addr: func(p tftp.Packet) { client.in <- p }}
-	n.server = s.UseNetwork(1500, n.carry, client.server, netip.MustParseAddrPort("192.0.2.1:40000"))
+	n.server = s.UseNetwork(1500, n.carry, client.server)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx) }()

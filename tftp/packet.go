@@ -52,11 +52,12 @@ func refuse(c code, format string, args ...any) *refusal {
 	return &refusal{c, err.Error(), err}
 }
 
-// packet returns the ERROR packet for the client.
-func (r *refusal) packet() []byte {
+// packet returns the ERROR packet for the client. A text that makes it longer than most
+// bytes is cut off.
+func (r *refusal) packet(most int) []byte {
 	b := binary.BigEndian.AppendUint16(nil, opError)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.code))
-	return append(append(b, r.text...), 0)
+	return append(append(b, r.text[:max(min(len(r.text), most-headerSize-1), 0)]...), 0)
 }
 
 // request is the content of an RRQ or WRQ: RFC 1350 section 5, RFC 2347.
@@ -75,10 +76,15 @@ func (r *request) has(name string) bool {
 	return slices.ContainsFunc(r.options, func(o option) bool { return strings.EqualFold(o.name, name) })
 }
 
+// isRequest reports whether a packet is an RRQ or WRQ.
+func isRequest(b []byte) bool {
+	return len(b) >= 2 && (binary.BigEndian.Uint16(b) == opRead || binary.BigEndian.Uint16(b) == opWrite)
+}
+
 // parseRequest reads an RRQ or WRQ. Zeros after the last field are padding of
 // firmware that sends its whole buffer.
 func parseRequest(b []byte) (request, error) {
-	if len(b) < 2 || binary.BigEndian.Uint16(b) != opRead && binary.BigEndian.Uint16(b) != opWrite {
+	if !isRequest(b) {
 		return request{}, errors.New("not a request")
 	}
 	r := request{write: b[1] == opWrite}
@@ -134,6 +140,7 @@ const (
 	minBlock     = 8     // bytes
 	maxBlock     = 65464 // bytes
 	maxWindow    = 64    // blocks; UEFI asks for 4
+	maxPacket    = 65507 // bytes of UDP payload in IPv4
 	// maxWindowBytes limits the part of a file that a transfer holds in memory.
 	maxWindowBytes = 256 << 10
 	// maxTimeout is the longest wait before sending again that a client gets.
@@ -152,9 +159,8 @@ type options struct {
 // negotiate answers the options of a request (RFC 2347). It returns the options in force,
 // and those to acknowledge in the client's spelling, since some clients compare names
 // case-sensitively. Unknown options and timeouts that are too long are left out. Sizes
-// that are too large are reduced. payload is the largest block that fits into a packet
-// of the client's network, in bytes.
-func negotiate(asked []option, size int64, payload int) (options, []option, error) {
+// that are larger than most are reduced.
+func negotiate(asked []option, size int64, most options) (options, []option, error) {
 	t := options{block: defaultBlock, window: 1}
 	var acked []option
 	seen := map[string]bool{}
@@ -164,7 +170,7 @@ func negotiate(asked []option, size int64, payload int) (options, []option, erro
 			continue
 		}
 		seen[name] = true
-		value, err := t.set(name, o.value, size, payload)
+		value, err := t.set(name, o.value, size, most)
 		if err != nil {
 			return t, nil, refuse(codeOption, "option %s: %w", name, err)
 		}
@@ -185,17 +191,17 @@ func negotiate(asked []option, size int64, payload int) (options, []option, erro
 
 // set sets one option and returns the value to acknowledge; "" if the option is left
 // out.
-func (t *options) set(name, value string, size int64, payload int) (string, error) {
+func (t *options) set(name, value string, size int64, most options) (string, error) {
 	switch name {
 	case "tsize": // RFC 2349; the value of a read request means nothing
 		return strconv.FormatInt(size, 10), nil
 	case "blksize": // RFC 2348
 		n, err := number(value, minBlock)
-		t.block = min(n, maxBlock, max(payload, minBlock))
+		t.block = min(n, maxBlock, max(most.block, minBlock))
 		return strconv.Itoa(t.block), err
 	case "windowsize": // RFC 7440
 		n, err := number(value, 1)
-		t.window = min(n, maxWindow)
+		t.window = min(n, maxWindow, most.window)
 		return strconv.Itoa(t.window), err
 	case "timeout": // RFC 2349
 		n, err := number(value, 1)

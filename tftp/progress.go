@@ -63,11 +63,14 @@ func (p *progress) wasSent(now time.Time) {
 	p.due = now.Add(p.resendAfter())
 }
 
+// wasHeld records that the window was due, and could not be sent.
+func (p *progress) wasHeld(now time.Time) { p.due = now.Add(p.resendAfter()) }
+
 // resendAfter returns the time after which the blocks in flight count as lost. It doubles
 // with each try.
 func (p *progress) resendAfter() time.Duration {
 	wait := p.timeout
-	if wait == 0 {
+	if wait == 0 || p.acked < 0 {
 		wait = firstWait
 		if p.rtt > 0 {
 			wait = min(max(8*p.rtt, leastWait), firstWait)

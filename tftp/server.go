@@ -5,23 +5,32 @@
 // sockets, Serve answers until its context ends. Each transfer ends in one
 // [Transfer], which is logged and passed to OnTransfer.
 //
-// A packet goes one way. A socket (socket_linux.go) receives it; the port of the
-// socket (port.go) finds the session of its client; the session's transfer
-// (transfer.go, with progress.go and content.go) decides what to send. A
-// transfer is a state machine without a clock, a socket or a file: all three
-// belong to the port. Requests (packet.go) are answered with the options that
+// A packet goes one way. A request comes to the listener (socket_linux.go). It becomes a
+// session (session.go) of a worker (worker.go), with a socket of its own, whose port the
+// kernel chooses at random (poller_linux.go); the client's further packets come there.
+// The session's transfer (transfer.go, with progress.go and content.go) decides what to
+// send. A transfer is a state machine without a clock, a socket or a file: all three
+// belong to the worker. Requests (packet.go) are answered with the options that
 // both sides support (blksize, tsize, timeout and windowsize of RFC 2347, 2348,
 // 2349 and 7440). Files are opened and read outside every lock, so that a slow one
 // delays its own transfer only.
 //
 // Names come from the network. They are cleaned and opened inside the directory
-// only, whatever symbolic links say (file.go). The number of transfers at a time
-// is limited, in all and for one client, and so is the time of each. A client that
-// has not answered yet is sent one packet, so that nobody can use the server to
-// flood others.
+// only, whatever symbolic links say (file.go).
+//
+// Anyone can send a request in another host's name. A client that is not served gets
+// nothing. Until a client acknowledges a packet at the port of its transfer, which shows
+// that it receives packets, it gets at most three times the bytes of its requests
+// (credit.go). There is one exception: a known client that asks without options gets a
+// block of 512 bytes at once, one in a second. With [Server.SinglePort] an ACK shows
+// nothing: each ACK, also a forged one, gets one block then, and there are no windows.
+//
+// The number of transfers at a time is limited, in all, for one client, and for clients
+// that are not known; so is the time of each. A new transfer takes the place of one whose
+// client has not answered (limits.go).
 //
 // The package does not know which machine a client is: a TFTP request carries no
-// MAC. The Open function may know it by the client's address. The package serves
+// MAC. The functions of [Server] may know it by the client's address. The package serves
 // IPv4, and IPv6 when the address has a host part of it. It converts no text:
 // mode netascii is refused.
 package tftp
@@ -39,11 +48,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"drover/pools/lograte"
 )
 
 // Server serves the files of a directory. Set its fields, call Listen, then
@@ -52,7 +63,9 @@ type Server struct {
 	Dir  string // the directory to serve; it may be missing, or be replaced while serving
 	Addr string // UDP address, default ":69"
 	// SinglePort sends all answers from the port of Addr, for firewalls and NAT
-	// in between. By RFC 1350 a server answers from another port.
+	// in between. By RFC 1350 a server answers from another port, and only a client
+	// that receives an answer can know that port. With a single port anyone who can
+	// forge a client's address can make the server send to it, block by block.
 	SinglePort bool
 	// Open opens the file of a cleaned name for a client; nil: the files of Dir.
 	// It may take its time, and is called from several goroutines. Its error
@@ -61,6 +74,12 @@ type Server struct {
 	// ClientText() string has the text of the answer; one whose method
 	// Optional() bool returns true is logged at level debug only.
 	Open func(client netip.Addr, name string) (File, error)
+	// Serves reports whether a client gets any answer; nil: each does.
+	Serves func(client netip.Addr) bool
+	// Known reports whether a client is a machine that is expected to boot; nil: each
+	// is. The others share a fourth of MaxTransfers. Serves and Known are called for
+	// each request.
+	Known func(client netip.Addr) bool
 	// Attrs returns attributes of a transfer for the log; nil: none.
 	Attrs func(Transfer) []slog.Attr
 
@@ -72,57 +91,60 @@ type Server struct {
 	MaxTime      time.Duration // for one transfer; default 15 minutes
 	StopTimeout  time.Duration // for transfers under way when Serve ends; default 5 s
 
-	ports  []*port // the first listens; the others are for transfers, if there are any
-	limits *limits
-	log    *slog.Logger
+	listener       socket
+	workers        []*worker
+	limits         *limits
+	log            *slog.Logger
+	served, failed *lograte.Limiter         // of log lines
+	inside         func(func() error) error // runs a function that opens a socket; nil: as it is
 }
 
-// portCount returns the number of ports. Each has a thread that sends several Gbit/s. With
-// fewer ports one system call serves more clients.
-func portCount() int { return min(max(1, runtime.GOMAXPROCS(0)/4), 4) }
+// workerCount returns the number of workers. Each has a thread that sends several Gbit/s.
+func workerCount() int { return min(max(1, runtime.GOMAXPROCS(0)/4), 4) }
 
 // Listen opens the sockets.
 func (s *Server) Listen() error {
-	addr, count := cmp.Or(s.Addr, ":69"), 1
-	if !s.SinglePort {
-		count += portCount()
+	l, err := listenUDP(cmp.Or(s.Addr, ":69"), s.SinglePort)
+	if err != nil {
+		return fmt.Errorf("tftp: %w", err)
 	}
-	var sockets []socket
-	for range count {
-		opened, err := listenUDP(addr)
+	var pollers []poller
+	for range workerCount() {
+		p, err := newPoller(l, s.inside)
 		if err != nil {
-			for _, o := range sockets {
-				o.Close()
+			for _, opened := range pollers {
+				opened.Close()
 			}
+			l.Close()
 			return fmt.Errorf("tftp: %w", err)
 		}
-		sockets = append(sockets, opened)
-		beside := *opened.LocalAddr().(*net.UDPAddr)
-		beside.Port = 0
-		addr = beside.String()
+		pollers = append(pollers, p)
 	}
-	s.use(sockets...)
+	s.use(l, pollers...)
 	return nil
 }
 
-// use makes a port of each socket. A single port receives requests and transfers.
-func (s *Server) use(sockets ...socket) {
+// use makes a worker of each poller.
+func (s *Server) use(l socket, pollers ...poller) {
 	s.log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
-	s.limits = &limits{all: cmp.Or(s.MaxTransfers, 1024), perClient: cmp.Or(s.MaxPerClient, 16), client: map[netip.Addr]int{}}
-	s.ports = nil
-	for i, sock := range sockets {
-		s.ports = append(s.ports, newPort(s, sock, i == 0))
+	s.served = &lograte.Limiter{Log: s.log, PerSecond: servedLines}
+	s.failed = &lograte.Limiter{Log: s.log}
+	s.limits = newLimits(cmp.Or(s.MaxTransfers, 1024), cmp.Or(s.MaxPerClient, 16))
+	s.listener, s.workers = l, nil
+	for _, p := range pollers {
+		s.workers = append(s.workers, newWorker(s, p))
 	}
 }
 
 // LocalAddr returns the address of the socket that Listen opened.
-func (s *Server) LocalAddr() net.Addr { return s.ports[0].socket.LocalAddr() }
+func (s *Server) LocalAddr() net.Addr { return s.listener.LocalAddr() }
 
 // Close closes the sockets of a server that does not serve. Serve does so when
 // it ends.
 func (s *Server) Close() error {
-	for _, p := range s.ports {
-		p.socket.Close()
+	s.listener.Close()
+	for _, w := range s.workers {
+		w.poller.Close()
 	}
 	return nil
 }
@@ -131,20 +153,21 @@ func (s *Server) Close() error {
 // the transfers under way StopTimeout to finish, and returns nil. Listen must
 // have been called.
 func (s *Server) Serve(ctx context.Context) error {
-	if len(s.ports) == 0 {
+	if len(s.workers) == 0 {
 		return errors.New("tftp: Serve without Listen")
 	}
-	ports, running := errgroup.WithContext(ctx)
-	for _, p := range s.ports {
-		ports.Go(p.run)
+	parts, running := errgroup.WithContext(ctx)
+	parts.Go(s.listen)
+	for _, w := range s.workers {
+		parts.Go(w.run)
 	}
-	<-running.Done() // ctx ended, or a port failed
+	<-running.Done() // ctx ended, or a part failed
 	idle := s.limits.close()
 	select {
 	case <-idle:
 	case <-time.After(cmp.Or(s.StopTimeout, 5*time.Second)):
-		for _, p := range s.ports {
-			p.abort()
+		for _, w := range s.workers {
+			w.abort()
 		}
 		select {
 		case <-idle:
@@ -152,30 +175,78 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	s.Close()
-	if err := ports.Wait(); err != nil {
+	if err := parts.Wait(); err != nil {
 		return fmt.Errorf("tftp: %w", err)
 	}
 	return nil
 }
 
+// listen handles requests until the listener is closed.
+func (s *Server) listen() error {
+	in := make([]ipv4.Message, batchSize)
+	for i := range in {
+		in[i].Buffers, in[i].OOB = [][]byte{make([]byte, requestSize)}, make([]byte, controlSize)
+	}
+	for {
+		n, err := s.listener.ReadBatch(in, unix.MSG_WAITFORONE)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err == nil:
+			now := time.Now()
+			for i := range in[:n] {
+				s.request(in[i].Buffers[0][:in[i].N], addrPort(in[i].Addr), s.listener.origin(&in[i]), now)
+			}
+		// Go's runtime interrupts its threads by signals.
+		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENETDOWN):
+			return err
+		}
+	}
+}
+
+// addrPort is the address of a packet as the key of a session.
+func addrPort(a net.Addr) netip.AddrPort {
+	ap := a.(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
+
 // request handles a packet if it is a request, and ignores others.
-func (s *Server) request(m *ipv4.Message, now time.Time) {
-	packet, client := m.Buffers[0][:m.N], addrPort(m.Addr)
-	r, err := parseRequest(packet)
-	if err != nil {
-		if !s.SinglePort || len(packet) < 2 || packet[1] < opData || packet[1] > opOack {
-			s.log.Debug("tftp: packet dropped", "client", client.Addr(), "error", err)
+func (s *Server) request(packet []byte, client netip.AddrPort, o origin, now time.Time) {
+	defer s.recover(new(error))
+	if s.Serves != nil && !s.Serves(client.Addr().WithZone("")) {
+		if s.failed.Allow(slog.LevelWarn, "network") {
+			s.log.Warn("tftp: no answer to a network that is not served: see server.clients", "client", client.Addr())
 		}
 		return
 	}
-	s.portFor(client).begin(m, r, now)
+	r, err := parseRequest(packet)
+	if err != nil {
+		s.log.Debug("tftp: packet dropped", "client", client.Addr(), "error", err)
+		return
+	}
+	s.workerFor(client).begin(packet, client, o, r, now)
 }
 
-// portFor returns the port of a client; clients are spread over the ports.
-func (s *Server) portFor(client netip.AddrPort) *port {
+// workerFor returns the worker of a client; clients are spread over the workers.
+func (s *Server) workerFor(client netip.AddrPort) *worker {
 	addr := client.Addr().As16()
-	ports := s.ports[min(1, len(s.ports)-1):]
-	return ports[(int(addr[15])+int(client.Port()))%len(ports)]
+	return s.workers[(int(addr[15])+int(client.Port()))%len(s.workers)]
+}
+
+// known reports whether a client is known.
+func (s *Server) known(client netip.Addr) bool { return s.Known == nil || s.Known(client) }
+
+// most returns the largest options of a session. With a single port an ACK proves
+// nothing, so its client gets no windows and, if it is not known, no large blocks.
+func (s *Server) most(x *session) options {
+	most := options{block: s.listener.payload(x.origin) - headerSize, window: maxWindow}
+	if s.SinglePort {
+		most.window = 1
+		if !x.known {
+			most.block = min(most.block, defaultBlock)
+		}
+	}
+	return most
 }
 
 // open opens the file of a request, whose name it cleans.
@@ -219,7 +290,7 @@ func (s *Server) read(f File, b []byte, offset int64) (err error) {
 // done closes the file of an ended session, once no goroutine reads it, and frees its
 // limits.
 func (s *Server) done(x *session) {
-	defer s.limits.release(x.Client)
+	defer s.limits.release(&x.ticket)
 	s.report(&x.transfer)
 	x.disk.Wait()
 	if x.Opened != nil {
@@ -230,6 +301,15 @@ func (s *Server) done(x *session) {
 // report logs a transfer that ended, or never began, and passes it on.
 func (s *Server) report(t *transfer) {
 	defer s.recover(new(error))
+	defer func() {
+		if s.OnTransfer != nil && !t.probed {
+			s.OnTransfer(t.Transfer)
+		}
+	}()
+	level, text, limiter := s.line(t)
+	if limiter != nil && !limiter.Allow(level, text) {
+		return
+	}
 	log := s.log.With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
 	if s.Attrs != nil {
 		log = slog.New(log.Handler().WithAttrs(s.Attrs(t.Transfer)))
@@ -241,21 +321,33 @@ func (s *Server) report(t *transfer) {
 		log = log.With("resent", t.Resent)
 	}
 	switch {
+	case text == noLoader:
+		log = log.With("dir", s.Dir)
+	case t.Err != nil && !t.probed:
+		log = log.With("error", t.Err)
+	}
+	log.Log(context.Background(), level, text)
+}
+
+const noLoader = "tftp: no such loader: see drover loaders"
+
+// servedLines limits the lines of transfers that went well, per second.
+const servedLines = 50
+
+// line returns level, text and limiter of the log line of a transfer; at level debug no
+// line is left out.
+func (s *Server) line(t *transfer) (slog.Level, string, *lograte.Limiter) {
+	switch {
 	case t.probed:
-		log.Debug("tftp: size asked")
-		return
+		return slog.LevelDebug, "tftp: size asked", nil
 	case t.Err == nil:
-		log.Info("tftp")
+		return slog.LevelInfo, "tftp", s.served
 	case isOptional(t.Err):
-		log.Debug("tftp: file not found", "error", t.Err)
+		return slog.LevelDebug, "tftp: file not found", nil
 	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
-		log.Warn("tftp: no such loader: see drover loaders", "dir", s.Dir)
-	default:
-		log.Warn("tftp", "error", t.Err)
+		return slog.LevelWarn, noLoader, s.failed
 	}
-	if s.OnTransfer != nil {
-		s.OnTransfer(t.Transfer)
-	}
+	return slog.LevelWarn, "tftp", s.failed
 }
 
 // recover, when deferred, logs a panic and makes it an error.
@@ -264,55 +356,4 @@ func (s *Server) recover(err *error) {
 		s.log.Error("tftp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 		*err = &refusal{codeOther, "server failed", fmt.Errorf("panic: %v", v)}
 	}
-}
-
-// limits counts and limits the transfers under way.
-type limits struct {
-	all, perClient int // at most
-
-	mu      sync.Mutex
-	closed  bool
-	total   int
-	client  map[netip.Addr]int
-	running sync.WaitGroup // as many as total
-}
-
-// acquire counts one more transfer. The error is the limit that it would exceed.
-func (l *limits) acquire(c netip.Addr) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-		return errors.New("server stops")
-	case l.total >= l.all:
-		return fmt.Errorf("already %d transfers", l.total)
-	case l.client[c] >= l.perClient:
-		return fmt.Errorf("already %d transfers to this client", l.client[c])
-	}
-	l.total++
-	l.client[c]++
-	l.running.Add(1)
-	return nil
-}
-
-// release ends a transfer that acquire has counted.
-func (l *limits) release(c netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total--
-	if l.client[c]--; l.client[c] == 0 {
-		delete(l.client, c)
-	}
-	l.running.Done()
-}
-
-// close refuses all further transfers. The returned channel is closed when no transfer is
-// under way.
-func (l *limits) close() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	idle := make(chan struct{})
-	go func() { l.running.Wait(); close(idle) }()
-	return idle
 }

@@ -1,46 +1,48 @@
 package tftp
 
 import (
-	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 )
 
-// batcher receives and sends many packets in one call. The PacketConn of both
-// golang.org/x/net/ipv4 and ipv6 is one: they share the type of a message.
-type batcher interface {
-	// ReadBatch waits for packets and returns how many of in it filled.
-	ReadBatch(in []ipv4.Message, flags int) (int, error)
-	// WriteBatch returns how many of out the kernel accepted, and the error of the next.
-	WriteBatch(out []ipv4.Message, flags int) (int, error)
-}
-
-// socket is a UDP socket. After Close the error of ReadBatch is net.ErrClosed.
+// socket is the UDP socket that requests come to. After Close the error of ReadBatch is
+// net.ErrClosed.
 type socket interface {
-	batcher
-	// reply returns the control message of the answers to a request, and how
-	// many bytes of UDP payload fit into a packet of the network it came from.
-	reply(request *ipv4.Message) (control []byte, payload int)
+	// ReadBatch waits for packets and returns how many of in it filled. The PacketConn
+	// of both golang.org/x/net/ipv4 and ipv6 has it: they share the type of a message.
+	ReadBatch(in []ipv4.Message, flags int) (int, error)
+	// origin returns the place that a packet came to.
+	origin(m *ipv4.Message) origin
+	// payload returns how many bytes of UDP payload fit into a packet of the network.
+	payload(o origin) int
 	LocalAddr() net.Addr
 	Close() error
 }
 
-// udpSocket is a socket of the kernel. Its reader blocks a thread: one client
-// without a window takes turns with the server, and the way through the Go
-// runtime's poller would take as long as the rest of a turn.
+// origin is the place that a packet came to. A host has several addresses, and clients
+// drop answers from another one than they asked.
+type origin struct {
+	addr netip.Addr // not valid: the kernel chooses
+	link int        // the index of the interface
+}
+
+// udpSocket is a socket of the kernel. Its reader blocks a thread.
 type udpSocket struct {
-	batcher
+	packets interface {
+		ReadBatch(in []ipv4.Message, flags int) (int, error)
+	}
 	conn   *blockingConn
 	six    bool
+	shared bool // the port is that of the transfers, too
 	closed atomic.Bool
 }
 
@@ -59,8 +61,9 @@ func (c *blockingConn) SyscallConn() (syscall.RawConn, error) { return c.raw, ni
 // that powers on. The kernel reduces it to its limits.
 const socketBuffer = 4 << 20
 
-// listenUDP opens a socket. An address without a host is IPv4's.
-func listenUDP(addr string) (*udpSocket, error) {
+// listenUDP opens a socket. An address without a host is IPv4's. If shared, other sockets
+// of this process may have the same port: those of the transfers.
+func listenUDP(addr string, shared bool) (*udpSocket, error) {
 	local, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func listenUDP(addr string) (*udpSocket, error) {
 		return nil, err
 	}
 	defer udp.Close() // the port lives on in the duplicate
-	if err := errors.Join(udp.SetReadBuffer(socketBuffer), udp.SetWriteBuffer(socketBuffer)); err != nil {
+	if err := udp.SetReadBuffer(socketBuffer); err != nil {
 		return nil, err
 	}
 	blocking, err := newBlockingConn(udp)
@@ -82,11 +85,22 @@ func listenUDP(addr string) (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{conn: blocking, six: network == "udp6"}
-	if err := s.receiveAddresses(); err != nil {
+	err = s.receiveAddresses()
+	if err == nil && shared {
+		// Not before it is bound, or a second server would get the same address.
+		err = s.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		s.shared = true
+	}
+	if err != nil {
 		blocking.file.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// control runs f with the file descriptor, and returns its error.
+func (s *udpSocket) control(f func(fd int) error) (err error) {
+	return errors.Join(s.conn.raw.Control(func(fd uintptr) { err = f(int(fd)) }), err)
 }
 
 // newBlockingConn duplicates a connection. The connection's own File method would
@@ -116,16 +130,16 @@ func newBlockingConn(udp *net.UDPConn) (*blockingConn, error) {
 func (s *udpSocket) receiveAddresses() error {
 	if s.six {
 		p := ipv6.NewPacketConn(s.conn)
-		s.batcher = p
+		s.packets = p
 		return p.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
 	}
 	p := ipv4.NewPacketConn(s.conn)
-	s.batcher = p
+	s.packets = p
 	return p.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
 }
 
 func (s *udpSocket) ReadBatch(in []ipv4.Message, flags int) (int, error) {
-	n, err := s.batcher.ReadBatch(in, flags)
+	n, err := s.packets.ReadBatch(in, flags)
 	if s.closed.Load() {
 		return 0, net.ErrClosed
 	}
@@ -138,24 +152,27 @@ func (s *udpSocket) LocalAddr() net.Addr { return s.conn.LocalAddr() }
 // error, and wakes it all the same.
 func (s *udpSocket) Close() error {
 	s.closed.Store(true)
-	_ = s.conn.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	_ = s.control(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RD) })
 	return s.conn.file.Close()
 }
 
-// reply reads the address and the interface that a request came in by.
-func (s *udpSocket) reply(request *ipv4.Message) (control []byte, payload int) {
-	received := request.OOB[:request.NN]
+// origin reads the address and the interface that a packet came in by.
+func (s *udpSocket) origin(m *ipv4.Message) (o origin) {
+	received := m.OOB[:m.NN]
+	var dst net.IP
 	if s.six {
-		var in, out ipv6.ControlMessage
+		var in ipv6.ControlMessage
 		_ = in.Parse(received) // without an address, the kernel chooses one
-		if out.Src = in.Dst; out.Src.IsLinkLocalUnicast() {
-			out.IfIndex = in.IfIndex
-		}
-		return out.Marshal(), s.mtu(in.IfIndex) - headers6
+		dst, o.link = in.Dst, in.IfIndex
+	} else {
+		var in ipv4.ControlMessage
+		_ = in.Parse(received)
+		dst, o.link = in.Dst, in.IfIndex
 	}
-	var in ipv4.ControlMessage
-	_ = in.Parse(received)
-	return (&ipv4.ControlMessage{Src: in.Dst}).Marshal(), s.mtu(in.IfIndex) - headers4
+	if a, ok := netip.AddrFromSlice(dst); ok && !a.Unmap().IsMulticast() && !dst.Equal(net.IPv4bcast) {
+		o.addr = a.Unmap()
+	}
+	return o
 }
 
 const (
@@ -164,30 +181,22 @@ const (
 	minimumMTU = 576    // that every network carries: RFC 791
 )
 
-// mtu asks the kernel for the MTU of an interface, in bytes.
-func (s *udpSocket) mtu(ifIndex int) int {
+// payload asks the kernel for the MTU of an interface.
+func (s *udpSocket) payload(o origin) int {
 	mtu := minimumMTU
-	_ = s.conn.raw.Control(func(fd uintptr) {
-		ifr, err := unix.NewIfreq(strconv.Itoa(ifIndex)) // the kernel fills in the name
+	_ = s.control(func(fd int) error {
+		ifr, err := unix.NewIfreq(strconv.Itoa(o.link)) // the kernel fills in the name
 		if err != nil {
-			return
+			return err
 		}
-		ifr.SetUint32(uint32(ifIndex))
-		if unix.IoctlIfreq(int(fd), unix.SIOCGIFNAME, ifr) == nil && unix.IoctlIfreq(int(fd), unix.SIOCGIFMTU, ifr) == nil {
+		ifr.SetUint32(uint32(o.link))
+		if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, ifr) == nil && unix.IoctlIfreq(fd, unix.SIOCGIFMTU, ifr) == nil {
 			mtu = int(ifr.Uint32())
 		}
+		return nil
 	})
-	return mtu
-}
-
-// segmented appends UDP_SEGMENT to a control message: the kernel then cuts the message
-// into packets of size bytes; see udp(7).
-func segmented(control []byte, size int) []byte {
-	start := len(control)
-	c := append(control[:start:start], make([]byte, unix.CmsgSpace(2))...)
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&c[start]))
-	h.Level, h.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
-	h.SetLen(unix.CmsgLen(2))
-	binary.NativeEndian.PutUint16(c[start+unix.CmsgLen(0):], uint16(size))
-	return c
+	if s.six {
+		return mtu - headers6
+	}
+	return mtu - headers4
 }

@@ -25,10 +25,21 @@ type Transfer struct {
 
 // Reasons why the server ends a transfer.
 var (
-	errTooSlow   = refuse(codeOther, "client takes too long")
-	errStopped   = refuse(codeOther, "server stops")
-	errRestarted = errors.New("client began anew")
+	errTooSlow     = refuse(codeOther, "client takes too long")
+	errStopped     = refuse(codeOther, "server stops")
+	errRestarted   = errors.New("client began anew")
+	errUnreachable = errors.New("client has closed its port")
+	errDisplaced   = errors.New("client has not answered, and others need its place")
+	errNoAnswer    = errors.New("client does not answer the options")
 )
+
+// proofTime is the time that a client has to answer the first packet, since its last
+// request. Its own timeout counts only afterwards.
+const proofTime = 15 * time.Second
+
+// maxRefusals is the number of answers that the port is closed after which a transfer
+// with a single port ends.
+const maxRefusals = 3
 
 // transfer is the state of a file on its way to one client. Packets, the clock
 // and the content of the file are its input; the answers say what its port does
@@ -37,9 +48,13 @@ type transfer struct {
 	Transfer
 	progress
 	content
+	credit  credit
 	request string // as it came; a client whose answer was lost sends it again
 	begun   time.Time
+	asked   time.Time // when the request came last
 	expires time.Time
+
+	refusals int // how often the client's host has answered that the port is closed
 
 	opened  bool   // the file is open and the options are negotiated
 	stalled bool   // the window waits for the file to be read
@@ -48,10 +63,9 @@ type transfer struct {
 	probed  bool   // and for nothing else
 }
 
-// open negotiates the options of a file of size bytes. payload is the space in a packet
-// after the TFTP header, in bytes.
-func (t *transfer) open(r request, size int64, payload int) error {
-	negotiated, acked, err := negotiate(r.options, size, payload)
+// open negotiates the options of a file of size bytes, up to most.
+func (t *transfer) open(r request, size int64, most options) error {
+	negotiated, acked, err := negotiate(r.options, size, most)
 	if err != nil {
 		return err
 	}
@@ -94,18 +108,42 @@ func (t *transfer) tick(now time.Time) (action, error) {
 		return finish, errTooSlow
 	case t.stalled || !t.opened:
 		return wait, nil
+	case !t.answered() && now.Sub(t.asked) > proofTime:
+		return finish, errNoAnswer
 	}
 	a := t.late(now)
 	switch {
+	case a != wait && t.refusals > 0:
+		return finish, errUnreachable
 	case a != finish:
 		return a, nil
 	case t.acked < 0:
-		return a, errors.New("client does not answer the options")
+		return a, errNoAnswer
 	}
 	return a, fmt.Errorf("client does not answer since block %d of %d", t.acked, t.last)
 }
 
-// answered reports whether the client has acknowledged anything.
+// repeated records that the request came again, because its answer was lost.
+func (t *transfer) repeated(now time.Time) {
+	t.credit.add(len(t.request))
+	if now.Sub(t.sentAt) >= firstWait {
+		t.credit.advance = t.credit.trusted
+	}
+	t.asked, t.tries = now, 0
+}
+
+// firstSize returns the size of the packet to a client that has not answered, for which
+// the window is one packet.
+func (t *transfer) firstSize() int {
+	from, to := t.todo()
+	if to == 0 {
+		return len(t.oack)
+	}
+	return headerSize + int(t.offset(to+1)-t.offset(from))
+}
+
+// answered reports whether the client has acknowledged anything. An ACK proves that the
+// client received a packet: only that shows the port of the transfer.
 func (t *transfer) answered() bool { return t.acked > 0 || t.oack != nil && t.acked == 0 }
 
 // offset returns the start of block n in the file, or the end of the file.

@@ -1,0 +1,231 @@
+package tftp
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// session is a transfer with its client's address, its socket and its file.
+type session struct {
+	transfer
+	ticket
+	client  netip.AddrPort
+	origin  origin
+	channel channel  // nil before the socket is open
+	earlier *session // an answered one of the same client and port, until this one is answered
+
+	disk    sync.WaitGroup // what opens or reads the file
+	reading bool
+	ended   bool
+}
+
+// begin makes a session for a request, unless the request is a duplicate.
+func (w *worker) begin(packet []byte, client netip.AddrPort, o origin, r request, now time.Time) {
+	if w.repeated(packet, client, now) {
+		return
+	}
+	s := &session{client: client, origin: o, transfer: transfer{
+		Transfer: Transfer{File: r.file, Client: client.Addr().WithZone("")},
+		request:  string(packet), begun: now, asked: now, expires: now.Add(cmp.Or(w.server.MaxTime, 15*time.Minute)),
+	}}
+	s.ticket = ticket{session: s, client: s.Client, known: w.server.known(s.Client)}
+	s.credit.add(len(packet))
+	displaced, trusted, err := w.server.limits.acquire(&s.ticket)
+	if err != nil {
+		w.refuse(s, err, now)
+		return
+	}
+	if displaced != nil {
+		w.server.workerFor(displaced.client).displace(displaced)
+	}
+	s.credit.trusted, s.credit.advance = trusted, trusted
+	w.add(s, now)
+	s.disk.Go(func() { w.open(s, r) })
+}
+
+// repeated answers a request that came again because the answer was lost.
+func (w *worker) repeated(packet []byte, client netip.AddrPort, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sessions[client]
+	if s == nil || s.request != string(packet) || s.answered() {
+		return false
+	}
+	s.repeated(now)
+	if s.opened {
+		w.push(s, now)
+	}
+	return true
+}
+
+// refuse ends a session for which there is no room.
+func (w *worker) refuse(s *session, err error, now time.Time) {
+	if !errors.Is(err, errFull) {
+		if c, failed := w.poller.open(s.origin, s.client); failed == nil {
+			s.channel = c
+			w.sendError(s, &refusal{codeOther, "server is busy, try again", err})
+			c.Close()
+		}
+	}
+	s.end(err, now)
+	go w.server.report(&s.transfer)
+}
+
+// add adds a session. An answered one of the same client goes on until the new one is
+// answered, too: anyone can send a request in the client's name. There is no telling them
+// apart if both have the same port.
+func (w *worker) add(s *session, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.sessions[s.client]; old != nil {
+		if old.answered() && !w.server.SinglePort {
+			s.earlier = old
+		} else {
+			s.earlier = old.earlier
+			w.finish(old, errRestarted, now)
+		}
+	}
+	if len(w.sockets)+len(w.sessions) == 0 {
+		if w.ticker == nil {
+			w.ticker = time.AfterFunc(tick, w.tick)
+		} else {
+			w.ticker.Reset(tick)
+		}
+	}
+	w.sessions[s.client] = s
+}
+
+// open opens the socket and the file of a session, and sends the first packet, or an
+// ERROR packet.
+func (w *worker) open(s *session, r request) {
+	if !w.connect(s) {
+		return
+	}
+	f, err := w.server.open(&r, s.Client)
+	most := w.server.most(s)
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.ended {
+		if f != nil {
+			f.Close()
+		}
+		return
+	}
+	s.Opened, s.File = f, r.file
+	if err == nil {
+		err = s.open(r, f.Size(), most)
+	}
+	if err != nil {
+		w.finish(s, err, now)
+		return
+	}
+	w.push(s, now)
+	w.server.limits.reached(&s.ticket, offered)
+}
+
+// connect opens the socket of a session. It reports whether the session goes on.
+func (w *worker) connect(s *session) bool {
+	c, err := w.poller.open(s.origin, s.client)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err != nil:
+		w.finish(s, fmt.Errorf("socket for the answers: %w", err), time.Now())
+	case s.ended:
+		c.Close()
+	default:
+		s.channel = c
+		w.sockets[c.id()] = s
+	}
+	return !s.ended
+}
+
+// read reads the next piece of a session's file, unless it is being read.
+func (w *worker) read(s *session) {
+	if s.ended || s.reading {
+		return
+	}
+	room, start := s.missing()
+	if len(room) == 0 {
+		return
+	}
+	s.reading = true
+	s.disk.Go(func() {
+		err := w.server.read(s.Opened, room, start)
+		now := time.Now()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s.reading = false
+		switch {
+		case s.ended:
+		case err != nil:
+			w.finish(s, err, now)
+		default:
+			s.loaded(start)
+			if s.stalled {
+				w.push(s, now)
+			}
+			w.read(s)
+		}
+	})
+}
+
+// sendError sends an ERROR packet, as far as the client may get one.
+func (w *worker) sendError(s *session, r *refusal) {
+	most := maxPacket
+	if !s.answered() {
+		most = s.credit.bytes
+	}
+	b := r.packet(most)
+	if s.channel == nil || !s.answered() && len(b) > most {
+		return
+	}
+	_ = s.channel.send(b, len(b)) // a client without it asks again
+}
+
+// finish ends a session.
+func (w *worker) finish(s *session, err error, now time.Time) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if r, ok := errors.AsType[*refusal](err); ok {
+		w.sendError(s, r)
+	}
+	if s.channel != nil {
+		w.drain(s)
+		delete(w.sockets, s.channel.id())
+		s.channel.Close()
+	}
+	if w.sessions[s.client] == s {
+		delete(w.sessions, s.client)
+		if s.earlier != nil && !s.earlier.ended {
+			w.sessions[s.client] = s.earlier
+		}
+	}
+	s.end(err, now)
+	go w.server.done(s)
+}
+
+// drain reads the packets that are left on the socket of an ended session. With a single
+// port the client's next request may be among them.
+func (w *worker) drain(s *session) {
+	for range batchSize {
+		if !w.server.SinglePort {
+			return
+		}
+		n, err := s.channel.receive(w.received)
+		if err != nil {
+			return
+		}
+		if b := w.received[:n]; isRequest(b) {
+			w.restarts = append(w.restarts, restart{s.origin, s.client, bytes.Clone(b)})
+		}
+	}
+}
