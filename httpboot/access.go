@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/lograte"
 )
 
 // maxLoggedPath limits the path in the log, in bytes.
 const maxLoggedPath = 256
 
-// maxLogRate limits the log lines above level debug, in lines per second. Lines of a
-// boot's steps do not count. The limit keeps a client from filling the disk.
-const maxLogRate = 20
+// Limits of the log lines of one kind, in lines per second, so that no client fills the
+// disk.
+const (
+	maxLines = 20
+	maxSteps = 100 // successful steps of boots
+)
 
 // done logs a request and calls the hooks. Paths contain no secret: nonces are in a
 // header.
@@ -24,7 +28,7 @@ func (h *handler) done(ctx context.Context, rec *recorder) {
 	rec.Status = cmp.Or(rec.Status, http.StatusOK) // for a handler that wrote nothing
 	rec.Took = time.Since(rec.start)
 	reason := rec.refusal()
-	if level := h.level(rec); h.Log.Enabled(ctx, level) {
+	if level, kind, limiter := h.line(rec, reason); limiter == nil || limiter.Allow(level, kind) {
 		h.log(ctx, level, rec.Request, reason)
 	}
 	if h.OnRequest != nil {
@@ -42,27 +46,25 @@ func (h *handler) refused(reason Refusal) {
 	}
 }
 
-// level returns the log level of a request. A boot has at most five lines at level info,
-// even if it requests its turn often. Other lines are limited to maxLogRate.
-func (h *handler) level(rec *recorder) slog.Level {
-	level := slog.LevelInfo
+// line returns level, kind and limiter of the log line of a request; at level debug no
+// line is left out. A boot has at most
+// five lines at level info, even if it requests its turn often.
+func (h *handler) line(rec *recorder, reason Refusal) (level slog.Level, kind string, limiter *lograte.Limiter) {
 	switch {
 	case rec.queued:
-		return slog.LevelDebug
+		return slog.LevelDebug, "queued", nil
 	case rec.Status >= 500 && rec.Status != http.StatusServiceUnavailable:
-		level = slog.LevelError
-	case rec.problem, rec.Status == http.StatusForbidden, rec.Status == http.StatusTooManyRequests, rec.Status == http.StatusServiceUnavailable:
-		level = slog.LevelWarn
+		return slog.LevelError, "fault", h.lines
+	case rec.problem:
+		return slog.LevelWarn, "problem", h.lines
+	case rec.Status == http.StatusForbidden, rec.Status == http.StatusTooManyRequests, rec.Status == http.StatusServiceUnavailable:
+		return slog.LevelWarn, cmp.Or(string(reason), "refused"), h.lines
+	case rec.Status < 400 && rec.Err == nil && isStep(rec.Route):
+		return slog.LevelInfo, "step", h.steps
 	case rec.Status < 400 && rec.Err == nil:
-		if isStep(rec.Route) {
-			return slog.LevelInfo
-		}
-		return slog.LevelDebug
+		return slog.LevelDebug, "request", nil
 	}
-	if !h.logRate.Allow() {
-		return slog.LevelDebug
-	}
-	return level
+	return slog.LevelInfo, cmp.Or(string(reason), "failed"), h.lines
 }
 
 // isStep reports whether a boot requests a route about once.
@@ -75,6 +77,9 @@ func isStep(route string) bool {
 }
 
 func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason Refusal) {
+	if !h.Log.Enabled(ctx, level) {
+		return
+	}
 	attrs := make([]slog.Attr, 0, 12)
 	if !req.MAC.IsZero() {
 		attrs = append(attrs, slog.String("mac", req.MAC.String()), slog.String("pool", req.Pool), slog.String("node", req.Node))

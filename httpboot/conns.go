@@ -4,15 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/httpboot/queue"
 )
 
 // connLimiter limits the connections of a server.
@@ -22,44 +24,80 @@ import (
 // more, are accepted. On these, firmware still gets its files, since after a 503 it
 // would boot from another device; other clients get 503. Further connections wait in the
 // kernel's queue.
+//
+// Clients that are no machines have half of the connections, and those of networks that
+// are not served a few, so that machines always have room. Above, they are closed.
 type connLimiter struct {
 	*handler // limits, log and hook
 	slots    chan struct{}
 
-	mu     sync.Mutex
-	open   int
-	held   map[netip.Addr]int
-	warned time.Time // when a refusal was last logged
+	mu   sync.Mutex
+	open [foreign + 1]int // by standing
+	held map[netip.Addr]int
 }
 
-// warnEvery is the interval of log lines about refused connections, so that a client
-// that opens connections in a loop does not fill the log.
-const warnEvery = time.Minute
+func newConnLimiter(h *handler) *connLimiter {
+	return &connLimiter{handler: h, slots: make(chan struct{}, above(h.MaxConns)), held: map[netip.Addr]int{}}
+}
+
+// above returns the number of connections that a limit allows for a moment.
+func above(limit int) int { return limit + limit/10 }
+
+// standing is the kind of a client, for which there is a number of connections.
+type standing uint8
+
+const (
+	machine  standing = iota // declared, or in the middle of a boot
+	stranger                 // any other that is served
+	foreign                  // one that is not served
+)
+
+// Connections at a time of all clients that are not served, and of each of them. They are
+// for one short answer.
+const (
+	maxForeignConns           = 64
+	maxForeignConnsPerAddress = 4
+)
+
+// standing returns the standing of a client.
+func (l *connLimiter) standing(addr netip.Addr) standing {
+	if !l.serves(addr) {
+		return foreign
+	}
+	if m, ok := l.Scripts.At(addr); ok && l.rank(m.Plan) < queue.Stranger {
+		return machine
+	}
+	return stranger
+}
 
 // add counts a connection. It returns the limit that the connection exceeds, if any, and
 // reports whether to close the connection at once.
-func (l *connLimiter) add(addr netip.Addr) (over Refusal, closeIt bool) {
+func (l *connLimiter) add(addr netip.Addr, s standing) (over Refusal, closeIt bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open++
+	l.open[s]++
 	l.held[addr]++
-	if n := l.held[addr]; n > l.MaxConnsPerAddress {
-		if now := time.Now(); now.Sub(l.warned) >= warnEvery {
-			l.warned = now
+	n, strangers := l.held[addr], l.open[stranger]
+	switch {
+	case s == foreign && (n > maxForeignConnsPerAddress || l.open[foreign] > maxForeignConns):
+		return RefusedNetwork, true
+	case n > l.MaxConnsPerAddress:
+		if l.lines.Allow(slog.LevelWarn, string(RefusedAddressConns)) {
 			l.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.MaxConnsPerAddress)
 		}
 		return RefusedAddressConns, n > 2*l.MaxConnsPerAddress
-	}
-	if l.open > l.MaxConns {
+	case s == stranger && strangers > max(1, l.MaxConns/2):
+		return RefusedConns, strangers > max(1, above(l.MaxConns/2))
+	case l.open[machine]+strangers > l.MaxConns:
 		return RefusedConns, false
 	}
 	return "", false
 }
 
-func (l *connLimiter) remove(addr netip.Addr) {
+func (l *connLimiter) remove(addr netip.Addr, s standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open--
+	l.open[s]--
 	if l.held[addr]--; l.held[addr] <= 0 {
 		delete(l.held, addr)
 	}
@@ -92,8 +130,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &conn{tcpConn: inner.(tcpConn), limiter: l.limiter, addr: addrOf(inner.RemoteAddr().String())}
+		c.standing = l.limiter.standing(c.addr)
 		var refused bool
-		if c.over, refused = l.limiter.add(c.addr); !refused {
+		if c.over, refused = l.limiter.add(c.addr, c.standing); !refused {
 			return c, nil
 		}
 		l.limiter.refused(c.over)
@@ -118,15 +157,16 @@ type tcpConn interface {
 // conn is a connection that its limiter counts.
 type conn struct {
 	tcpConn
-	limiter *connLimiter
-	addr    netip.Addr
-	over    Refusal     // the limit that it exceeds; empty for none
-	unread  atomic.Bool // a request has begun, and its header is not read yet
-	once    sync.Once
+	limiter  *connLimiter
+	addr     netip.Addr
+	standing standing
+	over     Refusal     // the limit that it exceeds; empty for none
+	unread   atomic.Bool // a request has begun, and its header is not read yet
+	once     sync.Once
 }
 
 func (c *conn) Close() error {
-	c.once.Do(func() { c.limiter.remove(c.addr) })
+	c.once.Do(func() { c.limiter.remove(c.addr, c.standing) })
 	return c.tcpConn.Close()
 }
 

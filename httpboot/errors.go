@@ -50,6 +50,7 @@ const (
 	RefusedSlowBody     Refusal = "body-slow"      // 408
 	RefusedHeader       Refusal = "header"         // 400, 431 or none: the connection ended before a valid header
 	RefusedSlowReader   Refusal = "reader-slow"    // the answer was cut off
+	RefusedNetwork      Refusal = "network"        // 403, or a connection that is closed: a client that is not served
 	RefusedConns        Refusal = "conns"          // 503: too many connections, see [Limits]
 	RefusedAddressConns Refusal = "conns-per-node" // 429: too many of one address
 	RefusedEvents       Refusal = "events"         // 429: too many events of one boot

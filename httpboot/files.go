@@ -129,7 +129,7 @@ func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
 // identify finds the machine of a client by its address, for log and timeline: the URLs
 // of files do not identify it.
 func (h *handler) identify(rec *recorder, r *http.Request) {
-	if m, ok := h.Scripts.Machines.At(addrOf(r.RemoteAddr)); ok && m.Plan != nil {
+	if m, ok := h.Scripts.At(addrOf(r.RemoteAddr)); ok && m.Plan != nil {
 		rec.identify(m.Plan)
 	}
 }

@@ -3,17 +3,17 @@ package httpboot
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"drover/httpboot/queue"
 	"drover/httpboot/script"
 	"drover/pools"
+	"drover/pools/lograte"
 )
 
 // Request describes a request that has ended, for [Server.OnRequest].
@@ -43,15 +43,17 @@ type handler struct {
 	events  eventCounter
 	joins   sync.Map // MACs whose join is running
 	queue   *queue.Queue
-	sending atomic.Int32  // current transfers, see sendFile
-	logRate *rate.Limiter // of log lines above level debug
+	sending atomic.Int32     // current transfers, see sendFile
+	lines   *lograte.Limiter // of log lines
+	steps   *lograte.Limiter // of those of a boot's steps
 }
 
 // Handler returns the handler of all endpoints.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 func (s *Server) handler() *handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(), logRate: rate.NewLimiter(maxLogRate, maxLogRate)}
+	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(),
+		lines: &lograte.Limiter{Log: s.Log, PerSecond: maxLines}, steps: &lograte.Limiter{Log: s.Log, PerSecond: maxSteps}}
 	h.queue = queue.New(h.MaxImages, s.OnQueue)
 	h.route("GET /boot.ipxe", h.serveFinder)
 	h.route("GET "+pools.ScriptPath+"{mac}", h.serveScript)
@@ -96,6 +98,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rec.limitBody(r, h.BodyTimeout)
 	}
 	over := requested(r)
+	if !h.serves(addrOf(r.RemoteAddr)) {
+		rec.Err = refuseFor(RefusedNetwork, http.StatusForbidden, "this network is not served")
+		rec.Header().Set("Connection", "close")
+		writeError(rec, rec.Err)
+		return
+	}
 	clean, ok := cleanPath(r)
 	if !ok || r.TLS != nil && !strings.HasPrefix(clean.URL.Path, pools.NodePath) {
 		rec.Err = refuseFor(RefusedPath, http.StatusNotFound, "no such path")
@@ -112,6 +120,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { rec.Route = clean.Pattern }()
 	h.mux.ServeHTTP(rec, clean)
 }
+
+// serves reports whether a client gets more than a refusal.
+func (h *handler) serves(addr netip.Addr) bool { return h.Clients == nil || h.Clients.Serves(addr) }
 
 // tooMany refuses a request of a connection above a limit. Above the limit of the server,
 // firmware still gets its files: after a refusal it would boot from another device.

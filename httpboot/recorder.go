@@ -22,18 +22,21 @@ type recorder struct {
 	http.ResponseWriter
 	Request // filled in step by step; Status is 0 until the header is written
 
-	start   time.Time
-	stall   time.Duration // the time limit of one chunk
-	crowded func() bool   // reports whether other clients wait for a slot; may be nil
-	problem bool          // the answer is a script that shows a problem
-	queued  bool          // the answer is a position in the queue for images, or the client disconnected there
+	start     time.Time
+	plan      *pools.Plan          // of the client's machine, if known
+	stall     time.Duration        // the time limit of one chunk
+	mostStall func() time.Duration // a shorter limit while other clients wait for a slot; may be nil
+	problem   bool                 // the answer is a script that shows a problem
+	queued    bool                 // the answer is a position in the queue for images, or the client disconnected there
 }
 
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // identify records the machine of the client.
-func (r *recorder) identify(p *pools.Plan) { r.MAC, r.Pool, r.Node = p.MAC, p.Pool, p.Node }
+func (r *recorder) identify(p *pools.Plan) {
+	r.plan, r.MAC, r.Pool, r.Node = p, p.MAC, p.Pool, p.Node
+}
 
 func (r *recorder) WriteHeader(code int) {
 	if r.Status == 0 && code >= 200 {
@@ -84,8 +87,8 @@ func (r *recorder) wrote(n int64, err error) {
 // deadlines, as in tests.
 func (r *recorder) renew() {
 	d := r.stall
-	if r.crowded != nil && r.crowded() {
-		d = min(d, crowdedStall)
+	if r.mostStall != nil {
+		d = min(d, r.mostStall())
 	}
 	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(d))
 }

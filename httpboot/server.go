@@ -46,12 +46,21 @@ type Joiner interface {
 	Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 }
 
+// Clients knows the clients by their addresses.
+type Clients interface {
+	// Serves reports whether a client gets more than a refusal.
+	Serves(addr netip.Addr) bool
+	// Booting reports whether the node of that name may be booting.
+	Booting(node string) bool
+}
+
 // Server is the node-facing listener. Scripts, Boots, Joiner and Log must be
 // set; the zero value of everything else works.
 type Server struct {
 	Scripts *script.Renderer // also finds machines, images and loaders
 	Boots   Boots
 	Joiner  Joiner
+	Clients Clients // nil: each client is served, and each machine may be booting
 
 	Addr string // TCP address of [Server.Listen]; default ":80"
 	TLS  *TLS   // the HTTPS listener beside the plain one; nil for none
@@ -72,7 +81,7 @@ type Server struct {
 
 // Limits are the limits of the resources of clients. A zero means the default.
 type Limits struct {
-	MaxConns           int // connections at a time, default 4096; more get 503, or wait
+	MaxConns           int // connections at a time, default 4096, half of it for clients that are no machines; more get 503, or wait
 	MaxConnsPerAddress int // connections at a time of one address, default 256; more get 429, or are closed
 	MaxImages          int // clients that download a root image at a time, default 64; the others wait for their turn
 	MaxEvents          int // events that a node may report in one boot, default 200
@@ -121,7 +130,7 @@ func (s *Server) Listen() (net.Listener, error) {
 // closes the listeners.
 func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.Listener) error {
 	h := s.handler()
-	conns := &connLimiter{handler: h, slots: make(chan struct{}, h.MaxConns+h.MaxConns/10), held: map[netip.Addr]int{}}
+	conns := newConnLimiter(h)
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: h.HeaderTimeout,

@@ -11,6 +11,10 @@
 // reserved for the first client in the queue for as long. The queue is in RAM only: it
 // is empty after a restart of the server.
 //
-// The package does not know images, HTTP or machines. Its caller decides which
-// clients are known machines.
+// Clients have a rank. Declared machines stand before others, and others have a share of
+// the slots only, so that nobody can keep declared machines from their images by taking
+// slots.
+//
+// The package does not know images, HTTP or machines. Its caller decides the
+// ranks.
 package queue

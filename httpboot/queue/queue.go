@@ -18,7 +18,8 @@ type Queue struct {
 	tickets  map[Client]*ticket
 	waiting  []*ticket          // in order
 	taken    int                // slots
-	shares   map[netip.Addr]int // slots of unknown clients, by address
+	ranks    [Stranger + 1]int  // slots taken by clients of each rank
+	shares   map[netip.Addr]int // slots of strangers, by address
 	stopped  chan struct{}
 }
 
@@ -28,11 +29,24 @@ const (
 	resumeTime = 5 * time.Second  // with a slot
 )
 
-// Client is a client of the queue. All connections of a known machine are one client.
-// Another address may be a proxy of many machines: each of its connections is a client.
+// Rank is the standing of a client. Clients of a lower rank wait before those of a
+// higher one.
+type Rank uint8
+
+// The ranks. Booting machines and strangers together have at most half of the slots, and
+// strangers a fourth, so that they cannot keep declared machines from booting.
+const (
+	Declared Rank = iota // a machine that a node declares
+	Booting              // another machine, in the middle of a boot
+	Stranger             // an address of no such machine; it may be a proxy of many
+)
+
+// Client is a client of the queue. All connections of a machine are one client; each
+// connection of a stranger is one.
 type Client struct {
 	Addr netip.Addr
-	Port uint16 // 0 for a known machine
+	Port uint16 // 0 for a machine
+	Rank Rank
 }
 
 // ticket is a client's position in the queue or, once its turn has come, its
@@ -65,6 +79,7 @@ type Turn struct {
 var (
 	ErrStopped = errors.New("the server stops")
 	ErrTwice   = errors.New("another transfer of the whole image to this machine is under way")
+	ErrFull    = errors.New("too many clients that are no machines wait for an image")
 )
 
 // WaitError is the error for a client that has to wait: its position among the waiting
@@ -86,11 +101,14 @@ func New(slots int, onChange func(running, waiting int)) *Queue {
 }
 
 // Enter waits for the client's turn, at most for the time hold. whole is true for a
-// request for the whole file. The error is that of ctx, [ErrStopped], [ErrTwice] or a
-// [WaitError]. If it is nil, the caller has to call [Queue.Leave].
+// request for the whole file. The error is that of ctx, [ErrStopped], [ErrTwice],
+// [ErrFull] or a [WaitError]. If it is nil, the caller has to call [Queue.Leave].
 func (q *Queue) Enter(ctx context.Context, c Client, whole bool, hold time.Duration) (Turn, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.tickets[c] == nil && c.Rank == Stranger && q.strangers() >= maxStrangers*q.slots {
+		return Turn{}, ErrFull
+	}
 	t := q.ticket(c)
 	t.requests++
 	t.events++
@@ -148,14 +166,30 @@ func (q *Queue) Stop() {
 	}
 }
 
-// Crowded reports whether a client waits.
-func (q *Queue) Crowded() bool {
+// Crowded reports whether a client waits (crowded), and whether one waits whose rank is
+// lower than that of c.
+func (q *Queue) Crowded(c Client) (crowded, before bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting) > 0
+	if len(q.waiting) == 0 {
+		return false, false
+	}
+	return true, q.waiting[0].client.Rank < c.Rank
 }
 
-// ticket returns the client's ticket, or a new one at the end of the queue.
+// maxStrangers is the number of strangers that may wait, for each slot.
+const maxStrangers = 4
+
+// strangers returns the number of strangers that wait.
+func (q *Queue) strangers() int {
+	first := slices.IndexFunc(q.waiting, func(t *ticket) bool { return t.client.Rank == Stranger })
+	if first < 0 {
+		return 0
+	}
+	return len(q.waiting) - first
+}
+
+// ticket returns the client's ticket, or a new one behind the others of its rank.
 func (q *Queue) ticket(c Client) *ticket {
 	t := q.tickets[c]
 	if t != nil {
@@ -163,7 +197,12 @@ func (q *Queue) ticket(c Client) *ticket {
 	}
 	t = &ticket{client: c, since: time.Now(), turn: make(chan struct{})}
 	q.tickets[c] = t
-	q.waiting = append(q.waiting, t)
+	behind := func(w *ticket) bool { return w.client.Rank > c.Rank }
+	at := slices.IndexFunc(q.waiting, behind)
+	if at < 0 {
+		at = len(q.waiting)
+	}
+	q.waiting = slices.Insert(q.waiting, at, t)
 	q.advance()
 	t.first = q.position(t)
 	return t
@@ -206,7 +245,6 @@ func (q *Queue) expire(t *ticket) {
 func (q *Queue) remove(t *ticket) {
 	delete(q.tickets, t.client)
 	if closed(t.turn) {
-		q.taken--
 		q.share(t, -1)
 	} else if i := slices.Index(q.waiting, t); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
@@ -214,17 +252,15 @@ func (q *Queue) remove(t *ticket) {
 	q.advance()
 }
 
-// advance gives free slots to the first clients. The connections of one unknown address
-// get at most half of all slots, so that they cannot stop machines from booting.
+// advance gives free slots to the first clients that are not above their share.
 func (q *Queue) advance() {
 	for i := 0; i < len(q.waiting) && q.taken < q.slots; {
 		t := q.waiting[i]
-		if t.client.Port != 0 && q.shares[t.client.Addr] >= max(1, q.slots/2) {
+		if q.aboveShare(t.client) {
 			i++
 			continue
 		}
 		q.waiting = slices.Delete(q.waiting, i, i+1)
-		q.taken++
 		q.share(t, 1)
 		t.waited = time.Since(t.since)
 		close(t.turn)
@@ -232,9 +268,32 @@ func (q *Queue) advance() {
 	q.onChange(q.taken, len(q.waiting))
 }
 
-// share counts the slots of unknown clients.
+// Shares of the slots, of which each is one at least.
+const (
+	undeclaredShare = 2 // half of them: all clients that are not declared
+	strangerShare   = 4 // a fourth: strangers
+	addressShare    = 8 // an eighth: the connections of one stranger
+)
+
+// aboveShare reports whether one more slot for a client would be too many.
+func (q *Queue) aboveShare(c Client) bool {
+	full := func(taken, share int) bool { return taken >= max(1, q.slots/share) }
+	switch {
+	case c.Rank == Declared:
+		return false
+	case full(q.ranks[Booting]+q.ranks[Stranger], undeclaredShare):
+		return true
+	case c.Rank == Booting:
+		return false
+	}
+	return full(q.ranks[Stranger], strangerShare) || full(q.shares[c.Addr], addressShare)
+}
+
+// share counts the slots that are taken.
 func (q *Queue) share(t *ticket, n int) {
-	if t.client.Port == 0 {
+	q.taken += n
+	q.ranks[t.client.Rank] += n
+	if t.client.Rank < Stranger {
 		return
 	}
 	if q.shares[t.client.Addr] += n; q.shares[t.client.Addr] == 0 {

@@ -29,7 +29,7 @@ func node(n int) Client { return Client{Addr: netip.AddrFrom4([4]byte{10, 28, 0,
 
 // unknown is a connection from one address of no machine.
 func unknown(n int) Client {
-	return Client{Addr: netip.AddrFrom4([4]byte{10, 99, 0, 1}), Port: uint16(n)}
+	return Client{Addr: netip.AddrFrom4([4]byte{10, 99, 0, 1}), Port: uint16(n), Rank: Stranger}
 }
 
 // ask asks and does not wait. The position is 0 for a client that may download.
@@ -164,20 +164,64 @@ func TestQueueOneTransferOfANode(t *testing.T) {
 	})
 }
 
-// The connections of an unknown address are clients of their own, but do not
-// get all slots.
-func TestQueueUnknownClients(t *testing.T) {
+// The connections of a stranger are clients of their own, with a small share of the slots
+// for each address, for all strangers, and for all that is not declared (finding H8).
+func TestQueueShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newQueue(t, 4)
-		one, _ := l.admitted(unknown(1)), l.admitted(unknown(2))
-		l.waits(unknown(3), 1)
-		l.admitted(node(1))
-		l.waits(unknown(4), 2)
-		l.admitted(node(2))
-		l.waits(node(3), 3)
+		l := newQueue(t, 16)
+		stranger := func(address, n int) Client {
+			return Client{Addr: netip.AddrFrom4([4]byte{10, 99, 1, byte(address)}), Port: uint16(n), Rank: Stranger}
+		}
+		booting := func(n int) Client { return Client{Addr: netip.AddrFrom4([4]byte{10, 98, 0, byte(n)}), Rank: Booting} }
+		one, _ := l.admitted(stranger(1, 1)), l.admitted(stranger(1, 2))
+		l.waits(stranger(1, 3), 1) // an eighth of the slots for one address
+		l.admitted(stranger(2, 1))
+		l.admitted(stranger(3, 1))
+		l.waits(stranger(4, 1), 2) // a fourth for all strangers
+		for n := range 4 {
+			l.admitted(booting(n))
+		}
+		l.waits(booting(4), 1) // half for all of them
+		for n := range 8 {
+			l.admitted(node(n))
+		}
+		l.waits(node(8), 1) // before all others
+		l.waits(node(9), 2)
+		l.waits(booting(4), 3)
+		l.waits(stranger(1, 3), 4)
 		l.Leave(one, true)
-		l.admitted(unknown(3))
-		l.waits(node(3), 2)
+		l.admitted(node(8))
+		l.waits(node(9), 1)
+	})
+}
+
+// Any number of slow strangers leaves room for machines, and a line of them is behind
+// machines (finding H8).
+func TestQueueOfStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newQueue(t, 64)
+		admitted := 0
+		for address := range 100 {
+			for n := range 64 {
+				c := Client{Addr: netip.AddrFrom4([4]byte{10, 99, 1, byte(address)}), Port: uint16(n + 1), Rank: Stranger}
+				if _, err := l.Enter(t.Context(), c, true, 0); err == nil {
+					admitted++
+				}
+			}
+		}
+		if admitted != 16 || len(l.waiting) != maxStrangers*64 {
+			t.Errorf("strangers have %d of 64 slots and %d wait, want 16 and %d", admitted, len(l.waiting), maxStrangers*64)
+		}
+		for n := range 48 {
+			l.admitted(node(n))
+		}
+		l.waits(node(48), 1)
+		if crowded, before := l.Crowded(unknown(1)); !crowded || !before {
+			t.Errorf("got crowded %t, before %t; want both", crowded, before)
+		}
+		if crowded, before := l.Crowded(node(1)); !crowded || before {
+			t.Errorf("a node: got crowded %t, before %t; want the first only", crowded, before)
+		}
 	})
 }
 

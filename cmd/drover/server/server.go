@@ -146,7 +146,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return err
 	}
 	s.http = &httpboot.Server{
-		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
+		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Clients: s.Machines, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
 		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}

@@ -15,6 +15,7 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
 		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
+		Serves: s.Machines.Serves, Known: s.known,
 		Open: func(client netip.Addr, name string) (tftp.File, error) {
 			f, err := files.Open(client, name)
 			if err != nil {
@@ -23,6 +24,13 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 			return f, nil
 		},
 	}
+}
+
+// known reports whether a TFTP client is a machine that a node declares, or one in the
+// middle of a boot. Nobody outside this host can send from a loopback address.
+func (s *Server) known(client netip.Addr) bool {
+	m, ok := s.scripts.At(client)
+	return client.IsLoopback() || ok && m.Plan != nil && (!m.Plan.CatchAll || s.Machines.Booting(m.Plan.Node))
 }
 
 // attrs returns the MAC of a TFTP client as an attribute of its log line.
