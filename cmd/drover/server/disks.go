@@ -45,9 +45,15 @@ type directory struct {
 	err   error     // of the last check
 }
 
-func newDiskMonitor(log *slog.Logger, o Options) *diskMonitor {
+func newDiskMonitor(log *slog.Logger, o Options, store condition) *diskMonitor {
+	stored := func(dir string) error {
+		if err := store.Health(); err != nil {
+			return err
+		}
+		return stores(dir)
+	}
 	return &diskMonitor{log: log, directories: []*directory{
-		{name: "state", path: o.State, check: stores, brief: "it does not store data"},
+		{name: "state", path: o.State, check: stored, brief: "it does not store data"},
 		{name: "images", path: o.Images, check: answers, brief: "it does not answer"},
 		{name: "loaders", path: o.Loaders, check: answers, brief: "it does not answer"},
 	}}

@@ -24,7 +24,7 @@ import (
 func TestDiskMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log fixture.Log
-		m := newDiskMonitor(slog.New(slog.NewTextHandler(&log, nil)), Options{State: "/state", Images: "/images", Loaders: "/loaders"})
+		m := newDiskMonitor(slog.New(slog.NewTextHandler(&log, nil)), Options{State: "/state", Images: "/images", Loaders: "/loaders"}, sick{})
 		hang, mended := make(chan struct{}), atomic.Bool{}
 		m.directories[0].check = func(string) error { <-hang; return nil }
 		m.directories[1].check = func(path string) error {

@@ -43,7 +43,7 @@ type readiness struct {
 // problems returns every part that is not ready, sorted by part. It does not wait for
 // clusters and disks that hang.
 func (r *readiness) problems() []api.Problem {
-	out := append(r.disks.problems(), stateProblems(r.state)...)
+	out := append(r.disks.problems(), damageProblems(r.state)...)
 	files, ok := r.lastFiles.get(r.local, filesWait)
 	if !ok {
 		files = []api.Problem{{Part: "files", Problem: "the directories of images and loaders have not answered yet"}}

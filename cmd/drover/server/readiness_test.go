@@ -111,7 +111,7 @@ pools: [{name: web, ignore: true}]
 		close(hang)
 		var checks atomic.Int32
 		r := &readiness{
-			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{},
+			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{}, state: sick{},
 			chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
 			clusters: func(context.Context) map[string]error {
 				checks.Add(1)

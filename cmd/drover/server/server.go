@@ -130,7 +130,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Store.Boots.OnStep = s.reached
 	s.metrics.watchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
-	s.disks = newDiskMonitor(s.log, o)
+	s.disks = newDiskMonitor(s.log, o, s.Store)
 	ready := &readiness{
 		live: s.Live, images: images, loaders: o.Loaders,
 		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store,

@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/pools/state"
 	"drover/web/api"
 )
@@ -42,18 +41,12 @@ func longestLease(c pools.Config) time.Duration {
 
 // condition is the condition of the state; [state.Store] implements it.
 type condition interface {
-	Health() error
+	Health() error // can wait for a disk that hangs
 	Damage() int
 }
 
-// stateProblems returns what is wrong with the state; c may be nil.
-func stateProblems(c condition) (out []api.Problem) {
-	if c == nil {
-		return nil
-	}
-	if err := c.Health(); err != nil {
-		out = append(out, api.Problem{Part: "state", Problem: printable.Line(err.Error(), maxProblem), Brief: "it is not stored"})
-	}
+// damageProblems returns the damage of the state that was found at the start.
+func damageProblems(c condition) (out []api.Problem) {
 	if n := c.Damage(); n > 0 {
 		out = append(out, api.Problem{
 			Part: "state", Brief: "it was damaged", Warning: true,

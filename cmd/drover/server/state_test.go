@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -18,17 +19,26 @@ type sick struct {
 func (s sick) Health() error { return s.err }
 func (s sick) Damage() int   { return s.damaged }
 
-// M3, M4: /readyz says that the state is not stored, and warns of damage.
-func TestStateProblems(t *testing.T) {
-	if got := append(stateProblems(nil), stateProblems(sick{})...); len(got) != 0 {
+// M4: /readyz warns of damage.
+func TestDamageProblems(t *testing.T) {
+	if got := damageProblems(sick{}); len(got) != 0 {
 		t.Errorf("a healthy state: got %v", got)
 	}
-	got := stateProblems(sick{errors.New("no space left on device"), 3})
-	if len(got) != 2 || got[0].Warning || !got[1].Warning || got[0].Brief == "" || got[1].Brief == "" {
-		t.Fatalf("got %+v, want a problem and a warning", got)
+	got := damageProblems(sick{damaged: 3})
+	if len(got) != 1 || !got[0].Warning || got[0].Brief == "" {
+		t.Fatalf("got %+v, want a warning", got)
 	}
-	fixture.WantText(t, "problem", got[0].Problem, "no space left on device")
-	fixture.WantText(t, "warning", got[1].Problem, "3 parts", "*.damaged")
+	fixture.WantText(t, "warning", got[0].Problem, "3 parts", "*.damaged")
+}
+
+// M3: the directory of the state fails if the state says that it is not stored.
+func TestStateNotStored(t *testing.T) {
+	for _, want := range []error{nil, errors.New("no space left on device")} {
+		m := newDiskMonitor(slog.New(slog.DiscardHandler), Options{State: t.TempDir()}, sick{err: want})
+		if d := m.directories[0]; !errors.Is(d.check(d.path), want) {
+			t.Errorf("got %v, want %v", d.check(d.path), want)
+		}
+	}
 }
 
 // M8: the longest lease time is that of any subnet or pool.
