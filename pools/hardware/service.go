@@ -126,9 +126,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 
 // newSync returns the sync of a chassis.
 func (s *Service) newSync(c pools.Chassis) (*Sync, error) {
-	naming := importer.NamingOf(c)
-	naming.RecordSlot = true
-	namer, err := importer.NewNamer(naming)
+	namer, err := importer.NewNamer(c, true)
 	if err != nil {
 		return nil, err
 	}

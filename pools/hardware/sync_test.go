@@ -40,7 +40,7 @@ func TestSync(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute"})
+				namer, err := importer.NewNamer(pools.Chassis{Name: "m1", Pool: "compute"}, false)
 				if err != nil {
 					t.Fatal(err)
 				}

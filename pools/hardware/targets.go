@@ -14,7 +14,7 @@ type slotIndex struct {
 func newSlotIndex(farm *pools.Farm) slotIndex {
 	x := slotIndex{farm, map[string]*importer.Namer{}}
 	for _, c := range farm.Config.Chassis {
-		if n, err := importer.NewNamer(importer.NamingOf(c)); err == nil { // the config was checked
+		if n, err := importer.NewNamer(c, false); err == nil { // the config was checked
 			x.namers[c.Name] = n
 		}
 	}

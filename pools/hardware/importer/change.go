@@ -356,7 +356,7 @@ func (d *diff) missing(inv *moonshot.Inventory, o Options) error {
 		d.changes = append(d.changes, c)
 	}
 	if lost*2 > had && !o.Force {
-		return fmt.Errorf("%w: %s had %d nodes, %d of them are not there (if that is right: --force)", ErrLost, d.namer.naming.Chassis, had, lost)
+		return fmt.Errorf("%w: %s had %d nodes, %d of them are not there (if that is right: --force)", ErrLost, d.namer.chassis.Name, had, lost)
 	}
 	return nil
 }

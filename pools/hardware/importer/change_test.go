@@ -102,7 +102,7 @@ func TestCompare(t *testing.T) {
 		{name: "nodes that are not selected are not missing", chassis: "c1n1=01", stored: "m1c1n1=01 m1c2n1=02 m1c3n1=03", options: importer.Options{Select: selection(t, "c1")}, want: "= m1c1n1 [01]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute"})
+			namer, err := importer.NewNamer(pools.Chassis{Name: "m1", Pool: "compute"}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,23 +160,23 @@ func selection(t *testing.T, text string) pools.Selection {
 func TestNaming(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		n    importer.Naming
+		n    pools.Chassis
 		want string // of c12n1 with cards 01 on A and 02 on B, or part of the error
 	}{
-		{"default", importer.Naming{Chassis: "m1"}, "m1c12n1 [01 02] <nil> []"},
-		{"all of it", importer.Naming{Chassis: "m1", Name: "n{{.Slot}}", IP: "10.28.{{add 100 .Cartridge}}.{{mul 2 .Node}}", Tags: []string{"moonshot", "in-{{.Chassis}}"}}, "nc12n1 [01 02] 10.28.112.2 [moonshot in-m1]"},
-		{"the first card", importer.Naming{Chassis: "m1", NIC: "1"}, "m1c12n1 [01] <nil> []"},
-		{"switch B", importer.Naming{Chassis: "m1", NIC: "b"}, "m1c12n1 [02] <nil> []"},
-		{"no card", importer.Naming{Chassis: "m1", NIC: "C"}, `NIC "C": want all`},
-		{"one name for a cartridge", importer.Naming{Chassis: "m1", Name: "m{{.Cartridge}}"}, `gives c1n1 and c1n2 one name, "m1"`},
-		{"a serial number", importer.Naming{Chassis: "m1", Name: "{{.Serial}}"}, "it knows .Chassis, .Cartridge, .Node and .Slot"},
-		{"no DNS label", importer.Naming{Chassis: "M_1"}, "no DNS label"},
-		{"no template", importer.Naming{Chassis: "m1", Name: "{{"}, "name template"},
-		{"no IP template", importer.Naming{Chassis: "m1", IP: "{{.X"}, "IP template"},
-		{"no address", importer.Naming{Chassis: "m1", IP: "10.28.{{mul 100 .Cartridge}}.1"}, `"10.28.1200.1", which is no address`},
+		{"default", pools.Chassis{Name: "m1"}, "m1c12n1 [01 02] <nil> []"},
+		{"all of it", pools.Chassis{Name: "m1", NameTemplate: "n{{.Slot}}", IPTemplate: "10.28.{{add 100 .Cartridge}}.{{mul 2 .Node}}", Tags: []string{"moonshot", "in-{{.Chassis}}"}}, "nc12n1 [01 02] 10.28.112.2 [moonshot in-m1]"},
+		{"the first card", pools.Chassis{Name: "m1", NIC: "1"}, "m1c12n1 [01] <nil> []"},
+		{"switch B", pools.Chassis{Name: "m1", NIC: "b"}, "m1c12n1 [02] <nil> []"},
+		{"no card", pools.Chassis{Name: "m1", NIC: "C"}, `NIC "C": want all`},
+		{"one name for a cartridge", pools.Chassis{Name: "m1", NameTemplate: "m{{.Cartridge}}"}, `gives c1n1 and c1n2 one name, "m1"`},
+		{"a serial number", pools.Chassis{Name: "m1", NameTemplate: "{{.Serial}}"}, "it knows .Chassis, .Cartridge, .Node and .Slot"},
+		{"no DNS label", pools.Chassis{Name: "M_1"}, "no DNS label"},
+		{"no template", pools.Chassis{Name: "m1", NameTemplate: "{{"}, "name template"},
+		{"no IP template", pools.Chassis{Name: "m1", IPTemplate: "{{.X"}, "IP template"},
+		{"no address", pools.Chassis{Name: "m1", IPTemplate: "10.28.{{mul 100 .Cartridge}}.1"}, `"10.28.1200.1", which is no address`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			namer, err := importer.NewNamer(tt.n)
+			namer, err := importer.NewNamer(tt.n, false)
 			var imported []importer.ImportedNode
 			if err == nil {
 				imported, err = namer.Nodes(chassisOf(t, "c12n1=01,02"))
@@ -204,7 +204,7 @@ func TestRecordedSlots(t *testing.T) {
 	stored.Nodes[0].Tags = []string{"debug", "moonshot"}
 	stored.Nodes[3].ChassisSlot = pools.ChassisSlot{Chassis: "m2", Slot: "c4n1"}
 	stored.Nodes[3].Name = "m1c4n1" // the name that c4n1 would get, in another chassis
-	namer, err := importer.NewNamer(importer.Naming{Chassis: "m1", Pool: "compute", RecordSlot: true, Tags: []string{"moonshot"}})
+	namer, err := importer.NewNamer(pools.Chassis{Name: "m1", Pool: "compute", Tags: []string{"moonshot"}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

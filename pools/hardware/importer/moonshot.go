@@ -27,10 +27,10 @@ type Moonshot struct {
 	Chassis  []string // [NAME=]ADDRESS
 	FromFile string   // [NAME=]FILE with a pasted transcript; the file - is Stdin
 	Stdin    io.Reader
-	Via      string // auto, ssh or rest
-	Nodes    string // a selection: c1n1,c3,5-9
-	SaveDir  string // for transcripts without secrets; empty: they are not saved
-	Naming   Naming
+	Via      string        // auto, ssh or rest
+	Nodes    string        // a selection: c1n1,c3,5-9
+	SaveDir  string        // for transcripts without secrets; empty: they are not saved
+	Template pools.Chassis // NameTemplate, IPTemplate and NIC of the nodes
 	Options  Options
 
 	Parallel int                       // chassis at a time
@@ -145,9 +145,9 @@ func (m *Moonshot) sources() (out []*source, err error) {
 		out = append(out, &source{Address: at})
 	}
 	for _, s := range out {
-		n := m.Naming
-		n.Chassis, n.Pool, n.Tags = s.Name, m.Pool, m.Tags
-		if err := s.name(n, m.Apply); err != nil {
+		c := m.Template
+		c.Name, c.Pool, c.Tags = s.Name, m.Pool, m.Tags
+		if err := s.name(c, m.Apply); err != nil {
 			return nil, err
 		}
 		s.chosen = chosen
@@ -156,9 +156,8 @@ func (m *Moonshot) sources() (out []*source, err error) {
 }
 
 // name creates the namer. Slots are recorded only for a server, which stores them.
-func (s *source) name(n Naming, recordSlot bool) (err error) {
-	n.RecordSlot = recordSlot
-	if s.namer, err = NewNamer(n); err != nil {
+func (s *source) name(c pools.Chassis, recordSlot bool) (err error) {
+	if s.namer, err = NewNamer(c, recordSlot); err != nil {
 		return fmt.Errorf("chassis %s: %w", s.Name, err)
 	}
 	return nil
@@ -187,7 +186,7 @@ func (m *Moonshot) named() (out []*source, err error) {
 			return nil, fmt.Errorf("%s is there twice", name)
 		}
 		s := &source{Address: moonshot.Address{Name: name, Via: c.Via, Host: c.Address}, config: &c, farm: farm}
-		if err := s.name(NamingOf(c), m.Apply); err != nil {
+		if err := s.name(c, m.Apply); err != nil {
 			return nil, err
 		}
 		if s.chosen, err = pools.ParseSelection(c.Nodes); err != nil {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -11,60 +12,49 @@ import (
 	"drover/pools/hardware/moonshot"
 )
 
-// Naming describes the nodes of one chassis: names, addresses, pool, tags. Name, IP
-// and Tags are templates over [pools.Bay].
-type Naming struct {
-	Chassis string
-	Pool    string
-	Name    string   // empty: pools.DefaultNodeName
-	IP      string   // empty: nodes keep their address, and new nodes have none
-	Tags    []string // empty: nodes keep their tags
-	NIC     string   // "all", a number such as 1, or a switch such as A; empty: all
-
-	// RecordSlot records the slot in each node. The recorded slot identifies the node,
-	// which then keeps its name when the template changes.
-	RecordSlot bool
-}
-
-// Namer is a checked [Naming], with the names of all slots.
+// Namer makes nodes of the machines in one chassis: names, addresses, pool, tags.
 type Namer struct {
-	naming  Naming
+	chassis pools.Chassis
 	nic     int
 	side    string
 	ip      *template.Template
 	tags    []*template.Template
 	names   map[pools.Slot]string
 	slotsOf map[string]pools.Slot
+
+	// recordSlot records the slot in each node. The recorded slot identifies the node,
+	// which then keeps its name when the template changes.
+	recordSlot bool
 }
 
-// NewNamer checks a naming. It returns an error for a bad template, and when two slots
-// would have the same name.
-func NewNamer(n Naming) (*Namer, error) {
-	if n.Name == "" {
-		n.Name = pools.DefaultNodeName
-	}
-	out := &Namer{naming: n, names: map[pools.Slot]string{}, slotsOf: map[string]pools.Slot{}}
-	switch side := strings.ToUpper(n.NIC); {
-	case n.NIC == "" || n.NIC == "all":
+// NewNamer checks the name, the templates and the cards of a chassis. Its address and its
+// login are not used. Without a template for addresses, nodes keep theirs, and new ones
+// have none. It returns an error for a bad template, and when two slots would have the
+// same name.
+func NewNamer(c pools.Chassis, recordSlot bool) (*Namer, error) {
+	c.NameTemplate = cmp.Or(c.NameTemplate, pools.DefaultNodeName)
+	out := &Namer{chassis: c, recordSlot: recordSlot, names: map[pools.Slot]string{}, slotsOf: map[string]pools.Slot{}}
+	switch side := strings.ToUpper(c.NIC); {
+	case c.NIC == "" || c.NIC == "all":
 	case side == "A" || side == "B":
 		out.side = side
 	default:
-		i, err := strconv.Atoi(n.NIC)
+		i, err := strconv.Atoi(c.NIC)
 		if err != nil || i < 1 || i > 99 {
-			return nil, fmt.Errorf("NIC %q: want all, a number such as 1, or a switch, A or B", n.NIC)
+			return nil, fmt.Errorf("NIC %q: want all, a number such as 1, or a switch, A or B", c.NIC)
 		}
 		out.nic = i
 	}
-	name, err := pools.ParseTemplate("name", n.Name)
+	name, err := pools.ParseTemplate("name", c.NameTemplate)
 	if err != nil {
 		return nil, err
 	}
-	if n.IP != "" {
-		if out.ip, err = pools.ParseTemplate("IP", n.IP); err != nil {
+	if c.IPTemplate != "" {
+		if out.ip, err = pools.ParseTemplate("IP", c.IPTemplate); err != nil {
 			return nil, err
 		}
 	}
-	for _, text := range n.Tags {
+	for _, text := range c.Tags {
 		t, err := pools.ParseTemplate("tag", text)
 		if err != nil {
 			return nil, err
@@ -82,10 +72,10 @@ func (n *Namer) fill(name *template.Template) error {
 			return err
 		}
 		if first, twice := n.slotsOf[text]; twice {
-			return fmt.Errorf("name template %q gives %s and %s one name, %q (it needs {{.Cartridge}} and {{.Node}})", n.naming.Name, first, slot, text)
+			return fmt.Errorf("name template %q gives %s and %s one name, %q (it needs {{.Cartridge}} and {{.Node}})", n.chassis.NameTemplate, first, slot, text)
 		}
 		if !isLabel(text) {
-			return fmt.Errorf("name template %q gives %s the name %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", n.naming.Name, slot, text)
+			return fmt.Errorf("name template %q gives %s the name %q, which is no DNS label (use a-z, 0-9 and '-', 63 at most)", n.chassis.NameTemplate, slot, text)
 		}
 		n.names[slot], n.slotsOf[text] = text, slot
 	}
@@ -93,7 +83,7 @@ func (n *Namer) fill(name *template.Template) error {
 }
 
 func (n *Namer) render(t *template.Template, slot pools.Slot) (string, error) {
-	return pools.NewBay(n.naming.Chassis, slot).Render(t)
+	return pools.NewBay(n.chassis.Name, slot).Render(t)
 }
 
 // isLabel reports whether s is a DNS label in lower case (RFC 1123, 2.1).
@@ -106,7 +96,7 @@ func isLabel(s string) bool {
 func (n *Namer) SlotOf(stored pools.NodeInfo) (pools.Slot, bool) {
 	if !stored.ChassisSlot.IsZero() {
 		slot, ok := pools.ParseSlot(stored.ChassisSlot.Slot)
-		return slot, ok && stored.ChassisSlot.Chassis == n.naming.Chassis
+		return slot, ok && stored.ChassisSlot.Chassis == n.chassis.Name
 	}
 	s, ok := n.slotsOf[stored.Name]
 	return s, ok
@@ -122,14 +112,14 @@ type ImportedNode struct {
 func (n *Namer) Nodes(inv *moonshot.Inventory) ([]ImportedNode, error) {
 	out := make([]ImportedNode, 0, len(inv.Nodes))
 	for _, node := range inv.Nodes {
-		w := ImportedNode{Slot: node.Slot, PoolNode: pools.PoolNode{Pool: n.naming.Pool, Node: pools.Node{Name: n.names[node.Slot], MACs: n.choose(node)}}}
+		w := ImportedNode{Slot: node.Slot, PoolNode: pools.PoolNode{Pool: n.chassis.Pool, Node: pools.Node{Name: n.names[node.Slot], MACs: n.choose(node)}}}
 		if n.ip != nil {
 			text, err := n.render(n.ip, node.Slot)
 			if err != nil {
 				return nil, err
 			}
 			if w.IP, err = netip.ParseAddr(text); err != nil {
-				return nil, fmt.Errorf("IP template %q gives %s %q, which is no address", n.naming.IP, node.Slot, text)
+				return nil, fmt.Errorf("IP template %q gives %s %q, which is no address", n.chassis.IPTemplate, node.Slot, text)
 			}
 		}
 		for _, t := range n.tags {
@@ -139,8 +129,8 @@ func (n *Namer) Nodes(inv *moonshot.Inventory) ([]ImportedNode, error) {
 			}
 			w.Tags = append(w.Tags, tag)
 		}
-		if n.naming.RecordSlot {
-			w.ChassisSlot = pools.ChassisSlot{Chassis: n.naming.Chassis, Slot: node.String()}
+		if n.recordSlot {
+			w.ChassisSlot = pools.ChassisSlot{Chassis: n.chassis.Name, Slot: node.String()}
 		}
 		out = append(out, w)
 	}
@@ -156,9 +146,4 @@ func (n *Namer) choose(node moonshot.Node) []pools.MAC {
 		}
 	}
 	return macs
-}
-
-// NamingOf returns the naming of a chassis of the config.
-func NamingOf(c pools.Chassis) Naming {
-	return Naming{Chassis: c.Name, Pool: c.Pool, Name: c.NameTemplate, IP: c.IPTemplate, Tags: c.Tags, NIC: c.NIC}
 }
