@@ -33,11 +33,12 @@ func TestConfigIsNoFile(t *testing.T) {
 		put func() error
 		err string
 	}{
-		"FIFO":      {func() error { return syscall.Mkfifo(path, 0o600) }, "not a regular file"},
-		"device":    {func() error { return os.Symlink("/dev/zero", path) }, "not a regular file"},
-		"directory": {func() error { return os.Mkdir(path, 0o700) }, "not a regular file"},
-		"large":     {func() error { return os.WriteFile(path, bytes.Repeat([]byte("# 67 \n"), 1<<20), 0o600) }, "more than 4194304 bytes"},
-		"gone":      {func() error { return nil }, "no such file"},
+		"FIFO":        {func() error { return syscall.Mkfifo(path, 0o600) }, "not a regular file"},
+		"device":      {func() error { return os.Symlink("/dev/zero", path) }, "not a regular file"},
+		"directory":   {func() error { return os.Mkdir(path, 0o700) }, "not a regular file"},
+		"large":       {func() error { return os.WriteFile(path, bytes.Repeat([]byte("# 4 MiB\n"), 1<<19+1), 0o600) }, "more than 4194304 bytes"},
+		"many values": {func() error { return os.WriteFile(path, bytes.Repeat([]byte("a,"), 1<<20), 0o600) }, "more than 524288"},
+		"gone":        {func() error { return nil }, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(path), tt.put()); err != nil {
