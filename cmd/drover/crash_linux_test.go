@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/state"
 )
@@ -17,7 +18,7 @@ import (
 // lease is on disk and active, a new server confirms it, and no address has two
 // clients.
 func TestKill(t *testing.T) {
-	rounds := 200
+	rounds := fixture.Attack(60, 1000)
 	if testing.Short() {
 		rounds = 20
 	}

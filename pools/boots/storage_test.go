@@ -2,6 +2,7 @@ package boots_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"drover/pools/boots"
@@ -69,5 +70,77 @@ func TestLoadRefuses(t *testing.T) {
 		if err := boots.NewTable(newDisk(), (&clock{}).Now).Load(id, []byte(value)); err == nil {
 			t.Errorf("%s: %s was loaded", id, value)
 		}
+	}
+}
+
+// M3: while the storage is unavailable, a machine gets a nonce and can claim its boot.
+// The storage has nonce and claim together, or neither: with the nonce alone any key
+// could claim the boot after a restart.
+func TestStorageIsUnavailable(t *testing.T) {
+	broken := fmt.Errorf("%w: no space left on device", boots.ErrUnavailable)
+	for what, fail := range map[string]func(*disk){
+		"refused":  func(d *disk) { d.fail(broken, nil) },
+		"not kept": func(d *disk) { d.fail(nil, broken) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			d, c := newDisk(), &clock{now: epoch}
+			b := d.open(t, c)
+			b.NeedDiscover = true
+			steps := 0
+			b.OnStep = func(boots.Record, boots.StepTime) { steps++ }
+			fail(d)
+			b.Discover(plan(1), c.Now())
+			nonce, err := b.Issue(plan(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps != 2 {
+				t.Errorf("%d steps were reported, want discover and script", steps)
+			}
+			d.fail(nil, nil)
+			again := d.reopen(t, b, c)
+			if err := again.Claim(mac(1), nonce, []byte("thief")); !errors.Is(err, boots.ErrNonce) {
+				t.Errorf("a restart before the claim: got %v, want ErrNonce", err)
+			}
+			fail(d)
+			if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+				t.Fatalf("claim: %v", err)
+			}
+			if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+				t.Errorf("the same key again: %v", err)
+			}
+			if err := b.Claim(mac(1), nonce, []byte("thief")); !errors.Is(err, boots.ErrClaimed) {
+				t.Errorf("another key: got %v, want ErrClaimed", err)
+			}
+			if err := d.open(t, c).Claim(mac(1), nonce, []byte("thief")); !errors.Is(err, boots.ErrNonce) {
+				t.Errorf("a crash after the claim: got %v, want ErrNonce", err)
+			}
+			d.fail(nil, nil)
+			again = d.reopen(t, b, c)
+			if err := again.Claim(mac(1), nonce, []byte("thief")); !errors.Is(err, boots.ErrClaimed) {
+				t.Errorf("stored later: another key got %v, want ErrClaimed", err)
+			}
+			if err := again.Claim(mac(1), nonce, []byte("key")); err != nil {
+				t.Errorf("stored later: the key got %v", err)
+			}
+		})
+	}
+}
+
+// A nonce that was durable before the storage failed is claimed durably or not at all.
+func TestStoredNonceIsClaimedDurably(t *testing.T) {
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
+	nonce, err := b.Issue(plan(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fail(nil, fmt.Errorf("%w: I/O error", boots.ErrUnavailable))
+	if err := b.Claim(mac(1), nonce, []byte("key")); !errors.Is(err, boots.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	d.fail(nil, nil)
+	if err := b.Claim(mac(1), nonce, []byte("key")); err != nil {
+		t.Errorf("when the disk works: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ const maxTerm = 20 * 365 * 24 * time.Hour
 // the monotonic clock if now is, so that a step of the wall clock does not change the
 // time that is left.
 func within(end time.Time, term time.Duration, now time.Time) time.Time {
-	return now.Add(min(end.Sub(now), term)).UTC()
+	return now.Add(min(end.Sub(now), term))
 }
 
 // follow corrects all leases if the clock was set: each keeps the time that is left,
@@ -34,8 +34,8 @@ func (l *Leases) follow(now time.Time) {
 	l.clock = now
 	l.offers = newOffers()
 	for _, e := range l.byAddr {
-		e.Expires = within(e.Expires, e.term, now)
-		e.due = e.Expires
+		e.end = within(e.end, e.term, now)
+		e.due, e.Expires = e.end, e.end.UTC()
 	}
 	l.queues.restore()
 	clear(l.full)

@@ -18,7 +18,7 @@
 //
 // The engine is package wal. The file drover.db has the number of the format, and is
 // locked by the process that uses the directory. Up to format 2 it was a bbolt file,
-// which Open converts.
+// which Open converts. It reads that file without bbolt, which crashes at damage.
 //
 // Tables use only the interface engine. Another engine has to provide ordered writes,
 // atomic writes of several changes, a queue that refuses instead of blocking, waiting
@@ -27,6 +27,12 @@
 //
 // A flood of packets cannot fill the memory: the ranges limit the offers, constants
 // limit leases, boots and unknown machines, and the queue limits the writes.
+//
+// Open leaves out damaged values, except nodes, and reports them. While the disk takes no
+// writes, tables refuse changes with the reason, except two: the end of a lease is in
+// force in RAM, and a boot gets a nonce that is stored together with its claim, or
+// not at all. A lease is stored with its length, so that a clock that is set by years
+// neither ends a lease nor makes it last for years.
 //
 // The files contain no secret: nonces and keys are stored as hashes.
 //

@@ -83,12 +83,12 @@ func (l *Leases) load(key, value []byte) error {
 			term = quarantine
 		}
 	}
-	lease.Expires = within(lease.Expires, term, l.opened)
-	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.Expires.After(lease.Expires) {
+	end := within(lease.Expires, term, l.opened)
+	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(end) {
 		return nil
 	}
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
-	l.keep(lease, term, 0)
+	l.keep(lease, end, term, 0)
 	return nil
 }
 
@@ -139,9 +139,10 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	if err := l.refusal(p, addr, now); err != nil {
 		return nil, err
 	}
-	end := now.Add(p.Lease.D())
+	term := p.Lease.D() + overlap(p)
+	end := now.Add(term)
 	old := l.byMAC[p.MAC]
-	if old != nil && old.serves(p, addr, end) && !l.engine.Lost(old.stored) {
+	if old != nil && old.serves(p, addr, now.Add(p.Lease.D())) && !l.engine.Lost(old.stored) {
 		l.withdraw(p.MAC)
 		return l.waitFor(old.stored), nil
 	}
@@ -156,15 +157,14 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	if old != nil && old.Address != addr {
 		changes = append(changes, wal.Change{Table: tableLeases, Key: old.Address.AsSlice()})
 	}
-	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.Add(overlap(p)).UTC()}
-	term := p.Lease.D() + overlap(p)
+	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()}
 	t, err := l.engine.Put(append(changes, putLease(&lease, term))...)
 	if err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}
 	l.withdraw(p.MAC)
 	l.forget(evicted)
-	l.keep(lease, term, t)
+	l.keep(lease, end, term, t)
 	return l.waitFor(t), nil
 }
 
@@ -180,7 +180,7 @@ func overlap(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap
 // serves reports whether the lease satisfies a request of the machine of p for addr until
 // end without a write.
 func (e *keptLease) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
-	surplus := e.Expires.Sub(end)
+	surplus := e.end.Sub(end)
 	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
 		0 <= surplus && surplus <= overlap(p)
 }

@@ -46,7 +46,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow(now)
-	lease := pools.Lease{MAC: mac, Address: addr, Expires: now.Add(quarantine).UTC(), Declined: reason(why)}
+	lease := pools.Lease{MAC: mac, Address: addr, Declined: reason(why)}
 	if f, ok := l.offers.of(mac, now); ok && f.addr == addr {
 		lease.Node, lease.Pool = f.node, f.pool
 	} else if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
@@ -56,7 +56,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	}
 	l.withdraw(mac)
 	// A lease of addr is the machine's own or expired, else it would not be offered.
-	l.keepAsync(lease, quarantine)
+	l.keepAsync(lease, now.Add(quarantine), quarantine)
 	return true
 }
 
@@ -89,12 +89,13 @@ func (l *Leases) End(addr netip.Addr, now time.Time) bool {
 // end ends a lease or a quarantine before its time.
 func (l *Leases) end(e *keptLease, now time.Time) {
 	lease := e.Lease
-	lease.Released, lease.Expires = true, now.UTC()
-	l.keepAsync(lease, e.term)
+	lease.Released = true
+	l.keepAsync(lease, now, e.term)
 }
 
 // keepAsync keeps a lease and stores it asynchronously.
-func (l *Leases) keepAsync(lease pools.Lease, term time.Duration) {
-	l.keep(lease, term, 0)
+func (l *Leases) keepAsync(lease pools.Lease, end time.Time, term time.Duration) {
+	lease.Expires = end.UTC()
+	l.keep(lease, end, term, 0)
 	l.engine.Async(putLease(&lease, term))
 }

@@ -20,14 +20,15 @@ const reservedPause = time.Minute
 // keptLease is a lease in the indexes of Leases.
 type keptLease struct {
 	pools.Lease
-	term   time.Duration // from a commit to Expires: the lease never lasts longer from now
+	end    time.Time     // Expires, on the monotonic clock too
+	term   time.Duration // from a commit to the end: the lease never lasts longer from now
 	due    time.Time     // when another machine can get the address: the end of the lease and of any offer of it
 	index  int           // in its queue
 	stored wal.Ticket    // of its write
 }
 
 // inForce reports whether the address is leased or in quarantine at that time.
-func (e *keptLease) inForce(now time.Time) bool { return !e.Released && now.Before(e.Expires) }
+func (e *keptLease) inForce(now time.Time) bool { return !e.Released && now.Before(e.end) }
 
 // used reports whether the machine may still use the address. A nil lease is not
 // used.
@@ -53,7 +54,7 @@ func nameOf(e *keptLease) string {
 // index adds e to byNode, unless the node has a lease that lasts longer.
 func (l *Leases) index(e *keptLease) {
 	name := nameOf(e)
-	if old := l.byNode[name]; name != "" && (old == nil || !old.Expires.After(e.Expires)) {
+	if old := l.byNode[name]; name != "" && (old == nil || !old.end.After(e.end)) {
 		l.byNode[name] = e
 	}
 }
@@ -175,19 +176,20 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	if e == nil {
 		return
 	}
-	if e.due = e.Expires; offered.After(e.due) {
+	if e.due = e.end; offered.After(e.due) {
 		e.due = offered
 	}
 	l.queues.fix(e)
 }
 
 // keep replaces the leases of the machine and of the address by lease. The caller has
-// checked that no other machine needs them. term is the time from the commit to the end.
-func (l *Leases) keep(lease pools.Lease, term time.Duration, t wal.Ticket) {
+// checked that no other machine needs them. term is the time from its commit to its end.
+func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wal.Ticket) {
+	lease.Expires = end.UTC()
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)
-		e.Lease, e.term, e.due, e.stored = lease, term, lease.Expires, t
+		e.Lease, e.end, e.term, e.due, e.stored = lease, end, term, end, t
 		l.index(e)
 		l.queues.fix(e)
 		return
@@ -196,7 +198,7 @@ func (l *Leases) keep(lease pools.Lease, term time.Duration, t wal.Ticket) {
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &keptLease{Lease: lease, term: term, due: lease.Expires, stored: t}
+	e = &keptLease{Lease: lease, end: end, term: term, due: end, stored: t}
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e

@@ -3,11 +3,14 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/state"
 )
 
 // sick is a state with a condition.
@@ -48,4 +51,34 @@ func TestLongestLease(t *testing.T) {
 	if got, want := longestLease(c), 5*time.Hour+time.Minute; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// M6: a server does not start with an empty state beside its own keys, until the
+// operator says so.
+func TestStateIsGone(t *testing.T) {
+	testServer(t).Close() // makes the keys
+	files, err := filepath.Glob("state/drover.*")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("got the files %q, %v", files, err)
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)}
+	if s, err := New(o); err == nil {
+		s.Close()
+		t.Fatal("the server starts without its state")
+	} else {
+		fixture.WantText(t, "error", err.Error(), "has no state, but api.token of a server that ran with it", "run: touch state/"+state.AcceptLossFile)
+	}
+	if err := os.WriteFile(filepath.Join("state", state.AcceptLossFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }

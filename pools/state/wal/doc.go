@@ -22,9 +22,16 @@
 // asynchronous write that found the queue full: RAM then has changes that the log lacks,
 // and the snapshot stores them.
 //
-// Open ignores a record that is cut off at the end of the newest log: a crash has
-// interrupted its write. Any other damage is an error that names file, offset and
-// remedy.
+// Open leaves out a damaged record, and goes on with the next one that is right: a record
+// is valid at its own position in its own generation only. It logs and counts what it
+// leaves out, and keeps the damaged files as *.damaged. Only damage that may have lost
+// changes of a vital table ([Table].Vital) is an error: the records of a log have a count
+// of those with such changes, and a snapshot has the vital values first. A record that is
+// cut off at the end of the newest log is no damage: a crash has interrupted its write.
+//
+// A disk that takes no writes is no reason not to open. Changes are then refused with the
+// reason, which [Log.Health] reports. Every second the committer tries to begin a
+// generation; its snapshot has all that changed in RAM meanwhile.
 //
 // The package does not know the meaning of keys and values, nor which process may open
 // the directory.
