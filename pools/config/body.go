@@ -45,7 +45,7 @@ func DecodeJSON(body []byte, v any) error {
 	if n := len(d.errs) - maxMistakes; n > 0 {
 		d.errs = append(d.errs[:maxMistakes], &Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
 	}
-	return d.errs.err()
+	return d.errs.Err()
 }
 
 // notJSON returns the error for a body that is not JSON; a nil err means that it is not

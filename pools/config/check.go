@@ -2,12 +2,14 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
 
@@ -59,7 +61,7 @@ func (c *checker) failf(path, hint, format string, args ...any) {
 // report adds err, unless it is nil, as a mistake at path; about begins its text.
 func (c *checker) report(path, about string, err error) {
 	if err != nil {
-		msg, hint := explain(about, err)
+		msg, hint := mistake.Explain(about, err)
 		c.failf(path, hint, "%s", msg)
 	}
 }
@@ -280,3 +282,5 @@ func broadcast(p netip.Prefix) netip.Addr {
 	}
 	return netip.AddrFrom4(b)
 }
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

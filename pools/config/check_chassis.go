@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
 
@@ -31,7 +32,7 @@ func (c *checker) chassisList() {
 		}
 		address[ch.Address] = ch.Name
 		if !slices.ContainsFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == ch.Pool }) {
-			c.failf(path+".pool", knownHint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
+			c.failf(path+".pool", mistake.Hint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
 		}
 		c.slotTags(path+".tags", about, ch)
 		c.slotNames(path, about, ch, names)
@@ -118,7 +119,7 @@ func (c *checker) slotTags(path, about string, ch pools.Chassis) {
 		case err != nil:
 			c.report(at, about, pools.Hint("write a tag, or in-{{.Chassis}}", "%v", err))
 		case first == last && !slices.Contains(c.tags, first):
-			c.failf(at, knownHint(first, c.tags, "declare it under tags:"), "%s: unknown tag %q", about, first)
+			c.failf(at, mistake.Hint(first, c.tags, "declare it under tags:"), "%s: unknown tag %q", about, first)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 )
 
 // reporter reports a mistake in a field of the value that is being checked.
@@ -23,7 +24,7 @@ func (c *checker) match(path, about string, m pools.Match, fail reporter) {
 	}
 	if m.Firmware != "" {
 		if _, err := pools.ParseFirmware(string(m.Firmware)); err != nil {
-			fail(".firmware", knownHint(string(m.Firmware), names(pools.Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
+			fail(".firmware", mistake.Hint(string(m.Firmware), names(pools.Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
 		}
 	}
 }

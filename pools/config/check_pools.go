@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 )
 
 // maxRange bounds how many addresses a catch-all pool may lease from.
@@ -47,7 +48,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 	for _, n := range added {
 		at := n.Origin()
 		if _, ok := seen[n.Pool]; !ok {
-			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: knownHint(n.Pool, keys(seen), "declare it under pools:")})
+			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: mistake.Hint(n.Pool, keys(seen), "declare it under pools:")})
 		}
 		c.node("", at, n.Node, &used)
 	}
@@ -55,7 +56,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 
 func (c *checker) pool(path, about string, p pools.Pool) {
 	if p.Cluster != "" && !slices.Contains(c.clusters, p.Cluster) {
-		c.failf(path+".cluster", knownHint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
+		c.failf(path+".cluster", mistake.Hint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
 	}
 	switch {
 	case p.Image == "" && p.Ignore:
@@ -130,7 +131,7 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 		case slices.Contains(tags[:i], t):
 			e.Msg, e.Hint = fmt.Sprintf("%s: tag %q is listed twice", about, t), "remove one"
 		case !slices.Contains(c.tags, t):
-			e.Msg, e.Hint = fmt.Sprintf("%s: unknown tag %q", about, t), knownHint(t, c.tags, "declare it under tags:")
+			e.Msg, e.Hint = fmt.Sprintf("%s: unknown tag %q", about, t), mistake.Hint(t, c.tags, "declare it under tags:")
 		default:
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
 
@@ -60,7 +61,7 @@ func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fa
 	for _, key := range keys(options) {
 		o, hint, err := option.Parse(key, options[key])
 		if err != nil {
-			fail(key, cmp.Or(hint, knownHint(key, option.Names(), "give its number from 1 to 254")), "%s: %v", about, err)
+			fail(key, cmp.Or(hint, mistake.Hint(key, option.Names(), "give its number from 1 to 254")), "%s: %v", about, err)
 			continue
 		}
 		if first, dup := seen[o.ID]; dup {

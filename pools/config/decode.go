@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 )
 
 // maxNodes bounds the number of values in a config, with its aliases unfolded: 10 000
@@ -206,7 +207,7 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 		err = pools.Hint("write 10.28.0.0/16", "%q is not a network", s)
 	}
 	e := &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}}
-	e.Msg, e.Hint = explain(path, err)
+	e.Msg, e.Hint = mistake.Explain(path, err)
 	d.errs = append(d.errs, e)
 }
 
@@ -254,7 +255,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		if !ok {
-			d.failf(key, at, knownHint(key.Value, keys(fields), "remove it"), "unknown key %q", at)
+			d.failf(key, at, mistake.Hint(key.Value, keys(fields), "remove it"), "unknown key %q", at)
 			return
 		}
 		d.decode(value, f, at)

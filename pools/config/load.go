@@ -6,6 +6,13 @@ import (
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/config/mistake"
+)
+
+// Error is one mistake in a config, and Errors are all of them.
+type (
+	Error  = mistake.Error
+	Errors = mistake.Errors
 )
 
 // maxConfig bounds the config file, in bytes. 10 000 machines need 2 MB. To decode YAML
@@ -50,7 +57,7 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 	k.all(c.Added)
 	k.chassisList()
 	c.Advertised = advertised(&c.Config.Server)
-	return c, k.errs.err()
+	return c, k.errs.Err()
 }
 
 // withNodes returns a checked config with other nodes of the API. It does not check
@@ -59,7 +66,7 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 	c.Added = added
 	k := newChecker(&c, nil)
 	k.all(added)
-	return c, k.errs.err()
+	return c, k.errs.Err()
 }
 
 // advertised returns the address and the base URLs that are sent to nodes.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
 
@@ -183,5 +184,5 @@ func oneOf(what, got string, known ...string) error {
 	if slices.Contains(known, got) {
 		return nil
 	}
-	return pools.Hint(knownHint(got, known, "known: "+strings.Join(known, ", ")), "unknown %s %q", what, got)
+	return pools.Hint(mistake.Hint(got, known, "known: "+strings.Join(known, ", ")), "unknown %s %q", what, got)
 }

@@ -1,9 +1,7 @@
-package config
+package mistake
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -25,8 +23,9 @@ func didYouMean(got string, known []string) string {
 	return ""
 }
 
-// knownHint returns the hint of [didYouMean], or fallback when there is none.
-func knownHint(got string, known []string, fallback string) string {
+// Hint returns the known word that is nearest to got, as a hint. If none is near, it
+// returns all known words, or fallback when they are many.
+func Hint(got string, known []string, fallback string) string {
 	if hint := didYouMean(got, known); hint != "" {
 		return hint
 	}
@@ -57,5 +56,3 @@ func editDistance(a, b string, limit int) int {
 	}
 	return row[len(b)]
 }
-
-func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,8 @@
-package config
+// Package mistake describes the mistakes of a config: what is wrong, where, and the
+// remedy. It finds the known word that a misspelled one may mean.
+//
+// It does not know the config.
+package mistake
 
 import (
 	"errors"
@@ -33,8 +37,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// explain splits an error into a message, which begins with about, and the remedy.
-func explain(about string, err error) (msg, hint string) {
+// Explain splits an error into a message, which begins with about, and the remedy.
+func Explain(about string, err error) (msg, hint string) {
 	if e, ok := errors.AsType[*pools.HintError](err); ok {
 		return about + ": " + e.Msg, e.Hint
 	}
@@ -52,8 +56,8 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err returns the mistakes in the order of their lines; nil when there are none.
-func (es Errors) err() error {
+// Err returns the mistakes in the order of their lines; nil when there are none.
+func (es Errors) Err() error {
 	if len(es) == 0 {
 		return nil
 	}
