@@ -2,9 +2,12 @@ package state
 
 import "time"
 
-// maxStep is the step of the clock that needs no correction of the leases. Packets that
-// waited in a queue differ by less.
+// maxStep is the step of the clock that needs no correction of the leases.
 const maxStep = time.Minute
+
+// maxLate is the time by which one call can be later than the next one by their wall
+// clocks. Where there is no monotonic clock, a longer one means that the clock was set.
+const maxLate = 24 * time.Hour
 
 // maxTerm limits the term of a lease. The config allows ten years.
 const maxTerm = 20 * 365 * 24 * time.Hour
@@ -25,7 +28,7 @@ func (l *Leases) follow(now time.Time) {
 	}
 	elapsed := now.Sub(l.clock)
 	step := now.Round(0).Sub(l.clock.Round(0)) - elapsed // 0 without a monotonic clock
-	if elapsed >= -maxStep && step.Abs() <= maxStep {
+	if step.Abs() <= maxStep && (elapsed >= -maxLate || isMonotonic(now) && isMonotonic(l.clock)) {
 		if elapsed > 0 {
 			l.clock = now
 		}
@@ -41,3 +44,5 @@ func (l *Leases) follow(now time.Time) {
 	clear(l.full)
 	l.engine.Rewrite()
 }
+
+func isMonotonic(t time.Time) bool { return t != t.Round(0) }
