@@ -110,7 +110,7 @@ func (s *Senders) Judge(r *Request, from Sender) Verdict {
 
 // addressed decides on a packet that a client sent from an address.
 func (s *Senders) addressed(r *Request, from Sender) Verdict {
-	onWire := s.onWire(from.Addr)
+	onWire := from.MAC == r.MAC || s.onWire(from.Addr)
 	switch {
 	case r.Type == dhcpv4.MessageTypeDiscover:
 		return spoofed(whyDiscover)
@@ -125,7 +125,7 @@ func (s *Senders) addressed(r *Request, from Sender) Verdict {
 		return s.forwarded(r, from, onWire)
 	case owned:
 		return spoofed(whyOwner)
-	case !onWire || from.MAC != r.MAC:
+	case from.MAC != r.MAC:
 		return spoofed(whyNobody)
 	case from.BootPort, r.renews(), r.Type == dhcpv4.MessageTypeInform:
 		return Verdict{Confirm: from.Addr, By: r.MAC}

@@ -140,6 +140,7 @@ func TestSenders(t *testing.T) {
 		{"port 4011", boot(from(stray, "10.28.72.10")), message(stray, request, rom, ciaddr("10.28.72.10")), "counts"},
 		{"port 4011 with ciaddr empty", boot(from(stray, "10.28.72.10")), message(stray, request, rom), "counts"},
 		{"port 4011 before the address is noted", boot(from(stray, "10.28.5.5")), message(stray, request, rom, ciaddr("10.28.5.5")), "ARP of 10.28.5.5 at " + stray.String()},
+		{"port 4011 from another network of the wire", boot(from(stray, "10.29.5.5")), message(stray, request, rom, ciaddr("10.29.5.5")), "ARP of 10.29.5.5 at " + stray.String()},
 		{"port 4011 from another host", boot(from(foreign, "10.28.5.5")), message(stray, request, rom, ciaddr("10.28.5.5")), "does not have"},
 		{"port 4011 from a routed host", boot(from(relayMAC, "192.168.5.2")), message(stray, request, rom, ciaddr("192.168.5.2")), "4011"},
 		{"port 4011 from a routed machine", boot(from(relayMAC, "10.29.1.7")), message(farMAC, request, rom, ciaddr("10.29.1.7")), "4011"},

@@ -68,9 +68,9 @@ func FrameFilter(relays []pools.MAC) []bpf.Instruction {
 func SocketFilter(relays []pools.MAC) []bpf.Instruction { return socketFilter(relays) }
 
 // ParseFrame returns the message in a frame, and who sent it to whom.
-func ParseFrame(f []byte) (message []byte, srcMAC, dstMAC pools.MAC, src, dst netip.AddrPort, ok bool) {
+func ParseFrame(f []byte) (message []byte, mac pools.MAC, src, dst netip.AddrPort, ok bool) {
 	r, ok := parseFrame(f)
-	return r.message, r.srcMAC, r.dstMAC, r.src, r.dst, ok
+	return r.message, r.mac, r.src, r.dst, ok
 }
 
 // Frame wraps a message.

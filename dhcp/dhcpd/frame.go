@@ -77,9 +77,9 @@ func frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []b
 
 // received is a UDP packet in the frame that it came in.
 type received struct {
-	srcMAC, dstMAC pools.MAC
-	src, dst       netip.AddrPort
-	message        []byte
+	mac      pools.MAC // source of the frame
+	src, dst netip.AddrPort
+	message  []byte
 }
 
 // parseFrame finds the UDP packet in a frame. It returns false for another frame, for a
@@ -100,8 +100,7 @@ func parseFrame(f []byte) (r received, ok bool) {
 	if size < udpHeader || size > len(udp) {
 		return r, false
 	}
-	copy(r.dstMAC[:], f)
-	copy(r.srcMAC[:], f[6:])
+	copy(r.mac[:], f[6:])
 	r.src = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[12:])), binary.BigEndian.Uint16(udp))
 	r.dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[16:])), binary.BigEndian.Uint16(udp[2:]))
 	r.message = udp[udpHeader:size]

@@ -73,7 +73,7 @@ func (in *intake) run(ctx context.Context) {
 		for i := range count {
 			r := in.slots[i]
 			r.size, r.received, r.replyTo = in.batch.size(i), now, netip.AddrPort{}
-			if in.identify(r, in.batch.from(i)) && in.admit(r) {
+			if in.identify(r, i) && in.admit(r) {
 				in.renew(i)
 			}
 		}
@@ -83,20 +83,21 @@ func (in *intake) run(ctx context.Context) {
 	}
 }
 
-// identify parses a packet and finds its sender. It returns false for a frame that is
-// not for this host.
-func (in *intake) identify(r *request, from netip.AddrPort) bool {
+// identify parses packet i of the batch and finds its sender. It returns false for a
+// frame that is not for this host.
+func (in *intake) identify(r *request, i int) bool {
+	from := in.batch.from(i)
 	if in.socket == in.observer {
 		f, ok := parseFrame(r.packet())
-		if !ok || f.dstMAC != pools.MAC(in.mac) && f.dstMAC != pools.MAC(broadcastMAC()) || !in.isHost(f.dst.Addr(), r.received) {
+		if !ok || !in.batch.forHost(i) || !in.isHost(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src
 		r.size = copy(r.buffer[:], f.message)
 		r.Parse(r.packet())
 		r.sender = dhcp.Sender{
-			MAC: f.srcMAC, Addr: from.Addr(), BootPort: f.dst.Port() == bootPort,
-			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.relays.has(f.srcMAC),
+			MAC: f.mac, Addr: from.Addr(), BootPort: f.dst.Port() == bootPort,
+			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.relays.has(f.mac),
 		}
 	} else {
 		// The filter of the socket let the packet pass: see socketFilter.

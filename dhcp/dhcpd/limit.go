@@ -17,8 +17,8 @@ const (
 	clientInterval = 200 * time.Millisecond
 )
 
-// The limits of one port of a relay agent, which names the port in option 82. A chassis
-// with 180 machines behind one port stays below.
+// The limits of one port of a relay agent, which names the port in option 82, and of a
+// host that sends frames for several machines. A chassis with 180 machines stays below.
 const (
 	portBurst    = 2000
 	portInterval = 5 * time.Millisecond
@@ -46,9 +46,14 @@ func newLimits(now time.Time) *limits {
 // allow reports whether a packet may be answered.
 func (l *limits) allow(r *request, now time.Time) bool {
 	key := client{mac: r.MAC, sender: r.sender.MAC}
-	if r.Giaddr.IsValid() {
+	switch {
+	case r.Giaddr.IsValid():
 		key.relay = r.Giaddr.As4()
 		if !l.allowPort(r.Giaddr, r.RelayInfo(), now) {
+			return false
+		}
+	case r.sender.MAC != r.MAC: // a bridge with a MAC of its own, or one host that plays many
+		if !l.ports.allow(maphash.Comparable(l.seed, r.sender.MAC), now) {
 			return false
 		}
 	}

@@ -92,6 +92,17 @@ func TestLimitOfAPort(t *testing.T) {
 			t.Errorf("port %d: %d packets were answered, want %d", port, got, dhcpd.PortBurst)
 		}
 	}
+	count := 0
+	for i := range uint32(10_000) {
+		m := pools.MAC{2}
+		binary.BigEndian.PutUint32(m[2:], i)
+		if allow(message(m, discover), foreign, noon) {
+			count++
+		}
+	}
+	if count != dhcpd.PortBurst {
+		t.Errorf("%d packets of one card in made up names were answered, want %d", count, dhcpd.PortBurst)
+	}
 	if got := heard(1); got != 0 {
 		t.Errorf("port 1 again: %d packets were answered", got)
 	}

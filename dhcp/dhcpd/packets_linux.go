@@ -48,6 +48,13 @@ func (b *batch) from(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(n.Addr), networkOrder(n.Port))
 }
 
+// forHost reports whether frame i was sent to this host or to all. The name of a frame's
+// sender is a sockaddr_ll (packet(7)), with the type of the packet in byte 10.
+func (b *batch) forHost(i int) bool {
+	t := b.names[i].Zero[2]
+	return t == unix.PACKET_HOST || t == unix.PACKET_BROADCAST
+}
+
 // networkOrder converts a port to or from network byte order.
 func networkOrder(port uint16) uint16 {
 	return binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, port))

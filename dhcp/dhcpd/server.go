@@ -104,7 +104,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.queue.open(orDefault(s.Queue, 1024))
 	var intakes, workers, rest sync.WaitGroup
 	for _, c := range append(s.udp(), s.observer) {
-		intakes.Go(func() { newIntake(v, c).run(ctx) })
+		in := newIntake(v, c)
+		intakes.Go(func() { in.run(ctx) })
 	}
 	intakes.Go(func() { v.relays.run(ctx) })
 	for range orDefault(s.Workers, runtime.GOMAXPROCS(0)) {

@@ -362,3 +362,20 @@ func (f *farmland) broadcast(host netns.Namespace, p *dhcpv4.DHCPv4) {
 		return unix.Sendto(fd, b, 0, to)
 	})
 }
+
+// TestProxyBesideDnsmasq: with another server for addresses, drover notes the address that
+// a real client takes.
+func TestProxyBesideDnsmasq(t *testing.T) {
+	o := newOfficeOf(t, proxyHead, `
+  - name: web
+    image: debian-12
+    nodes: [{name: p1, macs: ["`+otherMAC+`"]}]
+`, "dnsmasq", "udhcpc")
+	other := o.host("dhcp")
+	other.IP(t, "addr", "add", "10.28.0.9/16", "dev", "cli")
+	other.IP(t, "link", "set", "cli", "up")
+	other.Daemon(t, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--port=0", "--no-hosts", "--no-ping",
+		"--log-facility=-", "--dhcp-leasefile="+t.TempDir()+"/leases", "--dhcp-range=10.28.99.1,10.28.99.1,255.255.0.0,1h")
+	plug(t, o.host("m2"), netns.Udhcpc(), otherMAC).starts("10.28.99.1")
+	fixture.Eventually(t, "the address is noted", func() bool { return o.lease(otherMAC) == "10.28.99.1" })
+}
