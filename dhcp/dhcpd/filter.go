@@ -3,6 +3,7 @@ package dhcpd
 import (
 	"encoding/binary"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/net/bpf"
 
 	"drover/dhcp"
@@ -19,6 +20,7 @@ const (
 	udpLengthAt = 4
 	giaddrAt    = udpHeader + 24
 	chaddrAt    = udpHeader + 28
+	optionsAt   = udpHeader + 240 // behind the magic cookie
 
 	shortestUDP = udpHeader + 240 // the header of a DHCP message
 	longestUDP  = udpHeader + dhcp.MaxRequest
@@ -30,6 +32,9 @@ const (
 	none = 0
 )
 
+// messageTypeOption is the code of the option with the type of a message.
+const messageTypeOption = 53
+
 // linkLayer is where a UDP socket's filter finds the Ethernet header
 // (SKF_LL_OFF of linux/filter.h).
 const linkLayer = 0xffe00000
@@ -37,10 +42,26 @@ const linkLayer = 0xffe00000
 // socketFilter lets a UDP socket receive the packets whose frame proves their sender:
 // those that a client sent from its own card, and those of these relay agents. It also
 // lets pass the packets that are no DHCP messages, which are counted. It costs a packet
-// some ten nanoseconds, and a forged one costs no more.
-func socketFilter(relays []pools.MAC) []bpf.Instruction {
+// some ten nanoseconds, and a forged one costs no more. Of the DISCOVERs it lets pass a
+// random share, in parts of passAll: see shedder.
+func socketFilter(relays []pools.MAC, passed uint32) []bpf.Instruction {
 	field := func(at uint32, size int) bpf.Instruction { return bpf.LoadAbsolute{Off: at, Size: size} }
-	return bySender(field, linkLayer, relays, all, none)
+	p := bySender(field, linkLayer, relays, all, none)
+	if passed == passAll {
+		return p
+	}
+	// The message type is the first option by custom. Where it is not, the packet passes.
+	return append([]bpf.Instruction{
+		field(udpLengthAt, 2),
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: optionsAt + 3, SkipTrue: 7},
+		field(optionsAt, 2),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: messageTypeOption<<8 | 1, SkipTrue: 5},
+		field(optionsAt+2, 1),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(dhcpv4.MessageTypeDiscover), SkipTrue: 3},
+		bpf.LoadExtension{Num: bpf.ExtRand},
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: passed, SkipTrue: 1},
+		bpf.RetConstant{Val: none},
+	}, p...)
 }
 
 // frameFilter lets a socket for Ethernet frames receive all packets to these UDP ports

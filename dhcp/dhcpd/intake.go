@@ -32,6 +32,7 @@ type intake struct {
 	limits    *limits
 	strangers atomic.Int32 // how many waited in the queue after the last packet
 	outbursts outbursts
+	shedder   shedder
 
 	hosts     map[netip.Addr]bool // addresses of this host, for frames
 	refreshed time.Time
@@ -44,6 +45,9 @@ func newIntake(v *service, s *socket) *intake {
 	}
 	for i := range in.slots {
 		in.renew(i)
+	}
+	if s != v.observer {
+		in.shedder.set = v.relays.pass
 	}
 	return in
 }
@@ -69,6 +73,9 @@ func (in *intake) run(ctx context.Context) {
 		if dropped, ok := in.batch.dropped(count - 1); ok {
 			in.dropped.Store(dropped)
 		}
+		if in.shedder.read(count) {
+			go in.shed(ctx)
+		}
 		now := in.now()
 		for i := range count {
 			r := in.slots[i]
@@ -80,6 +87,14 @@ func (in *intake) run(ctx context.Context) {
 		if n%intakeTurn == 0 {
 			runtime.Gosched()
 		}
+	}
+}
+
+// shed lets the kernel drop DISCOVERs until the queue has room.
+func (in *intake) shed(ctx context.Context) {
+	in.log().Warn("dhcp: more packets than can be read, the kernel drops a share of the DISCOVERs", "interface", in.Interface)
+	if err := in.shedder.run(ctx); err != nil && ctx.Err() == nil {
+		in.log().Warn("dhcp: filter that drops DISCOVERs", "interface", in.Interface, "error", err)
 	}
 }
 
@@ -189,6 +204,7 @@ func (in *intake) pass(r *request, relay bool) {
 	oldest, strangers := in.queue.push(r)
 	in.strangers.Store(int32(strangers))
 	if oldest != nil {
+		in.shedder.overflow.Store(true)
 		in.drop(oldest, dhcp.QueueFull, "dhcp: more requests than can be answered, dropping the oldest")
 		in.free.Put(oldest)
 	}

@@ -176,7 +176,7 @@ func setOptions(fd int, device string) error {
 	if err := setBuffer(fd, receiveBuffer); err != nil {
 		return err
 	}
-	if err := attach(fd, socketFilter(nil)); err != nil {
+	if err := attach(fd, socketFilter(nil, passAll)); err != nil {
 		return err
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {

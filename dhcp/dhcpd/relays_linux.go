@@ -29,11 +29,22 @@ const (
 type relays struct {
 	server *Server
 
-	mu    sync.Mutex
-	until map[pools.MAC]time.Time
+	mu     sync.Mutex
+	until  map[pools.MAC]time.Time
+	passed uint32 // share of the DISCOVERs that the filters let pass
 }
 
-func newRelays(s *Server) *relays { return &relays{server: s, until: map[pools.MAC]time.Time{}} }
+func newRelays(s *Server) *relays {
+	return &relays{server: s, until: map[pools.MAC]time.Time{}, passed: passAll}
+}
+
+// pass sets the share of the DISCOVERs that the filters let pass, in parts of passAll.
+func (rs *relays) pass(share uint32) error {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.passed = share
+	return rs.install(rs.server.udp())
+}
 
 // has reports whether a relay agent was confirmed.
 func (rs *relays) has(mac pools.MAC) bool {
@@ -83,7 +94,7 @@ func (rs *relays) expire(now time.Time) {
 func (rs *relays) install(first []*socket, then ...*socket) error {
 	macs := slices.Collect(maps.Keys(rs.until))
 	for _, s := range append(slices.Clip(first), then...) {
-		program := socketFilter(macs)
+		program := socketFilter(macs, rs.passed)
 		if s == rs.server.observer {
 			program = rs.server.observed(macs)
 		}
