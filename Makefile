@@ -65,13 +65,18 @@ bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; fo
 bench-boot: need ## HTTP, TFTP, initrd and whole boots against nginx, tftpd-hpa, mkinitramfs, live-boot … (root; BENCH=-quick)
 	$(GO) run ./e2e/bench/boot $(BENCH)
 
+.PHONY: attack
+attack: ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
+	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m ./e2e/attack -args -long $(ATTACK)
+
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (60s)
+fuzz: ## each fuzz target for FUZZTIME (60s), then a million mutated packets to a running server (root)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
 	  done; \
 	done
+	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 60m -run TestWireFuzz ./e2e/attack -args -long
 
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it

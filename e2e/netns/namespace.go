@@ -1,6 +1,8 @@
 package netns
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,9 +44,17 @@ func (n Namespace) Link(t testing.TB, device string, other Namespace, peer strin
 	})
 }
 
-// In runs f in the namespace. Sockets that f opens stay in it.
+// In runs f in the namespace, and fails the test with its error. Sockets that f opens stay
+// in the namespace.
 func (n Namespace) In(t testing.TB, f func() error) {
 	t.Helper()
+	if err := n.Do(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Do is [Namespace.In] for a goroutine that is not the test's: it returns the error.
+func (n Namespace) Do(f func() error) error {
 	errs := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -58,9 +68,17 @@ func (n Namespace) In(t testing.TB, f func() error) {
 		}
 		errs <- err
 	}()
-	if err := <-errs; err != nil {
-		t.Fatal(err)
-	}
+	return <-errs
+}
+
+// Dial connects to an address, not a name, from within the namespace.
+func (n Namespace) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = n.Do(func() error {
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
 }
 
 // Command makes a command that runs in the namespace, with nothing of the

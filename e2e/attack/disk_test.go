@@ -1,0 +1,259 @@
+package attack_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/e2e/attack"
+	"drover/e2e/fixture"
+)
+
+// TestBlockedLog (H9) gives the server a standard error that nobody reads, floods it with
+// DISCOVERs, and boots a machine.
+func TestBlockedLog(t *testing.T) {
+	l := newLab(t)
+	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close() // at the end only: a server whose log is closed would end
+	s.Stderr = writer
+	s.Start()
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	count := 12_000
+	if *long {
+		count = 200_000
+	}
+	if _, err := attack.SendDiscovers(l.Wire, count, 4000); err != nil {
+		t.Fatal(err)
+	}
+	boots(t, m2(l))
+	s.WantSmall()
+}
+
+// TestFullDisk (M3) fills the disk of the state directory. Declared machines get their
+// addresses all the same, /readyz reports the disk, and the server starts on it.
+func TestFullDisk(t *testing.T) {
+	l := newLab(t)
+	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
+	if err := os.Mkdir(s.State(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", s.State(), "tmpfs", 0, "size=40m"); err != nil {
+		fixture.Missing(t, err)
+	}
+	t.Cleanup(func() {
+		s.Kill()
+		if err := unix.Unmount(s.State(), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Wild = true
+	s.Start()
+	machine := m2(l)
+	boots(t, machine)
+	fill(t, filepath.Join(s.State(), "filler"))
+	fixture.Eventually(t, "/readyz to report the full disk", func() bool {
+		ready := strings.ToLower(s.Ready())
+		return strings.Contains(ready, "space") || strings.Contains(ready, "disk")
+	})
+	machine.Lease(t, true)
+
+	s.Stop()
+	fill(t, filepath.Join(s.State(), "filler2"))
+	s.Start()
+	machine.Lease(t, true)
+	if machine.Address != attack.MachineIP {
+		t.Errorf("on a full disk m2 gets %s", machine.Address)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(s.State(), "filler")), os.Remove(filepath.Join(s.State(), "filler2"))); err != nil {
+		t.Fatal(err)
+	}
+	boots(t, machine) // without a restart
+	s.WantSmall()
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err = f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+}
+
+// TestDamagedState (M4 to M8) flips bits of the state and cuts files off. The server
+// starts and serves, or ends with an explanation, and never with a stack trace.
+func TestDamagedState(t *testing.T) {
+	l := newLab(t)
+	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
+	s.Wild = true
+	whole := lived(t, l, s)
+	rounds := 12
+	if *long {
+		rounds = 300
+	}
+	random := rand.New(rand.NewPCG(3, uint64(time.Now().UnixNano())))
+	served := 0
+	for i := range rounds {
+		what := damage(t, s.State(), whole, i, random)
+		before := len(s.Log())
+		s.Launch()
+		fixture.Eventually(t, "the server to serve or to end, "+what, func() bool {
+			return !s.Running() || s.Health() == nil
+		})
+		if s.Running() {
+			served++
+			for _, list := range []string{"leases", "boots", "nodes", "unknown", "audit"} {
+				if _, err := s.Call("GET", "/api/v1/"+list, "", nil); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if i%6 == 0 {
+				machine := m2(l)
+				if machine.Lease(t, true); machine.Address != attack.MachineIP {
+					t.Errorf("%s: m2 gets %s", what, machine.Address)
+				}
+			}
+		}
+		s.Kill()
+		said := s.Log()[before:]
+		for _, bad := range []string{"panic:", "fatal error", "goroutine ", "unexpected fault"} {
+			if strings.Contains(said, bad) {
+				t.Errorf("%s: the server crashed:\n%s", what, said[:min(len(said), 2000)])
+			}
+		}
+		if said == "" {
+			t.Errorf("%s: the server ended without a word", what)
+		}
+	}
+	t.Logf("served %d of %d damaged states, refused the rest", served, rounds)
+}
+
+// lived lets the server live for a while, kills it, and returns a copy of its state.
+func lived(t *testing.T, l *attack.Lab, s *attack.Server) string {
+	t.Helper()
+	s.Start()
+	boots(t, m2(l))
+	boots(t, &attack.Machine{Net: l.Lobby, MAC: attack.LobbyMAC})
+	if _, err := attack.SendDiscovers(l.Wire, 200, 1000); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"pool": "a", "name": "added", "macs": ["52:54:00:77:03:01"], "ip": "10.77.3.1"}`
+	if status, err := s.Call("POST", "/api/v1/nodes", body, nil); err != nil || status != 201 {
+		t.Fatalf("POST a node: %d, %v", status, err)
+	}
+	time.Sleep(2 * time.Second) // steps of boots are stored each second
+	s.Kill()
+	whole := t.TempDir()
+	copyFiles(t, whole, s.State())
+	return whole
+}
+
+// damage makes the state directory a copy of another with damage i, and returns what that
+// is.
+func damage(t *testing.T, state, whole string, i int, random *rand.Rand) string {
+	t.Helper()
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	copyFiles(t, state, whole)
+	files, err := filepath.Glob(filepath.Join(state, "drover.*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the state has no files: %v", err)
+	}
+	file := files[i%len(files)]
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := len(strings.TrimRight(string(b), "\x00")) // a log is filled with zeros before its use
+	what := filepath.Base(file)
+	switch {
+	case used == 0 || i%4 == 3:
+		b, what = b[:random.IntN(used+1)], what+" cut off"
+	default:
+		at := random.IntN(used)
+		b[at] ^= 1 << random.IntN(8)
+		what += fmt.Sprintf(", a bit of byte %d of %d", at, used)
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return what
+}
+
+// copyFiles copies the files of a directory into another.
+func copyFiles(t *testing.T, to, from string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, filepath.Base(path)), b, 0o600)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKilled kills the server after a boot, again and again. The boot stays bound to the
+// key that claimed it, and a lease to its machine.
+func TestKilled(t *testing.T) {
+	l := newLab(t)
+	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
+	s.Wild = true
+	rounds := 3
+	if *long {
+		rounds = 200
+	}
+	lobby := &attack.Machine{Net: l.Lobby, MAC: attack.LobbyMAC}
+	address := ""
+	for i := range rounds {
+		s.Start()
+		machine := m2(l) // with a new key
+		boots(t, machine)
+		if boots(t, lobby); address != "" && lobby.Address != address {
+			t.Errorf("round %d: the lobby's machine has %s, before %s", i, lobby.Address, address)
+		}
+		address = lobby.Address
+		s.Kill()
+		s.Start()
+		if err := machine.Configure(t.Context()); err != nil {
+			t.Errorf("round %d: the key that claimed the boot gets no config: %v", i, err)
+		}
+		if err := machine.WithNewKey().Configure(t.Context()); err == nil {
+			t.Errorf("round %d: another key gets the config", i)
+		}
+		s.Kill()
+	}
+}
