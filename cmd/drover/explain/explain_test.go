@@ -67,6 +67,30 @@ func TestStandIn(t *testing.T) {
 	var _ dhcp.Leases = newStandIn(farm, nil, now)
 }
 
+// A node waits for its address while another machine leases it, as on a running server.
+func TestAddressOfALease(t *testing.T) {
+	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, own := time.Now(), farm.Nodes()[0].MACs[0]
+	for name, tt := range map[string]struct {
+		mac   pools.MAC
+		left  time.Duration
+		waits bool
+	}{
+		"of another":            {pools.MAC{2, 2}, time.Hour, true},
+		"of another, has ended": {pools.MAC{2, 2}, -time.Hour, false},
+		"its own":               {own, time.Hour, false},
+	} {
+		lease := pools.Lease{Address: netip.MustParseAddr("10.28.0.10"), MAC: tt.mac, Expires: now.Add(tt.left)}
+		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, now), now}
+		if p := f.Resolve(pools.Query{MAC: own}); p == nil || p.Node != "m1" || (p.Holder != nil) != tt.waits {
+			t.Errorf("%s: got plan %+v, want that it waits: %t", name, p, tt.waits)
+		}
+	}
+}
+
 // For any file explain returns, and the packet is not longer than the file.
 func FuzzCapture(f *testing.F) {
 	farm, err := config.Parse("drover.yaml", []byte(explainConfig))

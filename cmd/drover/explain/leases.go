@@ -31,6 +31,28 @@ func newStandIn(farm *pools.Farm, leases []pools.LeaseInfo, now time.Time) *stan
 	return s
 }
 
+// liveFarm resolves like a running server: a node waits for its address while another
+// machine leases it.
+type liveFarm struct {
+	*pools.Farm
+	leases *standIn
+	now    time.Time
+}
+
+// Resolve returns the plan of a machine.
+func (f liveFarm) Resolve(q pools.Query) *pools.Plan {
+	p := f.Farm.Resolve(q)
+	if p == nil || !p.Address.IsValid() {
+		return p
+	}
+	n, _ := f.Node(p.Node)
+	l := f.leases.byMAC[f.leases.taken[p.Address]].Lease
+	if l.Address == p.Address && l.Active(f.now) && !l.Of(&n.Node) {
+		p.Holder = &l
+	}
+	return p
+}
+
 // free reports whether an address of its range could be offered to the machine.
 func (s *standIn) free(p *pools.Plan, a netip.Addr) bool {
 	owner, taken := s.taken[a]

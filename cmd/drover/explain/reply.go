@@ -37,7 +37,7 @@ type optionText struct {
 // silence.
 func (e *explainer) explain(request []byte) (explanation, error) {
 	leases := newStandIn(e.farm, e.leases, e.now())
-	s := &dhcp.Responder{Farm: e.farm, Leases: leases, Mode: e.farm.Config.Server.DHCP}
+	s := &dhcp.Responder{Farm: liveFarm{e.farm, leases, e.now()}, Leases: leases, Mode: e.farm.Config.Server.DHCP}
 	var x dhcp.Exchange
 	var packet []byte
 	for _, s.Address = range e.addresses() {
