@@ -136,6 +136,23 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
+// M8: unknown machines that were seen while the clock was ahead do not keep out others.
+func TestUnknownsOfAWrongClock(t *testing.T) {
+	s := open(t, t.TempDir())
+	for n := range maxUnknowns {
+		s.Unknowns.Seen(seen(n, 10*365*24*hour))
+	}
+	for n := range 1024 {
+		s.Unknowns.Seen(seen(10_000+n, n))
+	}
+	if got := len(s.Unknowns.List()); got != maxUnknowns {
+		t.Errorf("got %d, want %d", got, maxUnknowns)
+	}
+	if !s.Unknowns.Forget(mac(10_000)) || !s.Unknowns.Forget(mac(11_023)) {
+		t.Error("a machine that was seen now is gone")
+	}
+}
+
 // M8: boots and next boots of a clock that was ahead do not last for years.
 func TestBootsOfAWrongClock(t *testing.T) {
 	clock := &tick{now: epoch.Add(years[0])}

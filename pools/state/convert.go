@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -139,11 +140,16 @@ func (c *oldContents) readJournals(dir string, first uint64) error {
 			return err
 		}
 		each := func(_ int64, changes []byte) error { return c.readRecord(changes) }
-		_, err = wal.ReadRecords(content, generation, each, func(from, to int64) error {
+		end, err := wal.ReadRecords(content, generation, each, func(from, to int64) error {
 			return c.lose(false, to-from, "%s: damaged record at offset %d, %d bytes", filepath.Base(name), from, to-from)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if mark := binary.LittleEndian.AppendUint64(nil, generation); bytes.HasPrefix(content[end:], mark) {
+			if err := c.lose(false, 0, "%s: the last record, at offset %d, is damaged or was cut off", filepath.Base(name), end); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

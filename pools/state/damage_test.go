@@ -323,7 +323,7 @@ func TestAnyDamage(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			for n := 0; n <= used; n += 1 + random.IntN(fixture.Attack(1+used/25, 1)) {
+			for n := 0; n <= used; n += 1 + random.IntN(fixture.Attack(1+used/25, 1+used/4096)) {
 				try(fmt.Sprintf("cut off after %d bytes", n), content[:n])
 			}
 			for range fixture.Attack(50, 500) {

@@ -3,7 +3,9 @@ package state
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
+	"time"
 
 	"drover/pools"
 	"drover/pools/state/wal"
@@ -69,21 +71,27 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	u.values[key] = unknown{seen, old.stored}
 	u.dirty[key] = true
 	if len(u.values) >= maxUnknowns+surplusUnknowns {
-		u.dropOldest()
+		u.dropOldest(seen.Last)
 	}
 }
 
-// dropOldest drops all but the newest maxUnknowns machines. It requires that the lock is
-// held.
-func (u *Unknowns) dropOldest() {
+// dropOldest drops all but the newest maxUnknowns machines. Those from the future, when
+// the clock was ahead, are the oldest. It requires that the lock is held.
+func (u *Unknowns) dropOldest(now time.Time) {
+	lastOf := func(m unknown) int64 {
+		if m.Last.After(now.Add(maxStep)) {
+			return math.MinInt64
+		}
+		return m.Last.UnixNano()
+	}
 	var last []int64
 	for _, m := range u.values {
-		last = append(last, m.Last.UnixNano())
+		last = append(last, lastOf(m))
 	}
 	slices.Sort(last)
 	n := len(last) - maxUnknowns
 	for key, m := range u.values {
-		if n > 0 && m.Last.UnixNano() <= last[len(last)-maxUnknowns-1] {
+		if n > 0 && lastOf(m) <= last[len(last)-maxUnknowns-1] {
 			u.drop(key)
 			n--
 		}
