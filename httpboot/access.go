@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ const maxLoggedPath = 256
 // disk.
 const (
 	maxLines = 20
-	maxSteps = 100 // successful steps of boots
+	maxSteps = 100 // successful steps of boots, beside the budget of each declared machine
 )
 
 // done logs a request and calls the hooks. Paths contain no secret: nonces are in a
@@ -60,6 +61,9 @@ func (h *handler) line(rec *recorder, reason Refusal) (level slog.Level, kind st
 	case rec.Status == http.StatusForbidden, rec.Status == http.StatusTooManyRequests, rec.Status == http.StatusServiceUnavailable:
 		return slog.LevelWarn, cmp.Or(string(reason), "refused"), h.lines
 	case rec.Status < 400 && rec.Err == nil && isStep(rec.Route):
+		if client, _ := netip.ParseAddr(rec.Remote); rec.plan != nil && !rec.plan.CatchAll && h.budget.Allow(client) {
+			return slog.LevelInfo, "step", nil
+		}
 		return slog.LevelInfo, "step", h.steps
 	case rec.Status < 400 && rec.Err == nil:
 		return slog.LevelDebug, "request", nil

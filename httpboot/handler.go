@@ -46,6 +46,7 @@ type handler struct {
 	sending atomic.Int32     // current transfers, see sendFile
 	lines   *lograte.Limiter // of log lines
 	steps   *lograte.Limiter // of those of a boot's steps
+	budget  lograte.Budget   // of those of declared machines
 }
 
 // Handler returns the handler of all endpoints.

@@ -96,6 +96,7 @@ type Server struct {
 	limits         *limits
 	log            *slog.Logger
 	served, failed *lograte.Limiter         // of log lines
+	budget         lograte.Budget           // of those of known clients
 	inside         func(func() error) error // runs a function that opens a socket; nil: as it is
 }
 
@@ -291,7 +292,7 @@ func (s *Server) read(f File, b []byte, offset int64) (err error) {
 // limits.
 func (s *Server) done(x *session) {
 	defer s.limits.release(&x.ticket)
-	s.report(&x.transfer)
+	s.report(&x.transfer, x.known)
 	x.disk.Wait()
 	if x.Opened != nil {
 		x.Opened.Close()
@@ -299,14 +300,14 @@ func (s *Server) done(x *session) {
 }
 
 // report logs a transfer that ended, or never began, and passes it on.
-func (s *Server) report(t *transfer) {
+func (s *Server) report(t *transfer, known bool) {
 	defer s.recover(new(error))
 	defer func() {
 		if s.OnTransfer != nil && !t.probed {
 			s.OnTransfer(t.Transfer)
 		}
 	}()
-	level, text, limiter := s.line(t)
+	level, text, limiter := s.line(t, known)
 	if limiter != nil && !limiter.Allow(level, text) {
 		return
 	}
@@ -331,15 +332,18 @@ func (s *Server) report(t *transfer) {
 
 const noLoader = "tftp: no such loader: see drover loaders"
 
-// servedLines limits the lines of transfers that went well, per second.
+// servedLines limits the lines of transfers that went well, per second, beside the budget
+// of each known client.
 const servedLines = 50
 
 // line returns level, text and limiter of the log line of a transfer; at level debug no
 // line is left out.
-func (s *Server) line(t *transfer) (slog.Level, string, *lograte.Limiter) {
+func (s *Server) line(t *transfer, known bool) (slog.Level, string, *lograte.Limiter) {
 	switch {
 	case t.probed:
 		return slog.LevelDebug, "tftp: size asked", nil
+	case t.Err == nil && known && s.budget.Allow(t.Client):
+		return slog.LevelInfo, "tftp", nil
 	case t.Err == nil:
 		return slog.LevelInfo, "tftp", s.served
 	case isOptional(t.Err):

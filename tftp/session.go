@@ -73,7 +73,7 @@ func (w *worker) refuse(s *session, err error, now time.Time) {
 		}
 	}
 	s.end(err, now)
-	go w.server.report(&s.transfer)
+	go w.server.report(&s.transfer, s.known)
 }
 
 // add adds a session. An answered one of the same client goes on until the new one is

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -188,6 +189,23 @@ func TestBootByTFTP(t *testing.T) {
 		})
 		s.awaitLog("msg=tftp part=tftp file=grub/grub.cfg client=127.0.0.1 bytes=")
 		s.awaitLog("mac=52:54:00:77:01:01")
+	}
+}
+
+// TFTP and HTTP answer declared networks only, and know the machines (findings H6 and H7,
+// and the low one about all networks).
+func TestNetworksOfListeners(t *testing.T) {
+	s := newBootSite(t, ", clients: [192.0.2.0/24]")
+	for client, want := range map[string]bool{"127.0.0.1": true, "127.3.4.5": true, "192.0.2.7": true, "198.51.100.7": false, "10.0.0.1": false} {
+		addr := netip.MustParseAddr(client)
+		if tftp, http := s.Server.tftp.Serves(addr), s.http.Clients.Serves(addr); tftp != want || http != want {
+			t.Errorf("%s: TFTP serves it: %t, HTTP: %t; want %t", client, tftp, http, want)
+		}
+	}
+	for client, want := range map[string]bool{"127.0.0.1": true, "192.0.2.7": false} {
+		if got := s.Server.tftp.Known(netip.MustParseAddr(client)); got != want {
+			t.Errorf("%s is known to TFTP: %t, want %t", client, got, want)
+		}
 	}
 }
 
