@@ -14,16 +14,19 @@ import (
 	"drover/pools/kube/inspect"
 )
 
-// requestEvent is the event of a certificate request with another name and UID each
-// time, which claims to be by a token of this drover.
+// requestEvent returns the event of a certificate request, with another name and UID for
+// each i. One of 50 is by a token of this drover, for another node than it asks for.
 func requestEvent(t *testing.T) func(i int) string {
-	csr := request(t, "NAME", "aaaaaa", groupsOf("aaaaaa", "m1"), "m2") // denied: it is for another node
+	csr := request(t, "NAME", "aaaaaa", groupsOf("aaaaaa", "m1"), "m2")
 	text, err := json.Marshal(csr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(i int) string {
 		one := strings.Replace(string(text), `"name":"NAME","uid":"uid-of-NAME"`, fmt.Sprintf(`"name":"r%d","uid":"%d"`, i, i), 1)
+		if i%50 > 0 {
+			one = strings.Replace(one, "system:bootstrap:aaaaaa", "somebody", 1)
+		}
 		return `{"type":"ADDED","object":` + one + "}\n"
 	}
 }

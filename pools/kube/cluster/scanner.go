@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Costs of JSON, in bytes of memory. A decoder makes a struct, a slice element or a map
 // entry of two or three bytes: four million times "{}," are 12 MB of text and several GB
@@ -30,13 +33,19 @@ type scanner struct {
 // of values of a stream that end in it, or an error if the text, or a value of a stream,
 // costs more than limit.
 func (s *scanner) scan(text []byte, limit int) (cost, values int, err error) {
-	for _, c := range text {
+	for i := 0; i < len(text); i++ {
 		added := 1
-		switch {
+		switch c := text[i]; {
 		case s.escaped:
 			s.escaped = false
 		case s.quoted:
-			s.escaped, s.quoted = c == '\\', c != '"'
+			n := bytes.IndexAny(text[i:], "\"\\")
+			if n < 0 {
+				n = len(text) - i - 1
+			}
+			i += n
+			added += n
+			s.escaped, s.quoted = text[i] == '\\', text[i] != '"'
 		case c == '"':
 			s.quoted = true
 		case c == '{', c == '[':
@@ -45,18 +54,17 @@ func (s *scanner) scan(text []byte, limit int) (cost, values int, err error) {
 		case c == ',':
 			added += s.next()
 		case (c == '}' || c == ']') && len(s.open) > 0:
-			s.open = s.open[:len(s.open)-1]
+			if s.open = s.open[:len(s.open)-1]; s.stream && len(s.open) == 0 {
+				s.cost = -added
+				values++
+			}
 		}
 		cost += added
-		s.cost += added
-		switch {
-		case s.cost > limit:
+		if s.cost += added; s.cost > limit {
 			return cost, values, fmt.Errorf("it takes more than %d MiB of memory", limit>>20)
-		case len(s.open) > maxDepth:
+		}
+		if len(s.open) > maxDepth {
 			return cost, values, fmt.Errorf("it is nested deeper than %d", maxDepth)
-		case s.stream && len(s.open) == 0 && (c == '}' || c == ']') && !s.quoted:
-			s.cost = 0
-			values++
 		}
 	}
 	return cost, values, nil

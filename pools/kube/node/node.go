@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -14,11 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drover/pools/kube/cluster"
+	"drover/pools/printable"
 )
 
 const (
 	maxWorkers = 8   // of EachManaged
 	maxErrors  = 5   // that EachManaged returns
+	maxError   = 500 // bytes of an error that is kept
 	maxID      = 128 // bytes of a UID or boot ID; both have 36
 	maxName    = 253 // bytes of the name of a Node
 )
@@ -47,7 +50,12 @@ func StateOf(n *corev1.Node) (s State, ready bool) {
 }
 
 // bounded returns the begin of an ID, since states are kept for long.
-func bounded(id string) string { return id[:min(len(id), maxID)] }
+func bounded(id string) string {
+	if len(id) > maxID {
+		return strings.Clone(id[:maxID]) // without the memory of the rest
+	}
+	return id
+}
 
 // ReadySince reports whether a Node is Ready in the boot with that ID, or in any boot if
 // the ID is empty, and its kubelet has written it since the state before. The clocks of
@@ -101,7 +109,7 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 			if apierrors.IsForbidden(err) {
 				cancel(c.Wrap("watch the Node", err))
 			} else if err != nil && ctx.Err() == nil {
-				last = err
+				last = errors.New(printable.Line(err.Error(), maxError)) // it is kept until the node is Ready
 			}
 		},
 	})
