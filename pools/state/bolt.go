@@ -13,7 +13,7 @@ type boltFile struct {
 	data     []byte
 	pageSize uint64
 	root     uint64
-	left     int // pages that can still be read: no page is in the tree twice
+	left     uint64 // pages that can still be read: no page is in the tree twice
 
 	// lost is called for each part of the tree that cannot be read. An error of it
 	// ends the reading.
@@ -59,21 +59,22 @@ func openBolt(data []byte) (*boltFile, error) {
 	if b.pageSize == 0 {
 		return nil, errors.New("no valid meta page of a bbolt file")
 	}
-	b.left = len(data) / int(b.pageSize)
+	b.left = uint64(len(data)) / b.pageSize
 	return b, nil
 }
 
 // page returns a page, with the pages that follow it.
 func (b *boltFile) page(id uint64) ([]byte, error) {
 	pages := uint64(len(b.data)) / b.pageSize
-	if b.left--; b.left < 0 || id >= pages {
+	if id >= pages {
 		return nil, fmt.Errorf("page %d: %w", id, errBolt)
 	}
 	p := b.data[id*b.pageSize:]
 	more := uint64(binary.LittleEndian.Uint32(p[12:]))
-	if binary.LittleEndian.Uint64(p) != id || more >= pages-id {
+	if binary.LittleEndian.Uint64(p) != id || more >= pages-id || 1+more > b.left {
 		return nil, fmt.Errorf("page %d: %w", id, errBolt)
 	}
+	b.left -= 1 + more
 	return p[:(1+more)*b.pageSize], nil
 }
 

@@ -88,3 +88,22 @@ func wantConverted(t *testing.T, s *state.Store) {
 		t.Errorf("boot: got %+v, %t", r, ok)
 	}
 }
+
+// FuzzBolt: M5: a state file of an earlier version is read to its end, whatever the disk
+// made of it, and no page is read twice.
+func FuzzBolt(f *testing.F) {
+	whole, err := os.ReadFile("testdata/format2/drover.db")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if keys, lost, err := state.ReadBolt(whole); keys < 60 || lost != 0 || err != nil {
+		f.Fatalf("got %d keys, %d lost parts, %v", keys, lost, err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		keys, lost, err := state.ReadBolt(content)
+		if limit := len(content) / 8; keys > limit || lost > limit {
+			t.Errorf("%d bytes: %d keys, %d lost parts, %v", len(content), keys, lost, err)
+		}
+	})
+}

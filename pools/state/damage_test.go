@@ -400,3 +400,68 @@ func TestMissingState(t *testing.T) {
 		}
 	})
 }
+
+// M7: while the next snapshot is not written, two logs have the changes. Damage to the end
+// of the first one is found: the second one says where that is, and how many of its
+// records had nodes.
+func TestDamagedEndOfALog(t *testing.T) {
+	// twoLogs makes changes until the second log begins, and some more.
+	twoLogs := func(t *testing.T, change func(s *state.Store, n int)) (all map[string]string, last int) {
+		t.Helper()
+		dir := t.TempDir()
+		s, err := state.Open(dir, testOptions(state.Options{LogSize: 2000}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(t, s)
+		for n := range 8 { // prevents snapshots
+			if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("drover.%d.snap.tmp", n+2)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for generation := uint64(1); generation == 1; _, generation, _ = currentLog(t, dir) {
+			last++
+			change(s, last)
+		}
+		change(s, last+1)
+		return files(t, copyState(t, dir)), last - 1
+	}
+	damaged := func(t *testing.T, all map[string]string, text string) (dir string) {
+		t.Helper()
+		at := strings.LastIndex(all["drover.1.log"], text)
+		if _, second := all["drover.2.log"]; at < 0 || !second {
+			t.Fatalf("%q is not in the first of two logs", text)
+		}
+		dir = write(t, all)
+		if err := os.WriteFile(filepath.Join(dir, "drover.1.log"), []byte(flip(all["drover.1.log"], at)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Run("a lease", func(t *testing.T) {
+		all, last := twoLogs(t, func(s *state.Store, n int) { leaseAll(t, s, n, n) })
+		s, log := openLogged(t, damaged(t, all, "catchall"))
+		fixture.WantText(t, "log", log.String(), "drover.1.log: damaged record at offset ")
+		for n := 1; n <= last+2; n++ {
+			if _, ok := s.Leases.Of(mac(n)); ok != (n != last) {
+				t.Errorf("machine %d of %d: lease is there: %t", n, last+2, ok)
+			}
+		}
+	})
+	t.Run("a node", func(t *testing.T) {
+		name := func(n int) string { return fmt.Sprintf("n%02d", n) }
+		all, last := twoLogs(t, func(s *state.Store, n int) {
+			if err := s.Nodes.ChangeNodes([]pools.PoolNode{node(name(n), "10.0.0.1")}, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+		s := wantRefusal(t, damaged(t, all, name(last)), "which may have had nodes of the API", state.Options{})
+		var want []string
+		for n := 1; n <= last+2; n++ {
+			if n != last {
+				want = append(want, name(n))
+			}
+		}
+		wantNodes(t, s, want...)
+	})
+}
