@@ -16,6 +16,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	lan "drover/e2e/netns" // wire is a type here
 	"drover/pools/boots"
 )
 
@@ -39,11 +40,13 @@ func (n *node) rack() string {
 	return "no taint"
 }
 
+const rejoinRack = "drover-e2e-rejoin"
+
 // TestRejoin boots a machine, edits its tag while it runs, forges its DISCOVER, kills it
 // and starts it again at once.
 func TestRejoin(t *testing.T) {
 	b := build(t)
-	s := open(t, b, site.Config{Name: "drover-e2e-rejoin", Farm: "testdata/rejoin.yaml"})
+	s := open(t, b, site.Config{Name: rejoinRack, Farm: "testdata/rejoin.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	const mac = "52:54:00:77:01:01"
@@ -74,7 +77,7 @@ func TestRejoin(t *testing.T) {
 	await("n1 follows the edit of its tag", "", "r2 true r2")
 	t.Logf("seen %.1f s after the edit", time.Since(edited).Seconds())
 
-	forgeDiscover(ctx, t, s, mac)
+	forgeDiscover(t, mac)
 	fixture.Until(ctx, t, "the DISCOVER has begun a boot", func() (bool, error) {
 		return !reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 	})
@@ -125,7 +128,7 @@ func editRack(t *testing.T, s *site.Site, before, after string) time.Time {
 
 // forgeDiscover sends the DISCOVER of a machine's firmware from another port of the
 // network.
-func forgeDiscover(ctx context.Context, t *testing.T, s *site.Site, mac string) {
+func forgeDiscover(t *testing.T, mac string) {
 	t.Helper()
 	hw, err := net.ParseMAC(mac)
 	if err != nil {
@@ -137,12 +140,9 @@ func forgeDiscover(ctx context.Context, t *testing.T, s *site.Site, mac string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := s.Dial(ctx, "udp4", "10.77.0.255:67")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write(d.ToBytes()); err != nil {
-		t.Fatal(err)
-	}
+	host := lan.NewNamespace(t, rejoinRack+"-forger")
+	lan.Namespace(rejoinRack).Link(t, "forger", host, "eth0")
+	lan.Namespace(rejoinRack).IP(t, "link", "set", "forger", "master", lab.Bridge, "up")
+	host.IP(t, "link", "set", "eth0", "up")
+	host.Broadcast(t, "eth0", d.ToBytes())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -324,43 +323,19 @@ func TestForgedProxy(t *testing.T) {
 
 	// A REQUEST of its own NIC names the address of another host, which answers ARP.
 	host := f.wired("p1", otherMAC, "10.28.36.50/16")
-	f.broadcast(host, take("10.28.0.254"))
-	f.broadcast(host, take(routedIP))
+	host.Broadcast(t, "cli", take("10.28.0.254").ToBytes())
+	host.Broadcast(t, "cli", take(routedIP).ToBytes())
 	f.judged(p1, 2)
 	if got := f.lease(otherMAC); got != "none" {
 		t.Errorf("noted %s, which the machine does not have", got)
 	}
-	f.broadcast(host, take("10.28.36.50"))
+	host.Broadcast(t, "cli", take("10.28.36.50").ToBytes())
 	fixture.Eventually(t, "its own address is noted", func() bool { return f.lease(otherMAC) == "10.28.36.50" })
 	f.judged(p1, 1)
 	f.ask(host, "10.28.36.50:4011", 4011, dhcptest.Message(p1, typeRequest, dhcptest.ROM, dhcptest.Ciaddr("10.28.36.50")))
 	if got := f.judged(p1, 1)[0]; got != dhcp.Acknowledged {
 		t.Errorf("port 4011: got %q, want %q", got, dhcp.Acknowledged)
 	}
-}
-
-// broadcast sends a packet from 0.0.0.0 to all, in a frame of a host's card.
-func (f *farmland) broadcast(host netns.Namespace, p *dhcpv4.DHCPv4) {
-	f.t.Helper()
-	b := datagram(netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{255, 255, 255, 255}), 67, p.ToBytes())
-	var sum uint32
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	binary.BigEndian.PutUint16(b[10:], ^uint16(sum>>16+sum&0xffff))
-	host.In(f.t, func() error {
-		ifi, err := net.InterfaceByName("cli")
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
-		if err != nil {
-			return os.NewSyscallError("socket", err)
-		}
-		defer unix.Close(fd)
-		to := &unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: ifi.Index, Halen: 6, Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
-		return unix.Sendto(fd, b, 0, to)
-	})
 }
 
 // TestProxyBesideDnsmasq: with another server for addresses, drover notes the address that
