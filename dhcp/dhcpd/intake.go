@@ -204,7 +204,9 @@ func (in *intake) pass(r *request, relay bool) {
 	oldest, strangers := in.queue.push(r)
 	in.strangers.Store(int32(strangers))
 	if oldest != nil {
-		in.shedder.overflow.Store(true)
+		if oldest.known || oldest.Giaddr.IsValid() {
+			in.shedder.overflow.Store(true) // strangers on the wire are read and dropped: shedding hits known machines too
+		}
 		in.drop(oldest, dhcp.QueueFull, "dhcp: more requests than can be answered, dropping the oldest")
 		in.free.Put(oldest)
 	}
