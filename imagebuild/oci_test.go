@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,7 @@ func TestOCIRefuses(t *testing.T) {
 			l.add("b", l.image("amd64", "", good))
 			l.add("a", l.image("amd64", "", good, good))
 		}, "holds several images; add one of these as :TAG: a, b"},
+		{"one layer many times (M11)", func(l *layout) { l.add("", l.image("amd64", "", slices.Repeat([][]byte{good}, 1000)...)) }, "the image has 1000 layers, more than 512"},
 		{"wrong platform", func(l *layout) { l.add("", l.image("arm64", "", good)) }, "the image is for linux/arm64, not for linux/amd64"},
 		{"layer damaged", func(l *layout) { l.add("", l.image("amd64", "", good)); damage(l, "the kernel") }, "is damaged: its content has sha256:"},
 		{"header of a layer damaged", func(l *layout) { l.add("", l.image("amd64", "", good)); damage(l, "vmlinuz") }, "is damaged: its content has sha256:"},

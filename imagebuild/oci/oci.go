@@ -37,6 +37,10 @@ const refName = "org.opencontainers.image.ref.name"
 // manifests above 4 MiB.
 const maxJSON = 4 << 20
 
+// maxLayers bounds the layers of an image: a manifest could name one blob many thousand
+// times. Container engines accept some 127.
+const maxLayers = 512
+
 // maxIndexDepth is the number of indexes that may lead to a manifest.
 const maxIndexDepth = 4
 
@@ -175,6 +179,9 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 	}
 	if !platform.matches(config.Platform) {
 		return nil, fmt.Errorf("the image is for %s/%s, not for %s (choose with --platform)", config.OS, config.Arch, platform)
+	}
+	if n := len(manifest.Layers); n > maxLayers {
+		return nil, fmt.Errorf("the image has %d layers, more than %d", n, maxLayers)
 	}
 	if n := len(config.RootFS.DiffIDs); n != len(manifest.Layers) {
 		return nil, fmt.Errorf("the manifest has %d layers, the image config %d", len(manifest.Layers), n)
