@@ -9,11 +9,11 @@ import (
 	"drover/pools/config/mistake"
 )
 
-// Error is one mistake in a config, and Errors are all of them.
-type (
-	Error  = mistake.Error
-	Errors = mistake.Errors
-)
+// Error is one mistake in a config.
+type Error = mistake.Error
+
+// Errors are all the mistakes of a config.
+type Errors = mistake.Errors
 
 // maxConfig bounds the config file, in bytes. 10 000 machines need 2 MB. To decode YAML
 // takes some forty times its size in memory.
