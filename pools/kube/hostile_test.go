@@ -271,13 +271,13 @@ func TestHostileJoins(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		{"Node", "GET nodes", endless(`{"kind":"Node","apiVersion":"v1","metadata":{"annotations":{`, `"a":"b",`), "read the Node: the API server answers as none should"},
-		{"cluster-info", "GET configmaps", endless(`{"kind":"ConfigMap","apiVersion":"v1","data":{"kubeconfig":"`, "x"), "read cluster-info: the API server answers as none should"},
-		{"Lease", "GET leases", endless(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"`, "1"), "read the Lease of the Node's kubelet: the API server answers as none should"},
+		{"Node", "GET nodes", endless(`{"kind":"Node","apiVersion":"v1","metadata":{"annotations":{`, `"a":"b",`), "read the Node: the API server is broken or hostile"},
+		{"cluster-info", "GET configmaps", endless(`{"kind":"ConfigMap","apiVersion":"v1","data":{"kubeconfig":"`, "x"), "read cluster-info: the API server is broken or hostile"},
+		{"Lease", "GET leases", endless(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"`, "1"), "read the Lease of the Node's kubelet: the API server is broken or hostile"},
 		{"Lease of a huge version", "GET leases", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":%q}}`, strings.Repeat("1", 1<<20))
 		}, "its resourceVersion has 1048576 bytes"},
-		{"token", "POST secrets", endless(`{"kind":"Secret","apiVersion":"v1","data":{`, `"a":"",`), "mint a join token: the API server answers as none should"},
+		{"token", "POST secrets", endless(`{"kind":"Secret","apiVersion":"v1","data":{`, `"a":"",`), "mint a join token: the API server is broken or hostile"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -95,7 +95,7 @@ func TestHostilePods(t *testing.T) {
 	p := newTwoTenants(t)
 	p.a.set("GET pods", endless(`{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, `{"spec":{"containers":[{},{},{}]}},`))
 	p.moveTo("tenant-b")
-	p.at(t, pools.MoveBegun, "list the pods of the Node: the API server answers as none should")
+	p.at(t, pools.MoveBegun, "list the pods of the Node: the API server is broken or hostile")
 }
 
 // C2: the commands for clusters.
@@ -105,12 +105,12 @@ func TestHostileInspect(t *testing.T) {
 	s.Config.Handler = endless(`{"kind":"Info","gitVersion":"`, "x")
 	c, _ := newClusters(t, s.kubeconfig())
 	found, err := c.Inspect(t.Context(), "tenant-a")
-	if err != nil || len(found) != 1 || found[0].OK || !strings.Contains(found[0].Detail, "the API server answers as none should") {
+	if err != nil || len(found) != 1 || found[0].OK || !strings.Contains(found[0].Detail, "the API server is broken or hostile") {
 		t.Errorf("check: %+v, %v", found, err)
 	}
 	manifest := []byte("{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n")
 	err = inspect.Apply(t.Context(), s.kubeconfig(), manifest, func(string) { t.Error("applied") })
-	if err == nil || !strings.Contains(err.Error(), "drover does not read this answer") {
+	if err == nil || !strings.Contains(err.Error(), "answer refused") {
 		t.Errorf("prepare: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	lines := &lograte.Limiter{Log: log}
 	t.OnRefused = func(err *cluster.RefusedError) {
 		if lines.Allow(slog.LevelWarn, "answer refused") {
-			log.Warn("the API server of a cluster answers as none should", "err", err)
+			log.Warn("the API server of a cluster is broken or hostile", "err", err)
 		}
 		if c.OnRefused != nil {
 			c.OnRefused(conf.Name)

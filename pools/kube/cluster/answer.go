@@ -47,7 +47,7 @@ const (
 // RefusedError is the error of an answer that drover does not read to its end.
 type RefusedError struct{ Why string }
 
-func (e *RefusedError) Error() string { return "drover does not read this answer: " + e.Why }
+func (e *RefusedError) Error() string { return "answer refused: " + e.Why }
 
 // Limit makes a client with this config read only answers within the limits for the
 // cluster, and never follow a redirect. Call it before the client is made.

@@ -59,7 +59,7 @@ func (c *Cluster) Wrap(doing string, err error) error {
 	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
 	case isRefused:
-		e.Hint, e.Err = "the API server answers as none should", refused
+		e.Hint, e.Err = "the API server is broken or hostile", refused
 	case apierrors.IsUnauthorized(err):
 		e.Hint = "the cluster does not know the kubeconfig's credentials, or they expired"
 	case apierrors.IsForbidden(err):
