@@ -103,6 +103,7 @@ func attacked(t *testing.T, l *attack.Lab, f flood) string {
 	machine := m2(l)
 	alone := boots(t, machine)
 	machine.Pause = 3 * time.Second // as of slow firmware: H5
+	machine.Limit = 45 * time.Second
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hpke"
 	"encoding/json"
@@ -24,6 +25,7 @@ type Machine struct {
 	Net   netns.Namespace
 	MAC   pools.MAC
 	Pause time.Duration // between DHCP and the boot script, as of slow firmware
+	Limit time.Duration // of a boot; default [BootLimit]
 
 	Address string // from DHCP
 	nonce   string
@@ -39,7 +41,7 @@ const BootLimit = 2 * time.Minute
 func (m *Machine) Boot(t testing.TB) (time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), BootLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.Limit, BootLimit))
 	defer cancel()
 	m.Lease(t, true)
 	err := retry(ctx, func() error {
