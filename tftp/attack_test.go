@@ -37,7 +37,8 @@ type forgery struct {
 }
 
 // newForgery makes a server with the files "loader", of 1 MiB, and "small". Only 10.28/16
-// is known. 198.51.100/24 is not served.
+// is known, and
+// of that 10.28.0/24 is booting. 198.51.100/24 is not served.
 func newForgery(t *testing.T, set func(*tftp.Server)) *forgery {
 	f := &forgery{t: t, got: map[netip.Addr][]tftp.Packet{}}
 	f.server = &tftp.Server{
@@ -52,8 +53,9 @@ func newForgery(t *testing.T, set func(*tftp.Server)) *forgery {
 			}
 			return nil, fs.ErrNotExist
 		},
-		Serves: func(a netip.Addr) bool { return !netip.MustParsePrefix("198.51.100.0/24").Contains(a) },
-		Known:  func(a netip.Addr) bool { return netip.MustParsePrefix("10.28.0.0/16").Contains(a) },
+		Serves:  func(a netip.Addr) bool { return !netip.MustParsePrefix("198.51.100.0/24").Contains(a) },
+		Known:   func(a netip.Addr) bool { return netip.MustParsePrefix("10.28.0.0/16").Contains(a) },
+		Booting: func(a netip.Addr) bool { return netip.MustParsePrefix("10.28.0.0/24").Contains(a) },
 		OnTransfer: func(x tftp.Transfer) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -119,6 +121,9 @@ func ack(n int) string { return string(binary.BigEndian.AppendUint16([]byte{0, 4
 func (f *forgery) knownPorts() []netip.AddrPort {
 	ports := []netip.AddrPort{serverAt}
 	for range 3 {
+		if f.server.SinglePort {
+			break
+		}
 		f.send(attacker, serverAt, readRequest("loader", "octet", "blksize", "1000"))
 		learned := f.last(attacker.Addr()).From
 		ports = append(ports, learned)
@@ -175,6 +180,7 @@ func TestNoAmplifier(t *testing.T) {
 		"windows of small blocks":       once(readRequest("loader", "octet", "blksize", "8", "windowsize", "64"), 64),
 		"blocks as large as there are":  once(readRequest("loader", "octet", "blksize", "65464"), 1),
 		"block by block":                once(readRequest("loader", "octet", "blksize", "1468"), 1),
+		"options, each block of many":   once(readRequest("loader", "octet", "blksize", "512"), 1),
 		"no options":                    once(readRequest("loader", "octet"), 1),
 		"no option that is known":       once(readRequest("loader", "octet", "multicast", ""), 1),
 		"a file that fits the credit":   once(readRequest("small", "octet"), 1),
@@ -193,25 +199,27 @@ func TestNoAmplifier(t *testing.T) {
 		"many files":                    manyPorts("loader", "small", "missing", "long"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newForgery(t, nil)
-				sent := form(f)
-				time.Sleep(10 * time.Minute)
-				got, packets := 0, f.packets(victim.Addr())
-				for _, p := range packets {
-					got += len(p.Data)
-				}
-				if got > 3*sent {
-					t.Errorf("%d bytes in the name of a host became %d bytes in %d packets to it", sent, got, len(packets))
-				}
-			})
+			for _, single := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					f := newForgery(t, func(s *tftp.Server) { s.SinglePort = single })
+					sent := form(f)
+					time.Sleep(10 * time.Minute)
+					got, packets := 0, f.packets(victim.Addr())
+					for _, p := range packets {
+						got += len(p.Data)
+					}
+					if got > 3*sent {
+						t.Errorf("single port %t: %d bytes in the name of a host became %d bytes in %d packets to it", single, sent, got, len(packets))
+					}
+				})
+			}
 		})
 	}
 }
 
-// TestPlainRequestOfKnownMachine holds that a known machine without options gets its
+// TestPlainRequestOfBootingMachine holds that a booting machine without options gets its
 // first block at once, but one in a second at most, whoever asks.
-func TestPlainRequestOfKnownMachine(t *testing.T) {
+func TestPlainRequestOfBootingMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgery(t, nil)
 		f.send(node, serverAt, readRequest("loader", "octet"))
@@ -275,11 +283,14 @@ func TestNetworkThatIsNotServed(t *testing.T) {
 }
 
 // TestSinglePortHasNoWindows holds that a server with one port, whose ACKs prove nothing,
-// sends one block for each of them, and small ones to unknown clients (finding H6).
+// serves booting machines only, a block for each ACK (finding H6).
 func TestSinglePortHasNoWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgery(t, func(s *tftp.Server) { s.SinglePort = true })
-		for client, want := range map[netip.AddrPort]string{victim: "blksize\x00512\x00windowsize\x001\x00", node: "blksize\x001468\x00windowsize\x001\x00"} {
+		running := netip.MustParseAddrPort("10.28.1.1:2070") // known, but not booting
+		for client, want := range map[netip.AddrPort]string{
+			victim: "\x00\x02not booting\x00", running: "\x00\x02not booting\x00", node: "blksize\x001468\x00windowsize\x001\x00",
+		} {
 			f.send(client, serverAt, readRequest("loader", "octet", "blksize", "1468", "windowsize", "64"))
 			if p := f.last(client.Addr()); string(p.Data[2:]) != want || p.From != serverAt {
 				t.Errorf("%s: got %q from %s, want %q", client, p.Data, p.From, want)

@@ -10,7 +10,7 @@ package tftp
 type credit struct {
 	bytes   int
 	packets int
-	trusted bool // the client is known, and few transfers to it are unproved
+	trusted bool // the client is booting, and few transfers to it are unproved
 	advance bool // one block may exceed the bytes; only for a trusted client
 }
 

@@ -29,6 +29,7 @@ type ticket struct {
 	session *session
 	client  netip.Addr
 	known   bool
+	booting bool
 	stage   stage
 }
 
@@ -52,7 +53,7 @@ type crowd struct {
 const (
 	unknownShare = 4 // unknown clients together get the fourth part
 	networkShare = 2 // unknown clients of one network get half of that
-	maxUnproved  = 2 // transfers to a known client that get a block in advance, see credit
+	maxUnproved  = 2 // transfers to a booting client that get a block in advance, see credit
 )
 
 // newLimits returns the limits for a number of transfers at a time, in all and for one
@@ -96,7 +97,7 @@ func (l *limits) acquire(t *ticket) (displaced *session, trusted bool, err error
 		c.tickets = append(c.tickets, t)
 	}
 	l.running.Add(1)
-	return displaced, t.known && own.unproved() <= maxUnproved, nil
+	return displaced, t.booting && own.unproved() <= maxUnproved, nil
 }
 
 // room returns the transfer that has to leave for a new one; nil if there is room.

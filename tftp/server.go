@@ -21,9 +21,10 @@
 // Anyone can send a request in another host's name. A client that is not served gets
 // nothing. Until a client acknowledges a packet at the port of its transfer, which shows
 // that it receives packets, it gets at most three times the bytes of its requests
-// (credit.go). There is one exception: a known client that asks without options gets a
-// block of 512 bytes at once, one in a second. With [Server.SinglePort] an ACK shows
-// nothing: each ACK, also a forged one, gets one block then, and there are no windows.
+// (credit.go). There is one exception: a client in the middle of a boot that asks without
+// options gets a block of 512 bytes at once, one in a second. With [Server.SinglePort] an
+// ACK shows nothing. Then only clients in the middle of a boot are served, without windows:
+// each ACK in their name, also a forged one, gets one block.
 //
 // The number of transfers at a time is limited, in all, for one client, and for clients
 // that are not known; so is the time of each. A new transfer takes the place of one whose
@@ -77,9 +78,13 @@ type Server struct {
 	// Serves reports whether a client gets any answer; nil: each does.
 	Serves func(client netip.Addr) bool
 	// Known reports whether a client is a machine that is expected to boot; nil: each
-	// is. The others share a fourth of MaxTransfers. Serves and Known are called for
-	// each request.
+	// is. The others share a fourth of MaxTransfers.
 	Known func(client netip.Addr) bool
+	// Booting reports whether a client is in the middle of a boot; nil: each is. Its
+	// requests are believed to be its own as far as a client that receives nothing
+	// cannot prove it: a request without options is answered at once, and with a
+	// SinglePort there are answers for these clients alone.
+	Booting func(client netip.Addr) bool
 	// Attrs returns attributes of a transfer for the log; nil: none.
 	Attrs func(Transfer) []slog.Attr
 
@@ -234,18 +239,12 @@ func (s *Server) workerFor(client netip.AddrPort) *worker {
 	return s.workers[(int(addr[15])+int(client.Port()))%len(s.workers)]
 }
 
-// known reports whether a client is known.
-func (s *Server) known(client netip.Addr) bool { return s.Known == nil || s.Known(client) }
-
 // most returns the largest options of a session. With a single port an ACK proves
-// nothing, so its client gets no windows and, if it is not known, no large blocks.
+// nothing, so its client gets no windows.
 func (s *Server) most(x *session) options {
 	most := options{block: s.listener.payload(x.origin) - headerSize, window: maxWindow}
 	if s.SinglePort {
 		most.window = 1
-		if !x.known {
-			most.block = min(most.block, defaultBlock)
-		}
 	}
 	return most
 }

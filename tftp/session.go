@@ -33,7 +33,11 @@ func (w *worker) begin(packet []byte, client netip.AddrPort, o origin, r request
 		Transfer: Transfer{File: r.file, Client: client.Addr().WithZone("")},
 		request:  string(packet), begun: now, asked: now, expires: now.Add(cmp.Or(w.server.MaxTime, 15*time.Minute)),
 	}}
-	s.ticket = ticket{session: s, client: s.Client, known: w.server.known(s.Client)}
+	s.ticket = ticket{
+		session: s, client: s.Client,
+		known:   w.server.Known == nil || w.server.Known(s.Client),
+		booting: w.server.Booting == nil || w.server.Booting(s.Client),
+	}
 	s.credit.add(len(packet))
 	displaced, trusted, err := w.server.limits.acquire(&s.ticket)
 	if err != nil {
@@ -106,7 +110,11 @@ func (w *worker) open(s *session, r request) {
 	if !w.connect(s) {
 		return
 	}
-	f, err := w.server.open(&r, s.Client)
+	var f File
+	err := error(errNotBooting)
+	if s.booting || !w.server.SinglePort {
+		f, err = w.server.open(&r, s.Client)
+	}
 	most := w.server.most(s)
 	now := time.Now()
 	w.mu.Lock()

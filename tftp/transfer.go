@@ -30,6 +30,7 @@ var (
 	errRestarted   = errors.New("client began anew")
 	errUnreachable = errors.New("client has closed its port")
 	errDisplaced   = errors.New("client has not answered, and others need its place")
+	errNotBooting  = refuse(codeAccess, "not booting")
 	errNoAnswer    = errors.New("client does not answer the options")
 )
 

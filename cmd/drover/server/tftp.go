@@ -15,7 +15,7 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
 		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
-		Serves: s.Machines.Serves, Known: s.known,
+		Serves: s.Machines.Serves, Known: s.known, Booting: s.booting,
 		Open: func(client netip.Addr, name string) (tftp.File, error) {
 			f, err := files.Open(client, name)
 			if err != nil {
@@ -27,10 +27,24 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 }
 
 // known reports whether a TFTP client is a machine that a node declares, or one in the
-// middle of a boot. Nobody outside this host can send from a loopback address.
+// middle of a boot.
 func (s *Server) known(client netip.Addr) bool {
 	m, ok := s.scripts.At(client)
-	return client.IsLoopback() || ok && m.Plan != nil && (!m.Plan.CatchAll || s.Machines.Booting(m.Plan.Node))
+	return ok && m.Plan != nil && !m.Plan.CatchAll || s.booting(client)
+}
+
+// booting reports whether a TFTP client is a machine in the middle of a boot. If another
+// host does all of DHCP, no boot is seen before the script: any declared machine counts.
+// Nobody outside this host can send from a loopback address.
+func (s *Server) booting(client netip.Addr) bool {
+	if client.IsLoopback() {
+		return true
+	}
+	m, ok := s.scripts.At(client)
+	if !ok || m.Plan == nil {
+		return false
+	}
+	return s.Machines.Booting(m.Plan.Node) || !s.Store.Boots.NeedDiscover && !m.Plan.CatchAll
 }
 
 // attrs returns the MAC of a TFTP client as an attribute of its log line.
