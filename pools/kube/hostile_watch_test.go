@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -98,19 +99,43 @@ func TestHostilePods(t *testing.T) {
 	p.at(t, pools.MoveBegun, "list the pods of the Node: the API server is broken or hostile")
 }
 
-// C2: the commands for clusters.
+// C2: the commands for clusters, over HTTP/2 and HTTP/1.1.
 func TestHostileInspect(t *testing.T) {
 	wantSmallHeap(t)
-	s := newAPIServer(t)
-	s.Config.Handler = endless(`{"kind":"Info","gitVersion":"`, "x")
-	c, _ := newClusters(t, s.kubeconfig())
-	found, err := c.Inspect(t.Context(), "tenant-a")
-	if err != nil || len(found) != 1 || found[0].OK || !strings.Contains(found[0].Detail, "the API server is broken or hostile") {
-		t.Errorf("check: %+v, %v", found, err)
+	for _, http2 := range []bool{true, false} {
+		s := newAPIServer(t)
+		s.Server = httptest.NewUnstartedServer(endless(`{"kind":"Info","gitVersion":"`, "x"))
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		c, _ := newClusters(t, s.kubeconfig())
+		found, err := c.Inspect(t.Context(), "tenant-a")
+		if err != nil || len(found) != 1 || found[0].OK || !strings.Contains(found[0].Detail, "the API server is broken or hostile") {
+			t.Errorf("check: %+v, %v", found, err)
+		}
+		manifest := []byte("{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n")
+		err = inspect.Apply(t.Context(), s.kubeconfig(), manifest, func(string) { t.Error("applied") })
+		if err == nil || !strings.Contains(err.Error(), "answer refused") {
+			t.Errorf("prepare: %v", err)
+		}
 	}
-	manifest := []byte("{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n")
-	err = inspect.Apply(t.Context(), s.kubeconfig(), manifest, func(string) { t.Error("applied") })
-	if err == nil || !strings.Contains(err.Error(), "answer refused") {
-		t.Errorf("prepare: %v", err)
+}
+
+// C2: a redirect must not lead drover, with its credentials, to another server.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	s := newAPIServer(t)
+	other := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("drover sent %s %s, with %q", r.Method, r.URL, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(other.Close)
+	for _, key := range []string{"GET nodes", "POST secrets", "GET configmaps"} {
+		for _, code := range []int{301, 302, 303, 307, 308} {
+			s.set(key, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, code) })
+			c, _ := newClusters(t, s.kubeconfig())
+			if _, err := c.Join(t.Context(), plan(), addr(), ""); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d leads elsewhere", code)) {
+				t.Errorf("%s, %d: %v", key, code, err)
+			}
+		}
+		s.set(key, nil)
 	}
 }
