@@ -30,8 +30,8 @@ func TestNetworkThatIsNotServed(t *testing.T) {
 	asked := &counted{}
 	var refused refusals
 	w := newWorld(t, func(w *world) {
-		asked.Machines = w.Options.Machines
-		w.Options.Machines = asked
+		asked.Machines = w.Machines
+		w.Machines = asked
 		w.Clients, w.OnRefused = clients{}, refused.count
 	})
 	n := w.boot(t, macBIOS, "127.0.0.1")

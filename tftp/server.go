@@ -306,8 +306,8 @@ func (s *Server) report(t *transfer, known bool) {
 			s.OnTransfer(t.Transfer)
 		}
 	}()
-	level, text, limiter := s.line(t, known)
-	if limiter != nil && !limiter.Allow(level, text) {
+	kind := s.kindOf(t)
+	if !s.logs(kind, t.Client, known) {
 		return
 	}
 	log := s.log.With("file", t.File, "client", t.Client, "bytes", t.Bytes, "took", t.Took)
@@ -320,37 +320,56 @@ func (s *Server) report(t *transfer, known bool) {
 	if t.Resent > 0 {
 		log = log.With("resent", t.Resent)
 	}
-	switch {
-	case text == noLoader:
-		log = log.With("dir", s.Dir)
-	case t.Err != nil && !t.probed:
-		log = log.With("error", t.Err)
+	switch kind {
+	case lineProbe:
+		log.Debug("tftp: size asked")
+	case lineServed:
+		log.Info("tftp")
+	case lineOptional:
+		log.Debug("tftp: file not found", "error", t.Err)
+	case lineLoader:
+		log.Warn("tftp: no such loader: see drover loaders", "dir", s.Dir)
+	default:
+		log.Warn("tftp", "error", t.Err)
 	}
-	log.Log(context.Background(), level, text)
 }
 
-const noLoader = "tftp: no such loader: see drover loaders"
+// The kinds of log lines of transfers.
+const (
+	lineProbe    = "size asked"
+	lineServed   = "served"
+	lineOptional = "optional file"
+	lineLoader   = "no such loader"
+	lineFailed   = "failed"
+)
+
+func (s *Server) kindOf(t *transfer) string {
+	switch {
+	case t.probed:
+		return lineProbe
+	case t.Err == nil:
+		return lineServed
+	case isOptional(t.Err):
+		return lineOptional
+	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
+		return lineLoader
+	}
+	return lineFailed
+}
 
 // servedLines limits the lines of transfers that went well, per second, beside the budget
 // of each known client.
 const servedLines = 50
 
-// line returns level, text and limiter of the log line of a transfer; at level debug no
-// line is left out.
-func (s *Server) line(t *transfer, known bool) (slog.Level, string, *lograte.Limiter) {
-	switch {
-	case t.probed:
-		return slog.LevelDebug, "tftp: size asked", nil
-	case t.Err == nil && known && s.budget.Allow(t.Client):
-		return slog.LevelInfo, "tftp", nil
-	case t.Err == nil:
-		return slog.LevelInfo, "tftp", s.served
-	case isOptional(t.Err):
-		return slog.LevelDebug, "tftp: file not found", nil
-	case errors.Is(t.Err, fs.ErrNotExist) && s.Open == nil:
-		return slog.LevelWarn, noLoader, s.failed
+// logs reports whether a line is logged. At level debug none is left out.
+func (s *Server) logs(kind string, client netip.Addr, known bool) bool {
+	switch kind {
+	case lineProbe, lineOptional:
+		return true
+	case lineServed:
+		return known && s.budget.Allow(client) || s.served.Allow(slog.LevelInfo, kind)
 	}
-	return slog.LevelWarn, "tftp", s.failed
+	return s.failed.Allow(slog.LevelWarn, kind)
 }
 
 // recover, when deferred, logs a panic and makes it an error.
