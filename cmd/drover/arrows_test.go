@@ -17,7 +17,8 @@ import (
 var mayImport = map[string][]string{
 	"pools":                {"drover/pools/option"},
 	"pools/option":         {},
-	"pools/config":         {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
+	"pools/config":         {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option"},
+	"pools/config/decode":  {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/mistake": {"drover/pools"},
 	"pools/atomicfile":     {},
 	"pools/lograte":        {},
@@ -47,7 +48,7 @@ var mayImport = map[string][]string{
 	"pools/hardware/redfish":  {"drover/pools", "drover/pools/hardware/bmc"},
 	"pools/hardware/moonshot": {"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/redfish", "drover/pools/hardware/sshcli"},
 	"pools/hardware/importer": {
-		"drover/pools", "drover/pools/config", "drover/pools/hardware/bmc",
+		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/hardware/bmc",
 		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish",
 	},
 
@@ -63,9 +64,9 @@ var mayImport = map[string][]string{
 	"web":        {"drover/pools", "drover/pools/boots", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
 	"web/answer": {"drover/pools", "drover/pools/config"},
 	"web/auth":   {"drover/web/answer"},
-	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/web/answer"},
+	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/web/answer"},
 	"web/page": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/machines",
+		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines",
 		"drover/web/answer", "drover/web/api", "drover/web/auth",
 	},
 
@@ -107,7 +108,7 @@ var onlyIn = map[string][]string{
 	"go.etcd.io/bbolt":                 {"pools/state"},
 	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},
-	"gopkg.in/yaml.v3":                 {"pools/config", "pools/hardware/importer"},
+	"gopkg.in/yaml.v3":                 {"pools/config/decode", "pools/hardware/importer"},
 	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
 	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},

@@ -1,4 +1,4 @@
-// Package config decodes and checks the operator's file, and keeps the resulting farm
+// Package config reads and checks the operator's file, and keeps the resulting farm
 // in force.
 //
 // [Load] and [Parse] return a [pools.Farm], or all mistakes at once as [Errors],
@@ -6,7 +6,8 @@
 // the file again, and adds, changes and removes the nodes of the API. Each change
 // is checked together with everything else, stored, and only then put in force.
 //
-// [DecodeJSON] reads the bodies of the REST API by the same rules: JSON is YAML.
+// Package decode reads the file, and the bodies of the REST API by the same rules: JSON is
+// YAML.
 //
 // The package does not know the effect of the values on a boot (package pools does),
 // where added nodes are stored, or which client changes them.

@@ -3,7 +3,6 @@ package config_test
 import (
 	"fmt"
 
-	"drover/pools"
 	"drover/pools/config"
 )
 
@@ -21,14 +20,4 @@ pools:
 	// Output:
 	// drover.yaml:7: pool "web": unknown tag "debg" (did you mean "debug"?)
 	// drover.yaml:8: node "m1": address 10.29.0.1 is in none of the subnets (declare its network under subnets:, or mend the address)
-}
-
-func ExampleDecodeJSON() {
-	n := pools.PoolNode{Pool: "web", Node: pools.Node{Name: "m1", Tags: []string{"debug"}}}
-	fmt.Println(config.DecodeJSON([]byte(`{"tags": null, "ignore": true}`), &n), n.Name, n.Tags, n.Ignore)
-	fmt.Println(config.DecodeJSON([]byte(`{"ip": "10.28.0", "tag": "debug"}`), &n))
-	// Output:
-	// <nil> m1 [] true
-	// ip: "10.28.0" is not an IP address (write 10.28.0.2)
-	// unknown key "tag" (did you mean "tags"?)
 }

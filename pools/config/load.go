@@ -6,6 +6,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/config/decode"
 	"drover/pools/config/mistake"
 )
 
@@ -48,12 +49,12 @@ func load(path string, added []pools.PoolNode) (pools.Checked, error) {
 
 func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, error) {
 	c := pools.Checked{Source: file}
-	d := decodeYAML(file, data, &c.Config)
-	if c.Lines = d.lines; len(d.lines) == 0 { // not YAML at all: there is nothing to check
-		return c, d.errs
+	var errs Errors
+	if c.Lines, errs = decode.YAML(file, data, &c.Config); len(c.Lines) == 0 { // not YAML at all: there is nothing to check
+		return c, errs
 	}
 	c.Added, c.Shadowed = dropShadowed(&c.Config, added)
-	k := newChecker(&c, d.errs)
+	k := newChecker(&c, errs)
 	k.all(c.Added)
 	k.chassisList()
 	c.Advertised = advertised(&c.Config.Server)

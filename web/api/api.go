@@ -17,7 +17,7 @@
 //	GET    /api/v1/unknown        unknown machines, the last seen first
 //	DELETE /api/v1/unknown/{mac}  remove one
 //
-// Bodies are JSON, decoded as strictly as the config file: see [config.DecodeJSON].
+// Bodies are JSON, decoded as strictly as the config file: see [decode.JSON].
 // Texts of unknown machines are shown as sent, and may contain anything.
 //
 // The package does not know how nodes are checked or stored, why the server is ready,
@@ -41,7 +41,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/config"
+	"drover/pools/config/decode"
 	"drover/web/answer"
 )
 
@@ -182,7 +182,7 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("name")
 	err = a.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
-		err := config.DecodeJSON(patch, &n)
+		err := decode.JSON(patch, &n)
 		return n, err
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func readJSON(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return config.DecodeJSON(body, v)
+	return decode.JSON(body, v)
 }
 
 // readBody returns the body of a request, whose Content-Type must be one of types.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"drover/pools"
-	"drover/pools/config"
+	"drover/pools/config/decode"
 	"drover/web/answer"
 )
 
@@ -121,7 +121,7 @@ func (f *form) node() (pools.PoolNode, error) {
 	var n pools.PoolNode
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = config.DecodeJSON(data, &n)
+		err = decode.JSON(data, &n)
 	}
 	return n, err
 }

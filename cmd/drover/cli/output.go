@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/pools/config"
+	"drover/pools/config/decode"
 	"drover/pools/printable"
 )
 
@@ -107,11 +107,11 @@ func Print(w io.Writer, v any, format string) error {
 
 // printYAML writes v as YAML, with the keys and the order of its JSON.
 func printYAML(w io.Writer, v any) error {
-	doc, err := config.YAML(v)
+	doc, err := decode.Document(v)
 	if err != nil {
 		return err
 	}
-	return config.WriteYAML(w, doc)
+	return decode.Write(w, doc)
 }
 
 // Note writes a line about a machine or another subject, for people.

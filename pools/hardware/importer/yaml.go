@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"drover/pools"
-	"drover/pools/config"
+	"drover/pools/config/decode"
 )
 
 // poolNodes is a pool of the config file, reduced to its name and nodes.
@@ -32,7 +32,7 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 		}
 		all[i].Nodes = append(all[i].Nodes, n.Node)
 	}
-	top, err := config.YAML(map[string]any{"pools": all})
+	top, err := decode.Document(map[string]any{"pools": all})
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 			quoteMACs(node)
 		}
 	}
-	return config.WriteYAML(w, top)
+	return decode.Write(w, top)
 }
 
 // quoteMACs quotes the MACs of a node as the documentation does: some of them are
@@ -76,7 +76,7 @@ func readNodes(path string) ([]pools.NodeInfo, error) {
 	}
 	text, err := json.Marshal(v)
 	if err == nil {
-		err = config.DecodeJSON(text, &doc)
+		err = decode.JSON(text, &doc)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: that is not a list of nodes that import wrote: %w (compare with a whole config by --config)", path, err)

@@ -1,4 +1,4 @@
-package config_test
+package decode_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"drover/pools"
-	"drover/pools/config"
+	"drover/pools/config/decode"
+	"drover/pools/config/mistake"
 )
 
 // TestNodeFields: each field of a node survives encoding and decoding.
@@ -33,7 +34,7 @@ func TestNodeFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got pools.PoolNode
-	if err := config.DecodeJSON(data, &got); err != nil || !reflect.DeepEqual(got, want) {
+	if err := decode.JSON(data, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -63,7 +64,7 @@ ignore: "yes" is neither true nor false (write true or false)`,
 	} {
 		var n pools.PoolNode
 		got := ""
-		if err := config.DecodeJSON([]byte(body), &n); err != nil {
+		if err := decode.JSON([]byte(body), &n); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -71,15 +72,15 @@ ignore: "yes" is neither true nor false (write true or false)`,
 		}
 	}
 	many := `{"tags": [` + strings.Repeat("0,", 1<<18) + `0]}`
-	if err := config.DecodeJSON([]byte(many), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "more than 131072 values (send it in parts)") {
+	if err := decode.JSON([]byte(many), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "more than 131072 values (send it in parts)") {
 		t.Errorf("many values: %v", err)
 	}
 	wrong := `{"tags": [` + strings.Repeat("0,", 200) + `0]}`
-	if err := config.DecodeJSON([]byte(wrong), new(pools.PoolNode)); err == nil || strings.Count(err.Error(), "\n") != 100 || !strings.HasSuffix(err.Error(), "\n101 more mistakes (mend the others first)") {
+	if err := decode.JSON([]byte(wrong), new(pools.PoolNode)); err == nil || strings.Count(err.Error(), "\n") != 100 || !strings.HasSuffix(err.Error(), "\n101 more mistakes (mend the others first)") {
 		t.Errorf("many mistakes: %v", err)
 	}
 	deep := strings.Repeat("[", 1<<19) + strings.Repeat("]", 1<<19)
-	if err := config.DecodeJSON([]byte(deep), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "exceeded max depth") {
+	if err := decode.JSON([]byte(deep), new(pools.PoolNode)); err == nil || !strings.Contains(err.Error(), "exceeded max depth") {
 		t.Errorf("nested deep: %v", err)
 	}
 }
@@ -113,12 +114,12 @@ func TestMergePatch(t *testing.T) {
 		{`{}`, `{"m":{"b":null},"s":{"b":null},"nothing":null}`, `{}`},
 	} {
 		var v value
-		if err := config.DecodeJSON([]byte(tt.target), &v); err != nil {
+		if err := decode.JSON([]byte(tt.target), &v); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := json.Marshal(v)
 		patched := v
-		err := config.DecodeJSON([]byte(tt.patch), &patched)
+		err := decode.JSON([]byte(tt.patch), &patched)
 		if got, _ := json.Marshal(patched); err != nil || string(got) != tt.want {
 			t.Errorf("%s with %s: got %s, %v; want %s", tt.target, tt.patch, got, err, tt.want)
 		}
@@ -128,9 +129,9 @@ func TestMergePatch(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJSON patches a node with any bytes. An accepted body is valid JSON, and the
+// FuzzJSON patches a node with any bytes. An accepted body is valid JSON, and the
 // patched node survives encoding and decoding.
-func FuzzDecodeJSON(f *testing.F) {
+func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{}`, `{"ip":null}`, `{"macs":["02:00:00:00:00:09"],"tags":null}`, `{"name":{"a":{"b":1}}}`, `{"tags":[]}`,
 		`{"match":{"arch":"0x07","class":null},"dhcpOptions":{"42":"x"},"ignore":false}`, `{"ip":"fe80::1%eth0"}`,
 		`{"a":1,"a":2}`, `{"a":[1,{"b":null}]} `, `[]]`, `{"a"}`, `{"a":}`, `1 2`, "\"\\ud800\"", `{"A":1,"a":1e400}`, `[,]`, `{,}`, `[1,]`, ``, `{"<<":{}}`, `{"name":*a}`} {
@@ -138,9 +139,9 @@ func FuzzDecodeJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		n := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}
-		if err := config.DecodeJSON(body, &n); err != nil {
-			if _, ok := errors.AsType[config.Errors](err); !ok {
-				t.Errorf("got error %T, want config.Errors", err)
+		if err := decode.JSON(body, &n); err != nil {
+			if _, ok := errors.AsType[mistake.Errors](err); !ok {
+				t.Errorf("got error %T, want mistake.Errors", err)
 			}
 			return
 		}
@@ -152,7 +153,7 @@ func FuzzDecodeJSON(f *testing.F) {
 			t.Fatal(err)
 		}
 		var again pools.PoolNode
-		if err := config.DecodeJSON(written, &again); err != nil {
+		if err := decode.JSON(written, &again); err != nil {
 			t.Fatalf("%s does not read again: %v", written, err)
 		}
 		if rewritten, _ := json.Marshal(again); string(rewritten) != string(written) {

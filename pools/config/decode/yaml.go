@@ -1,4 +1,4 @@
-package config
+package decode
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"drover/pools/printable"
 )
 
-// YAML returns v as a YAML document in block style, with the keys and the order of its
+// Document returns v as a YAML document in block style, with the keys and the order of its
 // JSON.
-func YAML(v any) (*yaml.Node, error) {
+func Document(v any) (*yaml.Node, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -28,9 +28,9 @@ func YAML(v any) (*yaml.Node, error) {
 	return &doc, nil
 }
 
-// WriteYAML writes a document of [YAML], indented by two blanks, without characters that
+// Write writes a document of [Document], indented by two blanks, without characters that
 // control a terminal.
-func WriteYAML(w io.Writer, doc *yaml.Node) error {
+func Write(w io.Writer, doc *yaml.Node) error {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)

@@ -1,4 +1,4 @@
-package config
+package decode
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"drover/pools/config/mistake"
 )
 
 // Bounds of a body. Decoding needs about a hundred times the memory of the text. A
@@ -19,20 +21,20 @@ const (
 	maxMistakes = 100 // in an answer
 )
 
-// DecodeJSON reads the body of an API request into v, a pointer to a struct, by the
-// rules of the config file. It returns all mistakes at once, as [Errors], with the path
+// JSON reads the body of an API request into v, a pointer to a struct, by the
+// rules of the config file. It returns all mistakes at once, as [mistake.Errors], with the path
 // of each value in place of a line.
 //
 // The body is a merge patch (RFC 7386) of v: its keys change values, and null removes
 // them.
-func DecodeJSON(body []byte, v any) error {
+func JSON(body []byte, v any) error {
 	d := &decoder{json: true, lines: map[string]int{}, budget: maxNodes}
 	var valid json.RawMessage // encoding/json bounds how deep values nest
 	if err := json.Unmarshal(body, &valid); err != nil || !utf8.Valid(body) {
-		return Errors{notJSON(err)}
+		return mistake.Errors{notJSON(err)}
 	}
 	if bytes.Count(body, []byte{','}) > maxCommas {
-		return Errors{{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"}}
+		return mistake.Errors{{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"}}
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -43,15 +45,15 @@ func DecodeJSON(body []byte, v any) error {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
 	if n := len(d.errs) - maxMistakes; n > 0 {
-		d.errs = append(d.errs[:maxMistakes], &Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
+		d.errs = append(d.errs[:maxMistakes], &mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
 	}
 	return d.errs.Err()
 }
 
 // notJSON returns the error for a body that is not JSON; a nil err means that it is not
 // UTF-8.
-func notJSON(err error) *Error {
-	e := &Error{Msg: "the body is not UTF-8", Hint: "JSON is always UTF-8 (RFC 8259)"}
+func notJSON(err error) *mistake.Error {
+	e := &mistake.Error{Msg: "the body is not UTF-8", Hint: "JSON is always UTF-8 (RFC 8259)"}
 	if err != nil {
 		e.Msg, e.Hint = "the body is not JSON: "+err.Error(), "mind the quotes and the commas"
 	}

@@ -1,4 +1,9 @@
-package config
+// Package decode reads the operator's file and the bodies of the REST API into structs, by
+// their json tags: strictly, and with all mistakes at once, as [mistake.Errors]. It writes
+// values as YAML, too.
+//
+// It does not know the keys of a config and the meaning of its values.
+package decode
 
 import (
 	"bytes"
@@ -6,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,26 +40,33 @@ type decoder struct {
 	file   string
 	json   bool // the input is JSON: strings are quoted, and null removes a value
 	lines  map[string]int
-	errs   Errors
+	errs   mistake.Errors
 	budget int
 }
 
-// decodeYAML reads the one document in data into v, a pointer to a struct.
-func decodeYAML(file string, data []byte, v any) *decoder {
+// YAML reads the one document in data into v, a pointer to a struct. Its errors call it
+// file. lines are the lines of the values by their paths ("pools[0].nodes[2].ip"); none
+// when data is not a YAML mapping.
+func YAML(file string, data []byte, v any) (lines map[string]int, errs mistake.Errors) {
 	d := &decoder{file: file, lines: map[string]int{}, budget: maxNodes}
+	d.document(data, v)
+	return d.lines, d.errs
+}
+
+func (d *decoder) document(data []byte, v any) {
 	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("\n")); n > maxSeparators {
-		d.errs = append(d.errs, &Error{Origin: pools.Origin{File: file, Line: 1}, Msg: fmt.Sprintf("the config has %d commas and lines, more than %d", n, maxSeparators), Hint: "10 000 machines need 40 000"})
-		return d
+		d.failf(firstLine, "", "10 000 machines need 40 000", "the config has %d commas and lines, more than %d", n, maxSeparators)
+		return
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		d.errs = append(d.errs, &Error{Origin: pools.Origin{File: file, Line: 1}, Msg: "the config is empty", Hint: "see the README for one to copy"})
-		return d
+		d.failf(firstLine, "", "see the README for one to copy", "the config is empty")
+		return
 	case err != nil:
 		d.syntaxError(err)
-		return d
+		return
 	}
 	if err := dec.Decode(&second); err == nil {
 		d.failf(&second, "", "one file holds one config: remove the '---' and what follows", "a second YAML document")
@@ -61,32 +75,34 @@ func decodeYAML(file string, data []byte, v any) *decoder {
 	}
 	if root := doc.Content[0]; root.Kind != yaml.MappingNode {
 		d.failf(root, "", "see the README for one to copy", "the config: keys with values are wanted, not a %s", kindName(root))
-		return d
+	} else {
+		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
-	d.decode(doc.Content[0], reflect.ValueOf(v).Elem(), "")
-	return d
 }
+
+// firstLine is the place of mistakes that are of no value.
+var firstLine = &yaml.Node{Line: 1}
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// syntaxError turns "yaml: line 3: mapping values are not allowed" into an
-// Error with a line.
+// syntaxError turns "yaml: line 3: mapping values are not allowed" into a mistake
+// with a line.
 func (d *decoder) syntaxError(err error) {
-	e := &Error{Origin: pools.Origin{File: d.file, Line: 1}, Msg: "not YAML: " + err.Error(), Hint: "mind the indentation and the quotes"}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	at, msg, hint := *firstLine, err.Error(), "mind the indentation and the quotes"
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
-			e.Line = n
+			at.Line = n
 		}
-		e.Msg = "not YAML: " + m[2]
-		if strings.Contains(m[2], "cannot start any token") {
-			e.Hint = "indent with spaces, not tabs"
-		}
+		msg = m[2]
 	}
-	d.errs = append(d.errs, e)
+	if strings.Contains(msg, "cannot start any token") {
+		hint = "indent with spaces, not tabs"
+	}
+	d.failf(&at, "", hint, "not YAML: %s", msg)
 }
 
 func (d *decoder) failf(n *yaml.Node, path, hint, format string, args ...any) {
-	d.errs = append(d.errs, &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: fmt.Sprintf(format, args...), Hint: hint})
+	d.errs = append(d.errs, &mistake.Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
@@ -206,9 +222,8 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 	case *netip.Prefix:
 		err = pools.Hint("write 10.28.0.0/16", "%q is not a network", s)
 	}
-	e := &Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}}
-	e.Msg, e.Hint = mistake.Explain(path, err)
-	d.errs = append(d.errs, e)
+	msg, hint := mistake.Explain(path, err)
+	d.failf(n, path, hint, "%s", msg)
 }
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
@@ -255,7 +270,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		if !ok {
-			d.failf(key, at, mistake.Hint(key.Value, keys(fields), "remove it"), "unknown key %q", at)
+			d.failf(key, at, mistake.Hint(key.Value, slices.Sorted(maps.Keys(fields)), "remove it"), "unknown key %q", at)
 			return
 		}
 		d.decode(value, f, at)
