@@ -195,7 +195,7 @@ func crowd(ctx context.Context, n int, act func(i int) error) (calls int, err er
 				mu.Unlock()
 				select {
 				case <-ctx.Done():
-				case <-time.After(100 * time.Millisecond):
+				case <-time.After(500 * time.Millisecond):
 				}
 			}
 		})
@@ -210,6 +210,15 @@ func dialFrom(ctx context.Context, n netns.Namespace, from, to string) (conn net
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 		d.Control = smallBuffer
 		conn, err = d.DialContext(ctx, "tcp", to)
+		return err
+	})
+	return conn, err
+}
+
+// listenFrom opens a UDP socket with an address of a namespace.
+func listenFrom(n netns.Namespace, from string) (conn *net.UDPConn, err error) {
+	err = n.Do(func() error {
+		conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)})
 		return err
 	})
 	return conn, err

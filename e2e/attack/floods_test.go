@@ -41,10 +41,29 @@ var (
 	idle = flood{"M1", "600 connections to the API that say nothing", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
 		return attack.Idle(ctx, l.Net, 600)
 	}}
+	mixed = flood{"H3", "4000 packets/s of all kinds of DHCP", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
+		return attack.Mixed(ctx, l.Wire, 4000)
+	}}
+	holders = flood{"H8", "60 addresses with 45 connections to HTTP", func(ctx context.Context, l *attack.Lab, s *attack.Server) (int, error) {
+		return attack.Holders(ctx, l.Wire, s.Root, 45, many()...)
+	}}
+	transfers = flood{"H7", "60 addresses with 16 slow TFTP transfers", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
+		return attack.SlowTFTP(ctx, l.Wire, 16, many()...)
+	}}
 	routed = flood{"H7", "the same from another network", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
 		return attack.Requests(ctx, l.Wire, elsewhere, 100)
 	}}
 )
+
+// many returns addresses of the network spoofed.
+func many() (all []string) {
+	a := spoofed.Addr()
+	for range 60 {
+		a = a.Next()
+		all = append(all, a.String())
+	}
+	return all
+}
 
 // together runs floods at the same time.
 func together(name string, floods ...flood) flood {
@@ -86,7 +105,7 @@ func TestFloods(t *testing.T) {
 	table := []string{fmt.Sprintf("%-5s %-50s %9s %8s %8s %8s", "", "sent", "number", "alone", "attacked", "memory")}
 	all := []flood{discovers, requests, readers, idle, together("all", discovers, requests, readers, idle)}
 	if *long {
-		all = append(all, routed)
+		all = append(all, routed, mixed, holders, transfers)
 	}
 	for _, f := range all {
 		t.Run(f.name+": "+f.sent, func(t *testing.T) {
