@@ -123,9 +123,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
+// linesPerSecond is how many log lines of declared machines there are for each
+// decision: a room of 500 machines that boot has most of its lines.
+const linesPerSecond = 300
+
 // service returns the parts of a server that serves.
 func (s *Server) service() *service {
-	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log = s.Log, 100, s.Log
+	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log = s.Log, linesPerSecond, s.Log
 	v := &service{
 		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), neighbors: newNeighbors(s), relays: newRelays(s),
 		machines: s.Machines, networks: s.Networks,
