@@ -12,6 +12,7 @@ import (
 type Sender struct {
 	MAC       pools.MAC  // source of the frame; may be zero when Relay is set
 	Addr      netip.Addr // source address; 0.0.0.0 before the client has one
+	Port      uint16     // source port
 	Broadcast bool       // sent to a broadcast address
 	BootPort  bool       // sent to port 4011
 	Relay     bool       // the frame is from a relay agent that was confirmed before
@@ -28,9 +29,10 @@ type Sender struct {
 //     own by a lease or by the config. If it is nobody's, the client is on the wire and
 //     answers ARP for it. A DISCOVER never comes from an address.
 //   - A relay agent has its addresses (giaddr and source) in declared subnets, or the
-//     operator lists them. They are no machine's. The packet has at least one hop. The
-//     frame is not from a machine: it is from the relay agent, which then answers ARP
-//     for the source unless the operator lists that, or from a router.
+//     operator lists them. They are no machine's and in no range. The packet has at
+//     least one hop and comes from port 67, which no user may have, unless the operator
+//     lists the source. The frame is not from a machine: it is from the relay agent,
+//     which then answers ARP for a source that is not listed, or from a router.
 //   - Port 4011 is for clients on the wire that have an address.
 //
 // The MAC of a router says nothing about the hosts behind it: they can forge the source
@@ -54,6 +56,8 @@ type Machines interface {
 type Networks interface {
 	// InSubnet reports whether an address is in a declared subnet.
 	InSubnet(addr netip.Addr) bool
+	// InRange reports whether a pool leases the address.
+	InRange(addr netip.Addr) bool
 	// ListsRelay reports whether the config names an address as that of a relay agent.
 	ListsRelay(addr netip.Addr) bool
 }
@@ -85,8 +89,12 @@ const (
 	whyForwarded = "forwarded by a machine: set the sysctl net.ipv4.conf.all.rp_filter=1 on nodes"
 	whyHops      = "relayed without a hop (RFC 1542, section 4.1.1)"
 	whyRelay     = "from a relay agent outside of the declared subnets: name its addresses in subnets[].relays"
+	whyPort      = "relayed from another port than 67 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
 	whyNode      = "relayed from the address of a machine: a node is no relay agent"
 )
+
+// relayPort is the port of servers and relay agents.
+const relayPort = 67
 
 func spoofed(why string) Verdict { return Verdict{Drop: Spoofed, Why: why} }
 
@@ -169,6 +177,8 @@ func (s *Senders) relayed(r *Request, from Sender) Verdict {
 	switch {
 	case why != "":
 		return spoofed(why)
+	case from.Port != relayPort && !s.Networks.ListsRelay(from.Addr):
+		return spoofed(whyPort)
 	case from.Relay:
 		return Verdict{}
 	case s.Machines.Known(from.MAC):
@@ -184,7 +194,7 @@ func (s *Senders) noRelay(a netip.Addr) string {
 	if !s.Networks.InSubnet(a) && !s.Networks.ListsRelay(a) {
 		return whyRelay
 	}
-	if owned, _ := s.Machines.Owns(a, pools.MAC{}); owned {
+	if owned, _ := s.Machines.Owns(a, pools.MAC{}); owned || s.Networks.InRange(a) {
 		return whyNode
 	}
 	return ""

@@ -42,6 +42,8 @@ func (owners) InSubnet(a netip.Addr) bool {
 	return netip.MustParsePrefix("10.28.0.0/15").Contains(a)
 }
 
+func (owners) InRange(a netip.Addr) bool { return netip.MustParsePrefix("10.28.72.0/24").Contains(a) }
+
 func (owners) ListsRelay(a netip.Addr) bool {
 	return a.String() == "172.16.0.1" || a.String() == "10.28.0.253"
 }
@@ -60,8 +62,11 @@ func TestSenders(t *testing.T) {
 		return dhcp.Sender{MAC: m, Addr: netip.IPv4Unspecified(), Broadcast: true}
 	}
 	alone := func(m pools.MAC) dhcp.Sender { return dhcp.Sender{MAC: m, Addr: netip.IPv4Unspecified()} }
-	from := func(m pools.MAC, a string) dhcp.Sender { return dhcp.Sender{MAC: m, Addr: netip.MustParseAddr(a)} }
-	known := func(a string) dhcp.Sender { return dhcp.Sender{Addr: netip.MustParseAddr(a), Relay: true} }
+	from := func(m pools.MAC, a string) dhcp.Sender {
+		return dhcp.Sender{MAC: m, Addr: netip.MustParseAddr(a), Port: 67}
+	}
+	known := func(a string) dhcp.Sender { return dhcp.Sender{Addr: netip.MustParseAddr(a), Port: 67, Relay: true} }
+	user := func(s dhcp.Sender) dhcp.Sender { s.Port = 40_000; return s }
 	boot := func(s dhcp.Sender) dhcp.Sender { s.BootPort = true; return s }
 	ours := serverID(serverAddr)
 	for _, tt := range []struct {
@@ -134,6 +139,11 @@ func TestSenders(t *testing.T) {
 		{"or that of a listed one", from(web1, "172.16.0.1"), message(web1, discover, relayedBy("172.16.0.1")), "rp_filter"},
 		{"a confirmed relay agent with the address of a machine", known("10.28.72.10"), message(web1, discover, relayedBy("10.28.0.254")), "a node is no relay agent"},
 		{"and a machine's address as giaddr", known("10.28.0.254"), message(web1, discover, relayedBy("10.28.72.10")), "a node is no relay agent"},
+		{"a machine that released its address plays one", from(bridgeMAC, "10.28.72.99"), message(web1, discover, relayedBy("10.28.72.99")), "a node is no relay agent"},
+		{"a confirmed relay agent with an address of a range", known("10.28.0.254"), message(web1, discover, relayedBy("10.28.72.99")), "a node is no relay agent"},
+		{"a user of a host plays one", user(from(bridgeMAC, "10.28.0.9")), message(web1, discover, relayedBy("10.28.0.9")), "another port"},
+		{"a user of a relay agent", user(known("10.28.0.254")), message(web1, discover, relayedBy("10.28.0.254")), "another port"},
+		{"a listed relay agent with another port", user(from(relayMAC, "172.16.0.1")), message(web1, discover, relayedBy("172.16.0.1")), "counts relay"},
 		{"relayed from no address", all(relayMAC), message(web1, discover, relayedBy("10.28.0.254")), "subnets[].relays"},
 
 		// C1: port 4011 of proxy mode.

@@ -12,9 +12,13 @@ func (p *Plan) Spare(a netip.Addr) bool {
 	if f == nil {
 		return !p.Subnet.serves(a)
 	}
-	return !f.Reserved(a) && a != f.Address() &&
-		!slices.ContainsFunc(f.Config.Pools, func(p Pool) bool { return p.Range.Contains(a) }) &&
+	return !f.Reserved(a) && a != f.Address() && !f.InRange(a) &&
 		!slices.ContainsFunc(f.Config.Subnets, func(s Subnet) bool { return s.serves(a) })
+}
+
+// InRange reports whether a catch-all pool leases the address.
+func (f *Farm) InRange(a netip.Addr) bool {
+	return slices.ContainsFunc(f.catchalls, func(e *entry) bool { return f.Config.Pools[e.pool].Range.Contains(a) })
 }
 
 // serves reports whether a is the router or a DNS server of the subnet.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
 	"drover/dhcp"
 	"drover/pools"
 )
@@ -122,6 +124,7 @@ func (in *intake) identify(r *request, i int) bool {
 			r.sender.MAC, r.sender.Relay = pools.MAC{}, true
 		}
 	}
+	r.sender.Port = from.Port()
 	if !from.Addr().IsUnspecified() {
 		r.From = from.Addr()
 	}
@@ -166,6 +169,9 @@ func (in *intake) admit(r *request) bool {
 	case !in.limits.allow(r, r.received):
 		in.drop(r, dhcp.TooOften, "dhcp: a client asks too often, most of its packets are dropped")
 		return false
+	}
+	if r.Type == dhcpv4.MessageTypeRelease || r.Type == dhcpv4.MessageTypeDecline {
+		in.left.add(r.MAC)
 	}
 	r.known = in.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
 	if !v.Confirm.IsValid() {

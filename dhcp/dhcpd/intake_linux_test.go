@@ -112,14 +112,17 @@ func TestOverload(t *testing.T) {
 	for n := byte(2); n <= 7; n++ {
 		write(t, relay, packet(n)) // 2 to 5 make room for those after them
 	}
+	var got []dhcp.Decision
+	for range 4 { // the server has read them
+		got = append(got, r.next().Decision)
+	}
 	close(stuck.free)
 	for _, want := range []byte{1, 6, 7} {
 		if got := read(t, relay).TransactionID[3]; got != want {
 			t.Errorf("got the answer to request %d, want %d", got, want)
 		}
 	}
-	var got []dhcp.Decision
-	for range 7 {
+	for range 3 {
 		got = append(got, r.next().Decision)
 	}
 	slices.Sort(got)

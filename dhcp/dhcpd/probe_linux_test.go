@@ -109,9 +109,9 @@ func TestNoProbe(t *testing.T) {
 		{"a machine that has a lease", stray, here(stray, request, requested("10.28.72.10"))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, _, conn, _ := street(t, foreign, "10.28.72.10")
+			r, _, _, _ := street(t, foreign, "10.28.72.10")
 			if tt.mac.IsZero() {
-				write(t, conn, tt.packet)
+				write(t, r.udp("10.28.0.200:67"), tt.packet)
 			} else {
 				r.card(tt.mac)(tt.packet)
 			}

@@ -79,6 +79,9 @@ func (noFarm) Declares(pools.MAC) bool { return false }
 // InSubnet returns true.
 func (noFarm) InSubnet(netip.Addr) bool { return true }
 
+// InRange returns false.
+func (noFarm) InRange(netip.Addr) bool { return false }
+
 // ListsRelay returns false.
 func (noFarm) ListsRelay(netip.Addr) bool { return false }
 
@@ -140,7 +143,8 @@ func (s *Server) service() *service {
 	if v.networks == nil {
 		v.networks = noFarm{}
 	}
-	v.senders = dhcp.Senders{Machines: v.machines, Networks: v.networks, Wire: s.wire}
+	v.left = &left{Machines: v.machines}
+	v.senders = dhcp.Senders{Machines: v.left, Networks: v.networks, Wire: s.wire}
 	if s.Mode == pools.DHCPProxy && s.Leases != nil {
 		s.Leases = noting{s.Leases, v}
 	}

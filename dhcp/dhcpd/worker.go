@@ -23,6 +23,7 @@ type service struct {
 	relays    *relays
 	senders   dhcp.Senders
 	machines  Machines
+	left      *left
 	networks  dhcp.Networks
 }
 

@@ -11,14 +11,20 @@ import (
 func (d *Directory) Declares(mac pools.MAC) bool { return d.Farm.Farm().Declares(mac) }
 
 // Known reports whether a MAC is a machine's: a node declares it, or it has a lease, even
-// an expired one.
+// an expired one, or as unknown hardware a released one.
 func (d *Directory) Known(mac pools.MAC) bool {
 	if d.Declares(mac) {
 		return true
 	}
-	_, ok := d.Leases.Of(mac)
+	if _, ok := d.Leases.Of(mac); ok {
+		return true
+	}
+	_, ok := d.Leases.Named(pools.CatchAllName(mac))
 	return ok
 }
+
+// InRange reports whether a pool leases the address.
+func (d *Directory) InRange(addr netip.Addr) bool { return d.Farm.Farm().InRange(addr) }
 
 // InSubnet reports whether an address is in a declared subnet, or, where none is
 // declared, in a network of the server.

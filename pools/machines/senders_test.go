@@ -23,6 +23,10 @@ func TestSenders(t *testing.T) {
 			t.Errorf("%s: got declared %t, known %t", tt.mac, declared, known)
 		}
 	}
+	leases.all[1].Released = true
+	if !d.Known(mac(9)) {
+		t.Error("a machine that released its lease is not known")
+	}
 	leases.all = nil
 	if d.Known(mac(9)) {
 		t.Error("a machine without a lease is known")

@@ -257,6 +257,23 @@ func TestFloodInAnothersName(t *testing.T) {
 	plug(t, f.host("m2"), netns.Udhcpc(), otherMAC).boots("10.28.36.2")
 }
 
+// TestReleasedNodeIsNoRelay: a pod releases the lease of its node, which nobody declares.
+// The node is no relay agent then (finding H4).
+func TestReleasedNodeIsNoRelay(t *testing.T) {
+	f := newFarmland(t, fmt.Sprintf(officeHead, false), farmlandPools)
+	stray, m2 := dhcptest.MAC("52:54:00:77:07:07"), dhcptest.MAC(otherMAC)
+	f.leases(t, stray, "10.28.72.33")
+	host := f.wired("lobby", stray.String(), "10.28.72.33/16")
+	f.send(host, "10.28.72.33", 67, dhcptest.Message(stray, typeRelease, dhcptest.Ciaddr("10.28.72.33")))
+	if got := f.judged(stray, 1)[0]; got != dhcp.Released {
+		t.Fatalf("got %q, want %q", got, dhcp.Released)
+	}
+	for _, src := range []string{"10.28.72.33", "10.28.0.250", "10.29.0.9"} {
+		relayed := func(d *dhcpv4.DHCPv4) { dhcptest.Giaddr(src)(d); d.HopCount = 1 }
+		f.refuses(t, host, src, 67, m2, dhcptest.Message(m2, typeDiscover, dhcptest.ROM, relayed))
+	}
+}
+
 // TestAdoptsWithARP: a machine keeps the address that it runs on after the config gave it
 // another, because it answers ARP for it (finding H1).
 func TestAdoptsWithARP(t *testing.T) {
