@@ -66,9 +66,10 @@ bench-boot: need ## HTTP, TFTP, initrd and whole boots against nginx, tftpd-hpa,
 	$(GO) run ./e2e/bench/boot $(BENCH)
 
 .PHONY: attack
-attack: ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
+attack: need ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
 	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m ./e2e/attack -args -long $(ATTACK)
 	DROVER_ATTACK=1 DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m -run 'TestKill|TestAnyDamage' ./pools/state ./cmd/drover
+	DROVER_E2E=1 DROVER_E2E_ALL=1 $(GO) test -v -count=1 -timeout 60m -run TestReadyUnderAttack ./e2e
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s), then a million mutated packets to a running server (root)

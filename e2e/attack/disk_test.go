@@ -152,6 +152,41 @@ func TestDamagedState(t *testing.T) {
 	t.Logf("served %d of %d damaged states, refused the rest", served, rounds)
 }
 
+// TestEmptyState (M6) empties the files of the state, or removes them. The server does not
+// begin a new state beside its keys without a word.
+func TestEmptyState(t *testing.T) {
+	l := newLab(t)
+	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
+	s.Wild = true
+	whole := lived(t, l, s)
+	for name, spoil := range map[string]func(path string) error{
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"removed": os.Remove,
+	} {
+		if err := errors.Join(os.RemoveAll(s.State()), os.Mkdir(s.State(), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		copyFiles(t, s.State(), whole)
+		files, err := filepath.Glob(filepath.Join(s.State(), "drover.*"))
+		for _, file := range files {
+			err = errors.Join(err, spoil(file))
+		}
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d files of the state, %v", len(files), err)
+		}
+		before := len(s.Log())
+		s.Launch()
+		fixture.Eventually(t, "the server to serve or to end", func() bool { return !s.Running() || s.Health() == nil })
+		if s.Running() {
+			t.Errorf("with the files of the state %s the server begins anew", name)
+		}
+		s.Kill()
+		if said := s.Log()[before:]; !strings.Contains(said, s.State()) || strings.Contains(said, "goroutine ") {
+			t.Errorf("with the files of the state %s the server does not say what is wrong:\n%s", name, said)
+		}
+	}
+}
+
 // lived lets the server live for a while, kills it, and returns a copy of its state.
 func lived(t *testing.T, l *attack.Lab, s *attack.Server) string {
 	t.Helper()
