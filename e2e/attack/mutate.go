@@ -177,7 +177,7 @@ func (l *Lab) Fuzz(m *Mutator, count, rate int, done <-chan struct{}) (sent int,
 	}}
 	return paceUntil(done, count, rate, func(i int) error {
 		if i%8 == 7 {
-			return w.Send(serverMAC, Packet{From: addrPort(WireAddr, uint16(20000+i%20000)), To: addrPort(ServerAddr, 69), Payload: reads.Next()})
+			return w.Send(ServerMAC, Packet{From: addrPort(WireAddr, uint16(20000+i%20000)), To: addrPort(ServerAddr, 69), Payload: reads.Next()})
 		}
 		b := m.Next()
 		if len(b) >= atChaddr+6 {
@@ -187,11 +187,11 @@ func (l *Lab) Fuzz(m *Mutator, count, rate int, done <-chan struct{}) (sent int,
 		p := broadcast(b)
 		if i%5 == 4 { // as a relay agent, or a client that has its address
 			p = Packet{From: addrPort(WireAddr, 67), To: addrPort(ServerAddr, 67), Payload: b}
-			return w.Send(serverMAC, p)
+			return w.Send(ServerMAC, p)
 		}
 		return w.Send(pools.MAC{}, p)
 	})
 }
 
-// serverMAC is the MAC of br0.
-var serverMAC = pools.MAC{2, 0, 0, 0, 0, 1}
+// ServerMAC is the MAC of br0.
+var ServerMAC = pools.MAC{2, 0, 0, 0, 0, 1}

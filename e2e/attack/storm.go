@@ -46,16 +46,16 @@ func Mixed(ctx context.Context, n netns.Namespace, rate int) (int, error) {
 			message(MachineMAC, dhcpv4.MessageTypeDecline, dhcptest.Requested(MachineIP), server)
 		case 4: // a relay agent that nobody has
 			message(randomMAC(), dhcpv4.MessageTypeDiscover, dhcptest.ROM, dhcptest.Giaddr(some.String()), func(d *dhcpv4.DHCPv4) { d.HopCount = 1 })
-			p.From, p.To, to = netip.AddrPortFrom(some, 67), addrPort(ServerAddr, 67), serverMAC
+			p.From, p.To, to = netip.AddrPortFrom(some, 67), addrPort(ServerAddr, 67), ServerMAC
 		case 5:
 			message(randomMAC(), dhcpv4.MessageTypeRequest, dhcptest.Ciaddr(some.String()))
-			p.From, p.To, to = netip.AddrPortFrom(some, 68), addrPort(ServerAddr, 67), serverMAC
+			p.From, p.To, to = netip.AddrPortFrom(some, 68), addrPort(ServerAddr, 67), ServerMAC
 		case 6:
 			message(randomMAC(), dhcpv4.MessageTypeInform, dhcptest.Ciaddr(some.String()))
 			p.From = netip.AddrPortFrom(some, 68)
 		default:
 			message(MachineMAC, dhcpv4.MessageTypeRelease, dhcptest.Ciaddr(MachineIP), server)
-			p.From, p.To, to = addrPort(MachineIP, 68), addrPort(ServerAddr, 67), serverMAC
+			p.From, p.To, to = addrPort(MachineIP, 68), addrPort(ServerAddr, 67), ServerMAC
 		}
 		return w.Send(to, p)
 	})
