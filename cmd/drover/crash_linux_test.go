@@ -18,7 +18,7 @@ import (
 // lease is on disk and active, a new server confirms it, and no address has two
 // clients.
 func TestKill(t *testing.T) {
-	rounds := fixture.Attack(60, 1000)
+	rounds := fixture.Attack(200, 1000)
 	if testing.Short() {
 		rounds = 20
 	}

@@ -114,7 +114,7 @@ func loadNodes(s *state.Store, share int, say func(string, ...any)) {
 // TestKill kills a process that changes the state, at random instants, and
 // checks that the state has every acknowledged change.
 func TestKill(t *testing.T) {
-	rounds := fixture.Attack(60, 1000)
+	rounds := fixture.Attack(200, 1000)
 	if testing.Short() {
 		rounds = 20
 	}
