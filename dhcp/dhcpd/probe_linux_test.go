@@ -30,7 +30,9 @@ func street(t *testing.T, m pools.MAC, addresses ...string) (_ *rack, _ *leases,
 	for _, a := range addresses {
 		r.ip("-n", r.cli, "addr", "add", a+"/16", "dev", "cli")
 	}
-	return r, l, r.udp("0.0.0.0:68"), r.card(stray)
+	conn := r.udp("0.0.0.0:68")
+	r.reach(conn)
+	return r, l, conn, r.card(stray)
 }
 
 // here is a packet of a machine on the server's own wire. The answer goes to
@@ -133,6 +135,7 @@ func TestStopWhileProbing(t *testing.T) {
 	go func() { ended <- s.Serve(ctx) }()
 	r.plug(foreign)
 	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
+	r.reach(r.udp("0.0.0.0:68"))
 	r.card(stray)(here(stray, discover))
 	r.card(web1)(here(web1, discover))
 	r.expect(web1, "DISCOVER OFFER") // so the other was taken up

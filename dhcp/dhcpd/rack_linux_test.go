@@ -140,6 +140,16 @@ func (r *rack) relay() net.PacketConn {
 	return r.udp("10.28.0.254:67")
 }
 
+// reach waits until packets pass in both directions: after a link came up the kernel can
+// drop what is sent on it for a second. The server's kernel answers ARP for this one.
+func (r *rack) reach(c net.PacketConn) {
+	r.t.Helper()
+	write(r.t, c, []byte("no DHCP"))
+	if x := r.next(); x.Decision != dhcp.Malformed {
+		r.t.Fatalf("got %q, want %q", x.Decision, dhcp.Malformed)
+	}
+}
+
 // confirm has the server find out that the relay agent is one, so that packets after
 // this one take no detour.
 func (r *rack) confirm(relay net.PacketConn) {
