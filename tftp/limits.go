@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"golang.org/x/time/rate"
 )
 
 // limits decides which transfers run at a time. Clients that are not known have a share
@@ -14,6 +16,8 @@ import (
 // forged addresses take no place for longer than a client needs to answer.
 type limits struct {
 	perClient, perNetwork int
+
+	requests *rate.Limiter // of unknown clients
 
 	mu       sync.Mutex
 	closed   bool
@@ -51,9 +55,10 @@ type crowd struct {
 
 // Shares of the transfers at a time.
 const (
-	unknownShare = 4 // unknown clients together get the fourth part
-	networkShare = 2 // unknown clients of one network get half of that
-	maxUnproved  = 2 // transfers to a booting client that get a block in advance, see credit
+	unknownShare = 4    // unknown clients together get the fourth part
+	networkShare = 2    // unknown clients of one network get half of that
+	unknownRate  = 1000 // requests of unknown clients in a second: each costs a socket
+	maxUnproved  = 2    // transfers to a booting client that get a block in advance, see credit
 )
 
 // newLimits returns the limits for a number of transfers at a time, in all and for one
@@ -62,7 +67,8 @@ func newLimits(all, perClient int) *limits {
 	unknown := max(1, all/unknownShare)
 	return &limits{
 		perClient: perClient, perNetwork: max(1, unknown/networkShare),
-		all: crowd{most: all}, unknown: crowd{most: unknown},
+		requests: rate.NewLimiter(unknownRate, unknownRate),
+		all:      crowd{most: all}, unknown: crowd{most: unknown},
 		networks: map[netip.Prefix]*crowd{}, clients: map[netip.Addr]*crowd{},
 	}
 }
@@ -79,6 +85,9 @@ func (l *limits) acquire(t *ticket) (displaced *session, trusted bool, err error
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, false, errors.New("server stops")
+	}
+	if !t.known && !l.requests.Allow() {
+		return nil, false, fmt.Errorf("%w: %d requests a second of unknown clients", errFull, unknownRate)
 	}
 	own := l.clients[t.client]
 	if own == nil {
