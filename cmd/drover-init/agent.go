@@ -80,19 +80,11 @@ func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
 }
 
 func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, dir string) *agent {
+	rep := newReporter(con)
+	rep.Send = srv.sendEvent
 	return &agent{
-		State: state, Key: key, Srv: srv, Con: con, Dir: dir,
+		State: state, Key: key, Srv: srv, Rep: rep, Con: con, Dir: dir,
 		Retry: retrier{Backoff: backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
-		Rep: &reporter{
-			Uptime: uptime,
-			Send: func(ctx context.Context, e boots.Event) error {
-				_, err := srv.post(ctx, "events", e)
-				return err
-			},
-			Notice: func(e boots.Event, err error) {
-				con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
-			},
-		},
 	}
 }
 

@@ -209,10 +209,7 @@ func (b *boot) connect(ctx context.Context) error {
 		}
 	}
 	b.srv = &server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient(b.args.Pin)}
-	b.rep.Send = func(ctx context.Context, e boots.Event) error {
-		_, err := b.srv.post(ctx, "events", e)
-		return err
-	}
+	b.rep.Send = b.srv.sendEvent
 	b.rep.start(func(f func()) { guard(b.con, f) })
 	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
 	return nil

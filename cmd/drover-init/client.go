@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/boots"
 	"drover/pools/printable"
 )
 
@@ -90,6 +91,12 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 		return nil, fmt.Errorf("server's answer has more than %d bytes", maxAnswer)
 	}
 	return b, nil
+}
+
+// sendEvent sends one event of the boot.
+func (s *server) sendEvent(ctx context.Context, e boots.Event) error {
+	_, err := s.post(ctx, "events", e)
+	return err
 }
 
 // ask requests the node's "config" or "join" and decodes it into out. The server seals

@@ -32,10 +32,7 @@ func bootNode() {
 	openConsole()
 	con := newConsole(os.Stdout, uptime)
 	guard(con, func() {
-		b := &boot{con: con, rep: &reporter{Uptime: uptime}, step: boots.StepInit, random: collectRandom()}
-		b.rep.Notice = func(e boots.Event, err error) {
-			con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
-		}
+		b := &boot{con: con, rep: newReporter(con), step: boots.StepInit, random: collectRandom()}
 		b.fail(b.start(earlyErr))
 	})
 }

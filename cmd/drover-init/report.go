@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -27,6 +28,13 @@ type reporter struct {
 	idle   chan struct{} // closed when the queue is empty and nothing is being sent
 	cancel context.CancelFunc
 	done   chan struct{}
+}
+
+// newReporter returns a reporter that prints the events it drops.
+func newReporter(con *console) *reporter {
+	return &reporter{Uptime: uptime, Notice: func(e boots.Event, err error) {
+		con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
+	}}
 }
 
 const (
@@ -139,9 +147,7 @@ func (r *reporter) drop() {
 // ends before.
 func (r *reporter) deliver(ctx context.Context, e boots.Event) bool {
 	retry := retrier{Backoff: r.Retry}
-	if retry.Backoff.Max == 0 {
-		retry.Backoff.Max = maxEventRetry
-	}
+	retry.Backoff.Max = cmp.Or(r.Retry.Max, maxEventRetry)
 	err := retry.do(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 		defer cancel()

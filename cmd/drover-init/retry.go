@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,7 @@ type backoff struct {
 }
 
 func (b *backoff) next() time.Duration {
-	base, limit, random := b.Base, b.Max, b.Rand
-	if base <= 0 {
-		base = 500 * time.Millisecond
-	}
-	if limit <= 0 {
-		limit = 10 * time.Second
-	}
+	base, limit, random := cmp.Or(b.Base, 500*time.Millisecond), cmp.Or(b.Max, 10*time.Second), b.Rand
 	if random == nil {
 		random = rand.Float64
 	}

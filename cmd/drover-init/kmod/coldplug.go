@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,76 +102,9 @@ func aliasName(s string) string {
 // matchAlias is fnmatch(3) without flags: '*' and '?' also match a slash, which
 // device tree and DMI aliases contain. A broken pattern matches nothing.
 func matchAlias(pattern, s string) bool {
-	star, mark := -1, 0 // position of the last star, and the end of its match
-	p, i := 0, 0
-	for i < len(s) {
-		if p < len(pattern) {
-			if pattern[p] == '*' {
-				star, mark = p, i
-				p++
-				continue
-			}
-			if n := matchOne(pattern[p:], s[i]); n > 0 {
-				p += n
-				i++
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		mark++
-		p, i = star+1, mark
+	if strings.Contains(pattern, "[") { // '!' negates a set, and a bracket at its begin is a member
+		pattern = strings.NewReplacer("[!]", `[^\]`, "[!", "[^", "[]", `[\]`).Replace(pattern)
 	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
-
-// matchOne matches one character and returns the length of its part of the pattern; 0
-// for no match.
-func matchOne(pattern string, c byte) int {
-	switch pattern[0] {
-	case '?':
-		return 1
-	case '\\':
-		if len(pattern) > 1 && pattern[1] == c {
-			return 2
-		}
-		return 0
-	case '[':
-		return matchSet(pattern, c)
-	}
-	if pattern[0] == c {
-		return 1
-	}
-	return 0
-}
-
-// matchSet matches a set such as [0-9A-F] or [!0].
-func matchSet(pattern string, c byte) int {
-	// A bracket right after the opening one is a member.
-	end := -1
-	if len(pattern) > 2 {
-		end = strings.IndexByte(pattern[2:], ']')
-	}
-	if end < 0 {
-		return 0
-	}
-	set := pattern[1 : end+2]
-	not := set[0] == '!' || set[0] == '^'
-	if not {
-		set = set[1:]
-	}
-	in := false
-	for i := 0; i < len(set); i++ {
-		if i+2 < len(set) && set[i+1] == '-' {
-			in = in || set[i] <= c && c <= set[i+2]
-			i += 2
-			continue
-		}
-		in = in || set[i] == c
-	}
-	if in == not {
-		return 0
-	}
-	return end + 3
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(s, "/", "\x00"))
+	return ok && err == nil
 }

@@ -9,6 +9,7 @@
 package nodeconfig
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -111,9 +112,7 @@ func (a *Applier) hostname(id Identity) error {
 // machineID writes the node's machine-id(5). A server of an earlier version sends
 // none; the id then comes from the MAC that booted.
 func (a *Applier) machineID(id Identity) error {
-	if id.MachineID == "" {
-		id.MachineID = pools.MachineID(id.MAC)
-	}
+	id.MachineID = cmp.Or(id.MachineID, pools.MachineID(id.MAC))
 	if b, err := hex.DecodeString(id.MachineID); err != nil || len(b) != 16 {
 		return fmt.Errorf("machine-id %q: not 32 hex digits", id.MachineID)
 	}

@@ -1,6 +1,7 @@
 package nodeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -172,10 +173,7 @@ func (a *Applier) mount(m pools.Mount) error {
 	if err := checkPath(m.Path); err != nil {
 		return err
 	}
-	source := m.Source
-	if source == "" {
-		source = m.Type
-	}
+	source := cmp.Or(m.Source, m.Type)
 	if m.Type == "" || strings.ContainsAny(m.Type+m.Options, " \t") {
 		return fmt.Errorf("type %q and options %q must be one word each", m.Type, m.Options)
 	}
