@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"net/netip"
@@ -93,10 +94,7 @@ func (o *mediaOptions) write(name string) (string, error) {
 }
 
 func (o *mediaOptions) mediaFormat(name string) (media.Format, error) {
-	word := o.format
-	if word == "" {
-		word = strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")
-	}
+	word := cmp.Or(o.format, strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."))
 	if f := media.Format(word); slices.Contains(media.Formats, f) {
 		return f, nil
 	}

@@ -41,26 +41,17 @@ type Templates struct {
 // ownTemplates returns drover's own templates. It panics on a mistake in them: the files
 // are part of the program.
 func ownTemplates() *Templates {
-	t, errs := readTemplates("")
-	if len(errs) > 0 {
-		panic(errors.Join(errs...))
+	t, err := LoadTemplates("")
+	if err != nil {
+		panic(err)
 	}
 	return t
 }
 
-// LoadTemplates reads the templates in dir. Each replaces drover's own template of that
-// name. The error joins an error for each mistake, which begins with FILE:LINE.
+// LoadTemplates reads drover's own templates, and tests the templates in dir: each replaces
+// the one of that name. The error joins an error for each mistake, which begins with
+// FILE:LINE. Without a dir there are only drover's own.
 func LoadTemplates(dir string) (*Templates, error) {
-	t, errs := readTemplates(dir)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	return t, nil
-}
-
-// readTemplates reads drover's own templates, and replaces them by those in dir, which it
-// tests.
-func readTemplates(dir string) (*Templates, []error) {
 	t := &Templates{all: map[dialect]*template.Template{}}
 	for d, say := range map[dialect]func(string) string{ipxe: sayIPXE, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot} {
 		t.all[d] = template.Must(template.New("").Option("missingkey=error").
@@ -71,37 +62,36 @@ func readTemplates(dir string) (*Templates, []error) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, []error{fmt.Errorf("templates: %w", err)}
+		return nil, fmt.Errorf("templates: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".tmpl") {
-			continue
+		if strings.HasSuffix(e.Name(), ".tmpl") {
+			errs = append(errs, t.replace(dir, e.Name()))
 		}
-		errs = append(errs, t.replace(dir, e.Name())...)
 	}
-	return t, errs
+	return t, errors.Join(errs...)
 }
 
 // maxTemplate bounds a template, in bytes.
 const maxTemplate = 1 << 20
 
 // replace reads a template from dir.
-func (t *Templates) replace(dir, name string) []error {
+func (t *Templates) replace(dir, name string) error {
 	file := filepath.Join(dir, name)
 	tmpl := t.of(name)
 	if tmpl == nil || tmpl.Lookup(name) == nil || name == "retry.ipxe.tmpl" {
-		return []error{fmt.Errorf("%s:1: drover has no template of that name (%s)", file, strings.Join(t.names(), ", "))}
+		return fmt.Errorf("%s:1: drover has no template of that name (%s)", file, strings.Join(t.names(), ", "))
 	}
 	text, err := atomicfile.Read(file, maxTemplate)
 	if err != nil {
-		return []error{err}
+		return err
 	}
 	if _, err := tmpl.New(name).Parse(string(text)); err != nil {
-		return []error{withLine(file, err)}
+		return withLine(file, err)
 	}
 	if err := t.try(name); err != nil {
-		return []error{withLine(file, err)}
+		return withLine(file, err)
 	}
 	return nil
 }

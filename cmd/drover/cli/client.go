@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,17 +38,10 @@ type Client struct {
 // Flags adds the flags --api and --token-file to a command and its subcommands.
 func (c *Client) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.base, "api", envOr("DROVER_API", "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
-	f.StringVar(&c.tokenFile, "token-file", envOr("DROVER_TOKEN_FILE", filepath.Join(DefaultState, "api.token")),
+	f.StringVar(&c.base, "api", cmp.Or(os.Getenv("DROVER_API"), "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
+	f.StringVar(&c.tokenFile, "token-file", cmp.Or(os.Getenv("DROVER_TOKEN_FILE"), filepath.Join(DefaultState, "api.token")),
 		"file with the API token (env DROVER_TOKEN_FILE)")
 	_ = cmd.MarkPersistentFlagFilename("token-file")
-}
-
-func envOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
 }
 
 // Call sends in as JSON and decodes the answer into out; each may be nil. Its errors

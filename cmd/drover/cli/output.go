@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,12 +121,7 @@ func Note(w io.Writer, about, text string) {
 }
 
 // OrDash returns s, or a dash for an empty one.
-func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func OrDash(s string) string { return cmp.Or(s, "-") }
 
 // AddrOrDash returns an address as text, or a dash for none.
 func AddrOrDash(a netip.Addr) string {

@@ -109,36 +109,38 @@ login before is tried once more.`,
 	return cmd
 }
 
-// syncOne lets the server read one chassis, and waits for the end.
+func findChassis(c *cli.Client, ctx context.Context, name string) (status pools.ChassisStatus, found bool, err error) {
+	all, err := fetchChassis(c, ctx)
+	if i := slices.IndexFunc(all, func(s pools.ChassisStatus) bool { return s.Name == name }); i >= 0 {
+		return all[i], true, err
+	}
+	return status, false, err
+}
+
+// syncChassis lets the server read one chassis, and waits for the end.
 func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name string) error {
-	last := time.Time{}
-	before, err := fetchChassis(c, ctx)
+	before, _, err := findChassis(c, ctx, name)
 	if err != nil {
 		return err
-	}
-	if i := slices.IndexFunc(before, func(s pools.ChassisStatus) bool { return s.Name == name }); i >= 0 {
-		last = before[i].Last
 	}
 	if err := c.Call(ctx, http.MethodPost, chassisPath+"/"+url.PathEscape(name)+"/sync", nil, nil); err != nil {
 		return err
 	}
 	for {
-		all, err := fetchChassis(c, ctx)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(s pools.ChassisStatus) bool { return s.Name == name })
+		now, found, err := findChassis(c, ctx, name)
 		switch {
-		case i < 0:
+		case err != nil:
+			return err
+		case !found:
 			return fmt.Errorf("%s is not in the config any more", name)
-		case all[i].Last.After(last) && !all[i].Asking:
-			for _, p := range all[i].Problems {
+		case now.Last.After(before.Last) && !now.Asking:
+			for _, p := range now.Problems {
 				cli.Note(errs, name, p)
 			}
-			if all[i].Error != "" {
-				return fmt.Errorf("%s: %s", name, all[i].Error)
+			if now.Error != "" {
+				return fmt.Errorf("%s: %s", name, now.Error)
 			}
-			fmt.Fprintf(out, "%s: %d nodes: %s\n", name, all[i].Nodes, chassisState(all[i]))
+			fmt.Fprintf(out, "%s: %d nodes: %s\n", name, now.Nodes, chassisState(now))
 			return nil
 		}
 		if wait.Sleep(ctx, 200*time.Millisecond) != nil {

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,9 +171,7 @@ func (i *importFlags) checkNames(cmd *cobra.Command, m *importer.Moonshot, names
 			return fmt.Errorf("--%s: of a chassis that is named, the config file says it", name)
 		}
 	}
-	if m.Config == "" {
-		m.Config = cli.DefaultConfig
-	}
+	m.Config = cmp.Or(m.Config, cli.DefaultConfig)
 	return nil
 }
 
@@ -238,19 +237,10 @@ func importOutcome(r *importer.Result) error {
 
 // importCode returns the exit code for an error of the hardware or of the API.
 func importCode(err error) int {
-	if e, ok := errors.AsType[*cli.Error](err); ok {
-		switch e.Code {
-		case cli.Unreachable:
-			return importUnreachable
-		case cli.Refused:
-			return importRefused
-		}
-		return importUsage
-	}
-	switch {
-	case errors.Is(err, bmc.ErrRefused), errors.Is(err, bmc.ErrHostKey):
+	switch code := cli.CodeOf(powerError(err)); {
+	case code == cli.Refused:
 		return importRefused
-	case errors.Is(err, bmc.ErrUnreachable):
+	case code == cli.Unreachable:
 		return importUnreachable
 	case errors.Is(err, bmc.ErrUnreadable), errors.Is(err, importer.ErrLost):
 		return importUnreadable

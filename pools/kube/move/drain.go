@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -42,10 +43,7 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 		return o.Wrap("list the pods of the Node", err)
 	}
 	if m.deadline.IsZero() {
-		limit := o.Conf.Drain.Timeout.D()
-		if limit <= 0 {
-			limit = drainTimeout
-		}
+		limit := cmp.Or(o.Conf.Drain.Timeout.D(), drainTimeout)
 		m.deadline = o.Now().Add(limit)
 		log.Info("node moves: it is cordoned, and its pods are evicted", "pods", len(pods), "limit", limit)
 	}

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,10 +113,7 @@ type Rotation struct {
 // NewRotation returns the rotation of a cluster, which begins with the saved tokens. It
 // reads nothing until it is used.
 func NewRotation(m Minter, saved *Saved, log *slog.Logger) *Rotation {
-	name, every := m.Conf.Name, m.Conf.Token.Rotate.D()
-	if every <= 0 {
-		every = m.TTL() / 2
-	}
+	name, every := m.Conf.Name, cmp.Or(m.Conf.Token.Rotate.D(), m.TTL()/2)
 	return &Rotation{
 		minter: m, ttl: m.TTL(), every: every, now: m.Now, log: log,
 		load: func() ([]Shared, error) { return saved.load(name) },

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -63,10 +64,7 @@ type Minter struct {
 
 // TTL returns the lifetime of tokens: the one in the config, or 10 minutes.
 func (m Minter) TTL() time.Duration {
-	if ttl := m.Conf.Token.TTL.D(); ttl > 0 {
-		return ttl
-	}
-	return 10 * time.Minute
+	return cmp.Or(m.Conf.Token.TTL.D(), 10*time.Minute)
 }
 
 // MintSigned mints a token for a node, and waits until kubeadm can use it. If it returns
