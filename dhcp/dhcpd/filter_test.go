@@ -2,6 +2,7 @@ package dhcpd_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -78,7 +79,7 @@ func TestFiltersAreAccepted(t *testing.T) {
 func TestParseFrame(t *testing.T) {
 	src, dst := netip.MustParseAddrPort("10.28.36.1:68"), netip.MustParseAddrPort("10.28.0.2:67")
 	whole := dhcpd.Frame(web1[:], stray[:], src, dst, []byte("hello"))
-	padded := append(whole[:len(whole):len(whole)], make([]byte, 20)...)
+	padded := append(slices.Clip(whole), make([]byte, 20)...)
 	for _, f := range [][]byte{whole, padded} {
 		m, from, s, d, ok := dhcpd.ParseFrame(f)
 		if !ok || string(m) != "hello" || from != web1 || s != src || d != dst {
