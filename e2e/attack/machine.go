@@ -63,6 +63,8 @@ func (m *Machine) Boot(t testing.TB) (time.Duration, error) {
 }
 
 // Lease gets an address by udhcpc, as firmware or as an operating system, and sets it.
+// udhcpc gives up after three REQUESTs, and on a busy host it sometimes overlooks an ACK
+// that has arrived: Lease starts it again, as firmware begins anew.
 func (m *Machine) Lease(t testing.TB, firmware bool) {
 	t.Helper()
 	c := &netns.Client{Kind: netns.Udhcpc(), Namespace: m.Net, Device: "eth0", Dir: t.TempDir()}
@@ -70,9 +72,16 @@ func (m *Machine) Lease(t testing.TB, firmware bool) {
 	if firmware {
 		args = append(args, "-V", "PXEClient:Arch:00000:UNDI:002001", "-x", "93:0000")
 	}
-	c.Start(t, args...)
-	m.Address = c.Wait(t, netns.Bound)["address"]
-	c.Kill() // without a RELEASE
+	for range 5 {
+		c.Start(t, args...)
+		facts := c.WaitOrEnd(t, netns.Bound)
+		c.Kill() // without a RELEASE
+		if facts != nil {
+			m.Address = facts["address"]
+			return
+		}
+	}
+	t.Fatalf("%s gets no address", m.MAC)
 }
 
 // TFTP fetches a file.

@@ -92,22 +92,48 @@ func (c *Client) Said() string {
 // router, dns, domain, hostname and server.
 func (c *Client) Wait(t testing.TB, e Event) map[string]string {
 	t.Helper()
+	facts := c.wait(t, e, func() bool { return false })
+	if facts == nil {
+		t.Fatalf("%s did not say %q", c.Name, c.says[e])
+	}
+	return facts
+}
+
+// WaitOrEnd is [Client.Wait] for a client that may give up: it returns nil when the client
+// has ended without the event.
+func (c *Client) WaitOrEnd(t testing.TB, e Event) map[string]string {
+	t.Helper()
+	return c.wait(t, e, func() bool {
+		select {
+		case err := <-c.ended:
+			c.ended <- err // for a later call
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// wait returns the values of an event; nil after the time limit, or once stop returns true.
+func (c *Client) wait(t testing.TB, e Event, stop func() bool) map[string]string {
+	t.Helper()
 	if !c.Says(e) {
 		t.Fatalf("%s has no words for %q", c.Name, e)
 	}
 	words := regexp.MustCompile(c.says[e])
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+		stopped := stop() // before the output is read: there is no more after it
 		said := c.Said()[c.seen:]
-		at := words.FindStringIndex(said)
-		if at == nil {
-			continue
+		if at := words.FindStringIndex(said); at != nil {
+			if facts := c.facts(c, said[at[0]:at[1]], said[at[1]:]); facts != nil {
+				c.seen += at[1]
+				return facts
+			}
 		}
-		if facts := c.facts(c, said[at[0]:at[1]], said[at[1]:]); facts != nil {
-			c.seen += at[1]
-			return facts
+		if stopped {
+			return nil
 		}
 	}
-	t.Fatalf("%s did not say %q", c.Name, words)
 	return nil
 }
 
