@@ -190,24 +190,35 @@ func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rig
 func (i *inspection) policies(ctx context.Context) {
 	dry := []string{metav1.DryRunAll}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "drover-check", Namespace: metav1.NamespaceSystem}, Type: corev1.SecretTypeOpaque}
-	_, err := i.client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{DryRun: dry})
-	i.note("policy of join tokens", "drover can make no other Secret", i.refusal("make any Secret of kube-system", err))
+	i.note("policy of join tokens", "drover can make no other Secret", i.refused(ctx, "make any Secret of kube-system", func() error {
+		_, err := i.client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{DryRun: dry})
+		return err
+	}))
 
 	list, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!" + node.Managed, Limit: 1})
 	if err != nil || len(list.Items) == 0 {
 		return // no Node to try it on
 	}
 	patch := []byte(`{"metadata":{"labels":{"` + node.Managed + `":"` + node.ManagedValue + `"}}}`)
-	_, err = i.client.CoreV1().Nodes().Patch(ctx, list.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry})
-	i.note("policy of Nodes", "drover can touch none but its own", i.refusal("change and delete any Node", err))
+	i.note("policy of Nodes", "drover can touch none but its own", i.refused(ctx, "change and delete any Node", func() error {
+		_, err := i.client.CoreV1().Nodes().Patch(ctx, list.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry})
+		return err
+	}))
 }
 
-// refusal returns an error unless an admission policy has refused a dry run.
-func (i *inspection) refusal(could string, err error) error {
-	switch {
-	case err == nil:
-		return fmt.Errorf("drover could %s: the admission policies of deploy/rbac.yaml are not in force; apply it (drover cluster prepare)", could)
-	case apierrors.IsInvalid(err), strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+// policyDelay is how long an API server may take until a new policy is in force.
+const policyDelay = 10 * time.Second
+
+// refused returns an error unless an admission policy refuses a dry run. It tries again
+// for a while, because the policy may have been applied a moment ago.
+func (i *inspection) refused(ctx context.Context, could string, try func() error) error {
+	err := try()
+	for start := time.Now(); err == nil; err = try() {
+		if time.Since(start) > policyDelay || wait.Sleep(ctx, policyDelay/20) != nil {
+			return fmt.Errorf("drover could %s: the admission policies of deploy/rbac.yaml are not in force; apply it (drover cluster prepare)", could)
+		}
+	}
+	if apierrors.IsInvalid(err) || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 		return nil
 	}
 	return i.Wrap("try an admission policy", err)
