@@ -18,10 +18,15 @@ import (
 // Namespace is a network namespace.
 type Namespace string
 
-// NewNamespace makes a namespace, which is removed at the end of the test.
+// NewNamespace makes a namespace, which is removed at the end of the test. The name is the
+// caller's alone: a namespace of that name is one that a killed run has left, and is
+// removed first.
 func NewNamespace(t testing.TB, name string) Namespace {
 	t.Helper()
 	n := Namespace(name)
+	if _, err := os.Stat(filepath.Join("/run/netns", name)); err == nil {
+		run(t, "ip", "netns", "del", name)
+	}
 	run(t, "ip", "netns", "add", name)
 	t.Cleanup(func() { run(t, "ip", "netns", "del", name) })
 	n.IP(t, "link", "set", "lo", "up")
