@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,32 +21,9 @@ type Packet struct {
 	Payload  []byte
 }
 
-// bytes returns the IPv4 packet. Its UDP checksum is 0: none.
+// bytes returns the IPv4 packet.
 func (p Packet) bytes() []byte {
-	const ipHeader, udpHeader = 20, 8
-	b := make([]byte, ipHeader+udpHeader+len(p.Payload))
-	b[0] = 4<<4 | ipHeader/4
-	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
-	b[8], b[9] = p.TTL, unix.IPPROTO_UDP
-	if p.TTL == 0 {
-		b[8] = 64
-	}
-	copy(b[12:], p.From.Addr().AsSlice())
-	copy(b[16:], p.To.Addr().AsSlice())
-	var sum uint32
-	for i := 0; i < ipHeader; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(b[10:], ^uint16(sum))
-	udp := b[ipHeader:]
-	binary.BigEndian.PutUint16(udp, p.From.Port())
-	binary.BigEndian.PutUint16(udp[2:], p.To.Port())
-	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	copy(udp[udpHeader:], p.Payload)
-	return b
+	return netns.Datagram(p.From, p.To, cmp.Or(p.TTL, 64), p.Payload)
 }
 
 // Raw sends packets with any source address by way of the host's routes, as a pod with

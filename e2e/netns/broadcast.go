@@ -3,6 +3,7 @@ package netns
 import (
 	"encoding/binary"
 	"net"
+	"net/netip"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,18 +13,8 @@ import (
 // device, as a DHCP client does that has no address.
 func (n Namespace) Broadcast(t testing.TB, device string, message []byte) {
 	t.Helper()
-	b := make([]byte, 28, 28+len(message))
-	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(b[2:], uint16(28+len(message)))
-	copy(b[16:], net.IPv4bcast.To4())
-	binary.BigEndian.PutUint16(b[20:], 68)
-	binary.BigEndian.PutUint16(b[22:], 67)
-	binary.BigEndian.PutUint16(b[24:], uint16(8+len(message))) // and no checksum
-	var sum uint32
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	binary.BigEndian.PutUint16(b[10:], ^uint16(sum>>16+sum&0xffff))
+	client, all := netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67")
+	packet := Datagram(client, all, 64, message)
 	n.In(t, func() error {
 		ifi, err := net.InterfaceByName(device)
 		if err != nil {
@@ -36,6 +27,6 @@ func (n Namespace) Broadcast(t testing.TB, device string, message []byte) {
 		defer unix.Close(fd)
 		ethertype := binary.NativeEndian.Uint16([]byte{0x08, 0x00}) // IPv4, in network byte order
 		to := &unix.SockaddrLinklayer{Protocol: ethertype, Ifindex: ifi.Index, Halen: 6, Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
-		return unix.Sendto(fd, append(b, message...), 0, to)
+		return unix.Sendto(fd, packet, 0, to)
 	})
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -95,7 +94,7 @@ func (f *farmland) send(n netns.Namespace, src string, port uint16, message *dhc
 		n = f.node
 	}
 	server := netip.MustParseAddr("10.28.0.2")
-	packet := datagram(netip.MustParseAddr(src), server, port, message.ToBytes())
+	packet := netns.Datagram(netip.AddrPortFrom(netip.MustParseAddr(src), 67), netip.AddrPortFrom(server, port), 64, message.ToBytes())
 	n.In(f.t, func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
 		if err != nil {
@@ -104,20 +103,6 @@ func (f *farmland) send(n netns.Namespace, src string, port uint16, message *dhc
 		defer unix.Close(fd)
 		return unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Addr: server.As4()})
 	})
-}
-
-// datagram is an IPv4 packet with UDP from port 67, whose checksum is left out. The
-// kernel sets that of IP.
-func datagram(src, dst netip.Addr, port uint16, message []byte) []byte {
-	b := make([]byte, 28, 28+len(message))
-	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(b[2:], uint16(28+len(message)))
-	copy(b[12:], src.AsSlice())
-	copy(b[16:], dst.AsSlice())
-	binary.BigEndian.PutUint16(b[20:], 67)
-	binary.BigEndian.PutUint16(b[22:], port)
-	binary.BigEndian.PutUint16(b[24:], uint16(8+len(message)))
-	return append(b, message...)
 }
 
 // judged waits until the server has decided on n packets of a machine since the last
