@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines"},
 
 	"web":        {"drover/pools", "drover/pools/boots", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
-	"web/answer": {"drover/pools", "drover/pools/config"},
+	"web/answer": {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
 	"web/auth":   {"drover/web/answer"},
 	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/web/answer"},
 	"web/page": {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	s.Start()
 	machine := m2(l)
 	boots(t, machine)
-	fill(t, filepath.Join(s.State(), "filler"))
+	fixture.FillDisk(t, filepath.Join(s.State(), "filler"))
 	fixture.Eventually(t, "/readyz to report the full disk", func() bool {
 		ready := strings.ToLower(s.Ready())
 		return strings.Contains(ready, "space") || strings.Contains(ready, "disk")
@@ -73,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 	machine.Lease(t, true)
 
 	s.Stop()
-	fill(t, filepath.Join(s.State(), "filler2"))
+	fixture.FillDisk(t, filepath.Join(s.State(), "filler2"))
 	s.Start()
 	machine.Lease(t, true)
 	if machine.Address != attack.MachineIP {
@@ -84,24 +83,6 @@ func TestFullDisk(t *testing.T) {
 	}
 	boots(t, machine) // without a restart
 	s.WantSmall()
-}
-
-// fill writes a file until the disk is full.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 1 << 20; size > 0; {
-		if _, err = f.Write(make([]byte, size)); err != nil {
-			size /= 2
-		}
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("the disk is not full: %v", err)
-	}
 }
 
 // TestDamagedState (M4 to M8) flips bits of the state and cuts files off. The server

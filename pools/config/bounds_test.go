@@ -4,31 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"drover/pools"
-	"drover/pools/config"
 )
 
 // TestConfigIsNoFile: whatever is in the place of the config, the old one stays in force,
 // a reload ends, and changes of nodes go on. Low finding: a FIFO stopped them for good,
 // /dev/zero and 60 MB of YAML took all memory.
 func TestConfigIsNoFile(t *testing.T) {
-	data, err := os.ReadFile("../testdata/farm.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "farm.yaml")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	live, err := config.NewLive(path, &memory{nodes: map[string]pools.PoolNode{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live, path, data := newLive(t, &memory{nodes: map[string]pools.PoolNode{}})
 	for name, tt := range map[string]struct {
 		put func() error
 		err string

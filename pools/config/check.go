@@ -19,13 +19,13 @@ type checker struct {
 	lines  map[string]int
 	file   string
 	syntax *syntax
-	errs   Errors
+	errs   mistake.Errors
 
 	tags     []string // names of all tags
 	clusters []string
 }
 
-func newChecker(c *pools.Checked, errs Errors) *checker {
+func newChecker(c *pools.Checked, errs mistake.Errors) *checker {
 	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), errs: errs}
 }
 
@@ -55,7 +55,7 @@ func (c *checker) at(path string) pools.Origin {
 func (c *checker) isSet(path string) bool { return c.lines[path] != 0 }
 
 func (c *checker) failf(path, hint, format string, args ...any) {
-	c.errs = append(c.errs, &Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
+	c.errs = append(c.errs, &mistake.Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // report adds err, unless it is nil, as a mistake at path; about begins its text.

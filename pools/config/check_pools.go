@@ -48,7 +48,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 	for _, n := range added {
 		at := n.Origin()
 		if _, ok := seen[n.Pool]; !ok {
-			c.errs = append(c.errs, &Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: mistake.Hint(n.Pool, keys(seen), "declare it under pools:")})
+			c.errs = append(c.errs, &mistake.Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: mistake.Hint(n.Pool, keys(seen), "declare it under pools:")})
 		}
 		c.node("", at, n.Node, &used)
 	}
@@ -124,7 +124,7 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 		if line, ok := c.lines[fmt.Sprintf("%s[%d]", path, i)]; ok {
 			at = pools.Origin{File: c.file, Line: line, Path: path}
 		}
-		e := &Error{Origin: at}
+		e := &mistake.Error{Origin: at}
 		switch {
 		case t == "all":
 			e.Msg, e.Hint = about+`: tag "all" always applies`, "remove it from the list"
@@ -148,7 +148,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 		if path != "" {
 			o = c.at(path + field)
 		}
-		c.errs = append(c.errs, &Error{Origin: o, Msg: fmt.Sprintf(format, args...), Hint: hint})
+		c.errs = append(c.errs, &mistake.Error{Origin: o, Msg: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	here := use{n.Name, at}
 	mac, made := pools.CatchAllMAC(n.Name)

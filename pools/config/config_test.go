@@ -10,6 +10,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/mistake"
 )
 
 // TestBadConfigs has one file for each kind of mistake. Each must be reported with its
@@ -27,9 +28,9 @@ func TestBadConfigs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = config.Parse(filepath.Base(file), data)
-			mistakes, ok := errors.AsType[config.Errors](err)
+			mistakes, ok := errors.AsType[mistake.Errors](err)
 			if !ok {
-				t.Fatalf("got error %v, want config.Errors", err)
+				t.Fatalf("got error %v, want mistake.Errors", err)
 			}
 			for _, m := range mistakes {
 				if m.Line == 0 || m.Hint == "" {
@@ -43,7 +44,7 @@ func TestBadConfigs(t *testing.T) {
 
 func TestTenMistakesAtOnce(t *testing.T) {
 	_, err := config.Load("testdata/bad/ten.yaml")
-	mistakes, _ := errors.AsType[config.Errors](err)
+	mistakes, _ := errors.AsType[mistake.Errors](err)
 	lines := map[int]bool{}
 	for _, m := range mistakes {
 		lines[m.Line] = true
@@ -71,8 +72,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		farm, err := config.Parse("fuzz.yaml", data)
 		if err != nil {
-			if _, ok := errors.AsType[config.Errors](err); !ok {
-				t.Errorf("got error %T, want config.Errors", err)
+			if _, ok := errors.AsType[mistake.Errors](err); !ok {
+				t.Errorf("got error %T, want mistake.Errors", err)
 			}
 			return
 		}

@@ -1,7 +1,7 @@
 // Package config reads and checks the operator's file, and keeps the resulting farm
 // in force.
 //
-// [Load] and [Parse] return a [pools.Farm], or all mistakes at once as [Errors],
+// [Load] and [Parse] return a [pools.Farm], or all mistakes at once as [mistake.Errors],
 // each with its line and a remedy. [Live] is the farm of a running server: it reads
 // the file again, and adds, changes and removes the nodes of the API. Each change
 // is checked together with everything else, stored, and only then put in force.

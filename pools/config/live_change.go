@@ -10,7 +10,7 @@ import (
 )
 
 // AddNode adds a node, which is in force from the next packet on. Its errors for a bad
-// node are [pools.ErrExists], [*DeclaredError], [*pools.LeasedError] and [Errors].
+// node are [pools.ErrExists], [*DeclaredError], [*pools.LeasedError] and [mistake.Errors].
 func (l *Live) AddNode(n pools.PoolNode) error {
 	return l.ChangeNodes([]pools.NodeChange{{New: &n}})
 }

@@ -48,21 +48,10 @@ func TestChangeNodes(t *testing.T) {
 		{"nothing can be stored", []pools.NodeChange{{New: c}}, errors.New("the disk is full"), "a=01 b=02", "the disk is full", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			data, err := os.ReadFile("../testdata/farm.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join(t.TempDir(), "farm.yaml")
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
 			store := &memory{nodes: map[string]pools.PoolNode{"a": *a, "b": *b}}
-			live, err := config.NewLive(path, store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			live, _, _ := newLive(t, store)
 			store.err = tt.store
-			err = live.ChangeNodes(tt.changes)
+			err := live.ChangeNodes(tt.changes)
 			if (err == nil) != (tt.err == "" && tt.is == nil) || err != nil && !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("got error %v, want %v with %q", err, tt.is, tt.err)
 			}

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"drover/pools"
-	"drover/pools/config"
 )
 
 // leaseTable has leases by address.
@@ -27,18 +25,7 @@ func (l leaseTable) add(addr string, m pools.MAC, node string, left time.Duratio
 // TestAddressOfALease: a node cannot get an address that another machine leases. Finding
 // M10: both had it at once.
 func TestAddressOfALease(t *testing.T) {
-	data, err := os.ReadFile("../testdata/farm.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "farm.yaml")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	live, err := config.NewLive(path, &memory{nodes: map[string]pools.PoolNode{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live, path, data := newLive(t, &memory{nodes: map[string]pools.PoolNode{}})
 	leases := leaseTable{}
 	own, other := mac(t, "52:54:00:77:01:01"), mac(t, "52:54:00:77:01:02")
 	leases.add("10.28.72.11", own, "node-525400770101", time.Hour)

@@ -11,6 +11,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/mistake"
 )
 
 // memory is a [config.NodeStore] in memory.
@@ -39,20 +40,27 @@ func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	return nil
 }
 
-func TestLive(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "farm.yaml")
+// newLive puts a copy of the farm of the tests in force. It returns the path of the copy,
+// and its content.
+func newLive(t *testing.T, store *memory) (live *config.Live, path string, data []byte) {
+	t.Helper()
 	data, err := os.ReadFile("../testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	path = filepath.Join(t.TempDir(), "farm.yaml")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store := &memory{nodes: map[string]pools.PoolNode{}}
-	live, err := config.NewLive(path, store)
-	if err != nil {
+	if live, err = config.NewLive(path, store); err != nil {
 		t.Fatal(err)
 	}
+	return live, path, data
+}
+
+func TestLive(t *testing.T) {
+	store := &memory{nodes: map[string]pools.PoolNode{}}
+	live, path, data := newLive(t, store)
 	added := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}}
 	node := func() string { return live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Node }
@@ -77,7 +85,7 @@ func TestLive(t *testing.T) {
 			n.IP = netip.MustParseAddr("10.28.36.173")
 			return n, nil
 		})
-		if _, ok := errors.AsType[config.Errors](err); !ok || live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
+		if _, ok := errors.AsType[mistake.Errors](err); !ok || live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
 			t.Errorf("got %v, store %v", err, store.nodes)
 		}
 	})

@@ -10,18 +10,12 @@ import (
 	"drover/pools/config/mistake"
 )
 
-// Error is one mistake in a config.
-type Error = mistake.Error
-
-// Errors are all the mistakes of a config.
-type Errors = mistake.Errors
-
 // maxConfig bounds the config file, in bytes. 10 000 machines need 2 MB. To decode YAML
 // takes some forty times its size in memory.
 const maxConfig = 4 << 20
 
 // Load reads and checks the config file at path, together with nodes added over
-// the API. All mistakes are returned at once, as [Errors].
+// the API. All mistakes are returned at once, as [mistake.Errors].
 func Load(path string, added ...pools.PoolNode) (*pools.Farm, error) {
 	return newFarm(load(path, added))
 }
@@ -49,7 +43,7 @@ func load(path string, added []pools.PoolNode) (pools.Checked, error) {
 
 func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, error) {
 	c := pools.Checked{Source: file}
-	var errs Errors
+	var errs mistake.Errors
 	if c.Lines, errs = decode.YAML(file, data, &c.Config); len(c.Lines) == 0 { // not YAML at all: there is nothing to check
 		return c, errs
 	}

@@ -79,20 +79,9 @@ func mounted(t *testing.T, old bool) (dir string) {
 // fillDisk fills the disk of a directory, and returns the file that does.
 func fillDisk(t *testing.T, dir string) (filler string) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(filepath.Dir(dir), "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 1 << 20; size > 0; {
-		if _, err = f.Write(make([]byte, size)); err != nil {
-			size /= 2
-		}
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("the disk is not full: %v", err)
-	}
-	return f.Name()
+	filler = filepath.Join(filepath.Dir(dir), "filler")
+	fixture.FillDisk(t, filler)
+	return filler
 }
 
 // M3: the store opens on a disk that takes no writes. It serves what it has, refuses

@@ -17,6 +17,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/mistake"
 )
 
 // Handler answers a request, or returns an error, which becomes the answer.
@@ -100,7 +101,7 @@ func Of(err error) *Error {
 	if leased, ok := errors.AsType[*pools.LeasedError](err); ok {
 		return &Error{Code: http.StatusConflict, Msg: leased.Error()}
 	}
-	if mistakes, ok := errors.AsType[config.Errors](err); ok {
+	if mistakes, ok := errors.AsType[mistake.Errors](err); ok {
 		f := &Error{Code: http.StatusBadRequest, Msg: mistakes.Error()}
 		for _, m := range mistakes {
 			if f.Where == "" {

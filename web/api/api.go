@@ -52,8 +52,7 @@ type Farm interface {
 
 // Changer changes the nodes of the farm. Its errors for a bad change are
 // [pools.ErrExists], [pools.ErrNotFound], [*config.DeclaredError], [*pools.LeasedError]
-// and [config.Errors].
-// Any other error means that the change could not be stored.
+// and [mistake.Errors]. Any other error means that the change could not be stored.
 type Changer interface {
 	AddNode(n pools.PoolNode) error
 	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error

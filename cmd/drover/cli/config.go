@@ -9,6 +9,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/mistake"
 )
 
 // The default paths of the config file and of the state directory.
@@ -33,7 +34,7 @@ func LoadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*pools.
 // PrintMistakes writes the mistakes in err to stderr and returns an error with their
 // number. It returns any other error unchanged.
 func PrintMistakes(file string, err error, stderr io.Writer) error {
-	mistakes, ok := errors.AsType[config.Errors](err)
+	mistakes, ok := errors.AsType[mistake.Errors](err)
 	if !ok {
 		return err
 	}
