@@ -17,7 +17,9 @@ func newCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check a config and report every mistake",
 		Long: `Check reads a config as drover serve does, and reports every mistake at once,
-each with file, line and a hint. It starts and changes nothing.`,
+each with file, line and a hint. It warns of kubeconfigs that this host does not have,
+and of a kernel whose neighbor table is too small for the farm. It starts and changes
+nothing.`,
 		Example: "  drover check -c drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,6 +45,9 @@ func check(file string, stdout, stderr io.Writer) error {
 		if _, err := os.Stat(c.Kubeconfig); err != nil {
 			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
 		}
+	}
+	for _, w := range server.NeighborWarnings(farm, os.DirFS("/proc")) {
+		fmt.Fprintln(stderr, "warning:", w)
 	}
 	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,6 +36,7 @@ type readiness struct {
 	chassis  func() map[string]string               // the errors, by name
 	disks    *diskMonitor
 	state    condition
+	proc     fs.FS // the file system /proc
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
@@ -86,7 +88,8 @@ func (r *readiness) clusterProblems() (out []api.Problem) {
 // missing is the brief problem of a file.
 const missing = "it is missing"
 
-// local returns the missing images, loaders and device trees of this host.
+// local returns the missing images, loaders and device trees of this host, and what its
+// kernel has too little of.
 func (r *readiness) local() (out []api.Problem) {
 	seen := map[string]bool{}
 	platforms := map[string]bool{}
@@ -103,7 +106,8 @@ func (r *readiness) local() (out []api.Problem) {
 		}
 		platforms[image.Platform] = true
 	}
-	return append(append(out, r.firmwareLoaders(platforms)...), r.tagFiles()...)
+	out = append(append(out, r.firmwareLoaders(platforms)...), r.tagFiles()...)
+	return append(out, neighborProblems(r.live.Farm(), r.proc)...)
 }
 
 // firmwareLoaders returns the missing loaders of machines that boot images of these

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -51,7 +52,7 @@ pools:
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range (&readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir}).local() {
+	for _, p := range (&readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir, proc: fstest.MapFS{}}).local() {
 		got = append(got, p.Part)
 	}
 	if want := []string{"image debian-12", "loader for uefi-x64", "loader of tag a"}; !slices.Equal(got, want) {
@@ -83,7 +84,7 @@ pools: [{name: m400, image: debian-arm64}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir}
+	r := &readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir, proc: fstest.MapFS{}}
 	for _, p := range r.local() {
 		if !p.Warning {
 			t.Errorf("not ready: %s: %s", p.Part, p.Problem)
@@ -111,7 +112,7 @@ pools: [{name: web, ignore: true}]
 		close(hang)
 		var checks atomic.Int32
 		r := &readiness{
-			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{}, state: sick{},
+			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{}, state: sick{}, proc: fstest.MapFS{},
 			chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
 			clusters: func(context.Context) map[string]error {
 				checks.Add(1)

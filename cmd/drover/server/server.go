@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -133,9 +134,10 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.disks = newDiskMonitor(s.log, o, s.Store)
 	ready := &readiness{
 		live: s.Live, images: images, loaders: o.Loaders,
-		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store,
+		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store, proc: os.DirFS("/proc"),
 	}
 	s.metrics.watchReadiness(ready)
+	s.metrics.watchNeighbors(s.Live, ready.proc)
 
 	s.serveDHCP(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)

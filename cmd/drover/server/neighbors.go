@@ -1,0 +1,172 @@
+package server
+
+import (
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drover/pools"
+	"drover/pools/config"
+	"drover/web/api"
+)
+
+// otherNeighbors is how many entries of a neighbor table are left to hosts that the
+// config does not name: routers, API servers, chassis, and those of other network
+// namespaces, which share the table. A quarter of the machines comes on top.
+const otherNeighbors = 128
+
+// maxRangeMachines is the largest number of machines that a range counts as. A range of
+// IPv6 has more addresses than any farm has machines.
+const maxRangeMachines = 1 << 16
+
+// neighborTable is the kernel's table of the link-layer addresses of hosts on the wires
+// of this host, for one family of addresses (ARP, NDP). When it is full, the kernel drops
+// packets to further hosts, "neighbor table overflow" in its log, and TFTP, HTTP and
+// renewals of more machines than it holds take minutes.
+type neighborTable struct {
+	family string // as the kernel's parameters have it: ipv4, ipv6
+	limit  int    // its entries at most (gc_thresh3); 0: unknown
+	need   int    // entries that the farm takes; 0: no machine is on a wire of this host
+}
+
+// neighborTables returns the tables of both families, for a farm of which the networks
+// local are on wires of this host. Machines behind a relay agent share the entry of their
+// router. proc is the file system /proc. A network namespace other than the host's first
+// cannot read the limits, as in a container.
+func neighborTables(farm *pools.Farm, local []netip.Prefix, proc fs.FS) []neighborTable {
+	v4, v6 := localMachines(farm, local)
+	hosts := len(farm.Config.Clusters) + len(farm.Config.Chassis)
+	// A machine has a link-local address of IPv6 beside its own.
+	tables := []neighborTable{{family: "ipv4", need: withReserve(v4, hosts)}, {family: "ipv6", need: withReserve(2*v6, hosts)}}
+	for i := range tables {
+		text, err := fs.ReadFile(proc, "sys/net/"+tables[i].family+"/neigh/default/gc_thresh3")
+		if err == nil {
+			tables[i].limit, _ = strconv.Atoi(strings.TrimSpace(string(text))) // another text is no limit
+		}
+	}
+	return tables
+}
+
+// withReserve returns the entries that machines and named hosts take, with a reserve.
+func withReserve(machines, hosts int) int {
+	if machines == 0 {
+		return 0
+	}
+	return machines + machines/4 + hosts + otherNeighbors
+}
+
+// localMachines returns the number of machines with an address of local networks, by
+// family: declared ones, and as many as the ranges have addresses.
+func localMachines(farm *pools.Farm, local []netip.Prefix) (v4, v6 int) {
+	add := func(first, last netip.Addr) {
+		for _, p := range local {
+			if !p.Contains(first) {
+				continue
+			}
+			if first.Is4() {
+				v4 += machinesIn(first, last)
+			} else {
+				v6 += machinesIn(first, last)
+			}
+			return
+		}
+	}
+	for _, n := range farm.Nodes() {
+		switch {
+		case n.IP.IsValid():
+			add(n.IP, n.IP)
+		case len(local) > 0: // another server gives it an address
+			v4++
+		}
+	}
+	for _, p := range farm.Config.Pools {
+		add(p.Range.First, p.Range.Last)
+	}
+	return v4, v6
+}
+
+// machinesIn returns the number of addresses from first to last, up to maxRangeMachines.
+func machinesIn(first, last netip.Addr) int {
+	a, b := first.As16(), last.As16()
+	n := 0
+	for i := range a {
+		n = n<<8 + int(b[i]) - int(a[i])
+		if n >= maxRangeMachines {
+			return maxRangeMachines
+		}
+	}
+	return n + 1
+}
+
+// problem returns the warning of a table that is too small, if it is.
+func (t neighborTable) problem() (p api.Problem, tooSmall bool) {
+	if t.limit == 0 || t.need <= t.limit {
+		return p, false
+	}
+	name := "net." + t.family + ".neigh.default.gc_thresh3"
+	return api.Problem{
+		Part: "kernel (" + t.family + ")", Brief: "its neighbor table is too small", Warning: true,
+		Problem: fmt.Sprintf("%s is %d, and the machines of this farm take up to %d entries: beyond, the kernel drops packets to them. "+
+			`Write "%s = %d" to a file in /etc/sysctl.d of the host, then run sysctl --system`, name, t.limit, t.need, name, advisedLimit(t.need)),
+	}, true
+}
+
+// advisedLimit returns the limit to set for a number of entries: a power of two, so that
+// a farm that grows a little does not exceed it.
+func advisedLimit(need int) int { return 1 << bits.Len(uint(need)) }
+
+// NeighborWarnings returns, as text, what is too small for a farm in the kernel of this
+// host.
+func NeighborWarnings(farm *pools.Farm, proc fs.FS) (out []string) {
+	for _, p := range neighborProblems(farm, proc) {
+		out = append(out, p.Part+": "+p.Problem)
+	}
+	return out
+}
+
+func neighborProblems(farm *pools.Farm, proc fs.FS) (out []api.Problem) {
+	for _, t := range neighborTables(farm, networksOf(farm.Config.Server.Interfaces), proc) {
+		if p, tooSmall := t.problem(); tooSmall {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// neighborGauges report the neighbor tables at each scrape.
+type neighborGauges struct {
+	live        *config.Live
+	proc        fs.FS
+	limit, need *prometheus.Desc
+}
+
+// watchNeighbors reports the neighbor tables of the kernel.
+func (m *Metrics) watchNeighbors(live *config.Live, proc fs.FS) {
+	m.registry.MustRegister(&neighborGauges{
+		live: live, proc: proc,
+		limit: prometheus.NewDesc("drover_neighbor_table_limit", "Hosts that the neighbor table of the kernel holds at most (gc_thresh3), by family of addresses.", []string{"family"}, nil),
+		need:  prometheus.NewDesc("drover_neighbor_table_need", "Entries of the neighbor table that the farm takes, with a reserve, by family of addresses.", []string{"family"}, nil),
+	})
+}
+
+// Describe implements [prometheus.Collector].
+func (g *neighborGauges) Describe(out chan<- *prometheus.Desc) {
+	out <- g.limit
+	out <- g.need
+}
+
+// Collect implements [prometheus.Collector].
+func (g *neighborGauges) Collect(out chan<- prometheus.Metric) {
+	farm := g.live.Farm()
+	for _, t := range neighborTables(farm, networksOf(farm.Config.Server.Interfaces), g.proc) {
+		if t.limit > 0 {
+			out <- prometheus.MustNewConstMetric(g.limit, prometheus.GaugeValue, float64(t.limit), t.family)
+		}
+		out <- prometheus.MustNewConstMetric(g.need, prometheus.GaugeValue, float64(t.need), t.family)
+	}
+}
