@@ -2,14 +2,17 @@ package dhcpd_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -97,6 +100,47 @@ func TestProbe(t *testing.T) {
 			t.Errorf("got %q after %s", x.Decision, x.Took)
 		}
 	})
+}
+
+// withdrawn is a store that takes every OFFER back before its probe ends, as when the
+// machine got another address meanwhile.
+type withdrawn struct{ *leases }
+
+// Decline returns false.
+func (withdrawn) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }
+
+// TestConflictInTheLog: finding "low" of the attacks: the log said that an address is kept
+// from all machines although the store had not put it into quarantine.
+func TestConflictInTheLog(t *testing.T) {
+	const quarantine = "no machine gets it for a while"
+	for _, tt := range []struct {
+		name  string
+		store func(*leases) dhcp.Leases
+		want  bool // that line
+	}{
+		{"the address is in quarantine", func(l *leases) dhcp.Leases { return l }, true},
+		{"the OFFER is no longer in force", func(l *leases) dhcp.Leases { return withdrawn{l} }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRack(t)
+			s, l := newServer()
+			var log fixture.Log
+			s.Probe, s.Leases, s.Log = true, tt.store(l), slog.New(slog.NewTextHandler(&log, nil))
+			r.serve(s)
+			r.plug(foreign)
+			for _, a := range []string{"10.28.0.200", "10.28.72.10"} {
+				r.ip("-n", r.cli, "addr", "add", a+"/16", "dev", "cli")
+			}
+			r.reach(r.udp("0.0.0.0:68"))
+			r.card(stray)(here(stray, discover))
+			if x := r.next(); x.MAC != stray {
+				t.Fatalf("got %q for %s", x.Decision, x.MAC)
+			}
+			if got := strings.Contains(log.String(), quarantine); got != tt.want {
+				t.Errorf("the log says %q: %t, want %t\n%s", quarantine, got, tt.want, log.String())
+			}
+		})
+	}
 }
 
 // TestNoProbe has the requests that do not wait for a probe.
