@@ -2,6 +2,7 @@ package dhcpd
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"runtime"
@@ -220,7 +221,7 @@ func (in *intake) pass(r *request, relay bool) {
 
 // refuse ends the exchange of a packet that does not count.
 func (in *intake) refuse(r *request, why string) {
-	if in.outbursts.begins(why, r.received) {
+	if in.strangersLines.Allow(slog.LevelWarn, why) {
 		in.log().Warn("dhcp: a packet was not sent by its machine or a relay agent", "why", why, "interface", in.Interface,
 			"mac", r.MAC, "source", r.sender.Addr, "sender", r.sender.MAC, "relay", r.Giaddr)
 	}
@@ -239,7 +240,8 @@ func (in *intake) drop(r *request, why dhcp.Decision, warning string) {
 	in.done(&x)
 }
 
-// outbursts are series of events. The first of each is logged, not each of them.
+// outbursts are times in which the server is overloaded, by what it has too little of.
+// The first drop of each is logged. Lines of single packets are limited by lograte.
 type outbursts struct {
 	mu   sync.Mutex
 	last map[string]time.Time // by kind; there are few
