@@ -26,7 +26,7 @@ func pace(ctx context.Context, rate int, send func(i int) error) (sent int, err 
 	return paceUntil(ctx.Done(), -1, rate, send)
 }
 
-// paceUntil is pace with an end after count calls; -1: none.
+// paceUntil is pace until done is closed, or until count calls were made; -1 means no limit.
 func paceUntil(done <-chan struct{}, count, rate int, send func(i int) error) (sent int, err error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -56,7 +56,7 @@ func randomMAC() (m pools.MAC) {
 	return m
 }
 
-// broadcast is from where and where to a client without an address sends.
+// broadcast returns a packet as a client without an address sends it.
 func broadcast(payload []byte) Packet {
 	return Packet{From: addrPort("0.0.0.0", 68), To: addrPort("255.255.255.255", 67), Payload: payload}
 }
@@ -67,7 +67,7 @@ func Discovers(ctx context.Context, n netns.Namespace, rate int) (int, error) {
 	return discovers(ctx.Done(), n, -1, rate)
 }
 
-// SendDiscovers is [Discovers] of so many.
+// SendDiscovers sends count DISCOVERs, as [Discovers] does.
 func SendDiscovers(n netns.Namespace, count, rate int) (int, error) {
 	return discovers(nil, n, count, rate)
 }
@@ -94,8 +94,8 @@ func request(name string, options ...string) []byte {
 }
 
 // Requests sends TFTP requests with long timeouts from the first 70 addresses of a network:
-// first 1024 of them, with other ports, then more at a rate. Nobody answers what the
-// server sends. [Silent] has given the network to the host n.
+// 1024 at once, each from another address and port, then more at a rate. No host
+// acknowledges what the server sends. Call [Silent] for the network before.
 func Requests(ctx context.Context, n netns.Namespace, prefix netip.Prefix, rate int) (int, error) {
 	r, err := NewRaw(n)
 	if err != nil {
@@ -117,8 +117,8 @@ func Requests(ctx context.Context, n netns.Namespace, prefix netip.Prefix, rate 
 	return 1024 + sent, err
 }
 
-// Silent gives a host all addresses of a network, and keeps it from telling anybody that
-// it does not listen on a port.
+// Silent gives a host all addresses of a network, and drops the host's ICMP errors, so that
+// senders do not learn that its ports are closed.
 func Silent(n netns.Namespace, prefix netip.Prefix) error {
 	for _, args := range [][]string{
 		{"ip", "route", "replace", "local", prefix.String(), "dev", "lo"},
@@ -134,13 +134,7 @@ func Silent(n netns.Namespace, prefix netip.Prefix) error {
 // SlowReaders opens many connections from each of the addresses, and reads a file over
 // each at 90 kB a second. A connection that ends is opened again.
 func SlowReaders(ctx context.Context, n netns.Namespace, path string, connections int, from ...string) (int, error) {
-	return crowd(ctx, connections*len(from), func(i int) error {
-		conn, err := dialFrom(ctx, n, from[i%len(from)], ServerAddr+":80")
-		if err != nil {
-			return err
-		}
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		defer conn.Close()
+	return connect(ctx, n, connections, from, func(_ int, conn net.Conn) error {
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, ServerAddr); err != nil {
 			return err
 		}
@@ -154,6 +148,20 @@ func SlowReaders(ctx context.Context, n netns.Namespace, path string, connection
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
+	})
+}
+
+// connect opens many connections to port 80 from each of the addresses, and calls use for
+// each, with its number. A connection that ends is opened again.
+func connect(ctx context.Context, n netns.Namespace, connections int, from []string, use func(i int, conn net.Conn) error) (int, error) {
+	return crowd(ctx, connections*len(from), func(i int) error {
+		conn, err := dialFrom(ctx, n, from[i%len(from)], ServerAddr+":80")
+		if err != nil {
+			return err
+		}
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		defer conn.Close()
+		return use(i, conn)
 	})
 }
 
@@ -224,8 +232,7 @@ func listenFrom(n netns.Namespace, from string) (conn *net.UDPConn, err error) {
 	return conn, err
 }
 
-// Health asks the API for /healthz, for a minute: connections that are refused are tried
-// again.
+// Health requests /healthz of the API until it is answered, for up to a minute.
 func Health(ctx context.Context, n netns.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -19,17 +19,22 @@ var (
 	long  = flag.Bool("long", false, "attack for minutes, as make attack does")
 )
 
-// built builds the program once.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "drover-attack")
-	if err != nil {
+// builtIn is the directory with the program that program has built; empty: none yet.
+var builtIn string
+
+// program returns the program to attack, which it builds once unless one is given.
+var program = sync.OnceValues(func() (file string, err error) {
+	if *given != "" {
+		return filepath.Abs(*given)
+	}
+	if builtIn, err = os.MkdirTemp("", "drover-attack"); err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, "drover")
+	file = filepath.Join(builtIn, "drover")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "drover/cmd/drover")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return file, fmt.Errorf("go build: %w\n%s", err, out)
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return file, nil
 })
@@ -37,30 +42,17 @@ var built = sync.OnceValues(func() (string, error) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if *given == "" && builtAny {
-		if file, _ := built(); file != "" {
-			_ = os.RemoveAll(filepath.Dir(file)) // a temporary directory
-		}
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn) // a temporary directory
 	}
 	os.Exit(code)
 }
-
-// builtAny is set once a test has used built.
-var builtAny bool
 
 // newLab makes a lab for the program under attack.
 func newLab(t *testing.T) *attack.Lab {
 	t.Helper()
 	netns.Need(t)
-	if *given != "" {
-		file, err := filepath.Abs(*given)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return attack.NewLab(t, file)
-	}
-	builtAny = true
-	file, err := built()
+	file, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}

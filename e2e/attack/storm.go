@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 	"drover/pools"
 )
 
-// Mixed floods the boot network with DHCP of many kinds: REQUESTs and INFORMs of made-up
-// machines, packets of made-up relay agents and in the name of m2, by broadcast and by
-// unicast, all in frames of the attacker's own.
+// Mixed floods the boot network with DHCP of many kinds, by broadcast and by unicast:
+// REQUESTs and INFORMs of made-up machines, packets of made-up relay agents, and packets in
+// the name of m2. All frames have the attacker's own MAC.
 func Mixed(ctx context.Context, n netns.Namespace, rate int) (int, error) {
 	w, err := NewWire(n)
 	if err != nil {
@@ -61,22 +62,16 @@ func Mixed(ctx context.Context, n netns.Namespace, rate int) (int, error) {
 	})
 }
 
-// Holders opens connections to port 80 from many addresses, and holds them: most say
-// nothing, some ask and then hold on.
+// Holders opens connections to port 80 from each of the addresses, and holds them. Every
+// second one sends the begin of a request, the others nothing.
 func Holders(ctx context.Context, n netns.Namespace, path string, connections int, from ...string) (int, error) {
-	return crowd(ctx, connections*len(from), func(i int) error {
-		conn, err := dialFrom(ctx, n, from[i%len(from)], ServerAddr+":80")
-		if err != nil {
-			return err
-		}
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		defer conn.Close()
+	return connect(ctx, n, connections, from, func(i int, conn net.Conn) error {
 		if i%2 == 0 {
 			if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n", path); err != nil {
 				return err
 			}
 		}
-		_, err = io.Copy(io.Discard, conn)
+		_, err := io.Copy(io.Discard, conn)
 		return err
 	})
 }
