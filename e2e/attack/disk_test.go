@@ -17,8 +17,8 @@ import (
 	"drover/e2e/fixture"
 )
 
-// TestBlockedLog (H9) gives the server a standard error that nobody reads, floods it with
-// DISCOVERs, and boots a machine.
+// TestBlockedLog (H9) gives the server a standard error that no process reads, floods the
+// server with DISCOVERs, and boots a machine.
 func TestBlockedLog(t *testing.T) {
 	l := newLab(t)
 	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
@@ -43,8 +43,8 @@ func TestBlockedLog(t *testing.T) {
 	s.WantSmall()
 }
 
-// TestFullDisk (M3) fills the disk of the state directory. Declared machines get their
-// addresses all the same, /readyz reports the disk, and the server starts on it.
+// TestFullDisk (M3) fills the disk of the state directory. Declared machines still get their
+// addresses, /readyz reports the disk, and the server starts on it.
 func TestFullDisk(t *testing.T) {
 	l := newLab(t)
 	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
@@ -134,7 +134,7 @@ func TestDamagedState(t *testing.T) {
 }
 
 // TestEmptyState (M6) empties the files of the state, or removes them. The server does not
-// begin a new state beside its keys without a word.
+// silently begin a new state beside its keys.
 func TestEmptyState(t *testing.T) {
 	l := newLab(t)
 	s := l.NewServer(t, fmt.Sprintf(attack.Farm, ""), 1<<20)
@@ -168,7 +168,8 @@ func TestEmptyState(t *testing.T) {
 	}
 }
 
-// lived lets the server live for a while, kills it, and returns a copy of its state.
+// lived lets the server serve some boots and changes, kills it, and returns a copy of its
+// state.
 func lived(t *testing.T, l *attack.Lab, s *attack.Server) string {
 	t.Helper()
 	s.Start()
@@ -188,8 +189,8 @@ func lived(t *testing.T, l *attack.Lab, s *attack.Server) string {
 	return whole
 }
 
-// damage makes the state directory a copy of another with damage i, and returns what that
-// is.
+// damage replaces the state directory with a copy of another one, damages that in the i-th
+// way, and returns a description of the damage.
 func damage(t *testing.T, state, whole string, i int, random *rand.Rand) string {
 	t.Helper()
 	if err := os.RemoveAll(state); err != nil {

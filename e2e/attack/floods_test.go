@@ -19,13 +19,14 @@ type flood struct {
 	run  func(ctx context.Context, l *attack.Lab, s *attack.Server) (int, error)
 }
 
-// spoofed has the sources of TFTP requests on the boot network.
+// spoofed is the network of the forged sources of TFTP requests. It is part of the boot
+// network.
 var spoofed = netip.MustParsePrefix("10.77.200.0/24")
 
-// elsewhere has sources outside of the declared networks.
+// elsewhere is a network of forged sources outside of the declared networks.
 var elsewhere = netip.MustParsePrefix("192.168.6.0/24")
 
-// slowAddrs has the addresses of nobody that read slowly.
+// slowAddrs are addresses of no declared machine, whose clients read slowly.
 var slowAddrs = []string{"10.77.210.1", "10.77.210.2", "10.77.210.3"}
 
 var (
@@ -55,7 +56,7 @@ var (
 	}}
 )
 
-// many returns addresses of the network spoofed.
+// many returns the first 60 addresses of the network spoofed.
 func many() (all []string) {
 	a := spoofed.Addr()
 	for range 60 {

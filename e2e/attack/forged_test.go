@@ -79,7 +79,7 @@ type forgery struct {
 	ciaddr  netip.Addr
 }
 
-// forgeries returns messages that would change what the server believes of m2, of m1, of a
+// forgeries returns messages that would change what the server knows of m2, of m1, of a
 // machine with a lease of the lobby, or of a switch port.
 func forgeries(lobby string) []forgery {
 	of := func(mac pools.MAC, kind dhcpv4.MessageType, own ...dhcpv4.Modifier) func(...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
@@ -125,7 +125,7 @@ func forgeries(lobby string) []forgery {
 	}
 }
 
-// believed is what the server believes of its machines.
+// believed is what the server knows of its machines: leases and boots.
 func believed(s *attack.Server) string {
 	b := s.Boots()
 	delete(b, "") // none

@@ -17,7 +17,7 @@ import (
 	"drover/e2e/netns"
 )
 
-// Hostile is a way to answer that hurts a client without limits.
+// Hostile is a server whose answers harm a client that does not limit them.
 type Hostile struct {
 	Name   string
 	Answer http.HandlerFunc

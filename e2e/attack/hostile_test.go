@@ -23,9 +23,9 @@ clusters: [{name: c, cluster: {server: "http://127.0.0.1:%d"}}]
 users: [{name: u, user: {token: x}}]
 `
 
-// TestHostileAPIServers (C2) has tenants whose API servers answer without end: three at once
-// and the one that takes the most memory, and with -long all at once and each alone. The
-// machines of others boot.
+// TestHostileAPIServers (C2) has tenants whose API servers answer without end: three at
+// once, and the one that takes the most memory alone; with -long also all at once, and each
+// alone. The machines of other tenants boot.
 func TestHostileAPIServers(t *testing.T) {
 	l := newLab(t)
 	all := attack.APIServers()
@@ -40,7 +40,7 @@ func TestHostileAPIServers(t *testing.T) {
 	}
 }
 
-// hostileTenants lets the server have these tenants.
+// hostileTenants runs the server with these tenants, and boots a machine of another one.
 func hostileTenants(t *testing.T, l *attack.Lab, tenants ...attack.Hostile) {
 	t.Helper()
 	farm := fmt.Sprintf(attack.Farm, "")
@@ -65,7 +65,7 @@ func hostileTenants(t *testing.T, l *attack.Lab, tenants ...attack.Hostile) {
 	}
 }
 
-// maxChassisRequests is more than the requests of one inventory of a chassis.
+// maxChassisRequests is above the number of requests that one inventory of a chassis takes.
 const maxChassisRequests = 300
 
 // TestHostileChassis (H12) has chassis managers whose answers never end.

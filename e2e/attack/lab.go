@@ -22,14 +22,14 @@ const (
 	RoutedAddr = "192.168.5.2" // a host of another network
 	MachineIP  = "10.77.1.20"  // node m2
 	PortIP     = "10.77.1.31"  // node port1, known by its switch port
-	FreeAddr   = "10.77.9.9"   // nobody's
+	FreeAddr   = "10.77.9.9"   // of no host
 )
 
 // MACs of a [Lab].
 var (
 	NodeMAC    = pools.MAC{0x52, 0x54, 0, 0x77, 1, 1} // m1
 	MachineMAC = pools.MAC{0x52, 0x54, 0, 0x77, 1, 2} // m2
-	LobbyMAC   = pools.MAC{0x52, 0x54, 0, 0x77, 9, 1} // in no pool
+	LobbyMAC   = pools.MAC{0x52, 0x54, 0, 0x77, 9, 1} // declared in no pool
 )
 
 // Lab is the networks of an attack. Each host is a namespace:
@@ -42,7 +42,7 @@ var (
 //	Machine  the machine m2 of another tenant
 //	Lobby    a machine that no node declares
 //
-// No host checks source addresses (rp_filter): the network helps nobody.
+// No host checks source addresses (rp_filter), so the network itself stops no attack.
 type Lab struct {
 	Net, Wire, Node, Pod, Router, Routed, Machine, Lobby netns.Namespace
 

@@ -36,8 +36,9 @@ type Machine struct {
 const BootLimit = 2 * time.Minute
 
 // Boot boots the machine as firmware and drover-init do: an address by a DHCP client, the
-// loader by TFTP, then script, kernel, initrd, root image and node config by HTTP. Like
-// firmware it repeats what gets no answer. It returns how long the boot took.
+// loader by TFTP, then script, kernel, initrd, root image and node config by HTTP. It
+// repeats requests that get no answer, as firmware does, and returns the time that the boot
+// took.
 func (m *Machine) Boot(t testing.TB) (time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
@@ -141,8 +142,8 @@ func (m *Machine) load(ctx context.Context) error {
 	return nil
 }
 
-// Configure makes a key and fetches the node config with the nonce of the last script. It
-// fails without the files of the config.
+// Configure makes a key and fetches the node config with the nonce of the last script. A
+// config without files is an error.
 func (m *Machine) Configure(ctx context.Context) (err error) {
 	if m.key == nil {
 		if m.key, err = pools.NewKey(); err != nil {
@@ -167,7 +168,8 @@ func (m *Machine) Configure(ctx context.Context) (err error) {
 	return nil
 }
 
-// WithNewKey returns a machine with the same nonce, which makes a key of its own.
+// WithNewKey returns a copy of the machine with the same nonce and without a key: it makes
+// another one.
 func (m *Machine) WithNewKey() *Machine {
 	return &Machine{Net: m.Net, MAC: m.MAC, Address: m.Address, nonce: m.nonce}
 }
@@ -187,8 +189,9 @@ func (m *Machine) post(ctx context.Context, mac pools.MAC, nonce string, key hpk
 	return do(m.Net, req)
 }
 
-// Steal tries to get the node config of a machine from a namespace, as an attacker: a
-// script, its nonce, and the config for a key of its own. The error says where it failed.
+// Steal tries to get the node config of a machine from a namespace, as an attacker does: it
+// fetches a script, takes the nonce, and requests the config with a key of its own. The
+// error has the step that failed.
 func Steal(ctx context.Context, n netns.Namespace, mac pools.MAC) error {
 	thief := &Machine{Net: n, MAC: mac}
 	script, err := Get(ctx, n, pools.ScriptPath+mac.Dashed())

@@ -134,7 +134,7 @@ func (m *Mutator) mutate(b []byte) []byte {
 	return b[:min(len(b), 1472)]
 }
 
-// option puts an option before all others, with a length that is right most times.
+// option inserts an option before all others. One length in ten is wrong.
 func (m *Mutator) option(b []byte, code byte, value ...byte) []byte {
 	if len(b) < atOptions {
 		return b
@@ -147,7 +147,7 @@ func (m *Mutator) option(b []byte, code byte, value ...byte) []byte {
 	return append(append(append(head, code, length), value...), b[atOptions:]...)
 }
 
-// address returns an address of the lab, or any.
+// address returns an address of the lab, or any other.
 func (m *Mutator) address() []byte {
 	if m.Rand.IntN(2) == 0 {
 		return m.bytes(4)

@@ -14,7 +14,7 @@ import (
 	"drover/pools"
 )
 
-// Packet is a UDP packet with a source that need not be the sender's.
+// Packet is a UDP packet, whose source may be forged.
 type Packet struct {
 	From, To netip.AddrPort
 	TTL      byte // 0: 64
@@ -121,7 +121,7 @@ func parse(b []byte) (p Packet, ok bool) {
 // Close closes the socket.
 func (w *Wire) Close() error { return unix.Close(w.fd) }
 
-// Size is the length of a packet on the wire, with its IP header.
+// Size is the length of a packet with its IP and UDP headers, in bytes.
 func (p Packet) Size() int { return 28 + len(p.Payload) }
 
 // addrPort parses ADDRESS and adds a port.
@@ -129,8 +129,8 @@ func addrPort(address string, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(address), port)
 }
 
-// Plain sends UDP from a socket of its own, as any program can, to a port of the server.
-// The source port is any with from = 0.
+// Plain sends UDP to a port of the server, from a socket that any program can open. With
+// from = 0 the kernel chooses the source port.
 func Plain(n netns.Namespace, from, to uint16, payload []byte) error {
 	return n.Do(func() error {
 		conn, err := net.DialUDP("udp4", &net.UDPAddr{Port: int(from)}, net.UDPAddrFromAddrPort(addrPort(ServerAddr, to)))

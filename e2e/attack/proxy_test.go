@@ -54,7 +54,7 @@ func TestForgedInProxyMode(t *testing.T) {
 	}
 }
 
-// pretend sends all that a machine that boots at an address would send, as m2.
+// pretend sends, in the name of m2, all packets of a machine that boots at an address.
 func pretend(t *testing.T, n netns.Namespace, address string, ports [2]uint16) {
 	t.Helper()
 	server := dhcptest.ServerID(netip.MustParseAddr(attack.ServerAddr))

@@ -33,7 +33,7 @@ type reflection struct {
 	acks  bool // then ACKs of all blocks, blindly
 }
 
-// reflections returns requests whose answers are larger.
+// reflections returns requests whose answers are larger than they are.
 func reflections(victim string) []reflection {
 	dhcp := func(kind dhcpv4.MessageType, mods ...dhcpv4.Modifier) []byte {
 		all := dhcptest.Option(55, 1, 3, 6, 12, 15, 17, 28, 42, 43, 51, 54, 66, 67, 97, 119, 121, 128, 129)
@@ -100,7 +100,8 @@ func TestReflection(t *testing.T) {
 	}
 }
 
-// reflected is what a victim was sent for what was sent in its name, in bytes.
+// reflected has the bytes that were sent in the name of a victim, and the bytes that the
+// server sent to that victim.
 type reflected struct{ sent, got int }
 
 // reflect sends each reflection in the name of a victim of its own, the addresses after
@@ -155,7 +156,8 @@ func reflect(t *testing.T, l *attack.Lab, all []reflection, first netip.Addr) []
 	return results
 }
 
-// learned returns the port of the server that a transfer of the attacker's own came from.
+// learned returns the port of the server in a transfer that the attacker requested under
+// its own address.
 func learned(t *testing.T, l *attack.Lab) (port uint16) {
 	t.Helper()
 	l.Wire.In(t, func() error {

@@ -27,8 +27,8 @@ import (
 // Image is the name of the image in the configs of this package.
 const Image = "lab"
 
-// Farm is the config of the networks of a [Lab]. An older drover accepts it too. Its %s is
-// for more fields of server.
+// Farm is the config for the networks of a [Lab]. Older versions of drover accept it too. Its
+// %s stands for more fields of server.
 const Farm = `server: {interfaces: [br0], address: 10.77.0.1, api: "127.0.0.1:8443"%s}
 subnets:
   - {cidr: 10.77.0.0/16, router: 10.77.0.254, dns: [10.77.0.53], domain: lab.example, lease: 1h}
@@ -51,7 +51,7 @@ const MaxMemory = 400 << 20
 type Server struct {
 	Dir    string    // its config, state, images, loaders and log
 	Stderr io.Writer // nil: the file log in Dir
-	Wild   bool      // it may end in any way
+	Wild   bool      // the program may end without failing the test
 	Root   string    // path of the root image
 
 	t      testing.TB
@@ -145,7 +145,7 @@ func (s *Server) Launch() {
 // end ends a process at the end of the test.
 func (s *Server) end(cmd *exec.Cmd) {
 	if s.cmd != cmd {
-		return // it was started again
+		return // it was started again since
 	}
 	if !s.Running() && !s.Wild {
 		s.t.Errorf("drover ended during the attack: %v", s.err)
@@ -238,7 +238,7 @@ func (s *Server) Health() error {
 	return resp.Body.Close()
 }
 
-// Ready returns what /readyz answers to the API token; "" without an answer.
+// Ready returns the answer of /readyz to a request with the API token; "" if there is none.
 func (s *Server) Ready() string {
 	_, answer, err := s.request(http.MethodGet, "/readyz", "")
 	if err != nil {
@@ -247,7 +247,8 @@ func (s *Server) Ready() string {
 	return string(answer)
 }
 
-// Call sends a request with the API token, and reads the answer into out; nil: not.
+// Call sends a request with the API token, and decodes the answer into out, unless that is
+// nil.
 func (s *Server) Call(method, path, body string, out any) (status int, err error) {
 	status, answer, err := s.request(method, path, body)
 	switch {
@@ -313,7 +314,7 @@ func (s *Server) Boots() map[string]int {
 	return n
 }
 
-// HTTP returns a client in a namespace, with connections of their own for each request.
+// HTTP returns a client in a namespace that opens a connection for each request.
 func HTTP(n netns.Namespace, timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{
 		DisableKeepAlives: true,

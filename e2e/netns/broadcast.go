@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Broadcast sends UDP from port 68 of 0.0.0.0 to port 67 of all hosts, in a frame of a
-// device, as a DHCP client does that has no address.
+// Broadcast sends UDP from 0.0.0.0:68 to 255.255.255.255:67 on a device, as a DHCP client
+// without an address does.
 func (n Namespace) Broadcast(t testing.TB, device string, message []byte) {
 	t.Helper()
 	client, all := netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67")

@@ -17,8 +17,8 @@ type Client struct {
 	Kind
 	Namespace Namespace
 	Device    string // the interface
-	Dir       string // the client's own; its files stay between starts
-	Keep      bool   // keep the lease when the program ends; most clients always do
+	Dir       string // of this client alone; its files stay between starts
+	Keep      bool   // keep the lease when the program ends; most clients always do so
 
 	cmd   *exec.Cmd
 	ended chan error
@@ -86,10 +86,9 @@ func (c *Client) Said() string {
 	return string(b)
 }
 
-// Wait waits until the client reports an event, and returns the values that come with
-// it: the variables of its script, or of its lease file. The
-// usual ones are also there by the same name for all clients: address, mask,
-// router, dns, domain, hostname and server.
+// Wait waits until the client reports an event, and returns the values of the event: the
+// variables of its script, or of its lease file. The usual ones have the same names for all
+// clients: address, mask, router, dns, domain, hostname and server.
 func (c *Client) Wait(t testing.TB, e Event) map[string]string {
 	t.Helper()
 	facts := c.wait(t, e, func() bool { return false })

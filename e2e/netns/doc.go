@@ -7,7 +7,7 @@
 // returns the values of the lease. Everything ends with the test.
 //
 // The clients cannot change the host: each has mounts, a host name and a network of its
-// own. The package knows no server and expects
-// no answer of a certain kind. It needs root, iproute2 and the Debian packages
-// of the clients; no service, udev or D-Bus.
+// own. The package knows no server and expects no particular answers. It needs root,
+// iproute2 and the Debian packages of the clients; it needs no running service, udev or
+// D-Bus.
 package netns

@@ -28,21 +28,20 @@ type Kind struct {
 	Lease   time.Duration // the shortest lease that it renews, and rebinds in time
 
 	conf    string   // content of its configuration file
-	keep    string   // what is added to it to make the lease outlive the program
-	mounts  []string // shell commands that make what it would change of the host its own
+	keep    string   // more of it, which makes the lease outlive the program
+	mounts  []string // shell commands that hide the files of the host that it would change
 	args    func(*Client) []string
-	says    map[Event]string // how it says what it can say: regular expressions
-	renew   syscall.Signal   // makes it renew now; 0: it does at T1 only
+	says    map[Event]string // its output at each event that it reports: regular expressions
+	renew   syscall.Signal   // makes it renew now; 0: it renews at T1 only
 	release func(testing.TB, *Client)
-	// facts are those of an event, given the words for it and all that was said
-	// after them; nil when more is to come.
+	// facts returns the values of an event, from the words that says has for it and the
+	// output after them; nil while that is not complete.
 	facts func(c *Client, words, rest string) map[string]string
 }
 
-// Dhclient is ISC's. It asks for its old address when it starts. It has no
-// signal for a release: when the first has ended, a second one with the same
-// files sends it. Between T2 and the end of a lease it needs 2 s to ask by
-// broadcast at all.
+// Dhclient is ISC's client. It asks for its old address when it starts. It has no signal
+// for a release: a second process with the same files sends it after the first has ended.
+// It asks by broadcast only if 2 s are left between T2 and the end of the lease.
 func Dhclient() Kind {
 	args := func(c *Client) []string {
 		return []string{"dhclient", "-4", "-d", "-v", "-1", "-sf", c.Dir + "/script", "-cf", "conf", "-lf", "state/leases", "-pf", "pid", c.Device}
@@ -69,8 +68,8 @@ request subnet-mask, routers, domain-name, domain-name-servers, host-name;
 	}
 }
 
-// Udhcpc is BusyBox's. It renews at SIGUSR1, and not within 61 s else. It never
-// asks for its old address when it starts, and calls a rebinding a renewal.
+// Udhcpc is BusyBox's client. It renews at SIGUSR1, otherwise not within 61 s. It never asks
+// for its old address when it starts, and calls a rebinding a renewal.
 func Udhcpc() Kind {
 	return Kind{
 		Name: "udhcpc", Lease: 2 * time.Minute, Program: "udhcpc", facts: told,
@@ -83,9 +82,9 @@ func Udhcpc() Kind {
 	}
 }
 
-// Dhcpcd asks for its old address when it starts. It is told not to probe
-// addresses by ARP, which takes it 5 s. Its DUID is made from the MAC: the
-// kernel's UUID of the host is no business of a test.
+// Dhcpcd asks for its old address when it starts. Its configuration turns off the ARP probe
+// of an address, which takes 5 s, and derives its DUID from the MAC rather than from the
+// UUID of the host.
 func Dhcpcd() Kind {
 	return Kind{
 		Name: "dhcpcd", Lease: 8 * time.Second, Program: "dhcpcd", facts: told,
@@ -110,9 +109,9 @@ require dhcp_server_identifier
 // networkdPath is not in PATH.
 const networkdPath = "/lib/systemd/systemd-networkd"
 
-// Networkd is systemd's, beside the host's own. It waits for udev unless /sys
-// is read-only, keeps its state in /run/systemd/netif, and does without D-Bus.
-// It asks for its old address when it starts if it was told to keep it.
+// Networkd is systemd's client, beside the one of the host. It waits for udev unless /sys is
+// read-only, keeps its state in /run/systemd/netif, and needs no D-Bus. When it starts it
+// asks for its old address if [Client.Keep] is set.
 func Networkd() Kind {
 	return Kind{
 		Name: "systemd-networkd", Lease: 8 * time.Second, Program: networkdPath, facts: leased,
@@ -156,7 +155,7 @@ esac
 { echo "event=$event"; env; echo end; } >>%s/said
 `
 
-// told returns the variables of the script at an event.
+// told returns the variables that the script got with an event.
 func told(_ *Client, words, rest string) map[string]string {
 	_, event, ok := strings.Cut(words, "event=")
 	env, _, whole := strings.Cut(event+rest, "\nend\n")

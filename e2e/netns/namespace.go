@@ -18,9 +18,8 @@ import (
 // Namespace is a network namespace.
 type Namespace string
 
-// NewNamespace makes a namespace, which is removed at the end of the test. The name is the
-// caller's alone: a namespace of that name is one that a killed run has left, and is
-// removed first.
+// NewNamespace makes a namespace, which is removed at the end of the test. A namespace of
+// that name, which a killed run has left, is removed first: no other test may use the name.
 func NewNamespace(t testing.TB, name string) Namespace {
 	t.Helper()
 	n := Namespace(name)
@@ -39,8 +38,9 @@ func (n Namespace) IP(t testing.TB, args ...string) {
 	run(t, "ip", append([]string{"-n", string(n)}, args...)...)
 }
 
-// Link connects an interface of n to one of another namespace (veth). Both are down. The cable is gone when the test has ended: with its namespace alone
-// it would be gone some time later, and another of that name could not be laid.
+// Link connects an interface of n to one of another namespace (veth). Both are down. The end
+// of the test removes them: the kernel would remove them with their namespaces only some
+// time later, and the next test could not use the names.
 func (n Namespace) Link(t testing.TB, device string, other Namespace, peer string) {
 	t.Helper()
 	n.IP(t, "link", "add", device, "type", "veth", "peer", "name", peer, "netns", string(other))
@@ -86,8 +86,8 @@ func (n Namespace) Dial(ctx context.Context, network, address string) (conn net.
 	return conn, err
 }
 
-// Command makes a command that runs in the namespace, with nothing of the
-// caller's environment.
+// Command makes a command that runs in the namespace, without the environment of the
+// caller.
 func (n Namespace) Command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command("nsenter", append([]string{"--net=/run/netns/" + string(n), name}, args...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
