@@ -11,7 +11,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// TestArchive has cpio read what the kernel is to read.
+// TestArchive: cpio can read the archive that the kernel gets.
 func TestArchive(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		fixture.Missing(t, err)

@@ -17,12 +17,12 @@ import (
 // bench has the data of a run.
 type bench struct {
 	options
-	dir      string // configs, logs, consoles and what is built
+	dir      string // configs, logs, consoles and built files
 	lock     *os.File
 	drover   string // the program
-	from     string // where that is from
+	from     string // the origin of the program
 	programs *programs
-	site     *site.Built // what a machine boots; made when a part asks for it
+	site     *site.Built // image, kernel and initrd of a machine; made when a part needs it
 	log      io.Writer
 }
 
@@ -43,7 +43,7 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	return b, err
 }
 
-// clear makes the directory anew, unless another run is at work in it.
+// clear empties the directory, unless another run uses it.
 func (b *bench) clear() (err error) {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (b *bench) close() error {
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
-// parts of the rack: the node image, its kernel and drover's initrd.
+// The parts of the rack are the node image, its kernel and drover's initrd.
 func (b *bench) rack(ctx context.Context) (*site.Built, error) {
 	if b.site != nil {
 		return b.site, nil

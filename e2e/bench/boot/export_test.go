@@ -24,7 +24,7 @@ var End = (*Report).end
 // Failure is the error of a run.
 var Failure = (*Report).failure
 
-// Compare takes the ratios of a row.
+// Compare sets the ratios of a row.
 var Compare = (*HTTPRow).compare
 
 // StartRouter starts the IPv6 router of a rack and returns a function that stops it.

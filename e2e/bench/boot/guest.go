@@ -17,10 +17,10 @@ import (
 // Boot is one way of a machine from power-on to multi-user.
 type Boot struct {
 	Seconds float64 `json:"seconds"` // on the host's clock, from power-on
-	Kernel  float64 `json:"kernel"`  // of these, until the kernel began: firmware, loader, kernel and initrd
+	Kernel  float64 `json:"kernel"`  // of these, until the kernel started: firmware, loader, download of kernel and initrd
 	Init    float64 `json:"init"`    // until the root's init was started
-	Root    float64 `json:"root"`    // until that said its first word
-	Fetched float64 `json:"fetched"` // MB that came over the machine's network card
+	Root    float64 `json:"root"`    // until that printed its first message
+	Fetched float64 `json:"fetched"` // MB received by the machine's network card
 	Used    float64 `json:"used"`    // MB of RAM that are not available at multi-user
 	Host    float64 `json:"host"`    // processor seconds of the virtual machine
 }
@@ -43,12 +43,11 @@ const (
 	bootSubnet = "10.77.0.0/24"
 	bootAPI    = "127.0.0.1:8443"
 
-	// bootPatience is for a machine on a host that does much else.
+	// bootPatience is the time limit of a boot on a busy host.
 	bootPatience = 10 * time.Minute
 )
 
-// upUnit prints the time of multi-user and the free RAM on the console. It is the same in
-// both roots.
+// upUnit prints the time of multi-user and the free RAM on the console. Both roots have it.
 const upUnit = `[Unit]
 Description=Tells that multi-user is reached
 DefaultDependencies=no
@@ -62,18 +61,18 @@ ExecStart=/bin/sh -c 'read up rest </proc/uptime; while read key value unit; do 
 WantedBy=multi-user.target
 `
 
-// kernelArgs are those of both. The node image of the lab imports container
-// images at each boot: that is no part of booting.
+// kernelArgs are the kernel arguments of both stacks. They turn off the import of container
+// images, which the node image of the lab does at each boot.
 const kernelArgs = "console=ttyS0,115200 no_timer_check systemd.mask=drover-images.service"
 
 var (
-	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+) kB`) // up to its end: a line counts before it is complete
+	lineUp     = regexp.MustCompile(`bench-up [0-9.]+ ([0-9]+) ([0-9]+) kB`) // with its end: an incomplete line does not match
 	lineKernel = regexp.MustCompile(`Linux version `)
 	lineInit   = regexp.MustCompile(`Not activating Mandatory Access Control`) // Debian's kernel says so when /sbin/init is started
 	lineRoot   = regexp.MustCompile(`systemd\[1\]: systemd [0-9]+.* running in system mode`)
 )
 
-// measureBoot boots a machine from each in turn.
+// measureBoot boots a machine from each stack in turn.
 func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
 	initrds, err := b.initrds(ctx)
 	if err != nil {

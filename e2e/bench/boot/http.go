@@ -31,8 +31,8 @@ type HTTPRow struct {
 // HTTPFigures are the figures of one server in one round.
 type HTTPFigures struct {
 	Rate   float64 `json:"rate"`   // GB/s
-	CPU    float64 `json:"cpu"`    // seconds of the server's per GB
-	Others float64 `json:"others"` // share of the time that its processor did something else
+	CPU    float64 `json:"cpu"`    // processor seconds of the server per GB
+	Others float64 `json:"others"` // share of the time in which its processor did other work
 }
 
 // median returns the median of each figure, separately.
@@ -44,7 +44,7 @@ func (r *HTTPRow) median(server string) (f HTTPFigures) {
 	return f
 }
 
-// compare takes the ratios.
+// compare sets the ratios.
 func (r *HTTPRow) compare() {
 	ratio := func(get func(HTTPFigures) float64) stats.Ratio {
 		return stats.Compare(column(r.Rounds["drover"], get), column(r.Rounds["nginx"], get))
@@ -54,11 +54,11 @@ func (r *HTTPRow) compare() {
 }
 
 // cpuJudged reports whether the limit for processor time applies to the row. With few
-// connections a server waits for its client most of the time, and the figure is how often
-// it is woken.
+// connections a server waits for its client most of the time, and the figure depends on how
+// often it wakes up.
 func (r *HTTPRow) cpuJudged() bool { return r.Connections >= 8 }
 
-// ahead reports whether drover wins in the judged figures.
+// ahead reports whether drover is better in each figure that has a limit.
 func (r *HTTPRow) ahead() bool { return r.Rate.Median >= 1 && (r.CPU.Median <= 1 || !r.cpuJudged()) }
 
 func column(rows []HTTPFigures, get func(HTTPFigures) float64) (values []float64) {
@@ -68,14 +68,14 @@ func column(rows []HTTPFigures, get func(HTTPFigures) float64) (values []float64
 	return values
 }
 
-// webServer is one that is measured.
+// webServer is a measured server.
 type webServer struct {
 	name string
 	addr netip.AddrPort
 	proc *lab.Process
 }
 
-// measureHTTP has both servers up all the time, and asks one and then the other.
+// measureHTTP runs both servers all the time, and measures them in turn.
 func (b *bench) measureHTTP(ctx context.Context, r *Report) (err error) {
 	w, err := b.openWire(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *bench) measureHTTP(ctx context.Context, r *Report) (err error) {
 		rows[i] = &r.HTTP[i]
 	}
 	for round := range 3 * b.rounds {
-		if round == b.rounds { // noise, or not: who is not ahead goes on, and all rounds count
+		if round == b.rounds { // the result may be noise: more rounds for rows where drover is not ahead; all rounds count
 			rows = slices.DeleteFunc(rows, func(r *HTTPRow) bool { return r.ahead() })
 		}
 		for _, row := range rows {
@@ -132,7 +132,7 @@ func (b *bench) pullBoth(ctx context.Context, w *wire, servers []webServer, file
 	return nil
 }
 
-// pull measures one server with so many connections.
+// pull measures one server with a number of connections.
 func (b *bench) pull(ctx context.Context, w *wire, s webServer, file webFile, conns int) (f HTTPFigures, err error) {
 	if err := ctx.Err(); err != nil {
 		return f, err
@@ -155,8 +155,8 @@ func (b *bench) pull(ctx context.Context, w *wire, s webServer, file webFile, co
 
 const (
 	warmUp = 200 * time.Millisecond
-	// settle is for a server to notice that the clients of the round before have
-	// gone: drover gives no machine an image twice at a time.
+	// settle is the time in which a server notices that the clients of the round before
+	// have gone: drover sends no machine an image twice at a time.
 	settle = 200 * time.Millisecond
 )
 

@@ -15,14 +15,14 @@ import (
 type InitrdSizes struct {
 	Kernel     string `json:"kernel"` // version
 	Drover     int64  `json:"drover"`
-	Mkinitrd   int64  `json:"mkinitramfs"` // as it comes
+	Mkinitrd   int64  `json:"mkinitramfs"` // with its default configuration
 	LiveBoot   int64  `json:"liveBoot"`    // with live-boot, for the hand-built stack
 	initramfs  string // directory of the last two
 	imageFiles string // directory of the image
 }
 
-// initrds has mkinitramfs make its initramfs for the kernel of the node image,
-// unless it is there from an earlier time.
+// initrds makes the initramfs of mkinitramfs for the kernel of the node image, unless an
+// earlier run has made it.
 func (b *bench) initrds(ctx context.Context) (s InitrdSizes, err error) {
 	built, err := b.rack(ctx)
 	if err != nil {

@@ -20,11 +20,11 @@ func main() { kit.Main("bench-boot", run) }
 type options struct {
 	quick  bool
 	only   []string // parts
-	rounds int      // of http; the others have their own
-	conns  []int    // of http: how many at a time
-	boots  int      // of each kind
-	cpus   int      // of the machine that boots
-	cpu    string   // kind of them
+	rounds int      // of the part http; the others have their own numbers
+	conns  []int    // of the part http: connections at a time
+	boots  int      // of each stack
+	cpus   int      // number of processors of the machine that boots
+	cpu    string   // their model
 	memory int      // MB of its RAM
 	json   string   // file for the results
 	drover string   // program to measure instead of one that is built
@@ -87,7 +87,7 @@ func parseConnections(text string) (conns []int, err error) {
 	return conns, nil
 }
 
-// chooseParts returns the parts of that name; all when there are none.
+// chooseParts returns the parts of these names, or all without names.
 func chooseParts(names string) (chosen []string, err error) {
 	if names == "" {
 		return allParts(), nil

@@ -32,14 +32,14 @@ type puller struct {
 // pull is a connection.
 type pull struct {
 	fd   int
-	head []byte // of the answer, as far as it has come; nil while the body comes
+	head []byte // the part of the head that has arrived; nil after the head
 	left int64  // of the body
 }
 
 const (
 	mostHead = 4096
 	sinkSize = 4 << 20
-	silence  = 5 * time.Second // for this long nothing may come at all
+	silence  = 5 * time.Second // the longest time without any data
 )
 
 func (p *puller) run() (err error) {
@@ -134,7 +134,7 @@ func (p *puller) receive(c *pull) error {
 	return p.took(c, int64(n))
 }
 
-// took counts a part of the body.
+// took counts received bytes of the body.
 func (p *puller) took(c *pull, n int64) error {
 	p.bytes += n
 	c.left -= n

@@ -67,7 +67,7 @@ func (r *Report) judge() (checks []stats.Check) {
 	return checks
 }
 
-// bootFigures are the rows of the boots' table.
+// bootFigures are the rows of the table of boots.
 func bootFigures() []struct {
 	title string
 	get   func(Boot) float64
@@ -87,7 +87,7 @@ func bootFigures() []struct {
 	}
 }
 
-// median of one figure of one stack.
+// median returns the median of one figure of one stack.
 func (r *Report) median(stack string, get func(Boot) float64) float64 {
 	var values []float64
 	for _, b := range r.Boots[stack] {
@@ -100,7 +100,7 @@ func (r *Report) seconds(stack string) float64 {
 	return r.median(stack, func(b Boot) float64 { return b.Seconds })
 }
 
-// print writes the tables and the result of the limits.
+// print writes the tables and the results of the checks.
 func (r *Report) print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "drover %s, nginx %s, dnsmasq %s; %d processors, load average %s to %s\n",

@@ -10,7 +10,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// report is a run in which drover is good enough.
+// report is a run in which drover keeps every limit.
 func report() *main.Report {
 	r := &main.Report{
 		Versions: map[string]string{"drover": "1a2b3c4", "nginx": "1.22.1", "dnsmasq": "2.90"}, Processors: 2,

@@ -75,7 +75,7 @@ func openRouter(rack *lab.Rack) (fd int, to *unix.SockaddrInet6, err error) {
 	}
 	zone := uint32(bridge.Index)
 	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, 255), // others are from beyond the segment
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, 255), // hosts ignore others, which may be from beyond the segment
 		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, bridge.Index),
 		unix.Bind(fd, &unix.SockaddrInet6{Addr: netip.MustParseAddr(routerAddress).As16(), ZoneId: zone}))
 	if err != nil {
@@ -85,7 +85,7 @@ func openRouter(rack *lab.Rack) (fd int, to *unix.SockaddrInet6, err error) {
 	return fd, &unix.SockaddrInet6{Addr: netip.MustParseAddr(allNodes).As16(), ZoneId: zone}, nil
 }
 
-// advertise sends until ctx ends. A bridge that no machine is on takes nothing.
+// advertise sends until ctx ends. A bridge without machines refuses packets.
 func advertise(ctx context.Context, fd int, to *unix.SockaddrInet6) error {
 	for tick := time.NewTicker(advertiseEvery); ; {
 		err := unix.Sendto(fd, advertisement(), 0, to)

@@ -16,8 +16,8 @@ import (
 	"drover/e2e/lab"
 )
 
-// TestRouter: who is on the segment hears of the router, by a packet that IPv6
-// takes: from a link-local address, with hop limit 255 and a good checksum.
+// TestRouter: hosts of the segment receive advertisements that IPv6 accepts: from a
+// link-local address, with hop limit 255 and a correct checksum.
 func TestRouter(t *testing.T) {
 	fixture.Root(t)
 	rack, err := lab.Open("drover-test-router", filepath.Join(t.TempDir(), "rack"))
@@ -86,7 +86,7 @@ func hear() (from string, hops int, err error) {
 			return "", 0, rerr
 		}
 		if n != 16 || msg[0] != 134 {
-			continue // what else is said on a segment
+			continue // another packet
 		}
 		messages, merr := unix.ParseSocketControlMessage(control[:cn])
 		for _, m := range messages {

@@ -69,7 +69,7 @@ func (b *bench) handStack(initrds InitrdSizes) (stack, error) {
 	}
 	err := errors.Join(
 		os.Symlink(filepath.Join(initrds.imageFiles, imagebuild.KernelFile), filepath.Join(www, "kernel")),
-		// live-boot wants this name's end.
+		// live-boot expects this suffix.
 		os.Symlink(filepath.Join(initrds.imageFiles, imagebuild.SquashfsFile), filepath.Join(www, "root.squashfs")),
 		withUnit(filepath.Join(www, "initrd"), filepath.Join(initrds.initramfs, buildcache.LiveInitramfs)),
 		os.WriteFile(filepath.Join(www, "boot.ipxe"), []byte(fmt.Sprintf(`#!ipxe
@@ -92,8 +92,8 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 		return nil, err
 	}
 	nginx := b.nginxCommand(dir, config)
-	// The known machine gets its address without a ping before it. iPXE does not
-	// wait for a proxy (175.176): both stacks tell it so.
+	// dnsmasq sends no ping before it gives the known machine its address. Option 175.176
+	// keeps iPXE from waiting for a proxy, in both stacks.
 	dnsmasq := []string{b.programs.Program("dnsmasq"), "--keep-in-foreground", "--user=root", "--conf-file=/dev/null", "--port=0", "--pid-file",
 		"--bind-interfaces", "--interface=" + lab.Bridge, "--dhcp-authoritative",
 		"--dhcp-range=10.77.0.0,static", "--dhcp-host=" + bootMAC + "," + bootIP + ",n1,1h", "--dhcp-option=option:router," + bootServer,
@@ -107,7 +107,7 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 		var errs []error
 		for _, p := range running {
 			var exit *exec.ExitError
-			if err := p.Stop(10 * time.Second); err != nil && !errors.As(err, &exit) { // dnsmasq ends by the signal, with a status
+			if err := p.Stop(10 * time.Second); err != nil && !errors.As(err, &exit) { // dnsmasq exits with a status other than 0 at the signal
 				errs = append(errs, err)
 			}
 		}
@@ -135,7 +135,7 @@ func (b *bench) startHand(ctx context.Context, rack *lab.Rack, dir, www string) 
 func settled(ctx context.Context, p *lab.Process) error {
 	select {
 	case <-p.Done():
-		text, _ := os.ReadFile(p.Log) // only to explain
+		text, _ := os.ReadFile(p.Log) // for the error only
 		return fmt.Errorf("%s ended:\n%s", p.Name, text)
 	case <-ctx.Done():
 		return ctx.Err()

@@ -15,7 +15,7 @@ import (
 	"drover/e2e/bench/stats"
 )
 
-// TFTPRow is what package e2e/bench/tftp says of a row.
+// TFTPRow is a row of package e2e/bench/tftp.
 type TFTPRow struct {
 	Name  string             `json:"name"`
 	Rates map[string]float64 `json:"rates"`
@@ -23,7 +23,7 @@ type TFTPRow struct {
 	Check stats.Check        `json:"check"`
 }
 
-// measureTFTP runs the benchmark of TFTP. That it fails is known from its rows.
+// measureTFTP runs the benchmark of TFTP. Its rows show a failure.
 func (b *bench) measureTFTP(ctx context.Context, r *Report) error {
 	program, out := filepath.Join(b.dir, "bin", "bench-tftp"), filepath.Join(b.dir, "tftp.json")
 	if err := kit.Compile(ctx, program, "drover/e2e/bench/tftp"); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// withUnit copies an initramfs and puts upUnit before it, as an archive of its
-// own: the kernel unpacks one after the other.
+// withUnit copies an initramfs and puts upUnit before it, as an archive of its own: the
+// kernel unpacks one archive after another.
 func withUnit(to, from string) error {
 	initramfs, err := os.ReadFile(from)
 	if err != nil {
@@ -16,7 +16,7 @@ func withUnit(to, from string) error {
 	return os.WriteFile(to, append(archive("bench-up.service", upUnit), initramfs...), 0o644)
 }
 
-// archive is a cpio of one file ("newc", see the kernel's
+// archive returns a cpio archive of one file ("newc", see the kernel's
 // driver-api/early-userspace/buffer-format).
 func archive(name, content string) []byte {
 	var b strings.Builder
@@ -38,7 +38,7 @@ func archive(name, content string) []byte {
 	return []byte(b.String())
 }
 
-// pad goes on to a multiple of four.
+// pad adds zeros up to a multiple of four bytes.
 func pad(b *strings.Builder) {
 	for b.Len()%4 != 0 {
 		b.WriteByte(0)

@@ -21,7 +21,7 @@ import (
 	"drover/pools"
 )
 
-// webFile is what is fetched: the root of an image, which nobody could mount.
+// webFile is the fetched file: the root of an image, with random content.
 type webFile struct {
 	images string // drover's directory of images
 	path   string // in URLs
@@ -94,8 +94,8 @@ func startPinned(rack *lab.Rack, name string, env []string, args ...string) (*la
 	return rack.Start(name, cmd)
 }
 
-// startWebDrover is drover as an operator has it: all its listeners but DHCP, its
-// log at level info, and a node of its own at each address that asks.
+// startWebDrover starts drover as operators run it, with all listeners except DHCP, the log at
+// level info, and a node at each address that asks.
 func (b *bench) startWebDrover(rack *lab.Rack, dir string, addr netip.AddrPort, file webFile) (*lab.Process, error) {
 	var config strings.Builder
 	fmt.Fprintf(&config, `server: {interfaces: [%s], address: %s, dhcp: "off", http: "%s", api: "127.0.0.1:8443"}
@@ -118,7 +118,7 @@ pools:
 	return startPinned(rack, "drover", nil, b.drover, "serve", "-c", name, "--state", filepath.Join(dir, "state"), "--images", file.images)
 }
 
-// startWebNginx is nginx set up for large files.
+// startWebNginx starts nginx, configured for large files.
 func (b *bench) startWebNginx(rack *lab.Rack, dir string, addr netip.AddrPort, file webFile) (*lab.Process, error) {
 	config, err := b.nginxConfig(dir, "worker_processes 1; # for the one processor that it has: what auto means", fmt.Sprintf(`
     server {
@@ -131,7 +131,7 @@ func (b *bench) startWebNginx(rack *lab.Rack, dir string, addr netip.AddrPort, f
 	return startPinned(rack, "nginx", []string{b.programs.Env()}, b.nginxCommand(dir, config)...)
 }
 
-// nginxConfig writes a config with the servers given.
+// nginxConfig writes a config with the given servers.
 func (b *bench) nginxConfig(dir, workers, servers string) (file string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

@@ -12,8 +12,7 @@ import (
 	"drover/e2e/lab"
 )
 
-// wire is two namespaces with an Ethernet between them that is one interface in
-// each.
+// wire is two namespaces with an Ethernet between them.
 type wire struct{ servers, clients *lab.Rack }
 
 const (
@@ -24,8 +23,8 @@ const (
 
 var serverIP = netip.MustParseAddr("10.98.0.1")
 
-// clientIPs are the addresses that connections come from, one each, as from the
-// machines of a rack.
+// clientIPs are the source addresses of the connections, one for each, like the machines of
+// a rack.
 func clientIPs() (addrs []netip.Addr) {
 	for n := range mostConns {
 		addrs = append(addrs, netip.AddrFrom4([4]byte{10, 98, 1, byte(n + 1)}))

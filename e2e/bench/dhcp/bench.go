@@ -14,17 +14,16 @@ import (
 	"drover/e2e/lab"
 )
 
-// The wire: two namespaces, and an Ethernet between them that is one interface
-// in each.
+// The wire: two namespaces with an Ethernet between them.
 const (
 	wire          = "wire0"
 	serverAddress = "10.99.0.1"
 	relayAddress  = "10.99.0.2"
 	subnet        = "10.99.0.0/16"
 
-	// machines is how many ask, and how many addresses there are.
+	// machines is the number of machines that ask, and of addresses.
 	machines   = 60000
-	nodes      = 10000 // of them, where they are declared
+	nodes      = 10000 // of these machines, where they are declared
 	firstLease = "10.99.1.0"
 	lastLease  = "10.99.235.95"
 )
@@ -60,7 +59,7 @@ func openBench(ctx context.Context, o options, log io.Writer) (_ *bench, err err
 	if err != nil {
 		return b, err
 	}
-	// Not in /tmp: where that is RAM, no write to disk would be measured.
+	// Not in /tmp, which may be RAM: then no write to a disk would be measured.
 	b.dir = filepath.Join(cache, "bench-dhcp-run")
 	if err := b.connect(ctx); err != nil {
 		return b, err

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// leaseTime is the same for all: none ends during a run.
+// leaseTime is the same for all servers. No lease ends during a run.
 const leaseTime = 3600 // s
 
-// droverCommand is drover as an operator has it: all its listeners, its
-// log at level info. There is no ARP probe, as there is none of the others;
-// drover would not make one for a machine behind a relay.
+// droverCommand is drover as operators run it, with all listeners and the log at level info.
+// It makes no ARP probe, like the others; drover makes none for machines behind a relay
+// agent anyway.
 func droverCommand(p *programs, dir string, nodes int) (*exec.Cmd, error) {
 	config := fmt.Sprintf("server: {interfaces: [%s], address: %s, arpProbe: false}\n"+
 		"subnets: [{cidr: %s, router: %s, lease: %ds}]\npools:\n", wire, serverAddress, subnet, serverAddress, leaseTime)
@@ -46,8 +46,8 @@ func machine(i int) (mac net.HardwareAddr, address netip.Addr) {
 	return mac, netip.AddrFrom4([4]byte{10, 99, 240 - byte(i/250), 1 + byte(i%250)})
 }
 
-// keaCommand is Kea with its memfile back end, durable, with the default clean
-// up and logging at its default severity. Kea does not sync the file.
+// keaCommand is Kea with its durable memfile back end, its default cleanup of that file and
+// its default log severity. Kea does not sync the file.
 func keaCommand(p *programs, dir string, threads bool, nodes int) (*exec.Cmd, error) {
 	type m = map[string]any
 	dynamic := []m{}

@@ -14,8 +14,8 @@ import (
 	"drover/e2e/bench/load"
 )
 
-// generatorCommand makes this program the load generator: it is started again
-// in the clients' namespace, on the clients' processor.
+// generatorCommand makes this program the load generator. The benchmark starts it in the
+// clients' namespace, on the clients' processor.
 const generatorCommand = "load"
 
 // generate runs one load and prints the result.
@@ -39,7 +39,7 @@ func generate(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	return json.NewEncoder(stdout).Encode(result)
 }
 
-// generate starts the generator against the server that runs.
+// generate runs the generator against the running server.
 func (b *bench) generate(ctx context.Context, machines int, rate float64, length, retry time.Duration) (r load.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {

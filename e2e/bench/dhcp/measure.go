@@ -11,8 +11,8 @@ import (
 // Rates that are the same for all servers.
 const (
 	commonRate = 2000                   // exchanges/s at which latency and processor time are taken
-	overload   = 10                     // times the most that a server completes
-	retry      = 100 * time.Millisecond // after which a machine asks again then
+	overload   = 10                     // times the largest rate that a server completes
+	retry      = 100 * time.Millisecond // after which a machine asks again in an overload
 )
 
 // measure measures all servers, in turn and as often as there are rounds.
@@ -93,8 +93,8 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 	return f, nil
 }
 
-// steady makes a step at a rate that a server should bear, and once more when that was
-// disturbed: a server far below its end loses nothing on its own.
+// steady runs a step at a rate that a server should sustain, and repeats it once if it was
+// disturbed: a server far below its limit loses nothing on its own.
 func steady(try func(float64) (Step, error), rate float64) (Step, error) {
 	s, err := try(rate)
 	if err != nil || s.good() || s.Loss > hopeless {

@@ -9,30 +9,30 @@ import (
 
 // Figures are the measurements of a server.
 type Figures struct {
-	Perfdhcp float64 `json:"perfdhcp"` // most exchanges/s under 1 % loss, asked by perfdhcp
+	Perfdhcp float64 `json:"perfdhcp"` // largest rate with less than 1 % loss, in exchanges/s, by perfdhcp
 	Limited  bool    `json:"limited"`  // perfdhcp could not ask faster
-	Own      float64 `json:"own"`      // the same, asked by the generator here; not with -quick
+	Own      float64 `json:"own"`      // the same by the generator of package load; not with -quick
 
-	CPU    float64 `json:"cpu"`    // s per 10 000 exchanges at the common rate, asked by perfdhcp
-	CPUAt  float64 `json:"cpuAt"`  // the rate it is from, lower for who does not reach that
-	OwnCPU float64 `json:"ownCpu"` // the same, asked by the generator here; of who does not reach that rate, at it all the same
+	CPU    float64 `json:"cpu"`    // s per 10 000 exchanges at the common rate, by perfdhcp
+	CPUAt  float64 `json:"cpuAt"`  // the rate of that figure; lower for a server that does not reach the common one
+	OwnCPU float64 `json:"ownCpu"` // the same by the generator of package load, at the common rate for all servers
 
 	P50  float64 `json:"p50ms"` // from DISCOVER to ACK, at the common rate
 	P99  float64 `json:"p99ms"`
 	Max  float64 `json:"maxMs"`
-	Lost float64 `json:"lost"` // share, at the common rate
+	Lost float64 `json:"lost"` // share of exchanges, at the common rate
 
-	Peak    float64 `json:"peak"`    // most exchanges/s that were completed, at any loss
-	PeakCPU float64 `json:"peakCpu"` // s per 10 000 exchanges then
-	RSS     float64 `json:"rssMB"`   // at its most, while all machines get their first address
-	Leases  float64 `json:"leases"`  // that were given then
+	Peak    float64 `json:"peak"`    // largest rate of completed exchanges, in exchanges/s, at any loss
+	PeakCPU float64 `json:"peakCpu"` // s per 10 000 exchanges at that rate
+	RSS     float64 `json:"rssMB"`   // peak while all machines get their first address
+	Leases  float64 `json:"leases"`  // given in that time
 
 	Overload      float64 `json:"overload"`      // exchanges/s completed at ten times the peak
 	OverloadShare float64 `json:"overloadShare"` // of the peak
 	OverloadBegun float64 `json:"overloadBegun"` // DISCOVERs/s that were sent
 }
 
-// latency takes the figures of the generator's step at the common rate.
+// latency sets the figures of the generator's step at the common rate.
 func (f *Figures) latency(s Step) {
 	f.P50, f.P99, f.Max, f.Lost, f.OwnCPU = s.P50, s.P99, s.Max, s.Loss, s.cpuPer()
 }
@@ -41,7 +41,7 @@ func (f *Figures) latency(s Step) {
 type Report struct {
 	Versions    map[string]string    `json:"versions"`
 	LoadAverage [2]string            `json:"loadAverage"` // of the host, before and after
-	Others      float64              `json:"others"`      // median of the steps: share of the time that the servers' processor did something else
+	Others      float64              `json:"others"`      // median of the steps: share of the time in which the servers' processor did other work
 	Processors  int                  `json:"processors"`
 	Seconds     float64              `json:"secondsPerStep"`
 	Quick       bool                 `json:"quick"`
@@ -82,7 +82,7 @@ func (r *Report) end() {
 	r.Others = stats.Median(others)
 }
 
-// medians is the median of each figure, each taken separately.
+// medians returns the median of each figure, separately.
 func medians(rounds []Figures) (m Figures) {
 	for _, row := range rows {
 		var values []float64
@@ -97,8 +97,8 @@ func medians(rounds []Figures) (m Figures) {
 	return m
 }
 
-// keaBest returns Kea's figures: each is the better one of the two ways to run it, which
-// is more than one Kea achieves.
+// keaBest returns Kea's figures: each is the better one of its two configurations. No single
+// Kea achieves all of them.
 func keaBest(servers map[string]Figures, suffix string) (best Figures, ok bool) {
 	one, ok1 := servers["kea"+suffix]
 	two, ok2 := servers["kea-mt"+suffix]

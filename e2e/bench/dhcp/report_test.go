@@ -9,7 +9,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// report is one round of all servers, in which drover is good enough.
+// report is one round of all servers in which drover keeps every limit.
 func report() *main.Report {
 	r := &main.Report{
 		Versions:    map[string]string{"drover": "1a2b3c4", "kea": "2.2.0", "dnsmasq": "2.90"},
@@ -103,7 +103,7 @@ func TestUnmeasuredFiguresAreSkipped(t *testing.T) {
 	}
 }
 
-// Kea is shown at the better of the two ways to run it, figure by figure.
+// Each of Kea's figures is the better one of its two configurations.
 func TestKeaBest(t *testing.T) {
 	best, ok := main.KeaBest(report().Servers, "")
 	if !ok || best.Perfdhcp != 6000 || best.CPU != 0.7 || best.P50 != 0.2 || best.RSS != 25 {

@@ -3,14 +3,13 @@ package main
 // lowest is the rate at which a search gives up, in exchanges/s.
 const lowest = 25
 
-// hopeless is the share of exchanges whose loss no disturbance explains.
+// hopeless is a loss, as a share of exchanges, that no disturbance explains.
 const hopeless = 0.2
 
-// search finds the highest rate that is good: up the given rates, or down by
-// halves when the first is bad, then halving between the best good and the
-// lowest bad one. A step that lost a little too much is tried once more: something
-// else on the host may have been in the way. The tool's own limit ends the
-// search as well.
+// search finds the highest good rate: up the given rates, or down by halves if the first is
+// bad, then by bisection between the highest good and the lowest bad one. A step that lost a
+// little too much is repeated once, because other work on the host may have disturbed it. The
+// limit of the tool ends the search as well.
 func search(rates []float64, halvings int, try func(rate float64) (Step, error)) (best Step, err error) {
 	twice := func(rate float64) (Step, error) {
 		s, err := try(rate)

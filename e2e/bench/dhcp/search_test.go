@@ -8,8 +8,8 @@ import (
 	main "drover/e2e/bench/dhcp"
 )
 
-// limit is a server that loses nothing up to a rate and half beyond it, and a
-// tool that can ask no faster than most.
+// limit is a server that loses nothing up to a rate and half of the exchanges above it, and
+// a tool whose largest rate is most.
 func limit(limit, most float64, asked *[]float64) func(float64) (main.Step, error) {
 	return func(rate float64) (main.Step, error) {
 		*asked = append(*asked, rate)
@@ -50,7 +50,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A little loss may be somebody else's doing.
+// Other work on the host can cause a little loss.
 func TestSearchTriesALossOnceMore(t *testing.T) {
 	tries := 0
 	best, err := main.Search([]float64{1000, 2000}, 0, func(rate float64) (main.Step, error) {
@@ -72,8 +72,8 @@ func TestSearchEndsWithAnError(t *testing.T) {
 	}
 }
 
-// TestCarried holds that two servers that kept up with the same step are equal,
-// whatever the tool's clock made of it.
+// TestCarried: two servers that kept up with the same step are equal, whatever rate the tool
+// measured.
 func TestCarried(t *testing.T) {
 	for _, tt := range []struct {
 		step main.Step
@@ -81,7 +81,7 @@ func TestCarried(t *testing.T) {
 	}{
 		{main.Step{Asked: 8000, Begun: 7982, Rate: 7950}, 8000},
 		{main.Step{Asked: 8000, Begun: 8010, Rate: 8010}, 8000},
-		{main.Step{Asked: 32000, Begun: 21000, Rate: 20990}, 21000}, // the tool's own end
+		{main.Step{Asked: 32000, Begun: 21000, Rate: 20990}, 21000}, // the limit of the tool
 		{main.Step{}, 0},
 	} {
 		if got := main.Carried(tt.step); got != tt.want {

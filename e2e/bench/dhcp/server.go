@@ -17,10 +17,10 @@ import (
 // A server is a DHCP server to be measured.
 type server struct {
 	name string
-	// command writes the config into an empty dir, which is for the store and
-	// the log as well, and returns what starts the server in the foreground.
+	// command writes the config into an empty dir, which also gets the store and the
+	// log, and returns the command of the server in the foreground.
 	command func(p *programs, dir string) (*exec.Cmd, error)
-	// machines is how many ask.
+	// machines is the number of machines that ask.
 	machines int
 }
 
@@ -29,15 +29,15 @@ var allServers = []server{
 	{"kea", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false, 0) }, machines},
 	{"kea-mt", func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, true, 0) }, machines},
 	{"dnsmasq", dnsmasqCommand, machines},
-	// These know all machines that ask: from pools[].nodes, from host reservations.
+	// These know all machines that ask, by pools[].nodes or host reservations.
 	{"drover" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return droverCommand(p, dir, nodes) }, nodes},
 	{"kea" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false, nodes) }, nodes},
 }
 
-// declared is the end of the name of a server that knows its machines.
+// declared is the suffix of the names of servers that know their machines.
 const declared = "-nodes"
 
-// chooseServers returns those of the names; all when there are none.
+// chooseServers returns the servers of these names, or all without names.
 func chooseServers(names string) (chosen []server, err error) {
 	if names == "" {
 		return allServers, nil
@@ -56,7 +56,7 @@ func chooseServers(names string) (chosen []server, err error) {
 	return chosen, nil
 }
 
-// with runs a server with an empty store, and f while it runs.
+// with runs f while a server runs, which begins with an empty store.
 func (b *bench) with(ctx context.Context, s server, f func(*lab.Process) error) (err error) {
 	dir := filepath.Join(b.dir, s.name)
 	if err := os.RemoveAll(dir); err != nil {
@@ -88,8 +88,8 @@ func (b *bench) with(ctx context.Context, s server, f func(*lab.Process) error) 
 	return f(p)
 }
 
-// listening waits until the server has port 67, and then some, for what it does
-// at its start.
+// listening waits until the server has port 67, and a moment more for the rest of its
+// start.
 func listening(ctx context.Context, p *lab.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -113,7 +113,7 @@ func listening(ctx context.Context, p *lab.Process) error {
 	}
 }
 
-// end stops a server. Kea and dnsmasq end by the signal, with a status.
+// end stops a server. Kea and dnsmasq exit with a status other than 0 at the signal.
 func end(p *lab.Process) error {
 	var exit *exec.ExitError
 	if err := p.Stop(10 * time.Second); err != nil && !errors.As(err, &exit) {

@@ -15,21 +15,21 @@ type Step struct {
 	Server  string  `json:"server"`
 	Tool    string  `json:"tool"`    // perfdhcp, or own: the generator of package load
 	Purpose string  `json:"purpose"` // loss, cpu, latency, saturation or overload
-	Asked   float64 `json:"asked"`   // exchanges/s that the tool was told to begin
+	Asked   float64 `json:"asked"`   // exchanges/s that the tool should begin
 	Begun   float64 `json:"begun"`   // exchanges/s that it began
 	Rate    float64 `json:"rate"`    // exchanges/s that were completed
-	Loss    float64 `json:"loss"`    // share that was begun and not completed
+	Loss    float64 `json:"loss"`    // share of exchanges that were begun and not completed
 
 	Completed int     `json:"completed"`  // exchanges
 	CPU       float64 `json:"cpuSeconds"` // of the server
-	Others    float64 `json:"others"`     // share of the time that the server's processor did something else
-	RSS       int64   `json:"rssBytes"`   // of the server, at its most
+	Others    float64 `json:"others"`     // share of the time in which the server's processor did other work
+	RSS       int64   `json:"rssBytes"`   // peak of the server
 
-	// The tool own alone, in milliseconds from DISCOVER to ACK.
+	// Only with the tool own: milliseconds from DISCOVER to ACK.
 	P50     float64 `json:"p50ms,omitempty"`
 	P99     float64 `json:"p99ms,omitempty"`
 	Max     float64 `json:"maxMs,omitempty"`
-	Stalled float64 `json:"stalledMs,omitempty"` // that the generator itself was held up
+	Stalled float64 `json:"stalledMs,omitempty"` // in which the generator itself could not run
 
 	machines int           // that ask
 	length   time.Duration // of the step
@@ -51,10 +51,10 @@ const (
 	forMemory     = "memory"
 )
 
-// perExchanges is the number of exchanges that processor time is given for.
+// perExchanges is the number of exchanges to which processor time refers.
 const perExchanges = 10000
 
-// cpuPer is the server's processor time per 10 000 exchanges, in seconds.
+// cpuPer returns the server's processor time per 10 000 exchanges, in seconds.
 func (s Step) cpuPer() float64 {
 	if s.Completed == 0 {
 		return 0
@@ -68,8 +68,8 @@ func (s Step) good() bool { return s.Completed > 0 && s.Loss < 0.01 }
 // limited reports whether the tool did not reach the requested load.
 func (s Step) limited() bool { return s.Begun < 0.9*s.Asked }
 
-// carried is the rate that a good step stands for, in exchanges/s: what was
-// asked for, since a tool begins a little more or less than that each time.
+// carried returns the rate of a good step in exchanges/s: the requested one, because a tool
+// begins a little more or less than that each time.
 func (s Step) carried() float64 {
 	if s.limited() {
 		return s.Begun
@@ -77,13 +77,13 @@ func (s Step) carried() float64 {
 	return s.Asked
 }
 
-// disturbed is the share of others' work on the server's processor from which a
-// step is worth another try. The kernel's own is below it.
+// disturbed is the share of other work on the server's processor from which a step is
+// repeated. That of the kernel is below it.
 const disturbed = 0.1
 
-// step runs one, and once more when the host was busy with other things: then
-// the less disturbed counts, whatever came of it. A retry makes the machines
-// ask until they are served.
+// step runs a step, and repeats it once if the host was busy with other work: then the less
+// disturbed one counts, whatever its result is. With retry the machines ask until they are
+// served.
 func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate float64, retry time.Duration) (Step, error) {
 	st := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate, machines: s.machines, length: b.length}
 	if purpose == forMemory { // all machines ask
@@ -111,7 +111,7 @@ func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duratio
 	return err
 }
 
-// account sets the server's processor time and memory while f ran.
+// account runs f, and sets the server's processor time and memory in that time.
 func (s *Step) account(pid int, f func() error) error {
 	began := time.Now()
 	busy, berr := stats.BusyTime(serverCPU)
@@ -139,7 +139,7 @@ func (s *Step) String() string {
 	return line
 }
 
-// apply makes the load of a step, which ends a second after the last message.
+// apply generates the load of a step, and waits a second after the last message.
 func (b *bench) apply(ctx context.Context, st *Step, retry time.Duration) error {
 	if st.Tool == perfdhcpTool {
 		r, err := b.perfdhcp(ctx, st.machines, st.Asked, st.length)

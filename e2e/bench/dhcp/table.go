@@ -11,7 +11,7 @@ import (
 type row struct {
 	title  string
 	format string
-	less   bool // is better
+	less   bool // a smaller figure is better
 	of     func(*Figures) *float64
 }
 
@@ -34,7 +34,7 @@ var rows = []row{
 	{"  with so many addresses given", "%.0f", false, func(f *Figures) *float64 { return &f.Leases }},
 }
 
-// print writes the table, the ratios and the result of the limits.
+// print writes the table, the ratios and the results of the checks.
 func (r *Report) print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "drover %s, Kea %s, dnsmasq %s\n", r.Versions["drover"], r.Versions["kea"], r.Versions["dnsmasq"])
@@ -62,8 +62,8 @@ func (r *Report) print(w io.Writer) error {
 	return err
 }
 
-// table writes a column for each server whose name ends so, and the ratios. Every
-// cell ends with a tab: the columns are aligned to the right.
+// table writes a column for each server whose name has this suffix, and the ratios. Every
+// cell ends with a tab, because the columns are aligned to the right.
 func (r *Report) table(w io.Writer, suffix string) {
 	var columns []string
 	for _, s := range allServers {

@@ -13,9 +13,8 @@ import (
 	"drover/e2e/buildcache"
 )
 
-// Debian is a directory that Debian packages were unpacked into, with what they
-// depend on. Nothing is installed: the packages would start their servers on the
-// host, and at each of its boots.
+// Debian is a directory with unpacked Debian packages and their dependencies. They are not
+// installed, because packages start their servers on the host, at once and at each boot.
 type Debian string
 
 // Unpack returns the packages in the directory name of the cache. They are
@@ -30,7 +29,7 @@ func Unpack(ctx context.Context, log io.Writer, name string, packages []string, 
 		return d, nil
 	}
 	fmt.Fprintf(log, "downloading %s into %s\n", strings.Join(packages, ", "), d)
-	// Beside it, so that what is cut short is never taken for whole.
+	// Renamed at the end, so that an interrupted download is never taken for a whole one.
 	fresh := d + ".new"
 	if err := fresh.fill(ctx, packages); err != nil {
 		return "", err
@@ -44,9 +43,8 @@ func Unpack(ctx context.Context, log io.Writer, name string, packages []string, 
 	return d, os.Rename(string(fresh), string(d))
 }
 
-// fill downloads packages, with what they depend on, and unpacks them. Where
-// two packages have the same file, that of the package whose name sorts last
-// stays.
+// fill downloads packages and their dependencies, and unpacks them. If two packages have
+// the same file, the one of the package whose name sorts last stays.
 func (d Debian) fill(ctx context.Context, packages []string) error {
 	archives := filepath.Join(string(d), "archives")
 	if err := os.RemoveAll(string(d)); err != nil {
@@ -55,8 +53,8 @@ func (d Debian) fill(ctx context.Context, packages []string) error {
 	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 		return err
 	}
-	// One at a time: some do not want to be installed together. Reinstall
-	// fetches what the host has installed as well.
+	// One at a time: some of them conflict. Reinstall also fetches packages that are
+	// installed on the host.
 	for _, name := range packages {
 		if out, err := exec.CommandContext(ctx, "apt-get", "install", "--yes", "--no-install-recommends", "--reinstall",
 			"--download-only", "-o", "Dir::Cache::archives="+archives, name).CombinedOutput(); err != nil {
@@ -88,19 +86,19 @@ func (d Debian) has(programs []string) error {
 // Program returns the path of a server.
 func (d Debian) Program(name string) string { return filepath.Join(string(d), "usr/sbin", name) }
 
-// Env lets the programs find their libraries, wherever Debian keeps those of
-// this architecture.
+// Env returns the environment in which the programs find their libraries, in Debian's
+// directories for this architecture.
 func (d Debian) Env() string {
 	dirs, _ := filepath.Glob(filepath.Join(string(d), "usr/lib/*-linux-gnu*")) // the patterns are good ones
 	more, _ := filepath.Glob(filepath.Join(string(d), "lib/*-linux-gnu*"))
 	return "LD_LIBRARY_PATH=" + strings.Join(append(dirs, more...), ":")
 }
 
-// FirstLine returns the first line of a program's output: mostly its version.
+// FirstLine returns the first line of a program's output, which usually has its version.
 func (d Debian) FirstLine(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.Program(name), args...)
 	cmd.Env = append(os.Environ(), d.Env())
-	out, err := cmd.CombinedOutput() // nginx tells on standard error
+	out, err := cmd.CombinedOutput() // nginx writes it to standard error
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", name, err, out)
 	}

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// FindDrover returns the program to measure, and where it is from: the one that
-// is given, or else one that is built in dir from the source tree that the
-// working directory is in.
+// FindDrover returns the program to measure and its origin: the given one, or else one that
+// it builds in dir from the source tree around the working directory.
 func FindDrover(ctx context.Context, dir, given string) (program, from string, err error) {
 	if given != "" {
 		program, err := exec.LookPath(given)

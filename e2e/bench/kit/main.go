@@ -20,7 +20,7 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if ctx.Err() != nil { // what it broke off is no news
+	if ctx.Err() != nil { // the errors of an interrupted run say nothing
 		err = errors.New("interrupted")
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -45,7 +45,7 @@ func Able() error {
 	return nil
 }
 
-// Save writes a report as JSON; nowhere when there is no name.
+// Save writes a report as JSON to a file, unless the name is empty.
 func Save(file string, report any) error {
 	if file == "" {
 		return nil

@@ -22,7 +22,7 @@ func Parse(b []byte) (xid uint32, kind byte, address, server netip.Addr, err err
 	return r.xid, r.kind, netip.AddrFrom4(r.address), netip.AddrFrom4(r.server), err
 }
 
-// Room is a room of machines, for tests.
+// Room is a set of machines, for tests.
 type Room struct{ *machines }
 
 func NewRoom(n int, retry time.Duration) Room { return Room{newMachines(n, retry)} }

@@ -23,8 +23,8 @@ const patience = time.Second
 type machine struct {
 	phase   phase
 	attempt uint16
-	began   time.Duration // its first DISCOVER that is still waited for
-	asked   time.Duration // its last message
+	began   time.Duration // when it sent the first DISCOVER that may still be answered
+	asked   time.Duration // when it sent its last message
 }
 
 // machines asks in turn. A transaction number is attempt<<16 | machine.
@@ -32,7 +32,7 @@ type machines struct {
 	all   []machine
 	retry time.Duration
 	turn  int
-	left  int // to be served until half are; without retry: to be asked
+	left  int // machines to serve until half of them are served; without retry: machines that have not asked
 
 	count   Counts
 	latency []time.Duration
@@ -41,10 +41,10 @@ type machines struct {
 // Counts are the messages and exchanges of a run.
 type Counts struct {
 	Discovers int // sent: exchanges begun
-	Offers    int // received and wanted
-	Acks      int // received and wanted: exchanges completed
+	Offers    int // received and expected
+	Acks      int // received and expected: exchanges completed
 	Naks      int
-	Useless   int // answers that were too late, twice, or not understood
+	Useless   int // answers that came too late or twice, or that cannot be read
 }
 
 func newMachines(n int, retry time.Duration) *machines {
@@ -55,8 +55,8 @@ func newMachines(n int, retry time.Duration) *machines {
 	return s
 }
 
-// next picks the machine that sends a DISCOVER and returns its transaction
-// number; false: none may at this time.
+// next picks the machine that sends a DISCOVER and returns its transaction number. It
+// returns false if no machine may send one at this time.
 func (s *machines) next(now time.Duration) (xid uint32, ok bool) {
 	for range s.all {
 		i := s.turn
@@ -103,7 +103,7 @@ func (s *machines) hear(r reply, now time.Duration) (follow bool) {
 		s.count.Naks++
 		m.phase = off
 		if s.retry == 0 {
-			m.phase = served // it had its one try
+			m.phase = served // it asks only once
 		}
 	case now-m.asked >= patience:
 		s.count.Useless++
@@ -124,8 +124,8 @@ func (s *machines) hear(r reply, now time.Duration) (follow bool) {
 	return false
 }
 
-// quantiles returns the latencies that the given shares of exchanges stay
-// within; zero when there were none. It sorts what it is given.
+// quantiles returns the latencies that the given shares of exchanges do not exceed; zero
+// without exchanges. It sorts its argument.
 func quantiles(latency []time.Duration, shares ...float64) []time.Duration {
 	slices.Sort(latency)
 	q := make([]time.Duration, len(shares))

@@ -62,7 +62,7 @@ func TestAnExchange(t *testing.T) {
 	}
 }
 
-// A room that is not served asks on; who is served falls silent.
+// Machines that are not served ask again; a served one does not.
 func TestMachinesAskUntilTheyAreServed(t *testing.T) {
 	const ms = time.Millisecond
 	room := load.NewRoom(2, 250*ms)
@@ -74,7 +74,7 @@ func TestMachinesAskUntilTheyAreServed(t *testing.T) {
 	if a, b := room.Next(250*ms), room.Next(250*ms); a != 2<<16 || b != 2<<16|1 {
 		t.Fatalf("at 250 ms got %#x and %#x, want 0x20000 and 0x20001", a, b)
 	}
-	// The OFFER to an earlier DISCOVER is as good as one to the last.
+	// The OFFER to an earlier DISCOVER counts as well.
 	if !room.Hear(1<<16, offer, 300*ms) || room.Hear(1<<16, ack, 310*ms) {
 		t.Fatal("the first machine is not served")
 	}

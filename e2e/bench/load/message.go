@@ -15,8 +15,8 @@ const (
 	nak      = 6
 )
 
-// Where things are in a message (RFC 2131, section 2), and in ours alone the
-// options that differ from one to the next.
+// Offsets in a message (RFC 2131, section 2), and of the options that differ between the
+// messages of this package.
 const (
 	atXID     = 4
 	atYiaddr  = 16
@@ -25,10 +25,10 @@ const (
 	atOptions = 240 // behind the magic cookie
 )
 
-// template is a message of the first machine, to be copied and filled in.
+// template is a message of the first machine, from which those of all others are made.
 type template struct {
 	bytes                      []byte
-	clientID, wanted, serverID int // where the values of options 61, 50 and 54 are; 0: absent
+	clientID, wanted, serverID int // offsets of the values of options 61, 50 and 54; 0: absent
 }
 
 // firstMAC is the first MAC of perfdhcp.

@@ -12,35 +12,35 @@ import (
 type Load struct {
 	Server   netip.Addr    // address of the server
 	Relay    netip.Addr    // the client: an address of this host, and giaddr
-	Rate     float64       // exchanges begun each second
-	Duration time.Duration // how long exchanges are begun
-	Machines int           // how many ask, at most 65536
+	Rate     float64       // exchanges to begin each second
+	Duration time.Duration // time in which exchanges are begun
+	Machines int           // number of machines that ask, at most 65536
 
-	// Retry lets a machine that has no OFFER ask again after this time, and
-	// one that has no ACK after a second, until it is served: a room full of
-	// machines and a server that cannot keep up. The run ends early when half
-	// of them are served, since the rest could not ask as fast. Zero: each
-	// machine asks once, and the run ends early when all have.
+	// Retry makes a machine without an OFFER ask again after this time, and one
+	// without an ACK after a second, until it is served: as many machines do at a
+	// server that cannot keep up. The run ends early when half of them are served,
+	// since the others could not keep up the rate. Zero: each machine asks once, and
+	// the run ends early when all have asked.
 	Retry time.Duration
 }
 
 // Result is the result of a [Load].
 type Result struct {
 	Counts
-	Sending   time.Duration // how long exchanges were begun
-	Completed int           // exchanges completed in that time; Acks has those behind it as well
+	Sending   time.Duration // time in which exchanges were begun
+	Completed int           // exchanges completed in that time; Acks also counts later ones
 	P50, P99  time.Duration // from the first DISCOVER to the ACK, of those completed
 	Max       time.Duration
-	Stalled   time.Duration // time that the generator did not get to begin exchanges in; it did not make up for them
+	Stalled   time.Duration // time in which the generator could not begin exchanges; it did not make up for them
 }
 
-// Begun is the rate at which exchanges were begun.
+// Begun returns the rate at which exchanges were begun.
 func (r Result) Begun() float64 { return perSecond(r.Discovers, r.Sending) }
 
-// Rate is the rate at which exchanges were completed.
+// Rate returns the rate at which exchanges were completed.
 func (r Result) Rate() float64 { return perSecond(r.Completed, r.Sending) }
 
-// Loss is the share of exchanges that were begun and not completed, 0 to 1.
+// Loss returns the share of exchanges that were begun and not completed, 0 to 1.
 func (r Result) Loss() float64 {
 	if r.Discovers == 0 {
 		return 1
@@ -101,8 +101,8 @@ type generator struct {
 
 func (g *generator) now() time.Duration { return time.Since(g.start) }
 
-// send begins exchanges as long as it is told to, and goes on with those that
-// the server answers.
+// send begins exchanges for the duration of the load, and continues those that the server
+// answers.
 func (g *generator) send(ctx context.Context) error {
 	step := time.Duration(float64(time.Second) / g.Rate)
 	due := time.Duration(0) // when the next exchange begins
@@ -132,7 +132,7 @@ func (g *generator) send(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain waits for what is under way.
+// drain waits for the exchanges that are not complete.
 func (g *generator) drain(ctx context.Context) error {
 	for end := g.now() + patience; g.now() < end; {
 		if ctx.Err() != nil {
@@ -145,8 +145,8 @@ func (g *generator) drain(ctx context.Context) error {
 	return nil
 }
 
-// turnaround sends what is in line and takes in what has come; when there was
-// neither it rests for the time given.
+// turnaround sends the queued messages and handles those that have arrived. Without any it
+// sleeps for the given time.
 func (g *generator) turnaround(rest time.Duration) error {
 	idle := len(g.alike) == 0
 	if err := g.flushAlike(); err != nil {
@@ -163,7 +163,7 @@ func (g *generator) turnaround(rest time.Duration) error {
 	return g.flush()
 }
 
-// answer takes in one message, and puts the REQUEST that follows it in line.
+// answer handles one message, and queues the REQUEST that follows it.
 func (g *generator) answer(b []byte, now time.Duration) {
 	r, err := parse(b)
 	if err != nil {

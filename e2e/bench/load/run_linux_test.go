@@ -14,7 +14,7 @@ import (
 	"drover/e2e/fixture"
 )
 
-// inside runs f in a network namespace of its own that has a loopback alone.
+// inside runs f in a network namespace of its own that has only a loopback interface.
 func inside(t *testing.T, f func()) {
 	t.Helper()
 	fixture.Root(t)
@@ -35,8 +35,8 @@ func inside(t *testing.T, f func()) {
 	<-done
 }
 
-// respond answers each message as a server does, but for each nth DISCOVER. It
-// returns when the connection is closed.
+// respond answers each message as a server does, except every nth DISCOVER. It returns when
+// the connection is closed.
 func respond(c *net.UDPConn, nth int) {
 	b := make([]byte, 1500)
 	for discovers := 0; ; {

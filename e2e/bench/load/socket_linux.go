@@ -25,7 +25,7 @@ type mmsghdr struct {
 	_   [4]byte
 }
 
-// ring is the buffers of one direction.
+// ring has the buffers of one direction.
 type ring struct {
 	bytes [batch][slot]byte
 	iov   [batch]unix.Iovec
@@ -49,7 +49,7 @@ type socket struct {
 	in, to *ring
 	ready  int // messages in to
 
-	alike []byte // messages of one length, one behind the other
+	alike []byte // messages of one length, one after another
 	size  int    // of one of them
 }
 
@@ -73,20 +73,20 @@ func open(relay, server netip.Addr) (*socket, error) {
 
 func (s *socket) close() error { return unix.Close(s.fd) }
 
-// add puts what fill writes in line, a batch at most before it is flushed.
+// add queues the message that fill writes. A full batch is flushed.
 func (s *socket) add(fill func([]byte) int) {
 	s.to.iov[s.ready].SetLen(fill(s.to.bytes[s.ready][:]))
 	s.ready++
 }
 
-// addAlike puts a copy of b in line. All messages that are sent this way have
-// the same length: the kernel takes them as one and cuts it up on arrival,
-// which costs less than a message each.
+// addAlike queues a copy of b. All messages that are sent this way have the same length: the
+// kernel takes them as one and divides it on arrival (UDP_SEGMENT), which costs less than
+// one message each.
 func (s *socket) addAlike(b []byte) {
 	s.alike, s.size = append(s.alike, b...), len(b)
 }
 
-// flushAlike sends what is in line of addAlike.
+// flushAlike sends the messages that addAlike has queued.
 func (s *socket) flushAlike() error {
 	if len(s.alike) == 0 {
 		return nil
@@ -105,8 +105,8 @@ func (s *socket) flushAlike() error {
 	return fmt.Errorf("sendmsg of segments: %w", err)
 }
 
-// flush sends what is in line. What the kernel does not take, nor anything of an
-// unreachable server, is lost like on a wire.
+// flush sends the queued messages. Messages that the kernel does not take, or whose server is
+// unreachable, are lost as on a wire.
 func (s *socket) flush() error {
 	for sent := 0; sent < s.ready; {
 		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.to.msgs[sent])),
@@ -125,8 +125,8 @@ func (s *socket) flush() error {
 	return nil
 }
 
-// receive hands every message that has come to each, at most a batch, and
-// returns how many there were.
+// receive calls each for every message that has arrived, up to a batch, and returns their
+// number.
 func (s *socket) receive(each func([]byte)) (int, error) {
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in.msgs[0])), batch, 0, 0, 0)
 	switch errno {
@@ -142,7 +142,7 @@ func (s *socket) receive(each func([]byte)) (int, error) {
 	return int(n), nil
 }
 
-// wait returns when a message has come, or after d.
+// wait returns when a message has arrived, or after d.
 func (s *socket) wait(d time.Duration) error {
 	t := unix.NsecToTimespec(int64(d))
 	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, &t, nil)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// A Check is one thing that drover has to be.
+// A Check is a limit that a figure of drover has to keep.
 type Check struct {
 	Name string  `json:"name"`
 	Got  float64 `json:"got"`
 	Want float64 `json:"want"`
-	Most bool    `json:"most"` // Want is the most that it may be, else the least
+	Most bool    `json:"most"` // Want is an upper limit, else a lower one
 	Pass bool    `json:"pass"`
-	Note string  `json:"note,omitempty"` // what Got is worth
+	Note string  `json:"note,omitempty"` // how reliable Got is
 }
 
 // String is the line of a report.
@@ -36,7 +36,7 @@ func AtLeast(name string, got, want float64) Check {
 	return Check{Name: name, Got: got, Want: want, Pass: got >= want}
 }
 
-// AtMost takes zero for "not measured".
+// AtMost is the check of an upper limit. A figure of zero counts as not measured.
 func AtMost(name string, got, want float64) Check {
 	return Check{Name: name, Got: got, Want: want, Most: true, Pass: got > 0 && got <= want}
 }

@@ -15,7 +15,7 @@ import (
 // kernel scales what it shows to the exact run time of all threads.
 const tick = 10 * time.Millisecond
 
-// CPUTime is what a process with all its threads and ended children has used,
+// CPUTime returns the processor time of a process with all its threads and ended children,
 // in user and kernel mode.
 func CPUTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -25,7 +25,7 @@ func CPUTime(pid int) (time.Duration, error) {
 	return ParseStat(text)
 }
 
-// ParseStat reads that out of /proc/PID/stat.
+// ParseStat returns the time of [CPUTime] from the text of /proc/PID/stat.
 func ParseStat(text []byte) (time.Duration, error) {
 	const utime, cstime = 11, 14 // fields 14 to 17, counted from the third
 	fields := statFields(text)
@@ -43,14 +43,14 @@ func ParseStat(text []byte) (time.Duration, error) {
 	return sum, nil
 }
 
-// statFields are the fields from the third on. The second is the program's name,
-// in brackets and with anything in it.
+// statFields returns the fields from the third on. The second is the program's name, in
+// brackets; it may hold any characters.
 func statFields(text []byte) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// RunTime is what the threads of a process and of all its descendants have used,
-// to the nanosecond. Threads and children that have ended are not in it.
+// RunTime returns the processor time of the threads of a process and of all its
+// descendants, to the nanosecond. It leaves out threads and children that have ended.
 func RunTime(pid int) (time.Duration, error) {
 	pids, err := family(pid)
 	if err != nil {
@@ -78,7 +78,7 @@ func RunTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// family is a process and all its descendants.
+// family returns a process and all its descendants.
 func family(pid int) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -106,8 +106,8 @@ func family(pid int) ([]int, error) {
 	return all, nil
 }
 
-// BusyTime is how long a processor has been busy since the host started, with
-// anything; what the hypervisor gave to other guests counts as well.
+// BusyTime returns the time for which a processor has been busy since the host started. It
+// includes the time that the hypervisor gave to other guests.
 func BusyTime(cpu string) (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -116,7 +116,7 @@ func BusyTime(cpu string) (time.Duration, error) {
 	return ParseBusy(string(text), cpu)
 }
 
-// ParseBusy reads that out of /proc/stat.
+// ParseBusy returns the time of [BusyTime] from the text of /proc/stat.
 func ParseBusy(text, cpu string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -137,7 +137,7 @@ func ParseBusy(text, cpu string) (time.Duration, error) {
 	return 0, fmt.Errorf("/proc/stat has no processor %s", cpu)
 }
 
-// PeakRSS is the most memory that a process had resident, in bytes.
+// PeakRSS returns the largest resident memory of a process so far, in bytes.
 func PeakRSS(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -152,7 +152,7 @@ func PeakRSS(pid int) (int64, error) {
 	return 0, errors.New("no VmHWM")
 }
 
-// LoadAverage is how busy the host was in the last minute.
+// LoadAverage returns the load average of the host in the last minute.
 func LoadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -34,13 +34,13 @@ func TestParseBusy(t *testing.T) {
 	}
 }
 
-// TestRunTime: what a process works is in its run time.
+// TestRunTime: the work of a process is in its run time.
 func TestRunTime(t *testing.T) {
 	before, err := stats.RunTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for { // until it counts: how fast this host is does not matter
+	for { // until it counts, however slow this host is
 		now, err := stats.RunTime(os.Getpid())
 		if err != nil {
 			t.Fatal(err)

@@ -8,16 +8,15 @@ import (
 // A Ratio is how drover compares with a peer.
 type Ratio struct {
 	Median float64 `json:"median"`
-	// Low and High are the bounds between which the true median is, nine times
-	// in ten. They are two of the rounds' own ratios: nothing is assumed of how
-	// those are spread.
+	// Low and High are bounds of the true median, with a confidence of nine in ten.
+	// They are the ratios of two rounds, and assume no distribution.
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Rounds int     `json:"rounds"`
 }
 
-// Compare takes what each round of drover's and of the peer's gave, in the same
-// order, and is the zero Ratio when there is nothing to compare.
+// Compare returns the ratio of drover's rounds to those of the peer, which are in the same
+// order. Without rounds it is the zero Ratio.
 func Compare(ours, theirs []float64) Ratio {
 	var ratios []float64
 	for i := range min(len(ours), len(theirs)) {
@@ -34,12 +33,12 @@ func Compare(ours, theirs []float64) Ratio {
 	return Ratio{Median: Median(ratios), Low: ratios[k], High: ratios[n-1-k], Rounds: n}
 }
 
-// confidence is how sure the bounds of a Ratio are. With less than five rounds
-// even the lowest and the highest of them are less sure.
+// confidence is that of the bounds of a Ratio. With fewer than five rounds even the lowest
+// and the highest ratio have less.
 const confidence = 0.9
 
-// outside is how many of n sorted samples are beyond a bound on either side. The
-// median is below the k+1st of n samples when at most k of n coins show heads.
+// outside returns the number of n sorted samples beyond the bound on either side. The median
+// is below the k+1st of n samples with the probability that at most k of n coins show heads.
 func outside(n int) int {
 	// below is the probability that at most k coins show heads, both is that of
 	// exactly k.
@@ -57,12 +56,12 @@ func outside(n int) int {
 	return 0
 }
 
-// tie is how far a ratio may be on the wrong side of 1 and still be a tie. More
-// is a loss, however noisy the host.
+// tie is the largest distance of a ratio from 1, on the wrong side, that is still a tie. A
+// larger one is a loss, however noisy the host is.
 const tie = 0.03
 
-// AtLeast holds the ratio against a limit. A median below it passes as a tie
-// when it is so by less than 3 % and the rounds do not tell it from the limit.
+// AtLeast compares the ratio with a lower limit. A median less than 3 % below it passes as a
+// tie if the limit is within the bounds.
 func (r Ratio) AtLeast(name string, want float64) Check {
 	c := Check{Name: name, Got: r.Median, Want: want, Pass: r.Rounds > 0 && r.Median >= want, Note: r.spread()}
 	if !c.Pass && r.Rounds > 0 && r.Median >= want*(1-tie) && r.High >= want {
@@ -71,7 +70,7 @@ func (r Ratio) AtLeast(name string, want float64) Check {
 	return c
 }
 
-// AtMost is AtLeast the other way round.
+// AtMost compares the ratio with an upper limit, likewise.
 func (r Ratio) AtMost(name string, want float64) Check {
 	c := Check{Name: name, Got: r.Median, Want: want, Most: true, Pass: r.Rounds > 0 && r.Median <= want, Note: r.spread()}
 	if !c.Pass && r.Rounds > 0 && r.Median <= want*(1+tie) && r.Low <= want {
@@ -84,7 +83,7 @@ func (r Ratio) spread() string {
 	return fmt.Sprintf("%.3f to %.3f by %d rounds", r.Low, r.High, r.Rounds)
 }
 
-// Median is 0 without values. It sorts them.
+// Median returns the median of values, or 0 without any. It sorts them.
 func Median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)

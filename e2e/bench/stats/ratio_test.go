@@ -34,8 +34,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestBounds holds the bounds against the definition, for all numbers of rounds
-// that somebody may ask for.
+// TestBounds compares the bounds with their definition, for each number of rounds.
 func TestBounds(t *testing.T) {
 	sure := func(n, k int) float64 { // that the median is between the k+1st and the n-kth of n
 		outside := 0.0

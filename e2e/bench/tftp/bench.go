@@ -25,8 +25,8 @@ func (r row) String() string {
 	return fmt.Sprintf("%d clients, blocks %d, window %d, delay %v", r.clients, r.block, r.window, r.delay)
 }
 
-// rows is every combination that is measured. 1024 is what GRUB asks for, 1468
-// what UEFI does, with a window of 4.
+// rows are the measured combinations. GRUB asks for blocks of 1024 bytes, UEFI for 1468
+// with a window of 4.
 func rows() (all []row) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		for _, clients := range []int{1, 50} {
@@ -94,21 +94,21 @@ func (b *bench) close() {
 	}
 }
 
-// result is what one server did in one row.
+// result has the figures of one server in one row.
 type result struct {
 	rates  []float64     // MB/s of each round
 	cpu    time.Duration // of the server
 	bytes  int64
-	window int // that it agreed to
+	window int // that it accepted
 	resent int
 }
 
 func (r *result) rate() float64 { return stats.Median(slices.Clone(r.rates)) }
 
-// cpuPerGB is in seconds.
+// cpuPerGB returns the processor time in seconds.
 func (r *result) cpuPerGB() float64 { return r.cpu.Seconds() / (float64(max(r.bytes, 1)) / 1e9) }
 
-// run measures row by row and prints each.
+// run measures and prints row by row.
 func (b *bench) run(ctx context.Context, out, log io.Writer) error {
 	t := newTable(out, b.servers, b.least)
 	for _, row := range rows() {
@@ -120,7 +120,7 @@ func (b *bench) run(ctx context.Context, out, log io.Writer) error {
 			return fmt.Errorf("%v: %w", row, err)
 		}
 		if t.compare(results).Median < 1 {
-			// Noise, or not: all rounds count.
+			// The result may be noise. All rounds count.
 			if err := b.measure(ctx, row, 2*b.rounds, results); err != nil {
 				return fmt.Errorf("%v: %w", row, err)
 			}
@@ -138,7 +138,7 @@ func (b *bench) run(ctx context.Context, out, log io.Writer) error {
 func (b *bench) measure(ctx context.Context, row row, rounds int, results []result) error {
 	for round := range rounds {
 		for i := range b.servers {
-			// Who comes first changes, so that nobody always follows the same.
+			// The order alternates, so that no server always follows the same one.
 			n := (i + round) % len(b.servers)
 			if err := b.once(ctx, row, b.servers[n], &results[n]); err != nil {
 				return fmt.Errorf("%s: %w", b.servers[n].name, err)
@@ -160,7 +160,7 @@ func (b *bench) once(ctx context.Context, row row, s *server, r *result) error {
 	}
 	p := s.on[1]
 	if row.clients == 1 && row.delay == 0 {
-		p = s.on[0] // they take turns anyway
+		p = s.on[0] // client and server take turns anyway
 	}
 	before, err := p.cpu()
 	if err != nil {
@@ -170,7 +170,7 @@ func (b *bench) once(ctx context.Context, row row, s *server, r *result) error {
 	if err := g.run(); err != nil {
 		return fmt.Errorf("%w\n%s", err, p.output)
 	}
-	time.Sleep(20 * time.Millisecond) // forked children are counted when they have ended
+	time.Sleep(20 * time.Millisecond) // the time of forked children is counted after their end
 	after, err := p.cpu()
 	if err != nil {
 		return err

@@ -6,19 +6,18 @@
 // The two sides are joined by a pair of veth interfaces between network
 // namespaces.
 //
-// Each server has one processor. It is not the clients', but for a single client
-// without delay: the two take turns, and on two processors the time to wake the
-// other one up, many times that of a block in a virtual machine, would be all
-// that is measured. Go's runtime uses both processors, as it would if
-// it were not confined.
+// Each server has one processor, and the clients have the other. Only a single client
+// without delay shares the processor of the server: the two take turns, and on two
+// processors the time to wake up the other, in a virtual machine many times that of a
+// block, would dominate. Go's runtime takes two processors into account, as if it were
+// not confined.
 //
-// The delay of a millisecond is the clients': they hold each ACK back for that
-// long. To the server that is the same as a network of that round trip, and it
-// works on kernels without netem.
+// The clients make the delay of a millisecond: they hold each ACK back for that time. To the
+// server that is a network with this round trip. It works on kernels without netem.
 //
-// Rounds take turns between the servers. The best peer of a row is the one with
-// the highest median; the row's ratio is the median of drover's to that peer's,
-// round by round (package gauge). A row that drover does not win is measured
-// twice as often again, and all rounds count. A server that knows no windows
-// answers block by block, as it would answer the same firmware.
+// Each round measures all servers in turn. The best peer of a row is the one with the
+// highest median. The ratio of the row is the median of the ratios of drover to that peer,
+// round by round (package stats). A row that drover does not win gets twice as many more
+// rounds, and all rounds count. A server that knows no windows answers block by block, as it
+// would answer the same firmware.
 package main

@@ -25,13 +25,13 @@ type generator struct {
 	clients []*client
 	held    []held // ACKs that wait for their time, in order
 
-	bytes, total int64 // after warming up, and all
+	bytes, total int64 // after the warm-up, and in all
 	took         time.Duration
 	window       int
 	resent       int
 }
 
-// held is an ACK that is on its way for as long as the delay.
+// held is an ACK that is delayed.
 type held struct {
 	due time.Time
 	c   *client
@@ -40,7 +40,7 @@ type held struct {
 
 const (
 	warmUp = 30 * time.Millisecond
-	// patience is how long a client waits until it says again what it has.
+	// patience is the time after which a client repeats its last ACK.
 	patience = 300 * time.Millisecond
 )
 
@@ -80,7 +80,7 @@ func (g *generator) fetch() (err error) {
 	return nil
 }
 
-// turn sends what is due and takes what has come.
+// turn sends the ACKs that are due and handles the packets that have arrived.
 func (g *generator) turn(events []unix.EpollEvent, now time.Time) error {
 	for len(g.held) > 0 && !g.held[0].due.After(now) {
 		g.held[0].c.sendAck(g.held[0].ack)
@@ -88,8 +88,7 @@ func (g *generator) turn(events []unix.EpollEvent, now time.Time) error {
 	}
 	wait := 50 * time.Millisecond
 	if g.row.delay > 0 {
-		// To be woken takes some 20 µs more or less, which would be part of
-		// the delay.
+		// Waking up takes about 20 µs, which would be part of the delay.
 		wait = 0
 	}
 	n, err := unix.EpollWait(g.poll, events, int(wait.Milliseconds()))
@@ -162,7 +161,7 @@ func (c *client) request() error {
 	return unix.Sendto(c.fd, []byte(strings.Join(append(fields, ""), "\x00")), 0, &c.g.server)
 }
 
-// close ends the transfer, so that the server does not go on sending.
+// close ends the transfer, so that the server stops sending.
 func (c *client) close() {
 	if c.fd < 0 {
 		return
@@ -174,7 +173,7 @@ func (c *client) close() {
 	c.fd = -1
 }
 
-// receive takes what has come.
+// receive handles the packets that have arrived.
 func (c *client) receive(now time.Time) error {
 	if !c.connected {
 		return c.first(now)
@@ -195,7 +194,7 @@ func (c *client) receive(now time.Time) error {
 	return nil
 }
 
-// first takes the OACK, and the port that it came from.
+// first handles the OACK, and records the port that it came from.
 func (c *client) first(now time.Time) error {
 	n, from, err := unix.Recvfrom(c.fd, c.buffers[0], 0)
 	if err != nil {
@@ -203,7 +202,7 @@ func (c *client) first(now time.Time) error {
 	}
 	b := c.buffers[0][:n]
 	switch {
-	case n < 4 || b[1] == 3: // for who had this port before
+	case n < 4 || b[1] == 3: // of a transfer that had this port before
 		return nil
 	case b[1] != 6:
 		return fmt.Errorf("instead of an OACK the server sends %q", b)
@@ -227,13 +226,13 @@ func (c *client) first(now time.Time) error {
 	return nil
 }
 
-// take takes a DATA packet. It is true when the file has come to its end.
+// take handles a DATA packet. It returns true at the end of the file.
 func (c *client) take(b []byte, now time.Time) (done bool, err error) {
 	if len(b) < 4 || b[1] != 3 {
 		return false, fmt.Errorf("instead of block %d the server sends %q", c.have+1, b[:min(len(b), 100)])
 	}
 	if binary.BigEndian.Uint16(b[2:]) != uint16(c.have+1) {
-		// Something is missing, or came twice.
+		// A block is missing, or came twice.
 		c.g.resent++
 		if ahead := binary.BigEndian.Uint16(b[2:]) - uint16(c.have+1); ahead < 1000 {
 			c.ack(now)
@@ -258,7 +257,7 @@ func (c *client) take(b []byte, now time.Time) (done bool, err error) {
 	return false, nil
 }
 
-// ack acknowledges what came, when the delay is over.
+// ack acknowledges the received blocks after the delay.
 func (c *client) ack(now time.Time) {
 	c.since = 0
 	if c.g.row.delay == 0 {
@@ -274,7 +273,7 @@ func (c *client) sendAck(block uint16) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&c.out[0])), 4, 0, 0, 0)
 }
 
-// late says again what there is.
+// late repeats the last message.
 func (c *client) late(now time.Time) {
 	if now.Sub(c.heard) < patience {
 		return

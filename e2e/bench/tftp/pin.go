@@ -11,8 +11,8 @@ import (
 	pin "github.com/pin/tftp/v3"
 )
 
-// servePin serves with the library github.com/pin/tftp, the way package tftp
-// would if it were built on it.
+// servePin serves with the library github.com/pin/tftp, as package tftp would if it used
+// that library.
 func servePin(ctx context.Context, dir, addr string) error {
 	s := pin.NewServer(func(name string, rf io.ReaderFrom) error {
 		f, err := os.Open(filepath.Join(dir, filepath.Base(name)))

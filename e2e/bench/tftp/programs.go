@@ -8,7 +8,7 @@ import (
 	"drover/e2e/bench/kit"
 )
 
-// programs are the peers, and what they call their versions.
+// programs are the peers with their versions.
 type programs struct {
 	kit.Debian
 	tftpd, atftpd, dnsmasq string

@@ -21,11 +21,11 @@ import (
 	"drover/tftp"
 )
 
-// server is one that is measured.
+// server is a measured server.
 type server struct {
 	name, version string
 	ours, peer    bool // neither: shown only
-	forks         bool // its children's CPU time is nobody's
+	forks         bool // the processor time of its children is not known
 	on            [processors]*process
 }
 
@@ -36,12 +36,12 @@ type process struct {
 	output *bytes.Buffer
 }
 
-// command says how to start a server: where it listens, and what it serves.
+// command returns the command of a server, for the address to listen at and the directory to serve.
 type command func(addr string, port int, dir string) []string
 
-// startServers starts all of them on each processor.
+// startServers starts all servers on each processor.
 func startServers(ctx context.Context, p *programs, dir string, w *wire, pin bool) (all []*server, err error) {
-	// Pdeathsig is about the thread that starts a process, not about ours.
+	// Pdeathsig takes effect at the end of the thread that starts a process, not of the process.
 	runtime.LockOSThread()
 	self, err := os.Executable()
 	if err != nil {
@@ -115,19 +115,19 @@ func (s *server) stop() {
 		}
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(3*time.Second, func() { _ = p.cmd.Process.Kill() })
-		_ = p.cmd.Wait() // however it ends
+		_ = p.cmd.Wait() // it was ended by a signal
 		kill.Stop()
 	}
 }
 
-// listens reports whether somebody in the namespace of a process has an address.
+// listens reports whether a socket in the namespace of a process has an address.
 func listens(pid int, addr unix.SockaddrInet4) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", pid))
 	host := binary.NativeEndian.Uint32(addr.Addr[:])
 	return err == nil && strings.Contains(string(text), fmt.Sprintf("%08X:%04X ", host, addr.Port))
 }
 
-// cpu is what the server with its threads and ended children has used.
+// cpu returns the processor time of the server with its threads and ended children.
 func (s *process) cpu() (time.Duration, error) {
 	t, err := stats.CPUTime(s.cmd.Process.Pid)
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *process) cpu() (time.Duration, error) {
 	return t, nil
 }
 
-// serveDrover is the process that is measured: drover's package, or, for
-// "pin:DIR", the library.
+// serveDrover is the measured process: it serves with drover's package, or for "pin:DIR" with
+// the library.
 func serveDrover(ctx context.Context, dir, addr string) error {
 	if pinned, ok := strings.CutPrefix(dir, "pin:"); ok {
 		return servePin(ctx, pinned, addr)

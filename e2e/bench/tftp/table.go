@@ -8,8 +8,8 @@ import (
 	"drover/e2e/bench/stats"
 )
 
-// table prints the results: MB/s and the server's CPU-seconds per GB, and how
-// drover compares with the best of the others.
+// table prints the results: MB/s, the processor seconds of the server per GB, and the ratio of
+// drover to the best of the others.
 type table struct {
 	out     io.Writer
 	servers []*server
@@ -18,13 +18,13 @@ type table struct {
 	checks  []stats.Check
 }
 
-// Row is what -json has of a row.
+// Row is a row in the output of -json.
 type Row struct {
 	Name  string             `json:"name"`
 	Rates map[string]float64 `json:"rates"` // MB/s, medians
-	CPU   map[string]float64 `json:"cpu"`   // seconds per GB; of who forks it is not known
+	CPU   map[string]float64 `json:"cpu"`   // seconds per GB; not known of servers that fork
 	Peer  string             `json:"peer"`  // the best of the others
-	Ratio stats.Ratio        `json:"ratio"` // drover's rate to that peer's
+	Ratio stats.Ratio        `json:"ratio"` // of drover's rate to that peer's
 	Check stats.Check        `json:"check"`
 }
 
@@ -45,7 +45,7 @@ func newTable(out io.Writer, servers []*server, least float64) *table {
 	return t
 }
 
-// best is the peer with the highest rate.
+// best returns the peer with the highest rate.
 func (t *table) best(results []result) (peer int) {
 	peer = -1
 	for i := range results {
@@ -56,7 +56,7 @@ func (t *table) best(results []result) (peer int) {
 	return peer
 }
 
-// compare takes the ratios of drover to the best peer, round by round.
+// compare returns the ratio of drover to the best peer, from those of the rounds.
 func (t *table) compare(results []result) stats.Ratio {
 	for i := range results {
 		if t.servers[i].ours {
@@ -66,8 +66,7 @@ func (t *table) compare(results []result) stats.Ratio {
 	return stats.Ratio{}
 }
 
-// row prints a row. A window that a server did not agree to is shown before its
-// rate.
+// row prints a row. A window that a server did not accept is shown before its rate.
 func (t *table) row(r row, results []result) {
 	done := Row{Name: r.String(), Rates: map[string]float64{}, CPU: map[string]float64{}, Ratio: t.compare(results), Peer: t.servers[t.best(results)].name}
 	fmt.Fprintf(t.out, "%7d %5d %6d %5s", r.clients, r.block, r.window, fmt.Sprintf("%dms", r.delay.Milliseconds()))
@@ -95,9 +94,9 @@ func (t *table) row(r row, results []result) {
 	t.checks = append(t.checks, done.Check)
 }
 
-// check holds a ratio against the limit. A single client that gets one window in
-// each round trip waits for the network all but a hundredth of the time: there
-// less than 1 % is a tie, also when the rounds tell it from 1.
+// check compares a ratio with the limit. A single client that gets one window in each round
+// trip waits for the network 99 % of the time: there a difference below 1 % is a tie, even if
+// 1 is not within the bounds of the ratio.
 func (r row) check(ratio stats.Ratio, peer string, least float64) stats.Check {
 	c := ratio.AtLeast(r.String()+": MB/s against "+peer+"'s", least)
 	if !c.Pass && r.clients == 1 && r.delay > 0 && ratio.Median >= 0.99*least {
@@ -106,7 +105,7 @@ func (r row) check(ratio stats.Ratio, peer string, least float64) stats.Check {
 	return c
 }
 
-// outcome is a check in a word.
+// outcome returns the result of a check as one word.
 func outcome(c stats.Check) string {
 	switch {
 	case !c.Pass:
@@ -117,7 +116,7 @@ func outcome(c stats.Check) string {
 	return ""
 }
 
-// digits is how many say something.
+// digits returns the number of significant decimals.
 func digits(rate float64) int {
 	if rate < 10 {
 		return 3
@@ -125,7 +124,7 @@ func digits(rate float64) int {
 	return 1
 }
 
-// end prints what the table means.
+// end prints the explanation of the table.
 func (t *table) end() {
 	fmt.Fprintln(t.out, "\nratio: drover's MB/s over those of the best of tftpd-hpa, atftpd and dnsmasq, median of the rounds'")
 	fmt.Fprintln(t.out, "own ratios; in brackets the bounds that it is between, nine times in ten. tie: below 1 by less")

@@ -8,7 +8,7 @@ import (
 	main "drover/e2e/bench/tftp"
 )
 
-// TestTie: what counts as a tie beyond package gauge's rule.
+// TestTie has the ties beyond the rule of package stats.
 func TestTie(t *testing.T) {
 	slower := stats.Ratio{Median: 0.992, Low: 0.99, High: 0.995, Rounds: 21}
 	tests := []struct {

@@ -14,10 +14,10 @@ import (
 // wire is two network namespaces with a pair of veth interfaces between them.
 type wire struct{ srv, cli string }
 
-// processors is how many there are. Package doc says who runs where.
+// processors is the number of processors. The package comment says what runs on which.
 const processors = 2
 
-// serverIP are the addresses of the servers on each processor.
+// serverIP has the address of the servers on each processor.
 var serverIP = [processors]string{"10.69.0.1", "10.69.0.3"}
 
 func newWire() (*wire, error) {
