@@ -6,8 +6,8 @@
 //	GET  /boot/{mac}                             the iPXE script of one boot
 //	GET  /boot.ipxe                              a script that finds the right one by MAC
 //	GET  /images/{name}/{generation}/{file}      kernel, initrd or root.squashfs
-//	GET  /loaders/{file}                         loaders for UEFI HTTP Boot
-//	GET  /grub/{file}                            files of a GRUB that was fetched by HTTP
+//	GET  /loaders/{file...}                      loaders for UEFI HTTP Boot, also in subdirectories
+//	GET  /grub/{file...}                         files of a GRUB that was fetched by HTTP
 //	POST /node/{mac}/config, /join, /events      requests of a running boot
 //
 // Images and loaders are public: every client gets them. The script contains the nonce

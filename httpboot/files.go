@@ -13,6 +13,9 @@ import (
 	"drover/pools/boots"
 )
 
+// plainText is the media type of boot scripts.
+const plainText = "text/plain; charset=utf-8"
+
 func (h *handler) refuseHead(rec *recorder, _ *http.Request) error {
 	rec.Header().Set("Allow", http.MethodGet)
 	return refuse(http.StatusMethodNotAllowed, "a boot script can only be fetched with GET: each is made for one boot")
@@ -24,7 +27,7 @@ func (h *handler) serveFinder(rec *recorder, _ *http.Request) error {
 	if err != nil {
 		return broken(err, "the script cannot be written")
 	}
-	return writeScript(rec, text)
+	return writeText(rec, plainText, text)
 }
 
 // serveScript begins a boot and serves its script. If the server has a problem, the
@@ -41,14 +44,7 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 	if err != nil {
 		rec.Err, rec.problem = err, true
 	}
-	return writeScript(rec, text)
-}
-
-func writeScript(rec *recorder, text []byte) error {
-	rec.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	rec.Header().Set("Cache-Control", "no-store")
-	_, err := rec.Write(text)
-	return err
+	return writeText(rec, plainText, text)
 }
 
 // serveImage serves a file of an image. It supports Range and If-Range, so that downloads
@@ -77,29 +73,42 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("ETag", `"`+info.SHA256+`"`)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.sendFile(rec, r, f, time.Time{})
+	h.sendFile(rec, r, file, f, time.Time{})
 	at, err := f.Seek(0, io.SeekCurrent) // less than Size after a range in the middle
 	whole = err == nil && rec.Err == nil && at == info.Size
 	return nil
 }
 
-// serveLoader serves a loader to UEFI HTTP Boot.
-func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
-	h.identify(rec, r)
-	file := r.PathValue("file")
-	f, _, err := h.Scripts.Loader(file)
-	if err != nil {
-		return err
+// serveFile serves the files that boot programs name as by TFTP, below dir: loaders, and
+// the scripts and modules of a GRUB that was fetched by HTTP. HEAD of a script begins a
+// boot as GET does; a GET soon after it gets the same script.
+func (h *handler) serveFile(dir string) func(*recorder, *http.Request) error {
+	return func(rec *recorder, r *http.Request) error {
+		name := dir + r.PathValue("file")
+		f, err := h.Scripts.HTTP().Open(addrOf(r.RemoteAddr), name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if f.Plan != nil {
+			rec.identify(f.Plan)
+		}
+		header := rec.Header()
+		header.Set("Content-Type", loaderType(name))
+		disk := f.Disk()
+		if disk == nil { // made for this client
+			header.Set("Cache-Control", "no-store")
+			serveContent(rec, r, time.Time{}, io.NewSectionReader(f, 0, f.Size()))
+			return nil
+		}
+		fi, err := disk.Stat()
+		if err != nil {
+			return broken(err, "loader %q cannot be read", name)
+		}
+		header.Set("Cache-Control", "no-cache")
+		h.sendFile(rec, r, name, disk, fi.ModTime())
+		return nil
 	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return broken(err, "loader %q cannot be read", file)
-	}
-	rec.Header().Set("Content-Type", loaderType(file))
-	rec.Header().Set("Cache-Control", "no-cache")
-	h.sendFile(rec, r, f, fi.ModTime())
-	return nil
 }
 
 // loaderType returns the media type of a loader (UEFI specification, "Network
@@ -107,23 +116,6 @@ func (h *handler) serveLoader(rec *recorder, r *http.Request) error {
 func loaderType(file string) string {
 	known := map[string]string{".efi": "application/efi", ".iso": "application/vnd.efi-iso", ".img": "application/vnd.efi-img"}
 	return cmp.Or(known[path.Ext(file)], "application/octet-stream")
-}
-
-// serveGRUB serves the files of a GRUB that was fetched by HTTP: the same files as by
-// TFTP.
-func (h *handler) serveGRUB(rec *recorder, r *http.Request) error {
-	f, err := h.Scripts.HTTP().Open(addrOf(r.RemoteAddr), "grub/"+r.PathValue("file"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if f.Plan != nil {
-		rec.identify(f.Plan)
-	}
-	rec.Header().Set("Content-Type", "application/octet-stream")
-	rec.Header().Set("Cache-Control", "no-store")
-	http.ServeContent(rec, r, "", time.Time{}, io.NewSectionReader(f, 0, f.Size()))
-	return nil
 }
 
 // identify finds the machine of a client by its address, for log and timeline: the URLs
@@ -134,7 +126,7 @@ func (h *handler) identify(rec *recorder, r *http.Request) {
 	}
 }
 
-// sendFile answers with f. After a whole file it records the step of a known machine's
+// sendFile answers with the file of a name. After a whole file it records the step of a known machine's
 // boot.
 //
 // A single transfer is corked, concurrent ones are not. Without TCP_CORK one connection
@@ -143,21 +135,18 @@ func (h *handler) identify(rec *recorder, r *http.Request) {
 // with it they have 1.02 and 0.85. The figures are medians of paired rounds of make
 // bench-boot. A larger SO_SNDBUF does not help in general: if net.core.wmem_max limits
 // it to less than TCP's own maximum, it costs a quarter of the rate.
-func (h *handler) sendFile(rec *recorder, r *http.Request, f *os.File, modified time.Time) {
+func (h *handler) sendFile(rec *recorder, r *http.Request, name string, f *os.File, modified time.Time) {
 	start := time.Now()
 	if h.sending.Add(1) == 1 {
 		cork(r, 1)
 		defer cork(r, 0)
 	}
 	defer h.sending.Add(-1)
-	// The name would only serve to guess the type, which is set. f has to be an
-	// *os.File for sendfile.
-	http.ServeContent(rec, r, "", modified, f)
-	file := r.PathValue("file")
-	step := script.StepOf(file)
+	serveContent(rec, r, modified, f) // f has to be an *os.File for sendfile
+	step := script.StepOf(name)
 	if step == "" || rec.MAC.IsZero() || r.Method != http.MethodGet || rec.Status != http.StatusOK || rec.Err != nil {
 		return
 	}
-	detail := fmt.Sprintf("%s, %.1f MB in %.2f s", file, float64(rec.Bytes)/1e6, time.Since(start).Seconds())
+	detail := fmt.Sprintf("%s, %.1f MB in %.2f s", name, float64(rec.Bytes)/1e6, time.Since(start).Seconds())
 	h.observe(rec.MAC, boots.Event{Step: step, Detail: detail})
 }

@@ -60,9 +60,9 @@ func (s *Server) handler() *handler {
 	h.route("GET "+pools.ScriptPath+"{mac}", h.serveScript)
 	h.route("HEAD "+pools.ScriptPath+"{mac}", h.refuseHead) // the pattern with GET would match HEAD as well
 	h.route("GET "+pools.ImagePath+"{name}/{generation}/{file}", h.serveImage)
-	h.route("GET "+pools.LoaderPath+"{file}", h.serveLoader)
-	h.route("GET /{file}", h.serveLoader) // shim requests GRUB from its own directory
-	h.route("GET /grub/{file...}", h.serveGRUB)
+	h.route("GET "+pools.LoaderPath+"{file...}", h.serveFile(""))
+	h.route("GET /{file}", h.serveFile("")) // shim requests GRUB from its own directory
+	h.route("GET /grub/{file...}", h.serveFile("grub/"))
 	h.route("POST "+pools.NodePath+"{mac}/config", h.serveConfig)
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
 	h.route("POST "+pools.NodePath+"{mac}/events", h.serveEvent)
@@ -119,6 +119,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { rec.Route = clean.Pattern }()
+	sanitizeRange(clean)
 	h.mux.ServeHTTP(rec, clean)
 }
 

@@ -177,10 +177,7 @@ func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 	if err != nil {
 		return broken(err, "the answer cannot be sealed")
 	}
-	rec.Header().Set("Content-Type", "application/octet-stream")
-	rec.Header().Set("Cache-Control", "no-store")
-	_, err = rec.Write(sealed)
-	return err
+	return writeText(rec, "application/octet-stream", sealed)
 }
 
 // Config returns the config of a node: its Plan with rendered scripts.

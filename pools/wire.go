@@ -40,7 +40,7 @@ const (
 const (
 	ScriptPath = "/boot/"    // + {mac}: GET, the boot script
 	ImagePath  = "/images/"  // + {name}/{digest}/{file}: GET, HEAD
-	LoaderPath = "/loaders/" // + {file}: GET, HEAD
+	LoaderPath = "/loaders/" // + {file...}: GET, HEAD
 	NodePath   = "/node/"    // + {mac}/config, {mac}/join, {mac}/events: POST
 )
 

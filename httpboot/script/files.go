@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"drover/pools"
 	"drover/pools/boots"
@@ -27,6 +28,14 @@ type content interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
+}
+
+// Disk returns the file on disk that has all of the content; nil if there is none.
+func (f *File) Disk() *os.File {
+	if w, ok := f.content.(*wrapped); ok && len(w.head) == 0 {
+		return w.File
+	}
+	return nil
 }
 
 // Files opens the files that boot programs fetch by name. A program requests names in the
@@ -334,6 +343,9 @@ func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
 		return nil, 0, notFound("no loader %q", name)
 	}
 	f, fi, err := openIn(r.Loaders, name)
+	if errors.Is(err, syscall.ENOTDIR) { // a part of the name is a file
+		err = fs.ErrNotExist
+	}
 	if base := path.Base(name); errors.Is(err, fs.ErrNotExist) && base != name && path.Ext(base) == ".efi" {
 		f, fi, err = openIn(r.Loaders, base)
 	}
@@ -379,12 +391,13 @@ func isOptional(name string) bool {
 // node itself reports that it has the squashfs.
 func StepOf(name string) boots.Step {
 	base := path.Base(name)
+	_, ofGRUB := below(name, "grub") // its modules and fonts
 	switch {
 	case base == kernelFile || base == wrappedKernel:
 		return boots.StepKernel
 	case base == initrdFile || base == wrappedInitrd:
 		return boots.StepInitrd
-	case base == SquashfsFile, path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
+	case ofGRUB, base == SquashfsFile, path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
 		return ""
 	}
 	return boots.StepLoader

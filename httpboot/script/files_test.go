@@ -442,6 +442,7 @@ func TestStepOf(t *testing.T) {
 		"images/x/y/kernel": boots.StepKernel, "images/x/y/uImage": boots.StepKernel,
 		"images/x/y/initrd": boots.StepInitrd, "images/x/y/uInitrd": boots.StepInitrd,
 		"images/x/y/root.squashfs": "", "grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
+		"grub/x86_64-efi/linux.mod": "", "grub/fonts/unicode.pf2": "",
 	} {
 		if got := script.StepOf(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
