@@ -105,14 +105,15 @@ func (l *connLimiter) remove(addr netip.Addr, s standing) {
 }
 
 // listener returns a listener that accepts connections of inner, as [*conn], while there
-// are free slots.
-func (l *connLimiter) listener(inner net.Listener) net.Listener {
-	return &limitedListener{Listener: inner, limiter: l, closed: make(chan struct{})}
+// are free slots. Plain ones are not below TLS.
+func (l *connLimiter) listener(inner net.Listener, plain bool) net.Listener {
+	return &limitedListener{Listener: inner, limiter: l, plain: plain, closed: make(chan struct{})}
 }
 
 type limitedListener struct {
 	net.Listener
 	limiter *connLimiter
+	plain   bool
 	closed  chan struct{}
 	once    sync.Once
 }
@@ -130,6 +131,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &conn{tcpConn: inner.(tcpConn), limiter: l.limiter, addr: addrOf(inner.RemoteAddr().String())}
+		if l.plain {
+			c.empty = &emptyLines{}
+		}
 		c.standing = l.limiter.standing(c.addr)
 		var refused bool
 		if c.over, refused = l.limiter.add(c.addr, c.standing); !refused {
@@ -162,7 +166,19 @@ type conn struct {
 	standing standing
 	over     Refusal     // the limit that it exceeds; empty for none
 	unread   atomic.Bool // a request has begun, and its header is not read yet
+	empty    *emptyLines // nil below TLS
 	once     sync.Once
+}
+
+// Read reads without the empty lines before requests.
+func (c *conn) Read(b []byte) (n int, err error) {
+	for len(b) > 0 && n == 0 && err == nil {
+		n, err = c.tcpConn.Read(b)
+		if c.empty != nil {
+			n = c.empty.remove(b[:n])
+		}
+	}
+	return n, err
 }
 
 func (c *conn) Close() error {

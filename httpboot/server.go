@@ -146,9 +146,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without the handler
 	}
 	failed := make(chan error, 1+len(tlsListeners))
-	go func() { failed <- srv.Serve(conns.listener(l)) }()
+	go func() { failed <- srv.Serve(conns.listener(l, true)) }()
 	for _, l := range tlsListeners {
-		go func() { failed <- srv.Serve(tls.NewListener(conns.listener(l), s.TLS.config())) }()
+		go func() { failed <- srv.Serve(tls.NewListener(conns.listener(l, false), s.TLS.config())) }()
 	}
 	var err error
 	select {

@@ -496,3 +496,52 @@ func TestOneQuestion(t *testing.T) {
 		asked.n = 0
 	}
 }
+
+// TestEmptyLineBeforeRequest sends empty lines before requests (W15): RFC 9112, section
+// 2.2.
+func TestEmptyLineBeforeRequest(t *testing.T) {
+	w := newWorld(t, nil)
+	base := w.serve(t, nil)
+	const request = "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, tt := range []struct {
+		name   string
+		writes []string
+		want   int // answers
+	}{
+		{"at the begin", []string{"\r\n" + request}, 1},
+		{"LF alone", []string{"\n" + request}, 1},
+		{"two", []string{"\r\n\r\n" + request}, 1},
+		{"in a packet of its own", []string{"\r\n", request}, 1},
+		{"between pipelined requests", []string{request + "\r\n" + request + "\r\n\r\n" + request}, 3},
+		{"after a body", []string{"POST /boot.ipxe HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n\r\n\r\n" + request}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := dial(t, base)
+			for _, b := range tt.writes {
+				if _, err := io.WriteString(c, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := bufio.NewReader(c)
+			for i := range tt.want {
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatal(err)
+				}
+				if want := 200; resp.StatusCode != want && (i > 0 || !strings.HasPrefix(tt.writes[0], "POST")) {
+					t.Errorf("answer %d: got status %d, want %d", i+1, resp.StatusCode, want)
+				}
+			}
+			// The kept connection answers another one after an empty line.
+			if _, err := io.WriteString(c, "\r\n"+request); err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
+				t.Errorf("got %v, %v; want one answer more", resp, err)
+			}
+		})
+	}
+}
