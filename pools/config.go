@@ -26,8 +26,13 @@ type Server struct {
 	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // key pair of HTTPS; default: a key that drover makes
 	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
 	ARPProbe   *bool      `json:"arpProbe,omitempty"` // probe for an address before its first lease; default true
-	API        string     `json:"api,omitempty"`      // listener for operators, default "127.0.0.1:8443"
-	APITLS     *TLS       `json:"apiTLS,omitempty"`   // needed when API is not a loopback address
+
+	// RouterAdvertisements is how the router solicitations (RFC 4861) of the interfaces
+	// are answered. Default empty.
+	RouterAdvertisements RAMode `json:"routerAdvertisements,omitempty"`
+
+	API    string `json:"api,omitempty"`    // listener for operators, default "127.0.0.1:8443"
+	APITLS *TLS   `json:"apiTLS,omitempty"` // needed when API is not a loopback address
 
 	// Templates is a directory with boot scripts that replace those of drover, see
 	// docs/scripts.md. The path is relative to the config file.
@@ -61,6 +66,15 @@ const (
 	DHCPFull  DHCPMode = "full"  // addresses and boot
 	DHCPProxy DHCPMode = "proxy" // boot only; another server gives addresses (PXE 2.1, proxyDHCP)
 	DHCPOff   DHCPMode = "off"   // none: another server gives addresses and the URLs of drover
+)
+
+// RAMode is the answer to IPv6 router solicitations.
+type RAMode string
+
+// The answers to router solicitations.
+const (
+	RAEmpty RAMode = "empty" // an advertisement that configures nothing, where no other router is
+	RAOff   RAMode = "off"   // none
 )
 
 // Subnet is a network that nodes live in.

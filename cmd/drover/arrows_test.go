@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 
 	"dhcp":       {"drover/pools"},
 	"dhcp/dhcpd": {"drover/dhcp", "drover/pools"},
+	"dhcp/ra":    {"drover/pools"},
 
 	"tftp": {"drover/pools"},
 
@@ -113,7 +114,7 @@ var onlyIn = map[string][]string{
 	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},
 	"github.com/vishvananda/netlink":   {"cmd/drover-init/nic"},
-	"github.com/mdlayher/packet":       {"dhcp/dhcpd"},
+	"github.com/mdlayher/packet":       {"dhcp/dhcpd", "dhcp/ra"},
 	"github.com/rogpeppe/go-internal/": {"cmd/drover"},
 	"golang.org/x/crypto/ssh":          {"pools/hardware/sshcli"},
 }

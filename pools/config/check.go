@@ -78,6 +78,7 @@ func setDefault[T comparable](p *T, v T) {
 func (c *checker) defaults() {
 	s := &c.cfg.Server
 	setDefault(&s.DHCP, pools.DHCPFull)
+	setDefault(&s.RouterAdvertisements, pools.RAEmpty)
 	setDefault(&s.HTTP, ":80")
 	setDefault(&s.TFTP, ":69")
 	setDefault(&s.API, "127.0.0.1:8443")
@@ -115,6 +116,7 @@ func (c *checker) server() {
 	c.report("server.http", "server.http", hostPort(s.HTTP, true))
 	c.report("server.tftp", "server.tftp", hostPort(s.TFTP, true))
 	c.report("server.api", "server.api", hostPort(s.API, true))
+	c.report("server.routerAdvertisements", "server.routerAdvertisements", oneOf("mode", string(s.RouterAdvertisements), string(pools.RAEmpty), string(pools.RAOff)))
 	c.report("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(pools.DHCPFull), string(pools.DHCPProxy), string(pools.DHCPOff)))
 	if len(s.Interfaces) == 0 && s.DHCP != pools.DHCPOff && !c.isSet("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")

@@ -26,6 +26,7 @@ type Metrics struct {
 
 	packets     packets
 	dhcpSeconds prometheus.Histogram
+	discovery   *prometheus.CounterVec
 	tftpFiles   *prometheus.CounterVec
 	tftpBytes   prometheus.Counter
 	httpAnswers *prometheus.CounterVec
@@ -52,6 +53,7 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 		return c
 	}
 	m.packets.all = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
+	m.discovery = counter("router_discovery_packets_total", "Router solicitations and advertisements received, by what became of them.", "type", "result")
 	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
 	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")

@@ -27,6 +27,7 @@ import (
 
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
+	"drover/dhcp/ra"
 	"drover/httpboot"
 	"drover/httpboot/script"
 	"drover/imagebuild"
@@ -62,6 +63,7 @@ type Server struct {
 	Store    *state.Store // leases, boots, API nodes and the rest of the state
 	Machines *machines.Directory
 	DHCP     []*dhcpd.Server   // one for each interface
+	RA       []*ra.Server      // as DHCP; none: router solicitations are not answered
 	Web      *web.Server       // REST API and page
 	Hardware *hardware.Service // chassis and power
 
@@ -140,6 +142,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.metrics.watchNeighbors(s.Live, ready.proc)
 
 	s.serveDHCP(cfg)
+	s.serveRA(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)
 	if err != nil {
 		return err
@@ -206,6 +209,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	for name, part := range serve {
 		start(name, part)
+	}
+	for _, r := range s.RA {
+		start("router advertisements on "+r.Interface, r.Serve)
 	}
 	start("reload", s.watchConfig)
 	start("hardware", s.Hardware.Run)
