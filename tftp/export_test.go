@@ -186,15 +186,21 @@ type fakeChannel struct {
 
 func (c *fakeChannel) id() int32 { return c.number }
 
-func (c *fakeChannel) receive(b []byte) (int, error) {
+func (c *fakeChannel) receive(b []byte) (int, netip.AddrPort, error) {
 	c.network.mu.Lock()
 	defer c.network.mu.Unlock()
 	if len(c.packets) == 0 {
-		return 0, unix.EAGAIN
+		return 0, netip.AddrPort{}, unix.EAGAIN
 	}
 	n := copy(b, c.packets[0])
 	c.packets = c.packets[1:]
-	return n, nil
+	return n, c.client, nil
+}
+
+func (c *fakeChannel) leave() {
+	c.network.mu.Lock()
+	defer c.network.mu.Unlock()
+	delete(c.network.channels, c.number)
 }
 
 func (c *fakeChannel) send(b []byte, size int) error {

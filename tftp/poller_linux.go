@@ -126,7 +126,7 @@ func (p *epoller) openSocket(o origin, client netip.AddrPort) (channel, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &udpChannel{fd: fd}, nil
+	return &udpChannel{fd: fd, shared: p.listener.shared}, nil
 }
 
 // attach binds a socket to the address that a client asked, at a port of the kernel's
@@ -175,19 +175,45 @@ func (p *epoller) sockaddr(addr netip.Addr, port, link int) unix.Sockaddr {
 	return a
 }
 
-// udpChannel is a connected UDP socket.
-type udpChannel struct{ fd int }
+// udpChannel is a connected UDP socket. A shared one has the port of the listener: between
+// its bind and its connect the kernel gives it packets of all hosts.
+type udpChannel struct {
+	fd     int
+	shared bool
+}
 
 func (c *udpChannel) id() int32 { return int32(c.fd) }
 
 // receive and send make system calls that do not wait, so that Go's runtime need not know
 // of them (RawSyscall).
-func (c *udpChannel) receive(b []byte) (int, error) {
+func (c *udpChannel) receive(b []byte) (int, netip.AddrPort, error) {
+	if c.shared {
+		n, from, err := unix.Recvfrom(c.fd, b, unix.MSG_DONTWAIT)
+		return n, sender(from), err
+	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
-		return 0, errno
+		return 0, netip.AddrPort{}, errno
 	}
-	return int(n), nil
+	return int(n), netip.AddrPort{}, nil
+}
+
+// sender is the address of a packet's sender, without the zone of IPv6.
+func sender(from unix.Sockaddr) netip.AddrPort {
+	switch a := from.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// leave connects the socket to itself: the kernel then has no packet for it.
+func (c *udpChannel) leave() {
+	if local, err := unix.Getsockname(c.fd); err == nil {
+		_ = unix.Connect(c.fd, local) // if it fails, a request may be lost, and the client repeats it
+	}
 }
 
 func (c *udpChannel) send(b []byte, size int) error {

@@ -456,6 +456,33 @@ func TestSinglePort(t *testing.T) {
 	}
 }
 
+// TestSinglePortAtOnce: each of many requests that come at once gets its answer at the first
+// try. Between the bind and the connect of a transfer's socket the kernel gives that socket
+// the requests of other clients.
+func TestSinglePortAtOnce(t *testing.T) {
+	s := newSite(t, func(s *tftp.Server) { s.SinglePort, s.Log = true, nil })
+	roms := make([]*rom, 50)
+	for i := range roms {
+		roms[i] = newROM(t, 1+i)
+	}
+	for range 20 {
+		for _, r := range roms {
+			r.ask(s.addr, "small", "octet")
+		}
+		for _, r := range roms {
+			if op, rest := r.read(); op != 3 || rest != "\x00\x01small" {
+				t.Fatalf("got packet %d %q, want the file", op, rest)
+			}
+			r.send(4, "\x00\x01")
+		}
+		for range roms {
+			if x := s.next(); x.Err != nil || x.Resent > 0 {
+				t.Fatalf("got transfer %+v", x)
+			}
+		}
+	}
+}
+
 // TestSinglePortNextRequest: the next request of a ROM with one port may be there before
 // its last ACK was read.
 func TestSinglePortNextRequest(t *testing.T) {

@@ -1,13 +1,14 @@
 package tftp
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // session is a transfer with its client's address, its socket and its file.
@@ -207,7 +208,7 @@ func (w *worker) finish(s *session, err error, now time.Time) {
 		w.sendError(s, r)
 	}
 	if s.channel != nil {
-		w.drain(s)
+		w.drain(s, now)
 		delete(w.sockets, s.channel.id())
 		s.channel.Close()
 	}
@@ -223,17 +224,18 @@ func (w *worker) finish(s *session, err error, now time.Time) {
 
 // drain reads the packets that are left on the socket of an ended session. With a single
 // port the client's next request may be among them.
-func (w *worker) drain(s *session) {
+func (w *worker) drain(s *session, now time.Time) {
+	if !w.server.SinglePort {
+		return
+	}
+	s.channel.leave()
 	for range batchSize {
-		if !w.server.SinglePort {
+		n, from, err := s.channel.receive(w.received)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
 			return
-		}
-		n, err := s.channel.receive(w.received)
-		if err != nil {
-			return
-		}
-		if b := w.received[:n]; isRequest(b) {
-			w.restarts = append(w.restarts, restart{s.origin, s.client, bytes.Clone(b)})
+		case err == nil:
+			w.restart(s, w.received[:n], from, now)
 		}
 	}
 }

@@ -38,7 +38,6 @@ type worker struct {
 	ticker   *time.Timer                 // runs while there are sessions
 	buffer   []byte                      // a message to be sent
 	received []byte                      // a packet
-	restarts []restart                   // requests that came to the sockets of transfers
 }
 
 // poller opens the sockets of transfers, and waits for packets on them. A channel's id is
@@ -52,23 +51,20 @@ type poller interface {
 	Close() error
 }
 
-// channel is the socket of one transfer. The error of both methods is ECONNREFUSED if
+// channel is the socket of one transfer. The error of receive and send is ECONNREFUSED if
 // the client's host has answered that the port is closed (ICMP).
 type channel interface {
 	id() int32
-	// receive reads a packet; the error is EAGAIN if there is none.
-	receive(b []byte) (int, error)
+	// receive reads a packet; the error is EAGAIN if there is none. from is its sender
+	// where that may be another host than the client: at the port of the listener. It is
+	// not valid elsewhere.
+	receive(b []byte) (n int, from netip.AddrPort, err error)
 	// send sends b in packets of at most size bytes.
 	send(b []byte, size int) error
+	// leave makes the client's further packets go to the listener, if that has the same
+	// port. Packets that are here already stay.
+	leave()
 	Close() error
-}
-
-// restart is a request of a client that came to the port of its transfer, as it does if
-// there is only one port.
-type restart struct {
-	origin origin
-	client netip.AddrPort
-	packet []byte
 }
 
 func newWorker(s *Server, p poller) *worker {
@@ -106,13 +102,6 @@ func (w *worker) run() error {
 // round answers a packet of each socket that has some.
 func (w *worker) round(ready []int32, now time.Time) {
 	defer w.server.recover(new(error))
-	for _, r := range w.answer(ready, now) {
-		w.server.request(r.packet, r.client, r.origin, now)
-	}
-}
-
-// answer answers packets, and returns those that are requests.
-func (w *worker) answer(ready []int32, now time.Time) []restart {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ready {
@@ -120,25 +109,34 @@ func (w *worker) answer(ready []int32, now time.Time) []restart {
 		if s == nil {
 			continue // its end is newer than the poller's answer
 		}
-		n, err := s.channel.receive(w.received)
+		n, from, err := s.channel.receive(w.received)
 		switch {
-		case err == nil:
+		case err == nil && !w.restart(s, w.received[:n], from, now):
 			w.packet(s, w.received[:n], now)
 		case errors.Is(err, unix.ECONNREFUSED):
 			w.refused(s, now)
 		}
 	}
-	restarts := w.restarts
-	w.restarts = nil
-	return restarts
+}
+
+// restart handles a packet that came to the socket of a session, but is not for the
+// session: a request, as it does if there is only one port, or a packet of another host.
+// It reports whether there was one. The request is one of the session's client, or of a
+// client that sent it before the kernel had connected the socket.
+func (w *worker) restart(s *session, b []byte, from netip.AddrPort, now time.Time) bool {
+	client := s.client
+	if from.IsValid() {
+		client = netip.AddrPortFrom(from.Addr().WithZone(s.client.Addr().Zone()), from.Port())
+	}
+	if isRequest(b) {
+		go w.server.request(bytes.Clone(b), client, s.origin, now) // it takes w.mu
+		return true
+	}
+	return client != s.client
 }
 
 // packet handles a packet of a session's client.
 func (w *worker) packet(s *session, b []byte, now time.Time) {
-	if isRequest(b) {
-		w.restarts = append(w.restarts, restart{s.origin, s.client, bytes.Clone(b)})
-		return
-	}
 	answered := s.answered()
 	action, err := s.packet(b, now)
 	if !answered && s.answered() {

@@ -98,9 +98,9 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		runtime.ReadMemStats(&after)
-		took := int(after.TotalAlloc - before.TotalAlloc)
-		if took > 4*cost+1<<16 {
-			t.Errorf("%s: it costs %d, and took %d bytes", name, cost, took)
+		grown := int(after.TotalAlloc - before.TotalAlloc)
+		if grown > 4*cost+1<<16 {
+			t.Errorf("%s: it costs %d, and took %d bytes", name, cost, grown)
 		}
 		if _, err := cluster.Cost(text, cost-1); err == nil {
 			t.Errorf("%s: no error beyond its limit", name)
