@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -224,6 +225,8 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	f := &fetcher{
 		Client: b.srv.Client,
 		URL:    b.srv.url(b.args.Root),
+		TFTP:   net.JoinHostPort(b.args.URL.Hostname(), "69"),
+		Name:   strings.TrimPrefix(b.args.Root, "/"),
 		Digest: b.args.Digest,
 		Retry:  b.retry(),
 		Fit:    rootfs.FitsRAM,
@@ -240,6 +243,9 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	took := time.Since(start) - queue.waited
 	megabytes := float64(size) / (1 << 20)
 	b.detail = fmt.Sprintf("%.1f MB in %.1f s, %.1f MB/s, sha256 is right", megabytes, took.Seconds(), megabytes/max(took.Seconds(), 1e-3))
+	if f.noHTTP != nil {
+		b.detail += fmt.Sprintf(", by TFTP because HTTP failed: %v", f.noHTTP)
+	}
 	if queue.waited > 0 {
 		b.detail += fmt.Sprintf(", after %.0f s in the queue", queue.waited.Seconds())
 	}

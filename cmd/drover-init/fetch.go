@@ -15,16 +15,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/tftp"
 	"drover/pools"
 )
 
 // fetcher fetches one file of known digest over HTTP, and retries until it has it. It
 // resumes a broken transfer (RFC 9110, section 14), breaks off a stalled one, waits for
 // a busy server as long as that asks for, and starts again if the file changed or its
-// digest is wrong.
+// digest is wrong. If HTTP brings nothing, it tries TFTP, and both in turns from then on.
 type fetcher struct {
 	Client   *http.Client
 	URL      string
+	TFTP     string // the server's host and port for TFTP; empty: HTTP only
+	Name     string // of the file by TFTP
 	Digest   [sha256.Size]byte
 	Stall    time.Duration // limit of a read; 0: 15 s
 	Interval time.Duration // between calls of Progress; 0: 3 s
@@ -46,7 +49,14 @@ type fetcher struct {
 	done  int64  // bytes in file and hash
 	total int64  // size of the file, known once a transfer has begun
 	etag  string // strong validator of the content of file, or ""
+
+	barren int   // tries by HTTP in a row that brought nothing
+	noHTTP error // of the last one; after fetch, why the file came by TFTP, or nil
 }
+
+// httpTries is the number of tries by HTTP that bring nothing before one by TFTP. A try
+// takes at most 15 s.
+const httpTries = 2
 
 // queueHold is the time for which the server may hold a request that waits for its turn:
 // shorter than a stall, and short enough for a current position on the console.
@@ -88,6 +98,23 @@ func (f *fetcher) attempt(ctx context.Context) error {
 	if stall <= 0 {
 		stall = 15 * time.Second
 	}
+	if f.barren >= httpTries && f.TFTP != "" {
+		f.barren-- // next time by HTTP
+		return f.overTFTP(ctx, stall)
+	}
+	before := f.done
+	err := f.overHTTP(ctx, stall)
+	f.noHTTP = err
+	if _, busy := errors.AsType[busyError](err); busy || f.done > before {
+		f.barren = 0
+	} else {
+		f.barren++
+	}
+	return err
+}
+
+// overHTTP fetches what the file lacks. It breaks a transfer off that stalls.
+func (f *fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(stall, func() {
@@ -109,6 +136,34 @@ func (f *fetcher) attempt(ctx context.Context) error {
 	if f.done < f.total {
 		return f.wrap(ctx, io.ErrUnexpectedEOF)
 	}
+	return f.verify()
+}
+
+// overTFTP fetches the whole file: TFTP cannot resume.
+func (f *fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
+	r, err := tftp.Open(ctx, f.TFTP, f.Name, stall)
+	if err != nil {
+		return fmt.Errorf("by TFTP: %w", err)
+	}
+	defer r.Close()
+	if err := f.restart(); err != nil {
+		return err
+	}
+	f.total = r.Size
+	if err := f.fits(); err != nil {
+		return err
+	}
+	if err = f.copy(r, func() {}); err == nil {
+		_, err = io.CopyN(io.Discard, r, 1) // the end of the transfer
+	}
+	if !errors.Is(err, io.EOF) {
+		return f.wrap(ctx, fmt.Errorf("by TFTP: %w", err))
+	}
+	return f.verify()
+}
+
+// verify compares the digest of the file, which is whole.
+func (f *fetcher) verify() error {
 	if got := [sha256.Size]byte(f.hash.Sum(nil)); got != f.Digest {
 		err := fmt.Errorf("%d bytes came with sha256 %x, want %x; fetching all of it anew", f.done, got, f.Digest)
 		return errors.Join(err, f.restart())

@@ -89,13 +89,14 @@ var mayImport = map[string][]string{
 
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
-		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs",
+		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp",
 	},
 	"cmd/drover-init/cmdline":    {"drover/pools", "drover/cmd/drover-init/kmod"},
 	"cmd/drover-init/kmod":       {},
 	"cmd/drover-init/nic":        {"drover/pools", "drover/cmd/drover-init/nodeconfig"},
 	"cmd/drover-init/nodeconfig": {"drover/pools"},
 	"cmd/drover-init/rootfs":     {},
+	"cmd/drover-init/tftp":       {},
 }
 
 // leaves are packages that every folder may import, imagebuild too. They have no state

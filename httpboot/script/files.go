@@ -48,22 +48,24 @@ func (f *File) Disk() *os.File {
 //	pxelinux.cfg/0A1C0002, …/default     the same, for the machine at the client's address
 //	boot.scr.uimg                        U-Boot's script: pxe get and pxe boot in a loop
 //	images/NAME/GENERATION/kernel        and initrd, of the machine's own image
+//	images/NAME/GENERATION/root.squashfs likewise, by TFTP only
 //	images/NAME/GENERATION/uImage        and uInitrd: with mkimage's header
 //	FILE                                 a file of the loaders directory
 //
 // A client whose address belongs to no machine gets only loaders: another DHCP server may
 // have given it the address. A machine that the config ignores gets nothing.
 type Files struct {
-	r      *Renderer
-	device string // GRUB's name of the server: (tftp,10.28.0.2)
+	r        *Renderer
+	device   string // GRUB's name of the server: (tftp,10.28.0.2)
+	squashfs bool   // has root images, too: by HTTP they have a queue
 }
 
 // TFTP returns the files for TFTP clients.
-func (r *Renderer) TFTP() *Files { return &Files{r, "(tftp," + r.host + ")"} }
+func (r *Renderer) TFTP() *Files { return &Files{r, "(tftp," + r.host + ")", true} }
 
 // HTTP returns the files for a GRUB that was fetched by HTTP.
 func (r *Renderer) HTTP() *Files {
-	return &Files{r, "(http," + strings.TrimPrefix(r.base, "http://") + ")"}
+	return &Files{r, "(http," + strings.TrimPrefix(r.base, "http://") + ")", false}
 }
 
 // Error is a refused request for a file or a script. It wraps [fs.ErrNotExist]
@@ -272,7 +274,7 @@ const (
 	wrappedInitrd = "uInitrd"
 )
 
-// image opens a kernel or an initrd: NAME/GENERATION/FILE.
+// image opens a file of an image: NAME/GENERATION/FILE.
 func (f *Files) image(c *client, rest string) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
@@ -290,6 +292,9 @@ func (f *Files) image(c *client, rest string) (content, error) {
 		return nil, err
 	}
 	plain := map[string]string{wrappedKernel: kernelFile, wrappedInitrd: initrdFile, kernelFile: kernelFile, initrdFile: initrdFile}[file]
+	if file == SquashfsFile && f.squashfs {
+		plain = file
+	}
 	if plain == "" {
 		return nil, notFound("an image has %s and %s here, no %q", kernelFile, initrdFile, file)
 	}

@@ -223,7 +223,8 @@ func TestRefusedNames(t *testing.T) {
 		{name: "an image for nobody", from: "127.0.0.9", file: imageDir + "/kernel", is: fs.ErrPermission, told: "the address of no machine"},
 		{name: "somebody else's image", from: "127.0.0.1", file: "images/other/" + generation + "/kernel", is: fs.ErrPermission, told: `image "other" is not for this machine, which has "debian-12"`, log: "52:54:00:00:00:01"},
 		{name: "a generation that is gone", from: "127.0.0.1", file: "images/debian-12/" + strings.Repeat("1", 64) + "/kernel", is: fs.ErrNotExist, told: `no image "debian-12" of generation 111111111111`},
-		{name: "the root", from: "127.0.0.1", file: imageDir + "/root.squashfs", is: fs.ErrNotExist, told: "an image has kernel and initrd here"},
+		{name: "a root for nobody", from: "127.0.0.9", file: imageDir + "/root.squashfs", is: fs.ErrPermission, told: "the address of no machine"},
+		{name: "somebody else's root", from: "127.0.0.1", file: "images/other/" + generation + "/root.squashfs", is: fs.ErrPermission, told: `image "other" is not for this machine`},
 		{name: "the manifest", from: "127.0.0.1", file: imageDir + "/manifest.json", is: fs.ErrNotExist, told: "an image has kernel and initrd here"},
 		{name: "a loader that is not there", from: "127.0.0.1", file: "snponly.efi", is: fs.ErrNotExist, told: `no loader "snponly.efi"`, log: "see drover loaders"},
 		{name: "what shim can do without", from: "127.0.0.1", file: "revocations_sku.efi", is: fs.ErrNotExist, told: "no loader", optional: true},
@@ -307,8 +308,9 @@ func TestNamedFiles(t *testing.T) {
 		"sb/grubx64.efi":           "this is grubx64.efi", // shim asks where it came from
 		"grub/x86_64-efi/http.mod": "this is grub/x86_64-efi/http.mod",
 		"dtb/m400.dtb":             "this is dtb/m400.dtb",
-		"images/debian-12/" + generation + "/kernel":    string(contents["kernel"]),
-		"sb/images/debian-12/" + generation + "/initrd": string(contents["initrd"]),
+		"images/debian-12/" + generation + "/kernel":        string(contents["kernel"]),
+		"sb/images/debian-12/" + generation + "/initrd":     string(contents["initrd"]),
+		"images/debian-12/" + generation + "/root.squashfs": string(contents["root.squashfs"]),
 	} {
 		if got := w.mustOpen(t, "127.0.0.1", name); got != want {
 			t.Errorf("%s: got %.30q, want %.30q", name, got, want)
@@ -321,6 +323,15 @@ func TestNamedFiles(t *testing.T) {
 	// One node, two cards: the script of either, from the one address.
 	if got := w.mustOpen(t, "127.0.0.2", "pxelinux.cfg/default"); !strings.Contains(got, "drover.mac=52:54:00:00:00:03") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// By HTTP a root image has a queue, which no other name of it goes around.
+func TestRootImageByHTTP(t *testing.T) {
+	w := newWorld(t, nil)
+	_, err := w.r.HTTP().Open(netip.MustParseAddr("127.0.0.1"), "grub/images/debian-12/"+generation+"/root.squashfs")
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want that there is none", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -15,12 +16,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	pin "github.com/pin/tftp/v3"
 
+	inittftp "drover/cmd/drover-init/tftp"
 	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/httpboot/script"
@@ -175,6 +178,9 @@ func TestBootByTFTP(t *testing.T) {
 			t.Errorf("got %q", text)
 		}
 		linux := s.mustGet("pxelinux.cfg/01-52-54-00-77-01-01")
+		if got := s.mustGet(first(t, `drover\.root=(\S+)`, linux)); got != "the root" {
+			t.Errorf("got %q", got)
+		}
 		if got := s.mustGet(first(t, `INITRD (\S+)`, linux)); got != "the initrd" {
 			t.Errorf("got %q", got)
 		}
@@ -189,6 +195,33 @@ func TestBootByTFTP(t *testing.T) {
 		})
 		s.awaitLog("msg=tftp part=tftp file=grub/grub.cfg client=127.0.0.1 bytes=")
 		s.awaitLog("mac=52:54:00:77:01:01")
+	}
+}
+
+// TestRootImageByTFTP fetches a root image as drover-init does where HTTP is blocked, from
+// drover serve.
+func TestRootImageByTFTP(t *testing.T) {
+	s := newBootSite(t, "")
+	images := newOneImage(t)
+	want := bytes.Repeat([]byte("the root of a node\n"), 3<<20/19)
+	images.is.Squashfs.Size = int64(len(want))
+	if err := os.WriteFile(filepath.Join(images.is.Dir, "root"), want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.scripts.Images = images
+	name := "images/debian-12/" + images.is.Generation + "/root.squashfs"
+	r, err := inittftp.Open(t.Context(), s.tftp, name, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || r.Size != int64(len(want)) || !bytes.Equal(got, want) {
+		t.Fatalf("got %d bytes, %v, size %d; want %d", len(got), err, r.Size, len(want))
+	}
+	s.awaitLog("file=" + name + " client=127.0.0.1 bytes=" + strconv.Itoa(len(want)))
+	if _, err := inittftp.Open(t.Context(), s.tftp, strings.Replace(name, "debian-12", "other", 1), time.Minute); err == nil ||
+		!strings.Contains(err.Error(), "server answers error 2") {
+		t.Errorf("another image: got error %v, want error 2", err)
 	}
 }
 
