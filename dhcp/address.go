@@ -115,7 +115,7 @@ func (a *answer) commit(given netip.Addr) (err error) {
 func (a *answer) declines(address netip.Addr) bool {
 	switch {
 	case address == a.plan.Address:
-		a.x.Warning = fmt.Sprintf("somebody else uses %s, the address of node %q: find the machine that answers ARP for it", address, a.plan.Node)
+		a.x.warn(fmt.Sprintf("somebody else uses %s, the address of node %q: find the machine that answers ARP for it", address, a.plan.Node))
 		if a.plan.Matched != "" {
 			a.leases.Release(a.MAC, address, a.now)
 		}
@@ -123,7 +123,7 @@ func (a *answer) declines(address netip.Addr) bool {
 	case !a.leases.Decline(a.MAC, address, "found in use by "+a.MAC.String(), a.now):
 		return false
 	}
-	a.x.Warning = fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", address)
+	a.x.warn(fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", address))
 	return true
 }
 

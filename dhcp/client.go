@@ -22,6 +22,7 @@ type client struct {
 	parameters       codeSet    // option 55
 	hasParameterList bool       // option 55 is not empty
 	grub             bool       // the client is GRUB, started from a medium
+	warning          string     // for the operator: the parts of the request that were left aside
 }
 
 // newClient returns the sender of a request that arrived at the address own.
@@ -34,10 +35,12 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	}
 	c.MAC = req.MAC
 	var link netip.Addr
+	c.leaveAside(req.cut)
 	if req.Giaddr.IsValid() { // without a relay agent anybody may have added option 82
-		if link, err = c.readRelay(req.RelayInfo()); err != nil {
-			return c, err
-		}
+		link = c.readRelay(req.RelayInfo())
+	}
+	if req.codes.has(optSubnetSelection) {
+		c.oneUnicast("118", req.get(optSubnetSelection))
 	}
 	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err
@@ -55,6 +58,17 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	return c, nil
 }
 
+// leaveAside warns of a part of the request that does not count. nil is none.
+func (c *client) leaveAside(err error) {
+	switch {
+	case err == nil:
+	case c.warning == "":
+		c.warning = "left aside: " + err.Error()
+	default:
+		c.warning += "; " + err.Error()
+	}
+}
+
 // exchange returns the exchange of a request from this client, without its outcome.
 func (c *client) exchange(now time.Time) Exchange {
 	return Exchange{
@@ -65,11 +79,14 @@ func (c *client) exchange(now time.Time) Exchange {
 
 // netboot reports whether the client is a boot program, not an operating system.
 func (c *client) netboot() bool {
-	return c.Firmware != "" || c.IPXE || c.pxeClass() || c.httpClass() || c.grub
+	return c.Firmware != "" || len(c.Archs) > 0 || c.IPXE || c.pxeClass() || c.httpClass() || c.uboot() || c.grub
 }
 
 func (c *client) pxeClass() bool  { return strings.HasPrefix(c.Class, "PXEClient") }
 func (c *client) httpClass() bool { return strings.HasPrefix(c.Class, "HTTPClient") }
+func (c *client) uboot() bool {
+	return strings.HasPrefix(c.Class, "U-Boot") || strings.HasPrefix(c.Class, "U-boot")
+}
 
 // asksFor reports whether the client asks for an option: it lists the option,
 // or sends no list (RFC 2131, section 3.5).
@@ -131,6 +148,10 @@ func firmware(class string, archs []uint16) pools.Firmware {
 		if f := byArch(arch); f != "" {
 			return httpBoot(f, strings.HasPrefix(class, "HTTPClient"))
 		}
+	}
+	// PXE 2.1 requires option 93. The ROMs before it ran on PCs with a BIOS alone.
+	if len(archs) == 0 && strings.HasPrefix(class, "PXEClient") && !strings.Contains(class, ":Arch:") {
+		return pools.BIOS
 	}
 	return ""
 }

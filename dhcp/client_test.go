@@ -1,6 +1,9 @@
 package dhcp_test
 
 import (
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -38,6 +41,8 @@ func TestFirmware(t *testing.T) {
 		{"32-bit UEFI", "PXEClient:Arch:00006", []byte{0, 6}, ""},
 		{"class with rubbish", "PXEClient:Arch:0x007", nil, ""},
 		{"class cut off", "PXEClient:Arch:00", nil, ""},
+		{"a ROM before PXE 2.1", "PXEClient", nil, pools.BIOS},
+		{"an HTTP client of no architecture", "HTTPClient", nil, ""},
 		{"Linux", "", nil, ""},
 		{"Windows", "MSFT 5.0", nil, ""},
 	} {
@@ -82,5 +87,50 @@ func TestWhoAsks(t *testing.T) {
 				t.Error("got a class though there is nothing to boot")
 			}
 		})
+	}
+}
+
+// TestNoLoader (W6): the log has a warning for a boot program that drover has no loader
+// for. It gets an address, no file and no class.
+func TestNoLoader(t *testing.T) {
+	class := func(n int) dhcpv4.Modifier { return text(60, fmt.Sprintf("PXEClient:Arch:%05d:UNDI:003000", n)) }
+	for name, mods := range map[string][]dhcpv4.Modifier{
+		"Itanium":                    {arch(2), class(2)},
+		"32-bit UEFI":                {arch(6), class(6)},
+		"32-bit UEFI without 93":     {class(6)},
+		"32-bit UEFI without class":  {arch(6)},
+		"32-bit ARM":                 {arch(10), class(10)},
+		"PowerPC Open Firmware":      {arch(12), class(12)},
+		"PowerPC OPAL":               {arch(14), class(14)},
+		"32-bit ARM HTTP":            {arch(18), text(60, "HTTPClient:Arch:00018:UNDI:003000")},
+		"BIOS HTTP":                  {arch(20), text(60, "HTTPClient:Arch:00020")},
+		"RISC-V 32":                  {arch(0x19), class(0x19)},
+		"an architecture of nobody":  {arch(0xfffe), class(0xfffe)},
+		"HTTP of no architecture":    {text(60, "HTTPClient")},
+		"a class with rubbish in it": {text(60, "PXEClient:Arch:0x007")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newServer()
+			r, x := s.Reply(on(t, message(web1, discover, mods...)), noon)
+			if r == nil || r.YourIPAddr.String() != "10.28.36.1" || r.BootFileName != "" || r.Options[67] != nil || r.Options[60] != nil {
+				t.Errorf("got %v", r)
+			}
+			if !strings.HasPrefix(x.Warning, "no loader for this architecture: ") || x.Level() != slog.LevelWarn || !x.Netboot || x.Kind() == string(x.Decision) {
+				t.Errorf("got warning %q, netboot %t, kind %q", x.Warning, x.Netboot, x.Kind())
+			}
+			p, _ := newProxy()
+			if r, x := p.Reply(on(t, message(web1, discover, mods...)), noon); r != nil || x.Warning == "" {
+				t.Errorf("in proxy mode: got %v, warning %q", r, x.Warning)
+			}
+		})
+	}
+	for name, mods := range map[string][]dhcpv4.Modifier{
+		"iPXE of any kind": {arch(6), class(6), text(77, "iPXE")}, "GRUB from a medium": nil, "BIOS": {arch(0)}, "bare PXEClient": {text(60, "PXEClient")},
+		"first known of several": {option(93, 0, 6, 0, 7)}, "a system": {option(55, 1, 3)},
+	} {
+		s, _ := newServer()
+		if _, x := s.Reply(on(t, message(web1, discover, mods...)), noon); x.Warning != "" {
+			t.Errorf("%s: got warning %q", name, x.Warning)
+		}
 	}
 }

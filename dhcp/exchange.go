@@ -71,6 +71,22 @@ const (
 	Failed    Decision = "dropped: internal error"
 )
 
+// warn adds a warning.
+func (x *Exchange) warn(text string) {
+	if x.Warning != "" {
+		text = x.Warning + "; " + text
+	}
+	x.Warning = text
+}
+
+// Kind is the event for a limit on log lines: the decision, with warnings apart.
+func (x *Exchange) Kind() string {
+	if x.Warning != "" {
+		return string(x.Decision) + ", with a warning"
+	}
+	return string(x.Decision)
+}
+
 // Level is the level at which an exchange is logged.
 func (x *Exchange) Level() slog.Level {
 	switch x.Decision {

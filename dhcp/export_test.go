@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -12,15 +13,29 @@ import (
 // the codes of the omitted options.
 func Fit(r *dhcpv4.DHCPv4, limit int) (packet []byte, omitted []uint8) {
 	m := messageOf(r)
-	omitted = fit(m, limit)
-	return m.Append(nil), omitted
+	omitted = fit(m, limit, nil)
+	return m.ByCode(), omitted
 }
+
+// ReplyOption returns the value of an option of a reply.
+func ReplyOption(m *Message, code uint8) []byte { return m.get(code) }
 
 // Option returns the value of an option.
 func (r *Request) Option(code uint8) []byte { return r.get(code) }
 
 // Wire returns a reply in its wire format.
-func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).Append(nil) }
+func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).ByCode() }
+
+// ByCode returns a reply in its wire format, with the options in the order of the
+// library: by code, and that of the relay agent last.
+func (m *Message) ByCode() []byte {
+	c := *m
+	c.order = slices.DeleteFunc(slices.Collect(c.codes.all()), func(code uint8) bool { return code == optRelay })
+	if c.codes.has(optRelay) {
+		c.order = append(c.order, optRelay)
+	}
+	return c.Append(nil)
+}
 
 // messageOf returns the message with the fields of r.
 func messageOf(r *dhcpv4.DHCPv4) *Message {
@@ -41,10 +56,10 @@ func addr(ip []byte) netip.Addr {
 
 // RelayInfo returns the identifiers, the link selection and the server
 // identifier in the value of option 82.
-func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, err error) {
+func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, warning string) {
 	var c client
-	link, err = c.readRelay(data)
-	return [3]string{c.CircuitID, c.RemoteID, c.SubscriberID}, link, c.relayServerID, err
+	link = c.readRelay(data)
+	return [3]string{c.CircuitID, c.RemoteID, c.SubscriberID}, link, c.relayServerID, c.warning
 }
 
 // FirmwareOf returns the firmware of a vendor class and a value of option 93.

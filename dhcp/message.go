@@ -29,6 +29,7 @@ type Message struct {
 	mac                            pools.MAC
 	sname, file                    string // at most maxSname and maxBootFile bytes
 	options
+	order []uint8 // the codes of the options in the order in which they are sent, see arrange
 }
 
 const broadcastFlag = 1 << 15
@@ -52,8 +53,8 @@ func (m *Message) Append(b []byte) []byte {
 	b = appendField(b, m.file, cookieAt-fileAt)
 	cookie := magicCookie()
 	b = append(b, cookie[:]...)
-	for code, data := range m.all() {
-		b = appendOption(b, code, data)
+	for _, code := range m.order {
+		b = appendOption(b, code, m.get(code))
 	}
 	b = append(b, optEnd)
 	// A BOOTP message has 300 bytes. Some relay agents drop shorter ones.
@@ -116,9 +117,41 @@ func newMessage() *Message {
 		Message
 		values [24][]byte
 		short  [192]byte
+		order  [24]uint8
 	}{}
-	m.Message.values, m.Message.short = m.values[:0], m.short[:0]
+	m.Message.values, m.Message.short, m.Message.order = m.values[:0], m.short[:0], m.order[:0]
 	return &m.Message
+}
+
+// arrange sets the order in which the options are sent. The message type comes first.
+// The options of the client's list follow in its order (RFC 2132, section 9.8), with the
+// mask before the router (section 3.3), and then the others in the order of their codes.
+// The option of the relay agent is the last (RFC 3046, section 2.1).
+func (m *Message) arrange(list []byte) {
+	m.order = m.order[:0]
+	left := m.codes
+	left.remove(optRelay)
+	add := func(code uint8) {
+		if left.has(code) {
+			left.remove(code)
+			m.order = append(m.order, code)
+		}
+	}
+	add(optMessageType)
+	for _, code := range list {
+		if code == optRouter {
+			add(optSubnetMask)
+		}
+		add(code)
+	}
+	for i, word := range left {
+		for ; word != 0; word &= word - 1 {
+			m.order = append(m.order, uint8(i*64+bits.TrailingZeros64(word)))
+		}
+	}
+	if m.codes.has(optRelay) {
+		m.order = append(m.order, optRelay)
+	}
 }
 
 // options holds the options of a message, at most one of each code. The zero
@@ -165,27 +198,22 @@ func (o *options) putUint32(code uint8, n uint32) {
 	o.put(code, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// all yields the options in the order of their codes, with the option of the
-// relay agent last (RFC 3046, section 2.1).
-func (o *options) all() iter.Seq2[uint8, []byte] {
-	return func(yield func(uint8, []byte) bool) {
-		for i, word := range o.codes {
-			for ; word != 0; word &= word - 1 {
-				code := uint8(i*64 + bits.TrailingZeros64(word))
-				if code != optRelay && !yield(code, o.get(code)) {
-					return
-				}
-			}
-		}
-		if o.codes.has(optRelay) {
-			yield(optRelay, o.get(optRelay))
-		}
-	}
-}
-
 // codeSet is a set of option codes.
 type codeSet [4]uint64
 
 func (s *codeSet) has(c uint8) bool { return s[c/64]&(1<<(c%64)) != 0 }
 func (s *codeSet) add(c uint8)      { s[c/64] |= 1 << (c % 64) }
 func (s *codeSet) remove(c uint8)   { s[c/64] &^= 1 << (c % 64) }
+
+// all yields the codes in ascending order.
+func (s *codeSet) all() iter.Seq[uint8] {
+	return func(yield func(uint8) bool) {
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(uint8(i*64 + bits.TrailingZeros64(word))) {
+					return
+				}
+			}
+		}
+	}
+}

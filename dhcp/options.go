@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/insomniacslk/dhcp/iana"
+
 	"drover/pools"
 )
 
@@ -39,6 +41,7 @@ const (
 	optArch            = 93  // RFC 4578
 	optUNDI            = 94  // RFC 4578
 	optMachineID       = 97  // RFC 4578
+	optIPv6Only        = 108 // RFC 8925
 	optSubnetSelection = 118 // RFC 3011
 	optIPXE            = 175
 	optEnd             = 255
@@ -54,9 +57,13 @@ const (
 )
 
 // echoed returns the codes of the options that a reply repeats unchanged: the
-// client identifier (RFC 6842), the machine's UUID (RFC 4578, some ROMs compare
-// it), the relay's own option (RFC 3046), and the selected network (RFC 3011).
-func echoed() [4]uint8 { return [...]uint8{optClientID, optMachineID, optRelay, optSubnetSelection} }
+// client identifier (RFC 6842), the relay's own option (RFC 3046), the machine's
+// UUID (RFC 4578, some ROMs compare it), and the selected network (RFC 3011).
+func echoed() [4]uint8 { return [...]uint8{optClientID, optRelay, optMachineID, optSubnetSelection} }
+
+// echoedInNAK is how many of them a NAK repeats. RFC 2131, table 3, forbids it all
+// others.
+const echoedInNAK = 2
 
 // reserved reports whether the protocol itself uses an option. No tag sets such
 // an option.
@@ -120,6 +127,9 @@ func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 
 // includes reports whether the client gets an option that has a value.
 func (a *answer) includes(code uint8) bool {
+	if code == optIPv6Only {
+		return a.parameters.has(code) // RFC 8925, section 3.3: never to a client without a list
+	}
 	return a.asksFor(code) || a.netboot() && essential(code)
 }
 
@@ -132,7 +142,11 @@ func (a *answer) addBoot(m *Message) {
 		// from siaddr, not from option 66.
 		m.siaddr = boot.Server
 	}
-	if boot.File == "" || !a.netboot() {
+	if !a.netboot() {
+		return
+	}
+	if boot.File == "" {
+		a.warnNoLoader()
 		return
 	}
 	m.put(optBootFile, []byte(boot.File)...)
@@ -144,7 +158,7 @@ func (a *answer) addBoot(m *Message) {
 	if len(boot.File) <= maxBootFile {
 		m.file = boot.File
 	} else {
-		a.x.Warning = fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File)
+		a.x.warn(fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File))
 	}
 	switch {
 	case a.httpClass():
@@ -158,6 +172,19 @@ func (a *answer) addBoot(m *Message) {
 		}
 	case a.pxeClass():
 		addPXE(m)
+	}
+}
+
+// warnNoLoader warns of a boot program that has nothing to load: its architecture is
+// one without a loader. GRUB from a medium needs none.
+func (a *answer) warnNoLoader() {
+	switch {
+	case a.Firmware != "" || a.IPXE || a.grub:
+	case len(a.Archs) == 0:
+		a.x.warn("no loader for this architecture: neither option 93 nor the class names one")
+	default:
+		arch := iana.Arch(a.Archs[0])
+		a.x.warn(fmt.Sprintf("no loader for this architecture: %d (%s)", uint16(arch), arch))
 	}
 }
 

@@ -25,15 +25,16 @@ const (
 // fit makes a reply fit into limit bytes. Options that exceed the options field
 // go into the file field, unless it holds the boot file, and then into the
 // sname field (RFC 2131, section 4.1, "option overload"). The options field
-// takes the options that a boot depends on first, then those of low codes.
-// Options that fit nowhere are omitted; fit returns their codes.
+// takes the options that a boot depends on first, then those of the client's
+// list in its order, then those of low codes. Options that fit nowhere are omitted;
+// fit returns their codes.
 //
 // Options stay whole, because some clients join the pieces of an option in
 // another order than RFC 3396 prescribes.
-func fit(m *Message, limit int) (omitted []uint8) {
+func fit(m *Message, limit int, list []byte) (omitted []uint8) {
 	room := limit - optionsAt - 1 // the END option
-	for _, data := range m.all() {
-		room -= optionSize(data)
+	for code := range m.codes.all() {
+		room -= optionSize(m.get(code))
 	}
 	if room >= 0 {
 		return nil
@@ -41,7 +42,7 @@ func fit(m *Message, limit int) (omitted []uint8) {
 	const overload = 3 // option 52 itself
 	room = limit - optionsAt - 1 - overload
 	file, sname := field{text: &m.file, room: maxBootFile}, field{text: &m.sname, room: maxSname}
-	for _, code := range m.byRank() {
+	for _, code := range m.byRank(list) {
 		data := m.get(code)
 		if size := optionSize(data); size <= room || rank(code, data) == 0 {
 			room -= size
@@ -74,13 +75,12 @@ func rank(code uint8, data []byte) int {
 	return 1
 }
 
-// byRank returns the codes of the options in the order of their rank, then of
-// their code.
-func (o *options) byRank() (codes []uint8) {
-	for code := range o.all() {
-		codes = append(codes, code)
-	}
-	slices.SortStableFunc(codes, func(a, b uint8) int { return rank(a, o.get(a)) - rank(b, o.get(b)) })
+// byRank returns the codes of the options in the order of their rank, then in the
+// order in which they are sent.
+func (m *Message) byRank(list []byte) []uint8 {
+	m.arrange(list)
+	codes := slices.Clone(m.order)
+	slices.SortStableFunc(codes, func(a, b uint8) int { return rank(a, m.get(a)) - rank(b, m.get(b)) })
 	return codes
 }
 

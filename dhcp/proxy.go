@@ -23,6 +23,7 @@ func (a *answer) proxy() *Message {
 	switch a.messageType {
 	case dhcpv4.MessageTypeDiscover:
 		if !a.boots() {
+			a.warnNoLoader()
 			return a.silence(Observed, nil)
 		}
 		if !a.req.Giaddr.IsValid() {
@@ -59,6 +60,7 @@ func (a *answer) boot() *Message {
 	}
 	a.observe(a.requested())
 	if !a.boots() {
+		a.warnNoLoader()
 		return a.silence(Unusable, errors.New("a request for boot data from what does not boot, or has no loader"))
 	}
 	a.x.Decision = Acknowledged
@@ -100,6 +102,6 @@ func (a *answer) observe(address netip.Addr) {
 	plan := *a.plan
 	plan.Lease = pools.Duration(observedLease)
 	if _, err := a.leases.Commit(&plan, address, a.now); err != nil {
-		a.x.Warning = "its address is not noted: " + err.Error()
+		a.x.warn("its address is not noted: " + err.Error())
 	}
 }

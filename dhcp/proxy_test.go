@@ -161,7 +161,8 @@ func TestReplyBoot(t *testing.T) {
 		{"a system", message(web1, request, ciaddr("10.28.5.5")), dhcp.Unusable},
 		{"a discover", message(web1, discover, rom), dhcp.Unusable},
 		{"none of ours", message(foreign, request, rom, ciaddr("10.28.5.5")), dhcp.NotOurs},
-		{"broken", message(web1, request, rom, option(118, 1)), dhcp.Malformed},
+		{"broken", message(web1, request, rom, giaddr("255.255.255.255")), dhcp.Malformed},
+		{"no loader", message(web1, request, arch(6), text(60, "PXEClient:Arch:00006"), ciaddr("10.28.5.5")), dhcp.Unusable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, l := newProxy()

@@ -16,17 +16,20 @@ const (
 )
 
 // readRelay reads the value of option 82 into c, and returns the link selection
-// in it. It counts in packets of relay agents only, which set giaddr: they replace
+// in it, or the zero Addr. It counts in packets of relay agents only, which set giaddr: they replace
 // or drop the option of a client (RFC 3046, section 2.1). Switches that snoop add
 // it too, but leave giaddr zero, and then any host can have added it.
 //
-// A truncated sub-option is an error, because the identity of a node depends on
-// it. So is a value other than an address where an address belongs. Unknown
-// sub-options are ignored. Of two sub-options of a kind the first counts.
-func (c *client) readRelay(data []byte) (link netip.Addr, err error) {
-	for len(data) > 0 && err == nil {
+// A value other than an address where an address belongs is left aside, with a warning.
+// Of an option that is cut off no identifier counts, because half of the identity of
+// one node can be the identity of another. Unknown sub-options are ignored. Of two
+// sub-options of a kind the first counts.
+func (c *client) readRelay(data []byte) (link netip.Addr) {
+	for len(data) > 0 {
 		if len(data) < 2 || len(data) < 2+int(data[1]) {
-			return link, fmt.Errorf("option 82: sub-option %d is cut off", data[0])
+			c.CircuitID, c.RemoteID, c.SubscriberID = "", "", ""
+			c.leaveAside(fmt.Errorf("option 82: sub-option %d is cut off", data[0]))
+			break
 		}
 		code, value := data[0], data[2:2+int(data[1])]
 		data = data[2+len(value):]
@@ -38,21 +41,22 @@ func (c *client) readRelay(data []byte) (link netip.Addr, err error) {
 		case relaySubscriberID:
 			c.SubscriberID = cmp.Or(c.SubscriberID, string(value))
 		case relayLink:
-			link, err = oneUnicast("82.5", value)
+			link = c.oneUnicast("82.5", value)
 		case relayServerID:
-			c.relayServerID, err = oneUnicast("82.11", value)
+			c.relayServerID = c.oneUnicast("82.11", value)
 		}
 	}
-	return link, err
+	return link
 }
 
 // oneUnicast reads the value of an option that is the address of one host or
-// network. Other values are an error.
-func oneUnicast(option string, value []byte) (netip.Addr, error) {
+// network. Other values are left aside.
+func (c *client) oneUnicast(option string, value []byte) netip.Addr {
 	if a := address(value); unicast(a) {
-		return a, nil
+		return a
 	}
-	return netip.Addr{}, fmt.Errorf("option %s: %x is not an IPv4 address of one host", option, value)
+	c.leaveAside(fmt.Errorf("option %s: %x is not an IPv4 address of one host", option, value))
+	return netip.Addr{}
 }
 
 // linkOf returns an address in the network of the client. It is the first of
@@ -66,8 +70,8 @@ func linkOf(req *Request, selected, own netip.Addr) (netip.Addr, error) {
 	if selected.IsValid() {
 		return selected, nil
 	}
-	if req.codes.has(optSubnetSelection) {
-		return oneUnicast("118", req.get(optSubnetSelection))
+	if subnet := req.subnetSelection(); subnet.IsValid() {
+		return subnet, nil
 	}
 	if gi := req.Giaddr; gi.IsValid() {
 		if !unicast(gi) {

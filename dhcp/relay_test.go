@@ -1,7 +1,10 @@
 package dhcp_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -96,8 +99,20 @@ func TestLink(t *testing.T) {
 	}
 }
 
-func TestBrokenRelayOption(t *testing.T) {
+// TestBrokenOptionsOfTheNetwork (W14): a declared machine is answered whatever its relay
+// agent adds, and the log has a warning. Of a broken option 82 no identifier counts.
+func TestBrokenOptionsOfTheNetwork(t *testing.T) {
 	s, _ := newServer()
+	answered := func(t *testing.T, packet []byte, want string) {
+		t.Helper()
+		r, x := s.handle(packet, noon)
+		if r == nil || x.Decision != dhcp.Offered || !strings.Contains(x.Warning, want) || x.Level() != slog.LevelWarn {
+			t.Errorf("got reply %v, decision %q, error %v, warning %q, want %q in it", r, x.Decision, x.Err, x.Warning, want)
+		}
+		if strings.HasSuffix(want, "is cut off") && x.Circuit+x.Remote != "" {
+			t.Errorf("got circuit %q, remote %q of half an option", x.Circuit, x.Remote)
+		}
+	}
 	for name, value := range map[string][]byte{
 		"half a header":                {1},
 		"cut off":                      {1, 4, 'g', 'e'},
@@ -112,19 +127,32 @@ func TestBrokenRelayOption(t *testing.T) {
 		"padding that no standard has": {1, 1, 'x', 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, x := s.Reply(on(t, message(web1, discover, giaddr("10.28.0.254"), option(82, value...))), noon)
-			if r != nil || x.Decision != dhcp.Malformed || x.Err == nil {
-				t.Errorf("got reply %v, decision %q, error %v", r, x.Decision, x.Err)
+			want := "is cut off"
+			if value[0] == 5 || value[0] == 11 {
+				want = "is not an IPv4 address of one host"
 			}
+			answered(t, message(web1, discover, giaddr("10.28.0.254"), option(82, value...)).ToBytes(), want)
 		})
 	}
-	for name, value := range map[string][]byte{"short": {10, 1}, "everybody": {255, 255, 255, 255}} {
+	for name, value := range map[string][]byte{"empty": nil, "short": {10, 1}, "long": make([]byte, 300), "everybody": {255, 255, 255, 255}} {
 		t.Run("subnet selection: "+name, func(t *testing.T) {
-			if _, x := s.Reply(on(t, message(web1, discover, option(118, value...))), noon); x.Decision != dhcp.Malformed {
-				t.Errorf("got %q", x.Decision)
+			answered(t, message(web1, discover, option(118, value...)).ToBytes(), "option 118")
+			if s.last != nil && dhcp.ReplyOption(s.last, 118) != nil {
+				t.Error("it comes back")
 			}
 		})
 	}
+	t.Run("the packet ends in option 82", func(t *testing.T) {
+		b := message(web1, discover, giaddr("10.28.0.254"), text(60, "PXEClient")).ToBytes()
+		end := bytes.LastIndexByte(b, 't') + 1
+		answered(t, append(bytes.Clone(b[:end]), 82, 10, 1, 4, 'g', 'e'), "option 82 is cut off")
+	})
+	t.Run("half of the identity of another", func(t *testing.T) {
+		s, l := newServer()
+		s.Farm = farmOf(t, wires)
+		s.Reply(on(t, message(stray, request, giaddr("10.1.0.254"), requested("10.1.0.8"), option(82, 1, 4, 'g', 'e', '-', '7', 2, 9))), noon)
+		wantHeld(t, l, stray, "")
+	})
 }
 
 // wires has three networks: that of the server, one behind a relay, and one

@@ -63,13 +63,14 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 		x.Decision, x.Why = NotOurs, s.Farm.WhyNot(c.Query)
 		return nil, x
 	}
-	x.Plan, x.Why = plan, knownBy(plan)
+	x.Plan, x.Why, x.Warning = plan, knownBy(plan), c.warning
 	a := answer{client: c, server: s, leases: s.Leases, req: req, plan: plan, now: now, x: &x}
 	if a.leases == nil {
 		a.leases = noLeases{}
 	}
 	m := build(&a)
 	if m != nil {
+		m.arrange(req.get(optParameters))
 		m.Wait, m.Fresh = a.wait, a.fresh && m.messageType() == dhcpv4.MessageTypeOffer
 		x.Reply = typeName(m.messageType())
 	}
@@ -169,8 +170,8 @@ func (a *answer) request() *Message {
 	}
 	a.x.Decision = Acknowledged
 	ack := a.lease(dhcpv4.MessageTypeAck, requested)
-	if requested == a.req.ciaddr() {
-		ack.ciaddr = requested // the client renews: the ACK goes to this address
+	if a.req.runsOn(requested) {
+		ack.ciaddr = requested // the ACK goes to this address
 	}
 	return ack
 }
@@ -221,7 +222,8 @@ func (a *answer) inform() *Message {
 // another server. The client gets the text hint. The log gets why, which may
 // name the machine that has the address.
 func (a *answer) refuse(hint, why string) *Message {
-	a.x.Decision, a.x.Warning = Refused, why
+	a.x.Decision = Refused
+	a.x.warn(why)
 	nak := a.newReply(dhcpv4.MessageTypeNak)
 	nak.put(optMessage, []byte("this address is not yours, "+hint)...)
 	if a.x.Giaddr.IsValid() {
@@ -261,8 +263,8 @@ func (a *answer) addOptions(m *Message, given netip.Addr) {
 // fit makes a reply fit into the largest message that the client accepts.
 // Omitted options are a warning.
 func (a *answer) fit(m *Message) {
-	if omitted := fit(m, a.req.sizeLimit()); omitted != nil {
-		a.x.Warning = fmt.Sprintf("answer too long for the client: left out options %d", omitted)
+	if omitted := fit(m, a.req.sizeLimit(), a.req.get(optParameters)); omitted != nil {
+		a.x.warn(fmt.Sprintf("answer too long for the client: left out options %d", omitted))
 	}
 }
 
@@ -273,8 +275,13 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	m.xid, m.flags, m.giaddr, m.mac = a.req.xid(), a.req.flags(), a.req.Giaddr, a.MAC
 	m.put(optMessageType, byte(t))
 	m.putAddr(optServerID, a.serverID())
-	for _, code := range echoed() {
-		if a.req.codes.has(code) {
+	codes := echoed()
+	back := codes[:]
+	if t == dhcpv4.MessageTypeNak {
+		back = codes[:echoedInNAK]
+	}
+	for _, code := range back {
+		if a.req.codes.has(code) && (code != optSubnetSelection || a.req.subnetSelection().IsValid()) {
 			m.put(code, a.req.get(code)...)
 		}
 	}

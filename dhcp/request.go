@@ -24,6 +24,7 @@ type Request struct {
 	header []byte
 	options
 	err error // the reason why the packet is not a request
+	cut error // an option is cut off; those before it count
 }
 
 // Offsets into a packet (RFC 2131, section 2).
@@ -59,7 +60,7 @@ func (r *Request) Parse(b []byte) {
 		r.header = b[:optionsAt]
 		copy(r.MAC[:], b[chaddrAt:])
 		r.Giaddr = address(b[giaddrAt : giaddrAt+4])
-		r.err = r.parse(b[optionsAt:])
+		r.cut = r.parse(b[optionsAt:])
 	}
 }
 
@@ -108,13 +109,15 @@ func (r *Request) check() error {
 		return fmt.Errorf("hardware address is not Ethernet: htype %d, hlen %d", r.header[1], r.header[2])
 	case r.MAC.IsZero() || r.MAC[0]&1 != 0:
 		return fmt.Errorf("hardware address %s is not unicast", r.MAC)
+	case r.Type == dhcpv4.MessageTypeNone && r.cut != nil:
+		return r.cut
 	case r.Type == dhcpv4.MessageTypeNone:
 		return errors.New("no message type: BOOTP is not served")
 	}
 	// An echoed option must not fill the whole answer. An option that was sent
 	// in several pieces could do so (RFC 3396).
 	for _, code := range echoed() {
-		if n := len(r.get(code)); n > 255 {
+		if n := len(r.get(code)); n > 255 && code != optSubnetSelection {
 			return fmt.Errorf("option %d has %d bytes", code, n)
 		}
 	}
@@ -150,6 +153,22 @@ func (r *Request) usesItsAddress() bool {
 // renews reports whether this is a REQUEST of a client that renews or rebinds.
 func (r *Request) renews() bool {
 	return r.Type == dhcpv4.MessageTypeRequest && !r.codes.has(optServerID) && !r.codes.has(optRequested)
+}
+
+// runsOn reports whether the client uses the address a already, and so answers ARP for
+// it: it renews, from that address or through a relay agent. A ROM that puts the
+// address of its OFFER into ciaddr does not have it before the ACK.
+func (r *Request) runsOn(a netip.Addr) bool {
+	return r.renews() && r.ciaddr() == a && (r.Giaddr.IsValid() || r.From == a)
+}
+
+// subnetSelection returns the network that the client selects (118, RFC 3011); the zero
+// Addr for none, and for a value that is no address.
+func (r *Request) subnetSelection() netip.Addr {
+	if a := address(r.get(optSubnetSelection)); unicast(a) {
+		return a
+	}
+	return netip.Addr{}
 }
 
 // noOptions reports whether this is a DISCOVER that has only its type and the

@@ -157,7 +157,7 @@ func (s *Server) done(x *dhcp.Exchange) {
 	if x.Plan != nil && !x.Plan.CatchAll {
 		lines = &s.lines
 	}
-	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
+	if s.Log != nil && lines.Allow(x.Level(), x.Kind()) {
 		x.Log(s.Log)
 	}
 	if s.OnExchange != nil {
