@@ -131,7 +131,7 @@ func (a *answer) declines(address netip.Addr) bool {
 func (a *answer) usable(address netip.Addr) bool {
 	subnet, ok := a.plan.SubnetOf(address)
 	switch {
-	case !ok, address == subnet.Router, address == a.server.Address, address == a.plan.Boot.Server:
+	case !ok, address == subnet.Router, address == a.server.Address, address == a.plan.Boot.Server, a.plan.IsServer(address):
 		return false
 	case subnet.CIDR.Bits() > 30: // RFC 3021: every address is that of a host
 		return true

@@ -62,6 +62,7 @@ const (
 	Unusable    Decision = "ignored: makes no sense" // a message that clients do not send in any state
 	NoAddress   Decision = "ignored: no address"     // none free, or the lease was not stored
 	Waiting     Decision = "ignored: its address is being probed"
+	Twice       Decision = "ignored: answered on another interface" // of this server, on the same wire
 
 	Malformed Decision = "dropped: malformed"
 	Spoofed   Decision = "dropped: not sent by its machine or a relay agent"

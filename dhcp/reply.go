@@ -288,11 +288,15 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	return m
 }
 
-// serverID returns the server identifier: the server's own address, or that of
-// a relay agent that must receive all messages of the client (RFC 5107).
+// serverID returns the server identifier: the boot address of the client's network, else
+// the address of the interface; or that of a relay agent that must receive all messages
+// of the client (RFC 5107).
 func (a *answer) serverID() netip.Addr {
 	if id := a.relayServerID; id.IsValid() {
 		return id
+	}
+	if own := a.plan.Advertised; own != nil && own.ID.IsValid() {
+		return own.ID
 	}
 	return a.server.Address
 }
@@ -306,7 +310,7 @@ func (a *answer) toUs() bool {
 		return true
 	}
 	id := address(a.req.get(optServerID))
-	return id.IsValid() && (id == a.server.Address || id == a.serverID())
+	return id.IsValid() && (id == a.server.Address || id == a.serverID() || a.plan.IsServer(id))
 }
 
 func typeName(t dhcpv4.MessageType) string {

@@ -301,14 +301,14 @@ func newWorld(t testing.TB, edit func(*world)) *world {
 	}
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	w.Options = script.Options{
-		Machines: directory{w.farm, at}, Boots: w.boots, Images: w.images, URL: "http://10.28.0.2:80/", Log: log,
+		Machines: directory{w.farm, at}, Boots: w.boots, Images: w.images, URL: "http://10.28.0.2:80/", SecureURL: "https://10.28.0.2:8444", Log: log,
 	}
 	w.Server = &httpboot.Server{Boots: w.boots, Joiner: joinerFunc(joinWithToken), Addr: "127.0.0.1:0", Log: log}
 	if edit != nil {
 		edit(w)
 	}
 	var err error
-	if w.TLSArgs, err = w.TLS.KernelArgs(); err != nil {
+	if w.Pin, err = w.TLS.Pin(); err != nil {
 		t.Fatal(err)
 	}
 	if w.Scripts, err = script.New(w.Options); err != nil {

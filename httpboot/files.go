@@ -22,8 +22,8 @@ func (h *handler) refuseHead(rec *recorder, _ *http.Request) error {
 }
 
 // serveFinder serves the script that finds the script of a machine by its MAC.
-func (h *handler) serveFinder(rec *recorder, _ *http.Request) error {
-	text, err := h.Scripts.Finder()
+func (h *handler) serveFinder(rec *recorder, r *http.Request) error {
+	text, err := h.Scripts.Finder(addrOf(r.RemoteAddr))
 	if err != nil {
 		return broken(err, "the script cannot be written")
 	}

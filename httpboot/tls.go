@@ -25,13 +25,15 @@ import (
 // stay on the plain listener, which can use sendfile; their digest protects them.
 type TLS struct {
 	Addr        string // TCP address of [Server.ListenTLS]
-	URL         string // for nodes, such as https://10.28.0.2:8444
 	Certificate tls.Certificate
 }
 
-// Pin returns the SHA-256 of the certificate's public key (its
-// SubjectPublicKeyInfo), in hex.
+// Pin returns the SHA-256 of the certificate's public key (its SubjectPublicKeyInfo), as
+// on the kernel command line: sha256: and hex digits. It is empty if t is nil.
 func (t *TLS) Pin() (string, error) {
+	if t == nil {
+		return "", nil
+	}
 	if len(t.Certificate.Certificate) == 0 {
 		return "", errors.New("there is no certificate")
 	}
@@ -40,23 +42,11 @@ func (t *TLS) Pin() (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(leaf.RawSubjectPublicKeyInfo)
-	return hex.EncodeToString(sum[:]), nil
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
 func (t *TLS) config() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{t.Certificate}, MinVersion: tls.VersionTLS13}
-}
-
-// KernelArgs returns the kernel arguments with the URL and the pin; none if t is nil.
-func (t *TLS) KernelArgs() ([]string, error) {
-	if t == nil {
-		return nil, nil
-	}
-	pin, err := t.Pin()
-	if err != nil {
-		return nil, fmt.Errorf("key of the HTTPS listener: %w", err)
-	}
-	return []string{"drover.https=" + t.URL, "drover.pin=sha256:" + pin}, nil
 }
 
 // ListenTLS binds the socket of [Server.TLS]. Pass it to [Server.Serve].

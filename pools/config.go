@@ -19,7 +19,7 @@ type Config struct {
 // Server is where drover listens.
 type Server struct {
 	Interfaces []string   `json:"interfaces"`         // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes as their boot server; default: the first interface's first IPv4 address
+	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes of subnets without an address of the server as their boot server; default: the first interface's first IPv4 address
 	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
 	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
 	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
@@ -89,6 +89,10 @@ type Subnet struct {
 	// network share it: a machine in one may have an address of another.
 	// Default: a network of its own.
 	Network string `json:"network,omitempty"`
+
+	// Address is sent to the nodes of the subnet as their boot server. Default: the address
+	// of one of the server's interfaces in the subnet, else that of the server.
+	Address netip.Addr `json:"address,omitzero"`
 
 	// Relays are addresses of relay agents for this subnet that no subnet holds.
 	Relays []netip.Addr `json:"relays,omitempty"`

@@ -14,10 +14,10 @@ type Farm struct {
 	Config Config
 	Source string // the file it was read from, as it was named
 
-	lines      map[string]int
-	advertised Advertised
-	shadowed   []PoolNode
-	contested  []netip.Addr
+	lines     map[string]int
+	addresses addresses
+	shadowed  []PoolNode
+	contested []netip.Addr
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[MAC]*entry
@@ -31,10 +31,11 @@ type Farm struct {
 // Checked is the input of [NewFarm]: a config in which package config found no
 // mistake, with the line of each value.
 type Checked struct {
-	Config     Config
-	Source     string         // the file it was read from, as it was named
-	Lines      map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
-	Advertised Advertised
+	Config    Config
+	Source    string         // the file it was read from, as it was named
+	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
+	Listeners Server         // the server section that the listeners were started with
+	Local     []Local        // the addresses of this server
 
 	Added    []PoolNode // the nodes of the API and of chassis
 	Shadowed []PoolNode // the nodes that are left out, see [Farm.Shadowed]
@@ -44,20 +45,14 @@ type Checked struct {
 	Contested []netip.Addr
 }
 
-// Advertised is the address of this server and its base URLs, as sent to nodes.
-type Advertised struct {
-	Address   netip.Addr // the boot server; the zero Addr: none was found
-	URL       string     // of the node-facing HTTP listener, without a slash at its end
-	SecureURL string     // of the node-facing HTTPS listener, likewise; empty: there is none
-}
-
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, advertised: c.Advertised, shadowed: c.Shadowed, contested: c.Contested,
+		Config: c.Config, Source: c.Source, lines: c.Lines, shadowed: c.Shadowed, contested: c.Contested,
 		byMAC: map[MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
+	f.indexAddresses(&c)
 	f.index(c.Added)
 	return f
 }
@@ -197,18 +192,6 @@ func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {
 // Contested reports whether another machine leased the address of a node when the farm was
 // put in force. The node gets the address when that lease has ended.
 func (f *Farm) Contested(a netip.Addr) bool { return slices.Contains(f.contested, a) }
-
-// URL returns the base URL of the node-facing HTTP listener, without a slash at its
-// end.
-func (f *Farm) URL() string { return f.advertised.URL }
-
-// SecureURL returns the base URL of the node-facing HTTPS listener, without a slash at
-// its end; "" when there is none.
-func (f *Farm) SecureURL() string { return f.advertised.SecureURL }
-
-// Address returns the boot server that is sent to nodes. It is the zero Addr when the
-// config names none and its first interface has none on this host.
-func (f *Farm) Address() netip.Addr { return f.advertised.Address }
 
 // Shadowed returns the stored nodes of chassis that are not in the farm. A node of the
 // config file has their name, one of their MACs, their address or their slot.

@@ -59,6 +59,10 @@ type Plan struct {
 	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that the protocol needs
 	Settings `json:"settings"`
 
+	// Advertised is what the machine is told about this server, by the network that it is
+	// in. It is nil only for a Plan that no Farm has made.
+	Advertised *Advertised `json:"-"`
+
 	farm   *Farm // farm, entry and query are the sources of Why and SubnetOf
 	entry  *entry
 	query  Query
@@ -67,7 +71,8 @@ type Plan struct {
 
 // BootTarget is the boot server and the file that DHCP sends to a machine.
 type BootTarget struct {
-	// Server goes into siaddr and option 66.
+	// Server goes into siaddr and option 66: the boot address of the machine's network,
+	// unless a loader rule names another server.
 	Server netip.Addr `json:"server"`
 	// File goes into the BOOTP file field and option 67: the name of a loader
 	// for TFTP, or a URL for UEFI HTTP Boot and for iPXE. It is empty for a

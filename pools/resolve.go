@@ -27,7 +27,7 @@ func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
 	if e == nil || f.refusal(e, &q) != "" {
 		return nil
 	}
-	return f.plan(e, q, matched)
+	return f.plan(e, q, matched, &l)
 }
 
 // WhyNot returns the reason why [Farm.Resolve] returns no plan, as text; "" when it
@@ -119,14 +119,15 @@ func (f *Farm) sameNetwork(link netip.Addr, subnet int) bool {
 	return network != "" && network == f.Config.Subnets[subnet].Network
 }
 
-func (f *Farm) plan(e *entry, q Query, matched string) *Plan {
+func (f *Farm) plan(e *entry, q Query, matched string, l *Lease) *Plan {
 	pool := &f.Config.Pools[e.pool]
 	p := &Plan{
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
 		Address: e.address, Broadcast: pool.Broadcast == BroadcastAlways,
 		Options: e.options, Settings: e.profile.Settings,
-		farm: f, entry: e, query: q,
+		Advertised: f.advertisedTo(e, &q, l),
+		farm:       f, entry: e, query: q,
 	}
 	if p.CatchAll {
 		p.Node, p.Range = CatchAllName(q.MAC), pool.Range
@@ -141,7 +142,7 @@ func (f *Farm) plan(e *entry, q Query, matched string) *Plan {
 	if pool.Lease != 0 {
 		p.Lease = pool.Lease
 	}
-	p.Boot, p.loader = f.boot(e.profile, &q)
+	p.Boot, p.loader = p.Advertised.boot(e.profile, &q)
 	return p
 }
 
@@ -193,8 +194,8 @@ func (p *Plan) Domain(a netip.Addr) string {
 // loader for UEFI HTTP Boot, a TFTP path for other firmware, and no file for a plain
 // DHCP client. Loader rules of the tags come before the defaults. boot also returns the
 // index of the rule that matches, or -1.
-func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
-	target := BootTarget{Server: f.advertised.Address}
+func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
+	target := BootTarget{Server: a.Address}
 	http := q.Firmware.HTTP() || strings.HasPrefix(q.Class, "HTTPClient")
 	i := p.loaderRule(q)
 	switch {
@@ -205,13 +206,13 @@ func (f *Farm) boot(p *profile, q *Query) (BootTarget, int) {
 			target.Server = rule.Server
 		}
 	case q.IPXE:
-		target.File = f.advertised.URL + ScriptPath + q.MAC.Dashed()
+		target.File = a.URL + ScriptPath + q.MAC.Dashed()
 		http = false
 	default:
 		target.File = q.Firmware.Loader()
 	}
 	if http && target.File != "" && !strings.Contains(target.File, "://") {
-		target.File = f.advertised.URL + LoaderPath + target.File
+		target.File = a.URL + LoaderPath + target.File
 	}
 	return target, i
 }
@@ -280,10 +281,7 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 
 // whyBoot adds the origins of the loader and its server.
 func (f *Farm) whyBoot(p *Plan, why Why) {
-	why["boot.server"] = f.at("server.address")
-	if s := f.Config.Server; !s.Address.IsValid() && len(s.Interfaces) > 0 {
-		why["boot.server"] = Origin{Path: "first address of " + s.Interfaces[0]}
-	}
+	why["boot.server"] = p.Advertised.from
 	switch {
 	case p.loader >= 0:
 		rule := why[fmt.Sprintf("loaders[%d]", p.loader)]

@@ -12,9 +12,13 @@ func (p *Plan) Spare(a netip.Addr) bool {
 	if f == nil {
 		return !p.Subnet.serves(a)
 	}
-	return !f.Reserved(a) && a != f.Address() && !f.InRange(a) &&
+	return !f.Reserved(a) && !f.IsLocal(a) && !f.InRange(a) &&
 		!slices.ContainsFunc(f.Config.Subnets, func(s Subnet) bool { return s.serves(a) })
 }
+
+// IsServer reports whether an address is one of the server that made the plan, see
+// [Farm.IsLocal].
+func (p *Plan) IsServer(a netip.Addr) bool { return p.farm != nil && p.farm.IsLocal(a) }
 
 // InRange reports whether a catch-all pool leases the address.
 func (f *Farm) InRange(a netip.Addr) bool {

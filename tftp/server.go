@@ -77,6 +77,9 @@ type Server struct {
 	Open func(client netip.Addr, name string) (File, error)
 	// Serves reports whether a client gets any answer; nil: each does.
 	Serves func(client netip.Addr) bool
+	// AnswersAt reports whether requests to an address of this host get an answer; nil:
+	// each does.
+	AnswersAt func(addr netip.Addr) bool
 	// Known reports whether a client is a machine that is expected to boot; nil: each
 	// is. The others share a fourth of MaxTransfers.
 	Known func(client netip.Addr) bool
@@ -219,6 +222,9 @@ func addrPort(a net.Addr) netip.AddrPort {
 // request handles a packet if it is a request, and ignores others.
 func (s *Server) request(packet []byte, client netip.AddrPort, o origin, now time.Time) {
 	defer s.recover(new(error))
+	if s.AnswersAt != nil && o.addr.IsValid() && !s.AnswersAt(o.addr) {
+		return
+	}
 	if s.Serves != nil && !s.Serves(client.Addr().WithZone("")) {
 		if s.failed.Allow(slog.LevelWarn, "network") {
 			s.log.Warn("tftp: no answer to a network that is not served: see server.clients", "client", client.Addr())

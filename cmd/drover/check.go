@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
+	"drover/pools"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -49,7 +52,25 @@ func check(file string, stdout, stderr io.Writer) error {
 	for _, w := range server.NeighborWarnings(farm, os.DirFS("/proc")) {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
+	warnAddresses(farm, stderr)
 	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
 	return nil
+}
+
+// warnAddresses warns about subnets whose nodes cannot reach their boot address.
+func warnAddresses(farm *pools.Farm, stderr io.Writer) {
+	listener, _, _ := net.SplitHostPort(farm.Config.Server.HTTP)
+	only, _ := netip.ParseAddr(listener) // the zero Addr: all addresses
+	for i, s := range farm.Config.Subnets {
+		address, from := farm.BootAddress(i)
+		switch {
+		case !address.IsValid():
+			fmt.Fprintf(stderr, "warning: subnet %s: no boot address is known here: set address: in the subnet or in server, unless the server's interface has one\n", s.CIDR)
+		case only.Is4() && !only.IsUnspecified() && only != address:
+			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s), but server.http listens on %s alone\n", s.CIDR, address, from, only)
+		case !s.CIDR.Contains(address) && !s.Router.IsValid():
+			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s) in another network, and have no router: set router: or address:\n", s.CIDR, address, from)
+		}
+	}
 }

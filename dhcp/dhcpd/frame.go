@@ -27,7 +27,7 @@ func (s *Server) send(m *dhcp.Message, to netip.AddrPort) error {
 		}
 		return nil
 	}
-	f := frame(s.mac, mac, netip.AddrPortFrom(s.Address, serverPort), to, b)
+	f := frame(s.mac(), mac, netip.AddrPortFrom(s.Address, serverPort), to, b)
 	if _, err := s.raw.WriteTo(f, &packet.Addr{HardwareAddr: mac}); err != nil {
 		return fmt.Errorf("send frame to %s at %s: %w", to, mac, err)
 	}

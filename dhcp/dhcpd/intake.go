@@ -107,7 +107,7 @@ func (in *intake) identify(r *request, i int) bool {
 	from := in.batch.from(i)
 	if in.socket == in.observer {
 		f, ok := parseFrame(r.packet())
-		if !ok || !in.batch.forHost(i) || !in.isHost(f.dst.Addr(), r.received) {
+		if !ok || !in.batch.forHost(i, in.index) || !in.isHost(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src

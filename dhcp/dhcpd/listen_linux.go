@@ -29,14 +29,14 @@ const receiveBuffer = 4 << 20
 
 // sockets are those that Listen opens.
 type sockets struct {
-	conn     *socket          // port 67: receives what socketFilter lets pass, sends to clients and relays that have an address
-	boot     *socket          // port 4011; nil but in proxy mode
-	observer *socket          // frames to these ports that socketFilter keeps from conn and boot
-	raw      *packet.Conn     // sends frames, receives nothing
-	arp      *packet.Conn     // sends and receives ARP
-	mac      net.HardwareAddr // of the interface
-	wire     []netip.Prefix   // addresses of the interface, with their networks
-	all      []conn           // to be closed
+	conn     *socket        // port 67: receives what socketFilter lets pass, sends to clients and relays that have an address
+	boot     *socket        // port 4011; nil but in proxy mode
+	observer *socket        // frames to these ports that socketFilter keeps from conn and boot
+	raw      *packet.Conn   // sends frames, receives nothing
+	arp      *packet.Conn   // sends and receives ARP
+	index    int            // of the interface
+	wire     []netip.Prefix // addresses of the interface, with their networks
+	all      []conn         // to be closed
 }
 
 // udp returns the UDP sockets.
@@ -68,8 +68,16 @@ type socket struct {
 	source []byte // control message that makes the server's address the source of a packet
 }
 
-// Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
+// ErrNotReady is the error of an interface that does not exist or has no address. It may
+// get one later.
+var ErrNotReady = errors.New("the interface is not ready")
+
+// Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW. It may be called
+// again when Serve has returned.
 func (s *Server) Listen() error {
+	if s.sockets = (sockets{}); s.found {
+		s.Address = netip.Addr{}
+	}
 	if err := s.listen(); err != nil {
 		s.Close()
 		return fmt.Errorf("dhcp on %q: %w", s.Interface, err)
@@ -80,7 +88,7 @@ func (s *Server) Listen() error {
 func (s *Server) listen() error {
 	ifi, err := net.InterfaceByName(s.Interface)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
 	if len(ifi.HardwareAddr) != 6 {
 		return errors.New("not an Ethernet interface")
@@ -90,14 +98,15 @@ func (s *Server) listen() error {
 	}
 	if !s.Address.IsValid() {
 		if len(s.wire) == 0 {
-			return errors.New("no IPv4 address on the interface, and none is configured")
+			return fmt.Errorf("%w: no IPv4 address on the interface, and none is configured", ErrNotReady)
 		}
-		s.Address = s.wire[0].Addr()
+		s.Address, s.found = s.wire[0].Addr(), true
 	}
 	if !s.Address.Is4() {
 		return fmt.Errorf("address %s is not IPv4", s.Address)
 	}
-	s.mac = ifi.HardwareAddr
+	s.index = ifi.Index
+	s.card.Store(&ifi.HardwareAddr)
 	if s.conn, err = s.open(serverPort); err != nil {
 		return err
 	}
@@ -112,11 +121,39 @@ func (s *Server) listen() error {
 	if s.raw, err = s.openRaw(ifi, 0, nil); err != nil { // protocol 0 receives nothing
 		return err
 	}
-	s.arp, err = s.openRaw(ifi, etherTypeARP, nil)
+	own, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(ifi.Index), SkipFalse: 1},
+		bpf.RetConstant{Val: all},
+		bpf.RetConstant{Val: none},
+	})
+	if err != nil {
+		return err
+	}
+	s.arp, err = s.openRaw(ifi, etherTypeARP, own)
 	return err
 }
 
-// openRaw opens a socket for Ethernet frames of a protocol.
+// mac returns the MAC of the interface.
+func (s *Server) mac() net.HardwareAddr { return *s.card.Load() }
+
+// Changed reports whether the sockets do not fit the interface any more: it is gone,
+// another one has its name, or its addresses are others. Serve must then end, and Listen
+// be called again. Another MAC is in force at once, without that: a bridge takes the MAC
+// of another port when one comes or goes. Changed must not be called during Listen.
+func (s *Server) Changed() bool {
+	ifi, err := net.InterfaceByName(s.Interface)
+	if err != nil || ifi.Index != s.index || len(ifi.HardwareAddr) != 6 {
+		return true
+	}
+	s.card.Store(&ifi.HardwareAddr)
+	wire, err := addresses(ifi)
+	return err != nil || !slices.Equal(wire, s.wire)
+}
+
+// openRaw opens a socket for Ethernet frames of a protocol. The kernel also gives it the
+// frames of the VLANs on the interface, and those of a bond to the bonded interfaces: such
+// a frame has the index of the other interface.
 func (s *Server) openRaw(ifi *net.Interface, protocol int, filter []bpf.RawInstruction) (*packet.Conn, error) {
 	c, err := packet.Listen(ifi, packet.Raw, protocol, &packet.Config{Filter: filter})
 	if err == nil {

@@ -42,7 +42,6 @@ type neighbors struct {
 	server *Server
 
 	mu      sync.Mutex
-	mac     net.HardwareAddr // of the interface
 	asked   map[neighbor]*question
 	sure    map[neighbor]time.Time // those that have answered
 	ended   bool
@@ -58,7 +57,7 @@ type question struct {
 }
 
 func newNeighbors(s *Server) *neighbors {
-	return &neighbors{server: s, mac: s.mac, asked: map[neighbor]*question{}, sure: map[neighbor]time.Time{}}
+	return &neighbors{server: s, asked: map[neighbor]*question{}, sure: map[neighbor]time.Time{}}
 }
 
 // ask calls then once, possibly in another goroutine: with true when the host says that
@@ -98,10 +97,6 @@ func (ns *neighbors) again(n neighbor, q *question) {
 		q.pause = min(2*q.pause, q.left)
 		q.left -= q.pause
 		q.timer.Reset(q.pause)
-		// A bridge takes the MAC of another port when one comes or goes.
-		if ifi, err := net.InterfaceByName(ns.server.Interface); err == nil && len(ifi.HardwareAddr) == 6 {
-			ns.mac = ifi.HardwareAddr
-		}
 		ns.send(n)
 		ns.mu.Unlock()
 		return
@@ -155,7 +150,7 @@ func (ns *neighbors) stop() {
 // lock.
 func (ns *neighbors) send(n neighbor) {
 	s := ns.server
-	f := arpRequest(ns.mac, s.sourceFor(n.addr), n.mac[:], n.addr)
+	f := arpRequest(s.mac(), s.sourceFor(n.addr), n.mac[:], n.addr)
 	if _, err := s.arp.WriteTo(f, &packet.Addr{HardwareAddr: n.mac[:]}); err != nil {
 		s.log().Debug("dhcp: ARP request", "address", n.addr, "error", err)
 	}

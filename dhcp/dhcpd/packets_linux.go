@@ -48,11 +48,12 @@ func (b *batch) from(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(n.Addr), networkOrder(n.Port))
 }
 
-// forHost reports whether frame i was sent to this host or to all. The name of a frame's
-// sender is a sockaddr_ll (packet(7)), with the type of the packet in byte 10.
-func (b *batch) forHost(i int) bool {
+// forHost reports whether frame i was sent to this host or to all, by the interface with
+// the index. The name of a frame's sender is a sockaddr_ll (packet(7)), with the index in
+// bytes 4 to 7 and the type of the packet in byte 10.
+func (b *batch) forHost(i, index int) bool {
 	t := b.names[i].Zero[2]
-	return t == unix.PACKET_HOST || t == unix.PACKET_BROADCAST
+	return int(binary.NativeEndian.Uint32(b.names[i].Addr[:])) == index && (t == unix.PACKET_HOST || t == unix.PACKET_BROADCAST)
 }
 
 // networkOrder converts a port to or from network byte order.

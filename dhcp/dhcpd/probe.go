@@ -91,7 +91,7 @@ func (ps *probes) start(offer pending, discover []byte, conflicts int) bool {
 	if !ps.server.Probe || offer.x.Giaddr.IsValid() {
 		return false
 	}
-	f := arpProbe(ps.server.mac, offer.x.Address)
+	f := arpProbe(ps.server.mac(), offer.x.Address)
 	p := &probe{pending: offer, discover: bytes.Clone(discover), conflicts: conflicts}
 	if !ps.add(p) {
 		return false

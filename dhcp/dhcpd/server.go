@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -48,7 +49,13 @@ type Server struct {
 	// only make the second wait.
 	MaxWait time.Duration
 
+	// Once is shared by servers whose interfaces may be on one wire: one of them answers a
+	// packet that all receive. nil: there is no other server.
+	Once *Once
+
 	sockets
+	found   bool                             // Address is that of the interface
+	card    atomic.Pointer[net.HardwareAddr] // the MAC of the interface
 	queue   queue
 	dropped atomic.Uint32
 
@@ -146,6 +153,9 @@ func (s *Server) service() *service {
 	v.left = &left{Machines: v.machines}
 	v.senders = dhcp.Senders{Machines: v.left, Networks: v.networks, Wire: s.wire}
 	if s.Mode == pools.DHCPProxy && s.Leases != nil {
+		if before, ok := s.Leases.(noting); ok { // of an earlier Serve
+			s.Leases = before.Leases
+		}
 		s.Leases = noting{s.Leases, v}
 	}
 	return v

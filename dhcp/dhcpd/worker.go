@@ -90,6 +90,8 @@ func (v *service) answer(r *request) {
 	}
 	switch {
 	case p.message == nil:
+	case !v.Once.claim(v.Server, r):
+		p.message, p.x.Reply, p.x.Decision = nil, "", dhcp.Twice
 	case p.message.Wait != nil:
 		later := p
 		select {

@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -55,13 +56,15 @@ func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue boo
 		own = append(own, "BOOTIF=01-"+s.MAC.Dashed())
 	}
 	own = append(own,
-		"drover.url="+r.base,
+		"drover.url="+s.Base,
 		"drover.mac="+s.MAC.String(),
 		"drover.nonce="+boot.nonce,
 		"drover.image=sha256:"+boot.image.Squashfs.SHA256,
 		"drover.root="+boot.dir+SquashfsFile,
 	)
-	own = append(own, r.TLSArgs...)
+	if secure := r.advertised(s.Plan, netip.Addr{}).SecureURL; secure != "" && r.Pin != "" {
+		own = append(own, "drover.https="+secure, "drover.pin="+r.Pin)
+	}
 	if rescue {
 		own = append(own, "drover.rescue=1")
 	}

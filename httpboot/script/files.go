@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path"
@@ -56,16 +57,24 @@ func (f *File) Disk() *os.File {
 // have given it the address. A machine that the config ignores gets nothing.
 type Files struct {
 	r        *Renderer
-	device   string // GRUB's name of the server: (tftp,10.28.0.2)
+	scheme   string // of GRUB's name of the server: tftp or http
 	squashfs bool   // has root images, too: by HTTP they have a queue
 }
 
 // TFTP returns the files for TFTP clients.
-func (r *Renderer) TFTP() *Files { return &Files{r, "(tftp," + r.host + ")", true} }
+func (r *Renderer) TFTP() *Files { return &Files{r, "tftp", true} }
 
 // HTTP returns the files for a GRUB that was fetched by HTTP.
-func (r *Renderer) HTTP() *Files {
-	return &Files{r, "(http," + strings.TrimPrefix(r.base, "http://") + ")", false}
+func (r *Renderer) HTTP() *Files { return &Files{r, "http", false} }
+
+// device returns GRUB's name of the server for a machine, or without one for a client:
+// (tftp,10.28.0.2) or (http,10.28.0.2:8080).
+func (f *Files) device(p *pools.Plan, client netip.Addr) string {
+	host := strings.TrimPrefix(f.r.advertised(p, client).URL, "http://")
+	if name, _, err := net.SplitHostPort(host); err == nil && f.scheme == "tftp" {
+		host = name
+	}
+	return "(" + f.scheme + "," + host + ")"
 }
 
 // Error is a refused request for a file or a script. It wraps [fs.ErrNotExist]
@@ -171,7 +180,7 @@ func (f *Files) machine(c *client, mac pools.MAC) (*pools.Plan, error) {
 // script returns the script of a boot. A problem of the server is logged, and the script
 // shows it.
 func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (content, error) {
-	s, err := f.r.write(p, d, f.device)
+	s, err := f.r.write(p, d, f.device(p, netip.Addr{}))
 	if err != nil {
 		f.r.Log.Warn("a machine cannot boot yet", "mac", p.MAC.String(), "node", p.Node, "pool", p.Pool, "problem", s.Problem, "err", err.Error())
 	}
@@ -208,7 +217,7 @@ func newGRUBMenu(p *pools.Plan, device string) grubMenu {
 // grub opens one of GRUB's own files.
 func (f *Files) grub(c *client, name string) (content, error) {
 	if name == "grub.cfg" {
-		m := newGRUBMenu(c.Plan, f.device)
+		m := newGRUBMenu(c.Plan, f.device(c.Plan, c.addr))
 		if m.Menu {
 			m.MemtestEFI = f.r.existingLoader("memtest.efi")
 		}
@@ -261,7 +270,7 @@ func (f *Files) ubootScript(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
-	b, err := f.r.Templates.execute("boot.uboot.tmpl", script{Plan: c.Plan, Base: f.r.base})
+	b, err := f.r.Templates.execute("boot.uboot.tmpl", script{Plan: c.Plan, Base: f.r.advertised(c.Plan, c.addr).URL})
 	if err != nil {
 		return nil, &Error{Msg: "the script cannot be written, see the server's log", Err: err}
 	}

@@ -48,8 +48,13 @@ type Options struct {
 	Boots    Boots
 	Images   Images
 
-	URL       string     // of the node-facing HTTP listener, such as http://10.28.0.2:80
-	TLSArgs   []string   // kernel arguments for the HTTPS listener; nil: there is none
+	// Advertised returns what a client at an address is told about this server, before it
+	// is known which machine it is. It may be nil.
+	Advertised func(client netip.Addr) *pools.Advertised
+	URL        string // of the node-facing HTTP listener, such as http://10.28.0.2:80, where neither Plan nor Advertised has one
+	SecureURL  string // likewise of the HTTPS listener; empty: there is none
+	Pin        string // of the HTTPS listener's key, sha256:...; empty: there is none
+
 	Loaders   string     // directory of boot loaders; empty: there are none
 	Templates *Templates // texts of the scripts; nil: drover's own
 
@@ -63,14 +68,18 @@ type Options struct {
 // Renderer writes boot scripts: it translates a Plan to the language of a boot program.
 type Renderer struct {
 	Options
-	base      string // of URLs, without a slash at its end
-	host      string // of base, for boot programs that name a server without a URL
 	issued    issuedBoots
 	checksums checksums
 }
 
 // New returns a renderer. The error is for a URL that nodes cannot use.
 func New(o Options) (*Renderer, error) {
+	if o.Templates == nil {
+		o.Templates = ownTemplates()
+	}
+	if o.URL == "" && o.Advertised != nil {
+		return &Renderer{Options: o}, nil
+	}
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("node-facing URL: %w", err)
@@ -78,10 +87,20 @@ func New(o Options) (*Renderer, error) {
 	if u.Scheme != "http" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("node-facing URL %q: want http://ADDRESS or http://ADDRESS:PORT", o.URL)
 	}
-	if o.Templates == nil {
-		o.Templates = ownTemplates()
+	o.URL = "http://" + strings.TrimSuffix(u.Host, ":80")
+	return &Renderer{Options: o}, nil
+}
+
+// advertised returns what the machine of a plan is told about this server; without a plan,
+// what a client at an address is told.
+func (r *Renderer) advertised(p *pools.Plan, client netip.Addr) *pools.Advertised {
+	switch {
+	case p != nil && p.Advertised != nil && p.Advertised.URL != "":
+		return p.Advertised
+	case p == nil && r.Advertised != nil:
+		return r.Advertised(client)
 	}
-	return &Renderer{Options: o, base: "http://" + strings.TrimSuffix(u.Host, ":80"), host: u.Hostname()}, nil
+	return &pools.Advertised{URL: r.URL, SecureURL: r.SecureURL}
 }
 
 // Machine returns the Plan of the machine with this MAC. If the machine does not have the
@@ -117,7 +136,7 @@ func (r *Renderer) At(addr netip.Addr) (machines.Machine, bool) {
 func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
 	s, err := r.write(p, ipxe, "")
-	s.Self = r.base + pools.ScriptPath + p.MAC.Dashed()
+	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
 	text, failed := r.Templates.execute(s.template(ipxe), s)
 	if failed != nil {
 		return nil, failed
@@ -126,9 +145,10 @@ func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
 }
 
 // Finder returns the iPXE script for all machines. It loads the script of a machine by
-// its MAC.
-func (r *Renderer) Finder() ([]byte, error) {
-	return r.Templates.execute("finder.ipxe.tmpl", struct{ Base, ScriptPath string }{r.base, pools.ScriptPath})
+// its MAC, from the address that this server has for a client.
+func (r *Renderer) Finder(client netip.Addr) ([]byte, error) {
+	base := r.advertised(nil, client).URL
+	return r.Templates.execute("finder.ipxe.tmpl", struct{ Base, ScriptPath string }{base, pools.ScriptPath})
 }
 
 // script is the data of the templates.
@@ -173,7 +193,7 @@ func (s script) template(d dialect) string {
 // script is valid even with an error: s.Problem then describes the error for the
 // console, and write adds it to the boot's timeline.
 func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error) {
-	s := script{Plan: p, Base: r.base, Device: device}
+	s := script{Plan: p, Base: r.advertised(p, netip.Addr{}).URL, Device: device}
 	err := r.fill(&s, d)
 	if err == nil {
 		return s, nil
@@ -190,6 +210,9 @@ func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error
 // fill adds the image and the command line of a boot to s. With an error, it may set
 // s.Problem to a text for the console.
 func (r *Renderer) fill(s *script, d dialect) error {
+	if s.Base == "" {
+		return errors.New("the server has no address on the network of this machine")
+	}
 	boot, err := r.image(s)
 	if err != nil {
 		return err
@@ -268,7 +291,7 @@ func (r *Renderer) fillLines(s *script, d dialect, boot issuedBoot) (err error) 
 // paths sets the names under which the boot program loads the files of the image.
 func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
 	kernel, initrd := kernelFile, initrdFile
-	from := r.base + boot.dir
+	from := s.Base + boot.dir
 	switch d {
 	case grub:
 		from = s.Device + boot.dir

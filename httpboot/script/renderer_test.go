@@ -56,7 +56,7 @@ func TestScript(t *testing.T) {
 }
 
 func TestFinder(t *testing.T) {
-	text, err := newWorld(t, nil).r.Finder()
+	text, err := newWorld(t, nil).r.Finder(netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}

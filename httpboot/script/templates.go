@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -128,7 +129,7 @@ func (t *Templates) execute(name string, data any) ([]byte, error) {
 // machine needs the template.
 func (t *Templates) try(name string) error {
 	if name == "finder.ipxe.tmpl" {
-		_, err := (&Renderer{Options: Options{Templates: t}}).Finder()
+		_, err := (&Renderer{Options: Options{Templates: t}}).Finder(netip.Addr{})
 		return err
 	}
 	for _, s := range sampleScripts() {

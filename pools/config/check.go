@@ -205,6 +205,7 @@ func (c *checker) subnets() {
 			c.failf(path+".network", "use letters, digits, '-', '_' and '.'", "%s: %q cannot be the name of a network", about, s.Network)
 		}
 		c.lease(path+".lease", about, s.Lease)
+		c.bootAddress(i, about)
 		c.relays(i, about)
 		for j, other := range c.cfg.Subnets[:i] {
 			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {

@@ -38,6 +38,38 @@ func (c *checker) clients() {
 	}
 }
 
+// bootAddress checks the boot address of a subnet. It may be outside of the subnet: that of
+// a load balancer, which forwards to this server.
+func (c *checker) bootAddress(subnet int, about string) {
+	s := c.cfg.Subnets[subnet]
+	path := fmt.Sprintf("subnets[%d].address", subnet)
+	switch a := s.Address; {
+	case !a.IsValid(): // not set, or reported when it was read
+	case !isHost(a):
+		c.failf(path, "write this server's address for the nodes of the subnet, such as 10.28.0.2", "%s: address %s is not the IPv4 address of a host", about, a)
+	case a == s.Router && s.Router.IsValid(), a == s.CIDR.Addr(), a == broadcast(s.CIDR):
+		c.failf(path, "write this server's own address", "%s: address %s is that of the network, its broadcast or its router", about, a)
+	}
+}
+
+// isHost reports whether an address can be the IPv4 address of one host.
+func isHost(a netip.Addr) bool {
+	return a.Is4() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// ownAddresses returns the addresses of this server in the config.
+func (c *checker) ownAddresses() (all []netip.Addr) {
+	if a := c.cfg.Server.Address; a.IsValid() {
+		all = append(all, a)
+	}
+	for _, s := range c.cfg.Subnets {
+		if s.Address.IsValid() {
+			all = append(all, s.Address)
+		}
+	}
+	return all
+}
+
 // relays checks the relay agents of a subnet.
 func (c *checker) relays(subnet int, about string) {
 	s := c.cfg.Subnets[subnet]
@@ -51,7 +83,7 @@ func (c *checker) relays(subnet int, about string) {
 		holder := c.cfg.SubnetOf(a)
 		switch {
 		case !a.IsValid(): // reported when it was read
-		case !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		case !isHost(a):
 			c.failf(at, "write the address that the relay agent puts into giaddr, such as 10.99.0.1", "%s: relay %s is not the IPv4 address of a host", about, a)
 		case holder >= 0 && holder != subnet:
 			c.failf(at, "remove it: a relay agent with that address is for the subnet that holds it", "%s: relay %s is in subnet %s", about, a, c.cfg.Subnets[holder].CIDR)

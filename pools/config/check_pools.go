@@ -103,7 +103,7 @@ func (c *checker) leaseRange(path, about string, r pools.Range) {
 		c.failf(path, "make it shorter", "%s: range %s has more than %d addresses", about, r, maxRange)
 	default:
 		s := c.cfg.Subnets[first]
-		for _, a := range []netip.Addr{s.CIDR.Addr(), broadcast(s.CIDR), s.Router, c.cfg.Server.Address} {
+		for _, a := range append([]netip.Addr{s.CIDR.Addr(), broadcast(s.CIDR), s.Router}, c.ownAddresses()...) {
 			if r.Contains(a) {
 				c.failf(path, "start or end the range beside it", "%s: range %s holds %s, which is the network's, its broadcast, the router or this server", about, r, a)
 			}
@@ -204,8 +204,10 @@ func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *
 		fail(".ip", "choose one inside", "%s: %s is the network or broadcast address of %s", about, n.IP, s.CIDR)
 	case s.Router:
 		fail(".ip", "choose another", "%s: %s is the router of %s", about, n.IP, s.CIDR)
-	case c.cfg.Server.Address:
-		fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP)
+	default:
+		if slices.Contains(c.ownAddresses(), n.IP) {
+			fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP)
+		}
 	}
 	if first, dup := used.ip[n.IP]; dup {
 		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)

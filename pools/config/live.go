@@ -54,8 +54,8 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 // Farm returns the farm in force.
 func (l *Live) Farm() *pools.Farm { return l.farm.Load() }
 
-// Reload reads the config file again. The advertised addresses stay those of the start,
-// because the listeners do not change before a restart.
+// Reload reads the config file again. The ports in URLs stay those of the start, because
+// the listeners do not change before a restart.
 func (l *Live) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,10 +70,24 @@ func (l *Live) Reload() error {
 	if l.Farm() == nil {
 		l.started = c.Config.Server
 	} else {
-		c.Advertised = l.checked.Advertised
+		c.Listeners, c.Local = l.started, Locals(l.started.Interfaces)
 	}
 	l.swap(c)
 	return nil
+}
+
+// Readdress puts a farm in force that has the addresses that this host has now. It reports
+// whether they differ from those before.
+func (l *Live) Readdress() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.checked
+	c.Local = Locals(l.started.Interfaces)
+	if slices.Equal(c.Local, l.checked.Local) {
+		return false
+	}
+	l.swap(c)
+	return true
 }
 
 // NeedsRestart reports whether the server section of the config differs from that of

@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"slices"
 
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -51,7 +52,7 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 	k := newChecker(&c, errs)
 	k.all(c.Added)
 	k.chassisList()
-	c.Advertised = advertised(&c.Config.Server)
+	c.Listeners, c.Local = c.Config.Server, Locals(c.Config.Server.Interfaces)
 	return c, k.errs.Err()
 }
 
@@ -64,38 +65,31 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 	return c, k.errs.Err()
 }
 
-// advertised returns the address and the base URLs that are sent to nodes.
-func advertised(s *pools.Server) pools.Advertised {
-	r := pools.Advertised{Address: s.Address}
-	if !r.Address.IsValid() && len(s.Interfaces) > 0 {
-		r.Address = FirstIPv4(s.Interfaces[0])
+// Locals returns the IPv4 addresses of the named interfaces of this host, in the order of
+// the names, or of all its interfaces but the loopback if no name is given.
+func Locals(names []string) (found []pools.Local) {
+	interfaces, _ := net.Interfaces() // without any, no address is known
+	if len(names) > 0 {
+		interfaces = named(interfaces, names)
 	}
-	base := func(scheme, listen, usual string) string {
-		_, port, err := net.SplitHostPort(listen)
-		switch {
-		case err != nil:
-			return ""
-		case port == usual:
-			return scheme + r.Address.String()
+	for _, i := range interfaces {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			if err == nil && p.Addr().Is4() && (len(names) > 0 || !p.Addr().IsLoopback()) {
+				found = append(found, pools.Local{Interface: i.Name, Prefix: p})
+			}
 		}
-		return scheme + r.Address.String() + ":" + port
 	}
-	r.URL, r.SecureURL = base("http://", s.HTTP, "80"), base("https://", s.HTTPS, "443")
-	return r
+	return found
 }
 
-// FirstIPv4 returns the first IPv4 address of a network interface; the zero
-// Addr when there is no such interface on this host, or no address.
-func FirstIPv4(name string) netip.Addr {
-	ifi, err := net.InterfaceByName(name)
-	if err != nil {
-		return netip.Addr{}
-	}
-	addrs, _ := ifi.Addrs()
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p.Addr()
+// named returns the interfaces with these names, in their order.
+func named(all []net.Interface, names []string) (out []net.Interface) {
+	for _, name := range names {
+		if i := slices.IndexFunc(all, func(i net.Interface) bool { return i.Name == name }); i >= 0 {
+			out = append(out, all[i])
 		}
 	}
-	return netip.Addr{}
+	return out
 }

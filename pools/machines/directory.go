@@ -37,7 +37,7 @@ type Unknowns interface {
 	List() []pools.Unknown
 }
 
-// Directory finds machines. All fields but NextBoots, Unknowns, Now and Local must be
+// Directory finds machines. All fields but NextBoots, Unknowns and Now must be
 // set, and none may change once it is in use. It is safe for concurrent use.
 type Directory struct {
 	Farm      Farm
@@ -46,9 +46,6 @@ type Directory struct {
 	NextBoots NextBoots
 	Unknowns  Unknowns
 	Now       func() time.Time // the clock; nil: time.Now
-
-	// Local are the networks of this server's own interfaces, see [Directory.Serves].
-	Local []netip.Prefix
 }
 
 // Machine is a machine that was found.

@@ -29,11 +29,11 @@ func (d *Directory) InRange(addr netip.Addr) bool { return d.Farm.Farm().InRange
 // InSubnet reports whether an address is in a declared subnet, or, where none is
 // declared, in a network of the server.
 func (d *Directory) InSubnet(addr netip.Addr) bool {
-	config := &d.Farm.Farm().Config
-	if len(config.Subnets) > 0 {
-		return config.SubnetOf(addr) >= 0
+	f := d.Farm.Farm()
+	if len(f.Config.Subnets) > 0 {
+		return f.Config.SubnetOf(addr) >= 0
 	}
-	return slices.ContainsFunc(d.Local, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return isLocal(f, addr)
 }
 
 // ListsRelay reports whether the config lists an address as that of a relay agent.

@@ -40,8 +40,7 @@ func TestSenders(t *testing.T) {
 	if !d.ListsRelay(addr("10.99.0.1")) || d.InSubnet(addr("10.99.0.1")) {
 		t.Error("a listed relay agent is not found, or is one of the subnet")
 	}
-	d.Farm = live{pools.NewFarm(pools.Checked{})}
-	d.Local = []netip.Prefix{netip.MustParsePrefix("10.7.0.1/16")}
+	d.Farm = live{pools.NewFarm(pools.Checked{Local: []pools.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.7.0.1/16")}}})}
 	if !d.InSubnet(addr("10.7.3.4")) || d.InSubnet(addr("10.0.3.4")) {
 		t.Error("without subnets the networks of the server count")
 	}

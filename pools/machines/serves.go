@@ -3,12 +3,14 @@ package machines
 import (
 	"net/netip"
 	"slices"
+
+	"drover/pools"
 )
 
 // Serves reports whether TFTP and the node-facing HTTP listeners answer the host at an
 // address. They answer loopback addresses, the declared subnets, the networks of
 // server.clients, and declared nodes. Where the config declares no subnets, the networks
-// of [Directory.Local] count. Any host can send a request in the name of a host
+// of [pools.Farm.Locals] count. Any host can send a request in the name of a host
 // elsewhere, which would get the answer.
 func (d *Directory) Serves(addr netip.Addr) bool {
 	addr = addr.Unmap()
@@ -17,10 +19,15 @@ func (d *Directory) Serves(addr netip.Addr) bool {
 	case addr.IsLoopback(), f.Config.SubnetOf(addr) >= 0, holds(f.Config.Server.Clients, addr), f.Reserved(addr):
 		return true
 	}
-	return len(f.Config.Subnets) == 0 && holds(d.Local, addr)
+	return len(f.Config.Subnets) == 0 && isLocal(f, addr)
 }
 
 // holds reports whether one of the networks holds an address.
 func holds(networks []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// isLocal reports whether an address is in a network of this server's interfaces.
+func isLocal(f *pools.Farm, addr netip.Addr) bool {
+	return slices.ContainsFunc(f.Locals(), func(l pools.Local) bool { return l.Prefix.Contains(addr) })
 }

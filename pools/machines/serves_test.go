@@ -39,7 +39,8 @@ func TestServes(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := machines.Directory{Farm: live{pools.NewFarm(pools.Checked{Config: tt.config})}, Local: prefixes("198.51.100.0/24")}
+			local := []pools.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("198.51.100.2/24")}}
+			d := machines.Directory{Farm: live{pools.NewFarm(pools.Checked{Config: tt.config, Local: local})}}
 			for _, a := range tt.yes {
 				if !d.Serves(addr(a)) {
 					t.Errorf("%s is refused", a)

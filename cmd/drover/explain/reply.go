@@ -8,7 +8,6 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
-	"drover/pools/config"
 )
 
 // dhcpReply is the reply to a DHCP request, decoded.
@@ -50,7 +49,7 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 		return explanation{}, silence(&x)
 	}
 	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
-	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm)}
+	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
 	switch {
 	case s.Mode == pools.DHCPOff:
 		return out, nil
@@ -76,12 +75,14 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 	return out, nil
 }
 
-// addresses returns the server's possible addresses: those of its interfaces on this
-// host, and the one of the config. Without any it returns 0.0.0.0.
+// addresses returns the server's possible addresses: the first of each of its interfaces on
+// this host, and the one of the config. Without any it returns 0.0.0.0.
 func (e *explainer) addresses() []netip.Addr {
 	var all []netip.Addr
-	for _, name := range e.farm.Config.Server.Interfaces {
-		if a := config.FirstIPv4(name); a.IsValid() && e.inSubnet(a) {
+	locals := e.farm.Locals()
+	for i, l := range locals {
+		first := i == 0 || locals[i-1].Interface != l.Interface
+		if a := l.Prefix.Addr(); first && e.inSubnet(a) {
 			all = append(all, a)
 		}
 	}

@@ -18,10 +18,10 @@ type nodeTLS struct {
 	Problem string `json:"problem,omitempty"` // why the pin is unknown on this host
 }
 
-// explainTLS returns the HTTPS listener as the kernel command line has it; nil without
-// one.
-func explainTLS(farm *pools.Farm) *nodeTLS {
-	url := farm.SecureURL()
+// explainTLS returns the HTTPS listener as the kernel command line of a machine has it; nil
+// without one.
+func explainTLS(farm *pools.Farm, p *pools.Plan) *nodeTLS {
+	url := p.Advertised.SecureURL
 	if url == "" {
 		return nil
 	}

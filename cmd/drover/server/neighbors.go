@@ -130,7 +130,7 @@ func NeighborWarnings(farm *pools.Farm, proc fs.FS) (out []string) {
 }
 
 func neighborProblems(farm *pools.Farm, proc fs.FS) (out []api.Problem) {
-	for _, t := range neighborTables(farm, networksOf(farm.Config.Server.Interfaces), proc) {
+	for _, t := range neighborTables(farm, localNetworks(farm), proc) {
 		if p, tooSmall := t.problem(); tooSmall {
 			out = append(out, p)
 		}
@@ -163,10 +163,18 @@ func (g *neighborGauges) Describe(out chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (g *neighborGauges) Collect(out chan<- prometheus.Metric) {
 	farm := g.live.Farm()
-	for _, t := range neighborTables(farm, networksOf(farm.Config.Server.Interfaces), g.proc) {
+	for _, t := range neighborTables(farm, localNetworks(farm), g.proc) {
 		if t.limit > 0 {
 			out <- prometheus.MustNewConstMetric(g.limit, prometheus.GaugeValue, float64(t.limit), t.family)
 		}
 		out <- prometheus.MustNewConstMetric(g.need, prometheus.GaugeValue, float64(t.need), t.family)
 	}
+}
+
+// localNetworks returns the IPv4 networks of the interfaces that this server serves.
+func localNetworks(farm *pools.Farm) (networks []netip.Prefix) {
+	for _, l := range farm.Locals() {
+		networks = append(networks, l.Prefix.Masked())
+	}
+	return networks
 }

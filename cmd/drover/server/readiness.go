@@ -38,6 +38,8 @@ type readiness struct {
 	state    condition
 	proc     fs.FS // the file system /proc
 
+	interfaces func() map[string]error // those that are not served, and why; nil: all are
+
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
 }
@@ -54,10 +56,27 @@ func (r *readiness) problems() []api.Problem {
 	for name, text := range r.chassis() {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
+	out = append(out, r.interfaceProblems()...)
 	if r.live.NeedsRestart() {
 		out = append(out, api.Problem{Part: "config", Problem: "server: changed, which takes a restart", Brief: "it takes a restart", Warning: true})
 	}
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	return out
+}
+
+// interfaceProblems returns the interfaces on which DHCP is not served. They are warnings
+// while it is served on another one.
+func (r *readiness) interfaceProblems() (out []api.Problem) {
+	if r.interfaces == nil {
+		return nil
+	}
+	missing := r.interfaces()
+	for name, err := range missing {
+		out = append(out, api.Problem{
+			Part: "interface " + name, Problem: printable.Line(err.Error(), maxProblem), Brief: "DHCP is not served there",
+			Warning: len(missing) < len(r.live.Farm().Config.Server.Interfaces),
+		})
+	}
 	return out
 }
 

@@ -107,6 +107,7 @@ func (s *Server) Reload(why string) {
 	s.clusters.Set(farm.Clusters())
 	s.clusters.Refresh()
 	s.Hardware.Reload()
+	s.rebind()
 	s.metrics.reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	s.warnLeased()

@@ -2,6 +2,8 @@ package server
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 
 	"drover/httpboot"
 	"drover/httpboot/script"
@@ -32,13 +34,14 @@ func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Imag
 	if err != nil {
 		return nil, err
 	}
-	args, err := nodeTLS.KernelArgs()
+	pin, err := nodeTLS.Pin()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("key of the HTTPS listener: %w", err)
 	}
 	return script.New(script.Options{
-		Machines: s.Machines, Boots: s.Store.Boots, Images: images, URL: farm.URL(), TLSArgs: args,
-		Loaders: loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
+		Machines: s.Machines, Boots: s.Store.Boots, Images: images, Pin: pin,
+		Advertised: func(client netip.Addr) *pools.Advertised { return s.Live.Farm().AdvertisedAt(client) },
+		Loaders:    loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -78,6 +79,10 @@ type Server struct {
 	scripts *script.Renderer // of TFTP and HTTP
 	disks   *diskMonitor
 
+	networks      networks
+	nodes         []*listener                  // the node-facing listeners that follow the boot addresses
+	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
+
 	configFile version                           // as it was last read
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 }
@@ -116,14 +121,10 @@ func New(o Options) (*Server, error) {
 func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	farm := s.Live.Farm()
 	cfg := farm.Config.Server
-	if !farm.Address().IsValid() {
-		return fmt.Errorf("%s: server.address is not set, and interface %s has no IPv4 address on this host", o.Config, cfg.Interfaces[0])
-	}
-	s.Store.Leases.Reserved = func(a netip.Addr) bool { return s.Live.Farm().Reserved(a) }
+	s.Store.Leases.Reserved = func(a netip.Addr) bool { f := s.Live.Farm(); return f.Reserved(a) || f.IsLocal(a) }
 	s.Live.SetLeases(s.Store.Leases.At)
 	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
-	s.Machines.Local = networksOf(cfg.Interfaces)
 	s.metrics = NewMetrics(s.Live, s.Store)
 	s.metrics.watchBoots(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
@@ -134,9 +135,11 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.metrics.watchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
 	s.disks = newDiskMonitor(s.log, o, s.Store)
+	s.networks.log, s.networks.changed = s.part("networks"), s.readdress
 	ready := &readiness{
 		live: s.Live, images: images, loaders: o.Loaders,
-		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store, proc: os.DirFS("/proc"),
+		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store,
+		proc: os.DirFS("/proc"), interfaces: s.networks.missing,
 	}
 	s.metrics.watchReadiness(ready)
 	s.metrics.watchNeighbors(s.Live, ready.proc)
@@ -173,13 +176,17 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 	if cfg.DHCP == pools.DHCPOff {
 		return
 	}
+	var once *dhcpd.Once
+	if len(cfg.Interfaces) > 1 {
+		once = new(dhcpd.Once)
+	}
 	for i, name := range cfg.Interfaces {
 		if slices.Contains(cfg.Interfaces[:i], name) {
 			continue
 		}
 		d := &dhcpd.Server{
 			Responder: dhcp.Responder{Farm: s.Machines, Leases: s.Store.Leases, Mode: cfg.DHCP},
-			Interface: name, Machines: s.Machines, Networks: s.Machines,
+			Interface: name, Once: once, Machines: s.Machines, Networks: s.Machines,
 			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
 		}
 		s.metrics.watchDHCP(d)
@@ -216,6 +223,7 @@ func (s *Server) Run(ctx context.Context) error {
 	start("reload", s.watchConfig)
 	start("hardware", s.Hardware.Run)
 	start("disks", s.disks.run)
+	start("networks", s.networks.run)
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
@@ -232,23 +240,33 @@ func (s *Server) Run(ctx context.Context) error {
 // the part.
 func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	serve := map[string]func(context.Context) error{}
+	s.networks.listen() // before the addresses are read: no change is missed
+	s.readdress()
 	for _, d := range s.DHCP {
-		if err := d.Listen(); err != nil {
+		err := d.Listen()
+		if err != nil && !errors.Is(err, dhcpd.ErrNotReady) {
 			return nil, fmt.Errorf("dhcp on %s: %w", d.Interface, err)
 		}
-		serve["dhcp on "+d.Interface] = d.Serve
+		if err != nil {
+			s.networks.report(d.Interface, err)
+		}
+		changes := s.networks.subscribe()
+		serve["dhcp on "+d.Interface] = func(ctx context.Context) error {
+			return s.networks.follow(ctx, d.Interface, d, changes, err == nil)
+		}
 	}
 	if err := s.tftp.Listen(); err != nil {
 		return nil, fmt.Errorf("tftp: %w", err)
 	}
 	serve["tftp"] = s.tftp.Serve
-	nodes, err := s.http.Listen()
+	cfg := s.Live.Farm().Config.Server
+	nodes, err := s.listenNodes(cfg.HTTP, s.http.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	var secure []net.Listener
 	if s.http.TLS != nil {
-		l, err := s.http.ListenTLS()
+		l, err := s.listenNodes(cfg.HTTPS, s.http.ListenTLS)
 		if err != nil {
 			return nil, fmt.Errorf("https: %w", err)
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 
 	"drover/httpboot/script"
@@ -15,7 +16,7 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	files := s.scripts.TFTP()
 	s.tftp = &tftp.Server{
 		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
-		Serves: s.Machines.Serves, Known: s.known, Booting: s.booting,
+		Serves: s.Machines.Serves, AnswersAt: s.tftpAddresses(cfg.TFTP), Known: s.known, Booting: s.booting,
 		Open: func(client netip.Addr, name string) (tftp.File, error) {
 			f, err := files.Open(client, name)
 			if err != nil {
@@ -24,6 +25,15 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 			return f, nil
 		},
 	}
+}
+
+// tftpAddresses returns the function that reports whether TFTP answers requests to an
+// address of this host; nil if the address of its listener in the config has a host.
+func (s *Server) tftpAddresses(listen string) func(netip.Addr) bool {
+	if host, _, err := net.SplitHostPort(listen); err != nil || host != "" {
+		return nil
+	}
+	return s.answersAt
 }
 
 // known reports whether a TFTP client is a machine that a node declares, or one in the

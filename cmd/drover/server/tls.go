@@ -15,11 +15,10 @@ import (
 // nodeTLS returns the TLS settings of the node-facing listener; nil if the config
 // has none.
 func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
-	url := farm.SecureURL()
-	if url == "" {
+	if farm.Config.Server.HTTPS == "" {
 		return nil, nil
 	}
-	side := &httpboot.TLS{Addr: farm.Config.Server.HTTPS, URL: url}
+	side := &httpboot.TLS{Addr: farm.Config.Server.HTTPS}
 	var err error
 	if t := farm.Config.Server.NodeTLS; t != nil {
 		if side.Certificate, err = tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key)); err != nil {
@@ -39,7 +38,7 @@ func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server.nodeTLS: %w", err)
 	}
-	s.log.Info("nodes get config and join by HTTPS", "url", url, "pin", "sha256:"+pin)
+	s.log.Info("nodes get config and join by HTTPS", "url", farm.SecureURL(), "pin", pin)
 	return side, nil
 }
 

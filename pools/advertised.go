@@ -1,0 +1,185 @@
+package pools
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Advertised is what the machines of one network are told about this server: the boot
+// address, and the base URLs with it.
+type Advertised struct {
+	Address   netip.Addr // the boot server; the zero Addr: none was found
+	ID        netip.Addr // the DHCP server identifier; the zero Addr: the address of the interface
+	URL       string     // of the node-facing HTTP listener, without a slash at its end; empty without an address
+	SecureURL string     // of the node-facing HTTPS listener, likewise; empty: there is none
+
+	from Origin // of Address
+}
+
+// Local is an IPv4 address of an interface that this server serves, with its network.
+type Local struct {
+	Interface string
+	Prefix    netip.Prefix
+}
+
+// addresses is the index of the addresses of this server.
+type addresses struct {
+	listeners *Server      // the settings of the listeners
+	local     []Local      // in the order of server.interfaces
+	fallback  Advertised   // for networks without an address of their own
+	bySubnet  []Advertised // for each subnet
+	byLocal   []Advertised // for each of local, where the network is in no subnet
+}
+
+// indexAddresses finds the boot address of each network. That of a subnet is the first of
+// these that exists:
+//
+//   - its address in the config,
+//   - server.address, if it is in the subnet, or in no network of this server: it is then
+//     that of a router or a load balancer, which forwards to this server,
+//   - the address of an interface of this server in the subnet,
+//   - the boot address of a subnet of the same layer-2 network,
+//   - server.address, or the first address of the first interface.
+func (f *Farm) indexAddresses(c *Checked) {
+	f.addresses = addresses{listeners: &c.Listeners, local: c.Local}
+	a := &f.addresses
+	a.fallback = a.advertise(c.Listeners.Address, f.at("server.address"))
+	if !a.fallback.Address.IsValid() && len(c.Listeners.Interfaces) > 0 {
+		a.fallback.from = Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
+		if len(a.local) > 0 {
+			a.fallback = a.advertise(a.local[0].Prefix.Addr(), Origin{Path: "first address of " + a.local[0].Interface})
+		}
+	}
+	for i, s := range c.Config.Subnets {
+		a.bySubnet = append(a.bySubnet, a.within(s.CIDR, f.elsewhere(c)))
+		if s.Address.IsValid() {
+			a.bySubnet[i] = a.advertise(s.Address, f.at(f.subnetPath(i)+".address"))
+			a.bySubnet[i].ID = s.Address
+		}
+	}
+	own := slices.Clone(a.bySubnet)
+	for i, s := range c.Config.Subnets {
+		same := func(j int) bool { return s.Network != "" && s.Network == c.Config.Subnets[j].Network }
+		for j := range own {
+			if !a.bySubnet[i].Address.IsValid() && same(j) {
+				a.bySubnet[i] = own[j]
+			}
+		}
+		if !a.bySubnet[i].Address.IsValid() {
+			a.bySubnet[i] = a.fallback
+		}
+	}
+	for _, l := range a.local {
+		a.byLocal = append(a.byLocal, a.within(l.Prefix.Masked(), f.elsewhere(c)))
+	}
+}
+
+// elsewhere reports whether server.address is set and in no network of this server.
+func (f *Farm) elsewhere(c *Checked) bool {
+	set := c.Listeners.Address
+	return set.IsValid() && c.Config.SubnetOf(set) < 0 &&
+		!slices.ContainsFunc(c.Local, func(l Local) bool { return l.Prefix.Contains(set) })
+}
+
+// within returns the boot address of this server in a network, without one if there is none.
+func (a *addresses) within(network netip.Prefix, elsewhere bool) Advertised {
+	if set := a.listeners.Address; elsewhere || set.IsValid() && network.Contains(set) {
+		return a.fallback
+	}
+	for _, l := range a.local {
+		if network.Contains(l.Prefix.Addr()) {
+			return a.advertise(l.Prefix.Addr(), Origin{Path: "address of " + l.Interface})
+		}
+	}
+	return Advertised{}
+}
+
+// advertise returns an address with the URLs of the listeners.
+func (a *addresses) advertise(address netip.Addr, from Origin) Advertised {
+	r := Advertised{Address: address, from: from}
+	if !address.IsValid() {
+		return r
+	}
+	if slices.ContainsFunc(a.local, func(l Local) bool { return l.Prefix.Addr() == address }) {
+		r.ID = address
+	}
+	base := func(scheme, listen, usual string) string {
+		_, port, err := net.SplitHostPort(listen)
+		switch {
+		case err != nil:
+			return ""
+		case port == usual:
+			return scheme + address.String()
+		}
+		return scheme + net.JoinHostPort(address.String(), port)
+	}
+	r.URL = base("http://", cmp.Or(a.listeners.HTTP, ":80"), "80")
+	r.SecureURL = base("https://", a.listeners.HTTPS, "443")
+	return r
+}
+
+// AdvertisedAt returns what a machine at an address is told about this server; for the
+// zero Addr, what a machine of an unknown network is told.
+func (f *Farm) AdvertisedAt(addr netip.Addr) *Advertised {
+	a := &f.addresses
+	if !addr.IsValid() {
+		return &a.fallback
+	}
+	if i := f.linkSubnet(addr); i >= 0 {
+		return &a.bySubnet[i]
+	}
+	for i, l := range a.local {
+		if l.Prefix.Contains(addr) {
+			return &a.byLocal[i]
+		}
+	}
+	return &a.fallback
+}
+
+// advertisedTo returns what a machine is told about this server: that of the subnet of
+// its own addresses, else that of the network it asks from, else that of its lease.
+func (f *Farm) advertisedTo(e *entry, q *Query, l *Lease) *Advertised {
+	switch {
+	case e.subnet >= 0:
+		return &f.addresses.bySubnet[e.subnet]
+	case q.Link.IsValid():
+		return f.AdvertisedAt(q.Link)
+	case l.Address.IsValid():
+		return f.AdvertisedAt(l.Address)
+	case len(f.Config.Subnets) == 1:
+		return &f.addresses.bySubnet[0]
+	}
+	return &f.addresses.fallback
+}
+
+// Locals returns the addresses of the interfaces that this server serves.
+func (f *Farm) Locals() []Local { return f.addresses.local }
+
+// IsLocal reports whether an address is one of this server: of an interface that it
+// serves, or a boot address.
+func (f *Farm) IsLocal(a netip.Addr) bool {
+	has := func(all []Advertised) bool {
+		return slices.ContainsFunc(all, func(x Advertised) bool { return x.Address == a })
+	}
+	return a.IsValid() && (a == f.Address() || has(f.addresses.bySubnet) ||
+		slices.ContainsFunc(f.addresses.local, func(l Local) bool { return l.Prefix.Addr() == a }))
+}
+
+// URL returns the base URL of the node-facing HTTP listener for machines of networks in
+// which this server has no address, without a slash at its end.
+func (f *Farm) URL() string { return f.addresses.fallback.URL }
+
+// SecureURL returns the same for the node-facing HTTPS listener; "" when there is none.
+func (f *Farm) SecureURL() string { return f.addresses.fallback.SecureURL }
+
+// Address returns the boot server for machines of networks in which this server has no
+// address. It is the zero Addr when the config names none and no interface has one.
+func (f *Farm) Address() netip.Addr { return f.addresses.fallback.Address }
+
+// BootAddress returns the boot address of subnet i of the config, and its origin.
+func (f *Farm) BootAddress(i int) (netip.Addr, Origin) {
+	a := &f.addresses.bySubnet[i]
+	return a.Address, a.from
+}
