@@ -19,6 +19,7 @@ type client struct {
 	pools.Query      // the query to the farm
 	messageType      dhcpv4.MessageType
 	relayServerID    netip.Addr // option 82.11: the server identifier that replies to the client carry
+	relayPort        bool       // option 82.19: the relay agent receives answers at the port that it sent from
 	parameters       codeSet    // option 55
 	hasParameterList bool       // option 55 is not empty
 	grub             bool       // the client is GRUB, started from a medium
@@ -51,6 +52,9 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	c.IPXE = c.IPXE || req.codes.has(optIPXE)
 	c.Archs = archs(c.Class, req.get(optArch))
 	c.Firmware = firmware(c.Class, c.Archs)
+	if req.bootp() && c.Class == "" && c.Archs == nil {
+		c.Firmware = pools.BIOS // BOOTP is a boot program's, and older than all other firmware
+	}
 	for _, code := range req.get(optParameters) {
 		c.parameters.add(code)
 		c.hasParameterList = true
@@ -71,8 +75,12 @@ func (c *client) leaveAside(err error) {
 
 // exchange returns the exchange of a request from this client, without its outcome.
 func (c *client) exchange(now time.Time) Exchange {
+	kind := typeName(c.messageType)
+	if c.messageType == dhcpv4.MessageTypeNone && !c.MAC.IsZero() {
+		kind = bootRequest
+	}
 	return Exchange{
-		Time: now, MAC: c.MAC, Type: typeName(c.messageType), Firmware: c.Firmware, IPXE: c.IPXE, Netboot: c.netboot(),
+		Time: now, MAC: c.MAC, Type: kind, Firmware: c.Firmware, IPXE: c.IPXE, Netboot: c.netboot(),
 		Class: printable.Quote(c.Class, 64), Circuit: printable.Quote(c.CircuitID, 64), Remote: printable.Quote(c.RemoteID, 64),
 	}
 }

@@ -34,6 +34,7 @@
 //	                         a leased one                         silence; no machine gets it for a while
 //	RELEASE                                                       silence; the lease ends
 //	INFORM                   any in its network                   ACK without address and times
+//	BOOTP                    its own in the config                BOOTREPLY, at most 300 bytes
 //
 // "Its own" is the address of the plan; without one, a lease from the range of
 // its pool. An operating system keeps the address that it has a lease of in each
@@ -51,9 +52,9 @@
 //
 // The mask, the router, the broadcast address and similar options are those of the
 // subnet of the given address. A client gets the options that it asked for. A boot
-// program also gets the options that it needs to boot, even unasked. Options of the
-// operator replace the server's. The options that identify the client come back
-// (61, 82, 97, 118). The loader is in siaddr and file as well as in options 66 and
+// program also gets the options that it needs to boot, even unasked. They come in the
+// order of the client's list (55). Options of the operator replace the server's. The
+// options that identify the client come back (61, 82, 97, 118; in a NAK 61 and 82). The loader is in siaddr and file as well as in options 66 and
 // 67, because shim and GRUB read only siaddr and file. Option 175.176 keeps iPXE
 // from waiting for a proxyDHCP server. The answer to the client's FQDN (81,
 // RFC 4702) says that the server does not update DNS.
@@ -62,7 +63,19 @@
 // these are full too, options are left out whole, with a warning (overload.go).
 //
 // [Message.Destination] returns the receiver of an answer. Answers of a pool with
-// broadcast: always are broadcast, unless they go to a relay or to an address in use.
+// broadcast: always are broadcast, unless they go to a relay or to an address in use. An
+// address is in use when the client renews from it, not when a ROM has put the address
+// of its OFFER into ciaddr.
+//
+// # Old and odd clients
+//
+// A boot program by BOOTP (RFC 951) says nothing about itself, and counts as a PC's BIOS,
+// unless it sends options 60 or 93. So does a PXE client that names no architecture: the
+// ROMs before PXE 2.1. A client on InfiniBand has no MAC in its packets; one made from
+// its client identifier stands for it (hardware.go).
+//
+// A part of a request that is broken does not silence a machine of the farm. It is left
+// aside, and the exchange has a warning. So it is when a boot program has no loader.
 //
 // # Proxy mode
 //
@@ -76,8 +89,7 @@
 // # What it does not know
 //
 // The package does not know sockets, queues, the clock, and how a machine is found.
-// It does not support requests that put their own options into sname and file,
-// BOOTP, hardware other than Ethernet, authentication (RFC 3118), forced renewal,
-// rapid commit, DDNS, and DHCPv6. It does not know that two nodes swapped addresses
+// It does not support hardware other than Ethernet and InfiniBand, authentication (RFC
+// 3118), forced renewal, rapid commit, DDNS, and DHCPv6. It does not know that two nodes swapped addresses
 // in the config until each of them has booted.
 package dhcp

@@ -13,8 +13,8 @@ import (
 type Exchange struct {
 	Time     time.Time      // when the packet was received
 	MAC      pools.MAC      // of the client; zero when the packet has none
-	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM; empty for a packet that is not DHCP
-	Reply    string         // OFFER, ACK or NAK; empty for silence
+	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM, BOOTREQUEST; empty for a packet that is none, or was dropped and is BOOTP
+	Reply    string         // OFFER, ACK, NAK or BOOTREPLY; empty for silence
 	Plan     *pools.Plan    // nil for a machine that is not of the farm
 	Address  netip.Addr     // given, or requested when refused
 	Firmware pools.Firmware // empty for an operating system
@@ -40,6 +40,9 @@ func (r *Request) Exchange(d Decision, received time.Time) Exchange {
 func (x *Exchange) Unknown() bool {
 	return !x.MAC.IsZero() && (x.Plan == nil || x.Plan.CatchAll)
 }
+
+// Begins reports whether the packet is one that a boot begins with.
+func (x *Exchange) Begins() bool { return x.Type == "DISCOVER" || x.Type == bootRequest }
 
 // Decision names the outcome of a packet. The decisions are few, so that they
 // can label a metric.

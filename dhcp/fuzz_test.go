@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
 
 	"drover/dhcp"
 	"drover/pools"
@@ -31,11 +32,16 @@ func seeds() (packets [][]byte) {
 		message(web1, discover, giaddr("10.28.0.254"), override, option(118, 10, 28, 0, 0)),
 		message(stray, release, serverID(serverAddr), ciaddr("10.28.72.10")),
 		message(stray, decline, serverID(serverAddr), requested("10.28.72.10")),
+		message(web1, inform), message(web1, discover, infiniBand(web1)), message(stray, request, infiniBand(stray), requested("10.28.72.10")),
+		message(web1, discover, giaddr("10.28.0.254"), option(82, 19, 0, 1, 200)), message(web1, discover, option(118, 1)),
+		message(web1, request, rom, ciaddr("10.28.5.5"), option(43, 71, 4, 0, 0, 0, 0, 255)),
+		message(web1, discover, option(52, 3)), message(web1, discover, arch(6), text(60, "PXEClient:Arch:00006")),
 		message(foreign, discover),
 	} {
 		packets = append(packets, d.ToBytes())
 	}
-	return append(packets, nil)
+	packets = append(packets, overloaded(message(web1, discover), "\x3c\x09PXEClient\xff", "\x5d\x02\x00\x07\xff"))
+	return append(packets, bootp(web1), withoutCookie(bootp(web1)), bootp(stray, giaddr("10.28.0.254"), option(82, 1, 1, 'x')), nil)
 }
 
 // FuzzReply sends arbitrary bytes to the server, in each mode and to each port.
@@ -81,7 +87,7 @@ func checkReply(t *testing.T, b []byte, r *dhcpv4.DHCPv4, last *dhcp.Message, x 
 	if r == nil {
 		return
 	}
-	if r.OpCode != dhcpv4.OpcodeBootReply || !bytes.Equal(r.TransactionID[:], b[4:8]) || !bytes.Equal(r.ClientHWAddr, b[28:34]) {
+	if r.OpCode != dhcpv4.OpcodeBootReply || !bytes.Equal(r.TransactionID[:], b[4:8]) || !bytes.Equal(r.ClientHWAddr, b[28:28+int(b[2])]) || r.HWType != iana.HWType(b[1]) {
 		t.Errorf("%s does not answer the request", r)
 	}
 	out := r.ToBytes()
@@ -91,8 +97,16 @@ func checkReply(t *testing.T, b []byte, r *dhcpv4.DHCPv4, last *dhcp.Message, x 
 	if len(out) > 1472 {
 		t.Errorf("reply has %d bytes", len(out))
 	}
-	if o := unfold(t, out); len(o[53]) != 1 || len(o[54]) != 4 {
+	o := unfold(t, out)
+	if x.Type == "BOOTREQUEST" {
+		if len(o[51])+len(o[52])+len(o[53])+len(o[54]) > 0 || x.Reply != "BOOTREPLY" {
+			t.Errorf("got options %v in an answer by BOOTP", o)
+		}
+	} else if len(o[53]) != 1 || len(o[54]) != 4 {
 		t.Errorf("got options %v", o)
+	}
+	if b[1] == 32 && !r.IsBroadcast() {
+		t.Error("InfiniBand has no address for a unicast")
 	}
 	if _, err := dhcpv4.FromBytes(out); err != nil {
 		t.Fatalf("reply does not parse: %v", err)
@@ -123,6 +137,7 @@ func FuzzRelayOption(f *testing.F) {
 	f.Add([]byte{1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 6, 1, 'c'})
 	f.Add([]byte{5, 4, 10, 1, 0, 0, 11, 4, 10, 0, 0, 1})
 	f.Add([]byte{1, 1, 'x', 1, 0, 255})
+	f.Add([]byte{19, 0, 1, 1, 'x', 5, 3, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ids, link, server, warning := dhcp.RelayInfo(b)
 		for _, id := range ids {

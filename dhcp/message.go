@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"iter"
 	"math/bits"
 	"net"
@@ -27,6 +28,8 @@ type Message struct {
 	flags                          uint16
 	ciaddr, yiaddr, siaddr, giaddr netip.Addr // the zero Addr is 0.0.0.0
 	mac                            pools.MAC
+	infiniBand                     bool   // the client has no MAC: mac stands for it
+	relayPort                      uint16 // of the relay agent, unless it is 67
 	sname, file                    string // at most maxSname and maxBootFile bytes
 	options
 	order []uint8 // the codes of the options in the order in which they are sent, see arrange
@@ -38,7 +41,11 @@ const broadcastFlag = 1 << 15
 func (m *Message) Append(b []byte) []byte {
 	b = slices.Grow(b, minMessage)
 	start := len(b)
-	b = append(b, byte(dhcpv4.OpcodeBootReply), byte(iana.HWTypeEthernet), byte(len(m.mac)), 0)
+	hardware, mac := iana.HWTypeEthernet, m.mac[:]
+	if m.infiniBand {
+		hardware, mac = iana.HWTypeInfiniband, nil
+	}
+	b = append(b, byte(dhcpv4.OpcodeBootReply), byte(hardware), byte(len(mac)), 0)
 	b = append(b, m.xid[:]...)
 	b = append(b, 0, 0, byte(m.flags>>8), byte(m.flags))
 	for _, a := range [...]netip.Addr{m.ciaddr, m.yiaddr, m.siaddr, m.giaddr} {
@@ -48,7 +55,7 @@ func (m *Message) Append(b []byte) []byte {
 		}
 		b = append(b, four[:]...)
 	}
-	b = appendField(b, m.mac[:], snameAt-chaddrAt)
+	b = appendField(b, mac, snameAt-chaddrAt)
 	b = appendField(b, m.sname, fileAt-snameAt)
 	b = appendField(b, m.file, cookieAt-fileAt)
 	cookie := magicCookie()
@@ -80,9 +87,12 @@ func appendOption(b []byte, code uint8, data []byte) []byte {
 	return append(append(b, code, byte(len(data))), data...)
 }
 
-// messageType returns OFFER, ACK or NAK.
+// messageType returns OFFER, ACK or NAK, or none for a reply by BOOTP.
 func (m *Message) messageType() dhcpv4.MessageType {
-	return dhcpv4.MessageType(m.get(optMessageType)[0])
+	if t := m.get(optMessageType); len(t) > 0 {
+		return dhcpv4.MessageType(t[0])
+	}
+	return dhcpv4.MessageTypeNone
 }
 
 const (
@@ -101,7 +111,7 @@ const (
 func (m *Message) Destination() (to netip.AddrPort, mac net.HardwareAddr) {
 	switch {
 	case m.giaddr.IsValid():
-		return netip.AddrPortFrom(m.giaddr, serverPort), nil
+		return netip.AddrPortFrom(m.giaddr, cmp.Or(m.relayPort, serverPort)), nil
 	case m.messageType() == dhcpv4.MessageTypeNak:
 	case m.ciaddr.IsValid():
 		return netip.AddrPortFrom(m.ciaddr, clientPort), nil

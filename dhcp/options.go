@@ -51,19 +51,26 @@ const (
 	// defaultLease is the lease time when the plan has none.
 	defaultLease = 12 * time.Hour
 
+	// pxeBootItem is a sub-option of option 43 for PXE clients: the type and layer of a
+	// boot server.
+	pxeBootItem = 71
+
 	// maxBootFile is the size in bytes of the BOOTP file field, without its
 	// final NUL.
 	maxBootFile = 127
 )
 
 // echoed returns the codes of the options that a reply repeats unchanged: the
-// client identifier (RFC 6842), the relay's own option (RFC 3046), the machine's
+// relay's own option (RFC 3046), the client identifier (RFC 6842), the machine's
 // UUID (RFC 4578, some ROMs compare it), and the selected network (RFC 3011).
-func echoed() [4]uint8 { return [...]uint8{optClientID, optRelay, optMachineID, optSubnetSelection} }
+func echoed() [4]uint8 { return [...]uint8{optRelay, optClientID, optMachineID, optSubnetSelection} }
 
-// echoedInNAK is how many of them a NAK repeats. RFC 2131, table 3, forbids it all
-// others.
-const echoedInNAK = 2
+// These are how many of the echoed options the other replies repeat, from the first on:
+// RFC 2131, table 3, forbids a NAK all others, and BOOTP has no others.
+const (
+	echoedInBOOTP = 1
+	echoedInNAK   = 2
+)
 
 // reserved reports whether the protocol itself uses an option. No tag sets such
 // an option.
@@ -149,16 +156,19 @@ func (a *answer) addBoot(m *Message) {
 		a.warnNoLoader()
 		return
 	}
-	m.put(optBootFile, []byte(boot.File)...)
-	if boot.Server.Is4() {
-		m.put(optTFTPServer, []byte(boot.Server.String())...)
-	}
 	// shim derives the name of its second stage from this field, not from
 	// option 67.
 	if len(boot.File) <= maxBootFile {
 		m.file = boot.File
 	} else {
 		a.x.warn(fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File))
+	}
+	if a.req.bootp() {
+		return
+	}
+	m.put(optBootFile, []byte(boot.File)...)
+	if boot.Server.Is4() {
+		m.put(optTFTPServer, []byte(boot.Server.String())...)
 	}
 	switch {
 	case a.httpClass():
@@ -172,6 +182,33 @@ func (a *answer) addBoot(m *Message) {
 		}
 	case a.pxeClass():
 		addPXE(m)
+	}
+}
+
+// addBootItem repeats the client's choice from a boot menu (PXE_BOOT_ITEM, 43.71). PXE
+// clients take an answer without it for the answer to another choice (PXE 2.1, section
+// 2.2.3). It goes behind the operator's own sub-options.
+func (a *answer) addBootItem(m *Message) {
+	if !a.pxeClass() {
+		return
+	}
+	var item []byte
+	_ = eachOption(a.req.get(optVendor), func(code uint8, data []byte) {
+		if code == pxeBootItem && len(data) == 4 {
+			item = data
+		}
+	})
+	if item == nil {
+		return
+	}
+	var all []byte
+	err := eachOption(m.get(optVendor), func(code uint8, data []byte) {
+		if code != pxeBootItem {
+			all = appendOption(all, code, data)
+		}
+	})
+	if err == nil {
+		m.set(optVendor, append(appendOption(all, pxeBootItem, item), optEnd))
 	}
 }
 

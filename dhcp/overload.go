@@ -1,6 +1,10 @@
 package dhcp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+)
 
 const (
 	// maxSname is the size in bytes of the BOOTP sname field, without its final
@@ -49,7 +53,8 @@ func fit(m *Message, limit int, list []byte) (omitted []uint8) {
 			continue
 		}
 		m.codes.remove(code)
-		if !file.add(code, data) && !sname.add(code, data) {
+		bootp := m.messageType() == dhcpv4.MessageTypeNone // has no option overload
+		if bootp || !file.add(code, data) && !sname.add(code, data) {
 			omitted = append(omitted, code)
 		}
 	}

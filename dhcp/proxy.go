@@ -38,13 +38,14 @@ func (a *answer) proxy() *Message {
 	case dhcpv4.MessageTypeRequest:
 		a.observe(a.requested())
 	case dhcpv4.MessageTypeInform:
-		a.observe(a.req.ciaddr())
+		a.observe(a.req.informed())
 	case dhcpv4.MessageTypeRelease:
 		a.x.Address = a.req.ciaddr()
 		a.leases.Release(a.MAC, a.x.Address, a.now)
 	case dhcpv4.MessageTypeDecline:
 		a.x.Address = a.req.requestedOption()
 		a.leases.Leave(a.MAC, netip.Addr{}, a.now)
+	case dhcpv4.MessageTypeNone: // BOOTP: an answer is one with an address
 	default:
 		return a.unexpectedType()
 	}
@@ -86,6 +87,7 @@ func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	if !a.httpClass() {
 		addPXE(m)
 	}
+	a.addBootItem(m)
 	a.fit(m)
 	return m
 }

@@ -183,3 +183,43 @@ func TestReplyBoot(t *testing.T) {
 		})
 	}
 }
+
+// TestBootItem: the choice from a PXE boot menu (43.71) comes back, behind the operator's
+// own sub-options.
+func TestBootItem(t *testing.T) {
+	item := "\x47\x04\x00\x05\x00\x00"
+	for _, tt := range []struct {
+		name  string
+		sent  string // option 43 of the request
+		set   string // option 43 of the operator
+		want  string
+		class string
+	}{
+		{"no item", "", "", "\x06\x01\x08\xff", "PXEClient"},
+		{"an item", item + "\xff", "", "\x06\x01\x08" + item + "\xff", "PXEClient"},
+		{"an item without an end", item, "", "\x06\x01\x08" + item + "\xff", "PXEClient"},
+		{"a menu of the operator", item + "\xff", "\x06\x01\x00\x08\x03\x80\x00\x00\xff", "\x06\x01\x00\x08\x03\x80\x00\x00" + item + "\xff", "PXEClient"},
+		{"an item of the operator", item + "\xff", "\x47\x04\x00\x09\x00\x00", item + "\xff", "PXEClient"},
+		{"an operator's text", item + "\xff", "Raspberry Pi Boot", "Raspberry Pi Boot", "PXEClient"},
+		{"an item of three bytes", "\x47\x03\x00\x05\x00\xff", "", "\x06\x01\x08\xff", "PXEClient"},
+		{"an item that is cut off", "\x47\x04\x00", "", "\x06\x01\x08\xff", "PXEClient"},
+		{"of no PXE client", item, "", "", "HTTPClient"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mods := []dhcpv4.Modifier{arch(7), text(60, tt.class), ciaddr("10.28.5.5")}
+			if tt.sent != "" {
+				mods = append(mods, text(43, tt.sent))
+			}
+			s, _ := newProxy()
+			if tt.set != "" {
+				s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte(tt.set)}}}
+			}
+			for _, kind := range []dhcpv4.MessageType{request, inform} {
+				r, x := s.ReplyBoot(on(t, message(web1, kind, mods...)), noon)
+				if r == nil || string(r.Options[43]) != tt.want {
+					t.Errorf("%s: got %q, %q, want %q", kind, r.Options[43], x.Decision, tt.want)
+				}
+			}
+		})
+	}
+}

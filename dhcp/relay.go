@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
 // Sub-options of option 82.
@@ -13,6 +15,7 @@ const (
 	relayLink         = 5  // RFC 3527: the client's network, when giaddr is in another
 	relaySubscriberID = 6  // RFC 3993
 	relayServerID     = 11 // RFC 5107: the client takes the relay for the server
+	relaySourcePort   = 19 // RFC 8357: the relay receives answers at the port that it sent from
 )
 
 // readRelay reads the value of option 82 into c, and returns the link selection
@@ -44,6 +47,8 @@ func (c *client) readRelay(data []byte) (link netip.Addr) {
 			link = c.oneUnicast("82.5", value)
 		case relayServerID:
 			c.relayServerID = c.oneUnicast("82.11", value)
+		case relaySourcePort:
+			c.relayPort = true
 		}
 	}
 	return link
@@ -79,7 +84,11 @@ func linkOf(req *Request, selected, own netip.Addr) (netip.Addr, error) {
 		}
 		return gi, nil
 	}
-	if ci := req.ciaddr(); unicast(ci) && req.usesItsAddress() {
+	ci := req.ciaddr()
+	if req.Type == dhcpv4.MessageTypeInform {
+		ci = req.informed()
+	}
+	if unicast(ci) && req.usesItsAddress() {
 		return ci, nil
 	}
 	return own, nil

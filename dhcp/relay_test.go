@@ -268,3 +268,42 @@ func TestRenewalOfAnotherNetwork(t *testing.T) {
 	})
 	wantHeld(t, l, stray, "10.30.72.10")
 }
+
+// TestRelayPort (RFC 8357): a relay agent that sends option 82.19 receives the answer at
+// the port that it sent from.
+func TestRelayPort(t *testing.T) {
+	s, _ := newServer()
+	relayed, port := giaddr("10.28.0.254"), option(82, 1, 1, 'x', 19, 0)
+	for _, tt := range []struct {
+		name string
+		in   *dhcpv4.DHCPv4
+		from uint16
+		want string
+	}{
+		{"a discover", message(web1, discover, relayed, port), 1067, "10.28.0.254:1067"},
+		{"a request", message(web1, request, relayed, port, requested("10.28.36.1")), 1067, "10.28.0.254:1067"},
+		{"a nak", message(web1, request, relayed, port, requested("10.28.36.9")), 1067, "10.28.0.254:1067"},
+		{"an inform", message(web1, inform, relayed, port, ciaddr("10.28.36.1")), 1067, "10.28.0.254:1067"},
+		{"a sub-option with a value", message(web1, discover, relayed, option(82, 19, 2, 4, 43)), 1067, "10.28.0.254:1067"},
+		{"the usual port", message(web1, discover, relayed, port), 67, "10.28.0.254:67"},
+		{"an unknown port", message(web1, discover, relayed, port), 0, "10.28.0.254:67"},
+		{"without the sub-option", message(web1, discover, relayed, option(82, 1, 1, 'x')), 1067, "10.28.0.254:67"},
+		{"without a relay agent", message(web1, discover, port), 1068, "10.28.36.1:68"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var req dhcp.Request
+			req.Parse(tt.in.ToBytes())
+			req.Port = tt.from
+			m, x := s.Responder.Reply(&req, noon)
+			if m == nil {
+				t.Fatalf("got silence, %q: %v", x.Decision, x.Err)
+			}
+			if to, _ := m.Destination(); to.String() != tt.want {
+				t.Errorf("goes to %s, want %s", to, tt.want)
+			}
+			if got := string(dhcp.ReplyOption(m, 82)); got != string(tt.in.Options[82]) {
+				t.Errorf("got option 82 %q", got)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -72,7 +73,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 	if m != nil {
 		m.arrange(req.get(optParameters))
 		m.Wait, m.Fresh = a.wait, a.fresh && m.messageType() == dhcpv4.MessageTypeOffer
-		x.Reply = typeName(m.messageType())
+		x.Reply = cmp.Or(typeName(m.messageType()), bootReply)
 	}
 	return m, x
 }
@@ -107,6 +108,8 @@ type answer struct {
 // full answers as the only DHCP server of the network.
 func (a *answer) full() *Message {
 	switch a.messageType {
+	case dhcpv4.MessageTypeNone:
+		return a.bootp()
 	case dhcpv4.MessageTypeDiscover:
 		return a.discover()
 	case dhcpv4.MessageTypeRequest:
@@ -206,7 +209,7 @@ func (a *answer) release() *Message {
 // inform answers a machine that already has an address with the options of the
 // network. It changes no lease (RFC 2131, section 4.3.5).
 func (a *answer) inform() *Message {
-	a.x.Address = a.req.ciaddr()
+	a.x.Address = a.req.informed()
 	if !a.usable(a.x.Address) {
 		return a.silence(Unusable, errors.New("an INFORM from an address that no machine can have where it asks from"))
 	}
@@ -241,10 +244,15 @@ func (a *answer) lease(t dhcpv4.MessageType, given netip.Addr) *Message {
 	m.yiaddr = given
 	addLease(m, a.plan)
 	a.addOptions(m, given)
+	a.broadcastToPool(m)
+	return m
+}
+
+// broadcastToPool makes a reply a broadcast when the pool has broadcast: always.
+func (a *answer) broadcastToPool(m *Message) {
 	if a.plan.Broadcast && !a.x.Giaddr.IsValid() {
 		m.flags |= broadcastFlag
 	}
-	return m
 }
 
 // addOptions adds the options of the plan, and for a boot program its loader.
@@ -257,6 +265,7 @@ func (a *answer) addOptions(m *Message, given netip.Addr) {
 	a.addNetwork(m, &subnet)
 	a.addName(m, given)
 	a.addBoot(m)
+	a.addBootItem(m)
 	a.fit(m)
 }
 
@@ -273,12 +282,24 @@ func (a *answer) fit(m *Message) {
 func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	m := newMessage()
 	m.xid, m.flags, m.giaddr, m.mac = a.req.xid(), a.req.flags(), a.req.Giaddr, a.MAC
-	m.put(optMessageType, byte(t))
-	m.putAddr(optServerID, a.serverID())
+	if a.relayPort {
+		m.relayPort = a.req.Port
+	}
+	if a.req.infiniBand() {
+		m.infiniBand = true
+		m.flags |= broadcastFlag
+	}
 	codes := echoed()
 	back := codes[:]
-	if t == dhcpv4.MessageTypeNak {
+	switch t {
+	case dhcpv4.MessageTypeNone:
+		back = codes[:echoedInBOOTP]
+	case dhcpv4.MessageTypeNak:
 		back = codes[:echoedInNAK]
+	}
+	if t != dhcpv4.MessageTypeNone {
+		m.put(optMessageType, byte(t))
+		m.putAddr(optServerID, a.serverID())
 	}
 	for _, code := range back {
 		if a.req.codes.has(code) && (code != optSubnetSelection || a.req.subnetSelection().IsValid()) {

@@ -189,7 +189,6 @@ func TestMalformed(t *testing.T) {
 		{"no hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = nil })},
 		{"zero hardware address", message(pools.MAC{}, discover)},
 		{"multicast hardware address", message(pools.MAC{1}, discover)},
-		{"no message type", message(web1, discover, func(d *dhcpv4.DHCPv4) { delete(d.Options, 53) })},
 		{"relay that is everybody", message(web1, discover, giaddr("255.255.255.255"))},
 		{"relay that is a group", message(web1, discover, giaddr("224.0.0.1"))},
 		{"relay that is ourselves", message(web1, discover, giaddr("127.0.0.1"))},
@@ -387,6 +386,39 @@ func TestVendorOptionsOfTheOperatorStand(t *testing.T) {
 				if got := string(r.Options[code]); got != want {
 					t.Errorf("option %d: got %q, want %q", code, got, want)
 				}
+			}
+		})
+	}
+}
+
+// TestInformWithoutCiaddr: the address is the source of the packet, which [dhcp.Senders] has
+// judged.
+func TestInformWithoutCiaddr(t *testing.T) {
+	for _, tt := range []struct {
+		name, from string
+		mods       []dhcpv4.Modifier
+		want       string // destination, empty for silence
+	}{
+		{"from its address", "10.28.36.1", nil, "10.28.36.1:68"},
+		{"from another of the network", "10.28.5.5", nil, "10.28.5.5:68"},
+		{"from no address", "", nil, ""},
+		{"from another network", "192.168.1.7", nil, ""},
+		{"through a relay agent", "10.28.0.254", []dhcpv4.Modifier{giaddr("10.28.0.254")}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := newServer()
+			var req dhcp.Request
+			req.Parse(message(web1, inform, tt.mods...).ToBytes())
+			req.From, _ = netip.ParseAddr(tt.from)
+			m, x := s.Responder.Reply(&req, noon)
+			if (m != nil) != (tt.want != "") {
+				t.Fatalf("got %q, %q (%v)", x.Reply, x.Decision, x.Err)
+			}
+			if m == nil {
+				return
+			}
+			if to, hw := m.Destination(); to.String() != tt.want || hw != nil {
+				t.Errorf("goes to %s at %q, want %s", to, hw, tt.want)
 			}
 		})
 	}

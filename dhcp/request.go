@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,10 +17,11 @@ import (
 // Request is a parsed packet of a client. It refers to the bytes that it was
 // parsed from. Parse may be called again for the next packet.
 type Request struct {
-	MAC    pools.MAC          // chaddr, even when it is not an Ethernet address; zero for a packet without a header
-	Type   dhcpv4.MessageType // none for a packet that is not DHCP
+	MAC    pools.MAC          // chaddr, even when it is not an Ethernet address; zero for a packet without a header; see portMAC for InfiniBand
+	Type   dhcpv4.MessageType // none for BOOTP, and for a packet that is not DHCP
 	Giaddr netip.Addr         // the relay agent; the zero Addr for a packet that came directly
 	From   netip.Addr         // source address, which Parse does not know; the zero Addr: unknown, or 0.0.0.0
+	Port   uint16             // source port, which Parse does not know; zero: unknown
 
 	header []byte
 	options
@@ -60,13 +62,36 @@ func (r *Request) Parse(b []byte) {
 		r.header = b[:optionsAt]
 		copy(r.MAC[:], b[chaddrAt:])
 		r.Giaddr = address(b[giaddrAt : giaddrAt+4])
-		r.cut = r.parse(b[optionsAt:])
+		r.parse(b)
 	}
 }
 
-// parse reads the options. It joins options that were sent in pieces (RFC
-// 3396).
-func (r *Request) parse(b []byte) error {
+// parse reads the options of a packet. Those of a packet without the magic cookie
+// are not DHCP's: it is BOOTP, which has at least 300 bytes.
+func (r *Request) parse(b []byte) {
+	if [4]byte(b[cookieAt:]) != magicCookie() {
+		if len(b) < minBOOTP {
+			r.err = errors.New("not a DHCP packet: the magic cookie is not there")
+		}
+		return
+	}
+	r.cut = r.parseField(b[optionsAt:])
+	if flags := r.get(optOverload); len(flags) == 1 {
+		if flags[0]&overloadFile != 0 {
+			r.cut = cmp.Or(r.cut, r.parseField(b[fileAt:cookieAt]))
+		}
+		if flags[0]&overloadSname != 0 {
+			r.cut = cmp.Or(r.cut, r.parseField(b[snameAt:fileAt]))
+		}
+	}
+	if r.infiniBand() {
+		r.MAC = portMAC(r.get(optClientID))
+	}
+}
+
+// parseField reads the options of a field. It joins options that were sent in pieces
+// (RFC 3396).
+func (r *Request) parseField(b []byte) error {
 	return eachOption(b, func(code uint8, data []byte) {
 		if r.codes.has(code) {
 			data = slices.Concat(r.get(code), data)
@@ -101,18 +126,16 @@ func (r *Request) check() error {
 	switch {
 	case r.err != nil:
 		return r.err
-	case [4]byte(r.header[cookieAt:]) != magicCookie():
-		return errors.New("not a DHCP packet: the magic cookie is not there")
 	case r.header[0] != byte(dhcpv4.OpcodeBootRequest):
 		return fmt.Errorf("op is %d, not a request", r.header[0])
-	case r.header[1] != byte(iana.HWTypeEthernet) || int(r.header[2]) != len(r.MAC):
-		return fmt.Errorf("hardware address is not Ethernet: htype %d, hlen %d", r.header[1], r.header[2])
+	case r.infiniBand() && len(r.get(optClientID)) == 0:
+		return errors.New("InfiniBand without a client identifier (RFC 4390)")
+	case !r.infiniBand() && (r.header[1] != byte(iana.HWTypeEthernet) || int(r.header[2]) != len(r.MAC)):
+		return fmt.Errorf("hardware address is neither Ethernet nor InfiniBand: htype %d, hlen %d", r.header[1], r.header[2])
 	case r.MAC.IsZero() || r.MAC[0]&1 != 0:
 		return fmt.Errorf("hardware address %s is not unicast", r.MAC)
-	case r.Type == dhcpv4.MessageTypeNone && r.cut != nil:
+	case r.bootp() && r.cut != nil:
 		return r.cut
-	case r.Type == dhcpv4.MessageTypeNone:
-		return errors.New("no message type: BOOTP is not served")
 	}
 	// An echoed option must not fill the whole answer. An option that was sent
 	// in several pieces could do so (RFC 3396).
@@ -127,6 +150,19 @@ func (r *Request) check() error {
 func (r *Request) xid() [4]byte { return [4]byte(r.header[xidAt:]) }
 
 func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[flagsAt:]) }
+
+// Chaddr returns the first bytes of the hardware address as the packet has it; zero for a
+// packet without a header, and for InfiniBand.
+func (r *Request) Chaddr() (mac pools.MAC) {
+	if r.header != nil {
+		copy(mac[:], r.header[chaddrAt:])
+	}
+	return mac
+}
+
+// bootp reports whether the packet has no message type: it is BOOTP (RFC 951), unless
+// check returns an error.
+func (r *Request) bootp() bool { return r.Type == dhcpv4.MessageTypeNone }
 
 // ciaddr returns the address that the client claims to have; the zero Addr for
 // none.
@@ -171,6 +207,15 @@ func (r *Request) subnetSelection() netip.Addr {
 	return netip.Addr{}
 }
 
+// informed returns the address that an INFORM is about: ciaddr, or the source of a packet
+// that leaves ciaddr empty. The source of a relayed packet is the relay agent.
+func (r *Request) informed() netip.Addr {
+	if ci := r.ciaddr(); ci.IsValid() || r.Giaddr.IsValid() {
+		return ci
+	}
+	return r.From
+}
+
 // noOptions reports whether this is a DISCOVER that has only its type and the
 // options that a relay agent adds. GRUB sends it (net_bootp of 2.06, as on a
 // medium by drover media). Operating systems list at least the options that
@@ -184,9 +229,13 @@ func (r *Request) noOptions() bool {
 }
 
 // sizeLimit returns the size in bytes of the largest message that the client
-// accepts (option 57), limited to the size of an Ethernet frame.
+// accepts (option 57), limited to the size of an Ethernet frame. A BOOTP client accepts
+// 300 bytes (RFC 951, section 3).
 func (r *Request) sizeLimit() int {
 	size := r.get(optMaxSize)
+	if len(size) != 2 && r.bootp() {
+		return minBOOTP
+	}
 	if len(size) != 2 {
 		return minMessage
 	}

@@ -27,7 +27,7 @@ type Sender struct {
 //     No router forwards such a packet.
 //   - A client with an address sends from it, and about it alone. The address is its
 //     own by a lease or by the config. If it is nobody's, the client is on the wire and
-//     answers ARP for it. A DISCOVER never comes from an address.
+//     answers ARP for it. A DISCOVER or a BOOTP request never comes from an address.
 //   - A relay agent has its addresses (giaddr and source) in declared subnets, or the
 //     operator lists them. They are no machine's and in no range. The packet has at
 //     least one hop and comes from port 67, which no user may have, unless the operator
@@ -82,7 +82,7 @@ type Verdict struct {
 const (
 	whyUnicast   = "sent from no address to the server alone"
 	whyBootPort  = "sent to port 4011 by a host that is not on the wire with an address of its own"
-	whyDiscover  = "a DISCOVER from an address: firmware has none, a pod on a node has"
+	whyDiscover  = "a DISCOVER or a BOOTP request from an address: firmware has none, a pod on a node has"
 	whyOther     = "about another address than the one that it came from"
 	whyOwner     = "sent from the address of another machine"
 	whyNobody    = "sent from an address that the machine does not have"
@@ -120,7 +120,7 @@ func (s *Senders) Judge(r *Request, from Sender) Verdict {
 func (s *Senders) addressed(r *Request, from Sender) Verdict {
 	onWire := from.MAC == r.MAC || s.onWire(from.Addr)
 	switch {
-	case r.Type == dhcpv4.MessageTypeDiscover:
+	case r.Type == dhcpv4.MessageTypeDiscover, r.bootp():
 		return spoofed(whyDiscover)
 	case !r.concerns(from.Addr):
 		return spoofed(whyOther)

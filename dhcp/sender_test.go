@@ -84,6 +84,8 @@ func TestSenders(t *testing.T) {
 		{"a ROM that fills ciaddr alone", all(stray), message(stray, request, ciaddr("10.28.72.11")), "counts"},
 		{"a ROM that uses its OFFER too early", from(bridgeMAC, "10.28.72.11"), message(bridgeMAC, request, ours, requested("10.28.72.11"), ciaddr("10.28.72.11")), "counts"},
 		{"a client that declines", all(stray), message(stray, decline, ours, requested("10.28.72.10")), "counts"},
+		{"BOOTP", all(web1), message(web1, discover, noType), "counts"},
+		{"InfiniBand behind a gateway", all(bridgeMAC), message(web1, discover, infiniBand(web1)), "counts"},
 		{"to the server alone", alone(web1), message(web1, discover), "counts"},
 		{"to the server alone in another's frame", alone(bridgeMAC), message(web1, discover), "from no address"},
 
@@ -94,6 +96,9 @@ func TestSenders(t *testing.T) {
 		{"a lease is renewed", from(stray, "10.28.72.10"), message(stray, request, ciaddr("10.28.72.10")), "counts"},
 		{"a lease is released", from(stray, "10.28.72.10"), message(stray, release, ours, ciaddr("10.28.72.10")), "counts"},
 		{"a lease is declined from its address", from(stray, "10.28.72.10"), message(stray, decline, ciaddr("10.28.72.10")), "counts"},
+		{"an inform that leaves ciaddr empty", from(stray, "10.28.72.10"), message(stray, inform), "counts"},
+		{"a static host that does so", from(foreign, "10.28.5.5"), message(foreign, inform), "ARP of 10.28.5.5 at " + foreign.String()},
+		{"BOOTP from an address", from(web1, "10.28.36.1"), message(web1, discover, noType), "a BOOTP request from an address"},
 		{"an inform", from(stray, "10.28.72.10"), message(stray, inform, ciaddr("10.28.72.10")), "counts"},
 		{"behind a bridge with a MAC of its own", from(bridgeMAC, "10.28.72.10"), message(stray, request, ciaddr("10.28.72.10")), "ARP of 10.28.72.10 at " + bridgeMAC.String()},
 		{"a renewal past the relay agent", from(relayMAC, "10.29.1.7"), message(farMAC, request, ciaddr("10.29.1.7")), "counts"},

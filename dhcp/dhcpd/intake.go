@@ -120,12 +120,12 @@ func (in *intake) identify(r *request, i int) bool {
 	} else {
 		// The filter of the socket let the packet pass: see socketFilter.
 		r.Parse(r.packet())
-		r.sender = dhcp.Sender{MAC: r.MAC, Addr: from.Addr(), BootPort: in.socket == in.boot}
+		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.boot}
 		if r.Giaddr.IsValid() {
 			r.sender.MAC, r.sender.Relay = pools.MAC{}, true
 		}
 	}
-	r.sender.Port = from.Port()
+	r.sender.Port, r.Port = from.Port(), from.Port()
 	if !from.Addr().IsUnspecified() {
 		r.From = from.Addr()
 	}

@@ -24,6 +24,27 @@ func (machines) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 func (machines) Known(m pools.MAC) bool    { return m == web1 }
 func (machines) Declares(m pools.MAC) bool { return m == web1 }
 
+// TestSpoofedByInfiniBand: the MAC that stands for a client identifier proves nothing, also
+// when chaddr is that of the frame.
+func TestSpoofedByInfiniBand(t *testing.T) {
+	r := newRack(t)
+	s, _ := newServer()
+	s.Machines = machines{}
+	r.serve(s)
+	r.plug(foreign)
+	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
+	r.reach(r.udp("0.0.0.0:68"))
+	for name, chaddr := range map[string]pools.MAC{"of the frame": foreign, "empty": {}} {
+		b := message(web1, request, ciaddr("10.28.36.1"), option(61, 0x52, 0x54, 0, 3, 0, 0, 0, 1)).ToBytes()
+		b[1], b[2] = 32, 0
+		copy(b[28:], chaddr[:])
+		r.cardAt(foreign, "10.28.36.1", "10.28.0.2")(b)
+		if x := r.next(); x.Decision != dhcp.Spoofed || x.MAC != web1 {
+			t.Errorf("chaddr %s: got %q from %s, want %q", name, x.Decision, x.MAC, dhcp.Spoofed)
+		}
+	}
+}
+
 // TestSpoofedOverTheWire: what a node sends in another's name reaches nobody.
 func TestSpoofedOverTheWire(t *testing.T) {
 	r := newRack(t)

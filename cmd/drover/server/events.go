@@ -50,13 +50,13 @@ func (s *Server) reached(b boots.Record, step boots.StepTime) {
 }
 
 // exchange handles the result of a DHCP packet: it counts the packet, and notes the
-// boot or the unknown machine that begins with a DISCOVER.
+// boot or the unknown machine that begins with a DISCOVER or a BOOTP request.
 func (s *Server) exchange(e dhcp.Exchange) {
 	s.metrics.exchange(e)
 	if e.Type == "REQUEST" && e.Reply == "ACK" && e.Plan != nil && e.Plan.CatchAll {
 		s.Store.Boots.Lease(e.MAC)
 	}
-	if e.Type != "DISCOVER" {
+	if !e.Begins() {
 		return
 	}
 	if e.Netboot && e.Plan != nil {
