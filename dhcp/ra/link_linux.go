@@ -68,7 +68,7 @@ func identify(name string) (id identity, err error) {
 type link struct {
 	identity
 	conn  *packet.Conn
-	own   *net.IPConn // nil: the kernel has no IPv6 there
+	own   *ipv6.PacketConn // nil: the kernel has no IPv6 there
 	local chan message
 	close func()
 }
@@ -112,14 +112,15 @@ const (
 )
 
 // frameFilter lets the socket receive solicitations and advertisements of the interface
-// itself. A socket also sees the frames of the VLANs on its interface.
+// itself. A socket also sees the frames of VLANs: those of a VLAN that has an interface
+// have its index, and the kernel says of the others that they are for another host.
 func frameFilter(index int) []bpf.Instruction {
 	const none, all = 0, 1 << 20
 	return []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(index), SkipTrue: 10},
-		bpf.LoadExtension{Num: bpf.ExtVLANTag},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0xfff, SkipTrue: 8},
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OTHERHOST, SkipTrue: 8},
 		bpf.LoadAbsolute{Off: etherTypeAt, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: etherTypeIPv6, SkipTrue: 6},
 		bpf.LoadAbsolute{Off: nextHeaderAt, Size: 1},
@@ -160,7 +161,7 @@ func (l *link) drops() uint64 {
 // receives what its own host sends. It also joins the group of all routers, so that
 // switches that snoop on MLD pass solicitations on. Where the kernel has no IPv6, there
 // are neither, and it returns nil.
-func openOwn(id identity) *net.IPConn {
+func openOwn(id identity) *ipv6.PacketConn {
 	var refused error
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return errors.Join(c.Control(func(fd uintptr) {
@@ -183,16 +184,15 @@ func openOwn(id identity) *net.IPConn {
 		_ = c.Close() // it has told why it is of no use
 		return nil
 	}
-	return c.(*net.IPConn)
+	return p
 }
 
 // hearOwn passes on the advertisements that a router on this host sends, until the
 // socket is closed.
 func (l *link) hearOwn() {
-	p := ipv6.NewPacketConn(l.own)
 	b := make([]byte, maxFrame)
 	for {
-		n, control, from, err := p.ReadFrom(b)
+		n, control, from, err := l.own.ReadFrom(b)
 		if err != nil {
 			return
 		}
