@@ -22,7 +22,8 @@ import (
 // fetcher fetches one file of known digest over HTTP, and retries until it has it. It
 // resumes a broken transfer (RFC 9110, section 14), breaks off a stalled one, waits for
 // a busy server as long as that asks for, and starts again if the file changed or its
-// digest is wrong. If HTTP brings nothing, it tries TFTP, and both in turns from then on.
+// digest is wrong. If nothing comes by HTTP, but the server answers by TFTP, it tries both
+// in turns.
 type fetcher struct {
 	Client   *http.Client
 	URL      string
@@ -50,13 +51,11 @@ type fetcher struct {
 	total int64  // size of the file, known once a transfer has begun
 	etag  string // strong validator of the content of file, or ""
 
-	barren int   // tries by HTTP in a row that brought nothing
-	noHTTP error // of the last one; after fetch, why the file came by TFTP, or nil
+	answered bool  // by HTTP: with bytes, or with a place in the queue
+	byTFTP   bool  // the next try is by TFTP
+	running  bool  // the server answers by TFTP
+	noHTTP   error // of the last try by HTTP; after fetch, why the file came by TFTP, or nil
 }
-
-// httpTries is the number of tries by HTTP that bring nothing before one by TFTP. A try
-// takes at most 15 s.
-const httpTries = 2
 
 // queueHold is the time for which the server may hold a request that waits for its turn:
 // shorter than a stall, and short enough for a current position on the console.
@@ -98,18 +97,15 @@ func (f *fetcher) attempt(ctx context.Context) error {
 	if stall <= 0 {
 		stall = 15 * time.Second
 	}
-	if f.barren >= httpTries && f.TFTP != "" {
-		f.barren-- // next time by HTTP
+	if f.byTFTP {
+		f.byTFTP = false
 		return f.overTFTP(ctx, stall)
 	}
-	before := f.done
 	err := f.overHTTP(ctx, stall)
 	f.noHTTP = err
-	if _, busy := errors.AsType[busyError](err); busy || f.done > before {
-		f.barren = 0
-	} else {
-		f.barren++
-	}
+	_, busy := errors.AsType[busyError](err)
+	f.answered = f.answered || busy || f.done > 0
+	f.byTFTP = f.TFTP != "" && !f.answered
 	return err
 }
 
@@ -139,13 +135,19 @@ func (f *fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
 	return f.verify()
 }
 
-// overTFTP fetches the whole file: TFTP cannot resume.
+// overTFTP fetches the whole file: TFTP cannot resume. The first time that the server
+// answers, it may have started a moment ago: HTTP gets another try, since it has a queue.
 func (f *fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
 	r, err := tftp.Open(ctx, f.TFTP, f.Name, stall)
+	before := f.running
+	f.running = err == nil
 	if err != nil {
 		return fmt.Errorf("by TFTP: %w", err)
 	}
 	defer r.Close()
+	if !before {
+		return errors.New("HTTP brings nothing, but the server answers by TFTP; trying HTTP once more, then TFTP")
+	}
 	if err := f.restart(); err != nil {
 		return err
 	}

@@ -88,9 +88,10 @@ func TestFetchByTFTP(t *testing.T) {
 	if f.noHTTP == nil || !strings.Contains(f.noHTTP.Error(), "connection refused") {
 		t.Errorf("got reason %v, want that HTTP is refused", f.noHTTP)
 	}
-	if len(s.names) != 1 || s.names[0] != f.Name || strings.Count(f.said.String(), "connection refused") != httpTries {
+	if len(s.names) != 2 || s.names[1] != f.Name || strings.Count(f.said.String(), "connection refused") != 2 {
 		t.Errorf("got requests %q after\n%s", s.names, &f.said)
 	}
+	fixture.WantText(t, "errors", f.said.String(), "HTTP brings nothing, but the server answers by TFTP")
 }
 
 // TestFetchInTurns returns to HTTP when TFTP fails, and begins anew with TFTP.
@@ -100,8 +101,8 @@ func TestFetchInTurns(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "blocked by policy", http.StatusForbidden) }
 	f.server.odd = map[int]http.HandlerFunc{1: refuse, 2: refuse, 3: refuse, 4: refuse}
 	f.check(t)
-	if len(s.names) != 3 || len(f.server.ranges) != 4 {
-		t.Errorf("got %d requests by TFTP, %d by HTTP, want 3 and 4", len(s.names), len(f.server.ranges))
+	if len(s.names) != 4 || len(f.server.ranges) != 4 {
+		t.Errorf("got %d requests by TFTP, %d by HTTP, want 4 and 4", len(s.names), len(f.server.ranges))
 	}
 	fixture.WantText(t, "errors", f.said.String(), "blocked by policy", "by TFTP: server answers error", "no luck")
 
@@ -120,7 +121,8 @@ func TestFetchStaysWithHTTP(t *testing.T) {
 	f.TFTP, f.Name = s.serve(t, f.server.content), "x"
 	busy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	cut := f.server.part(cutAt, false)
-	f.server.odd = map[int]http.HandlerFunc{1: busy, 2: busy, 3: busy, 4: cut, 5: busy, 6: cut}
+	gone := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	f.server.odd = map[int]http.HandlerFunc{1: busy, 2: busy, 3: gone, 4: cut, 5: gone, 6: gone, 7: gone, 8: busy, 9: cut}
 	f.check(t)
 	if len(s.names) > 0 {
 		t.Errorf("got requests %q by TFTP", s.names)

@@ -45,6 +45,7 @@ const (
 
 	firstWait = time.Second // before a packet is sent again; it doubles
 	mostWait  = 5 * time.Second
+	mostOpen  = 5 * time.Second // for the first answer
 )
 
 // Reader reads one file.
@@ -72,7 +73,8 @@ type Reader struct {
 }
 
 // Open requests a file of the server at addr, a host or an address with its port. stall is
-// the time without a packet after which the transfer has failed. When ctx ends, so does
+// the time without a packet after which the transfer has failed, 5 s at most for the first
+// one. When ctx ends, so does
 // the transfer, with its cause.
 func Open(ctx context.Context, addr, name string, stall time.Duration) (*Reader, error) {
 	resolved, err := net.ResolveUDPAddr("udp", addr)
@@ -114,7 +116,7 @@ func request(name string) []byte {
 
 // open waits for the OACK, and acknowledges it.
 func (r *Reader) open() error {
-	kind, body, err := r.receive()
+	kind, body, err := r.receive(min(r.stall, mostOpen))
 	if err != nil {
 		return err
 	}
@@ -195,7 +197,7 @@ func (r *Reader) next() error {
 		return io.EOF
 	}
 	for {
-		kind, body, err := r.receive()
+		kind, body, err := r.receive(r.stall)
 		if err != nil {
 			return err
 		}
@@ -243,13 +245,13 @@ func (r *Reader) send() error {
 }
 
 // receive waits for a packet of the server, and returns its kind and its content, which is
-// valid until the next call. If none comes, it sends the last packet again.
-func (r *Reader) receive() (kind uint16, body []byte, err error) {
-	wait, failed := firstWait, time.Now().Add(r.stall)
+// valid until the next call. If none comes, it sends the last packet again, until a limit.
+func (r *Reader) receive(limit time.Duration) (kind uint16, body []byte, err error) {
+	wait, failed := firstWait, time.Now().Add(limit)
 	for {
 		now := time.Now()
 		if !now.Before(failed) {
-			return 0, nil, fmt.Errorf("nothing came for %v", r.stall)
+			return 0, nil, fmt.Errorf("nothing came for %v", limit)
 		}
 		if err := r.conn.SetReadDeadline(now.Add(min(wait, failed.Sub(now)))); err != nil {
 			return 0, nil, err
