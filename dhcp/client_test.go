@@ -129,8 +129,11 @@ func TestNoLoader(t *testing.T) {
 		"first known of several": {option(93, 0, 6, 0, 7)}, "a system": {option(55, 1, 3)},
 	} {
 		s, _ := newServer()
-		if _, x := s.Reply(on(t, message(web1, discover, mods...)), noon); x.Warning != "" {
-			t.Errorf("%s: got warning %q", name, x.Warning)
+		p, _ := newProxy()
+		_, full := s.Reply(on(t, message(web1, discover, mods...)), noon)
+		_, proxy := p.Reply(on(t, message(web1, discover, mods...)), noon)
+		if full.Warning+proxy.Warning != "" {
+			t.Errorf("%s: got warnings %q and %q", name, full.Warning, proxy.Warning)
 		}
 	}
 }

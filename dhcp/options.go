@@ -149,10 +149,7 @@ func (a *answer) addBoot(m *Message) {
 		// from siaddr, not from option 66.
 		m.siaddr = boot.Server
 	}
-	if !a.netboot() {
-		return
-	}
-	if boot.File == "" {
+	if !a.boots() {
 		a.warnNoLoader()
 		return
 	}
@@ -212,11 +209,11 @@ func (a *answer) addBootItem(m *Message) {
 	}
 }
 
-// warnNoLoader warns of a boot program that has nothing to load: its architecture is
+// warnNoLoader warns if the client is a boot program that has nothing to load: its architecture is
 // one without a loader. GRUB from a medium needs none.
 func (a *answer) warnNoLoader() {
 	switch {
-	case a.Firmware != "" || a.IPXE || a.grub:
+	case !a.netboot() || a.Firmware != "" || a.IPXE || a.grub:
 	case len(a.Archs) == 0:
 		a.x.warn("no loader for this architecture: neither option 93 nor the class names one")
 	default:

@@ -390,36 +390,3 @@ func TestVendorOptionsOfTheOperatorStand(t *testing.T) {
 		})
 	}
 }
-
-// TestInformWithoutCiaddr: the address is the source of the packet, which [dhcp.Senders] has
-// judged.
-func TestInformWithoutCiaddr(t *testing.T) {
-	for _, tt := range []struct {
-		name, from string
-		mods       []dhcpv4.Modifier
-		want       string // destination, empty for silence
-	}{
-		{"from its address", "10.28.36.1", nil, "10.28.36.1:68"},
-		{"from another of the network", "10.28.5.5", nil, "10.28.5.5:68"},
-		{"from no address", "", nil, ""},
-		{"from another network", "192.168.1.7", nil, ""},
-		{"through a relay agent", "10.28.0.254", []dhcpv4.Modifier{giaddr("10.28.0.254")}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s, _ := newServer()
-			var req dhcp.Request
-			req.Parse(message(web1, inform, tt.mods...).ToBytes())
-			req.From, _ = netip.ParseAddr(tt.from)
-			m, x := s.Responder.Reply(&req, noon)
-			if (m != nil) != (tt.want != "") {
-				t.Fatalf("got %q, %q (%v)", x.Reply, x.Decision, x.Err)
-			}
-			if m == nil {
-				return
-			}
-			if to, hw := m.Destination(); to.String() != tt.want || hw != nil {
-				t.Errorf("goes to %s at %q, want %s", to, hw, tt.want)
-			}
-		})
-	}
-}

@@ -82,3 +82,15 @@ func TestAddressOfALease(t *testing.T) {
 	}
 	check("after its end", false, mac)
 }
+
+// A boot begins with a BOOTP request, too: a client by BOOTP sends no DISCOVER.
+func TestBootByBOOTP(t *testing.T) {
+	s := testServer(t)
+	m1 := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
+	x := discover(s, m1)
+	x.Type, x.Reply, x.Decision = "BOOTREQUEST", "BOOTREPLY", dhcp.Acknowledged
+	s.exchange(x)
+	if _, err := s.Store.Boots.Issue(s.Machines.Of(m1).Plan); err != nil {
+		t.Errorf("it gets no script: %v", err)
+	}
+}
