@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -333,6 +336,65 @@ func TestClosedPort(t *testing.T) {
 			t.Errorf("got transfer %+v", x)
 		}
 	}
+}
+
+// TestWrongPort: a packet from another port than the client's does not disturb a transfer.
+// The kernel, which knows the client of each port, answers that the port is closed. Case
+// W10.
+func TestWrongPort(t *testing.T) {
+	s := newSite(t, nil)
+	r := newROM(t, 1)
+	r.ask(s.addr, "small", "octet", "blksize", "1000")
+	r.read()
+	for _, packet := range []string{ack(0), ack(1), "\x00\x05\x00\x00bye\x00", "\x00\x03\x00\x01data"} {
+		conn, err := net.DialUDP("udp4", nil, r.from.(*net.UDPAddr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte(packet)); err != nil {
+			t.Fatal(err)
+		}
+		conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+		if n, err := conn.Read(make([]byte, 100)); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%q: got %d bytes, %v, want that the port is closed", packet, n, err)
+		}
+	}
+	r.send(4, "\x00\x00")
+	r.finish(1000)
+	if x := s.next(); x.Err != nil || x.Resent > 0 {
+		t.Errorf("got transfer %+v", x)
+	}
+}
+
+// TestThousandClients: a thousand machines that are switched on at once all get their
+// files.
+func TestThousandClients(t *testing.T) {
+	s := newSite(t, func(s *tftp.Server) { s.Log = nil })
+	s.write("rom", content()[:50_000])
+	var all sync.WaitGroup
+	for i := range 1000 {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newROMOn(t, conn)
+		r.ask(s.addr, "rom", "octet", "blksize", "1468")
+		all.Go(func() {
+			if op, rest := r.read(); op != 6 {
+				t.Errorf("machine %d: got packet %d %q", i, op, rest)
+				return
+			}
+			r.send(4, "\x00\x00")
+			r.finish(1468)
+		})
+	}
+	for range 1000 {
+		if x := s.next(); x.Err != nil {
+			t.Errorf("got transfer %+v", x)
+		}
+	}
+	all.Wait()
 }
 
 // TestPortsOfTransfers holds that nobody can guess the port of a transfer from those of

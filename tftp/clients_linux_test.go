@@ -234,6 +234,36 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
+// TestBroadcast: a request to a broadcast address gets no answer (RFC 1123 section
+// 4.2.3.5): several servers may be on the network. Case W9.
+func TestBroadcast(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprint("single port ", single), func(t *testing.T) {
+			_, c := newCableSite(t, false, func(s *tftp.Server) { s.SinglePort = single })
+			var conn *net.UDPConn
+			err := inside(c.cli, func() (err error) {
+				conn, err = net.ListenUDP("udp4", nil) // Go allows it to broadcast
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newROMOn(t, conn)
+			c.do("ip", "-n", c.cli, "route", "add", "255.255.255.255", "dev", "cli")
+			for _, addr := range []string{"10.69.0.255", "255.255.255.255"} {
+				for _, file := range []string{"loader", "missing", "../bad"} {
+					r.ask(addr+":69", file, "octet")
+				}
+			}
+			r.ask("10.69.0.1:69", "small", "octet", "blksize", "1000")
+			if op, _ := r.read(); op != 6 {
+				t.Errorf("got packet %d, want the options of the last request", op)
+			}
+			r.silent()
+		})
+	}
+}
+
 // TestSourceAddress: a host with several addresses answers from the one that
 // was asked, by one port or several.
 func TestSourceAddress(t *testing.T) {

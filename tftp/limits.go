@@ -73,13 +73,12 @@ func newLimits(all, perClient int) *limits {
 	}
 }
 
-// errFull is the error for a request that gets no answer: firmware that gets none asks
-// again, while an ERROR packet would end its boot.
+// errFull is the error for a request for which there is no room.
 var errFull = errors.New("too many transfers")
 
 // acquire gives a transfer its place. If that place was taken from another transfer,
-// acquire returns that. An error that wraps errFull means silence. trusted reports
-// whether the client gets its first block in advance; see credit.
+// acquire returns that. trusted reports whether the client gets its first block in
+// advance; see credit.
 func (l *limits) acquire(t *ticket) (displaced *session, trusted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +112,7 @@ func (l *limits) acquire(t *ticket) (displaced *session, trusted bool, err error
 func (l *limits) room(t *ticket, own *crowd) (victim *ticket, err error) {
 	if own.full() {
 		if victim = own.silent(); victim == nil {
-			err = fmt.Errorf("already %d transfers to this client", own.most)
+			err = fmt.Errorf("%w: %d of this client", errFull, own.most)
 		}
 		return victim, err
 	}

@@ -132,25 +132,14 @@ func (p *epoller) openSocket(o origin, client netip.AddrPort) (channel, error) {
 // attach binds a socket to the address that a client asked, at a port of the kernel's
 // choice, and connects it to the client.
 func (p *epoller) attach(fd int, o origin, client netip.AddrPort) error {
-	unspecified := netip.IPv4Unspecified()
-	if p.listener.six {
-		unspecified = netip.IPv6Unspecified()
-	}
-	local, port := o.addr, 0
-	if !local.IsValid() {
-		local = unspecified
-	}
+	port := 0
 	if p.listener.shared {
 		port = p.listener.LocalAddr().(*net.UDPAddr).Port
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 			return os.NewSyscallError("setsockopt", err)
 		}
 	}
-	err := unix.Bind(fd, p.sockaddr(local, port, o.link))
-	if errors.Is(err, unix.EADDRNOTAVAIL) { // it was the broadcast address of a network
-		err = unix.Bind(fd, p.sockaddr(unspecified, port, o.link))
-	}
-	if err != nil {
+	if err := unix.Bind(fd, p.sockaddr(o.addr, port, o.link)); err != nil {
 		return os.NewSyscallError("bind", err)
 	}
 	if err := unix.Connect(fd, p.sockaddr(client.Addr(), int(client.Port()), o.link)); err != nil {

@@ -32,8 +32,8 @@
 //
 // The package does not know which machine a client is: a TFTP request carries no
 // MAC. The functions of [Server] may know it by the client's address. The package serves
-// IPv4, and IPv6 when the address has a host part of it. It converts no text:
-// mode netascii is refused.
+// IPv4, and IPv6 when the address has a host part of it. Mode netascii (netascii.go) is for
+// small files: people test with clients whose default it is.
 package tftp
 
 import (
@@ -222,7 +222,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 // request handles a packet if it is a request, and ignores others.
 func (s *Server) request(packet []byte, client netip.AddrPort, o origin, now time.Time) {
 	defer s.recover(new(error))
-	if s.AnswersAt != nil && o.addr.IsValid() && !s.AnswersAt(o.addr) {
+	if !o.addr.IsValid() || s.AnswersAt != nil && !s.AnswersAt(o.addr) {
+		// To all hosts (RFC 1123 section 4.2.3.5), or to another network of this one.
 		return
 	}
 	if s.Serves != nil && !s.Serves(client.Addr().WithZone("")) {
@@ -255,18 +256,20 @@ func (s *Server) most(x *session) options {
 	return most
 }
 
-// open opens the file of a request, whose name it cleans.
-func (s *Server) open(r *request, client netip.Addr) (f File, err error) {
+// open opens the file of a request, whose name it cleans. text is the file for a request
+// in mode netascii.
+func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii, err error) {
 	defer s.recover(&err)
+	asText := strings.EqualFold(r.mode, "netascii")
 	switch {
 	case r.write:
-		return nil, refuse(codeAccess, "server is read-only")
-	case !strings.EqualFold(r.mode, "octet"):
-		return nil, &refusal{codeIllegal, "only mode octet (binary) is served", fmt.Errorf("mode %q: only octet is served", r.mode)}
+		return nil, nil, refuse(codeAccess, "server is read-only")
+	case !asText && !strings.EqualFold(r.mode, "octet"):
+		return nil, nil, &refusal{codeIllegal, "want mode octet or netascii", fmt.Errorf("mode %q: want octet or netascii", r.mode)}
 	}
 	name, err := clean(r.file)
 	if err != nil {
-		return nil, &refusal{codeAccess, "bad file name", err}
+		return nil, nil, &refusal{codeAccess, "bad file name", err}
 	}
 	r.file = name
 	if s.Open != nil {
@@ -275,13 +278,16 @@ func (s *Server) open(r *request, client netip.Addr) (f File, err error) {
 		f, err = openBelow(s.Dir, name)
 	}
 	if err != nil {
-		return nil, refuseFile(err)
+		return nil, nil, refuseFile(err)
 	}
-	return f, nil
+	if asText {
+		text, err = newNetascii(f)
+	}
+	return f, text, err
 }
 
 // read fills b from a file, which may have become shorter since it was opened.
-func (s *Server) read(f File, b []byte, offset int64) (err error) {
+func (s *Server) read(f io.ReaderAt, b []byte, offset int64) (err error) {
 	defer s.recover(&err)
 	n, err := f.ReadAt(b, offset)
 	if n == len(b) {

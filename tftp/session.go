@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type session struct {
 	channel channel  // nil before the socket is open
 	earlier *session // an answered one of the same client and port, until this one is answered
 
+	source  io.ReaderAt    // the file, in the mode of the request
 	disk    sync.WaitGroup // what opens or reads the file
 	reading bool
 	ended   bool
@@ -41,8 +43,9 @@ func (w *worker) begin(packet []byte, client netip.AddrPort, o origin, r request
 	}
 	s.credit.add(len(packet))
 	displaced, trusted, err := w.server.limits.acquire(&s.ticket)
-	if err != nil {
-		w.refuse(s, err, now)
+	if err != nil { // firmware that gets no answer asks again, while an ERROR would end its boot
+		s.end(err, now)
+		go w.server.report(&s.transfer, s.known)
 		return
 	}
 	if displaced != nil {
@@ -66,19 +69,6 @@ func (w *worker) repeated(packet []byte, client netip.AddrPort, now time.Time) b
 		w.push(s, now)
 	}
 	return true
-}
-
-// refuse ends a session for which there is no room.
-func (w *worker) refuse(s *session, err error, now time.Time) {
-	if !errors.Is(err, errFull) {
-		if c, failed := w.poller.open(s.origin, s.client); failed == nil {
-			s.channel = c
-			w.sendError(s, &refusal{codeOther, "server is busy, try again", err})
-			c.Close()
-		}
-	}
-	s.end(err, now)
-	go w.server.report(&s.transfer, s.known)
 }
 
 // add adds a session. An answered one of the same client goes on until the new one is
@@ -112,9 +102,10 @@ func (w *worker) open(s *session, r request) {
 		return
 	}
 	var f File
+	var text *netascii
 	err := error(errNotBooting)
 	if s.booting || !w.server.SinglePort {
-		f, err = w.server.open(&r, s.Client)
+		f, text, err = w.server.open(&r, s.Client)
 	}
 	most := w.server.most(s)
 	now := time.Now()
@@ -126,9 +117,14 @@ func (w *worker) open(s *session, r request) {
 		}
 		return
 	}
-	s.Opened, s.File = f, r.file
+	s.Opened, s.File, s.source = f, r.file, f
+	var size int64
 	if err == nil {
-		err = s.open(r, f.Size(), most)
+		size = f.Size()
+		if text != nil {
+			s.source, size = text, text.size
+		}
+		err = s.open(r, size, most)
 	}
 	if err != nil {
 		w.finish(s, err, now)
@@ -166,7 +162,7 @@ func (w *worker) read(s *session) {
 	}
 	s.reading = true
 	s.disk.Go(func() {
-		err := w.server.read(s.Opened, room, start)
+		err := w.server.read(s.source, room, start)
 		now := time.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()

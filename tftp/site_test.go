@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -191,6 +192,16 @@ func (r *rom) read() (uint16, string) {
 	}
 	r.from = from
 	return binary.BigEndian.Uint16(b), string(b[2:n])
+}
+
+// silent fails the test if there is a packet. What has ended cannot send any more.
+func (r *rom) silent() {
+	r.t.Helper()
+	r.conn.SetReadDeadline(time.Now())
+	b := make([]byte, 70000)
+	if n, _, err := r.conn.ReadFrom(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		r.t.Errorf("got packet %q, %v, want none", b[:n], err)
+	}
 }
 
 // finish acknowledges blocks until the last, which is shorter than size. A

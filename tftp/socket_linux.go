@@ -1,6 +1,7 @@
 package tftp
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -31,7 +32,7 @@ type socket interface {
 // origin is the place that a packet came to. A host has several addresses, and clients
 // drop answers from another one than they asked.
 type origin struct {
-	addr netip.Addr // not valid: the kernel chooses
+	addr netip.Addr // not valid: all hosts (multicast or broadcast)
 	link int        // the index of the interface
 }
 
@@ -157,20 +158,31 @@ func (s *udpSocket) Close() error {
 }
 
 // origin reads the address and the interface that a packet came in by.
-func (s *udpSocket) origin(m *ipv4.Message) (o origin) {
+func (s *udpSocket) origin(m *ipv4.Message) origin {
 	received := m.OOB[:m.NN]
-	var dst net.IP
-	if s.six {
-		var in ipv6.ControlMessage
-		_ = in.Parse(received) // without an address, the kernel chooses one
-		dst, o.link = in.Dst, in.IfIndex
-	} else {
-		var in ipv4.ControlMessage
-		_ = in.Parse(received)
-		dst, o.link = in.Dst, in.IfIndex
+	if !s.six {
+		return origin4(received)
 	}
-	if a, ok := netip.AddrFromSlice(dst); ok && !a.Unmap().IsMulticast() && !dst.Equal(net.IPv4bcast) {
+	var in ipv6.ControlMessage
+	_ = in.Parse(received) // the kernel wrote it
+	o := origin{link: in.IfIndex}
+	if a, ok := netip.AddrFromSlice(in.Dst); ok && !a.IsMulticast() {
 		o.addr = a.Unmap()
+	}
+	return o
+}
+
+// origin4 reads an IP_PKTINFO message, see ip(7). A packet whose destination is not the
+// host's own address for it was a broadcast or a multicast.
+func origin4(received []byte) (o origin) {
+	messages, _ := unix.ParseSocketControlMessage(received) // the kernel wrote it
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
+			o.link = int(int32(binary.NativeEndian.Uint32(m.Data)))
+			if own, to := netip.AddrFrom4([4]byte(m.Data[4:8])), netip.AddrFrom4([4]byte(m.Data[8:12])); own == to {
+				o.addr = to
+			}
+		}
 	}
 	return o
 }
