@@ -86,6 +86,18 @@ func (m *matcher) matches(q *Query) bool {
 		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID)
 }
 
+// located reports whether the client meets the conditions of its place: what its relay
+// agent adds. A renewal may bypass the relay agent.
+func (m *matcher) located(q *Query) bool {
+	if q.Renewing && q.CircuitID == "" && q.RemoteID == "" && q.SubscriberID == "" {
+		return true
+	}
+	return m.circuitID.matches(q.CircuitID) && m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID)
+}
+
+func (q *Query) pxeClass() bool  { return strings.HasPrefix(q.Class, "PXEClient") }
+func (q *Query) httpClass() bool { return strings.HasPrefix(q.Class, "HTTPClient") }
+
 func (m *matcher) matchesClientID(id string) bool {
 	return m.clientID.matches(id) || m.clientID.matches(plainID(id))
 }

@@ -8,6 +8,7 @@ type Query struct {
 	MAC      MAC
 	Firmware Firmware // empty for a plain DHCP client
 	IPXE     bool     // the client is already iPXE: it gets its script, not a loader
+	Chained  bool     // another program of the same boot has asked before; only package machines knows
 
 	// The fields from here on are known from DHCP only. Strings hold the bytes as received.
 	Link         netip.Addr // an address of the client's network: the relay agent's, or the server's own there

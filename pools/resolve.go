@@ -15,13 +15,14 @@ import (
 //
 // A machine is found by its MAC. Nodes without MACs are found by their client
 // identifier, or by the switch port that their relay agent sends. Any other machine is
-// unknown and belongs to the first catch-all pool that takes it. A node with MACs and a
-// match must fulfil both in a query of DHCP.
+// unknown and belongs to the catch-all pool that it has a lease of, else to the first
+// one that takes it. A node with MACs and a match must fulfil both in a query of DHCP.
 func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
 
 // ResolveLeased is [Farm.Resolve] for a machine that has a lease; the zero Lease is
-// none. When no node has the MAC of the query, and the query does not contain the
-// client's network, the node or the pool of the lease is used; see [Query.Recalls].
+// none. When no node has the MAC of the query, the node of the lease is used if the query
+// does not contain the client's port, see [Query.Recalls], and the pool of the lease if
+// it is a catch-all pool. In a query of DHCP that lease must be active.
 func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
 	e, matched := f.find(&q, &l)
 	if e == nil || f.refusal(e, &q) != "" {
@@ -63,20 +64,7 @@ func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 	if e := f.byName[l.Node]; e != nil && len(e.MACs) == 0 && q.Recalls() {
 		return e, "lease"
 	}
-	for _, e := range f.catchalls {
-		if f.takes(e, q, l) {
-			return e, ""
-		}
-	}
-	return nil, ""
-}
-
-// takes reports whether a catch-all pool takes the client.
-func (f *Farm) takes(e *entry, q *Query, l *Lease) bool {
-	if !q.byDHCP() && l.Pool != "" {
-		return l.Pool == e.Pool
-	}
-	return (e.matcher == nil || e.matcher.matches(q)) && f.sameNetwork(q.Link, e.subnet)
+	return f.catchall(q, l), ""
 }
 
 // byDHCP reports whether the query has the fields that only DHCP knows.
@@ -196,7 +184,7 @@ func (p *Plan) Domain(a netip.Addr) string {
 // index of the rule that matches, or -1.
 func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 	target := BootTarget{Server: a.Address}
-	http := q.Firmware.HTTP() || strings.HasPrefix(q.Class, "HTTPClient")
+	http := q.Firmware.HTTP() || q.httpClass()
 	i := p.loaderRule(q)
 	switch {
 	case i >= 0:
@@ -219,8 +207,7 @@ func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 
 // loaderRule returns the index of the last rule that matches, or -1.
 func (p *profile) loaderRule(q *Query) int {
-	boots := q.Firmware != "" || q.IPXE || strings.HasPrefix(q.Class, "PXEClient") || strings.HasPrefix(q.Class, "HTTPClient")
-	for i := len(p.loaders) - 1; boots && i >= 0; i-- {
+	for i := len(p.loaders) - 1; q.Boots() && i >= 0; i-- {
 		if m := p.loaders[i]; (!q.IPXE || m.userClass != nil) && m.matches(q) {
 			return i
 		}

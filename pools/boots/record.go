@@ -113,6 +113,12 @@ func (r *Record) pastScript() bool {
 	return slices.ContainsFunc(r.Steps, func(s StepTime) bool { return s.Step.Rank() > StepScript.Rank() })
 }
 
+// Loading reports whether the boot is in its firmware phase: from the first DISCOVER to
+// the boot script.
+func (r *Record) Loading(now time.Time) bool {
+	return !r.pastScript() && Recent(r.Started, now, FirmwarePhase)
+}
+
 // lastTime returns the time of the newest item of the timeline, or the start of the
 // boot.
 func (r *Record) lastTime() time.Time {

@@ -113,7 +113,7 @@ func (t *Table) Discover(p *pools.Plan, now time.Time) {
 	b := t.newest(p.MAC)
 	if b == nil || b.KeyHash != nil || b.Record.pastScript() || !Recent(b.Record.Started, now, FirmwarePhase) {
 		b = t.begin(p, now)
-	} else if b.Record.Unknown != p.CatchAll { // a node declares it since, or no longer
+	} else if b.Record.Unknown != p.CatchAll || b.Record.Pool != p.Pool { // a node declares it since, or no longer, or its pool is another
 		b.describe(p)
 		t.place(b)
 	}

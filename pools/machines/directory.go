@@ -59,7 +59,8 @@ type Machine struct {
 // not answer that machine.
 func (d *Directory) Resolve(q pools.Query) *pools.Plan {
 	f := d.Farm.Farm()
-	p := d.next(f.ResolveLeased(q, d.recall(f, q)))
+	l := d.recall(f, &q)
+	p := d.next(f.ResolveLeased(q, l))
 	if p != nil {
 		d.contest(f, p)
 	}
@@ -70,16 +71,41 @@ func (d *Directory) Resolve(q pools.Query) *pools.Plan {
 // returns a plan.
 func (d *Directory) WhyNot(q pools.Query) string {
 	f := d.Farm.Farm()
-	return f.WhyNotLeased(q, d.recall(f, q))
+	l := d.recall(f, &q)
+	return f.WhyNotLeased(q, l)
 }
 
-// recall returns the lease of a machine that its query alone may not identify, else
-// the zero Lease.
-func (d *Directory) recall(f *pools.Farm, q pools.Query) (l pools.Lease) {
-	if q.Recalls() && !f.Declares(q.MAC) {
-		l, _ = d.Leases.Of(q.MAC)
+// recall returns the lease of a machine whose node or pool its query alone may not
+// identify, else the zero Lease. It sets [pools.Query.Chained].
+func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
+	if f.Declares(q.MAC) || !q.Recalls() && !f.LeaseChooses() {
+		return l
+	}
+	proxy := f.Config.Server.DHCP == pools.DHCPProxy
+	l, ok := d.Leases.Of(q.MAC)
+	if !ok && proxy { // a boot program ends what was noted of the one before
+		l, _ = d.Leases.Named(pools.CatchAllName(q.MAC))
+	}
+	if !q.Link.IsValid() || l.Pool == "" {
+		return l
+	}
+	now := d.now()
+	if b, ok := d.booting(q, now); ok {
+		q.Chained = b.Pool == l.Pool
+	}
+	// The leases of another server last longer than what drover notes of them.
+	if !l.Active(now) && (!proxy || q.Boots() && !q.Chained) {
+		l.Pool = ""
 	}
 	return l
+}
+
+// booting returns the boot that an iPXE is part of, if another program began it.
+func (d *Directory) booting(q *pools.Query, now time.Time) (r boots.Record, ok bool) {
+	if q.IPXE {
+		r, ok = d.Boots.Current(q.MAC)
+	}
+	return r, ok && r.Loading(now)
 }
 
 // next returns a plan with the next boot of its node.

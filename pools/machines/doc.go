@@ -14,7 +14,8 @@
 // switch port, and there can be several pools for unknown hardware. DHCP knows
 // the port; HTTP, TFTP and a renewal that passes the relay agent do not. For them
 // the lease has the node and the pool that DHCP found; see
-// [pools.Farm.ResolveLeased].
+// [pools.Farm.ResolveLeased]. Only the first program of a boot shows by its DHCP
+// options which pool the machine belongs to: for the later ones the lease has it.
 //
 // The package decides nothing about a machine: the farm does. It changes nothing,
 // holds no lock and keeps no state. It knows neither the protocols nor how the tables

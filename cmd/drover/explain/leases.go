@@ -41,7 +41,8 @@ type liveFarm struct {
 
 // Resolve returns the plan of a machine.
 func (f liveFarm) Resolve(q pools.Query) *pools.Plan {
-	p := f.Farm.Resolve(q)
+	own := f.lease(&q)
+	p := f.ResolveLeased(q, own)
 	if p == nil || !p.Address.IsValid() {
 		return p
 	}
@@ -51,6 +52,22 @@ func (f liveFarm) Resolve(q pools.Query) *pools.Plan {
 		p.Holder = &l
 	}
 	return p
+}
+
+// WhyNot returns the reason why Resolve returns no plan.
+func (f liveFarm) WhyNot(q pools.Query) string {
+	l := f.lease(&q)
+	return f.WhyNotLeased(q, l)
+}
+
+// lease returns the active lease of the machine, and takes an iPXE for one that the
+// firmware loaded.
+func (f liveFarm) lease(q *pools.Query) (l pools.Lease) {
+	q.Chained = q.IPXE
+	if l = f.leases.byMAC[q.MAC].Lease; !l.Active(f.now) {
+		return pools.Lease{}
+	}
+	return l
 }
 
 // free reports whether an address of its range could be offered to the machine.

@@ -1,0 +1,69 @@
+package pools
+
+import "slices"
+
+// catchall returns the catch-all pool of a machine that no node declares, or nil: the
+// pool of its lease, or the first of the file that takes it. The lease is that of the
+// machine, or the zero Lease.
+//
+// The programs of one boot describe themselves differently: firmware sends its
+// architecture, iPXE its user class, drover-init and an operating system neither. So the
+// program that comes first chooses the pool, and the later ones stay in it while the
+// machine has the lease and is on the same network. The next boot may choose anew.
+func (f *Farm) catchall(q *Query, l *Lease) *entry {
+	leased := f.catchallNamed(l.Pool)
+	if !q.byDHCP() && l.Pool != "" {
+		return leased
+	}
+	var fits *entry
+	if i := slices.IndexFunc(f.catchalls, func(e *entry) bool { return f.takes(e, q) }); i >= 0 {
+		fits = f.catchalls[i]
+	}
+	if leased != nil && f.keeps(leased, q) && !q.choosesAnew(leased, fits) {
+		return leased
+	}
+	return fits
+}
+
+// catchallNamed returns the catch-all pool of that name, or nil.
+func (f *Farm) catchallNamed(pool string) *entry {
+	if i := slices.IndexFunc(f.catchalls, func(e *entry) bool { return e.Pool == pool }); i >= 0 {
+		return f.catchalls[i]
+	}
+	return nil
+}
+
+// takes reports whether a catch-all pool takes the client by its match and its network.
+func (f *Farm) takes(e *entry, q *Query) bool {
+	return (e.matcher == nil || e.matcher.matches(q)) && f.sameNetwork(q.Link, e.subnet)
+}
+
+// keeps reports whether the client is still where the catch-all pool of its lease takes
+// machines: on its network, and at the port or switch of its match.
+func (f *Farm) keeps(e *entry, q *Query) bool {
+	return (e.matcher == nil || e.matcher.located(q)) && f.sameNetwork(q.Link, e.subnet)
+}
+
+// choosesAnew reports whether the client leaves the catch-all pool of its lease for the
+// one whose match it fulfils, which may be nil. Only a boot program does, and only for a
+// pool with a match. An iPXE that the firmware loaded does so only for a pool of user
+// classes, and not if the firmware was chosen by a match: it sends the firmware's class
+// and architecture, or others.
+func (q *Query) choosesAnew(leased, fits *entry) bool {
+	switch {
+	case fits == nil || fits.matcher == nil || !q.Boots():
+		return false
+	case q.Chained:
+		return fits.matcher.userClass != nil && (leased.matcher == nil || leased.matcher.userClass != nil)
+	}
+	return true
+}
+
+// Boots reports whether the client is known to be a boot program.
+func (q *Query) Boots() bool { return q.Firmware != "" || q.IPXE || q.pxeClass() || q.httpClass() }
+
+// LeaseChooses reports whether the lease of a machine that no node declares can have
+// another pool than the query alone. If not, [Farm.Resolve] needs no lease for DHCP.
+func (f *Farm) LeaseChooses() bool {
+	return slices.ContainsFunc(f.catchalls, func(e *entry) bool { return e.matcher != nil })
+}
