@@ -46,6 +46,7 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err
 	}
+	c.Relayed = req.Giaddr.IsValid() || req.codes.has(optSubnetSelection)
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()
 	c.Class, c.ClientID = string(req.get(optClass)), string(req.get(optClientID))
 	c.UserClass, c.IPXE = userClass(req.get(optUserClass))

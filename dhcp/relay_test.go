@@ -28,7 +28,7 @@ func TestQuery(t *testing.T) {
 	_, x := s.Reply(on(t, in), noon)
 	want := pools.Query{
 		MAC: web1, Firmware: pools.UEFIx64, Link: netip.MustParseAddr("10.28.0.254"), Class: "PXEClient:Arch:00007",
-		UserClass: "abc", ClientID: "\x00m1", CircuitID: "ge-7", RemoteID: "sw", SubscriberID: "c",
+		Relayed: true, UserClass: "abc", ClientID: "\x00m1", CircuitID: "ge-7", RemoteID: "sw", SubscriberID: "c",
 	}
 	if len(got.Archs) != 2 || got.Archs[0] != 7 || got.Archs[1] != 9 {
 		t.Errorf("got architectures %v, want 7 and 9", got.Archs)
@@ -45,7 +45,7 @@ func TestQuery(t *testing.T) {
 func equal(a, b pools.Query) bool {
 	return a.MAC == b.MAC && a.Firmware == b.Firmware && a.IPXE == b.IPXE && a.Link == b.Link && a.Class == b.Class &&
 		a.UserClass == b.UserClass && a.ClientID == b.ClientID && a.CircuitID == b.CircuitID && a.RemoteID == b.RemoteID &&
-		a.SubscriberID == b.SubscriberID
+		a.SubscriberID == b.SubscriberID && a.Relayed == b.Relayed
 }
 
 func TestUserClasses(t *testing.T) {
@@ -246,6 +246,28 @@ func TestServerIdentifierOverride(t *testing.T) {
 		{"release to the relay", message(web1, release, us, override, serverID(relay), ciaddr("10.28.36.1")), "", "", dhcp.Released},
 		{"decline to the relay", message(web1, decline, us, override, serverID(relay), requested("10.28.36.1")), "", "", dhcp.Declined},
 		{"release to another", message(web1, release, us, override, serverID(otherAddr), ciaddr("10.28.36.1")), "", "", dhcp.OtherServer},
+	})
+}
+
+// TestNetworkOfNoSubnet is W7: behind a relay agent that is in no subnet, unknown
+// hardware got an address of another network. A declared node gets its own.
+func TestNetworkOfNoSubnet(t *testing.T) {
+	s, _ := newServer()
+	s.Farm = farmOf(t, wires+"  - {name: lobby, catchall: true, image: debian, range: 10.28.72.10-10.28.72.99}\n")
+	relayed, selects, chooses := giaddr("172.20.0.1"), option(82, 5, 4, 172, 20, 0, 0), option(118, 172, 20, 0, 0)
+	at := requested("10.28.72.10")
+	play(t, s, []step{
+		{"a relay agent of no subnet", message(stray, discover, relayed), "", "", dhcp.NotOurs},
+		{"its ROM", message(stray, discover, rom, relayed), "", "", dhcp.NotOurs},
+		{"it comes back", message(stray, request, relayed, at), "", "", dhcp.NotOurs},
+		{"it takes an address", message(stray, request, relayed, serverID(serverAddr), at), "", "", dhcp.NotOurs},
+		{"it rebinds", message(stray, request, relayed, ciaddr("10.28.72.10")), "", "", dhcp.NotOurs},
+		{"the relay agent selects a network of no subnet", message(stray, discover, giaddr("10.28.0.254"), selects), "", "", dhcp.NotOurs},
+		{"so does the client", message(stray, discover, chooses), "", "", dhcp.NotOurs},
+		{"a relay agent of no subnet selects one of ours", message(stray, discover, relayed, option(82, 5, 4, 10, 28, 0, 0)), "OFFER", "", dhcp.Offered},
+		{"without a relay agent", message(stray, discover), "OFFER", "", dhcp.Offered},
+		{"a declared node", message(web1, discover, relayed), "OFFER", "10.1.0.7", dhcp.Offered},
+		{"it takes the address", message(web1, request, relayed, serverID(serverAddr), requested("10.1.0.7")), "ACK", "10.1.0.7", dhcp.Acknowledged},
 	})
 }
 

@@ -35,13 +35,23 @@ func (f *Farm) catchallNamed(pool string) *entry {
 
 // takes reports whether a catch-all pool takes the client by its match and its network.
 func (f *Farm) takes(e *entry, q *Query) bool {
-	return (e.matcher == nil || e.matcher.matches(q)) && f.sameNetwork(q.Link, e.subnet)
+	return (e.matcher == nil || e.matcher.matches(q)) && f.leasesTo(e, q)
 }
 
 // keeps reports whether the client is still where the catch-all pool of its lease takes
 // machines: on its network, and at the port or switch of its match.
 func (f *Farm) keeps(e *entry, q *Query) bool {
-	return (e.matcher == nil || e.matcher.located(q)) && f.sameNetwork(q.Link, e.subnet)
+	return (e.matcher == nil || e.matcher.located(q)) && f.leasesTo(e, q)
+}
+
+// leasesTo reports whether the range of a catch-all pool is on the network of the client.
+// Behind a relay agent that is in no subnet no address of a range could be used (RFC
+// 2131, section 4.3.1). The server's own address may be in no subnet.
+func (f *Farm) leasesTo(e *entry, q *Query) bool {
+	if q.Relayed && e.subnet >= 0 && f.linkSubnet(q.Link) < 0 {
+		return false
+	}
+	return f.sameNetwork(q.Link, e.subnet)
 }
 
 // choosesAnew reports whether the client leaves the catch-all pool of its lease for the

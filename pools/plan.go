@@ -12,6 +12,7 @@ type Query struct {
 
 	// The fields from here on are known from DHCP only. Strings hold the bytes as received.
 	Link         netip.Addr // an address of the client's network: the relay agent's, or the server's own there
+	Relayed      bool       // Link is not the server's own: a relay agent or the client selected the network
 	Archs        []uint16   // option 93
 	Class        string     // option 60
 	UserClass    string     // option 77: the first class of the list

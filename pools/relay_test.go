@@ -31,14 +31,14 @@ pools:
 		{"10.0.1.1", "", "second", "10.0.1.0/24"},
 		{"10.99.0.2", "", "second", "10.0.1.0/24"},
 		{"10.0.1.5", "", "second", "10.0.1.0/24"},
-		{"10.99.0.3", "m1", "first", ""}, // package dhcp refuses it
+		{"10.99.0.3", "m1", "", ""}, // W7: it got an address of a range that it cannot use
 	} {
 		link := netip.MustParseAddr(tt.link)
 		s, ok := f.SubnetOfLink(link)
 		if ok != (tt.subnet != "") || ok && s.CIDR.String() != tt.subnet {
 			t.Errorf("subnet of %s: got %v, %t; want %q", link, s.CIDR, ok, tt.subnet)
 		}
-		q := pools.Query{MAC: node, Link: link}
+		q := pools.Query{MAC: node, Link: link, Relayed: true}
 		p := f.Resolve(q)
 		if (p != nil) != (tt.node != "") {
 			t.Errorf("node by %s: got a plan %t, want %q", link, p != nil, tt.node)
@@ -46,8 +46,17 @@ pools:
 		if p == nil && !strings.Contains(f.WhyNot(q), tt.subnet) {
 			t.Errorf("node by %s: the reason is %q, want one with %s", link, f.WhyNot(q), tt.subnet)
 		}
-		if p := f.Resolve(pools.Query{MAC: unknown, Link: link}); p == nil || p.Pool != tt.unknown {
-			t.Errorf("unknown machine by %s: got %+v, want pool %s", link, p, tt.unknown)
+		q.MAC = unknown
+		if p := f.Resolve(q); tt.unknown == "" && p != nil || tt.unknown != "" && (p == nil || p.Pool != tt.unknown) {
+			t.Errorf("unknown machine by %s: got %+v, want pool %q", link, p, tt.unknown)
+		}
+		if why := f.WhyNot(q); tt.unknown == "" && !strings.Contains(why, "the network of 10.99.0.3 is in no subnet") {
+			t.Errorf("unknown machine by %s: the reason is %q", link, why)
+		}
+		// A host on the server's wire has no relay agent, and the server's own address
+		// may be in no subnet.
+		if p := f.Resolve(pools.Query{MAC: unknown, Link: link}); p == nil {
+			t.Errorf("unknown machine without a relay agent: got no plan")
 		}
 	}
 }

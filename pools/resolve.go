@@ -43,6 +43,8 @@ func (f *Farm) WhyNotLeased(q Query, l Lease) string {
 		return f.refusal(e, &q)
 	case len(f.catchalls) == 0:
 		return fmt.Sprintf("no node has MAC %s, and there is no catch-all pool", q.MAC)
+	case q.Relayed && f.linkSubnet(q.Link) < 0:
+		return fmt.Sprintf("no node has MAC %s, and the network of %s is in no subnet: declare it, or name the relay agent in subnets[].relays", q.MAC, q.Link)
 	}
 	return fmt.Sprintf("no node has MAC %s, and no catch-all pool takes it where it asks from", q.MAC)
 }
@@ -96,8 +98,8 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 }
 
 // sameNetwork reports whether link is on the network segment of a subnet. A link that
-// no subnet holds or lists counts as the same network: a relay agent may have such an
-// address.
+// no subnet holds or lists counts as the same network: a relay agent in front of a
+// declared node may have such an address.
 func (f *Farm) sameNetwork(link netip.Addr, subnet int) bool {
 	at := f.linkSubnet(link)
 	if at < 0 || subnet < 0 || at == subnet {
