@@ -85,6 +85,44 @@ func TestNewAddressInTheConfig(t *testing.T) {
 	})
 }
 
+// TestRenewalOfSomebodysAddress is W12: a node that renewed the address of a DNS server,
+// of a time server or of a range got it. It keeps what it was given, and what nobody has.
+func TestRenewalOfSomebodysAddress(t *testing.T) {
+	s, l := newServer()
+	s.Farm = farmOf(t, `
+subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.53, 10.28.0.54], relays: [10.28.0.200]}]
+tags:
+  all: {dhcpOptions: {ntp-server: [10.28.0.123, 10.28.0.124], 121: "0.0.0.0/0=10.28.0.254"}}
+  other: {dhcpOptions: {log-server: "10.28.0.20,10.28.0.21"}, loaders: [{firmware: bios, loader: a, server: 10.28.0.69}]}
+pools:
+  - name: web
+    image: debian
+    nodes:
+      - {name: web1, macs: ["52:54:00:00:00:01"], ip: 10.28.36.1}
+      - {name: web2, macs: ["52:54:00:00:00:02"], ip: 10.28.36.2, dhcpOptions: {150: 10.28.0.150}}
+  - {name: arm, catchall: true, image: debian, match: {arch: 11}, range: 10.28.73.1-10.28.73.99}
+  - {name: lobby, catchall: true, image: debian, range: 10.28.72.1-10.28.72.99}
+`)
+	relay := giaddr("10.28.0.254")
+	for _, somebodys := range []string{
+		"10.28.0.1", "10.28.0.2", "10.28.0.53", "10.28.0.54", "10.28.0.123", "10.28.0.124", "10.28.0.254", "10.28.0.20", "10.28.0.21",
+		"10.28.0.69", "10.28.0.150", "10.28.0.200", "10.28.36.2", "10.28.72.1", "10.28.72.50", "10.28.73.99", "10.28.0.0", "10.28.255.255",
+	} {
+		play(t, s, []step{
+			{"renews " + somebodys, message(web1, request, ciaddr(somebodys)), "NAK", "0.0.0.0", dhcp.Refused},
+			{"rebinds " + somebodys, message(web1, request, relay, ciaddr(somebodys)), "NAK", "0.0.0.0", dhcp.Refused},
+			{"comes back with " + somebodys, message(web1, request, requested(somebodys)), "NAK", "0.0.0.0", dhcp.Refused},
+		})
+	}
+	wantHeld(t, l, web1, "")
+	play(t, s, []step{
+		{"renews its own", message(web1, request, ciaddr("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
+		{"renews what nobody has", message(web1, request, ciaddr("10.28.36.7")), "ACK", "10.28.36.7", dhcp.Acknowledged},
+	})
+	l.Hold(web1b, "10.28.72.50")
+	play(t, s, []step{{"renews its lease of a range", message(web1b, request, ciaddr("10.28.72.50")), "ACK", "10.28.72.50", dhcp.Acknowledged}})
+}
+
 func TestALeaseOfAnotherWireIsNotKept(t *testing.T) {
 	s, l := newServer()
 	l.Hold(web1, "192.168.1.7")

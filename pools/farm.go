@@ -18,6 +18,7 @@ type Farm struct {
 	addresses addresses
 	shadowed  []PoolNode
 	contested []netip.Addr
+	services  map[netip.Addr]bool // see [Plan.Serves]
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[MAC]*entry
@@ -54,6 +55,7 @@ func NewFarm(c Checked) *Farm {
 	f.indexRelays()
 	f.indexAddresses(&c)
 	f.index(c.Added)
+	f.indexServices()
 	return f
 }
 

@@ -3,17 +3,27 @@ package pools
 import (
 	"net/netip"
 	"slices"
+	"strings"
 )
 
-// Spare reports whether the config has no use for an address: it is no node's own and
-// in no pool's range, and neither a router, a DNS server nor this server has it.
+// Spare reports whether the config has no use for an address: it is no node's own, in no
+// pool's range, and no server's, see [Plan.Serves].
 func (p *Plan) Spare(a netip.Addr) bool {
-	f := p.farm
-	if f == nil {
-		return !p.Subnet.serves(a)
+	if p.Serves(a) {
+		return false
 	}
-	return !f.Reserved(a) && !f.IsLocal(a) && !f.InRange(a) &&
-		!slices.ContainsFunc(f.Config.Subnets, func(s Subnet) bool { return s.serves(a) })
+	f := p.farm
+	return f == nil || !f.Reserved(a) && !f.InRange(a)
+}
+
+// Serves reports whether the config names an address as that of a router, a relay agent
+// or a server: for DNS, time, boot files or anything else that it tells machines of. Such
+// a host needs no lease, so its address is not leased to another machine.
+func (p *Plan) Serves(a netip.Addr) bool {
+	if p.farm == nil {
+		return a == p.Subnet.Router || slices.Contains(p.Subnet.DNS, a)
+	}
+	return p.farm.services[a] || p.farm.IsLocal(a)
 }
 
 // IsServer reports whether an address is one of the server that made the plan, see
@@ -25,5 +35,42 @@ func (f *Farm) InRange(a netip.Addr) bool {
 	return slices.ContainsFunc(f.catchalls, func(e *entry) bool { return f.Config.Pools[e.pool].Range.Contains(a) })
 }
 
-// serves reports whether a is the router or a DNS server of the subnet.
-func (s *Subnet) serves(a netip.Addr) bool { return a == s.Router || slices.Contains(s.DNS, a) }
+// indexServices collects the addresses of [Plan.Serves].
+func (f *Farm) indexServices() {
+	f.services = map[netip.Addr]bool{}
+	add := func(all ...netip.Addr) {
+		for _, a := range all {
+			f.services[a] = true
+		}
+	}
+	for _, s := range f.Config.Subnets {
+		add(s.Router)
+		add(s.DNS...)
+		add(s.Relays...)
+	}
+	for _, t := range f.Config.Tags {
+		add(optionAddrs(t.DHCPOptions)...)
+		for _, r := range t.Loaders.Items {
+			add(r.Server)
+		}
+	}
+	for _, e := range f.entries {
+		add(optionAddrs(e.DHCPOptions)...)
+	}
+	delete(f.services, netip.Addr{})
+}
+
+// optionAddrs returns the addresses in the values of options, as the operator wrote them:
+// those of servers, and the routers of routes.
+func optionAddrs(options map[string]Strings) (all []netip.Addr) {
+	for _, values := range options {
+		for _, value := range values {
+			for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' || r == '=' }) {
+				if a, err := netip.ParseAddr(word); err == nil {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	return all
+}

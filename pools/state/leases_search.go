@@ -66,17 +66,21 @@ func (l *Leases) unindex(e *keptLease) {
 	}
 }
 
-// leasable reports whether addr is in the plan's range and not reserved.
-func leasable(p *pools.Plan, addr netip.Addr) bool {
+// keepable reports whether addr is in the plan's range and no node's own.
+func keepable(p *pools.Plan, addr netip.Addr) bool {
 	return p.Range.Contains(addr) && !p.Reserved(addr)
 }
+
+// leasable reports whether a machine without a lease of addr can get it: no server that
+// the config names has it.
+func leasable(p *pools.Plan, addr netip.Addr) bool { return keepable(p, addr) && !p.Serves(addr) }
 
 // unused reports whether no machine has, had or is offered addr.
 func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && !l.offers.has(addr) }
 
 // pick chooses the address to offer.
 func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
-	if e := l.byMAC[p.MAC]; e != nil && leasable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
+	if e := l.byMAC[p.MAC]; e != nil && keepable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
 		return e.Address, true
 	}
 	if f, ok := l.offers.of(p.MAC, now); ok && leasable(p, f.addr) { // no other machine can have got it since

@@ -414,3 +414,32 @@ func TestNamed(t *testing.T) {
 		t.Errorf("machine 3 has another name now: got %+v", got)
 	}
 }
+
+// TestServersGetNoLease: an address of a range that the config names as a server's is not
+// leased, unless a machine has it (W12).
+func TestServersGetNoLease(t *testing.T) {
+	dns, ntp := addr(1), addr(2)
+	farm := pools.NewFarm(pools.Checked{Config: pools.Config{
+		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/24"), DNS: []netip.Addr{dns}}},
+		Tags:    map[string]pools.Tag{"other": {DHCPOptions: map[string]pools.Strings{"ntp-server": {ntp.String()}}}},
+		Pools:   []pools.Pool{{Name: "catchall", CatchAll: true, Range: pools.Range{First: addr(1), Last: addr(4)}}},
+	}})
+	named := func(n int) *pools.Plan {
+		p := *farm.Resolve(pools.Query{MAC: mac(n)})
+		p.Lease = pools.Duration(50 * time.Second)
+		return &p
+	}
+	l := open(t, t.TempDir()).Leases
+	if err := commit(l, plan(9), ntp, epoch); err != nil { // before the config named it
+		t.Fatal(err)
+	}
+	for n, want := range map[int]netip.Addr{9: ntp, 1: dns, 2: ntp} {
+		got, _, err := l.Offer(named(n), want, epoch)
+		if (got == want) != (n == 9) || err != nil {
+			t.Errorf("machine %d asks for %s: got %s, %v", n, want, got, err)
+		}
+	}
+	if got, _, err := l.Offer(named(3), dns, epoch); err == nil {
+		t.Errorf("the range has servers only: got an offer of %s", got)
+	}
+}

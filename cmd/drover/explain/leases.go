@@ -73,7 +73,7 @@ func (f liveFarm) lease(q *pools.Query) (l pools.Lease) {
 // free reports whether an address of its range could be offered to the machine.
 func (s *standIn) free(p *pools.Plan, a netip.Addr) bool {
 	owner, taken := s.taken[a]
-	return p.Range.Contains(a) && !s.farm.Reserved(a) && (!taken || owner == p.MAC)
+	return p.Range.Contains(a) && !s.farm.Reserved(a) && (owner == p.MAC || !taken && !p.Serves(a))
 }
 
 // Offer returns the machine's last lease, else the address that it requests, else the
