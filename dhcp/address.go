@@ -1,8 +1,11 @@
 package dhcp
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/pools"
 )
@@ -42,6 +45,9 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 		return own, err
 	}
 	if a.held, _ = a.leases.Holds(a.MAC, a.now); !a.usable(a.held) {
+		if a.unrecorded() {
+			return netip.Addr{}, errNoRecord
+		}
 		return a.planned(preferred)
 	}
 	if a.plan.Address.IsValid() && a.held != a.plan.Address {
@@ -49,6 +55,24 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 	}
 	return a.held, nil
 }
+
+// errNoRecord is silence for a machine that claims a lease which the store does not have.
+var errNoRecord = errors.New("no lease of it is known: it has to send a DISCOVER")
+
+// unrecorded reports whether unknown hardware without a lease asks for an address of the
+// range that it says it has. A server without a record of the client MUST be silent after
+// a reboot (RFC 2131, section 4.3.2). One that renews runs on the address: it keeps it,
+// unless another server may have leased it, so that lost leases come back by themselves.
+func (a *answer) unrecorded() bool {
+	if !a.plan.CatchAll || a.held.IsValid() || a.messageType != dhcpv4.MessageTypeRequest || a.req.codes.has(optServerID) {
+		return false
+	}
+	return (!a.Renewing || a.plan.Yields) && a.plan.Range.Contains(a.requested())
+}
+
+// yields reports whether a refusal is silence: another server may have given the address
+// to unknown hardware. A machine that chose this server gets its NAK.
+func (a *answer) yields() bool { return a.plan.Yields && !a.req.codes.has(optServerID) }
 
 // planned returns the address of the node, or else one from the range of its
 // pool. An address that is not IPv4 is an error.

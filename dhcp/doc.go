@@ -17,7 +17,8 @@
 // of a client that renews past its relay, the server's own address.
 //
 // A machine without a plan gets silence, never a NAK: another server may know it.
-// For machines with a plan the server is authoritative.
+// For machines with a plan the server is authoritative, unless their catch-all pool says
+// that it is not.
 //
 // # Answers
 //
@@ -27,6 +28,7 @@
 //	REQUEST    SELECTING     another server's                     silence
 //	           SELECTING     the one offered                      ACK
 //	           INIT-REBOOT   its own                              ACK
+//	                         of the range, no lease is known      silence, for unknown hardware
 //	           RENEWING,     its own                              ACK
 //	           REBINDING     one that a node was given before     ACK, and a lease
 //	           any           another, or of another network       NAK

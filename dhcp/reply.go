@@ -166,6 +166,9 @@ func (a *answer) request() *Message {
 		err = a.commit(requested)
 	}
 	switch {
+	case errors.Is(err, errNoRecord):
+		a.x.Why = err.Error()
+		return a.silence(NotOurs, nil)
 	case errors.Is(err, pools.ErrRefused):
 		return a.refuse("ask for another", err.Error())
 	case err != nil:
@@ -225,6 +228,10 @@ func (a *answer) inform() *Message {
 // another server. The client gets the text hint. The log gets why, which may
 // name the machine that has the address.
 func (a *answer) refuse(hint, why string) *Message {
+	if a.yields() {
+		a.x.Why = why + ", or another server's: the pool is not authoritative"
+		return a.silence(NotOurs, nil)
+	}
 	a.x.Decision = Refused
 	a.x.warn(why)
 	nak := a.newReply(dhcpv4.MessageTypeNak)

@@ -163,6 +163,10 @@ type Pool struct {
 	Lease     Duration  `json:"lease,omitempty"`     // default: the subnet's
 	Broadcast Broadcast `json:"broadcast,omitempty"` // default auto
 	Ignore    bool      `json:"ignore,omitempty"`    // its machines get no answer
+
+	// Authoritative is for catch-all pools. False: another server may know the unknown
+	// hardware, which then gets silence in place of a NAK. Default true.
+	Authoritative *bool `json:"authoritative,omitempty"`
 }
 
 // Broadcast is how DHCP answers reach a machine that has no address yet.

@@ -57,6 +57,10 @@ type Plan struct {
 
 	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers are broadcast
 
+	// Yields reports that another server may know the machine: it gets silence in place
+	// of a NAK, see [Pool.Authoritative].
+	Yields bool `json:"yields,omitempty"`
+
 	Boot     BootTarget `json:"boot"`
 	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that the protocol needs
 	Settings `json:"settings"`

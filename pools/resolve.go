@@ -121,6 +121,7 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *Lease) *Plan {
 	}
 	if p.CatchAll {
 		p.Node, p.Range = CatchAllName(q.MAC), pool.Range
+		p.Yields = pool.Authoritative != nil && !*pool.Authoritative
 	}
 	if len(p.MACs) == 0 {
 		p.MACs = []MAC{q.MAC}
@@ -236,6 +237,9 @@ func (p *Plan) Why() Why {
 	}
 	if p.Broadcast {
 		why["broadcast"] = f.at(pool + ".broadcast")
+	}
+	if p.Yields {
+		why["authoritative"] = f.at(pool + ".authoritative")
 	}
 	f.whyNode(p, why)
 	f.whyBoot(p, why)

@@ -75,6 +75,9 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	if !p.CatchAll && !p.Match.IsZero() {
 		fail("", "add catchall: true, or give the match to a node", "%s: only a catch-all pool has a match", about)
 	}
+	if !p.CatchAll && p.Authoritative != nil {
+		c.failf(path+".authoritative", "add catchall: true, or remove it: drover always has the addresses of nodes", "%s: only a catch-all pool has authoritative", about)
+	}
 	c.poolRange(path, about, p)
 }
 

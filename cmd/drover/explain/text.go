@@ -69,6 +69,9 @@ func planRows(p *pools.Plan) []row {
 	if p.Broadcast {
 		rows = append(rows, row{field: "broadcast", value: "always"})
 	}
+	if p.Yields {
+		rows = append(rows, row{field: "authoritative", value: "false"})
+	}
 	rows = append(rows,
 		row{field: "subnet", value: subnet},
 		row{field: "lease", value: p.Lease.String()},
