@@ -46,13 +46,13 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err
 	}
-	c.Relayed = req.Giaddr.IsValid() || req.codes.has(optSubnetSelection)
+	c.Relayed = req.Giaddr.IsValid() || req.subnetSelection().IsValid()
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()
 	c.Class, c.ClientID = string(req.get(optClass)), string(req.get(optClientID))
 	c.UserClass, c.IPXE = userClass(req.get(optUserClass))
 	c.IPXE = c.IPXE || req.codes.has(optIPXE)
 	c.Archs = archs(c.Class, req.get(optArch))
-	c.Firmware = firmware(c.Class, c.Archs)
+	c.Firmware = pools.FirmwareOf(c.Class, c.Archs)
 	if req.bootp() && c.Class == "" && c.Archs == nil {
 		c.Firmware = pools.BIOS // BOOTP is a boot program's, and older than all other firmware
 	}
@@ -87,15 +87,10 @@ func (c *client) exchange(now time.Time) Exchange {
 }
 
 // netboot reports whether the client is a boot program, not an operating system.
-func (c *client) netboot() bool {
-	return c.Firmware != "" || len(c.Archs) > 0 || c.IPXE || c.pxeClass() || c.httpClass() || c.uboot() || c.grub
-}
+func (c *client) netboot() bool { return c.Boots() || c.grub }
 
 func (c *client) pxeClass() bool  { return strings.HasPrefix(c.Class, "PXEClient") }
 func (c *client) httpClass() bool { return strings.HasPrefix(c.Class, "HTTPClient") }
-func (c *client) uboot() bool {
-	return strings.HasPrefix(c.Class, "U-Boot") || strings.HasPrefix(c.Class, "U-boot")
-}
 
 // asksFor reports whether the client asks for an option: it lists the option,
 // or sends no list (RFC 2131, section 3.5).
@@ -139,60 +134,4 @@ func archs(class string, data []byte) (list []uint16) {
 		return nil
 	}
 	return []uint16{uint16(n)}
-}
-
-// firmware returns the kind of boot program that has this vendor class and
-// these architectures. It returns "" for an operating system, and for an
-// architecture without a loader.
-//
-// The class need not be PXEClient: U-Boot sends U-Boot.armv8, and some ROMs
-// send no class.
-func firmware(class string, archs []uint16) pools.Firmware {
-	// U-Boot of 2013 to 2016 sends 0x100 for every board. Later versions send
-	// numbers of their own. All versions send this class.
-	if strings.HasPrefix(class, "U-Boot") || strings.HasPrefix(class, "U-boot") {
-		return pools.UBootArm64
-	}
-	for _, arch := range archs {
-		if f := byArch(arch); f != "" {
-			return httpBoot(f, strings.HasPrefix(class, "HTTPClient"))
-		}
-	}
-	// PXE 2.1 requires option 93. The ROMs before it ran on PCs with a BIOS alone.
-	if len(archs) == 0 && strings.HasPrefix(class, "PXEClient") && !strings.Contains(class, ":Arch:") {
-		return pools.BIOS
-	}
-	return ""
-}
-
-// byArch returns the firmware of a processor architecture type (RFC 4578 and
-// IANA), or "" for a type without a loader.
-func byArch(arch uint16) pools.Firmware {
-	switch arch {
-	case 0:
-		return pools.BIOS
-	case 7, 9: // RFC 4578 and its erratum name them in opposite ways; firmware sends both for x64
-		return pools.UEFIx64
-	case 11:
-		return pools.UEFIarm64
-	case 15, 16:
-		return pools.UEFIx64HTTP
-	case 19:
-		return pools.UEFIarm64HTTP
-	case 0x15, 0x16, 0x100:
-		return pools.UBootArm64
-	}
-	return ""
-}
-
-// httpBoot returns the HTTP Boot variant of the firmware for an HTTPClient.
-// Such a client loads a URL, whatever its architecture number.
-func httpBoot(f pools.Firmware, http bool) pools.Firmware {
-	switch {
-	case http && f == pools.UEFIx64:
-		return pools.UEFIx64HTTP
-	case http && f == pools.UEFIarm64:
-		return pools.UEFIarm64HTTP
-	}
-	return f
 }

@@ -1,6 +1,7 @@
 package dhcp_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,15 +25,37 @@ func TestFirmware(t *testing.T) {
 		{"UEFI by the other number", "PXEClient:Arch:00009:UNDI:003000", []byte{0, 9}, pools.UEFIx64},
 		{"AAVMF", "PXEClient:Arch:00011:UNDI:003000", []byte{0, 11}, pools.UEFIarm64},
 		{"OVMF HTTP", "HTTPClient:Arch:00016:UNDI:003000", []byte{0, 16}, pools.UEFIx64HTTP},
-		{"HTTP by the number before", "HTTPClient:Arch:00015:UNDI:003000", []byte{0, 15}, pools.UEFIx64HTTP},
+		{"32-bit HTTP (W6)", "HTTPClient:Arch:00015:UNDI:003000", []byte{0, 15}, ""},
+		{"32-bit HTTP by class alone", "HTTPClient:Arch:00015:UNDI:003000", nil, ""},
+		{"32-bit HTTP with a PXE number", "HTTPClient:Arch:00006:UNDI:003000", []byte{0, 6}, ""},
 		{"AAVMF HTTP", "HTTPClient:Arch:00019:UNDI:003000", []byte{0, 19}, pools.UEFIarm64HTTP},
 		{"HTTP with a PXE number", "HTTPClient:Arch:00007", []byte{0, 7}, pools.UEFIx64HTTP},
 		{"arm64 HTTP with a PXE number", "HTTPClient:Arch:00011", []byte{0, 11}, pools.UEFIarm64HTTP},
 		{"U-Boot of today", "U-Boot.armv8", []byte{0, 22}, pools.UBootArm64},
 		{"U-Boot of 2014", "U-Boot.armv8", []byte{1, 0}, pools.UBootArm64},
 		{"U-Boot by class alone", "U-Boot.armv8", nil, pools.UBootArm64},
-		{"U-boot spelt the other way", "U-boot.armv7.highbank", nil, pools.UBootArm64},
-		{"U-Boot by number alone", "", []byte{0, 0x15}, pools.UBootArm64},
+		{"U-boot spelt the other way", "U-boot.armv8.board", nil, pools.UBootArm64},
+		{"U-Boot by number alone", "", []byte{0, 0x16}, pools.UBootArm64},
+		{"U-Boot without a processor, by number", "U-Boot", []byte{0, 0x16}, pools.UBootArm64},
+		{"32-bit U-Boot (W6)", "U-Boot.armv7", []byte{0, 0x15}, ""},
+		{"32-bit U-Boot of 2014", "U-Boot.armv7", []byte{1, 0}, ""},
+		{"32-bit U-Boot by class alone", "U-boot.armv7.highbank", nil, ""},
+		{"older 32-bit U-Boot", "U-Boot.arm", []byte{0, 0x15}, ""},
+		{"32-bit U-Boot by number alone", "", []byte{0, 0x15}, ""},
+		{"U-Boot of any board of 2014", "U-Boot", []byte{1, 0}, ""},
+		{"any board of 2014 by number alone", "", []byte{1, 0}, ""},
+		{"RISC-V U-Boot (W6)", "U-Boot", []byte{0, 27}, ""},
+		{"RISC-V U-Boot by class", "U-Boot.riscv", []byte{0, 27}, ""},
+		{"x86 U-Boot", "U-Boot", []byte{0, 0}, ""},
+		{"U-Boot with two words", "U-Boot.armv8", []byte{0, 0x15}, ""},
+		{"ARM64 U-Boot by HTTP", "U-Boot", []byte{0, 0x18}, ""},
+		{"RISC-V 64", "PXEClient:Arch:00027:UNDI:003000", []byte{0, 27}, pools.UEFIriscv64},
+		{"RISC-V 64 by HTTP", "HTTPClient:Arch:00028:UNDI:003000", []byte{0, 28}, pools.UEFIriscv64HTTP},
+		{"RISC-V 64 by HTTP with a PXE number", "HTTPClient", []byte{0, 27}, pools.UEFIriscv64HTTP},
+		{"LoongArch64", "PXEClient:Arch:00039:UNDI:003000", []byte{0, 39}, pools.UEFIloong64},
+		{"LoongArch64 by HTTP", "HTTPClient:Arch:00040:UNDI:003000", []byte{0, 40}, pools.UEFIloong64HTTP},
+		{"several, none with a loader", "PXEClient", []byte{0, 6, 0, 10}, ""},
+		{"a number of nobody", "PXEClient", []byte{0xff, 0xff}, ""},
 		{"U-Boot asking as EFI", "PXEClient:Arch:00011:UNDI:003000", []byte{0, 11}, pools.UEFIarm64},
 		{"no class", "", []byte{0, 7}, pools.UEFIx64},
 		{"no number", "PXEClient:Arch:00007:UNDI:003000", nil, pools.UEFIx64},
@@ -51,6 +74,24 @@ func TestFirmware(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestNoLoaderOfMoreBits is W6: each architecture of IANA's registry gets a loader of its
+// own bits, or none.
+func TestNoLoaderOfMoreBits(t *testing.T) {
+	with := map[uint16]string{
+		0: "undionly.kpxe", 7: "snponly.efi", 9: "snponly.efi", 16: "snponly.efi", 11: "snponly-arm64.efi", 19: "snponly-arm64.efi",
+		22: "boot.scr.uimg", 27: "snponly-riscv64.efi", 28: "snponly-riscv64.efi", 39: "snponly-loong64.efi", 40: "snponly-loong64.efi",
+	}
+	for n := range 0x120 {
+		arch := uint16(n)
+		for _, class := range []string{"", "PXEClient", "HTTPClient"} {
+			got := dhcp.FirmwareOf(class, binary.BigEndian.AppendUint16(nil, arch)).Loader()
+			if got != with[arch] {
+				t.Errorf("architecture %d, class %q: got %q, want %q", arch, class, got, with[arch])
+			}
+		}
 	}
 }
 
@@ -105,6 +146,9 @@ func TestNoLoader(t *testing.T) {
 		"32-bit ARM HTTP":            {arch(18), text(60, "HTTPClient:Arch:00018:UNDI:003000")},
 		"BIOS HTTP":                  {arch(20), text(60, "HTTPClient:Arch:00020")},
 		"RISC-V 32":                  {arch(0x19), class(0x19)},
+		"32-bit UEFI by HTTP":        {arch(15), text(60, "HTTPClient:Arch:00015")},
+		"RISC-V U-Boot":              {arch(27), text(60, "U-Boot")},
+		"32-bit U-Boot":              {arch(21), text(60, "U-Boot.armv7")},
 		"an architecture of nobody":  {arch(0xfffe), class(0xfffe)},
 		"HTTP of no architecture":    {text(60, "HTTPClient")},
 		"a class with rubbish in it": {text(60, "PXEClient:Arch:0x007")},

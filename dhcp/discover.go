@@ -61,16 +61,12 @@ func (d *Discover) program() program {
 		return d.ipxe()
 	case d.Firmware == pools.BIOS:
 		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asksFor: asksPXE, maxSize: 1260, broadcast: true, uuid: true}
-	case d.Firmware == pools.UEFIx64:
-		return uefiProgram("PXEClient", 7, asksPXE)
-	case d.Firmware == pools.UEFIarm64:
-		return uefiProgram("PXEClient", 11, asksPXE)
-	case d.Firmware == pools.UEFIx64HTTP:
-		return uefiProgram("HTTPClient", 16, asksHTTP)
-	case d.Firmware == pools.UEFIarm64HTTP:
-		return uefiProgram("HTTPClient", 19, asksHTTP)
 	case d.Firmware == pools.UBootArm64:
 		return program{arch: 0x16, class: "U-Boot.armv8", undi: "\x01\x00\x00", asksFor: asksUBoot, maxSize: 576}
+	case d.Firmware.HTTP():
+		return uefiProgram("HTTPClient", d.Firmware.Arch(), asksHTTP)
+	case d.Firmware != "":
+		return uefiProgram("PXEClient", d.Firmware.Arch(), asksPXE)
 	}
 	return program{asksFor: asksSystem, maxSize: 1472}
 }
@@ -96,6 +92,10 @@ func (d *Discover) ipxe() program {
 		p.arch, version, p.undi = 0, 2001, "\x01\x02\x01"
 	case pools.UEFIarm64, pools.UEFIarm64HTTP, pools.UBootArm64:
 		p.arch = 11
+	case pools.UEFIriscv64, pools.UEFIriscv64HTTP:
+		p.arch = 27
+	case pools.UEFIloong64, pools.UEFIloong64HTTP:
+		p.arch = 39
 	}
 	p.class = programClass("PXEClient", p.arch, version)
 	return p

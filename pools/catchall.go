@@ -69,8 +69,12 @@ func (q *Query) choosesAnew(leased, fits *entry) bool {
 	return true
 }
 
-// Boots reports whether the client is known to be a boot program.
-func (q *Query) Boots() bool { return q.Firmware != "" || q.IPXE || q.pxeClass() || q.httpClass() }
+// Boots reports whether the client is known to be a boot program, by its architecture or
+// its class. An operating system sends no architecture.
+func (q *Query) Boots() bool {
+	_, uboot := ubootClass(q.Class)
+	return q.Firmware != "" || len(q.Archs) > 0 || q.IPXE || uboot || q.pxeClass() || q.httpClass()
+}
 
 // LeaseChooses reports whether the lease of a machine that no node declares can have
 // another pool than the query alone. If not, [Farm.Resolve] needs no lease for DHCP.

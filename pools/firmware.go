@@ -8,22 +8,28 @@ import (
 
 // Firmware is the kind of boot program that sends a request. It selects the loader.
 // The empty Firmware is a plain DHCP client: an operating system, or a tool that does
-// not boot.
+// not boot; and a boot program of an architecture for which there is no loader.
 type Firmware string
 
-// The kinds of firmware that drover knows. Package dhcp derives them from the client's
-// options 93, 60 and 77. In option 93 both 7 and 9 mean x64 (RFC 4578 with errata).
+// The kinds of firmware that drover has loaders for, see [FirmwareOf].
 const (
-	BIOS          Firmware = "bios"            // PC BIOS with a PXE ROM
-	UEFIx64       Firmware = "uefi-x64"        // UEFI PXE, x86-64
-	UEFIx64HTTP   Firmware = "uefi-x64-http"   // UEFI HTTP Boot, x86-64
-	UEFIarm64     Firmware = "uefi-arm64"      // UEFI PXE, AArch64
-	UEFIarm64HTTP Firmware = "uefi-arm64-http" // UEFI HTTP Boot, AArch64
-	UBootArm64    Firmware = "uboot-arm64"     // U-Boot on AArch64 (HPE m400)
+	BIOS            Firmware = "bios"                  // PC BIOS with a PXE ROM
+	UEFIx64         Firmware = "uefi-x64"              // UEFI PXE, x86-64
+	UEFIx64HTTP     Firmware = "uefi-x64-http"         // UEFI HTTP Boot, x86-64
+	UEFIarm64       Firmware = "uefi-arm64"            // UEFI PXE, AArch64
+	UEFIarm64HTTP   Firmware = "uefi-arm64-http"       // UEFI HTTP Boot, AArch64
+	UBootArm64      Firmware = "uboot-arm64"           // U-Boot on AArch64 (HPE m400)
+	UEFIriscv64     Firmware = "uefi-riscv64"          // UEFI PXE, RISC-V of 64 bits
+	UEFIriscv64HTTP Firmware = "uefi-riscv64-http"     // UEFI HTTP Boot, RISC-V of 64 bits
+	UEFIloong64     Firmware = "uefi-loongarch64"      // UEFI PXE, LoongArch of 64 bits
+	UEFIloong64HTTP Firmware = "uefi-loongarch64-http" // UEFI HTTP Boot, LoongArch of 64 bits
 )
 
 // Firmwares lists every kind, in the order in which help texts show them.
-var Firmwares = []Firmware{BIOS, UEFIx64, UEFIx64HTTP, UEFIarm64, UEFIarm64HTTP, UBootArm64}
+var Firmwares = []Firmware{
+	BIOS, UEFIx64, UEFIx64HTTP, UEFIarm64, UEFIarm64HTTP, UBootArm64,
+	UEFIriscv64, UEFIriscv64HTTP, UEFIloong64, UEFIloong64HTTP,
+}
 
 // ParseFirmware reads the name of a firmware, as the flag --arch accepts it.
 func ParseFirmware(s string) (Firmware, error) {
@@ -38,7 +44,7 @@ func ParseFirmware(s string) (Firmware, error) {
 }
 
 // HTTP reports whether the firmware fetches its loader by HTTP instead of TFTP.
-func (f Firmware) HTTP() bool { return f == UEFIx64HTTP || f == UEFIarm64HTTP }
+func (f Firmware) HTTP() bool { return strings.HasSuffix(string(f), "-http") }
 
 // Loader returns the file of the loader for this firmware, in the loaders directory;
 // "" when there is none.
@@ -53,6 +59,10 @@ func (f Firmware) Loader() string {
 		return "snponly.efi"
 	case UEFIarm64, UEFIarm64HTTP:
 		return "snponly-arm64.efi"
+	case UEFIriscv64, UEFIriscv64HTTP:
+		return "snponly-riscv64.efi"
+	case UEFIloong64, UEFIloong64HTTP:
+		return "snponly-loong64.efi"
 	case UBootArm64:
 		return "boot.scr.uimg"
 	}
