@@ -151,9 +151,9 @@ func TestHostileLists(t *testing.T) {
 		want   string
 	}{
 		{"objects without end", endless(nodeList, `{},`), "takes more than 32 MiB of memory"},
-		{"a string without end", endless(nodeList+`{"metadata":{"name":"`, "x"), "takes more than 32 MiB"},
-		{"labels without end", endless(nodeList+`{"metadata":{"labels":{`, `"a":"",`), "takes more than 32 MiB"},
-		{"containers without end", endless(nodeList+`{"status":{"images":[`, `{},`), "takes more than 32 MiB"},
+		{"a string without end", endless(nodeList+`{"metadata":{"name":"`, "x"), "one of its objects takes more than 2 MiB"},
+		{"labels without end", endless(nodeList+`{"metadata":{"labels":{`, `"a":"",`), "one of its objects takes more than 2 MiB"},
+		{"containers without end", endless(nodeList+`{"status":{"images":[`, `{},`), "one of its objects takes more than 2 MiB"},
 		{"blanks without end", endless("", " "), "takes more than 32 MiB"},
 		{"values without end", endless("", "{}"), "takes more than 32 MiB"},
 		{"brackets without end", endless("", "["), "nested deeper than 100"},
@@ -209,14 +209,17 @@ func numbered(form string, n int) string {
 	return b.String()
 }
 
+// fifteen returns a page with so many copies of an object.
+func fifteen(object string) string { return nodeList + strings.Repeat(object+",", 14) + object + "]}" }
+
 // Pages just within the limits, as much memory as text can take.
 func TestHostilePages(t *testing.T) {
 	for name, page := range map[string]string{
 		"objects":    nodeList + strings.Repeat("{},", 16_000) + "{}]}",
-		"images":     nodeList + `{"status":{"images":[` + strings.Repeat("{},", 110_000) + "{}]}}]}",
-		"labels":     nodeList + `{"metadata":{"labels":{` + numbered(`"%06d":"",`, 740_000) + `"x":""}}}]}`,
-		"quantities": nodeList + `{"status":{"capacity":{` + numbered(`"%06d":1,`, 760_000) + `"x":1}}}]}`,
-		"text":       nodeList + `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 32<<20-4096) + `"}}}]}`,
+		"images":     fifteen(`{"status":{"images":[` + strings.Repeat("{},", 7_100) + "{}]}}"),
+		"labels":     fifteen(`{"metadata":{"labels":{` + numbered(`"%06d":"",`, 46_000) + `"x":""}}}`),
+		"quantities": fifteen(`{"status":{"capacity":{` + numbered(`"%06d":1,`, 47_000) + `"x":1}}}`),
+		"text":       fifteen(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 2<<20-4096) + `"}}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantSmallHeap(t)

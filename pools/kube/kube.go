@@ -76,6 +76,7 @@ type Clusters struct {
 	mu      sync.Mutex
 	byName  map[string]*tenant
 	admin   *cluster.Cluster
+	room    *cluster.Room
 	joining map[string]*joining // by cluster and node
 	saved   *token.Saved
 	ctx     context.Context // done on Close
@@ -95,6 +96,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 		c.joining = make(map[string]*joining)
 		c.saved = &token.Saved{Store: c.Tokens, Now: c.now}
 		c.randomKey = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
+		c.room = cluster.NewRoom()
 		c.admin = cluster.NewAdmin(c.path(c.Admin), c.now)
 	}
 	old := c.byName

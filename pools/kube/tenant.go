@@ -52,6 +52,7 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 		Cluster: cluster.New(conf, c.path(conf.Kubeconfig), c.now),
 		joins:   semaphore.NewWeighted(maxJoins), refresh: make(chan struct{}, 1),
 	}
+	t.Room = c.room
 	t.ctx, t.stop = context.WithCancel(c.ctx)
 	log := c.log().With("cluster", conf.Name)
 	lines := &lograte.Limiter{Log: log}

@@ -165,6 +165,8 @@ type answer struct {
 	limit   int
 	json    bool     // else text of a proxy, whose cost is its length
 	list    *listing // of which the answer is a page; may be nil
+	page    int      // memory of this page so far
+	reading reading
 	scanner scanner
 	err     error
 }
@@ -191,7 +193,11 @@ func (a *answer) Read(p []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
 	}
+	if a.err = a.reading.grow(a.request.Context(), a.cluster, a.page); a.err != nil {
+		return 0, a.err
+	}
 	n, err := a.ReadCloser.Read(p)
+	a.reading.whole = errors.Is(err, io.EOF)
 	if failed := a.count(p[:n]); failed != nil {
 		a.err = a.cluster.refuse(describe(a.request), failed)
 		_ = a.Close() // the server need not send the rest
@@ -213,6 +219,16 @@ func (a *answer) count(text []byte) error {
 	}
 	if a.list != nil {
 		a.list.left -= cost
+		a.page += cost
 	}
 	return a.cluster.charge(cost, events)
+}
+
+// Close implements [io.Closer]. Nobody reads after it.
+func (a *answer) Close() error {
+	err := a.ReadCloser.Close()
+	if a.reading.end() && a.err == nil && !errors.Is(a.request.Context().Err(), context.Canceled) {
+		_ = a.cluster.refuse(describe(a.request), errors.New("it takes too long for its size")) // for the record
+	}
+	return err
 }

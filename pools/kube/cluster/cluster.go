@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
@@ -29,13 +30,17 @@ type Cluster struct {
 	// did not read because of its size or kind. It is called from several goroutines,
 	// and must be set before the first request.
 	OnRefused func(*RefusedError)
+	// Room is the room for large lists that this cluster shares with others. New makes
+	// one; to replace it, set it before the first request.
+	Room *Room
 
 	path      string // of the kubeconfig, if it is in a file
 	inCluster bool   // it is the cluster that drover runs in
 	now       func() time.Time
 	infos     singleflight.Group
-	rate      *rate.Limiter // of the memory that answers take
-	events    *rate.Limiter // of watches
+	rate      *rate.Limiter       // of the memory that answers take
+	events    *rate.Limiter       // of watches
+	large     *semaphore.Weighted // for one large list at a time
 
 	secretRead     chan struct{} // closed after the first attempt to read the Secret; nil without a Secret
 	markSecretRead func()        // closes secretRead
@@ -54,7 +59,7 @@ type Cluster struct {
 // New returns the cluster that conf describes. Its kubeconfig is the file at path,
 // unless conf names a Secret. New reads neither.
 func New(conf pools.Cluster, path string, now func() time.Time) *Cluster {
-	c := &Cluster{Conf: conf, path: path, now: now}
+	c := &Cluster{Conf: conf, path: path, now: now, Room: NewRoom(), large: semaphore.NewWeighted(1)}
 	c.rate, c.events = newRates()
 	if conf.SecretRef != (pools.SecretRef{}) {
 		c.secretRead = make(chan struct{})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -11,6 +12,11 @@ func NewBreaker(next http.RoundTripper) http.RoundTripper { return &breaker{next
 // NewLimiter returns the transport that limits the answers of next.
 func NewLimiter(c *Cluster, next http.RoundTripper) http.RoundTripper {
 	return &limiter{cluster: c, next: next}
+}
+
+// Listing returns the context of the requests of a list that may take so much memory.
+func Listing(ctx context.Context, limit int) context.Context {
+	return context.WithValue(ctx, listingKey{}, &listing{left: limit})
 }
 
 // Cost returns the memory that JSON takes, or an error if it takes more than limit.

@@ -24,6 +24,7 @@ const (
 type scanner struct {
 	stream  bool   // of many values, each of which has the limit of its own
 	cost    int    // of the text, or of the current value of a stream
+	item    int    // cost before the current item of a list
 	open    []byte // open brackets
 	quoted  bool   // inside of a string
 	escaped bool   // after a backslash
@@ -63,6 +64,9 @@ func (s *scanner) scan(text []byte, limit int) (cost, values int, err error) {
 		if s.cost += added; s.cost > limit {
 			return cost, values, fmt.Errorf("it takes more than %d MiB of memory", limit>>20)
 		}
+		if len(s.open) > itemDepth && s.cost-s.item > maxObject {
+			return cost, values, fmt.Errorf("one of its objects takes more than %d MiB of memory", maxObject>>20)
+		}
 		if len(s.open) > maxDepth {
 			return cost, values, fmt.Errorf("it is nested deeper than %d", maxDepth)
 		}
@@ -78,6 +82,7 @@ func (s *scanner) next() int {
 	case s.open[depth-1] == '{':
 		return memberCost
 	case depth == itemDepth:
+		s.item = s.cost
 		return itemCost
 	}
 	return elementCost
