@@ -125,9 +125,9 @@ func (m *Message) Destination() (to netip.AddrPort, mac net.HardwareAddr) {
 func newMessage() *Message {
 	m := &struct {
 		Message
-		values [24][]byte
+		values [22][]byte
 		short  [192]byte
-		order  [24]uint8
+		order  [22]uint8
 	}{}
 	m.Message.values, m.Message.short, m.Message.order = m.values[:0], m.short[:0], m.order[:0]
 	return &m.Message
@@ -138,30 +138,32 @@ func newMessage() *Message {
 // mask before the router (section 3.3), and then the others in the order of their codes.
 // The option of the relay agent is the last (RFC 3046, section 2.1).
 func (m *Message) arrange(list []byte) {
-	m.order = m.order[:0]
-	left := m.codes
+	order, left := m.order[:0], m.codes
 	left.remove(optRelay)
-	add := func(code uint8) {
-		if left.has(code) {
-			left.remove(code)
-			m.order = append(m.order, code)
-		}
+	if left.has(optMessageType) {
+		left.remove(optMessageType)
+		order = append(order, optMessageType)
 	}
-	add(optMessageType)
 	for _, code := range list {
-		if code == optRouter {
-			add(optSubnetMask)
+		if !left.has(code) {
+			continue
 		}
-		add(code)
+		if code == optRouter && left.has(optSubnetMask) {
+			left.remove(optSubnetMask)
+			order = append(order, optSubnetMask)
+		}
+		left.remove(code)
+		order = append(order, code)
 	}
 	for i, word := range left {
 		for ; word != 0; word &= word - 1 {
-			m.order = append(m.order, uint8(i*64+bits.TrailingZeros64(word)))
+			order = append(order, uint8(i*64+bits.TrailingZeros64(word)))
 		}
 	}
 	if m.codes.has(optRelay) {
-		m.order = append(m.order, optRelay)
+		order = append(order, optRelay)
 	}
+	m.order = order
 }
 
 // options holds the options of a message, at most one of each code. The zero

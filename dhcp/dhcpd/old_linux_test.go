@@ -1,7 +1,6 @@
 package dhcpd_test
 
 import (
-	"net"
 	"net/netip"
 	"testing"
 
@@ -62,7 +61,7 @@ func TestRelayPort(t *testing.T) {
 	r.serve(s)
 	r.plug(foreign)
 	r.ip("-n", r.cli, "addr", "add", "10.28.0.254/16", "dev", "cli")
-	var relay net.PacketConn = r.udp("10.28.0.254:1067")
+	relay := r.udp("10.28.0.254:1067")
 	write(t, relay, message(web1, discover, giaddr("10.28.0.254"), option(82, 19, 0)).ToBytes())
 	if got := read(t, relay); got.YourIPAddr.String() != "10.28.36.1" {
 		t.Errorf("got %s", got.Summary())
