@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/dhcp/ra"
@@ -15,10 +13,7 @@ func (s *Server) serveRA(cfg pools.Server) {
 	if cfg.RouterAdvertisements == pools.RAOff {
 		return
 	}
-	for i, name := range cfg.Interfaces {
-		if slices.Contains(cfg.Interfaces[:i], name) {
-			continue
-		}
+	for _, name := range cfg.Interfaces {
 		r := &ra.Server{Interface: name, Log: s.part("ra"), OnPacket: s.metrics.routerDiscovery}
 		s.metrics.watchRA(r)
 		s.RA = append(s.RA, r)

@@ -32,8 +32,9 @@ func (b Boot) swift() float64 { return b.Seconds - (b.Root - b.Init) }
 
 // stack is a way to boot a machine.
 type stack struct {
-	name  string
-	start func(context.Context, *lab.Rack) (stop func() error, err error)
+	name   string
+	router bool // no program of the stack answers iPXE's router solicitations: the bench does
+	start  func(context.Context, *lab.Rack) (stop func() error, err error)
 }
 
 const (
@@ -88,11 +89,6 @@ func (b *bench) measureBoot(ctx context.Context, r *Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rack.Close()) }()
-	router, err := startRouter(ctx, rack)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, router.stop()) }()
 	r.Boots = map[string][]Boot{}
 	for round := range b.boots {
 		for _, s := range []stack{b.droverStack(), hand} {
@@ -118,6 +114,13 @@ func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) 
 		return boot, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	if s.router {
+		router, err := startRouter(ctx, rack)
+		if err != nil {
+			return boot, err
+		}
+		defer func() { err = errors.Join(err, router.stop()) }()
+	}
 	g, err := rack.PowerOn(lab.Machine{
 		Name: name, NICs: []lab.NIC{{MAC: bootMAC, Boot: true}}, Memory: b.memory, CPUs: b.cpus, CPU: b.cpu,
 	})

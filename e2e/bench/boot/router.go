@@ -15,9 +15,10 @@ import (
 	"drover/e2e/lab"
 )
 
-// router is an IPv6 router without routes on the machine's segment. iPXE waits up to 15 s
-// for a router advertisement, even with an IPv4 address. Without a router both stacks
-// would take that much longer, and their ratio would say less.
+// router is an IPv6 router without routes on the machine's segment, for the stack of other
+// programs. iPXE waits up to 16 s for a router advertisement, even with an IPv4 address.
+// drover answers iPXE, and dnsmasq without an IPv6 network does not: without a router that
+// stack would take that much longer, and the ratio would be that of the waiting.
 type router struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -38,7 +39,7 @@ func advertisement() []byte {
 }
 
 func startRouter(ctx context.Context, rack *lab.Rack) (*router, error) {
-	if _, err := rack.Run(ctx, "ip", "-6", "addr", "add", routerAddress+"/64", "dev", lab.Bridge, "nodad"); err != nil {
+	if _, err := rack.Run(ctx, "ip", "-6", "addr", "replace", routerAddress+"/64", "dev", lab.Bridge, "nodad"); err != nil {
 		return nil, err
 	}
 	r := &router{}

@@ -18,7 +18,7 @@ import (
 
 // droverStack is drover with one node.
 func (b *bench) droverStack() stack {
-	return stack{"drover", func(ctx context.Context, rack *lab.Rack) (func() error, error) {
+	return stack{"drover", false, func(ctx context.Context, rack *lab.Rack) (func() error, error) {
 		dir := filepath.Join(rack.Dir, "drover")
 		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ boot
 	if err != nil {
 		return stack{}, err
 	}
-	return stack{"by-hand", func(ctx context.Context, rack *lab.Rack) (func() error, error) {
+	return stack{"by-hand", true, func(ctx context.Context, rack *lab.Rack) (func() error, error) {
 		return b.startHand(ctx, rack, dir, www)
 	}}, nil
 }
