@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,6 +78,41 @@ func TestManualMentions(t *testing.T) {
 				if isFlag && name != "help" && cmd.Flag(name) == nil {
 					t.Errorf("%s: %q: %s has no flag --%s", page, found[0], cmd.CommandPath(), name)
 				}
+			}
+		}
+	}
+}
+
+// TestManualTests: every test that the manual names is in the source tree.
+func TestManualTests(t *testing.T) {
+	declared := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range function.FindAllStringSubmatch(string(text), -1) {
+			declared[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := manual.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test[A-Z]\\w*)")
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+			if !declared[found[1]] {
+				t.Errorf("%s names %s, which is no test", page, found[1])
 			}
 		}
 	}
