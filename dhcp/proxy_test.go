@@ -223,3 +223,22 @@ func TestBootItem(t *testing.T) {
 		})
 	}
 }
+
+// TestBootItemOfABroadcast: a client that looks for boot servers by broadcast asks port 67.
+func TestBootItemOfABroadcast(t *testing.T) {
+	s, _ := newServer()
+	r, x := s.Reply(on(t, message(web1, request, rom, ciaddr("10.28.36.1"), text(43, "\x47\x04\x00\x05\x00\x00\xff"))), noon)
+	if want := "\x06\x01\x08\x47\x04\x00\x05\x00\x00\xff"; r == nil || string(r.Options[43]) != want {
+		t.Errorf("got %v, %q", r, x.Decision)
+	}
+}
+
+// TestProxyNotesTheSourceOfAnInform: an INFORM may leave ciaddr empty.
+func TestProxyNotesTheSourceOfAnInform(t *testing.T) {
+	s, l := newProxy()
+	var req dhcp.Request
+	req.Parse(message(web1, inform).ToBytes())
+	req.From = netip.MustParseAddr("10.28.5.5")
+	s.Responder.Reply(&req, noon)
+	wantHeld(t, l, web1, "10.28.5.5")
+}
