@@ -69,3 +69,14 @@ func FirmwareOf(class string, data []byte) pools.Firmware {
 
 // Broadcast returns the broadcast address of a network.
 func Broadcast(p netip.Prefix) netip.Addr { return broadcast(p) }
+
+// Order returns the order in which options with these codes are sent to a client with
+// this list.
+func Order(codes, list []byte) []uint8 {
+	m := newMessage()
+	for _, code := range codes {
+		m.set(code, nil)
+	}
+	m.arrange(list)
+	return m.order
+}

@@ -222,3 +222,41 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+// FuzzOrder orders options by any list. Each option is sent once, what the client lists
+// comes in its order before the rest, and the mask before the router.
+func FuzzOrder(f *testing.F) {
+	f.Add([]byte{53, 1, 3, 6, 82, 42}, []byte{42, 3, 6, 1, 82, 53})
+	f.Add([]byte{1, 3, 255, 0}, []byte{3, 3, 1, 0})
+	f.Fuzz(func(t *testing.T, codes, list []byte) {
+		if len(codes) > 255 {
+			return
+		}
+		order := dhcp.Order(codes, list)
+		at := func(code uint8) int { return slices.Index(order, code) }
+		for code := range 256 {
+			if n := len(order) - len(slices.DeleteFunc(slices.Clone(order), func(c uint8) bool { return c == uint8(code) })); n != min(1, bytes.Count(codes, []byte{byte(code)})) {
+				t.Errorf("option %d is there %d times in %d of %d", code, n, order, codes)
+			}
+		}
+		if at(3) >= 0 && at(1) > at(3) && (slices.Contains(list, 3) || !slices.Contains(list, 1)) {
+			t.Errorf("the router is before the mask in %d, list %d", order, list)
+		}
+		if n := at(53); n > 0 {
+			t.Errorf("the message type is not the first in %d", order)
+		}
+		if n := at(82); n >= 0 && n != len(order)-1 {
+			t.Errorf("option 82 is not the last in %d", order)
+		}
+		last := -1
+		for i, code := range list {
+			if slices.Contains(list[:i], code) || at(code) < 0 || code == 1 || code == 53 || code == 82 {
+				continue
+			}
+			if at(code) < last {
+				t.Errorf("got %d for the list %d", order, list)
+			}
+			last = at(code)
+		}
+	})
+}
