@@ -86,7 +86,7 @@ func (m *message) parseBody(body []byte) bool {
 	}
 	unspecified, named := m.from.addr.IsUnspecified(), false
 	whole := eachOption(body[solicitationLength:], func(typ byte) { named = named || typ == optionSourceAddress })
-	return whole && !(unspecified && named)
+	return whole && (!unspecified || !named)
 }
 
 func (m *message) parseAdvertisement(body []byte) bool {
