@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net/netip"
 	"slices"
@@ -56,11 +57,36 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	if req.bootp() && c.Class == "" && c.Archs == nil {
 		c.Firmware = pools.BIOS // BOOTP is a boot program's, and older than all other firmware
 	}
+	if c.raspberryPi(req.get(optMachineID)) {
+		c.Firmware = pools.RaspberryPi
+	}
 	for _, code := range req.get(optParameters) {
 		c.parameters.add(code)
 		c.hasParameterList = true
 	}
 	return c, nil
+}
+
+// raspberryPi reports whether the client is the boot loader of a Raspberry Pi. It sends
+// the class and the architecture of a PC, and its REQUESTs may lack the class. Its
+// identifier (option 97) begins with RPi4 or RPi5; early versions send the serial number
+// four times, and are known by the maker in the MAC.
+func (c *client) raspberryPi(machineID []byte) bool {
+	if len(machineID) == 17 && bytes.HasPrefix(machineID[1:], []byte("RPi")) {
+		return !c.IPXE
+	}
+	return c.Firmware == pools.BIOS && c.pxeClass() && !c.IPXE && isRaspberryPiMAC(c.MAC)
+}
+
+// isRaspberryPiMAC reports whether a MAC begins as those that IEEE has assigned to the
+// maker of the Raspberry Pi.
+func isRaspberryPiMAC(mac pools.MAC) bool {
+	switch [3]byte(mac[:3]) {
+	case [3]byte{0xb8, 0x27, 0xeb}, [3]byte{0xdc, 0xa6, 0x32}, [3]byte{0xe4, 0x5f, 0x01}, [3]byte{0x28, 0xcd, 0xc1},
+		[3]byte{0xd8, 0x3a, 0xdd}, [3]byte{0x2c, 0xcf, 0x67}, [3]byte{0x88, 0xa2, 0x9e}:
+		return true
+	}
+	return false
 }
 
 // leaveAside warns of a part of the request that does not count. nil is none.

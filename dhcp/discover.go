@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
@@ -37,17 +38,21 @@ type program struct {
 	maxSize   uint16 // option 57
 	broadcast bool   // the program receives no unicast before it has an address
 	uuid      bool   // option 97
+	board     string // option 97 begins with it; only a Raspberry Pi has it
 	features  string // option 175; only iPXE sends it, with a user class and a client identifier
 }
 
 // The parameter lists. PC ROMs and EDK2 send the list of PXE 2.1, table 2-1.
 // UEFI HTTP Boot leaves out the options of PXE.
 const (
-	asksHead   = "\x01\x02\x03\x04\x05\x06\x0c\x0d\x0f\x11\x12\x16\x17\x1c\x28\x29\x2a\x2b\x32\x33\x36\x3a\x3b\x3c"
-	asksPXE    = asksHead + "\x42\x43\x61\x80\x81\x82\x83\x84\x85\x86\x87"
-	asksHTTP   = asksHead + "\xeb\x43\x61"
-	asksIPXE   = "\x01\x03\x06\x07\x0c\x0f\x11\x1a\x2b\x3c\x42\x43\x77\x80\x81\x82\x83\x84\x85\x86\x87\xaf\xcb"
-	asksUBoot  = "\x01\x03\x06\x0c\x11"
+	asksHead  = "\x01\x02\x03\x04\x05\x06\x0c\x0d\x0f\x11\x12\x16\x17\x1c\x28\x29\x2a\x2b\x32\x33\x36\x3a\x3b\x3c"
+	asksPXE   = asksHead + "\x42\x43\x61\x80\x81\x82\x83\x84\x85\x86\x87"
+	asksHTTP  = asksHead + "\xeb\x43\x61"
+	asksIPXE  = "\x01\x03\x06\x07\x0c\x0f\x11\x1a\x2b\x3c\x42\x43\x77\x80\x81\x82\x83\x84\x85\x86\x87\xaf\xcb"
+	asksUBoot = "\x01\x03\x06\x0c\x11"
+
+	asksRaspberryPi = "\x01\x03\x2b\x3c\x42\x43\x80\x81\x82\x83\x84\x85\x86\x87"
+
 	asksSystem = "\x01\x03\x06\x0c\x0f\x21\x2a\x78\x79"
 )
 
@@ -61,6 +66,8 @@ func (d *Discover) program() program {
 		return d.ipxe()
 	case d.Firmware == pools.BIOS:
 		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asksFor: asksPXE, maxSize: 1260, broadcast: true, uuid: true}
+	case d.Firmware == pools.RaspberryPi:
+		return program{class: programClass("PXEClient", 0, 2001), undi: "\x01\x02\x01", asksFor: asksRaspberryPi, maxSize: 1260, board: "RPi4"}
 	case d.Firmware == pools.UBootArm64:
 		return program{arch: 0x16, class: "U-Boot.armv8", undi: "\x01\x00\x00", asksFor: asksUBoot, maxSize: 576}
 	case d.Firmware.HTTP():
@@ -114,6 +121,9 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	}
 	if p.uuid { // a UUID of type 0: the machine's own is unknown
 		o[optMachineID] = append(make([]byte, 11), d.MAC[:]...)
+	}
+	if p.board != "" { // revision, end of the MAC, serial number
+		o[optMachineID] = slices.Concat([]byte{0}, []byte(p.board), []byte{0x11, 0x31, 0xc0, 0}, d.MAC[2:], []byte{0, 0, 0, 1})
 	}
 	if p.features != "" {
 		o[optIPXE], o[optUserClass] = []byte(p.features), []byte("iPXE")

@@ -177,8 +177,8 @@ func (a *answer) addBoot(m *Message) {
 		if !m.codes.has(optIPXE) {
 			m.put(optIPXE, 176, 1, 1)
 		}
-	case a.pxeClass():
-		addPXE(m)
+	case a.pxeClass(), a.Firmware == pools.RaspberryPi:
+		a.addPXE(m)
 	}
 }
 
@@ -225,12 +225,22 @@ func (a *answer) warnNoLoader() {
 // addPXE marks an answer as one for a PXE client, which loads the file of the
 // answer. PXE_DISCOVERY_CONTROL (43.6) = 8 keeps the client from searching for
 // boot servers first.
-func addPXE(m *Message) {
+func (c *client) addPXE(m *Message) {
 	m.put(optClass, []byte("PXEClient")...)
-	if !m.codes.has(optVendor) {
+	switch {
+	case m.codes.has(optVendor):
+	case c.Firmware == pools.RaspberryPi:
+		m.put(optVendor, []byte(raspberryPiMenu)...)
+	default:
 		m.put(optVendor, 6, 1, 8, 0xff)
 	}
 }
+
+// raspberryPiMenu is the option 43 without which a Raspberry Pi takes no answer: a PXE
+// menu with this item, as dnsmasq writes it. The board looks for the text alone.
+const raspberryPiMenu = "\x06\x01\x03" + // discovery control: no broadcast, no multicast
+	"\x0a\x04\x00PXE" + // prompt: at once
+	"\x09\x14\x00\x00\x11Raspberry Pi Boot\xff"
 
 func seconds(d time.Duration) uint32 {
 	return uint32(min(int64(d/time.Second), 0xfffffffe)) // all ones would mean infinity

@@ -85,7 +85,7 @@ func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	}
 	a.addBoot(m)
 	if !a.httpClass() {
-		addPXE(m)
+		a.addPXE(m)
 	}
 	a.addBootItem(m)
 	a.fit(m)

@@ -23,12 +23,13 @@ const (
 	UEFIriscv64HTTP Firmware = "uefi-riscv64-http"     // UEFI HTTP Boot, RISC-V of 64 bits
 	UEFIloong64     Firmware = "uefi-loongarch64"      // UEFI PXE, LoongArch of 64 bits
 	UEFIloong64HTTP Firmware = "uefi-loongarch64-http" // UEFI HTTP Boot, LoongArch of 64 bits
+	RaspberryPi     Firmware = "raspberry-pi"          // boot loader of a Raspberry Pi 3, 4 or 5, without UEFI and U-Boot
 )
 
 // Firmwares lists every kind, in the order in which help texts show them.
 var Firmwares = []Firmware{
 	BIOS, UEFIx64, UEFIx64HTTP, UEFIarm64, UEFIarm64HTTP, UBootArm64,
-	UEFIriscv64, UEFIriscv64HTTP, UEFIloong64, UEFIloong64HTTP,
+	UEFIriscv64, UEFIriscv64HTTP, UEFIloong64, UEFIloong64HTTP, RaspberryPi,
 }
 
 // ParseFirmware reads the name of a firmware, as the flag --arch accepts it.
@@ -65,6 +66,8 @@ func (f Firmware) Loader() string {
 		return "snponly-loong64.efi"
 	case UBootArm64:
 		return "boot.scr.uimg"
+	case RaspberryPi: // asks for names of its own, whatever the answer says
+		return "raspberry-pi/start4.elf"
 	}
 	return ""
 }

@@ -16,6 +16,8 @@ const (
 	grub     dialect = "grub"
 	pxelinux dialect = "pxelinux" // also extlinux' and U-Boot's
 	uboot    dialect = "uboot"    // U-Boot's shell
+
+	raspberryPi dialect = "raspberrypi" // config.txt and cmdline.txt
 )
 
 // maxCommandLine is the longest command line that Linux reads on x86 and arm64,
@@ -29,6 +31,8 @@ func (d dialect) before(kernel string) string {
 		return "kernel " // the name of the kernel, on UEFI
 	case grub, pxelinux: // only the real PXELINUX: U-Boot adds nothing
 		return "BOOT_IMAGE=" + kernel + " "
+	case raspberryPi: // clocks, serial ports, addresses: some 300 bytes, more in later versions
+		return strings.Repeat(" ", 512)
 	}
 	return ""
 }
@@ -120,6 +124,8 @@ func (d dialect) whyNot(word string) string {
 		return "only printable ASCII reaches the kernel"
 	case d == ipxe:
 		return whyNotIPXE(word)
+	case d == raspberryPi: // passes on the line as it is
+		return ""
 	case strings.Contains(word, `\`), strings.Contains(word, "'"):
 		// GRUB puts a backslash before both, U-Boot removes both.
 		return "the loader changes backslashes and single quotes"

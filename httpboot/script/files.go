@@ -12,7 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"drover/pools"
 	"drover/pools/boots"
@@ -51,6 +50,7 @@ func (f *File) Disk() *os.File {
 //	images/NAME/GENERATION/kernel        and initrd, of the machine's own image
 //	images/NAME/GENERATION/root.squashfs likewise, by TFTP only
 //	images/NAME/GENERATION/uImage        and uInitrd: with mkimage's header
+//	SERIAL/config.txt, SERIAL/cmdline.txt, SERIAL/…  of a Raspberry Pi, see raspberryPi
 //	FILE                                 a file of the loaders directory
 //
 // A client whose address belongs to no machine gets only loaders: another DHCP server may
@@ -148,7 +148,13 @@ func (f *Files) open(c *client, name string) (content, error) {
 	if path.Base(name) == pools.UBootArm64.Loader() {
 		return f.ubootScript(c)
 	}
-	return f.loader(name)
+	opened, err := f.loader(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if pi, ok, err := f.raspberryPi(c, name); ok {
+			return pi, err
+		}
+	}
+	return opened, err
 }
 
 // below returns the part of a name after the directory dir.
@@ -344,63 +350,6 @@ func (f *Files) wrap(c *client, opened *os.File, file, image string, info FileIn
 	return &wrapped{u.header(), opened, info.Size}, nil
 }
 
-func (f *Files) loader(name string) (content, error) {
-	opened, size, err := f.r.Loader(name)
-	return diskFile(opened, size, err)
-}
-
-// Loader opens a file of the loaders directory and returns its size in bytes. The error
-// is an [*Error]. If a UEFI program is not in the subdirectory of its name, Loader opens
-// the one in the directory itself: shim requests GRUB from its own directory.
-func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
-	if !isLoaderPath(name) {
-		return nil, 0, notFound("no loader %q", name)
-	}
-	f, fi, err := openIn(r.Loaders, name)
-	if errors.Is(err, syscall.ENOTDIR) { // a part of the name is a file
-		err = fs.ErrNotExist
-	}
-	if base := path.Base(name); errors.Is(err, fs.ErrNotExist) && base != name && path.Ext(base) == ".efi" {
-		f, fi, err = openIn(r.Loaders, base)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && isOptional(name):
-		return nil, 0, optional{notFound("no loader %q", name)}
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, 0, notFound("no loader %q: see drover loaders on the server", name)
-	case err != nil:
-		return nil, 0, &Error{Msg: fmt.Sprintf("loader %q cannot be read", name), Err: err}
-	}
-	return f, fi.Size(), nil
-}
-
-// isLoaderPath reports whether a name can be that of a loader: its parts are file names
-// that do not begin with a dot.
-func isLoaderPath(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if !isFileName(strings.ReplaceAll(part, "+", "-")) {
-			return false
-		}
-	}
-	return true
-}
-
-// optional is the error for a file that a boot program does not need.
-type optional struct{ error }
-
-func (o optional) Unwrap() error { return o.error }
-
-// Optional reports that the error is harmless.
-func (o optional) Optional() bool { return true }
-
-// isOptional reports whether boot programs request a name, but do not need the file: shim
-// requests revocations and certificates, GRUB the lists of its modules.
-func isOptional(name string) bool {
-	base := path.Base(name)
-	return slices.Contains([]string{"revocations_sku.efi", "revocations_sbat.efi"}, base) ||
-		strings.HasPrefix(base, "shim_certificate_") || path.Ext(base) == ".lst"
-}
-
 // StepOf returns the step of a boot that is reached by fetching a file; "" for none. The
 // node itself reports that it has the squashfs.
 func StepOf(name string) boots.Step {
@@ -411,7 +360,9 @@ func StepOf(name string) boots.Step {
 		return boots.StepKernel
 	case base == initrdFile || base == wrappedInitrd:
 		return boots.StepInitrd
-	case ofGRUB, base == SquashfsFile, path.Ext(base) == ".cfg", strings.Contains(name, "pxelinux.cfg/"), path.Ext(base) == ".lst":
+	case ofGRUB, base == SquashfsFile, strings.Contains(name, "pxelinux.cfg/"):
+		return ""
+	case slices.Contains([]string{".cfg", ".lst", ".txt", ".dtb", ".dtbo"}, path.Ext(base)):
 		return ""
 	}
 	return boots.StepLoader

@@ -57,6 +57,15 @@ func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issu
 	return boot, nil
 }
 
+// image returns the image of the last boot that was issued to the machine of p; false if
+// there is none, or if the machine has another image by now.
+func (b *issuedBoots) image(p *pools.Plan) (Image, bool) {
+	s := b.slot(p.MAC)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.boot.image, !s.boot.issued.IsZero() && s.boot.imageRef == p.Image
+}
+
 func (b issuedBoot) fresh() bool { return !b.issued.IsZero() && time.Since(b.issued) < reuseTime }
 
 // maxIssued is the number of machines above which old boots are removed.

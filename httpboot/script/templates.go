@@ -54,7 +54,7 @@ func ownTemplates() *Templates {
 // FILE:LINE. Without a dir there are only drover's own.
 func LoadTemplates(dir string) (*Templates, error) {
 	t := &Templates{all: map[dialect]*template.Template{}}
-	for d, say := range map[dialect]func(string) string{ipxe: sayIPXE, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot} {
+	for d, say := range map[dialect]func(string) string{ipxe: sayIPXE, grub: sayGRUB, pxelinux: sayPlain, uboot: sayUBoot, raspberryPi: sayPlain} {
 		t.all[d] = template.Must(template.New("").Option("missingkey=error").
 			Funcs(template.FuncMap{"say": say}).ParseFS(templateFiles, "templates/*."+string(d)+".tmpl"))
 	}
