@@ -121,7 +121,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	farm := s.Live.Farm()
 	cfg := farm.Config.Server
-	s.Store.Leases.Reserved = func(a netip.Addr) bool { f := s.Live.Farm(); return f.Reserved(a) || f.IsLocal(a) }
+	s.Store.Leases.Reserved = func(a netip.Addr) bool { return s.Live.Farm().Reserved(a) }
 	s.Live.SetLeases(s.Store.Leases.At)
 	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
