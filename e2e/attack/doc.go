@@ -4,7 +4,7 @@
 // A [Lab] is a set of networks: the server's, an attacker on the boot network, a node of
 // one tenant with a pod behind its address, and a host of another network. A [Server] is
 // the drover program, run as an operator runs it. A [Machine] boots from it as firmware
-// and drover-init do. The floods ([Discovers], [Requests], [SlowReaders], [Idle]) run
+// and drover-init do. The floods ([Discovers], [Requests], [SlowReaders], [Idle], [Routers]) run
 // until their context ends.
 //
 // The tests of this package run the attacks for seconds. make attack runs them for longer

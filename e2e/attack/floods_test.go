@@ -51,6 +51,9 @@ var (
 	transfers = flood{"H7", "60 addresses with 16 slow TFTP transfers", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
 		return attack.SlowTFTP(ctx, l.Wire, 16, many()...)
 	}}
+	routers = flood{"RA", "10 000 router solicitations and advertisements/s", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
+		return attack.Routers(ctx, l.Wire, 10_000)
+	}}
 	routed = flood{"H7", "the same from another network", func(ctx context.Context, l *attack.Lab, _ *attack.Server) (int, error) {
 		return attack.Requests(ctx, l.Wire, elsewhere, 100)
 	}}
@@ -90,7 +93,7 @@ func together(name string, floods ...flood) flood {
 	}}
 }
 
-// TestFloods (H5, H7, H8, M1) boots a declared machine while strangers use up what they
+// TestFloods (H5, H7, H8, M1, and forged routers) boots a declared machine while strangers use up what they
 // can. With -long it prints a table.
 func TestFloods(t *testing.T) {
 	l := newLab(t)
@@ -104,7 +107,7 @@ func TestFloods(t *testing.T) {
 		l.Wire.IP(t, "addr", "add", a+"/16", "dev", "eth0")
 	}
 	table := []string{fmt.Sprintf("%-5s %-50s %9s %8s %8s %8s", "", "sent", "number", "alone", "attacked", "memory")}
-	all := []flood{discovers, requests, readers, idle, together("all", discovers, requests, readers, idle)}
+	all := []flood{discovers, requests, readers, idle, routers, together("all", discovers, requests, readers, idle)}
 	if *long {
 		all = append(all, routed, mixed, holders, transfers)
 	}

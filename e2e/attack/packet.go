@@ -79,7 +79,12 @@ func (w *Wire) Send(to pools.MAC, p Packet) error {
 		to = pools.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	}
 	frame := append(append(to[:], w.mac[:]...), unix.ETH_P_IP>>8, unix.ETH_P_IP&0xff)
-	err := unix.Sendto(w.fd, append(frame, p.bytes()...), 0, &unix.SockaddrLinklayer{Ifindex: w.index, Halen: 6})
+	return w.sendFrame(append(frame, p.bytes()...))
+}
+
+// sendFrame sends a whole frame.
+func (w *Wire) sendFrame(frame []byte) error {
+	err := unix.Sendto(w.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: w.index, Halen: 6})
 	if errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN) {
 		return nil // lost, as on any network
 	}
