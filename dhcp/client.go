@@ -50,6 +50,9 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	c.Relayed = req.Giaddr.IsValid() || req.subnetSelection().IsValid()
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()
 	c.Class, c.ClientID = string(req.get(optClass)), string(req.get(optClientID))
+	if id := req.get(optMachineID); len(id) == 17 && id[0] == 0 { // RFC 4578: no type but 0 is defined
+		c.UUID = string(id[1:])
+	}
 	c.UserClass, c.IPXE = userClass(req.get(optUserClass))
 	c.IPXE = c.IPXE || req.codes.has(optIPXE)
 	c.Archs = archs(c.Class, req.get(optArch))

@@ -23,6 +23,8 @@ type Discover struct {
 	// These replace the program's own values, unless empty.
 	Class, UserClass, ClientID string
 
+	UUID string // option 97: 16 bytes; empty: made from the MAC, for programs that send one
+
 	// A relay agent adds these.
 	Relay               netip.Addr
 	CircuitID, RemoteID string
@@ -124,6 +126,9 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	}
 	if p.board != "" { // revision, end of the MAC, serial number
 		o[optMachineID] = slices.Concat([]byte{0}, []byte(p.board), []byte{0x11, 0x31, 0xc0, 0}, d.MAC[2:], []byte{0, 0, 0, 1})
+	}
+	if d.UUID != "" {
+		o[optMachineID] = append([]byte{0}, d.UUID...)
 	}
 	if p.features != "" {
 		o[optIPXE], o[optUserClass] = []byte(p.features), []byte("iPXE")

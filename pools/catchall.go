@@ -76,8 +76,10 @@ func (q *Query) Boots() bool {
 	return q.Firmware != "" || len(q.Archs) > 0 || q.IPXE || uboot || q.pxeClass() || q.httpClass()
 }
 
-// LeaseChooses reports whether the lease of a machine that no node declares can have
-// another pool than the query alone. If not, [Farm.Resolve] needs no lease for DHCP.
+// LeaseChooses reports whether the lease of a machine whose MAC no node declares can have
+// another node or pool than the query alone. If not, [Farm.Resolve] needs no lease for
+// DHCP.
 func (f *Farm) LeaseChooses() bool {
-	return slices.ContainsFunc(f.catchalls, func(e *entry) bool { return e.matcher != nil })
+	return len(f.byIdentity.uuid) > 0 || len(f.byIdentity.serial) > 0 ||
+		slices.ContainsFunc(f.catchalls, func(e *entry) bool { return e.matcher != nil })
 }

@@ -201,6 +201,8 @@ type Match struct {
 	SubscriberID string   `json:"subscriberID,omitempty"` // option 82.6 (RFC 3993)
 	Class        string   `json:"class,omitempty"`        // option 60
 	UserClass    string   `json:"userClass,omitempty"`    // option 77
+	UUID         string   `json:"uuid,omitempty"`         // option 97 (RFC 4578): the UUID of the machine, which only boot programs send
+	Serial       string   `json:"serial,omitempty"`       // option 97 of a Raspberry Pi: its serial number
 	Firmware     Firmware `json:"firmware,omitempty"`
 	Arch         Arch     `json:"arch,omitzero"` // option 93 (RFC 4578)
 }

@@ -61,13 +61,17 @@ func Octets(s string) (string, error) {
 // matcher is a compiled [Match], or the compiled conditions of a loader rule.
 type matcher struct {
 	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
+	uuid                                                          pattern // of its text
+	serial                                                        string  // 4 bytes
 	firmware                                                      Firmware
 	arch                                                          Arch
 }
 
 // newMatcher compiles a match that package config has checked.
 func newMatcher(m Match) *matcher {
+	serial, _ := ParseSerial(m.Serial)
 	return &matcher{
+		uuid: newPattern(strings.ToLower(m.UUID)), serial: serial,
 		firmware: m.Firmware, arch: m.Arch,
 		clientID: newPattern(m.ClientID), circuitID: newPattern(m.CircuitID), remoteID: newPattern(m.RemoteID),
 		subscriberID: newPattern(m.SubscriberID), class: newPattern(m.Class), userClass: newPattern(m.UserClass),
@@ -83,7 +87,18 @@ func (m *matcher) matches(q *Query) bool {
 		(!m.arch.set || slices.Contains(q.Archs, m.arch.code)) &&
 		m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
 		m.matchesClientID(q.ClientID) && m.circuitID.matches(q.CircuitID) &&
-		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID)
+		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID) && m.matchesMachine(q)
+}
+
+// admits is matches for a client that is known by its MAC. Of the programs of a machine
+// only firmware and iPXE send option 97, so its conditions hold for them alone.
+func (m *matcher) admits(q *Query) bool {
+	if q.UUID != "" {
+		return m.matches(q)
+	}
+	other := *m
+	other.uuid, other.serial = nil, ""
+	return other.matches(q)
 }
 
 // located reports whether the client meets the conditions of its place: what its relay
@@ -118,12 +133,14 @@ type relayID [3]string
 // identities is the index of the nodes without MACs.
 type identities struct {
 	client map[string]*entry
+	uuid   map[string]*entry // by 16 bytes, in both orders
+	serial map[string]*entry // by 4 bytes, in both orders
 	relay  map[relayID]*entry
 	shapes []relayID // the combinations of parts that identify a node, see [relayID.shape]
 }
 
 func newIdentities() identities {
-	return identities{client: map[string]*entry{}, relay: map[relayID]*entry{}}
+	return identities{client: map[string]*entry{}, uuid: map[string]*entry{}, serial: map[string]*entry{}, relay: map[relayID]*entry{}}
 }
 
 // add adds a node. Package config has checked that the identity exists and is unique.
@@ -131,6 +148,15 @@ func (ids *identities) add(e *entry) {
 	client, _ := Octets(e.Match.ClientID)
 	if client != "" {
 		ids.client[client] = e
+		return
+	}
+	if id, err := ParseUUID(e.Match.UUID); err == nil {
+		sent, swapped := uuidOrders(id)
+		ids.uuid[sent], ids.uuid[swapped] = e, e
+		return
+	}
+	if serial, err := ParseSerial(e.Match.Serial); err == nil {
+		ids.serial[serial], ids.serial[reversed(serial)] = e, e
 		return
 	}
 	var id relayID
@@ -154,6 +180,12 @@ func (ids *identities) find(q *Query) (*entry, string) {
 		if e := ids.client[plainID(q.ClientID)]; e != nil {
 			return e, "clientID"
 		}
+	}
+	if e := ids.uuid[q.UUID]; e != nil {
+		return e, "uuid"
+	}
+	if serial, ok := serialOf(q.UUID); ok && ids.serial[serial] != nil {
+		return ids.serial[serial], "serial"
 	}
 	for _, shape := range ids.shapes {
 		id := relayID{q.CircuitID, q.RemoteID, q.SubscriberID}

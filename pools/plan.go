@@ -17,6 +17,7 @@ type Query struct {
 	Class        string     // option 60
 	UserClass    string     // option 77: the first class of the list
 	ClientID     string     // option 61
+	UUID         string     // option 97: its 16 bytes behind the type; operating systems send none
 	CircuitID    string     // option 82.1
 	RemoteID     string     // option 82.2
 	SubscriberID string     // option 82.6

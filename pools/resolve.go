@@ -14,7 +14,8 @@ import (
 // answer; [Farm.WhyNot] returns the reason. It is safe for concurrent use.
 //
 // A machine is found by its MAC. Nodes without MACs are found by their client
-// identifier, or by the switch port that their relay agent sends. Any other machine is
+// identifier, their UUID or serial number, or by the switch port that their relay agent
+// sends. Any other machine is
 // unknown and belongs to the catch-all pool that it has a lease of, else to the first
 // one that takes it. A node with MACs and a match must fulfil both in a query of DHCP.
 func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
@@ -63,10 +64,21 @@ func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
 			return e, by
 		}
 	}
-	if e := f.byName[l.Node]; e != nil && len(e.MACs) == 0 && q.Recalls() {
+	if e := f.byName[l.Node]; e != nil && len(e.MACs) == 0 && (q.Recalls() || f.remembers(e, q)) {
 		return e, "lease"
 	}
 	return f.catchall(q, l), ""
+}
+
+// remembers reports whether the client may be a later program of the boot of a node that
+// is known by option 97, which only boot programs send.
+func (f *Farm) remembers(e *entry, q *Query) bool {
+	return e.byMachine() && q.UUID == "" && e.matcher.located(q) && f.sameNetwork(q.Link, e.subnet)
+}
+
+// byMachine reports whether a node without MACs is known by option 97.
+func (e *entry) byMachine() bool {
+	return e.Match.ClientID == "" && (e.Match.UUID != "" || e.Match.Serial != "")
 }
 
 // byDHCP reports whether the query has the fields that only DHCP knows.
@@ -88,7 +100,7 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return fmt.Sprintf("node %q is to be ignored (%s)", e.Name, e.Source.Position())
 	case !q.byDHCP() || e.catchall:
 		return ""
-	case e.matcher != nil && len(e.macs) > 0 && !e.matcher.matches(q):
+	case e.matcher != nil && len(e.macs) > 0 && !e.matcher.admits(q):
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
 	case !f.sameNetwork(q.Link, e.subnet):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",

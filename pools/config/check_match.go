@@ -22,6 +22,16 @@ func (c *checker) match(path, about string, m pools.Match, fail reporter) {
 			c.report(path+"."+f.name, about+": "+f.name, err)
 		}
 	}
+	if strings.Trim(strings.ToLower(m.UUID), "0123456789abcdef-*") != "" || len(m.UUID) > 2*36 {
+		fail(".uuid", "write 4c4c4544-0034-4210-8035-b4c04f4d3132, or parts of it with *", "%s: %q is not a UUID", about, m.UUID)
+	} else if m.UUID != "" && !strings.Contains(m.UUID, "*") {
+		_, err := pools.ParseUUID(m.UUID)
+		c.report(path+".uuid", about, err)
+	}
+	if m.Serial != "" {
+		_, err := pools.ParseSerial(m.Serial)
+		c.report(path+".serial", about, err)
+	}
 	if m.Firmware != "" {
 		if _, err := pools.ParseFirmware(string(m.Firmware)); err != nil {
 			fail(".firmware", mistake.Hint(string(m.Firmware), names(pools.Firmwares), ""), "%s: unknown firmware %q", about, m.Firmware)
@@ -47,11 +57,21 @@ func matchTexts(m pools.Match) []matchText {
 	}
 }
 
-// identity is the identity of a node without MACs, as bytes: its client identifier, or
-// the circuit, remote and subscriber identifiers of its relay agent.
-type identity [4]string
+// identity is the identity of a node without MACs, as bytes: its client identifier, its
+// UUID, its serial number, or the circuit, remote and subscriber identifiers of its relay
+// agent.
+type identity [6]string
 
 func identityOf(m pools.Match) (id identity) {
+	uuid, _ := pools.ParseUUID(m.UUID)
+	serial, _ := pools.ParseSerial(m.Serial)
+	switch {
+	case m.ClientID != "":
+	case uuid != "":
+		return identity{4: uuid}
+	case serial != "":
+		return identity{5: serial}
+	}
 	texts := []string{m.ClientID, m.CircuitID, m.RemoteID, m.SubscriberID}
 	if m.ClientID != "" {
 		texts = texts[:1]
@@ -77,6 +97,13 @@ func (c *checker) nodeMatch(about string, n pools.Node, here use, used *firstUse
 		}
 		if _, err := pools.Octets(f.value); err != nil {
 			fail(".match", "write hex:0a0b or hex:0a:0b", "%s: %s: %q is not bytes in hex", about, f.name, f.value)
+			return
+		}
+	}
+	for text, parse := range map[string]func(string) (string, error){m.UUID: pools.ParseUUID, m.Serial: pools.ParseSerial} {
+		if _, err := parse(text); text != "" && err != nil {
+			msg, hint := mistake.Explain(about, err)
+			fail(".match", hint, "%s", msg)
 			return
 		}
 	}

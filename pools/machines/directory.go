@@ -22,6 +22,12 @@ type Leases interface {
 	Named(node string) (pools.Lease, bool)
 }
 
+// Offers are the offers that machines have not taken yet. Offered returns the pool of the
+// offer to a machine, or "".
+type Offers interface {
+	Offered(mac pools.MAC, now time.Time) (pool string)
+}
+
 // Boots is the table of boots; Current returns the newest boot of a machine.
 type Boots interface {
 	Current(mac pools.MAC) (boots.Record, bool)
@@ -37,11 +43,12 @@ type Unknowns interface {
 	List() []pools.Unknown
 }
 
-// Directory finds machines. All fields but NextBoots, Unknowns and Now must be
-// set, and none may change once it is in use. It is safe for concurrent use.
+// Directory finds machines. All fields but Offers, NextBoots, Unknowns and Now must
+// be set, and none may change once it is in use. It is safe for concurrent use.
 type Directory struct {
 	Farm      Farm
 	Leases    Leases
+	Offers    Offers
 	Boots     Boots
 	NextBoots NextBoots
 	Unknowns  Unknowns
@@ -86,26 +93,32 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 	if !ok && proxy { // a boot program ends what was noted of the one before
 		l, _ = d.Leases.Named(pools.CatchAllName(q.MAC))
 	}
-	if !q.Link.IsValid() || l.Pool == "" {
+	if !q.Link.IsValid() {
 		return l
 	}
 	now := d.now()
-	if b, ok := d.booting(q, now); ok {
-		q.Chained = b.Pool == l.Pool
+	active := l.Active(now)
+	if !active && !proxy && !q.Recalls() {
+		l.Node = ""
+	}
+	if !f.LeaseChooses() {
+		return l
 	}
 	// The leases of another server last longer than what drover notes of them.
-	if !l.Active(now) && (!proxy || q.Boots() && !q.Chained) {
+	if !active && !proxy {
+		l.Pool = ""
+	}
+	if l.Pool == "" && d.Offers != nil {
+		l.Pool = d.Offers.Offered(q.MAC, now)
+	}
+	if q.IPXE && l.Pool != "" {
+		b, ok := d.Boots.Current(q.MAC)
+		q.Chained = ok && b.Pool == l.Pool && b.Loading(now)
+	}
+	if proxy && !active && q.Boots() && !q.Chained {
 		l.Pool = ""
 	}
 	return l
-}
-
-// booting returns the boot that an iPXE is part of, if another program began it.
-func (d *Directory) booting(q *pools.Query, now time.Time) (r boots.Record, ok bool) {
-	if q.IPXE {
-		r, ok = d.Boots.Current(q.MAC)
-	}
-	return r, ok && r.Loading(now)
 }
 
 // next returns a plan with the next boot of its node.

@@ -228,6 +228,16 @@ func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// Offered returns the pool of the offer to a machine that has not taken it yet, or "".
+func (l *Leases) Offered(mac pools.MAC, now time.Time) (pool string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f, ok := l.offers.of(mac, now); ok {
+		return f.pool
+	}
+	return ""
+}
+
 // Of returns the lease of a machine. It returns an expired lease until another machine
 // gets the address, since a node may use its address without renewing the lease. It does
 // not return a lease that was released or declined.

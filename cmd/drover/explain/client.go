@@ -27,7 +27,7 @@ type Client struct {
 	File  string // with a captured request; the other fields are then unused
 	IPXE  bool   // the client is iPXE
 
-	CircuitID, RemoteID, Class, UserClass, ClientID string // in the notation of the flags
+	CircuitID, RemoteID, Class, UserClass, ClientID, UUID string // in the notation of the flags
 }
 
 func (a *Client) flags(cmd *cobra.Command) {
@@ -41,6 +41,7 @@ func (a *Client) flags(cmd *cobra.Command) {
 	f.StringVar(&a.Class, "class", "", "vendor class, instead of the firmware's (option 60)")
 	f.StringVar(&a.UserClass, "user-class", "", "user class (option 77)")
 	f.StringVar(&a.ClientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
+	f.StringVar(&a.UUID, "uuid", "", "UUID of the machine, instead of one that is made from the MAC (option 97)")
 	f.StringVar(&a.File, "request", "", "file with a captured DHCP request: the bytes of its UDP payload, or these in hex")
 	_ = cmd.MarkFlagFilename("request")
 	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(archs, cobra.ShellCompDirectiveNoFileComp))
@@ -75,6 +76,10 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 		note(err)
 	} else if a.IPXE {
 		note(errors.New("--arch os is no firmware that loads iPXE"))
+	}
+	if a.UUID != "" {
+		d.UUID, err = pools.ParseUUID(a.UUID)
+		note(err)
 	}
 	if a.Relay != "" {
 		d.Relay, err = netip.ParseAddr(a.Relay)

@@ -359,3 +359,60 @@ func TestCatchAllInProxyMode(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeByUUIDBoots: only firmware and iPXE send option 97; the later programs of a node
+// that is known by it are found by its lease.
+func TestNodeByUUIDBoots(t *testing.T) {
+	const uuid = "4c4c4544-0034-4210-8035-b4c04f4d3132"
+	id, err := pools.ParseUUID(uuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, others := range []string{"", lobby} {
+		w := newWire(t, pools.DHCPFull, "  - {name: web, image: a, nodes: [{name: dell, match: {uuid: "+uuid+"}, ip: 10.28.0.10}]}\n"+others)
+		firmware := dhcp.Discover{Firmware: pools.UEFIx64, UUID: id}
+		loaded := ipxe(firmware)
+		loaded.UUID = id
+		want := ""
+		if others != "" {
+			want = "lobby"
+		}
+		if got := w.boot(system); got != want {
+			t.Errorf("a system that nobody knows: got pool %q, want %q", got, want)
+		}
+		for _, d := range []dhcp.Discover{firmware, loaded, droverInit, system} {
+			if got := w.boot(d); got != "web" || w.address.String() != "10.28.0.10" {
+				t.Errorf("%+v: got pool %q at %s", d, got, w.address)
+			}
+			w.stays(fmt.Sprintf("%+v", d), "web")
+		}
+		w.renewals("web")
+		other := firmware
+		other.UUID = id[:15] + "x"
+		if got := w.boot(other); got != want {
+			t.Errorf("the card in another machine: got pool %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFirmwareWithShortRequest: the REQUEST of some firmware says less than its DISCOVER;
+// that of early Raspberry Pi 4 had no class.
+func TestFirmwareWithShortRequest(t *testing.T) {
+	for _, others := range []string{"", lobby} {
+		w := newWire(t, pools.DHCPFull, kinds+others)
+		firmware := dhcp.Discover{Firmware: pools.BIOS}
+		offer, _ := w.send(w.program(firmware))
+		if offer == nil {
+			t.Fatal("no offer")
+		}
+		given, _ := netip.AddrFromSlice(offer.YourIPAddr.To4())
+		request := w.request(firmware, serverAddress, given, netip.Addr{})
+		delete(request.Options, 60)
+		delete(request.Options, 93)
+		if _, x := w.send(request); x.Reply != "ACK" || x.Plan.Pool != "pc" {
+			t.Errorf("got %q (%q), plan %+v", x.Reply, x.Decision, x.Plan)
+		}
+		w.address = given
+		w.stays("firmware", "pc")
+	}
+}

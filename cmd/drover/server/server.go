@@ -293,5 +293,5 @@ func (s *Server) Close() {
 
 // newDirectory returns the directory of a farm and its state.
 func newDirectory(live *config.Live, store *state.Store) *machines.Directory {
-	return &machines.Directory{Farm: live, Leases: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
+	return &machines.Directory{Farm: live, Leases: store.Leases, Offers: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
 }
