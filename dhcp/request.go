@@ -75,13 +75,13 @@ func (r *Request) parse(b []byte) {
 		}
 		return
 	}
-	r.cut = r.parseField(b[optionsAt:])
+	r.cut = eachOption(b[optionsAt:], r.add)
 	if flags := r.get(optOverload); len(flags) == 1 {
 		if flags[0]&overloadFile != 0 {
-			r.cut = cmp.Or(r.cut, r.parseField(b[fileAt:cookieAt]))
+			r.cut = cmp.Or(r.cut, eachOption(b[fileAt:cookieAt], r.addOverloaded))
 		}
 		if flags[0]&overloadSname != 0 {
-			r.cut = cmp.Or(r.cut, r.parseField(b[snameAt:fileAt]))
+			r.cut = cmp.Or(r.cut, eachOption(b[snameAt:fileAt], r.addOverloaded))
 		}
 	}
 	if r.infiniBand() {
@@ -89,18 +89,23 @@ func (r *Request) parse(b []byte) {
 	}
 }
 
-// parseField reads the options of a field. It joins options that were sent in pieces
-// (RFC 3396).
-func (r *Request) parseField(b []byte) error {
-	return eachOption(b, func(code uint8, data []byte) {
-		if r.codes.has(code) {
-			data = slices.Concat(r.get(code), data)
-		}
-		r.set(code, data)
-		if code == optMessageType && len(data) > 0 {
-			r.Type = dhcpv4.MessageType(data[0])
-		}
-	})
+// add adds an option. It joins options that were sent in pieces (RFC 3396).
+func (r *Request) add(code uint8, data []byte) {
+	if r.codes.has(code) {
+		data = slices.Concat(r.get(code), data)
+	}
+	r.set(code, data)
+	if code == optMessageType && len(data) > 0 {
+		r.Type = dhcpv4.MessageType(data[0])
+	}
+}
+
+// addOverloaded adds an option of the file or sname field. Relay agents add option 82 to
+// the options field, and do not search the others for one of the client.
+func (r *Request) addOverloaded(code uint8, data []byte) {
+	if code != optRelay {
+		r.add(code, data)
+	}
 }
 
 // eachOption calls do for each option of a field. The field may lack the END

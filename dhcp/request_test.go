@@ -88,6 +88,20 @@ func TestOptionsInOtherFieldsOfRequests(t *testing.T) {
 	}
 }
 
+// TestOption82InOtherFields: a client can hide an option 82 in its file field from its
+// relay agent. It does not count.
+func TestOption82InOtherFields(t *testing.T) {
+	hidden := "\x52\x0a\x02\x02sw\x05\x04\x0a\x02\x00\x00\xff"
+	for name, mods := range map[string][]dhcpv4.Modifier{"alone": nil, "beside the relay agent's": {option(82, 1, 1, 'x')}} {
+		var got pools.Query
+		s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
+		s.handle(overloaded(message(web1, discover, append(mods, giaddr("10.1.0.254"))...), hidden, hidden), noon)
+		if got.RemoteID != "" || got.Link.String() != "10.1.0.254" || got.MAC != web1 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 // FuzzParse compares the parser with that of the library. Both must read the
 // same values from each packet that the library accepts. The library does not read
 // the options of sname and file; Describe does.
@@ -118,6 +132,7 @@ func FuzzParse(f *testing.F) {
 			for _, o := range all {
 				options[o.Code] = o.Data
 			}
+			options[82] = p.Options[82]
 		}
 		for code := range 255 {
 			if got, want := req.Option(uint8(code)), options[uint8(code)]; !bytes.Equal(got, want) {
