@@ -115,9 +115,9 @@ func (b *bench) boot(ctx context.Context, rack *lab.Rack, s stack, name string) 
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	if s.router {
-		router, err := startRouter(ctx, rack)
-		if err != nil {
-			return boot, err
+		router, failed := startRouter(ctx, rack)
+		if failed != nil {
+			return boot, failed
 		}
 		defer func() { err = errors.Join(err, router.stop()) }()
 	}
