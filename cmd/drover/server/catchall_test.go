@@ -416,3 +416,31 @@ func TestFirmwareWithShortRequest(t *testing.T) {
 		w.stays("firmware", "pc")
 	}
 }
+
+// TestCatchAllBehindARelay boots a machine behind a relay agent, whose renewals bypass it.
+func TestCatchAllBehindARelay(t *testing.T) {
+	w := newWire(t, pools.DHCPFull, `  - {name: sw1, catchall: true, image: a, match: {remoteID: sw1, firmware: bios}, range: 10.29.60.1-10.29.60.99}
+  - {name: annex, catchall: true, image: b, range: 10.29.72.1-10.29.72.99}
+`+lobby)
+	relayed := func(d dhcp.Discover) dhcp.Discover {
+		d.Relay, d.RemoteID = netip.MustParseAddr("10.29.0.254"), "sw1"
+		return d
+	}
+	firmware := dhcp.Discover{Firmware: pools.BIOS}
+	for _, d := range []dhcp.Discover{firmware, ipxe(firmware), droverInit, system} {
+		if got := w.boot(relayed(d)); got != "sw1" {
+			t.Errorf("%+v: got pool %q", d, got)
+		}
+		w.stays(fmt.Sprintf("%+v", d), "sw1")
+	}
+	none := netip.Addr{}
+	for name, d := range map[string]dhcp.Discover{"renews": system, "rebinds": relayed(system)} {
+		if _, x := w.send(w.request(d, none, none, w.address)); x.Reply != "ACK" {
+			t.Errorf("it %s: got %q (%q, %v)", name, x.Reply, x.Decision, x.Err)
+		}
+		w.stays(name, "sw1")
+	}
+	if _, x := w.send(w.request(system, none, w.address, none)); x.Reply != "NAK" {
+		t.Errorf("it comes back on the server's wire: got %q (%q)", x.Reply, x.Decision)
+	}
+}
