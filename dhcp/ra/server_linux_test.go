@@ -15,6 +15,7 @@ import (
 
 	raw "github.com/mdlayher/packet"
 	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
 
 	"drover/dhcp/ra"
 	"drover/e2e/fixture"
@@ -51,8 +52,9 @@ func sysctl(t *testing.T, n netns.Namespace, assignment string) {
 	}
 }
 
-// serve starts a server on an interface of the server's host. It ends with the test.
-func (w *wire) serve(t *testing.T, device string) *ra.Server {
+// serve starts a server on an interface of the server's host, and calls functions on its
+// thread before. It ends with the test.
+func (w *wire) serve(t *testing.T, device string, before ...func() error) *ra.Server {
 	t.Helper()
 	s := &ra.Server{
 		Interface: device,
@@ -65,7 +67,16 @@ func (w *wire) serve(t *testing.T, device string) *ra.Server {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.srv.Do(func() error { return s.Serve(ctx) }) }()
+	go func() {
+		ended <- w.srv.Do(func() error {
+			for _, f := range before {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return s.Serve(ctx)
+		})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -154,8 +165,8 @@ func (m *machine) boot(t *testing.T) (answer []byte) {
 	return answer
 }
 
-// A Linux host solicits as it is used to, hears the answer, and does not ask again. It
-// gains no route, no address and no router.
+// A Linux host that takes advertisements solicits and gets the answer. It gains no route
+// and no address.
 func TestLinuxHost(t *testing.T) {
 	for _, disabled := range []string{"0", "1"} {
 		t.Run("disable_ipv6="+disabled, func(t *testing.T) {
@@ -233,6 +244,18 @@ func TestInterfaceChanges(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Without CAP_NET_RAW the log says so once, and nothing fails.
+func TestNoCapability(t *testing.T) {
+	w := newNet(t)
+	w.cli.IP(t, "link", "set", "cli", "up")
+	w.serve(t, "srv", func() error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var data [2]unix.CapUserData // none
+		return unix.Capset(&header, &data[0])
+	})
+	fixture.Eventually(t, "the log has the reason", func() bool { return strings.Contains(w.log.String(), "CAP_NET_RAW") })
 }
 
 // tag puts a frame into a VLAN.
