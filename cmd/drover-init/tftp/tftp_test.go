@@ -193,9 +193,10 @@ func TestBadNetwork(t *testing.T) {
 		},
 		"late": func(n int, p []byte) [][]byte {
 			out := [][]byte{p}
-			if n%9 == 1 {
+			switch n % 9 {
+			case 1:
 				held = p
-			} else if n%9 == 7 {
+			case 7:
 				out = append(out, held)
 			}
 			return out
@@ -343,4 +344,16 @@ func TestClose(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the server did not get an ERROR")
 	}
+}
+
+func FuzzOptions(f *testing.F) {
+	f.Add([]byte("tsize\x00100\x00blksize\x001468\x00windowsize\x0032\x00"))
+	f.Add([]byte("TSIZE\x00-1\x00"))
+	f.Add([]byte("tsize\x00tsize\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		size, block, window, err := tftp.ReadOptions(body)
+		if err == nil && (size < 0 || block < 8 || block > 1468 || window < 1 || window > 32) {
+			t.Errorf("%q: got size %d, block %d, window %d", body, size, block, window)
+		}
+	})
 }
