@@ -33,6 +33,7 @@ func notHere() map[string]string {
 		itself   = "it runs this test"
 		long     = "it takes minutes, and decides by figures"
 		archive  = "it downloads packages that the tests do not install"
+		initrd   = "it is for the initramfs of another system; TestRootImageByTFTP (cmd/drover/server) fetches that name"
 	)
 	return map[string]string{
 		"make test":                    itself,
@@ -46,16 +47,21 @@ func notHere() map[string]string {
 		"make bench-dhcp BENCH=-quick": long,
 		"make bench-dhcp BENCH='-rounds 3 -json out.json'":                   long,
 		"make bench-dhcp BENCH='-quick -only drover,kea -drover bin/drover'": long,
-		"make bench-boot":                                                      long,
-		"make bench-boot BENCH=-quick":                                         long,
-		"make bench-boot BENCH='-only http,tftp'":                              long,
-		"make bench-boot BENCH='-boots 5 -json out.json -keep'":                long,
-		"make bench-tftp":                                                      long,
-		"apt-get install shim-signed grub-efi-amd64-signed":                    archive,
-		"apt-get install pxelinux syslinux-common":                             archive,
-		"buildah bud -f Dockerfile.image --build-arg K8S_SOURCE=apt -t node .": archive,
-		"buildah push node oci:node":                                           archive,
-		"drover cluster prepare tenant-a --admin tenant-a-admin.conf":          clusters,
+		"make bench-boot":                                                    long,
+		"make bench-boot BENCH=-quick":                                       long,
+		"make bench-boot BENCH='-only http,tftp'":                            long,
+		"make bench-boot BENCH='-boots 5 -json out.json -keep'":              long,
+		"make bench-tftp":                                                    long,
+		"apt-get install shim-signed grub-efi-amd64-signed":                  archive,
+		"apt-get install pxelinux syslinux-common":                           archive,
+		`root=$(sed 's|.*drover.root=/\([^ ]*\).*|\1|' /proc/cmdline)`:       initrd,
+		`busybox tftp -g -b 1468 -r "$root" -l /run/root.squashfs 10.28.0.2`: initrd,
+		"apt-get install raspi-firmware":                                     archive,
+		"cp /usr/lib/raspi-firmware/*.elf /usr/lib/raspi-firmware/*.dat /var/lib/drover/loaders/raspberry-pi": archive,
+		"cp /usr/lib/linux-image-*-arm64/broadcom/bcm271*.dtb /var/lib/drover/loaders/raspberry-pi":           archive,
+		"buildah bud -f Dockerfile.image --build-arg K8S_SOURCE=apt -t node .":                                archive,
+		"buildah push node oci:node":                                  archive,
+		"drover cluster prepare tenant-a --admin tenant-a-admin.conf": clusters,
 		"kubectl --kubeconfig tenant-a-admin.conf create token drover --namespace kube-system --duration 8760h > drover.token": clusters,
 		"install -m 600 tenant-a-admin.conf /etc/drover/tenant-a.kubeconfig":                                                   clusters,
 		"kubectl --kubeconfig /etc/drover/tenant-a.kubeconfig config unset users":                                              clusters,
