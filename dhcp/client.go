@@ -55,7 +55,7 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	}
 	c.UserClass, c.IPXE = userClass(req.get(optUserClass))
 	c.IPXE = c.IPXE || req.codes.has(optIPXE)
-	c.Archs = archs(c.Class, req.get(optArch))
+	c.Archs = Archs(c.Class, req.get(optArch))
 	c.Firmware = pools.FirmwareOf(c.Class, c.Archs)
 	if req.bootp() && c.Class == "" && c.Archs == nil {
 		c.Firmware = pools.BIOS // BOOTP is a boot program's, and older than all other firmware
@@ -144,10 +144,10 @@ func userClass(data []byte) (first string, ipxe bool) {
 
 const ipxeClass = "iPXE"
 
-// archs returns the processor architectures (option 93, RFC 4578). ROMs without
+// Archs returns the processor architectures (option 93, RFC 4578). ROMs without
 // that option send the number in a class such as
 // "PXEClient:Arch:00007:UNDI:003000".
-func archs(class string, data []byte) (list []uint16) {
+func Archs(class string, data []byte) (list []uint16) {
 	for ; len(data) >= 2; data = data[2:] {
 		list = append(list, binary.BigEndian.Uint16(data))
 	}

@@ -42,7 +42,9 @@ func (x *Exchange) Unknown() bool {
 }
 
 // Begins reports whether the packet is one that a boot begins with.
-func (x *Exchange) Begins() bool { return x.Type == "DISCOVER" || x.Type == bootRequest }
+func (x *Exchange) Begins() bool {
+	return x.Type == "DISCOVER" || x.Type == "SOLICIT" || x.Type == bootRequest
+}
 
 // Decision names the outcome of a packet. The decisions are few, so that they
 // can label a metric.

@@ -64,7 +64,7 @@ func RelayInfo(data []byte) (ids [3]string, link, server netip.Addr, warning str
 
 // FirmwareOf returns the firmware of a vendor class and a value of option 93.
 func FirmwareOf(class string, data []byte) pools.Firmware {
-	return pools.FirmwareOf(class, archs(class, data))
+	return pools.FirmwareOf(class, Archs(class, data))
 }
 
 // Broadcast returns the broadcast address of a network.

@@ -58,27 +58,27 @@ type Taker interface {
 	Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool
 }
 
-// noLeases is a store that gives no address.
-type noLeases struct{}
+// NoLeases is a store that gives no address.
+type NoLeases struct{}
 
 // Offer returns an error.
-func (noLeases) Offer(*pools.Plan, netip.Addr, time.Time) (netip.Addr, bool, error) {
+func (NoLeases) Offer(*pools.Plan, netip.Addr, time.Time) (netip.Addr, bool, error) {
 	return netip.Addr{}, false, errors.New("no lease store is set")
 }
 
 // Commit returns an error.
-func (noLeases) Commit(*pools.Plan, netip.Addr, time.Time) (func() error, error) {
+func (NoLeases) Commit(*pools.Plan, netip.Addr, time.Time) (func() error, error) {
 	return nil, errors.New("no lease store is set")
 }
 
 // Holds finds no lease.
-func (noLeases) Holds(pools.MAC, time.Time) (a netip.Addr, ok bool) { return a, false }
+func (NoLeases) Holds(pools.MAC, time.Time) (a netip.Addr, ok bool) { return a, false }
 
 // Leave does nothing.
-func (noLeases) Leave(pools.MAC, netip.Addr, time.Time) {}
+func (NoLeases) Leave(pools.MAC, netip.Addr, time.Time) {}
 
 // Release does nothing.
-func (noLeases) Release(pools.MAC, netip.Addr, time.Time) {}
+func (NoLeases) Release(pools.MAC, netip.Addr, time.Time) {}
 
 // Decline returns false.
-func (noLeases) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }
+func (NoLeases) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }

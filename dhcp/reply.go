@@ -67,7 +67,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 	x.Plan, x.Why, x.Warning = plan, knownBy(plan), c.warning
 	a := answer{client: c, server: s, leases: s.Leases, req: req, plan: plan, now: now, x: &x}
 	if a.leases == nil {
-		a.leases = noLeases{}
+		a.leases = NoLeases{}
 	}
 	m := build(&a)
 	if m != nil {

@@ -381,3 +381,6 @@ func get(t testing.TB, url string, header ...string) (*http.Response, []byte) {
 	}
 	return resp, body
 }
+
+// Of6 returns the machine of a MAC.
+func (d directory) Of6(mac pools.MAC) machines.Machine { return d.Of(mac) }

@@ -18,7 +18,7 @@ type Advertised struct {
 	from Origin // of Address
 }
 
-// Local is an IPv4 address of an interface that this server serves, with its network.
+// Local is an address of an interface that this server serves, with its network.
 type Local struct {
 	Interface string
 	Prefix    netip.Prefix
@@ -27,8 +27,10 @@ type Local struct {
 // addresses is the index of the addresses of this server.
 type addresses struct {
 	listeners *Server      // the settings of the listeners
-	local     []Local      // in the order of server.interfaces
+	local     []Local      // IPv4 addresses, in the order of server.interfaces
+	local6    []Local      // likewise of IPv6
 	fallback  Advertised   // for networks without an address of their own
+	fallback6 Advertised   // likewise of IPv6
 	bySubnet  []Advertised // for each subnet
 	byLocal   []Advertised // for each of local, where the network is in no subnet
 }
@@ -43,8 +45,11 @@ type addresses struct {
 //   - the boot address of a subnet of the same layer-2 network,
 //   - server.address, or the first address of the first interface.
 func (f *Farm) indexAddresses(c *Checked) {
-	f.addresses = addresses{listeners: &c.Listeners, local: c.Local}
+	f.addresses = addresses{listeners: &c.Listeners, local: c.Local, local6: c.Local6}
 	a := &f.addresses
+	if len(c.Local6) > 0 {
+		a.fallback6 = a.advertise6(c.Local6[0])
+	}
 	a.fallback = a.advertise(c.Listeners.Address, f.at("server.address"))
 	if !a.fallback.Address.IsValid() && len(c.Listeners.Interfaces) > 0 {
 		a.fallback.from = Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
@@ -53,7 +58,11 @@ func (f *Farm) indexAddresses(c *Checked) {
 		}
 	}
 	for i, s := range c.Config.Subnets {
-		a.bySubnet = append(a.bySubnet, a.within(s.CIDR, f.elsewhere(c)))
+		if s.Is6() {
+			a.bySubnet = append(a.bySubnet, a.within6(s.CIDR))
+		} else {
+			a.bySubnet = append(a.bySubnet, a.within(s.CIDR, f.elsewhere(c)))
+		}
 		if s.Address.IsValid() {
 			a.bySubnet[i] = a.advertise(s.Address, f.at(f.subnetPath(i)+".address"))
 			a.bySubnet[i].ID = s.Address
@@ -61,7 +70,12 @@ func (f *Farm) indexAddresses(c *Checked) {
 	}
 	own := slices.Clone(a.bySubnet)
 	for i, s := range c.Config.Subnets {
-		same := func(j int) bool { return s.Network != "" && s.Network == c.Config.Subnets[j].Network }
+		if s.Is6() {
+			continue
+		}
+		same := func(j int) bool {
+			return s.Network != "" && s.Network == c.Config.Subnets[j].Network && !c.Config.Subnets[j].Is6()
+		}
 		for j := range own {
 			if !a.bySubnet[i].Address.IsValid() && same(j) {
 				a.bySubnet[i] = own[j]
@@ -111,7 +125,7 @@ func (a *addresses) advertise(address netip.Addr, from Origin) Advertised {
 		case err != nil:
 			return ""
 		case port == usual:
-			return scheme + address.String()
+			return scheme + hostOf(address)
 		}
 		return scheme + net.JoinHostPort(address.String(), port)
 	}
@@ -130,6 +144,9 @@ func (f *Farm) AdvertisedAt(addr netip.Addr) *Advertised {
 	if i := f.linkSubnet(addr); i >= 0 {
 		return &a.bySubnet[i]
 	}
+	if addr.Is6() && !addr.Is4In6() {
+		return &a.fallback6
+	}
 	for i, l := range a.local {
 		if l.Prefix.Contains(addr) {
 			return &a.byLocal[i]
@@ -142,14 +159,16 @@ func (f *Farm) AdvertisedAt(addr netip.Addr) *Advertised {
 // its own addresses, else that of the network it asks from, else that of its lease.
 func (f *Farm) advertisedTo(e *entry, q *Query, l *Lease) *Advertised {
 	switch {
-	case e.subnet >= 0:
-		return &f.addresses.bySubnet[e.subnet]
+	case e.subnetOf(q.IPv6) >= 0:
+		return &f.addresses.bySubnet[e.subnetOf(q.IPv6)]
 	case q.Link.IsValid():
 		return f.AdvertisedAt(q.Link)
 	case l.Address.IsValid():
 		return f.AdvertisedAt(l.Address)
-	case len(f.Config.Subnets) == 1:
-		return &f.addresses.bySubnet[0]
+	case f.onlySubnet(q.IPv6) >= 0:
+		return &f.addresses.bySubnet[f.onlySubnet(q.IPv6)]
+	case q.IPv6:
+		return &f.addresses.fallback6
 	}
 	return &f.addresses.fallback
 }
@@ -164,7 +183,8 @@ func (f *Farm) IsLocal(a netip.Addr) bool {
 		return slices.ContainsFunc(all, func(x Advertised) bool { return x.Address == a })
 	}
 	return a.IsValid() && (a == f.Address() || has(f.addresses.bySubnet) ||
-		slices.ContainsFunc(f.addresses.local, func(l Local) bool { return l.Prefix.Addr() == a }))
+		slices.ContainsFunc(f.addresses.local, func(l Local) bool { return l.Prefix.Addr() == a }) ||
+		slices.ContainsFunc(f.addresses.local6, func(l Local) bool { return l.Prefix.Addr() == a }))
 }
 
 // URL returns the base URL of the node-facing HTTP listener for machines of networks in

@@ -48,10 +48,11 @@ func (f *Farm) keeps(e *entry, q *Query) bool {
 // Behind a relay agent that is in no subnet no address of a range could be used (RFC
 // 2131, section 4.3.1). The server's own address may be in no subnet.
 func (f *Farm) leasesTo(e *entry, q *Query) bool {
-	if q.Relayed && e.subnet >= 0 && f.linkSubnet(q.Link) < 0 {
+	own := e.subnetOf(q.IPv6)
+	if q.Relayed && own >= 0 && f.linkSubnet(q.Link) < 0 {
 		return false
 	}
-	return f.sameNetwork(q.Link, e.subnet)
+	return f.sameNetwork(q.Link, own) && e.serves(q.IPv6)
 }
 
 // choosesAnew reports whether the client leaves the catch-all pool of its lease for the

@@ -96,6 +96,10 @@ type Subnet struct {
 
 	// Relays are addresses of relay agents for this subnet that no subnet holds.
 	Relays []netip.Addr `json:"relays,omitempty"`
+
+	// RapidCommit gives an IPv6 address in two messages instead of four (RFC 8415,
+	// section 18.3.1). Of several DHCPv6 servers on a network, only one may do so.
+	RapidCommit bool `json:"rapidCommit,omitempty"`
 }
 
 // Cluster is a tenant: a Kubernetes cluster that nodes join.
@@ -160,6 +164,7 @@ type Pool struct {
 	CatchAll  bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
 	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
 	Range     Range     `json:"range,omitzero"`      // catch-all only: the addresses to lease
+	Range6    Range     `json:"range6,omitzero"`     // catch-all only: the IPv6 addresses to lease
 	Lease     Duration  `json:"lease,omitempty"`     // default: the subnet's
 	Broadcast Broadcast `json:"broadcast,omitempty"` // default auto
 	Ignore    bool      `json:"ignore,omitempty"`    // its machines get no answer
@@ -184,6 +189,7 @@ type Node struct {
 	MACs        []MAC              `json:"macs,omitempty"`
 	Match       Match              `json:"match,omitzero"` // identifies a node without MACs; with MACs, a further condition
 	IP          netip.Addr         `json:"ip,omitzero"`
+	IP6         netip.Addr         `json:"ip6,omitzero"`          // its IPv6 address, by DHCPv6
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
 	Ignore      bool               `json:"ignore,omitempty"`      // it gets no answer

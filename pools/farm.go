@@ -37,6 +37,7 @@ type Checked struct {
 	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
 	Listeners Server         // the server section that the listeners were started with
 	Local     []Local        // the addresses of this server
+	Local6    []Local        // the IPv6 addresses of this server
 
 	Added    []PoolNode // the nodes of the API and of chassis
 	Shadowed []PoolNode // the nodes that are left out, see [Farm.Shadowed]
@@ -75,6 +76,7 @@ func (f *Farm) indexRelays() {
 type entry struct {
 	pool     int
 	subnet   int // index; -1: known only from the client's link
+	subnet6  int // the same for IPv6
 	catchall bool
 	ignore   bool
 	matcher  *matcher // conditions that the client must match; nil: the MAC is enough
@@ -90,8 +92,8 @@ type entry struct {
 
 func (f *Farm) index(added []PoolNode) {
 	profiles := map[string]*profile{}
-	add := func(e *entry, pool int, anyAddress netip.Addr) {
-		e.pool, e.subnet = pool, f.Config.SubnetOf(anyAddress)
+	add := func(e *entry, pool int, anyAddress, any6 netip.Addr) {
+		e.pool, e.subnet, e.subnet6 = pool, f.Config.SubnetOf(anyAddress), f.Config.SubnetOf(any6)
 		e.name, e.macs, e.address, e.ignore = e.Name, e.MACs, e.IP, e.Ignore
 		tags := tagOrder(f.Config.Pools[e.pool].Tags, e.Tags)
 		key := strings.Join(tags, "\n")
@@ -108,16 +110,16 @@ func (f *Farm) index(added []PoolNode) {
 	for i, p := range f.Config.Pools {
 		for j, n := range p.Nodes {
 			path := fmt.Sprintf("pools[%d].nodes[%d]", i, j)
-			add(&entry{NodeInfo: NodeInfo{PoolNode: PoolNode{p.Name, n}, Source: f.at(path)}, path: path}, i, n.IP)
+			add(&entry{NodeInfo: NodeInfo{PoolNode: PoolNode{p.Name, n}, Source: f.at(path)}, path: path}, i, n.IP, n.IP6)
 		}
 		if p.CatchAll {
 			info := NodeInfo{PoolNode: PoolNode{Pool: p.Name, Node: Node{Match: p.Match}}}
-			add(&entry{NodeInfo: info, catchall: true}, i, p.Range.First)
+			add(&entry{NodeInfo: info, catchall: true}, i, p.Range.First, p.Range6.First)
 		}
 	}
 	for _, n := range added {
 		pool := slices.IndexFunc(f.Config.Pools, func(p Pool) bool { return p.Name == n.Pool })
-		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: n.Origin()}}, pool, n.IP)
+		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: n.Origin()}}, pool, n.IP, n.IP6)
 	}
 }
 
@@ -132,8 +134,10 @@ func (f *Farm) insert(e *entry) {
 	}
 	f.entries = append(f.entries, e)
 	f.byName[e.Name] = e
-	if e.IP.IsValid() {
-		f.byIP[e.IP] = e
+	for _, a := range [...]netip.Addr{e.IP, e.IP6} {
+		if a.IsValid() {
+			f.byIP[a] = e
+		}
 	}
 	for _, m := range e.MACs {
 		f.byMAC[m] = e
@@ -173,8 +177,12 @@ func (f *Farm) Node(name string) (NodeInfo, bool) {
 // Declares reports whether a node has the MAC m.
 func (f *Farm) Declares(m MAC) bool { return f.byMAC[m] != nil }
 
-// HasAddress reports whether a node has the MAC m and an address of its own.
-func (f *Farm) HasAddress(m MAC) bool { e := f.byMAC[m]; return e != nil && e.address.IsValid() }
+// HasAddress reports whether a node has the MAC m and an address of its own, by IPv4 or by
+// IPv6.
+func (f *Farm) HasAddress(m MAC, ipv6 bool) bool {
+	e := f.byMAC[m]
+	return e != nil && e.own(ipv6).IsValid()
+}
 
 // Reserved reports whether a is a node's own address, which is never leased to
 // another machine.

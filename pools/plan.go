@@ -9,6 +9,7 @@ type Query struct {
 	Firmware Firmware // empty for a plain DHCP client
 	IPXE     bool     // the client is already iPXE: it gets its script, not a loader
 	Chained  bool     // another program of the same boot has asked before; only package machines knows
+	IPv6     bool     // the client asks over IPv6: the Plan has its addresses, networks and URLs of IPv6
 
 	// The fields from here on are known from DHCP only. Strings hold the bytes as received.
 	Link         netip.Addr // an address of the client's network: the relay agent's, or the server's own there
@@ -49,8 +50,13 @@ type Plan struct {
 	// mode, where another server gives addresses.
 	Address netip.Addr `json:"address,omitzero"`
 	Range   Range      `json:"range,omitzero"`
-	Subnet  Subnet     `json:"subnet"`
-	Lease   Duration   `json:"lease"` // lease time of the address
+
+	// Address6 and Range6 are those of IPv6, whatever the family of the query. The other
+	// fields are of the family of the query.
+	Address6 netip.Addr `json:"address6,omitzero"`
+	Range6   Range      `json:"range6,omitzero"`
+	Subnet   Subnet     `json:"subnet"`
+	Lease    Duration   `json:"lease"` // lease time of the address
 
 	// Holder is the lease of another machine that is in force on Address. The machine
 	// does not get its address before the lease ends. Only a running server sets it.
@@ -79,11 +85,11 @@ type Plan struct {
 // BootTarget is the boot server and the file that DHCP sends to a machine.
 type BootTarget struct {
 	// Server goes into siaddr and option 66: the boot address of the machine's network,
-	// unless a loader rule names another server.
+	// unless a loader rule names another server. DHCPv6 sends it as part of File.
 	Server netip.Addr `json:"server"`
 	// File goes into the BOOTP file field and option 67: the name of a loader
-	// for TFTP, or a URL for UEFI HTTP Boot and for iPXE. It is empty for a
-	// plain DHCP client.
+	// for TFTP, or a URL for UEFI HTTP Boot, for iPXE, and for all clients of
+	// DHCPv6. It is empty for a plain DHCP client.
 	File string `json:"file,omitempty"`
 }
 
@@ -127,7 +133,8 @@ type Origin struct {
 }
 
 // Range is the span of addresses that a catch-all pool leases from, both ends
-// included. In the config and in JSON it is written 10.28.72.10-10.28.72.250.
+// included. In the config and in JSON it is written 10.28.72.10-10.28.72.250, or
+// fd00::100-fd00::1ff.
 type Range struct {
 	First, Last netip.Addr
 }

@@ -102,9 +102,11 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return ""
 	case e.matcher != nil && len(e.macs) > 0 && !e.matcher.admits(q):
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
-	case !f.sameNetwork(q.Link, e.subnet):
+	case !f.sameNetwork(q.Link, e.subnetOf(q.IPv6)):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
-			e.Name, f.Config.Subnets[f.linkSubnet(q.Link)].CIDR, e.IP, f.Config.Subnets[e.subnet].CIDR)
+			e.Name, f.Config.Subnets[f.linkSubnet(q.Link)].CIDR, e.own(q.IPv6), f.Config.Subnets[e.subnetOf(q.IPv6)].CIDR)
+	case !q.IPv6 && !e.address.IsValid() && e.IP6.IsValid():
+		return fmt.Sprintf("node %q has IPv6 only (%s)", e.Name, e.Source.Position())
 	}
 	return ""
 }
@@ -126,13 +128,16 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *Lease) *Plan {
 	p := &Plan{
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
-		Address: e.address, Broadcast: pool.Broadcast == BroadcastAlways,
+		Address: e.own(q.IPv6), Address6: e.IP6, Broadcast: pool.Broadcast == BroadcastAlways,
 		Options: e.options, Settings: e.profile.Settings,
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,
 	}
 	if p.CatchAll {
-		p.Node, p.Range = CatchAllName(q.MAC), pool.Range
+		p.Node, p.Range, p.Range6 = CatchAllName(q.MAC), pool.Range, pool.Range6
+		if q.IPv6 {
+			p.Range = p.Range6
+		}
 		p.Yields = pool.Authoritative != nil && !*pool.Authoritative
 	}
 	if len(p.MACs) == 0 {
@@ -153,13 +158,13 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *Lease) *Plan {
 // mode, where another server gives the address, it is the client's subnet, or the only
 // one of the config.
 func (f *Farm) subnetFor(e *entry, q *Query) int {
-	if e.subnet >= 0 {
-		return e.subnet
+	if own := e.subnetOf(q.IPv6); own >= 0 {
+		return own
 	}
-	if i := f.linkSubnet(q.Link); i >= 0 || len(f.Config.Subnets) != 1 {
+	if i := f.linkSubnet(q.Link); i >= 0 {
 		return i
 	}
-	return 0
+	return f.onlySubnet(q.IPv6)
 }
 
 // SubnetOf returns the subnet of an address; false when a machine on the client's
@@ -217,6 +222,9 @@ func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 	if http && target.File != "" && !strings.Contains(target.File, "://") {
 		target.File = a.URL + LoaderPath + target.File
 	}
+	if q.IPv6 {
+		target.File = tftpURL(target)
+	}
 	return target, i
 }
 
@@ -272,6 +280,7 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 	default:
 		why["node"], why["macs"], why["address"] = f.at(e.path+".name"), f.at(e.path+".macs"), f.at(e.path+".ip")
 	}
+	f.why6(p, why)
 	if p.Matched != "" {
 		why["macs"] = Origin{Path: "the MAC that asks, known by its " + p.Matched}
 	}

@@ -32,7 +32,10 @@ func (p *Plan) IsServer(a netip.Addr) bool { return p.farm != nil && p.farm.IsLo
 
 // InRange reports whether a catch-all pool leases the address.
 func (f *Farm) InRange(a netip.Addr) bool {
-	return slices.ContainsFunc(f.catchalls, func(e *entry) bool { return f.Config.Pools[e.pool].Range.Contains(a) })
+	return slices.ContainsFunc(f.catchalls, func(e *entry) bool {
+		p := &f.Config.Pools[e.pool]
+		return p.Range.Contains(a) || p.Range6.Contains(a)
+	})
 }
 
 // indexServices collects the addresses of [Plan.Serves].

@@ -93,8 +93,8 @@ func (r *Range) UnmarshalText(b []byte) error {
 	first, last, ok := strings.Cut(string(b), "-")
 	a, err1 := netip.ParseAddr(strings.TrimSpace(first))
 	z, err2 := netip.ParseAddr(strings.TrimSpace(last))
-	if !ok || err1 != nil || err2 != nil || !a.Is4() || !z.Is4() {
-		return Hint("write 10.28.72.10-10.28.72.250", "%q is not a range of IPv4 addresses", b)
+	if !ok || err1 != nil || err2 != nil || a.BitLen() != z.BitLen() || a.Is4In6() || a.Zone() != "" || z.Zone() != "" {
+		return Hint("write 10.28.72.10-10.28.72.250", "%q is not a range of addresses", b)
 	}
 	*r = Range{First: a, Last: z}
 	return nil

@@ -52,9 +52,12 @@ var mayImport = map[string][]string{
 		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish",
 	},
 
-	"dhcp":       {"drover/pools"},
-	"dhcp/dhcpd": {"drover/dhcp", "drover/pools"},
-	"dhcp/ra":    {"drover/pools"},
+	"dhcp":           {"drover/pools"},
+	"dhcp/dhcp6":     {"drover/dhcp", "drover/pools"},
+	"dhcp/dhcp6d":    {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/ratelimit", "drover/pools"},
+	"dhcp/dhcpd":     {"drover/dhcp", "drover/dhcp/ratelimit", "drover/pools"},
+	"dhcp/ra":        {"drover/pools"},
+	"dhcp/ratelimit": {},
 
 	"tftp": {"drover/pools"},
 
@@ -108,14 +111,14 @@ var onlyIn = map[string][]string{
 	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
 	"github.com/prometheus/":           {"cmd/drover/server"},
 	"go.etcd.io/bbolt":                 {"pools/state"},
-	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcpd", "cmd/drover-init/nic"},
+	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},
 	"gopkg.in/yaml.v3":                 {"pools/config/decode", "pools/hardware/importer"},
 	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
 	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},
 	"github.com/vishvananda/netlink":   {"cmd/drover-init/nic"},
-	"github.com/mdlayher/packet":       {"dhcp/dhcpd", "dhcp/ra"},
+	"github.com/mdlayher/packet":       {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
 	"github.com/rogpeppe/go-internal/": {"cmd/drover"},
 	"golang.org/x/crypto/ssh":          {"pools/hardware/sshcli"},
 }

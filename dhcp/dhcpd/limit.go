@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"drover/dhcp/ratelimit"
 	"drover/pools"
 )
 
@@ -35,12 +36,12 @@ type client struct {
 // goroutine uses it at a time.
 type limits struct {
 	seed    maphash.Seed
-	clients *limiter
-	ports   *limiter
+	clients *ratelimit.Limiter
+	ports   *ratelimit.Limiter
 }
 
 func newLimits(now time.Time) *limits {
-	return &limits{maphash.MakeSeed(), newLimiter(now, 1<<17, clientBurst, clientInterval), newLimiter(now, 1<<12, portBurst, portInterval)}
+	return &limits{maphash.MakeSeed(), ratelimit.New(now, 1<<17, clientBurst, clientInterval), ratelimit.New(now, 1<<12, portBurst, portInterval)}
 }
 
 // allow reports whether a packet may be answered.
@@ -53,11 +54,11 @@ func (l *limits) allow(r *request, now time.Time) bool {
 			return false
 		}
 	case r.sender.MAC != r.MAC: // a bridge with a MAC of its own, or one host that plays many
-		if !l.ports.allow(maphash.Comparable(l.seed, r.sender.MAC), now) {
+		if !l.ports.Allow(maphash.Comparable(l.seed, r.sender.MAC), now) {
 			return false
 		}
 	}
-	return l.clients.allow(maphash.Comparable(l.seed, key), now)
+	return l.clients.Allow(maphash.Comparable(l.seed, key), now)
 }
 
 // allowPort reports whether a packet from a port of a relay agent may be answered. The
@@ -66,35 +67,5 @@ func (l *limits) allowPort(relay netip.Addr, port []byte, now time.Time) bool {
 	if len(port) == 0 {
 		return true
 	}
-	return l.ports.allow(maphash.Bytes(l.seed, port)^maphash.Comparable(l.seed, relay.As4()), now)
-}
-
-// limiter keeps, for each bucket of senders, the time at which all packets so far
-// would have been sent at the allowed pace. The buckets are so many that senders
-// rarely share one, a random seed makes the sharing unpredictable, and they are few
-// enough for the processor's cache. Nothing is allocated or cleaned up.
-type limiter struct {
-	start          time.Time
-	interval, full uint32   // milliseconds
-	due            []uint32 // milliseconds since start, modulo 2^32
-}
-
-func newLimiter(now time.Time, buckets, burst int, interval time.Duration) *limiter {
-	ms := uint32(interval / time.Millisecond)
-	return &limiter{start: now, interval: ms, full: ms * uint32(burst), due: make([]uint32, buckets)}
-}
-
-// allow reports whether a packet of the sender with this hash may be answered.
-func (l *limiter) allow(hash uint64, now time.Time) bool {
-	due := &l.due[hash%uint64(len(l.due))]
-	at := uint32(now.Sub(l.start).Milliseconds())
-	ahead := *due - at
-	if ahead > l.full { // due has passed; it is never further ahead than that
-		ahead = 0
-	}
-	if ahead+l.interval > l.full {
-		return false
-	}
-	*due = at + ahead + l.interval
-	return true
+	return l.ports.Allow(maphash.Bytes(l.seed, port)^maphash.Comparable(l.seed, relay.As4()), now)
 }

@@ -150,6 +150,10 @@ case $event in
 bound | BOUND | REBOOT)
 	ip addr flush dev "$interface"
 	ip addr add "${ip:-$new_ip_address}/${subnet:-$new_subnet_mask}" dev "$interface" ;;
+BOUND6 | RENEW6 | REBIND6)
+	[ -z "$new_ip6_address" ] || ip -6 addr replace "$new_ip6_address/$new_ip6_prefixlen" dev "$interface" ;;
+EXPIRE6 | RELEASE6 | STOP6)
+	[ -z "$old_ip6_address" ] || ip -6 addr del "$old_ip6_address/$old_ip6_prefixlen" dev "$interface" ;;
 deconfig | EXPIRE | RELEASE) ip addr flush dev "$interface" ;;
 esac
 { echo "event=$event"; env; echo end; } >>%s/said

@@ -260,3 +260,6 @@ func (w *world) ipxe(t testing.TB, m pools.MAC) string {
 	}
 	return string(text)
 }
+
+// Of6 returns the machine of a MAC.
+func (d directory) Of6(mac pools.MAC) machines.Machine { return d.Of(mac) }

@@ -72,7 +72,9 @@ func (r *Renderer) HTTP() *Files { return &Files{r, "http", false} }
 func (f *Files) device(p *pools.Plan, client netip.Addr) string {
 	host := strings.TrimPrefix(f.r.advertised(p, client).URL, "http://")
 	if name, _, err := net.SplitHostPort(host); err == nil && f.scheme == "tftp" {
-		host = name
+		if host = name; strings.Contains(name, ":") {
+			host = "[" + name + "]"
+		}
 	}
 	return "(" + f.scheme + "," + host + ")"
 }

@@ -19,6 +19,8 @@ import (
 type Machines interface {
 	// Of returns the machine of a MAC.
 	Of(mac pools.MAC) machines.Machine
+	// Of6 returns the machine of a MAC that asks over IPv6.
+	Of6(mac pools.MAC) machines.Machine
 	// At returns the machine that has an address; false if no machine has it.
 	At(addr netip.Addr) (machines.Machine, bool)
 }
@@ -108,6 +110,9 @@ func (r *Renderer) advertised(p *pools.Plan, client netip.Addr) *pools.Advertise
 // nil only for an unknown machine.
 func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) {
 	m := r.Machines.Of(mac)
+	if from.Is6() {
+		m = r.Machines.Of6(mac)
+	}
 	switch {
 	case m.Plan == nil:
 		return nil, forbidden("MAC address %s is not known here", mac)

@@ -182,19 +182,18 @@ func (c *checker) subnets() {
 				c.failf(path, "cidr: 10.28.0.0/16", "%s has no cidr", path)
 			}
 			continue
-		case !s.CIDR.Addr().Is4():
-			c.failf(path+".cidr", "drover boots nodes over IPv4", "%s is not IPv4", about)
-			continue
 		case s.CIDR != s.CIDR.Masked():
 			c.failf(path+".cidr", fmt.Sprintf("write %s", s.CIDR.Masked()), "%s has host bits set", about)
+		case s.Is6():
+			c.subnet6(path, about, &s)
 		case s.CIDR.Bits() < 8 || s.CIDR.Bits() > 30:
 			c.failf(path+".cidr", "split or widen the network", "%s: prefix length is not from 8 to 30", about)
 		}
-		if s.Router.IsValid() && !s.CIDR.Contains(s.Router) {
+		if s.Router.IsValid() && !s.CIDR.Contains(s.Router) && !s.Is6() {
 			c.failf(path+".router", "nodes reach their router directly: give an address inside", "%s: router %s is outside of it", about, s.Router)
 		}
 		for j, d := range s.DNS {
-			if !d.Is4() {
+			if !d.Is4() && !s.Is6() {
 				c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
 			}
 		}
@@ -203,6 +202,9 @@ func (c *checker) subnets() {
 		}
 		if s.Network != "" && !c.syntax.qualified.MatchString(s.Network) {
 			c.failf(path+".network", "use letters, digits, '-', '_' and '.'", "%s: %q cannot be the name of a network", about, s.Network)
+		}
+		if s.RapidCommit && !s.Is6() {
+			c.failf(path+".rapidCommit", "remove it, or move it to the IPv6 subnet", "%s: rapidCommit is for IPv6 subnets", about)
 		}
 		c.lease(path+".lease", about, s.Lease)
 		c.bootAddress(i, about)

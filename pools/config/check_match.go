@@ -146,6 +146,9 @@ func (c *checker) reachable(i int) {
 func (c *checker) network(p pools.Pool) string {
 	i := c.cfg.SubnetOf(p.Range.First)
 	if i < 0 {
+		i = c.cfg.SubnetOf(p.Range6.First)
+	}
+	if i < 0 {
 		return ""
 	}
 	if name := c.cfg.Subnets[i].Network; name != "" {

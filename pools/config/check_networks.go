@@ -26,12 +26,12 @@ func (c *checker) clients() {
 		path := fmt.Sprintf("server.clients[%d]", i)
 		switch {
 		case !p.IsValid(): // reported when it was read
-		case !p.Addr().Is4():
-			c.failf(path, "drover boots nodes over IPv4", "server.clients: %s is not IPv4", p)
 		case p != p.Masked():
 			c.failf(path, fmt.Sprintf("write %s", p.Masked()), "server.clients: %s has host bits set", p)
-		case p.Bits() < 8:
+		case p.Bits() < 8 && p.Addr().Is4():
 			c.failf(path, "list the networks that nodes are in", "server.clients: %s is larger than a /8", p)
+		case p.Bits() < minBits6 && p.Addr().Is6():
+			c.failf(path, "list the networks that nodes are in", "server.clients: %s is larger than a /%d", p, minBits6)
 		case slices.Contains(all[:i], p):
 			c.failf(path, "remove one", "server.clients: %s is listed twice", p)
 		}
@@ -45,9 +45,11 @@ func (c *checker) bootAddress(subnet int, about string) {
 	path := fmt.Sprintf("subnets[%d].address", subnet)
 	switch a := s.Address; {
 	case !a.IsValid(): // not set, or reported when it was read
-	case !isHost(a):
+	case s.Is6() && (!isHost6(a) || a.IsLinkLocalUnicast()):
+		c.failf(path, "write this server's address for the nodes of the subnet, such as fd00:28::2", "%s: address %s is not the IPv6 address of a host", about, a)
+	case !s.Is6() && !isHost(a):
 		c.failf(path, "write this server's address for the nodes of the subnet, such as 10.28.0.2", "%s: address %s is not the IPv4 address of a host", about, a)
-	case a == s.Router && s.Router.IsValid(), a == s.CIDR.Addr(), a == broadcast(s.CIDR):
+	case a == s.Router && s.Router.IsValid(), a == s.CIDR.Addr(), !s.Is6() && a == broadcast(s.CIDR):
 		c.failf(path, "write this server's own address", "%s: address %s is that of the network, its broadcast or its router", about, a)
 	}
 }
@@ -83,7 +85,9 @@ func (c *checker) relays(subnet int, about string) {
 		holder := c.cfg.SubnetOf(a)
 		switch {
 		case !a.IsValid(): // reported when it was read
-		case !isHost(a):
+		case s.Is6() && (!isHost6(a) || !a.IsGlobalUnicast()):
+			c.failf(at, "write the address that the relay agent sends from, or its link-address, such as fd00:28::1", "%s: relay %s is not the IPv6 address of a host", about, a)
+		case !s.Is6() && !isHost(a):
 			c.failf(at, "write the address that the relay agent puts into giaddr, such as 10.99.0.1", "%s: relay %s is not the IPv4 address of a host", about, a)
 		case holder >= 0 && holder != subnet:
 			c.failf(at, "remove it: a relay agent with that address is for the subnet that holds it", "%s: relay %s is in subnet %s", about, a, c.cfg.Subnets[holder].CIDR)

@@ -83,7 +83,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 
 func (c *checker) poolRange(path, about string, p pools.Pool) {
 	switch {
-	case p.CatchAll && !p.Range.IsValid() && (p.Ignore || c.proxy()):
+	case p.CatchAll && !p.Range.IsValid() && (p.Ignore || c.proxy() || p.Range6.IsValid()):
 	case p.CatchAll && !p.Range.IsValid():
 		if !c.isSet(path + ".range") {
 			c.failf(path, "range: 10.28.72.10-10.28.72.250", "%s: a catch-all pool needs a range to lease from", about)
@@ -93,11 +93,20 @@ func (c *checker) poolRange(path, about string, p pools.Pool) {
 	case p.CatchAll:
 		c.leaseRange(path+".range", about, p.Range)
 	}
+	switch {
+	case !p.Range6.IsValid():
+	case !p.CatchAll:
+		c.failf(path+".range6", "add catchall: true, or remove the range", "%s: only a catch-all pool has a range", about)
+	default:
+		c.leaseRange6(path+".range6", about, p.Range6)
+	}
 }
 
 func (c *checker) leaseRange(path, about string, r pools.Range) {
 	first, last := c.cfg.SubnetOf(r.First), c.cfg.SubnetOf(r.Last)
 	switch {
+	case !r.First.Is4():
+		c.failf(path, "range6: is for IPv6", "%s: range %s is not of IPv4", about, r)
 	case r.Last.Less(r.First):
 		c.failf(path, "swap them", "%s: range %s ends before it starts", about, r)
 	case first < 0 || first != last:
@@ -182,6 +191,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 		}
 	}
 	c.nodeAddress(about, path, n, here, used, fail)
+	c.nodeAddress6(about, n, here, used, fail)
 	c.slotAndPower(about, path, n, here, used, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
@@ -189,9 +199,13 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 
 func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
-		if !n.Ignore && !c.proxy() && (path == "" || !c.isSet(path+".ip")) {
+		if !n.Ignore && !c.proxy() && (path == "" || !c.isSet(path+".ip")) && !n.IP6.IsValid() {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
 		}
+		return
+	}
+	if n.IP.Is6() {
+		fail(".ip", "ip6: is for IPv6", "%s: address %s is not of IPv4", about, n.IP)
 		return
 	}
 	i := c.cfg.SubnetOf(n.IP)

@@ -70,7 +70,7 @@ func (l *Live) Reload() error {
 	if l.Farm() == nil {
 		l.started = c.Config.Server
 	} else {
-		c.Listeners, c.Local = l.started, Locals(l.started.Interfaces)
+		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
 	}
 	l.swap(c)
 	return nil
@@ -82,8 +82,8 @@ func (l *Live) Readdress() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.checked
-	c.Local = Locals(l.started.Interfaces)
-	if slices.Equal(c.Local, l.checked.Local) {
+	c.Local, c.Local6 = Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
+	if slices.Equal(c.Local, l.checked.Local) && slices.Equal(c.Local6, l.checked.Local6) {
 		return false
 	}
 	l.swap(c)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"drover/pools"
@@ -99,11 +100,16 @@ func (l *Live) refuseLeased(nodes []pools.PoolNode) error {
 	for i := range nodes {
 		n := &nodes[i].Node
 		old, _ := l.Farm().Node(n.Name)
-		if old.IP == n.IP || !n.ChassisSlot.IsZero() {
+		if !n.ChassisSlot.IsZero() {
 			continue
 		}
-		if err := l.leasedTo(n); err != nil {
-			return err
+		for _, a := range [...]netip.Addr{n.IP, n.IP6} {
+			if a == old.IP || a == old.IP6 {
+				continue
+			}
+			if err := l.leasedTo(n, a); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

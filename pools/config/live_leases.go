@@ -34,8 +34,10 @@ func (l *Live) contested(c *pools.Checked) (all []netip.Addr) {
 
 func (l *Live) leased(c *pools.Checked) (all []*pools.LeasedError) {
 	check := func(n *pools.Node) {
-		if e := l.leasedTo(n); e != nil {
-			all = append(all, e)
+		for _, a := range [...]netip.Addr{n.IP, n.IP6} {
+			if e := l.leasedTo(n, a); e != nil {
+				all = append(all, e)
+			}
 		}
 	}
 	for i := range c.Config.Pools {
@@ -49,12 +51,12 @@ func (l *Live) leased(c *pools.Checked) (all []*pools.LeasedError) {
 	return all
 }
 
-// leasedTo returns the error for a node whose address another machine leases, or nil.
-func (l *Live) leasedTo(n *pools.Node) *pools.LeasedError {
-	if l.leases == nil || !n.IP.IsValid() {
+// leasedTo returns the error for a node whose address a another machine leases, or nil.
+func (l *Live) leasedTo(n *pools.Node, a netip.Addr) *pools.LeasedError {
+	if l.leases == nil || !a.IsValid() {
 		return nil
 	}
-	lease, ok := l.leases(n.IP)
+	lease, ok := l.leases(a)
 	if !ok || lease.Of(n) || !lease.Active(time.Now()) {
 		return nil
 	}

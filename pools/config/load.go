@@ -53,6 +53,7 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 	k.all(c.Added)
 	k.chassisList()
 	c.Listeners, c.Local = c.Config.Server, Locals(c.Config.Server.Interfaces)
+	c.Local6 = Locals6(c.Config.Server.Interfaces)
 	return c, k.errs.Err()
 }
 
@@ -77,6 +78,21 @@ func Locals(names []string) (found []pools.Local) {
 		for _, a := range addrs {
 			p, err := netip.ParsePrefix(a.String())
 			if err == nil && p.Addr().Is4() && (len(names) > 0 || !p.Addr().IsLoopback()) {
+				found = append(found, pools.Local{Interface: i.Name, Prefix: p})
+			}
+		}
+	}
+	return found
+}
+
+// Locals6 returns the IPv6 addresses of the named interfaces of this host that hosts
+// elsewhere can reach.
+func Locals6(names []string) (found []pools.Local) {
+	interfaces, _ := net.Interfaces() // without any, no address is known
+	for _, i := range named(interfaces, names) {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && isHost6(p.Addr()) && !p.Addr().IsLinkLocalUnicast() {
 				found = append(found, pools.Local{Interface: i.Name, Prefix: p})
 			}
 		}

@@ -18,8 +18,10 @@ func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []poo
 	for _, p := range c.Pools {
 		for _, n := range p.Nodes {
 			name[n.Name], slot[n.ChassisSlot] = true, true
-			if n.IP.IsValid() {
-				ip[n.IP] = true
+			for _, a := range [...]netip.Addr{n.IP, n.IP6} {
+				if a.IsValid() {
+					ip[a] = true
+				}
 			}
 			for _, m := range n.MACs {
 				mac[m] = true
@@ -27,7 +29,7 @@ func dropShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []poo
 		}
 	}
 	for _, n := range added {
-		taken := name[n.Name] || slot[n.ChassisSlot] || ip[n.IP] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
+		taken := name[n.Name] || slot[n.ChassisSlot] || ip[n.IP] || ip[n.IP6] || slices.ContainsFunc(n.MACs, func(m pools.MAC) bool { return mac[m] })
 		if !n.ChassisSlot.IsZero() && taken {
 			shadowed = append(shadowed, n)
 		} else {

@@ -53,13 +53,16 @@ type Directory struct {
 	NextBoots NextBoots
 	Unknowns  Unknowns
 	Now       func() time.Time // the clock; nil: time.Now
+
+	// Leases6 is the lease table of IPv6; nil: no machine has an IPv6 lease.
+	Leases6 Leases
 }
 
 // Machine is a machine that was found.
 type Machine struct {
 	MAC     pools.MAC
 	Plan    *pools.Plan // nil: drover does not boot it
-	Address netip.Addr  // of its node, else of its lease; the zero Addr if it has neither
+	Address netip.Addr  // of its node, else of its lease, in the family that was asked for; the zero Addr if it has neither
 }
 
 // Resolve returns the plan for the machine that sent a query, or nil if drover does
@@ -89,7 +92,7 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 		return l
 	}
 	proxy := f.Config.Server.DHCP == pools.DHCPProxy
-	l, ok := d.Leases.Of(q.MAC)
+	l, ok := d.leaseOf(q.MAC, q.IPv6)
 	if !ok && proxy { // a boot program ends what was noted of the one before
 		l, _ = d.Leases.Named(pools.CatchAllName(q.MAC))
 	}
@@ -121,6 +124,36 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 	return l
 }
 
+// leaseOf returns the lease of a machine in a family, else, without its address, the one
+// in the other family: that has its node and pool.
+func (d *Directory) leaseOf(mac pools.MAC, ipv6 bool) (l pools.Lease, ok bool) {
+	own, other := d.Leases, d.Leases6
+	if ipv6 {
+		own, other = other, own
+	}
+	if own != nil {
+		if l, ok = own.Of(mac); ok {
+			return l, true
+		}
+	}
+	if other != nil {
+		l, ok = other.Of(mac)
+		l.Address = netip.Addr{}
+	}
+	return l, ok
+}
+
+// leaseAt returns the lease of an address, by the rules of [Leases].
+func (d *Directory) leaseAt(addr netip.Addr) (pools.Lease, bool) {
+	switch {
+	case !addr.Is6():
+		return d.Leases.At(addr)
+	case d.Leases6 != nil:
+		return d.Leases6.At(addr)
+	}
+	return pools.Lease{}, false
+}
+
 // next returns a plan with the next boot of its node.
 func (d *Directory) next(p *pools.Plan) *pools.Plan {
 	if p != nil && d.NextBoots != nil {
@@ -132,20 +165,23 @@ func (d *Directory) next(p *pools.Plan) *pools.Plan {
 }
 
 // Of returns the machine of a MAC.
-func (d *Directory) Of(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac) }
+func (d *Directory) Of(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, false) }
 
-func (d *Directory) of(f *pools.Farm, mac pools.MAC) Machine {
-	if f.HasAddress(mac) {
-		return d.machine(f, mac, pools.Lease{})
+// Of6 returns the machine of a MAC that asks over IPv6.
+func (d *Directory) Of6(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, true) }
+
+func (d *Directory) of(f *pools.Farm, mac pools.MAC, ipv6 bool) Machine {
+	if f.HasAddress(mac, ipv6) {
+		return d.machine(f, mac, pools.Lease{}, ipv6)
 	}
-	l, _ := d.Leases.Of(mac)
-	return d.machine(f, mac, l)
+	l, _ := d.leaseOf(mac, ipv6)
+	return d.machine(f, mac, l, ipv6)
 }
 
 // machine returns the machine with a MAC and a lease. The query is that of a boot
 // program, since the clients of HTTP and TFTP are iPXE and the programs after it.
-func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine {
-	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(pools.Query{MAC: mac, IPXE: true}, l))}
+func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease, ipv6 bool) Machine {
+	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(pools.Query{MAC: mac, IPXE: true, IPv6: ipv6}, l))}
 	if m.Plan != nil {
 		d.contest(f, m.Plan)
 	}
@@ -162,19 +198,20 @@ func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease) Machine
 // belongs to the machine that leases it, and so does a node's address that another
 // machine leases still.
 func (d *Directory) At(addr netip.Addr) (Machine, bool) {
+	addr = addr.Unmap()
 	f := d.Farm.Farm()
 	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 && d.holder(f, addr) == nil {
 		last, ok := d.lastOf(n.MACs)
 		if !ok {
 			last.MAC = n.MACs[0]
 		}
-		return d.of(f, last.MAC), true
+		return d.of(f, last.MAC, addr.Is6()), true
 	}
-	l, ok := d.Leases.At(addr)
+	l, ok := d.leaseAt(addr)
 	if !ok {
 		return Machine{}, false
 	}
-	return d.machine(f, l.MAC, l), true
+	return d.machine(f, l.MAC, l, addr.Is6()), true
 }
 
 // Owns reports whether an address belongs to any machine (owned), and whether mac is
@@ -184,7 +221,7 @@ func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 && d.holder(f, addr) == nil {
 		return true, slices.Contains(n.MACs, mac)
 	}
-	l, ok := d.Leases.At(addr)
+	l, ok := d.leaseAt(addr)
 	return ok, ok && l.MAC == mac
 }
 
@@ -195,7 +232,7 @@ func (d *Directory) holder(f *pools.Farm, addr netip.Addr) *pools.Lease {
 		return nil
 	}
 	n, _ := f.NodeAt(addr)
-	l, ok := d.Leases.At(addr)
+	l, ok := d.leaseAt(addr)
 	if !ok || l.Of(&n.Node) || !l.Active(d.now()) {
 		return nil
 	}
@@ -218,7 +255,7 @@ func (d *Directory) Named(node string) *pools.Plan {
 	if !ok {
 		return nil
 	}
-	p := d.machine(f, mac, l).Plan
+	p := d.machine(f, mac, l, false).Plan
 	if _, declared := f.Node(node); declared && p != nil && p.Node != node {
 		return nil // another node has the MAC now
 	}
@@ -234,11 +271,13 @@ func (d *Directory) named(f *pools.Farm, node string) (mac pools.MAC, l pools.Le
 	case declared && len(n.MACs) > 0:
 		return n.MACs[0], l, true
 	case declared:
-		l, ok = d.Leases.Named(node)
+		if l, ok = d.Leases.Named(node); !ok && d.Leases6 != nil {
+			l, ok = d.Leases6.Named(node)
+		}
 		return l.MAC, l, ok
 	}
 	if mac, ok = pools.CatchAllMAC(node); ok {
-		l, _ = d.Leases.Of(mac)
+		l, _ = d.leaseOf(mac, false)
 	}
 	return mac, l, ok
 }

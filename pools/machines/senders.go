@@ -16,11 +16,18 @@ func (d *Directory) Known(mac pools.MAC) bool {
 	if d.Declares(mac) {
 		return true
 	}
-	if _, ok := d.Leases.Of(mac); ok {
-		return true
+	for _, leases := range [...]Leases{d.Leases, d.Leases6} {
+		if leases == nil {
+			continue
+		}
+		if _, ok := leases.Of(mac); ok {
+			return true
+		}
+		if _, ok := leases.Named(pools.CatchAllName(mac)); ok {
+			return true
+		}
 	}
-	_, ok := d.Leases.Named(pools.CatchAllName(mac))
-	return ok
+	return false
 }
 
 // InRange reports whether a pool leases the address.

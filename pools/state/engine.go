@@ -15,9 +15,10 @@ type engine interface {
 // The tables, with their keys and values. A number is never reused.
 const (
 	tableNodes    wal.TableID = iota + 1 // name: JSON of a pools.PoolNode
-	tableLeases                          // address, 4 or 16 bytes: see appendLease
+	tableLeases                          // IPv4 address, 4 bytes: see appendLease
 	tableBoots                           // record ID: the value of a boots.Change
 	tableUnknowns                        // MAC, 6 bytes: JSON of a pools.Unknown
 	tableNext                            // node name: JSON of a nextBoot
 	tableAudit                           // number, 8 bytes: JSON of a pools.AuditEntry
+	tableLeases6                         // IPv6 address, 16 bytes: see appendLease
 )

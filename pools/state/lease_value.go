@@ -21,9 +21,9 @@ const (
 
 var errLease = errors.New("not the value of a lease")
 
-// putLease returns the change that stores a lease.
-func putLease(l *pools.Lease, term time.Duration) wal.Change {
-	return wal.Change{Table: tableLeases, Key: l.Address.AsSlice(), Value: appendLease(make([]byte, 0, 64), l, term)}
+// putLease returns the change that stores a lease in a table.
+func putLease(table wal.TableID, l *pools.Lease, term time.Duration) wal.Change {
+	return wal.Change{Table: table, Key: l.Address.AsSlice(), Value: appendLease(make([]byte, 0, 64), l, term)}
 }
 
 func appendLease(b []byte, l *pools.Lease, term time.Duration) []byte {

@@ -38,6 +38,7 @@ type Leases struct {
 	Reserved func(netip.Addr) bool
 
 	engine engine
+	table  wal.TableID
 	limit  int // maxLeases
 
 	opened  time.Time
@@ -56,9 +57,10 @@ type Leases struct {
 	inspected int // leases that searches for an expired one have inspected
 }
 
-func newLeases(e engine, o Options) *Leases {
+func newLeases(e engine, table wal.TableID, o Options) *Leases {
 	return &Leases{
 		engine: e,
+		table:  table,
 		limit:  maxLeases,
 		opened: o.Now(), longest: o.LongestLease,
 		byMAC:  make(map[pools.MAC]*keptLease),
@@ -152,13 +154,13 @@ func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait fun
 	}
 	changes := make([]wal.Change, 0, 3)
 	if evicted != nil {
-		changes = append(changes, wal.Change{Table: tableLeases, Key: evicted.Address.AsSlice()})
+		changes = append(changes, wal.Change{Table: l.table, Key: evicted.Address.AsSlice()})
 	}
 	if old != nil && old.Address != addr {
-		changes = append(changes, wal.Change{Table: tableLeases, Key: old.Address.AsSlice()})
+		changes = append(changes, wal.Change{Table: l.table, Key: old.Address.AsSlice()})
 	}
 	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()}
-	t, err := l.engine.Put(append(changes, putLease(&lease, term))...)
+	t, err := l.engine.Put(append(changes, putLease(l.table, &lease, term))...)
 	if err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}

@@ -97,5 +97,5 @@ func (l *Leases) end(e *keptLease, now time.Time) {
 func (l *Leases) keepAsync(lease pools.Lease, end time.Time, term time.Duration) {
 	lease.Expires = end.UTC()
 	l.keep(lease, end, term, 0)
-	l.engine.Async(putLease(&lease, term))
+	l.engine.Async(putLease(l.table, &lease, term))
 }

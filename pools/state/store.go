@@ -94,6 +94,7 @@ func (o *Options) complete() {
 type Store struct {
 	Nodes     *Nodes
 	Leases    *Leases
+	Leases6   *Leases // of IPv6: a machine has one of each
 	Boots     *boots.Table
 	Unknowns  *Unknowns
 	NextBoots *NextBoots
@@ -124,7 +125,8 @@ func Open(dir string, o Options) (*Store, error) {
 	w := &wal.Log{Dir: dir, Size: o.LogSize, Logger: o.Log, Patience: o.Patience}
 	s := &Store{
 		Nodes:     &Nodes{newRows[pools.PoolNode](w, tableNodes)},
-		Leases:    newLeases(w, o),
+		Leases:    newLeases(w, tableLeases, o),
+		Leases6:   newLeases(w, tableLeases6, o),
 		Boots:     boots.NewTable(bootStorage{w}, o.Now),
 		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
@@ -134,6 +136,7 @@ func Open(dir string, o Options) (*Store, error) {
 	w.Tables = map[wal.TableID]wal.Table{
 		tableNodes:    {Vital: "nodes of the API", Load: s.Nodes.load, Each: s.Nodes.each},
 		tableLeases:   {Load: s.Leases.load, Each: s.Leases.each},
+		tableLeases6:  {Load: s.Leases6.load, Each: s.Leases6.each},
 		tableBoots:    bootTable(s.Boots),
 		tableUnknowns: {Load: s.Unknowns.load, Each: s.Unknowns.each},
 		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},

@@ -56,6 +56,12 @@ func planRows(p *pools.Plan) []row {
 	if p.Address.IsValid() {
 		rows = append(rows, row{field: "address", value: p.Address.String()})
 	}
+	if p.Range6.IsValid() {
+		rows = append(rows, row{field: "range6", value: p.Range6.String()})
+	}
+	if p.Address6.IsValid() {
+		rows = append(rows, row{field: "address6", value: p.Address6.String()})
+	}
 	subnet := p.Subnet.CIDR.String()
 	if p.Subnet.Router.IsValid() {
 		subnet += " router " + p.Subnet.Router.String()

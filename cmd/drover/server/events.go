@@ -53,7 +53,8 @@ func (s *Server) reached(b boots.Record, step boots.StepTime) {
 // boot or the unknown machine that begins with a DISCOVER or a BOOTP request.
 func (s *Server) exchange(e dhcp.Exchange) {
 	s.metrics.exchange(e)
-	if e.Type == "REQUEST" && e.Reply == "ACK" && e.Plan != nil && e.Plan.CatchAll {
+	if (e.Type == "REQUEST" && e.Reply == "ACK" || e.Type != "INFORMATION-REQUEST" && e.Reply == "REPLY" && e.Decision == dhcp.Acknowledged) &&
+		e.Plan != nil && e.Plan.CatchAll {
 		s.Store.Boots.Lease(e.MAC)
 	}
 	if !e.Begins() {

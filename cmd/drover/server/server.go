@@ -27,6 +27,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"drover/dhcp"
+	"drover/dhcp/dhcp6d"
 	"drover/dhcp/dhcpd"
 	"drover/dhcp/ra"
 	"drover/httpboot"
@@ -64,6 +65,7 @@ type Server struct {
 	Store    *state.Store // leases, boots, API nodes and the rest of the state
 	Machines *machines.Directory
 	DHCP     []*dhcpd.Server   // one for each interface
+	DHCP6    []*dhcp6d.Server  // the same for IPv6; none without a subnet of IPv6
 	RA       []*ra.Server      // as DHCP; none: router solicitations are not answered
 	Web      *web.Server       // REST API and page
 	Hardware *hardware.Service // chassis and power
@@ -73,8 +75,9 @@ type Server struct {
 	clusters *kube.Clusters
 	metrics  *Metrics
 
-	tftp *tftp.Server
-	http *httpboot.Server
+	tftp  *tftp.Server
+	tftp6 *tftp.Server // of IPv6; nil without a subnet of IPv6
+	http  *httpboot.Server
 
 	scripts *script.Renderer // of TFTP and HTTP
 	disks   *diskMonitor
@@ -122,7 +125,8 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	farm := s.Live.Farm()
 	cfg := farm.Config.Server
 	s.Store.Leases.Reserved = func(a netip.Addr) bool { return s.Live.Farm().Reserved(a) }
-	s.Live.SetLeases(s.Store.Leases.At)
+	s.Store.Leases6.Reserved = s.Store.Leases.Reserved
+	s.Live.SetLeases(leaseAt(s.Store))
 	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.metrics = NewMetrics(s.Live, s.Store)
@@ -145,6 +149,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.metrics.watchNeighbors(s.Live, ready.proc)
 
 	s.serveDHCP(cfg)
+	s.serveDHCP6(farm.Config)
 	s.serveRA(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)
 	if err != nil {
@@ -159,8 +164,9 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}
 	s.serveTFTP(cfg, o.Loaders)
+	s.serveTFTP6(farm.Config, o.Loaders)
 	s.Web = &web.Server{Addr: cfg.API, Metrics: s.metrics.Handler(), API: &api.API{
-		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: s.Store.Leases, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
+		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
@@ -259,6 +265,9 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 		return nil, fmt.Errorf("tftp: %w", err)
 	}
 	serve["tftp"] = s.tftp.Serve
+	if err := s.listen6(serve); err != nil {
+		return nil, err
+	}
 	cfg := s.Live.Farm().Config.Server
 	nodes, err := s.listenNodes(cfg.HTTP, s.http.Listen)
 	if err != nil {
@@ -293,5 +302,5 @@ func (s *Server) Close() {
 
 // newDirectory returns the directory of a farm and its state.
 func newDirectory(live *config.Live, store *state.Store) *machines.Directory {
-	return &machines.Directory{Farm: live, Leases: store.Leases, Offers: store.Leases, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
+	return &machines.Directory{Farm: live, Leases: store.Leases, Leases6: store.Leases6, Offers: leases{store}, Boots: store.Boots, NextBoots: store.NextBoots, Unknowns: store.Unknowns}
 }

@@ -13,9 +13,14 @@ import (
 
 // serveTFTP makes the TFTP server. Its files depend on the machine that requests them.
 func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
+	s.tftp = s.newTFTP(cfg, cfg.TFTP, loaders)
+}
+
+// newTFTP returns a TFTP server of an address.
+func (s *Server) newTFTP(cfg pools.Server, addr, loaders string) *tftp.Server {
 	files := s.scripts.TFTP()
-	s.tftp = &tftp.Server{
-		Addr: cfg.TFTP, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
+	return &tftp.Server{
+		Addr: addr, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
 		Serves: s.Machines.Serves, AnswersAt: s.tftpAddresses(cfg.TFTP), Known: s.known, Booting: s.booting,
 		Open: func(client netip.Addr, name string) (tftp.File, error) {
 			f, err := files.Open(client, name)

@@ -1,0 +1,227 @@
+package dhcp6_test
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+
+	"drover/dhcp"
+	"drover/dhcp/dhcp6"
+	"drover/pools"
+)
+
+var relayAddr = netip.MustParseAddr("fd00:28::fe")
+
+// forward puts the message of a relay agent around another message.
+func forward(d dhcpv6.DHCPv6, link string, peer netip.Addr, opts ...dhcpv6.Option) *dhcpv6.RelayMessage {
+	r := &dhcpv6.RelayMessage{MessageType: dhcpv6.MessageTypeRelayForward, LinkAddr: net.ParseIP(link), PeerAddr: peer.AsSlice()}
+	if inner, ok := d.(*dhcpv6.RelayMessage); ok {
+		r.HopCount = inner.HopCount + 1
+	}
+	for _, o := range opts {
+		r.AddOption(o)
+	}
+	r.AddOption(dhcpv6.OptRelayMessage(d))
+	return r
+}
+
+// relayed sends a packet of a relay agent, and returns the answer.
+func (w *world) relayed(packet []byte, port uint16) (*dhcp6.Message, dhcp.Exchange) {
+	var r dhcp6.Request
+	r.Parse(packet, dhcp6.Sender{MAC: pools.MAC{2, 1}, Addr: relayAddr, Port: port, Unicast: true})
+	return w.server.Reply(&r, own, noon)
+}
+
+// TestRelay: options 18 and 37 (RFC 8415, 4649), 79 (RFC 6939), 135 (RFC 8357), two relay
+// agents, one of them in a switch (RFC 6221).
+func TestRelay(t *testing.T) {
+	random := addr("fe80::1234:5678:9abc:def0")
+	lla := func(m pools.MAC) dhcpv6.Option { return dhcpv6.OptClientLinkLayerAddress(iana.HWTypeEthernet, m[:]) }
+	port := func(id string) dhcpv6.Option { return dhcpv6.OptInterfaceID([]byte(id)) }
+	solicit := func(m pools.MAC) *dhcpv6.Message { return message(dhcpv6.MessageTypeSolicit, m, duidUUID(1), ia(1)) }
+	tests := []struct {
+		name string
+		msg  *dhcpv6.RelayMessage
+		want string // node; empty: silence
+		addr string
+	}{
+		{"MAC in option 79", forward(solicit(m3), "fd00:29::1", random, lla(m3), port("eth1")), "m3", "fd00:29::10"},
+		{"MAC in the peer address", forward(solicit(m3), "fd00:29::1", linkLocal(m3)), "m3", "fd00:29::10"},
+		{"MAC in the DUID", forward(message(dhcpv6.MessageTypeSolicit, m3, ia(1)), "fd00:29::1", random), "m3", "fd00:29::10"},
+		{"option 79 counts more than the peer address", forward(solicit(m3), "fd00:29::1", linkLocal(stray), lla(m3)), "m3", "fd00:29::10"},
+		{"option 18", forward(solicit(stray), "fd00:29::1", random, port("eth7")), "m4", "fd00:29::11"},
+		{"a switch without link address", forward(forward(solicit(m3), "::", linkLocal(m3), port("eth1")), "fd00:29::1", addr("fe80::1")), "m3", "fd00:29::10"},
+		{"two routers: the link of the nearest", forward(forward(solicit(m3), "fd00:29::1", linkLocal(m3)), "fd00:28::1", addr("fd00:29::1")), "m3", "fd00:29::10"},
+		{"a DUID alone", forward(solicit(stray), "fd00:28::1", random), "?", "fd00:28::100"},
+		{"a node of another network", forward(solicit(m3), "fd00:28::1", linkLocal(m3)), "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			m, x := w.relayed(tt.msg.ToBytes(), 547)
+			if tt.want == "" {
+				if m != nil {
+					t.Errorf("got an answer: %+v", x)
+				}
+				return
+			}
+			if m == nil {
+				t.Fatalf("got silence: %+v", x)
+			}
+			if tt.want != "?" && x.Plan.Node != tt.want || x.Giaddr != relayAddr || m.Port != 547 {
+				t.Errorf("got node %s by %s to port %d", x.Plan.Node, x.Giaddr, m.Port)
+			}
+			back, err := dhcpv6.FromBytes(m.Bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner := sameRelays(t, tt.msg, back)
+			if a, _, _ := given(t, inner); a != addr(tt.addr) {
+				t.Errorf("got %s, want %s", a, tt.addr)
+			}
+		})
+	}
+}
+
+// sameRelays checks that an answer goes back through the relay agents of a request, with
+// their interface identifiers, and returns the message for the client.
+func sameRelays(t *testing.T, request *dhcpv6.RelayMessage, back dhcpv6.DHCPv6) *dhcpv6.Message {
+	t.Helper()
+	for {
+		r, ok := back.(*dhcpv6.RelayMessage)
+		if !ok {
+			t.Fatalf("got %s for a relay agent", back.Type())
+		}
+		if r.MessageType != dhcpv6.MessageTypeRelayReply || r.HopCount != request.HopCount ||
+			!r.LinkAddr.Equal(request.LinkAddr) || !r.PeerAddr.Equal(request.PeerAddr) ||
+			string(r.Options.InterfaceID()) != string(request.Options.InterfaceID()) {
+			t.Errorf("got %s for %s", r, request)
+		}
+		if back = r.Options.RelayMessage(); back == nil {
+			t.Fatal("a relay agent gets no message for the client")
+		}
+		next, ok := request.Options.RelayMessage().(*dhcpv6.RelayMessage)
+		if !ok {
+			return back.(*dhcpv6.Message)
+		}
+		request = next
+	}
+}
+
+// TestRelayPort: the answer goes to the port of a relay agent that says so (RFC 8357).
+func TestRelayPort(t *testing.T) {
+	w := newWorld(t)
+	solicit := message(dhcpv6.MessageTypeSolicit, m3, ia(1))
+	for _, tt := range []struct {
+		opts []dhcpv6.Option
+		want uint16
+	}{{nil, 547}, {[]dhcpv6.Option{dhcpv6.OptRelayPort(0)}, 4242}} {
+		m, x := w.relayed(forward(solicit, "fd00:29::1", linkLocal(m3), tt.opts...).ToBytes(), 4242)
+		if m == nil || m.Port != tt.want {
+			t.Errorf("got %+v, %+v, want port %d", m, x, tt.want)
+		}
+	}
+}
+
+// TestNested: at most eight relay agents (RFC 8415, section 7.6). A DUID keeps its lease.
+func TestNested(t *testing.T) {
+	w := newWorld(t)
+	var d dhcpv6.DHCPv6 = message(dhcpv6.MessageTypeSolicit, m3, ia(1))
+	for n := 1; n <= 20; n++ {
+		d = forward(d, "fd00:29::1", linkLocal(m3))
+		m, x := w.relayed(d.ToBytes(), 547)
+		if (m != nil) != (n <= 8) || n > 8 && x.Decision != dhcp.Malformed {
+			t.Errorf("%d relay agents: got %v, %+v", n, m, x)
+		}
+	}
+	request := message(dhcpv6.MessageTypeRequest, stray, duidUUID(5), toUs, ia(1))
+	_, first := w.relayed(forward(request, "fd00:28::1", addr("fe80::1234")).ToBytes(), 547)
+	_, again := w.relayed(forward(request, "fd00:28::1", addr("fe80::5678")).ToBytes(), 547)
+	if !first.Address.IsValid() || first.Address != again.Address || first.MAC != again.MAC || first.MAC[0]&3 != 2 {
+		t.Errorf("got %s for %s, then %s for %s", first.Address, first.MAC, again.Address, again.MAC)
+	}
+}
+
+// networks are the networks and machines of the tests of senders.
+type networks struct{}
+
+func (networks) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
+	return a == addr("fd00:28::10"), a == addr("fd00:28::10") && m == m1
+}
+func (networks) Known(m pools.MAC) bool       { return m == m1 || m == m3 }
+func (networks) InSubnet(a netip.Addr) bool   { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
+func (networks) InRange(a netip.Addr) bool    { return a == addr("fd00:28::100") }
+func (networks) ListsRelay(a netip.Addr) bool { return a == addr("2001:db8::1") }
+
+// TestSenders: who may speak for a machine.
+func TestSenders(t *testing.T) {
+	s := dhcp6.Senders{Machines: networks{}, Networks: networks{}}
+	client := message(dhcpv6.MessageTypeSolicit, m1, ia(1))
+	by := func(link string) dhcpv6.DHCPv6 { return forward(client, link, linkLocal(m3)) }
+	router := pools.MAC{2, 9}
+	tests := []struct {
+		name string
+		from dhcp6.Sender
+		msg  dhcpv6.DHCPv6
+		want dhcp.Decision
+	}{
+		{"a machine", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1)}, client, ""},
+		{"a random link-local address", dhcp6.Sender{MAC: m1, Addr: addr("fe80::77")}, client, ""},
+		{"in the name of another machine", dhcp6.Sender{MAC: stray, Addr: linkLocal(m1)}, client, dhcp.Spoofed},
+		{"routed, as from a pod", dhcp6.Sender{MAC: m1, Addr: addr("fd00:28::10")}, client, dhcp.Spoofed},
+		{"no address", dhcp6.Sender{MAC: m1, Addr: netip.IPv6Unspecified()}, client, dhcp.Spoofed},
+		{"a relay agent", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 547}, by("fd00:28::1"), ""},
+		{"a listed one, from another port", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::1"), Port: 4242}, by("fd00:28::1"), ""},
+		{"an unknown one", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::2"), Port: 547}, by("fd00:28::1"), dhcp.Spoofed},
+		{"from another port", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 4242}, by("fd00:28::1"), dhcp.Spoofed},
+		{"for an unknown network", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 547}, by("fd00:99::1"), dhcp.Spoofed},
+		{"from a node", dhcp6.Sender{MAC: m1, Addr: addr("fd00:28::10"), Port: 547}, by("fd00:28::1"), dhcp.Spoofed},
+		{"from an address of a range", dhcp6.Sender{MAC: router, Addr: addr("fd00:28::100"), Port: 547}, by("fd00:28::1"), dhcp.Spoofed},
+		{"forwarded by a node", dhcp6.Sender{MAC: m1, Addr: relayAddr, Port: 547}, by("fd00:28::1"), dhcp.Spoofed},
+		{"broken", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1)}, &dhcpv6.Message{Options: dhcpv6.MessageOptions{Options: dhcpv6.Options{
+			&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionClientID, OptionData: []byte{1}}}}}, dhcp.Malformed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var r dhcp6.Request
+			r.Parse(tt.msg.ToBytes(), tt.from)
+			if v := s.Judge(&r); v.Drop != tt.want {
+				t.Errorf("got %q (%s), want %q", v.Drop, v.Why, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzReply: no packet ends the server, and each answer is a DHCPv6 message that is bounded.
+func FuzzReply(f *testing.F) {
+	solicit := message(dhcpv6.MessageTypeSolicit, m1, ia(1), pxe(7, "PXEClient:Arch:00007:UNDI:003000"), dhcpv6.WithRapidCommit)
+	f.Add(solicit.ToBytes())
+	f.Add(message(dhcpv6.MessageTypeRenew, m1, toUs, ia(1, "fd00:28::10", "fd00:28::11")).ToBytes())
+	f.Add(message(dhcpv6.MessageTypeConfirm, m1, ia(1, "fd00:28::10")).ToBytes())
+	f.Add(message(dhcpv6.MessageTypeDecline, m1, toUs, ia(1, "fd00:28::10")).ToBytes())
+	f.Add(forward(forward(solicit, "::", linkLocal(m1), dhcpv6.OptInterfaceID([]byte("x"))), "fd00:29::1", relayAddr).ToBytes())
+	w := newWorld(f)
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		for _, from := range []dhcp6.Sender{{MAC: m1, Addr: linkLocal(m1)}, {MAC: stray, Addr: linkLocal(stray), Unicast: true}} {
+			var r dhcp6.Request
+			r.Parse(packet, from)
+			(&dhcp6.Senders{Machines: networks{}, Networks: networks{}}).Judge(&r)
+			m, x := w.server.Reply(&r, own, noon)
+			if m == nil {
+				if x.Decision == "" {
+					t.Error("silence without a decision")
+				}
+				continue
+			}
+			if len(m.Bytes) > 2*len(packet)+1024 {
+				t.Errorf("got %d bytes for %d", len(m.Bytes), len(packet))
+			}
+			if _, err := dhcpv6.FromBytes(m.Bytes); err != nil && r.Relayed() == false && x.Decision != dhcp.Released {
+				t.Errorf("answer %x to %x: %v", m.Bytes, packet, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package dhcp6d_test
+
+import (
+	"strings"
+	"testing"
+
+	"drover/e2e/fixture"
+	"drover/e2e/netns"
+)
+
+// has waits until the interface of a host has an address, or has it no more.
+func (r *rack) has(n netns.Namespace, address string, want bool) {
+	r.Helper()
+	fixture.Eventually(r, "address "+address, func() bool {
+		out, err := n.Command("ip", "-6", "addr", "show", "dev", "cli").CombinedOutput()
+		return err == nil && strings.Contains(string(out), " "+address+"/") == want
+	})
+}
+
+// TestRealClients: each client takes an address, renews it, rebinds it with another server
+// after its own has gone, and releases it.
+func TestRealClients(t *testing.T) {
+	for _, kind := range []netns.Kind{netns.Dhclient6(), netns.Dhcpcd6(), netns.Networkd6()} {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, tt := range []struct{ name, short, mac, address string }{
+				{"a node", "n", m1, "fd00:28::10"}, {"a stranger", "s", stray, "fd00:28::100"},
+			} {
+				t.Run(tt.name, func(t *testing.T) {
+					t.Parallel()
+					r := newRack(t, tt.short+kind.Name[:4], kind.Program)
+					r.bridge()
+					r.lease = kind.Lease
+					stop := r.serve(1)
+					c := netns.Client{Kind: kind, Namespace: r.host("port1", tt.mac), Device: "cli", Dir: t.TempDir()}
+					c.Start(t)
+					r.expect(tt.mac, "SOLICIT ADVERTISE", "REQUEST REPLY")
+					r.has(c.Namespace, tt.address, true)
+					r.expect(tt.mac, "RENEW REPLY")
+					stop()
+					r.serve(2)
+					r.expect(tt.mac, "RENEW", "REBIND REPLY")
+					r.has(c.Namespace, tt.address, true)
+					c.Release(t)
+					r.expect(tt.mac, "RELEASE REPLY")
+				})
+			}
+		})
+	}
+}
+
+// TestISCRelay has dhcrelay -6 between a machine and the server.
+func TestISCRelay(t *testing.T) {
+	r := newRack(t, "relay", "dhcrelay", "dhclient")
+	r.bridge()
+	r.serve(1)
+	relay := netns.NewNamespace(t, string(r.net)+"r")
+	r.net.Link(t, "relay", relay, "uplink")
+	r.net.IP(t, "link", "set", "relay", "master", "srv", "up")
+	relay.IP(t, "addr", "add", "fd00:28::fe/64", "dev", "uplink", "nodad")
+	relay.IP(t, "link", "set", "up", "uplink")
+	port := netns.NewNamespace(t, string(r.net)+"p")
+	relay.Link(t, "port", port, "cli")
+	relay.IP(t, "addr", "add", "fd00:29::1/64", "dev", "port", "nodad")
+	relay.IP(t, "link", "set", "up", "port")
+	port.IP(t, "link", "set", "cli", "address", m3, "up")
+	r.linkLocal(relay, "uplink")
+	r.linkLocal(relay, "port")
+	r.linkLocal(port, "cli")
+	relay.Daemon(t, "dhcrelay", "-6", "-d", "--no-pid", "-I", "-l", "port", "-u", "fd00:28::2%uplink")
+	c := netns.Client{Kind: netns.Dhclient6(), Namespace: port, Device: "cli", Dir: t.TempDir()}
+	c.Start(t)
+	r.expect(m3, "SOLICIT ADVERTISE", "REQUEST REPLY")
+	r.has(port, "fd00:29::10", true)
+}

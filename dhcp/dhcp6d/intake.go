@@ -1,0 +1,149 @@
+package dhcp6d
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+
+	"drover/dhcp"
+	"drover/dhcp/dhcp6"
+	"drover/dhcp/ratelimit"
+	"drover/pools"
+)
+
+// intake reads frames and admits packets to the queues.
+type intake struct {
+	*Server
+	senders dhcp6.Senders
+	seed    maphash.Seed
+	clients *ratelimit.Limiter
+	ports   *ratelimit.Limiter
+
+	hosts map[netip.Addr]bool // addresses of this host
+	own   netip.Addr          // of the interface, in a declared IPv6 subnet; zero for none
+}
+
+// run reads from the sockets until ctx ends, or a read fails.
+func (in *intake) run(ctx context.Context) error {
+	r := new(request)
+	for ctx.Err() == nil {
+		n, err := in.sockets.read(r.buffer[:])
+		if err != nil {
+			return err
+		}
+		r.received = in.now()
+		f, ok := parseFrame(r.buffer[:n], in.sockets.mac)
+		if !ok || !in.isHost(f.dst) {
+			continue
+		}
+		r.Parse(f.message, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
+		if r.own = in.own; in.admit(r) {
+			if r, ok = in.free.Get().(*request); !ok {
+				r = new(request)
+			}
+		}
+	}
+	return nil
+}
+
+// isHost reports whether packets to an address are for this host.
+func (in *intake) isHost(a netip.Addr) bool {
+	return a == allServers() || a == allAgents() || in.hosts[a]
+}
+
+// allAgents is the group of all servers and relay agents on a link.
+func allAgents() netip.Addr { return netip.MustParseAddr("ff02::1:2") }
+
+// allServers is the group of all servers of a site, which relay agents use.
+func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
+
+// refresh reads the addresses of the host.
+func (in *intake) refresh() {
+	in.hosts = map[netip.Addr]bool{}
+	all, _ := net.InterfaceAddrs() // without them those of the interface are left
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			in.hosts[p.Addr()] = true
+		}
+	}
+	for _, a := range in.sockets.addresses {
+		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.Networks.InSubnet(a) {
+			in.own = a
+		}
+		in.hosts[a] = true
+	}
+}
+
+// admit queues a packet, or drops it. It returns false when the request is free again.
+func (in *intake) admit(r *request) bool {
+	v := in.senders.Judge(&r.Request)
+	switch {
+	case v.Drop != "":
+		if v.Err == nil && in.warnings.Allow(slog.LevelWarn, v.Why) {
+			in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", v.Why, "interface", in.Interface,
+				"mac", r.MAC, "source", r.From.Addr, "sender", r.From.MAC)
+		}
+		in.drop(r, v.Drop, v.Why, v.Err)
+		return false
+	case !r.Relayed() && !in.own.IsValid():
+		in.drop(r, dhcp.NotOurs, "the interface has no address in a declared IPv6 subnet", nil)
+		return false
+	case !in.allow(r):
+		if in.warnings.Allow(slog.LevelWarn, string(dhcp.TooOften)) {
+			in.log().Warn("dhcpv6: a client asks too often, most of its packets are dropped", "interface", in.Interface, "address", r.From.Addr, "mac", r.MAC)
+		}
+		in.drop(r, dhcp.TooOften, "", nil)
+		return false
+	}
+	queue := in.strangers
+	if in.Machines.Declares(r.MAC) {
+		queue = in.known
+	}
+	for {
+		select {
+		case queue <- r:
+			return true
+		default:
+		}
+		select {
+		case oldest := <-queue:
+			in.drop(oldest, dhcp.QueueFull, "", nil)
+			in.free.Put(oldest)
+		default:
+		}
+	}
+}
+
+// client is the key of a client's limit. What one host sends in the name of another is not
+// charged to that.
+type client struct {
+	mac, sender pools.MAC
+	relay       netip.Addr
+}
+
+// allow reports whether a packet may be answered.
+func (in *intake) allow(r *request) bool {
+	key := client{mac: r.MAC, sender: r.From.MAC}
+	if r.Relayed() {
+		key = client{mac: r.MAC, relay: r.From.Addr}
+		if port := r.Port(); port != nil &&
+			!in.ports.Allow(maphash.Bytes(in.seed, port)^maphash.Comparable(in.seed, r.From.Addr), r.received) {
+			return false
+		}
+	}
+	return in.clients.Allow(maphash.Comparable(in.seed, key), r.received)
+}
+
+// drop ends the exchange of a packet that is not answered.
+func (in *intake) drop(r *request, why dhcp.Decision, text string, err error) {
+	x := r.Exchange(why, r.received)
+	x.Why, x.Err = text, err
+	if r.Type == dhcpv6.MessageTypeAdvertise || r.Type == dhcpv6.MessageTypeReply {
+		x.Type = "" // of another server
+	}
+	in.done(&x)
+}

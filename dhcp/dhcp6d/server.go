@@ -1,0 +1,247 @@
+package dhcp6d
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"drover/dhcp"
+	"drover/dhcp/dhcp6"
+	"drover/dhcp/ratelimit"
+	"drover/pools"
+	"drover/pools/lograte"
+	"drover/pools/wait"
+)
+
+// Server answers DHCPv6 on one interface. Set its fields, call Listen, then Serve. It must
+// not be copied after that.
+type Server struct {
+	dhcp6.Responder
+	Interface string // the network interface to serve, an Ethernet
+
+	Machines Machines
+	Networks dhcp.Networks
+
+	Log        *slog.Logger        // one line for each exchange; nil: none
+	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, from several goroutines; must not block; may be nil
+	Now        func() time.Time    // the clock; nil: time.Now
+
+	sockets *sockets
+
+	known, strangers chan *request
+	commits          chan *pending
+	free             sync.Pool // of *request
+
+	lines, strangersLines, warnings lograte.Limiter
+}
+
+// Machines finds the machines of the farm. Its methods are called for each packet, from
+// several goroutines.
+type Machines interface {
+	dhcp.Machines
+	// Declares reports whether a node has the MAC.
+	Declares(mac pools.MAC) bool
+}
+
+const (
+	queueLength    = 2048 // of declared machines, and of strangers
+	maxCommits     = 4096 // answers that wait for the disk
+	maxWait        = 2 * time.Second
+	linesPerSecond = 300 // of declared machines, for each decision
+	// strangersShare is how many requests are answered for one of a stranger, at least.
+	strangersShare = 4
+)
+
+// The limits of one client, and of one port of a relay agent: see package dhcpd.
+const (
+	clientBurst, portBurst       = 20, 2000
+	clientInterval, portInterval = 200 * time.Millisecond, 5 * time.Millisecond
+)
+
+// request is a packet that waits for a worker.
+type request struct {
+	dhcp6.Request
+	own      netip.Addr // an address of this server on the wire
+	received time.Time
+	buffer   [frameHeaders + dhcp6.MaxRequest]byte
+}
+
+// pending is a reply that is ready to be sent, and its exchange.
+type pending struct {
+	message *dhcp6.Message // nil for silence
+	to      netip.Addr
+	x       dhcp.Exchange
+}
+
+// Listen opens the sockets. It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW. It may be called
+// again when Serve has returned.
+func (s *Server) Listen() (err error) {
+	if s.sockets, err = open(s.Interface); err != nil {
+		return fmt.Errorf("dhcpv6 on %q: %w", s.Interface, err)
+	}
+	return nil
+}
+
+// Changed reports whether the sockets do not fit the interface any more: it is gone,
+// another one has its name, or its addresses or its MAC are others. Serve must then end,
+// and Listen be called again. Changed must not be called during Listen.
+func (s *Server) Changed() bool { return !s.sockets.isCurrent() }
+
+// Serve answers requests until ctx ends. Listen must have been called. It returns nil when
+// the requests that it has read are answered. No packet, however broken, ends it.
+func (s *Server) Serve(ctx context.Context) error {
+	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log, s.warnings.Log = s.Log, linesPerSecond, s.Log, s.Log
+	s.known, s.strangers = make(chan *request, queueLength), make(chan *request, queueLength)
+	s.commits = make(chan *pending, maxCommits)
+	stop := make(chan struct{})
+	var workers, rest sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() { s.work(stop) })
+	}
+	rest.Go(s.commit)
+	defer context.AfterFunc(ctx, s.sockets.stopReading)()
+	s.read(ctx)
+	close(stop)
+	workers.Wait()
+	close(s.commits)
+	rest.Wait()
+	s.sockets.close()
+	return nil
+}
+
+// read reads packets until ctx ends.
+func (s *Server) read(ctx context.Context) {
+	in := &intake{
+		Server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks}, seed: maphash.MakeSeed(),
+		clients: ratelimit.New(s.now(), 1<<17, clientBurst, clientInterval), ports: ratelimit.New(s.now(), 1<<12, portBurst, portInterval),
+	}
+	in.refresh()
+	for ctx.Err() == nil {
+		if err := in.run(ctx); err != nil && ctx.Err() == nil {
+			s.log().Warn("dhcpv6: read", "interface", s.Interface, "error", err)
+			_ = wait.Sleep(ctx, 100*time.Millisecond)
+		}
+	}
+}
+
+// work answers requests until stop is closed and the queues are empty.
+func (s *Server) work(stop <-chan struct{}) {
+	for n := 1; ; n++ {
+		first, second := s.known, s.strangers
+		if n%strangersShare == 0 {
+			first, second = second, first
+		}
+		var r *request
+		select {
+		case r = <-first:
+		default:
+			select {
+			case r = <-first:
+			case r = <-second:
+			case <-stop:
+				select {
+				case r = <-first:
+				case r = <-second:
+				default:
+					return
+				}
+			}
+		}
+		s.serve(r)
+		s.free.Put(r)
+	}
+}
+
+// serve answers one packet. A panic costs that packet only.
+func (s *Server) serve(r *request) {
+	x := r.Exchange(dhcp.Failed, r.received)
+	defer s.rescue(&x)
+	if s.now().Sub(r.received) > maxWait {
+		x.Decision = dhcp.Stale
+		s.done(&x)
+		return
+	}
+	p := pending{to: r.From.Addr}
+	p.message, p.x = s.Reply(&r.Request, r.own, r.received)
+	if p.message != nil && p.message.Wait != nil {
+		later := p
+		select {
+		case s.commits <- &later:
+			return
+		default:
+			p.message, p.x.Reply, p.x.Decision = nil, "", dhcp.QueueFull
+		}
+	}
+	s.finish(&p)
+}
+
+// commit sends the answers whose leases become durable, in the order of their commits.
+func (s *Server) commit() {
+	for p := range s.commits {
+		s.settle(p)
+	}
+}
+
+// settle sends one answer once its lease is durable. When that fails the client gets
+// silence, and asks again.
+func (s *Server) settle(p *pending) {
+	defer s.rescue(&p.x)
+	if err := p.message.Wait(); err != nil {
+		p.message, p.x.Reply, p.x.Decision, p.x.Err = nil, "", dhcp.NoAddress, err
+	}
+	s.finish(p)
+}
+
+// finish sends a reply and ends its exchange.
+func (s *Server) finish(p *pending) {
+	if p.message != nil {
+		if err := s.sockets.send(p.message, p.to); err != nil {
+			p.x.Err = err
+		}
+	}
+	s.done(&p.x)
+}
+
+// rescue is deferred: a panic ends one exchange, not the server.
+func (s *Server) rescue(x *dhcp.Exchange) {
+	if v := recover(); v != nil {
+		s.log().Error("dhcpv6: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+		x.Reply, x.Decision, x.Err = "", dhcp.Failed, fmt.Errorf("panic: %v", v)
+		s.done(x)
+	}
+}
+
+// done logs and reports an exchange that ends now.
+func (s *Server) done(x *dhcp.Exchange) {
+	x.Took = s.now().Sub(x.Time)
+	lines := &s.strangersLines
+	if x.Plan != nil && !x.Plan.CatchAll {
+		lines = &s.lines
+	}
+	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
+		x.Log(s.Log)
+	}
+	if s.OnExchange != nil {
+		s.OnExchange(*x)
+	}
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+func (s *Server) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}

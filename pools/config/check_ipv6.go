@@ -1,0 +1,86 @@
+package config
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"drover/pools"
+)
+
+// minBits6 is the length of the shortest IPv6 prefix in the config: that of a whole
+// provider.
+const minBits6 = 32
+
+// isHost6 reports whether a host can have the address: no IPv4 address in another form,
+// and no zone.
+func isHost6(a netip.Addr) bool {
+	return a.Is6() && !a.Is4In6() && a.Zone() == "" && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast()
+}
+
+// subnet6 checks what is special about a subnet of IPv6.
+func (c *checker) subnet6(path, about string, s *pools.Subnet) {
+	switch first := s.CIDR.Addr(); {
+	case !isHost6(first) || first.IsLinkLocalUnicast():
+		c.failf(path+".cidr", "cidr: fd00:28::/64, or a prefix of your provider", "%s: hosts have no such addresses beside those of the link", about)
+	case s.CIDR.Bits() < minBits6 || s.CIDR.Bits() > 126:
+		c.failf(path+".cidr", "a network of machines is a /64", "%s: prefix length is not from %d to 126", about, minBits6)
+	}
+	if s.Router.IsValid() {
+		c.failf(path+".router", "remove it: nodes learn their router from its advertisements", "%s: DHCPv6 has no option for a router", about)
+	}
+	for j, d := range s.DNS {
+		if !isHost6(d) {
+			c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv6 carries IPv6 addresses", "%s: DNS server %s is not the IPv6 address of a host", about, d)
+		}
+	}
+}
+
+// leaseRange6 checks the IPv6 range of a catch-all pool.
+func (c *checker) leaseRange6(path, about string, r pools.Range) {
+	first, last := c.cfg.SubnetOf(r.First), c.cfg.SubnetOf(r.Last)
+	switch {
+	case !r.First.Is6():
+		c.failf(path, "range6: fd00:28::1000-fd00:28::1fff", "%s: range6 %s is not of IPv6", about, r)
+	case r.Last.Less(r.First):
+		c.failf(path, "swap them", "%s: range6 %s ends before it starts", about, r)
+	case first < 0 || first != last:
+		c.failf(path, "give both ends inside one of subnets:", "%s: range6 %s is not inside one subnet", about, r)
+	case longer(r, maxRange):
+		c.failf(path, "make it shorter", "%s: range6 %s has more than %d addresses", about, r, maxRange)
+	case r.First == c.cfg.Subnets[first].CIDR.Addr():
+		c.failf(path, "start the range behind it", "%s: range6 %s holds %s, which every router of the subnet has (RFC 4291, section 2.6.1)", about, r, r.First)
+	}
+}
+
+// longer reports whether a range of IPv6 has more than n addresses.
+func longer(r pools.Range, n uint64) bool {
+	first, last := r.First.As16(), r.Last.As16()
+	return [8]byte(first[:8]) != [8]byte(last[:8]) || binary.BigEndian.Uint64(last[8:])-binary.BigEndian.Uint64(first[8:]) >= n
+}
+
+// nodeAddress6 checks the IPv6 address of a node.
+func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
+	if !n.IP6.IsValid() {
+		return
+	}
+	i := c.cfg.SubnetOf(n.IP6)
+	switch {
+	case !isHost6(n.IP6):
+		fail(".ip6", "ip6: fd00:28::173", "%s: %s is not the IPv6 address of a host", about, n.IP6)
+		return
+	case i < 0:
+		fail(".ip6", "declare its network under subnets:, or mend the address", "%s: address %s is in none of the subnets", about, n.IP6)
+		return
+	case slices.Contains(c.ownAddresses(), n.IP6):
+		fail(".ip6", "choose another", "%s: %s is this server's own address", about, n.IP6)
+	case n.IP6 == c.cfg.Subnets[i].CIDR.Addr():
+		fail(".ip6", "choose another", "%s: %s is the address that every router of %s has (RFC 4291, section 2.6.1)", about, n.IP6, c.cfg.Subnets[i].CIDR)
+	}
+	if first, dup := used.ip[n.IP6]; dup {
+		fail(".ip6", "give each node its own", "%s: address %s is already that of %s", about, n.IP6, first)
+		return
+	}
+	used.ip[n.IP6] = here
+}

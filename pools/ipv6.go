@@ -1,0 +1,108 @@
+package pools
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// own returns the node's own address in a family; the zero Addr for none.
+func (e *entry) own(ipv6 bool) netip.Addr {
+	if ipv6 {
+		return e.IP6
+	}
+	return e.address
+}
+
+// subnetOf returns the index of the entry's subnet in a family, or -1.
+func (e *entry) subnetOf(ipv6 bool) int {
+	if ipv6 {
+		return e.subnet6
+	}
+	return e.subnet
+}
+
+// serves reports whether a catch-all pool leases addresses of a family. A pool without
+// ranges takes machines of both: to ignore them, or in proxy mode.
+func (e *entry) serves(ipv6 bool) bool { return e.subnetOf(ipv6) >= 0 || e.subnetOf(!ipv6) < 0 }
+
+// Is6 reports whether the subnet is of IPv6.
+func (s *Subnet) Is6() bool { return s.CIDR.Addr().Is6() }
+
+// HasIPv6 reports whether a subnet of the config is of IPv6. Without one, drover opens no
+// socket of DHCPv6.
+func (c *Config) HasIPv6() bool {
+	for i := range c.Subnets {
+		if c.Subnets[i].Is6() {
+			return true
+		}
+	}
+	return false
+}
+
+// onlySubnet returns the index of the only subnet of a family, or -1.
+func (f *Farm) onlySubnet(ipv6 bool) int {
+	only := -1
+	for i := range f.Config.Subnets {
+		switch {
+		case f.Config.Subnets[i].Is6() != ipv6:
+		case only >= 0:
+			return -1
+		default:
+			only = i
+		}
+	}
+	return only
+}
+
+// hostOf returns an address as the host of a URL.
+func hostOf(a netip.Addr) string {
+	if a.Is6() {
+		return "[" + a.String() + "]"
+	}
+	return a.String()
+}
+
+// within6 returns the boot address of this server in an IPv6 network, else its first IPv6
+// address.
+func (a *addresses) within6(network netip.Prefix) Advertised {
+	for _, l := range a.local6 {
+		if network.Contains(l.Prefix.Addr()) {
+			return a.advertise6(l)
+		}
+	}
+	return a.fallback6
+}
+
+func (a *addresses) advertise6(l Local) Advertised {
+	return a.advertise(l.Prefix.Addr(), Origin{Path: "address of " + l.Interface})
+}
+
+// why6 adds the origins of IPv6 addresses.
+func (f *Farm) why6(p *Plan, why Why) {
+	if p.Address6.IsValid() {
+		if why["address6"] = p.entry.Source; p.entry.path != "" {
+			why["address6"] = f.at(p.entry.path + ".ip6")
+		}
+	}
+	if p.Range6.IsValid() {
+		why["range6"] = f.at(f.poolPath(p.entry.pool) + ".range6")
+	}
+	if p.query.IPv6 {
+		delete(why, "address")
+		delete(why, "range")
+		for _, field := range [...]string{"address", "range"} {
+			if o, ok := why[field+"6"]; ok {
+				why[field] = o
+			}
+		}
+	}
+}
+
+// tftpURL returns the file of a boot target as a URL, since DHCPv6 has no other form
+// (RFC 5970, section 3.1).
+func tftpURL(t BootTarget) string {
+	if t.File == "" || strings.Contains(t.File, "://") {
+		return t.File
+	}
+	return "tftp://" + hostOf(t.Server) + "/" + t.File
+}
