@@ -62,6 +62,9 @@ func hostOf(a netip.Addr) string {
 	return a.String()
 }
 
+// Locals6 returns the IPv6 addresses of the interfaces that this server serves.
+func (f *Farm) Locals6() []Local { return f.addresses.local6 }
+
 // within6 returns the boot address of this server in an IPv6 network, else its first IPv6
 // address.
 func (a *addresses) within6(network netip.Prefix) Advertised {

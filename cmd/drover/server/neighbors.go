@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,9 +21,12 @@ import (
 // namespaces, which share the table. A quarter of the machines comes on top.
 const otherNeighbors = 128
 
-// maxRangeMachines is the largest number of machines that a range counts as. A range of
-// IPv6 has more addresses than any farm has machines.
-const maxRangeMachines = 1 << 16
+// The largest numbers of machines that a range counts as. A range of IPv6 may have more
+// addresses than any farm has machines.
+const (
+	maxRangeMachines  = 1 << 16
+	maxRange6Machines = 1 << 10 // unless the pool has a larger range of IPv4
+)
 
 // neighborTable is the kernel's table of the link-layer addresses of hosts on the wires
 // of this host, for one family of addresses (ARP, NDP). When it is full, the kernel drops
@@ -63,35 +67,37 @@ func withReserve(machines, hosts int) int {
 // localMachines returns the number of machines with an address of local networks, by
 // family: declared ones, and as many as the ranges have addresses.
 func localMachines(farm *pools.Farm, local []netip.Prefix) (v4, v6 int) {
-	add := func(first, last netip.Addr) {
-		for _, p := range local {
-			if !p.Contains(first) {
-				continue
-			}
-			if first.Is4() {
-				v4 += machinesIn(first, last)
-			} else {
-				v6 += machinesIn(first, last)
-			}
-			return
+	add := func(first netip.Addr, machines int) {
+		switch {
+		case !slices.ContainsFunc(local, func(p netip.Prefix) bool { return p.Contains(first) }):
+		case first.Is4():
+			v4 += machines
+		default:
+			v6 += machines
 		}
 	}
+	elsewhere := farm.Config.Server.DHCP != pools.DHCPFull && len(local) > 0
 	for _, n := range farm.Nodes() {
-		switch {
-		case n.IP.IsValid():
-			add(n.IP, n.IP)
-		case len(local) > 0: // another server gives it an address
+		add(n.IP, 1)
+		add(n.IP6, 1)
+		if elsewhere && !n.IP.IsValid() { // another server gives it an address
 			v4++
 		}
 	}
 	for _, p := range farm.Config.Pools {
-		add(p.Range.First, p.Range.Last)
+		n := machinesIn(p.Range.First, p.Range.Last)
+		add(p.Range.First, n)
+		add(p.Range6.First, min(machinesIn(p.Range6.First, p.Range6.Last), max(n, maxRange6Machines)))
 	}
 	return v4, v6
 }
 
-// machinesIn returns the number of addresses from first to last, up to maxRangeMachines.
+// machinesIn returns the number of addresses from first to last, up to maxRangeMachines;
+// 0 for the zero Addr.
 func machinesIn(first, last netip.Addr) int {
+	if !first.IsValid() {
+		return 0
+	}
 	a, b := first.As16(), last.As16()
 	n := 0
 	for i := range a {
@@ -171,9 +177,10 @@ func (g *neighborGauges) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// localNetworks returns the IPv4 networks of the interfaces that this server serves.
+// localNetworks returns the networks of the interfaces that this server serves, of both
+// families.
 func localNetworks(farm *pools.Farm) (networks []netip.Prefix) {
-	for _, l := range farm.Locals() {
+	for _, l := range slices.Concat(farm.Locals(), farm.Locals6()) {
 		networks = append(networks, l.Prefix.Masked())
 	}
 	return networks

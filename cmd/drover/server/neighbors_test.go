@@ -24,26 +24,29 @@ func kernelWith(ipv4, ipv6 string) fstest.MapFS {
 // nor /readyz knew of it.
 func TestNeighborTables(t *testing.T) {
 	const server, nodes = `server: {interfaces: [eth1], address: 10.28.0.2}
-subnets: [{cidr: 10.28.0.0/16}, {cidr: 10.29.0.0/16}]
+subnets: [{cidr: 10.28.0.0/16}, {cidr: 10.29.0.0/16}, {cidr: "fd00:28::/64"}]
 clusters: [{name: a, kubeconfig: a.conf}]
 pools:
 `, `  - {name: web, ignore: true, nodes: [{name: n1, macs: ["02:00:00:00:00:01"], ip: 10.28.0.11}, {name: n2, macs: ["02:00:00:00:00:02"], ip: 10.29.0.12}]}
 `
-	local := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("10.28.0.0/16")}
+	local := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("10.28.0.0/16"), netip.MustParsePrefix("fd00:28::/64")}
 	tests := []struct {
 		name, pools string
 		kernel      fstest.MapFS
 		need        int
 		want        string // the line to write; empty: no warning
+		need6       int    // entries of IPv6
 	}{
-		{"a few nodes", nodes, kernelWith("1024", "1024"), 1 + 129, ""},
-		{"a range of 1000", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", kernelWith("1024", "1024"), 1001 + 250 + 129, "net.ipv4.neigh.default.gc_thresh3 = 2048"},
-		{"a table that is large enough", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", kernelWith("1380", "1024"), 1380, ""},
-		{"a range behind a relay agent", nodes + "  - {name: rest, catchall: true, image: i, range: 10.29.64.1-10.29.127.250}\n", kernelWith("1024", "1024"), 130, ""},
-		{"only machines behind a relay agent", "  - {name: rest, catchall: true, image: i, range: 10.29.64.1-10.29.127.250}\n", kernelWith("1", "1"), 0, ""},
-		{"the largest range", "  - {name: rest, catchall: true, image: i, range: 10.28.1.0-10.28.255.250}\n", kernelWith("1024", "1024"), 65275 + 16318 + 129, "net.ipv4.neigh.default.gc_thresh3 = 131072"},
-		{"proxy mode, where nodes need no address", "  - {name: web, ignore: true, nodes: [{name: n1, macs: [\"02:00:00:00:00:01\"]}]}\n", kernelWith("1", "1"), 130, "gc_thresh3 = 256"},
-		{"a container that cannot read the limit", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", fstest.MapFS{}, 1380, ""},
+		{"a few nodes", nodes, kernelWith("1024", "1024"), 1 + 129, "", 0},
+		{"a range of 1000", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", kernelWith("1024", "1024"), 1001 + 250 + 129, "net.ipv4.neigh.default.gc_thresh3 = 2048", 0},
+		{"a table that is large enough", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", kernelWith("1380", "1024"), 1380, "", 0},
+		{"a range behind a relay agent", nodes + "  - {name: rest, catchall: true, image: i, range: 10.29.64.1-10.29.127.250}\n", kernelWith("1024", "1024"), 130, "", 0},
+		{"only machines behind a relay agent", "  - {name: rest, catchall: true, image: i, range: 10.29.64.1-10.29.127.250}\n", kernelWith("1", "1"), 0, "", 0},
+		{"the largest range", "  - {name: rest, catchall: true, image: i, range: 10.28.1.0-10.28.255.250}\n", kernelWith("1024", "1024"), 65275 + 16318 + 129, "net.ipv4.neigh.default.gc_thresh3 = 131072", 0},
+		{"proxy mode, where nodes need no address", "  - {name: web, ignore: true, nodes: [{name: n1, macs: [\"02:00:00:00:00:01\"]}]}\n", kernelWith("1", "1"), 130, "gc_thresh3 = 256", 0},
+		{"both families", "  - {name: web, ignore: true, nodes: [{name: n1, macs: [\"02:00:00:00:00:01\"], ip: 10.28.0.11, ip6: \"fd00:28::11\"}, {name: n2, macs: [\"02:00:00:00:00:02\"], ip6: \"fd00:28::12\"}]}\n", kernelWith("1024", "1024"), 1 + 129, "", 4 + 1 + 129},
+		{"ranges of both families", "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232, range6: \"fd00:28::1000-fd00:28::ffff\"}\n", kernelWith("4096", "1024"), 1379, "", 2048 + 512 + 129},
+		{"a container that cannot read the limit", nodes + "  - {name: rest, catchall: true, image: i, range: 10.28.64.1-10.28.67.232}\n", fstest.MapFS{}, 1380, "", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,6 +61,9 @@ pools:
 			table := neighborTables(farm, local, tt.kernel)[0]
 			if table.need != tt.need {
 				t.Errorf("it needs %d entries, want %d", table.need, tt.need)
+			}
+			if got := neighborTables(farm, local, tt.kernel)[1].need; got != tt.need6 {
+				t.Errorf("it needs %d entries of IPv6, want %d", got, tt.need6)
 			}
 			p, tooSmall := table.problem()
 			if tooSmall != (tt.want != "") || !strings.Contains(p.Problem, tt.want) {
