@@ -41,7 +41,8 @@ type addresses struct {
 //   - its address in the config,
 //   - server.address, if it is in the subnet, or in no network of this server: it is then
 //     that of a router or a load balancer, which forwards to this server,
-//   - the address of an interface of this server in the subnet,
+//   - the address of an interface of this server in the subnet, unless the listeners are
+//     bound to another one,
 //   - the boot address of a subnet of the same layer-2 network,
 //   - server.address, or the first address of the first interface.
 func (f *Farm) indexAddresses(c *Checked) {
@@ -86,7 +87,11 @@ func (f *Farm) indexAddresses(c *Checked) {
 		}
 	}
 	for _, l := range a.local {
-		a.byLocal = append(a.byLocal, a.within(l.Prefix.Masked(), f.elsewhere(c)))
+		own := a.within(l.Prefix.Masked(), f.elsewhere(c))
+		if !own.Address.IsValid() {
+			own = a.fallback
+		}
+		a.byLocal = append(a.byLocal, own)
 	}
 }
 
@@ -103,11 +108,28 @@ func (a *addresses) within(network netip.Prefix, elsewhere bool) Advertised {
 		return a.fallback
 	}
 	for _, l := range a.local {
-		if network.Contains(l.Prefix.Addr()) {
-			return a.advertise(l.Prefix.Addr(), Origin{Path: "address of " + l.Interface})
+		own := l.Prefix.Addr()
+		if !network.Contains(own) || !covers(a.listeners.TFTP, own) {
+			continue
 		}
+		r := a.advertise(own, Origin{Path: "address of " + l.Interface})
+		if !covers(a.listeners.HTTP, own) {
+			r.URL = a.fallback.URL
+		}
+		if !covers(a.listeners.HTTPS, own) {
+			r.SecureURL = a.fallback.SecureURL
+		}
+		return r
 	}
 	return Advertised{}
+}
+
+// covers reports whether a listener with an address of the config may be reached at the
+// address own of this host.
+func covers(listen string, own netip.Addr) bool {
+	host, _, _ := net.SplitHostPort(listen)
+	only, err := netip.ParseAddr(host)
+	return err != nil || only.IsUnspecified() || only == own
 }
 
 // advertise returns an address with the URLs of the listeners.

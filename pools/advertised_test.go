@@ -30,32 +30,37 @@ func TestBootAddress(t *testing.T) {
 		address string // server.address
 		local   []pools.Local
 		subnets []pools.Subnet
+		tftp    string    // server.tftp
 		want    [3]string // boot address of a machine in each subnet
 		ids     [3]string
 	}{
 		{
-			"found on the interfaces; a relayed network gets the first", "", two, subnets(nil),
+			"found on the interfaces; a relayed network gets the first", "", two, subnets(nil), ":69",
 			[3]string{"10.77.0.1", "10.78.0.1", "10.77.0.1"}, [3]string{"10.77.0.1", "10.78.0.1", "10.77.0.1"},
 		},
 		{
-			"server.address is for its own network, and for those without an address", "10.77.0.9", two, subnets(nil),
+			"server.address is for its own network, and for those without an address", "10.77.0.9", two, subnets(nil), "0.0.0.0:69",
 			[3]string{"10.77.0.9", "10.78.0.1", "10.77.0.9"}, [3]string{"", "10.78.0.1", ""},
 		},
 		{
-			"server.address in no network of the server is for all", "192.0.2.1", two, subnets(nil),
+			"server.address in no network of the server is for all", "192.0.2.1", two, subnets(nil), "",
 			[3]string{"192.0.2.1", "192.0.2.1", "192.0.2.1"}, [3]string{},
 		},
 		{
-			"the config names one", "10.77.0.1", two, subnets(func(s []pools.Subnet) { s[1].Address, s[2].Address = addr("10.78.0.5"), addr("10.79.0.5") }),
+			"the config names one", "10.77.0.1", two, subnets(func(s []pools.Subnet) { s[1].Address, s[2].Address = addr("10.78.0.5"), addr("10.79.0.5") }), "",
 			[3]string{"10.77.0.1", "10.78.0.5", "10.79.0.5"}, [3]string{"10.77.0.1", "10.78.0.5", "10.79.0.5"},
 		},
 		{
-			"subnets of one layer-2 network", "", two, subnets(func(s []pools.Subnet) { s[1].Network, s[2].Network = "hall", "hall" }),
+			"subnets of one layer-2 network", "", two, subnets(func(s []pools.Subnet) { s[1].Network, s[2].Network = "hall", "hall" }), "",
 			[3]string{"10.77.0.1", "10.78.0.1", "10.78.0.1"}, [3]string{"10.77.0.1", "10.78.0.1", "10.78.0.1"},
+		},
+		{
+			"TFTP is bound to one address, as the config says", "", two, subnets(nil), "10.77.0.1:69",
+			[3]string{"10.77.0.1", "10.77.0.1", "10.77.0.1"}, [3]string{"10.77.0.1", "10.77.0.1", "10.77.0.1"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := pools.Server{Interfaces: []string{"eth1", "eth2"}, HTTP: ":8080", HTTPS: ":443"}
+			server := pools.Server{Interfaces: []string{"eth1", "eth2"}, HTTP: ":8080", HTTPS: ":443", TFTP: tt.tftp}
 			if tt.address != "" {
 				server.Address = addr(tt.address)
 			}

@@ -250,11 +250,41 @@ func (p *plot) bootsFrom(server, address string, others ...string) {
 	}
 }
 
+// silentTFTP checks that a request to one address of the server gets no answer until one to
+// another address has it.
+func (p *plot) silentTFTP(silent, answers string) {
+	p.t.Helper()
+	p.IP(p.t, "route", "add", answers, "via", silent)
+	var to [2]*net.UDPConn
+	p.In(p.t, func() (err error) {
+		for i, a := range []string{silent, answers} {
+			if err == nil {
+				to[i], err = net.ListenUDP("udp4", nil)
+			}
+			if err == nil {
+				_, err = to[i].WriteToUDP([]byte("\x00\x01none\x00octet\x00"), &net.UDPAddr{IP: net.ParseIP(a), Port: 69})
+			}
+		}
+		return err
+	})
+	defer to[0].Close()
+	defer to[1].Close()
+	b := make([]byte, 600)
+	_ = to[1].SetReadDeadline(time.Now().Add(time.Minute))
+	if _, _, err := to[1].ReadFrom(b); err != nil {
+		p.t.Errorf("TFTP at %s: %v", answers, err)
+	}
+	_ = to[0].SetReadDeadline(time.Now().Add(time.Millisecond))
+	if n, _, err := to[0].ReadFrom(b); err == nil {
+		p.t.Errorf("TFTP answers at %s: %q", silent, b[:n])
+	}
+}
+
 // TestTwoBootNetworks: the machines of each network boot from the address that the server
 // has there. The others of the host's addresses do not answer. (facts: server identifier of
 // the interface, but next-server, option 66 and all URLs were those of the first network.)
 func TestTwoBootNetworks(t *testing.T) {
-	y := newYard(t, `server: {interfaces: [eth1, eth2], arpProbe: false}
+	y := newYard(t, `server: {interfaces: [eth1, eth2], arpProbe: false, clients: [192.168.9.0/24]}
 subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16, router: 10.79.0.1}, {cidr: 10.80.0.0/16, address: 10.80.0.9}]`+yardPools)
 	a := y.wire("eth1", "10.77.0.1/16", "52:54:00:00:77:01")
 	b := y.wire("eth2", "10.78.0.1/16", "52:54:00:00:78:01")
@@ -269,6 +299,7 @@ subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16, route
 	if out, err := office.Command("curl", "-sS", "--max-time", "30", "http://192.168.9.1/").CombinedOutput(); err == nil || !strings.Contains(string(out), "refused") && !strings.Contains(string(out), "connect to server") {
 		t.Errorf("HTTP at an address of no boot network: %v: %s", err, out)
 	}
+	office.silentTFTP("192.168.9.1", "10.77.0.1")
 	t.Run("relayed", func(t *testing.T) {
 		// The server has no address in the first network of the relay agent, and a configured
 		// one in the other.

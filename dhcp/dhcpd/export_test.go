@@ -2,6 +2,7 @@ package dhcpd
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"syscall"
@@ -111,3 +112,12 @@ func (s *Shedder) Read(count int) bool { return s.read(count) }
 
 // Run sheds until all DISCOVERs pass.
 func (s *Shedder) Run(ctx context.Context) error { return s.run(ctx) }
+
+// ForHost reports whether a frame of this type (packet(7)) that came by one interface is for
+// the server on another.
+func ForHost(kind byte, by, server int) bool {
+	b := new(batch)
+	binary.NativeEndian.PutUint32(b.names[0].Addr[:], uint32(by))
+	b.names[0].Zero[2] = kind
+	return b.forHost(0, server)
+}

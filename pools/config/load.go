@@ -3,7 +3,6 @@ package config
 import (
 	"net"
 	"net/netip"
-	"slices"
 
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -67,45 +66,39 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 }
 
 // Locals returns the IPv4 addresses of the named interfaces of this host, in the order of
-// the names, or of all its interfaces but the loopback if no name is given.
+// the names, or all of this host but the loopback ones if no name is given.
 func Locals(names []string) (found []pools.Local) {
-	interfaces, _ := net.Interfaces() // without any, no address is known
-	if len(names) > 0 {
-		interfaces = named(interfaces, names)
+	if len(names) == 0 {
+		addrs, _ := net.InterfaceAddrs() // one question to the kernel, however many interfaces there are
+		return locals("this host", addrs, func(a netip.Addr) bool { return a.Is4() && !a.IsLoopback() })
 	}
-	for _, i := range interfaces {
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			p, err := netip.ParsePrefix(a.String())
-			if err == nil && p.Addr().Is4() && (len(names) > 0 || !p.Addr().IsLoopback()) {
-				found = append(found, pools.Local{Interface: i.Name, Prefix: p})
-			}
-		}
-	}
-	return found
+	return localsOf(names, netip.Addr.Is4)
 }
 
 // Locals6 returns the IPv6 addresses of the named interfaces of this host that hosts
 // elsewhere can reach.
 func Locals6(names []string) (found []pools.Local) {
-	interfaces, _ := net.Interfaces() // without any, no address is known
-	for _, i := range named(interfaces, names) {
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && isHost6(p.Addr()) && !p.Addr().IsLinkLocalUnicast() {
-				found = append(found, pools.Local{Interface: i.Name, Prefix: p})
-			}
+	return localsOf(names, func(a netip.Addr) bool { return isHost6(a) && !a.IsLinkLocalUnicast() })
+}
+
+// localsOf returns those addresses of the named interfaces that are wanted.
+func localsOf(names []string, wanted func(netip.Addr) bool) (found []pools.Local) {
+	for _, name := range names {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			continue // it may come later
 		}
+		addrs, _ := i.Addrs() // none: it has gone
+		found = append(found, locals(name, addrs, wanted)...)
 	}
 	return found
 }
 
-// named returns the interfaces with these names, in their order.
-func named(all []net.Interface, names []string) (out []net.Interface) {
-	for _, name := range names {
-		if i := slices.IndexFunc(all, func(i net.Interface) bool { return i.Name == name }); i >= 0 {
-			out = append(out, all[i])
+func locals(name string, addrs []net.Addr, wanted func(netip.Addr) bool) (found []pools.Local) {
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && wanted(p.Addr()) {
+			found = append(found, pools.Local{Interface: name, Prefix: p})
 		}
 	}
-	return out
+	return found
 }

@@ -62,7 +62,7 @@ func (s *Server) listen6(serve map[string]func(context.Context) error) error {
 		}
 		changes := s.networks.subscribe()
 		serve["dhcpv6 on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.follow(ctx, d.Interface, d, changes, err == nil)
+			return s.networks.follow(ctx, d.Interface+" by IPv6", d, changes, err == nil)
 		}
 	}
 	if s.tftp6 == nil {

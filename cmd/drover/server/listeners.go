@@ -29,24 +29,21 @@ func bootAddresses(f *pools.Farm) []netip.Addr {
 	}
 	for i := range f.Config.Subnets {
 		a, _ := f.BootAddress(i)
-		if _, here := host[a]; a.IsValid() && !here {
-			return nil
-		} else if here {
+		switch {
+		case host[a]:
 			add(a)
+		case a.IsValid():
+			return nil
 		}
 	}
 	for _, t := range f.Config.Tags {
 		for _, rule := range t.Loaders.Items {
-			if _, here := host[rule.Server]; here {
+			if host[rule.Server] {
 				add(rule.Server)
 			}
 		}
 	}
-	served := f.Config.Server.Interfaces
-	for a, name := range host {
-		if len(served) > 0 && !slices.Contains(served, name) {
-			continue
-		}
+	for _, a := range servedAddresses(f.Config.Server.Interfaces, host) {
 		if a.Is6() || f.Config.SubnetOf(a) >= 0 {
 			add(a)
 		}
@@ -58,25 +55,44 @@ func bootAddresses(f *pools.Farm) []netip.Addr {
 	return found
 }
 
-// hostAddresses returns the addresses of this host, each with its interface.
-func hostAddresses() map[netip.Addr]string {
-	all := map[netip.Addr]string{}
-	interfaces, _ := net.Interfaces() // without any, no address is known
-	for _, i := range interfaces {
-		addrs, _ := i.Addrs()
-		for _, text := range addrs {
-			p, err := netip.ParsePrefix(text.String())
-			if err != nil {
-				continue
-			}
-			a := p.Addr()
-			if a.Is6() && a.IsLinkLocalUnicast() {
-				a = a.WithZone(i.Name)
-			}
-			all[a] = i.Name
+// hostAddresses returns the addresses of this host, without zones.
+func hostAddresses() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	addrs, _ := net.InterfaceAddrs() // without any, no address is known
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all[p.Addr()] = true
 		}
 	}
 	return all
+}
+
+// servedAddresses returns the addresses of the named interfaces, link-local ones with their
+// zone. Without a name it returns those of the host that need no zone.
+func servedAddresses(names []string, host map[netip.Addr]bool) (found []netip.Addr) {
+	for _, name := range names {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			continue // it may come later
+		}
+		addrs, _ := i.Addrs() // none: it has gone
+		for _, text := range addrs {
+			p, err := netip.ParsePrefix(text.String())
+			switch a := p.Addr(); {
+			case err != nil:
+			case a.Is6() && a.IsLinkLocalUnicast():
+				found = append(found, a.WithZone(name))
+			default:
+				found = append(found, a)
+			}
+		}
+	}
+	for a := range host {
+		if len(names) == 0 && !a.IsLinkLocalUnicast() {
+			found = append(found, a)
+		}
+	}
+	return found
 }
 
 // listener accepts connections at several addresses of this host, which may change.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/pools/wait"
 )
 
 const (
@@ -71,7 +73,7 @@ func (n *networks) run(ctx context.Context) error {
 			return nil
 		case <-poll.C:
 		case <-events:
-			time.Sleep(networksSettle)
+			_ = wait.Sleep(ctx, networksSettle) // ctx is asked next
 		}
 		n.changed()
 		for _, c := range n.wake {

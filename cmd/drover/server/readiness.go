@@ -71,10 +71,11 @@ func (r *readiness) interfaceProblems() (out []api.Problem) {
 		return nil
 	}
 	missing := r.interfaces()
+	isServed := func(name string) bool { return missing[name] == nil }
+	served := slices.ContainsFunc(r.live.Farm().Config.Server.Interfaces, isServed)
 	for name, err := range missing {
 		out = append(out, api.Problem{
-			Part: "interface " + name, Problem: printable.Line(err.Error(), maxProblem), Brief: "DHCP is not served there",
-			Warning: len(missing) < len(r.live.Farm().Config.Server.Interfaces),
+			Part: "interface " + name, Problem: printable.Line(err.Error(), maxProblem), Brief: "DHCP is not served there", Warning: served,
 		})
 	}
 	return out
