@@ -75,6 +75,10 @@ type RAMode string
 const (
 	RAEmpty RAMode = "empty" // an advertisement that configures nothing, where no other router is
 	RAOff   RAMode = "off"   // none
+
+	// RAManaged sends hosts to DHCPv6 (M and O), and names the declared IPv6 networks of the
+	// interface, without addresses of their own making and without a default route.
+	RAManaged RAMode = "managed"
 )
 
 // Subnet is a network that nodes live in.

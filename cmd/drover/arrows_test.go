@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"dhcp/dhcp6":     {"drover/dhcp", "drover/pools"},
 	"dhcp/dhcp6d":    {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/ratelimit", "drover/pools"},
 	"dhcp/dhcpd":     {"drover/dhcp", "drover/dhcp/ratelimit", "drover/pools"},
-	"dhcp/ra":        {"drover/pools"},
+	"dhcp/ra":        {"drover/dhcp/ratelimit", "drover/pools"},
 	"dhcp/ratelimit": {},
 
 	"tftp": {"drover/pools"},

@@ -17,7 +17,7 @@ const (
 type Wire struct{ w *wire }
 
 // NewWire makes one.
-func NewWire(mac pools.MAC, addr netip.Addr, content func() Advertisement, now time.Time) Wire {
+func NewWire(mac pools.MAC, addr netip.Addr, content Advertisement, now time.Time) Wire {
 	return Wire{newWire(station{mac, addr}, content, newLimits(now), now)}
 }
 

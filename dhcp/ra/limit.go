@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"drover/dhcp/ratelimit"
 	"drover/pools"
 )
 
@@ -23,24 +24,16 @@ const (
 
 // limits bound the answers. Its memory does not grow. One goroutine uses it.
 type limits struct {
-	start   time.Time
-	seed    maphash.Seed    // makes it unpredictable which MACs share a bucket
-	due     []time.Duration // since start: when all packets so far would be due at the pace of one machine
-	answers *rate.Limiter
+	seed     maphash.Seed // makes it unpredictable which MACs share a bucket
+	machines *ratelimit.Limiter
+	answers  *rate.Limiter
 }
 
 func newLimits(now time.Time) *limits {
-	return &limits{now, maphash.MakeSeed(), make([]time.Duration, maxMachines), rate.NewLimiter(answersPerSec, answersBurst)}
+	return &limits{maphash.MakeSeed(), ratelimit.New(now, maxMachines, machineBurst, machineInterval), rate.NewLimiter(answersPerSec, answersBurst)}
 }
 
 // allow reports whether a machine may be answered now.
 func (l *limits) allow(m pools.MAC, now time.Time) bool {
-	due := &l.due[maphash.Comparable(l.seed, m)%maxMachines]
-	at := now.Sub(l.start)
-	next := max(*due, at) + machineInterval
-	if next-at > machineBurst*machineInterval || !l.answers.AllowN(now, 1) {
-		return false
-	}
-	*due = next
-	return true
+	return l.machines.Allow(maphash.Comparable(l.seed, m), now) && l.answers.AllowN(now, 1)
 }

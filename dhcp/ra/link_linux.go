@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,7 +28,8 @@ const maxLocal = 16
 // identity is an interface as it was found.
 type identity struct {
 	station
-	index int
+	index     int
+	addresses []netip.Addr
 }
 
 var (
@@ -56,10 +58,12 @@ func identify(name string) (id identity, err error) {
 		return id, err
 	}
 	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
-			id.addr = p.Addr()
-			break
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			id.addresses = append(id.addresses, p.Addr())
 		}
+	}
+	if i := slices.IndexFunc(id.addresses, func(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() }); i >= 0 {
+		id.addr = id.addresses[i]
 	}
 	return id, nil
 }

@@ -29,7 +29,7 @@ var (
 	everyNode   = host{pools.MAC{0x33, 0x33, 0, 0, 0, 1}, netip.MustParseAddr("ff02::1")}
 )
 
-func empty() ra.Advertisement { return ra.Advertisement{} }
+var empty ra.Advertisement
 
 // at is from's MAC with another address.
 func (h host) at(addr string) host { return host{h.mac, netip.MustParseAddr(addr)} }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
@@ -32,9 +33,9 @@ const (
 type Server struct {
 	Interface string
 
-	// Content returns what to advertise. It is called for each answer, and must not
-	// block. nil: the empty advertisement.
-	Content func() Advertisement
+	// Content returns what to advertise on an interface that has these addresses. It is
+	// called each second. nil: the empty advertisement.
+	Content func(addresses []netip.Addr) Advertisement
 
 	Log      *slog.Logger // nil: none
 	OnPacket func(Packet) // called for each solicitation and advertisement; must not block; may be nil
@@ -103,12 +104,16 @@ func (s *Server) serveLink(ctx context.Context, limits *limits) error {
 	if s.down = ""; s.Log.Enabled(ctx, slog.LevelDebug) {
 		s.Log.Debug("router solicitations are answered", "interface", s.Interface, "mac", id.mac, "address", id.addr)
 	}
-	content := s.Content
-	if content == nil {
-		content = func() Advertisement { return Advertisement{} }
-	}
-	v := &service{s, l, newWire(id.station, content, limits, time.Now()), rate.NewLimiter(readsPerSec, readsBurst)}
+	v := &service{s, l, newWire(id.station, s.content(id), limits, time.Now()), rate.NewLimiter(readsPerSec, readsBurst)}
 	return v.run(ctx)
+}
+
+// content returns what to advertise.
+func (s *Server) content(id identity) Advertisement {
+	if s.Content == nil {
+		return Advertisement{}
+	}
+	return s.Content(id.addresses)
 }
 
 // service serves an interface. One goroutine uses it.
@@ -127,11 +132,14 @@ func (v *service) run(ctx context.Context) error {
 		if !now.Before(check) {
 			check = now.Add(checkEvery)
 			v.dropped.Add(v.link.drops())
-			if id, err := identify(v.Interface); err != nil {
+			id, err := identify(v.Interface)
+			if err != nil {
 				return err
-			} else if id != v.link.identity {
+			}
+			if id.index != v.link.index || id.station != v.link.station {
 				return errChanged
 			}
+			v.wire.content = v.content(id)
 		}
 		if err := v.work(now); err != nil {
 			return err

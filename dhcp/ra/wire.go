@@ -45,7 +45,7 @@ const (
 // wire decides what to send on one interface. One goroutine uses it.
 type wire struct {
 	own     station
-	content func() Advertisement
+	content Advertisement
 	routers routers
 	limits  *limits
 
@@ -56,7 +56,7 @@ type wire struct {
 	lastMulticast time.Time
 }
 
-func newWire(own station, content func() Advertisement, l *limits, now time.Time) *wire {
+func newWire(own station, content Advertisement, l *limits, now time.Time) *wire {
 	return &wire{own: own, content: content, limits: l, begun: now, askAt: now, asksLeft: asks}
 }
 
@@ -91,30 +91,29 @@ func (w *wire) hear(m message, now time.Time) Result {
 
 // solicited answers a solicitation.
 func (w *wire) solicited(m message, now time.Time) ([]byte, Result) {
-	content := w.content()
 	switch {
 	case !m.valid:
 		return nil, Invalid
-	case content.Empty() && len(w.routers.known) > 0:
+	case w.content.Empty() && len(w.routers.known) > 0:
 		return nil, OtherRouter
-	case content.Empty() && now.Sub(w.begun) < settle:
+	case w.content.Empty() && now.Sub(w.begun) < settle:
 		return nil, Listening
 	case !w.limits.allow(m.from.mac, now):
 		return nil, TooOften
 	case !m.from.addr.IsUnspecified():
-		return frame(w.own, m.from, content.body(w.own.mac)), Answered
+		return frame(w.own, m.from, w.content.body(w.own.mac)), Answered
 	}
 	if next := w.lastMulticast.Add(multicastEvery); now.Before(next) {
 		w.multicastAt = next // one answer for all that solicit until then
 		return nil, Answered
 	}
-	return w.multicast(content, now), Answered
+	return w.multicast(now), Answered
 }
 
 // multicast returns the advertisement for all hosts.
-func (w *wire) multicast(content Advertisement, now time.Time) []byte {
+func (w *wire) multicast(now time.Time) []byte {
 	w.lastMulticast, w.multicastAt = now, time.Time{}
-	return frame(w.own, allNodes(), content.body(w.own.mac))
+	return frame(w.own, allNodes(), w.content.body(w.own.mac))
 }
 
 // tick returns the frames that are due.
@@ -132,18 +131,17 @@ func (w *wire) tick(now time.Time) (send [][]byte) {
 			w.askAt = time.Time{}
 		}
 	}
-	content := w.content()
-	if !content.Empty() && now.Sub(w.lastMulticast) >= repeat {
+	if !w.content.Empty() && now.Sub(w.lastMulticast) >= repeat {
 		w.multicastAt = now
 	}
 	if w.multicastAt.IsZero() || now.Before(w.multicastAt) {
 		return send
 	}
-	if content.Empty() && len(w.routers.known) > 0 {
+	if w.content.Empty() && len(w.routers.known) > 0 {
 		w.multicastAt = time.Time{}
 		return send
 	}
-	return append(send, w.multicast(content, now))
+	return append(send, w.multicast(now))
 }
 
 // next returns when tick is to be called next: at limit, or earlier.

@@ -21,7 +21,7 @@ var start = time.Unix(1000, 0)
 var listened = start.Add(10 * time.Second)
 
 // newWire returns one that has looked for routers.
-func newWire(content func() ra.Advertisement) ra.Wire {
+func newWire(content ra.Advertisement) ra.Wire {
 	w := ra.NewWire(server.mac, server.addr, content, start)
 	for now := start; now.Before(listened); now = now.Add(time.Second) {
 		w.Tick(now)
@@ -310,7 +310,7 @@ func TestContent(t *testing.T) {
 	}
 	body := slices.Concat([]byte{0, 0xc0, 0x07, 0x08}, make([]byte, 8), sourceAddress(server.mac),
 		[]byte{3, 4, 64, 0xc0, 0, 0, 0x0e, 0x10, 0, 0, 0, 60, 0, 0, 0, 0}, netip.MustParseAddr("2001:db8:1::").AsSlice())
-	w := ra.NewWire(server.mac, server.addr, func() ra.Advertisement { return content }, start)
+	w := ra.NewWire(server.mac, server.addr, content, start)
 	if got := w.Tick(start); len(got) != 2 || !bytes.Equal(got[1], answer(t, everyNode, body...)) {
 		t.Errorf("at the start: got %x, want a solicitation and %x", got, answer(t, everyNode, body...))
 	}
@@ -332,7 +332,7 @@ func TestContentBounds(t *testing.T) {
 	for i := range content.Prefixes {
 		content.Prefixes[i] = ra.Prefix{Prefix: netip.MustParsePrefix("2001:db8::/64"), Valid: 1 << 62, Preferred: -time.Hour}
 	}
-	w := newWire(func() ra.Advertisement { return content })
+	w := newWire(content)
 	reply, _ := w.Receive(solicit(t, ipxe), listened)
 	if n := len(reply) - 14; n > 1280 || n < 1200 {
 		t.Fatalf("the packet has %d bytes", n)

@@ -116,7 +116,10 @@ func (c *checker) server() {
 	c.report("server.http", "server.http", hostPort(s.HTTP, true))
 	c.report("server.tftp", "server.tftp", hostPort(s.TFTP, true))
 	c.report("server.api", "server.api", hostPort(s.API, true))
-	c.report("server.routerAdvertisements", "server.routerAdvertisements", oneOf("mode", string(s.RouterAdvertisements), string(pools.RAEmpty), string(pools.RAOff)))
+	c.report("server.routerAdvertisements", "server.routerAdvertisements", oneOf("mode", string(s.RouterAdvertisements), string(pools.RAEmpty), string(pools.RAManaged), string(pools.RAOff)))
+	if s.RouterAdvertisements == pools.RAManaged && !c.cfg.HasIPv6() {
+		c.failf("server.routerAdvertisements", "add the IPv6 network to subnets, or write empty", "server.routerAdvertisements: managed sends hosts to DHCPv6, and no subnet is of IPv6")
+	}
 	c.report("server.dhcp", "server.dhcp", oneOf("mode", string(s.DHCP), string(pools.DHCPFull), string(pools.DHCPProxy), string(pools.DHCPOff)))
 	if len(s.Interfaces) == 0 && s.DHCP != pools.DHCPOff && !c.isSet("server.interfaces") {
 		c.failf("server", "name the network card that nodes boot from: interfaces: [eth1]", "server.interfaces is empty")

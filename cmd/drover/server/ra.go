@@ -1,6 +1,10 @@
 package server
 
 import (
+	"net/netip"
+	"slices"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/dhcp/ra"
@@ -15,9 +19,29 @@ func (s *Server) serveRA(cfg pools.Server) {
 	}
 	for _, name := range cfg.Interfaces {
 		r := &ra.Server{Interface: name, Log: s.part("ra"), OnPacket: s.metrics.routerDiscovery}
+		if cfg.RouterAdvertisements == pools.RAManaged {
+			r.Content = s.managed
+		}
 		s.metrics.watchRA(r)
 		s.RA = append(s.RA, r)
 	}
+}
+
+// onLink is how long hosts take a network to be on the link after an advertisement. The
+// next one comes within minutes.
+const onLink = time.Hour
+
+// managed returns the advertisement of an interface with these addresses: hosts get theirs
+// by DHCPv6, and reach the declared networks of the interface directly. It is empty where
+// DHCPv6 does not answer either.
+func (s *Server) managed(addresses []netip.Addr) (a ra.Advertisement) {
+	for _, subnet := range s.Live.Farm().Config.Subnets {
+		if subnet.Is6() && slices.ContainsFunc(addresses, subnet.CIDR.Contains) {
+			a.Managed, a.Other = true, true
+			a.Prefixes = append(a.Prefixes, ra.Prefix{Prefix: subnet.CIDR, OnLink: true, Valid: onLink, Preferred: onLink})
+		}
+	}
+	return a
 }
 
 // routerDiscovery counts a solicitation or an advertisement.
