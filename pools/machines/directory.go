@@ -92,7 +92,7 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 		return l
 	}
 	proxy := f.Config.Server.DHCP == pools.DHCPProxy
-	l, ok := d.leaseOf(q.MAC, q.IPv6)
+	l, ok := d.leaseOf(f, q.MAC, q.IPv6)
 	if !ok && proxy { // a boot program ends what was noted of the one before
 		l, _ = d.Leases.Named(pools.CatchAllName(q.MAC))
 	}
@@ -125,22 +125,39 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 }
 
 // leaseOf returns the lease of a machine in a family, else, without its address, the one
-// in the other family: that has its node and pool.
-func (d *Directory) leaseOf(mac pools.MAC, ipv6 bool) (l pools.Lease, ok bool) {
+// in the other family: that has its node and pool. A machine is in one pool for both: the
+// lease that is in force has it, of two the one of the boot that began last.
+func (d *Directory) leaseOf(f *pools.Farm, mac pools.MAC, ipv6 bool) (l pools.Lease, ok bool) {
 	own, other := d.Leases, d.Leases6
 	if ipv6 {
 		own, other = other, own
 	}
 	if own != nil {
-		if l, ok = own.Of(mac); ok {
-			return l, true
-		}
+		l, ok = own.Of(mac)
 	}
-	if other != nil {
-		l, ok = other.Of(mac)
+	if other == nil || ok && !(f.LeaseChooses() && f.Config.HasIPv6()) {
+		return l, ok
+	}
+	second, found := other.Of(mac)
+	switch {
+	case found && !ok:
+		l, ok = second, true
 		l.Address = netip.Addr{}
+	case found && d.replaces(&second, &l):
+		l.Node, l.Pool, l.Expires = second.Node, second.Pool, second.Expires
 	}
 	return l, ok
+}
+
+// replaces reports whether the lease of one family has the pool of a machine in place of
+// the lease of the other family.
+func (d *Directory) replaces(l, other *pools.Lease) bool {
+	now := d.now()
+	if l.Active(now) != other.Active(now) {
+		return l.Active(now)
+	}
+	b, ok := d.Boots.Current(l.MAC)
+	return ok && b.Pool == l.Pool && b.Pool != other.Pool
 }
 
 // leaseAt returns the lease of an address, by the rules of [Leases].
@@ -174,7 +191,7 @@ func (d *Directory) of(f *pools.Farm, mac pools.MAC, ipv6 bool) Machine {
 	if f.HasAddress(mac, ipv6) {
 		return d.machine(f, mac, pools.Lease{}, ipv6)
 	}
-	l, _ := d.leaseOf(mac, ipv6)
+	l, _ := d.leaseOf(f, mac, ipv6)
 	return d.machine(f, mac, l, ipv6)
 }
 
@@ -277,7 +294,7 @@ func (d *Directory) named(f *pools.Farm, node string) (mac pools.MAC, l pools.Le
 		return l.MAC, l, ok
 	}
 	if mac, ok = pools.CatchAllMAC(node); ok {
-		l, _ = d.leaseOf(mac, false)
+		l, _ = d.leaseOf(f, mac, false)
 	}
 	return mac, l, ok
 }

@@ -1,0 +1,62 @@
+package machines_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/machines"
+)
+
+// TestOnePoolForBothFamilies: a machine with leases of IPv4 and IPv6 is in one pool for
+// all protocols: that of the lease in force, of two that of its last boot.
+func TestOnePoolForBothFamilies(t *testing.T) {
+	both := pools.NewFarm(pools.Checked{Config: pools.Config{
+		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/16")}, {CIDR: netip.MustParsePrefix("fd00::/64")}},
+		Pools: []pools.Pool{
+			{Name: "arm", CatchAll: true, Match: pools.Match{Firmware: pools.UEFIarm64}, Range: span("10.0.2.1", "10.0.2.9"), Range6: span("fd00::21", "fd00::29")},
+			{Name: "lobby", CatchAll: true, Range: span("10.0.3.1", "10.0.3.9"), Range6: span("fd00::31", "fd00::39")},
+		},
+	}})
+	name := pools.CatchAllName(mac(9))
+	lease := func(a, pool string, left time.Duration) []pools.Lease {
+		return []pools.Lease{{MAC: mac(9), Address: addr(a), Node: name, Pool: pool, Expires: noon.Add(left)}}
+	}
+	for _, tt := range []struct {
+		name   string
+		v4, v6 []pools.Lease
+		booted string // the pool of its last boot
+		want   string // by DHCP
+		byHTTP string // by HTTP
+	}{
+		{"only IPv4", lease("10.0.2.1", "arm", time.Hour), nil, "arm", "arm", "arm"},
+		{"only IPv6", nil, lease("fd00::21", "arm", time.Hour), "arm", "arm", "arm"},
+		{"both", lease("10.0.2.1", "arm", time.Hour), lease("fd00::21", "arm", time.Hour), "arm", "arm", "arm"},
+		{"an old lease of IPv6", lease("10.0.2.1", "arm", time.Hour), lease("fd00::31", "lobby", -time.Hour), "arm", "arm", "arm"},
+		{"an old lease of IPv4", lease("10.0.3.1", "lobby", -time.Hour), lease("fd00::21", "arm", time.Hour), "", "arm", "arm"},
+		{"booted by IPv4", lease("10.0.2.1", "arm", time.Hour), lease("fd00::31", "lobby", time.Hour), "arm", "arm", "arm"},
+		{"booted by IPv6", lease("10.0.3.1", "lobby", time.Hour), lease("fd00::21", "arm", time.Hour), "arm", "arm", "arm"},
+		{"both have ended", lease("10.0.2.1", "arm", -time.Hour), lease("fd00::21", "arm", -time.Hour), "arm", "lobby", "arm"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &machines.Directory{
+				Farm: live{both}, Leases: &leaseTable{all: tt.v4}, Leases6: &leaseTable{all: tt.v6}, Now: func() time.Time { return noon },
+				Boots: bootTable{mac(9): boots.Record{MAC: mac(9), Pool: tt.booted, Started: noon.Add(-time.Hour)}},
+			}
+			for _, q := range []pools.Query{{MAC: mac(9), Link: addr("10.0.0.1")}, {MAC: mac(9), Link: addr("fd00::1"), IPv6: true}} {
+				if p := d.Resolve(q); p == nil || p.Pool != tt.want {
+					t.Errorf("DHCP from %s: got %s, want pool %s", q.Link, describe(p), tt.want)
+				}
+			}
+			for family, m := range map[string]machines.Machine{"IPv4": d.Of(mac(9)), "IPv6": d.Of6(mac(9))} {
+				if m.Plan == nil || m.Plan.Pool != tt.byHTTP {
+					t.Errorf("by %s: got %s, want pool %s", family, describe(m.Plan), tt.byHTTP)
+				}
+			}
+		})
+	}
+}
+
+func span(first, last string) pools.Range { return pools.Range{First: addr(first), Last: addr(last)} }
