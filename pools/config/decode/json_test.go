@@ -47,7 +47,7 @@ macs[0]: "zz" is not a MAC address (write six pairs such as 52:54:00:12:34:56)
 macs[1]: has no value (remove the key, or write "" for an empty text)
 ip: "10.0.0.256" is not an IP address (write 10.28.0.2)
 unknown key "tagz" (did you mean "tags"?)`,
-		`{"name": "a", "match": {"port": "7"}, "name": "b"}`: `unknown key "match.port" (known: arch, circuitID, class, clientID, firmware, remoteID, subscriberID, userClass)
+		`{"name": "a", "match": {"port": "7"}, "name": "b"}`: `unknown key "match.port" (known: arch, circuitID, class, clientID, firmware, remoteID, serial, subscriberID, userClass, uuid)
 duplicate key "name" (remove one)`,
 		`{"macs": "zz", "ignore": "yes"}`: `macs: a list is wanted, not a plain value (write it as [a, b] or as lines that start with '- ')
 ignore: "yes" is neither true nor false (write true or false)`,
@@ -59,7 +59,7 @@ ignore: "yes" is neither true nor false (write true or false)`,
 		"{\"name\": \"\xff\"}":         `the body is not UTF-8 (JSON is always UTF-8 (RFC 8259))`,
 		`name: a`:                      `the body is not JSON: invalid character 'a' in literal null (expecting 'u') at byte 2 (mind the quotes and the commas)`,
 		`{"name": &a "x"}`:             `the body is not JSON: invalid character '&' looking for beginning of value at byte 10 (mind the quotes and the commas)`,
-		`{"<<": {"name": "x"}}`:        `unknown key "<<" (known: dhcpOptions, ignore, ip, macs, match, name, place, pool, power, tags)`,
+		`{"<<": {"name": "x"}}`:        `unknown key "<<" (known: dhcpOptions, ignore, ip, ip6, macs, match, name, place, pool, power, tags)`,
 		`{"name": "*a", "pool": "&a"}`: "",
 	} {
 		var n pools.PoolNode
