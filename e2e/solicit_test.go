@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -117,4 +118,67 @@ func solicitations(t *testing.T, file, mac string) (n solicited) {
 	}
 	t.Error("the machine never asked for its script")
 	return n
+}
+
+// TestManagedAdvertisement boots iPXE on such a network with an advertisement of drover's
+// that has the M flag: iPXE asks for DHCPv6, which it does not do without.
+func TestManagedAdvertisement(t *testing.T) {
+	b := build(t)
+	s := open(t, b, site.Config{Name: "drover-e2e-managed", Farm: "testdata/managed.yaml"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	if _, err := s.Run(ctx, "ip", "addr", "add", "fd00:77::1/64", "dev", lab.Bridge, "nodad"); err != nil {
+		t.Fatal(err)
+	}
+	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mac = "52:54:00:77:05:01"
+	g, err := s.PowerOn(lab.Machine{Name: "n5", Firmware: lab.BIOS, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer story(t, s, g)
+	fixture.Until(ctx, t, "n5 has its script", func() (bool, error) {
+		return reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
+	})
+	for _, step := range bootOf(ctx, t, s, mac).Steps {
+		t.Logf("%s %-12s %s %s", step.Time.Format("15:04:05.000"), step.Step, step.Detail, step.Error)
+	}
+	if err := capture.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !sent(t, capture.File, mac, 547) {
+		t.Error("iPXE never asked for DHCPv6")
+	}
+}
+
+// sent reports whether a capture has a UDP packet of a machine to a port, over IPv6.
+func sent(t *testing.T, file, mac string, port uint16) bool {
+	t.Helper()
+	machine, err := net.ParseMAC(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := pcap.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		frame, err := r.Next()
+		if err != nil {
+			return false
+		}
+		const udp = 17
+		if len(frame) >= 62 && bytes.Equal(frame[6:12], machine) && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == udp &&
+			binary.BigEndian.Uint16(frame[56:]) == port {
+			return true
+		}
+	}
 }
