@@ -16,6 +16,7 @@ const (
 	ipxeClass = "iPXE"
 	intel     = 343 // the enterprise whose vendor classes PXE and UEFI send
 	httpClass = "HTTPClient"
+	duidUUID  = "\x00\x04" // the type of a DUID with the UUID of the machine (RFC 6355), as PXE and UEFI send
 )
 
 // query returns the query to the farm. own is an address of this server on the wire.
@@ -27,6 +28,9 @@ func (r *Request) query(own netip.Addr) pools.Query {
 	}
 	if link := r.link(); link.IsValid() {
 		q.Link = link
+	}
+	if id := q.ClientID; len(id) == 18 && id[:2] == duidUUID {
+		q.UUID = id[2:]
 	}
 	if remote := r.fromRelays(dhcpv6.OptionRemoteID); len(remote) > 4 {
 		q.RemoteID = string(remote[4:]) // after the number of an enterprise
