@@ -147,11 +147,10 @@ func (c *sockets) read(b []byte) (int, error) {
 	return n, err
 }
 
-// send sends a reply to a host.
+// send sends a reply to a host. A link-local address needs no zone: the socket is bound to
+// its interface. Go would look the zone up in a table that is a minute old at most, and
+// miss an interface that was replaced.
 func (c *sockets) send(m *dhcp6.Message, to netip.Addr) error {
-	if to.IsLinkLocalUnicast() {
-		to = to.WithZone(c.name)
-	}
 	_, err := c.udp.WriteToUDPAddrPort(m.Bytes, netip.AddrPortFrom(to, m.Port))
 	return err
 }

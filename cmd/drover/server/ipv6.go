@@ -60,9 +60,13 @@ func (s *Server) listen6(serve map[string]func(context.Context) error) error {
 		if err != nil && !errors.Is(err, dhcp6d.ErrNotReady) {
 			return err
 		}
+		name := d.Interface + " by IPv6"
+		if err != nil {
+			s.networks.report(name, err)
+		}
 		changes := s.networks.subscribe()
 		serve["dhcpv6 on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.follow(ctx, d.Interface+" by IPv6", d, changes, err == nil)
+			return s.networks.follow(ctx, name, d, changes, err == nil)
 		}
 	}
 	if s.tftp6 == nil {
