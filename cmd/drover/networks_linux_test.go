@@ -446,7 +446,7 @@ func TestVLANOnBond(t *testing.T) {
 subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16}, {cidr: 10.80.0.0/16}]`+yardPools)
 	ip := func(n netns.Namespace, args ...string) {
 		if out, err := exec.Command("ip", append([]string{"-n", string(n)}, args...)...).CombinedOutput(); err != nil {
-			fixture.Missing(t, fmt.Sprintf("this kernel has no bonds or VLANs: ip %v: %s", args, out))
+			t.Skipf("SKIPPED, NOT TESTED: this kernel has no bonds or VLANs: ip %v: %s", args, out) // no package adds them
 		}
 	}
 	ip(y.net, "link", "add", "bond0", "type", "bond", "mode", "active-backup", "miimon", "50")
