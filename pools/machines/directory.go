@@ -135,7 +135,7 @@ func (d *Directory) leaseOf(f *pools.Farm, mac pools.MAC, ipv6 bool) (l pools.Le
 	if own != nil {
 		l, ok = own.Of(mac)
 	}
-	if other == nil || ok && !(f.LeaseChooses() && f.Config.HasIPv6()) {
+	if other == nil || ok && (!f.LeaseChooses() || !f.Config.HasIPv6()) {
 		return l, ok
 	}
 	second, found := other.Of(mac)
