@@ -76,7 +76,7 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 }
 
 // addresses returns the server's possible addresses: the first of each of its interfaces on
-// this host, and the one of the config. Without any it returns 0.0.0.0.
+// this host, and those of the config. Without any it returns 0.0.0.0.
 func (e *explainer) addresses() []netip.Addr {
 	var all []netip.Addr
 	locals := e.farm.Locals()
@@ -87,7 +87,15 @@ func (e *explainer) addresses() []netip.Addr {
 		}
 	}
 	if a := e.farm.Address(); a.IsValid() {
-		return append(all, a)
+		all = append(all, a)
+	}
+	for i, s := range e.farm.Config.Subnets { // of interfaces that this host does not have
+		if a, _ := e.farm.BootAddress(i); a.Is4() && s.CIDR.Contains(a) {
+			all = append(all, a)
+		}
+	}
+	if len(all) > 0 {
+		return all
 	}
 	return append(all, netip.IPv4Unspecified())
 }

@@ -15,11 +15,11 @@ import (
 // TestNodeFields: each field of a node survives encoding and decoding.
 func TestNodeFields(t *testing.T) {
 	want := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}
-	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", Firmware: pools.BIOS}
+	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", UUID: "g", Serial: "h", Firmware: pools.BIOS}
 	want.ChassisSlot = pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}
 	want.DHCPOptions, want.Ignore = map[string]pools.Strings{"ntp-server": {"10.0.0.1", "10.0.0.2"}}, true
 	want.Power = &pools.NodePower{Driver: pools.Exec, Program: "/bin/true"}
-	if err := errors.Join(want.IP.UnmarshalText([]byte("10.0.0.1")), want.Match.Arch.UnmarshalText([]byte("7"))); err != nil {
+	if err := errors.Join(want.IP.UnmarshalText([]byte("10.0.0.1")), want.IP6.UnmarshalText([]byte("fd00::1")), want.Match.Arch.UnmarshalText([]byte("7"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range []reflect.Value{reflect.ValueOf(want), reflect.ValueOf(want.Match)} {
