@@ -61,6 +61,7 @@ type Machine struct {
 	Name     string   // names its files
 	Firmware Firmware // default BIOS
 	HTTPBoot bool     // UEFI: by HTTP Boot alone, not by PXE
+	IPv6     bool     // UEFI: by PXE over IPv6 alone
 	NICs     []NIC    // in the order of their slots, and of booting
 	Medium   string   // file of a boot medium in a USB drive, a CD when its name ends in .iso; it boots before all cards
 	Memory   int      // MB; default 1280
@@ -122,6 +123,9 @@ func (m Machine) args(f files) []string {
 		args = append(args,
 			"-drive", "if=pflash,unit=0,format=raw,readonly=on,file="+p.code,
 			"-drive", "if=pflash,unit=1,format=raw,file="+f.vars)
+	}
+	if m.IPv6 {
+		args = append(args, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n")
 	}
 	if m.HTTPBoot {
 		for _, v := range []string{"IPv4", "IPv6"} {

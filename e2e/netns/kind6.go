@@ -30,12 +30,6 @@ func Dhclient6() Kind {
 func Dhcpcd6() Kind {
 	k := Dhcpcd()
 	k.Name, k.Lease, k.says = "dhcpcd -6", 20*time.Second, nil
-	k.release = func(t testing.TB, c *Client) {
-		t.Helper()
-		if out, err := c.command([]string{"dhcpcd", "-k", "-f", c.Dir + "/conf", c.Device}).CombinedOutput(); err != nil {
-			t.Fatalf("dhcpcd -k: %v\n%s", err, out)
-		}
-	}
 	k.conf = `ipv6only
 noipv6rs
 persistent
