@@ -26,6 +26,9 @@ func TestRealClients(t *testing.T) {
 			for _, tt := range []struct{ name, short, mac, address string }{
 				{"a node", "n", m1, "fd00:28::10"}, {"a stranger", "s", stray, "fd00:28::100"},
 			} {
+				if tt.mac == stray && kind.Program != "dhclient" {
+					continue // the range is the same for all; each client takes a minute
+				}
 				t.Run(tt.name, func(t *testing.T) {
 					t.Parallel()
 					r := newRack(t, tt.short+kind.Name[:4], kind.Program)
