@@ -34,11 +34,17 @@ import (
 // oneImage is a [script.Images] with the image debian-12 only.
 type oneImage struct{ is script.Image }
 
+// rootText is the root image: of several windows of TFTP.
+var rootText = strings.Repeat("the root of a node\n", 3<<20/19)
+
 func newOneImage(t *testing.T) oneImage {
 	t.Helper()
 	i := oneImage{is: script.Image{Name: "debian-12", Generation: strings.Repeat("12", 32), Dir: t.TempDir()}}
 	for name, f := range map[string]*script.FileInfo{"kernel": &i.is.Kernel, "initrd": &i.is.Initrd, "root": &i.is.Squashfs} {
 		content := []byte("the " + name)
+		if name == "root" {
+			content = []byte(rootText)
+		}
 		sum := sha256.Sum256(content)
 		*f = script.FileInfo{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 		if err := os.WriteFile(filepath.Join(i.is.Dir, name), content, 0o600); err != nil {
@@ -58,9 +64,10 @@ func (i oneImage) Image(ref string) (script.Image, error) {
 // bootSite is drover serve on loopback, with node m1 at 127.0.0.1.
 type bootSite struct {
 	*Server
-	t    *testing.T
-	log  *fixture.Log
-	tftp string
+	t     *testing.T
+	log   *fixture.Log
+	image oneImage
+	tftp  string
 }
 
 func newBootSite(t *testing.T, edit string) *bootSite {
@@ -89,7 +96,8 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:77:01:
 	if err != nil {
 		t.Fatal(err)
 	}
-	site.scripts.Images = newOneImage(t)
+	site.image = newOneImage(t)
+	site.scripts.Images = site.image
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- site.Run(ctx) }()
@@ -178,8 +186,8 @@ func TestBootByTFTP(t *testing.T) {
 			t.Errorf("got %q", text)
 		}
 		linux := s.mustGet("pxelinux.cfg/01-52-54-00-77-01-01")
-		if got := s.mustGet(first(t, `drover\.root=(\S+)`, linux)); got != "the root" {
-			t.Errorf("got %q", got)
+		if got := s.mustGet(first(t, `drover\.root=(\S+)`, linux)); got != rootText {
+			t.Errorf("got %d bytes, want %d", len(got), len(rootText))
 		}
 		if got := s.mustGet(first(t, `INITRD (\S+)`, linux)); got != "the initrd" {
 			t.Errorf("got %q", got)
@@ -202,23 +210,16 @@ func TestBootByTFTP(t *testing.T) {
 // drover serve.
 func TestRootImageByTFTP(t *testing.T) {
 	s := newBootSite(t, "")
-	images := newOneImage(t)
-	want := bytes.Repeat([]byte("the root of a node\n"), 3<<20/19)
-	images.is.Squashfs.Size = int64(len(want))
-	if err := os.WriteFile(filepath.Join(images.is.Dir, "root"), want, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.scripts.Images = images
-	name := "images/debian-12/" + images.is.Generation + "/root.squashfs"
+	name := "images/debian-12/" + s.image.is.Generation + "/root.squashfs"
 	r, err := inittftp.Open(t.Context(), s.tftp, name, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if got, err := io.ReadAll(r); err != nil || r.Size != int64(len(want)) || !bytes.Equal(got, want) {
-		t.Fatalf("got %d bytes, %v, size %d; want %d", len(got), err, r.Size, len(want))
+	if got, err := io.ReadAll(r); err != nil || r.Size != int64(len(rootText)) || string(got) != rootText {
+		t.Fatalf("got %d bytes, %v, size %d; want %d", len(got), err, r.Size, len(rootText))
 	}
-	s.awaitLog("file=" + name + " client=127.0.0.1 bytes=" + strconv.Itoa(len(want)))
+	s.awaitLog("file=" + name + " client=127.0.0.1 bytes=" + strconv.Itoa(len(rootText)))
 	if _, err := inittftp.Open(t.Context(), s.tftp, strings.Replace(name, "debian-12", "other", 1), time.Minute); err == nil ||
 		!strings.Contains(err.Error(), "server answers error 2") {
 		t.Errorf("another image: got error %v, want error 2", err)
