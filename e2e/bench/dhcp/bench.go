@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -21,11 +20,16 @@ const (
 	relayAddress  = "10.99.0.2"
 	subnet        = "10.99.0.0/16"
 
+	serverAddress6 = "fd00:99::1"
+	relayAddress6  = "fd00:99::2"
+	subnet6        = "fd00:99::/64"
+
 	// machines is the number of machines that ask, and of addresses.
-	machines   = 60000
-	nodes      = 10000 // of these machines, where they are declared
-	firstLease = "10.99.1.0"
-	lastLease  = "10.99.235.95"
+	machines                = 60000
+	nodes                   = 10000 // of these machines, where they are declared
+	firstLease              = "10.99.1.0"
+	lastLease               = "10.99.235.95"
+	firstLease6, lastLease6 = "fd00:99::1:0", "fd00:99::1:ea5f"
 )
 
 // The server has one processor, the load generator another.
@@ -80,10 +84,14 @@ func (b *bench) connect(ctx context.Context) (err error) {
 	if _, err := b.servers.Run(ctx, "ip", "link", "add", wire, "type", "veth", "peer", "name", wire, "netns", b.clients.Name); err != nil {
 		return err
 	}
-	for rack, address := range map[*lab.Rack]string{b.servers: serverAddress, b.clients: relayAddress} {
-		p := netip.PrefixFrom(netip.MustParseAddr(address), 16)
-		if _, err := rack.Run(ctx, "ip", "addr", "add", p.String(), "dev", wire); err != nil {
+	for rack, addresses := range map[*lab.Rack][2]string{b.servers: {serverAddress, serverAddress6}, b.clients: {relayAddress, relayAddress6}} {
+		if _, err := rack.Run(ctx, "ip", "addr", "add", addresses[0]+"/16", "dev", wire); err != nil {
 			return err
+		}
+		if b.six {
+			if _, err := rack.Run(ctx, "ip", "addr", "add", addresses[1]+"/64", "dev", wire, "nodad"); err != nil {
+				return err
+			}
 		}
 		if _, err := rack.Run(ctx, "ip", "link", "set", wire, "up"); err != nil {
 			return err

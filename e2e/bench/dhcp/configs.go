@@ -85,8 +85,7 @@ func keaCommand(p *programs, dir string, threads bool, nodes int) (*exec.Cmd, er
 		return nil, err
 	}
 	cmd := exec.Command(p.Program("kea-dhcp4"), "-c", file)
-	cmd.Env = append(os.Environ(), p.Env(),
-		"KEA_LFC_EXECUTABLE="+p.Program("kea-lfc"), "KEA_PIDFILE_DIR="+dir, "KEA_LOCKFILE_DIR=none")
+	cmd.Env = append(os.Environ(), p.keaEnv(dir)...)
 	return cmd, nil
 }
 

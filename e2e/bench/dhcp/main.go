@@ -18,6 +18,7 @@ func main() { kit.Main("bench-dhcp", run) }
 // options are the flags.
 type options struct {
 	quick   bool
+	six     bool      // DHCPv6
 	rates   []float64 // exchanges per second that steps begin with
 	length  time.Duration
 	rounds  int
@@ -31,10 +32,11 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench-dhcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.BoolVar(&o.quick, "quick", false, "a first impression in about two minutes: few and short steps")
+	f.BoolVar(&o.six, "6", false, "DHCPv6: drover against Kea, by perfdhcp alone")
 	rates := f.String("rates", "1000,2000,4000,8000,16000,32000", "`exchanges/s` of the steps, rising; between the last good and the first bad one it goes on by halves")
 	seconds := f.Float64("seconds", 4, "how long a step takes")
 	f.IntVar(&o.rounds, "rounds", 1, "how often everything is measured; medians are shown")
-	only := f.String("only", "", "`servers` to measure (drover, kea, kea-mt, dnsmasq), with commas between; what is left out is not judged")
+	only := f.String("only", "", "`servers` to measure (drover, kea, kea-mt, dnsmasq; with -6: drover-6, kea-6, kea-mt-6), with commas between; what is left out is not judged")
 	f.StringVar(&o.json, "json", "", "`file` for all steps and the outcome, as JSON")
 	f.StringVar(&o.drover, "drover", "", "the `program` to measure; default: built from this source")
 	f.BoolVar(&o.keepDir, "keep", false, "leave configs, logs and lease files of the last steps")
@@ -44,7 +46,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	if o.chosen, err = chooseServers(*only); err != nil {
+	if o.chosen, err = chooseServers(*only, o.six); err != nil {
 		return o, err
 	}
 	o.length = time.Duration(*seconds * float64(time.Second))

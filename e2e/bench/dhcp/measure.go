@@ -52,13 +52,6 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		return f, err
 	}
 	f.Perfdhcp, f.Limited = best.carried(), best.limited()
-	var own Step
-	if !b.quick {
-		if own, err = search(rates, halvings, try(ownTool, forLoss, 0)); err != nil {
-			return f, err
-		}
-		f.Own = own.carried()
-	}
 	// Processor time under perfdhcp; a slower server is measured at its own rate.
 	common, err := steady(try(perfdhcpTool, forCPU, 0), commonRate)
 	if err != nil {
@@ -68,6 +61,17 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		common = best
 	}
 	f.CPU, f.CPUAt = common.cpuPer(), common.Rate
+	if s.group() == six { // the generator has no DHCPv6
+		f.RSS, f.Leases = float64(best.RSS)/1e6, float64(best.Completed)
+		return f, nil
+	}
+	var own Step
+	if !b.quick {
+		if own, err = search(rates, halvings, try(ownTool, forLoss, 0)); err != nil {
+			return f, err
+		}
+		f.Own = own.carried()
+	}
 	if common, err = steady(try(ownTool, forLatency, 0), commonRate); err != nil {
 		return f, err
 	}

@@ -33,6 +33,7 @@ func TestFlags(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"-quick", "-rates", "100,200.5", "-seconds", "1", "-rounds", "3", "-only", "drover,kea"}, ""},
+		{[]string{"-6", "-only", "drover-6,kea-6"}, ""},
 		{[]string{"-rates", "200,100"}, `"100" (want rising numbers`},
 		{[]string{"-rates", "1000,x"}, `"x" (want rising numbers`},
 		{[]string{"-rates", "0"}, `"0" (want rising numbers`},
@@ -40,6 +41,8 @@ func TestFlags(t *testing.T) {
 		{[]string{"-seconds", "0.1"}, "want 0.5 to 60 s"},
 		{[]string{"-rounds", "0"}, "want 0.5 to 60 s, and 1 or more"},
 		{[]string{"-only", "dhcpd"}, `-only: no server "dhcpd"`},
+		{[]string{"-only", "kea-6"}, `no server "kea-6"`},
+		{[]string{"-6", "-only", "kea"}, `no server "kea"`},
 		{[]string{"-only", "kea,kea"}, `-only: "kea" twice`},
 		{[]string{"now"}, `unknown argument "now"`},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -17,11 +18,19 @@ type perfdhcpResult struct {
 
 // perfdhcp runs the relayed four-way exchange: from port 67 of the address of
 // the interface, which is giaddr as well, to the server's address. MACs count
-// up from 00:0c:01:02:03:04.
+// up from 00:0c:01:02:03:04. With -6 it relays too, from port 547: without a relay agent
+// all machines would have one link-local address and one card, and be one machine. The MACs
+// are in the DUIDs.
 func (b *bench) perfdhcp(ctx context.Context, machines int, rate float64, length time.Duration) (perfdhcpResult, error) {
-	out, err := b.clients.Run(ctx, "taskset", "-c", clientCPU, "env", b.programs.Env(), b.programs.Program("perfdhcp"),
-		"-4", "-l", wire, "-g", "single", "-R", strconv.Itoa(machines), "-r", strconv.Itoa(int(rate)),
-		"-p", fmt.Sprint(length.Seconds()), "-W", strconv.FormatInt(time.Second.Microseconds(), 10), serverAddress)
+	from, to := []string{"-4", "-l", wire}, serverAddress
+	if b.six {
+		from, to = []string{"-6", "-A", "1", "-l", relayAddress6, "-L", "547", "-N", "547"}, serverAddress6
+	}
+	args := slices.Concat([]string{"-c", clientCPU, "env", b.programs.Env(), b.programs.Program("perfdhcp")}, from, []string{
+		"-g", "single", "-R", strconv.Itoa(machines), "-r", strconv.Itoa(int(rate)),
+		"-p", fmt.Sprint(length.Seconds()), "-W", strconv.FormatInt(time.Second.Microseconds(), 10), to,
+	})
+	out, err := b.clients.Run(ctx, "taskset", args...)
 	const incomplete = 3 // the exit code when an answer is missing
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != incomplete) {

@@ -17,8 +17,8 @@ type programs struct {
 }
 
 func fetchPrograms(ctx context.Context, log io.Writer) (*programs, error) {
-	d, err := kit.Unpack(ctx, log, "bench-dhcp", []string{"kea-dhcp4-server", "kea-admin", "kea-common", "dnsmasq-base"},
-		"kea-dhcp4", "kea-lfc", "perfdhcp", "dnsmasq")
+	d, err := kit.Unpack(ctx, log, "bench-dhcp", []string{"kea-dhcp4-server", "kea-dhcp6-server", "kea-admin", "kea-common", "dnsmasq-base"},
+		"kea-dhcp4", "kea-dhcp6", "kea-lfc", "perfdhcp", "dnsmasq")
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,33 @@ func TestDeclaredNodes(t *testing.T) {
 	}
 }
 
+// DHCPv6 has a table and limits of its own, in which figures of the generator are left out.
+func TestDHCPv6(t *testing.T) {
+	full := report()
+	r := &main.Report{Servers: map[string]main.Figures{}, Rounds: map[string][]main.Figures{}}
+	main.Add(r, "drover-6", full.Servers["drover"])
+	main.Add(r, "kea-6", full.Servers["kea"])
+	main.Add(r, "kea-mt-6", full.Servers["kea-mt"])
+	if err := main.Failure(r); err != nil || len(r.Verdict) != 2 {
+		t.Errorf("a good report: %v, %v", err, r.Verdict)
+	}
+	var got strings.Builder
+	if err := main.Print(r, &got); err != nil || !strings.Contains(got.String(), "kea-mt-6") || strings.Contains(got.String(), "p50") {
+		t.Errorf("got %v,\n%s", err, got.String())
+	}
+	for name, edit := range map[string]func(*main.Figures){
+		"rate": func(f *main.Figures) { f.Perfdhcp = 5999 }, "processor time": func(f *main.Figures) { f.CPU = 0.71 },
+	} {
+		f := full.Servers["drover"]
+		edit(&f)
+		r.Rounds["drover-6"] = nil
+		main.Add(r, "drover-6", f)
+		if err := main.Failure(r); err == nil || !strings.Contains(err.Error(), "against Kea's, DHCPv6") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestUnmeasuredFiguresAreSkipped(t *testing.T) {
 	drover := report().Servers["drover"]
 	if got := main.Judge(map[string]main.Figures{"drover": drover}); len(got) != 4 {

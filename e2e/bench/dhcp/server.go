@@ -32,21 +32,44 @@ var allServers = []server{
 	// These know all machines that ask, by pools[].nodes or host reservations.
 	{"drover" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return droverCommand(p, dir, nodes) }, nodes},
 	{"kea" + declared, func(p *programs, dir string) (*exec.Cmd, error) { return keaCommand(p, dir, false, nodes) }, nodes},
+	// These serve DHCPv6.
+	{"drover" + six, drover6Command, machines},
+	{"kea" + six, func(p *programs, dir string) (*exec.Cmd, error) { return kea6Command(p, dir, false) }, machines},
+	{"kea-mt" + six, func(p *programs, dir string) (*exec.Cmd, error) { return kea6Command(p, dir, true) }, machines},
 }
 
-// declared is the suffix of the names of servers that know their machines.
-const declared = "-nodes"
+// The suffixes of the names of servers that know their machines, and of those of DHCPv6.
+const (
+	declared = "-nodes"
+	six      = "-6"
+)
 
-// chooseServers returns the servers of these names, or all without names.
-func chooseServers(names string) (chosen []server, err error) {
+// group returns the suffix of a server's name. Each group has a table and limits of its own.
+func (s server) group() string {
+	for _, suffix := range []string{declared, six} {
+		if strings.HasSuffix(s.name, suffix) {
+			return suffix
+		}
+	}
+	return ""
+}
+
+// chooseServers returns the servers of these names, or all without names: of DHCPv6, or the
+// others.
+func chooseServers(names string, ipv6 bool) (chosen []server, err error) {
 	if names == "" {
-		return allServers, nil
+		for _, s := range allServers {
+			if (s.group() == six) == ipv6 {
+				chosen = append(chosen, s)
+			}
+		}
+		return chosen, nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		named := func(s server) bool { return s.name == name }
+		named := func(s server) bool { return s.name == name && (s.group() == six) == ipv6 }
 		i := slices.IndexFunc(allServers, named)
 		if i < 0 {
-			return nil, fmt.Errorf("-only: no server %q (want drover, kea, kea-mt, dnsmasq, drover-nodes or kea-nodes)", name)
+			return nil, fmt.Errorf("-only: no server %q (want drover, kea, kea-mt, dnsmasq, drover-nodes or kea-nodes; with -6: drover-6, kea-6 or kea-mt-6)", name)
 		}
 		if slices.ContainsFunc(chosen, named) {
 			return nil, fmt.Errorf("-only: %q twice", name)
@@ -81,25 +104,25 @@ func (b *bench) with(ctx context.Context, s server, f func(*lab.Process) error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, end(p)) }()
-	if err := listening(ctx, p); err != nil {
+	if err := listening(ctx, p, b.six); err != nil {
 		said, _ := os.ReadFile(output.Name())
 		return fmt.Errorf("%s: %w\n%s", s.name, err, said)
 	}
 	return f(p)
 }
 
-// listening waits until the server has port 67, and a moment more for the rest of its
+// listening waits until the server has its port, and a moment more for the rest of its
 // start.
-func listening(ctx context.Context, p *lab.Process) error {
+func listening(ctx context.Context, p *lab.Process, ipv6 bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		if bound(p.Pid) {
+		if bound(p.Pid, ipv6) {
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("does not listen on port 67")
+			return errors.New("does not listen on its port")
 		case <-p.Done():
 			return errors.New("ended")
 		case <-tick.C:
