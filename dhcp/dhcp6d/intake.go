@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
@@ -15,6 +16,10 @@ import (
 	"drover/pools"
 )
 
+// intakeTurn is how many batches are read before the workers get a turn on the same
+// processor.
+const intakeTurn = 2
+
 // intake reads frames and admits packets to the queues.
 type intake struct {
 	*Server
@@ -23,36 +28,48 @@ type intake struct {
 	clients *ratelimit.Limiter
 	ports   *ratelimit.Limiter
 
-	hosts map[netip.Addr]bool // addresses of this host
+	batch batch
+	slots [batchLength]*request // packet i of the batch is read into slot i
+
+	hosts map[netip.Addr]bool // addresses that packets for this host go to
 	own   netip.Addr          // of the interface, in a declared IPv6 subnet; zero for none
 }
 
 // run reads from the sockets until ctx ends, or a read fails.
 func (in *intake) run(ctx context.Context) error {
-	r := new(request)
-	for ctx.Err() == nil {
-		n, err := in.sockets.read(r.buffer[:])
+	for n := 1; ctx.Err() == nil; n++ {
+		count, err := in.sockets.read(&in.batch)
 		if err != nil {
 			return err
 		}
-		r.received = in.now()
-		f, ok := parseFrame(r.buffer[:n], in.sockets.mac)
-		if !ok || !in.isHost(f.dst) {
-			continue
-		}
-		r.Parse(f.message, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
-		if r.own = in.own; in.admit(r) {
-			if r, ok = in.free.Get().(*request); !ok {
-				r = new(request)
+		now := in.now()
+		for i := range count {
+			r := in.slots[i]
+			f, ok := parseFrame(r.buffer[:in.batch.size(i)], in.sockets.mac)
+			if !ok || !in.hosts[f.dst] {
+				continue
 			}
+			r.received, r.own = now, in.own
+			r.Parse(f.message, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
+			if in.admit(r) {
+				in.renew(i)
+			}
+		}
+		if n%intakeTurn == 0 {
+			runtime.Gosched()
 		}
 	}
 	return nil
 }
 
-// isHost reports whether packets to an address are for this host.
-func (in *intake) isHost(a netip.Addr) bool {
-	return a == allServers() || a == allAgents() || in.hosts[a]
+// renew puts a request that is not in use into slot i.
+func (in *intake) renew(i int) {
+	r, ok := in.free.Get().(*request)
+	if !ok {
+		r = new(request)
+	}
+	in.slots[i] = r
+	in.batch.set(i, r.buffer[:])
 }
 
 // allAgents is the group of all servers and relay agents on a link.
@@ -63,7 +80,7 @@ func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
 
 // refresh reads the addresses of the host.
 func (in *intake) refresh() {
-	in.hosts = map[netip.Addr]bool{}
+	in.hosts = map[netip.Addr]bool{allAgents(): true, allServers(): true}
 	all, _ := net.InterfaceAddrs() // without them those of the interface are left
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {

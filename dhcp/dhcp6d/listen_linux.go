@@ -28,8 +28,10 @@ var ErrNotReady = errors.New("the interface is not ready")
 
 // sockets are those of one interface.
 type sockets struct {
-	frames *packet.Conn // receives
-	udp    *net.UDPConn // sends, and holds the port and the multicast groups
+	frames *packet.Conn    // receives
+	udp    *net.UDPConn    // sends, and holds the port and the multicast groups
+	reader syscall.RawConn // of frames
+	writer syscall.RawConn // of udp
 	name   string
 	index  int
 	mac    pools.MAC
@@ -58,7 +60,13 @@ func open(name string) (*sockets, error) {
 		c.frames, err = packet.Listen(ifi, packet.Raw, etherTypeIPv6, &packet.Config{Filter: program})
 	}
 	if err == nil {
-		err = setBuffer(c.frames)
+		c.reader, err = c.frames.SyscallConn()
+	}
+	if err == nil {
+		err = setBuffer(c.reader)
+	}
+	if err == nil {
+		c.writer, err = c.udp.SyscallConn()
 	}
 	if err != nil {
 		c.close()
@@ -105,13 +113,9 @@ func setOptions(fd int, device string) error {
 
 // setBuffer sets the size of the receive buffer. More than net.core.rmem_max takes
 // CAP_NET_ADMIN; without it the kernel gives what it can.
-func setBuffer(c *packet.Conn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
+func setBuffer(c syscall.RawConn) error {
 	var refused error
-	err = raw.Control(func(fd uintptr) {
+	err := c.Control(func(fd uintptr) {
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 			refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 		}
@@ -139,20 +143,6 @@ func addresses(ifi *net.Interface) (found []netip.Addr, err error) {
 		}
 	}
 	return found, err
-}
-
-// read reads a frame and returns its length.
-func (c *sockets) read(b []byte) (int, error) {
-	n, _, err := c.frames.ReadFrom(b)
-	return n, err
-}
-
-// send sends a reply to a host. A link-local address needs no zone: the socket is bound to
-// its interface. Go would look the zone up in a table that is a minute old at most, and
-// miss an interface that was replaced.
-func (c *sockets) send(m *dhcp6.Message, to netip.Addr) error {
-	_, err := c.udp.WriteToUDPAddrPort(m.Bytes, netip.AddrPortFrom(to, m.Port))
-	return err
 }
 
 // stopReading makes read return. Answers can still be sent.

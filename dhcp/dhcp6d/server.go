@@ -122,6 +122,9 @@ func (s *Server) read(ctx context.Context) {
 		clients: ratelimit.New(s.now(), 1<<17, clientBurst, clientInterval), ports: ratelimit.New(s.now(), 1<<12, portBurst, portInterval),
 	}
 	in.refresh()
+	for i := range in.slots {
+		in.renew(i)
+	}
 	for ctx.Err() == nil {
 		if err := in.run(ctx); err != nil && ctx.Err() == nil {
 			s.log().Warn("dhcpv6: read", "interface", s.Interface, "error", err)
@@ -201,7 +204,7 @@ func (s *Server) settle(p *pending) {
 // finish sends a reply and ends its exchange.
 func (s *Server) finish(p *pending) {
 	if p.message != nil {
-		if err := s.sockets.send(p.message, p.to); err != nil {
+		if err := s.sockets.write(p.message.Bytes, netip.AddrPortFrom(p.to, p.message.Port)); err != nil {
 			p.x.Err = err
 		}
 	}

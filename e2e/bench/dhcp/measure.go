@@ -52,7 +52,7 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		return f, err
 	}
 	f.Perfdhcp, f.Limited = best.carried(), best.limited()
-	// Processor time under perfdhcp; a slower server is measured at its own rate.
+	// A slower server is measured at its own rate.
 	common, err := steady(try(perfdhcpTool, forCPU, 0), commonRate)
 	if err != nil {
 		return f, err
@@ -72,29 +72,40 @@ func (b *bench) figures(ctx context.Context, s server, r *Report) (f Figures, er
 		}
 		f.Own = own.carried()
 	}
-	if common, err = steady(try(ownTool, forLatency, 0), commonRate); err != nil {
-		return f, err
+	err = b.generated(&f, max(best.Rate, own.Rate), best.Rate, try)
+	return f, err
+}
+
+// tryStep runs a step of a tool, for a purpose, at a rate.
+type tryStep = func(tool, purpose string, retry time.Duration) func(rate float64) (Step, error)
+
+// generated adds the figures that only the generator measures. best is the highest rate
+// without loss of any tool, and lossless that of perfdhcp.
+func (b *bench) generated(f *Figures, best, lossless float64, try tryStep) error {
+	common, err := steady(try(ownTool, forLatency, 0), commonRate)
+	if err != nil {
+		return err
 	}
 	f.latency(common)
-	peak, err := b.saturate(max(best.Rate, own.Rate), try(ownTool, forSaturation, 0))
+	peak, err := b.saturate(best, try(ownTool, forSaturation, 0))
 	if err != nil {
-		return f, err
+		return err
 	}
 	f.Peak, f.PeakCPU = peak.Rate, peak.cpuPer()
-	full, err := steady(try(ownTool, forMemory, 0), max(lowest, best.Rate*0.7))
+	full, err := steady(try(ownTool, forMemory, 0), max(lowest, lossless*0.7))
 	if err != nil {
-		return f, err
+		return err
 	}
 	f.RSS, f.Leases = float64(full.RSS)/1e6, float64(full.Completed)
 	over, err := try(ownTool, forOverload, retry)(overload * peak.Rate)
 	if err != nil {
-		return f, err
+		return err
 	}
 	f.Overload, f.OverloadBegun = over.Rate, over.Begun
 	if f.Peak > 0 {
 		f.OverloadShare = over.Rate / f.Peak
 	}
-	return f, nil
+	return nil
 }
 
 // steady runs a step at a rate that a server should sustain, and repeats it once if it was
