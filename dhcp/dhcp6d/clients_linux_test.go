@@ -45,6 +45,7 @@ func TestRealClients(t *testing.T) {
 					r.expect(tt.mac, "REBIND REPLY")
 					r.has(c.Namespace, tt.address, true)
 					if kind.Program == "dhclient" { // the others send no RELEASE when they are told to end
+						r.expect(tt.mac, "RENEW REPLY") // it has stored the second server's identifier
 						c.Release(t)
 						r.expect(tt.mac, "RELEASE REPLY")
 					}
