@@ -111,7 +111,7 @@ func (b *boot) prepare(ctx context.Context) error {
 	}
 	b.mods = mods
 	b.plug()
-	for _, name := range []string{"loop", "squashfs", "overlay", "af_packet"} {
+	for _, name := range []string{"loop", "squashfs", "overlay", "af_packet", "ipv6"} {
 		if err := mods.Load(name); err != nil && !errors.Is(err, kmod.ErrNotFound) {
 			b.con.printf("modules", "error: %v", err)
 		}
@@ -182,19 +182,12 @@ func (b *boot) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.net = n
+	b.net, n.Server = n, b.args.URL.Hostname()
 	if err := n.Up(ctx); err != nil {
 		return err
 	}
 	retry := b.retry()
-	err = retry.do(ctx, func(ctx context.Context) error {
-		l, err := n.DHCP(ctx)
-		if err != nil {
-			return err
-		}
-		return n.Configure(l)
-	})
-	if err != nil {
+	if err := retry.do(ctx, n.Connect); err != nil {
 		return err
 	}
 	keep, cancel := context.WithCancel(context.Background())

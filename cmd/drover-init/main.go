@@ -2,10 +2,10 @@
 // network, and later the agent that joins the node to its cluster.
 //
 // As /init of the initramfs it mounts the kernel's file systems, loads the modules of
-// the machine's hardware, leases an address by DHCP, fetches the node's root image into
-// RAM, checks its digest, and mounts it with an overlay. Then it fetches the node's
-// configuration, writes it into that root, and starts the root's own init. Before that
-// it copies itself to /run/drover and enables a systemd unit, which runs "drover-init
+// the machine's hardware, leases an address by DHCPv4 or DHCPv6, fetches the node's root
+// image into RAM, checks its digest, and mounts it with an overlay. Then it fetches the
+// node's configuration, writes it into that root, and starts the root's own init. Before
+// that it copies itself to /run/drover and enables a systemd unit, which runs "drover-init
 // agent" once the system is online: the agent runs the operator's online scripts and
 // kubeadm join.
 //
@@ -17,7 +17,7 @@
 //
 // The kernel command line is its only input besides the server's answers:
 //
-//	drover.url=http://10.28.0.2:80      base of the server's node-facing listener
+//	drover.url=http://10.28.0.2:80      base of the server's node-facing listener; an IPv6 address means DHCPv6
 //	drover.https=https://10.28.0.2:8444 where config, join and events go by TLS instead
 //	drover.pin=sha256:HEX               digest of that listener's key; nothing else of it is checked
 //	drover.mac=52-54-00-12-34-56        the MAC that the boot script was made for

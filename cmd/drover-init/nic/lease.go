@@ -11,6 +11,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
 
 	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools/wait"
@@ -26,6 +27,7 @@ type Lease struct {
 	MTU     int           // 0: the card's
 	For     time.Duration // 0: for ever
 	packets *nclient4.Lease
+	server6 dhcpv6.DUID // of DHCPv6
 }
 
 // Route is a destination and its router. Without a router the destination is on the
@@ -39,7 +41,8 @@ type Route struct {
 const (
 	dhcpTimeout = 2 * time.Second
 	dhcpTries   = 3
-	dhcpLimit   = 30 * time.Second // of DISCOVER and REQUEST, with all their tries
+	dhcpLimit   = 30 * time.Second                     // of DISCOVER and REQUEST, with all their tries
+	infinite    = time.Duration(1<<32-1) * time.Second // RFC 2131, section 3.3; RFC 8415, section 7.7
 )
 
 // dhcpOptions returns the options of each request. The client identifier is the one that
@@ -65,6 +68,9 @@ func (n *NIC) DHCP(ctx context.Context) (Lease, error) {
 
 // Renew renews the lease, in one try.
 func (n *NIC) Renew(ctx context.Context, l Lease) (Lease, error) {
+	if l.Address.Addr().Is6() {
+		return n.renew6(ctx, l)
+	}
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
 	})
@@ -144,7 +150,6 @@ func readLease(ack *dhcpv4.DHCPv4) (Lease, error) {
 	if mtu, err := dhcpv4.GetUint16(dhcpv4.OptionInterfaceMTU, ack.Options); err == nil && mtu >= 576 {
 		l.MTU = int(mtu)
 	}
-	const infinite = time.Duration(1<<32-1) * time.Second // RFC 2131, section 3.3
 	if l.For = ack.IPAddressLeaseTime(0); l.For >= infinite {
 		l.For = 0
 	}
@@ -178,22 +183,28 @@ func readRoutes(ack *dhcpv4.DHCPv4) []Route {
 	return nil
 }
 
+// readSearch returns the domain name, then the others of the search list.
 func readSearch(ack *dhcpv4.DHCPv4) []string {
-	var search []string
-	add := func(name string) {
-		if name = strings.TrimSuffix(name, "."); nodeconfig.CheckDomain(name) == nil {
-			search = append(search, name)
-		}
-	}
-	add(ack.DomainName())
+	names := []string{ack.DomainName()}
 	if labels := ack.DomainSearch(); labels != nil {
 		for _, name := range labels.Labels {
 			if name != ack.DomainName() {
-				add(name)
+				names = append(names, name)
 			}
 		}
 	}
-	return search
+	return validDomains(names)
+}
+
+// validDomains returns the valid names, without the dots at their ends.
+func validDomains(names []string) []string {
+	var valid []string
+	for _, name := range names {
+		if name = strings.TrimSuffix(name, "."); nodeconfig.CheckDomain(name) == nil {
+			valid = append(valid, name)
+		}
+	}
+	return valid
 }
 
 // ResolvConf returns the lease as a resolv.conf(5); empty if it has no DNS server.

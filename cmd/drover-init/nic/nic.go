@@ -1,10 +1,10 @@
 // Package nic finds the network card that the node booted from, leases an address for
-// it by DHCP, and leaves the card as it was found.
+// it by DHCPv4 or DHCPv6, and leaves the card as it was found.
 //
 //	n, err := nic.Find(ctx, mac, coldplug, log)
+//	n.Server = host
 //	err = n.Up(ctx)
-//	lease, err := n.DHCP(ctx)
-//	err = n.Configure(lease)
+//	err = n.Connect(ctx)
 //	go n.KeepLease(ctx)
 //	err = n.Down()
 //
@@ -37,11 +37,13 @@ const (
 
 // NIC is the boot network card and its address.
 type NIC struct {
-	Name  string
-	MAC   pools.MAC
-	Lease Lease
-	link  netlink.Link
-	say   func(format string, args ...any)
+	Name    string
+	MAC     pools.MAC
+	Server  string // address or name of the server, set before Up; it decides between DHCPv4 and DHCPv6
+	Lease   Lease
+	link    netlink.Link
+	restore []func() error // the settings of IPv6
+	say     func(format string, args ...any)
 }
 
 // Find waits for the network card with a MAC. At intervals it calls plug, which loads the
@@ -101,6 +103,9 @@ func (n *NIC) Up(ctx context.Context) error {
 		if err := netlink.LinkSetUp(lo); err != nil {
 			n.say("lo: %v", err) // the boot does not need it
 		}
+	}
+	if n.wantsIPv6() {
+		n.set6()
 	}
 	if err := netlink.LinkSetUp(n.link); err != nil {
 		return fmt.Errorf("set %s up: %w", n.Name, err)
@@ -177,5 +182,9 @@ func (n *NIC) Down() error {
 	if n.Lease.MTU > 0 {
 		errs = append(errs, netlink.LinkSetMTU(n.link, n.link.Attrs().MTU)) // of when it was found
 	}
-	return errors.Join(append(errs, netlink.LinkSetDown(n.link))...)
+	errs = append(errs, netlink.LinkSetDown(n.link))
+	for _, restore := range n.restore {
+		errs = append(errs, restore())
+	}
+	return errors.Join(errs...)
 }

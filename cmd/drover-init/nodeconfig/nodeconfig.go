@@ -209,7 +209,9 @@ func lines(items []string) []byte {
 // it from its bridge. For the same reason networkd keeps the routes and rules of the CNI.
 // With KeepConfiguration a node keeps its address when no server renews it: a running
 // node must not need the server, and the server leases an expired address to another
-// machine only when it has no other.
+// machine only when it has no other. Each of IPv4 and IPv6 is enough to be online; networkd
+// asks by DHCPv6 where a router advertisement says so. IPv6AcceptRA= is set because its
+// default becomes "no" where a CNI makes the node forward.
 func (a *Applier) network(id Identity) error {
 	network := fmt.Sprintf(`# Written by drover-init: the network card that this node booted from.
 [Match]
@@ -218,11 +220,17 @@ Type=ether
 Kind=!*
 
 [Network]
-DHCP=ipv4
+DHCP=yes
+IPv6AcceptRA=yes
 KeepConfiguration=dhcp
 
 [DHCPv4]
 ClientIdentifier=mac
+UseDomains=yes
+UseHostname=no
+
+[DHCPv6]
+DUIDType=link-layer
 UseDomains=yes
 UseHostname=no
 `, id.MAC)

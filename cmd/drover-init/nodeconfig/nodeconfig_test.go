@@ -98,7 +98,8 @@ func TestApply(t *testing.T) {
 		fixture.WantMode(t, filepath.Join(root, path), mode)
 	}
 	fixture.WantText(t, "network", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
-		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=ipv4\n", "KeepConfiguration=dhcp\n", "ClientIdentifier=mac\n")
+		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=yes\n", "IPv6AcceptRA=yes\n", "KeepConfiguration=dhcp\n",
+		"ClientIdentifier=mac\n", "DUIDType=link-layer\n")
 	fixture.WantText(t, "networkd", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
 	fixture.WantText(t, "agent", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/system/drover-agent.service")),
 		"ExecStart=/run/drover/drover-init agent\n", "After=network-online.target containerd.service\n", "TimeoutStartSec=infinity\n")
