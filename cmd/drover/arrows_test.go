@@ -90,6 +90,13 @@ var mayImport = map[string][]string{
 		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
 	},
 
+	"cmd/drover/server/metrics": {
+		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",
+		"drover/pools/boots", "drover/pools/config", "drover/pools/hardware", "drover/pools/kube/approve", "drover/pools/state", "drover/tftp",
+	},
+	"cmd/drover/server/network":   {"drover/pools"},
+	"cmd/drover/server/readiness": {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/web/api"},
+
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
 		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp",
@@ -109,7 +116,7 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
 	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
-	"github.com/prometheus/":           {"cmd/drover/server"},
+	"github.com/prometheus/":           {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                 {"pools/state"},
 	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":             {"tftp"},

@@ -11,6 +11,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
+	"drover/cmd/drover/server/readiness"
 	"drover/pools"
 )
 
@@ -49,7 +50,7 @@ func check(file string, stdout, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
 		}
 	}
-	for _, w := range server.NeighborWarnings(farm, os.DirFS("/proc")) {
+	for _, w := range readiness.NeighborWarnings(farm, os.DirFS("/proc")) {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
 	warnAddresses(farm, stderr)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/cmd/drover/server"
+	"drover/cmd/drover/server/metrics"
 	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
 	"drover/pools"
@@ -69,7 +70,7 @@ func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store
 		HostKeys: &bmc.Pins{Path: "known_hosts"}, Certs: &bmc.Pins{Path: "known_certs"},
 		Timeouts: bmc.Timeouts{Handshake: 6 * time.Second, Backoff: time.Millisecond},
 	}
-	m := server.NewMetrics(live, store)
+	m := metrics.New(live, store)
 	m.WatchHardware(h)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -27,7 +27,7 @@ func (s *Server) startClusters(dir string) error {
 	s.Store.Boots.EventSecret = key
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
-		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.reconciled, OnRefused: s.metrics.answerRefused, Machines: s.Machines, Key: key,
+		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.Reconciled, OnRefused: s.metrics.AnswerRefused, Machines: s.Machines, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, tokensFile)),
 		StartLoops: true, OnRequest: s.certificate,
 		AddressOf: func(mac pools.MAC) (netip.Addr, bool) {
@@ -35,7 +35,7 @@ func (s *Server) startClusters(dir string) error {
 			return l.Address, ok
 		},
 	}
-	s.metrics.watchMoves(s.clusters.Moves)
+	s.metrics.WatchMoves(s.clusters.Moves)
 	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
 	for _, b := range joining(s.Store.Boots.List(), time.Now()) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/server/metrics"
 	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/httpboot/script"
@@ -99,7 +100,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 		t.Fatal(err)
 	}
 	s := &Server{Live: live, Store: store, Machines: newDirectory(live, store), log: slog.New(slog.DiscardHandler), scripts: &script.Renderer{}}
-	s.metrics = NewMetrics(live, store)
+	s.metrics = metrics.New(live, store)
 	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}
 	asked := dhcp.Exchange{MAC: second, Plan: s.Machines.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}

@@ -19,7 +19,7 @@ import (
 // kubelet's first certificate is a step of its boot. One that was denied or left alone
 // is no step: any host could have made it.
 func (s *Server) certificate(r approve.Request) {
-	s.metrics.certificate(r)
+	s.metrics.Certificate(r)
 	if r.Serving || r.Node == "" {
 		return
 	}
@@ -40,7 +40,7 @@ func (s *Server) certificate(r approve.Request) {
 // reached handles a new step of a boot. A machine that has fetched its boot script will
 // join: the time until then counts for the question whether its previous kubelet is dead.
 func (s *Server) reached(b boots.Record, step boots.StepTime) {
-	s.metrics.step(b, step)
+	s.metrics.Step(b, step)
 	if step.Step != boots.StepScript || step.Error != "" {
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Server) reached(b boots.Record, step boots.StepTime) {
 // exchange handles the result of a DHCP packet: it counts the packet, and notes the
 // boot or the unknown machine that begins with a DISCOVER or a BOOTP request.
 func (s *Server) exchange(e dhcp.Exchange) {
-	s.metrics.exchange(e)
+	s.metrics.Exchange(e)
 	if (e.Type == "REQUEST" && e.Reply == "ACK" || e.Type != "INFORMATION-REQUEST" && e.Reply == "REPLY" && e.Decision == dhcp.Acknowledged) &&
 		e.Plan != nil && e.Plan.CatchAll {
 		s.Store.Boots.Lease(e.MAC)
@@ -128,7 +128,7 @@ func (u unknowns) List() []pools.Unknown { return u.Unknown() }
 // transfer handles the result of a TFTP transfer: it counts the transfer, and adds
 // the step of the boot that the file stands for.
 func (s *Server) transfer(t tftp.Transfer) {
-	s.metrics.transfer(t)
+	s.metrics.Transfer(t)
 	mac, step := clientOf(t), script.StepOf(t.File)
 	if t.Err != nil || mac.IsZero() || step == "" {
 		return

@@ -62,11 +62,11 @@ func (s *Server) listen6(serve map[string]func(context.Context) error) error {
 		}
 		name := d.Interface + " by IPv6"
 		if err != nil {
-			s.networks.report(name, err)
+			s.networks.Report(name, err)
 		}
-		changes := s.networks.subscribe()
+		changes := s.networks.Subscribe()
 		serve["dhcpv6 on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.follow(ctx, name, d, changes, err == nil)
+			return s.networks.Follow(ctx, name, d, changes, err == nil)
 		}
 	}
 	if s.tftp6 == nil {

@@ -3,200 +3,12 @@ package server
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
-	"syscall"
-	"time"
 
-	"drover/pools"
+	"drover/cmd/drover/server/network"
 )
-
-// bootAddresses returns the addresses of this host at which machines may boot: the boot
-// addresses and those that the served interfaces have in the declared subnets, all IPv6
-// addresses of the served interfaces, and loopback. It returns nil for all addresses of the
-// host: no subnet is declared, or a boot address is that of another host, which may forward
-// to any.
-func bootAddresses(f *pools.Farm) []netip.Addr {
-	host := hostAddresses()
-	found := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
-	add := func(a netip.Addr) {
-		if !slices.Contains(found, a) {
-			found = append(found, a)
-		}
-	}
-	for i := range f.Config.Subnets {
-		a, _ := f.BootAddress(i)
-		switch {
-		case host[a]:
-			add(a)
-		case a.IsValid():
-			return nil
-		}
-	}
-	for _, t := range f.Config.Tags {
-		for _, rule := range t.Loaders.Items {
-			if host[rule.Server] {
-				add(rule.Server)
-			}
-		}
-	}
-	for _, a := range servedAddresses(f.Config.Server.Interfaces, host) {
-		if a.Is6() || f.Config.SubnetOf(a) >= 0 {
-			add(a)
-		}
-	}
-	if len(f.Config.Subnets) == 0 {
-		return nil
-	}
-	slices.SortFunc(found, netip.Addr.Compare)
-	return found
-}
-
-// hostAddresses returns the addresses of this host, without zones.
-func hostAddresses() map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
-	addrs, _ := net.InterfaceAddrs() // without any, no address is known
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			all[p.Addr()] = true
-		}
-	}
-	return all
-}
-
-// servedAddresses returns the addresses of the named interfaces, link-local ones with their
-// zone. Without a name it returns those of the host that need no zone.
-func servedAddresses(names []string, host map[netip.Addr]bool) (found []netip.Addr) {
-	for _, name := range names {
-		i, err := net.InterfaceByName(name)
-		if err != nil {
-			continue // it may come later
-		}
-		addrs, _ := i.Addrs() // none: it has gone
-		for _, text := range addrs {
-			p, err := netip.ParsePrefix(text.String())
-			switch a := p.Addr(); {
-			case err != nil:
-			case a.Is6() && a.IsLinkLocalUnicast():
-				found = append(found, a.WithZone(name))
-			default:
-				found = append(found, a)
-			}
-		}
-	}
-	for a := range host {
-		if len(names) == 0 && !a.IsLinkLocalUnicast() {
-			found = append(found, a)
-		}
-	}
-	return found
-}
-
-// listener accepts connections at several addresses of this host, which may change.
-type listener struct {
-	port   string
-	log    *slog.Logger
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-
-	mu   sync.Mutex
-	open map[netip.Addr]net.Listener // by address; the zero Addr is all
-}
-
-func newListener(port string, log *slog.Logger) *listener {
-	return &listener{port: port, log: log, conns: make(chan net.Conn), closed: make(chan struct{}), open: map[netip.Addr]net.Listener{}}
-}
-
-// bind listens at these addresses, and no longer at others; nil is all addresses of the
-// host. An address that the host does not have is left out.
-func (l *listener) bind(addresses []netip.Addr) error {
-	if addresses == nil {
-		addresses = []netip.Addr{{}}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for a, inner := range l.open {
-		if !slices.Contains(addresses, a) {
-			_ = inner.Close() // it accepts no more in any case
-			delete(l.open, a)
-		}
-	}
-	var errs []error
-	for _, a := range addresses {
-		if l.open[a] != nil {
-			continue
-		}
-		host := ""
-		if a.IsValid() {
-			host = a.String()
-		}
-		inner, err := net.Listen("tcp", net.JoinHostPort(host, l.port))
-		if errors.Is(err, syscall.EADDRNOTAVAIL) || a.Is6() && err != nil { // an IPv6 address is not ready at once (RFC 4862, section 5.4)
-			l.log.Debug("not listening yet", "address", a, "err", err)
-			continue
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		l.open[a] = inner
-		go l.accept(inner)
-	}
-	return errors.Join(errs...)
-}
-
-// accept passes on the connections of one address until it is closed.
-func (l *listener) accept(inner net.Listener) {
-	for {
-		c, err := inner.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // the process has no file descriptor left
-			time.Sleep(50 * time.Millisecond)
-			continue
-		}
-		select {
-		case l.conns <- c:
-		case <-l.closed:
-			_ = c.Close() // nobody reads it
-			return
-		}
-	}
-}
-
-// Accept implements [net.Listener].
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener].
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for a, inner := range l.open {
-		errs = append(errs, inner.Close())
-		delete(l.open, a)
-	}
-	return errors.Join(errs...)
-}
-
-// Addr implements [net.Listener].
-func (l *listener) Addr() net.Addr {
-	a, _ := net.ResolveTCPAddr("tcp", ":"+l.port) // for messages alone
-	return a
-}
 
 // listenNodes opens a node-facing listener: at the boot addresses if its address in the
 // config has no host, else as listen does.
@@ -205,8 +17,8 @@ func (s *Server) listenNodes(address string, listen func() (net.Listener, error)
 	if err != nil || host != "" || port == "0" {
 		return listen()
 	}
-	l := newListener(port, s.part("http"))
-	if err := l.bind(bootAddresses(s.Live.Farm())); err != nil {
+	l := network.NewListener(port, s.part("http"))
+	if err := l.Bind(network.BootAddresses(s.Live.Farm())); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	s.nodes = append(s.nodes, l)
@@ -224,11 +36,11 @@ func (s *Server) readdress() {
 
 // rebind has the node-facing listeners answer at the boot addresses alone.
 func (s *Server) rebind() {
-	addresses := bootAddresses(s.Live.Farm())
+	addresses := network.BootAddresses(s.Live.Farm())
 	s.bootAddresses.Store(&addresses)
 	for _, l := range s.nodes {
-		if err := l.bind(addresses); err != nil {
-			l.log.Warn("not listening at an address of a boot network", "err", err)
+		if err := l.Bind(addresses); err != nil {
+			s.part("http").Warn("not listening at an address of a boot network", "err", err)
 		}
 	}
 }

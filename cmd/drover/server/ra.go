@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"drover/dhcp/ra"
 	"drover/pools"
 )
@@ -18,11 +16,11 @@ func (s *Server) serveRA(cfg pools.Server) {
 		return
 	}
 	for _, name := range cfg.Interfaces {
-		r := &ra.Server{Interface: name, Log: s.part("ra"), OnPacket: s.metrics.routerDiscovery}
+		r := &ra.Server{Interface: name, Log: s.part("ra"), OnPacket: s.metrics.RouterDiscovery}
 		if cfg.RouterAdvertisements == pools.RAManaged {
 			r.Content = s.managed
 		}
-		s.metrics.watchRA(r)
+		s.metrics.WatchRA(r)
 		s.RA = append(s.RA, r)
 	}
 }
@@ -42,22 +40,4 @@ func (s *Server) managed(addresses []netip.Addr) (a ra.Advertisement) {
 		}
 	}
 	return a
-}
-
-// routerDiscovery counts a solicitation or an advertisement.
-func (m *Metrics) routerDiscovery(p ra.Packet) {
-	m.discovery.WithLabelValues(p.Type, string(p.Result)).Inc()
-}
-
-// watchRA measures a server of router advertisements.
-func (m *Metrics) watchRA(r *ra.Server) {
-	labels := prometheus.Labels{"interface": r.Interface}
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "other_routers",
-			Help: "Other IPv6 routers on the wire, to which drover leaves router solicitations.", ConstLabels: labels},
-			func() float64 { return float64(r.Routers()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "drover", Name: "router_discovery_kernel_drops_total",
-			Help: "Router solicitations and advertisements that the kernel dropped because they were not read in time.", ConstLabels: labels},
-			func() float64 { return float64(r.Dropped()) }),
-	)
 }

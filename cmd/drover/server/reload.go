@@ -99,7 +99,7 @@ func versionOf(file string) version {
 // config stays in force. The text why is the cause in the log.
 func (s *Server) Reload(why string) {
 	if err := s.Live.Reload(); err != nil {
-		s.metrics.reloaded(false)
+		s.metrics.Reloaded(false)
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
 		return
 	}
@@ -108,7 +108,7 @@ func (s *Server) Reload(why string) {
 	s.clusters.Refresh()
 	s.Hardware.Reload()
 	s.rebind()
-	s.metrics.reloaded(true)
+	s.metrics.Reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	s.warnLeased()
 	if s.Live.NeedsRestart() {

@@ -26,6 +26,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"drover/cmd/drover/server/metrics"
+	"drover/cmd/drover/server/network"
+	"drover/cmd/drover/server/readiness"
 	"drover/dhcp"
 	"drover/dhcp/dhcp6d"
 	"drover/dhcp/dhcpd"
@@ -73,17 +76,17 @@ type Server struct {
 	version  string
 	log      *slog.Logger
 	clusters *kube.Clusters
-	metrics  *Metrics
+	metrics  *metrics.Metrics
 
 	tftp  *tftp.Server
 	tftp6 *tftp.Server // of IPv6; nil without a subnet of IPv6
 	http  *httpboot.Server
 
 	scripts *script.Renderer // of TFTP and HTTP
-	disks   *diskMonitor
+	disks   *readiness.Disks
 
-	networks      networks
-	nodes         []*listener                  // the node-facing listeners that follow the boot addresses
+	networks      network.Interfaces
+	nodes         []*network.Listener          // the node-facing listeners that follow the boot addresses
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
 	configFile version                           // as it was last read
@@ -129,24 +132,25 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Live.SetLeases(leaseAt(s.Store))
 	s.warnLeased()
 	s.Machines = newDirectory(s.Live, s.Store)
-	s.metrics = NewMetrics(s.Live, s.Store)
-	s.metrics.watchBoots(s.Store.Boots.List)
+	s.metrics = metrics.New(s.Live, s.Store)
+	s.metrics.WatchUnknown(s.Machines.Unknown)
+	s.metrics.WatchBoots(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
 	s.Store.Boots.OnStep = s.reached
-	s.metrics.watchLog(o.LinesLost)
+	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
-	s.disks = newDiskMonitor(s.log, o, s.Store)
-	s.networks.log, s.networks.changed = s.part("networks"), s.readdress
-	ready := &readiness{
-		live: s.Live, images: images, loaders: o.Loaders,
-		clusters: s.clusters.Check, chassis: s.Hardware.Warnings, disks: s.disks, state: s.Store,
-		proc: os.DirFS("/proc"), interfaces: s.networks.missing,
+	s.disks = readiness.NewDisks(s.log, o.State, o.Images, o.Loaders, s.Store)
+	s.networks.Log, s.networks.Changed = s.part("networks"), s.readdress
+	ready := &readiness.Checks{
+		Live: s.Live, Images: images, Loaders: o.Loaders,
+		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
+		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
 	}
-	s.metrics.watchReadiness(ready)
-	s.metrics.watchNeighbors(s.Live, ready.proc)
+	s.metrics.WatchReadiness(ready)
+	s.metrics.WatchNeighbors(s.Live, ready.Proc)
 
 	s.serveDHCP(cfg)
 	s.serveDHCP6(farm.Config)
@@ -160,7 +164,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	s.http = &httpboot.Server{
 		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Clients: s.Machines, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
-		OnRequest: s.metrics.request, OnRefused: s.metrics.refused, OnQueue: s.metrics.queue,
+		OnRequest: s.metrics.Request, OnRefused: s.metrics.Refused, OnQueue: s.metrics.Queue,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}
 	s.serveTFTP(cfg, o.Loaders)
@@ -170,9 +174,9 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
-		Ready: func(context.Context) []api.Problem { return ready.problems() },
+		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(cfg, farm)}
-	s.logProblems(ready)
+	ready.Log(s.log)
 	return s.loadAPICredentials(o, farm)
 }
 
@@ -195,7 +199,7 @@ func (s *Server) serveDHCP(cfg pools.Server) {
 			Interface: name, Once: once, Machines: s.Machines, Networks: s.Machines,
 			Probe: cfg.ARPProbe == nil || *cfg.ARPProbe, Log: s.part("dhcp"), OnExchange: s.exchange,
 		}
-		s.metrics.watchDHCP(d)
+		s.metrics.WatchDHCP(d)
 		s.DHCP = append(s.DHCP, d)
 	}
 }
@@ -228,8 +232,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	start("reload", s.watchConfig)
 	start("hardware", s.Hardware.Run)
-	start("disks", s.disks.run)
-	start("networks", s.networks.run)
+	start("disks", s.disks.Run)
+	start("networks", s.networks.Run)
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
@@ -246,7 +250,7 @@ func (s *Server) Run(ctx context.Context) error {
 // the part.
 func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	serve := map[string]func(context.Context) error{}
-	s.networks.listen() // before the addresses are read: no change is missed
+	s.networks.Listen() // before the addresses are read: no change is missed
 	s.readdress()
 	for _, d := range s.DHCP {
 		err := d.Listen()
@@ -254,11 +258,11 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 			return nil, fmt.Errorf("dhcp on %s: %w", d.Interface, err)
 		}
 		if err != nil {
-			s.networks.report(d.Interface, err)
+			s.networks.Report(d.Interface, err)
 		}
-		changes := s.networks.subscribe()
+		changes := s.networks.Subscribe()
 		serve["dhcp on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.follow(ctx, d.Interface, d, changes, err == nil)
+			return s.networks.Follow(ctx, d.Interface, d, changes, err == nil)
 		}
 	}
 	if err := s.tftp.Listen(); err != nil {

@@ -67,7 +67,7 @@ func openSite(t *testing.T, text string) (*state.Store, *config.Live) {
 func TestCountingAllocatesNothing(t *testing.T) {
 	s := testServer(t)
 	x := dhcp.Exchange{Type: "REQUEST", Decision: dhcp.Acknowledged}
-	if n := testing.AllocsPerRun(100, func() { s.metrics.exchange(x) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { s.metrics.Exchange(x) }); n != 0 {
 		t.Errorf("got %v allocations for each packet", n)
 	}
 }

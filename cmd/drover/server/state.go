@@ -1,14 +1,10 @@
 package server
 
 import (
-	"fmt"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"drover/pools"
 	"drover/pools/state"
-	"drover/web/api"
 )
 
 // Files of the state directory that this package makes, beside the state itself.
@@ -37,27 +33,4 @@ func longestLease(c pools.Config) time.Duration {
 		longest = max(longest, p.Lease.D())
 	}
 	return longest + time.Minute
-}
-
-// condition is the condition of the state; [state.Store] implements it.
-type condition interface {
-	Health() error // can wait for a disk that hangs
-	Damage() int
-}
-
-// damageProblems returns the damage of the state that was found at the start.
-func damageProblems(c condition) (out []api.Problem) {
-	if n := c.Damage(); n > 0 {
-		out = append(out, api.Problem{
-			Part: "state", Brief: "it was damaged", Warning: true,
-			Problem: fmt.Sprintf("%d parts were damaged and are left out; the log of the start names them, *.damaged in the state directory has the files", n),
-		})
-	}
-	return out
-}
-
-// newDamageGauge reports the damage that was found at the start.
-func newDamageGauge(c condition) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "state_damaged_parts",
-		Help: "Parts of the state that were damaged at the start, and are left out."}, func() float64 { return float64(c.Damage()) })
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,37 +11,6 @@ import (
 	"drover/pools"
 	"drover/pools/state"
 )
-
-// sick is a state with a condition.
-type sick struct {
-	err     error
-	damaged int
-}
-
-func (s sick) Health() error { return s.err }
-func (s sick) Damage() int   { return s.damaged }
-
-// M4: /readyz warns of damage.
-func TestDamageProblems(t *testing.T) {
-	if got := damageProblems(sick{}); len(got) != 0 {
-		t.Errorf("a healthy state: got %v", got)
-	}
-	got := damageProblems(sick{damaged: 3})
-	if len(got) != 1 || !got[0].Warning || got[0].Brief == "" {
-		t.Fatalf("got %+v, want a warning", got)
-	}
-	fixture.WantText(t, "warning", got[0].Problem, "3 parts", "*.damaged")
-}
-
-// M3: the directory of the state fails if the state says that it is not stored.
-func TestStateNotStored(t *testing.T) {
-	for _, want := range []error{nil, errors.New("no space left on device")} {
-		m := newDiskMonitor(slog.New(slog.DiscardHandler), Options{State: t.TempDir()}, sick{err: want})
-		if d := m.directories[0]; !errors.Is(d.check(d.path), want) {
-			t.Errorf("got %v, want %v", d.check(d.path), want)
-		}
-	}
-}
 
 // M8: the longest lease time is that of any subnet or pool.
 func TestLongestLease(t *testing.T) {

@@ -300,36 +300,3 @@ func TestNextBootEndToEnd(t *testing.T) {
 	}
 	s.awaitLog(`msg="a machine cannot boot yet" part=http mac=52:54:00:77:01:01 node=m1 pool=web problem="the server has no image \"debian-13\""`)
 }
-
-// A rule for shim needs GRUB too, and U-Boot its device tree.
-func TestReadinessOfBootFiles(t *testing.T) {
-	dir := t.TempDir()
-	r := &readiness{loaders: dir}
-	put := func(names ...string) {
-		t.Helper()
-		for _, name := range names {
-			file := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	want := func(loader, problem string) {
-		t.Helper()
-		err := r.checkLoader(loader)
-		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
-			t.Errorf("%s: got %v, want %q", loader, err, problem)
-		}
-	}
-	want("boot.scr.uimg", "")
-	want("snponly.efi", "no such file")
-	put("sb/shimx64.efi")
-	want("sb/shimx64.efi", "sb/shimx64.efi has nothing to load: stat "+filepath.Join(dir, "grubx64.efi"))
-	put("grubx64.efi")
-	want("sb/shimx64.efi", "")
-	put("shimaa64.efi")
-	want("shimaa64.efi", "grubaa64.efi: no such file or directory: put it there with drover loaders install")
-}

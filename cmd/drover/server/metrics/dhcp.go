@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"sync"
@@ -40,9 +40,9 @@ func (p *packets) count(kind packet) {
 	c.Inc()
 }
 
-// watchDHCP measures the queue of a DHCP server, and counts the packets that the
+// WatchDHCP measures the queue of a DHCP server, and counts the packets that the
 // kernel dropped before it.
-func (m *Metrics) watchDHCP(d *dhcpd.Server) {
+func (m *Metrics) WatchDHCP(d *dhcpd.Server) {
 	labels := prometheus.Labels{"interface": d.Interface}
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "dhcp_queue_depth",

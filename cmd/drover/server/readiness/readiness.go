@@ -1,4 +1,8 @@
-package server
+// Package readiness checks the parts that a server needs to boot machines: the disks of
+// its directories, images and loaders, clusters, chassis, interfaces, and the kernel's
+// neighbor table. [Checks.Problems] has the answer of /readyz; it never waits for a part
+// that hangs. The package does not know how the parts work: it asks them.
+package readiness
 
 import (
 	"cmp"
@@ -6,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,6 +25,12 @@ import (
 	"drover/web/api"
 )
 
+// Condition is the condition of the state; state.Store implements it.
+type Condition interface {
+	Health() error // can wait for a disk that hangs
+	Damage() int
+}
+
 // Time limits of the parts of /readyz, which must answer even if a cluster or a disk
 // does not.
 const (
@@ -27,37 +38,37 @@ const (
 	clusterWait = 3 * time.Second // for clusters; more than the limit of their own check
 )
 
-// readiness finds the parts that are not ready.
-type readiness struct {
-	live     *config.Live
-	images   *imagebuild.Dir
-	loaders  string
-	clusters func(context.Context) map[string]error // by name; nil: nodes can join
-	chassis  func() map[string]string               // the errors, by name
-	disks    *diskMonitor
-	state    condition
-	proc     fs.FS // the file system /proc
+// Checks finds the parts that are not ready.
+type Checks struct {
+	Live     *config.Live
+	Images   *imagebuild.Dir
+	Loaders  string                                 // the directory of boot loaders
+	Clusters func(context.Context) map[string]error // by name; nil: nodes can join
+	Chassis  func() map[string]string               // the errors, by name
+	Disks    *Disks
+	State    Condition
+	Proc     fs.FS // the file system /proc
 
-	interfaces func() map[string]error // those that are not served, and why; nil: all are
+	Interfaces func() map[string]error // those that are not served, and why; nil: all are
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
 }
 
-// problems returns every part that is not ready, sorted by part. It does not wait for
+// Problems returns every part that is not ready, sorted by part. It does not wait for
 // clusters and disks that hang.
-func (r *readiness) problems() []api.Problem {
-	out := append(r.disks.problems(), damageProblems(r.state)...)
-	files, ok := r.lastFiles.get(r.local, filesWait)
+func (c *Checks) Problems() []api.Problem {
+	out := append(c.Disks.problems(), damage(c.State)...)
+	files, ok := c.lastFiles.get(c.local, filesWait)
 	if !ok {
 		files = []api.Problem{{Part: "files", Problem: "the directories of images and loaders have not answered yet"}}
 	}
-	out = append(append(out, files...), r.clusterProblems()...)
-	for name, text := range r.chassis() {
+	out = append(append(out, files...), c.clusterProblems()...)
+	for name, text := range c.Chassis() {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
-	out = append(out, r.interfaceProblems()...)
-	if r.live.NeedsRestart() {
+	out = append(out, c.interfaceProblems()...)
+	if c.Live.NeedsRestart() {
 		out = append(out, api.Problem{Part: "config", Problem: "server: changed, which takes a restart", Brief: "it takes a restart", Warning: true})
 	}
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
@@ -66,13 +77,13 @@ func (r *readiness) problems() []api.Problem {
 
 // interfaceProblems returns the interfaces on which DHCP is not served. They are warnings
 // while it is served on another one.
-func (r *readiness) interfaceProblems() (out []api.Problem) {
-	if r.interfaces == nil {
+func (c *Checks) interfaceProblems() (out []api.Problem) {
+	if c.Interfaces == nil {
 		return nil
 	}
-	missing := r.interfaces()
+	missing := c.Interfaces()
 	isServed := func(name string) bool { return missing[name] == nil }
-	served := slices.ContainsFunc(r.live.Farm().Config.Server.Interfaces, isServed)
+	served := slices.ContainsFunc(c.Live.Farm().Config.Server.Interfaces, isServed)
 	for name, err := range missing {
 		out = append(out, api.Problem{
 			Part: "interface " + name, Problem: printable.Line(err.Error(), maxProblem), Brief: "DHCP is not served there", Warning: served,
@@ -86,17 +97,17 @@ const maxProblem = 1000
 
 // clusterProblems returns the clusters that nodes cannot join. They are warnings while
 // nodes can join another one: one tenant must not make the whole server unready.
-func (r *readiness) clusterProblems() (out []api.Problem) {
-	check := func() map[string]error { return r.clusters(context.Background()) }
-	errs, ok := r.lastClusters.get(check, clusterWait)
-	clusters := r.live.Farm().Config.Clusters
-	for _, c := range clusters {
-		err, checked := errs[c.Name]
+func (c *Checks) clusterProblems() (out []api.Problem) {
+	check := func() map[string]error { return c.Clusters(context.Background()) }
+	errs, ok := c.lastClusters.get(check, clusterWait)
+	clusters := c.Live.Farm().Config.Clusters
+	for _, cluster := range clusters {
+		err, checked := errs[cluster.Name]
 		if !ok || !checked {
 			err = errors.New("it is being checked for the first time")
 		}
 		if err != nil {
-			out = append(out, api.Problem{Part: "cluster " + c.Name, Problem: printable.Line(err.Error(), maxProblem), Brief: "nodes cannot join it"})
+			out = append(out, api.Problem{Part: "cluster " + cluster.Name, Problem: printable.Line(err.Error(), maxProblem), Brief: "nodes cannot join it"})
 		}
 	}
 	for i := range out {
@@ -110,15 +121,15 @@ const missing = "it is missing"
 
 // local returns the missing images, loaders and device trees of this host, and what its
 // kernel has too little of.
-func (r *readiness) local() (out []api.Problem) {
+func (c *Checks) local() (out []api.Problem) {
 	seen := map[string]bool{}
 	platforms := map[string]bool{}
-	for _, p := range r.live.Farm().Config.Pools {
+	for _, p := range c.Live.Farm().Config.Pools {
 		if seen[p.Image] || p.Image == "" { // an ignored pool needs none
 			continue
 		}
 		seen[p.Image] = true
-		image, err := r.images.Lookup(p.Image)
+		image, err := c.Images.Lookup(p.Image)
 		if err != nil {
 			out = append(out, api.Problem{
 				Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image), Brief: missing,
@@ -126,16 +137,16 @@ func (r *readiness) local() (out []api.Problem) {
 		}
 		platforms[image.Platform] = true
 	}
-	out = append(append(out, r.firmwareLoaders(platforms)...), r.tagFiles()...)
-	return append(out, neighborProblems(r.live.Farm(), r.proc)...)
+	out = append(append(out, c.firmwareLoaders(platforms)...), c.tagFiles()...)
+	return append(out, neighborProblems(c.Live.Farm(), c.Proc)...)
 }
 
 // firmwareLoaders returns the missing loaders of machines that boot images of these
 // platforms. A machine whose image is missing counts as x86-64. On arm64 a missing
 // loader is a warning: U-Boot needs none.
-func (r *readiness) firmwareLoaders(platforms map[string]bool) (out []api.Problem) {
+func (c *Checks) firmwareLoaders(platforms map[string]bool) (out []api.Problem) {
 	need := func(f pools.Firmware, warning bool) {
-		if _, err := os.Stat(filepath.Join(r.loaders, f.Loader())); err != nil {
+		if _, err := os.Stat(filepath.Join(c.Loaders, f.Loader())); err != nil {
 			out = append(out, api.Problem{
 				Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Brief: missing, Warning: warning,
 			})
@@ -152,18 +163,18 @@ func (r *readiness) firmwareLoaders(platforms map[string]bool) (out []api.Proble
 }
 
 // tagFiles returns the missing loaders and device trees that tags name.
-func (r *readiness) tagFiles() (out []api.Problem) {
-	for name, tag := range r.live.Farm().Config.Tags {
+func (c *Checks) tagFiles() (out []api.Problem) {
+	for name, tag := range c.Live.Farm().Config.Tags {
 		for _, rule := range tag.Loaders.Items {
 			if rule.Server.IsValid() || strings.Contains(rule.Loader, "://") {
 				continue // on another server
 			}
-			if err := r.checkLoader(rule.Loader); err != nil {
+			if err := c.checkLoader(rule.Loader); err != nil {
 				out = append(out, api.Problem{Part: "loader of tag " + name, Problem: err.Error(), Brief: missing})
 			}
 		}
 		if fdt := tag.UBoot.FDT; fdt != "" {
-			if _, err := os.Stat(filepath.Join(r.loaders, fdt)); err != nil {
+			if _, err := os.Stat(filepath.Join(c.Loaders, fdt)); err != nil {
 				out = append(out, api.Problem{Part: "device tree of tag " + name, Problem: err.Error(), Brief: missing})
 			}
 		}
@@ -173,20 +184,20 @@ func (r *readiness) tagFiles() (out []api.Problem) {
 
 // checkLoader returns an error if a loader is missing, or if it is shim and its GRUB is
 // missing. GRUB may be beside shim or in the directory of loaders.
-func (r *readiness) checkLoader(loader string) error {
+func (c *Checks) checkLoader(loader string) error {
 	if path.Base(loader) == pools.UBootArm64.Loader() {
 		return nil // drover makes it for each request
 	}
-	if _, err := os.Stat(filepath.Join(r.loaders, loader)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.Loaders, loader)); err != nil {
 		return err
 	}
 	second := map[string]string{"shimx64.efi": "grubx64.efi", "shimaa64.efi": "grubaa64.efi"}[path.Base(loader)]
 	if second == "" {
 		return nil
 	}
-	_, err := os.Stat(filepath.Join(r.loaders, path.Dir(loader), second))
+	_, err := os.Stat(filepath.Join(c.Loaders, path.Dir(loader), second))
 	if err != nil {
-		_, err = os.Stat(filepath.Join(r.loaders, second))
+		_, err = os.Stat(filepath.Join(c.Loaders, second))
 	}
 	if err != nil {
 		return fmt.Errorf("%s has nothing to load: %w: put it there with drover loaders install", loader, err)
@@ -194,10 +205,20 @@ func (r *readiness) checkLoader(loader string) error {
 	return nil
 }
 
-// logProblems logs at start the parts that are not ready. /readyz reports them for as
-// long as they last.
-func (s *Server) logProblems(r *readiness) {
-	for _, p := range r.local() {
-		s.log.Warn("not ready", "what", p.Part, "problem", p.Problem)
+// Log logs what this host lacks. /readyz reports it for as long as that lasts.
+func (c *Checks) Log(log *slog.Logger) {
+	for _, p := range c.local() {
+		log.Warn("not ready", "what", p.Part, "problem", p.Problem)
 	}
+}
+
+// damage returns the damage of the state that was found at the start.
+func damage(state Condition) (out []api.Problem) {
+	if n := state.Damage(); n > 0 {
+		out = append(out, api.Problem{
+			Part: "state", Brief: "it was damaged", Warning: true,
+			Problem: fmt.Sprintf("%d parts were damaged and are left out; the log of the start names them, *.damaged in the state directory has the files", n),
+		})
+	}
+	return out
 }

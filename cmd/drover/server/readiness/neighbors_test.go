@@ -1,7 +1,6 @@
-package server
+package readiness
 
 import (
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -59,10 +58,10 @@ pools:
 				t.Fatal(err)
 			}
 			table := neighborTables(farm, local, tt.kernel)[0]
-			if table.need != tt.need {
-				t.Errorf("it needs %d entries, want %d", table.need, tt.need)
+			if table.Need != tt.need {
+				t.Errorf("it needs %d entries, want %d", table.Need, tt.need)
 			}
-			if got := neighborTables(farm, local, tt.kernel)[1].need; got != tt.need6 {
+			if got := neighborTables(farm, local, tt.kernel)[1].Need; got != tt.need6 {
 				t.Errorf("it needs %d entries of IPv6, want %d", got, tt.need6)
 			}
 			p, tooSmall := table.problem()
@@ -96,15 +95,15 @@ func TestMachinesIn(t *testing.T) {
 	}
 }
 
-// /readyz warns of a table that is too small and stays ready, the metrics have both
-// numbers, and drover check prints the warning.
+// /readyz warns of a table that is too small and stays ready, and drover check prints the
+// warning.
 func TestNeighborsOfReadiness(t *testing.T) {
-	store, live := openSite(t, `server: {interfaces: [lo], address: 127.0.0.1}
+	live := openSite(t, `server: {interfaces: [lo], address: 127.0.0.1}
 subnets: [{cidr: 127.28.0.0/16}]
 pools: [{name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232}]
 `)
 	kernel := kernelWith("1024", "1024")
-	r := &readiness{live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), proc: kernel}
+	r := &Checks{Live: live, Images: imagebuild.Open(t.TempDir()), Loaders: t.TempDir(), Proc: kernel}
 	found := false
 	for _, p := range r.local() {
 		if strings.HasPrefix(p.Part, "kernel ") {
@@ -116,14 +115,5 @@ pools: [{name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.
 	}
 	if all := NeighborWarnings(live.Farm(), kernel); len(all) != 1 || !strings.Contains(all[0], "gc_thresh3 = 2048") {
 		t.Errorf("got %q", all)
-	}
-	m := NewMetrics(live, store)
-	m.watchNeighbors(live, kernel)
-	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	for _, want := range []string{`drover_neighbor_table_limit{family="ipv4"} 1024`, `drover_neighbor_table_need{family="ipv4"} 1378`, `drover_neighbor_table_need{family="ipv6"} 0`} {
-		if !strings.Contains(w.Body.String(), want+"\n") {
-			t.Errorf("no %s in the metrics", want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package readiness
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 func TestDiskMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log fixture.Log
-		m := newDiskMonitor(slog.New(slog.NewTextHandler(&log, nil)), Options{State: "/state", Images: "/images", Loaders: "/loaders"}, sick{})
+		m := NewDisks(slog.New(slog.NewTextHandler(&log, nil)), "/state", "/images", "/loaders", sick{})
 		hang, mended := make(chan struct{}), atomic.Bool{}
 		m.directories[0].check = func(string) error { <-hang; return nil }
 		m.directories[1].check = func(path string) error {
@@ -36,7 +36,7 @@ func TestDiskMonitor(t *testing.T) {
 		m.directories[2].check = func(string) error { return nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- m.run(ctx) }()
+		go func() { done <- m.Run(ctx) }()
 		time.Sleep(5 * time.Second)
 		all := m.problems()
 		if len(all) != 2 || all[0].Warning || all[0].Part != "disk of the state" || !strings.Contains(all[0].Problem, "/state: no answer for ") || !strings.Contains(all[1].Problem, "write /images: no space left on device") {

@@ -1,4 +1,4 @@
-package server
+package readiness
 
 import (
 	"context"
@@ -17,9 +17,28 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/state"
 	"drover/web/api"
 )
+
+// noNodes is a store without nodes of the API.
+type noNodes struct{}
+
+func (noNodes) Nodes() ([]pools.PoolNode, error)             { return nil, nil }
+func (noNodes) ChangeNodes([]pools.PoolNode, []string) error { return nil }
+
+// openSite returns the live farm of a config, in a new directory.
+func openSite(t *testing.T, text string) *config.Live {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := config.NewLive("drover.yaml", noNodes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
 
 // Missing images, loaders of the firmware and loaders that rules name are problems. A
 // loader on another server, and the image of an ignored pool, are not.
@@ -42,17 +61,12 @@ pools:
 			t.Fatal(err)
 		}
 	}
-	store, err := state.Open(filepath.Join(dir, "state"), state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	live, err := config.NewLive(file, store.Nodes)
+	live, err := config.NewLive(file, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range (&readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir, proc: fstest.MapFS{}}).local() {
+	for _, p := range (&Checks{Live: live, Images: imagebuild.Open(filepath.Join(dir, "images")), Loaders: dir, Proc: fstest.MapFS{}}).local() {
 		got = append(got, p.Part)
 	}
 	if want := []string{"image debian-12", "loader for uefi-x64", "loader of tag a"}; !slices.Equal(got, want) {
@@ -75,16 +89,11 @@ pools: [{name: m400, image: debian-arm64}]
 		imagebuild.KernelFile: {SHA256: digest}, imagebuild.InitrdFile: {SHA256: digest}, imagebuild.SquashfsFile: {SHA256: digest},
 	}}
 	writeImage(t, filepath.Join(dir, "images"), &manifest)
-	store, err := state.Open(filepath.Join(dir, "state"), state.Options{})
+	live, err := config.NewLive(file, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	live, err := config.NewLive(file, store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &readiness{live: live, images: imagebuild.Open(filepath.Join(dir, "images")), loaders: dir, proc: fstest.MapFS{}}
+	r := &Checks{Live: live, Images: imagebuild.Open(filepath.Join(dir, "images")), Loaders: dir, Proc: fstest.MapFS{}}
 	for _, p := range r.local() {
 		if !p.Warning {
 			t.Errorf("not ready: %s: %s", p.Part, p.Problem)
@@ -101,7 +110,7 @@ pools: [{name: m400, image: debian-arm64}]
 // One tenant's cluster that fails or hangs makes neither /readyz hang nor the server
 // unready. A server whose clusters all fail is not ready (findings C2, M1).
 func TestClustersOfReadiness(t *testing.T) {
-	_, live := openSite(t, `server: {interfaces: [eth1], address: 10.28.0.2}
+	live := openSite(t, `server: {interfaces: [eth1], address: 10.28.0.2}
 subnets: [{cidr: 10.28.0.0/16}]
 clusters: [{name: a, kubeconfig: a.conf}, {name: b, kubeconfig: b.conf}]
 pools: [{name: web, ignore: true}]
@@ -111,17 +120,17 @@ pools: [{name: web, ignore: true}]
 		errs, hang := map[string]error{"a": nil, "b": down}, make(chan struct{})
 		close(hang)
 		var checks atomic.Int32
-		r := &readiness{
-			live: live, images: imagebuild.Open(t.TempDir()), loaders: t.TempDir(), disks: &diskMonitor{}, state: sick{}, proc: fstest.MapFS{},
-			chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
-			clusters: func(context.Context) map[string]error {
+		r := &Checks{
+			Live: live, Images: imagebuild.Open(t.TempDir()), Loaders: t.TempDir(), Disks: &Disks{}, State: sick{}, Proc: fstest.MapFS{},
+			Chassis: func() map[string]string { return map[string]string{"m1": "10.1.0.1:22: no route to host"} },
+			Clusters: func(context.Context) map[string]error {
 				checks.Add(1)
 				<-hang
 				return errs
 			},
 		}
 		of := func(part string) (found *api.Problem) {
-			for _, p := range r.problems() {
+			for _, p := range r.Problems() {
 				if p.Part == part {
 					found = &p
 				}
@@ -184,4 +193,37 @@ func writeImage(t *testing.T, images string, m *imagebuild.Manifest) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A rule for shim needs GRUB too, and U-Boot its device tree.
+func TestReadinessOfBootFiles(t *testing.T) {
+	dir := t.TempDir()
+	r := &Checks{Loaders: dir}
+	put := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			file := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(loader, problem string) {
+		t.Helper()
+		err := r.checkLoader(loader)
+		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Errorf("%s: got %v, want %q", loader, err, problem)
+		}
+	}
+	want("boot.scr.uimg", "")
+	want("snponly.efi", "no such file")
+	put("sb/shimx64.efi")
+	want("sb/shimx64.efi", "sb/shimx64.efi has nothing to load: stat "+filepath.Join(dir, "grubx64.efi"))
+	put("grubx64.efi")
+	want("sb/shimx64.efi", "")
+	put("shimaa64.efi")
+	want("shimaa64.efi", "grubaa64.efi: no such file or directory: put it there with drover loaders install")
 }

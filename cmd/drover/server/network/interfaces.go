@@ -1,4 +1,7 @@
-package server
+// Package network follows the network of the host: interfaces that come, change and go
+// ([Interfaces]), and listeners at addresses that do ([Listener]). It does not know the
+// protocols that are served there.
+package network
 
 import (
 	"context"
@@ -15,20 +18,20 @@ import (
 )
 
 const (
-	// networksSettle is the time for which changes of interfaces are collected: one command
+	// settle is the time for which changes of interfaces are collected: one command
 	// makes several.
-	networksSettle = 100 * time.Millisecond
+	settle = 100 * time.Millisecond
 
-	// networksPoll is the interval at which the interfaces are read without a message of
+	// pollEvery is the interval at which the interfaces are read without a message of
 	// the kernel, which may have been lost.
-	networksPoll = 10 * time.Second
+	pollEvery = 10 * time.Second
 )
 
-// networks notices changes of the interfaces of this host and of their addresses.
-type networks struct {
-	log *slog.Logger
-	// changed is called after each change, before the parts are woken.
-	changed func()
+// Interfaces notices changes of the interfaces of this host and of their addresses.
+type Interfaces struct {
+	Log *slog.Logger
+	// Changed is called after each change, before the parts are woken.
+	Changed func()
 
 	messages *os.File // of the kernel; nil: the interfaces are polled
 	wake     []chan struct{}
@@ -37,35 +40,35 @@ type networks struct {
 	waiting map[string]error // interfaces that are not served, and why
 }
 
-// listen opens the socket on which the kernel reports changes (rtnetlink(7)).
-func (n *networks) listen() {
+// Listen opens the socket on which the kernel reports changes (rtnetlink(7)).
+func (n *Interfaces) Listen() {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err == nil {
 		n.messages = os.NewFile(uintptr(fd), "netlink")
 		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR})
 	}
 	if err != nil {
-		n.log.Warn("changes of network interfaces are polled", "every", networksPoll, "err", err)
+		n.Log.Warn("changes of network interfaces are polled", "every", pollEvery, "err", err)
 	}
 }
 
-// subscribe returns a channel that gets a value after each change. All calls come before
-// run.
-func (n *networks) subscribe() <-chan struct{} {
+// Subscribe returns a channel that gets a value after each change. All calls come before
+// Run.
+func (n *Interfaces) Subscribe() <-chan struct{} {
 	c := make(chan struct{}, 1)
 	n.wake = append(n.wake, c)
 	return c
 }
 
-// run reports changes until ctx ends.
-func (n *networks) run(ctx context.Context) error {
+// Run reports changes until ctx ends.
+func (n *Interfaces) Run(ctx context.Context) error {
 	events := make(chan struct{}, 1)
 	if n.messages != nil {
 		stop := context.AfterFunc(ctx, func() { _ = n.messages.Close() })
 		defer stop()
 		go n.read(events)
 	}
-	poll := time.NewTicker(networksPoll)
+	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
 		select {
@@ -73,9 +76,9 @@ func (n *networks) run(ctx context.Context) error {
 			return nil
 		case <-poll.C:
 		case <-events:
-			_ = wait.Sleep(ctx, networksSettle) // ctx is asked next
+			_ = wait.Sleep(ctx, settle) // ctx is asked next
 		}
-		n.changed()
+		n.Changed()
 		for _, c := range n.wake {
 			poke(c)
 		}
@@ -83,7 +86,7 @@ func (n *networks) run(ctx context.Context) error {
 }
 
 // read waits for messages until the socket is closed. Their content does not matter.
-func (n *networks) read(events chan<- struct{}) {
+func (n *Interfaces) read(events chan<- struct{}) {
 	b := make([]byte, 64<<10)
 	for {
 		_, err := n.messages.Read(b)
@@ -102,17 +105,17 @@ func poke(c chan<- struct{}) {
 	}
 }
 
-// part is a part of the server that serves on one interface.
-type part interface {
+// Part is a part of the server that serves on one interface.
+type Part interface {
 	Listen() error
 	Serve(ctx context.Context) error
 	// Changed reports whether the interface is another one than that of Listen.
 	Changed() bool
 }
 
-// follow serves on an interface until ctx ends. When the interface changes, the part begins
-// anew; while there is none, follow waits. listening reports whether Listen was called.
-func (n *networks) follow(ctx context.Context, name string, p part, changes <-chan struct{}, listening bool) error {
+// Follow serves on an interface until ctx ends. When the interface changes, the part begins
+// anew; while there is none, Follow waits. listening reports whether Listen was called.
+func (n *Interfaces) Follow(ctx context.Context, name string, p Part, changes <-chan struct{}, listening bool) error {
 	for {
 		if listening {
 			if err := serveUntilChanged(ctx, p, changes); err != nil || ctx.Err() != nil {
@@ -127,12 +130,12 @@ func (n *networks) follow(ctx context.Context, name string, p part, changes <-ch
 		}
 		err := p.Listen()
 		listening = err == nil
-		n.report(name, err)
+		n.Report(name, err)
 	}
 }
 
 // serveUntilChanged serves until the interface changes or ctx ends.
-func serveUntilChanged(ctx context.Context, p part, changes <-chan struct{}) error {
+func serveUntilChanged(ctx context.Context, p Part, changes <-chan struct{}) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -150,26 +153,26 @@ func serveUntilChanged(ctx context.Context, p part, changes <-chan struct{}) err
 	}
 }
 
-// report notes that an interface is served, or why it is not, and logs a change of that.
-func (n *networks) report(name string, err error) {
+// Report notes that an interface is served, or why it is not, and logs a change of that.
+func (n *Interfaces) Report(name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, waited := n.waiting[name]
 	switch {
 	case err == nil:
 		delete(n.waiting, name)
-		n.log.Info("serving on the interface", "interface", name)
+		n.Log.Info("serving on the interface", "interface", name)
 	case !waited || before.Error() != err.Error():
 		if n.waiting == nil {
 			n.waiting = map[string]error{}
 		}
 		n.waiting[name] = err
-		n.log.Warn("an interface is not served until it is ready", "interface", name, "err", err)
+		n.Log.Warn("an interface is not served until it is ready", "interface", name, "err", err)
 	}
 }
 
-// missing returns the interfaces that are not served, and why.
-func (n *networks) missing() map[string]error {
+// Missing returns the interfaces that are not served, and why.
+func (n *Interfaces) Missing() map[string]error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.waiting)

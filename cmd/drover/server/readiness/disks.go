@@ -1,4 +1,4 @@
-package server
+package readiness
 
 import (
 	"context"
@@ -25,10 +25,10 @@ const (
 	diskHangs = 2 * time.Second
 )
 
-// diskMonitor checks at intervals that the directories of the server can be used: that
+// Disks checks at intervals that the directories of the server can be used: that
 // the one of the state stores data, and that the others answer. A full disk must be
 // known before a machine needs it, and a disk that hangs must not make /readyz hang.
-type diskMonitor struct {
+type Disks struct {
 	log         *slog.Logger
 	directories []*directory
 }
@@ -45,23 +45,25 @@ type directory struct {
 	err   error     // of the last check
 }
 
-func newDiskMonitor(log *slog.Logger, o Options, store condition) *diskMonitor {
+// NewDisks returns the checks of the directories of the state, of images and of loaders.
+// store has the state.
+func NewDisks(log *slog.Logger, state, images, loaders string, store Condition) *Disks {
 	stored := func(dir string) error {
 		if err := store.Health(); err != nil {
 			return err
 		}
 		return stores(dir)
 	}
-	return &diskMonitor{log: log, directories: []*directory{
-		{name: "state", path: o.State, check: stored, brief: "it does not store data"},
-		{name: "images", path: o.Images, check: answers, brief: "it does not answer"},
-		{name: "loaders", path: o.Loaders, check: answers, brief: "it does not answer"},
+	return &Disks{log: log, directories: []*directory{
+		{name: "state", path: state, check: stored, brief: "it does not store data"},
+		{name: "images", path: images, check: answers, brief: "it does not answer"},
+		{name: "loaders", path: loaders, check: answers, brief: "it does not answer"},
 	}}
 }
 
-// run checks the directories until ctx ends, and logs when one begins to fail, and when
+// Run checks the directories until ctx ends, and logs when one begins to fail, and when
 // it works again.
-func (m *diskMonitor) run(ctx context.Context) error {
+func (m *Disks) Run(ctx context.Context) error {
 	tick := time.NewTicker(diskInterval / 6)
 	defer tick.Stop()
 	failing := make(map[*directory]bool)
@@ -114,13 +116,22 @@ func (d *directory) failure(now time.Time) error {
 }
 
 // problems returns the directories that do not work.
-func (m *diskMonitor) problems() (out []api.Problem) {
+func (m *Disks) problems() (out []api.Problem) {
 	for _, d := range m.directories {
 		if err := d.failure(time.Now()); err != nil {
 			out = append(out, api.Problem{Part: "disk of the " + d.name, Problem: err.Error(), Brief: d.brief})
 		}
 	}
 	return out
+}
+
+// Works reports, by the name of a directory, whether it works.
+func (m *Disks) Works() map[string]bool {
+	works := make(map[string]bool, len(m.directories))
+	for _, d := range m.directories {
+		works[d.name] = d.failure(time.Now()) == nil
+	}
+	return works
 }
 
 // testSize is the space that a check of the state needs, in bytes: the state grows by

@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,9 +29,11 @@ func newImageMetrics(r *prometheus.Registry) imageMetrics {
 	return m
 }
 
-func (m *Metrics) refused(r httpboot.Refusal) { m.images.refused.WithLabelValues(string(r)).Inc() }
+// Refused counts a refused request or connection of a node.
+func (m *Metrics) Refused(r httpboot.Refusal) { m.images.refused.WithLabelValues(string(r)).Inc() }
 
-func (m *Metrics) queue(running, waiting int) {
+// Queue sets the number of nodes that fetch their root image, and of those that wait.
+func (m *Metrics) Queue(running, waiting int) {
 	m.images.running.Set(float64(running))
 	m.images.waiting.Set(float64(waiting))
 }

@@ -1,4 +1,4 @@
-package server
+package readiness
 
 import (
 	"fmt"
@@ -9,10 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"drover/pools"
-	"drover/pools/config"
 	"drover/web/api"
 )
 
@@ -28,29 +25,29 @@ const (
 	maxRange6Machines = 1 << 10 // unless the pool has a larger range of IPv4
 )
 
-// neighborTable is the kernel's table of the link-layer addresses of hosts on the wires
+// NeighborTable is the kernel's table of the link-layer addresses of hosts on the wires
 // of this host, for one family of addresses (ARP, NDP). When it is full, the kernel drops
 // packets to further hosts, "neighbor table overflow" in its log, and TFTP, HTTP and
 // renewals of more machines than it holds take minutes.
-type neighborTable struct {
-	family string // as the kernel's parameters have it: ipv4, ipv6
-	limit  int    // its entries at most (gc_thresh3); 0: unknown
-	need   int    // entries that the farm takes; 0: no machine is on a wire of this host
+type NeighborTable struct {
+	Family string // as the kernel's parameters have it: ipv4, ipv6
+	Limit  int    // its entries at most (gc_thresh3); 0: unknown
+	Need   int    // entries that the farm takes; 0: no machine is on a wire of this host
 }
 
 // neighborTables returns the tables of both families, for a farm of which the networks
 // local are on wires of this host. Machines behind a relay agent share the entry of their
 // router. proc is the file system /proc. A network namespace other than the host's first
 // cannot read the limits, as in a container.
-func neighborTables(farm *pools.Farm, local []netip.Prefix, proc fs.FS) []neighborTable {
+func neighborTables(farm *pools.Farm, local []netip.Prefix, proc fs.FS) []NeighborTable {
 	v4, v6 := localMachines(farm, local)
 	hosts := len(farm.Config.Clusters) + len(farm.Config.Chassis)
 	// A machine has a link-local address of IPv6 beside its own.
-	tables := []neighborTable{{family: "ipv4", need: withReserve(v4, hosts)}, {family: "ipv6", need: withReserve(2*v6, hosts)}}
+	tables := []NeighborTable{{Family: "ipv4", Need: withReserve(v4, hosts)}, {Family: "ipv6", Need: withReserve(2*v6, hosts)}}
 	for i := range tables {
-		text, err := fs.ReadFile(proc, "sys/net/"+tables[i].family+"/neigh/default/gc_thresh3")
+		text, err := fs.ReadFile(proc, "sys/net/"+tables[i].Family+"/neigh/default/gc_thresh3")
 		if err == nil {
-			tables[i].limit, _ = strconv.Atoi(strings.TrimSpace(string(text))) // another text is no limit
+			tables[i].Limit, _ = strconv.Atoi(strings.TrimSpace(string(text))) // another text is no limit
 		}
 	}
 	return tables
@@ -110,21 +107,26 @@ func machinesIn(first, last netip.Addr) int {
 }
 
 // problem returns the warning of a table that is too small, if it is.
-func (t neighborTable) problem() (p api.Problem, tooSmall bool) {
-	if t.limit == 0 || t.need <= t.limit {
+func (t NeighborTable) problem() (p api.Problem, tooSmall bool) {
+	if t.Limit == 0 || t.Need <= t.Limit {
 		return p, false
 	}
-	name := "net." + t.family + ".neigh.default.gc_thresh3"
+	name := "net." + t.Family + ".neigh.default.gc_thresh3"
 	return api.Problem{
-		Part: "kernel (" + t.family + ")", Brief: "its neighbor table is too small", Warning: true,
+		Part: "kernel (" + t.Family + ")", Brief: "its neighbor table is too small", Warning: true,
 		Problem: fmt.Sprintf("%s is %d, and the machines of this farm take up to %d entries: beyond, the kernel drops packets to them. "+
-			`Write "%s = %d" to a file in /etc/sysctl.d of the host, then run sysctl --system`, name, t.limit, t.need, name, advisedLimit(t.need)),
+			`Write "%s = %d" to a file in /etc/sysctl.d of the host, then run sysctl --system`, name, t.Limit, t.Need, name, advisedLimit(t.Need)),
 	}, true
 }
 
 // advisedLimit returns the limit to set for a number of entries: a power of two, so that
 // a farm that grows a little does not exceed it.
 func advisedLimit(need int) int { return 1 << bits.Len(uint(need)) }
+
+// NeighborTables returns the tables of the kernel of this host for a farm.
+func NeighborTables(farm *pools.Farm, proc fs.FS) []NeighborTable {
+	return neighborTables(farm, localNetworks(farm), proc)
+}
 
 // NeighborWarnings returns, as text, what is too small for a farm in the kernel of this
 // host.
@@ -136,45 +138,12 @@ func NeighborWarnings(farm *pools.Farm, proc fs.FS) (out []string) {
 }
 
 func neighborProblems(farm *pools.Farm, proc fs.FS) (out []api.Problem) {
-	for _, t := range neighborTables(farm, localNetworks(farm), proc) {
+	for _, t := range NeighborTables(farm, proc) {
 		if p, tooSmall := t.problem(); tooSmall {
 			out = append(out, p)
 		}
 	}
 	return out
-}
-
-// neighborGauges report the neighbor tables at each scrape.
-type neighborGauges struct {
-	live        *config.Live
-	proc        fs.FS
-	limit, need *prometheus.Desc
-}
-
-// watchNeighbors reports the neighbor tables of the kernel.
-func (m *Metrics) watchNeighbors(live *config.Live, proc fs.FS) {
-	m.registry.MustRegister(&neighborGauges{
-		live: live, proc: proc,
-		limit: prometheus.NewDesc("drover_neighbor_table_limit", "Hosts that the neighbor table of the kernel holds at most (gc_thresh3), by family of addresses.", []string{"family"}, nil),
-		need:  prometheus.NewDesc("drover_neighbor_table_need", "Entries of the neighbor table that the farm takes, with a reserve, by family of addresses.", []string{"family"}, nil),
-	})
-}
-
-// Describe implements [prometheus.Collector].
-func (g *neighborGauges) Describe(out chan<- *prometheus.Desc) {
-	out <- g.limit
-	out <- g.need
-}
-
-// Collect implements [prometheus.Collector].
-func (g *neighborGauges) Collect(out chan<- prometheus.Metric) {
-	farm := g.live.Farm()
-	for _, t := range neighborTables(farm, localNetworks(farm), g.proc) {
-		if t.limit > 0 {
-			out <- prometheus.MustNewConstMetric(g.limit, prometheus.GaugeValue, float64(t.limit), t.family)
-		}
-		out <- prometheus.MustNewConstMetric(g.need, prometheus.GaugeValue, float64(t.need), t.family)
-	}
 }
 
 // localNetworks returns the networks of the interfaces that this server serves, of both

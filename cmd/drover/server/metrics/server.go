@@ -1,21 +1,22 @@
-package server
+package metrics
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drover/cmd/drover/server/readiness"
+	"drover/pools/state"
 )
 
 // readinessGauges counts the parts that are not ready, at each scrape.
 type readinessGauges struct {
-	readiness                     *readiness
+	checks                        *readiness.Checks
 	notReady, warnings, directory *prometheus.Desc
 }
 
-// watchReadiness counts the parts that /readyz lists.
-func (m *Metrics) watchReadiness(r *readiness) {
+// WatchReadiness counts the parts that /readyz lists.
+func (m *Metrics) WatchReadiness(c *readiness.Checks) {
 	m.registry.MustRegister(&readinessGauges{
-		readiness: r,
+		checks:    c,
 		notReady:  prometheus.NewDesc("drover_not_ready", "Parts that are not ready; /readyz lists them.", nil, nil),
 		warnings:  prometheus.NewDesc("drover_warnings", "Warnings of /readyz: single clusters and chassis that do not work, and the like.", nil, nil),
 		directory: prometheus.NewDesc("drover_directory_ready", "Whether a directory of the server works: 1, or 0 if it is full, hangs or fails.", []string{"directory"}, nil),
@@ -32,7 +33,7 @@ func (g *readinessGauges) Describe(out chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (g *readinessGauges) Collect(out chan<- prometheus.Metric) {
 	warnings, problems := 0, 0
-	for _, p := range g.readiness.problems() {
+	for _, p := range g.checks.Problems() {
 		if p.Warning {
 			warnings++
 		} else {
@@ -44,17 +45,23 @@ func (g *readinessGauges) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(g.notReady, float64(problems))
 	gauge(g.warnings, float64(warnings))
-	for _, d := range g.readiness.disks.directories {
-		ready := 1.0
-		if d.failure(time.Now()) != nil {
-			ready = 0
+	for name, works := range g.checks.Disks.Works() {
+		ready := 0.0
+		if works {
+			ready = 1
 		}
-		gauge(g.directory, ready, d.name)
+		gauge(g.directory, ready, name)
 	}
 }
 
-// watchLog counts the lines of the log that were lost; lost may be nil.
-func (m *Metrics) watchLog(lost func() uint64) {
+// newDamageGauge reports the damage of the state that was found at the start.
+func newDamageGauge(store *state.Store) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "state_damaged_parts",
+		Help: "Parts of the state that were damaged at the start, and are left out."}, func() float64 { return float64(store.Damage()) })
+}
+
+// WatchLog counts the lines of the log that were lost; lost may be nil.
+func (m *Metrics) WatchLog(lost func() uint64) {
 	if lost == nil {
 		lost = func() uint64 { return 0 }
 	}

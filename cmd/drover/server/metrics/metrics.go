@@ -1,4 +1,7 @@
-package server
+// Package metrics has the metrics of drover serve, for Prometheus. The parts of the
+// server know nothing of it: package server connects their hooks to the methods of
+// [Metrics].
+package metrics
 
 import (
 	"net/http"
@@ -42,9 +45,8 @@ type Metrics struct {
 	unread      *prometheus.CounterVec
 }
 
-// NewMetrics returns the metrics of a farm and its state.
-func NewMetrics(live *config.Live, store *state.Store) *Metrics {
-	directory := newDirectory(live, store)
+// New returns the metrics of a farm and its state.
+func New(live *config.Live, store *state.Store) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -71,21 +73,25 @@ func NewMetrics(live *config.Live, store *state.Store) *Metrics {
 		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
 	m.stepTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_took_seconds",
 		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
-	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
-		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(directory.Unknown())) })
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, unknown, newLeaseGauge(live, store.Leases), newDamageGauge(store), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, newLeaseGauge(live, store.Leases), newDamageGauge(store), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// watchMoves counts the nodes that are leaving a cluster, at each scrape.
-func (m *Metrics) watchMoves(moves func() []pools.Move) {
+// WatchUnknown counts the machines that no node declares, at each scrape.
+func (m *Metrics) WatchUnknown(list func() []pools.Unknown) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "unknown_machines",
+		Help: "Machines that asked for an address and that no node declares."}, func() float64 { return float64(len(list())) }))
+}
+
+// WatchMoves counts the nodes that are leaving a cluster, at each scrape.
+func (m *Metrics) WatchMoves(moves func() []pools.Move) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "moving_nodes",
 		Help: "Nodes that the config gave to another cluster and that have not left theirs."}, func() float64 { return float64(len(moves())) }))
 }
 
-// watchBoots counts the boots that make no progress, at each scrape.
-func (m *Metrics) watchBoots(list func() []boots.Record) {
+// WatchBoots counts the boots that make no progress, at each scrape.
+func (m *Metrics) WatchBoots(list func() []boots.Record) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "boots_stuck",
 		Help: "Machines whose boot takes much longer for its next step than is usual."}, func() float64 {
 		stuck := 0
@@ -103,17 +109,20 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *Metrics) exchange(e dhcp.Exchange) {
+// Exchange counts a DHCP packet and measures the time of its answer.
+func (m *Metrics) Exchange(e dhcp.Exchange) {
 	m.packets.count(packet{e.Type, e.Decision})
 	m.dhcpSeconds.Observe(e.Took.Seconds())
 }
 
-func (m *Metrics) transfer(t tftp.Transfer) {
+// Transfer counts a TFTP transfer.
+func (m *Metrics) Transfer(t tftp.Transfer) {
 	m.tftpFiles.WithLabelValues(result(t.Err == nil)).Inc()
 	m.tftpBytes.Add(float64(t.Bytes))
 }
 
-func (m *Metrics) request(r httpboot.Request) {
+// Request counts a request of a node.
+func (m *Metrics) Request(r httpboot.Request) {
 	m.httpAnswers.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
 	m.httpBytes.WithLabelValues(r.Route).Add(float64(r.Bytes))
 	if r.Admitted {
@@ -121,8 +130,8 @@ func (m *Metrics) request(r httpboot.Request) {
 	}
 }
 
-// step counts a new step of a boot.
-func (m *Metrics) step(b boots.Record, s boots.StepTime) {
+// Step counts a new step of a boot.
+func (m *Metrics) Step(b boots.Record, s boots.StepTime) {
 	m.bootSteps.WithLabelValues(b.Pool, string(s.Step), result(s.Error == "")).Inc()
 	if s.Error == "" {
 		m.stepSeconds.WithLabelValues(string(s.Step)).Observe(s.Time.Sub(b.Started).Seconds())
@@ -132,20 +141,21 @@ func (m *Metrics) step(b boots.Record, s boots.StepTime) {
 	}
 }
 
-func (m *Metrics) reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
+// Reloaded counts an attempt to reload the config.
+func (m *Metrics) Reloaded(ok bool) { m.reloads.WithLabelValues(result(ok)).Inc() }
 
-// reconciled counts a reconciliation of the Nodes of a cluster, and the Nodes that it
+// Reconciled counts a reconciliation of the Nodes of a cluster, and the Nodes that it
 // changed.
-func (m *Metrics) reconciled(cluster string, changed int, err error) {
+func (m *Metrics) Reconciled(cluster string, changed int, err error) {
 	m.reconciles.WithLabelValues(cluster, result(err == nil)).Inc()
 	m.changes.WithLabelValues(cluster).Add(float64(changed))
 }
 
-// answerRefused counts an answer of a cluster's API server that was not read.
-func (m *Metrics) answerRefused(cluster string) { m.unread.WithLabelValues(cluster).Inc() }
+// AnswerRefused counts an answer of a cluster's API server that was not read.
+func (m *Metrics) AnswerRefused(cluster string) { m.unread.WithLabelValues(cluster).Inc() }
 
-// certificate counts a certificate request.
-func (m *Metrics) certificate(r approve.Request) {
+// Certificate counts a certificate request.
+func (m *Metrics) Certificate(r approve.Request) {
 	m.requests.WithLabelValues(r.Cluster, r.Result).Inc()
 }
 

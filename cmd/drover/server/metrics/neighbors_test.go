@@ -1,0 +1,46 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"drover/cmd/drover/server/metrics"
+	"drover/pools/config"
+	"drover/pools/state"
+)
+
+// The metrics have the size of the kernel's neighbor tables, and the entries that the farm
+// takes.
+func TestNeighbors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drover.yaml", []byte(`server: {interfaces: [lo], address: 127.0.0.1}
+subnets: [{cidr: 127.28.0.0/16}]
+pools: [{name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open("state", state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	live, err := config.NewLive("drover.yaml", store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(live, store)
+	m.WatchNeighbors(live, fstest.MapFS{
+		"sys/net/ipv4/neigh/default/gc_thresh3": {Data: []byte("1024\n")},
+		"sys/net/ipv6/neigh/default/gc_thresh3": {Data: []byte("1024\n")},
+	})
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{`drover_neighbor_table_limit{family="ipv4"} 1024`, `drover_neighbor_table_need{family="ipv4"} 1378`, `drover_neighbor_table_need{family="ipv6"} 0`} {
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+}
