@@ -7,6 +7,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -64,7 +65,7 @@ var errNoRecord = errors.New("no lease of it is known: it has to send a DISCOVER
 // a reboot (RFC 2131, section 4.3.2). One that renews runs on the address: it keeps it,
 // unless another server may have leased it, so that lost leases come back by themselves.
 func (a *answer) unrecorded() bool {
-	if !a.plan.CatchAll || a.held.IsValid() || a.messageType != dhcpv4.MessageTypeRequest || a.req.codes.has(optServerID) {
+	if !a.plan.CatchAll || a.held.IsValid() || a.messageType != dhcpv4.MessageTypeRequest || a.req.options.Has(wire.OptServerID) {
 		return false
 	}
 	return (!a.Renewing || a.plan.Yields) && a.plan.Range.Contains(a.requested())
@@ -72,7 +73,7 @@ func (a *answer) unrecorded() bool {
 
 // yields reports whether a refusal is silence: another server may have given the address
 // to unknown hardware. A machine that chose this server gets its NAK.
-func (a *answer) yields() bool { return a.plan.Yields && !a.req.codes.has(optServerID) }
+func (a *answer) yields() bool { return a.plan.Yields && !a.req.options.Has(wire.OptServerID) }
 
 // planned returns the address of the node, or else one from the range of its
 // pool. An address that is not IPv4 is an error.

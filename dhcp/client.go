@@ -11,6 +11,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 	"drover/pools/printable"
 )
@@ -19,12 +20,12 @@ import (
 type client struct {
 	pools.Query      // the query to the farm
 	messageType      dhcpv4.MessageType
-	relayServerID    netip.Addr // option 82.11: the server identifier that replies to the client carry
-	relayPort        bool       // option 82.19: the relay agent receives answers at the port that it sent from
-	parameters       codeSet    // option 55
-	hasParameterList bool       // option 55 is not empty
-	grub             bool       // the client is GRUB, started from a medium
-	warning          string     // for the operator: the parts of the request that were left aside
+	relayServerID    netip.Addr   // option 82.11: the server identifier that replies to the client carry
+	relayPort        bool         // option 82.19: the relay agent receives answers at the port that it sent from
+	parameters       wire.CodeSet // option 55
+	hasParameterList bool         // option 55 is not empty
+	grub             bool         // the client is GRUB, started from a medium
+	warning          string       // for the operator: the parts of the request that were left aside
 }
 
 // newClient returns the sender of a request that arrived at the address own.
@@ -41,30 +42,30 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	if req.Giaddr.IsValid() { // without a relay agent anybody may have added option 82
 		link = c.readRelay(req.RelayInfo())
 	}
-	if req.codes.has(optSubnetSelection) {
-		c.oneUnicast("118", req.get(optSubnetSelection))
+	if req.options.Has(wire.OptSubnetSelection) {
+		c.oneUnicast("118", req.options.Get(wire.OptSubnetSelection))
 	}
 	if c.Link, err = linkOf(req, link, own); err != nil {
 		return c, err
 	}
 	c.Relayed = req.Giaddr.IsValid() || req.subnetSelection().IsValid()
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()
-	c.Class, c.ClientID = string(req.get(optClass)), string(req.get(optClientID))
-	if id := req.get(optMachineID); len(id) == 17 && id[0] == 0 { // RFC 4578: no type but 0 is defined
+	c.Class, c.ClientID = string(req.options.Get(wire.OptClass)), string(req.options.Get(wire.OptClientID))
+	if id := req.options.Get(wire.OptMachineID); len(id) == 17 && id[0] == 0 { // RFC 4578: no type but 0 is defined
 		c.UUID = string(id[1:])
 	}
-	c.UserClass, c.IPXE = userClass(req.get(optUserClass))
-	c.IPXE = c.IPXE || req.codes.has(optIPXE)
-	c.Archs = Archs(c.Class, req.get(optArch))
+	c.UserClass, c.IPXE = userClass(req.options.Get(wire.OptUserClass))
+	c.IPXE = c.IPXE || req.options.Has(wire.OptIPXE)
+	c.Archs = Archs(c.Class, req.options.Get(wire.OptArch))
 	c.Firmware = pools.FirmwareOf(c.Class, c.Archs)
 	if req.bootp() && c.Class == "" && c.Archs == nil {
 		c.Firmware = pools.BIOS // BOOTP is a boot program's, and older than all other firmware
 	}
-	if c.raspberryPi(req.get(optMachineID)) {
+	if c.raspberryPi(req.options.Get(wire.OptMachineID)) {
 		c.Firmware = pools.RaspberryPi
 	}
-	for _, code := range req.get(optParameters) {
-		c.parameters.add(code)
+	for _, code := range req.options.Get(wire.OptParameters) {
+		c.parameters.Add(code)
 		c.hasParameterList = true
 	}
 	return c, nil
@@ -123,7 +124,7 @@ func (c *client) httpClass() bool { return strings.HasPrefix(c.Class, "HTTPClien
 
 // asksFor reports whether the client asks for an option: it lists the option,
 // or sends no list (RFC 2131, section 3.5).
-func (c *client) asksFor(code uint8) bool { return !c.hasParameterList || c.parameters.has(code) }
+func (c *client) asksFor(code uint8) bool { return !c.hasParameterList || c.parameters.Has(code) }
 
 // userClass returns the first class of option 77, and reports whether one of
 // its classes is iPXE. RFC 3004 defines a list of counted texts. iPXE and

@@ -10,6 +10,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/bootprogram"
 	"drover/pools"
 )
 
@@ -17,7 +18,7 @@ import (
 // the real client, except for the values that depend on the machine (its UUID,
 // the identity of its system) or on chance.
 func TestDiscoverIsLikeRecorded(t *testing.T) {
-	tests := map[string]dhcp.Discover{
+	tests := map[string]bootprogram.Discover{
 		"ovmf-pxe":         {Firmware: pools.UEFIx64},
 		"aavmf-pxe":        {Firmware: pools.UEFIarm64},
 		"ovmf-http":        {Firmware: pools.UEFIx64HTTP},
@@ -57,7 +58,7 @@ func union(a, b dhcpv4.Options) dhcpv4.Options {
 func TestDiscoverIsUnderstood(t *testing.T) {
 	for _, f := range append(slices.Clone(pools.Firmwares), "") {
 		for _, ipxe := range []bool{false, true} {
-			d := dhcp.Discover{
+			d := bootprogram.Discover{
 				MAC: web1, Firmware: f, IPXE: ipxe, Relay: netip.MustParseAddr("10.28.0.254"),
 				Class: "", UserClass: "", ClientID: "", CircuitID: "ge-7", RemoteID: "sw\x01",
 			}
@@ -80,7 +81,7 @@ func TestDiscoverIsUnderstood(t *testing.T) {
 // packet, and needs no END option.
 func TestReplyKeepsNothing(t *testing.T) {
 	s, _ := newServer()
-	d := dhcp.Discover{MAC: web1, Firmware: pools.UEFIx64}
+	d := bootprogram.Discover{MAC: web1, Firmware: pools.UEFIx64}
 	s.Reply(d.Packet(), noon)
 	want := s.last.Append(nil)
 	packet := d.Packet().ToBytes()
@@ -94,15 +95,5 @@ func TestReplyKeepsNothing(t *testing.T) {
 	}
 	if got, x := s.ReplyTo([]byte("hello"), noon); got != nil || x.Decision != dhcp.Malformed {
 		t.Errorf("got %x, %s for rubbish", got, x.Decision)
-	}
-}
-
-func TestDiscoverSays(t *testing.T) {
-	d := dhcp.Discover{MAC: web1, Firmware: pools.BIOS, Class: "vendor", UserClass: "user", ClientID: "\x00id"}
-	o := d.Packet().Options
-	for code, want := range map[uint8]string{60: "vendor", 77: "user", 61: "\x00id"} {
-		if got := string(o[code]); got != want {
-			t.Errorf("option %d: got %q, want %q", code, got, want)
-		}
 	}
 }

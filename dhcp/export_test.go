@@ -6,6 +6,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -18,10 +19,10 @@ func Fit(r *dhcpv4.DHCPv4, limit int) (packet []byte, omitted []uint8) {
 }
 
 // ReplyOption returns the value of an option of a reply.
-func ReplyOption(m *Message, code uint8) []byte { return m.get(code) }
+func ReplyOption(m *Message, code uint8) []byte { return m.options.Get(code) }
 
 // Option returns the value of an option.
-func (r *Request) Option(code uint8) []byte { return r.get(code) }
+func (r *Request) Option(code uint8) []byte { return r.options.Get(code) }
 
 // Wire returns a reply in its wire format.
 func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).ByCode() }
@@ -30,9 +31,10 @@ func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).ByCode() }
 // library: by code, and that of the relay agent last.
 func (m *Message) ByCode() []byte {
 	c := *m
-	c.order = slices.DeleteFunc(slices.Collect(c.codes.all()), func(code uint8) bool { return code == optRelay })
-	if c.codes.has(optRelay) {
-		c.order = append(c.order, optRelay)
+	codes := c.options.Codes()
+	c.order = slices.DeleteFunc(slices.Collect(codes.All()), func(code uint8) bool { return code == wire.OptRelay })
+	if c.options.Has(wire.OptRelay) {
+		c.order = append(c.order, wire.OptRelay)
 	}
 	return c.Append(nil)
 }
@@ -44,7 +46,7 @@ func messageOf(r *dhcpv4.DHCPv4) *Message {
 	copy(m.mac[:], r.ClientHWAddr)
 	m.ciaddr, m.yiaddr, m.siaddr, m.giaddr = addr(r.ClientIPAddr), addr(r.YourIPAddr), addr(r.ServerIPAddr), addr(r.GatewayIPAddr)
 	for code, data := range r.Options {
-		m.set(code, data)
+		m.options.Set(code, data)
 	}
 	return m
 }
@@ -75,7 +77,7 @@ func Broadcast(p netip.Prefix) netip.Addr { return broadcast(p) }
 func Order(codes, list []byte) []uint8 {
 	m := newMessage()
 	for _, code := range codes {
-		m.set(code, nil)
+		m.options.Set(code, nil)
 	}
 	m.arrange(list)
 	return m.order

@@ -3,6 +3,8 @@ package dhcp
 import (
 	"net/netip"
 	"strings"
+
+	"drover/dhcp/wire"
 )
 
 // Flags of the client FQDN option (81, RFC 4702, section 2.1).
@@ -20,11 +22,11 @@ func (a *answer) addName(m *Message, given netip.Addr) {
 	if a.plan.Node == "" {
 		return
 	}
-	if a.asksFor(optHostName) {
-		m.put(optHostName, []byte(a.plan.Node)...)
+	if a.asksFor(wire.OptHostName) {
+		m.options.Put(wire.OptHostName, []byte(a.plan.Node)...)
 	}
-	if asked := a.req.get(optFQDN); len(asked) >= 3 {
-		m.set(optFQDN, fqdn(asked[0], a.plan.Node, a.plan.Domain(given)))
+	if asked := a.req.options.Get(wire.OptFQDN); len(asked) >= 3 {
+		m.options.Set(wire.OptFQDN, fqdn(asked[0], a.plan.Node, a.plan.Domain(given)))
 	}
 }
 

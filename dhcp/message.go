@@ -2,7 +2,6 @@ package dhcp
 
 import (
 	"cmp"
-	"iter"
 	"math/bits"
 	"net"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -31,8 +31,8 @@ type Message struct {
 	infiniBand                     bool   // the client has no MAC: mac stands for it
 	relayPort                      uint16 // of the relay agent, unless it is 67
 	sname, file                    string // at most maxSname and maxBootFile bytes
-	options
-	order []uint8 // the codes of the options in the order in which they are sent, see arrange
+	options                        wire.Options
+	order                          []uint8 // the codes of the options in the order in which they are sent, see arrange
 }
 
 const broadcastFlag = 1 << 15
@@ -55,18 +55,18 @@ func (m *Message) Append(b []byte) []byte {
 		}
 		b = append(b, four[:]...)
 	}
-	b = appendField(b, mac, snameAt-chaddrAt)
-	b = appendField(b, m.sname, fileAt-snameAt)
-	b = appendField(b, m.file, cookieAt-fileAt)
-	cookie := magicCookie()
+	b = appendField(b, mac, wire.SnameAt-wire.ChaddrAt)
+	b = appendField(b, m.sname, wire.FileAt-wire.SnameAt)
+	b = appendField(b, m.file, wire.CookieAt-wire.FileAt)
+	cookie := wire.MagicCookie()
 	b = append(b, cookie[:]...)
 	for _, code := range m.order {
-		b = appendOption(b, code, m.get(code))
+		b = wire.AppendOption(b, code, m.options.Get(code))
 	}
-	b = append(b, optEnd)
+	b = append(b, wire.OptEnd)
 	// A BOOTP message has 300 bytes. Some relay agents drop shorter ones.
 	for len(b)-start < minBOOTP {
-		b = append(b, optPad)
+		b = append(b, wire.OptPad)
 	}
 	return b
 }
@@ -77,19 +77,9 @@ func appendField[T string | []byte](b []byte, s T, n int) []byte {
 	return append(append(b, s...), zero[:n-len(s)]...)
 }
 
-// appendOption appends an option. It sends more than 255 bytes in pieces (RFC
-// 3396).
-func appendOption(b []byte, code uint8, data []byte) []byte {
-	for len(data) > 255 {
-		b = append(append(b, code, 255), data[:255]...)
-		data = data[255:]
-	}
-	return append(append(b, code, byte(len(data))), data...)
-}
-
 // messageType returns OFFER, ACK or NAK, or none for a reply by BOOTP.
 func (m *Message) messageType() dhcpv4.MessageType {
-	if t := m.get(optMessageType); len(t) > 0 {
+	if t := m.options.Get(wire.OptMessageType); len(t) > 0 {
 		return dhcpv4.MessageType(t[0])
 	}
 	return dhcpv4.MessageTypeNone
@@ -129,7 +119,7 @@ func newMessage() *Message {
 		short  [192]byte
 		order  [22]uint8
 	}{}
-	m.Message.values, m.Message.short, m.Message.order = m.values[:0], m.short[:0], m.order[:0]
+	m.options, m.Message.order = wire.OptionsIn(m.values[:0], m.short[:0]), m.order[:0]
 	return &m.Message
 }
 
@@ -138,21 +128,21 @@ func newMessage() *Message {
 // mask before the router (section 3.3), and then the others in the order of their codes.
 // The option of the relay agent is the last (RFC 3046, section 2.1).
 func (m *Message) arrange(list []byte) {
-	order, left := m.order[:0], m.codes
-	left.remove(optRelay)
-	if left.has(optMessageType) {
-		left.remove(optMessageType)
-		order = append(order, optMessageType)
+	order, left := m.order[:0], m.options.Codes()
+	left.Remove(wire.OptRelay)
+	if left.Has(wire.OptMessageType) {
+		left.Remove(wire.OptMessageType)
+		order = append(order, wire.OptMessageType)
 	}
 	for _, code := range list {
-		if !left.has(code) {
+		if !left.Has(code) {
 			continue
 		}
-		if code == optRouter && left.has(optSubnetMask) {
-			left.remove(optSubnetMask)
-			order = append(order, optSubnetMask)
+		if code == wire.OptRouter && left.Has(wire.OptSubnetMask) {
+			left.Remove(wire.OptSubnetMask)
+			order = append(order, wire.OptSubnetMask)
 		}
-		left.remove(code)
+		left.Remove(code)
 		order = append(order, code)
 	}
 	for i, word := range left {
@@ -160,72 +150,8 @@ func (m *Message) arrange(list []byte) {
 			order = append(order, uint8(i*64+bits.TrailingZeros64(word)))
 		}
 	}
-	if m.codes.has(optRelay) {
-		order = append(order, optRelay)
+	if m.options.Has(wire.OptRelay) {
+		order = append(order, wire.OptRelay)
 	}
 	m.order = order
-}
-
-// options holds the options of a message, at most one of each code. The zero
-// value is ready to use.
-type options struct {
-	codes  codeSet
-	at     [256]uint8 // by code: the index of the value in values
-	values [][]byte
-	short  []byte // the bytes of short values
-}
-
-// get returns the value of an option, or nil when the option is not set.
-func (o *options) get(code uint8) []byte {
-	if !o.codes.has(code) {
-		return nil
-	}
-	return o.values[o.at[code]]
-}
-
-// set makes data the value of an option. The caller must not change data
-// afterwards.
-func (o *options) set(code uint8, data []byte) {
-	if !o.codes.has(code) {
-		o.codes.add(code)
-		o.at[code] = uint8(len(o.values))
-		o.values = append(o.values, nil)
-	}
-	o.values[o.at[code]] = data
-}
-
-// put makes a copy of data the value of an option.
-func (o *options) put(code uint8, data ...byte) {
-	start := len(o.short)
-	o.short = append(o.short, data...)
-	o.set(code, o.short[start:len(o.short):len(o.short)])
-}
-
-func (o *options) putAddr(code uint8, a netip.Addr) {
-	four := a.As4()
-	o.put(code, four[:]...)
-}
-
-func (o *options) putUint32(code uint8, n uint32) {
-	o.put(code, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-}
-
-// codeSet is a set of option codes.
-type codeSet [4]uint64
-
-func (s *codeSet) has(c uint8) bool { return s[c/64]&(1<<(c%64)) != 0 }
-func (s *codeSet) add(c uint8)      { s[c/64] |= 1 << (c % 64) }
-func (s *codeSet) remove(c uint8)   { s[c/64] &^= 1 << (c % 64) }
-
-// all yields the codes in ascending order.
-func (s *codeSet) all() iter.Seq[uint8] {
-	return func(yield func(uint8) bool) {
-		for i, word := range s {
-			for ; word != 0; word &= word - 1 {
-				if !yield(uint8(i*64 + bits.TrailingZeros64(word))) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -8,43 +8,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/iana"
 
+	"drover/dhcp/wire"
 	"drover/pools"
-)
-
-// Option codes (RFC 2132 unless noted).
-const (
-	optPad             = 0
-	optSubnetMask      = 1
-	optRouter          = 3
-	optDNS             = 6
-	optHostName        = 12
-	optDomain          = 15
-	optBroadcast       = 28
-	optVendor          = 43
-	optRequested       = 50
-	optLease           = 51
-	optOverload        = 52
-	optMessageType     = 53
-	optServerID        = 54
-	optParameters      = 55
-	optMessage         = 56
-	optMaxSize         = 57
-	optRenew           = 58
-	optRebind          = 59
-	optClass           = 60
-	optClientID        = 61
-	optTFTPServer      = 66
-	optBootFile        = 67
-	optUserClass       = 77  // RFC 3004
-	optFQDN            = 81  // RFC 4702
-	optRelay           = 82  // RFC 3046
-	optArch            = 93  // RFC 4578
-	optUNDI            = 94  // RFC 4578
-	optMachineID       = 97  // RFC 4578
-	optIPv6Only        = 108 // RFC 8925
-	optSubnetSelection = 118 // RFC 3011
-	optIPXE            = 175
-	optEnd             = 255
 )
 
 const (
@@ -63,7 +28,9 @@ const (
 // echoed returns the codes of the options that a reply repeats unchanged: the
 // relay's own option (RFC 3046), the client identifier (RFC 6842), the machine's
 // UUID (RFC 4578, some ROMs compare it), and the selected network (RFC 3011).
-func echoed() [4]uint8 { return [...]uint8{optRelay, optClientID, optMachineID, optSubnetSelection} }
+func echoed() [4]uint8 {
+	return [...]uint8{wire.OptRelay, wire.OptClientID, wire.OptMachineID, wire.OptSubnetSelection}
+}
 
 // These are how many of the echoed options the other replies repeat, from the first on:
 // RFC 2131, table 3, forbids a NAK all others, and BOOTP has no others.
@@ -76,8 +43,8 @@ const (
 // an option.
 func reserved(code uint8) bool {
 	switch code {
-	case optPad, optRequested, optLease, optOverload, optMessageType, optServerID, optParameters,
-		optMessage, optMaxSize, optRenew, optRebind, optClientID, optRelay, optMachineID, optSubnetSelection, optEnd:
+	case wire.OptPad, wire.OptRequested, wire.OptLease, wire.OptOverload, wire.OptMessageType, wire.OptServerID, wire.OptParameters,
+		wire.OptMessage, wire.OptMaxSize, wire.OptRenew, wire.OptRebind, wire.OptClientID, wire.OptRelay, wire.OptMachineID, wire.OptSubnetSelection, wire.OptEnd:
 		return true
 	}
 	return false
@@ -88,7 +55,7 @@ func reserved(code uint8) bool {
 // from their list that they need to boot.
 func essential(code uint8) bool {
 	switch code {
-	case optSubnetMask, optRouter, optVendor, optClass, optTFTPServer, optBootFile, optIPXE:
+	case wire.OptSubnetMask, wire.OptRouter, wire.OptVendor, wire.OptClass, wire.OptTFTPServer, wire.OptBootFile, wire.OptIPXE:
 		return true
 	}
 	return reserved(code)
@@ -100,9 +67,9 @@ func addLease(m *Message, p *pools.Plan) {
 	if lease <= 0 {
 		lease = defaultLease
 	}
-	m.putUint32(optLease, seconds(lease))
-	m.putUint32(optRenew, seconds(lease/2))        // T1 and T2 have the defaults
-	m.putUint32(optRebind, seconds(lease-lease/8)) // of RFC 2131, section 4.4.5
+	m.options.PutUint32(wire.OptLease, seconds(lease))
+	m.options.PutUint32(wire.OptRenew, seconds(lease/2))        // T1 and T2 have the defaults
+	m.options.PutUint32(wire.OptRebind, seconds(lease-lease/8)) // of RFC 2131, section 4.4.5
 }
 
 // addNetwork adds the options of the subnet that contains the address of the
@@ -110,32 +77,32 @@ func addLease(m *Message, p *pools.Plan) {
 // as far as the client gets them.
 func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	if subnet.CIDR.IsValid() {
-		m.putUint32(optSubnetMask, mask(subnet.CIDR))
+		m.options.PutUint32(wire.OptSubnetMask, mask(subnet.CIDR))
 	}
-	if subnet.Router.Is4() && a.includes(optRouter) {
-		m.putAddr(optRouter, subnet.Router)
+	if subnet.Router.Is4() && a.includes(wire.OptRouter) {
+		m.options.PutAddr(wire.OptRouter, subnet.Router)
 	}
-	if dns := addrs(subnet.DNS); len(dns) > 0 && a.includes(optDNS) {
-		m.set(optDNS, dns)
+	if dns := addrs(subnet.DNS); len(dns) > 0 && a.includes(wire.OptDNS) {
+		m.options.Set(wire.OptDNS, dns)
 	}
-	if subnet.Domain != "" && a.includes(optDomain) {
-		m.put(optDomain, []byte(subnet.Domain)...)
+	if subnet.Domain != "" && a.includes(wire.OptDomain) {
+		m.options.Put(wire.OptDomain, []byte(subnet.Domain)...)
 	}
-	if b := broadcast(subnet.CIDR); b.IsValid() && a.includes(optBroadcast) {
-		m.putAddr(optBroadcast, b)
+	if b := broadcast(subnet.CIDR); b.IsValid() && a.includes(wire.OptBroadcast) {
+		m.options.PutAddr(wire.OptBroadcast, b)
 	}
 	for i := range a.plan.Options {
 		opt := &a.plan.Options[i]
 		if !reserved(opt.Code) && a.includes(opt.Code) {
-			m.set(opt.Code, opt.Data)
+			m.options.Set(opt.Code, opt.Data)
 		}
 	}
 }
 
 // includes reports whether the client gets an option that has a value.
 func (a *answer) includes(code uint8) bool {
-	if code == optIPv6Only {
-		return a.parameters.has(code) // RFC 8925, section 3.3: never to a client without a list
+	if code == wire.OptIPv6Only {
+		return a.parameters.Has(code) // RFC 8925, section 3.3: never to a client without a list
 	}
 	return a.asksFor(code) || a.netboot() && essential(code)
 }
@@ -163,19 +130,19 @@ func (a *answer) addBoot(m *Message) {
 	if a.req.bootp() {
 		return
 	}
-	m.put(optBootFile, []byte(boot.File)...)
+	m.options.Put(wire.OptBootFile, []byte(boot.File)...)
 	if boot.Server.Is4() {
-		m.put(optTFTPServer, []byte(boot.Server.String())...)
+		m.options.Put(wire.OptTFTPServer, []byte(boot.Server.String())...)
 	}
 	switch {
 	case a.httpClass():
 		// UEFI HTTP Boot accepts an answer only with this class.
-		m.put(optClass, []byte("HTTPClient")...)
+		m.options.Put(wire.OptClass, []byte("HTTPClient")...)
 	case a.IPXE:
 		// Encapsulated 175.176, no-pxedhcp: without it iPXE waits up to
 		// three seconds for the offer of a proxyDHCP server.
-		if !m.codes.has(optIPXE) {
-			m.put(optIPXE, 176, 1, 1)
+		if !m.options.Has(wire.OptIPXE) {
+			m.options.Put(wire.OptIPXE, 176, 1, 1)
 		}
 	case a.pxeClass(), a.Firmware == pools.RaspberryPi:
 		a.addPXE(m)
@@ -190,7 +157,7 @@ func (a *answer) addBootItem(m *Message) {
 		return
 	}
 	var item []byte
-	_ = eachOption(a.req.get(optVendor), func(code uint8, data []byte) {
+	_ = wire.EachOption(a.req.options.Get(wire.OptVendor), func(code uint8, data []byte) {
 		if code == pxeBootItem && len(data) == 4 {
 			item = data
 		}
@@ -199,13 +166,13 @@ func (a *answer) addBootItem(m *Message) {
 		return
 	}
 	var all []byte
-	err := eachOption(m.get(optVendor), func(code uint8, data []byte) {
+	err := wire.EachOption(m.options.Get(wire.OptVendor), func(code uint8, data []byte) {
 		if code != pxeBootItem {
-			all = appendOption(all, code, data)
+			all = wire.AppendOption(all, code, data)
 		}
 	})
 	if err == nil {
-		m.set(optVendor, append(appendOption(all, pxeBootItem, item), optEnd))
+		m.options.Set(wire.OptVendor, append(wire.AppendOption(all, pxeBootItem, item), wire.OptEnd))
 	}
 }
 
@@ -226,13 +193,13 @@ func (a *answer) warnNoLoader() {
 // answer. PXE_DISCOVERY_CONTROL (43.6) = 8 keeps the client from searching for
 // boot servers first.
 func (c *client) addPXE(m *Message) {
-	m.put(optClass, []byte("PXEClient")...)
+	m.options.Put(wire.OptClass, []byte("PXEClient")...)
 	switch {
-	case m.codes.has(optVendor):
+	case m.options.Has(wire.OptVendor):
 	case c.Firmware == pools.RaspberryPi:
-		m.put(optVendor, []byte(raspberryPiMenu)...)
+		m.options.Put(wire.OptVendor, []byte(raspberryPiMenu)...)
 	default:
-		m.put(optVendor, 6, 1, 8, 0xff)
+		m.options.Put(wire.OptVendor, 6, 1, 8, 0xff)
 	}
 }
 

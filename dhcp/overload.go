@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"drover/dhcp/wire"
 )
 
 const (
@@ -20,12 +22,6 @@ const (
 	maxMessage  = 1500 - udpOverhead
 )
 
-// Values of option 52, which names the fields that hold options.
-const (
-	overloadFile  = 1
-	overloadSname = 2
-)
-
 // fit makes a reply fit into limit bytes. Options that exceed the options field
 // go into the file field, unless it holds the boot file, and then into the
 // sname field (RFC 2131, section 4.1, "option overload"). The options field
@@ -36,30 +32,31 @@ const (
 // Options stay whole, because some clients join the pieces of an option in
 // another order than RFC 3396 prescribes.
 func fit(m *Message, limit int, list []byte) (omitted []uint8) {
-	room := limit - optionsAt - 1 // the END option
-	for code := range m.codes.all() {
-		room -= optionSize(m.get(code))
+	room := limit - wire.OptionsAt - 1 // the END option
+	codes := m.options.Codes()
+	for code := range codes.All() {
+		room -= wire.OptionSize(m.options.Get(code))
 	}
 	if room >= 0 {
 		return nil
 	}
 	const overload = 3 // option 52 itself
-	room = limit - optionsAt - 1 - overload
+	room = limit - wire.OptionsAt - 1 - overload
 	file, sname := field{text: &m.file, room: maxBootFile}, field{text: &m.sname, room: maxSname}
 	for _, code := range m.byRank(list) {
-		data := m.get(code)
-		if size := optionSize(data); size <= room || rank(code, data) == 0 {
+		data := m.options.Get(code)
+		if size := wire.OptionSize(data); size <= room || rank(code, data) == 0 {
 			room -= size
 			continue
 		}
-		m.codes.remove(code)
+		m.options.Remove(code)
 		bootp := m.messageType() == dhcpv4.MessageTypeNone // has no option overload
 		if bootp || !file.add(code, data) && !sname.add(code, data) {
 			omitted = append(omitted, code)
 		}
 	}
-	if flags := file.end(overloadFile) | sname.end(overloadSname); flags != 0 {
-		m.put(optOverload, flags)
+	if flags := file.end(wire.OverloadFile) | sname.end(wire.OverloadSname); flags != 0 {
+		m.options.Put(wire.OptOverload, flags)
 	}
 	slices.Sort(omitted)
 	return omitted
@@ -74,7 +71,7 @@ func rank(code uint8, data []byte) int {
 	switch {
 	case !essential(code):
 		return 2
-	case reserved(code) || code == optBootFile || len(data) <= short:
+	case reserved(code) || code == wire.OptBootFile || len(data) <= short:
 		return 0
 	}
 	return 1
@@ -85,7 +82,7 @@ func rank(code uint8, data []byte) int {
 func (m *Message) byRank(list []byte) []uint8 {
 	m.arrange(list)
 	codes := slices.Clone(m.order)
-	slices.SortStableFunc(codes, func(a, b uint8) int { return rank(a, m.get(a)) - rank(b, m.get(b)) })
+	slices.SortStableFunc(codes, func(a, b uint8) int { return rank(a, m.options.Get(a)) - rank(b, m.options.Get(b)) })
 	return codes
 }
 
@@ -99,7 +96,7 @@ type field struct {
 // add adds an option to the field. It returns false when the field holds a
 // text, or has no room for the option and END.
 func (f *field) add(code uint8, data []byte) bool {
-	if *f.text != "" || len(f.options)+optionSize(data)+1 > f.room || len(data) > 255 {
+	if *f.text != "" || len(f.options)+wire.OptionSize(data)+1 > f.room || len(data) > 255 {
 		return false
 	}
 	f.options = append(append(f.options, code, byte(len(data))), data...)
@@ -112,12 +109,6 @@ func (f *field) end(flag uint8) uint8 {
 	if len(f.options) == 0 {
 		return 0
 	}
-	*f.text = string(append(f.options, optEnd))
+	*f.text = string(append(f.options, wire.OptEnd))
 	return flag
-}
-
-// optionSize returns the size of an option in bytes, with the headers of all
-// its pieces. An option of more than 255 bytes is sent in pieces (RFC 3396).
-func optionSize(data []byte) int {
-	return len(data) + 2*max(1, (len(data)+254)/255)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -79,8 +80,8 @@ func (a *answer) boots() bool { return a.netboot() && a.plan.Boot.File != "" }
 func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	m := a.newReply(t)
 	for _, opt := range a.plan.Options {
-		if opt.Code == optVendor || opt.Code == optIPXE {
-			m.set(opt.Code, opt.Data)
+		if opt.Code == wire.OptVendor || opt.Code == wire.OptIPXE {
+			m.options.Set(opt.Code, opt.Data)
 		}
 	}
 	a.addBoot(m)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"drover/dhcp"
+	"drover/dhcp/bootprogram"
 	"drover/pools"
 )
 
@@ -78,7 +78,7 @@ func TestRaspberryPi(t *testing.T) {
 func TestRaspberryPiOption43(t *testing.T) {
 	s, _ := newServer()
 	s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte("Raspberry Pi Boot")}}}
-	d := dhcp.Discover{MAC: web1, Firmware: pools.RaspberryPi}
+	d := bootprogram.Discover{MAC: web1, Firmware: pools.RaspberryPi}
 	r, x := s.Reply(on(t, d.Packet()), noon)
 	if x.Firmware != pools.RaspberryPi || string(r.Options[43]) != "Raspberry Pi Boot" {
 		t.Errorf("got firmware %q, option 43 %q", x.Firmware, r.Options[43])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -71,7 +72,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 	}
 	m := build(&a)
 	if m != nil {
-		m.arrange(req.get(optParameters))
+		m.arrange(req.options.Get(wire.OptParameters))
 		m.Wait, m.Fresh = a.wait, a.fresh && m.messageType() == dhcpv4.MessageTypeOffer
 		x.Reply = cmp.Or(typeName(m.messageType()), bootReply)
 	}
@@ -235,7 +236,7 @@ func (a *answer) refuse(hint, why string) *Message {
 	a.x.Decision = Refused
 	a.x.warn(why)
 	nak := a.newReply(dhcpv4.MessageTypeNak)
-	nak.put(optMessage, []byte("this address is not yours, "+hint)...)
+	nak.options.Put(wire.OptMessage, []byte("this address is not yours, "+hint)...)
 	if a.x.Giaddr.IsValid() {
 		// The client cannot be reached at an address that it must not use (RFC
 		// 2131, section 4.3.2). The relay therefore has to broadcast.
@@ -279,7 +280,7 @@ func (a *answer) addOptions(m *Message, given netip.Addr) {
 // fit makes a reply fit into the largest message that the client accepts.
 // Omitted options are a warning.
 func (a *answer) fit(m *Message) {
-	if omitted := fit(m, a.req.sizeLimit(), a.req.get(optParameters)); omitted != nil {
+	if omitted := fit(m, a.req.sizeLimit(), a.req.options.Get(wire.OptParameters)); omitted != nil {
 		a.x.warn(fmt.Sprintf("answer too long for the client: left out options %d", omitted))
 	}
 }
@@ -305,12 +306,12 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 		back = codes[:echoedInNAK]
 	}
 	if t != dhcpv4.MessageTypeNone {
-		m.put(optMessageType, byte(t))
-		m.putAddr(optServerID, a.serverID())
+		m.options.Put(wire.OptMessageType, byte(t))
+		m.options.PutAddr(wire.OptServerID, a.serverID())
 	}
 	for _, code := range back {
-		if a.req.codes.has(code) && (code != optSubnetSelection || a.req.subnetSelection().IsValid()) {
-			m.put(code, a.req.get(code)...)
+		if a.req.options.Has(code) && (code != wire.OptSubnetSelection || a.req.subnetSelection().IsValid()) {
+			m.options.Put(code, a.req.options.Get(code)...)
 		}
 	}
 	return m
@@ -334,10 +335,10 @@ func (a *answer) serverID() netip.Addr {
 // DECLINE, although RFC 2131, table 5, requires it, and sends them to the
 // server's address.
 func (a *answer) toUs() bool {
-	if !a.req.codes.has(optServerID) {
+	if !a.req.options.Has(wire.OptServerID) {
 		return true
 	}
-	id := address(a.req.get(optServerID))
+	id := address(a.req.options.Get(wire.OptServerID))
 	return id.IsValid() && (id == a.server.Address || id == a.serverID() || a.plan.IsServer(id))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -23,27 +24,11 @@ type Request struct {
 	From   netip.Addr         // source address, which Parse does not know; the zero Addr: unknown, or 0.0.0.0
 	Port   uint16             // source port, which Parse does not know; zero: unknown
 
-	header []byte
-	options
-	err error // the reason why the packet is not a request
-	cut error // an option is cut off; those before it count
+	header  []byte
+	options wire.Options
+	err     error // the reason why the packet is not a request
+	cut     error // an option is cut off; those before it count
 }
-
-// Offsets into a packet (RFC 2131, section 2).
-const (
-	hopsAt    = 3
-	xidAt     = 4
-	flagsAt   = 10
-	ciaddrAt  = 12
-	giaddrAt  = 24
-	chaddrAt  = 28
-	snameAt   = 44
-	fileAt    = 108
-	cookieAt  = 236
-	optionsAt = 240
-)
-
-func magicCookie() [4]byte { return [4]byte{99, 130, 83, 99} }
 
 // MaxRequest is the size of the longest request that is answered, in bytes.
 // Requests are no longer than the MTU, and need no more than 1500 bytes.
@@ -52,16 +37,16 @@ const MaxRequest = 2047
 // Parse parses a packet. It accepts a broken packet too: it sets the fields
 // before the broken part, and Reply reports the error.
 func (r *Request) Parse(b []byte) {
-	*r = Request{options: options{values: r.values[:0], short: r.short[:0]}}
+	*r = Request{options: r.options.Empty()}
 	switch {
 	case len(b) > MaxRequest:
 		r.err = fmt.Errorf("packet of more than %d bytes", MaxRequest)
-	case len(b) < optionsAt:
+	case len(b) < wire.OptionsAt:
 		r.err = fmt.Errorf("%d bytes are less than the header of a DHCP message", len(b))
 	default:
-		r.header = b[:optionsAt]
-		copy(r.MAC[:], b[chaddrAt:])
-		r.Giaddr = address(b[giaddrAt : giaddrAt+4])
+		r.header = b[:wire.OptionsAt]
+		copy(r.MAC[:], b[wire.ChaddrAt:])
+		r.Giaddr = address(b[wire.GiaddrAt : wire.GiaddrAt+4])
 		r.parse(b)
 	}
 }
@@ -69,33 +54,33 @@ func (r *Request) Parse(b []byte) {
 // parse reads the options of a packet. Those of a packet without the magic cookie
 // are not DHCP's: it is BOOTP, which has at least 300 bytes.
 func (r *Request) parse(b []byte) {
-	if [4]byte(b[cookieAt:]) != magicCookie() {
+	if [4]byte(b[wire.CookieAt:]) != wire.MagicCookie() {
 		if len(b) < minBOOTP {
 			r.err = errors.New("not a DHCP packet: the magic cookie is not there")
 		}
 		return
 	}
-	r.cut = eachOption(b[optionsAt:], r.add)
-	if flags := r.get(optOverload); len(flags) == 1 {
-		if flags[0]&overloadFile != 0 {
-			r.cut = cmp.Or(r.cut, eachOption(b[fileAt:cookieAt], r.addOverloaded))
+	r.cut = wire.EachOption(b[wire.OptionsAt:], r.add)
+	if flags := r.options.Get(wire.OptOverload); len(flags) == 1 {
+		if flags[0]&wire.OverloadFile != 0 {
+			r.cut = cmp.Or(r.cut, wire.EachOption(b[wire.FileAt:wire.CookieAt], r.addOverloaded))
 		}
-		if flags[0]&overloadSname != 0 {
-			r.cut = cmp.Or(r.cut, eachOption(b[snameAt:fileAt], r.addOverloaded))
+		if flags[0]&wire.OverloadSname != 0 {
+			r.cut = cmp.Or(r.cut, wire.EachOption(b[wire.SnameAt:wire.FileAt], r.addOverloaded))
 		}
 	}
 	if r.infiniBand() {
-		r.MAC = portMAC(r.get(optClientID))
+		r.MAC = portMAC(r.options.Get(wire.OptClientID))
 	}
 }
 
 // add adds an option. It joins options that were sent in pieces (RFC 3396).
 func (r *Request) add(code uint8, data []byte) {
-	if r.codes.has(code) {
-		data = slices.Concat(r.get(code), data)
+	if r.options.Has(code) {
+		data = slices.Concat(r.options.Get(code), data)
 	}
-	r.set(code, data)
-	if code == optMessageType && len(data) > 0 {
+	r.options.Set(code, data)
+	if code == wire.OptMessageType && len(data) > 0 {
 		r.Type = dhcpv4.MessageType(data[0])
 	}
 }
@@ -103,26 +88,9 @@ func (r *Request) add(code uint8, data []byte) {
 // addOverloaded adds an option of the file or sname field. Relay agents add option 82 to
 // the options field, and do not search the others for one of the client.
 func (r *Request) addOverloaded(code uint8, data []byte) {
-	if code != optRelay {
+	if code != wire.OptRelay {
 		r.add(code, data)
 	}
-}
-
-// eachOption calls do for each option of a field. The field may lack the END
-// option, which some clients forget. A truncated option is an error.
-func eachOption(b []byte, do func(code uint8, data []byte)) error {
-	for len(b) > 0 && b[0] != optEnd {
-		if b[0] == optPad {
-			b = b[1:]
-			continue
-		}
-		if len(b) < 2 || len(b) < 2+int(b[1]) {
-			return fmt.Errorf("option %d is cut off", b[0])
-		}
-		do(b[0], b[2:2+int(b[1])])
-		b = b[2+int(b[1]):]
-	}
-	return nil
 }
 
 // check returns an error for a packet that cannot come from a machine that
@@ -133,7 +101,7 @@ func (r *Request) check() error {
 		return r.err
 	case r.header[0] != byte(dhcpv4.OpcodeBootRequest):
 		return fmt.Errorf("op is %d, not a request", r.header[0])
-	case r.infiniBand() && len(r.get(optClientID)) == 0:
+	case r.infiniBand() && len(r.options.Get(wire.OptClientID)) == 0:
 		return errors.New("InfiniBand without a client identifier (RFC 4390)")
 	case !r.infiniBand() && (r.header[1] != byte(iana.HWTypeEthernet) || int(r.header[2]) != len(r.MAC)):
 		return fmt.Errorf("hardware address is neither Ethernet nor InfiniBand: htype %d, hlen %d", r.header[1], r.header[2])
@@ -145,22 +113,22 @@ func (r *Request) check() error {
 	// An echoed option must not fill the whole answer. An option that was sent
 	// in several pieces could do so (RFC 3396).
 	for _, code := range echoed() {
-		if n := len(r.get(code)); n > 255 && code != optSubnetSelection {
+		if n := len(r.options.Get(code)); n > 255 && code != wire.OptSubnetSelection {
 			return fmt.Errorf("option %d has %d bytes", code, n)
 		}
 	}
 	return nil
 }
 
-func (r *Request) xid() [4]byte { return [4]byte(r.header[xidAt:]) }
+func (r *Request) xid() [4]byte { return [4]byte(r.header[wire.XidAt:]) }
 
-func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[flagsAt:]) }
+func (r *Request) flags() uint16 { return binary.BigEndian.Uint16(r.header[wire.FlagsAt:]) }
 
 // Chaddr returns the first bytes of the hardware address as the packet has it; zero for a
 // packet without a header, and for InfiniBand.
 func (r *Request) Chaddr() (mac pools.MAC) {
 	if r.header != nil {
-		copy(mac[:], r.header[chaddrAt:])
+		copy(mac[:], r.header[wire.ChaddrAt:])
 	}
 	return mac
 }
@@ -171,13 +139,13 @@ func (r *Request) bootp() bool { return r.Type == dhcpv4.MessageTypeNone }
 
 // ciaddr returns the address that the client claims to have; the zero Addr for
 // none.
-func (r *Request) ciaddr() netip.Addr { return address(r.header[ciaddrAt : ciaddrAt+4]) }
+func (r *Request) ciaddr() netip.Addr { return address(r.header[wire.CiaddrAt : wire.CiaddrAt+4]) }
 
 // RelayInfo returns the value of option 82; nil for none.
-func (r *Request) RelayInfo() []byte { return r.get(optRelay) }
+func (r *Request) RelayInfo() []byte { return r.options.Get(wire.OptRelay) }
 
 // requestedOption returns the address in option 50; the zero Addr for none.
-func (r *Request) requestedOption() netip.Addr { return address(r.get(optRequested)) }
+func (r *Request) requestedOption() netip.Addr { return address(r.options.Get(wire.OptRequested)) }
 
 // usesItsAddress reports whether the client uses the address in ciaddr. In the
 // other states that field should be zero, but some ROMs fill it.
@@ -193,7 +161,7 @@ func (r *Request) usesItsAddress() bool {
 
 // renews reports whether this is a REQUEST of a client that renews or rebinds.
 func (r *Request) renews() bool {
-	return r.Type == dhcpv4.MessageTypeRequest && !r.codes.has(optServerID) && !r.codes.has(optRequested)
+	return r.Type == dhcpv4.MessageTypeRequest && !r.options.Has(wire.OptServerID) && !r.options.Has(wire.OptRequested)
 }
 
 // runsOn reports whether the client uses the address a already, and so answers ARP for
@@ -206,7 +174,7 @@ func (r *Request) runsOn(a netip.Addr) bool {
 // subnetSelection returns the network that the client selects (118, RFC 3011); the zero
 // Addr for none, and for a value that is no address.
 func (r *Request) subnetSelection() netip.Addr {
-	if a := address(r.get(optSubnetSelection)); unicast(a) {
+	if a := address(r.options.Get(wire.OptSubnetSelection)); unicast(a) {
 		return a
 	}
 	return netip.Addr{}
@@ -226,8 +194,8 @@ func (r *Request) informed() netip.Addr {
 // medium by drover media). Operating systems list at least the options that
 // they expect.
 func (r *Request) noOptions() bool {
-	n := len(r.values)
-	if r.codes.has(optRelay) {
+	n := r.options.Len()
+	if r.options.Has(wire.OptRelay) {
 		n--
 	}
 	return n == 1 && r.Type == dhcpv4.MessageTypeDiscover
@@ -237,7 +205,7 @@ func (r *Request) noOptions() bool {
 // accepts (option 57), limited to the size of an Ethernet frame. A BOOTP client accepts
 // 300 bytes (RFC 951, section 3).
 func (r *Request) sizeLimit() int {
-	size := r.get(optMaxSize)
+	size := r.options.Get(wire.OptMaxSize)
 	if len(size) != 2 && r.bootp() {
 		return minBOOTP
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -124,7 +125,7 @@ func FuzzParse(f *testing.F) {
 		}
 		options := p.Options
 		if len(options[52]) == 1 {
-			all, err := dhcp.Describe(b)
+			all, err := wire.Describe(b)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -137,7 +138,7 @@ func (s *Senders) addressed(r *Request, from Sender) Verdict {
 		return spoofed(whyNobody)
 	case from.BootPort, r.renews(), r.Type == dhcpv4.MessageTypeInform:
 		return Verdict{Confirm: from.Addr, By: r.MAC}
-	case r.Type == dhcpv4.MessageTypeRequest && r.codes.has(optServerID):
+	case r.Type == dhcpv4.MessageTypeRequest && r.options.Has(wire.OptServerID):
 		return Verdict{} // a ROM that uses the address of an OFFER too early
 	}
 	return spoofed(whyNobody)
@@ -222,4 +223,4 @@ func (r *Request) concerns(a netip.Addr) bool {
 }
 
 // hops returns how many relay agents have forwarded the packet. Each of them adds one.
-func (r *Request) hops() byte { return r.header[hopsAt] }
+func (r *Request) hops() byte { return r.header[wire.HopsAt] }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/dhcp"
+	"drover/dhcp/bootprogram"
 	"drover/pools"
 )
 
@@ -66,7 +66,7 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 	case len(args) == 0:
 		return nil, errors.New("whose? give a MAC, or a captured request with --request FILE")
 	}
-	d := dhcp.Discover{IPXE: a.IPXE, Class: a.Class, UserClass: a.UserClass}
+	d := bootprogram.Discover{IPXE: a.IPXE, Class: a.Class, UserClass: a.UserClass}
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
 	d.MAC, err = pools.ParseMAC(args[0])

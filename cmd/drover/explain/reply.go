@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"drover/dhcp"
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -127,7 +128,7 @@ func silence(x *dhcp.Exchange) error {
 }
 
 func newDHCPReply(packet []byte, x dhcp.Exchange) (*dhcpReply, error) {
-	options, err := dhcp.Describe(packet)
+	options, err := wire.Describe(packet)
 	if err != nil {
 		return nil, err
 	}

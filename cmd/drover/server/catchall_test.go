@@ -12,6 +12,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/bootprogram"
 	"drover/pools"
 )
 
@@ -76,13 +77,13 @@ func (w *wire) send(packet *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, dhcp.Exchange) {
 }
 
 // program returns the DISCOVER of a program of the machine.
-func (w *wire) program(d dhcp.Discover) *dhcpv4.DHCPv4 {
+func (w *wire) program(d bootprogram.Discover) *dhcpv4.DHCPv4 {
 	d.MAC = w.mac
 	return d.Packet()
 }
 
 // request returns the REQUEST of a program in one of the states of RFC 2131, 4.3.2.
-func (w *wire) request(d dhcp.Discover, serverID, requested, ciaddr netip.Addr) *dhcpv4.DHCPv4 {
+func (w *wire) request(d bootprogram.Discover, serverID, requested, ciaddr netip.Addr) *dhcpv4.DHCPv4 {
 	p := w.program(d)
 	p.UpdateOption(dhcpv4.OptMessageType(dhcpv4.MessageTypeRequest))
 	if serverID.IsValid() {
@@ -99,7 +100,7 @@ func (w *wire) request(d dhcp.Discover, serverID, requested, ciaddr netip.Addr) 
 
 // boot leases an address for a program: DISCOVER, OFFER, REQUEST, ACK. It returns the
 // pool, or "" for silence.
-func (w *wire) boot(d dhcp.Discover) (pool string) {
+func (w *wire) boot(d bootprogram.Discover) (pool string) {
 	w.Helper()
 	w.now = w.now.Add(5 * time.Second)
 	offer, x := w.send(w.program(d))
@@ -135,12 +136,12 @@ func (w *wire) stays(when, pool string) {
 
 // The programs of a boot after the firmware.
 var (
-	droverInit = dhcp.Discover{Class: "drover-init", ClientID: "\x01RTw\x01\x01\x01"}
-	system     = dhcp.Discover{ClientID: "\xff\x00\x00\x00\x01an identifier of the system"}
+	droverInit = bootprogram.Discover{Class: "drover-init", ClientID: "\x01RTw\x01\x01\x01"}
+	system     = bootprogram.Discover{ClientID: "\xff\x00\x00\x00\x01an identifier of the system"}
 )
 
-func ipxe(d dhcp.Discover) dhcp.Discover {
-	return dhcp.Discover{Firmware: d.Firmware, IPXE: true}
+func ipxe(d bootprogram.Discover) bootprogram.Discover {
+	return bootprogram.Discover{Firmware: d.Firmware, IPXE: true}
 }
 
 // TestCatchAllKeepsItsMachine is W1: a pool that was chosen by what the firmware sends
@@ -148,18 +149,18 @@ func ipxe(d dhcp.Discover) dhcp.Discover {
 func TestCatchAllKeepsItsMachine(t *testing.T) {
 	for _, tt := range []struct {
 		match    string
-		firmware dhcp.Discover
+		firmware bootprogram.Discover
 	}{
-		{"firmware: uefi-arm64", dhcp.Discover{Firmware: pools.UEFIarm64}},
-		{"firmware: uefi-arm64-http", dhcp.Discover{Firmware: pools.UEFIarm64HTTP}},
-		{"firmware: bios", dhcp.Discover{Firmware: pools.BIOS}},
-		{"firmware: uboot-arm64", dhcp.Discover{Firmware: pools.UBootArm64}},
-		{`class: "HTTPClient*"`, dhcp.Discover{Firmware: pools.UEFIx64HTTP}},
-		{`class: "PXEClient:Arch:00007:*"`, dhcp.Discover{Firmware: pools.UEFIx64}},
-		{"arch: 19", dhcp.Discover{Firmware: pools.UEFIarm64HTTP}},
-		{"arch: 7", dhcp.Discover{Firmware: pools.UEFIx64}},
-		{"userClass: rack7", dhcp.Discover{Firmware: pools.UEFIx64, UserClass: "rack7"}},
-		{`firmware: uefi-x64, class: "PXEClient*", userClass: "rack*"`, dhcp.Discover{Firmware: pools.UEFIx64, UserClass: "rack7"}},
+		{"firmware: uefi-arm64", bootprogram.Discover{Firmware: pools.UEFIarm64}},
+		{"firmware: uefi-arm64-http", bootprogram.Discover{Firmware: pools.UEFIarm64HTTP}},
+		{"firmware: bios", bootprogram.Discover{Firmware: pools.BIOS}},
+		{"firmware: uboot-arm64", bootprogram.Discover{Firmware: pools.UBootArm64}},
+		{`class: "HTTPClient*"`, bootprogram.Discover{Firmware: pools.UEFIx64HTTP}},
+		{`class: "PXEClient:Arch:00007:*"`, bootprogram.Discover{Firmware: pools.UEFIx64}},
+		{"arch: 19", bootprogram.Discover{Firmware: pools.UEFIarm64HTTP}},
+		{"arch: 7", bootprogram.Discover{Firmware: pools.UEFIx64}},
+		{"userClass: rack7", bootprogram.Discover{Firmware: pools.UEFIx64, UserClass: "rack7"}},
+		{`firmware: uefi-x64, class: "PXEClient*", userClass: "rack*"`, bootprogram.Discover{Firmware: pools.UEFIx64, UserClass: "rack7"}},
 	} {
 		chosen := fmt.Sprintf("  - {name: chosen, catchall: true, image: a, match: {%s}, range: 10.28.60.1-10.28.60.99}\n", tt.match)
 		for name, others := range map[string]string{
@@ -186,11 +187,11 @@ func TestCatchAllKeepsItsMachine(t *testing.T) {
 }
 
 // wholeBoot boots the machine.
-func (w *wire) wholeBoot(pool string, firmware dhcp.Discover) {
+func (w *wire) wholeBoot(pool string, firmware bootprogram.Discover) {
 	w.Helper()
 	for _, p := range []struct {
 		name string
-		dhcp.Discover
+		bootprogram.Discover
 	}{{"firmware", firmware}, {"iPXE", ipxe(firmware)}, {"drover-init", droverInit}, {"system", system}} {
 		if got := w.boot(p.Discover); got != pool {
 			w.Errorf("%s: got pool %q, want %q", p.name, got, pool)
@@ -235,7 +236,7 @@ const lobby = "  - {name: lobby, catchall: true, image: b, range: 10.28.72.1-10.
 // another pool, whose match it fulfils.
 func TestNextBootChoosesAnew(t *testing.T) {
 	w := newWire(t, pools.DHCPFull, kinds+lobby)
-	x64, http, pc := dhcp.Discover{Firmware: pools.UEFIx64}, dhcp.Discover{Firmware: pools.UEFIx64HTTP}, dhcp.Discover{Firmware: pools.BIOS}
+	x64, http, pc := bootprogram.Discover{Firmware: pools.UEFIx64}, bootprogram.Discover{Firmware: pools.UEFIx64HTTP}, bootprogram.Discover{Firmware: pools.BIOS}
 	if got := w.boot(system); got != "lobby" {
 		t.Errorf("a system without a lease: got pool %q", got)
 	}
@@ -246,14 +247,14 @@ func TestNextBootChoosesAnew(t *testing.T) {
 		t.Errorf("firmware that tries HTTP first: got pool %q", got)
 	}
 	w.wholeBoot("x64", x64)
-	w.wholeBoot("x64", dhcp.Discover{Firmware: pools.UEFIarm64}) // no pool names it
+	w.wholeBoot("x64", bootprogram.Discover{Firmware: pools.UEFIarm64}) // no pool names it
 }
 
 // TestIPXEInROM: an iPXE that no other program loaded chooses the pool like any firmware.
 // One that firmware loaded stays where the firmware was, or goes to a pool of its user
 // class.
 func TestIPXEInROM(t *testing.T) {
-	rom, loads := dhcp.Discover{Firmware: pools.BIOS, IPXE: true}, dhcp.Discover{Firmware: pools.UEFIarm64HTTP}
+	rom, loads := bootprogram.Discover{Firmware: pools.BIOS, IPXE: true}, bootprogram.Discover{Firmware: pools.UEFIarm64HTTP}
 	w := newWire(t, pools.DHCPFull, kinds+lobby)
 	w.boot(system)
 	w.now = w.now.Add(20 * time.Minute)
@@ -271,7 +272,7 @@ func TestIPXEInROM(t *testing.T) {
 	if got := w.boot(loads); got != "lobby" {
 		t.Errorf("firmware: got pool %q", got)
 	}
-	for _, d := range []dhcp.Discover{ipxe(loads), droverInit, system, loads, ipxe(loads)} {
+	for _, d := range []bootprogram.Discover{ipxe(loads), droverInit, system, loads, ipxe(loads)} {
 		if got := w.boot(d); got != "ipxe" {
 			t.Errorf("%+v: got pool %q, want ipxe", d, got)
 		}
@@ -282,12 +283,12 @@ func TestIPXEInROM(t *testing.T) {
 func TestCatchAllAfterTheLease(t *testing.T) {
 	for others, want := range map[string]string{"": "", lobby: "lobby"} {
 		w := newWire(t, pools.DHCPFull, kinds+others)
-		w.wholeBoot("pc", dhcp.Discover{Firmware: pools.BIOS})
+		w.wholeBoot("pc", bootprogram.Discover{Firmware: pools.BIOS})
 		w.now = w.now.Add(2 * time.Hour)
 		if got := w.boot(system); got != want {
 			t.Errorf("after the end of the lease: got pool %q, want %q", got, want)
 		}
-		w.wholeBoot("pc", dhcp.Discover{Firmware: pools.BIOS})
+		w.wholeBoot("pc", bootprogram.Discover{Firmware: pools.BIOS})
 		returns := w.request(system, netip.Addr{}, netip.Addr{}, w.address)
 		returns.UpdateOption(dhcpv4.OptMessageType(dhcpv4.MessageTypeRelease))
 		w.send(returns)
@@ -304,7 +305,7 @@ func TestCatchAllBehindAnotherRelay(t *testing.T) {
 	const annex = "  - {name: annex, catchall: true, image: b, range: 10.29.72.1-10.29.72.99}\n"
 	for others, want := range map[string]string{annex: "NAK", "": ""} {
 		w := newWire(t, pools.DHCPFull, kinds+others)
-		w.wholeBoot("pc", dhcp.Discover{Firmware: pools.BIOS})
+		w.wholeBoot("pc", bootprogram.Discover{Firmware: pools.BIOS})
 		moved := system
 		moved.Relay = netip.MustParseAddr("10.29.0.254")
 		if _, x := w.send(w.request(moved, none, w.address, none)); x.Reply != want {
@@ -321,15 +322,15 @@ func TestCatchAllAtAnotherPort(t *testing.T) {
 	w := newWire(t, pools.DHCPFull, `  - {name: sw1, catchall: true, image: a, match: {remoteID: sw1, firmware: bios}, range: 10.29.60.1-10.29.60.99}
   - {name: annex, catchall: true, image: b, range: 10.29.72.1-10.29.72.99}
 `)
-	at := func(d dhcp.Discover, remote string) dhcp.Discover {
+	at := func(d bootprogram.Discover, remote string) bootprogram.Discover {
 		d.Relay, d.RemoteID = netip.MustParseAddr("10.29.0.254"), remote
 		return d
 	}
 	for _, p := range []struct {
-		dhcp.Discover
+		bootprogram.Discover
 		want string
 	}{
-		{at(dhcp.Discover{Firmware: pools.BIOS}, "sw1"), "sw1"}, {at(droverInit, "sw1"), "sw1"}, {at(system, "sw1"), "sw1"},
+		{at(bootprogram.Discover{Firmware: pools.BIOS}, "sw1"), "sw1"}, {at(droverInit, "sw1"), "sw1"}, {at(system, "sw1"), "sw1"},
 		{at(system, "sw2"), "annex"}, {at(system, "sw1"), "annex"},
 	} {
 		if got := w.boot(p.Discover); got != p.want {
@@ -348,8 +349,8 @@ func TestCatchAllInProxyMode(t *testing.T) {
 		firmware pools.Firmware
 		pool     string
 	}{{pools.UEFIx64HTTP, "http"}, {pools.BIOS, "pc"}} {
-		firmware := dhcp.Discover{Firmware: boot.firmware}
-		for _, d := range []dhcp.Discover{firmware, ipxe(firmware), droverInit, system} {
+		firmware := bootprogram.Discover{Firmware: boot.firmware}
+		for _, d := range []bootprogram.Discover{firmware, ipxe(firmware), droverInit, system} {
 			w.now = w.now.Add(3 * time.Minute)
 			w.send(w.program(d))
 			if _, x := w.send(w.request(d, other, w.address, netip.Addr{})); x.Plan == nil || x.Plan.Pool != boot.pool {
@@ -370,7 +371,7 @@ func TestNodeByUUIDBoots(t *testing.T) {
 	}
 	for _, others := range []string{"", lobby} {
 		w := newWire(t, pools.DHCPFull, "  - {name: web, image: a, nodes: [{name: dell, match: {uuid: "+uuid+"}, ip: 10.28.0.10}]}\n"+others)
-		firmware := dhcp.Discover{Firmware: pools.UEFIx64, UUID: id}
+		firmware := bootprogram.Discover{Firmware: pools.UEFIx64, UUID: id}
 		loaded := ipxe(firmware)
 		loaded.UUID = id
 		want := ""
@@ -380,7 +381,7 @@ func TestNodeByUUIDBoots(t *testing.T) {
 		if got := w.boot(system); got != want {
 			t.Errorf("a system that nobody knows: got pool %q, want %q", got, want)
 		}
-		for _, d := range []dhcp.Discover{firmware, loaded, droverInit, system} {
+		for _, d := range []bootprogram.Discover{firmware, loaded, droverInit, system} {
 			if got := w.boot(d); got != "web" || w.address.String() != "10.28.0.10" {
 				t.Errorf("%+v: got pool %q at %s", d, got, w.address)
 			}
@@ -400,7 +401,7 @@ func TestNodeByUUIDBoots(t *testing.T) {
 func TestFirmwareWithShortRequest(t *testing.T) {
 	for _, others := range []string{"", lobby} {
 		w := newWire(t, pools.DHCPFull, kinds+others)
-		firmware := dhcp.Discover{Firmware: pools.BIOS}
+		firmware := bootprogram.Discover{Firmware: pools.BIOS}
 		offer, _ := w.send(w.program(firmware))
 		if offer == nil {
 			t.Fatal("no offer")
@@ -422,19 +423,19 @@ func TestCatchAllBehindARelay(t *testing.T) {
 	w := newWire(t, pools.DHCPFull, `  - {name: sw1, catchall: true, image: a, match: {remoteID: sw1, firmware: bios}, range: 10.29.60.1-10.29.60.99}
   - {name: annex, catchall: true, image: b, range: 10.29.72.1-10.29.72.99}
 `+lobby)
-	relayed := func(d dhcp.Discover) dhcp.Discover {
+	relayed := func(d bootprogram.Discover) bootprogram.Discover {
 		d.Relay, d.RemoteID = netip.MustParseAddr("10.29.0.254"), "sw1"
 		return d
 	}
-	firmware := dhcp.Discover{Firmware: pools.BIOS}
-	for _, d := range []dhcp.Discover{firmware, ipxe(firmware), droverInit, system} {
+	firmware := bootprogram.Discover{Firmware: pools.BIOS}
+	for _, d := range []bootprogram.Discover{firmware, ipxe(firmware), droverInit, system} {
 		if got := w.boot(relayed(d)); got != "sw1" {
 			t.Errorf("%+v: got pool %q", d, got)
 		}
 		w.stays(fmt.Sprintf("%+v", d), "sw1")
 	}
 	none := netip.Addr{}
-	for name, d := range map[string]dhcp.Discover{"renews": system, "rebinds": relayed(system)} {
+	for name, d := range map[string]bootprogram.Discover{"renews": system, "rebinds": relayed(system)} {
 		if _, x := w.send(w.request(d, none, none, w.address)); x.Reply != "ACK" {
 			t.Errorf("it %s: got %q (%q, %v)", name, x.Reply, x.Decision, x.Err)
 		}

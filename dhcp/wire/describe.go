@@ -1,4 +1,4 @@
-package dhcp
+package wire
 
 import (
 	"encoding/binary"
@@ -26,13 +26,13 @@ type OptionText struct {
 // joins options that were sent in pieces (RFC 3396). A packet without the magic
 // cookie is an error.
 func Describe(packet []byte) ([]OptionText, error) {
-	if len(packet) < optionsAt || [4]byte(packet[cookieAt:]) != magicCookie() {
+	if len(packet) < OptionsAt || [4]byte(packet[CookieAt:]) != MagicCookie() {
 		return nil, errors.New("not a DHCP packet: the magic cookie is not there")
 	}
 	var all []OptionText
 	read := func(field string, b []byte) (overload byte) {
-		_ = eachOption(b, func(code uint8, data []byte) { // the options before a broken one count
-			if code == optOverload && len(data) == 1 {
+		_ = EachOption(b, func(code uint8, data []byte) { // the options before a broken one count
+			if code == OptOverload && len(data) == 1 {
 				overload = data[0]
 			}
 			if i := slices.IndexFunc(all, func(o OptionText) bool { return o.Code == code }); i >= 0 {
@@ -43,12 +43,12 @@ func Describe(packet []byte) ([]OptionText, error) {
 		})
 		return overload
 	}
-	overload := read("", packet[optionsAt:])
-	if overload&overloadFile != 0 {
-		read("file", packet[fileAt:cookieAt])
+	overload := read("", packet[OptionsAt:])
+	if overload&OverloadFile != 0 {
+		read("file", packet[FileAt:CookieAt])
 	}
-	if overload&overloadSname != 0 {
-		read("sname", packet[snameAt:fileAt])
+	if overload&OverloadSname != 0 {
+		read("sname", packet[SnameAt:FileAt])
 	}
 	for i := range all {
 		all[i].Name, all[i].Value = describe(all[i].Code, all[i].Data)
@@ -83,16 +83,16 @@ type description struct {
 // has the names and texts of options that an operator sets.
 func descriptions() []description {
 	return []description{
-		{optSubnetMask, "subnet mask", readAddrs}, {optRouter, "router", readAddrs}, {optDNS, "DNS servers", readAddrs},
-		{optHostName, "host name", readText}, {optDomain, "domain", readText}, {optBroadcast, "broadcast address", readAddrs},
-		{optVendor, "vendor options", readSubOptions}, {optRequested, "requested address", readAddrs},
-		{optLease, "lease time", readSeconds}, {optOverload, "option overload", readNumber}, {optMessageType, "message type", readMessageType},
-		{optServerID, "server", readAddrs}, {optParameters, "asked for", readCodes}, {optMessage, "message", readText},
-		{optMaxSize, "largest message", readNumber}, {optRenew, "renews after", readSeconds}, {optRebind, "rebinds after", readSeconds},
-		{optClass, "class", readText}, {optClientID, "client identifier", readHex}, {optTFTPServer, "TFTP server", readText},
-		{optBootFile, "boot file", readText}, {optUserClass, "user class", readText}, {optFQDN, "FQDN", readHex},
-		{optRelay, "relay agent", readSubOptions}, {optArch, "architecture", readNumber}, {optUNDI, "network interface", readHex},
-		{optMachineID, "machine UUID", readHex}, {optSubnetSelection, "subnet selection", readAddrs}, {optIPXE, "iPXE options", readSubOptions},
+		{OptSubnetMask, "subnet mask", readAddrs}, {OptRouter, "router", readAddrs}, {OptDNS, "DNS servers", readAddrs},
+		{OptHostName, "host name", readText}, {OptDomain, "domain", readText}, {OptBroadcast, "broadcast address", readAddrs},
+		{OptVendor, "vendor options", readSubOptions}, {OptRequested, "requested address", readAddrs},
+		{OptLease, "lease time", readSeconds}, {OptOverload, "option overload", readNumber}, {OptMessageType, "message type", readMessageType},
+		{OptServerID, "server", readAddrs}, {OptParameters, "asked for", readCodes}, {OptMessage, "message", readText},
+		{OptMaxSize, "largest message", readNumber}, {OptRenew, "renews after", readSeconds}, {OptRebind, "rebinds after", readSeconds},
+		{OptClass, "class", readText}, {OptClientID, "client identifier", readHex}, {OptTFTPServer, "TFTP server", readText},
+		{OptBootFile, "boot file", readText}, {OptUserClass, "user class", readText}, {OptFQDN, "FQDN", readHex},
+		{OptRelay, "relay agent", readSubOptions}, {OptArch, "architecture", readNumber}, {OptUNDI, "network interface", readHex},
+		{OptMachineID, "machine UUID", readHex}, {OptSubnetSelection, "subnet selection", readAddrs}, {OptIPXE, "iPXE options", readSubOptions},
 	}
 }
 
@@ -151,7 +151,7 @@ func readCodes(b []byte) (string, bool) {
 // readSubOptions returns the options within an option, each as code=value.
 func readSubOptions(b []byte) (string, bool) {
 	var words []string
-	for len(b) > 0 && b[0] != optEnd {
+	for len(b) > 0 && b[0] != OptEnd {
 		if len(b) < 2 || len(b) < 2+int(b[1]) {
 			return "", false
 		}

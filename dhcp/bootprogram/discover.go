@@ -1,4 +1,7 @@
-package dhcp
+// Package bootprogram makes the packets that boot programs send: PC ROMs, UEFI, U-Boot,
+// iPXE and the Raspberry Pi. With them an operator, or a test, can ask the server what it
+// answers to a machine, without the machine.
+package bootprogram
 
 import (
 	"encoding/binary"
@@ -10,6 +13,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
 
+	"drover/dhcp/wire"
 	"drover/pools"
 )
 
@@ -59,7 +63,7 @@ const (
 )
 
 // program returns the values of the boot program as recorded in
-// testdata/recorded. The values of BIOS ROMs that are not iPXE follow the
+// ../testdata/recorded. The values of BIOS ROMs that are not iPXE follow the
 // specification instead. The operating system is systemd-networkd without its
 // client identifier, which is derived from the identity of the machine.
 func (d *Discover) program() program {
@@ -114,25 +118,25 @@ func (d *Discover) ipxe() program {
 func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 	p := d.program()
 	o := dhcpv4.Options{
-		optMessageType: {byte(dhcpv4.MessageTypeDiscover)}, optParameters: []byte(p.asksFor),
-		optMaxSize: binary.BigEndian.AppendUint16(nil, p.maxSize),
+		wire.OptMessageType: {byte(dhcpv4.MessageTypeDiscover)}, wire.OptParameters: []byte(p.asksFor),
+		wire.OptMaxSize: binary.BigEndian.AppendUint16(nil, p.maxSize),
 	}
 	if p.class != "" {
-		o[optClass], o[optUNDI] = []byte(p.class), []byte(p.undi)
-		o[optArch] = binary.BigEndian.AppendUint16(nil, p.arch)
+		o[wire.OptClass], o[wire.OptUNDI] = []byte(p.class), []byte(p.undi)
+		o[wire.OptArch] = binary.BigEndian.AppendUint16(nil, p.arch)
 	}
 	if p.uuid { // a UUID of type 0: the machine's own is unknown
-		o[optMachineID] = append(make([]byte, 11), d.MAC[:]...)
+		o[wire.OptMachineID] = append(make([]byte, 11), d.MAC[:]...)
 	}
 	if p.board != "" { // revision, end of the MAC, serial number
-		o[optMachineID] = slices.Concat([]byte{0}, []byte(p.board), []byte{0x11, 0x31, 0xc0, 0}, d.MAC[2:], []byte{0, 0, 0, 1})
+		o[wire.OptMachineID] = slices.Concat([]byte{0}, []byte(p.board), []byte{0x11, 0x31, 0xc0, 0}, d.MAC[2:], []byte{0, 0, 0, 1})
 	}
 	if d.UUID != "" {
-		o[optMachineID] = append([]byte{0}, d.UUID...)
+		o[wire.OptMachineID] = append([]byte{0}, d.UUID...)
 	}
 	if p.features != "" {
-		o[optIPXE], o[optUserClass] = []byte(p.features), []byte("iPXE")
-		o[optClientID] = append([]byte{1}, d.MAC[:]...)
+		o[wire.OptIPXE], o[wire.OptUserClass] = []byte(p.features), []byte("iPXE")
+		o[wire.OptClientID] = append([]byte{1}, d.MAC[:]...)
 	}
 	r := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootRequest, HWType: iana.HWTypeEthernet, ClientHWAddr: d.MAC[:], Options: o,
 		ClientIPAddr: net.IPv4zero, YourIPAddr: net.IPv4zero, ServerIPAddr: net.IPv4zero, GatewayIPAddr: net.IPv4zero}
@@ -147,7 +151,7 @@ func (d *Discover) Packet() *dhcpv4.DHCPv4 {
 
 // override replaces the program's own texts by those that d sets.
 func (d *Discover) override(o dhcpv4.Options) {
-	for code, text := range map[uint8]string{optClass: d.Class, optUserClass: d.UserClass, optClientID: d.ClientID} {
+	for code, text := range map[uint8]string{wire.OptClass: d.Class, wire.OptUserClass: d.UserClass, wire.OptClientID: d.ClientID} {
 		if text != "" {
 			o[code] = []byte(text)
 		}
@@ -166,6 +170,6 @@ func (d *Discover) relay(r *dhcpv4.DHCPv4) {
 		}
 	}
 	if info != nil {
-		r.Options[optRelay] = info
+		r.Options[wire.OptRelay] = info
 	}
 }
