@@ -12,6 +12,8 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/pools/boots"
 )
 
 const ipv6Farm = `server: {interfaces: [br0], address: 10.77.0.1, routerAdvertisements: managed}
@@ -94,5 +96,62 @@ func TestIPv6Firmware(t *testing.T) {
 		if err := g.PowerOff(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+const ipv6NodeFarm = `server: {interfaces: [br0], address: 10.77.0.1, routerAdvertisements: managed, api: "127.0.0.1:8443"}
+subnets: [{cidr: 10.77.0.0/24, network: hall}, {cidr: "fd00:77::/64", network: hall}]
+tags: {all: {kernelArgs: "console=ttyS0,115200 no_timer_check"}}
+pools:
+  - name: web
+    image: tiny-amd64
+    nodes: [{name: m3, macs: ["52:54:00:77:a6:03"], ip6: "fd00:77::53"}]
+`
+
+// TestIPv6Node boots a machine that has IPv6 only, from its UEFI to a system whose agent
+// reports to the server.
+func TestIPv6Node(t *testing.T) {
+	able(t)
+	dir := t.TempDir()
+	b, err := site.BuildTiny(t.Context(), t.Output(), filepath.Join(dir, "loaders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "drover.yaml")
+	if err := os.WriteFile(config, []byte(ipv6NodeFarm), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rack, err := lab.Open("drover-e2e-ipv6-node", filepath.Join(dir, "rack"), netip.MustParsePrefix("10.77.0.1/24"), netip.MustParsePrefix("fd00:77::1/64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rack.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	d := &lab.Drover{
+		Binary: b.Drover, Config: config, State: filepath.Join(dir, "state"), Images: b.Images, Loaders: b.Loaders, API: "127.0.0.1:8443",
+	}
+	if err := os.MkdirAll(d.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := rack.StartDrover(ctx, d); err != nil {
+		t.Fatal(err)
+	}
+	g, err := rack.PowerOn(lab.Machine{Name: "m3", Firmware: lab.UEFI, IPv6: true, NICs: card("52:54:00:77:a6:03")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site.Site{Rack: rack, Drover: d}
+	defer story(t, s, g)
+	chain{}.says(ctx, t, g, `tiny: card .* 52:54:00:77:a6:03 has fd00:77::53/128`)
+	fixture.Until(ctx, t, "m3 is online", func() (bool, error) {
+		return reached(bootOf(ctx, t, s, "52:54:00:77:a6:03"), boots.StepOnline), nil
+	})
+	for _, step := range bootOf(ctx, t, s, "52:54:00:77:a6:03").Steps {
+		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
 	}
 }

@@ -10,14 +10,17 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"drover/cmd/drover-init/nic"
+	"drover/pools"
 )
 
 // note is a file that the config gives the machine.
@@ -48,11 +51,19 @@ func run() error {
 	}
 	say("note %s", bytes.TrimSpace(text))
 	say("lockdown %s", lockdown())
-	mac, err := bootMAC()
+	text, err = argument("drover.mac")
 	if err != nil {
 		return err
 	}
-	card, address, err := lease(mac)
+	mac, err := net.ParseMAC(string(text))
+	if err != nil {
+		return err
+	}
+	take := lease
+	if text, _ = argument("drover.url"); bytes.HasPrefix(text, []byte("http://[")) { // chains have a URL
+		take = lease6
+	}
+	card, address, err := take(mac)
 	if err != nil {
 		return fmt.Errorf("card %s: %w", mac, err)
 	}
@@ -74,18 +85,18 @@ func lockdown() string {
 	return string(bytes.TrimSpace(b))
 }
 
-// bootMAC reads which card the machine booted from.
-func bootMAC() (net.HardwareAddr, error) {
+// argument reads an argument of the kernel command line.
+func argument(name string) ([]byte, error) {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
 		return nil, err
 	}
-	for word := range strings.FieldsSeq(string(line)) {
-		if mac, ok := strings.CutPrefix(word, "drover.mac="); ok {
-			return net.ParseMAC(mac)
+	for word := range bytes.FieldsSeq(line) {
+		if value, ok := bytes.CutPrefix(word, []byte(name+"=")); ok {
+			return value, nil
 		}
 	}
-	return nil, errors.New("no drover.mac on the kernel command line")
+	return nil, fmt.Errorf("no %s on the kernel command line", name)
 }
 
 // lease takes the address that DHCP has for a card.
@@ -117,4 +128,31 @@ func lease(mac net.HardwareAddr) (card string, address *net.IPNet, err error) {
 		return card, address, netlink.AddrReplace(l, &netlink.Addr{IPNet: address})
 	}
 	return "", nil, errors.New("there is no such card")
+}
+
+// lease6 takes the address that DHCPv6 has for a card, as drover-init does.
+func lease6(mac net.HardwareAddr) (card string, address *net.IPNet, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	n, err := nic.Find(ctx, pools.MAC(mac), func() {}, say)
+	if err != nil {
+		return "", nil, err
+	}
+	base, err := argument("drover.url")
+	if err != nil {
+		return "", nil, err
+	}
+	u, err := url.Parse(string(base))
+	if err != nil {
+		return "", nil, err
+	}
+	n.Server = u.Hostname()
+	if err := n.Up(ctx); err != nil {
+		return "", nil, err
+	}
+	if err := n.Connect(ctx); err != nil {
+		return "", nil, err
+	}
+	a := n.Lease.Address
+	return n.Name, &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), 128)}, nil
 }
