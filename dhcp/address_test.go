@@ -12,6 +12,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func wantHeld(t *testing.T, l *leases, m pools.MAC, want string) {
@@ -48,7 +49,7 @@ func TestDeclaredWhileItRuns(t *testing.T) {
 
 func TestBootingLeavesTheLeasesOfAllCards(t *testing.T) {
 	s, l := newServer()
-	s.Farm = farmFunc(func(p *pools.Plan) { p.MACs = []pools.MAC{web1, web1b} })
+	s.Farm = farmFunc(func(p *resolve.Plan) { p.MACs = []pools.MAC{web1, web1b} })
 	l.Hold(web1, "10.28.36.7")
 	l.Hold(web1b, "10.28.36.8")
 	play(t, s, []step{{"web1 boots", message(web1, discover, rom), "OFFER", "10.28.36.1", dhcp.Offered}})
@@ -136,7 +137,7 @@ func TestALeaseOfAnotherWireIsNotKept(t *testing.T) {
 // leases its own address, so that HTTP finds it by its MAC.
 func TestKnownByOtherThanMAC(t *testing.T) {
 	s, l := newServer()
-	s.Farm = farmFunc(func(p *pools.Plan) { p.Matched = "circuitID" })
+	s.Farm = farmFunc(func(p *resolve.Plan) { p.Matched = "circuitID" })
 	play(t, s, []step{
 		{"it looks for an address", message(web1, discover), "OFFER", "10.28.36.1", dhcp.Offered},
 		{"it takes it", message(web1, request, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1", dhcp.Acknowledged},
@@ -241,7 +242,7 @@ type counting struct {
 	resolved, held int
 }
 
-func (c *counting) Resolve(q pools.Query) *pools.Plan { c.resolved++; return c.farm.Resolve(q) }
+func (c *counting) Resolve(q resolve.Query) *resolve.Plan { c.resolved++; return c.farm.Resolve(q) }
 
 func (c *counting) Holds(m pools.MAC, now time.Time) (netip.Addr, bool) {
 	c.held++

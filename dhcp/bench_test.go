@@ -11,6 +11,7 @@ import (
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // BenchmarkReply measures the work for one packet: parse, resolve, reply,
@@ -73,7 +74,7 @@ func largeMAC(i int) (m pools.MAC) {
 	return m
 }
 
-func largeFarm(b *testing.B, nodes int) *pools.Farm {
+func largeFarm(b *testing.B, nodes int) *resolve.Farm {
 	var y strings.Builder
 	y.WriteString("server: {interfaces: [eth1], address: 10.28.0.2}\nsubnets: [{cidr: 10.28.0.0/16}]\npools:\n- name: p\n  image: i\n  nodes:\n")
 	for i := range nodes {
@@ -83,7 +84,7 @@ func largeFarm(b *testing.B, nodes int) *pools.Farm {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if p := farm.Resolve(pools.Query{MAC: largeMAC(2*nodes - 1), Link: serverAddr}); p == nil {
+	if p := farm.Resolve(resolve.Query{MAC: largeMAC(2*nodes - 1), Link: serverAddr}); p == nil {
 		b.Fatal("the last MAC is nobody's")
 	}
 	return farm

@@ -8,6 +8,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // noType makes a message one of BOOTP.
@@ -113,7 +114,7 @@ func TestBOOTPOfOthers(t *testing.T) {
 // TestBOOTPByPort: HTTP finds a node that is known by its port by its lease.
 func TestBOOTPByPort(t *testing.T) {
 	s, l := newServer()
-	s.Farm = farmFunc(func(p *pools.Plan) { p.Matched = "circuitID" })
+	s.Farm = farmFunc(func(p *resolve.Plan) { p.Matched = "circuitID" })
 	r, x := s.handle(bootp(web1), noon)
 	if r == nil || s.last.Wait == nil {
 		t.Fatalf("got %v, %q", r, x.Decision)
@@ -128,7 +129,7 @@ func TestBOOTPByPort(t *testing.T) {
 // TestBOOTPHasNoRoom: the vendor field has 64 bytes, and BOOTP has no option overload.
 func TestBOOTPHasNoRoom(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 42, Data: bytes.Repeat([]byte{10, 28, 0, 1}, 10)}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 42, Data: bytes.Repeat([]byte{10, 28, 0, 1}, 10)}}}
 	r, x := s.handle(bootp(web1), noon)
 	if n := len(s.last.Append(nil)); n != 300 || r.Options[42] != nil || r.Options[52] != nil || x.Warning == "" || r.BootFileName != "undionly.kpxe" {
 		t.Errorf("got %d bytes, %s, warning %q", n, r.Summary(), x.Warning)

@@ -14,11 +14,12 @@ import (
 	"drover/dhcp/wire"
 	"drover/pools"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 // client is the data about the sender of a request.
 type client struct {
-	pools.Query      // the query to the farm
+	resolve.Query    // the query to the farm
 	messageType      dhcpv4.MessageType
 	relayServerID    netip.Addr   // option 82.11: the server identifier that replies to the client carry
 	relayPort        bool         // option 82.19: the relay agent receives answers at the port that it sent from

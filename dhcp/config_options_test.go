@@ -6,8 +6,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // TestOptionsOfTheConfig: a client that asks for an option gets it, for each
@@ -24,7 +24,7 @@ pools: [{name: web, image: i, nodes: [{name: web1, macs: ["%s"], ip: 10.28.0.10}
 			continue // the config refuses it
 		}
 		s, _ := newServer()
-		s.Farm = farmFunc(func(p *pools.Plan) { *p = *f.Resolve(pools.Query{MAC: web1}) })
+		s.Farm = farmFunc(func(p *resolve.Plan) { *p = *f.Resolve(resolve.Query{MAC: web1}) })
 		r, _ := s.Reply(on(t, message(web1, dhcpv4.MessageTypeDiscover, option(55, uint8(code)))), noon)
 		if r == nil || string(r.Options[uint8(code)]) != "\x01\x02\x03\x04" {
 			t.Errorf("option %d is accepted by the config and not sent", code)

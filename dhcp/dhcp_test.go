@@ -11,11 +11,11 @@ import (
 
 	"drover/dhcp"
 	"drover/e2e/dhcptest"
-	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
-var _ dhcp.Resolver = (*pools.Farm)(nil)
+var _ dhcp.Resolver = (*resolve.Farm)(nil)
 
 // The machines, addresses and helpers of the tests.
 var (
@@ -100,7 +100,7 @@ func (s *responder) destination() (addr, mac string) {
 
 // farmOf returns the farm of a config file. text is the file without its server
 // section.
-func farmOf(t testing.TB, text string) *pools.Farm {
+func farmOf(t testing.TB, text string) *resolve.Farm {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "drover.yaml")
 	if err := os.WriteFile(path, []byte("server: {address: 10.28.0.2, interfaces: [srv]}\n"+text), 0o644); err != nil {

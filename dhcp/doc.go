@@ -1,5 +1,5 @@
 // Package dhcp decides on the replies to DHCPv4 requests: it translates a
-// [pools.Plan] into the messages of RFC 2131. It opens no sockets; package dhcpd
+// [resolve.Plan] into the messages of RFC 2131. It opens no sockets; package dhcpd
 // serves it on an interface.
 //
 // A [Request] is parsed once. [Responder.Reply] turns it into a [Message] and an

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Exchange is the outcome of one received packet.
@@ -15,7 +16,7 @@ type Exchange struct {
 	MAC      pools.MAC      // of the client; zero when the packet has none
 	Type     string         // DISCOVER, REQUEST, DECLINE, RELEASE, INFORM, BOOTREQUEST; empty for a packet that is none, or was dropped and is BOOTP
 	Reply    string         // OFFER, ACK, NAK or BOOTREPLY; empty for silence
-	Plan     *pools.Plan    // nil for a machine that is not of the farm
+	Plan     *resolve.Plan  // nil for a machine that is not of the farm
 	Address  netip.Addr     // given, or requested when refused
 	Firmware pools.Firmware // empty for an operating system
 	IPXE     bool           // the client is iPXE

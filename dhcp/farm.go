@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Resolver finds the plan of a machine. Its methods are called concurrently and
@@ -13,9 +14,9 @@ import (
 type Resolver interface {
 	// Resolve returns the plan of a machine, or nil when the machine gets
 	// silence. It is called once for each packet.
-	Resolve(q pools.Query) *pools.Plan
+	Resolve(q resolve.Query) *resolve.Plan
 	// WhyNot returns, as text, the reason why Resolve returned nil.
-	WhyNot(q pools.Query) string
+	WhyNot(q resolve.Query) string
 }
 
 // Leases stores the addresses that the config does not give: addresses from the
@@ -36,11 +37,11 @@ type Giver interface {
 	// free address. A machine gets the same address each time. fresh reports
 	// whether the machine neither had the address before nor was offered it a
 	// moment ago.
-	Offer(p *pools.Plan, preferred netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error)
+	Offer(p *resolve.Plan, preferred netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error)
 	// Commit gives addr to the machine for p.Lease from now on. The lease is in
 	// force at once. It is durable when wait returns nil, and is acknowledged
 	// only then. Waits return in the order of the Commits.
-	Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error)
+	Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait func() error, err error)
 	// Holds returns the active lease of a machine.
 	Holds(mac pools.MAC, now time.Time) (netip.Addr, bool)
 }
@@ -62,12 +63,12 @@ type Taker interface {
 type NoLeases struct{}
 
 // Offer returns an error.
-func (NoLeases) Offer(*pools.Plan, netip.Addr, time.Time) (netip.Addr, bool, error) {
+func (NoLeases) Offer(*resolve.Plan, netip.Addr, time.Time) (netip.Addr, bool, error) {
 	return netip.Addr{}, false, errors.New("no lease store is set")
 }
 
 // Commit returns an error.
-func (NoLeases) Commit(*pools.Plan, netip.Addr, time.Time) (func() error, error) {
+func (NoLeases) Commit(*resolve.Plan, netip.Addr, time.Time) (func() error, error) {
 	return nil, errors.New("no lease store is set")
 }
 

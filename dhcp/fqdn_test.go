@@ -3,12 +3,12 @@ package dhcp_test
 import (
 	"testing"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func TestFQDN(t *testing.T) {
-	with := func(domain string, options ...pools.Option) farmFunc {
-		return func(p *pools.Plan) { p.Subnet.Domain, p.Options = domain, options }
+	with := func(domain string, options ...resolve.Option) farmFunc {
+		return func(p *resolve.Plan) { p.Subnet.Domain, p.Options = domain, options }
 	}
 	for _, tt := range []struct {
 		name  string
@@ -23,7 +23,7 @@ func TestFQDN(t *testing.T) {
 		{"no name", with("example.org"), "\x04\x00\x00", "\x0c\xff\xff\x04web1\x07example\x03org\x00"},
 		{"no domain, as text", with(""), "\x00\x00\x00me", "\x08\xff\xffweb1"},
 		{"no domain, as in DNS", with(""), "\x04\x00\x00me", "\x0c\xff\xff\x04web1"},
-		{"the domain of a tag", with("example.org", pools.Option{Code: 15, Data: []byte("tag.example")}), "\x00\x00\x00me", "\x08\xff\xffweb1.tag.example"},
+		{"the domain of a tag", with("example.org", resolve.Option{Code: 15, Data: []byte("tag.example")}), "\x00\x00\x00me", "\x08\xff\xffweb1.tag.example"},
 		{"a domain of one dot too many", with("example..org."), "\x04\x00\x00", "\x0c\xff\xff\x04web1\x07example\x03org\x00"},
 		{"not asked", with("example.org"), "", ""},
 		{"cut off", with("example.org"), "\x01\x00", ""},

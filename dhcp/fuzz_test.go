@@ -12,6 +12,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // seeds returns packets that reach most of the code.
@@ -51,11 +52,11 @@ func FuzzReply(f *testing.F) {
 	for _, b := range seeds() {
 		f.Add(b)
 	}
-	long := pools.Option{Code: 121, Data: bytes.Repeat([]byte{7}, 300)}
-	more := pools.Option{Code: 119, Data: bytes.Repeat([]byte{7}, 120)}
+	long := resolve.Option{Code: 121, Data: bytes.Repeat([]byte{7}, 300)}
+	more := resolve.Option{Code: 119, Data: bytes.Repeat([]byte{7}, 120)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, _ := newServer()
-		s.Farm = farm{Options: []pools.Option{more, long}}
+		s.Farm = farm{Options: []resolve.Option{more, long}}
 		r, x := s.handle(bytes.Clone(b), noon)
 		checkReply(t, b, r, s.last, &x)
 		if r != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/e2e/fixture"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // recordings names the recordings of real clients in testdata/recorded: the
@@ -80,7 +80,7 @@ func firstDiscovers() map[string]*dhcpv4.DHCPv4 {
 
 func goldenServer() *responder {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}}}
 	return s
 }
 

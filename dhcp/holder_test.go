@@ -9,13 +9,14 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Finding M10: a node was given its address while another machine leased it.
 func TestAddressOfARunningLease(t *testing.T) {
 	s, _ := newServer()
 	lease := &pools.Lease{MAC: stray, Node: "node-x", Expires: noon.Add(time.Hour)}
-	s.Farm = farmFunc(func(p *pools.Plan) { p.Holder, lease.Address = lease, p.Address })
+	s.Farm = farmFunc(func(p *resolve.Plan) { p.Holder, lease.Address = lease, p.Address })
 	for name, packet := range map[string]*dhcpv4.DHCPv4{
 		"its firmware asks":     message(web1, discover, rom),
 		"its firmware takes it": message(web1, request, rom, serverID(serverAddr), requested("10.28.36.1")),

@@ -10,7 +10,7 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 
 	"drover/dhcp"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // TestWire: Append writes a reply as the library does.
@@ -56,7 +56,7 @@ func TestWire(t *testing.T) {
 // address (RFC 3021).
 func TestPointToPoint(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farmFunc(func(p *pools.Plan) {
+	s.Farm = farmFunc(func(p *resolve.Plan) {
 		p.Subnet.CIDR, p.Subnet.Router, p.Address = netip.MustParsePrefix("10.28.0.0/31"), netip.Addr{}, netip.MustParseAddr("10.28.0.0")
 	})
 	for _, in := range []*dhcpv4.DHCPv4{message(web1, discover), message(web1, inform, ciaddr("10.28.0.0"))} {

@@ -10,6 +10,7 @@ import (
 
 	"drover/dhcp/wire"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const (
@@ -62,7 +63,7 @@ func essential(code uint8) bool {
 }
 
 // addLease adds the lease time and the times T1 and T2.
-func addLease(m *Message, p *pools.Plan) {
+func addLease(m *Message, p *resolve.Plan) {
 	lease := time.Duration(p.Lease)
 	if lease <= 0 {
 		lease = defaultLease

@@ -7,7 +7,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // codes returns the codes of the options field in the order of the wire.
@@ -22,7 +22,7 @@ func codes(b []byte) (list []uint8) {
 // section 9.8), but the mask before the router (section 3.3).
 func TestOrderOfTheList(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}, {Code: 119, Data: []byte("\x01x\x00")}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 42, Data: []byte{10, 28, 0, 1}}, {Code: 119, Data: []byte("\x01x\x00")}}}
 	for _, tt := range []struct {
 		name string
 		in   *dhcpv4.DHCPv4
@@ -49,22 +49,22 @@ func TestOrderOfTheList(t *testing.T) {
 // TestLastOfTheListIsLeftOut (W13): of what does not fit, the client gets what it lists
 // first.
 func TestLastOfTheListIsLeftOut(t *testing.T) {
-	fill := func(code uint8, n int) pools.Option {
-		return pools.Option{Code: code, Data: bytes.Repeat([]byte{code}, n)}
+	fill := func(code uint8, n int) resolve.Option {
+		return resolve.Option{Code: code, Data: bytes.Repeat([]byte{code}, n)}
 	}
 	for _, tt := range []struct {
 		list    []byte
-		options []pools.Option
+		options []resolve.Option
 		want    []uint8
 	}{
-		{[]byte{121, 119, 224, 225}, []pools.Option{fill(119, 100), fill(121, 100), fill(224, 60), fill(225, 60)}, []uint8{119, 121, 224}},
-		{[]byte{225, 224, 119, 121}, []pools.Option{fill(119, 100), fill(121, 100), fill(224, 60), fill(225, 60)}, []uint8{224, 225}},
-		{[]byte{121, 119}, []pools.Option{fill(119, 120), fill(121, 120)}, []uint8{121}},
-		{[]byte{119, 121}, []pools.Option{fill(119, 120), fill(121, 120)}, []uint8{119}},
+		{[]byte{121, 119, 224, 225}, []resolve.Option{fill(119, 100), fill(121, 100), fill(224, 60), fill(225, 60)}, []uint8{119, 121, 224}},
+		{[]byte{225, 224, 119, 121}, []resolve.Option{fill(119, 100), fill(121, 100), fill(224, 60), fill(225, 60)}, []uint8{224, 225}},
+		{[]byte{121, 119}, []resolve.Option{fill(119, 120), fill(121, 120)}, []uint8{121}},
+		{[]byte{119, 121}, []resolve.Option{fill(119, 120), fill(121, 120)}, []uint8{119}},
 	} {
 		s, _ := newServer()
 		in := message(web1, discover, rom, text(97, "\x00123456789abcdef0"), option(55, tt.list...))
-		s.Farm = farmFunc(func(p *pools.Plan) { p.Options, p.Boot.File = tt.options, "f.efi" })
+		s.Farm = farmFunc(func(p *resolve.Plan) { p.Options, p.Boot.File = tt.options, "f.efi" })
 		r, x := s.Reply(on(t, in), noon)
 		got := unfold(t, r.ToBytes())
 		for _, o := range tt.options {
@@ -81,7 +81,7 @@ func TestLastOfTheListIsLeftOut(t *testing.T) {
 // TestIPv6OnlyIsForThoseWhoAsk (W8, RFC 8925, section 3.3).
 func TestIPv6OnlyIsForThoseWhoAsk(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 108, Data: []byte{0, 0, 1, 44}}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 108, Data: []byte{0, 0, 1, 44}}}}
 	for _, tt := range []struct {
 		name string
 		in   *dhcpv4.DHCPv4

@@ -8,7 +8,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // unfold returns the options of a reply as a client reads them: the options
@@ -44,28 +44,28 @@ func unfold(t *testing.T, b []byte) dhcpv4.Options {
 }
 
 func TestOptionsInOtherFields(t *testing.T) {
-	fill := func(code uint8, n int) pools.Option {
-		return pools.Option{Code: code, Data: bytes.Repeat([]byte{code}, n)}
+	fill := func(code uint8, n int) resolve.Option {
+		return resolve.Option{Code: code, Data: bytes.Repeat([]byte{code}, n)}
 	}
 	system, boots := message(web1, discover), message(web1, discover, arch(0))
 	for _, tt := range []struct {
 		name    string
 		in      *dhcpv4.DHCPv4
-		options []pools.Option
+		options []resolve.Option
 		flags   byte
 		left    []uint8
 	}{
-		{"all fit", system, []pools.Option{fill(100, 230)}, 0, nil},
-		{"file is enough", system, []pools.Option{fill(100, 120), fill(101, 124)}, 1, nil},
-		{"sname too", system, []pools.Option{fill(100, 200), fill(101, 124), fill(102, 60)}, 3, nil},
-		{"too long by one", system, []pools.Option{fill(100, 200), fill(101, 125), fill(102, 60)}, 1, []uint8{101}},
-		{"file holds the boot file", boots, []pools.Option{fill(100, 180), fill(101, 60)}, 2, nil},
-		{"one is too much", system, []pools.Option{fill(100, 120), fill(101, 120), fill(102, 120)}, 1, []uint8{102}},
-		{"one is too long for any field", system, []pools.Option{fill(100, 300), fill(101, 200)}, 0, []uint8{100}},
-		{"no room but for what boots", boots, []pools.Option{fill(100, 120), fill(101, 120), fill(102, 120)}, 0, []uint8{101, 102}},
-		{"an operator's router list", system, []pools.Option{fill(3, 400)}, 0, []uint8{3}},
-		{"an operator's vendor options go first", message(web1, discover, rom), []pools.Option{fill(42, 120), fill(43, 200)}, 2, []uint8{42}},
-		{"an operator's vendor options are too long", message(web1, discover, rom), []pools.Option{fill(43, 400)}, 0, []uint8{43}},
+		{"all fit", system, []resolve.Option{fill(100, 230)}, 0, nil},
+		{"file is enough", system, []resolve.Option{fill(100, 120), fill(101, 124)}, 1, nil},
+		{"sname too", system, []resolve.Option{fill(100, 200), fill(101, 124), fill(102, 60)}, 3, nil},
+		{"too long by one", system, []resolve.Option{fill(100, 200), fill(101, 125), fill(102, 60)}, 1, []uint8{101}},
+		{"file holds the boot file", boots, []resolve.Option{fill(100, 180), fill(101, 60)}, 2, nil},
+		{"one is too much", system, []resolve.Option{fill(100, 120), fill(101, 120), fill(102, 120)}, 1, []uint8{102}},
+		{"one is too long for any field", system, []resolve.Option{fill(100, 300), fill(101, 200)}, 0, []uint8{100}},
+		{"no room but for what boots", boots, []resolve.Option{fill(100, 120), fill(101, 120), fill(102, 120)}, 0, []uint8{101, 102}},
+		{"an operator's router list", system, []resolve.Option{fill(3, 400)}, 0, []uint8{3}},
+		{"an operator's vendor options go first", message(web1, discover, rom), []resolve.Option{fill(42, 120), fill(43, 200)}, 2, []uint8{42}},
+		{"an operator's vendor options are too long", message(web1, discover, rom), []resolve.Option{fill(43, 400)}, 0, []uint8{43}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := newServer()
@@ -112,7 +112,7 @@ func TestPieces(t *testing.T) {
 	for i := range long {
 		long[i] = byte(i)
 	}
-	s.Farm = farm{Options: []pools.Option{{Code: 121, Data: long}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 121, Data: long}}}
 	r, x := s.Reply(on(t, message(web1, discover, option(57, 5, 0xdc))), noon)
 	if got := unfold(t, r.ToBytes())[121]; !bytes.Equal(got, long) || x.Warning != "" {
 		t.Errorf("got %d bytes, warning %q", len(got), x.Warning)
@@ -122,7 +122,7 @@ func TestPieces(t *testing.T) {
 func TestTooLongForTheClient(t *testing.T) {
 	s, _ := newServer()
 	big := bytes.Repeat([]byte{7}, 300)
-	s.Farm = farm{Options: []pools.Option{{Code: 119, Data: big}, {Code: 121, Data: big}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 119, Data: big}, {Code: 121, Data: big}}}
 	for _, tt := range []struct {
 		name    string
 		size    []byte // option 57

@@ -10,6 +10,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func newProxy() (*responder, *leases) {
@@ -58,7 +59,7 @@ func TestProxyStory(t *testing.T) {
 func TestProxyObserves(t *testing.T) {
 	s, l := newProxy()
 	var lease time.Duration
-	s.Leases = spy{l, func(p *pools.Plan) { lease = p.Lease.D() }}
+	s.Leases = spy{l, func(p *resolve.Plan) { lease = p.Lease.D() }}
 	_, x := s.Reply(on(t, message(web1, request, serverID(otherAddr), requested("10.28.5.5"))), noon)
 	if x.Address != netip.MustParseAddr("10.28.5.5") || s.last != nil || lease != time.Minute {
 		t.Errorf("got address %s, a reply %t, lease %s", x.Address, s.last != nil, lease)
@@ -87,10 +88,10 @@ func TestProxyObserves(t *testing.T) {
 // spy passes the committed plans to see.
 type spy struct {
 	*leases
-	see func(*pools.Plan)
+	see func(*resolve.Plan)
 }
 
-func (s spy) Commit(p *pools.Plan, a netip.Addr, now time.Time) (func() error, error) {
+func (s spy) Commit(p *resolve.Plan, a netip.Addr, now time.Time) (func() error, error) {
 	s.see(p)
 	return s.leases.Commit(p, a, now)
 }
@@ -134,7 +135,7 @@ func TestProxyData(t *testing.T) {
 	}
 	t.Run("vendor options of the operator", func(t *testing.T) {
 		s, _ := newProxy()
-		s.Farm = farm{Options: []pools.Option{{Code: 42, Data: []byte{1}}, {Code: 43, Data: []byte{9}}}}
+		s.Farm = farm{Options: []resolve.Option{{Code: 42, Data: []byte{1}}, {Code: 43, Data: []byte{9}}}}
 		r, _ := s.Reply(on(t, ask(rom)), noon)
 		if string(r.Options[43]) != "\x09" || r.Options[42] != nil {
 			t.Errorf("got %s", r.Summary())
@@ -212,7 +213,7 @@ func TestBootItem(t *testing.T) {
 			}
 			s, _ := newProxy()
 			if tt.set != "" {
-				s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte(tt.set)}}}
+				s.Farm = farm{Options: []resolve.Option{{Code: 43, Data: []byte(tt.set)}}}
 			}
 			for _, kind := range []dhcpv4.MessageType{request, inform} {
 				r, x := s.ReplyBoot(on(t, message(web1, kind, mods...)), noon)

@@ -9,12 +9,13 @@ import (
 
 	"drover/dhcp/bootprogram"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // anyMachine takes each machine for web1.
 type anyMachine struct{ farm }
 
-func (f anyMachine) Resolve(q pools.Query) *pools.Plan {
+func (f anyMachine) Resolve(q resolve.Query) *resolve.Plan {
 	own := q.MAC
 	q.MAC = web1
 	p := f.farm.Resolve(q)
@@ -77,7 +78,7 @@ func TestRaspberryPi(t *testing.T) {
 // The operator's own option 43 stays.
 func TestRaspberryPiOption43(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte("Raspberry Pi Boot")}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 43, Data: []byte("Raspberry Pi Boot")}}}
 	d := bootprogram.Discover{MAC: web1, Firmware: pools.RaspberryPi}
 	r, x := s.Reply(on(t, d.Packet()), noon)
 	if x.Firmware != pools.RaspberryPi || string(r.Options[43]) != "Raspberry Pi Boot" {

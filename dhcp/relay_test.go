@@ -11,22 +11,23 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // asked is a farm that records the query and has no machine.
-type asked struct{ q *pools.Query }
+type asked struct{ q *resolve.Query }
 
-func (f asked) Resolve(q pools.Query) *pools.Plan { *f.q = q; return nil }
-func (f asked) WhyNot(pools.Query) string         { return "nobody is known" }
+func (f asked) Resolve(q resolve.Query) *resolve.Plan { *f.q = q; return nil }
+func (f asked) WhyNot(resolve.Query) string           { return "nobody is known" }
 
 func TestQuery(t *testing.T) {
 	in := message(web1, discover, arch(7), text(60, "PXEClient:Arch:00007"), text(77, "\x03abc\x04kvm1"), option(61, 0, 'm', '1'),
 		giaddr("10.28.0.254"), option(82, 1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 99, 1, 0, 6, 1, 'c', 1, 1, 'x', 2, 0))
 	in.Options[93] = append(in.Options[93], 0, 9, 1)
-	var got pools.Query
+	var got resolve.Query
 	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 	_, x := s.Reply(on(t, in), noon)
-	want := pools.Query{
+	want := resolve.Query{
 		MAC: web1, Firmware: pools.UEFIx64, Link: netip.MustParseAddr("10.28.0.254"), Class: "PXEClient:Arch:00007",
 		Relayed: true, UserClass: "abc", ClientID: "\x00m1", CircuitID: "ge-7", RemoteID: "sw", SubscriberID: "c",
 	}
@@ -42,14 +43,14 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-func equal(a, b pools.Query) bool {
+func equal(a, b resolve.Query) bool {
 	return a.MAC == b.MAC && a.Firmware == b.Firmware && a.IPXE == b.IPXE && a.Link == b.Link && a.Class == b.Class &&
 		a.UserClass == b.UserClass && a.ClientID == b.ClientID && a.CircuitID == b.CircuitID && a.RemoteID == b.RemoteID &&
 		a.SubscriberID == b.SubscriberID && a.Relayed == b.Relayed
 }
 
 func TestUserClasses(t *testing.T) {
-	var got pools.Query
+	var got resolve.Query
 	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 	for in, want := range map[string]string{
 		"":              "",
@@ -89,7 +90,7 @@ func TestLink(t *testing.T) {
 		{"renewing everybody's address", message(web1, request, ciaddr("255.255.255.255")), "10.28.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var got pools.Query
+			var got resolve.Query
 			s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 			s.Reply(on(t, tt.in), noon)
 			if got.Link.String() != tt.want {

@@ -11,6 +11,7 @@ import (
 
 	"drover/dhcp/wire"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Responder decides on the answer to each request. It opens no socket and reads
@@ -80,7 +81,7 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 }
 
 // knownBy returns, as text, the property that identified the machine.
-func knownBy(p *pools.Plan) string {
+func knownBy(p *resolve.Plan) string {
 	switch {
 	case p.Matched != "":
 		return "known by " + p.Matched
@@ -98,7 +99,7 @@ type answer struct {
 	server *Responder
 	leases Leases
 	req    *Request
-	plan   *pools.Plan
+	plan   *resolve.Plan
 	now    time.Time
 	x      *Exchange
 	held   netip.Addr   // the active lease of an operating system, set by own; zero for none

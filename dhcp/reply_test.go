@@ -14,6 +14,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const (
@@ -255,7 +256,7 @@ func TestEcho(t *testing.T) {
 
 func TestOnlyWhatIsAsked(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{
+	s.Farm = farm{Options: []resolve.Option{
 		{Code: 42, Data: []byte{10, 28, 0, 1}}, {Code: 26, Data: []byte{5, 220}},
 		{Code: 54, Data: []byte{9, 9, 9, 9}}, // reserved: an operator cannot set it
 	}}
@@ -313,7 +314,7 @@ func TestLeaseTimes(t *testing.T) {
 
 // leaseTime returns a farm whose plans have the lease time d.
 func leaseTime(d time.Duration) dhcp.Resolver {
-	return farmFunc(func(p *pools.Plan) { p.Lease = pools.Duration(d) })
+	return farmFunc(func(p *resolve.Plan) { p.Lease = pools.Duration(d) })
 }
 
 func TestLongBootFile(t *testing.T) {
@@ -337,12 +338,12 @@ func TestLongBootFile(t *testing.T) {
 
 // bootFile returns a farm whose machines all load the file name.
 func bootFile(name string) dhcp.Resolver {
-	return farmFunc(func(p *pools.Plan) { p.Boot.File = name })
+	return farmFunc(func(p *resolve.Plan) { p.Boot.File = name })
 }
 
 func TestBroadcastToThePool(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farmFunc(func(p *pools.Plan) { p.Broadcast = true })
+	s.Farm = farmFunc(func(p *resolve.Plan) { p.Broadcast = true })
 	const everybody, relay = "255.255.255.255:68", "10.28.0.254:67"
 	for _, tt := range []struct {
 		name string
@@ -369,7 +370,7 @@ func TestBroadcastToThePool(t *testing.T) {
 
 func TestVendorOptionsOfTheOperatorStand(t *testing.T) {
 	s, _ := newServer()
-	s.Farm = farm{Options: []pools.Option{{Code: 43, Data: []byte("pxe")}, {Code: 175, Data: []byte("ipxe")}}}
+	s.Farm = farm{Options: []resolve.Option{{Code: 43, Data: []byte("pxe")}, {Code: 175, Data: []byte("ipxe")}}}
 	for _, tt := range []struct {
 		name string
 		in   *dhcpv4.DHCPv4

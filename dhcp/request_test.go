@@ -10,6 +10,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/wire"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func TestParse(t *testing.T) {
@@ -94,7 +95,7 @@ func TestOptionsInOtherFieldsOfRequests(t *testing.T) {
 func TestOption82InOtherFields(t *testing.T) {
 	hidden := "\x52\x0a\x02\x02sw\x05\x04\x0a\x02\x00\x00\xff"
 	for name, mods := range map[string][]dhcpv4.Modifier{"alone": nil, "beside the relay agent's": {option(82, 1, 1, 'x')}} {
-		var got pools.Query
+		var got resolve.Query
 		s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 		s.handle(overloaded(message(web1, discover, append(mods, giaddr("10.1.0.254"))...), hidden, hidden), noon)
 		if got.RemoteID != "" || got.Link.String() != "10.1.0.254" || got.MAC != web1 {

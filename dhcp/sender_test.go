@@ -9,6 +9,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // The hosts of the tests on senders. The wire is 10.28.0.0/16.
@@ -206,7 +207,7 @@ func TestMalformedIsJudgedFirst(t *testing.T) {
 // TestOption82WithoutRelay: a pod names the port of a node (finding H2). Only a relay
 // agent can.
 func TestOption82WithoutRelay(t *testing.T) {
-	var got pools.Query
+	var got resolve.Query
 	s := &responder{Responder: dhcp.Responder{Farm: asked{&got}, Address: serverAddr}}
 	port := option(82, 1, 4, 'g', 'e', '-', '7', 2, 2, 's', 'w', 6, 1, 'c', 5, 4, 10, 3, 0, 0, 11, 4, 10, 28, 0, 254)
 	_, x := s.Reply(on(t, message(web1, request, requested("10.28.36.1"), port)), noon)

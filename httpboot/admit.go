@@ -10,6 +10,7 @@ import (
 
 	"drover/httpboot/queue"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const (
@@ -72,7 +73,7 @@ func (h *handler) stallOf(c queue.Client) time.Duration {
 
 // rank returns the rank of the machine with a Plan. The Plan is nil for a client that is
 // no machine.
-func (h *handler) rank(p *pools.Plan) queue.Rank {
+func (h *handler) rank(p *resolve.Plan) queue.Rank {
 	switch {
 	case p == nil:
 		return queue.Stranger

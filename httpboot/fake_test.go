@@ -26,6 +26,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // The machines of the tests.
@@ -51,7 +52,7 @@ func plans() farm {
 			Node: "node-1", MAC: macBIOS, MACs: []pools.MAC{macBIOS}, Pool: "compute", Cluster: "tenant-a",
 			Image: "debian-12", Address: netip.MustParseAddr("127.0.0.1"),
 			Subnet: pools.Subnet{Domain: "example.org"},
-			Settings: pools.Settings{
+			Settings: resolve.Settings{
 				KernelArgs: []string{"console=tty1", "console=ttyS0,9600n8", `dyndbg="file drivers/usb/* +p"`},
 				Timezone:   "Europe/Prague",
 				Sysctls:    map[string]string{"net.ipv4.ip_forward": "1"},
@@ -81,9 +82,9 @@ func plans() farm {
 
 const fileSecret = "the-content-of-a-file-that-nobody-may-read"
 
-type farm map[pools.MAC]*pools.Plan
+type farm map[pools.MAC]*resolve.Plan
 
-func (f farm) Resolve(q pools.Query) *pools.Plan { return f[q.MAC] }
+func (f farm) Resolve(q resolve.Query) *resolve.Plan { return f[q.MAC] }
 
 // directory has the machines of a farm; at has their addresses.
 type directory struct {
@@ -100,7 +101,7 @@ func (d directory) At(addr netip.Addr) (machines.Machine, bool) {
 }
 
 func (d directory) Of(mac pools.MAC) machines.Machine {
-	found := machines.Machine{MAC: mac, Plan: d.farm.Resolve(pools.Query{MAC: mac})}
+	found := machines.Machine{MAC: mac, Plan: d.farm.Resolve(resolve.Query{MAC: mac})}
 	if found.Plan != nil && found.Plan.Address.IsValid() {
 		found.Address = found.Plan.Address
 	} else if mac == macUnknown {
@@ -125,7 +126,7 @@ type step struct {
 	boots.Event
 }
 
-func (b *fakeBoots) Issue(p *pools.Plan) (string, error) {
+func (b *fakeBoots) Issue(p *resolve.Plan) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
@@ -210,13 +211,13 @@ func (b *fakeBoots) claimedBy(m pools.MAC) string {
 	return b.keys[m]
 }
 
-type joinerFunc func(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
+type joinerFunc func(ctx context.Context, p *resolve.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 
-func (f joinerFunc) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
+func (f joinerFunc) Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
 	return f(ctx, p, addr, bootID)
 }
 
-func (joinerFunc) Expect(*pools.Plan) {}
+func (joinerFunc) Expect(*resolve.Plan) {}
 
 // expecting is a joiner that notes whom it was told to expect.
 type expecting struct {
@@ -224,11 +225,11 @@ type expecting struct {
 	nodes []string
 }
 
-func (e *expecting) Expect(p *pools.Plan) { e.nodes = append(e.nodes, p.Node) }
+func (e *expecting) Expect(p *resolve.Plan) { e.nodes = append(e.nodes, p.Node) }
 
 const tokenSecret = "abcdef.0123456789abcdef"
 
-func joinWithToken(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
+func joinWithToken(context.Context, *resolve.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 	return pools.JoinConfig{Kubeadm: "token: " + tokenSecret}, nil
 }
 

@@ -18,11 +18,12 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 // machine returns the Plan of the MAC in the path if the request comes from the address
 // of that machine, else an error.
-func (h *handler) machine(rec *recorder, r *http.Request) (*pools.Plan, error) {
+func (h *handler) machine(rec *recorder, r *http.Request) (*resolve.Plan, error) {
 	mac, err := pools.ParseMAC(r.PathValue("mac"))
 	if err != nil {
 		return nil, refuse(http.StatusNotFound, "%v", err)
@@ -44,7 +45,7 @@ func (h *handler) observe(mac pools.MAC, e boots.Event) {
 
 // boot is a request below /node/ from an authenticated node.
 type boot struct {
-	plan  *pools.Plan
+	plan  *resolve.Plan
 	addr  netip.Addr
 	nonce string
 	key   []byte // the public key that the boot is bound to; only for config and join
@@ -181,7 +182,7 @@ func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 }
 
 // Config returns the config of a node: its Plan with rendered scripts.
-func Config(p *pools.Plan) (pools.NodeConfig, error) {
+func Config(p *resolve.Plan) (pools.NodeConfig, error) {
 	scripts, err := renderScripts(p)
 	return pools.NodeConfig{
 		Hostname:          p.Node,
@@ -202,7 +203,7 @@ func Config(p *pools.Plan) (pools.NodeConfig, error) {
 
 // renderScripts returns the scripts in the order in which they run: by stage,
 // then by name.
-func renderScripts(p *pools.Plan) ([]pools.NamedScript, error) {
+func renderScripts(p *resolve.Plan) ([]pools.NamedScript, error) {
 	var all []pools.NamedScript
 	for name, s := range p.Scripts {
 		run, err := s.Render(name, p)

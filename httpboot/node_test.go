@@ -20,6 +20,7 @@ import (
 	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // node is a boot under way: what drover-init holds.
@@ -123,7 +124,7 @@ func TestConfigMachineID(t *testing.T) {
 // A domain that a tag sets for DHCP is the node's own, too.
 func TestConfigDomainOfTag(t *testing.T) {
 	p := *plans()[macBIOS]
-	p.Options = []pools.Option{{Code: 15, Name: "domain-name", Data: []byte("tag.example")}}
+	p.Options = []resolve.Option{{Code: 15, Name: "domain-name", Data: []byte("tag.example")}}
 	if c, err := httpboot.Config(&p); err != nil || c.Domain != "tag.example" {
 		t.Errorf("got %q, %v, want tag.example", c.Domain, err)
 	}
@@ -162,10 +163,10 @@ func TestScriptTemplateErrors(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	var plan *pools.Plan
+	var plan *resolve.Plan
 	var addr netip.Addr
 	var bootID string
-	joiner := &expecting{joinerFunc: func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+	joiner := &expecting{joinerFunc: func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 		plan, addr, bootID = p, a, id
 		return joinWithToken(ctx, p, a, id)
 	}}
@@ -232,7 +233,7 @@ func TestJoinErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, func(w *world) {
-				w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
+				w.Joiner = joinerFunc(func(context.Context, *resolve.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 					return pools.JoinConfig{}, tt.err
 				})
 			})
@@ -258,7 +259,7 @@ func TestJoinErrors(t *testing.T) {
 func TestJoinOneAtATime(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	w := newWorld(t, func(w *world) {
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release
 			return joinWithToken(ctx, p, a, id)
@@ -284,7 +285,7 @@ func TestJoinOneAtATime(t *testing.T) {
 func TestJoinTimeout(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.JoinTimeout = time.Millisecond
-		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, _ *resolve.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
 			<-ctx.Done()
 			return pools.JoinConfig{}, ctx.Err()
 		})

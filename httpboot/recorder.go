@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // chunk is the part of a file that is passed to the kernel at a time, in bytes. The write
@@ -23,7 +24,7 @@ type recorder struct {
 	Request // filled in step by step; Status is 0 until the header is written
 
 	start     time.Time
-	plan      *pools.Plan          // of the client's machine, if known
+	plan      *resolve.Plan        // of the client's machine, if known
 	stall     time.Duration        // the time limit of one chunk
 	mostStall func() time.Duration // a shorter limit while other clients wait for a slot; may be nil
 	problem   bool                 // the answer is a script that shows a problem
@@ -34,7 +35,7 @@ type recorder struct {
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // identify records the machine of the client.
-func (r *recorder) identify(p *pools.Plan) {
+func (r *recorder) identify(p *resolve.Plan) {
 	r.plan, r.MAC, r.Pool, r.Node = p, p.MAC, p.Pool, p.Node
 }
 

@@ -14,6 +14,7 @@ import (
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // Boots is the table of boots.
@@ -40,10 +41,10 @@ type Boots interface {
 type Joiner interface {
 	// Expect announces that the machine of p boots and will request its join. It
 	// returns at once.
-	Expect(p *pools.Plan)
+	Expect(p *resolve.Plan)
 	// Join returns the join configuration of the node of p, which has the address
 	// addr. bootID is that of its kernel, or empty if the node sent none.
-	Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
+	Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)
 }
 
 // Clients knows the clients by their addresses.

@@ -22,6 +22,7 @@ import (
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // patience bounds how long a test waits for what has to come. Nothing passes
@@ -175,7 +176,7 @@ func TestBodyTimeoutEndsWithBody(t *testing.T) {
 	spy := &deadlineListener{}
 	var reading []time.Time
 	w := newWorld(t, func(w *world) {
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			spy.mu.Lock()
 			reading = slices.Clone(spy.reading)
 			spy.mu.Unlock()
@@ -323,7 +324,7 @@ func TestGracefulStop(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	w := newWorld(t, func(w *world) {
 		w.Grace = patience
-		w.Joiner = joinerFunc(func(ctx context.Context, p *pools.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release
 			if ctx.Err() != nil {
@@ -420,7 +421,7 @@ func TestStopCutsOff(t *testing.T) {
 	entered := make(chan bool)
 	w := newWorld(t, func(w *world) {
 		w.Grace = 10 * time.Millisecond
-		w.Joiner = joinerFunc(func(ctx context.Context, _ *pools.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(ctx context.Context, _ *resolve.Plan, _ netip.Addr, _ string) (pools.JoinConfig, error) {
 			entered <- true
 			<-ctx.Done()
 			return pools.JoinConfig{}, ctx.Err()
@@ -436,7 +437,7 @@ func TestStopWithAllConnsTaken(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.MaxConns = 1
 		w.Grace = 10 * time.Millisecond
-		w.Joiner = joinerFunc(func(context.Context, *pools.Plan, netip.Addr, string) (pools.JoinConfig, error) {
+		w.Joiner = joinerFunc(func(context.Context, *resolve.Plan, netip.Addr, string) (pools.JoinConfig, error) {
 			entered <- true
 			<-release // whatever the context says
 			return pools.JoinConfig{}, errors.New("released")

@@ -9,7 +9,7 @@ import "strings"
 // The class need not be PXEClient: some ROMs send none. An HTTPClient loads a URL,
 // whatever its number says.
 func FirmwareOf(class string, archs []uint16) Firmware {
-	if kind, ok := ubootClass(class); ok {
+	if kind, ok := UBootClass(class); ok {
 		return ubootFirmware(kind, archs)
 	}
 	for _, arch := range archs {
@@ -68,9 +68,9 @@ func (f Firmware) by(http bool) Firmware {
 	return f
 }
 
-// ubootClass returns the part of U-Boot's vendor class behind "U-Boot", in lower case:
+// UBootClass returns the part of U-Boot's vendor class behind "U-Boot", in lower case:
 // ".armv8". ok is false for another class. Some boards write it U-boot.
-func ubootClass(class string) (kind string, ok bool) {
+func UBootClass(class string) (kind string, ok bool) {
 	if len(class) < len("U-Boot") || !strings.EqualFold(class[:len("U-Boot")], "U-Boot") {
 		return "", false
 	}

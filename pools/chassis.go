@@ -120,13 +120,3 @@ const (
 	IPMI    PowerDriver = "ipmi"
 	Exec    PowerDriver = "exec"
 )
-
-// Chassis returns the chassis of that name.
-func (f *Farm) Chassis(name string) (Chassis, bool) {
-	for _, c := range f.Config.Chassis {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return Chassis{}, false
-}

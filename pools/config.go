@@ -225,7 +225,7 @@ type Arch struct {
 	set  bool
 }
 
-// Tag is a bundle of settings with a name. See [Settings] for the effect of each.
+// Tag is a bundle of settings with a name. Package resolve merges those of a node.
 //
 // When several tags apply, the later one wins key by key in maps. Lists and kernel
 // arguments append, unless they are written with replace.
@@ -281,6 +281,13 @@ type Strings []string
 
 // Duration is a time.Duration written as 90s, 10m or 12h.
 type Duration time.Duration
+
+// Range is the span of addresses that a catch-all pool leases from, both ends
+// included. In the config and in JSON it is written 10.28.72.10-10.28.72.250, or
+// fd00::100-fd00::1ff.
+type Range struct {
+	First, Last netip.Addr
+}
 
 // Mount is a file system that the node mounts before its services start.
 type Mount struct {

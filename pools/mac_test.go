@@ -6,6 +6,15 @@ import (
 	"drover/pools"
 )
 
+func mac(t testing.TB, s string) pools.MAC {
+	t.Helper()
+	m, err := pools.ParseMAC(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func TestParseMAC(t *testing.T) {
 	for in, want := range map[string]string{
 		"52:54:00:12:34:56": "52:54:00:12:34:56",

@@ -37,28 +37,6 @@ func ParseNextBoot(s string) (NextBoot, error) {
 // Image returns the image of image=REF.
 func (n NextBoot) Image() (ref string, ok bool) { return strings.CutPrefix(string(n), nextImage) }
 
-// WithNextBoot returns a copy of the plan with a next boot in force, as a running
-// server would make it.
-func (p *Plan) WithNextBoot(n NextBoot) *Plan {
-	c := *p
-	c.NextBoot = n
-	if ref, ok := n.Image(); ok {
-		c.Image = ref
-	}
-	return &c
-}
-
-// whyNext adds the origins of values that a next boot set.
-func (p *Plan) whyNext(why Why) {
-	if p.NextBoot == "" {
-		return
-	}
-	why["nextBoot"] = Origin{Path: "API, for one boot"}
-	if _, ok := p.NextBoot.Image(); ok {
-		why["image"] = why["nextBoot"]
-	}
-}
-
 // ImageName returns the name in a reference to an image, NAME or NAME@sha256:DIGEST.
 func ImageName(ref string) string {
 	name, _, _ := strings.Cut(ref, "@")

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 )
 
@@ -67,13 +66,3 @@ type NodeChange struct {
 // ErrChanged is the error of a change whose Old differs from the stored node. The
 // client must read the node again.
 var ErrChanged = errors.New("a node was changed meanwhile")
-
-// SubnetOf returns the index of the subnet that holds a, or -1.
-func (c *Config) SubnetOf(a netip.Addr) int {
-	for i, s := range c.Subnets {
-		if s.CIDR.IsValid() && s.CIDR.Contains(a) {
-			return i
-		}
-	}
-	return -1
-}

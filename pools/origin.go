@@ -2,6 +2,13 @@ package pools
 
 import "fmt"
 
+// Origin is where a value was set.
+type Origin struct {
+	File string `json:"file,omitempty"` // the config file as it was named; empty for a default
+	Line int    `json:"line,omitempty"` // from 1; 0 when the value was not read from a file
+	Path string `json:"path"`           // "tags.foo.labels.label1", "default", "made from the MAC"
+}
+
 // HintError is an error in a value, with its remedy.
 type HintError struct{ Msg, Hint string }
 

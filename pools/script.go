@@ -15,14 +15,14 @@ func (s Script) Template(name string) (*template.Template, error) {
 	}).Parse(s.Run)
 }
 
-// Render executes the script's template with a Plan.
-func (s Script) Render(name string, p *Plan) (string, error) {
+// Render executes the script's template with a plan, that of package resolve.
+func (s Script) Render(name string, plan any) (string, error) {
 	t, err := s.Template(name)
 	if err != nil {
 		return "", fmt.Errorf("script %q: %w", name, err)
 	}
 	var b strings.Builder
-	if err := t.Execute(&b, p); err != nil {
+	if err := t.Execute(&b, plan); err != nil {
 		return "", fmt.Errorf("script %q: %w", name, err)
 	}
 	return b.String(), nil

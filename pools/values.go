@@ -103,6 +103,9 @@ func (r *Range) UnmarshalText(b []byte) error {
 // IsZero reports whether no type was set.
 func (a Arch) IsZero() bool { return !a.set }
 
+// Code returns the number; 0 for none, which is also that of a PC with a BIOS.
+func (a Arch) Code() uint16 { return a.code }
+
 // String returns the number in decimal; "" for none.
 func (a Arch) String() string {
 	if !a.set {
@@ -127,6 +130,9 @@ func (a *Arch) UnmarshalText(b []byte) error {
 	*a = Arch{uint16(n), true}
 	return nil
 }
+
+// IsZero reports whether nothing is set.
+func (m Match) IsZero() bool { return m == Match{} }
 
 // Match returns the conditions of the rule.
 func (r LoaderRule) Match() Match {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // fill submits a form of the page, as a browser with a session does.
@@ -117,7 +118,7 @@ func TestFormsAreGuarded(t *testing.T) {
 	if resp := s.do(post); resp.Code != 429 {
 		t.Errorf("too often: got %d", resp.Code)
 	}
-	if s.live.Farm().Resolve(pools.Query{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 0x77}}).Node == "n4" {
+	if s.live.Farm().Resolve(resolve.Query{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 0x77}}).Node == "n4" {
 		t.Error("the node was added")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
+	"drover/pools/resolve"
 	"drover/web"
 	"drover/web/api"
 	"drover/web/auth"
@@ -293,7 +294,7 @@ func TestChangesAreLive(t *testing.T) {
 	s := newHarness(t)
 	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 3}
 	resolve := func() string {
-		if p := s.live.Farm().Resolve(pools.Query{MAC: mac}); p != nil && !p.CatchAll {
+		if p := s.live.Farm().Resolve(resolve.Query{MAC: mac}); p != nil && !p.CatchAll {
 			return p.Node
 		}
 		return ""

@@ -15,64 +15,65 @@ import (
 // other: for the parts of another that one needs, it declares an interface, and
 // cmd/drover/server implements it.
 var mayImport = map[string][]string{
-	"pools":                {"drover/pools/option"},
+	"pools":                {},
 	"pools/option":         {},
-	"pools/config":         {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option"},
+	"pools/resolve":        {"drover/pools", "drover/pools/option"},
+	"pools/config":         {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/decode":  {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/mistake": {"drover/pools"},
 	"pools/atomicfile":     {},
 	"pools/lograte":        {},
 	"pools/printable":      {},
 	"pools/wait":           {},
-	"pools/boots":          {"drover/pools"},
-	"pools/state":          {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/state/wal"},
+	"pools/boots":          {"drover/pools", "drover/pools/resolve"},
+	"pools/state":          {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/resolve", "drover/pools/state/wal"},
 	"pools/state/wal":      {"drover/pools/atomicfile"},
-	"pools/machines":       {"drover/pools", "drover/pools/boots"},
+	"pools/machines":       {"drover/pools", "drover/pools/boots", "drover/pools/resolve"},
 	"pools/kube": {
 		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
-		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token",
+		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve",
 	},
-	"pools/kube/approve": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/approve": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
 	"pools/kube/cluster": {"drover/pools"},
 	"pools/kube/inspect": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
-	"pools/kube/move":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node"},
-	"pools/kube/node":    {"drover/pools", "drover/pools/kube/cluster"},
+	"pools/kube/move":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
+	"pools/kube/node":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
 	"pools/kube/token":   {"drover/pools", "drover/pools/kube/cluster"},
 
 	"pools/hardware": {
 		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
-		"drover/pools/hardware/redfish",
+		"drover/pools/hardware/redfish", "drover/pools/resolve",
 	},
-	"pools/hardware/bmc":      {"drover/pools"},
+	"pools/hardware/bmc":      {"drover/pools", "drover/pools/resolve"},
 	"pools/hardware/sshcli":   {"drover/pools/hardware/bmc"},
 	"pools/hardware/redfish":  {"drover/pools", "drover/pools/hardware/bmc"},
 	"pools/hardware/moonshot": {"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/redfish", "drover/pools/hardware/sshcli"},
 	"pools/hardware/importer": {
 		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/hardware/bmc",
-		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish",
+		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish", "drover/pools/resolve",
 	},
 
-	"dhcp":             {"drover/dhcp/wire", "drover/pools"},
+	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
-	"dhcp/dhcp6":       {"drover/dhcp", "drover/pools"},
-	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/ratelimit", "drover/pools"},
-	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/ratelimit", "drover/pools"},
+	"dhcp/dhcp6":       {"drover/dhcp", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
 	"dhcp/ra":          {"drover/dhcp/ratelimit", "drover/pools"},
 	"dhcp/ratelimit":   {},
 	"dhcp/wire":        {},
 
 	"tftp": {"drover/pools"},
 
-	"httpboot":        {"drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines"},
+	"httpboot":        {"drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 	"httpboot/queue":  {},
-	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines"},
+	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
-	"web":        {"drover/pools", "drover/pools/boots", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
+	"web":        {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
 	"web/answer": {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
 	"web/auth":   {"drover/web/answer"},
-	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/web/answer"},
+	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer"},
 	"web/page": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines",
+		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines", "drover/pools/resolve",
 		"drover/web/answer", "drover/web/api", "drover/web/auth",
 	},
 
@@ -96,8 +97,8 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",
 		"drover/pools/boots", "drover/pools/config", "drover/pools/hardware", "drover/pools/kube/approve", "drover/pools/state", "drover/tftp",
 	},
-	"cmd/drover/server/network":   {"drover/pools"},
-	"cmd/drover/server/readiness": {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/web/api"},
+	"cmd/drover/server/network":   {"drover/pools", "drover/pools/resolve"},
+	"cmd/drover/server/readiness": {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/pools/resolve", "drover/web/api"},
 
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
@@ -186,7 +187,7 @@ func checkArrow(t *testing.T, path, folder, imported string) {
 			t.Errorf("%s imports %s, which is for %q only", path, imported, homes)
 		}
 	}
-	if folder == "pools" && !test && strings.Contains(strings.Split(imported, "/")[0], ".") {
-		t.Errorf("%s imports %s; pools imports the standard library only", path, imported)
+	if (folder == "pools" || folder == "pools/resolve") && !test && strings.Contains(strings.Split(imported, "/")[0], ".") {
+		t.Errorf("%s imports %s; %s imports the standard library only", path, imported, folder)
 	}
 }

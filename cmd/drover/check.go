@@ -12,7 +12,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
 	"drover/cmd/drover/server/readiness"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -60,7 +60,7 @@ func check(file string, stdout, stderr io.Writer) error {
 }
 
 // warnAddresses warns about subnets whose nodes cannot reach their boot address.
-func warnAddresses(farm *pools.Farm, stderr io.Writer) {
+func warnAddresses(farm *resolve.Farm, stderr io.Writer) {
 	listener, _, _ := net.SplitHostPort(farm.Config.Server.HTTP)
 	only, _ := netip.ParseAddr(listener) // the zero Addr: all addresses
 	for i, s := range farm.Config.Subnets {

@@ -19,6 +19,7 @@ import (
 	"drover/e2e/ilosim"
 	"drover/e2e/manual"
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -215,7 +216,7 @@ func booted(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	mac, err := pools.ParseMAC(args[2])
 	ts.Check(err)
-	store.Boots.Discover(&pools.Plan{Node: args[1], MAC: mac, Pool: "compute"}, time.Now())
+	store.Boots.Discover(&resolve.Plan{Node: args[1], MAC: mac, Pool: "compute"}, time.Now())
 	ts.Check(store.Close())
 }
 

@@ -17,6 +17,7 @@ import (
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/server"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: MODE}
@@ -88,7 +89,7 @@ func TestExplainIsWhatTheServerSends(t *testing.T) {
 				t.Fatal(err)
 			}
 			leased := pools.MAC{0x52, 0x54, 0, 0x77, 1, 4}
-			wait, err := s.Store.Leases.Commit(s.Machines.Resolve(pools.Query{MAC: leased}), netip.MustParseAddr("10.28.72.99"), time.Now())
+			wait, err := s.Store.Leases.Commit(s.Machines.Resolve(resolve.Query{MAC: leased}), netip.MustParseAddr("10.28.72.99"), time.Now())
 			if err != nil || wait() != nil {
 				t.Fatal("no lease")
 			}

@@ -16,6 +16,7 @@ import (
 	"drover/e2e/ilosim"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // simulated starts a chassis and returns the flags that ask it. They pin its
@@ -140,7 +141,7 @@ func TestImportedNodesBoot(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if plan := live.Farm().Resolve(pools.Query{MAC: mac}); plan != nil {
+		if plan := live.Farm().Resolve(resolve.Query{MAC: mac}); plan != nil {
 			booted[slot] = fmt.Sprint(plan.Node, " ", plan.Address, " ", plan.Cluster)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"drover/pools/config"
 	"drover/pools/hardware"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 	"drover/pools/state"
 	"drover/web"
 	"drover/web/api"
@@ -197,7 +198,7 @@ func TestBootCommands(t *testing.T) {
 	store, _ := apiSite(t)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	store.Boots.Now = func() time.Time { return now }
-	p := &pools.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12"}
+	p := &resolve.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12"}
 	store.Boots.Discover(p, now)
 	for _, e := range []boots.Event{
 		{Step: boots.StepLoader, Detail: "snponly.efi"}, {Step: boots.StepScript}, {Step: boots.StepReady},

@@ -20,6 +20,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -86,7 +87,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range byte(2) {
 		mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1 + i}
 		addr := netip.AddrFrom4([4]byte{10, 28, 72, 10 + i})
-		p := &pools.Plan{Node: "node-" + mac.Hex(), MAC: mac, Pool: "catchall", CatchAll: true, Range: pools.Range{First: first, Last: last}, Lease: pools.Duration(time.Hour)}
+		p := &resolve.Plan{Node: "node-" + mac.Hex(), MAC: mac, Pool: "catchall", CatchAll: true, Range: pools.Range{First: first, Last: last}, Lease: pools.Duration(time.Hour)}
 		wait, err := store.Leases.Commit(p, addr, time.Now())
 		ts.Check(err)
 		ts.Check(wait())

@@ -10,6 +10,7 @@ import (
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 const (
@@ -20,8 +21,8 @@ const (
 )
 
 // query returns the query to the farm. own is an address of this server on the wire.
-func (r *Request) query(own netip.Addr) pools.Query {
-	q := pools.Query{
+func (r *Request) query(own netip.Addr) resolve.Query {
+	q := resolve.Query{
 		MAC: r.MAC, IPv6: true, Link: own, Relayed: r.Relayed(), ClientID: string(r.duid()),
 		Renewing:  r.Type == dhcpv6.MessageTypeRenew || r.Type == dhcpv6.MessageTypeRebind,
 		CircuitID: string(r.fromRelays(dhcpv6.OptionInterfaceID)), SubscriberID: string(r.fromRelays(dhcpv6.OptionRelayAgentSubscriberID)),
@@ -82,7 +83,7 @@ func (r *Request) Exchange(d dhcp.Decision, received time.Time) dhcp.Exchange {
 }
 
 // exchange returns the exchange of a request with this query, without its outcome.
-func (r *Request) exchange(q *pools.Query, now time.Time) dhcp.Exchange {
+func (r *Request) exchange(q *resolve.Query, now time.Time) dhcp.Exchange {
 	x := r.Exchange("", now)
 	x.Firmware, x.IPXE, x.Netboot = q.Firmware, q.IPXE, q.Boots()
 	x.Class, x.Circuit, x.Remote = printable.Quote(q.Class, 64), printable.Quote(q.CircuitID, 64), printable.Quote(q.RemoteID, 64)

@@ -14,6 +14,7 @@ import (
 	"drover/dhcp/dhcp6"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 const farmConfig = `server: {interfaces: [lo], address: 10.28.0.2}
@@ -58,7 +59,7 @@ type leases struct {
 	err      error
 }
 
-func (l *leases) Offer(p *pools.Plan, want netip.Addr, _ time.Time) (netip.Addr, bool, error) {
+func (l *leases) Offer(p *resolve.Plan, want netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	if a, ok := l.byMAC[p.MAC]; ok {
 		return a, false, nil
 	}
@@ -82,7 +83,7 @@ func (l *leases) free(a netip.Addr) bool {
 	return !slices.Contains(l.declined, a)
 }
 
-func (l *leases) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
+func (l *leases) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	if l.err != nil {
 		return nil, l.err
 	}

@@ -1,5 +1,5 @@
 // Package dhcp6 decides on the replies to DHCPv6 requests (RFC 8415): it translates a
-// [pools.Plan] of IPv6 into messages. It opens no sockets; package dhcp6d serves it on an
+// [resolve.Plan] of IPv6 into messages. It opens no sockets; package dhcp6d serves it on an
 // interface. It shares the [dhcp.Exchange] and the lease store with package dhcp.
 //
 // [Request.Parse] reads a packet, with the messages of up to eight relay agents around the

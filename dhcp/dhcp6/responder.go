@@ -13,6 +13,7 @@ import (
 
 	"drover/dhcp"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Ports of clients, and of servers and relay agents.
@@ -141,8 +142,8 @@ func (r *Request) toRelays(b []byte) []byte {
 type answer struct {
 	*Request
 	server *Responder
-	plan   *pools.Plan
-	query  *pools.Query
+	plan   *resolve.Plan
+	query  *resolve.Query
 	now    time.Time
 	x      *dhcp.Exchange
 	boots  bool // the client is a boot program

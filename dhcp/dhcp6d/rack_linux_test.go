@@ -19,6 +19,7 @@ import (
 	"drover/e2e/netns"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 const farmConfig = `server: {interfaces: [srv], address: 10.28.0.2}
@@ -45,7 +46,7 @@ const (
 type rack struct {
 	*testing.T
 	net   netns.Namespace // the server's; its interface is srv
-	farm  *pools.Farm
+	farm  *resolve.Farm
 	table *table
 	lease time.Duration // of all plans; 0: as configured
 	log   fixture.Log
@@ -159,7 +160,7 @@ func (r *rack) expect(mac string, want ...string) {
 }
 
 // Resolve returns the plan of a machine, with the lease time of the rack.
-func (r *rack) Resolve(q pools.Query) *pools.Plan {
+func (r *rack) Resolve(q resolve.Query) *resolve.Plan {
 	p := r.farm.Resolve(q)
 	if p != nil && r.lease > 0 {
 		p.Lease = pools.Duration(r.lease)
@@ -167,12 +168,12 @@ func (r *rack) Resolve(q pools.Query) *pools.Plan {
 	return p
 }
 
-func (r *rack) WhyNot(q pools.Query) string { return r.farm.WhyNot(q) }
-func (r *rack) Declares(m pools.MAC) bool   { return r.farm.Declares(m) }
-func (r *rack) Known(m pools.MAC) bool      { return r.farm.Declares(m) }
-func (r *rack) InSubnet(a netip.Addr) bool  { return r.farm.Config.SubnetOf(a) >= 0 }
-func (r *rack) InRange(a netip.Addr) bool   { return r.farm.InRange(a) }
-func (r *rack) ListsRelay(netip.Addr) bool  { return false }
+func (r *rack) WhyNot(q resolve.Query) string { return r.farm.WhyNot(q) }
+func (r *rack) Declares(m pools.MAC) bool     { return r.farm.Declares(m) }
+func (r *rack) Known(m pools.MAC) bool        { return r.farm.Declares(m) }
+func (r *rack) InSubnet(a netip.Addr) bool    { return r.farm.Config.SubnetOf(a) >= 0 }
+func (r *rack) InRange(a netip.Addr) bool     { return r.farm.InRange(a) }
+func (r *rack) ListsRelay(netip.Addr) bool    { return false }
 func (r *rack) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	n, owned := r.farm.NodeAt(a)
 	return owned, owned && slices.Contains(n.MACs, m)
@@ -185,7 +186,7 @@ type table struct {
 	byMAC map[pools.MAC]netip.Addr
 }
 
-func (l *table) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bool, error) {
+func (l *table) Offer(p *resolve.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a, ok := l.byMAC[p.MAC]; ok {
@@ -198,7 +199,7 @@ func (l *table) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, boo
 	return a, true, nil
 }
 
-func (l *table) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
+func (l *table) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byMAC[p.MAC] = a

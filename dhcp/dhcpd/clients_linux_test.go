@@ -10,6 +10,7 @@ import (
 	"drover/dhcp/dhcpd"
 	"drover/e2e/netns"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // TestRealClients lets DHCP clients of other projects live through all
@@ -60,7 +61,7 @@ func newNeighborhood(t *testing.T, kind netns.Kind) *neighborhood {
 	s, n.leases = newServer()
 	s.Machines = tenants{n.leases}
 	s.Workers = 1 // else a client's REQUEST can be told of before the OFFER that it answers
-	s.Farm = farmFunc(func(p *pools.Plan) {
+	s.Farm = farmFunc(func(p *resolve.Plan) {
 		p.Lease = pools.Duration(kind.Lease)
 		if n.elsewhere.Load() {
 			p.Address = netip.MustParseAddr("10.99.0.7")
@@ -97,7 +98,7 @@ func (n *neighborhood) takes(m pools.MAC, address string) {
 	got := n.client.Wait(n.t, netns.Bound)
 	want := map[string]string{
 		"address": address, "mask": "255.255.0.0", "server": "10.28.0.2",
-		"router": "10.28.0.1", "dns": "10.28.0.1 10.28.0.9", "hostname": farm{}.Resolve(pools.Query{MAC: m}).Node,
+		"router": "10.28.0.1", "dns": "10.28.0.1 10.28.0.9", "hostname": farm{}.Resolve(resolve.Query{MAC: m}).Node,
 	}
 	if n.elsewhere.Load() {
 		want["router"] = "10.99.0.1"

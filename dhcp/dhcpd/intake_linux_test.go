@@ -15,7 +15,7 @@ import (
 
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func write(t *testing.T, c net.PacketConn, b []byte) {
@@ -88,7 +88,7 @@ func TestNothingEndsTheLoop(t *testing.T) {
 // panicky is a farm with a bug.
 type panicky struct{ farm }
 
-func (panicky) Resolve(q pools.Query) *pools.Plan {
+func (panicky) Resolve(q resolve.Query) *resolve.Plan {
 	if q.MAC == foreign {
 		panic("bug")
 	}
@@ -140,7 +140,7 @@ type stuckFarm struct {
 	asked, free chan struct{}
 }
 
-func (f stuckFarm) Resolve(q pools.Query) *pools.Plan {
+func (f stuckFarm) Resolve(q resolve.Query) *resolve.Plan {
 	f.asked <- struct{}{}
 	<-f.free
 	return farm{}.Resolve(q)

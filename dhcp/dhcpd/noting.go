@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // noting is a lease store for proxy mode, where another server gives the addresses. It
@@ -24,7 +24,7 @@ var errManyNoted = errors.New("too many addresses are being confirmed by ARP")
 
 // Commit stores the lease once it is confirmed. There is no error and nothing to wait
 // for then.
-func (n noting) Commit(p *pools.Plan, addr netip.Addr, _ time.Time) (wait func() error, err error) {
+func (n noting) Commit(p *resolve.Plan, addr netip.Addr, _ time.Time) (wait func() error, err error) {
 	v := n.service
 	if !v.networks.InSubnet(addr) {
 		return nil, fmt.Errorf("%s is in no declared subnet", addr)

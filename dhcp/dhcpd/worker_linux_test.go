@@ -21,6 +21,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // numbered is a packet through the relay with a number to know its answer by.
@@ -97,7 +98,7 @@ type slowDisk struct {
 	synced chan error
 }
 
-func (d slowDisk) Commit(p *pools.Plan, a netip.Addr, now time.Time) (func() error, error) {
+func (d slowDisk) Commit(p *resolve.Plan, a netip.Addr, now time.Time) (func() error, error) {
 	_, err := d.leases.Commit(p, a, now)
 	return func() error { return <-d.synced }, err
 }
@@ -246,8 +247,8 @@ func (noNodes) Nodes() ([]pools.PoolNode, error) { return nil, nil }
 // inForce asks the farm in force.
 type inForce struct{ *config.Live }
 
-func (l inForce) Resolve(q pools.Query) *pools.Plan { return l.Farm().Resolve(q) }
-func (l inForce) WhyNot(q pools.Query) string       { return l.Farm().WhyNot(q) }
+func (l inForce) Resolve(q resolve.Query) *resolve.Plan { return l.Farm().Resolve(q) }
+func (l inForce) WhyNot(q resolve.Query) string         { return l.Farm().WhyNot(q) }
 
 // TestHangingDisk has a lease store whose disk hangs, and more new leases than may
 // wait for it: nodes with addresses of their own get their ACKs all the same.
@@ -256,7 +257,7 @@ func TestHangingDisk(t *testing.T) {
 	s, l := newServer()
 	disk := slowDisk{l, make(chan error)}
 	s.Leases, s.Workers = disk, 1
-	s.Farm = farmFunc(func(p *pools.Plan) { // a node that is known by its port leases its own address
+	s.Farm = farmFunc(func(p *resolve.Plan) { // a node that is known by its port leases its own address
 		if p.CatchAll {
 			p.CatchAll, p.Matched = false, "circuitID"
 			p.Address = netip.AddrFrom4([4]byte{10, 28, 100 + p.MAC[4], p.MAC[5]})

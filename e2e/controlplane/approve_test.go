@@ -24,6 +24,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/approve"
+	"drover/pools/resolve"
 )
 
 const (
@@ -123,7 +124,7 @@ func withToken(t *testing.T, p *controlplane.Cluster, token string) string {
 // was minted for, until that node is Ready.
 func testApprover(t *testing.T, p *controlplane.Cluster) {
 	before, _ := clusters(t, 0, p)
-	plan := &pools.Plan{Node: "one", Cluster: p.Name}
+	plan := &resolve.Plan{Node: "one", Cluster: p.Name}
 	token, _ := join(t, before, plan, "boot-1")
 	stolen := withToken(t, p, token)
 
@@ -168,11 +169,11 @@ func testApprover(t *testing.T, p *controlplane.Cluster) {
 func testServing(t *testing.T, p *controlplane.Cluster, kubelet string) {
 	c := &kube.Clusters{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,
-		Machines: planOf(func(node string) *pools.Plan {
+		Machines: planOf(func(node string) *resolve.Plan {
 			if node != "one" {
 				return nil
 			}
-			return &pools.Plan{Node: "one", Cluster: p.Name, Address: netip.MustParseAddr("10.28.36.173")}
+			return &resolve.Plan{Node: "one", Cluster: p.Name, Address: netip.MustParseAddr("10.28.36.173")}
 		}),
 	}
 	left := make(chan approve.Request, 100)
@@ -268,11 +269,11 @@ func approveAs(t *testing.T, p *controlplane.Cluster, kubeconfig, object string)
 func testShared(t *testing.T, p *controlplane.Cluster) {
 	c := &kube.Clusters{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,
-		Machines: planOf(func(node string) *pools.Plan {
+		Machines: planOf(func(node string) *resolve.Plan {
 			if !strings.HasPrefix(node, "old") {
 				return nil
 			}
-			return &pools.Plan{Node: node, Cluster: p.Name}
+			return &resolve.Plan{Node: node, Cluster: p.Name}
 		}),
 	}
 	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client, Token: pools.TokenPolicy{Mode: pools.Shared, TTL: pools.Duration(time.Hour)}}})
@@ -287,7 +288,7 @@ func testShared(t *testing.T, p *controlplane.Cluster) {
 	stolen := withToken(t, p, shared.Token)
 	object, _ := ask(t, p, stolen, "control-plane")
 	denied(t, p, object, "no node of this name is to join this cluster")
-	if token, _ := join(t, c, &pools.Plan{Node: "old3", Cluster: p.Name}, ""); token != shared.Token {
+	if token, _ := join(t, c, &resolve.Plan{Node: "old3", Cluster: p.Name}, ""); token != shared.Token {
 		t.Error("a node that asks gets another token than the shared one")
 	}
 }

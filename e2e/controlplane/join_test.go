@@ -28,13 +28,14 @@ import (
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 // planOf is a farm whose machines keep their names.
-type planOf func(node string) *pools.Plan
+type planOf func(node string) *resolve.Plan
 
-func (f planOf) Named(node string) *pools.Plan { return f(node) }
-func (f planOf) Booting(string) bool           { return true }
+func (f planOf) Named(node string) *resolve.Plan { return f(node) }
+func (f planOf) Booting(string) bool             { return true }
 
 // clusters returns drover's clusters, and the nodes that become Ready.
 func clusters(t *testing.T, ttl time.Duration, planes ...*controlplane.Cluster) (*kube.Clusters, <-chan string) {
@@ -46,7 +47,7 @@ func clustersWith(t *testing.T, ttl time.Duration, edit func(*kube.Clusters), pl
 	ready := make(chan string, 100)
 	c := &kube.Clusters{
 		Log:        slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnReady:    func(p *pools.Plan, _ time.Time) { ready <- p.Node },
+		OnReady:    func(p *resolve.Plan, _ time.Time) { ready <- p.Node },
 		StartLoops: true,
 		Key:        []byte("of all drovers of this test, as if they were one"),
 	}
@@ -61,7 +62,7 @@ func clustersWith(t *testing.T, ttl time.Duration, edit func(*kube.Clusters), pl
 }
 
 // join asks for a node's join and returns its token.
-func join(t *testing.T, c *kube.Clusters, p *pools.Plan, bootID string) (token, config string) {
+func join(t *testing.T, c *kube.Clusters, p *resolve.Plan, bootID string) (token, config string) {
 	t.Helper()
 	got, err := c.Join(t.Context(), p, netip.MustParseAddr("10.28.36.173"), bootID)
 	if err != nil {
@@ -90,7 +91,7 @@ func testJoin(t *testing.T, a, b *controlplane.Cluster) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	plan := &pools.Plan{Node: "m1c29", Cluster: a.Name, Settings: pools.Settings{
+	plan := &resolve.Plan{Node: "m1c29", Cluster: a.Name, Settings: resolve.Settings{
 		Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""},
 		Taints: []pools.Taint{{Key: "foo", Value: "bar", Effect: "NoSchedule"}},
 	}}
@@ -250,7 +251,7 @@ func testLabels(t *testing.T, p *controlplane.Cluster, kubeconfig, name string) 
 // A token that was never used is refused after its time, and removed.
 func testExpiry(t *testing.T, p *controlplane.Cluster) {
 	c, _ := clusters(t, 5*time.Second, p)
-	token, _ := join(t, c, &pools.Plan{Node: "late", Cluster: p.Name}, "")
+	token, _ := join(t, c, &resolve.Plan{Node: "late", Cluster: p.Name}, "")
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := p.WriteKubeconfig(path, token); err != nil {
 		t.Fatal(err)
@@ -293,7 +294,7 @@ func joinRoom(t *testing.T, p *controlplane.Cluster, c *kube.Clusters) []string 
 	for i := range nodes {
 		wg.Go(func() {
 			start := time.Now()
-			plan := &pools.Plan{Node: fmt.Sprintf("n%d", i), Cluster: p.Name}
+			plan := &resolve.Plan{Node: fmt.Sprintf("n%d", i), Cluster: p.Name}
 			got, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 			for time.Since(start) < 10*time.Minute {
 				busy, ok := errors.AsType[*cluster.Error](err)

@@ -12,6 +12,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // guarded has a pod with a disruption budget and one without. The control planes have no
@@ -28,13 +29,13 @@ const guarded = `
 // lets it, and goes when its machine is Ready in b.
 func testMove(t *testing.T, a, b *controlplane.Cluster) {
 	const name = "move1"
-	var plan atomic.Pointer[pools.Plan]
-	give := func(p *controlplane.Cluster) *pools.Plan {
-		plan.Store(&pools.Plan{Node: name, Cluster: p.Name})
+	var plan atomic.Pointer[resolve.Plan]
+	give := func(p *controlplane.Cluster) *resolve.Plan {
+		plan.Store(&resolve.Plan{Node: name, Cluster: p.Name})
 		return plan.Load()
 	}
 	settings := func(c *kube.Clusters) {
-		c.Machines = planOf(func(node string) *pools.Plan {
+		c.Machines = planOf(func(node string) *resolve.Plan {
 			if node == name {
 				return plan.Load()
 			}

@@ -20,6 +20,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
+	"drover/pools/resolve"
 )
 
 // hole is a proxy before an API server that can turn into a black hole: it accepts
@@ -114,7 +115,7 @@ func joinAll(t *testing.T, c *kube.Clusters, cluster, prefix, bootID string, n i
 	for i := range n {
 		wg.Go(func() {
 			start := time.Now()
-			plan := &pools.Plan{Node: fmt.Sprintf("%s%d", prefix, i), Cluster: cluster}
+			plan := &resolve.Plan{Node: fmt.Sprintf("%s%d", prefix, i), Cluster: cluster}
 			if _, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), bootID); err != nil {
 				t.Error(err)
 			}
@@ -145,7 +146,7 @@ func testOutage(t *testing.T, a, b *controlplane.Cluster) {
 	dark := time.Now()
 	for i := range nodes { // each asks again as its agent would
 		waiting.Go(func() {
-			plan := &pools.Plan{Node: fmt.Sprintf("waits%d", i), Cluster: a.Name}
+			plan := &resolve.Plan{Node: fmt.Sprintf("waits%d", i), Cluster: a.Name}
 			for time.Since(dark) < 10*time.Minute {
 				_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "")
 				if err == nil {
@@ -198,7 +199,7 @@ func testPowerCut(t *testing.T, p *controlplane.Cluster) {
 	c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client}})
 	t.Cleanup(c.Close)
 	for i := range nodes {
-		c.Expect(&pools.Plan{Node: fmt.Sprintf("cut%d", i), Cluster: p.Name})
+		c.Expect(&resolve.Plan{Node: fmt.Sprintf("cut%d", i), Cluster: p.Name})
 	}
 	time.Sleep(c.DeadAfter + 2*time.Second)
 	took := joinAll(t, c, p.Name, "cut", "boot-2", nodes)

@@ -12,15 +12,16 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // testReconcile edits the tags of a node that runs. A kubelet has registered it with
 // labels and a taint of the config; a person and Kubernetes have put on others.
 func testReconcile(t *testing.T, p *controlplane.Cluster) {
 	const name = "t1"
-	var plan atomic.Pointer[pools.Plan]
-	edit := func(labels map[string]string, taints ...pools.Taint) *pools.Plan {
-		p := &pools.Plan{Node: name, Cluster: p.Name, Settings: pools.Settings{Labels: labels, Taints: taints}}
+	var plan atomic.Pointer[resolve.Plan]
+	edit := func(labels map[string]string, taints ...pools.Taint) *resolve.Plan {
+		p := &resolve.Plan{Node: name, Cluster: p.Name, Settings: resolve.Settings{Labels: labels, Taints: taints}}
 		plan.Store(p)
 		return p
 	}
@@ -28,7 +29,7 @@ func testReconcile(t *testing.T, p *controlplane.Cluster) {
 	first := edit(map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, foo)
 
 	c, ready := clustersWith(t, 0, func(c *kube.Clusters) {
-		c.Machines = planOf(func(node string) *pools.Plan {
+		c.Machines = planOf(func(node string) *resolve.Plan {
 			if node == name {
 				return plan.Load()
 			}

@@ -13,6 +13,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
+	"drover/pools/resolve"
 	"drover/pools/wait"
 )
 
@@ -38,7 +39,7 @@ func field(t *testing.T, p *controlplane.Cluster, name, path string) string {
 
 // rejoin asks for a node's join as its agent does, again at the time that each error
 // names, and returns its token.
-func rejoin(t *testing.T, c *kube.Clusters, p *pools.Plan, bootID string) (token string) {
+func rejoin(t *testing.T, c *kube.Clusters, p *resolve.Plan, bootID string) (token string) {
 	t.Helper()
 	for {
 		got, err := c.Join(t.Context(), p, netip.MustParseAddr("10.28.36.173"), bootID)
@@ -59,7 +60,7 @@ func rejoin(t *testing.T, c *kube.Clusters, p *pools.Plan, bootID string) (token
 // one of its own right after it was switched off.
 func testRejoin(t *testing.T, p *controlplane.Cluster) {
 	c, ready := clusters(t, 0, p)
-	plan := &pools.Plan{Node: "r1", Cluster: p.Name, Settings: pools.Settings{
+	plan := &resolve.Plan{Node: "r1", Cluster: p.Name, Settings: resolve.Settings{
 		Labels: map[string]string{"pool": "web"}, Taints: []pools.Taint{{Key: "foo", Value: "bar", Effect: "NoSchedule"}},
 	}}
 	token, _ := join(t, c, plan, "boot-1")
@@ -132,7 +133,7 @@ func testForeignNode(t *testing.T, p *controlplane.Cluster) {
 		t.Fatal(err)
 	}
 	uid := field(t, p, "by-hand", "{.metadata.uid}")
-	join(t, c, &pools.Plan{Node: "by-hand", Cluster: p.Name}, "boot-2")
+	join(t, c, &resolve.Plan{Node: "by-hand", Cluster: p.Name}, "boot-2")
 	if got := field(t, p, "by-hand", "{.metadata.uid}"); got != uid {
 		t.Error("it was deleted")
 	}

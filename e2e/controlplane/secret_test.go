@@ -15,6 +15,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // rights are drover's rights in the admin cluster, as in docs/clusters.md: one Secret.
@@ -93,11 +94,11 @@ func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 	ready := make(chan string, 10)
 	c := &kube.Clusters{
 		Admin: account(t, a, "tenants", ""), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnReady: func(p *pools.Plan, _ time.Time) { ready <- p.Node }, StartLoops: true,
+		OnReady: func(p *resolve.Plan, _ time.Time) { ready <- p.Node }, StartLoops: true,
 	}
 	c.Set([]pools.Cluster{{Name: b.Name, SecretRef: pools.SecretRef{Namespace: "tenants", Name: name}}})
 	t.Cleanup(c.Close)
-	plan := &pools.Plan{Node: "s1", Cluster: b.Name}
+	plan := &resolve.Plan{Node: "s1", Cluster: b.Name}
 	token, _ := join(t, c, plan, "boot-1")
 	kubelet := bootstrap(t, b, plan.Node, token)
 	register(t, b, kubelet, plan.Node)
@@ -109,7 +110,7 @@ func testSecret(t *testing.T, a, b *controlplane.Cluster) {
 		t.Fatal(err)
 	}
 	fixture.Retry(t, "the new credentials in force", func() error {
-		_, err := c.Join(t.Context(), &pools.Plan{Node: "s2", Cluster: b.Name}, netip.MustParseAddr("10.28.36.174"), "boot-1")
+		_, err := c.Join(t.Context(), &resolve.Plan{Node: "s2", Cluster: b.Name}, netip.MustParseAddr("10.28.36.174"), "boot-1")
 		return err
 	})
 	t.Logf("new credentials in force %v after the edit", time.Since(start).Round(time.Millisecond))

@@ -11,6 +11,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // TestExplain compares the output of "drover explain" for each machine of the demo with
@@ -51,13 +52,13 @@ func TestExplainAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := farm.Resolve(pools.Query{MAC: n.MACs[1], Firmware: pools.UEFIx64})
+	plan := farm.Resolve(resolve.Query{MAC: n.MACs[1], Firmware: pools.UEFIx64})
 	if plan == nil || plan.Node != n.Name {
 		t.Fatalf("got %v, want node %q", plan, n.Name)
 	}
 	got, err := json.MarshalIndent(struct {
-		*pools.Plan
-		Why pools.Why `json:"why"`
+		*resolve.Plan
+		Why resolve.Why `json:"why"`
 	}{plan, plan.Why()}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestRackAndFarmAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := farm.Resolve(pools.Query{MAC: mac})
+		plan := farm.Resolve(resolve.Query{MAC: mac})
 		if plan == nil || plan.Cluster != want[m.Name].cluster || plan.Node != want[m.Name].node {
 			t.Errorf("machine %s: got %+v, want %+v", m.Name, plan, want[m.Name])
 		}
@@ -114,7 +115,7 @@ func TestTheEditMovesTheNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		was, is := before.Resolve(pools.Query{MAC: mac}), after.Resolve(pools.Query{MAC: mac})
+		was, is := before.Resolve(resolve.Query{MAC: mac}), after.Resolve(resolve.Query{MAC: mac})
 		if moved := was.Cluster != is.Cluster; was.Node != is.Node || moved != (m.Name == "bios") {
 			t.Errorf("%s: %s in %s, after the edit %s in %s", m.Name, was.Node, was.Cluster, is.Node, is.Cluster)
 		}

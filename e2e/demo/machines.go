@@ -11,6 +11,7 @@ import (
 	"drover/e2e/lab"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // machine is one of the three machines, with its plan and its progress.
@@ -19,7 +20,7 @@ type machine struct {
 	what string // description for the output
 
 	guest *lab.Guest
-	plan  *pools.Plan // what the farm says
+	plan  *resolve.Plan // what the farm says
 
 	boot  boots.Record // its timeline, as drover tells it
 	shown int          // how many of its steps were printed

@@ -15,6 +15,7 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // The cast of the tests.
@@ -40,18 +41,18 @@ func MAC(s string) pools.MAC {
 
 // Farm knows web1, and takes every MAC that begins with 52:54:00:77 for unknown
 // hardware. Other machines are not its own.
-type Farm struct{ Options []pools.Option }
+type Farm struct{ Options []resolve.Option }
 
 // Resolve returns the plan of a machine.
-func (f Farm) Resolve(q pools.Query) *pools.Plan {
-	p := &pools.Plan{
+func (f Farm) Resolve(q resolve.Query) *resolve.Plan {
+	p := &resolve.Plan{
 		MAC: q.MAC, MACs: []pools.MAC{q.MAC},
 		Subnet: pools.Subnet{
 			CIDR: netip.MustParsePrefix("10.28.0.0/16"), Router: netip.MustParseAddr("10.28.0.1"),
 			DNS: []netip.Addr{netip.MustParseAddr("10.28.0.1"), netip.MustParseAddr("10.28.0.9")}, Domain: "example.org",
 		},
 		Lease:   pools.Duration(12 * time.Hour),
-		Boot:    pools.BootTarget{Server: ServerAddr, File: q.Firmware.Loader()},
+		Boot:    resolve.BootTarget{Server: ServerAddr, File: q.Firmware.Loader()},
 		Options: f.Options,
 	}
 	switch {
@@ -72,13 +73,13 @@ func (f Farm) Resolve(q pools.Query) *pools.Plan {
 }
 
 // WhyNot is the reason for which Resolve returns nil.
-func (Farm) WhyNot(q pools.Query) string { return "no node has MAC " + q.MAC.String() }
+func (Farm) WhyNot(q resolve.Query) string { return "no node has MAC " + q.MAC.String() }
 
 // FarmFunc changes the plans of a Farm.
-type FarmFunc func(*pools.Plan)
+type FarmFunc func(*resolve.Plan)
 
 // Resolve returns the changed plan of a machine.
-func (f FarmFunc) Resolve(q pools.Query) *pools.Plan {
+func (f FarmFunc) Resolve(q resolve.Query) *resolve.Plan {
 	p := Farm{}.Resolve(q)
 	if p != nil {
 		f(p)
@@ -87,7 +88,7 @@ func (f FarmFunc) Resolve(q pools.Query) *pools.Plan {
 }
 
 // WhyNot is that of Farm.
-func (FarmFunc) WhyNot(q pools.Query) string { return Farm{}.WhyNot(q) }
+func (FarmFunc) WhyNot(q resolve.Query) string { return Farm{}.WhyNot(q) }
 
 // Leases gives out 10.28.72.10 and the addresses after it, and records what became
 // of them. With one of its errors set it fails.
@@ -108,7 +109,7 @@ func NewLeases() *Leases {
 }
 
 // Offer returns the machine's address, or the next free one.
-func (l *Leases) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bool, error) {
+func (l *Leases) Offer(p *resolve.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.OfferErr != nil {
@@ -124,7 +125,7 @@ func (l *Leases) Offer(p *pools.Plan, _ netip.Addr, _ time.Time) (netip.Addr, bo
 }
 
 // Commit stores a lease.
-func (l *Leases) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
+func (l *Leases) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.CommitErr != nil {

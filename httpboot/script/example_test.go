@@ -10,13 +10,14 @@ import (
 
 	"drover/httpboot/script"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // exampleRenderer serves node-1 at 10.28.0.11.
-func exampleRenderer() (*script.Renderer, *pools.Plan) {
+func exampleRenderer() (*script.Renderer, *resolve.Plan) {
 	m := mac("52:54:00:00:00:01")
 	addr := netip.MustParseAddr("10.28.0.11")
-	plan := &pools.Plan{Node: "node-1", MAC: m, MACs: []pools.MAC{m}, Pool: "compute", Image: "debian-12", Address: addr}
+	plan := &resolve.Plan{Node: "node-1", MAC: m, MACs: []pools.MAC{m}, Pool: "compute", Image: "debian-12", Address: addr}
 	digest := strings.Repeat("0f", 32)
 	r, err := script.New(script.Options{
 		Machines: directory{farm{m: plan}, map[netip.Addr]pools.MAC{addr: m}},

@@ -19,6 +19,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // The machines of the tests.
@@ -44,7 +45,7 @@ func plans() farm {
 			Node: "node-1", MAC: macBIOS, MACs: []pools.MAC{macBIOS}, Pool: "compute", Cluster: "tenant-a",
 			Image: "debian-12", Address: netip.MustParseAddr("127.0.0.1"),
 			Subnet: pools.Subnet{Domain: "example.org"},
-			Settings: pools.Settings{
+			Settings: resolve.Settings{
 				KernelArgs: []string{"console=tty1", "console=ttyS0,9600n8", `dyndbg="file drivers/usb/* +p"`},
 				Timezone:   "Europe/Prague",
 				Sysctls:    map[string]string{"net.ipv4.ip_forward": "1"},
@@ -74,9 +75,9 @@ func plans() farm {
 
 const fileSecret = "the-content-of-a-file-that-nobody-may-read"
 
-type farm map[pools.MAC]*pools.Plan
+type farm map[pools.MAC]*resolve.Plan
 
-func (f farm) Resolve(q pools.Query) *pools.Plan { return f[q.MAC] }
+func (f farm) Resolve(q resolve.Query) *resolve.Plan { return f[q.MAC] }
 
 // directory has the machines of a farm; at has their addresses.
 type directory struct {
@@ -93,7 +94,7 @@ func (d directory) At(addr netip.Addr) (machines.Machine, bool) {
 }
 
 func (d directory) Of(mac pools.MAC) machines.Machine {
-	found := machines.Machine{MAC: mac, Plan: d.farm.Resolve(pools.Query{MAC: mac})}
+	found := machines.Machine{MAC: mac, Plan: d.farm.Resolve(resolve.Query{MAC: mac})}
 	if found.Plan != nil && found.Plan.Address.IsValid() {
 		found.Address = found.Plan.Address
 	} else if mac == macUnknown {
@@ -117,7 +118,7 @@ type step struct {
 	boots.Event
 }
 
-func (b *fakeBoots) Issue(p *pools.Plan) (string, error) {
+func (b *fakeBoots) Issue(p *resolve.Plan) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {

@@ -16,6 +16,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // File is an open file of [Files].
@@ -69,7 +70,7 @@ func (r *Renderer) HTTP() *Files { return &Files{r, "http", false} }
 
 // device returns GRUB's name of the server for a machine, or without one for a client:
 // (tftp,10.28.0.2) or (http,10.28.0.2:8080).
-func (f *Files) device(p *pools.Plan, client netip.Addr) string {
+func (f *Files) device(p *resolve.Plan, client netip.Addr) string {
 	host := strings.TrimPrefix(f.r.advertised(p, client).URL, "http://")
 	if name, _, err := net.SplitHostPort(host); err == nil && f.scheme == "tftp" {
 		if host = name; strings.Contains(name, ":") {
@@ -178,7 +179,7 @@ func (c *client) known() error {
 
 // machine returns the Plan of the machine with this MAC, if the client is that
 // machine.
-func (f *Files) machine(c *client, mac pools.MAC) (*pools.Plan, error) {
+func (f *Files) machine(c *client, mac pools.MAC) (*resolve.Plan, error) {
 	if c.MAC == mac && c.Address == c.addr {
 		return c.Plan, nil
 	}
@@ -187,7 +188,7 @@ func (f *Files) machine(c *client, mac pools.MAC) (*pools.Plan, error) {
 
 // script returns the script of a boot. A problem of the server is logged, and the script
 // shows it.
-func (f *Files) script(p *pools.Plan, d dialect, rescue bool) (content, error) {
+func (f *Files) script(p *resolve.Plan, d dialect, rescue bool) (content, error) {
 	s, err := f.r.write(p, d, f.device(p, netip.Addr{}))
 	if err != nil {
 		f.r.Log.Warn("a machine cannot boot yet", "mac", p.MAC.String(), "node", p.Node, "pool", p.Pool, "problem", s.Problem, "err", err.Error())
@@ -206,14 +207,14 @@ func (text) Close() error { return nil }
 // grubMenu is the data of grub.grub.tmpl. It is the same for all boots of a
 // machine.
 type grubMenu struct {
-	*pools.Plan        // nil if the machine is unknown
-	Device      string // (tftp,10.28.0.2)
-	Who         string // MAC as GRUB's files have it
-	Menu        bool
-	MemtestEFI  string
+	*resolve.Plan        // nil if the machine is unknown
+	Device        string // (tftp,10.28.0.2)
+	Who           string // MAC as GRUB's files have it
+	Menu          bool
+	MemtestEFI    string
 }
 
-func newGRUBMenu(p *pools.Plan, device string) grubMenu {
+func newGRUBMenu(p *resolve.Plan, device string) grubMenu {
 	m := grubMenu{Plan: p, Device: device, Who: "$net_default_mac"}
 	if p != nil {
 		m.Who = p.MAC.String()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // issuedBoot is the image that a boot loads, and the nonce of the boot.
@@ -41,7 +42,7 @@ type issuedSlot struct {
 
 // get returns the boot that was issued to the machine of p within reuseTime, or issues
 // one.
-func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issuedBoot, error) {
+func (b *issuedBoots) get(p *resolve.Plan, issue func() (issuedBoot, error)) (issuedBoot, error) {
 	s := b.slot(p.MAC)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +60,7 @@ func (b *issuedBoots) get(p *pools.Plan, issue func() (issuedBoot, error)) (issu
 
 // image returns the image of the last boot that was issued to the machine of p; false if
 // there is none, or if the machine has another image by now.
-func (b *issuedBoots) image(p *pools.Plan) (Image, bool) {
+func (b *issuedBoots) image(p *resolve.Plan) (Image, bool) {
 	s := b.slot(p.MAC)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // Machines finds the machine that sends a request.
@@ -30,7 +31,7 @@ type Boots interface {
 	// Issue begins a boot, with the step script, and returns its nonce, in hex, once
 	// that is durable. It voids earlier nonces of the machine. The error is
 	// [boots.ErrNotBooting] for a machine that is not booting.
-	Issue(p *pools.Plan) (nonce string, err error)
+	Issue(p *resolve.Plan) (nonce string, err error)
 	// Step records a step of the machine's current boot. The nonce is empty:
 	// the server itself observed the step.
 	Step(mac pools.MAC, nonce string, e boots.Event) error
@@ -52,7 +53,7 @@ type Options struct {
 
 	// Advertised returns what a client at an address is told about this server, before it
 	// is known which machine it is. It may be nil.
-	Advertised func(client netip.Addr) *pools.Advertised
+	Advertised func(client netip.Addr) *resolve.Advertised
 	URL        string // of the node-facing HTTP listener, such as http://10.28.0.2:80, where neither Plan nor Advertised has one
 	SecureURL  string // likewise of the HTTPS listener; empty: there is none
 	Pin        string // of the HTTPS listener's key, sha256:...; empty: there is none
@@ -95,20 +96,20 @@ func New(o Options) (*Renderer, error) {
 
 // advertised returns what the machine of a plan is told about this server; without a plan,
 // what a client at an address is told.
-func (r *Renderer) advertised(p *pools.Plan, client netip.Addr) *pools.Advertised {
+func (r *Renderer) advertised(p *resolve.Plan, client netip.Addr) *resolve.Advertised {
 	switch {
 	case p != nil && p.Advertised != nil && p.Advertised.URL != "":
 		return p.Advertised
 	case p == nil && r.Advertised != nil:
 		return r.Advertised(client)
 	}
-	return &pools.Advertised{URL: r.URL, SecureURL: r.SecureURL}
+	return &resolve.Advertised{URL: r.URL, SecureURL: r.SecureURL}
 }
 
 // Machine returns the Plan of the machine with this MAC. If the machine does not have the
 // address from, it also returns an [*Error] that wraps [fs.ErrPermission]. The Plan is
 // nil only for an unknown machine.
-func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*pools.Plan, error) {
+func (r *Renderer) Machine(mac pools.MAC, from netip.Addr) (*resolve.Plan, error) {
 	m := r.Machines.Of(mac)
 	if from.Is6() {
 		m = r.Machines.Of6(mac)
@@ -138,7 +139,7 @@ func (r *Renderer) At(addr netip.Addr) (machines.Machine, bool) {
 // IPXE begins a boot and returns its script for iPXE. With an error, which is the reason
 // why the machine cannot boot, it returns a script that shows the reason and tries again.
 // The script is nil only if the template fails.
-func (r *Renderer) IPXE(p *pools.Plan) (text []byte, err error) {
+func (r *Renderer) IPXE(p *resolve.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
 	s, err := r.write(p, ipxe, "")
 	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
@@ -158,7 +159,7 @@ func (r *Renderer) Finder(client netip.Addr) ([]byte, error) {
 
 // script is the data of the templates.
 type script struct {
-	*pools.Plan
+	*resolve.Plan
 	Base       string // of drover's URLs, without a slash at its end
 	Self       string // iPXE: URL of the script itself, to try again
 	Device     string // GRUB: the server of its files, (tftp,10.28.0.2)
@@ -197,7 +198,7 @@ func (s script) template(d dialect) string {
 // write begins a boot, or reuses the one that was issued, and fills in its script. The
 // script is valid even with an error: s.Problem then describes the error for the
 // console, and write adds it to the boot's timeline.
-func (r *Renderer) write(p *pools.Plan, d dialect, device string) (script, error) {
+func (r *Renderer) write(p *resolve.Plan, d dialect, device string) (script, error) {
 	s := script{Plan: p, Base: r.advertised(p, netip.Addr{}).URL, Device: device}
 	err := r.fill(&s, d)
 	if err == nil {
@@ -262,7 +263,7 @@ func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
 }
 
 // issue issues a boot: it returns the boot with a nonce.
-func (r *Renderer) issue(p *pools.Plan, boot issuedBoot) (issuedBoot, error) {
+func (r *Renderer) issue(p *resolve.Plan, boot issuedBoot) (issuedBoot, error) {
 	nonce, err := r.Boots.Issue(p)
 	if err != nil {
 		return boot, err

@@ -14,6 +14,7 @@ import (
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 func TestScript(t *testing.T) {
@@ -142,20 +143,20 @@ func checkScript(t testing.TB, text string) {
 func TestScriptProblemOpensNoBoot(t *testing.T) {
 	tests := []struct {
 		name string
-		edit func(*pools.Plan)
+		edit func(*resolve.Plan)
 		want string
 	}{
-		{"no image", func(p *pools.Plan) { p.Image = "x" }, `the server has no image "x"`},
-		{"line feed", func(p *pools.Plan) { p.KernelArgs = []string{"a\nchain evil"} }, `kernel argument "a\nchain evil" cannot be passed on: only printable ASCII reaches the kernel`},
-		{"tab", func(p *pools.Plan) { p.KernelArgs = []string{"a\tb"} }, `only printable ASCII`},
-		{"umlaut", func(p *pools.Plan) { p.KernelArgs = []string{"a=ü"} }, `only printable ASCII`},
-		{"setting", func(p *pools.Plan) { p.KernelArgs = []string{"a=${mac}"} }, `iPXE expands "$ {"`},
-		{"comment", func(p *pools.Plan) { p.KernelArgs = []string{"a", "#b"} }, `"#" begins a comment`},
-		{"or", func(p *pools.Plan) { p.KernelArgs = []string{"a || shell"} }, `it ends a command`},
-		{"and", func(p *pools.Plan) { p.KernelArgs = []string{"&&"} }, `it ends a command`},
-		{"semicolon", func(p *pools.Plan) { p.KernelArgs = []string{";"} }, `it ends a command`},
-		{"two spaces", func(p *pools.Plan) { p.KernelArgs = []string{`a="b  c"`} }, `many spaces become one`},
-		{"too long", func(p *pools.Plan) { p.KernelArgs = []string{strings.Repeat("a", 1900)} }, `bytes, Linux takes 2040: shorten kernelArgs`},
+		{"no image", func(p *resolve.Plan) { p.Image = "x" }, `the server has no image "x"`},
+		{"line feed", func(p *resolve.Plan) { p.KernelArgs = []string{"a\nchain evil"} }, `kernel argument "a\nchain evil" cannot be passed on: only printable ASCII reaches the kernel`},
+		{"tab", func(p *resolve.Plan) { p.KernelArgs = []string{"a\tb"} }, `only printable ASCII`},
+		{"umlaut", func(p *resolve.Plan) { p.KernelArgs = []string{"a=ü"} }, `only printable ASCII`},
+		{"setting", func(p *resolve.Plan) { p.KernelArgs = []string{"a=${mac}"} }, `iPXE expands "$ {"`},
+		{"comment", func(p *resolve.Plan) { p.KernelArgs = []string{"a", "#b"} }, `"#" begins a comment`},
+		{"or", func(p *resolve.Plan) { p.KernelArgs = []string{"a || shell"} }, `it ends a command`},
+		{"and", func(p *resolve.Plan) { p.KernelArgs = []string{"&&"} }, `it ends a command`},
+		{"semicolon", func(p *resolve.Plan) { p.KernelArgs = []string{";"} }, `it ends a command`},
+		{"two spaces", func(p *resolve.Plan) { p.KernelArgs = []string{`a="b  c"`} }, `many spaces become one`},
+		{"too long", func(p *resolve.Plan) { p.KernelArgs = []string{strings.Repeat("a", 1900)} }, `bytes, Linux takes 2040: shorten kernelArgs`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +224,7 @@ func TestNonceThatIsNone(t *testing.T) {
 
 type badNonce struct{ script.Boots }
 
-func (badNonce) Issue(*pools.Plan) (string, error)         { return "a\nchain evil", nil }
+func (badNonce) Issue(*resolve.Plan) (string, error)       { return "a\nchain evil", nil }
 func (badNonce) Step(pools.MAC, string, boots.Event) error { return nil }
 
 // FuzzScript: whatever stands in a Plan, a script has the lines of its
@@ -270,7 +271,7 @@ func FuzzScript(f *testing.F) {
 }
 
 // with returns a world of one machine and one image.
-func (w *world) with(t testing.TB, p *pools.Plan, img script.Image) *world {
+func (w *world) with(t testing.TB, p *resolve.Plan, img script.Image) *world {
 	farm := farm{p.MAC: p}
 	one := &world{farm: farm, boots: &fakeBoots{}, Options: w.Options}
 	one.Machines, one.Boots, one.Images = directory{farm, w.at}, one.boots, anyImage(img)

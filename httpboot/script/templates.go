@@ -15,6 +15,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/resolve"
 )
 
 //go:embed templates/*.tmpl
@@ -149,10 +150,10 @@ func (t *Templates) try(name string) error {
 
 func sampleScripts() []script {
 	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 1}
-	full := pools.Plan{Node: "node", MAC: mac, MACs: []pools.MAC{mac}, Pool: "pool", Cluster: "cluster", Image: "image"}
+	full := resolve.Plan{Node: "node", MAC: mac, MACs: []pools.MAC{mac}, Pool: "pool", Cluster: "cluster", Image: "image"}
 	full.MenuTimeout = 10
 	out := []script{{}}
-	for _, p := range []pools.Plan{full, {Node: "node", MAC: mac, MACs: []pools.MAC{mac}, Pool: "pool", Image: "image"}} {
+	for _, p := range []resolve.Plan{full, {Node: "node", MAC: mac, MACs: []pools.MAC{mac}, Pool: "pool", Image: "image"}} {
 		for _, n := range []pools.NextBoot{"", pools.NextLocal, pools.NextRescue} {
 			plan := p
 			s := script{Plan: plan.WithNextBoot(n), Base: "http://10.28.0.2", Self: "self", Device: "(tftp,10.28.0.2)", Kernel: "kernel",

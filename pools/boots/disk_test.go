@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -100,11 +101,11 @@ func openBoots(t *testing.T) (*boots.Table, *clock) {
 func mac(n int) pools.MAC { return pools.MAC{0x52, 0x54, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
 
 // plan is the plan of unknown hardware.
-func plan(n int) *pools.Plan {
-	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("node-%s", mac(n).Hex()), Pool: "catchall", CatchAll: true, Image: "debian-12"}
+func plan(n int) *resolve.Plan {
+	return &resolve.Plan{MAC: mac(n), Node: fmt.Sprintf("node-%s", mac(n).Hex()), Pool: "catchall", CatchAll: true, Image: "debian-12"}
 }
 
 // declared is the plan of a machine that a node declares.
-func declared(n int) *pools.Plan {
-	return &pools.Plan{MAC: mac(n), Node: fmt.Sprintf("m%d", n), Pool: "compute", Image: "debian-12"}
+func declared(n int) *resolve.Plan {
+	return &resolve.Plan{MAC: mac(n), Node: fmt.Sprintf("m%d", n), Pool: "compute", Image: "debian-12"}
 }

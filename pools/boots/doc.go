@@ -10,6 +10,6 @@
 // progress.
 //
 // The package does not know DHCP, TFTP, HTTP or Kubernetes, nor how a machine is
-// found: its callers pass a [pools.Plan]. It does not know files either: a [Storage]
+// found: its callers pass a [resolve.Plan]. It does not know files either: a [Storage]
 // makes boots durable.
 package boots

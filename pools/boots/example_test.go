@@ -6,6 +6,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // The boot of a machine without a cluster, from its first DISCOVER to its end.
@@ -13,7 +14,7 @@ func ExampleTable() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	table := boots.NewTable(newDisk(), func() time.Time { return now })
 	table.NeedDiscover = true
-	plan := &pools.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Image: "debian-12"}
+	plan := &resolve.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Image: "debian-12"}
 
 	_, err := table.Issue(plan)
 	fmt.Println(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Bounds of a table. One packet is enough to begin a boot, and anyone can send it for
@@ -94,7 +95,7 @@ const idFormat = "20060102T150405.000000"
 
 // begin starts a boot. IDs sort by time and are never used twice, even when the
 // clock stands still or goes back.
-func (t *Table) begin(p *pools.Plan, now time.Time) *boot {
+func (t *Table) begin(p *resolve.Plan, now time.Time) *boot {
 	at := now.UTC().Truncate(time.Microsecond)
 	if !at.After(t.last) {
 		at = t.last.Add(time.Microsecond)
@@ -111,7 +112,7 @@ func (t *Table) begin(p *pools.Plan, now time.Time) *boot {
 }
 
 // describe copies node, pool, cluster and image of the machine from its plan.
-func (b *boot) describe(p *pools.Plan) {
+func (b *boot) describe(p *resolve.Plan) {
 	b.Record.Node, b.Record.Pool, b.Record.Unknown = p.Node, p.Pool, p.CatchAll
 	b.Record.Cluster, b.Record.Image = p.Cluster, p.Image
 }

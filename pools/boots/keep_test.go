@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 func TestATimelineIsBounded(t *testing.T) {
@@ -96,7 +96,7 @@ func TestFloodOfMachines(t *testing.T) {
 		if err := b.Claim(mac(machines+1), underWay, []byte("key")); err != nil {
 			t.Errorf("%s: a boot under way is gone: %v", when, err)
 		}
-		for _, p := range []*pools.Plan{plan(machines + 2), plan(machines + 5), declared(machines + 3), declared(machines + 4)} {
+		for _, p := range []*resolve.Plan{plan(machines + 2), plan(machines + 5), declared(machines + 3), declared(machines + 4)} {
 			if _, err := b.Issue(p); err != nil {
 				t.Errorf("%s: %s gets no script: %v", when, p.Node, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // FirmwarePhase is the longest time from a DISCOVER to the boot script, and without
@@ -108,7 +109,7 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 // Discover records the netboot DISCOVER of a machine's firmware. It begins a new
 // boot, unless the newest one has not reached the kernel yet: a PXE ROM and the
 // loader that it starts each send a DISCOVER.
-func (t *Table) Discover(p *pools.Plan, now time.Time) {
+func (t *Table) Discover(p *resolve.Plan, now time.Time) {
 	t.mu.Lock()
 	b := t.newest(p.MAC)
 	if b == nil || b.KeyHash != nil || b.Record.pastScript() || !Recent(b.Record.Started, now, FirmwarePhase) {
@@ -141,7 +142,7 @@ func (t *Table) Lease(mac pools.MAC) {
 //
 // While the storage is unavailable, the nonce is in RAM alone until it is claimed. A
 // restart then voids nonce and claim together, and the machine has to boot again.
-func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
+func (t *Table) Issue(p *resolve.Plan) (nonce string, err error) {
 	nonce, err = t.issue(p, false)
 	if errors.Is(err, ErrUnavailable) {
 		nonce, err = t.issue(p, true)
@@ -149,7 +150,7 @@ func (t *Table) Issue(p *pools.Plan) (nonce string, err error) {
 	return nonce, err
 }
 
-func (t *Table) issue(p *pools.Plan, unstored bool) (nonce string, err error) {
+func (t *Table) issue(p *resolve.Plan, unstored bool) (nonce string, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails
 	nonce = hex.EncodeToString(random)

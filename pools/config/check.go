@@ -11,6 +11,7 @@ import (
 	"drover/pools"
 	"drover/pools/config/mistake"
 	"drover/pools/option"
+	"drover/pools/resolve"
 )
 
 // checker checks the values of a decoded config. It continues after each mistake.
@@ -25,7 +26,7 @@ type checker struct {
 	clusters []string
 }
 
-func newChecker(c *pools.Checked, errs mistake.Errors) *checker {
+func newChecker(c *resolve.Checked, errs mistake.Errors) *checker {
 	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), errs: errs}
 }
 

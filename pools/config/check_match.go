@@ -6,6 +6,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // reporter reports a mistake in a field of the value that is being checked.
@@ -18,18 +19,18 @@ func (c *checker) match(path, about string, m pools.Match, fail reporter) {
 			fail("."+f.name, "an option has 255 bytes at most", "%s: %s has %d characters", about, f.name, len(f.value))
 			continue
 		}
-		if _, err := pools.Octets(f.value); err != nil {
+		if _, err := resolve.Octets(f.value); err != nil {
 			c.report(path+"."+f.name, about+": "+f.name, err)
 		}
 	}
 	if strings.Trim(strings.ToLower(m.UUID), "0123456789abcdef-*") != "" || len(m.UUID) > 2*36 {
 		fail(".uuid", "write 4c4c4544-0034-4210-8035-b4c04f4d3132, or parts of it with *", "%s: %q is not a UUID", about, m.UUID)
 	} else if m.UUID != "" && !strings.Contains(m.UUID, "*") {
-		_, err := pools.ParseUUID(m.UUID)
+		_, err := resolve.ParseUUID(m.UUID)
 		c.report(path+".uuid", about, err)
 	}
 	if m.Serial != "" {
-		_, err := pools.ParseSerial(m.Serial)
+		_, err := resolve.ParseSerial(m.Serial)
 		c.report(path+".serial", about, err)
 	}
 	if m.Firmware != "" {
@@ -63,8 +64,8 @@ func matchTexts(m pools.Match) []matchText {
 type identity [6]string
 
 func identityOf(m pools.Match) (id identity) {
-	uuid, _ := pools.ParseUUID(m.UUID)
-	serial, _ := pools.ParseSerial(m.Serial)
+	uuid, _ := resolve.ParseUUID(m.UUID)
+	serial, _ := resolve.ParseSerial(m.Serial)
 	switch {
 	case m.ClientID != "":
 	case uuid != "":
@@ -77,7 +78,7 @@ func identityOf(m pools.Match) (id identity) {
 		texts = texts[:1]
 	}
 	for i, s := range texts {
-		id[i], _ = pools.Octets(s)
+		id[i], _ = resolve.Octets(s)
 	}
 	return id
 }
@@ -95,12 +96,12 @@ func (c *checker) nodeMatch(about string, n pools.Node, here use, used *firstUse
 			fail(".match", "write it in full; a * itself is hex:2a", "%s: %s %q has a *: a node is known by whole values", about, f.name, f.value)
 			return
 		}
-		if _, err := pools.Octets(f.value); err != nil {
+		if _, err := resolve.Octets(f.value); err != nil {
 			fail(".match", "write hex:0a0b or hex:0a:0b", "%s: %s: %q is not bytes in hex", about, f.name, f.value)
 			return
 		}
 	}
-	for text, parse := range map[string]func(string) (string, error){m.UUID: pools.ParseUUID, m.Serial: pools.ParseSerial} {
+	for text, parse := range map[string]func(string) (string, error){m.UUID: resolve.ParseUUID, m.Serial: resolve.ParseSerial} {
 		if _, err := parse(text); text != "" && err != nil {
 			msg, hint := mistake.Explain(about, err)
 			fail(".match", hint, "%s", msg)

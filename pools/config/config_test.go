@@ -11,6 +11,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // TestBadConfigs has one file for each kind of mistake. Each must be reported with its
@@ -62,7 +63,7 @@ func TestLoadMissingFile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
-	for _, file := range append(files, "../testdata/farm.yaml") {
+	for _, file := range append(files, "../resolve/testdata/farm.yaml") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -78,7 +79,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, n := range farm.Nodes() {
-			p := farm.Resolve(pools.Query{MAC: n.MACs[0], Firmware: pools.BIOS})
+			p := farm.Resolve(resolve.Query{MAC: n.MACs[0], Firmware: pools.BIOS})
 			if p == nil || p.Node != n.Name {
 				t.Fatalf("node %q does not resolve to itself", n.Name)
 			}

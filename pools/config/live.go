@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // NodeStore keeps the nodes added over the API.
@@ -39,10 +40,10 @@ type Live struct {
 	path    string
 	store   NodeStore
 	mu      sync.Mutex // held by changes
-	checked pools.Checked
+	checked resolve.Checked
 	started pools.Server
 	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
-	farm    atomic.Pointer[pools.Farm]
+	farm    atomic.Pointer[resolve.Farm]
 }
 
 // NewLive reads the config file at path and the nodes of store.
@@ -52,7 +53,7 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 }
 
 // Farm returns the farm in force.
-func (l *Live) Farm() *pools.Farm { return l.farm.Load() }
+func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 
 // Reload reads the config file again. The ports in URLs stay those of the start, because
 // the listeners do not change before a restart.
@@ -101,7 +102,7 @@ func (l *Live) NeedsRestart() bool {
 }
 
 // swap puts the farm of a checked config in force.
-func (l *Live) swap(c pools.Checked) {
+func (l *Live) swap(c resolve.Checked) {
 	c.Contested = l.contested(&c)
 	l.put(c)
 	// Until the farm was in force, other machines could still lease its addresses.
@@ -111,7 +112,7 @@ func (l *Live) swap(c pools.Checked) {
 	}
 }
 
-func (l *Live) put(c pools.Checked) {
+func (l *Live) put(c resolve.Checked) {
 	l.checked = c
-	l.farm.Store(pools.NewFarm(c))
+	l.farm.Store(resolve.NewFarm(c))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // AddNode adds a node, which is in force from the next packet on. Its errors for a bad
@@ -117,7 +118,7 @@ func (l *Live) refuseLeased(nodes []pools.PoolNode) error {
 
 // batch collects the changes of one step.
 type batch struct {
-	farm   *pools.Farm
+	farm   *resolve.Farm
 	nodes  []pools.PoolNode
 	at     map[string]int  // by name: index in nodes
 	seen   map[string]bool // names of changed nodes

@@ -12,6 +12,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // TestChangeNodes makes several changes in one step: all of them or none.
@@ -61,7 +62,7 @@ func TestChangeNodes(t *testing.T) {
 			var words []string
 			for _, n := range stored {
 				words = append(words, fmt.Sprintf("%s=%s", n.Name, n.MACs[0].String()[15:]))
-				if p := live.Farm().Resolve(pools.Query{MAC: n.MACs[0]}); p.Node != n.Name {
+				if p := live.Farm().Resolve(resolve.Query{MAC: n.MACs[0]}); p.Node != n.Name {
 					t.Errorf("%s is stored, and its MAC is %s's", n.Name, p.Node)
 				}
 			}
@@ -75,7 +76,7 @@ func TestChangeNodes(t *testing.T) {
 // TestRecordedSlots: the origin of a node with a slot is its chassis. Such a node cannot
 // name a program of the server.
 func TestRecordedSlots(t *testing.T) {
-	data, err := os.ReadFile("../testdata/farm.yaml")
+	data, err := os.ReadFile("../resolve/testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestRecordedSlots(t *testing.T) {
 // start. The stored node returns when the file no longer declares it. A node that was
 // added by hand is not shadowed: it conflicts.
 func TestShadowedNodes(t *testing.T) {
-	data, err := os.ReadFile("../testdata/farm.yaml")
+	data, err := os.ReadFile("../resolve/testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

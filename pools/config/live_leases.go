@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // SetLeases gives the lease table to the farm: at returns the lease of an address that its
 // machine may still use. From then on a new node is refused an address that another
 // machine leases. A node of the config file is not refused, nor one of a chassis: it gets
-// its address when the lease has ended, see [pools.Farm.Contested].
+// its address when the lease has ended, see [resolve.Farm.Contested].
 func (l *Live) SetLeases(at func(netip.Addr) (pools.Lease, bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,14 +26,14 @@ func (l *Live) Leased() (all []*pools.LeasedError) {
 	return l.leased(&l.checked)
 }
 
-func (l *Live) contested(c *pools.Checked) (all []netip.Addr) {
+func (l *Live) contested(c *resolve.Checked) (all []netip.Addr) {
 	for _, e := range l.leased(c) {
 		all = append(all, e.Lease.Address)
 	}
 	return all
 }
 
-func (l *Live) leased(c *pools.Checked) (all []*pools.LeasedError) {
+func (l *Live) leased(c *resolve.Checked) (all []*pools.LeasedError) {
 	check := func(n *pools.Node) {
 		for _, a := range [...]netip.Addr{n.IP, n.IP6} {
 			if e := l.leasedTo(n, a); e != nil {

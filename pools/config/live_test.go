@@ -12,6 +12,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // memory is a [config.NodeStore] in memory.
@@ -44,7 +45,7 @@ func (m *memory) ChangeNodes(put []pools.PoolNode, remove []string) error {
 // and its content.
 func newLive(t *testing.T, store *memory) (live *config.Live, path string, data []byte) {
 	t.Helper()
-	data, err := os.ReadFile("../testdata/farm.yaml")
+	data, err := os.ReadFile("../resolve/testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestLive(t *testing.T) {
 	live, path, data := newLive(t, store)
 	added := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}}
-	node := func() string { return live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Node }
+	node := func() string { return live.Farm().Resolve(resolve.Query{MAC: added.MACs[0]}).Node }
 
 	t.Run("unknown hardware is in the catch-all", func(t *testing.T) {
 		if got := node(); got != "node-525400770101" {
@@ -85,7 +86,7 @@ func TestLive(t *testing.T) {
 			n.IP = netip.MustParseAddr("10.28.36.173")
 			return n, nil
 		})
-		if _, ok := errors.AsType[mistake.Errors](err); !ok || live.Farm().Resolve(pools.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
+		if _, ok := errors.AsType[mistake.Errors](err); !ok || live.Farm().Resolve(resolve.Query{MAC: added.MACs[0]}).Address != added.IP || store.nodes["m2c1"].IP != added.IP {
 			t.Errorf("got %v, store %v", err, store.nodes)
 		}
 	})
@@ -135,7 +136,7 @@ func TestLive(t *testing.T) {
 		if err := live.Reload(); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := live.Farm().Resolve(pools.Query{MAC: added.MACs[0], IPXE: true}).Boot.File, "http://10.28.0.2/boot/52-54-00-77-01-01"; got != want {
+		if got, want := live.Farm().Resolve(resolve.Query{MAC: added.MACs[0], IPXE: true}).Boot.File, "http://10.28.0.2/boot/52-54-00-77-01-01"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if err := live.UpdateNode("m2c1", func(n pools.PoolNode) (pools.PoolNode, error) { return n, nil }); err != nil {
@@ -159,7 +160,7 @@ func TestLive(t *testing.T) {
 // undone, also after several reloads.
 func TestNeedsRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "farm.yaml")
-	data, err := os.ReadFile("../testdata/farm.yaml")
+	data, err := os.ReadFile("../resolve/testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

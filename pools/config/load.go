@@ -8,6 +8,7 @@ import (
 	"drover/pools/atomicfile"
 	"drover/pools/config/decode"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // maxConfig bounds the config file, in bytes. 10 000 machines need 2 MB. To decode YAML
@@ -16,33 +17,33 @@ const maxConfig = 4 << 20
 
 // Load reads and checks the config file at path, together with nodes added over
 // the API. All mistakes are returned at once, as [mistake.Errors].
-func Load(path string, added ...pools.PoolNode) (*pools.Farm, error) {
+func Load(path string, added ...pools.PoolNode) (*resolve.Farm, error) {
 	return newFarm(load(path, added))
 }
 
 // Parse is [Load] for a config that is already in memory. Errors call it file, and
 // relative paths start at the directory of file.
-func Parse(file string, data []byte, added ...pools.PoolNode) (*pools.Farm, error) {
+func Parse(file string, data []byte, added ...pools.PoolNode) (*resolve.Farm, error) {
 	return newFarm(parse(file, data, added))
 }
 
-func newFarm(c pools.Checked, err error) (*pools.Farm, error) {
+func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pools.NewFarm(c), nil
+	return resolve.NewFarm(c), nil
 }
 
-func load(path string, added []pools.PoolNode) (pools.Checked, error) {
+func load(path string, added []pools.PoolNode) (resolve.Checked, error) {
 	data, err := atomicfile.Read(path, maxConfig)
 	if err != nil {
-		return pools.Checked{}, err
+		return resolve.Checked{}, err
 	}
 	return parse(path, data, added)
 }
 
-func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, error) {
-	c := pools.Checked{Source: file}
+func parse(file string, data []byte, added []pools.PoolNode) (resolve.Checked, error) {
+	c := resolve.Checked{Source: file}
 	var errs mistake.Errors
 	if c.Lines, errs = decode.YAML(file, data, &c.Config); len(c.Lines) == 0 { // not YAML at all: there is nothing to check
 		return c, errs
@@ -58,7 +59,7 @@ func parse(file string, data []byte, added []pools.PoolNode) (pools.Checked, err
 
 // withNodes returns a checked config with other nodes of the API. It does not check
 // chassis again, because their 360 node names each do not depend on the nodes.
-func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
+func withNodes(c resolve.Checked, added []pools.PoolNode) (resolve.Checked, error) {
 	c.Added = added
 	k := newChecker(&c, nil)
 	k.all(added)
@@ -67,7 +68,7 @@ func withNodes(c pools.Checked, added []pools.PoolNode) (pools.Checked, error) {
 
 // Locals returns the IPv4 addresses of the named interfaces of this host, in the order of
 // the names, or all of this host but the loopback ones if no name is given.
-func Locals(names []string) (found []pools.Local) {
+func Locals(names []string) (found []resolve.Local) {
 	if len(names) == 0 {
 		addrs, _ := net.InterfaceAddrs() // one question to the kernel, however many interfaces there are
 		return locals("this host", addrs, func(a netip.Addr) bool { return a.Is4() && !a.IsLoopback() })
@@ -77,12 +78,12 @@ func Locals(names []string) (found []pools.Local) {
 
 // Locals6 returns the IPv6 addresses of the named interfaces of this host that hosts
 // elsewhere can reach.
-func Locals6(names []string) (found []pools.Local) {
+func Locals6(names []string) (found []resolve.Local) {
 	return localsOf(names, func(a netip.Addr) bool { return isHost6(a) && !a.IsLinkLocalUnicast() })
 }
 
 // localsOf returns those addresses of the named interfaces that are wanted.
-func localsOf(names []string, wanted func(netip.Addr) bool) (found []pools.Local) {
+func localsOf(names []string, wanted func(netip.Addr) bool) (found []resolve.Local) {
 	for _, name := range names {
 		i, err := net.InterfaceByName(name)
 		if err != nil {
@@ -94,10 +95,10 @@ func localsOf(names []string, wanted func(netip.Addr) bool) (found []pools.Local
 	return found
 }
 
-func locals(name string, addrs []net.Addr, wanted func(netip.Addr) bool) (found []pools.Local) {
+func locals(name string, addrs []net.Addr, wanted func(netip.Addr) bool) (found []resolve.Local) {
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && wanted(p.Addr()) {
-			found = append(found, pools.Local{Interface: name, Prefix: p})
+			found = append(found, resolve.Local{Interface: name, Prefix: p})
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/moonshot"
 	"drover/pools/hardware/redfish"
+	"drover/pools/resolve"
 )
 
 // Driver returns the power driver of a machine with a BMC of its own. The address of
@@ -30,7 +31,7 @@ func Driver(p pools.NodePower, l bmc.Login) (d bmc.Driver, done func(), err erro
 }
 
 // open opens the manager of a chassis of the config.
-func (s *Service) open(farm *pools.Farm, c pools.Chassis) (*moonshot.Manager, error) {
+func (s *Service) open(farm *resolve.Farm, c pools.Chassis) (*moonshot.Manager, error) {
 	login, err := s.Login.ForChassis(farm, c)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *Service) open(farm *pools.Farm, c pools.Chassis) (*moonshot.Manager, er
 }
 
 // drivers returns the drivers of a target's machines.
-func (s *Service) drivers(farm *pools.Farm, t *target) (out []bmc.Driver, done func(), err error) {
+func (s *Service) drivers(farm *resolve.Farm, t *target) (out []bmc.Driver, done func(), err error) {
 	if t.chassis != nil {
 		m, err := s.open(farm, *t.chassis)
 		if err != nil {
@@ -64,7 +65,7 @@ func (s *Service) drivers(farm *pools.Farm, t *target) (out []bmc.Driver, done f
 
 // programPath returns the absolute path of a program. A name with a slash is relative
 // to the config file. A name without a slash is returned unchanged, for PATH.
-func programPath(farm *pools.Farm, name string) string {
+func programPath(farm *resolve.Farm, name string) string {
 	if !strings.Contains(name, "/") {
 		return name
 	}

@@ -14,6 +14,7 @@ import (
 	"drover/pools"
 	"drover/pools/hardware/bmc"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 // Bounds of power jobs.
@@ -107,7 +108,7 @@ func copyJob(j *pools.PowerJob) pools.PowerJob {
 }
 
 // chosen returns the nodes of a request.
-func chosen(farm *pools.Farm, req pools.PowerRequest) (out []pools.NodeInfo, err error) {
+func chosen(farm *resolve.Farm, req pools.PowerRequest) (out []pools.NodeInfo, err error) {
 	byRule := req.Pool != "" || req.Chassis != "" || req.Tag != ""
 	switch {
 	case byRule && len(req.Nodes) > 0:
@@ -150,7 +151,7 @@ func chosen(farm *pools.Farm, req pools.PowerRequest) (out []pools.NodeInfo, err
 type powerRun struct {
 	service  *Service
 	job      *pools.PowerJob // guarded by service.mu
-	farm     *pools.Farm
+	farm     *resolve.Farm
 	switcher bmc.Switcher
 }
 

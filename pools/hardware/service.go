@@ -15,6 +15,7 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/importer"
 	"drover/pools/hardware/moonshot"
+	"drover/pools/resolve"
 )
 
 // Service updates the nodes of the chassis of the config from the chassis, and switches
@@ -22,7 +23,7 @@ import (
 // Run.
 type Service struct {
 	Farm interface {
-		Farm() *pools.Farm // the farm in force
+		Farm() *resolve.Farm // the farm in force
 	}
 	Nodes interface {
 		ChangeNodes(changes []pools.NodeChange) error

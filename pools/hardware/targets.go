@@ -3,15 +3,16 @@ package hardware
 import (
 	"drover/pools"
 	"drover/pools/hardware/importer"
+	"drover/pools/resolve"
 )
 
 // slotIndex finds the slots of nodes in the chassis of the config.
 type slotIndex struct {
-	farm   *pools.Farm
+	farm   *resolve.Farm
 	namers map[string]*importer.Namer // by chassis
 }
 
-func newSlotIndex(farm *pools.Farm) slotIndex {
+func newSlotIndex(farm *resolve.Farm) slotIndex {
 	x := slotIndex{farm, map[string]*importer.Namer{}}
 	for _, c := range farm.Config.Chassis {
 		if n, err := importer.NewNamer(c, false); err == nil { // the config was checked
@@ -48,7 +49,7 @@ type target struct {
 }
 
 // targets groups nodes by the management processor that switches them.
-func targets(farm *pools.Farm, nodes []pools.NodeInfo) []*target {
+func targets(farm *resolve.Farm, nodes []pools.NodeInfo) []*target {
 	slots := newSlotIndex(farm)
 	byChassis := map[string]*target{}
 	var out []*target

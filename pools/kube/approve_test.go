@@ -21,6 +21,7 @@ import (
 	"drover/pools/kube"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/token"
+	"drover/pools/resolve"
 )
 
 // reports collects the calls of OnRequest.
@@ -229,9 +230,9 @@ func TestApproverOff(t *testing.T) {
 // nodes sets a farm of nodes of one cluster.
 func nodes(names ...string) func(*kube.Clusters) {
 	return func(c *kube.Clusters) {
-		f := &farm{plans: map[string]*pools.Plan{}}
+		f := &farm{plans: map[string]*resolve.Plan{}}
 		for _, node := range names {
-			f.set(plan(func(p *pools.Plan) { p.Node = node }))
+			f.set(plan(func(p *resolve.Plan) { p.Node = node }))
 		}
 		if p := f.plans["elsewhere"]; p != nil {
 			p.Cluster = "tenant-b"
@@ -252,7 +253,7 @@ func TestApproverShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = "new" }), addr(), "")
+	got, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Node = "new" }), addr(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // A node requests to join a cluster whose kubeconfig does not exist yet: the error has
@@ -16,7 +17,7 @@ func ExampleClusters_Join() {
 	clusters.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: "tenant-a.kubeconfig"}})
 	defer clusters.Close()
 
-	plan := &pools.Plan{Node: "m1c29", Cluster: "tenant-a"}
+	plan := &resolve.Plan{Node: "m1c29", Cluster: "tenant-a"}
 	_, err := clusters.Join(context.Background(), plan, netip.MustParseAddr("10.28.36.173"), "")
 	fmt.Println(err)
 	// Output:

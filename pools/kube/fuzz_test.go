@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 // For any cluster-info of a tenant, kubeadm gets a host:port and at least one hash.
@@ -38,7 +38,7 @@ func FuzzKubeletArgs(f *testing.F) {
 	f.Add("x", "a\n- name: kubeconfig\n  value: y")
 	f.Add("n", "!!binary eA==")
 	f.Fuzz(func(t *testing.T, name, value string) {
-		p := plan(func(p *pools.Plan) { p.KubeletArgs = map[string]string{name: value} })
+		p := plan(func(p *resolve.Plan) { p.KubeletArgs = map[string]string{name: value} })
 		reg, err := node.Register(p, addr())
 		if err != nil {
 			return

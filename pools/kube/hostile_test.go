@@ -17,6 +17,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // These tests are about finding C2 of the attacks: the API server of one tenant sends
@@ -112,7 +113,7 @@ const nodeList = `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVers
 func beside(t *testing.T, hostile *apiServer, edit ...func(*kube.Clusters)) (c *kube.Clusters, refused *atomic.Int32) {
 	refused = new(atomic.Int32)
 	c = &kube.Clusters{
-		Machines: &farm{plans: map[string]*pools.Plan{}}, DeadAfter: 10 * time.Millisecond, Key: sealKey,
+		Machines: &farm{plans: map[string]*resolve.Plan{}}, DeadAfter: 10 * time.Millisecond, Key: sealKey,
 		OnRefused: func(cluster string) {
 			if cluster != "hostile" {
 				t.Errorf("an answer of cluster %q was refused", cluster)
@@ -132,7 +133,7 @@ func beside(t *testing.T, hostile *apiServer, edit ...func(*kube.Clusters)) (c *
 // the hostile one alone.
 func wantOthersWell(t *testing.T, c *kube.Clusters, want string) {
 	t.Helper()
-	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
+	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
 		t.Errorf("a join of the other tenant: %v", err)
 	}
 	got := c.Check(t.Context())
@@ -255,10 +256,10 @@ func TestHostileDrip(t *testing.T) {
 	c, _ := beside(t, s)
 	failed := make(chan error)
 	go func() {
-		_, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "hostile" }), addr(), "")
+		_, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "hostile" }), addr(), "")
 		failed <- err
 	}()
-	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
+	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the API server does not answer in time") {
@@ -289,7 +290,7 @@ func TestHostileJoins(t *testing.T) {
 			s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 			s.set(tt.key, tt.answer)
 			c, _ := beside(t, s)
-			_, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "hostile" }), addr(), "b2")
+			_, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "hostile" }), addr(), "b2")
 			retry, ok := err.(interface{ RetryAfter() time.Duration })
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !ok || retry.RetryAfter() <= 0 {
 				t.Errorf("got %v, want %q and a time to try again", err, tt.want)
@@ -297,7 +298,7 @@ func TestHostileJoins(t *testing.T) {
 			if len(err.Error()) > 2000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
+			if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
 				t.Errorf("a join of the other tenant: %v", err)
 			}
 		})
@@ -314,12 +315,12 @@ func TestHostileCrowd(t *testing.T) {
 	var work sync.WaitGroup
 	for i := range 500 {
 		work.Go(func() {
-			p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "hostile", fmt.Sprintf("n%d", i) })
+			p := plan(func(p *resolve.Plan) { p.Cluster, p.Node = "hostile", fmt.Sprintf("n%d", i) })
 			_, _ = c.Join(t.Context(), p, addr(), "b2")
 		})
 	}
 	for i := range 20 {
-		p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
+		p := plan(func(p *resolve.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
 		if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
 			t.Errorf("a join of the other tenant: %v", err)
 		}

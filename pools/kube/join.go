@@ -15,6 +15,7 @@ import (
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
+	"drover/pools/resolve"
 	"drover/pools/wait"
 )
 
@@ -30,7 +31,7 @@ const (
 // joining is a node on its way to Ready.
 type joining struct {
 	tenant *tenant
-	plan   *pools.Plan
+	plan   *resolve.Plan
 	given  node.Applied // the labels and taints that its kubelet registers with
 	bootID string       // of its kernel; empty if unknown
 	before node.State   // at its request to join
@@ -41,7 +42,7 @@ type joining struct {
 // Expect announces that the machine of p boots and will send its request to join soon.
 // It returns at once. In the background it reads the Lease of the machine's previous
 // kubelet, so that [Clusters.Join] waits less.
-func (c *Clusters) Expect(p *pools.Plan) {
+func (c *Clusters) Expect(p *resolve.Plan) {
 	if t, err := c.tenant(p.Cluster); err == nil {
 		t.leases.Start(p.Node, func(f func(context.Context)) bool { return c.spawn(c.ctx, f) })
 	}
@@ -54,7 +55,7 @@ func (c *Clusters) Expect(p *pools.Plan) {
 // bootID is that of the node's kernel. Join first deletes a Node of another boot, once
 // the Lease of its kubelet has not changed for its whole duration, 40 seconds by
 // default, counted from the first [Clusters.Expect] of the boot. As long as a kubelet of that name lives, Join returns an error.
-func (c *Clusters) Join(ctx context.Context, p *pools.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
+func (c *Clusters) Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error) {
 	t, err := c.tenant(p.Cluster)
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
@@ -128,7 +129,7 @@ func (c *Clusters) deleteToken(ctx context.Context, t *tenant, tok token.Token) 
 
 // Resume waits in the background until a node is Ready that got its token before the
 // server was restarted. bootID is that of the node's kernel.
-func (c *Clusters) Resume(p *pools.Plan, bootID string) error {
+func (c *Clusters) Resume(p *resolve.Plan, bootID string) error {
 	t, err := c.tenant(p.Cluster)
 	if err != nil {
 		return fmt.Errorf("node %q: %w", p.Node, err)

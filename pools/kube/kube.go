@@ -19,6 +19,7 @@ import (
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/inspect"
 	"drover/pools/kube/token"
+	"drover/pools/resolve"
 )
 
 // Clusters is the set of the tenants' clusters. The zero value is empty; see
@@ -38,7 +39,7 @@ type Clusters struct {
 	Machines approve.Machines
 	// OnReady is called, if not nil, when a node that joined is Ready.
 	// It is called from several goroutines.
-	OnReady func(p *pools.Plan, at time.Time)
+	OnReady func(p *resolve.Plan, at time.Time)
 	// OnReconcile is called, if not nil, after the labels and taints of all Nodes of
 	// a cluster were reconciled, with the number of Nodes that changed, and the
 	// error.

@@ -18,6 +18,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/token"
+	"drover/pools/resolve"
 )
 
 // joinConfiguration has the fields of a JoinConfiguration that drover may set.
@@ -80,8 +81,8 @@ func newWatching(t testing.TB, kubeconfig string, watch time.Duration, edit ...f
 	return c, log
 }
 
-func plan(edit ...func(*pools.Plan)) *pools.Plan {
-	p := &pools.Plan{Node: "m1c29", Cluster: "tenant-a"}
+func plan(edit ...func(*resolve.Plan)) *resolve.Plan {
+	p := &resolve.Plan{Node: "m1c29", Cluster: "tenant-a"}
 	for _, e := range edit {
 		e(p)
 	}
@@ -94,11 +95,11 @@ func TestJoinConfiguration(t *testing.T) {
 	tests := []struct {
 		name string
 		addr string
-		set  pools.Settings
+		set  resolve.Settings
 	}{
-		{"plain", "10.28.36.173", pools.Settings{}},
-		{"ipv6", "2001:db8::29", pools.Settings{}},
-		{"tags", "10.28.36.173", pools.Settings{
+		{"plain", "10.28.36.173", resolve.Settings{}},
+		{"ipv6", "2001:db8::29", resolve.Settings{}},
+		{"tags", "10.28.36.173", resolve.Settings{
 			Labels: map[string]string{
 				"label1": "value1", "example.org/rack": "r7", "node.kubernetes.io/pool": "foo",
 				"node-role.kubernetes.io/worker": "", "x.node-restriction.kubernetes.io/tier": "gold",
@@ -106,12 +107,12 @@ func TestJoinConfiguration(t *testing.T) {
 			Taints:      []pools.Taint{{Key: "foo", Value: "bar", Effect: "NoSchedule"}, {Key: "bare", Effect: "NoExecute"}},
 			KubeletArgs: map[string]string{"max-pods": "250", "v": "4"},
 		}},
-		{"taints", "10.28.36.173", pools.Settings{Taints: []pools.Taint{
+		{"taints", "10.28.36.173", resolve.Settings{Taints: []pools.Taint{
 			{Key: "a", Value: "earlier", Effect: "NoSchedule"}, {Key: "a", Effect: "NoExecute"}, {Key: "a", Value: "later", Effect: "NoSchedule"},
 		}}},
-		{"node-ip", "10.28.36.173", pools.Settings{KubeletArgs: map[string]string{"node-ip": "10.99.0.1"}}},
+		{"node-ip", "10.28.36.173", resolve.Settings{KubeletArgs: map[string]string{"node-ip": "10.99.0.1"}}},
 		// YAML reads these as something else than a string unless they are quoted.
-		{"yaml", "10.28.36.173", pools.Settings{
+		{"yaml", "10.28.36.173", resolve.Settings{
 			Labels: map[string]string{"a": "yes", "b": "null", "c": "1e3", "d": "0x1F", "e": "2026-11-20", "f": ""},
 			Taints: []pools.Taint{{Key: "true", Value: "off", Effect: "NoSchedule"}, {Key: "1", Value: "012", Effect: "NoSchedule"}},
 			KubeletArgs: map[string]string{
@@ -123,7 +124,7 @@ func TestJoinConfiguration(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newAPIServer(t)
 			c, _ := newClusters(t, s.kubeconfig(), func(c *pools.Cluster) { c.Endpoint = "tenant-a.example.org:6443" })
-			got, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Settings = tt.set }), netip.MustParseAddr(tt.addr), "")
+			got, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Settings = tt.set }), netip.MustParseAddr(tt.addr), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -321,26 +322,26 @@ func TestJoinErrorHidesSecret(t *testing.T) {
 func TestJoinRefuses(t *testing.T) {
 	tests := []struct {
 		name string
-		edit func(*pools.Plan)
+		edit func(*resolve.Plan)
 		addr netip.Addr
 		want string
 	}{
-		{"no cluster", func(p *pools.Plan) { p.Cluster = "" }, addr(), `node "m1c29": its pool names no cluster`},
-		{"unknown cluster", func(p *pools.Plan) { p.Cluster = "b" }, addr(), `no cluster "b" in the config`},
-		{"node name", func(p *pools.Plan) { p.Node = "Node_1" }, addr(), "its name cannot be that of a Node"},
-		{"node name with more lines", func(p *pools.Plan) { p.Node = "a\n  b: c" }, addr(), "its name cannot be that of a Node"},
-		{"no address", func(*pools.Plan) {}, netip.Addr{}, `cannot be that of a Node`},
-		{"address with zone", func(*pools.Plan) {}, netip.MustParseAddr("fe80::1%eth0"), `cannot be that of a Node`},
-		{"label", func(p *pools.Plan) { p.Labels = map[string]string{"a b": "c"} }, addr(), `label "a b"`},
-		{"label value", func(p *pools.Plan) { p.Labels = map[string]string{"a": "x,b=y"} }, addr(), `label "a": value "x,b=y"`},
-		{"taint effect", func(p *pools.Plan) { p.Taints = []pools.Taint{{Key: "a", Effect: "Never"}} }, addr(), `taint "a": effect "Never" is not`},
-		{"taint key", func(p *pools.Plan) { p.Taints = []pools.Taint{{Key: "", Effect: "NoExecute"}} }, addr(), `taint ""`},
-		{"identity", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"hostname-override": "other"} }, addr(), `kubelet argument "hostname-override" is not for the config to set`},
-		{"flag with dashes", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"--v": "4"} }, addr(), `is not like a flag`},
-		{"two flags in one", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"v": "4 --kubeconfig=/tmp/x"} }, addr(), `has white space`},
-		{"shell", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"v": `4"`} }, addr(), `has white space, quotes`},
-		{"labels twice", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"node-labels": "a=b"} }, addr(), `kubelet argument "node-labels" is made from labels`},
-		{"taints twice", func(p *pools.Plan) { p.KubeletArgs = map[string]string{"register-with-taints": "a:NoExecute"} }, addr(), `kubelet argument "register-with-taints" is made from`},
+		{"no cluster", func(p *resolve.Plan) { p.Cluster = "" }, addr(), `node "m1c29": its pool names no cluster`},
+		{"unknown cluster", func(p *resolve.Plan) { p.Cluster = "b" }, addr(), `no cluster "b" in the config`},
+		{"node name", func(p *resolve.Plan) { p.Node = "Node_1" }, addr(), "its name cannot be that of a Node"},
+		{"node name with more lines", func(p *resolve.Plan) { p.Node = "a\n  b: c" }, addr(), "its name cannot be that of a Node"},
+		{"no address", func(*resolve.Plan) {}, netip.Addr{}, `cannot be that of a Node`},
+		{"address with zone", func(*resolve.Plan) {}, netip.MustParseAddr("fe80::1%eth0"), `cannot be that of a Node`},
+		{"label", func(p *resolve.Plan) { p.Labels = map[string]string{"a b": "c"} }, addr(), `label "a b"`},
+		{"label value", func(p *resolve.Plan) { p.Labels = map[string]string{"a": "x,b=y"} }, addr(), `label "a": value "x,b=y"`},
+		{"taint effect", func(p *resolve.Plan) { p.Taints = []pools.Taint{{Key: "a", Effect: "Never"}} }, addr(), `taint "a": effect "Never" is not`},
+		{"taint key", func(p *resolve.Plan) { p.Taints = []pools.Taint{{Key: "", Effect: "NoExecute"}} }, addr(), `taint ""`},
+		{"identity", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"hostname-override": "other"} }, addr(), `kubelet argument "hostname-override" is not for the config to set`},
+		{"flag with dashes", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"--v": "4"} }, addr(), `is not like a flag`},
+		{"two flags in one", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"v": "4 --kubeconfig=/tmp/x"} }, addr(), `has white space`},
+		{"shell", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"v": `4"`} }, addr(), `has white space, quotes`},
+		{"labels twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"node-labels": "a=b"} }, addr(), `kubelet argument "node-labels" is made from labels`},
+		{"taints twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"register-with-taints": "a:NoExecute"} }, addr(), `kubelet argument "register-with-taints" is made from`},
 	}
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())

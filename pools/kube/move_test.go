@@ -19,6 +19,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/kube"
+	"drover/pools/resolve"
 )
 
 // run binds a pod to a node.
@@ -105,7 +106,7 @@ type twoTenants struct {
 }
 
 func newTwoTenants(t *testing.T, edit ...func(*kube.Clusters, []pools.Cluster)) *twoTenants {
-	p := &twoTenants{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*pools.Plan{}}, clock: new(clock), log: new(fixture.Log)}
+	p := &twoTenants{a: newAPIServer(t), b: newAPIServer(t), farm: &farm{plans: map[string]*resolve.Plan{}}, clock: new(clock), log: new(fixture.Log)}
 	p.conf = []pools.Cluster{{Name: "tenant-a", Kubeconfig: p.a.kubeconfig()}, {Name: "tenant-b", Kubeconfig: p.b.kubeconfig()}}
 	p.Clusters = p.server(edit...)
 	t.Cleanup(func() { p.Close() })
@@ -132,7 +133,7 @@ func (p *twoTenants) server(edit ...func(*kube.Clusters, []pools.Cluster)) *kube
 
 // moveTo gives the node to another cluster.
 func (p *twoTenants) moveTo(cluster string) {
-	p.farm.set(plan(func(p *pools.Plan) { p.Cluster = cluster }))
+	p.farm.set(plan(func(p *resolve.Plan) { p.Cluster = cluster }))
 	p.Refresh()
 }
 
@@ -380,8 +381,8 @@ func TestMoveWithoutRights(t *testing.T) {
 // Unknown hardware is declared as a node: the Node of its earlier name is removed.
 func TestRenamedMachine(t *testing.T) {
 	p := newTwoTenants(t)
-	p.farm.renamed = map[string]*pools.Plan{"node-1": plan(func(p *pools.Plan) { p.Cluster = "tenant-b" })}
-	p.farm.set(plan(func(p *pools.Plan) { p.Node = "node-1" }))
+	p.farm.renamed = map[string]*resolve.Plan{"node-1": plan(func(p *resolve.Plan) { p.Cluster = "tenant-b" })}
+	p.farm.set(plan(func(p *resolve.Plan) { p.Node = "node-1" }))
 	p.a.setNode("node-1", "u9", "b1", corev1.ConditionTrue, beat(1))
 	p.Refresh()
 	fixture.Eventually(t, "sealed", func() bool { return p.a.node("node-1").Annotations["drover/seal"] != "" })

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drover/e2e/fixture"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func beat(n int) metav1.Time { return metav1.Unix(1_800_000_000+int64(n), 0) }
@@ -45,12 +45,12 @@ func TestReady(t *testing.T) {
 			t.Parallel()
 			s := newAPIServer(t)
 			c, log := newClusters(t, s.kubeconfig())
-			ready := make(chan *pools.Plan, 10)
-			c.OnReady = func(p *pools.Plan, _ time.Time) { ready <- p }
+			ready := make(chan *resolve.Plan, 10)
+			c.OnReady = func(p *resolve.Plan, _ time.Time) { ready <- p }
 			if tt.before.ready != none {
 				s.setNode(n, tt.before.uid, tt.before.bootID, tt.before.ready, beat(tt.before.beat))
 			}
-			p := plan(func(p *pools.Plan) {
+			p := plan(func(p *resolve.Plan) {
 				p.Labels = map[string]string{"a": "b", "node-role.kubernetes.io/worker": ""}
 			})
 			if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
@@ -112,7 +112,7 @@ func TestWatchBreaks(t *testing.T) {
 	s.set("WATCH nodes", fail(410, "Expired", "too old resource version"))
 	c, _ := newClusters(t, s.kubeconfig())
 	ready := make(chan bool, 1)
-	c.OnReady = func(*pools.Plan, time.Time) { ready <- true }
+	c.OnReady = func(*resolve.Plan, time.Time) { ready <- true }
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestLabelsTriedAgain(t *testing.T) {
 	s.set("PATCH nodes", fail(500, "InternalError", "etcd has no leader"))
 	c, _ := newClusters(t, s.kubeconfig())
 	ready := make(chan bool, 1)
-	c.OnReady = func(*pools.Plan, time.Time) { ready <- true }
-	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Labels = map[string]string{"a": "b"} }), addr(), ""); err != nil {
+	c.OnReady = func(*resolve.Plan, time.Time) { ready <- true }
+	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Labels = map[string]string{"a": "b"} }), addr(), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))

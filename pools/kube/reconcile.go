@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 	"drover/pools/wait"
 )
 
@@ -122,7 +122,7 @@ func (c *Clusters) startMove(t *tenant, n *corev1.Node) {
 
 // target returns the Plan of the machine of a Node if the machine belongs to another
 // cluster or has another name. It returns nil if the Node is right, or not in the farm.
-func (c *Clusters) target(t *tenant, name string) *pools.Plan {
+func (c *Clusters) target(t *tenant, name string) *resolve.Plan {
 	p := c.Machines.Named(name)
 	if p == nil || p.Cluster == t.Conf.Name && p.Node == name {
 		return nil

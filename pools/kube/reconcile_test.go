@@ -12,22 +12,23 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // farm is the kube.Machines of a test: plans by name.
 type farm struct {
 	mu      sync.Mutex
-	plans   map[string]*pools.Plan
-	renamed map[string]*pools.Plan // by the previous name
+	plans   map[string]*resolve.Plan
+	renamed map[string]*resolve.Plan // by the previous name
 }
 
-func (f *farm) set(p *pools.Plan) {
+func (f *farm) set(p *resolve.Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.plans[p.Node] = p
 }
 
-func (f *farm) Named(node string) *pools.Plan {
+func (f *farm) Named(node string) *resolve.Plan {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.plans[node]; p != nil {
@@ -39,8 +40,8 @@ func (f *farm) Named(node string) *pools.Plan {
 // Booting returns false for the node "off" alone.
 func (f *farm) Booting(node string) bool { return node != "off" }
 
-func labeled(labels map[string]string) *pools.Plan {
-	return plan(func(p *pools.Plan) { p.Labels = labels })
+func labeled(labels map[string]string) *resolve.Plan {
+	return plan(func(p *resolve.Plan) { p.Labels = labels })
 }
 
 func TestRefresh(t *testing.T) {
@@ -48,7 +49,7 @@ func TestRefresh(t *testing.T) {
 	stuck.set("GET nodes", fail(500, "InternalError", "no leader"))
 	c, log := newClusters(t, s.kubeconfig())
 	c.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: s.kubeconfig()}, {Name: "stuck", Kubeconfig: stuck.kubeconfig()}})
-	f := &farm{plans: map[string]*pools.Plan{}}
+	f := &farm{plans: map[string]*resolve.Plan{}}
 	c.Machines = f
 	var mu sync.Mutex
 	told := map[string]string{}
@@ -60,7 +61,7 @@ func TestRefresh(t *testing.T) {
 	seen := func(cluster string) string { mu.Lock(); defer mu.Unlock(); return told[cluster] }
 	for _, name := range []string{"m1c29", "unmarked", "elsewhere", "unknown", "broken"} {
 		s.setNode(name, "u-"+name, "b1", corev1.ConditionTrue, beat(1))
-		f.set(plan(func(p *pools.Plan) { p.Node, p.Labels = name, map[string]string{"a": "b"} }))
+		f.set(plan(func(p *resolve.Plan) { p.Node, p.Labels = name, map[string]string{"a": "b"} }))
 	}
 	s.edit("unmarked", func(n *corev1.Node) { n.Labels = nil })
 	f.Named("elsewhere").Cluster = "stuck"
@@ -102,10 +103,10 @@ func TestRefresh(t *testing.T) {
 func TestReadyUsesTheFarmInForce(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
-	f := &farm{plans: map[string]*pools.Plan{}}
+	f := &farm{plans: map[string]*resolve.Plan{}}
 	c.Machines = f
 	ready := make(chan bool, 1)
-	c.OnReady = func(*pools.Plan, time.Time) { ready <- true }
+	c.OnReady = func(*resolve.Plan, time.Time) { ready <- true }
 	if _, err := c.Join(t.Context(), labeled(map[string]string{"old": "x", "both": "1"}), addr(), "b1"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +125,8 @@ func TestReadyUsesTheFarmInForce(t *testing.T) {
 func TestResume(t *testing.T) {
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())
-	ready := make(chan *pools.Plan, 10)
-	c.OnReady = func(p *pools.Plan, _ time.Time) { ready <- p }
+	ready := make(chan *resolve.Plan, 10)
+	c.OnReady = func(p *resolve.Plan, _ time.Time) { ready <- p }
 	s.setNode("m1c29", "u1", "b1", corev1.ConditionTrue, beat(1))
 	p := labeled(map[string]string{"a": "b"})
 	if err := c.Resume(p, "b2"); err != nil {
@@ -149,7 +150,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ready
-	for _, bad := range []error{c.Resume(p, ""), c.Resume(plan(func(p *pools.Plan) { p.Cluster = "b" }), "b2")} {
+	for _, bad := range []error{c.Resume(p, ""), c.Resume(plan(func(p *resolve.Plan) { p.Cluster = "b" }), "b2")} {
 		if bad == nil {
 			t.Error("resumed an unknown node")
 		}

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drover/e2e/fixture"
-	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
+	"drover/pools/resolve"
 )
 
 // A machine requests its join, and the cluster has a Node of its name.
@@ -225,7 +225,7 @@ func TestExpectErrors(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("GET leases", fail(500, "InternalError", "no leader"))
 	c, log := newClusters(t, s.kubeconfig())
-	c.Expect(plan(func(p *pools.Plan) { p.Cluster = "b" }))
+	c.Expect(plan(func(p *resolve.Plan) { p.Cluster = "b" }))
 	c.Expect(plan())
 	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "cannot be read") })
 	c.Close()

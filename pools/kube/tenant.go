@@ -15,6 +15,7 @@ import (
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
 	"drover/pools/lograte"
+	"drover/pools/resolve"
 )
 
 const (
@@ -67,7 +68,7 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	t.leases = node.NewLeases(t.Cluster, c.now, c.DeadAfter, c.log())
 	t.mover = &move.Mover{
 		Cluster: t.Cluster, Key: c.sealKey(), Leases: t.leases, Interval: c.MoveInterval, OffAfter: c.OffAfter, Log: c.log(), Now: c.now,
-		Target: func(name string) *pools.Plan { return c.target(t, name) }, Lookup: c.lookup,
+		Target: func(name string) *resolve.Plan { return c.target(t, name) }, Lookup: c.lookup,
 	}
 	if conf.Token.Mode == pools.Shared {
 		t.shared = token.NewRotation(c.minter(t), c.saved, log)

@@ -17,6 +17,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube"
 	"drover/pools/kube/cluster"
+	"drover/pools/resolve"
 )
 
 func TestKubeconfigs(t *testing.T) {
@@ -95,12 +96,12 @@ func TestBrokenTenantDelaysNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Join(ctx, plan(func(p *pools.Plan) { p.Cluster = "stuck" }), addr(), "")
+		_, err := c.Join(ctx, plan(func(p *resolve.Plan) { p.Cluster = "stuck" }), addr(), "")
 		failed <- err
 	}()
 	fixture.Eventually(t, "a join is stuck", func() bool { return stuck.count("GET nodes") > 0 })
 	for i := range 20 {
-		p := plan(func(p *pools.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
+		p := plan(func(p *resolve.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
 		if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestManyJoinsShareClusterInfo(t *testing.T) {
 			var err error
 			for again := true; again; {
 				asked.Add(1)
-				got, err = c.Join(t.Context(), plan(func(p *pools.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr(), "")
+				got, err = c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Node = fmt.Sprintf("n%d", i) }), addr(), "")
 				_, again = errors.AsType[*cluster.Error](err)
 			}
 			if err != nil {
@@ -159,7 +160,7 @@ func TestSet(t *testing.T) {
 	if _, err := c.Join(t.Context(), plan(), addr(), ""); err == nil || !strings.Contains(err.Error(), `no cluster "tenant-a"`) {
 		t.Errorf("error %v, want the cluster to be gone", err)
 	}
-	if _, err := c.Join(t.Context(), plan(func(p *pools.Plan) { p.Cluster = "other" }), addr(), ""); err != nil {
+	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "other" }), addr(), ""); err != nil {
 		t.Error(err)
 	}
 }

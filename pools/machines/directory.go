@@ -7,10 +7,11 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // Farm returns the farm in force: that of the newest config.
-type Farm interface{ Farm() *pools.Farm }
+type Farm interface{ Farm() *resolve.Farm }
 
 // Leases is the lease table. Of and At do not return leases that were released or
 // declined. They return an expired lease until another machine gets the address.
@@ -61,13 +62,13 @@ type Directory struct {
 // Machine is a machine that was found.
 type Machine struct {
 	MAC     pools.MAC
-	Plan    *pools.Plan // nil: drover does not boot it
-	Address netip.Addr  // of its node, else of its lease, in the family that was asked for; the zero Addr if it has neither
+	Plan    *resolve.Plan // nil: drover does not boot it
+	Address netip.Addr    // of its node, else of its lease, in the family that was asked for; the zero Addr if it has neither
 }
 
 // Resolve returns the plan for the machine that sent a query, or nil if drover does
 // not answer that machine.
-func (d *Directory) Resolve(q pools.Query) *pools.Plan {
+func (d *Directory) Resolve(q resolve.Query) *resolve.Plan {
 	f := d.Farm.Farm()
 	l := d.recall(f, &q)
 	p := d.next(f.ResolveLeased(q, l))
@@ -79,15 +80,15 @@ func (d *Directory) Resolve(q pools.Query) *pools.Plan {
 
 // WhyNot returns the reason why [Directory.Resolve] returns nil for a query; "" if it
 // returns a plan.
-func (d *Directory) WhyNot(q pools.Query) string {
+func (d *Directory) WhyNot(q resolve.Query) string {
 	f := d.Farm.Farm()
 	l := d.recall(f, &q)
 	return f.WhyNotLeased(q, l)
 }
 
 // recall returns the lease of a machine whose node or pool its query alone may not
-// identify, else the zero Lease. It sets [pools.Query.Chained].
-func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
+// identify, else the zero Lease. It sets [resolve.Query.Chained].
+func (d *Directory) recall(f *resolve.Farm, q *resolve.Query) (l pools.Lease) {
 	if f.Declares(q.MAC) || !q.Recalls() && !f.LeaseChooses() {
 		return l
 	}
@@ -127,7 +128,7 @@ func (d *Directory) recall(f *pools.Farm, q *pools.Query) (l pools.Lease) {
 // leaseOf returns the lease of a machine in a family, else, without its address, the one
 // in the other family: that has its node and pool. A machine is in one pool for both: the
 // lease that is in force has it, of two the one of the boot that began last.
-func (d *Directory) leaseOf(f *pools.Farm, mac pools.MAC, ipv6 bool) (l pools.Lease, ok bool) {
+func (d *Directory) leaseOf(f *resolve.Farm, mac pools.MAC, ipv6 bool) (l pools.Lease, ok bool) {
 	own, other := d.Leases, d.Leases6
 	if ipv6 {
 		own, other = other, own
@@ -172,7 +173,7 @@ func (d *Directory) leaseAt(addr netip.Addr) (pools.Lease, bool) {
 }
 
 // next returns a plan with the next boot of its node.
-func (d *Directory) next(p *pools.Plan) *pools.Plan {
+func (d *Directory) next(p *resolve.Plan) *resolve.Plan {
 	if p != nil && d.NextBoots != nil {
 		if n := d.NextBoots.Of(p.Node); n != "" {
 			return p.WithNextBoot(n)
@@ -187,7 +188,7 @@ func (d *Directory) Of(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, 
 // Of6 returns the machine of a MAC that asks over IPv6.
 func (d *Directory) Of6(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, true) }
 
-func (d *Directory) of(f *pools.Farm, mac pools.MAC, ipv6 bool) Machine {
+func (d *Directory) of(f *resolve.Farm, mac pools.MAC, ipv6 bool) Machine {
 	if f.HasAddress(mac, ipv6) {
 		return d.machine(f, mac, pools.Lease{}, ipv6)
 	}
@@ -197,8 +198,8 @@ func (d *Directory) of(f *pools.Farm, mac pools.MAC, ipv6 bool) Machine {
 
 // machine returns the machine with a MAC and a lease. The query is that of a boot
 // program, since the clients of HTTP and TFTP are iPXE and the programs after it.
-func (d *Directory) machine(f *pools.Farm, mac pools.MAC, l pools.Lease, ipv6 bool) Machine {
-	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(pools.Query{MAC: mac, IPXE: true, IPv6: ipv6}, l))}
+func (d *Directory) machine(f *resolve.Farm, mac pools.MAC, l pools.Lease, ipv6 bool) Machine {
+	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(resolve.Query{MAC: mac, IPXE: true, IPv6: ipv6}, l))}
 	if m.Plan != nil {
 		d.contest(f, m.Plan)
 	}
@@ -244,7 +245,7 @@ func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 
 // holder returns the lease of another machine that is in force on the address of a node,
 // or nil. It reads the lease table for contested addresses only.
-func (d *Directory) holder(f *pools.Farm, addr netip.Addr) *pools.Lease {
+func (d *Directory) holder(f *resolve.Farm, addr netip.Addr) *pools.Lease {
 	if !f.Contested(addr) {
 		return nil
 	}
@@ -257,7 +258,7 @@ func (d *Directory) holder(f *pools.Farm, addr netip.Addr) *pools.Lease {
 }
 
 // contest sets the holder of the address of a plan, which no other caller has yet.
-func (d *Directory) contest(f *pools.Farm, p *pools.Plan) {
+func (d *Directory) contest(f *resolve.Farm, p *resolve.Plan) {
 	if p.Address.IsValid() {
 		p.Holder = d.holder(f, p.Address)
 	}
@@ -266,7 +267,7 @@ func (d *Directory) contest(f *pools.Farm, p *pools.Plan) {
 // Named returns the plan of the machine that is the node of that name, by the farm in
 // force; nil if there is none. The name of unknown hardware contains its MAC. If a
 // node declares that MAC now, the plan is that node's, under another name.
-func (d *Directory) Named(node string) *pools.Plan {
+func (d *Directory) Named(node string) *resolve.Plan {
 	f := d.Farm.Farm()
 	mac, l, ok := d.named(f, node)
 	if !ok {
@@ -282,7 +283,7 @@ func (d *Directory) Named(node string) *pools.Plan {
 // named returns the MAC of a node, and its lease if the node declares no MAC: the
 // first MAC that the node declares, else the one of the newest lease under its name,
 // else, for unknown hardware, the one in the name.
-func (d *Directory) named(f *pools.Farm, node string) (mac pools.MAC, l pools.Lease, ok bool) {
+func (d *Directory) named(f *resolve.Farm, node string) (mac pools.MAC, l pools.Lease, ok bool) {
 	n, declared := f.Node(node)
 	switch {
 	case declared && len(n.MACs) > 0:

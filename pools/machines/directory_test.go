@@ -10,6 +10,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -21,7 +22,7 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 // farm has the node m1 with two cards, port7, which is identified by a switch port,
 // gone, which is ignored, and bare, which has no address of its own. Unknown hardware
 // belongs to the pool lobby or arm.
-var farm = pools.NewFarm(pools.Checked{
+var farm = resolve.NewFarm(resolve.Checked{
 	Config: pools.Config{
 		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/16")}},
 		Pools: []pools.Pool{
@@ -38,9 +39,9 @@ var farm = pools.NewFarm(pools.Checked{
 })
 
 // live returns the farm in force.
-type live struct{ farm *pools.Farm }
+type live struct{ farm *resolve.Farm }
 
-func (l live) Farm() *pools.Farm { return l.farm }
+func (l live) Farm() *resolve.Farm { return l.farm }
 
 // leaseTable is a lease table that counts its calls.
 type leaseTable struct {
@@ -100,7 +101,7 @@ func newDirectory() (*machines.Directory, *leaseTable) {
 }
 
 // describe returns a plan as "node in pool".
-func describe(p *pools.Plan) string {
+func describe(p *resolve.Plan) string {
 	if p == nil {
 		return "none"
 	}
@@ -120,18 +121,18 @@ func TestResolve(t *testing.T) {
 	link := addr("10.0.0.1")
 	for _, tt := range []struct {
 		name  string
-		q     pools.Query
+		q     resolve.Query
 		want  string
 		asked int
 	}{
-		{"a declared MAC needs no lease", pools.Query{MAC: mac(2)}, "m1 in compute", 0},
-		{"DHCP knows the port", pools.Query{MAC: mac(7), Link: link, CircuitID: "ge-0/0/7"}, "port7 in compute", 0},
-		{"HTTP does not", pools.Query{MAC: mac(7)}, "port7 in compute", 1},
-		{"nor does a renewal past the relay agent", pools.Query{MAC: mac(7), Link: link, Renewing: true}, "port7 in compute", 1},
-		{"a machine that boots at another port is another one", pools.Query{MAC: mac(7), Link: link}, "node-525400000007 in lobby", 0},
-		{"unknown hardware is where DHCP found it", pools.Query{MAC: mac(9)}, "node-525400000009 in arm", 1},
-		{"new hardware", pools.Query{MAC: mac(10), Link: link}, "node-52540000000a in lobby", 0},
-		{"an ignored node", pools.Query{MAC: mac(3)}, "none", 0},
+		{"a declared MAC needs no lease", resolve.Query{MAC: mac(2)}, "m1 in compute", 0},
+		{"DHCP knows the port", resolve.Query{MAC: mac(7), Link: link, CircuitID: "ge-0/0/7"}, "port7 in compute", 0},
+		{"HTTP does not", resolve.Query{MAC: mac(7)}, "port7 in compute", 1},
+		{"nor does a renewal past the relay agent", resolve.Query{MAC: mac(7), Link: link, Renewing: true}, "port7 in compute", 1},
+		{"a machine that boots at another port is another one", resolve.Query{MAC: mac(7), Link: link}, "node-525400000007 in lobby", 0},
+		{"unknown hardware is where DHCP found it", resolve.Query{MAC: mac(9)}, "node-525400000009 in arm", 1},
+		{"new hardware", resolve.Query{MAC: mac(10), Link: link}, "node-52540000000a in lobby", 0},
+		{"an ignored node", resolve.Query{MAC: mac(3)}, "none", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d, leases := newDirectory()
@@ -291,7 +292,7 @@ func TestNextBoot(t *testing.T) {
 	d, _ := newDirectory()
 	next := nextTable{"m1": "image=rescue-system", "port7": pools.NextLocal}
 	d.NextBoots = next
-	p := d.Resolve(pools.Query{MAC: mac(1)})
+	p := d.Resolve(resolve.Query{MAC: mac(1)})
 	if p.NextBoot != "image=rescue-system" || p.Image != "rescue-system" {
 		t.Errorf("got next boot %q, image %q", p.NextBoot, p.Image)
 	}

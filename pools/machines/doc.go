@@ -1,5 +1,5 @@
 // Package machines finds machines. From a query, a MAC, an address or the name of a
-// node it finds the machine, its [pools.Plan], its address and its boots.
+// node it finds the machine, its [resolve.Plan], its address and its boots.
 //
 // There is one type, [Directory]. It joins the farm in force with the tables of
 // leases, boots and next boots, and the list of unknown machines. A protocol calls it
@@ -14,7 +14,7 @@
 // switch port, and there can be several pools for unknown hardware. DHCP knows
 // the port; HTTP, TFTP and a renewal that passes the relay agent do not. For them
 // the lease has the node and the pool that DHCP found; see
-// [pools.Farm.ResolveLeased]. Only the first program of a boot shows by its DHCP
+// [resolve.Farm.ResolveLeased]. Only the first program of a boot shows by its DHCP
 // options which pool the machine belongs to: for the later ones the lease has it.
 //
 // The package decides nothing about a machine: the farm does. It changes nothing,

@@ -8,12 +8,13 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // TestOnePoolForBothFamilies: a machine with leases of IPv4 and IPv6 is in one pool for
 // all protocols: that of the lease in force, of two that of its last boot.
 func TestOnePoolForBothFamilies(t *testing.T) {
-	both := pools.NewFarm(pools.Checked{Config: pools.Config{
+	both := resolve.NewFarm(resolve.Checked{Config: pools.Config{
 		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/16")}, {CIDR: netip.MustParsePrefix("fd00::/64")}},
 		Pools: []pools.Pool{
 			{Name: "arm", CatchAll: true, Match: pools.Match{Firmware: pools.UEFIarm64}, Range: span("10.0.2.1", "10.0.2.9"), Range6: span("fd00::21", "fd00::29")},
@@ -45,7 +46,7 @@ func TestOnePoolForBothFamilies(t *testing.T) {
 				Farm: live{both}, Leases: &leaseTable{all: tt.v4}, Leases6: &leaseTable{all: tt.v6}, Now: func() time.Time { return noon },
 				Boots: bootTable{mac(9): boots.Record{MAC: mac(9), Pool: tt.booted, Started: noon.Add(-time.Hour)}},
 			}
-			for _, q := range []pools.Query{{MAC: mac(9), Link: addr("10.0.0.1")}, {MAC: mac(9), Link: addr("fd00::1"), IPv6: true}} {
+			for _, q := range []resolve.Query{{MAC: mac(9), Link: addr("10.0.0.1")}, {MAC: mac(9), Link: addr("fd00::1"), IPv6: true}} {
 				if p := d.Resolve(q); p == nil || p.Pool != tt.want {
 					t.Errorf("DHCP from %s: got %s, want pool %s", q.Link, describe(p), tt.want)
 				}

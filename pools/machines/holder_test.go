@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // TestContestedAddress: while another machine leases the address of a node, that machine
@@ -16,12 +17,12 @@ func TestContestedAddress(t *testing.T) {
 	leases := &leaseTable{all: []pools.Lease{{MAC: mac(9), Address: at, Node: "node-525400000009", Pool: "lobby", Expires: noon.Add(time.Hour)}}}
 	now := noon
 	d := &machines.Directory{
-		Farm: live{pools.NewFarm(pools.Checked{Config: farm.Config, Contested: []netip.Addr{at}})}, Leases: leases, Boots: bootTable{},
+		Farm: live{resolve.NewFarm(resolve.Checked{Config: farm.Config, Contested: []netip.Addr{at}})}, Leases: leases, Boots: bootTable{},
 		Now: func() time.Time { return now },
 	}
 	check := func(when string, contested bool, owner pools.MAC) {
 		t.Helper()
-		p := d.Resolve(pools.Query{MAC: mac(1), Link: addr("10.0.0.1")})
+		p := d.Resolve(resolve.Query{MAC: mac(1), Link: addr("10.0.0.1")})
 		if (p.Holder != nil) != contested || p.Address != at {
 			t.Errorf("%s: the plan has address %s, held by %+v", when, p.Address, p.Holder)
 		}

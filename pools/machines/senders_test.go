@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // TestSenders has what package dhcp asks about the sender of a packet.
@@ -34,13 +35,13 @@ func TestSenders(t *testing.T) {
 	if !d.InSubnet(addr("10.0.3.4")) || d.InSubnet(addr("10.1.0.1")) || d.ListsRelay(addr("10.99.0.1")) {
 		t.Error("got other networks than those declared")
 	}
-	d.Farm = live{pools.NewFarm(pools.Checked{Config: pools.Config{Subnets: []pools.Subnet{
+	d.Farm = live{resolve.NewFarm(resolve.Checked{Config: pools.Config{Subnets: []pools.Subnet{
 		{CIDR: netip.MustParsePrefix("10.0.0.0/16"), Relays: []netip.Addr{addr("10.99.0.1")}},
 	}}})}
 	if !d.ListsRelay(addr("10.99.0.1")) || d.InSubnet(addr("10.99.0.1")) {
 		t.Error("a listed relay agent is not found, or is one of the subnet")
 	}
-	d.Farm = live{pools.NewFarm(pools.Checked{Local: []pools.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.7.0.1/16")}}})}
+	d.Farm = live{resolve.NewFarm(resolve.Checked{Local: []resolve.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.7.0.1/16")}}})}
 	if !d.InSubnet(addr("10.7.3.4")) || d.InSubnet(addr("10.0.3.4")) {
 		t.Error("without subnets the networks of the server count")
 	}

@@ -4,13 +4,13 @@ import (
 	"net/netip"
 	"slices"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Serves reports whether TFTP and the node-facing HTTP listeners answer the host at an
 // address. They answer loopback addresses, the declared subnets, the networks of
 // server.clients, and declared nodes. Where the config declares no subnets, the networks
-// of [pools.Farm.Locals] count. Any host can send a request in the name of a host
+// of [resolve.Farm.Locals] count. Any host can send a request in the name of a host
 // elsewhere, which would get the answer.
 func (d *Directory) Serves(addr netip.Addr) bool {
 	addr = addr.Unmap()
@@ -28,6 +28,6 @@ func holds(networks []netip.Prefix, addr netip.Addr) bool {
 }
 
 // isLocal reports whether an address is in a network of this server's interfaces.
-func isLocal(f *pools.Farm, addr netip.Addr) bool {
-	return slices.ContainsFunc(f.Locals(), func(l pools.Local) bool { return l.Prefix.Contains(addr) })
+func isLocal(f *resolve.Farm, addr netip.Addr) bool {
+	return slices.ContainsFunc(f.Locals(), func(l resolve.Local) bool { return l.Prefix.Contains(addr) })
 }

@@ -6,6 +6,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 )
 
 // TestServes: TFTP and HTTP answer the declared networks only. Finding H6: they answered
@@ -39,8 +40,8 @@ func TestServes(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			local := []pools.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("198.51.100.2/24")}}
-			d := machines.Directory{Farm: live{pools.NewFarm(pools.Checked{Config: tt.config, Local: local})}}
+			local := []resolve.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("198.51.100.2/24")}}
+			d := machines.Directory{Farm: live{resolve.NewFarm(resolve.Checked{Config: tt.config, Local: local})}}
 			for _, a := range tt.yes {
 				if !d.Serves(addr(a)) {
 					t.Errorf("%s is refused", a)

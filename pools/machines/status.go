@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // Status is a machine with its newest boot.
@@ -21,7 +22,7 @@ type Status struct {
 // List joins the nodes of a farm with the boots, which are sorted newest first.
 // The nodes come first, in their order; the unknown hardware that booted follows,
 // by name.
-func List(f *pools.Farm, records []boots.Record) []Status {
+func List(f *resolve.Farm, records []boots.Record) []Status {
 	newest := map[pools.MAC]boots.Record{}
 	booted := map[string][]pools.MAC{} // by name of the node
 	for _, r := range records {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -135,7 +136,7 @@ func together(b *testing.B, s *state.Store, committers, n int, from time.Time, m
 
 func benchAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)}) }
 
-func benchPlan(n int) *pools.Plan {
+func benchPlan(n int) *resolve.Plan {
 	p := plan(n)
 	p.Range = pools.Range{First: benchAddr(0), Last: benchAddr(1<<16 - 1)}
 	p.Lease = pools.Duration(12 * time.Hour)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -27,7 +28,7 @@ const (
 func crashClock(began time.Time) time.Time { return epoch.Add(time.Since(began) * crashSpeed) }
 
 // crashPlan is the plan of a machine. Some are content with a short lease.
-func crashPlan(n int) *pools.Plan {
+func crashPlan(n int) *resolve.Plan {
 	p := plan(n)
 	p.Range.Last = addr(crashAddresses)
 	p.Lease = pools.Duration(crashLease * time.Duration(1+n%20))

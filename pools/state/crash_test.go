@@ -16,6 +16,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -78,7 +79,7 @@ func load(dir string, began time.Time, w io.Writer) error {
 	return nil
 }
 
-func loadBoots(s *state.Store, p *pools.Plan, say func(string, ...any)) {
+func loadBoots(s *state.Store, p *resolve.Plan, say func(string, ...any)) {
 	for {
 		say("script %s -", p.MAC)
 		nonce, err := s.Boots.Issue(p)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -23,7 +24,7 @@ func ExampleLeases() {
 	}
 	defer store.Close()
 
-	plan := &pools.Plan{
+	plan := &resolve.Plan{
 		MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "node-525400000001", Pool: "catchall",
 		Range: pools.Range{First: addr(1), Last: addr(9)}, Lease: pools.Duration(time.Hour),
 	}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
 // rangePlan is the plan of machine n in a pool with a range of addresses 10.x.y.z.
-func rangePlan(n int, first, last netip.Addr) *pools.Plan {
+func rangePlan(n int, first, last netip.Addr) *resolve.Plan {
 	p := plan(n)
 	p.Range = pools.Range{First: first, Last: last}
 	return p
@@ -20,14 +21,14 @@ func rangePlan(n int, first, last netip.Addr) *pools.Plan {
 
 // crowded returns a store with a large range whose leases have all expired, and a small
 // range of ten addresses that is full at the time full.
-func crowded(t testing.TB, history int) (s *state.Store, small func(n int) *pools.Plan, full time.Time) {
+func crowded(t testing.TB, history int) (s *state.Store, small func(n int) *resolve.Plan, full time.Time) {
 	t.Helper()
 	s, err := state.Open(t.TempDir(), testOptions(state.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shut(t, s) })
-	lease := func(p *pools.Plan, a netip.Addr, now time.Time) {
+	lease := func(p *resolve.Plan, a netip.Addr, now time.Time) {
 		t.Helper()
 		if _, err := s.Leases.Commit(p, a, now); err != nil {
 			t.Fatal(err)
@@ -41,7 +42,7 @@ func crowded(t testing.TB, history int) (s *state.Store, small func(n int) *pool
 			}
 		}
 	}
-	small = func(n int) *pools.Plan { return rangePlan(n, addr(100), addr(109)) }
+	small = func(n int) *resolve.Plan { return rangePlan(n, addr(100), addr(109)) }
 	full = epoch.Add(time.Hour)
 	for n := range 10 {
 		lease(small(100+n), addr(100+n), full)

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state/wal"
 )
 
@@ -108,7 +109,7 @@ func (l *Leases) each(put func(key, value []byte), between func() error) error {
 // that the machine neither has a lease of the address nor was offered it before: another
 // device may use it without a lease, so the caller can probe it. If the range has no
 // address left, the error wraps [pools.ErrRefused] and names pool and range.
-func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
+func (l *Leases) Offer(p *resolve.Plan, want netip.Addr, now time.Time) (addr netip.Addr, fresh bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow(now)
@@ -134,7 +135,7 @@ func (l *Leases) Offer(p *pools.Plan, want netip.Addr, now time.Time) (addr neti
 // another machine. A node's own address, p.Address, is not refused for a quarantine, and
 // moves between the node's MACs at any time. After any other error, such as
 // [wal.ErrBusy], nothing has changed.
-func (l *Leases) Commit(p *pools.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
+func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow(now)
@@ -177,18 +178,18 @@ func (l *Leases) waitFor(t wal.Ticket) func() error {
 // overlap is the time for which a lease lasts longer than its machine knows. PXE ROM,
 // iPXE, initramfs and operating system request the same address one after the other.
 // All requests within this time need a single write.
-func overlap(p *pools.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap) }
+func overlap(p *resolve.Plan) time.Duration { return min(p.Lease.D()/5, maxOverlap) }
 
 // serves reports whether the lease satisfies a request of the machine of p for addr until
 // end without a write.
-func (e *keptLease) serves(p *pools.Plan, addr netip.Addr, end time.Time) bool {
+func (e *keptLease) serves(p *resolve.Plan, addr netip.Addr, end time.Time) bool {
 	surplus := e.end.Sub(end)
 	return e.Address == addr && !e.Released && e.Node == p.Node && e.Pool == p.Pool &&
 		0 <= surplus && surplus <= overlap(p)
 }
 
 // refusal returns the reason why the machine of p cannot have addr, or nil.
-func (l *Leases) refusal(p *pools.Plan, addr netip.Addr, now time.Time) error {
+func (l *Leases) refusal(p *resolve.Plan, addr netip.Addr, now time.Time) error {
 	own := addr == p.Address
 	switch e := l.byAddr[addr]; {
 	case !addr.IsValid():

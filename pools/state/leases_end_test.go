@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const hour = 3600
@@ -116,7 +117,7 @@ func TestLeasesEnd(t *testing.T) {
 // says under which MAC it is there.
 func TestNodesOwnAddress(t *testing.T) {
 	s := open(t, t.TempDir())
-	node := func(n int, name string) *pools.Plan {
+	node := func(n int, name string) *resolve.Plan {
 		p := reserving(9, plan)(n)
 		p.Node, p.Pool, p.Matched, p.Address, p.Range = name, "compute", "circuitID", addr(9), pools.Range{}
 		return p

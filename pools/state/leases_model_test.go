@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -16,7 +17,7 @@ import (
 // the node of machines 7 and 8.
 var ownAddr = addr(3)
 
-func modelPlan(n int) *pools.Plan {
+func modelPlan(n int) *resolve.Plan {
 	p := plan(n)
 	if n >= 7 {
 		p.Node, p.Address, p.Range, p.Matched = "fixed", ownAddr, pools.Range{}, "clientID"
@@ -64,18 +65,18 @@ func (m *model) holds(mac pools.MAC, a netip.Addr, now time.Time) bool {
 }
 
 // offerable reports whether a can be offered to the machine of p.
-func (m *model) offerable(p *pools.Plan, a netip.Addr, now time.Time) bool {
+func (m *model) offerable(p *resolve.Plan, a netip.Addr, now time.Time) bool {
 	return p.Range.Contains(a) && a != ownAddr && !m.offeredToOther(p.MAC, a, now) &&
 		(m.holds(p.MAC, a, now) || !m.inForce(a, now))
 }
 
-func (m *model) offer(p *pools.Plan, a netip.Addr, now time.Time) {
+func (m *model) offer(p *resolve.Plan, a netip.Addr, now time.Time) {
 	if o := m.offers[p.MAC]; o.addr != a || o.until.Sub(now) <= 15*time.Second {
 		m.offers[p.MAC] = modelOffer{a, now.Add(30 * time.Second)}
 	}
 }
 
-func (m *model) commit(p *pools.Plan, a netip.Addr, now time.Time) bool {
+func (m *model) commit(p *resolve.Plan, a netip.Addr, now time.Time) bool {
 	own, l := a == p.Address, m.at[a]
 	switch {
 	case a == ownAddr && !own, m.offeredToOther(p.MAC, a, now):
@@ -151,7 +152,7 @@ func FuzzLeases(f *testing.F) {
 }
 
 // play has both take a step, and returns the time after it.
-func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *pools.Plan, a netip.Addr, now time.Time) time.Time {
+func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *resolve.Plan, a netip.Addr, now time.Time) time.Time {
 	t.Helper()
 	same := func(what string, got, want bool) {
 		t.Helper()
@@ -198,7 +199,7 @@ func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *p
 }
 
 // offerBy has the store offer an address and looks whether it could.
-func (m *model) offerBy(t *testing.T, l *state.Leases, step string, p *pools.Plan, want netip.Addr, now *time.Time) (netip.Addr, error) {
+func (m *model) offerBy(t *testing.T, l *state.Leases, step string, p *resolve.Plan, want netip.Addr, now *time.Time) (netip.Addr, error) {
 	t.Helper()
 	got, _, err := l.Offer(p, want, *now)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state/wal"
 )
 
@@ -67,19 +68,19 @@ func (l *Leases) unindex(e *keptLease) {
 }
 
 // keepable reports whether addr is in the plan's range and no node's own.
-func keepable(p *pools.Plan, addr netip.Addr) bool {
+func keepable(p *resolve.Plan, addr netip.Addr) bool {
 	return p.Range.Contains(addr) && !p.Reserved(addr)
 }
 
 // leasable reports whether a machine without a lease of addr can get it: no server that
 // the config names has it.
-func leasable(p *pools.Plan, addr netip.Addr) bool { return keepable(p, addr) && !p.Serves(addr) }
+func leasable(p *resolve.Plan, addr netip.Addr) bool { return keepable(p, addr) && !p.Serves(addr) }
 
 // unused reports whether no machine has, had or is offered addr.
 func (l *Leases) unused(addr netip.Addr) bool { return l.byAddr[addr] == nil && !l.offers.has(addr) }
 
 // pick chooses the address to offer.
-func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
+func (l *Leases) pick(p *resolve.Plan, want netip.Addr, now time.Time) (netip.Addr, bool) {
 	if e := l.byMAC[p.MAC]; e != nil && keepable(p, e.Address) && !l.offers.toOther(p.MAC, e.Address, now) {
 		return e.Address, true
 	}
@@ -97,7 +98,7 @@ func (l *Leases) pick(p *pools.Plan, want netip.Addr, now time.Time) (netip.Addr
 
 // searchUnused returns an address that no machine ever had. It searches the range once,
 // from the end of the previous search.
-func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
+func (l *Leases) searchUnused(p *resolve.Plan, now time.Time) (netip.Addr, bool) {
 	r := p.Range
 	if t, ok := l.full[r]; !r.IsValid() || ok && now.Sub(t) < searchPause && !now.Before(t) {
 		return netip.Addr{}, false
@@ -124,7 +125,7 @@ func (l *Leases) searchUnused(p *pools.Plan, now time.Time) (netip.Addr, bool) {
 }
 
 // oldestExpired returns the address whose lease ended first.
-func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) {
+func (l *Leases) oldestExpired(p *resolve.Plan, now time.Time) (netip.Addr, bool) {
 	var first *keptLease
 	for _, q := range l.queues.within(p.Range) {
 		if e := l.expired(q, p, now); e != nil && (first == nil || e.due.Before(first.due)) {
@@ -139,7 +140,7 @@ func (l *Leases) oldestExpired(p *pools.Plan, now time.Time) (netip.Addr, bool) 
 
 // expired returns the lease of a queue that ended first, or nil. Addresses of nodes move
 // back in the queue, so that not every search inspects them again.
-func (l *Leases) expired(q *expiryQueue, p *pools.Plan, now time.Time) *keptLease {
+func (l *Leases) expired(q *expiryQueue, p *resolve.Plan, now time.Time) *keptLease {
 	for len(*q) > 0 {
 		e := (*q)[0]
 		l.inspected++
@@ -156,7 +157,7 @@ func (l *Leases) expired(q *expiryQueue, p *pools.Plan, now time.Time) *keptLeas
 }
 
 // hold offers addr to the machine of p, instead of an earlier offer.
-func (l *Leases) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
+func (l *Leases) hold(p *resolve.Plan, addr netip.Addr, now time.Time) {
 	if f, ok := l.offers.byMAC[p.MAC]; ok && f.addr != addr {
 		l.withdraw(p.MAC)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -24,8 +25,8 @@ func addr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})
 
 // plan returns the plan of machine n in a catch-all pool with the addresses
 // 10.0.0.1 to 10.0.0.4. Its leases last 50 s, and are kept for a minute.
-func plan(n int) *pools.Plan {
-	return &pools.Plan{
+func plan(n int) *resolve.Plan {
+	return &resolve.Plan{
 		MAC: mac(n), Node: "node-" + mac(n).Hex(), Pool: "catchall", CatchAll: true, Image: "debian-12",
 		Range: pools.Range{First: addr(1), Last: addr(4)},
 		Lease: pools.Duration(50 * time.Second),
@@ -34,14 +35,14 @@ func plan(n int) *pools.Plan {
 
 // reserving wraps plan: its plans are those of a farm with a node that has the
 // address addr(own).
-func reserving(own int, plan func(int) *pools.Plan) func(int) *pools.Plan {
-	farm := pools.NewFarm(pools.Checked{Config: pools.Config{Pools: []pools.Pool{
+func reserving(own int, plan func(int) *resolve.Plan) func(int) *resolve.Plan {
+	farm := resolve.NewFarm(resolve.Checked{Config: pools.Config{Pools: []pools.Pool{
 		{Name: "fixed", Nodes: []pools.Node{{Name: "own", IP: addr(own)}}},
 		{Name: "catchall", CatchAll: true},
 	}}})
-	return func(n int) *pools.Plan {
+	return func(n int) *resolve.Plan {
 		want := plan(n)
-		p := *farm.Resolve(pools.Query{MAC: want.MAC})
+		p := *farm.Resolve(resolve.Query{MAC: want.MAC})
 		p.Node, p.Pool, p.CatchAll, p.Matched = want.Node, want.Pool, want.CatchAll, want.Matched
 		p.Address, p.Range, p.Lease = want.Address, want.Range, want.Lease
 		return &p
@@ -49,7 +50,7 @@ func reserving(own int, plan func(int) *pools.Plan) func(int) *pools.Plan {
 }
 
 // commit commits a lease and waits until it is durable.
-func commit(l *state.Leases, p *pools.Plan, a netip.Addr, now time.Time) error {
+func commit(l *state.Leases, p *resolve.Plan, a netip.Addr, now time.Time) error {
 	wait, err := l.Commit(p, a, now)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func tell(t *testing.T, stories []leaseStory) {
 	}
 }
 
-func run(t *testing.T, l *state.Leases, plan func(int) *pools.Plan, i int, s leaseStep) {
+func run(t *testing.T, l *state.Leases, plan func(int) *resolve.Plan, i int, s leaseStep) {
 	t.Helper()
 	now := epoch.Add(time.Duration(s.at) * time.Second)
 	var err error
@@ -293,7 +294,7 @@ func TestRangeChanges(t *testing.T) {
 	if err := commit(s.Leases, plan(1), addr(1), epoch); err != nil {
 		t.Fatal(err)
 	}
-	p := func(n int) *pools.Plan {
+	p := func(n int) *resolve.Plan {
 		p := plan(n)
 		p.Range = pools.Range{First: addr(8), Last: addr(8)}
 		return p
@@ -384,12 +385,12 @@ func TestLeaseOfAnOlderFile(t *testing.T) {
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	port := func(n int) *pools.Plan { // a node that is identified by its switch port
+	port := func(n int) *resolve.Plan { // a node that is identified by its switch port
 		p := plan(n)
 		p.Node, p.CatchAll = "m1", false
 		return p
 	}
-	for n, p := range []*pools.Plan{plan(1), port(2), port(3)} {
+	for n, p := range []*resolve.Plan{plan(1), port(2), port(3)} {
 		if err := commit(s.Leases, p, addr(n+1), epoch.Add(time.Duration(n)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -419,13 +420,13 @@ func TestNamed(t *testing.T) {
 // leased, unless a machine has it (W12).
 func TestServersGetNoLease(t *testing.T) {
 	dns, ntp := addr(1), addr(2)
-	farm := pools.NewFarm(pools.Checked{Config: pools.Config{
+	farm := resolve.NewFarm(resolve.Checked{Config: pools.Config{
 		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/24"), DNS: []netip.Addr{dns}}},
 		Tags:    map[string]pools.Tag{"other": {DHCPOptions: map[string]pools.Strings{"ntp-server": {ntp.String()}}}},
 		Pools:   []pools.Pool{{Name: "catchall", CatchAll: true, Range: pools.Range{First: addr(1), Last: addr(4)}}},
 	}})
-	named := func(n int) *pools.Plan {
-		p := *farm.Resolve(pools.Query{MAC: mac(n)})
+	named := func(n int) *resolve.Plan {
+		p := *farm.Resolve(resolve.Query{MAC: mac(n)})
 		p.Lease = pools.Duration(50 * time.Second)
 		return &p
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // offer is an address that was offered to a machine, which has not requested it yet.
@@ -47,7 +48,7 @@ func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 
 // hold offers addr to the machine of p. An offer with more than half of its time left is
 // not renewed, so that a machine that repeats its DISCOVER does not fill the fifo.
-func (o *offers) hold(p *pools.Plan, addr netip.Addr, now time.Time) {
+func (o *offers) hold(p *resolve.Plan, addr netip.Addr, now time.Time) {
 	mac := p.MAC
 	if f, ok := o.byMAC[mac]; ok {
 		if f.addr == addr && f.expires.Sub(now) > offerHold/2 {

@@ -17,6 +17,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 	"drover/pools/state/wal"
 )
@@ -304,7 +305,7 @@ func wideAddr(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(1 + n>>16), byte(n >> 8), byte(n)})
 }
 
-func widePlan(n int) *pools.Plan {
+func widePlan(n int) *resolve.Plan {
 	p := plan(n + 1<<12)
 	p.Range = pools.Range{First: wideAddr(0), Last: wideAddr(1<<20 - 1)}
 	return p

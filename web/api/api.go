@@ -42,12 +42,13 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config/decode"
+	"drover/pools/resolve"
 	"drover/web/answer"
 )
 
 // Farm returns the farm in force.
 type Farm interface {
-	Farm() *pools.Farm
+	Farm() *resolve.Farm
 }
 
 // Changer changes the nodes of the farm. Its errors for a bad change are

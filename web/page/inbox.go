@@ -11,6 +11,7 @@ import (
 	"drover/pools/boots"
 	"drover/pools/machines"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 // maxInbox bounds the unknown machines on the page, so that invented MACs do not make
@@ -121,7 +122,7 @@ type leased struct {
 }
 
 // newLeased returns the section for all leases at now.
-func newLeased(all []pools.Lease, farm *pools.Farm, now time.Time) leased {
+func newLeased(all []pools.Lease, farm *resolve.Farm, now time.Time) leased {
 	v := leased{now: now, byMAC: make(map[pools.MAC]pools.Lease, len(all))}
 	ranges, inRange := map[string]pools.Range{}, map[string]int{}
 	for _, p := range farm.Config.Pools {

@@ -10,6 +10,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // The default paths of the config file and of the state directory.
@@ -26,7 +27,7 @@ func ConfigFlag(cmd *cobra.Command, path *string) {
 
 // LoadConfig loads a config, together with nodes that were added over the API. It writes
 // each mistake to stderr as a line.
-func LoadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*pools.Farm, error) {
+func LoadConfig(file string, stderr io.Writer, added ...pools.PoolNode) (*resolve.Farm, error) {
 	farm, err := config.Load(file, added...)
 	return farm, PrintMistakes(file, err, stderr)
 }

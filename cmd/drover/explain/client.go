@@ -12,6 +12,7 @@ import (
 
 	"drover/dhcp/bootprogram"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // maxCapture is the maximum size of the file with a captured request, in bytes.
@@ -78,7 +79,7 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 		note(errors.New("--arch os is no firmware that loads iPXE"))
 	}
 	if a.UUID != "" {
-		d.UUID, err = pools.ParseUUID(a.UUID)
+		d.UUID, err = resolve.ParseUUID(a.UUID)
 		note(err)
 	}
 	if a.Relay != "" {

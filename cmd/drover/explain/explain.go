@@ -1,7 +1,7 @@
 // Package explain implements drover explain. The command shows the Plan of a machine,
 // the origin of each value, and the DHCP reply byte for byte.
 //
-// The rules are in packages pools and dhcp; this package renders their results. It sends
+// The rules are in packages resolve and dhcp; this package renders their results. It sends
 // no packet.
 package explain
 
@@ -16,6 +16,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // NewCommand returns the command drover explain.
@@ -79,7 +80,7 @@ type explainer struct {
 	added  []pools.PoolNode
 	leases []pools.LeaseInfo
 	next   map[string]pools.NextBoot // by node
-	farm   *pools.Farm
+	farm   *resolve.Farm
 	now    func() time.Time
 }
 
@@ -103,10 +104,10 @@ func (e *explainer) askServer(ctx context.Context) error {
 // explanation is the output as JSON and YAML: a Plan with its origins and the DHCP
 // reply.
 type explanation struct {
-	*pools.Plan
-	Why  pools.Why  `json:"why"`
-	DHCP *dhcpReply `json:"dhcp,omitempty"`
-	TLS  *nodeTLS   `json:"nodeTLS,omitempty"`
+	*resolve.Plan
+	Why  resolve.Why `json:"why"`
+	DHCP *dhcpReply  `json:"dhcp,omitempty"`
+	TLS  *nodeTLS    `json:"nodeTLS,omitempty"`
 }
 
 func (x explanation) text(w io.Writer) error {

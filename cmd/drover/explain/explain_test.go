@@ -10,6 +10,7 @@ import (
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: full}
@@ -57,7 +58,7 @@ func TestStandIn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStandIn(farm, leases, now)
-			p := farm.Resolve(pools.Query{MAC: tt.mac})
+			p := farm.Resolve(resolve.Query{MAC: tt.mac})
 			got, _, err := s.Offer(p, tt.want, now)
 			if err != nil || got != tt.got || s.guessed != tt.guessed {
 				t.Errorf("got %s, guessed %t, %v; want %s, guessed %t", got, s.guessed, err, tt.got, tt.guessed)
@@ -85,7 +86,7 @@ func TestAddressOfALease(t *testing.T) {
 	} {
 		lease := pools.Lease{Address: netip.MustParseAddr("10.28.0.10"), MAC: tt.mac, Expires: now.Add(tt.left)}
 		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, now), now}
-		if p := f.Resolve(pools.Query{MAC: own}); p == nil || p.Node != "m1" || (p.Holder != nil) != tt.waits {
+		if p := f.Resolve(resolve.Query{MAC: own}); p == nil || p.Node != "m1" || (p.Holder != nil) != tt.waits {
 			t.Errorf("%s: got plan %+v, want that it waits: %t", name, p, tt.waits)
 		}
 	}

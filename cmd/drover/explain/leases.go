@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // standIn is a [dhcp.Leases] in place of a server's. It has the leases that the server
 // reported, and guesses addresses for the other machines. It leases nothing.
 type standIn struct {
-	farm    *pools.Farm
+	farm    *resolve.Farm
 	byMAC   map[pools.MAC]pools.LeaseInfo
 	taken   map[netip.Addr]pools.MAC
 	guessed bool // an address was offered that the machine has not leased yet
 }
 
-func newStandIn(farm *pools.Farm, leases []pools.LeaseInfo, now time.Time) *standIn {
+func newStandIn(farm *resolve.Farm, leases []pools.LeaseInfo, now time.Time) *standIn {
 	s := &standIn{farm: farm, byMAC: map[pools.MAC]pools.LeaseInfo{}, taken: map[netip.Addr]pools.MAC{}}
 	for _, l := range leases {
 		switch l.Lease.State(now) {
@@ -34,13 +35,13 @@ func newStandIn(farm *pools.Farm, leases []pools.LeaseInfo, now time.Time) *stan
 // liveFarm resolves like a running server: a node waits for its address while another
 // machine leases it.
 type liveFarm struct {
-	*pools.Farm
+	*resolve.Farm
 	leases *standIn
 	now    time.Time
 }
 
 // Resolve returns the plan of a machine.
-func (f liveFarm) Resolve(q pools.Query) *pools.Plan {
+func (f liveFarm) Resolve(q resolve.Query) *resolve.Plan {
 	own := f.lease(&q)
 	p := f.ResolveLeased(q, own)
 	if p == nil || !p.Address.IsValid() {
@@ -55,14 +56,14 @@ func (f liveFarm) Resolve(q pools.Query) *pools.Plan {
 }
 
 // WhyNot returns the reason why Resolve returns no plan.
-func (f liveFarm) WhyNot(q pools.Query) string {
+func (f liveFarm) WhyNot(q resolve.Query) string {
 	l := f.lease(&q)
 	return f.WhyNotLeased(q, l)
 }
 
 // lease returns the active lease of the machine, and takes an iPXE for one that the
 // firmware loaded.
-func (f liveFarm) lease(q *pools.Query) (l pools.Lease) {
+func (f liveFarm) lease(q *resolve.Query) (l pools.Lease) {
 	q.Chained = q.IPXE
 	if l = f.leases.byMAC[q.MAC].Lease; !l.Active(f.now) {
 		return pools.Lease{}
@@ -71,14 +72,14 @@ func (f liveFarm) lease(q *pools.Query) (l pools.Lease) {
 }
 
 // free reports whether an address of its range could be offered to the machine.
-func (s *standIn) free(p *pools.Plan, a netip.Addr) bool {
+func (s *standIn) free(p *resolve.Plan, a netip.Addr) bool {
 	owner, taken := s.taken[a]
 	return p.Range.Contains(a) && !s.farm.Reserved(a) && (owner == p.MAC || !taken && !p.Serves(a))
 }
 
 // Offer returns the machine's last lease, else the address that it requests, else the
 // first free one.
-func (s *standIn) Offer(p *pools.Plan, want netip.Addr, _ time.Time) (netip.Addr, bool, error) {
+func (s *standIn) Offer(p *resolve.Plan, want netip.Addr, _ time.Time) (netip.Addr, bool, error) {
 	if l, ok := s.byMAC[p.MAC]; ok && s.free(p, l.Address) {
 		return l.Address, false, nil
 	}
@@ -95,7 +96,7 @@ func (s *standIn) Offer(p *pools.Plan, want netip.Addr, _ time.Time) (netip.Addr
 }
 
 // Commit returns an error for an address of another machine, and does nothing else.
-func (s *standIn) Commit(p *pools.Plan, a netip.Addr, _ time.Time) (func() error, error) {
+func (s *standIn) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() error, error) {
 	if owner, ok := s.taken[a]; ok && owner != p.MAC {
 		return nil, fmt.Errorf("%s has another machine: %w", a, pools.ErrRefused)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // row is one line of the output: a field of the Plan and its value. A value of several
@@ -17,7 +18,7 @@ type row struct {
 }
 
 // planText renders a Plan as columns: field, value, and the line that set it.
-func planText(p *pools.Plan) string {
+func planText(p *resolve.Plan) string {
 	rows := planRows(p)
 	why := p.Why()
 	var fieldWidth, valueWidth int
@@ -39,7 +40,7 @@ func planText(p *pools.Plan) string {
 	return b.String()
 }
 
-func planRows(p *pools.Plan) []row {
+func planRows(p *resolve.Plan) []row {
 	rows := []row{
 		{field: "node", value: p.Node},
 		{field: "macs", value: joinText(p.MACs)},
@@ -94,7 +95,7 @@ func planRows(p *pools.Plan) []row {
 	return append(rows, settingRows(&p.Settings)...)
 }
 
-func settingRows(s *pools.Settings) []row {
+func settingRows(s *resolve.Settings) []row {
 	var rows []row
 	list := func(field string, items []string) {
 		for i, v := range items {
@@ -142,7 +143,7 @@ func settingRows(s *pools.Settings) []row {
 }
 
 // firmwareRows returns the settings of the boot menu and of U-Boot.
-func firmwareRows(s *pools.Settings) (rows []row) {
+func firmwareRows(s *resolve.Settings) (rows []row) {
 	if s.MenuTimeout > 0 {
 		rows = append(rows, row{field: "menuTimeout", value: fmt.Sprintf("%d s", s.MenuTimeout)})
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // nodeTLS is the HTTPS listener for config, join and events of nodes.
@@ -20,7 +20,7 @@ type nodeTLS struct {
 
 // explainTLS returns the HTTPS listener as the kernel command line of a machine has it; nil
 // without one.
-func explainTLS(farm *pools.Farm, p *pools.Plan) *nodeTLS {
+func explainTLS(farm *resolve.Farm, p *resolve.Plan) *nodeTLS {
 	url := p.Advertised.SecureURL
 	if url == "" {
 		return nil

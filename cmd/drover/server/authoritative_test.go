@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // TestAuthoritative: unknown hardware that comes with an address of another server gets
@@ -67,7 +68,7 @@ func TestRebindWithoutRecord(t *testing.T) {
 // holds gives another machine a lease.
 func (w *wire) holds(mac pools.MAC, a netip.Addr) {
 	w.Helper()
-	p := w.server.Machines.Resolve(pools.Query{MAC: mac, Link: serverAddress})
+	p := w.server.Machines.Resolve(resolve.Query{MAC: mac, Link: serverAddress})
 	if err := lease(w.server.Store, p, a); err != nil {
 		w.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/bootprogram"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // wire passes the packets of one machine to the responder of a server without sockets:
@@ -365,7 +366,7 @@ func TestCatchAllInProxyMode(t *testing.T) {
 // that is known by it are found by its lease.
 func TestNodeByUUIDBoots(t *testing.T) {
 	const uuid = "4c4c4544-0034-4210-8035-b4c04f4d3132"
-	id, err := pools.ParseUUID(uuid)
+	id, err := resolve.ParseUUID(uuid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"drover/pools/boots"
 	"drover/pools/config"
 	"drover/pools/kube/approve"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -103,7 +104,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00
 	s.metrics = metrics.New(live, store)
 	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known
 	second := pools.MAC{0x52, 0x54, 5: 2}
-	asked := dhcp.Exchange{MAC: second, Plan: s.Machines.Resolve(pools.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
+	asked := dhcp.Exchange{MAC: second, Plan: s.Machines.Resolve(resolve.Query{MAC: second}), Type: "DISCOVER", Netboot: true, Time: time.Now(), Decision: dhcp.NoAddress}
 	s.exchange(asked)
 	if b, _ := store.Boots.Current(second); b.Error == "" || len(b.Steps) != 2 || b.Steps[1].Step != boots.StepOffer {
 		t.Errorf("without an address: %+v", b)

@@ -9,6 +9,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -21,7 +22,7 @@ func TestDirectoryOfTheState(t *testing.T) {
 	if p := d.Named("m2"); p != nil {
 		t.Errorf("no machine has been at the port, and there is a plan: %+v", p)
 	}
-	for _, q := range []pools.Query{
+	for _, q := range []resolve.Query{
 		{MAC: port, Link: netip.MustParseAddr("10.29.0.1"), CircuitID: "eth7"},
 		{MAC: unknown, Link: netip.MustParseAddr("10.28.0.1")},
 	} {
@@ -46,7 +47,7 @@ func TestDirectoryOfTheState(t *testing.T) {
 	}
 }
 
-func lease(store *state.Store, p *pools.Plan, addr netip.Addr) error {
+func lease(store *state.Store, p *resolve.Plan, addr netip.Addr) error {
 	wait, err := store.Leases.Commit(p, addr, time.Now())
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func BenchmarkNamed(b *testing.B) {
 	var errs []error
 	for n := range 60_000 {
 		mac := pools.MAC{2, 1, 3: byte(n >> 16), 4: byte(n >> 8), 5: byte(n)}
-		p := &pools.Plan{MAC: mac, Node: fmt.Sprint("m", n), Pool: "web", Lease: pools.Duration(time.Hour)}
+		p := &resolve.Plan{MAC: mac, Node: fmt.Sprint("m", n), Pool: "web", Lease: pools.Duration(time.Hour)}
 		wait, err := store.Leases.Commit(p, netip.AddrFrom4([4]byte{10, 30, byte(n >> 8), byte(n)}), now)
 		errs = append(errs, err)
 		if n%500 == 0 && err == nil {
@@ -88,6 +89,6 @@ func BenchmarkNamed(b *testing.B) {
 	}
 }
 
-type fixedFarm struct{ farm *pools.Farm }
+type fixedFarm struct{ farm *resolve.Farm }
 
-func (f fixedFarm) Farm() *pools.Farm { return f.farm }
+func (f fixedFarm) Farm() *resolve.Farm { return f.farm }

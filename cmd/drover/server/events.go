@@ -11,6 +11,7 @@ import (
 	"drover/pools/boots"
 	"drover/pools/kube/approve"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 	"drover/pools/state"
 	"drover/tftp"
 )
@@ -106,7 +107,7 @@ func unknown(e *dhcp.Exchange) pools.Unknown {
 }
 
 // nodeReady notes that the Node of a machine that joined is Ready.
-func (s *Server) nodeReady(p *pools.Plan, _ time.Time) {
+func (s *Server) nodeReady(p *resolve.Plan, _ time.Time) {
 	s.step(p.MAC, boots.Event{Step: boots.StepReady})
 }
 

@@ -11,11 +11,12 @@ import (
 	"drover/dhcp"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // discover is the result of a netboot DISCOVER of a machine that got an offer.
 func discover(s *Server, mac pools.MAC) dhcp.Exchange {
-	p := s.Machines.Resolve(pools.Query{MAC: mac, Link: netip.MustParseAddr("10.28.0.2")})
+	p := s.Machines.Resolve(resolve.Query{MAC: mac, Link: netip.MustParseAddr("10.28.0.2")})
 	return dhcp.Exchange{
 		MAC: mac, Plan: p, Type: "DISCOVER", Netboot: true, Time: time.Now(),
 		Reply: "OFFER", Decision: dhcp.Offered, Address: netip.MustParseAddr("10.28.72.99"),

@@ -15,6 +15,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // farmland is the office with a node that forwards and masquerades for a pod, and with a
@@ -213,7 +214,7 @@ func TestForgedSenders(t *testing.T) {
 // leases gives a machine a lease.
 func (f *farmland) leases(t *testing.T, m pools.MAC, address string) {
 	t.Helper()
-	p := f.server.Machines.Resolve(pools.Query{MAC: m, Link: netip.MustParseAddr("10.28.0.2")})
+	p := f.server.Machines.Resolve(resolve.Query{MAC: m, Link: netip.MustParseAddr("10.28.0.2")})
 	if p == nil {
 		t.Fatalf("%s gets no plan", m)
 	}

@@ -8,7 +8,7 @@ import (
 	"drover/httpboot"
 	"drover/httpboot/script"
 	"drover/imagebuild"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // imageDir finds images on disk. It implements [script.Images].
@@ -29,7 +29,7 @@ func (d imageDir) Image(ref string) (script.Image, error) {
 }
 
 // newScripts returns the renderer of boot scripts, for HTTP and TFTP.
-func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Images, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
+func (s *Server) newScripts(loaders string, farm *resolve.Farm, images script.Images, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
 	templates, err := LoadTemplates(farm)
 	if err != nil {
 		return nil, err
@@ -40,14 +40,14 @@ func (s *Server) newScripts(loaders string, farm *pools.Farm, images script.Imag
 	}
 	return script.New(script.Options{
 		Machines: s.Machines, Boots: s.Store.Boots, Images: images, Pin: pin,
-		Advertised: func(client netip.Addr) *pools.Advertised { return s.Live.Farm().AdvertisedAt(client) },
+		Advertised: func(client netip.Addr) *resolve.Advertised { return s.Live.Farm().AdvertisedAt(client) },
 		Loaders:    loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
 	})
 }
 
 // LoadTemplates reads the templates of boot scripts in server.templates. It returns
 // nil if the config names none.
-func LoadTemplates(farm *pools.Farm) (*script.Templates, error) {
+func LoadTemplates(farm *resolve.Farm) (*script.Templates, error) {
 	dir := farm.Config.Server.Templates
 	if dir == "" {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // openState opens the state. Where a server ran before, an empty directory is an error.
-func openState(o Options, farm *pools.Farm) (*state.Store, error) {
+func openState(o Options, farm *resolve.Farm) (*state.Store, error) {
 	return state.Open(o.State, state.Options{
 		Log: o.Log, LongestLease: longestLease(farm.Config), Keys: []string{apiToken, nodesKey, httpsKey, tokensFile},
 	})

@@ -29,6 +29,7 @@ import (
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/resolve"
 )
 
 // oneImage is a [script.Images] with the image debian-12 only.
@@ -274,7 +275,7 @@ func TestNextBootEndToEnd(t *testing.T) {
 	mac := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
 	script := func() string { return s.mustGet("grub/node-52:54:00:77:01:01.cfg") }
 	discover := func() {
-		p := s.Machines.Resolve(pools.Query{MAC: mac, Firmware: pools.UEFIx64})
+		p := s.Machines.Resolve(resolve.Query{MAC: mac, Firmware: pools.UEFIx64})
 		s.exchange(dhcp.Exchange{Type: "DISCOVER", Netboot: true, Reply: "OFFER", MAC: mac, Plan: p, Time: time.Now()})
 	}
 	if err := s.Store.NextBoots.Set("m1", pools.NextRescue); err != nil {

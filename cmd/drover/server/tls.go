@@ -9,12 +9,13 @@ import (
 
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/web/auth"
 )
 
 // nodeTLS returns the TLS settings of the node-facing listener; nil if the config
 // has none.
-func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
+func (s *Server) nodeTLS(dir string, farm *resolve.Farm) (*httpboot.TLS, error) {
 	if farm.Config.Server.HTTPS == "" {
 		return nil, nil
 	}
@@ -44,7 +45,7 @@ func (s *Server) nodeTLS(dir string, farm *pools.Farm) (*httpboot.TLS, error) {
 
 // loadAPICredentials gives the people-facing listener its token and its certificate.
 // It makes the token if there is none.
-func (s *Server) loadAPICredentials(o Options, farm *pools.Farm) error {
+func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 	file := filepath.Join(o.State, apiToken)
 	token, isNew, err := auth.LoadToken(file)
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *Server) loadAPICredentials(o Options, farm *pools.Farm) error {
 
 // hosts returns the names under which clients reach the people-facing listener,
 // according to the config.
-func hosts(cfg pools.Server, farm *pools.Farm) []string {
+func hosts(cfg pools.Server, farm *resolve.Farm) []string {
 	all := []string{farm.Address().String()}
 	if host, _, err := net.SplitHostPort(cfg.API); err == nil && host != "" {
 		all = append(all, strings.ToLower(host))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Node has the fields of a Kubernetes Node that a site uses.
@@ -86,7 +87,7 @@ func (s *Site) Heartbeat(ctx context.Context, cluster, node string) (time.Time, 
 // cluster, with its labels and taints, and running a pod, which Look creates.
 // The error says what is not so yet. A node can be Ready with a network for pods
 // that does not work: hence the pod. Its address is returned.
-func (s *Site) Look(ctx context.Context, plan *pools.Plan) (podIP string, err error) {
+func (s *Site) Look(ctx context.Context, plan *resolve.Plan) (podIP string, err error) {
 	node, err := s.Node(ctx, plan.Cluster, plan.Node)
 	switch {
 	case err != nil:
@@ -101,7 +102,7 @@ func (s *Site) Look(ctx context.Context, plan *pools.Plan) (podIP string, err er
 }
 
 // matches compares a node with what the farm says.
-func matches(plan *pools.Plan, n *Node) error {
+func matches(plan *resolve.Plan, n *Node) error {
 	for _, key := range slices.Sorted(maps.Keys(plan.Labels)) {
 		if got := n.Metadata.Labels[key]; got != plan.Labels[key] {
 			return fmt.Errorf("has label %s=%q, the farm says %q", key, got, plan.Labels[key])
@@ -120,7 +121,7 @@ func matches(plan *pools.Plan, n *Node) error {
 
 // runs reports whether the node of a plan runs its pod, and creates the pod when
 // it is not there.
-func (s *Site) runs(ctx context.Context, plan *pools.Plan) (podIP string, err error) {
+func (s *Site) runs(ctx context.Context, plan *resolve.Plan) (podIP string, err error) {
 	var pod struct {
 		Status struct {
 			Phase string `json:"phase"`
@@ -144,12 +145,12 @@ func (s *Site) runs(ctx context.Context, plan *pools.Plan) (podIP string, err er
 	return pod.Status.PodIP, nil
 }
 
-func podName(plan *pools.Plan) string { return "hello-" + plan.Node }
+func podName(plan *resolve.Plan) string { return "hello-" + plan.Node }
 
 // podFor is a pod for a node. It names its node, since the control planes of
 // the lab have no scheduler, and tolerates the taints that the farm says. Its
 // image is in the lab's node image.
-func podFor(plan *pools.Plan) any {
+func podFor(plan *resolve.Plan) any {
 	type object map[string]any
 	tolerations := []object{}
 	for _, t := range plan.Taints {

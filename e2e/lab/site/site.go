@@ -14,6 +14,7 @@ import (
 	"drover/e2e/lab"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // Config has the settings of a site.
@@ -165,7 +166,7 @@ func (s *Site) admit(c pools.Cluster, p *controlplane.Cluster) error {
 
 // Expect returns what the config, together with nodes added to it, says of the
 // machine that boots with mac; nil when it is none of the farm's.
-func (s *Site) Expect(mac string, added ...pools.PoolNode) (*pools.Plan, error) {
+func (s *Site) Expect(mac string, added ...pools.PoolNode) (*resolve.Plan, error) {
 	farm, err := config.Load(s.farm, added...)
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (s *Site) Expect(mac string, added ...pools.PoolNode) (*pools.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return farm.Resolve(pools.Query{MAC: m}), nil
+	return farm.Resolve(resolve.Query{MAC: m}), nil
 }
 
 // KubectlPath returns the path of kubectl.

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 func TestMatches(t *testing.T) {
 	dedicated := pools.Taint{Key: "example.org/dedicated", Value: "a", Effect: "NoSchedule"}
-	plan := &pools.Plan{Node: "a1", Cluster: "tenant-a"}
+	plan := &resolve.Plan{Node: "a1", Cluster: "tenant-a"}
 	plan.Labels = map[string]string{"example.org/rack": "r1"}
 	plan.Taints = []pools.Taint{dedicated}
 	for _, tt := range []struct {
@@ -64,7 +65,7 @@ func TestReady(t *testing.T) {
 }
 
 func TestPodToleratesItsNode(t *testing.T) {
-	plan := &pools.Plan{Node: "a1"}
+	plan := &resolve.Plan{Node: "a1"}
 	plan.Taints = []pools.Taint{{Key: "example.org/dedicated", Value: "a", Effect: "NoSchedule"}}
 	b, err := json.Marshal(podFor(plan))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/resolve"
 )
 
 // The failures of a whole management processor. Test with errors.Is.
@@ -91,13 +92,13 @@ func ReadInventory(ctx context.Context, l Login, read func(ctx context.Context) 
 
 // ForChassis returns l with the login of a chassis of the config. Pins, timeouts
 // and the private key stay those of l.
-func (l Login) ForChassis(farm *pools.Farm, c pools.Chassis) (Login, error) {
+func (l Login) ForChassis(farm *resolve.Farm, c pools.Chassis) (Login, error) {
 	l.Address, l.User, l.HostKey, l.TLSPin, l.Legacy, l.Prompt = c.Address, cmp.Or(c.User, DefaultUser), c.HostKey, c.TLSPin, c.Legacy, c.Prompt
 	return l, l.readPassword(farm.Path(c.PasswordFile))
 }
 
 // ForNode is [Login.ForChassis] for a machine with a BMC of its own.
-func (l Login) ForNode(farm *pools.Farm, p *pools.NodePower) (Login, error) {
+func (l Login) ForNode(farm *resolve.Farm, p *pools.NodePower) (Login, error) {
 	l.Address, l.User, l.TLSPin, l.Legacy = p.Address, cmp.Or(p.User, DefaultUser), p.TLSPin, p.Legacy
 	return l, l.readPassword(farm.Path(p.PasswordFile))
 }

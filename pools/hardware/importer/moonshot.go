@@ -17,6 +17,7 @@ import (
 	"drover/pools/config"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/moonshot"
+	"drover/pools/resolve"
 )
 
 // Moonshot imports the nodes of chassis. Set one of Names, Chassis and FromFile.
@@ -43,7 +44,7 @@ type source struct {
 	moonshot.Address
 	file   string         // from FromFile
 	config *pools.Chassis // from Names; nil: the chassis is from Chassis or FromFile
-	farm   *pools.Farm    // the farm with config
+	farm   *resolve.Farm  // the farm with config
 	login  bmc.Login
 	chosen pools.Selection
 	namer  *Namer

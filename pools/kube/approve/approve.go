@@ -19,6 +19,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/lograte"
+	"drover/pools/resolve"
 	"drover/pools/wait"
 )
 
@@ -50,7 +51,7 @@ type Machines interface {
 	// Named returns the Plan, by the farm in force, of the machine that is the node
 	// of that name, or nil. For a name of unknown hardware the Plan can be that of
 	// the node which declares the machine now, under another name.
-	Named(node string) *pools.Plan
+	Named(node string) *resolve.Plan
 	// Booting reports whether a machine of the node of that name is booting.
 	Booting(node string) bool
 }

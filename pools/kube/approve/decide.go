@@ -12,6 +12,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 // decide completes a decision with the state of the farm and the cluster, and writes
@@ -62,7 +63,7 @@ func (a *Approver) write(ctx context.Context, r *csr, c certificatesv1.Certifica
 }
 
 // plan returns the Plan of a node of this cluster, or nil.
-func (a *Approver) plan(name string) *pools.Plan {
+func (a *Approver) plan(name string) *resolve.Plan {
 	if a.Machines == nil {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (deci
 }
 
 // addresses returns the addresses of the node of a Plan.
-func (a *Approver) addresses(p *pools.Plan) (own []netip.Addr) {
+func (a *Approver) addresses(p *resolve.Plan) (own []netip.Addr) {
 	if p.Address.IsValid() {
 		own = append(own, p.Address.Unmap())
 	} else if a.AddressOf != nil {

@@ -19,6 +19,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 const (
@@ -42,7 +43,7 @@ type Mover struct {
 
 	// Target returns the Plan of the machine of a Node if the machine belongs to
 	// another cluster or has another name, else nil.
-	Target func(node string) *pools.Plan
+	Target func(node string) *resolve.Plan
 	// Lookup returns a cluster by name.
 	Lookup func(name string) (*cluster.Cluster, error)
 
@@ -120,7 +121,7 @@ func (o *Mover) Moves() (all []pools.Move) {
 
 // Arrived triggers a check of the moves whose machine has just become Ready as the node
 // of p.
-func (o *Mover) Arrived(p *pools.Plan) {
+func (o *Mover) Arrived(p *resolve.Plan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.moves {
@@ -216,7 +217,7 @@ func (o *Mover) reconcile(ctx context.Context, m *move) (over bool, err error) {
 
 // setTarget records the cluster that the node moves to. A Node with another UID is that
 // of another boot: its drain begins anew.
-func (o *Mover) setTarget(m *move, to *pools.Plan, n *corev1.Node) {
+func (o *Mover) setTarget(m *move, to *resolve.Plan, n *corev1.Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m.info.To, m.info.As = to.Cluster, to.Node
@@ -232,7 +233,7 @@ func (o *Mover) setTarget(m *move, to *pools.Plan, n *corev1.Node) {
 // its new cluster, or if the kubelet has been silent for so long that the machine is
 // off. It reports whether it deleted the Node. Messages that an unauthenticated client
 // can send do not count.
-func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *pools.Plan) (bool, error) {
+func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *resolve.Plan) (bool, error) {
 	lease, err := o.Leases.Read(ctx, m.node)
 	if err != nil {
 		return false, err
@@ -254,7 +255,7 @@ func (o *Mover) removeSilent(ctx context.Context, m *move, n *corev1.Node, to *p
 
 // arrived reports whether the machine is Ready in its new cluster, in another boot than
 // in this one.
-func (o *Mover) arrived(ctx context.Context, to *pools.Plan, bootID string) bool {
+func (o *Mover) arrived(ctx context.Context, to *resolve.Plan, bootID string) bool {
 	c, err := o.Lookup(to.Cluster)
 	if err != nil {
 		return false

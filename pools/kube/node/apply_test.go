@@ -13,6 +13,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 const (
@@ -22,9 +23,9 @@ const (
 
 // applied applies the changes for settings to a Node, and returns their patch; "" if there
 // are none.
-func applied(t *testing.T, n *corev1.Node, key string, set pools.Settings) (patch string) {
+func applied(t *testing.T, n *corev1.Node, key string, set resolve.Settings) (patch string) {
 	t.Helper()
-	patch, err := node.Changes(&pools.Plan{Node: n.Name, Settings: set}, n, []byte(key))
+	patch, err := node.Changes(&resolve.Plan{Node: n.Name, Settings: set}, n, []byte(key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestApply(t *testing.T) {
 	foo := pools.Taint{Key: "foo", Value: "bar", Effect: "NoSchedule"}
 
 	t.Run("given", func(t *testing.T) {
-		patch := applied(t, n, "k", pools.Settings{Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, Taints: []pools.Taint{foo}})
+		patch := applied(t, n, "k", resolve.Settings{Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, Taints: []pools.Taint{foo}})
 		check(map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, foreign, corev1.Taint{Key: "foo", Value: "bar", Effect: noSchedule})
 		if !strings.Contains(patch, `"resourceVersion":"5"`) || !strings.Contains(patch, `"uid":"u1"`) {
 			t.Errorf("patch %s holds for any version", patch)
@@ -77,18 +78,18 @@ func TestApply(t *testing.T) {
 		}
 	})
 	t.Run("the same again is no change", func(t *testing.T) {
-		if patch := applied(t, n, "k", pools.Settings{Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, Taints: []pools.Taint{foo}}); patch != "" {
+		if patch := applied(t, n, "k", resolve.Settings{Labels: map[string]string{"pool": "web", "node-role.kubernetes.io/web": ""}, Taints: []pools.Taint{foo}}); patch != "" {
 			t.Errorf("patch %s", patch)
 		}
 	})
 	t.Run("changed and removed", func(t *testing.T) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "quarantine", Effect: noExecute})
 		foo := pools.Taint{Key: "foo", Value: "baz", Effect: "NoSchedule"}
-		applied(t, n, "k", pools.Settings{Labels: map[string]string{"pool": "db"}, Taints: []pools.Taint{foo}})
+		applied(t, n, "k", resolve.Settings{Labels: map[string]string{"pool": "db"}, Taints: []pools.Taint{foo}})
 		check(map[string]string{"pool": "db"}, foreign, corev1.Taint{Key: "foo", Value: "baz", Effect: noSchedule}, corev1.Taint{Key: "quarantine", Effect: noExecute})
 	})
 	t.Run("no labels and taints left", func(t *testing.T) {
-		applied(t, n, "k", pools.Settings{})
+		applied(t, n, "k", resolve.Settings{})
 		check(nil, foreign, corev1.Taint{Key: "quarantine", Effect: noExecute})
 	})
 }
@@ -110,22 +111,22 @@ func TestForgedAnnotations(t *testing.T) {
 		name string
 		do   func(t *testing.T, n *corev1.Node)
 	}{
-		{"the seal as it was", func(t *testing.T, n *corev1.Node) { applied(t, n, "k", pools.Settings{}); forge(n) }},
+		{"the seal as it was", func(t *testing.T, n *corev1.Node) { applied(t, n, "k", resolve.Settings{}); forge(n) }},
 		{"another's seal", func(t *testing.T, n *corev1.Node) {
 			m := fresh()
 			m.UID = "u2"
 			delete(m.Labels, "drover/managed")
-			applied(t, m, "k", pools.Settings{Labels: m.Labels, Taints: []pools.Taint{{Key: "quarantine", Effect: "NoExecute"}}})
+			applied(t, m, "k", resolve.Settings{Labels: m.Labels, Taints: []pools.Taint{{Key: "quarantine", Effect: "NoExecute"}}})
 			n.Annotations = m.Annotations
 		}},
-		{"a seal with another key", func(t *testing.T, n *corev1.Node) { applied(t, n, "other", pools.Settings{}); forge(n) }},
+		{"a seal with another key", func(t *testing.T, n *corev1.Node) { applied(t, n, "other", resolve.Settings{}); forge(n) }},
 		{"no seal", func(_ *testing.T, n *corev1.Node) { n.Annotations = map[string]string{}; forge(n) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n := fresh()
 			tt.do(t, n)
-			applied(t, n, "k", pools.Settings{})
+			applied(t, n, "k", resolve.Settings{})
 			for _, key := range []string{"drover/managed", "x.node-restriction.kubernetes.io/tier", "node-role.kubernetes.io/web"} {
 				if _, ok := n.Labels[key]; !ok {
 					t.Errorf("label %q is gone", key)

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 
-	"drover/pools"
 	"drover/pools/kube/node"
+	"drover/pools/resolve"
 )
 
 func ExampleRegistration_Render() {
-	plan := &pools.Plan{Node: "m1c29", Settings: pools.Settings{Labels: map[string]string{
+	plan := &resolve.Plan{Node: "m1c29", Settings: resolve.Settings{Labels: map[string]string{
 		"rack": "r7", "node-role.kubernetes.io/worker": "", // a kubelet may set only the first
 	}}}
 	registration, err := node.Register(plan, netip.MustParseAddr("10.28.36.173"))

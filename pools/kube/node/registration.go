@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // Managed is the label that a kubelet with drover's JoinConfiguration gives its Node.
@@ -34,7 +34,7 @@ type Registration struct {
 // Register returns the registration of the node of p, which has the address addr. It
 // refuses settings with which the kubelet would exit at once: the reason would only be
 // in the journal of a machine that does not accept logins yet.
-func Register(p *pools.Plan, addr netip.Addr) (*Registration, error) {
+func Register(p *resolve.Plan, addr netip.Addr) (*Registration, error) {
 	if errs := validation.IsDNS1123Subdomain(p.Node); len(errs) > 0 {
 		return nil, fmt.Errorf("its name cannot be that of a Node: %s", strings.Join(errs, "; "))
 	}
@@ -56,7 +56,7 @@ func Register(p *pools.Plan, addr netip.Addr) (*Registration, error) {
 
 // Settings returns a registration with the labels and taints of p, and without kubelet
 // flags.
-func Settings(p *pools.Plan) (*Registration, error) {
+func Settings(p *resolve.Plan) (*Registration, error) {
 	r := &Registration{node: p.Node, labels: p.Labels, taints: []corev1.Taint{}}
 	for key, value := range p.Labels {
 		if err := checkLabel(key, value); err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // BootAddresses returns the addresses of this host at which machines may boot: the boot
@@ -18,7 +18,7 @@ import (
 // addresses of the served interfaces, and loopback. It returns nil for all addresses of the
 // host: no subnet is declared, or a boot address is that of another host, which may forward
 // to any.
-func BootAddresses(f *pools.Farm) []netip.Addr {
+func BootAddresses(f *resolve.Farm) []netip.Addr {
 	host := hostAddresses()
 	found := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	add := func(a netip.Addr) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/web/api"
 )
 
@@ -39,7 +40,7 @@ type NeighborTable struct {
 // local are on wires of this host. Machines behind a relay agent share the entry of their
 // router. proc is the file system /proc. A network namespace other than the host's first
 // cannot read the limits, as in a container.
-func neighborTables(farm *pools.Farm, local []netip.Prefix, proc fs.FS) []NeighborTable {
+func neighborTables(farm *resolve.Farm, local []netip.Prefix, proc fs.FS) []NeighborTable {
 	v4, v6 := localMachines(farm, local)
 	hosts := len(farm.Config.Clusters) + len(farm.Config.Chassis)
 	// A machine has a link-local address of IPv6 beside its own.
@@ -63,7 +64,7 @@ func withReserve(machines, hosts int) int {
 
 // localMachines returns the number of machines with an address of local networks, by
 // family: declared ones, and as many as the ranges have addresses.
-func localMachines(farm *pools.Farm, local []netip.Prefix) (v4, v6 int) {
+func localMachines(farm *resolve.Farm, local []netip.Prefix) (v4, v6 int) {
 	add := func(first netip.Addr, machines int) {
 		switch {
 		case !slices.ContainsFunc(local, func(p netip.Prefix) bool { return p.Contains(first) }):
@@ -124,20 +125,20 @@ func (t NeighborTable) problem() (p api.Problem, tooSmall bool) {
 func advisedLimit(need int) int { return 1 << bits.Len(uint(need)) }
 
 // NeighborTables returns the tables of the kernel of this host for a farm.
-func NeighborTables(farm *pools.Farm, proc fs.FS) []NeighborTable {
+func NeighborTables(farm *resolve.Farm, proc fs.FS) []NeighborTable {
 	return neighborTables(farm, localNetworks(farm), proc)
 }
 
 // NeighborWarnings returns, as text, what is too small for a farm in the kernel of this
 // host.
-func NeighborWarnings(farm *pools.Farm, proc fs.FS) (out []string) {
+func NeighborWarnings(farm *resolve.Farm, proc fs.FS) (out []string) {
 	for _, p := range neighborProblems(farm, proc) {
 		out = append(out, p.Part+": "+p.Problem)
 	}
 	return out
 }
 
-func neighborProblems(farm *pools.Farm, proc fs.FS) (out []api.Problem) {
+func neighborProblems(farm *resolve.Farm, proc fs.FS) (out []api.Problem) {
 	for _, t := range NeighborTables(farm, proc) {
 		if p, tooSmall := t.problem(); tooSmall {
 			out = append(out, p)
@@ -148,7 +149,7 @@ func neighborProblems(farm *pools.Farm, proc fs.FS) (out []api.Problem) {
 
 // localNetworks returns the networks of the interfaces that this server serves, of both
 // families.
-func localNetworks(farm *pools.Farm) (networks []netip.Prefix) {
+func localNetworks(farm *resolve.Farm) (networks []netip.Prefix) {
 	for _, l := range slices.Concat(farm.Locals(), farm.Locals6()) {
 		networks = append(networks, l.Prefix.Masked())
 	}

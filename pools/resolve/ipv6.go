@@ -1,8 +1,10 @@
-package pools
+package resolve
 
 import (
 	"net/netip"
 	"strings"
+
+	"drover/pools"
 )
 
 // own returns the node's own address in a family; the zero Addr for none.
@@ -24,20 +26,6 @@ func (e *entry) subnetOf(ipv6 bool) int {
 // serves reports whether a catch-all pool leases addresses of a family. A pool without
 // ranges takes machines of both: to ignore them, or in proxy mode.
 func (e *entry) serves(ipv6 bool) bool { return e.subnetOf(ipv6) >= 0 || e.subnetOf(!ipv6) < 0 }
-
-// Is6 reports whether the subnet is of IPv6.
-func (s *Subnet) Is6() bool { return s.CIDR.Addr().Is6() }
-
-// HasIPv6 reports whether a subnet of the config is of IPv6. Without one, drover opens no
-// socket of DHCPv6.
-func (c *Config) HasIPv6() bool {
-	for i := range c.Subnets {
-		if c.Subnets[i].Is6() {
-			return true
-		}
-	}
-	return false
-}
 
 // onlySubnet returns the index of the only subnet of a family, or -1.
 func (f *Farm) onlySubnet(ipv6 bool) int {
@@ -77,7 +65,7 @@ func (a *addresses) within6(network netip.Prefix) Advertised {
 }
 
 func (a *addresses) advertise6(l Local) Advertised {
-	return a.advertise(l.Prefix.Addr(), Origin{Path: "address of " + l.Interface})
+	return a.advertise(l.Prefix.Addr(), pools.Origin{Path: "address of " + l.Interface})
 }
 
 // why6 adds the origins of IPv6 addresses.

@@ -1,10 +1,11 @@
-package pools_test
+package resolve_test
 
 import (
 	"fmt"
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 func ExampleFarm_Resolve() {
@@ -18,7 +19,7 @@ pools: [{name: web, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:12:34:
 		return
 	}
 	mac, _ := pools.ParseMAC("5254.0012.3456")
-	p := farm.Resolve(pools.Query{MAC: mac, Firmware: pools.UEFIx64})
+	p := farm.Resolve(resolve.Query{MAC: mac, Firmware: pools.UEFIx64})
 	fmt.Println(p.Node, p.Address, p.Image, p.Boot.File)
 	fmt.Println(p.Why()["timezone"])
 	// Output:

@@ -1,10 +1,12 @@
-package pools
+package resolve
 
 import (
 	"cmp"
 	"net"
 	"net/netip"
 	"slices"
+
+	"drover/pools"
 )
 
 // Advertised is what the machines of one network are told about this server: the boot
@@ -15,7 +17,7 @@ type Advertised struct {
 	URL       string     // of the node-facing HTTP listener, without a slash at its end; empty without an address
 	SecureURL string     // of the node-facing HTTPS listener, likewise; empty: there is none
 
-	from Origin // of Address
+	from pools.Origin // of Address
 }
 
 // Local is an address of an interface that this server serves, with its network.
@@ -26,13 +28,13 @@ type Local struct {
 
 // addresses is the index of the addresses of this server.
 type addresses struct {
-	listeners *Server      // the settings of the listeners
-	local     []Local      // IPv4 addresses, in the order of server.interfaces
-	local6    []Local      // likewise of IPv6
-	fallback  Advertised   // for networks without an address of their own
-	fallback6 Advertised   // likewise of IPv6
-	bySubnet  []Advertised // for each subnet
-	byLocal   []Advertised // for each of local, where the network is in no subnet
+	listeners *pools.Server // the settings of the listeners
+	local     []Local       // IPv4 addresses, in the order of server.interfaces
+	local6    []Local       // likewise of IPv6
+	fallback  Advertised    // for networks without an address of their own
+	fallback6 Advertised    // likewise of IPv6
+	bySubnet  []Advertised  // for each subnet
+	byLocal   []Advertised  // for each of local, where the network is in no subnet
 }
 
 // indexAddresses finds the boot address of each network. That of a subnet is the first of
@@ -53,9 +55,9 @@ func (f *Farm) indexAddresses(c *Checked) {
 	}
 	a.fallback = a.advertise(c.Listeners.Address, f.at("server.address"))
 	if !a.fallback.Address.IsValid() && len(c.Listeners.Interfaces) > 0 {
-		a.fallback.from = Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
+		a.fallback.from = pools.Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
 		if len(a.local) > 0 {
-			a.fallback = a.advertise(a.local[0].Prefix.Addr(), Origin{Path: "first address of " + a.local[0].Interface})
+			a.fallback = a.advertise(a.local[0].Prefix.Addr(), pools.Origin{Path: "first address of " + a.local[0].Interface})
 		}
 	}
 	for i, s := range c.Config.Subnets {
@@ -112,7 +114,7 @@ func (a *addresses) within(network netip.Prefix, elsewhere bool) Advertised {
 		if !network.Contains(own) || !covers(a.listeners.TFTP, own) {
 			continue
 		}
-		r := a.advertise(own, Origin{Path: "address of " + l.Interface})
+		r := a.advertise(own, pools.Origin{Path: "address of " + l.Interface})
 		if !covers(a.listeners.HTTP, own) {
 			r.URL = a.fallback.URL
 		}
@@ -133,7 +135,7 @@ func covers(listen string, own netip.Addr) bool {
 }
 
 // advertise returns an address with the URLs of the listeners.
-func (a *addresses) advertise(address netip.Addr, from Origin) Advertised {
+func (a *addresses) advertise(address netip.Addr, from pools.Origin) Advertised {
 	r := Advertised{Address: address, from: from}
 	if !address.IsValid() {
 		return r
@@ -179,7 +181,7 @@ func (f *Farm) AdvertisedAt(addr netip.Addr) *Advertised {
 
 // advertisedTo returns what a machine is told about this server: that of the subnet of
 // its own addresses, else that of the network it asks from, else that of its lease.
-func (f *Farm) advertisedTo(e *entry, q *Query, l *Lease) *Advertised {
+func (f *Farm) advertisedTo(e *entry, q *Query, l *pools.Lease) *Advertised {
 	switch {
 	case e.subnetOf(q.IPv6) >= 0:
 		return &f.addresses.bySubnet[e.subnetOf(q.IPv6)]
@@ -221,7 +223,7 @@ func (f *Farm) SecureURL() string { return f.addresses.fallback.SecureURL }
 func (f *Farm) Address() netip.Addr { return f.addresses.fallback.Address }
 
 // BootAddress returns the boot address of subnet i of the config, and its origin.
-func (f *Farm) BootAddress(i int) (netip.Addr, Origin) {
+func (f *Farm) BootAddress(i int) (netip.Addr, pools.Origin) {
 	a := &f.addresses.bySubnet[i]
 	return a.Address, a.from
 }

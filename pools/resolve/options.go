@@ -1,4 +1,4 @@
-package pools
+package resolve
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"drover/pools"
 	"drover/pools/option"
 )
 
@@ -15,7 +16,7 @@ type optionSet map[option.ID]option.Value
 
 // with returns the set with later settings merged into it. A whole option replaces its
 // parts, and a part replaces the whole option.
-func (s optionSet) with(settings map[string]Strings) optionSet {
+func (s optionSet) with(settings map[string]pools.Strings) optionSet {
 	out := maps.Clone(s)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		o, _, _ := option.Parse(key, settings[key]) // package config has checked it

@@ -1,9 +1,11 @@
-package pools
+package resolve
 
 import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // Spare reports whether the config has no use for an address: it is no node's own, in no
@@ -65,7 +67,7 @@ func (f *Farm) indexServices() {
 
 // optionAddrs returns the addresses in the values of options, as the operator wrote them:
 // those of servers, and the routers of routes.
-func optionAddrs(options map[string]Strings) (all []netip.Addr) {
+func optionAddrs(options map[string]pools.Strings) (all []netip.Addr) {
 	for _, values := range options {
 		for _, value := range values {
 			for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' || r == '=' }) {

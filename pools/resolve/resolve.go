@@ -1,4 +1,4 @@
-package pools
+package resolve
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"drover/pools"
 	"drover/pools/option"
 )
 
@@ -18,13 +19,13 @@ import (
 // sends. Any other machine is
 // unknown and belongs to the catch-all pool that it has a lease of, else to the first
 // one that takes it. A node with MACs and a match must fulfil both in a query of DHCP.
-func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, Lease{}) }
+func (f *Farm) Resolve(q Query) *Plan { return f.ResolveLeased(q, pools.Lease{}) }
 
 // ResolveLeased is [Farm.Resolve] for a machine that has a lease; the zero Lease is
 // none. When no node has the MAC of the query, the node of the lease is used if the query
 // does not contain the client's port, see [Query.Recalls], and the pool of the lease if
 // it is a catch-all pool. In a query of DHCP that lease must be active.
-func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
+func (f *Farm) ResolveLeased(q Query, l pools.Lease) *Plan {
 	e, matched := f.find(&q, &l)
 	if e == nil || f.refusal(e, &q) != "" {
 		return nil
@@ -34,10 +35,10 @@ func (f *Farm) ResolveLeased(q Query, l Lease) *Plan {
 
 // WhyNot returns the reason why [Farm.Resolve] returns no plan, as text; "" when it
 // returns one.
-func (f *Farm) WhyNot(q Query) string { return f.WhyNotLeased(q, Lease{}) }
+func (f *Farm) WhyNot(q Query) string { return f.WhyNotLeased(q, pools.Lease{}) }
 
 // WhyNotLeased is [Farm.WhyNot] for [Farm.ResolveLeased].
-func (f *Farm) WhyNotLeased(q Query, l Lease) string {
+func (f *Farm) WhyNotLeased(q Query, l pools.Lease) string {
 	e, _ := f.find(&q, &l)
 	switch {
 	case e != nil:
@@ -52,7 +53,7 @@ func (f *Farm) WhyNotLeased(q Query, l Lease) string {
 
 // find returns the entry of the client, and the options that identified it if not its
 // MAC did. It returns nil when no entry fits.
-func (f *Farm) find(q *Query, l *Lease) (*entry, string) {
+func (f *Farm) find(q *Query, l *pools.Lease) (*entry, string) {
 	if q.MAC.IsZero() {
 		return nil, ""
 	}
@@ -123,25 +124,25 @@ func (f *Farm) sameNetwork(link netip.Addr, subnet int) bool {
 	return network != "" && network == f.Config.Subnets[subnet].Network
 }
 
-func (f *Farm) plan(e *entry, q Query, matched string, l *Lease) *Plan {
+func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 	pool := &f.Config.Pools[e.pool]
 	p := &Plan{
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
-		Address: e.own(q.IPv6), Address6: e.IP6, Broadcast: pool.Broadcast == BroadcastAlways,
+		Address: e.own(q.IPv6), Address6: e.IP6, Broadcast: pool.Broadcast == pools.BroadcastAlways,
 		Options: e.options, Settings: e.profile.Settings,
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,
 	}
 	if p.CatchAll {
-		p.Node, p.Range, p.Range6 = CatchAllName(q.MAC), pool.Range, pool.Range6
+		p.Node, p.Range, p.Range6 = pools.CatchAllName(q.MAC), pool.Range, pool.Range6
 		if q.IPv6 {
 			p.Range = p.Range6
 		}
 		p.Yields = pool.Authoritative != nil && !*pool.Authoritative
 	}
 	if len(p.MACs) == 0 {
-		p.MACs = []MAC{q.MAC}
+		p.MACs = []pools.MAC{q.MAC}
 	}
 	if i := f.subnetFor(e, &q); i >= 0 {
 		p.Subnet = f.Config.Subnets[i]
@@ -169,16 +170,16 @@ func (f *Farm) subnetFor(e *entry, q *Query) int {
 
 // SubnetOf returns the subnet of an address; false when a machine on the client's
 // network cannot use the address.
-func (p *Plan) SubnetOf(a netip.Addr) (Subnet, bool) {
+func (p *Plan) SubnetOf(a netip.Addr) (pools.Subnet, bool) {
 	if p.Subnet.CIDR.IsValid() && p.Subnet.CIDR.Contains(a) {
 		return p.Subnet, true
 	}
 	if p.farm == nil {
-		return Subnet{}, false
+		return pools.Subnet{}, false
 	}
 	i := p.farm.Config.SubnetOf(a)
 	if i < 0 || !p.farm.sameNetwork(p.query.Link, i) {
-		return Subnet{}, false
+		return pools.Subnet{}, false
 	}
 	return p.farm.Config.Subnets[i], true
 }
@@ -214,13 +215,13 @@ func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 			target.Server = rule.Server
 		}
 	case q.IPXE:
-		target.File = a.URL + ScriptPath + q.MAC.Dashed()
+		target.File = a.URL + pools.ScriptPath + q.MAC.Dashed()
 		http = false
 	default:
 		target.File = q.Firmware.Loader()
 	}
 	if http && target.File != "" && !strings.Contains(target.File, "://") {
-		target.File = a.URL + LoaderPath + target.File
+		target.File = a.URL + pools.LoaderPath + target.File
 	}
 	if q.IPv6 {
 		target.File = tftpURL(target)
@@ -272,8 +273,8 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 	e := p.entry
 	switch {
 	case p.CatchAll:
-		why["node"] = Origin{Path: "made from the MAC"}
-		why["macs"] = Origin{Path: "the MAC that asks"}
+		why["node"] = pools.Origin{Path: "made from the MAC"}
+		why["macs"] = pools.Origin{Path: "the MAC that asks"}
 		why["range"] = f.at(f.poolPath(e.pool) + ".range")
 	case e.path == "":
 		why["node"], why["macs"], why["address"] = e.Source, e.Source, e.Source
@@ -282,7 +283,7 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 	}
 	f.why6(p, why)
 	if p.Matched != "" {
-		why["macs"] = Origin{Path: "the MAC that asks, known by its " + p.Matched}
+		why["macs"] = pools.Origin{Path: "the MAC that asks, known by its " + p.Matched}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.DHCPOptions)) {
 		field := fmt.Sprintf("dhcpOptions.%d", option.Code(key))
@@ -304,8 +305,8 @@ func (f *Farm) whyBoot(p *Plan, why Why) {
 			why["boot.server"] = rule
 		}
 	case p.query.IPXE:
-		why["boot.file"] = Origin{Path: "boot script, for iPXE"}
+		why["boot.file"] = pools.Origin{Path: "boot script, for iPXE"}
 	case p.Boot.File != "":
-		why["boot.file"] = Origin{Path: "loader for " + string(p.query.Firmware)}
+		why["boot.file"] = pools.Origin{Path: "loader for " + string(p.query.Firmware)}
 	}
 }

@@ -1,4 +1,4 @@
-package pools_test
+package resolve_test
 
 import (
 	"encoding/hex"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // TestOptionBytes checks the encoding of each kind of DHCP option (RFC 2132, 3397 and
@@ -44,7 +44,7 @@ func TestOptionBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := f.Resolve(pools.Query{MAC: mac(t, "525400abcdef")}).Options[0]
+			o := f.Resolve(resolve.Query{MAC: mac(t, "525400abcdef")}).Options[0]
 			if got := fmt.Sprintf("%d %s", o.Code, hex.EncodeToString(o.Data)); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -92,7 +92,7 @@ pools:
 	}
 	for name, want := range map[string]string{"parts": "010161020163", "whole": "0301ff", "again": "020163", "own": "01017a020163"} {
 		n, _ := f.Node(name)
-		if got := hex.EncodeToString(f.Resolve(pools.Query{MAC: n.MACs[0]}).Options[0].Data); got != want {
+		if got := hex.EncodeToString(f.Resolve(resolve.Query{MAC: n.MACs[0]}).Options[0].Data); got != want {
 			t.Errorf("%s: got option 43 %s, want %s", name, got, want)
 		}
 	}
@@ -111,7 +111,7 @@ func FuzzOption(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, o := range farm.Resolve(pools.Query{MAC: mac(t, "525400abcdef")}).Options {
+		for _, o := range farm.Resolve(resolve.Query{MAC: mac(t, "525400abcdef")}).Options {
 			if o.Code == 0 || o.Code == 255 || len(o.Data) == 0 || len(o.Data) > 1024 {
 				t.Errorf("%q: %q became option %d of %d bytes", key, value, o.Code, len(o.Data))
 			}

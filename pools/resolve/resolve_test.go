@@ -1,4 +1,4 @@
-package pools_test
+package resolve_test
 
 import (
 	"encoding/json"
@@ -12,9 +12,10 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
-func farm(t testing.TB, added ...pools.PoolNode) *pools.Farm {
+func farm(t testing.TB, added ...pools.PoolNode) *resolve.Farm {
 	t.Helper()
 	f, err := config.Load("testdata/farm.yaml", added...)
 	if err != nil {
@@ -36,7 +37,7 @@ func mac(t testing.TB, s string) pools.MAC {
 // value, with golden files.
 func TestResolve(t *testing.T) {
 	f := farm(t)
-	for name, q := range map[string]pools.Query{
+	for name, q := range map[string]resolve.Query{
 		"fixed-bios":      {MAC: mac(t, "94:57:a5:d3:ec:f2"), Firmware: pools.BIOS},
 		"second-nic-uefi": {MAC: mac(t, "94:57:a5:d3:ec:f3"), Firmware: pools.UEFIx64},
 		"node-tags-ipxe":  {MAC: mac(t, "94:57:a5:d3:ec:f4"), Firmware: pools.UEFIx64, IPXE: true},
@@ -66,13 +67,13 @@ func TestResolveWithoutCatchAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := f.Resolve(pools.Query{MAC: mac(t, "52:54:00:77:01:01")}); p != nil {
+	if p := f.Resolve(resolve.Query{MAC: mac(t, "52:54:00:77:01:01")}); p != nil {
 		t.Errorf("unknown hardware got a plan in pool %q, want none", p.Pool)
 	}
 }
 
 func TestResolveZeroMAC(t *testing.T) {
-	if p := farm(t).Resolve(pools.Query{}); p != nil {
+	if p := farm(t).Resolve(resolve.Query{}); p != nil {
 		t.Errorf("the zero MAC got node %q, want no plan", p.Node)
 	}
 }
@@ -83,7 +84,7 @@ func TestAddedNode(t *testing.T) {
 	n := pools.PoolNode{Pool: "compute", Node: pools.Node{
 		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1"), Tags: []string{"debug"},
 	}}
-	p := farm(t, n).Resolve(pools.Query{MAC: n.MACs[0], Firmware: pools.BIOS})
+	p := farm(t, n).Resolve(resolve.Query{MAC: n.MACs[0], Firmware: pools.BIOS})
 	if p.Node != "m2c1" || p.Address != n.IP || p.Cluster != "tenant-a" {
 		t.Errorf("got %q %v in cluster %q, want m2c1 10.28.1.1 in tenant-a", p.Node, p.Address, p.Cluster)
 	}
@@ -121,7 +122,7 @@ func TestBadAddedNodes(t *testing.T) {
 }
 
 func TestScriptRender(t *testing.T) {
-	p := farm(t).Resolve(pools.Query{MAC: mac(t, "94:57:a5:d3:ec:f2")})
+	p := farm(t).Resolve(resolve.Query{MAC: mac(t, "94:57:a5:d3:ec:f2")})
 	got, err := p.Scripts["network"].Render("network", p)
 	if want := "#!/bin/sh\necho 'm1c29' br_netfilter\n"; got != want || err != nil {
 		t.Errorf("got %q, %v; want %q", got, err, want)
@@ -140,7 +141,7 @@ func BenchmarkResolve(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				i = (i + 7919) % len(all)
-				if f.Resolve(pools.Query{MAC: all[i].MACs[1], Firmware: pools.UEFIx64}) == nil {
+				if f.Resolve(resolve.Query{MAC: all[i].MACs[1], Firmware: pools.UEFIx64}) == nil {
 					b.Fatal("no plan")
 				}
 			}
@@ -154,7 +155,7 @@ func BenchmarkLoad10000(b *testing.B) {
 	}
 }
 
-func bigFarm(t testing.TB, nodes int) *pools.Farm {
+func bigFarm(t testing.TB, nodes int) *resolve.Farm {
 	var y strings.Builder
 	y.WriteString("server: {interfaces: [eth1], address: 10.0.0.2}\nsubnets: [{cidr: 10.0.0.0/8}]\n" +
 		"tags: {a: {labels: {x: y}}}\npools:\n- name: p\n  image: i\n  tags: [a]\n  nodes:\n")
@@ -202,7 +203,7 @@ pools:
 		"plain": {"a.example", "b.example"}, "tagged": {"tag.example", "tag.example"}, "own": {"own.example", "own.example"},
 	} {
 		n, _ := f.Node(name)
-		p := f.Resolve(pools.Query{MAC: n.MACs[0]})
+		p := f.Resolve(resolve.Query{MAC: n.MACs[0]})
 		if got := [2]string{p.Domain(p.Address), p.Domain(elsewhere)}; got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}

@@ -1,4 +1,4 @@
-package pools_test
+package resolve_test
 
 import (
 	"net/netip"
@@ -7,9 +7,10 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
-func identities(t testing.TB) *pools.Farm {
+func identities(t testing.TB) *resolve.Farm {
 	t.Helper()
 	f, err := config.Load("testdata/identities.yaml")
 	if err != nil {
@@ -30,27 +31,27 @@ func TestIdentify(t *testing.T) {
 	unknown := mac(t, "52:54:00:77:01:01")
 	for _, tt := range []struct {
 		name          string
-		q             pools.Query
+		q             resolve.Query
 		node, matched string // no node: no answer
 		why           string // part of the reason for no answer
 	}{
-		{"a port of a switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "\x00\x06\xaa"}, "by-port", "circuitID remoteID", ""},
-		{"the same port of another switch", pools.Query{CircuitID: "ge-0/0/7", RemoteID: "other"}, "by-circuit", "circuitID", ""},
-		{"a port without a switch", pools.Query{CircuitID: "ge-0/0/7"}, "by-circuit", "circuitID", ""},
-		{"another port", pools.Query{CircuitID: "ge-0/0/9"}, "node-525400770101", "", ""},
-		{"a subscriber", pools.Query{SubscriberID: "customer 7"}, "by-subscriber", "subscriberID", ""},
-		{"a client identifier", pools.Query{ClientID: "rack7"}, "by-client", "clientID", ""},
-		{"a client identifier with the type of a name", pools.Query{ClientID: "\x00rack7"}, "by-client", "clientID", ""},
-		{"a client identifier that is longer", pools.Query{ClientID: "rack77"}, "node-525400770101", "", ""},
-		{"a pinned node at its port", pools.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/8"}, "pinned", "", ""},
-		{"its MAC at another port", pools.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/7"}, "", "", "does not fit (testdata/identities.yaml:25)"},
-		{"its MAC at no port", pools.Query{MAC: mac(t, "525400000001")}, "", "", "does not fit"},
-		{"an ignored node", pools.Query{MAC: mac(t, "525400000002")}, "", "", `node "silent" is to be ignored (testdata/identities.yaml:26)`},
-		{"an ignored kind", pools.Query{Class: "Phone 7"}, "", "", `pool "phones" is to be ignored`},
-		{"a node on its network", pools.Query{MAC: mac(t, "525400000003"), Link: branch}, "far", "", ""},
-		{"a node on another network", pools.Query{MAC: mac(t, "525400000003")}, "", "", "its address 10.30.0.7 is in 10.30.0.0/24 (if both are on one wire"},
-		{"two subnets of one network", pools.Query{MAC: mac(t, "525400000004")}, "near", "", ""},
-		{"a network that is not in the config", pools.Query{MAC: mac(t, "525400000003"), Link: netip.MustParseAddr("192.168.0.1")}, "far", "", ""},
+		{"a port of a switch", resolve.Query{CircuitID: "ge-0/0/7", RemoteID: "\x00\x06\xaa"}, "by-port", "circuitID remoteID", ""},
+		{"the same port of another switch", resolve.Query{CircuitID: "ge-0/0/7", RemoteID: "other"}, "by-circuit", "circuitID", ""},
+		{"a port without a switch", resolve.Query{CircuitID: "ge-0/0/7"}, "by-circuit", "circuitID", ""},
+		{"another port", resolve.Query{CircuitID: "ge-0/0/9"}, "node-525400770101", "", ""},
+		{"a subscriber", resolve.Query{SubscriberID: "customer 7"}, "by-subscriber", "subscriberID", ""},
+		{"a client identifier", resolve.Query{ClientID: "rack7"}, "by-client", "clientID", ""},
+		{"a client identifier with the type of a name", resolve.Query{ClientID: "\x00rack7"}, "by-client", "clientID", ""},
+		{"a client identifier that is longer", resolve.Query{ClientID: "rack77"}, "node-525400770101", "", ""},
+		{"a pinned node at its port", resolve.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/8"}, "pinned", "", ""},
+		{"its MAC at another port", resolve.Query{MAC: mac(t, "525400000001"), CircuitID: "ge-0/0/7"}, "", "", "does not fit (testdata/identities.yaml:25)"},
+		{"its MAC at no port", resolve.Query{MAC: mac(t, "525400000001")}, "", "", "does not fit"},
+		{"an ignored node", resolve.Query{MAC: mac(t, "525400000002")}, "", "", `node "silent" is to be ignored (testdata/identities.yaml:26)`},
+		{"an ignored kind", resolve.Query{Class: "Phone 7"}, "", "", `pool "phones" is to be ignored`},
+		{"a node on its network", resolve.Query{MAC: mac(t, "525400000003"), Link: branch}, "far", "", ""},
+		{"a node on another network", resolve.Query{MAC: mac(t, "525400000003")}, "", "", "its address 10.30.0.7 is in 10.30.0.0/24 (if both are on one wire"},
+		{"two subnets of one network", resolve.Query{MAC: mac(t, "525400000004")}, "near", "", ""},
+		{"a network that is not in the config", resolve.Query{MAC: mac(t, "525400000003"), Link: netip.MustParseAddr("192.168.0.1")}, "far", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			q := tt.q
@@ -82,17 +83,17 @@ func TestCatchAlls(t *testing.T) {
 	f := identities(t)
 	for _, tt := range []struct {
 		name string
-		q    pools.Query
+		q    resolve.Query
 		from string // the pool of its lease
 		want string
 	}{
-		{"the first that fits", pools.Query{Link: hall, Firmware: pools.UEFIarm64}, "", "arm"},
-		{"the one without a match", pools.Query{Link: hall, Firmware: pools.UEFIx64}, "", "lobby"},
-		{"another subnet of the network", pools.Query{Link: annex}, "", "lobby"},
-		{"behind a relay agent", pools.Query{Link: branch, Firmware: pools.UEFIarm64}, "", "branch"},
-		{"nothing but the MAC is known", pools.Query{}, "", "lobby"},
-		{"nothing but the MAC and its lease", pools.Query{}, "branch", "branch"},
-		{"the pool of its lease is gone", pools.Query{}, "gone", ""},
+		{"the first that fits", resolve.Query{Link: hall, Firmware: pools.UEFIarm64}, "", "arm"},
+		{"the one without a match", resolve.Query{Link: hall, Firmware: pools.UEFIx64}, "", "lobby"},
+		{"another subnet of the network", resolve.Query{Link: annex}, "", "lobby"},
+		{"behind a relay agent", resolve.Query{Link: branch, Firmware: pools.UEFIarm64}, "", "branch"},
+		{"nothing but the MAC is known", resolve.Query{}, "", "lobby"},
+		{"nothing but the MAC and its lease", resolve.Query{}, "branch", "branch"},
+		{"the pool of its lease is gone", resolve.Query{}, "gone", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.q.MAC = mac(t, "52:54:00:77:01:01")
@@ -114,7 +115,7 @@ func TestCatchAlls(t *testing.T) {
 // TestLeasedNode: HTTP knows only the MAC; the lease names the node that DHCP found.
 func TestLeasedNode(t *testing.T) {
 	f := identities(t)
-	q := pools.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true}
+	q := resolve.Query{MAC: mac(t, "52:54:00:77:01:01"), IPXE: true}
 	lease := pools.Lease{Node: "by-port", Pool: "ports"}
 	if p := f.ResolveLeased(q, lease); p == nil || p.Node != "by-port" || p.Address.String() != "10.28.1.1" {
 		t.Errorf("got %+v, want node by-port", p)
@@ -143,18 +144,18 @@ func TestLoaders(t *testing.T) {
 	near, port := mac(t, "525400000004"), mac(t, "52:54:00:77:01:01")
 	for _, tt := range []struct {
 		name         string
-		q            pools.Query
+		q            resolve.Query
 		file, server string
 	}{
-		{"the default", pools.Query{MAC: mac(t, "525400000003"), Link: branch, Firmware: pools.BIOS}, "undionly.kpxe", "10.28.0.2"},
-		{"by firmware", pools.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
-		{"by architecture", pools.Query{MAC: near, Link: hall, Archs: []uint16{27}, Class: "PXEClient:Arch:00027:UNDI:003000"}, "riscv/ipxe.efi", "10.28.0.2"},
-		{"by class, from another server", pools.Query{MAC: near, Link: hall, Firmware: pools.BIOS, Class: "PXEClient:Arch:00000:UNDI:002001"}, "tftp/lpxelinux.0", "10.28.0.9"},
-		{"the last rule that fits", pools.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
-		{"HTTP Boot by URL", pools.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64HTTP}, "http://10.28.0.2/loaders/shimx64.efi", "10.28.0.2"},
-		{"iPXE by user class", pools.Query{MAC: near, Link: hall, Firmware: pools.BIOS, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.9/menu.ipxe", "10.28.0.2"},
-		{"iPXE otherwise", pools.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.2/boot/52-54-00-77-01-01", "10.28.0.2"},
-		{"an operating system", pools.Query{MAC: near, Link: hall}, "", "10.28.0.2"},
+		{"the default", resolve.Query{MAC: mac(t, "525400000003"), Link: branch, Firmware: pools.BIOS}, "undionly.kpxe", "10.28.0.2"},
+		{"by firmware", resolve.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
+		{"by architecture", resolve.Query{MAC: near, Link: hall, Archs: []uint16{27}, Class: "PXEClient:Arch:00027:UNDI:003000"}, "riscv/ipxe.efi", "10.28.0.2"},
+		{"by class, from another server", resolve.Query{MAC: near, Link: hall, Firmware: pools.BIOS, Class: "PXEClient:Arch:00000:UNDI:002001"}, "tftp/lpxelinux.0", "10.28.0.9"},
+		{"the last rule that fits", resolve.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64}, "shimx64.efi", "10.28.0.2"},
+		{"HTTP Boot by URL", resolve.Query{MAC: near, Link: hall, Firmware: pools.UEFIx64HTTP}, "http://10.28.0.2/loaders/shimx64.efi", "10.28.0.2"},
+		{"iPXE by user class", resolve.Query{MAC: near, Link: hall, Firmware: pools.BIOS, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.9/menu.ipxe", "10.28.0.2"},
+		{"iPXE otherwise", resolve.Query{MAC: port, Link: hall, CircuitID: "ge-0/0/7", Firmware: pools.UEFIx64, IPXE: true, UserClass: "iPXE"}, "http://10.28.0.2/boot/52-54-00-77-01-01", "10.28.0.2"},
+		{"an operating system", resolve.Query{MAC: near, Link: hall}, "", "10.28.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := f.Resolve(tt.q)
@@ -173,7 +174,7 @@ func TestLoaders(t *testing.T) {
 }
 
 func TestNodeOptions(t *testing.T) {
-	p := identities(t).Resolve(pools.Query{MAC: mac(t, "525400000004"), Link: hall})
+	p := identities(t).Resolve(resolve.Query{MAC: mac(t, "525400000004"), Link: hall})
 	got := map[uint8]string{}
 	for _, o := range p.Options {
 		got[o.Code] = o.Text
@@ -187,7 +188,7 @@ func TestNodeOptions(t *testing.T) {
 }
 
 func TestSubnetOf(t *testing.T) {
-	p := identities(t).Resolve(pools.Query{MAC: mac(t, "525400000004"), Link: hall})
+	p := identities(t).Resolve(resolve.Query{MAC: mac(t, "525400000004"), Link: hall})
 	for addr, want := range map[string]string{
 		"10.29.0.9": "10.29.0.0/24", "10.28.7.7": "10.28.0.0/16",
 		"10.30.0.7": "", "192.168.0.1": "", // another network, and none of the config
@@ -206,7 +207,7 @@ func TestProxyNeedsNoAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for m, want := range map[string]string{"525400000001": "n", "525400000002": "node-525400000002"} {
-		p := f.Resolve(pools.Query{MAC: mac(t, m), Link: netip.MustParseAddr("10.0.0.2"), IPXE: true})
+		p := f.Resolve(resolve.Query{MAC: mac(t, m), Link: netip.MustParseAddr("10.0.0.2"), IPXE: true})
 		if p == nil || p.Node != want || p.Boot.File == "" || p.Subnet.CIDR.IsValid() {
 			t.Errorf("%s: got %+v, want node %s without a subnet", m, p, want)
 		}

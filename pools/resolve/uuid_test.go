@@ -1,4 +1,4 @@
-package pools_test
+package resolve_test
 
 import (
 	"encoding/hex"
@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 const machinesConfig = `
@@ -61,7 +62,7 @@ func TestMatchMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := f.Resolve(pools.Query{MAC: tt.mac, Link: netip.MustParseAddr("10.28.0.2"), UUID: string(id), Class: "PXEClient"})
+			p := f.Resolve(resolve.Query{MAC: tt.mac, Link: netip.MustParseAddr("10.28.0.2"), UUID: string(id), Class: "PXEClient"})
 			if p == nil && tt.node != "" || p != nil && (p.Node != tt.node || p.Matched != tt.matched || p.Pool != tt.pool) {
 				t.Errorf("got %+v, want node %q by %q in pool %s", p, tt.node, tt.matched, tt.pool)
 			}

@@ -1,8 +1,10 @@
-package pools
+package resolve
 
 import (
 	"encoding/hex"
 	"strings"
+
+	"drover/pools"
 )
 
 // The UUID of a machine comes in option 97 (RFC 4578). Firmware sends it as SMBIOS stores
@@ -34,10 +36,10 @@ func uuidText(id string) string {
 func ParseUUID(s string) (string, error) {
 	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
 	if err != nil || len(b) != 16 || !strings.EqualFold(uuidText(string(b)), s) {
-		return "", Hint("write it as dmidecode -s system-uuid does: 4c4c4544-0034-4210-8035-b4c04f4d3132", "%q is not a UUID", s)
+		return "", pools.Hint("write it as dmidecode -s system-uuid does: 4c4c4544-0034-4210-8035-b4c04f4d3132", "%q is not a UUID", s)
 	}
 	if same(b) {
-		return "", Hint("identify it by its MAC", "%q is the UUID of all machines without one", s)
+		return "", pools.Hint("identify it by its MAC", "%q is the UUID of all machines without one", s)
 	}
 	return string(b), nil
 }
@@ -50,7 +52,7 @@ func same(b []byte) bool { return strings.Count(string(b), string(b[:1])) == len
 func ParseSerial(s string) (string, error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != 4 && len(b) != 8 || same(b[len(b)-4:]) {
-		return "", Hint("write 8 or 16 hex digits, as in /proc/cpuinfo", "%q is not the serial number of a Raspberry Pi", s)
+		return "", pools.Hint("write 8 or 16 hex digits, as in /proc/cpuinfo", "%q is not the serial number of a Raspberry Pi", s)
 	}
 	return string(b[len(b)-4:]), nil
 }

@@ -1,19 +1,20 @@
-package pools_test
+package resolve_test
 
 import (
 	"net/netip"
 	"testing"
 
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // TestBootAddress: a machine of each network gets the address that the server has there,
 // in next-server and in URLs (facts: a server with two interfaces named the address of the
 // first to the machines of both).
 func TestBootAddress(t *testing.T) {
-	local := func(texts ...string) (all []pools.Local) {
+	local := func(texts ...string) (all []resolve.Local) {
 		for i := 0; i < len(texts); i += 2 {
-			all = append(all, pools.Local{Interface: texts[i], Prefix: netip.MustParsePrefix(texts[i+1])})
+			all = append(all, resolve.Local{Interface: texts[i], Prefix: netip.MustParsePrefix(texts[i+1])})
 		}
 		return all
 	}
@@ -28,7 +29,7 @@ func TestBootAddress(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		address string // server.address
-		local   []pools.Local
+		local   []resolve.Local
 		subnets []pools.Subnet
 		tftp    string    // server.tftp
 		want    [3]string // boot address of a machine in each subnet
@@ -70,11 +71,11 @@ func TestBootAddress(t *testing.T) {
 				ip[3] = 50
 				nodes = append(nodes, pools.Node{Name: string(rune('a' + i)), MACs: []pools.MAC{{2, 5: byte(i)}}, IP: netip.AddrFrom4(ip)})
 			}
-			c := pools.Checked{Listeners: server, Local: tt.local}
+			c := resolve.Checked{Listeners: server, Local: tt.local}
 			c.Config = pools.Config{Server: server, Subnets: tt.subnets, Pools: []pools.Pool{{Name: "web", Image: "debian-12", Nodes: nodes}}}
-			f := pools.NewFarm(c)
+			f := resolve.NewFarm(c)
 			for i, n := range nodes {
-				for _, q := range []pools.Query{
+				for _, q := range []resolve.Query{
 					{MAC: n.MACs[0], IPXE: true},             // by HTTP
 					{MAC: n.MACs[0], IPXE: true, Link: n.IP}, // by DHCP
 				} {
@@ -107,17 +108,17 @@ func TestBootAddress(t *testing.T) {
 // of the interfaces count.
 func TestBootAddressWithoutSubnets(t *testing.T) {
 	server := pools.Server{Interfaces: []string{"eth1", "eth2"}, DHCP: pools.DHCPProxy, HTTP: ":80"}
-	f := pools.NewFarm(pools.Checked{
+	f := resolve.NewFarm(resolve.Checked{
 		Listeners: server, Config: pools.Config{Server: server, Pools: []pools.Pool{{Name: "all", CatchAll: true, Image: "debian-12"}}},
-		Local: []pools.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.77.0.1/16")}, {Interface: "eth2", Prefix: netip.MustParsePrefix("10.78.0.1/16")}},
+		Local: []resolve.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.77.0.1/16")}, {Interface: "eth2", Prefix: netip.MustParsePrefix("10.78.0.1/16")}},
 	})
 	for link, want := range map[string]string{"10.77.0.1": "10.77.0.1", "10.78.0.1": "10.78.0.1", "10.99.0.1": "10.77.0.1"} {
-		if got := f.Resolve(pools.Query{MAC: pools.MAC{2}, Link: addr(link)}).Boot.Server.String(); got != want {
+		if got := f.Resolve(resolve.Query{MAC: pools.MAC{2}, Link: addr(link)}).Boot.Server.String(); got != want {
 			t.Errorf("asked at %s it boots from %s, want %s", link, got, want)
 		}
 	}
 	lease := pools.Lease{MAC: pools.MAC{2}, Address: addr("10.78.3.4"), Pool: "all"}
-	if got := f.ResolveLeased(pools.Query{MAC: pools.MAC{2}, IPXE: true}, lease).Advertised.URL; got != "http://10.78.0.1" {
+	if got := f.ResolveLeased(resolve.Query{MAC: pools.MAC{2}, IPXE: true}, lease).Advertised.URL; got != "http://10.78.0.1" {
 		t.Errorf("by HTTP it is told %s, want http://10.78.0.1", got)
 	}
 }

@@ -1,4 +1,4 @@
-package pools
+package resolve
 
 import (
 	"fmt"
@@ -6,22 +6,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // Farm is a config that was checked as a whole, with the nodes added over the
 // API. It does not change.
 type Farm struct {
-	Config Config
+	Config pools.Config
 	Source string // the file it was read from, as it was named
 
 	lines     map[string]int
 	addresses addresses
-	shadowed  []PoolNode
+	shadowed  []pools.PoolNode
 	contested []netip.Addr
 	services  map[netip.Addr]bool // see [Plan.Serves]
 
 	entries    []*entry // declared nodes in the order of the file, then added ones
-	byMAC      map[MAC]*entry
+	byMAC      map[pools.MAC]*entry
 	byName     map[string]*entry
 	byIP       map[netip.Addr]*entry
 	byRelay    map[netip.Addr]int // index of the subnet that lists the relay agent
@@ -32,15 +34,15 @@ type Farm struct {
 // Checked is the input of [NewFarm]: a config in which package config found no
 // mistake, with the line of each value.
 type Checked struct {
-	Config    Config
+	Config    pools.Config
 	Source    string         // the file it was read from, as it was named
 	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
-	Listeners Server         // the server section that the listeners were started with
+	Listeners pools.Server   // the server section that the listeners were started with
 	Local     []Local        // the addresses of this server
 	Local6    []Local        // the IPv6 addresses of this server
 
-	Added    []PoolNode // the nodes of the API and of chassis
-	Shadowed []PoolNode // the nodes that are left out, see [Farm.Shadowed]
+	Added    []pools.PoolNode // the nodes of the API and of chassis
+	Shadowed []pools.PoolNode // the nodes that are left out, see [Farm.Shadowed]
 
 	// Contested are the addresses of nodes that other machines leased when the farm was
 	// put in force.
@@ -51,7 +53,7 @@ type Checked struct {
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
 		Config: c.Config, Source: c.Source, lines: c.Lines, shadowed: c.Shadowed, contested: c.Contested,
-		byMAC: map[MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
+		byMAC: map[pools.MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
 	f.indexAddresses(&c)
@@ -83,14 +85,14 @@ type entry struct {
 	profile  *profile
 	options  []Option // the profile's, and the node's own
 	name     string   // name, macs and address are the node's
-	macs     []MAC
+	macs     []pools.MAC
 	address  netip.Addr
 
-	NodeInfo
+	pools.NodeInfo
 	path string // of the node in the file; empty when the API added it, and for a catch-all
 }
 
-func (f *Farm) index(added []PoolNode) {
+func (f *Farm) index(added []pools.PoolNode) {
 	profiles := map[string]*profile{}
 	add := func(e *entry, pool int, anyAddress, any6 netip.Addr) {
 		e.pool, e.subnet, e.subnet6 = pool, f.Config.SubnetOf(anyAddress), f.Config.SubnetOf(any6)
@@ -110,16 +112,16 @@ func (f *Farm) index(added []PoolNode) {
 	for i, p := range f.Config.Pools {
 		for j, n := range p.Nodes {
 			path := fmt.Sprintf("pools[%d].nodes[%d]", i, j)
-			add(&entry{NodeInfo: NodeInfo{PoolNode: PoolNode{p.Name, n}, Source: f.at(path)}, path: path}, i, n.IP, n.IP6)
+			add(&entry{NodeInfo: pools.NodeInfo{PoolNode: pools.PoolNode{Pool: p.Name, Node: n}, Source: f.at(path)}, path: path}, i, n.IP, n.IP6)
 		}
 		if p.CatchAll {
-			info := NodeInfo{PoolNode: PoolNode{Pool: p.Name, Node: Node{Match: p.Match}}}
+			info := pools.NodeInfo{PoolNode: pools.PoolNode{Pool: p.Name, Node: pools.Node{Match: p.Match}}}
 			add(&entry{NodeInfo: info, catchall: true}, i, p.Range.First, p.Range6.First)
 		}
 	}
 	for _, n := range added {
-		pool := slices.IndexFunc(f.Config.Pools, func(p Pool) bool { return p.Name == n.Pool })
-		add(&entry{NodeInfo: NodeInfo{PoolNode: n, Source: n.Origin()}}, pool, n.IP, n.IP6)
+		pool := slices.IndexFunc(f.Config.Pools, func(p pools.Pool) bool { return p.Name == n.Pool })
+		add(&entry{NodeInfo: pools.NodeInfo{PoolNode: n, Source: n.Origin()}}, pool, n.IP, n.IP6)
 	}
 }
 
@@ -149,17 +151,17 @@ func (f *Farm) insert(e *entry) {
 
 // at returns where the value of a path was set: "default" when the file does not
 // set it.
-func (f *Farm) at(path string) Origin {
+func (f *Farm) at(path string) pools.Origin {
 	if line, ok := f.lines[path]; ok {
-		return Origin{File: f.Source, Line: line, Path: path}
+		return pools.Origin{File: f.Source, Line: line, Path: path}
 	}
-	return Origin{Path: "default"}
+	return pools.Origin{Path: "default"}
 }
 
 // Nodes returns all nodes: the declared ones in the order of the file, then the added
 // ones.
-func (f *Farm) Nodes() []NodeInfo {
-	out := make([]NodeInfo, len(f.entries))
+func (f *Farm) Nodes() []pools.NodeInfo {
+	out := make([]pools.NodeInfo, len(f.entries))
 	for i, e := range f.entries {
 		out[i] = e.NodeInfo
 	}
@@ -167,19 +169,19 @@ func (f *Farm) Nodes() []NodeInfo {
 }
 
 // Node returns the node of that name.
-func (f *Farm) Node(name string) (NodeInfo, bool) {
+func (f *Farm) Node(name string) (pools.NodeInfo, bool) {
 	if e := f.byName[name]; e != nil {
 		return e.NodeInfo, true
 	}
-	return NodeInfo{}, false
+	return pools.NodeInfo{}, false
 }
 
 // Declares reports whether a node has the MAC m.
-func (f *Farm) Declares(m MAC) bool { return f.byMAC[m] != nil }
+func (f *Farm) Declares(m pools.MAC) bool { return f.byMAC[m] != nil }
 
 // HasAddress reports whether a node has the MAC m and an address of its own, by IPv4 or by
 // IPv6.
-func (f *Farm) HasAddress(m MAC, ipv6 bool) bool {
+func (f *Farm) HasAddress(m pools.MAC, ipv6 bool) bool {
 	e := f.byMAC[m]
 	return e != nil && e.own(ipv6).IsValid()
 }
@@ -192,11 +194,11 @@ func (f *Farm) Reserved(a netip.Addr) bool { return f.byIP[a] != nil }
 func (p *Plan) Reserved(a netip.Addr) bool { return p.farm != nil && p.farm.Reserved(a) }
 
 // NodeAt returns the node that owns the address a.
-func (f *Farm) NodeAt(a netip.Addr) (NodeInfo, bool) {
+func (f *Farm) NodeAt(a netip.Addr) (pools.NodeInfo, bool) {
 	if e := f.byIP[a]; e != nil {
 		return e.NodeInfo, true
 	}
-	return NodeInfo{}, false
+	return pools.NodeInfo{}, false
 }
 
 // Contested reports whether another machine leased the address of a node when the farm was
@@ -205,7 +207,7 @@ func (f *Farm) Contested(a netip.Addr) bool { return slices.Contains(f.contested
 
 // Shadowed returns the stored nodes of chassis that are not in the farm. A node of the
 // config file has their name, one of their MACs, their address or their slot.
-func (f *Farm) Shadowed() []PoolNode { return f.shadowed }
+func (f *Farm) Shadowed() []pools.PoolNode { return f.shadowed }
 
 // Path returns a path of the config as seen from the working directory. A relative
 // path starts at the directory of the config file.
@@ -217,7 +219,7 @@ func (f *Farm) Path(p string) string {
 }
 
 // Clusters returns the clusters. Their kubeconfig paths are resolved by [Farm.Path].
-func (f *Farm) Clusters() []Cluster {
+func (f *Farm) Clusters() []pools.Cluster {
 	out := slices.Clone(f.Config.Clusters)
 	for i := range out {
 		out[i].Kubeconfig = f.Path(out[i].Kubeconfig)
@@ -225,14 +227,24 @@ func (f *Farm) Clusters() []Cluster {
 	return out
 }
 
+// Chassis returns the chassis of that name.
+func (f *Farm) Chassis(name string) (pools.Chassis, bool) {
+	for _, c := range f.Config.Chassis {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return pools.Chassis{}, false
+}
+
 // SubnetOfLink returns the subnet of a network link: of an interface of this server, or of
 // a relay agent (giaddr, or its link selection). It is the subnet that holds the address,
 // else the one that lists it in relays; false if there is none.
-func (f *Farm) SubnetOfLink(a netip.Addr) (Subnet, bool) {
+func (f *Farm) SubnetOfLink(a netip.Addr) (pools.Subnet, bool) {
 	if i := f.linkSubnet(a); i >= 0 {
 		return f.Config.Subnets[i], true
 	}
-	return Subnet{}, false
+	return pools.Subnet{}, false
 }
 
 // linkSubnet returns the index of the subnet of [Farm.SubnetOfLink], or -1.

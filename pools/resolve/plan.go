@@ -1,15 +1,19 @@
-package pools
+package resolve
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"drover/pools"
+)
 
 // Query identifies the machine that sent a request. The zero value of a field means
 // that it is not known. HTTP and TFTP know only the MAC.
 type Query struct {
-	MAC      MAC
-	Firmware Firmware // empty for a plain DHCP client
-	IPXE     bool     // the client is already iPXE: it gets its script, not a loader
-	Chained  bool     // another program of the same boot has asked before; only package machines knows
-	IPv6     bool     // the client asks over IPv6: the Plan has its addresses, networks and URLs of IPv6
+	MAC      pools.MAC
+	Firmware pools.Firmware // empty for a plain DHCP client
+	IPXE     bool           // the client is already iPXE: it gets its script, not a loader
+	Chained  bool           // another program of the same boot has asked before; only package machines knows
+	IPv6     bool           // the client asks over IPv6: the Plan has its addresses, networks and URLs of IPv6
 
 	// The fields from here on are known from DHCP only. Strings hold the bytes as received.
 	Link         netip.Addr // an address of the client's network: the relay agent's, or the server's own there
@@ -25,47 +29,44 @@ type Query struct {
 	Renewing     bool       // the client renews its address, possibly without its relay agent, which would add option 82
 }
 
-// Identity is the node and the pool of a machine.
-type Identity struct{ Node, Pool string }
-
 // Plan is the answer to a [Query]: all settings of one machine. It holds no secret;
 // join tokens are not part of it.
 //
 // Callers share a Plan and must not change it.
 type Plan struct {
-	Node     string `json:"node"` // host name and Kubernetes Node name
-	MAC      MAC    `json:"mac"`  // of the query
-	MACs     []MAC  `json:"macs"` // all MACs of the node
-	Pool     string `json:"pool"`
-	CatchAll bool   `json:"catchall,omitempty"` // an unknown machine: the name is made from the MAC
-	Matched  string `json:"matched,omitempty"`  // the options that identified the node; empty: its MAC; "clientID", "circuitID remoteID", ...
-	Cluster  string `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
-	Image    string `json:"image"`              // name, or name@sha256:<manifest digest>
+	Node     string      `json:"node"` // host name and Kubernetes Node name
+	MAC      pools.MAC   `json:"mac"`  // of the query
+	MACs     []pools.MAC `json:"macs"` // all MACs of the node
+	Pool     string      `json:"pool"`
+	CatchAll bool        `json:"catchall,omitempty"` // an unknown machine: the name is made from the MAC
+	Matched  string      `json:"matched,omitempty"`  // the options that identified the node; empty: its MAC; "clientID", "circuitID remoteID", ...
+	Cluster  string      `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
+	Image    string      `json:"image"`              // name, or name@sha256:<manifest digest>
 
 	// NextBoot is in force for this boot only. Only a running server sets it.
-	NextBoot NextBoot `json:"nextBoot,omitempty"`
+	NextBoot pools.NextBoot `json:"nextBoot,omitempty"`
 
 	// Address is the node's own address. It is the zero Addr for a machine of a
 	// catch-all pool, which leases one from Range. It may be the zero Addr in proxy
 	// mode, where another server gives addresses.
-	Address netip.Addr `json:"address,omitzero"`
-	Range   Range      `json:"range,omitzero"`
+	Address netip.Addr  `json:"address,omitzero"`
+	Range   pools.Range `json:"range,omitzero"`
 
 	// Address6 and Range6 are those of IPv6, whatever the family of the query. The other
 	// fields are of the family of the query.
-	Address6 netip.Addr `json:"address6,omitzero"`
-	Range6   Range      `json:"range6,omitzero"`
-	Subnet   Subnet     `json:"subnet"`
-	Lease    Duration   `json:"lease"` // lease time of the address
+	Address6 netip.Addr     `json:"address6,omitzero"`
+	Range6   pools.Range    `json:"range6,omitzero"`
+	Subnet   pools.Subnet   `json:"subnet"`
+	Lease    pools.Duration `json:"lease"` // lease time of the address
 
 	// Holder is the lease of another machine that is in force on Address. The machine
 	// does not get its address before the lease ends. Only a running server sets it.
-	Holder *Lease `json:"holder,omitempty"`
+	Holder *pools.Lease `json:"holder,omitempty"`
 
 	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers are broadcast
 
 	// Yields reports that another server may know the machine: it gets silence in place
-	// of a NAK, see [Pool.Authoritative].
+	// of a NAK, see [pools.Pool.Authoritative].
 	Yields bool `json:"yields,omitempty"`
 
 	Boot     BootTarget `json:"boot"`
@@ -103,46 +104,32 @@ type Option struct {
 
 // Settings are the tags of a node, merged.
 type Settings struct {
-	KernelArgs        []string          `json:"kernelArgs,omitempty"`
-	Timezone          string            `json:"timezone,omitempty"`
-	SSHAuthorizedKeys []string          `json:"sshAuthorizedKeys,omitempty"`
-	Modules           []string          `json:"modules,omitempty"`
-	Sysctls           map[string]string `json:"sysctls,omitempty"`
-	Mounts            []Mount           `json:"mounts,omitempty"`
-	Files             map[string]File   `json:"files,omitempty"`
-	Units             map[string]Unit   `json:"units,omitempty"`
-	Scripts           map[string]Script `json:"scripts,omitempty"`
-	Loaders           []LoaderRule      `json:"loaders,omitempty"`
-	MenuTimeout       Seconds           `json:"menuTimeout,omitempty"`
-	UBoot             UBoot             `json:"uboot,omitzero"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	Taints            []Taint           `json:"taints,omitempty"`
-	KubeletArgs       map[string]string `json:"kubeletArgs,omitempty"`
+	KernelArgs        []string                `json:"kernelArgs,omitempty"`
+	Timezone          string                  `json:"timezone,omitempty"`
+	SSHAuthorizedKeys []string                `json:"sshAuthorizedKeys,omitempty"`
+	Modules           []string                `json:"modules,omitempty"`
+	Sysctls           map[string]string       `json:"sysctls,omitempty"`
+	Mounts            []pools.Mount           `json:"mounts,omitempty"`
+	Files             map[string]pools.File   `json:"files,omitempty"`
+	Units             map[string]pools.Unit   `json:"units,omitempty"`
+	Scripts           map[string]pools.Script `json:"scripts,omitempty"`
+	Loaders           []pools.LoaderRule      `json:"loaders,omitempty"`
+	MenuTimeout       pools.Seconds           `json:"menuTimeout,omitempty"`
+	UBoot             pools.UBoot             `json:"uboot,omitzero"`
+	Labels            map[string]string       `json:"labels,omitempty"`
+	Taints            []pools.Taint           `json:"taints,omitempty"`
+	KubeletArgs       map[string]string       `json:"kubeletArgs,omitempty"`
 }
 
 // Why maps each value of a [Plan] to its origin, see [Plan.Why]. The keys are
 // paths into the Plan: "image", "labels.label1", "files./etc/motd",
 // "kernelArgs[0]", "dhcpOptions.42".
-type Why map[string]Origin
+type Why map[string]pools.Origin
 
-// Origin is where a value was set.
-type Origin struct {
-	File string `json:"file,omitempty"` // the config file as it was named; empty for a default
-	Line int    `json:"line,omitempty"` // from 1; 0 when the value was not read from a file
-	Path string `json:"path"`           // "tags.foo.labels.label1", "default", "made from the MAC"
-}
-
-// Range is the span of addresses that a catch-all pool leases from, both ends
-// included. In the config and in JSON it is written 10.28.72.10-10.28.72.250, or
-// fd00::100-fd00::1ff.
-type Range struct {
-	First, Last netip.Addr
-}
-
-// MachineID returns the machine-id(5) of the node, see [MachineID].
+// MachineID returns the machine-id(5) of the node, see [pools.MachineID].
 func (p *Plan) MachineID() string {
 	if len(p.MACs) == 0 {
-		return MachineID(p.MAC)
+		return pools.MachineID(p.MAC)
 	}
-	return MachineID(p.MACs[0])
+	return pools.MachineID(p.MACs[0])
 }

@@ -1,12 +1,12 @@
-package pools_test
+package resolve_test
 
 import (
 	"net/netip"
 	"strings"
 	"testing"
 
-	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 )
 
 // TestRelays: a relay agent with an address in no subnet is for the subnet that lists it.
@@ -38,7 +38,7 @@ pools:
 		if ok != (tt.subnet != "") || ok && s.CIDR.String() != tt.subnet {
 			t.Errorf("subnet of %s: got %v, %t; want %q", link, s.CIDR, ok, tt.subnet)
 		}
-		q := pools.Query{MAC: node, Link: link, Relayed: true}
+		q := resolve.Query{MAC: node, Link: link, Relayed: true}
 		p := f.Resolve(q)
 		if (p != nil) != (tt.node != "") {
 			t.Errorf("node by %s: got a plan %t, want %q", link, p != nil, tt.node)
@@ -55,7 +55,7 @@ pools:
 		}
 		// A host on the server's wire has no relay agent, and the server's own address
 		// may be in no subnet.
-		if p := f.Resolve(pools.Query{MAC: unknown, Link: link}); p == nil {
+		if p := f.Resolve(resolve.Query{MAC: unknown, Link: link}); p == nil {
 			t.Errorf("unknown machine without a relay agent: got no plan")
 		}
 	}

@@ -1,6 +1,10 @@
-package pools
+package resolve
 
-import "slices"
+import (
+	"slices"
+
+	"drover/pools"
+)
 
 // catchall returns the catch-all pool of a machine that no node declares, or nil: the
 // pool of its lease, or the first of the file that takes it. The lease is that of the
@@ -10,7 +14,7 @@ import "slices"
 // architecture, iPXE its user class, drover-init and an operating system neither. So the
 // program that comes first chooses the pool, and the later ones stay in it while the
 // machine has the lease and is on the same network. The next boot may choose anew.
-func (f *Farm) catchall(q *Query, l *Lease) *entry {
+func (f *Farm) catchall(q *Query, l *pools.Lease) *entry {
 	leased := f.catchallNamed(l.Pool)
 	if !q.byDHCP() && l.Pool != "" {
 		return leased
@@ -73,7 +77,7 @@ func (q *Query) choosesAnew(leased, fits *entry) bool {
 // Boots reports whether the client is known to be a boot program, by its architecture or
 // its class. An operating system sends no architecture.
 func (q *Query) Boots() bool {
-	_, uboot := ubootClass(q.Class)
+	_, uboot := pools.UBootClass(q.Class)
 	return q.Firmware != "" || len(q.Archs) > 0 || q.IPXE || uboot || q.pxeClass() || q.httpClass()
 }
 

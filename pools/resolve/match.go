@@ -1,9 +1,11 @@
-package pools
+package resolve
 
 import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // pattern is a text in which * stands for any run of characters. It holds the pieces
@@ -44,7 +46,7 @@ func (p pattern) matches(s string) bool {
 	return true
 }
 
-// Octets returns the bytes of a value of [Match]: those written as hex:0a0b or
+// Octets returns the bytes of a value of [pools.Match]: those written as hex:0a0b or
 // hex:0a:0b, else the text itself.
 func Octets(s string) (string, error) {
 	digits, ok := strings.CutPrefix(s, "hex:")
@@ -53,22 +55,22 @@ func Octets(s string) (string, error) {
 	}
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
 	if err != nil || len(b) == 0 {
-		return "", Hint("write hex:0a0b or hex:0a:0b", "%q is not bytes in hex", s)
+		return "", pools.Hint("write hex:0a0b or hex:0a:0b", "%q is not bytes in hex", s)
 	}
 	return string(b), nil
 }
 
-// matcher is a compiled [Match], or the compiled conditions of a loader rule.
+// matcher is a compiled [pools.Match], or the compiled conditions of a loader rule.
 type matcher struct {
 	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
 	uuid                                                          pattern // of its text
 	serial                                                        string  // 4 bytes
-	firmware                                                      Firmware
-	arch                                                          Arch
+	firmware                                                      pools.Firmware
+	arch                                                          pools.Arch
 }
 
 // newMatcher compiles a match that package config has checked.
-func newMatcher(m Match) *matcher {
+func newMatcher(m pools.Match) *matcher {
 	serial, _ := ParseSerial(m.Serial)
 	return &matcher{
 		uuid: newPattern(strings.ToLower(m.UUID)), serial: serial,
@@ -78,13 +80,10 @@ func newMatcher(m Match) *matcher {
 	}
 }
 
-// IsZero reports whether nothing is set.
-func (m Match) IsZero() bool { return m == Match{} }
-
 // matches reports whether the client meets all conditions.
 func (m *matcher) matches(q *Query) bool {
 	return (m.firmware == "" || m.firmware == q.Firmware) &&
-		(!m.arch.set || slices.Contains(q.Archs, m.arch.code)) &&
+		(m.arch.IsZero() || slices.Contains(q.Archs, m.arch.Code())) &&
 		m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
 		m.matchesClientID(q.ClientID) && m.circuitID.matches(q.CircuitID) &&
 		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID) && m.matchesMachine(q)

@@ -1,10 +1,11 @@
-package pools
+package resolve
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
+	"drover/pools"
 	"drover/pools/option"
 )
 
@@ -45,13 +46,13 @@ func (f *Farm) merge(tags []string) *profile {
 		override(m, "timezone", &s.Timezone, t.Timezone)
 		s.SSHAuthorizedKeys = mergeList(m, "sshAuthorizedKeys", s.SSHAuthorizedKeys, t.SSHAuthorizedKeys, func(k string) string { return k })
 		s.Modules = mergeList(m, "modules", s.Modules, t.Modules, func(k string) string { return k })
-		s.Mounts = mergeList(m, "mounts", s.Mounts, t.Mounts, func(v Mount) string { return v.Path })
-		s.Taints = mergeList(m, "taints", s.Taints, t.Taints, func(v Taint) string { return v.Key + ":" + v.Effect })
+		s.Mounts = mergeList(m, "mounts", s.Mounts, t.Mounts, func(v pools.Mount) string { return v.Path })
+		s.Taints = mergeList(m, "taints", s.Taints, t.Taints, func(v pools.Taint) string { return v.Key + ":" + v.Effect })
 		s.Sysctls = mergeMap(m, "sysctls", s.Sysctls, t.Sysctls)
 		s.Files = mergeMap(m, "files", s.Files, t.Files)
 		s.Units = mergeMap(m, "units", s.Units, t.Units)
 		s.Scripts = mergeMap(m, "scripts", s.Scripts, t.Scripts)
-		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r LoaderRule) string { return fmt.Sprint(r.Match()) })
+		s.Loaders = mergeList(m, "loaders", s.Loaders, t.Loaders, func(r pools.LoaderRule) string { return fmt.Sprint(r.Match()) })
 		if t.MenuTimeout != nil {
 			s.MenuTimeout = *t.MenuTimeout
 			m.note("menuTimeout", ".menuTimeout")
@@ -80,7 +81,7 @@ type merger struct {
 // note records that a field of the Plan was set at a path below the tag.
 func (m *merger) note(field, path string) { m.profile.why[field] = m.farm.at(m.path + path) }
 
-func (m *merger) boot(t Tag) {
+func (m *merger) boot(t pools.Tag) {
 	if k := t.KernelArgs; !k.IsZero() {
 		args := &m.profile.KernelArgs
 		if k.Replace {
@@ -123,7 +124,7 @@ func mergeMap[V any](m *merger, field string, into, from map[string]V) map[strin
 
 // mergeList appends the items of a list. An item with the id of an earlier one replaces
 // it.
-func mergeList[T any](m *merger, field string, into []T, from List[T], id func(T) string) []T {
+func mergeList[T any](m *merger, field string, into []T, from pools.List[T], id func(T) string) []T {
 	if from.Replace {
 		forget(m.profile.why, field, len(into))
 		into = nil
