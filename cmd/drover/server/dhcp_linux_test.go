@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,14 @@ func (o *office) last(mac string) (last dhcp.Exchange) {
 		}
 	}
 	return last
+}
+
+// answered reports whether a machine got a reply of a kind. Workers report their
+// exchanges in any order.
+func (o *office) answered(mac, reply string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.seen, func(x dhcp.Exchange) bool { return x.MAC.String() == mac && x.Reply == reply })
 }
 
 // lease returns the active lease of a machine.

@@ -63,7 +63,7 @@ func TestIPv6(t *testing.T) {
 		})
 		c := netns.Client{Kind: netns.Dhclient6(), Namespace: n, Device: "cli", Dir: t.TempDir()}
 		c.Start(t)
-		fixture.Eventually(t, "address of the "+name, func() bool { return o.last(tt.mac).Reply == "REPLY" })
+		fixture.Eventually(t, "address of the "+name, func() bool { return o.answered(tt.mac, "REPLY") })
 		addr := netip.MustParseAddr(tt.address)
 		m, ok := o.server.Machines.At(addr)
 		if !ok || m.Plan == nil || m.Plan.Node != tt.node || m.Address != addr || m.Plan.Address != m.Plan.Address6 && !m.Plan.CatchAll {
