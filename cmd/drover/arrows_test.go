@@ -56,9 +56,10 @@ var mayImport = map[string][]string{
 	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
 	"dhcp/dhcp6":       {"drover/dhcp", "drover/pools", "drover/pools/resolve"},
-	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
-	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
-	"dhcp/ra":          {"drover/dhcp/ratelimit", "drover/pools"},
+	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
+	"dhcp/packetio":    {},
+	"dhcp/ra":          {"drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools"},
 	"dhcp/ratelimit":   {},
 	"dhcp/wire":        {},
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/dhcp/dhcp6"
+	"drover/dhcp/packetio"
 	"drover/pools"
 )
 
@@ -63,7 +64,7 @@ func open(name string) (*sockets, error) {
 		c.reader, err = c.frames.SyscallConn()
 	}
 	if err == nil {
-		err = setBuffer(c.reader)
+		err = packetio.SetReceiveBuffer(c.reader, receiveBuffer)
 	}
 	if err == nil {
 		c.writer, err = c.udp.SyscallConn()
@@ -109,18 +110,6 @@ func setOptions(fd int, device string) error {
 		return fmt.Errorf("filter: %w", err)
 	}
 	return nil
-}
-
-// setBuffer sets the size of the receive buffer. More than net.core.rmem_max takes
-// CAP_NET_ADMIN; without it the kernel gives what it can.
-func setBuffer(c syscall.RawConn) error {
-	var refused error
-	err := c.Control(func(fd uintptr) {
-		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-			refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
-		}
-	})
-	return errors.Join(err, refused)
 }
 
 // isCurrent reports whether the interface of that name is the one of the sockets, with the

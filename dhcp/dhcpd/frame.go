@@ -9,6 +9,7 @@ import (
 	"github.com/mdlayher/packet"
 
 	"drover/dhcp"
+	"drover/dhcp/packetio"
 	"drover/pools"
 )
 
@@ -58,7 +59,7 @@ func frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []b
 	from, to := src.Addr().As4(), dst.Addr().As4()
 	copy(ip[12:16], from[:])
 	copy(ip[16:20], to[:])
-	binary.BigEndian.PutUint16(ip[10:], ^checksum(0, ip[:ipv4Header]))
+	binary.BigEndian.PutUint16(ip[10:], ^packetio.Checksum(0, ip[:ipv4Header]))
 
 	udp := ip[ipv4Header:]
 	binary.BigEndian.PutUint16(udp[0:], src.Port())
@@ -66,8 +67,8 @@ func frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []b
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	copy(udp[udpHeader:], message)
 	// The pseudo header: both addresses, the protocol and the length.
-	sum := checksum(protocolUDP+uint32(len(udp)), ip[12:20])
-	sum = ^checksum(uint32(sum), udp)
+	sum := packetio.Checksum(protocolUDP+uint32(len(udp)), ip[12:20])
+	sum = ^packetio.Checksum(uint32(sum), udp)
 	if sum == 0 {
 		sum = 0xffff // zero would mean "no checksum" (RFC 768)
 	}
@@ -105,18 +106,4 @@ func parseFrame(f []byte) (r received, ok bool) {
 	r.dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[16:])), binary.BigEndian.Uint16(udp[2:]))
 	r.message = udp[udpHeader:size]
 	return r, true
-}
-
-// checksum adds b to a ones' complement sum (RFC 1071).
-func checksum(sum uint32, b []byte) uint16 {
-	for ; len(b) >= 2; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return uint16(sum)
 }

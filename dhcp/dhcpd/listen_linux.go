@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
+	"drover/dhcp/packetio"
 	"drover/pools"
 )
 
@@ -176,9 +177,7 @@ func (s *Server) openObserver(ifi *net.Interface) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	var refused error
-	err = raw.Control(func(fd uintptr) { refused = setBuffer(int(fd), receiveBuffer/4) })
-	return &socket{conn: c, raw: raw}, errors.Join(err, refused)
+	return &socket{conn: c, raw: raw}, packetio.SetReceiveBuffer(raw, receiveBuffer/4)
 }
 
 // open opens a UDP port. Packets have Address as their source when that is one of
@@ -187,7 +186,8 @@ func (s *Server) openObserver(ifi *net.Interface) (*socket, error) {
 func (s *Server) open(port int) (*socket, error) {
 	var refused error
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		return errors.Join(c.Control(func(fd uintptr) { refused = setOptions(int(fd), s.Interface) }), refused)
+		err := c.Control(func(fd uintptr) { refused = setOptions(int(fd), s.Interface) })
+		return errors.Join(err, refused, packetio.SetReceiveBuffer(c, receiveBuffer))
 	}}
 	conn, err := config.ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", port))
 	if errors.Is(err, unix.EADDRINUSE) {
@@ -210,9 +210,6 @@ func (s *Server) open(port int) (*socket, error) {
 
 // setOptions sets the options of a socket before it is bound.
 func setOptions(fd int, device string) error {
-	if err := setBuffer(fd, receiveBuffer); err != nil {
-		return err
-	}
 	if err := attach(fd, socketFilter(nil, passAll)); err != nil {
 		return err
 	}
@@ -221,17 +218,6 @@ func setOptions(fd int, device string) error {
 	}
 	if err := unix.BindToDevice(fd, device); err != nil {
 		return fmt.Errorf("bind to interface: %w", err)
-	}
-	return nil
-}
-
-// setBuffer sets the size of a receive buffer. More than net.core.rmem_max allows takes
-// CAP_NET_ADMIN; without it the kernel gives what it can.
-func setBuffer(fd, size int) error {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
-			return fmt.Errorf("set receive buffer: %w", err)
-		}
 	}
 	return nil
 }

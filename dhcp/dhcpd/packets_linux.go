@@ -6,29 +6,19 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
 
-// The system calls of this file never wait, so that Go's runtime need not know of
-// them (RawSyscall). Any other call wakes the monitor thread of a runtime that was
-// idle, which then wakes every 20 µs until the runtime is idle again: with a few
-// packets at a time that was half of the server's processor time. Package net and
-// golang.org/x/net make no raw calls.
+	"drover/dhcp/packetio"
+)
 
 // batchLength is how many packets a system call reads at most.
 const batchLength = 64
 
 // batch is the packets that one system call reads.
 type batch struct {
-	headers [batchLength]header
+	headers [batchLength]packetio.Header
 	data    [batchLength]unix.Iovec
 	names   [batchLength]unix.RawSockaddrInet4
 	control [batchLength][controlSize]byte
-}
-
-// header is struct mmsghdr of recvmmsg(2).
-type header struct {
-	unix.Msghdr
-	size uint32
 }
 
 // controlSize is that of a control message with four bytes.
@@ -40,12 +30,12 @@ func (b *batch) set(i int, buffer []byte) {
 	b.data[i].SetLen(len(buffer))
 }
 
-func (b *batch) size(i int) int { return int(b.headers[i].size) }
+func (b *batch) size(i int) int { return int(b.headers[i].Size) }
 
 // from returns the sender of packet i.
 func (b *batch) from(i int) netip.AddrPort {
 	n := &b.names[i]
-	return netip.AddrPortFrom(netip.AddrFrom4(n.Addr), networkOrder(n.Port))
+	return netip.AddrPortFrom(netip.AddrFrom4(n.Addr), packetio.NetworkOrder(n.Port))
 }
 
 // forHost reports whether frame i was sent to this host or to all, by the interface with
@@ -54,11 +44,6 @@ func (b *batch) from(i int) netip.AddrPort {
 func (b *batch) forHost(i, index int) bool {
 	t := b.names[i].Zero[2]
 	return int(binary.NativeEndian.Uint32(b.names[i].Addr[:])) == index && (t == unix.PACKET_HOST || t == unix.PACKET_BROADCAST)
-}
-
-// networkOrder converts a port to or from network byte order.
-func networkOrder(port uint16) uint16 {
-	return binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, port))
 }
 
 // dropped returns the count of packets that the socket has lost for lack of room,
@@ -72,7 +57,7 @@ func (b *batch) dropped(i int) (count uint32, ok bool) {
 }
 
 // read waits for packets and reads as many as there are.
-func (s *socket) read(b *batch) (count int, err error) {
+func (s *socket) read(b *batch) (int, error) {
 	for i := range b.headers {
 		h := &b.headers[i].Msghdr
 		h.Name, h.Namelen = (*byte)(unsafe.Pointer(&b.names[i])), unix.SizeofSockaddrInet4
@@ -80,36 +65,11 @@ func (s *socket) read(b *batch) (count int, err error) {
 		h.SetIovlen(1)
 		h.SetControllen(controlSize)
 	}
-	var errno unix.Errno
-	err = s.raw.Read(func(fd uintptr) bool {
-		n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(b)), batchLength, unix.MSG_DONTWAIT, 0, 0)
-		count, errno = int(n), e
-		return e != unix.EAGAIN
-	})
-	if err == nil && errno != 0 {
-		err = errno
-	}
-	return count, err
+	return packetio.Receive(s.raw, b.headers[:])
 }
 
 // write sends a packet.
 func (s *socket) write(packet []byte, to netip.AddrPort) error {
-	name := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: networkOrder(to.Port()), Addr: to.Addr().As4()}
-	data := unix.Iovec{Base: &packet[0]}
-	data.SetLen(len(packet))
-	h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&name)), Namelen: unix.SizeofSockaddrInet4, Iov: &data}
-	h.SetIovlen(1)
-	if len(s.source) > 0 {
-		h.Control = &s.source[0]
-		h.SetControllen(len(s.source))
-	}
-	var errno unix.Errno
-	err := s.raw.Write(func(fd uintptr) bool {
-		_, _, errno = unix.RawSyscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&h)), unix.MSG_DONTWAIT)
-		return errno != unix.EAGAIN
-	})
-	if err == nil && errno != 0 {
-		err = errno
-	}
-	return err
+	name := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: packetio.NetworkOrder(to.Port()), Addr: to.Addr().As4()}
+	return packetio.Send(s.raw, packet, unsafe.Slice((*byte)(unsafe.Pointer(&name)), unix.SizeofSockaddrInet4), s.source)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"drover/dhcp/packetio"
 	"drover/pools"
 )
 
@@ -137,18 +138,8 @@ func solicitation(from station) []byte {
 // checksum is that of ICMPv6 (RFC 4443, section 2.3). Over a message that has its
 // checksum it is zero.
 func checksum(src, dst netip.Addr, body []byte) uint16 {
-	sum := uint32(len(body)) + protocolICMPv6
 	from, to := src.As16(), dst.As16()
-	for _, b := range [][]byte{from[:], to[:], body} {
-		for ; len(b) >= 2; b = b[2:] {
-			sum += uint32(binary.BigEndian.Uint16(b))
-		}
-		if len(b) == 1 {
-			sum += uint32(b[0]) << 8
-		}
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
+	sum := packetio.Checksum(uint32(len(body))+protocolICMPv6, from[:])
+	sum = packetio.Checksum(uint32(sum), to[:])
+	return ^packetio.Checksum(uint32(sum), body)
 }
