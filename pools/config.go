@@ -49,6 +49,14 @@ type Server struct {
 	// secretRef. The path is relative to the config file. Default: the cluster that
 	// drover runs in.
 	AdminKubeconfig string `json:"adminKubeconfig,omitempty"`
+	// Objects are a further source of the farm, in the same cluster.
+	Objects Objects `json:"objects,omitzero"`
+}
+
+// Objects are where drover finds the objects (Tenant, Pool, Machine, Tag, Subnet, Chassis)
+// of the admin cluster, and keeps the control planes of tenants.
+type Objects struct {
+	Namespace string `json:"namespace,omitempty"` // empty: objects are not read
 }
 
 // TLS names the files with the key pair of a listener. The paths are relative to the
@@ -116,6 +124,11 @@ type Cluster struct {
 	Approver   Approver    `json:"approver,omitempty"` // default drover
 	Serving    bool        `json:"serving,omitempty"`  // drover also approves the serving certificates of kubelets
 	Drain      Drain       `json:"drain,omitzero"`
+
+	// ControlPlane makes drover run the control plane, in place of Kubeconfig and SecretRef:
+	// the Secret is then NAME-kubeconfig in the namespace of server.objects.
+	ControlPlane   *ControlPlane  `json:"controlPlane,omitempty"`
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"` // default Retain; with a ControlPlane only
 }
 
 // SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a

@@ -96,6 +96,7 @@ func (c *checker) defaults() {
 	}
 	for i := range c.cfg.Clusters {
 		cl := &c.cfg.Clusters[i]
+		c.hostedDefaults(cl)
 		t := &cl.Token
 		setDefault(&t.Mode, pools.PerBoot)
 		setDefault(&cl.Approver, pools.ByDrover)
@@ -144,6 +145,9 @@ func (c *checker) server() {
 	}
 	if t := s.APITLS; t != nil && (t.Cert == "" || t.Key == "") {
 		c.failf("server.apiTLS", "apiTLS: {cert: api.crt, key: api.key}", "server.apiTLS needs both cert and key")
+	}
+	if ns := s.Objects.Namespace; c.isSet("server.objects") && !c.syntax.label.MatchString(ns) {
+		c.failf("server.objects", "objects: {namespace: drover}", "server.objects: %q cannot be the name of a namespace", ns)
 	}
 	c.nodeFacing(s)
 	c.clients()
@@ -237,6 +241,7 @@ func (c *checker) clusterList() {
 		c.name(path, "cluster", cl.Name, seen)
 		c.clusters = append(c.clusters, cl.Name)
 		c.credentials(path, about, cl)
+		c.controlPlane(path, about, cl)
 		if cl.Endpoint != "" {
 			c.report(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/controlplane"
 	"drover/pools/option"
 )
 
@@ -16,6 +17,9 @@ const secretKey = `^[-._a-zA-Z0-9]{1,253}$`
 func (c *checker) credentials(path, about string, cl pools.Cluster) {
 	ref := cl.SecretRef
 	switch {
+	case cl.ControlPlane != nil && (cl.Kubeconfig != "" || c.isSet(path+".secretRef")):
+		c.failf(path+".controlPlane", "remove kubeconfig and secretRef: drover writes the Secret NAME-kubeconfig", "%s has a controlPlane, and credentials of another cluster", about)
+	case cl.ControlPlane != nil:
 	case cl.Kubeconfig != "" && c.isSet(path+".secretRef"):
 		c.failf(path+".secretRef", "remove one of them", "%s has both a kubeconfig and a secretRef", about)
 	case cl.Kubeconfig == "" && !c.isSet(path+".secretRef"):
@@ -26,6 +30,35 @@ func (c *checker) credentials(path, about string, cl pools.Cluster) {
 	}
 	if d := cl.Drain.Timeout.D(); d < time.Second || d > 24*time.Hour {
 		c.failf(path+".drain.timeout", "5m suits most", "%s: drain timeout %s is not from 1s to 24h", about, cl.Drain.Timeout)
+	}
+}
+
+// hostedDefaults sets the defaults of a cluster whose control plane drover runs.
+func (c *checker) hostedDefaults(cl *pools.Cluster) {
+	if cl.ControlPlane == nil {
+		return
+	}
+	setDefault(&cl.DeletionPolicy, pools.Retain)
+	if cl.Kubeconfig == "" && cl.SecretRef == (pools.SecretRef{}) {
+		cl.SecretRef.Namespace = c.cfg.Server.Objects.Namespace
+	}
+	controlplane.SetDefaults(cl.ControlPlane)
+}
+
+// controlPlane checks the control plane of a cluster.
+func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
+	if cl.ControlPlane == nil {
+		if cl.DeletionPolicy != "" {
+			c.failf(path+".deletionPolicy", "remove it, or add controlPlane: {version: ...}", "%s: deletionPolicy is of no use without a controlPlane", about)
+		}
+		return
+	}
+	if c.cfg.Server.Objects.Namespace == "" {
+		c.failf(path+".controlPlane", "server: {objects: {namespace: drover}}", "%s: server.objects does not say in which namespace its controlPlane runs", about)
+	}
+	c.report(path+".deletionPolicy", about, oneOf("deletionPolicy", string(cl.DeletionPolicy), string(pools.Retain), string(pools.Delete)))
+	for _, m := range controlplane.Check(cl.ControlPlane, c.cfg.Subnets) {
+		c.report(path+".controlPlane."+m.Path, about+": controlPlane."+m.Path, m.Err)
 	}
 }
 

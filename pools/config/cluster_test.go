@@ -1,11 +1,14 @@
 package config_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/decode"
 )
 
 // TestClusterDefaults checks the defaults of a cluster.
@@ -55,6 +58,54 @@ pools: [{name: web, cluster: a, image: debian-12}]
 	for i, got := range farm.Clusters() {
 		if got.Token != want[i].Token || got.Approver != want[i].Approver {
 			t.Errorf("cluster %s: got %+v, %s; want %+v, %s", got.Name, got.Token, got.Approver, want[i].Token, want[i].Approver)
+		}
+	}
+}
+
+// TestHostedDefaults checks the defaults of a cluster whose control plane drover runs, and
+// that the JSON of a control plane is read as it was written.
+func TestHostedDefaults(t *testing.T) {
+	farm, err := config.Parse("drover.yaml", []byte(`server: {interfaces: [eth1], address: 10.28.0.2, objects: {namespace: farm}}
+subnets: [{cidr: 10.28.0.0/16}]
+clusters:
+  - {name: a, controlPlane: {version: v1.37.1}}
+  - name: b
+    deletionPolicy: Delete
+    controlPlane:
+      version: v1.36.4
+      endpoint: {address: "fd00::7", port: 30443, serviceType: NodePort, annotations: {example.org/pool: b}}
+      podSubnet: 10.8.0.0/16, fd00:8::/56
+      serviceSubnet: 10.9.0.0/16,fd00:9::/112
+      certSANs: [b.example.org]
+      extraArgs: {apiServer: {v: "2"}}
+      resources: {etcd: {requests: {cpu: 100m, memory: 0.5Gi}}}
+      storage: {class: fast, size: 2Gi}
+      addons: {flannel: false}
+pools: [{name: web, cluster: a, image: debian-12}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := farm.Clusters()[0], farm.Clusters()[1]
+	if want := (pools.SecretRef{Namespace: "farm", Name: "a-kubeconfig"}); a.SecretRef != want || a.DeletionPolicy != pools.Retain {
+		t.Errorf("got secretRef %+v and deletionPolicy %q, want %+v and Retain", a.SecretRef, a.DeletionPolicy, want)
+	}
+	if b.DeletionPolicy != pools.Delete || b.SecretRef.Name != "b-kubeconfig" {
+		t.Errorf("got %+v", b)
+	}
+	for want, cp := range map[string]*pools.ControlPlane{
+		`{"version":"v1.37.1","replicas":1,"endpoint":{"port":6443,"serviceType":"LoadBalancer"},"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12","storage":{"size":"8Gi"}}`: a.ControlPlane,
+		`{"version":"v1.36.4","replicas":1,"endpoint":{"address":"fd00::7","port":30443,"serviceType":"NodePort","annotations":{"example.org/pool":"b"}},` +
+			`"podSubnet":"10.8.0.0/16,fd00:8::/56","serviceSubnet":"10.9.0.0/16,fd00:9::/112","certSANs":["b.example.org"],"extraArgs":{"apiServer":{"v":"2"}},` +
+			`"resources":{"etcd":{"requests":{"cpu":"100m","memory":"0.5Gi"}}},"storage":{"class":"fast","size":"2Gi"},"addons":{"flannel":false}}`: b.ControlPlane,
+	} {
+		got, err := json.Marshal(cp)
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+		var again pools.ControlPlane
+		if err := decode.JSON(got, &again); err != nil || !reflect.DeepEqual(again, *cp) {
+			t.Errorf("%s is read as %+v, %v", got, again, err)
 		}
 	}
 }

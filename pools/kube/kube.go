@@ -103,6 +103,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 	old := c.byName
 	c.byName = make(map[string]*tenant, len(clusters))
 	for _, conf := range clusters {
+		conf.ControlPlane, conf.DeletionPolicy = nil, "" // how the cluster is run does not matter here
 		t := old[conf.Name]
 		if t == nil || t.Conf != conf {
 			t = c.start(conf)
