@@ -217,3 +217,11 @@ func (c *fakeChannel) Close() error {
 	delete(c.network.channels, c.number)
 	return nil
 }
+
+// OpenBelow opens a file below dir. readCached reads what the kernel has of it in memory.
+func OpenBelow(dir, name string) (f File, readCached func(b []byte, offset int64) bool, err error) {
+	if f, err = openBelow(dir, name); err == nil {
+		readCached = f.(*diskFile).readCached
+	}
+	return f, readCached, err
+}

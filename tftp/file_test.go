@@ -1,7 +1,10 @@
 package tftp_test
 
 import (
+	"bytes"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,4 +75,25 @@ func FuzzClean(f *testing.F) {
 			t.Errorf("%q became %q, and that %q, %v", in, name, again, err)
 		}
 	})
+}
+
+// What the kernel has in memory is read without waiting, and nothing else is.
+func TestReadCached(t *testing.T) {
+	dir := t.TempDir()
+	content := bytes.Repeat([]byte("drover "), 20_000)
+	if err := os.WriteFile(filepath.Join(dir, "kernel"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, readCached, err := tftp.OpenBelow(dir, "kernel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 64<<10)
+	if readCached(b, int64(len(content))-10) {
+		t.Error("a read beyond the end is reported as whole")
+	}
+	if readCached(b, 70_000) && !bytes.Equal(b, content[70_000:70_000+len(b)]) {
+		t.Error("other bytes than the file's") // on tmpfs and others, none are read
+	}
 }

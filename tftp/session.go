@@ -151,13 +151,21 @@ func (w *worker) connect(s *session) bool {
 	return !s.ended
 }
 
-// read reads the next piece of a session's file, unless it is being read.
+// read reads the next piece of a session's file, unless it is being read. What the kernel
+// holds in memory is read at once: on one processor, a goroutine for each piece took a
+// tenth of the throughput of many clients.
 func (w *worker) read(s *session) {
 	if s.ended || s.reading {
 		return
 	}
 	room, start := s.missing()
 	if len(room) == 0 {
+		return
+	}
+	if c, ok := s.source.(interface {
+		readCached(b []byte, offset int64) bool
+	}); ok && c.readCached(room, start) {
+		w.loaded(s, start, time.Now())
 		return
 	}
 	s.reading = true
@@ -172,13 +180,18 @@ func (w *worker) read(s *session) {
 		case err != nil:
 			w.finish(s, err, now)
 		default:
-			s.loaded(start)
-			if s.stalled {
-				w.push(s, now)
-			}
-			w.read(s)
+			w.loaded(s, start, now)
 		}
 	})
+}
+
+// loaded goes on with a session whose file has been read from start.
+func (w *worker) loaded(s *session, start int64, now time.Time) {
+	s.loaded(start)
+	if s.stalled {
+		w.push(s, now)
+	}
+	w.read(s)
 }
 
 // sendError sends an ERROR packet, as far as the client may get one.

@@ -25,8 +25,9 @@ const (
 // not received the first packet cannot acknowledge anything. One call to the kernel finds
 // the sockets with packets.
 //
-// Files are opened and read by goroutines of their own, never under mu: a slow
-// disk delays one transfer, not the others of the worker.
+// Files are opened and read by goroutines of their own, never under mu, unless the kernel
+// holds the content in memory: a slow disk delays one transfer, not the others of the
+// worker.
 type worker struct {
 	server *Server
 	poller poller
