@@ -17,7 +17,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/drover and bin/drover-init, static
@@ -100,6 +100,11 @@ check: lint unit ## the linters and the unit tests, before each commit
 .PHONY: image
 image: need build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; see docs/images.md)
 	$(BIN)/drover image build --images $(IMAGES) --name debian-12 --init $(BIN)/drover-init $(SOURCE)
+
+.PHONY: server-image
+server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it)
+	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
+	$(GO) run ./e2e/serverimage/build -o dist/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays

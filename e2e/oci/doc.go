@@ -7,6 +7,7 @@
 //	err = l.Close()
 //
 //	http.Serve(listener, oci.Registry(dir)) // nodes pull ADDRESS/kube-proxy:v1.37.1
+//	err = oci.Archive(w, dir)               // or "ctr images import" takes them all
 //
 // Layers are plain tars: on the lab's wire bytes are cheap, and an emulated
 // machine takes longer to unpack a compressed layer than to receive a plain one.

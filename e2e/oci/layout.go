@@ -3,6 +3,7 @@ package oci
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // The media types of OCI's image specification 1.0, which every engine reads.
@@ -21,23 +23,38 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// refName is the annotation that names an image of a layout.
-const refName = "org.opencontainers.image.ref.name"
+// The annotations that name an image of a layout. containerd reads its own first, and
+// takes a name in the other one for a tag.
+const (
+	refName        = "org.opencontainers.image.ref.name"
+	containerdName = "io.containerd.image.name"
+)
 
 // Blob is a file of a layout, known by its content.
 type Blob struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"` // "sha256:" and 64 hex digits
 	Size        int64             `json:"size"`
+	Platform    *platform         `json:"platform,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Image is a container image. Its process is root: what the lab's own images do
-// is the network of a node.
+// platform is what an image of an index runs on.
+type platform struct {
+	Architecture string `json:"architecture"`
+	OS           string `json:"os"`
+}
+
+// Image is a container image.
 type Image struct {
-	Name       string // with its tag, without a registry: "kube-proxy:v1.37.1"
+	// Name has the tag. Without a registry it is for [Registry]: "kube-proxy:v1.37.1";
+	// with one it is the name under which an [Archive] is imported: "localhost/etcd:lab".
+	Name       string
 	Layers     []Blob // of [Layout.Layer], the lowest first
 	Entrypoint []string
+	Cmd        []string // arguments of the entrypoint, unless others are given
+	User       string   // "65532:65532"; default root
+	Arch       string   // default this host's
 }
 
 // The documents of the image specification, as far as the lab's images need them.
@@ -60,8 +77,10 @@ type (
 		RootFS       rootFS `json:"rootfs"`
 	}
 	runAs struct {
+		User       string `json:",omitempty"`
 		Env        []string
 		Entrypoint []string
+		Cmd        []string `json:",omitempty"`
 	}
 	rootFS struct {
 		Type    string   `json:"type"`
@@ -89,23 +108,61 @@ func (l *Layout) Layer(fill func(*tar.Writer) error) (Blob, error) {
 
 // Add writes an image. Nobody finds it before [Layout.Close].
 func (l *Layout) Add(img Image) error {
-	c := config{Architecture: runtime.GOARCH, OS: "linux", RootFS: rootFS{Type: "layers"}}
-	c.Config.Entrypoint = img.Entrypoint
+	m, err := l.manifest(img)
+	if err == nil {
+		l.name(img.Name, m)
+	}
+	return err
+}
+
+// AddIndex writes an image for several architectures. The names of the images are not
+// used.
+func (l *Layout) AddIndex(name string, images ...Image) error {
+	all := index{SchemaVersion: 2, MediaType: typeIndex}
+	for _, img := range images {
+		m, err := l.manifest(img)
+		if err != nil {
+			return err
+		}
+		m.Platform = &platform{Architecture: img.arch(), OS: "linux"}
+		all.Manifests = append(all.Manifests, m)
+	}
+	m, err := l.writeJSON(typeIndex, all)
+	if err != nil {
+		return fmt.Errorf("image %q: %w", name, err)
+	}
+	l.name(name, m)
+	return nil
+}
+
+// name adds a manifest, or an index, to the layout.
+func (l *Layout) name(name string, m Blob) {
+	m.Annotations = map[string]string{refName: name}
+	if strings.Contains(name, "/") {
+		m.Annotations[containerdName] = name
+	}
+	l.manifests = append(l.manifests, m)
+}
+
+func (img Image) arch() string { return cmp.Or(img.Arch, runtime.GOARCH) }
+
+// manifest writes the manifest and the config of an image.
+func (l *Layout) manifest(img Image) (Blob, error) {
+	c := config{Architecture: img.arch(), OS: "linux", RootFS: rootFS{Type: "layers"}}
+	c.Config.User, c.Config.Entrypoint, c.Config.Cmd = img.User, img.Entrypoint, img.Cmd
 	c.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, layer := range img.Layers {
 		c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, layer.Digest) // the same, as nothing is compressed
 	}
 	conf, err := l.writeJSON(typeConfig, c)
 	if err != nil {
-		return fmt.Errorf("image %q: %w", img.Name, err)
+		return Blob{}, fmt.Errorf("image %q: %w", img.Name, err)
 	}
 	m, err := l.writeJSON(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: conf, Layers: img.Layers})
 	if err != nil {
-		return fmt.Errorf("image %q: %w", img.Name, err)
+		return Blob{}, fmt.Errorf("image %q: %w", img.Name, err)
 	}
-	m.Annotations = map[string]string{refName: img.Name}
-	l.manifests = append(l.manifests, m)
-	return nil
+	return m, nil
 }
 
 // Close writes the index, by which the images are found.
