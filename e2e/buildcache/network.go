@@ -138,6 +138,17 @@ func addProgram(t *tar.Writer, file string) error {
 	return writeFile(t, path.Join(binDir, filepath.Base(file))[1:], 0o755, content)
 }
 
+// Proxy returns a folder with kube-scheduler and kube-proxy, for a node that is no machine
+// of the lab. It takes half a minute after Kubernetes.
+func Proxy(ctx context.Context, log io.Writer) (dir string, err error) {
+	log = share(log)
+	p, err := proxy(ctx, log)
+	if err != nil {
+		return "", fmt.Errorf("proxy: %w", err)
+	}
+	return p.path(ctx, log)
+}
+
 // proxy returns the part with kube-scheduler and kube-proxy, which a cluster needs to
 // schedule pods and for its Services. They are a part of their own, beside [Kubernetes]:
 // most tests need only that, and a change of this part does not rebuild the node image.

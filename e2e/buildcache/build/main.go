@@ -1,7 +1,7 @@
 // Build makes parts of the virtual rack; package buildcache describes them. It prints the
 // path of each to standard output, and its progress to standard error.
 //
-//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|network]...
+//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|network|helm]...
 package main
 
 import (
@@ -33,13 +33,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"hello":      buildcache.HelloImage,
 		"image":      buildcache.NodeImage,
 		"network":    buildcache.Network,
+		"helm":       buildcache.Helm,
 	}
 	if len(args) == 0 {
 		args = []string{"kubernetes", "image", "network"} // the image needs all the others
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image or network", name)
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, network or helm", name)
 		}
 	}
 	if err := buildcache.Able(ctx); err != nil {
