@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"drover/imagebuild/external"
 	"drover/imagebuild/initrd"
 	"drover/imagebuild/layer"
@@ -27,6 +29,7 @@ const DefaultMaxSize = 32 << 30
 type Builder struct {
 	Name   string // of the image
 	Source string // one of [SourceForms]
+	Origin string // of a source that was made for this build, for the manifest; empty is Source
 	Images string // the directory of images; Build creates it
 	Init   string // path of the program for /init of the initrd: static, for the image's processor
 
@@ -34,6 +37,8 @@ type Builder struct {
 	Platform      oci.Platform // the variant of a multi-platform image; zero is linux/amd64
 	KernelVersion string       // the kernel, when the image has several
 	Modules       []string     // more modules for the initrd, besides [initrd.DefaultModules]
+	InitrdFiles   []string     // the operator's own files for the initrd, see [initrd.ReadOwn]
+	Microcode     string       // for the initrd, see [initrd.ParseMicrocode]
 	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
 	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
@@ -64,7 +69,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("%w: install squashfs-tools-ng", err)
 	}
-	init, err := readProgram(b.Init, b.Platform.Arch)
+	early, err := b.initrd()
 	if err != nil {
 		return Image{}, err
 	}
@@ -73,7 +78,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 		return Image{}, err
 	}
 	defer st.close()
-	src, err := openSource(b.Source, b.Platform)
+	src, err := openSource(ctx, b.Source, b.Platform, b.Images)
 	if err != nil {
 		return Image{}, err
 	}
@@ -84,14 +89,11 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 		return Image{}, err
 	}
 	defer func() { _ = sp.Close() }() // it is unlinked
-	r := run{Builder: b, store: st, spool: sp, init: init, tar2sqfs: program}
-	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: b.Source, SourceDigest: src.Digest,
+	r := run{Builder: b, store: st, spool: sp, initrd: early, tar2sqfs: program}
+	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: cmp.Or(b.Origin, b.Source), SourceDigest: src.Digest,
 		Platform: b.Platform.String(), Level: b.Level, Files: map[string]File{}, Tools: map[string]string{tar2sqfs: version}}
 	if b.Version != "" {
 		r.manifest.Tools["drover"] = b.Version
-	}
-	if zstd, version, err := external.Find(ctx, initrd.ZstdProgram); err == nil {
-		r.zstd, r.manifest.Tools[initrd.ZstdProgram] = zstd, version
 	}
 	if err := r.build(ctx, src); err != nil {
 		return Image{}, fmt.Errorf("image %q: %w", b.Name, err)
@@ -116,6 +118,9 @@ func (b Builder) Check() error {
 	if b.Level < 0 || b.Level > maxLevel {
 		return fmt.Errorf("level %d is not between 1 and %d", b.Level, maxLevel)
 	}
+	if _, err := initrd.ParseMicrocode(b.Microcode); err != nil {
+		return err
+	}
 	_, err := rootfs.ParseExcludes(b.Excludes)
 	return err
 }
@@ -139,6 +144,19 @@ func (b Builder) withDefaults() Builder {
 	return b
 }
 
+// initrd reads the files that are named for the initrd.
+func (b Builder) initrd() (c initrd.Config, err error) {
+	c.Modules = b.Modules
+	if c.Init, err = readProgram(b.Init, b.Platform.Arch); err != nil {
+		return c, err
+	}
+	if c.Own, err = initrd.ReadOwn(b.InitrdFiles); err != nil {
+		return c, err
+	}
+	c.Microcode, err = initrd.ParseMicrocode(b.Microcode)
+	return c, err
+}
+
 // readProgram reads the program for /init.
 func readProgram(path, arch string) ([]byte, error) {
 	program, err := os.ReadFile(path)
@@ -156,9 +174,8 @@ type run struct {
 	Builder
 	store    *store
 	spool    *layer.Spool
-	init     []byte
+	initrd   initrd.Config
 	tar2sqfs string // path
-	zstd     string // path; empty when zstd is not installed
 	tree     *rootfs.Tree
 	manifest Manifest
 }
@@ -166,6 +183,9 @@ type run struct {
 // build writes the files of the image.
 func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err := r.flatten(ctx, src); err != nil {
+		return err
+	}
+	if err := r.tree.CheckSystem(); err != nil {
 		return err
 	}
 	version, kernel, err := r.tree.Kernel(r.KernelVersion)
@@ -176,22 +196,44 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	for _, other := range r.tree.OtherModules(version) {
 		r.Log.Warn("the image contains modules of a kernel that it does not boot", "directory", other, "kernel", version)
 	}
-	archive, err := initrd.New(r.tree, version, r.Modules, r.init)
+	archive, err := initrd.New(r.tree, version, r.initrd)
 	if err != nil {
 		return err
 	}
 	if err := r.file(ctx, KernelFile, kernel.Size, kernel.WriteContent); err != nil {
 		return err
 	}
-	err = r.file(ctx, InitrdFile, 0, func(w io.Writer) error { return archive.Write(ctx, r.zstd, w) })
+	// The initrd may contain files that the root file system excludes: it reads them first.
+	contents, err := r.contents(ctx, archive)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", InitrdFile, err)
 	}
-	// The initrd may contain files that the root file system excludes.
+	defer contents.Close()
 	if err := r.prepare(src, version); err != nil {
 		return err
 	}
-	return r.squashfs(ctx)
+	r.warn(archive)
+	return r.compress(ctx, archive, contents)
+}
+
+// compress writes initrd and squashfs at the same time.
+func (r *run) compress(ctx context.Context, archive *initrd.Archive, contents *contents) error {
+	var early, root File
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		early, err = r.writeInitrd(ctx, archive, contents)
+		return err
+	})
+	g.Go(func() (err error) {
+		root, err = r.squashfs(ctx)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	r.manifest.InitrdKey = contents.key
+	r.manifest.Files[InitrdFile], r.manifest.Files[SquashfsFile] = early, root
+	return nil
 }
 
 // flatten reads all layers into one tree.
@@ -207,6 +249,9 @@ func (r *run) flatten(ctx context.Context, src *layer.Source) error {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 		r.Log.Debug("layer read", "layer", l.Name, "entries", len(list))
+	}
+	if len(reader.Sockets) > 0 {
+		r.Log.Warn("left out: squashfs cannot store sockets", "files", len(reader.Sockets), "first", reader.Sockets[0])
 	}
 	return r.spool.Finish()
 }
@@ -248,13 +293,12 @@ func (r *run) file(ctx context.Context, name string, total int64, write func(io.
 	return nil
 }
 
-// squashfs writes the root image and adds it to the manifest.
-func (r *run) squashfs(ctx context.Context) error {
+// squashfs writes the root image.
+func (r *run) squashfs(ctx context.Context) (File, error) {
 	path := filepath.Join(r.store.temp, SquashfsFile)
-	err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, r.begin("writing "+SquashfsFile, r.tree.Size()))
+	f, err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, r.begin("writing "+SquashfsFile, r.tree.Size()))
 	if err != nil {
-		return fmt.Errorf("%s: %w", SquashfsFile, err)
+		return File{}, fmt.Errorf("%s: %w", SquashfsFile, err)
 	}
-	r.manifest.Files[SquashfsFile], err = digestFile(path)
-	return err
+	return f, nil
 }

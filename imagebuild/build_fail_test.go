@@ -57,7 +57,10 @@ func TestBuildRefuses(t *testing.T) {
 		want  string
 	}{
 		{"no kernel", with(machine(), []string{kernel}), nil, "the image has no kernel"},
-		{"two kernels", with(machine(), nil, "boot/vmlinuz-6.2=x"), nil, "choose one with --kernel-version: 6.1.0-9-test, 6.2"},
+		{"two kernels", with(machine(), nil, "boot/vmlinuz-6.2=x", "usr/lib/modules/6.2/modules.dep="), nil, "choose one with --kernel-version: 6.1.0-9-test, 6.2"},
+		{"empty kernel", with(machine(), []string{kernel}, kernel+"="), nil, "the kernel 6.1.0-9-test of the image is an empty file"},
+		{"no systemd", with(machine(), []string{"usr/lib/systemd/systemd"}, "sbin/openrc=x"), nil, "the image has no systemd (usr/lib/systemd/systemd) (its init system seems to be OpenRC)"},
+		{"microcode", machine(), func(b *imagebuild.Builder) { b.Microcode = "some" }, `microcode "some" is not auto, all, none`},
 		{"other kernel", machine(), func(b *imagebuild.Builder) { b.KernelVersion = "5.0" }, `no kernel "5.0", only 6.1.0-9-test`},
 		{"no modules", with(machine(), nil, "boot/vmlinuz-6.2=x"), func(b *imagebuild.Builder) { b.KernelVersion = "6.2" }, "no usr/lib/modules/6.2"},
 		{"no modules.dep", with(machine(), []string{mods + "modules.dep"}), nil, `run "depmod 6.1.0-9-test" in the image`},

@@ -22,7 +22,7 @@ func ExampleBuilder_Check() {
 	fmt.Println(b.Check())
 	// Output:
 	// <nil>
-	// source "debian:12" is not one of dir:PATH, tar:FILE, oci:DIR[:TAG] or oci-archive:FILE[:TAG]
+	// source "debian:12" is not one of dir:PATH, tar:FILE, oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG] or docker://IMAGE
 }
 
 // A reference is the name of an image, or the name with the ID of one generation.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
 
 	"drover/e2e/fixture"
 	"drover/imagebuild"
@@ -38,7 +39,7 @@ func needs(t testing.TB, program, pkg string) {
 func machine() []string {
 	mods := "usr/lib/modules/" + kver + "/"
 	return []string{
-		"usr/", "usr/lib/", "lib@usr/lib", "etc/",
+		"usr/", "usr/lib/", "lib@usr/lib", "etc/", "usr/lib/systemd/systemd=systemd",
 		"boot/vmlinuz-" + kver + "=the kernel", "boot/config-" + kver + "=CONFIG_X=y", "boot/initrd.img-" + kver + "=not ours",
 		mods + "modules.dep=kernel/fs/squashfs/squashfs.ko:\nkernel/fs/overlayfs/overlay.ko:\nkernel/drivers/block/loop.ko:\n" +
 			"kernel/drivers/net/virtio_net.ko: kernel/net/core/failover.ko\nkernel/net/core/failover.ko:\n" +
@@ -154,6 +155,23 @@ func zstandard(t testing.TB, b []byte) []byte {
 		t.Fatal(err)
 	}
 	return w.EncodeAll(b, nil)
+}
+
+func xzipped(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	// As the kernel's Makefile has it: xz --check=crc32 --lzma2=dict=1MiB.
+	w, err := xz.WriterConfig{DictCap: 1 << 20, CheckSum: xz.CRC32}.NewWriter(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // layout is an OCI image layout under construction.

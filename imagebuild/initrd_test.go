@@ -26,7 +26,11 @@ func unpack(t *testing.T, image imagebuild.Image) map[string][]byte {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	b, err := d.DecodeAll(read(t, filepath.Join(image.Path, imagebuild.InitrdFile)), nil)
+	raw := read(t, filepath.Join(image.Path, imagebuild.InitrdFile))
+	if bytes.HasPrefix(raw, []byte("070701")) { // microcode
+		raw = raw[bytes.Index(raw, []byte("\x28\xb5\x2f\xfd")):]
+	}
+	b, err := d.DecodeAll(raw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +117,13 @@ func TestInitrdWindow(t *testing.T) {
 func TestInitrdCompressedModules(t *testing.T) {
 	mods := "usr/lib/modules/" + kver + "/"
 	loop, overlay := mods+"kernel/drivers/block/loop.ko", mods+"kernel/fs/overlayfs/overlay.ko"
-	dep := "modules.dep=kernel/fs/squashfs/squashfs.ko:\nkernel/drivers/block/loop.ko.zst: kernel/fs/overlayfs/overlay.ko.gz\nkernel/fs/overlayfs/overlay.ko.gz:\n"
-	files := with(machine(), []string{loop, overlay, mods + "modules.dep"}, mods+dep,
+	squashfs := mods + "kernel/fs/squashfs/squashfs.ko"
+	dep := "modules.dep=kernel/fs/squashfs/squashfs.ko.xz:\nkernel/drivers/block/loop.ko.zst: kernel/fs/overlayfs/overlay.ko.gz\nkernel/fs/overlayfs/overlay.ko.gz:\n"
+	files := with(machine(), []string{loop, overlay, squashfs, mods + "modules.dep"}, mods+dep, squashfs+".xz="+string(xzipped(t, []byte("squashfs"))),
 		loop+".zst="+string(zstandard(t, []byte("loop"))), overlay+".gz="+string(gzipped(t, []byte("overlay"))))
 	out := unpack(t, build(t, builder(t, files...)))
 	for name, want := range map[string]string{
-		loop: "loop", overlay: "overlay",
+		loop: "loop", overlay: "overlay", squashfs: "squashfs",
 		mods + "modules.dep": "kernel/drivers/block/loop.ko: kernel/fs/overlayfs/overlay.ko\nkernel/fs/overlayfs/overlay.ko:\nkernel/fs/squashfs/squashfs.ko:\n",
 	} {
 		if got := string(out[name]); got != want {
@@ -127,10 +132,14 @@ func TestInitrdCompressedModules(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct{ ext, content, want string }{
-		"xz":      {".xz", "\xfd7zXZ\x00", "find /usr/lib/modules -name '*.ko.xz' -exec xz -d {} +"},
-		"bad gz":  {".gz", "no gzip", "loop.ko.gz: "},
-		"bad zst": {".zst", "no zstd", "loop.ko.zst: "},
-		"other":   {".lz4", "", "unknown kind of module file"},
+		"bad xz": {".xz", "\xfd7zXZ\x00", "loop.ko.xz: "},
+		"cut xz": {".xz", string(xzipped(t, []byte("loop"))[:40]), "loop.ko.xz: "},
+		// The header of a block that asks for a dictionary of 4 GiB, and one with the filter for x86.
+		"large xz":    {".xz", "\xfd7zXZ\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x28\x00\x00\x00", "dictionary of more than 64 MiB"},
+		"filtered xz": {".xz", "\xfd7zXZ\x00\x00\x01\x69\x22\xde\x36\x02\x01\x04\x00\x21\x01\x16\x00\x00", "filter of xz for machine code"},
+		"bad gz":      {".gz", "no gzip", "loop.ko.gz: "},
+		"bad zst":     {".zst", "no zstd", "loop.ko.zst: "},
+		"other":       {".lz4", "", "unknown kind of module file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := with(machine(), []string{loop, mods + "modules.dep"}, loop+test.ext+"="+test.content,

@@ -27,10 +27,11 @@ type Manifest struct {
 	Source        string            `json:"source"`                 // as the operator wrote it
 	SourceDigest  string            `json:"sourceDigest,omitempty"` // of the OCI image manifest
 	KernelVersion string            `json:"kernelVersion"`
-	Platform      string            `json:"platform"` // linux/amd64
-	Level         int               `json:"level"`    // of zstd in the squashfs
-	Files         map[string]File   `json:"files"`    // kernel, initrd and root.squashfs
-	Tools         map[string]string `json:"tools"`    // the programs that built it, name → version
+	Platform      string            `json:"platform"`            // linux/amd64
+	Level         int               `json:"level"`               // of zstd in the squashfs
+	InitrdKey     string            `json:"initrdKey,omitempty"` // of the initrd's contents: equal keys, equal initrds
+	Files         map[string]File   `json:"files"`               // kernel, initrd and root.squashfs
+	Tools         map[string]string `json:"tools"`               // the programs that built it, name → version
 }
 
 // File is one file of an image.

@@ -3,8 +3,10 @@ package imagebuild
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 
 	"drover/imagebuild/external"
@@ -26,16 +28,22 @@ const (
 
 // writeSquashfs writes the tree to the file path, which must not exist. Program is the
 // path of tar2sqfs.
-func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, level int, progress func(int64)) error {
+func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, level int, progress func(int64)) (File, error) {
 	// Without --no-skip, tar2sqfs silently leaves out tar records that it does not
 	// understand.
 	cmd := exec.CommandContext(ctx, program, "--quiet", "--no-skip", "--block-size", "131072",
 		"--compressor", "zstd", "--comp-extra", fmt.Sprintf("level=%d", level), path)
-	return external.Run(ctx, cmd, func(stdin io.Writer) error {
+	err := external.Run(ctx, cmd, func(stdin io.Writer) error {
 		w := bufio.NewWriterSize(stdin, 1<<20)
 		if err := t.Emit(w, progress); err != nil {
 			return err
 		}
 		return w.Flush()
 	})
+	if err != nil {
+		return File{}, err
+	}
+	f, err := digestFile(path)
+	// The server runs as another user, whatever the umask of this one.
+	return f, errors.Join(err, os.Chmod(path, publicFile))
 }

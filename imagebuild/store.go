@@ -34,7 +34,7 @@ type store struct {
 // process, so all hidden files belong to builds that were killed, and are removed.
 func openStore(images, name string) (*store, error) {
 	s := &store{images: images, name: name, dir: filepath.Join(images, name)}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	if err := makePublicDir(s.dir); err != nil {
 		return nil, err
 	}
 	var err error
@@ -55,6 +55,36 @@ func openStore(images, name string) (*store, error) {
 	return s, nil
 }
 
+// Modes of everything that is published. The server runs as another user than the one
+// who builds images, whose umask must not matter.
+const (
+	publicDir  = 0o755
+	publicFile = 0o644
+)
+
+// makePublicDir creates a directory, and its parents, that the server can read. It does
+// not change the modes of directories that exist.
+func makePublicDir(path string) error {
+	err := os.Mkdir(path, publicDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makePublicDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, publicDir)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%q is not a directory", path)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, publicDir)
+}
+
 // begin removes the remains of earlier builds and creates the hidden directory.
 func (s *store) begin() error {
 	old, err := fs.Glob(os.DirFS(s.dir), buildPrefix+"*")
@@ -67,7 +97,7 @@ func (s *store) begin() error {
 	if s.temp, err = os.MkdirTemp(s.dir, buildPrefix); err != nil {
 		return err
 	}
-	return os.Chmod(s.temp, 0o755)
+	return os.Chmod(s.temp, publicDir)
 }
 
 // close ends the build and removes its files unless they were published.
@@ -81,11 +111,14 @@ func (s *store) close() {
 // write writes one file of the generation durably. It calls progress with the bytes of
 // each write, and ends when ctx does.
 func (s *store) write(ctx context.Context, name string, progress func(n int64), fill func(io.Writer) error) (File, error) {
-	f, err := os.OpenFile(filepath.Join(s.temp, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(s.temp, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, publicFile)
 	if err != nil {
 		return File{}, err
 	}
 	defer f.Close()
+	if err := f.Chmod(publicFile); err != nil {
+		return File{}, err
+	}
 	d := &digester{ctx: ctx, w: f, h: sha256.New(), progress: progress}
 	w := bufio.NewWriterSize(d, 256<<10)
 	if err := fill(w); err != nil {
@@ -177,14 +210,16 @@ func (d *digester) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// digestFile reads a file that another program wrote, and makes it durable.
+// digestFile reads a file that another program wrote, and makes it durable meanwhile.
 func digestFile(path string) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return File{}, err
 	}
 	defer f.Close()
+	synced := make(chan error, 1)
+	go func() { synced <- f.Sync() }()
 	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return File{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, f.Sync())
+	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 1<<20))
+	return File{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, <-synced)
 }

@@ -80,14 +80,17 @@ var mayImport = map[string][]string{
 	},
 
 	"imagebuild": {
-		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/oci", "drover/imagebuild/rootfs",
+		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/oci", "drover/imagebuild/registry",
+		"drover/imagebuild/rootfs",
 	},
+	"imagebuild/engine":   {},
 	"imagebuild/external": {},
-	"imagebuild/initrd":   {"drover/imagebuild/external", "drover/imagebuild/layer", "drover/imagebuild/rootfs"},
+	"imagebuild/initrd":   {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
 	"imagebuild/layer":    {"drover/imagebuild/rootfs"},
 	"imagebuild/loaders":  {},
 	"imagebuild/media":    {},
 	"imagebuild/oci":      {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
+	"imagebuild/registry": {"drover/imagebuild/layer", "drover/imagebuild/oci"},
 	"imagebuild/rootfs":   {},
 
 	"cmd/drover/hardware": {
@@ -120,19 +123,21 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                          {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
-	"github.com/prometheus/":           {"cmd/drover/server/metrics"},
-	"go.etcd.io/bbolt":                 {"pools/state"},
-	"github.com/insomniacslk/dhcp/":    {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
-	"github.com/pin/tftp/":             {"tftp"},
-	"gopkg.in/yaml.v3":                 {"pools/config/decode", "pools/hardware/importer"},
-	"github.com/spf13/cobra":           {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
-	"github.com/klauspost/compress/":   {"imagebuild/initrd", "imagebuild/layer"},
-	"github.com/diskfs/go-diskfs":      {"imagebuild/media"},
-	"github.com/vishvananda/netlink":   {"cmd/drover-init/nic"},
-	"github.com/mdlayher/packet":       {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
-	"github.com/rogpeppe/go-internal/": {"cmd/drover"},
-	"golang.org/x/crypto/ssh":          {"pools/hardware/sshcli"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
+	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
+	"go.etcd.io/bbolt":                        {"pools/state"},
+	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
+	"github.com/pin/tftp/":                    {"tftp"},
+	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer"},
+	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
+	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
+	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
+	"github.com/google/go-containerregistry/": {"imagebuild/registry"},
+	"github.com/ulikunitz/xz":                 {"imagebuild/initrd"},
+	"github.com/vishvananda/netlink":          {"cmd/drover-init/nic"},
+	"github.com/mdlayher/packet":              {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
+	"github.com/rogpeppe/go-internal/":        {"cmd/drover"},
+	"golang.org/x/crypto/ssh":                 {"pools/hardware/sshcli"},
 }
 
 func TestArrows(t *testing.T) {

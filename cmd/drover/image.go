@@ -1,14 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -16,14 +11,10 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/imagebuild"
-	"drover/imagebuild/oci"
 	"drover/pools/printable"
 )
 
-const (
-	defaultImages = cli.DefaultState + "/images"
-	packagedInit  = "/usr/lib/drover/drover-init"
-)
+const defaultImages = cli.DefaultState + "/images"
 
 func newImageCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -34,104 +25,6 @@ one from a container image. A pool of the config names it as NAME, which is its
 current generation, or as NAME@sha256:ID, which never changes.`,
 	}
 	return cli.Group(cmd, newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
-}
-
-func newImageBuildCommand() *cobra.Command {
-	var b imagebuild.Builder
-	var platform string
-	var output cli.Output
-	cmd := &cobra.Command{
-		Use:   "build --name NAME SOURCE",
-		Short: "Make an image from a container image or a directory",
-		Long: `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
-current generation of the image NAME. SOURCE is one of
-
-  dir:PATH                   a root file system on disk
-  tar:FILE                   a tar of one; plain, .gz or .zst
-  oci:DIR[:TAG]              an OCI image layout
-  oci-archive:FILE[:TAG]     a tar of one
-
-It needs no root and no container engine, only tar2sqfs (squashfs-tools-ng).
-The image must hold exactly one kernel (boot/vmlinuz-VERSION, or choose with
---kernel-version) with its modules and modules.dep.
-
-SSH host keys, machine ids, logs, caches, /boot and the contents of /tmp, /run,
-/proc and /sys are left out. --exclude leaves out more: * and ? match within one
-element of a path, ** matches any number of elements. A match is left out with
-everything below it; DIR/** keeps the directory.
-
-The same source gives the same generation. SOURCE_DATE_EPOCH, if set, is the
-latest time of any file in it.`,
-		Example: `  buildah push localhost/node:1 oci:node && drover image build --name debian-12 oci:node
-  drover image build --name debian-12 oci-archive:node.tar:v7 --level 15
-  drover image build --name test dir:/srv/root --module nvme --exclude 'usr/share/doc'`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b.Source = args[0]
-			if err := completeBuilder(&b, platform); err != nil {
-				return &cli.Error{Code: cli.Usage, Err: err}
-			}
-			image, err := buildImage(cmd, &b)
-			if err != nil {
-				return err
-			}
-			return output.Print(cmd, image, func(w io.Writer) error { return printImage(w, image) })
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&b.Name, "name", "", "name of the image: lower-case letters, digits, '.', '_' and '-'")
-	f.StringVar(&b.Images, "images", defaultImages, "directory of images")
-	f.StringVar(&b.Init, "init", "", "program for /init of the initrd (default: drover-init beside drover, then "+packagedInit+")")
-	f.IntVar(&b.Level, "level", imagebuild.DefaultLevel, "zstd level of the squashfs, 1 to 22; 15 for releases")
-	f.StringArrayVar(&b.Excludes, "exclude", nil, "also leave out what matches this pattern (repeatable)")
-	f.BoolVar(&b.KeepBoot, "keep-boot", false, "keep /boot")
-	f.StringArrayVar(&b.Modules, "module", nil, "also put this kernel module into the initrd (repeatable)")
-	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
-	f.StringVar(&platform, "platform", "linux/amd64", "which variant of a multi-platform image")
-	output.Flag(cmd, "text", "json")
-	_ = cmd.MarkFlagDirname("images")
-	return cmd
-}
-
-// buildImage builds an image and prints the progress.
-func buildImage(cmd *cobra.Command, b *imagebuild.Builder) (imagebuild.Image, error) {
-	progress := newProgressPrinter(cmd.ErrOrStderr(), time.Now)
-	defer progress.end()
-	b.Progress = progress.show
-	b.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	return b.Build(cmd.Context())
-}
-
-// completeBuilder sets the fields of a builder that have no flag of their own. Its
-// errors are errors of usage.
-func completeBuilder(b *imagebuild.Builder, platform string) (err error) {
-	if b.Name == "" {
-		return errors.New("--name is missing")
-	}
-	if b.Platform, err = oci.ParsePlatform(platform); err != nil {
-		return err
-	}
-	if s := os.Getenv("SOURCE_DATE_EPOCH"); s != "" {
-		sec, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			return fmt.Errorf("SOURCE_DATE_EPOCH=%q is not a number of seconds", s)
-		}
-		b.Epoch = time.Unix(sec, 0)
-	}
-	b.Version = version()
-	b.Init = cmp.Or(b.Init, findInit())
-	return b.Check()
-}
-
-// findInit returns the path of drover-init: beside this program, or the packaged one.
-func findInit() string {
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "drover-init")
-		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
-			return beside
-		}
-	}
-	return packagedInit
 }
 
 func newImageListCommand() *cobra.Command {

@@ -1,4 +1,4 @@
-// Package external runs the programs that a build needs: tar2sqfs and zstd.
+// Package external runs the programs that a build needs: tar2sqfs.
 //
 // [Find] finds a program and its version, and [Run] runs one on data that is made
 // while it runs. The package does not know what the programs do.
@@ -11,11 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Find returns the path of a program and the version that it prints, or "unknown". The
@@ -43,11 +46,19 @@ func Run(ctx context.Context, cmd *exec.Cmd, write func(io.Writer) error) error 
 		cmd.Stdout = output
 	}
 	name := filepath.Base(cmd.Path)
-	stdin, err := cmd.StdinPipe()
+	read, stdin, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	// A larger pipe than 64 KiB: fewer changes between the two programs. It may be refused.
+	if conn, err := stdin.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 1<<20) })
+	}
+	cmd.Stdin = read
+	err = cmd.Start()
+	read.Close()
+	if err != nil {
+		stdin.Close()
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	writeErr := write(stdin)

@@ -39,6 +39,22 @@ func (c *cpioWriter) file(name string, perm int64, content []byte) {
 	c.entry(name, cpioFile|perm, 0, 0, content)
 }
 
+// cpioHeader and cpioBlock are the sizes of the header of a file, without its name, and
+// of that to which archives are padded, in bytes.
+const (
+	cpioHeader = 110
+	cpioBlock  = 512
+)
+
+// aligned writes a file whose content begins at a multiple of 16 bytes, where processors
+// want their microcode: zeros behind the name make up for the rest.
+func (c *cpioWriter) aligned(name string, content []byte) {
+	for (c.off+cpioHeader+int64(len(name))+1)%16 != 0 {
+		name += "\x00"
+	}
+	c.file(name, 0o644, content)
+}
+
 func (c *cpioWriter) entry(name string, mode, major, minor int64, content []byte) {
 	if c.err == nil && int64(len(content)) > math.MaxUint32 {
 		c.err = fmt.Errorf("%q is larger than 4 GiB", name)
@@ -63,7 +79,7 @@ func (c *cpioWriter) entry(name string, mode, major, minor int64, content []byte
 func (c *cpioWriter) close() error {
 	c.ino = -1
 	c.entry("TRAILER!!!", 0, 0, 0, nil)
-	c.pad(512)
+	c.pad(cpioBlock)
 	return c.err
 }
 
@@ -71,11 +87,15 @@ func (c *cpioWriter) pad(to int64) {
 	c.write(make([]byte, (to-c.off%to)%to))
 }
 
-func (c *cpioWriter) write(b []byte) {
+func (c *cpioWriter) write(b []byte) { _, _ = c.Write(b) } // c.err has the error
+
+// Write writes bytes as they are.
+func (c *cpioWriter) Write(b []byte) (int, error) {
 	if c.err != nil {
-		return
+		return 0, c.err
 	}
 	n, err := c.w.Write(b)
 	c.off += int64(n)
 	c.err = err
+	return n, err
 }

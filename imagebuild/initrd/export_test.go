@@ -15,3 +15,6 @@ func Cpio(w io.Writer) error {
 
 // Compress is compress.
 var Compress = compress
+
+// Compressor is compressor.
+const Compressor = compressor

@@ -2,18 +2,18 @@
 // /init, kernel modules and the firmware that they load.
 //
 // [New] chooses the modules of a kernel: [DefaultModules], the modules that the caller
-// names, and their dependencies as depmod found them. [Archive.Write] compresses the
-// archive with the program zstd, or with a library where zstd is not installed. Equal
-// trees give equal bytes.
+// names, and their dependencies as depmod found them. [Archive.WriteContents] writes the
+// archive as it is, and [Archive.Write] the initrd: processor microcode, the compressed
+// archive, and archives of the operator's own. Equal trees give equal bytes, on all hosts.
 //
 // The package does not know what /init does.
 package initrd
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -24,39 +24,83 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// Archive is the early user space: /init, modules, and the firmware that they load.
-type Archive struct {
-	tree    *rootfs.Tree
-	modules *moduleSet
-	init    []byte
-	dirs    map[string]bool // directories that were written
-	cpio    *cpioWriter
+// Config describes an initrd.
+type Config struct {
+	Init      []byte    // the program for /init
+	Modules   []string  // more modules, besides [DefaultModules]; they must exist
+	Own       Own       // files and archives of the operator's own
+	Microcode Microcode // zero: auto
 }
 
-// New returns the initrd for a kernel of a tree. It contains [DefaultModules], and more,
-// which must exist. Init is the program for /init.
-func New(t *rootfs.Tree, version string, more []string, init []byte) (*Archive, error) {
+// Archive is the early user space: /init, modules, and the firmware that they load.
+type Archive struct {
+	Config
+	Missing []Missing // drivers without their firmware, once WriteContents has returned
+	Left    []string  // models of processors whose microcode was left out
+
+	tree      *rootfs.Tree
+	modules   *moduleSet
+	microcode map[string][]byte // by path
+	dirs      map[string]bool   // directories that were written
+	cpio      *cpioWriter
+}
+
+// New returns the initrd for a kernel of a tree.
+func New(t *rootfs.Tree, version string, c Config) (*Archive, error) {
 	modules, err := newModuleSet(t, version)
 	if err != nil {
 		return nil, err
 	}
-	if err := modules.choose(DefaultModules(), append(essentialModules(), more...)); err != nil {
+	if err := modules.choose(DefaultModules(), append(essentialModules(), c.Modules...)); err != nil {
 		return nil, err
 	}
-	return &Archive{tree: t, modules: modules, init: init}, nil
+	a := &Archive{Config: c, tree: t, modules: modules}
+	a.microcode, a.Left, err = c.Microcode.microcode(t)
+	return a, err
 }
 
-// Write writes the compressed archive. Zstd is the path of the program that compresses
-// it; when it is empty, the library does.
-func (a *Archive) Write(ctx context.Context, zstd string, w io.Writer) error {
-	return compress(ctx, zstd, w, a.archive)
+// Key returns a name for the bytes that Write writes, given the SHA-256 of the contents.
+func (a *Archive) Key(contents []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%x\n", compressor, contents)
+	for _, name := range slices.Sorted(maps.Keys(a.microcode)) {
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(a.microcode[name]))
+	}
+	for _, archive := range a.Own.archives {
+		fmt.Fprintf(h, "%x\n", sha256.Sum256(archive))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
-// archive writes the archive, not compressed.
-func (a *Archive) archive(w io.Writer) error {
-	// A large buffer: each write wakes the program at the other end.
+// Write writes the initrd. Contents is what WriteContents wrote.
+func (a *Archive) Write(w io.Writer, contents io.Reader) error {
+	out := &cpioWriter{w: w}
+	if len(a.microcode) > 0 {
+		for _, dir := range []string{"kernel", "kernel/x86", "kernel/x86/microcode"} {
+			out.dir(dir)
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.microcode)) {
+			out.aligned(name, a.microcode[name])
+		}
+		if err := out.close(); err != nil {
+			return err
+		}
+	}
+	if err := compress(out, contents); err != nil {
+		return err
+	}
+	for _, archive := range a.Own.archives {
+		out.pad(cpioBlock) // the kernel skips zeros between archives
+		out.write(archive)
+	}
+	return out.err
+}
+
+// WriteContents writes the archive, not compressed, and finds what is missing.
+func (a *Archive) WriteContents(w io.Writer) error {
+	// A large buffer: each write is a system call.
 	b := bufio.NewWriterSize(w, 1<<20)
-	a.cpio, a.dirs = &cpioWriter{w: b}, map[string]bool{}
+	a.cpio, a.dirs, a.Missing = &cpioWriter{w: b}, map[string]bool{}, nil
 	for _, dir := range []string{"dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "usr/lib"} {
 		a.mkdir(dir)
 	}
@@ -65,9 +109,13 @@ func (a *Archive) archive(w io.Writer) error {
 	// mount anything. Without it, init has no standard output.
 	a.cpio.char("dev/console", 0o600, 5, 1)
 	a.cpio.char("dev/null", 0o666, 1, 3)
-	a.cpio.file("init", 0o755, a.init)
+	a.cpio.file("init", 0o755, a.Init)
 	if err := a.writeModules(); err != nil {
 		return err
+	}
+	for _, f := range a.Own.files {
+		a.mkdir(path.Dir(f.path))
+		a.cpio.file(f.path, f.mode, f.content)
 	}
 	if err := a.cpio.close(); err != nil {
 		return err
@@ -84,8 +132,12 @@ func (a *Archive) writeModules() error {
 		if err != nil {
 			return err
 		}
-		for _, name := range Firmware(content) {
+		names := Firmware(content)
+		for _, name := range names {
 			needed[name] = true
+		}
+		if isNICDriver(file) {
+			a.noteMissing(moduleName(file), names)
 		}
 		a.file(base+plainName(file), content)
 	}
@@ -105,30 +157,35 @@ func (a *Archive) writeModules() error {
 	return a.writeFirmware(needed)
 }
 
+// noteMissing adds a driver to a.Missing if the image lacks firmware of it.
+func (a *Archive) noteMissing(driver string, names []string) {
+	var missing []string
+	for _, name := range names {
+		// The operator's own files count.
+		own := slices.ContainsFunc(a.Own.files, func(f ownFile) bool { return f.path == path.Join("usr/lib/firmware", name) })
+		if _, f := firmware(a.tree, a.modules.version, name); f == nil && !own {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		id, like := a.tree.Distribution()
+		a.Missing = append(a.Missing, Missing{Driver: driver, Files: missing, Of: len(names), Package: firmwarePackage(id, like, missing[0])})
+	}
+}
+
 // writeFirmware writes the firmware that the modules may load. Distributions keep most
 // firmware in separate packages, so a missing file is no error.
 func (a *Archive) writeFirmware(names map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		elems, err := rootfs.CleanPath(name)
-		if err != nil {
+		file, f := firmware(a.tree, a.modules.version, name)
+		if f == nil {
 			continue
 		}
-		for _, ext := range []string{"", ".xz", ".zst"} {
-			file := path.Join("usr/lib/firmware", path.Join(elems...)) + ext
-			n := a.tree.Lookup(file)
-			if n == nil {
-				n = a.tree.Lookup(strings.TrimPrefix(file, "usr/"))
-			}
-			if n == nil || n.Kind != tar.TypeReg || n.Size > maxModule {
-				continue
-			}
-			content, err := n.Content()
-			if err != nil {
-				return fmt.Errorf("%q: %w", file, err)
-			}
-			a.file(file, content)
-			break
+		content, err := f.Content()
+		if err != nil {
+			return fmt.Errorf("%q: %w", file, err)
 		}
+		a.file(file, content)
 	}
 	return nil
 }
@@ -161,11 +218,12 @@ func (s *moduleSet) depFile() []byte {
 	return b.Bytes()
 }
 
-// filtered returns the lines of modules.alias or modules.softdep for chosen modules. With
-// all lines, the initrd would try to load modules that it does not have.
+// filtered returns the lines of modules.alias or modules.softdep for chosen modules, the
+// latter with those of modprobe.d. With all lines, the initrd would try to load modules
+// that it does not have.
 func (s *moduleSet) filtered(name string) ([]byte, error) {
 	var b bytes.Buffer
-	err := s.lines(name, func(line string) {
+	keep := func(line string) {
 		fields := strings.Fields(line)
 		var module string
 		switch {
@@ -177,6 +235,12 @@ func (s *moduleSet) filtered(name string) ([]byte, error) {
 		if s.chosen[s.byName[normalName(module)]] {
 			b.WriteString(line + "\n")
 		}
-	})
+	}
+	err := s.lines(name, keep)
+	if name == "modules.softdep" {
+		for _, line := range s.configured {
+			keep(line)
+		}
+	}
 	return b.Bytes(), err
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"drover/imagebuild/layer"
+
+	"github.com/ulikunitz/xz"
 )
 
 // maxModule bounds one module, in bytes. The largest, amdgpu, has 30 MB.
@@ -21,6 +23,16 @@ func plainName(file string) string {
 		return file[:i+len(".ko")]
 	}
 	return file
+}
+
+// cutCompression cuts the extension of a compression off a file name.
+func cutCompression(name string) (plain, ext string) {
+	for _, ext := range []string{".gz", ".xz", ".zst"} {
+		if plain, ok := strings.CutSuffix(name, ext); ok {
+			return plain, ext
+		}
+	}
+	return name, ""
 }
 
 // module returns the contents of a module, decompressed: the init of the initrd gives
@@ -37,17 +49,9 @@ func (s *moduleSet) module(file string) ([]byte, error) {
 	return b, err
 }
 
-// decompress decompresses a module whose file name ends in ext.
+// decompress decompresses a file whose name ends in ext.
 func decompress(b []byte, ext string) ([]byte, error) {
-	format := map[string]string{".gz": "gzip", ".zst": "zstd"}[ext]
-	switch {
-	case ext == ".xz":
-		return nil, errors.New("compressed with xz, which is not supported: " +
-			"decompress the modules in the image (find /usr/lib/modules -name '*.ko.xz' -exec xz -d {} +; depmod VERSION)")
-	case format == "":
-		return nil, errors.New("unknown kind of module file")
-	}
-	r, err := layer.Decompress(bytes.NewReader(b), format)
+	r, err := open(b, ext)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +61,54 @@ func decompress(b []byte, ext string) ([]byte, error) {
 		return nil, fmt.Errorf("larger than %d bytes", maxModule)
 	}
 	return out, err
+}
+
+// open opens the contents of a compressed file whose name ends in ext.
+func open(b []byte, ext string) (io.ReadCloser, error) {
+	switch ext {
+	case ".gz":
+		return layer.Decompress(bytes.NewReader(b), "gzip")
+	case ".zst":
+		return layer.Decompress(bytes.NewReader(b), "zstd")
+	case ".xz":
+		if err := checkXZ(b); err != nil {
+			return nil, err
+		}
+		r, err := xz.ReaderConfig{DictCap: 1 << 20}.NewReader(bytes.NewReader(b))
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(r), nil
+	}
+	return nil, errors.New("unknown kind of module file")
+}
+
+// maxXZDictionary is the code of the largest dictionary of xz, 64 MiB: that of xz -9.
+// Kernels' modules have 1 or 2 MiB. The library allocates as much as a file asks for, up
+// to 4 GiB.
+const maxXZDictionary = 28
+
+// checkXZ returns an error if the first block of an xz file asks for a large dictionary
+// or has another filter than LZMA2, which the library does not know (xz file format,
+// sections 3.1 and 5.3).
+func checkXZ(b []byte) error {
+	const streamHeader = 12
+	if len(b) <= streamHeader+2 || b[streamHeader] == 0 {
+		return nil // too short or empty: the library says what is wrong
+	}
+	flags, rest := b[streamHeader+1], b[streamHeader+2:]
+	if flags&3 != 0 {
+		return errors.New("compressed with a filter of xz for machine code, which is not supported: compress it with xz --check=crc32 --lzma2")
+	}
+	for _, size := range []byte{0x40, 0x80} { // lengths of seven bits a byte
+		for more := flags&size != 0; more && len(rest) > 0; rest = rest[1:] {
+			more = rest[0]&0x80 != 0
+		}
+	}
+	if len(rest) >= 3 && rest[0] == 0x21 && rest[2]&0x3f > maxXZDictionary {
+		return errors.New("needs a dictionary of more than 64 MiB: compress it with xz -9 or less")
+	}
+	return nil
 }
 
 // Firmware returns the names of the firmware files that a module may load: the

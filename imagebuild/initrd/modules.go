@@ -45,6 +45,8 @@ type moduleSet struct {
 	soft    map[string][]string // normal name -> names or aliases
 	aliases map[string][]string // alias without wildcards -> normal names
 	chosen  map[string]bool     // paths
+
+	configured []string // softdep lines of modprobe.d
 }
 
 // normalName returns a module's name as the kernel writes it. File names and people use
@@ -75,7 +77,50 @@ func newModuleSet(t *rootfs.Tree, version string) (*moduleSet, error) {
 			return nil, err
 		}
 	}
+	for _, line := range softdeps(t) {
+		s.softLine(line)
+		s.configured = append(s.configured, line)
+	}
 	return s, nil
+}
+
+// modprobeDirs are the directories of modprobe.d(5), the most important first: a file
+// hides those of its name in the others.
+var modprobeDirs = []string{"etc/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d"}
+
+// softdeps returns the softdep lines of modprobe.d.
+func softdeps(t *rootfs.Tree) (lines []string) {
+	files := map[string]*rootfs.File{}
+	for _, dir := range modprobeDirs {
+		d := t.Lookup(dir)
+		if d == nil {
+			continue
+		}
+		for name := range d.Children {
+			if _, hidden := files[name]; strings.HasSuffix(name, ".conf") && !hidden {
+				files[name] = nil // also for a link to /dev/null, which is how an operator switches a file off
+				if n := t.Lookup(dir + "/" + name); n != nil && n.Kind == tar.TypeReg && n.Size <= 1<<20 {
+					files[name] = n.File
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if files[name] == nil {
+			continue
+		}
+		b, err := files[name].Content()
+		if err != nil {
+			continue // reading it again for the squashfs reports the error
+		}
+		text := strings.ReplaceAll(string(b), "\\\n", " ")
+		for line := range strings.Lines(text) {
+			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "softdep" {
+				lines = append(lines, strings.Join(fields, " "))
+			}
+		}
+	}
+	return lines
 }
 
 // lines calls fn with each line of a file in the modules' directory, except empty lines

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"drover/imagebuild/rootfs"
@@ -21,7 +22,11 @@ import (
 // must be able to read all files, so a tree with other owners' private files needs
 // root. Other file systems mounted in the tree (/proc of a running container) are not
 // read.
-func OpenDir(path string) (*Source, error) {
+//
+// Path may be the root of the running container, also in the middle of its build: without
+// is a directory that is left out, the one that the image is written to, and files that
+// the container engine mounted (etc/hosts, etc/hostname, etc/resolv.conf) are empty.
+func OpenDir(path, without string) (*Source, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -31,24 +36,32 @@ func OpenDir(path string) (*Source, error) {
 		root.Close()
 		return nil, err
 	}
+	skip, err := os.Stat(without)
+	if err != nil {
+		skip = nil
+	}
+	w := &dirWalk{root: root, base: path, dev: st.Sys().(*syscall.Stat_t).Dev, skip: skip, seen: map[inode][]string{}}
 	read := func(ctx context.Context, l *Reader, progress func(int64)) ([]rootfs.Entry, error) {
-		w := dirWalk{ctx: ctx, root: root, base: path, dev: st.Sys().(*syscall.Stat_t).Dev,
-			seen: map[uint64][]string{}, layers: l, progress: progress}
+		w.ctx, w.layers, w.progress = ctx, l, progress
 		if err := fs.WalkDir(root.FS(), ".", w.visit); err != nil {
 			return nil, err
 		}
 		return w.list, nil
 	}
-	return &Source{Layers: []Layer{{Name: path, Read: read}}, Close: root.Close}, nil
+	return &Source{Layers: []Layer{{Name: path, Read: read}}, Close: w.close}, nil
 }
 
 // dirWalk reads a tree on disk into entries.
 type dirWalk struct {
 	ctx      context.Context
 	root     *os.Root
+	mu       sync.Mutex // of last and lastName
+	last     *os.Root   // the directory that was used last; nil at first
+	lastName string
 	base     string
 	dev      uint64
-	seen     map[uint64][]string // the first path of each inode with several names
+	skip     fs.FileInfo        // a directory that is left out; may be nil
+	seen     map[inode][]string // the first path of each inode with several names
 	layers   *Reader
 	progress func(int64)
 	list     []rootfs.Entry
@@ -62,13 +75,21 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
-	info, err := w.root.Lstat(name)
+	var info fs.FileInfo
+	err = w.in(name, func(dir *os.Root, base string) (err error) {
+		info, err = dir.Lstat(base)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	if info.Mode()&fs.ModeSocket != 0 {
+		w.layers.Sockets = append(w.layers.Sockets, name)
 		return nil // nothing listens on it any more, and no archive can contain one
+	}
+	if w.skip != nil && name != "." && os.SameFile(info, w.skip) {
+		return fs.SkipDir
 	}
 	path, err := rootfs.CleanPath(name)
 	if err != nil {
@@ -78,12 +99,13 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 		return err
 	}
 	e := rootfs.Entry{Path: path}
-	if first := w.seen[st.Ino]; first != nil && st.Nlink > 1 && !d.IsDir() {
+	id := inode{st.Dev, st.Ino}
+	if first := w.seen[id]; first != nil && st.Nlink > 1 && !d.IsDir() {
 		e.Link = first
 	} else if e.File, err = w.file(name, info, st.Ino); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	} else if st.Nlink > 1 && !d.IsDir() {
-		w.seen[st.Ino] = path
+		w.seen[id] = path
 	}
 	w.list = append(w.list, e)
 	if d.IsDir() && st.Dev != w.dev {
@@ -109,6 +131,10 @@ func (w *dirWalk) file(name string, info fs.FileInfo, ino uint64) (f *rootfs.Fil
 	if f, err = rootfs.NewFile(h); err != nil {
 		return nil, err
 	}
+	if w.engines(name) {
+		f.Size = 0
+		return f, nil
+	}
 	if f.Kind == tar.TypeReg {
 		if w.size += f.Size; w.size > w.layers.Spool.limit {
 			return nil, fmt.Errorf("the tree is larger than %d bytes", w.layers.Spool.limit)
@@ -119,10 +145,62 @@ func (w *dirWalk) file(name string, info fs.FileInfo, ino uint64) (f *rootfs.Fil
 	return f, w.xattrs(name, f)
 }
 
+// in calls use with the directory of a file and the file's name in it. Files come sorted,
+// so it keeps the last directory open: a path has many elements, and each costs a system
+// call.
+func (w *dirWalk) in(name string, use func(dir *os.Root, base string) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dir, base := filepath.Split(name)
+	if dir = filepath.Clean(dir); w.last == nil || dir != w.lastName {
+		next, err := w.root.OpenRoot(dir)
+		if err != nil {
+			return err
+		}
+		if w.last != nil {
+			w.last.Close()
+		}
+		w.last, w.lastName = next, dir
+	}
+	return use(w.last, base)
+}
+
+// close closes what in has opened, and the root.
+func (w *dirWalk) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last != nil {
+		w.last.Close()
+		w.last = nil
+	}
+	return w.root.Close()
+}
+
+// inode is the identity of a file. In an overlay two files with one number can be on
+// different devices.
+type inode struct{ dev, ino uint64 }
+
+// engines reports whether a file is one that a container engine mounted over that of the
+// image: it describes the container, and the host that builds it.
+func (w *dirWalk) engines(name string) bool {
+	switch name {
+	case "etc/hosts", "etc/hostname", "etc/resolv.conf":
+	default:
+		return false
+	}
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, filepath.Join(w.base, name), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
 // open opens the contents of a file. It returns an error when the file is no longer
 // the one that visit found.
 func (w *dirWalk) open(name string, ino uint64, size int64) (io.ReadCloser, error) {
-	r, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	var r *os.File
+	err := w.in(name, func(dir *os.Root, base string) (err error) {
+		r, err = dir.OpenFile(base, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,10 @@ const (
 // Reader decodes tar streams into entries.
 type Reader struct {
 	Spool     *Spool
-	Whiteouts bool // the stream is a layer of an OCI image, not a whole root file system
-	entries   int  // in all streams so far
-	meta      int  // bytes of names and attributes so far
+	Whiteouts bool     // the stream is a layer of an OCI image, not a whole root file system
+	Sockets   []string // that a directory held, and that no image can
+	entries   int      // in all streams so far
+	meta      int      // bytes of names and attributes so far
 }
 
 // read reads one tar stream to its end. The contents of files go to the spool.

@@ -58,12 +58,22 @@ func OpenTar(path string) (*Source, error) {
 // Stream reads a tar stream, compressed or not, to the end of the stream, so that a
 // digest over the stream covers all of it. It calls progress with the bytes of each read.
 func (l *Reader) Stream(ctx context.Context, stream io.Reader, progress func(int64)) ([]rootfs.Entry, error) {
+	return l.StreamTo(ctx, io.Discard, stream, progress)
+}
+
+// StreamTo is [Reader.Stream], and writes the decompressed stream to w, for a digest over
+// it.
+func (l *Reader) StreamTo(ctx context.Context, w io.Writer, stream io.Reader, progress func(int64)) ([]rootfs.Entry, error) {
 	r := &meter{ctx: ctx, r: stream, progress: progress}
-	plain, err := decompress(r)
+	content, err := decompress(r)
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close()
+	defer content.Close()
+	var plain io.Reader = content
+	if w != io.Discard {
+		plain = io.TeeReader(content, w)
+	}
 	list, err := l.read(plain)
 	if err != nil {
 		return nil, err

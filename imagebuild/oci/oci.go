@@ -1,13 +1,13 @@
 // Package oci opens images in the OCI image layout: a directory with [OpenDir], a tar of
-// one with [OpenArchive]. It follows index.json to the manifest of a [Platform] and
-// returns the image as a source of package layer.
+// one with [OpenArchive]; and the tars of docker save with [OpenDockerArchive]. It
+// follows index.json to the manifest of a [Platform] and returns the image as a source
+// of package layer.
 //
-// It verifies sizes and digests while it reads blobs. The package does not know
-// registries: buildah, skopeo or docker buildx write an image into a layout.
+// It verifies sizes and digests while it reads blobs. [Open] does the same with blobs
+// from elsewhere: the package does not know registries.
 package oci
 
 import (
-	"archive/tar"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -18,9 +18,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -44,11 +43,15 @@ const maxLayers = 512
 // maxIndexDepth is the number of indexes that may lead to a manifest.
 const maxIndexDepth = 4
 
-// blobs opens a file of an OCI image layout by its path, and returns its size in bytes.
-type blobs func(name string) (io.ReadCloser, int64, error)
+// files opens a file of an image layout by its path, and returns its size in bytes.
+type files func(name string) (io.ReadCloser, int64, error)
 
-// descriptor is a reference to a blob (image-spec, descriptor.md).
-type descriptor struct {
+// Blobs opens the blob of a descriptor, and returns its size in bytes. The caller checks
+// size and digest.
+type Blobs func(d Descriptor) (io.ReadCloser, int64, error)
+
+// Descriptor is a reference to a blob (image-spec, descriptor.md).
+type Descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Size        int64             `json:"size"`
@@ -58,9 +61,9 @@ type descriptor struct {
 
 // document is an index or a manifest; Docker's have the same fields.
 type document struct {
-	Manifests []descriptor `json:"manifests"` // of an index
-	Config    descriptor   `json:"config"`    // of a manifest
-	Layers    []descriptor `json:"layers"`
+	Manifests []Descriptor `json:"manifests"` // of an index
+	Config    Descriptor   `json:"config"`    // of a manifest
+	Layers    []Descriptor `json:"layers"`
 }
 
 // imageConfig has the fields of an image's config that the builder needs.
@@ -93,60 +96,7 @@ func OpenDir(arg string, platform Platform) (*layer.Source, error) {
 	return openLayout(open, root.Close, tag, platform)
 }
 
-// OpenArchive opens FILE[:TAG], a tar of an image layout, without unpacking it.
-func OpenArchive(arg string, platform Platform) (*layer.Source, error) {
-	name, tag := cutTag(arg)
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	files, err := archiveIndex(f)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("not a tar of an OCI image layout (compressed ones must be unpacked first): %w", err)
-	}
-	open := func(name string) (io.ReadCloser, int64, error) {
-		section, ok := files[name]
-		if !ok {
-			return nil, 0, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-		}
-		return io.NopCloser(io.NewSectionReader(section, 0, section.Size())), section.Size(), nil // read from its start again
-	}
-	return openLayout(open, f.Close, tag, platform)
-}
-
-// maxBlobName bounds the path of a blob; that of a SHA-512 has 141 bytes.
-const maxBlobName = 200
-
-// archiveIndex returns the contents of each file of an image layout in a tar. The tar reader reads
-// whole blocks and never reads ahead, so after a header the position in f is the start
-// of the contents.
-func archiveIndex(f *os.File) (map[string]*io.SectionReader, error) {
-	files := map[string]*io.SectionReader{}
-	for tr := tar.NewReader(f); ; {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			return files, nil
-		}
-		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
-			return nil, err
-		}
-		name := path.Clean(h.Name)
-		if h.Typeflag != tar.TypeReg || name != "index.json" && !strings.HasPrefix(name, "blobs/") || len(name) > maxBlobName {
-			continue
-		}
-		if len(files) >= layer.MaxEntries {
-			return nil, fmt.Errorf("more than %d files", layer.MaxEntries)
-		}
-		at, err := f.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return nil, err
-		}
-		files[name] = io.NewSectionReader(f, at, h.Size)
-	}
-}
-
-func openLayout(open blobs, closer func() error, tag string, platform Platform) (*layer.Source, error) {
+func openLayout(open files, closer func() error, tag string, platform Platform) (*layer.Source, error) {
 	s, err := layoutSource(open, tag, platform)
 	if err != nil {
 		return nil, errors.Join(err, closer())
@@ -155,7 +105,7 @@ func openLayout(open blobs, closer func() error, tag string, platform Platform) 
 	return s, nil
 }
 
-func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, error) {
+func layoutSource(open files, tag string, platform Platform) (*layer.Source, error) {
 	var index document
 	r, _, err := open("index.json")
 	if err == nil {
@@ -165,7 +115,21 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 	if err != nil {
 		return nil, fmt.Errorf("not an OCI image layout: index.json: %w", err)
 	}
-	desc, err := pickTag(index.Manifests, tag)
+	blobs := func(d Descriptor) (io.ReadCloser, int64, error) {
+		name, _, err := parseDigest(d.Digest)
+		if err != nil {
+			return nil, 0, err
+		}
+		return open(name)
+	}
+	return Open(blobs, index.Manifests, tag, platform)
+}
+
+// Open returns the image for a platform that one of the descriptors in list leads to:
+// the one with the tag or digest, or the only one when tag is empty. The caller sets
+// Close of the source.
+func Open(open Blobs, list []Descriptor, tag string, platform Platform) (*layer.Source, error) {
+	desc, err := pickTag(list, tag, platform)
 	if err != nil {
 		return nil, err
 	}
@@ -177,19 +141,11 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 	if err := open.json(manifest.Config, &config); err != nil {
 		return nil, fmt.Errorf("image config: %w", err)
 	}
-	if !platform.matches(config.Platform) {
-		return nil, fmt.Errorf("the image is for %s/%s, not for %s (choose with --platform)", config.OS, config.Arch, platform)
+	s, err := config.source(platform, len(manifest.Layers))
+	if err != nil {
+		return nil, err
 	}
-	if n := len(manifest.Layers); n > maxLayers {
-		return nil, fmt.Errorf("the image has %d layers, more than %d", n, maxLayers)
-	}
-	if n := len(config.RootFS.DiffIDs); n != len(manifest.Layers) {
-		return nil, fmt.Errorf("the manifest has %d layers, the image config %d", len(manifest.Layers), n)
-	}
-	s := &layer.Source{Digest: digest}
-	if config.Created != nil && config.Created.Unix() > 0 {
-		s.Created = *config.Created
-	}
+	s.Digest = digest
 	for i, d := range manifest.Layers {
 		l, err := open.layer(d, i+1, len(manifest.Layers))
 		if err != nil {
@@ -200,33 +156,64 @@ func layoutSource(open blobs, tag string, platform Platform) (*layer.Source, err
 	return s, nil
 }
 
+// source returns a source for an image of n layers, without the layers, if the image is
+// for the platform.
+func (c *imageConfig) source(platform Platform, n int) (*layer.Source, error) {
+	if !platform.matches(c.Platform) {
+		return nil, fmt.Errorf("the image is for %s, not for %s (choose with --platform)", c.Platform, platform)
+	}
+	if n > maxLayers {
+		return nil, fmt.Errorf("the image has %d layers, more than %d", n, maxLayers)
+	}
+	if ids := len(c.RootFS.DiffIDs); ids != n {
+		return nil, fmt.Errorf("the manifest has %d layers, the image config %d", n, ids)
+	}
+	s := &layer.Source{}
+	if c.Created != nil && c.Created.Unix() > 0 {
+		s.Created = *c.Created
+	}
+	return s, nil
+}
+
 // pickTag returns the image of index.json with the tag or digest, or the only image when
-// tag is empty.
-func pickTag(list []descriptor, tag string) (descriptor, error) {
+// tag is empty. Several with one tag, or all without one, are the variants of one image
+// for several platforms.
+func pickTag(list []Descriptor, tag string, platform Platform) (Descriptor, error) {
 	if len(list) == 0 {
-		return descriptor{}, errors.New("index.json lists no image")
+		return Descriptor{}, errors.New("index.json lists no image")
 	}
-	if tag == "" && len(list) == 1 {
-		return list[0], nil
-	}
-	var tags []string
+	var found []Descriptor
+	names := map[string]bool{}
 	for _, d := range list {
 		name := d.Annotations[refName]
-		if tag != "" && (name == tag || d.Digest == tag) {
-			return d, nil
+		names[cmp.Or(name, d.Digest)] = true
+		if tag == "" || name == tag || d.Digest == tag {
+			found = append(found, d)
 		}
-		tags = append(tags, cmp.Or(name, d.Digest))
 	}
-	slices.Sort(tags)
-	if tag == "" {
-		return descriptor{}, fmt.Errorf("holds several images; add one of these as :TAG: %s", strings.Join(tags, ", "))
+	tags := strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+	if len(found) == 0 {
+		return Descriptor{}, fmt.Errorf("holds no image %q, only %s", tag, tags)
 	}
-	return descriptor{}, fmt.Errorf("holds no image %q, only %s", tag, strings.Join(tags, ", "))
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	first := found[0].Annotations[refName]
+	for _, d := range found {
+		switch {
+		case d.Platform != nil && d.Annotations[refName] == first:
+		case tag != "":
+			return found[0], nil
+		default:
+			return Descriptor{}, fmt.Errorf("holds several images; add one of these as :TAG: %s", tags)
+		}
+	}
+	return platform.pick(found)
 }
 
 // manifest follows desc through indexes to the manifest for a platform, and returns it
 // with its digest.
-func (open blobs) manifest(desc descriptor, platform Platform) (*document, string, error) {
+func (open Blobs) manifest(desc Descriptor, platform Platform) (*document, string, error) {
 	for range maxIndexDepth {
 		var doc document
 		if err := open.json(desc, &doc); err != nil {
@@ -238,28 +225,20 @@ func (open blobs) manifest(desc descriptor, platform Platform) (*document, strin
 			}
 			return &doc, desc.Digest, nil
 		}
-		var have []string
-		i := slices.IndexFunc(doc.Manifests, func(d descriptor) bool {
-			if d.Platform == nil {
-				return false
-			}
-			have = append(have, d.Platform.String())
-			return platform.matches(*d.Platform)
-		})
-		switch {
-		case i >= 0:
-			desc = doc.Manifests[i]
-		case len(have) == 0 && len(doc.Manifests) == 1:
+		if len(doc.Manifests) == 1 && doc.Manifests[0].Platform == nil {
 			desc = doc.Manifests[0] // an index in an index; the image config has the platform
-		default:
-			return nil, "", fmt.Errorf("the image has no variant for %s, only for %s", platform, strings.Join(have, ", "))
+			continue
+		}
+		var err error
+		if desc, err = platform.pick(doc.Manifests); err != nil {
+			return nil, "", err
 		}
 	}
 	return nil, "", fmt.Errorf("more than %d image indexes inside each other", maxIndexDepth)
 }
 
 // layer returns layer i of n.
-func (open blobs) layer(d descriptor, i, n int) (layer.Layer, error) {
+func (open Blobs) layer(d Descriptor, i, n int) (layer.Layer, error) {
 	name := fmt.Sprintf("layer %d of %d", i, n)
 	if strings.HasSuffix(d.MediaType, "+encrypted") {
 		return layer.Layer{}, fmt.Errorf("%s is encrypted (%s)", name, d.MediaType)
@@ -288,12 +267,12 @@ func (open blobs) layer(d descriptor, i, n int) (layer.Layer, error) {
 
 // blob opens a blob. Reading it to its end returns an error instead of io.EOF unless the
 // digest is right.
-func (open blobs) blob(d descriptor) (*verifier, error) {
-	name, h, err := parseDigest(d.Digest)
+func (open Blobs) blob(d Descriptor) (*verifier, error) {
+	_, h, err := parseDigest(d.Digest)
 	if err != nil {
 		return nil, err
 	}
-	r, size, err := open(name)
+	r, size, err := open(d)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +324,7 @@ func (v *verifier) Read(b []byte) (int, error) {
 }
 
 // json decodes a blob.
-func (open blobs) json(d descriptor, into any) error {
+func (open Blobs) json(d Descriptor, into any) error {
 	if d.Size < 0 || d.Size > maxJSON {
 		return fmt.Errorf("blob %s: %d bytes is not a sensible size", d.Digest, d.Size)
 	}
@@ -364,11 +343,13 @@ func (open blobs) json(d descriptor, into any) error {
 	return nil
 }
 
-// cutTag splits PATH[:TAG]. When a file with the whole name exists, its colons are part of
-// the path.
+// cutTag splits PATH[:TAG]. The longest path that exists counts: colons may be part of the
+// path, and of the tag (localhost/node:1).
 func cutTag(arg string) (path, tag string) {
-	if _, err := os.Stat(arg); err == nil {
-		return arg, ""
+	for i := len(arg); i > 0; i = strings.LastIndexByte(arg[:i], ':') {
+		if _, err := os.Stat(arg[:i]); err == nil {
+			return arg[:i], strings.TrimPrefix(arg[i:], ":")
+		}
 	}
 	if i := strings.LastIndexByte(arg, ':'); i > 0 && !strings.Contains(arg[i:], "/") {
 		return arg[:i], arg[i+1:]

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -39,4 +40,27 @@ func (p Platform) String() string {
 // variants count only when both are known.
 func (p Platform) matches(q Platform) bool {
 	return p.OS == q.OS && p.Arch == q.Arch && (p.Variant == "" || q.Variant == "" || p.Variant == q.Variant)
+}
+
+// pick returns the descriptor for p: one that names p exactly, or else the first that
+// runs on p. Descriptors without a platform, such as attestations, do not count.
+func (p Platform) pick(list []Descriptor) (Descriptor, error) {
+	var have []string
+	for _, exactly := range []bool{true, false} {
+		for _, d := range list {
+			if d.Platform == nil {
+				continue
+			}
+			if *d.Platform == p || !exactly && p.matches(*d.Platform) {
+				return d, nil
+			}
+			if exactly {
+				have = append(have, d.Platform.String())
+			}
+		}
+	}
+	if len(have) == 0 {
+		return Descriptor{}, errors.New("the image index names no platforms: choose a manifest by its digest")
+	}
+	return Descriptor{}, fmt.Errorf("the image has no variant for %s, only for %s", p, strings.Join(have, ", "))
 }

@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -84,9 +86,12 @@ func NewFile(h *tar.Header) (*File, error) {
 	if f.UID < 0 || f.GID < 0 || f.UID > maxID || f.GID > maxID {
 		return nil, fmt.Errorf("owner %d:%d is out of range", f.UID, f.GID)
 	}
-	for key, value := range h.PAXRecords {
+	for _, key := range slices.Sorted(maps.Keys(h.PAXRecords)) {
 		if name, ok := strings.CutPrefix(key, paxXattr); ok {
-			f.SetXattr(name, value)
+			f.SetXattr(name, h.PAXRecords[key])
+		}
+		if kind, ok := strings.CutPrefix(key, paxACL); ok {
+			f.lose("system.posix_acl_" + kind)
 		}
 	}
 	return f, nil
@@ -96,17 +101,36 @@ func NewFile(h *tar.Header) (*File, error) {
 // name of an extended attribute.
 const paxXattr = "SCHILY.xattr."
 
+// paxACL is the prefix of star and GNU tar for POSIX ACLs as text: access and default.
+const paxACL = "SCHILY.acl."
+
+// maxLost bounds the attributes of one file that [Tree.Lost] names.
+const maxLost = 8
+
+// lose remembers an attribute that squashfs cannot store.
+func (f *File) lose(name string) {
+	if len(f.lost) < maxLost && !slices.Contains(f.lost, name) {
+		f.lost = append(f.lost, name)
+	}
+}
+
 // SetXattr sets an extended attribute, if squashfs can store it and it has a meaning on
-// a node. Squashfs cannot store POSIX ACLs (system.*). Attributes of overlayfs are
-// remains of the builder's own overlay, and would act on the overlay of the node.
+// a node. Squashfs cannot store POSIX ACLs (system.*): [Tree.Lost] names these.
+// Attributes of overlayfs are remains of the builder's own overlay, and would act on the
+// overlay of the node.
 func (f *File) SetXattr(name, value string) {
 	space, rest, _ := strings.Cut(name, ".")
+	if strings.HasPrefix(rest, "overlay.") {
+		return
+	}
 	switch space {
 	case "user", "trusted", "security":
 	default:
+		f.lose(name)
 		return
 	}
-	if rest == "" || strings.HasPrefix(rest, "overlay.") || strings.ContainsAny(name, "=\x00") || len(name) > maxName {
+	if rest == "" || strings.ContainsAny(name, "=\x00") || len(name) > maxName {
+		f.lose(name)
 		return
 	}
 	if f.xattrs == nil {

@@ -24,7 +24,15 @@ func DefaultExcludes(keepBoot bool) []string {
 		"var/lib/systemd/credential.secret",
 		"etc/udev/rules.d/70-persistent-*",
 		"var/lib/dhcp/*.leases",
+		"etc/nvme/hostid",
+		"etc/nvme/hostnqn",
 		"root/.bash_history",
+
+		// Processor microcode, which is in the initrd: later it would only take RAM.
+		"usr/lib/firmware/intel-ucode",
+		"usr/lib/firmware/amd-ucode",
+		"lib/firmware/intel-ucode",
+		"lib/firmware/amd-ucode",
 
 		// Remains of container engines and builders.
 		".dockerenv",

@@ -15,7 +15,7 @@ func (t *Tree) Emit(w io.Writer, progress func(n int64)) error {
 	if err := tw.WriteHeader(header(".", t.Root.File)); err != nil {
 		return err
 	}
-	first := map[*File]string{}
+	first, buffer := map[*File]string{}, make([]byte, copyBuffer)
 	for name, n := range t.all() {
 		h := header(name, n.File)
 		target, again := first[n.File]
@@ -27,7 +27,7 @@ func (t *Tree) Emit(w io.Writer, progress func(n int64)) error {
 		}
 		err := tw.WriteHeader(h)
 		if err == nil && !again {
-			err = n.WriteContent(tw)
+			err = n.writeContent(tw, buffer)
 			progress(n.Size)
 		}
 		if err != nil {

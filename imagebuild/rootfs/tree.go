@@ -4,6 +4,7 @@
 // A [Tree] begins empty. [Tree.Apply] adds one layer after the other. It handles
 // whiteouts, opaque directories, hard links whose target an upper layer replaced, and
 // the merged-/usr links that an upper layer must not turn into directories.
+// [Tree.CheckSystem] and [Tree.Kernel] say whether it can become a node.
 // [Tree.Prune] removes files that machines must not share ([DefaultExcludes]),
 // [Tree.Adapt] turns the root of a container into the root of a machine, and
 // [Tree.Emit] writes the whole tree as one sorted tar.
@@ -37,6 +38,7 @@ type File struct {
 	Major, Minor int64
 	Target       string            // of a symbolic link
 	xattrs       map[string]string // by full name, such as security.capability
+	lost         []string          // names of attributes that squashfs cannot store
 	Size         int64
 	Open         func() (io.ReadCloser, error) // opens the contents; nil for an empty file
 }
@@ -44,7 +46,15 @@ type File struct {
 // WriteContent writes the contents of a regular file to w. A file whose contents are
 // shorter than its Size is an error.
 func (f *File) WriteContent(w io.Writer) error {
-	if f.Open == nil {
+	return f.writeContent(w, make([]byte, min(f.Size, copyBuffer)))
+}
+
+// copyBuffer is the size of the pieces in which contents are copied, in bytes.
+const copyBuffer = 256 << 10
+
+// writeContent is WriteContent with a buffer, which is not empty unless the file is.
+func (f *File) writeContent(w io.Writer, buffer []byte) error {
+	if f.Open == nil || f.Size == 0 {
 		return nil
 	}
 	r, err := f.Open()
@@ -52,12 +62,15 @@ func (f *File) WriteContent(w io.Writer) error {
 		return err
 	}
 	defer r.Close()
-	n, err := io.Copy(w, io.LimitReader(r, f.Size))
+	n, err := io.CopyBuffer(onlyWriter{w}, io.LimitReader(r, f.Size), buffer)
 	if err == nil && n != f.Size {
 		err = errors.New("became shorter while it was read")
 	}
 	return err
 }
+
+// onlyWriter hides the other methods of a writer, so that the buffer is used.
+type onlyWriter struct{ io.Writer }
 
 // Content returns the contents of a regular file.
 func (f *File) Content() ([]byte, error) {

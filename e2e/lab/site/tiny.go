@@ -110,11 +110,14 @@ func (b *Built) tinyRoot(ctx context.Context, t tiny) (root string, inputs []str
 	if err == nil {
 		err = os.WriteFile(filepath.Join(root, "init"), content, 0o755)
 	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(root, "sbin"), 0o755)
-	}
-	if err == nil {
-		err = os.Symlink("../init", filepath.Join(root, "sbin", "init"))
+	// Nodes have systemd; the tiny system stands in for it.
+	for path, target := range map[string]string{"sbin/init": "../init", "usr/lib/systemd/systemd": "../../../init"} {
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o755)
+		}
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(root, path))
+		}
 	}
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(root))
