@@ -82,7 +82,7 @@ func Locals6(names []string) (found []resolve.Local) {
 	return localsOf(names, func(a netip.Addr) bool { return isHost6(a) && !a.IsLinkLocalUnicast() })
 }
 
-// localsOf returns those addresses of the named interfaces that are wanted.
+// localsOf returns the addresses of the named interfaces for which wanted returns true.
 func localsOf(names []string, wanted func(netip.Addr) bool) (found []resolve.Local) {
 	for _, name := range names {
 		i, err := net.InterfaceByName(name)
