@@ -76,6 +76,11 @@ func keaCommand(p *programs, dir string, threads bool, nodes int) (*exec.Cmd, er
 			"output_options": []m{{"output": filepath.Join(dir, "log")}},
 		}},
 	}}
+	return p.keaCommand("kea-dhcp4", dir, config)
+}
+
+// keaCommand makes a command of a program of Kea, whose files are in dir.
+func (p *programs) keaCommand(program, dir string, config map[string]any) (*exec.Cmd, error) {
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		return nil, err
@@ -84,8 +89,8 @@ func keaCommand(p *programs, dir string, threads bool, nodes int) (*exec.Cmd, er
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(p.Program("kea-dhcp4"), "-c", file)
-	cmd.Env = append(os.Environ(), p.keaEnv(dir)...)
+	cmd := exec.Command(p.Program(program), "-c", file)
+	cmd.Env = append(os.Environ(), p.Env(), "KEA_LFC_EXECUTABLE="+p.Program("kea-lfc"), "KEA_PIDFILE_DIR="+dir, "KEA_LOCKFILE_DIR=none")
 	return cmd, nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,20 +38,5 @@ func kea6Command(p *programs, dir string, threads bool) (*exec.Cmd, error) {
 			"output_options": []m{{"output": filepath.Join(dir, "log")}},
 		}},
 	}}
-	text, err := json.MarshalIndent(config, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "kea.json")
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(p.Program("kea-dhcp6"), "-c", file)
-	cmd.Env = append(os.Environ(), p.keaEnv(dir)...)
-	return cmd, nil
-}
-
-// keaEnv is the environment of Kea, whose files are in dir.
-func (p *programs) keaEnv(dir string) []string {
-	return []string{p.Env(), "KEA_LFC_EXECUTABLE=" + p.Program("kea-lfc"), "KEA_PIDFILE_DIR=" + dir, "KEA_LOCKFILE_DIR=none"}
+	return p.keaCommand("kea-dhcp6", dir, config)
 }
