@@ -3,7 +3,6 @@ package httpboot_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -81,24 +80,10 @@ func TestLengths(t *testing.T) {
 // fetch sends a request from 127.0.0.1, on a connection of its own.
 func fetch(t testing.TB, method, url, ranges string) (*http.Response, []byte) {
 	t.Helper()
-	r, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	if ranges == "" {
+		return exchange(t, method, url)
 	}
-	if ranges != "" {
-		r.Header.Set("Range", ranges)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, body
+	return exchange(t, method, url, "Range", ranges)
 }
 
 // headerText returns status and header of an answer as text, without its date.

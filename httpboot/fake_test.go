@@ -363,14 +363,20 @@ func (w *world) serve(t testing.TB, wrap func(net.Listener) net.Listener) string
 
 func get(t testing.TB, url string, header ...string) (*http.Response, []byte) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url, nil)
+	return exchange(t, http.MethodGet, url, header...)
+}
+
+// exchange sends a request from 127.0.0.1, on a connection of its own.
+func exchange(t testing.TB, method, url string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)

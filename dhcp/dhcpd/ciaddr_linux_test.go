@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
-	"github.com/mdlayher/packet"
 
 	"drover/dhcp/dhcpd"
 	"drover/e2e/dhcptest"
@@ -16,16 +15,7 @@ import (
 // a frame to any host.
 func (r *rack) answers() func() (to string, _ *dhcpv4.DHCPv4) {
 	r.t.Helper()
-	var conn *packet.Conn
-	r.in(r.cli, func() error {
-		ifi, err := net.InterfaceByName("cli")
-		if err != nil {
-			return err
-		}
-		conn, err = packet.Listen(ifi, packet.Raw, 0x0800, nil)
-		return err
-	})
-	r.t.Cleanup(func() { conn.Close() })
+	conn := r.frames(0x0800)
 	return func() (string, *dhcpv4.DHCPv4) {
 		r.t.Helper()
 		conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
@@ -53,9 +43,7 @@ func TestROMThatFillsCiaddr(t *testing.T) {
 	r := newRack(t)
 	s, _ := newServer()
 	r.serve(s)
-	r.plug(web1)
-	r.ip("-n", r.cli, "addr", "add", "10.28.0.200/16", "dev", "cli")
-	r.reach(r.udp("0.0.0.0:68"))
+	r.plugWith(web1, "10.28.0.200/16")
 	next, send := r.answers(), r.card(web1)
 	all, chooses := dhcpv4.WithBroadcast(true), dhcptest.ServerID(serverAddr)
 	for _, tt := range []struct {

@@ -61,6 +61,14 @@ func (r *rack) plug(m pools.MAC) {
 	r.ip("-n", r.cli, "link", "set", "cli", "up")
 }
 
+// plugWith is plug with an address. Packets pass when it returns; a server is necessary.
+func (r *rack) plugWith(m pools.MAC, address string) {
+	r.t.Helper()
+	r.plug(m)
+	r.ip("-n", r.cli, "addr", "add", address, "dev", "cli")
+	r.reach(r.udp("0.0.0.0:68"))
+}
+
 // in runs f with the thread in a namespace. Sockets that f opens stay there.
 func (r *rack) in(ns string, f func() error) {
 	r.t.Helper()
@@ -167,19 +175,25 @@ func (r *rack) card(m pools.MAC) func([]byte) {
 	return r.cardAt(m, "0.0.0.0", "255.255.255.255")
 }
 
-// cardAt is card with addresses of the IP header.
-func (r *rack) cardAt(m pools.MAC, src, dst string) func([]byte) {
+// frames opens a socket for the frames of a protocol on the clients' wire; 0: only to send.
+func (r *rack) frames(protocol int) (conn *packet.Conn) {
 	r.t.Helper()
-	var conn *packet.Conn
 	r.in(r.cli, func() error {
 		ifi, err := net.InterfaceByName("cli")
 		if err != nil {
 			return err
 		}
-		conn, err = packet.Listen(ifi, packet.Raw, 0, nil)
+		conn, err = packet.Listen(ifi, packet.Raw, protocol, nil)
 		return err
 	})
 	r.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// cardAt is card with addresses of the IP header.
+func (r *rack) cardAt(m pools.MAC, src, dst string) func([]byte) {
+	r.t.Helper()
+	conn := r.frames(0)
 	to := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	if dst != "255.255.255.255" {
 		to = serverMAC[:]

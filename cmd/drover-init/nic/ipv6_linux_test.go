@@ -98,6 +98,18 @@ func serveDHCP6(t *testing.T, s *dhcp6Server, said *fixture.Log) (*NIC, func()) 
 	}
 }
 
+// onLink6 runs a test with a card on a link with such a server.
+func onLink6(t *testing.T, test func(t *testing.T, n *NIC, s *dhcp6Server, said *fixture.Log)) {
+	t.Parallel()
+	inNamespace(t, func(t *testing.T) {
+		var said fixture.Log
+		server := &dhcp6Server{}
+		n, stop := serveDHCP6(t, server, &said)
+		defer stop()
+		test(t, n, server, &said)
+	})
+}
+
 // autoconf returns the card's setting, which a boot over IPv6 changes.
 func autoconf(t *testing.T) string {
 	t.Helper()
@@ -110,12 +122,7 @@ func autoconf(t *testing.T) string {
 
 // TestConnect6: a server with an IPv6 address, on a link without routers.
 func TestConnect6(t *testing.T) {
-	t.Parallel()
-	inNamespace(t, func(t *testing.T) {
-		var said fixture.Log
-		server := &dhcp6Server{}
-		n, stop := serveDHCP6(t, server, &said)
-		defer stop()
+	onLink6(t, func(t *testing.T, n *NIC, server *dhcp6Server, said *fixture.Log) {
 		n.Server = "fd00:79:7::1"
 		before := autoconf(t)
 		if err := n.Up(t.Context()); err != nil {
@@ -156,12 +163,7 @@ func TestConnect6(t *testing.T) {
 // TestDuplicate6: another machine has the leased address. The server is known by its name,
 // and no DHCPv4 server answers, so that DHCPv6 is tried.
 func TestDuplicate6(t *testing.T) {
-	t.Parallel()
-	inNamespace(t, func(t *testing.T) {
-		var said fixture.Log
-		server := &dhcp6Server{}
-		n, stop := serveDHCP6(t, server, &said)
-		defer stop()
+	onLink6(t, func(t *testing.T, n *NIC, server *dhcp6Server, _ *fixture.Log) {
 		other, err := netlink.LinkByName("server0")
 		if err != nil {
 			t.Error(err)
