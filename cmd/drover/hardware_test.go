@@ -12,6 +12,7 @@ import (
 
 	"drover/cmd/drover/server"
 	"drover/cmd/drover/server/metrics"
+	"drover/e2e/farmtest"
 	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
 	"drover/pools"
@@ -57,7 +58,7 @@ func writeFiles(t *testing.T, files map[string]string) {
 // hardwareSite is the REST API with chassis, under way until the test ends.
 func hardwareSite(t *testing.T, chassis string) (*hardware.Service, *state.Store, *fixture.Log) {
 	t.Helper()
-	store, live := openSite(t, strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis))
+	store, live := farmtest.Open(t, strings.ReplaceAll(hardwareConfig, "CHASSIS", chassis))
 	writeFiles(t, map[string]string{
 		"pass": "correct horse\n", "wrong": "wrong horse\n",
 		"hook": "#!/bin/sh\n[ $1 = status ] && cat state.$2 || echo $1 > state.$2\n", "state.h1": "off\n",

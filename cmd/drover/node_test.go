@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover/cmd/drover/cli"
+	"drover/e2e/farmtest"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/config"
@@ -40,7 +41,7 @@ func apiSite(t *testing.T) (*state.Store, *httptest.Server) { return apiSiteOf(t
 
 func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 	t.Helper()
-	store, live := openSite(t, config)
+	store, live := farmtest.Open(t, config)
 	return store, serveSite(t, &web.Server{API: apiOf(store, live, hardware.New())})
 }
 
@@ -54,29 +55,6 @@ func apiOf(store *state.Store, live *config.Live, h *hardware.Service) *api.API 
 		Moves:      func() []pools.Move { return nil },
 		Log:        slog.New(slog.DiscardHandler), Now: time.Now,
 	}
-}
-
-// openSite returns the state and the live farm of a config, in a new directory.
-func openSite(t *testing.T, farmText string) (*state.Store, *config.Live) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open("state", state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	live, err := config.NewLive("drover.yaml", store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store, live
 }
 
 // serveSite serves the API, and sets the environment of commands to it.

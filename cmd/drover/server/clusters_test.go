@@ -15,14 +15,13 @@ import (
 
 	"drover/cmd/drover/server/metrics"
 	"drover/dhcp"
+	"drover/e2e/farmtest"
 	"drover/e2e/fixture"
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/config"
 	"drover/pools/kube/approve"
 	"drover/pools/resolve"
-	"drover/pools/state"
 )
 
 func TestJoining(t *testing.T) {
@@ -82,24 +81,12 @@ func TestNodeKey(t *testing.T) {
 // A DISCOVER and a certificate request are steps in the boot of their node, under the
 // MAC of the network card that boots.
 func TestObservedSteps(t *testing.T) {
-	t.Chdir(t.TempDir())
 	const farmText = `
 server: {interfaces: [lo], address: 10.0.0.1}
 subnets: [{cidr: 10.0.0.0/16}]
 pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["52:54:00:00:00:01", "52:54:00:00:00:02"], ip: 10.0.1.1}]}]
 `
-	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open("state", state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	live, err := config.NewLive("drover.yaml", store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, live := farmtest.Open(t, farmText)
 	s := &Server{Live: live, Store: store, Machines: newDirectory(live, store), log: slog.New(slog.DiscardHandler), scripts: &script.Renderer{}}
 	s.metrics = metrics.New(live, store)
 	s.certificate(approve.Request{Node: "m1", Name: "csr-0", Result: "approved"}) // no boot is known

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/e2e/farmtest"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/resolve"
@@ -16,7 +17,7 @@ import (
 // The directory of a server finds a node that is identified by its switch port, and
 // unknown hardware, by the leases on disk.
 func TestDirectoryOfTheState(t *testing.T) {
-	store, live := openSite(t, testConfig)
+	store, live := farmtest.Open(t, testConfig)
 	d := newDirectory(live, store)
 	port, unknown := pools.MAC{2, 5: 7}, pools.MAC{0x52, 0x54, 0, 0x77, 1, 8}
 	if p := d.Named("m2"); p != nil {

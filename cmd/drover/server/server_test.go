@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"drover/dhcp"
-	"drover/pools/config"
-	"drover/pools/state"
 )
 
 const testConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: full}
@@ -38,29 +36,6 @@ func testServer(t *testing.T) *Server {
 	}
 	t.Cleanup(s.Close)
 	return s
-}
-
-// openSite returns the state and the live farm of a config, in a new directory.
-func openSite(t *testing.T, text string) (*state.Store, *config.Live) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open("state", state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	live, err := config.NewLive("drover.yaml", store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store, live
 }
 
 // Counting a packet allocates nothing.

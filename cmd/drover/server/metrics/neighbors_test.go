@@ -2,35 +2,21 @@ package metrics_test
 
 import (
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"drover/cmd/drover/server/metrics"
-	"drover/pools/config"
-	"drover/pools/state"
+	"drover/e2e/farmtest"
 )
 
 // The metrics have the size of the kernel's neighbor tables, and the entries that the farm
 // takes.
 func TestNeighbors(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("drover.yaml", []byte(`server: {interfaces: [lo], address: 127.0.0.1}
+	store, live := farmtest.Open(t, `server: {interfaces: [lo], address: 127.0.0.1}
 subnets: [{cidr: 127.28.0.0/16}]
 pools: [{name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232}]
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open("state", state.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	live, err := config.NewLive("drover.yaml", store.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	m := metrics.New(live, store)
 	m.WatchNeighbors(live, fstest.MapFS{
 		"sys/net/ipv4/neigh/default/gc_thresh3": {Data: []byte("1024\n")},

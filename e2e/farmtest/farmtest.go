@@ -1,0 +1,34 @@
+// Package farmtest has farms for tests of packages that need the state too.
+package farmtest
+
+import (
+	"os"
+	"testing"
+
+	"drover/pools/config"
+	"drover/pools/state"
+)
+
+// Open returns the state and the live farm of a config, in a new directory. That is the
+// working directory, so that the config's name in messages is drover.yaml.
+func Open(t *testing.T, text string) (*state.Store, *config.Live) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open("state", state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	live, err := config.NewLive("drover.yaml", store.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, live
+}
