@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -50,20 +49,8 @@ func await(ctx context.Context, file string, wanted func(*dhcpv4.DHCPv4) bool) (
 // search returns the wanted DISCOVER and its REQUEST, as far as they are in the
 // capture.
 func search(file string, wanted func(*dhcpv4.DHCPv4) bool) ([][]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := pcap.NewReader(f)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, nil // tcpdump has not written its header yet
-	} else if err != nil {
-		return nil, err
-	}
 	var messages [][]byte
-	for {
-		frame, err := r.Next()
+	for frame, err := range pcap.Frames(file) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return messages, nil // so far
 		} else if err != nil {
@@ -82,4 +69,5 @@ func search(file string, wanted func(*dhcpv4.DHCPv4) bool) ([][]byte, error) {
 			messages = append(messages, bytes.Clone(p.Payload))
 		}
 	}
+	return messages, nil
 }

@@ -5,7 +5,7 @@
 // order and without repeats, to a writer of the caller's. A [Needles] is such a
 // writer: it finds byte strings also where they lie across segments.
 //
-// It knows Ethernet, IPv4, TCP and UDP, and nothing above. A capture with gaps
+// It knows Ethernet, IPv4, IPv6, TCP and UDP, and nothing above. A capture with gaps
 // is an error, not a shorter stream: a search for secrets in it would otherwise find
 // nothing wrongly.
 package pcap

@@ -6,7 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -109,8 +112,8 @@ func TestCapture(t *testing.T) {
 		frame(segment(100+12+7, false, secret[7:]+"\r\n")),
 		frame(segment(100, false, "HTTP/1.1 200"+secret[:7])),
 	)
-	r, err := pcap.NewReader(bytes.NewReader(file))
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "pcap")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n := pcap.NewNeedles(secret)
@@ -120,11 +123,7 @@ func TestCapture(t *testing.T) {
 		}
 		return n
 	}}
-	for {
-		f, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for f, err := range pcap.Frames(path) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,6 +140,47 @@ func TestCapture(t *testing.T) {
 	}
 	if got := n.Found(); !slices.Equal(got, []string{secret}) {
 		t.Errorf("found %q, want the planted secret once", got)
+	}
+}
+
+// TestFramesEnd: an unreadable file, or the end of one that is still written, is an error.
+func TestFramesEnd(t *testing.T) {
+	whole := captureOf(frame(segment(1, false, "data")), frame(segment(5, false, "more")))
+	for _, tt := range []struct {
+		size   int
+		frames int
+		want   error
+	}{{len(whole), 2, nil}, {len(whole) - 1, 1, io.ErrUnexpectedEOF}, {24, 0, nil}, {20, 0, io.ErrUnexpectedEOF}, {0, 0, io.EOF}, {-1, 0, fs.ErrNotExist}} {
+		path := filepath.Join(t.TempDir(), "pcap")
+		if tt.size >= 0 {
+			if err := os.WriteFile(path, whole[:tt.size], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := 0
+		var last error
+		for _, err := range pcap.Frames(path) {
+			if last = err; err == nil {
+				n++
+			}
+		}
+		if n != tt.frames || !errors.Is(last, tt.want) {
+			t.Errorf("%d bytes: got %d frames and %v, want %d and %v", tt.size, n, last, tt.frames, tt.want)
+		}
+	}
+}
+
+func TestParseIPv6(t *testing.T) {
+	request := append(make([]byte, 12, 80), 0x86, 0xdd, 0x60, 0, 0, 0, 0, 12, 17, 64)
+	src, dst := netip.MustParseAddrPort("[fd00:77::51]:2000"), netip.MustParseAddrPort("[fd00:77::1]:69")
+	request = append(append(request, src.Addr().AsSlice()...), dst.Addr().AsSlice()...)
+	request = append(request, 2000>>8, 2000&0xff, 0, 69, 0, 12, 0, 0, 'd', 'a', 't', 'a')
+	p, ok := pcap.Parse(append(request, 0, 0)) // padding
+	if !ok || p.TCP || p.Src != src || p.Dst != dst || string(p.Payload) != "data" {
+		t.Errorf("got %v, %+v", ok, p)
+	}
+	if p, ok := pcap.Parse(request[:len(request)-1]); ok {
+		t.Errorf("cut: got %+v", p)
 	}
 }
 

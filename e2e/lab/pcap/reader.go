@@ -1,10 +1,13 @@
 package pcap
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"os"
 )
 
 // Magic numbers of the classic format, which also tell the byte order.
@@ -17,7 +20,32 @@ const (
 // larger than an MTU where the kernel leaves segmentation to the hardware.
 const maxFrame = 256 << 10
 
-// Reader reads the frames of a capture file.
+// Frames returns the frames of a capture file, each valid until the next one. An error comes
+// last, without a frame; io.EOF and io.ErrUnexpectedEOF are those of a file that tcpdump has
+// not written to its end.
+func Frames(file string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		f, err := os.Open(file)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		r, err := NewReader(bufio.NewReaderSize(f, 1<<20))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			frame, err := r.Next()
+			if errors.Is(err, io.EOF) || !yield(frame, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Reader reads the frames of a capture.
 type Reader struct {
 	r     io.Reader
 	order binary.ByteOrder
