@@ -14,7 +14,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	lan "drover/e2e/netns" // wire is a type here
+	"drover/e2e/netns"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -33,7 +33,7 @@ func TestReadyUnderAttack(t *testing.T) {
 		t.Logf("alone: Ready %s after power-on", readyAfter(ctx, t, s, "n1", "52:54:00:77:01:01"))
 	}
 	attacks, stop := context.WithCancel(ctx)
-	ended := besiege(attacks, t, lan.Namespace(rack), b)
+	ended := besiege(attacks, t, netns.Namespace(rack), b)
 	t.Cleanup(func() { stop(); ended.Wait() })
 	t.Logf("under attack: Ready %s after power-on", readyAfter(ctx, t, s, "n2", "52:54:00:77:01:02"))
 }
@@ -41,11 +41,7 @@ func TestReadyUnderAttack(t *testing.T) {
 // readyAfter boots a machine, waits until it is Ready, and turns it off.
 func readyAfter(ctx context.Context, t *testing.T, s *site.Site, name, mac string) time.Duration {
 	t.Helper()
-	g, err := s.PowerOn(lab.Machine{Name: name, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer story(t, s, g)
+	g := powerOn(t, s, lab.Machine{Name: name, NICs: card(mac)})
 	fixture.Until(ctx, t, name+" is Ready", func() (bool, error) {
 		var records []boots.Record
 		if err := s.Drover.Call(ctx, http.MethodGet, "/api/v1/boots?node="+name, nil, &records); err != nil {
@@ -66,13 +62,10 @@ func readyAfter(ctx context.Context, t *testing.T, s *site.Site, name, mac strin
 }
 
 // besiege attacks the rack's server from a host of its network until ctx ends.
-func besiege(ctx context.Context, t *testing.T, rack lan.Namespace, b *site.Built) *sync.WaitGroup {
+func besiege(ctx context.Context, t *testing.T, rack netns.Namespace, b *site.Built) *sync.WaitGroup {
 	t.Helper()
-	host := lan.NewNamespace(t, string(rack)+"-wire")
-	rack.Link(t, "attacker", host, "eth0")
-	rack.IP(t, "link", "set", "attacker", "master", lab.Bridge, "up")
+	host := neighbor(t, rack, "attacker")
 	rack.IP(t, "link", "set", "attacker", "type", "bridge_slave", "learning", "off") // it sends from many MACs
-	host.IP(t, "link", "set", "eth0", "up")
 	slow := []string{"10.77.0.201", "10.77.0.202", "10.77.0.203"}
 	for _, a := range slow {
 		host.IP(t, "addr", "add", a+"/24", "dev", "eth0")

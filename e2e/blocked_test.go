@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,33 +16,17 @@ import (
 // TestBlockedHTTP boots a machine that HTTP does not reach: loader, script, kernel, initrd
 // and root image come by TFTP, its config by HTTPS, and its timeline says so.
 func TestBlockedHTTP(t *testing.T) {
-	able(t)
-	b, err := site.BuildTiny(t.Context(), t.Output(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := buildTiny(t, t.TempDir())
 	s := open(t, b, site.Config{Name: "drover-e2e-blocked", Farm: "testdata/blocked.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	const mac = "52:54:00:77:02:02"
-	g, err := s.PowerOn(lab.Machine{Name: "n3", NICs: card(mac)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer story(t, s, g)
+	g := powerOn(t, s, lab.Machine{Name: "n3", NICs: card(mac)})
 	for _, want := range []string{"connection refused", "the server answers by TFTP; trying HTTP once more", "by TFTP because HTTP failed: .* connection refused", "tiny: note drover was here"} {
-		line, err := g.WaitConsole(ctx, regexp.MustCompile(want))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), line)
+		says(ctx, t, g, want)
 	}
 	fixture.Until(ctx, t, "n3 is online", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), boots.StepOnline), nil })
-	steps := bootOf(ctx, t, s, mac).Steps
-	for _, step := range steps {
-		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
-	}
-	if !slices.ContainsFunc(steps, func(e boots.StepTime) bool {
+	if !slices.ContainsFunc(logBoot(ctx, t, s, mac).Steps, func(e boots.StepTime) bool {
 		return e.Step == boots.StepImage && strings.Contains(e.Detail, "by TFTP because HTTP failed")
 	}) {
 		t.Error("the timeline does not say that the image came by TFTP")

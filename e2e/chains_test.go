@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,9 +30,6 @@ type chain struct {
 	tiny    []string // likewise for the tiny system
 	refused string   // regular expression for the refusal on the console; nothing boots
 }
-
-// card returns the only network card of a machine.
-func card(mac string) []lab.NIC { return []lab.NIC{{MAC: mac, Boot: true}} }
 
 // chains returns the chains of TestChains. Machines with Secure Boot have the keys that
 // servers are sold with.
@@ -98,12 +94,8 @@ func chains() []chain {
 // name and reports to the server, and prints a table. The system is a tiny one; with
 // DROVER_E2E_ALL=1 it is a whole Debian, except on machines that are too slow.
 func TestChains(t *testing.T) {
-	able(t)
 	loaders := t.TempDir()
-	b, err := site.BuildTiny(t.Context(), t.Output(), loaders)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := buildTiny(t, loaders)
 	addLoaders(t, loaders)
 	farm, whole := "testdata/chains.yaml", os.Getenv("DROVER_E2E_ALL") == "1"
 	if whole {
@@ -157,21 +149,12 @@ func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *ro
 		m.Medium = c.writeMedium(ctx, t, b)
 	}
 	cabled := len(m.NICs) - 1
-	g, err := s.PowerOn(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		story(t, s, g)
-		if err := g.PowerOff(); err != nil {
-			t.Error(err)
-		}
-	}()
+	g := powerOn(t, s, m)
 	mac := m.NICs[cabled].MAC
 	if c.refused != "" {
-		c.says(ctx, t, g, c.refused)
+		says(ctx, t, g, c.refused)
 		r.seconds = time.Since(g.Started).Seconds()
-		c.bootsNothing(t, g)
+		bootsNothing(t, g)
 	} else {
 		c.comesUp(ctx, t, g, whole, r)
 		fixture.Until(ctx, t, m.Name+" is online", func() (bool, error) {
@@ -179,9 +162,8 @@ func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *ro
 		})
 	}
 	c.fetched(ctx, t, s, mac)
-	for _, step := range bootOf(ctx, t, s, mac).Steps {
-		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
-	}
+	logBoot(ctx, t, s, mac)
+	var err error
 	if r.bytes, err = s.Sent(g.Taps[cabled]); err != nil {
 		t.Error(err)
 	}
@@ -215,10 +197,10 @@ func (c chain) comesUp(ctx context.Context, t *testing.T, g *lab.Guest, whole bo
 	if whole {
 		wants = []string{g.Machine.Name + " login:"} // systemd prints nothing after it, and multi-user.target comes later
 	}
-	c.says(ctx, t, g, wants[0])
+	says(ctx, t, g, wants[0])
 	r.seconds = time.Since(g.Started).Seconds()
 	for _, want := range append(wants[1:], c.console...) {
-		c.says(ctx, t, g, want)
+		says(ctx, t, g, want)
 	}
 }
 
@@ -240,19 +222,8 @@ func (c chain) fetched(ctx context.Context, t *testing.T, s *site.Site, mac stri
 	}
 }
 
-// says waits for a line on the console.
-func (c chain) says(ctx context.Context, t *testing.T, g *lab.Guest, want string) {
-	t.Helper()
-	re := regexp.MustCompile(want)
-	line, err := g.WaitConsole(ctx, re)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%6.1f s: %s", time.Since(g.Started).Seconds(), re.FindString(line)) // some lines are boxes
-}
-
 // bootsNothing fails the test if a kernel has started.
-func (c chain) bootsNothing(t *testing.T, g *lab.Guest) {
+func bootsNothing(t *testing.T, g *lab.Guest) {
 	t.Helper()
 	for line := range strings.Lines(read(t, g.Console)) {
 		if strings.Contains(line, "EFI stub:") || strings.Contains(line, "Linux version") {

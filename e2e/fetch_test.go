@@ -29,18 +29,11 @@ func TestImageFetchSurvives(t *testing.T) {
 	s := open(t, &copied, site.Config{Name: "drover-e2e-fetch", Farm: "testdata/fetch.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	capture := record(ctx, t, s, "wire")
 	heal, size := corrupt(t, copied.Images)
 
 	const mac = "52:54:00:77:02:01"
-	g, err := s.PowerOn(lab.Machine{Name: "n2", NICs: []lab.NIC{{MAC: mac, Boot: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer story(t, s, g)
+	g := powerOn(t, s, lab.Machine{Name: "n2", NICs: card(mac)})
 
 	fixture.Until(ctx, t, "the corrupted image was refused, and reported", func() (bool, error) {
 		boot := bootOf(ctx, t, s, mac)
@@ -80,10 +73,7 @@ func TestImageFetchSurvives(t *testing.T) {
 	fixture.Until(ctx, t, "the node is about to start its init", func() (bool, error) {
 		return reached(bootOf(ctx, t, s, mac), boots.StepSwitch), nil
 	})
-	if err := capture.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	w := searchWire(t, capture.File)
+	w := searchWire(t, capture())
 	resumed(t, w, size)
 	// The config has HTTPS: config and events went to the listener with the pinned key,
 	// also after the restart.

@@ -37,21 +37,14 @@ func TestNetbootToReady(t *testing.T) {
 	fixture.Until(ctx, t, "token watch is up", func() (bool, error) { return len(tokens.secrets(t)) > 0, nil })
 	own := tokens.secrets(t) // of the control plane itself
 
-	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	capture := record(ctx, t, s, "wire")
 	const mac = "52:54:00:77:01:01"
 	plan, err := s.Expect(mac)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Its clock is wrong, as with a dead battery: all certificates are not yet valid.
-	g, err := s.PowerOn(lab.Machine{Name: "n1", Clock: "2001-02-03T04:05:06", NICs: []lab.NIC{{MAC: mac, Boot: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer story(t, s, g)
+	g := powerOn(t, s, lab.Machine{Name: "n1", Clock: "2001-02-03T04:05:06", NICs: card(mac)})
 	fixture.Until(ctx, t, "n1 has joined", func() (bool, error) { // its cluster has no Node before
 		return reached(bootOf(ctx, t, s, mac), boots.StepJoined), nil
 	})
@@ -60,14 +53,10 @@ func TestNetbootToReady(t *testing.T) {
 		return err == nil, err
 	})
 	t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
-	for _, step := range bootOf(ctx, t, s, mac).Steps {
-		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
-	}
+	logBoot(ctx, t, s, mac)
 
 	node := testimony(t, s.Rack)
-	if err := capture.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	file := capture()
 	if err := s.Drover.Stop(); err != nil {
 		t.Errorf("drover did not end well: %v", err)
 	}
@@ -116,7 +105,7 @@ func TestNetbootToReady(t *testing.T) {
 		t.Error("a preflight error was ignored")
 	}
 
-	w := searchWire(t, capture.File, secrets...)
+	w := searchWire(t, file, secrets...)
 	if len(w.found) > 0 {
 		t.Error("a token secret was sent over the wire")
 	}
@@ -124,7 +113,7 @@ func TestNetbootToReady(t *testing.T) {
 		t.Errorf("only %d bytes of HTTP were captured: less than an image", w.served)
 	}
 	// The search must find a text that was sent, such as the script.
-	if found := searchWire(t, capture.File, "drover: node n1").found; len(found) == 0 {
+	if found := searchWire(t, file, "drover: node n1").found; len(found) == 0 {
 		t.Error("the search does not find what was served")
 	}
 	if n, err := g.DiskUsed(); n != 0 || err != nil {

@@ -2,10 +2,7 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -17,7 +14,7 @@ import (
 	"drover/e2e/lab"
 	"drover/e2e/lab/pcap"
 	"drover/e2e/lab/site"
-	lan "drover/e2e/netns" // wire is a type here
+	"drover/e2e/netns"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -33,57 +30,37 @@ func TestProxy(t *testing.T) {
 	s := open(t, b, site.Config{Name: rack, Farm: "testdata/proxy.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	addressServer(t, lan.Namespace(rack))
+	capture := record(ctx, t, s, "wire")
+	addressServer(t, netns.Namespace(rack))
 
 	for _, m := range []lab.Machine{
-		{Name: "n3", Firmware: lab.BIOS, NICs: []lab.NIC{{MAC: "52:54:00:77:03:01", Boot: true}}},
-		{Name: "n4", Firmware: lab.UEFI, NICs: []lab.NIC{{MAC: "52:54:00:77:04:01", Boot: true}}},
+		{Name: "n3", Firmware: lab.BIOS, NICs: card("52:54:00:77:03:01")},
+		{Name: "n4", Firmware: lab.UEFI, NICs: card("52:54:00:77:04:01")},
 	} {
 		t.Run(string(m.Firmware), func(t *testing.T) {
 			mac := m.NICs[0].MAC
-			g, err := s.PowerOn(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				story(t, s, g)
-				if err := g.PowerOff(); err != nil {
-					t.Error(err)
-				}
-			}()
+			g := powerOn(t, s, m)
 			fixture.Until(ctx, t, m.Name+" has its image", func() (bool, error) {
 				return reached(bootOf(ctx, t, s, mac), boots.StepImage), nil
 			})
 			t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
-			for _, step := range bootOf(ctx, t, s, mac).Steps {
-				t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
-			}
+			logBoot(ctx, t, s, mac)
 			if got := leaseOf(ctx, t, s, mac); !foreignRange.Contains(got) {
 				t.Errorf("drover takes %s for the address of %s, want one of dnsmasq's", got, m.Name)
 			}
 		})
 	}
-	if err := capture.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	gaveNoAddress(t, capture.File)
+	gaveNoAddress(t, capture())
 }
 
 // foreignRange has the addresses of dnsmasq.
 var foreignRange = netip.MustParsePrefix("10.77.0.64/26")
 
 // addressServer runs dnsmasq on a host of its own in the rack's network.
-func addressServer(t *testing.T, rack lan.Namespace) {
+func addressServer(t *testing.T, rack netns.Namespace) {
 	t.Helper()
-	host := lan.NewNamespace(t, string(rack)+"-dhcp")
-	rack.Link(t, "dhcp", host, "eth0")
-	rack.IP(t, "link", "set", "dhcp", "master", lab.Bridge, "up")
+	host := neighbor(t, rack, "dhcp")
 	host.IP(t, "addr", "add", "10.77.0.9/24", "dev", "eth0")
-	host.IP(t, "link", "set", "eth0", "up")
 	host.Daemon(t, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--port=0", "--no-hosts", "--no-ping",
 		"--log-facility=-", "--log-dhcp", "--dhcp-leasefile="+filepath.Join(t.TempDir(), "leases"),
 		"--dhcp-range=10.77.0.65,10.77.0.126,255.255.255.0,1h", "--dhcp-option=option:router,10.77.0.1")
@@ -107,23 +84,8 @@ func leaseOf(ctx context.Context, t *testing.T, s *site.Site, mac string) netip.
 // gaveNoAddress fails the test unless drover answered DHCP, without an address.
 func gaveNoAddress(t *testing.T, file string) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcap.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	answers := 0
-	for {
-		frame, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for frame := range frames(t, file) {
 		p, ok := pcap.Parse(frame)
 		if !ok || p.TCP || p.Src.Addr().String() != "10.77.0.1" || p.Src.Port() != 67 && p.Src.Port() != 4011 {
 			continue

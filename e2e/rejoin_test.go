@@ -16,7 +16,6 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	lan "drover/e2e/netns" // wire is a type here
 	"drover/pools/boots"
 )
 
@@ -50,12 +49,8 @@ func TestRejoin(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	const mac = "52:54:00:77:01:01"
-	machine := lab.Machine{Name: "n1", NICs: []lab.NIC{{MAC: mac, Boot: true}}}
-	g, err := s.PowerOn(machine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { story(t, s, g) }()
+	machine := lab.Machine{Name: "n1", NICs: card(mac)}
+	g := powerOn(t, s, machine)
 	await := func(what, uid, rack string) (n *node) {
 		fixture.Until(ctx, t, what, func() (bool, error) {
 			n = new(node)
@@ -92,15 +87,11 @@ func TestRejoin(t *testing.T) {
 	killed := time.Now()
 	editRack(t, s, "r2", "r3")
 	machine.Name = "n1-again"
-	if g, err = s.PowerOn(machine); err != nil {
-		t.Fatal(err)
-	}
+	powerOn(t, s, machine)
 	await("n1 is Ready again, with fresh labels", first, "r3 true r3")
 	took := time.Since(killed)
 	t.Logf("Ready %.1f s after it was killed", took.Seconds())
-	for _, step := range bootOf(ctx, t, s, mac).Steps {
-		t.Logf("%-12s %s %s", step.Step, step.Detail, step.Error)
-	}
+	logBoot(ctx, t, s, mac)
 	fixture.Until(ctx, t, "the boot is Ready", func() (bool, error) { return reached(bootOf(ctx, t, s, mac), boots.StepReady), nil })
 	log := read(t, s.Drover.Log())
 	if !strings.Contains(log, "deleted the Node of an earlier boot") {
@@ -140,9 +131,6 @@ func forgeDiscover(t *testing.T, mac string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := lan.NewNamespace(t, rejoinRack+"-forger")
-	lan.Namespace(rejoinRack).Link(t, "forger", host, "eth0")
-	lan.Namespace(rejoinRack).IP(t, "link", "set", "forger", "master", lab.Bridge, "up")
-	host.IP(t, "link", "set", "eth0", "up")
+	host := neighbor(t, rejoinRack, "forger")
 	host.Broadcast(t, "eth0", d.ToBytes())
 }

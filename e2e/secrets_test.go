@@ -163,15 +163,6 @@ type wire struct {
 // datagram (DHCP and TFTP).
 func searchWire(t *testing.T, file string, secrets ...string) wire {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcap.NewReader(bufio.NewReaderSize(f, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var (
 		w       wire
 		streams []*conversation
@@ -185,14 +176,7 @@ func searchWire(t *testing.T, file string, secrets ...string) wire {
 		return c
 	}}
 	datagrams := pcap.NewNeedles(secrets...)
-	for {
-		frame, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for frame := range frames(t, file) {
 		p, ok := pcap.Parse(frame)
 		switch {
 		case !ok:

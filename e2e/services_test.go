@@ -47,11 +47,7 @@ func TestServices(t *testing.T) {
 	for n, mac := range machines {
 		// More memory than in the other tests, for the images of kube-proxy and
 		// flannel.
-		g, err := s.PowerOn(lab.Machine{Name: n, Memory: 2048, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer story(t, s, g)
+		powerOn(t, s, lab.Machine{Name: n, Memory: 2048, NICs: card(mac)})
 	}
 	defer clusterStory(t, p)
 	on := time.Now()

@@ -3,12 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
-	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,35 +23,18 @@ func TestSolicitation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for _, m := range []lab.Machine{
-		{Name: "n5", Firmware: lab.BIOS, NICs: []lab.NIC{{MAC: "52:54:00:77:05:01", Boot: true}}},
-		{Name: "n6", Firmware: lab.UEFI, NICs: []lab.NIC{{MAC: "52:54:00:77:06:01", Boot: true}}},
+		{Name: "n5", Firmware: lab.BIOS, NICs: card("52:54:00:77:05:01")},
+		{Name: "n6", Firmware: lab.UEFI, NICs: card("52:54:00:77:06:01")},
 	} {
 		t.Run(string(m.Firmware), func(t *testing.T) {
 			mac := m.NICs[0].MAC
-			capture, err := s.Capture(ctx, filepath.Join(s.Dir, m.Name+".pcap"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := s.PowerOn(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				story(t, s, g)
-				if err := g.PowerOff(); err != nil {
-					t.Error(err)
-				}
-			}()
+			capture := record(ctx, t, s, m.Name)
+			powerOn(t, s, m)
 			fixture.Until(ctx, t, m.Name+" has its script", func() (bool, error) {
 				return reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 			})
-			for _, step := range bootOf(ctx, t, s, mac).Steps {
-				t.Logf("%s %-12s %s %s", step.Time.Format("15:04:05.000"), step.Step, step.Detail, step.Error)
-			}
-			if err := capture.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			w := solicitations(t, capture.File, mac)
+			logBoot(ctx, t, s, mac)
+			w := solicitations(t, capture(), mac)
 			t.Logf("%d solicitations, %d of them before the loader, and %d answers", w.asked, w.firmware, w.answered)
 			// The firmware has an IPv6 of its own, which may ask too.
 			if ipxe := w.asked - w.firmware; ipxe != 1 {
@@ -76,28 +54,9 @@ type solicited struct{ asked, firmware, answered int }
 // solicitations reads a capture.
 func solicitations(t *testing.T, file, mac string) (n solicited) {
 	t.Helper()
-	machine, err := net.ParseMAC(mac)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcap.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		frame, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		to, from := net.HardwareAddr(frame[:6]), net.HardwareAddr(frame[6:12])
-		if p, ok := pcap.Parse(frame); ok && bytes.Equal(from, machine) {
+	for frame := range frames(t, file) {
+		to, from := net.HardwareAddr(frame[:6]).String(), net.HardwareAddr(frame[6:12]).String()
+		if p, ok := pcap.Parse(frame); ok && from == mac {
 			switch {
 			case p.TCP && bytes.HasPrefix(p.Payload, []byte("GET /boot/")):
 				return n
@@ -105,19 +64,29 @@ func solicitations(t *testing.T, file, mac string) (n solicited) {
 				n.firmware = n.asked
 			}
 		}
-		const icmpv6, solicitation, advertisement = 58, 133, 134
-		if len(frame) < 55 || frame[12] != 0x86 || frame[13] != 0xdd || frame[20] != icmpv6 {
-			continue
-		}
-		switch typ := frame[54]; {
-		case typ == solicitation && bytes.Equal(from, machine):
+		switch typ := icmpv6(frame); {
+		case typ == solicitation && from == mac:
 			n.asked++
-		case typ == advertisement && bytes.Equal(to, machine):
+		case typ == advertisement && to == mac:
 			n.answered++
 		}
 	}
 	t.Error("the machine never asked for its script")
 	return n
+}
+
+// Types of ICMPv6.
+const (
+	solicitation  = 133
+	advertisement = 134
+)
+
+// icmpv6 returns the type of an ICMPv6 message; 0 for another frame.
+func icmpv6(frame []byte) byte {
+	if len(frame) < 55 || frame[12] != 0x86 || frame[13] != 0xdd || frame[20] != 58 {
+		return 0
+	}
+	return frame[54]
 }
 
 // TestManagedAdvertisement boots iPXE on such a network with an advertisement of drover's
@@ -127,58 +96,26 @@ func TestManagedAdvertisement(t *testing.T) {
 	s := open(t, b, site.Config{Name: "drover-e2e-managed", Farm: "testdata/managed.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	if _, err := s.Run(ctx, "ip", "addr", "add", "fd00:77::1/64", "dev", lab.Bridge, "nodad"); err != nil {
-		t.Fatal(err)
-	}
-	capture, err := s.Capture(ctx, filepath.Join(s.Dir, "wire.pcap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	capture := record(ctx, t, s, "wire")
 	const mac = "52:54:00:77:05:01"
-	g, err := s.PowerOn(lab.Machine{Name: "n5", Firmware: lab.BIOS, NICs: []lab.NIC{{MAC: mac, Boot: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer story(t, s, g)
+	powerOn(t, s, lab.Machine{Name: "n5", Firmware: lab.BIOS, NICs: card(mac)})
 	fixture.Until(ctx, t, "n5 has its script", func() (bool, error) {
 		return reached(bootOf(ctx, t, s, mac), boots.StepScript), nil
 	})
-	for _, step := range bootOf(ctx, t, s, mac).Steps {
-		t.Logf("%s %-12s %s %s", step.Time.Format("15:04:05.000"), step.Step, step.Detail, step.Error)
-	}
-	if err := capture.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if !sent(t, capture.File, mac, 547) {
+	logBoot(ctx, t, s, mac)
+	if !asksDHCPv6(t, capture(), mac) {
 		t.Error("iPXE never asked for DHCPv6")
 	}
 }
 
-// sent reports whether a capture has a UDP packet of a machine to a port, over IPv6.
-func sent(t *testing.T, file, mac string, port uint16) bool {
+// asksDHCPv6 reports whether a capture has a DHCPv6 message of a machine.
+func asksDHCPv6(t *testing.T, file, mac string) bool {
 	t.Helper()
-	machine, err := net.ParseMAC(mac)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcap.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		frame, err := r.Next()
-		if err != nil {
-			return false
-		}
-		const udp = 17
-		if len(frame) >= 62 && bytes.Equal(frame[6:12], machine) && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == udp &&
-			binary.BigEndian.Uint16(frame[56:]) == port {
+	for frame := range frames(t, file) {
+		p, ok := pcap.Parse(frame)
+		if ok && net.HardwareAddr(frame[6:12]).String() == mac && !p.TCP && p.Dst.Port() == 547 {
 			return true
 		}
 	}
+	return false
 }

@@ -44,7 +44,7 @@ func (r *Rack) PowerOn(m Machine) (*Guest, error) {
 		}
 	}
 	for _, nic := range m.NICs {
-		tap, err := r.tap(!nic.Dark)
+		tap, err := r.tap(nic.bridge())
 		if err != nil {
 			return nil, fmt.Errorf("machine %q: %w", m.Name, err)
 		}

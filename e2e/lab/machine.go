@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -67,7 +68,28 @@ type Machine struct {
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
+	Kernel   *Kernel  // what QEMU starts instead of the firmware; default: nothing
 	Clock    string   // what its clock shows at power-on, "2001-02-03T04:05:06"; default: UTC
+}
+
+// Kernel is a kernel that QEMU starts, without firmware and network.
+type Kernel struct {
+	Image     string // its file
+	Initrd    string
+	Arguments string
+	HostFiles bool // the machine has the files of this host, read-only, by 9P under the name host
+}
+
+// args returns the part of QEMU's command line that has the kernel.
+func (k *Kernel) args() []string {
+	if k == nil {
+		return nil
+	}
+	args := []string{"-kernel", k.Image, "-initrd", k.Initrd, "-append", k.Arguments}
+	if k.HostFiles {
+		args = append(args, "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap")
+	}
+	return args
 }
 
 // NIC is a network card.
@@ -76,6 +98,7 @@ type NIC struct {
 	Model string // of QEMU's; default virtio-net-pci
 	Boot  bool   // the firmware boots from it
 	Dark  bool   // has a link, but to a segment where nobody answers
+	Wire  string // bridge of the rack that its cable leads to; default [Bridge]
 }
 
 // files are the files of one machine that QEMU opens.
@@ -132,7 +155,7 @@ func (m Machine) args(f files) []string {
 			args = append(args, "-fw_cfg", "name=opt/org.tianocore/"+v+"PXESupport,string=n")
 		}
 	}
-	return append(append(args, m.drive()...), m.cards(f.taps)...)
+	return slices.Concat(args, m.Kernel.args(), m.drive(), m.cards(f.taps))
 }
 
 // drive returns the part of QEMU's command line that has the boot medium. An

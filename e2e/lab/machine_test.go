@@ -54,6 +54,12 @@ func TestMachineArgs(t *testing.T) {
 			"PXESupport",
 		},
 		{
+			"a kernel",
+			Machine{Name: "k", Kernel: &Kernel{Image: "/k", Initrd: "/i", Arguments: "quiet -- a", HostFiles: true}},
+			[]string{"-machine pc", "-kernel /k -initrd /i -append quiet -- a -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on"},
+			"netdev",
+		},
+		{
 			"arm64 UEFI",
 			Machine{Name: "f", Firmware: UEFIarm64, NICs: []NIC{{MAC: "52:54:00:00:00:08", Boot: true}}},
 			[]string{"-machine virt -cpu cortex-a57", "AAVMF_CODE.fd", "file=/lab/f.vars", "virtio-net-pci", "bootindex=1,romfile="},

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,7 +98,11 @@ func (r *Rack) cable(addrs []netip.Prefix) error {
 		{"link", "add", Bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"},
 	}
 	for _, a := range addrs {
-		steps = append(steps, []string{"addr", "add", a.String(), "dev", Bridge})
+		step := []string{"addr", "add", a.String(), "dev", Bridge}
+		if a.Addr().Is6() {
+			step = append(step, "nodad") // without a machine the bridge has no carrier, and could not ask
+		}
+		steps = append(steps, step)
 	}
 	steps = append(steps, []string{"link", "set", Bridge, "up"})
 	for _, args := range steps {
@@ -112,8 +117,16 @@ func (r *Rack) cable(addrs []netip.Prefix) error {
 // only, unlike "ip netns exec".
 func (r *Rack) ip(args ...string) error { return run("ip", append([]string{"-n", r.Name}, args...)...) }
 
-// tap makes the next tap and, when cabled, puts it on the bridge.
-func (r *Rack) tap(cabled bool) (string, error) {
+// bridge returns the bridge that the card is connected to; "": none.
+func (n NIC) bridge() string {
+	if n.Dark {
+		return ""
+	}
+	return cmp.Or(n.Wire, Bridge)
+}
+
+// tap makes the next tap, and puts it on a bridge unless its name is empty.
+func (r *Rack) tap(bridge string) (string, error) {
 	r.mu.Lock()
 	name := fmt.Sprintf("tap%d", r.taps)
 	r.taps++
@@ -121,8 +134,8 @@ func (r *Rack) tap(cabled bool) (string, error) {
 	if err := r.ip("tuntap", "add", "dev", name, "mode", "tap"); err != nil {
 		return "", err
 	}
-	if cabled {
-		if err := r.ip("link", "set", name, "master", Bridge); err != nil {
+	if bridge != "" {
+		if err := r.ip("link", "set", name, "master", bridge); err != nil {
 			return "", err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"drover/e2e/controlplane"
@@ -38,9 +39,11 @@ type Site struct {
 	built *Built
 }
 
-// Network of the rack. The server has .1, the control planes the next ones.
+// Network of the rack. The server has .1, the control planes the next ones. It also has an
+// IPv6 address where the config has an IPv6 subnet.
 const (
 	serverAddr = "10.77.0.1"
+	server6    = "fd00:77::1/64"
 	apiAddr    = "127.0.0.1:8443"
 	planePort  = 6443
 	maxPlanes  = 8
@@ -63,6 +66,9 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	addrs := []netip.Prefix{netip.MustParsePrefix(serverAddr + "/24")}
 	for range clusters {
 		addrs = append(addrs, netip.PrefixFrom(addrs[len(addrs)-1].Addr().Next(), 24))
+	}
+	if slices.ContainsFunc(farm.Config.Subnets, func(s pools.Subnet) bool { return s.CIDR.Addr().Is6() }) {
+		addrs = append(addrs, netip.MustParsePrefix(server6))
 	}
 	s := &Site{built: b, Planes: make(map[string]*controlplane.Cluster)}
 	if s.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
