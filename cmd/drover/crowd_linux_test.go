@@ -54,14 +54,7 @@ pools: [{name: lobby, catchall: true, image: debian-12, range: ` + addresses + `
 	if err := os.WriteFile(filepath.Join(c.dir, "drover.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Under the name drover the test binary is the program, see TestMain.
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, filepath.Join(c.dir, "drover"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	linkDrover(t, c.dir)
 	clients.In(t, func() (err error) {
 		c.relay, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(crowdRelay))
 		return err
@@ -75,6 +68,19 @@ pools: [{name: lobby, catchall: true, image: debian-12, range: ` + addresses + `
 		t.Fatal(err)
 	}
 	return c
+}
+
+// linkDrover puts drover into a directory: under that name the test binary is the program,
+// see TestMain.
+func linkDrover(t testing.TB, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "drover"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // start starts the server, and waits for its first answer.

@@ -56,13 +56,7 @@ func newYard(t *testing.T, config string) *yard {
 	if err := os.WriteFile(filepath.Join(y.dir, "drover.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, filepath.Join(y.dir, "drover"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	linkDrover(t, y.dir)
 	(&storm{t: t, dir: y.dir}).image(map[string]int64{imagebuild.KernelFile: 1000, imagebuild.InitrdFile: 2000, imagebuild.SquashfsFile: 3000})
 	return y
 }
@@ -442,19 +436,15 @@ subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16}, {cid
 // TestVLANOnBond: DHCP is served on a VLAN of a bond, beside the bond itself, and each
 // packet is answered once.
 func TestVLANOnBond(t *testing.T) {
+	netns.NeedLinks(t, "bond", "vlan")
 	y := newYard(t, `server: {interfaces: [bond0, bond0.77], arpProbe: false}
 subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16}, {cidr: 10.80.0.0/16}]`+yardPools)
-	ip := func(n netns.Namespace, args ...string) {
-		if out, err := exec.Command("ip", append([]string{"-n", string(n)}, args...)...).CombinedOutput(); err != nil {
-			t.Skipf("SKIPPED, NOT TESTED: this kernel has no bonds or VLANs: ip %v: %s", args, out) // no package adds them
-		}
-	}
-	ip(y.net, "link", "add", "bond0", "type", "bond", "mode", "active-backup", "miimon", "50")
+	y.net.IP(t, "link", "add", "bond0", "type", "bond", "mode", "active-backup", "miimon", "50")
 	p := y.plot("p", "52:54:00:00:77:01")
 	y.net.Link(t, "port", p.Namespace, "trunk")
-	ip(y.net, "link", "set", "port", "master", "bond0")
-	ip(y.net, "link", "add", "link", "bond0", "name", "bond0.77", "type", "vlan", "id", "77")
-	ip(p.Namespace, "link", "add", "link", "trunk", "name", "cli", "type", "vlan", "id", "77")
+	y.net.IP(t, "link", "set", "port", "master", "bond0")
+	y.net.IP(t, "link", "add", "link", "bond0", "name", "bond0.77", "type", "vlan", "id", "77")
+	p.IP(t, "link", "add", "link", "trunk", "name", "cli", "type", "vlan", "id", "77")
 	y.net.IP(t, "addr", "add", "10.78.0.1/16", "dev", "bond0")
 	y.net.IP(t, "addr", "add", "10.77.0.1/16", "dev", "bond0.77")
 	for _, device := range []string{"port", "bond0", "bond0.77"} {

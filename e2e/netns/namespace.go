@@ -2,11 +2,13 @@ package netns
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,6 +128,30 @@ func Need(t testing.TB, programs ...string) {
 		if _, err := exec.LookPath(p); err != nil {
 			fixture.Missing(t, err)
 		}
+	}
+}
+
+// NeedLinks skips the test unless the kernel has interfaces of these types, such as bond. That
+// is no failure in CI either: no package adds them to a kernel, and TestBonds in e2e runs such
+// tests with Debian's.
+func NeedLinks(t testing.TB, types ...string) {
+	t.Helper()
+	Need(t)
+	n := NewNamespace(t, fmt.Sprintf("drvtypes%d", os.Getpid()))
+	n.IP(t, "link", "add", "below", "type", "veth", "peer", "name", "peer")
+	for _, typ := range types {
+		args := []string{"link", "add", "try", "type", typ}
+		if typ == "vlan" {
+			args = append(args, "id", "7")
+			args = slices.Insert(args, 2, "link", "below", "name")
+		}
+		switch out, err := n.Command("ip", args...).CombinedOutput(); {
+		case strings.Contains(string(out), "Unknown device type"):
+			t.Skipf("SKIPPED, NOT TESTED: this kernel has no interfaces of type %s (TestBonds in e2e has)", typ)
+		case err != nil:
+			t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		n.IP(t, "link", "del", "try")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime"
 
 	"drover/e2e/buildcache"
+	"drover/e2e/lab"
 )
 
 // Images of [BuildTiny]: a Debian kernel, and a root that holds one program
@@ -39,7 +40,7 @@ func BuildTiny(ctx context.Context, log io.Writer, loaders string) (*Built, erro
 	if err := b.signedLoaders(ctx); err != nil {
 		return nil, err
 	}
-	for _, t := range []tiny{{TinyAMD64, "amd64", false}, {TinyUnsigned, "amd64", true}, {TinyARM64, "arm64", false}} {
+	for _, t := range []tiny{{name: TinyAMD64, arch: "amd64"}, {name: TinyUnsigned, arch: "amd64", unsigned: true}, {name: TinyARM64, arch: "arm64"}} {
 		if err := b.tiny(ctx, t); err != nil {
 			return nil, fmt.Errorf("image %s: %w", t.name, err)
 		}
@@ -67,10 +68,33 @@ func (b *Built) signedLoaders(ctx context.Context) error {
 	return nil
 }
 
+// BuildKernel makes Debian's kernel for amd64, with an initrd whose init runs tests of this
+// host (e2e/image/host).
+func BuildKernel(ctx context.Context, log io.Writer) (*lab.Kernel, error) {
+	b, err := newBuilt(log)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.programs(ctx, runtime.GOARCH, "drover"); err != nil {
+		return nil, err
+	}
+	t := tiny{name: "host-amd64", arch: "amd64", init: b.program("amd64", "host"), modules: []string{"9p", "9pnet_virtio", "veth", "bonding", "8021q"}}
+	if err := b.compile(ctx, t.arch, t.init, "./e2e/image/host"); err != nil {
+		return nil, err
+	}
+	if err := b.tiny(ctx, t); err != nil {
+		return nil, fmt.Errorf("image %s: %w", t.name, err)
+	}
+	files := filepath.Join(b.Images, t.name, "current")
+	return &lab.Kernel{Image: filepath.Join(files, "kernel"), Initrd: filepath.Join(files, "initrd"), HostFiles: true}, nil
+}
+
 // tiny is one of the tiny images.
 type tiny struct {
 	name, arch string
 	unsigned   bool
+	init       string   // the program for /init of the initrd; default: drover-init
+	modules    []string // for the initrd, beside the usual ones
 }
 
 // TinyRoot makes the root file system of [TinyAMD64], for a test that builds the image
@@ -80,7 +104,7 @@ func TinyRoot(ctx context.Context, log io.Writer) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir, _, err = b.tinyRoot(ctx, tiny{TinyAMD64, "amd64", false})
+	dir, _, err = b.tinyRoot(ctx, tiny{name: TinyAMD64, arch: "amd64"})
 	return dir, err
 }
 
@@ -127,18 +151,22 @@ func (b *Built) tinyRoot(ctx context.Context, t tiny) (root string, inputs []str
 
 // tiny makes a tiny image.
 func (b *Built) tiny(ctx context.Context, t tiny) error {
-	if err := b.programs(ctx, t.arch, "drover-init"); err != nil {
-		return err
+	if t.init == "" {
+		t.init = b.program(t.arch, "drover-init")
+		if err := b.programs(ctx, t.arch, "drover-init"); err != nil {
+			return err
+		}
 	}
 	root, inputs, err := b.tinyRoot(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(root)
-	return b.image(ctx, recipe{
-		name: t.name, source: "dir:" + root, init: b.program(t.arch, "drover-init"), inputs: inputs,
-		flags: []string{"--platform", "linux/" + t.arch, "--exclude", "usr/lib/modules"},
-	})
+	flags := []string{"--platform", "linux/" + t.arch, "--exclude", "usr/lib/modules"}
+	for _, name := range t.modules {
+		flags = append(flags, "--module", name)
+	}
+	return b.image(ctx, recipe{name: t.name, source: "dir:" + root, init: t.init, inputs: inputs, flags: flags})
 }
 
 // link makes a tree of links to the files of another.
