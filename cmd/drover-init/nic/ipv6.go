@@ -107,7 +107,7 @@ var errDuplicate = errors.New("another machine on the wire has it")
 // waitAddr waits until the kernel has found an address of the card to be unique.
 func (n *NIC) waitAddr(ctx context.Context, what string, is func(netip.Addr) bool) (netip.Addr, error) {
 	for start := time.Now(); ; {
-		addrs, err := netlink.AddrList(n.link, netlink.FAMILY_V6)
+		addrs, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(n.link, netlink.FAMILY_V6) })
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("addresses of %s: %w", n.Name, err)
 		}

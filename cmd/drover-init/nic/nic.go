@@ -51,7 +51,7 @@ type NIC struct {
 func Find(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...any)) (*NIC, error) {
 	start := time.Now()
 	for n := 1; ; n++ {
-		links, err := netlink.LinkList()
+		links, err := whole(netlink.LinkList)
 		if err != nil {
 			return nil, fmt.Errorf("list network cards: %w", err)
 		}
@@ -73,6 +73,17 @@ func Find(ctx context.Context, mac pools.MAC, plug func(), say func(string, ...a
 			return nil, fmt.Errorf("no network card has MAC %s", mac)
 		}
 	}
+}
+
+// whole returns a list that the kernel did not change while it was read, as it does when a
+// router advertisement arrives. It tries ten times.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 10 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
 }
 
 func linkWithMAC(links []netlink.Link, mac pools.MAC) netlink.Link {
@@ -169,12 +180,12 @@ func ipNet(p netip.Prefix) *net.IPNet {
 // minutes until the machine counts as online.
 func (n *NIC) Down() error {
 	var errs []error
-	addrs, err := netlink.AddrList(n.link, netlink.FAMILY_ALL)
+	addrs, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(n.link, netlink.FAMILY_ALL) })
 	errs = append(errs, err)
 	for _, a := range addrs {
 		errs = append(errs, nodeconfig.Ignore(netlink.AddrDel(n.link, &a), unix.EADDRNOTAVAIL))
 	}
-	routes, err := netlink.RouteList(n.link, netlink.FAMILY_ALL)
+	routes, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(n.link, netlink.FAMILY_ALL) })
 	errs = append(errs, err)
 	for _, r := range routes {
 		errs = append(errs, nodeconfig.Ignore(netlink.RouteDel(&r), unix.ESRCH))

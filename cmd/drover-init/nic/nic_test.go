@@ -2,6 +2,7 @@ package nic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -216,4 +217,32 @@ func TestNetworkErrors(t *testing.T) {
 			t.Errorf("route over itself: got %v", err)
 		}
 	})
+}
+
+// TestWhole: a list that changes while it is read is read again, a few times.
+func TestWhole(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name  string
+		errs  []error // of the first calls
+		calls int
+		want  error
+	}{
+		{"whole", nil, 1, nil},
+		{"interrupted twice", []error{netlink.ErrDumpInterrupted, netlink.ErrDumpInterrupted}, 3, nil},
+		{"interrupted always", slices.Repeat([]error{netlink.ErrDumpInterrupted}, 20), 10, netlink.ErrDumpInterrupted},
+		{"another error", []error{broken}, 1, broken},
+	} {
+		calls := 0
+		got, err := whole(func() ([]int, error) {
+			calls++
+			if calls <= len(tt.errs) {
+				return nil, tt.errs[calls-1]
+			}
+			return []int{calls}, nil
+		})
+		if calls != tt.calls || !errors.Is(err, tt.want) || err == nil && got[0] != calls {
+			t.Errorf("%s: got %v, %v after %d calls, want %d calls and %v", tt.name, got, err, calls, tt.calls, tt.want)
+		}
+	}
 }
