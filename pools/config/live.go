@@ -37,23 +37,33 @@ func (e *DeclaredError) Error() string {
 // nodes are stored, and then the new farm replaces the old one. After an error the old
 // farm stays in force. Reading never blocks.
 type Live struct {
-	path    string
+	source  Source
 	store   NodeStore
 	mu      sync.Mutex // held by changes
 	checked resolve.Checked
 	started pools.Server
 	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
 	farm    atomic.Pointer[resolve.Farm]
+	status  atomic.Pointer[Status]
 }
 
 // NewLive reads the config file at path and the nodes of store.
 func NewLive(path string, store NodeStore) (*Live, error) {
-	l := &Live{path: path, store: store}
+	return StartLive(Source{File: path}, store)
+}
+
+// StartLive is [NewLive] for a server: if the file is refused, the copy of its last good
+// content is put in force.
+func StartLive(source Source, store NodeStore) (*Live, error) {
+	l := &Live{source: source, store: store}
 	return l, l.Reload()
 }
 
 // Farm returns the farm in force.
 func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
+
+// Status returns the state of the config file.
+func (l *Live) Status() Status { return *l.status.Load() }
 
 // Reload reads the config file again. The ports in URLs stay those of the start, because
 // the listeners do not change before a restart.
@@ -64,7 +74,10 @@ func (l *Live) Reload() error {
 	if err != nil {
 		return err
 	}
-	c, err := load(l.path, nodes)
+	c, content, refused, err := l.source.load(nodes, l.Farm() == nil)
+	if refused != nil {
+		l.status.Store(l.status.Load().refuse(refused))
+	}
 	if err != nil {
 		return err
 	}
@@ -74,6 +87,9 @@ func (l *Live) Reload() error {
 		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
 	}
 	l.swap(c)
+	if refused == nil {
+		l.status.Store(newStatus(content, l.source.keep(content)))
+	}
 	return nil
 }
 

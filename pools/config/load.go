@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config/decode"
 	"drover/pools/config/mistake"
 	"drover/pools/resolve"
@@ -18,7 +17,8 @@ const maxConfig = 4 << 20
 // Load reads and checks the config file at path, together with nodes added over
 // the API. All mistakes are returned at once, as [mistake.Errors].
 func Load(path string, added ...pools.PoolNode) (*resolve.Farm, error) {
-	return newFarm(load(path, added))
+	farm, _, err := Source{File: path}.Load(added...)
+	return farm, err
 }
 
 // Parse is [Load] for a config that is already in memory. Errors call it file, and
@@ -32,14 +32,6 @@ func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
 		return nil, err
 	}
 	return resolve.NewFarm(c), nil
-}
-
-func load(path string, added []pools.PoolNode) (resolve.Checked, error) {
-	data, err := atomicfile.Read(path, maxConfig)
-	if err != nil {
-		return resolve.Checked{}, err
-	}
-	return parse(path, data, added)
 }
 
 func parse(file string, data []byte, added []pools.PoolNode) (resolve.Checked, error) {

@@ -103,7 +103,8 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
-	farm, err := config.Load(o.Config)
+	source := config.Source{File: o.Config, Copy: filepath.Join(o.State, lastGoodConfig)}
+	farm, _, err := source.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{version: o.Version, log: o.Log, Store: store, configFile: versionOf(o.Config), newWatcher: fsnotify.NewWatcher}
-	if s.Live, err = config.NewLive(o.Config, store.Nodes); err == nil {
+	if s.Live, err = config.StartLive(source, store.Nodes); err == nil {
+		if refused := s.Live.Status().Refused; refused != nil {
+			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
+		}
 		err = s.assemble(o, imagebuild.Open(o.Images))
 	}
 	if err != nil {

@@ -68,10 +68,27 @@ func (c *Checks) Problems() []api.Problem {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
 	out = append(out, c.interfaceProblems()...)
-	if c.Live.NeedsRestart() {
-		out = append(out, api.Problem{Part: "config", Problem: "server: changed, which takes a restart", Brief: "it takes a restart", Warning: true})
-	}
+	out = append(out, c.configProblems()...)
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	return out
+}
+
+// configProblems returns what is wrong with the config file. The server goes on with the
+// config in force, so they are warnings.
+func (c *Checks) configProblems() (out []api.Problem) {
+	add := func(problem, brief string) {
+		out = append(out, api.Problem{Part: "config", Problem: printable.Line(problem, maxProblem), Brief: brief, Warning: true})
+	}
+	status := c.Live.Status()
+	if status.Refused != nil {
+		add("the file is refused, and the last good one is in force: "+status.Refused.Error(), "the file is refused")
+	}
+	if status.Unkept != nil {
+		add(status.Unkept.Error(), "the next start has no last good copy of it")
+	}
+	if c.Live.NeedsRestart() {
+		add("server: changed, which takes a restart", "it takes a restart")
+	}
 	return out
 }
 
