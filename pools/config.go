@@ -91,11 +91,11 @@ const (
 
 // Subnet is a network that nodes live in.
 type Subnet struct {
-	CIDR   netip.Prefix `json:"cidr"`             // its addresses: 10.28.0.0/16
-	Router netip.Addr   `json:"router,omitzero"`  // default gateway of the nodes
-	DNS    []netip.Addr `json:"dns,omitempty"`    // DNS servers of the nodes
-	Domain string       `json:"domain,omitempty"` // DNS domain of the nodes
-	Lease  Duration     `json:"lease,omitempty"`  // lease time of addresses; default 12h
+	CIDR   netip.Prefix `json:"cidr"`
+	Router netip.Addr   `json:"router,omitzero"`
+	DNS    []netip.Addr `json:"dns,omitempty"`
+	Domain string       `json:"domain,omitempty"`
+	Lease  Duration     `json:"lease,omitempty"` // default 12h
 
 	// Network names the network segment that the subnet is on. Subnets of one
 	// network share it: a machine in one may have an address of another.
@@ -134,7 +134,7 @@ type Cluster struct {
 // SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a
 // tenant.
 type SecretRef struct {
-	Namespace string `json:"namespace"`      // of the Secret
+	Namespace string `json:"namespace"`
 	Name      string `json:"name,omitempty"` // default: the name of the cluster and "-kubeconfig"
 	Key       string `json:"key,omitempty"`  // default: the first existing key of value, admin.conf and kubeconfig
 }
@@ -174,9 +174,9 @@ const (
 // Pool is a group of nodes that boot one image and join one cluster.
 type Pool struct {
 	Name      string    `json:"name"`
-	Cluster   string    `json:"cluster,omitempty"` // cluster that its nodes join; default: none
-	Image     string    `json:"image"`             // image that its nodes boot: debian-12, or debian-12@sha256:...
-	Tags      []string  `json:"tags,omitempty"`    // after the tag all, in order
+	Cluster   string    `json:"cluster,omitempty"`
+	Image     string    `json:"image"`
+	Tags      []string  `json:"tags,omitempty"`
 	Nodes     []Node    `json:"nodes,omitempty"`
 	CatchAll  bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
 	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
@@ -203,9 +203,9 @@ const (
 // Node is one machine.
 type Node struct {
 	Name        string             `json:"name"`
-	MACs        []MAC              `json:"macs,omitempty"`        // of its network cards
-	Match       Match              `json:"match,omitzero"`        // identifies a node without MACs; with MACs, a further condition
-	IP          netip.Addr         `json:"ip,omitzero"`           // its IPv4 address
+	MACs        []MAC              `json:"macs,omitempty"`
+	Match       Match              `json:"match,omitzero"` // identifies a node without MACs; with MACs, a further condition
+	IP          netip.Addr         `json:"ip,omitzero"`
 	IP6         netip.Addr         `json:"ip6,omitzero"`          // its IPv6 address, by DHCPv6
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
@@ -248,17 +248,17 @@ type Tag struct {
 	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // the last rule that matches wins
 	MenuTimeout       *Seconds           `json:"menuTimeout,omitempty"` // of the boot menu; default 0: no menu
 	UBoot             UBoot              `json:"uboot,omitzero"`
-	Timezone          string             `json:"timezone,omitempty"`         // IANA name
-	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"` // of root
-	Modules           List[string]       `json:"modules,omitzero"`           // loaded at boot
-	Sysctls           map[string]string  `json:"sysctls,omitempty"`          // kernel parameter → value
-	Mounts            List[Mount]        `json:"mounts,omitzero"`            // file systems; a later one replaces that of its path
-	Files             map[string]File    `json:"files,omitempty"`            // by absolute path
-	Units             map[string]Unit    `json:"units,omitempty"`            // by systemd unit name
-	Scripts           map[string]Script  `json:"scripts,omitempty"`          // by name, in whose order they run
-	Labels            map[string]string  `json:"labels,omitempty"`           // of the Node
-	Taints            List[Taint]        `json:"taints,omitzero"`            // of the Node; a later one replaces that of its key and effect
-	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"`      // flag name without dashes → value
+	Timezone          string             `json:"timezone,omitempty"` // IANA name
+	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
+	Modules           List[string]       `json:"modules,omitzero"` // loaded at boot
+	Sysctls           map[string]string  `json:"sysctls,omitempty"`
+	Mounts            List[Mount]        `json:"mounts,omitzero"`
+	Files             map[string]File    `json:"files,omitempty"` // by absolute path
+	Units             map[string]Unit    `json:"units,omitempty"` // by systemd unit name
+	Scripts           map[string]Script  `json:"scripts,omitempty"`
+	Labels            map[string]string  `json:"labels,omitempty"`
+	Taints            List[Taint]        `json:"taints,omitzero"`
+	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
 }
 
 // LoaderRule names the loader for a kind of boot program. Every condition that is set
@@ -304,28 +304,28 @@ type Range struct {
 
 // Mount is a file system that the node mounts before its services start.
 type Mount struct {
-	Path    string `json:"path"`              // absolute path of the mount point
-	Type    string `json:"type"`              // file system: tmpfs, ext4
-	Source  string `json:"source,omitempty"`  // default: the type
-	Options string `json:"options,omitempty"` // as in fstab
+	Path    string `json:"path"`
+	Type    string `json:"type"`
+	Source  string `json:"source,omitempty"` // default: the type
+	Options string `json:"options,omitempty"`
 }
 
 // File is a file written into the node's root before its init starts.
 type File struct {
-	Content string `json:"content"`        // the whole file
+	Content string `json:"content"`
 	Mode    string `json:"mode,omitempty"` // octal, default "0644"
 }
 
 // Unit is a systemd unit.
 type Unit struct {
 	Content string `json:"content,omitempty"` // empty: the unit of the image is enabled only
-	Enable  bool   `json:"enable,omitempty"`  // it starts at boot
+	Enable  bool   `json:"enable,omitempty"`
 }
 
 // Script is a program run once per boot. Run is a text/template over the Plan.
 type Script struct {
-	Stage Stage  `json:"stage"` // when it runs: pre-init or online
-	Run   string `json:"run"`   // the program, with its #! line
+	Stage Stage  `json:"stage"`
+	Run   string `json:"run"`
 }
 
 // Stage is the moment of a boot at which a script runs.
@@ -339,7 +339,7 @@ const (
 
 // Taint is a Kubernetes taint that the node registers with.
 type Taint struct {
-	Key    string `json:"key"`             // [prefix/]name
-	Value  string `json:"value,omitempty"` // default: none
-	Effect string `json:"effect"`          // NoSchedule, PreferNoSchedule or NoExecute
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"` // NoSchedule, PreferNoSchedule or NoExecute
 }

@@ -65,7 +65,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
-		newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(),
+		newLoadersCommand(), newMediaCommand(),
 	)
 	root.AddCommand(hardware.Commands()...)
 	return root

@@ -7,10 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -106,19 +109,30 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(store.Close())
 }
 
-// answers waits until a URL answers 200. Usage: answers URL.
+// answers waits until a URL answers 200, or with text that matches. It sends the token of
+// $DROVER_TOKEN_FILE. Usage: answers URL [REGEXP].
 func answers(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: answers URL")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: answers URL [REGEXP]")
 	}
-	fixture.Retry(ts, args[0], func() error {
-		resp, err := http.Get(args[0])
+	want := regexp.MustCompile("(?m)" + strings.Join(args[1:], ""))
+	fixture.Retry(ts, strings.Join(args, " "), func() error {
+		req, err := http.NewRequest(http.MethodGet, args[0], http.NoBody)
+		ts.Check(err)
+		if token, err := os.ReadFile(ts.Getenv("DROVER_TOKEN_FILE")); err == nil {
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		}
+		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return err
 		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return errors.New(resp.Status)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 && resp.StatusCode != http.StatusOK || !want.Match(body) {
+			return fmt.Errorf("%s: %s", resp.Status, body)
 		}
 		return nil
 	})

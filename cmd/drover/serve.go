@@ -26,7 +26,7 @@ REST API, the page and the metrics.
 A missing part (an image, a loader, a cluster that is down) is a warning in the
 log and a line of /readyz; serve runs without it. Serve reads the config file
 again when it changes, or on SIGHUP; a file with a mistake leaves the old config
-in force. On SIGTERM running transfers may end; a second SIGTERM ends them.
+in force, and a restart begins with the last good one. On SIGTERM running transfers may end; a second SIGTERM ends them.
 
 It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 		Example: "  drover serve -c /etc/drover/drover.yaml",

@@ -94,13 +94,7 @@ func (h *hole) turn(dark bool) {
 // through writes drover's kubeconfig with the hole as its server.
 func (h *hole) through(t *testing.T, p *controlplane.Cluster) string {
 	t.Helper()
-	return h.throughAs(t, p, p.Client)
-}
-
-// throughAs is through for another kubeconfig.
-func (h *hole) throughAs(t *testing.T, p *controlplane.Cluster, kubeconfig string) string {
-	t.Helper()
-	text, err := os.ReadFile(kubeconfig)
+	text, err := os.ReadFile(p.Client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"drover/pools"
-	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -38,49 +37,60 @@ func (e *DeclaredError) Error() string {
 // nodes are stored, and then the new farm replaces the old one. After an error the old
 // farm stays in force. Reading never blocks.
 type Live struct {
-	path    string
+	source  Source
 	store   NodeStore
 	mu      sync.Mutex // held by changes
-	file    source
-	desired []*objects.Object              // the newest versions
-	choice  atomic.Pointer[objects.Choice] // of them, and of the versions that were in force before
 	checked resolve.Checked
 	started pools.Server
 	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
 	farm    atomic.Pointer[resolve.Farm]
+	status  atomic.Pointer[Status]
 }
 
 // NewLive reads the config file at path and the nodes of store.
 func NewLive(path string, store NodeStore) (*Live, error) {
-	return NewLiveWith(path, store, nil)
+	return StartLive(Source{File: path}, store)
 }
 
-// NewLiveWith is [NewLive] with the objects that were in force when the last server ended.
-func NewLiveWith(path string, store NodeStore, last []*objects.Object) (*Live, error) {
-	l := &Live{path: path, store: store, desired: last}
-	l.choice.Store(&objects.Choice{InForce: last})
+// StartLive is [NewLive] for a server: if the file is refused, the copy of its last good
+// content is put in force.
+func StartLive(source Source, store NodeStore) (*Live, error) {
+	l := &Live{source: source, store: store}
 	return l, l.Reload()
 }
 
 // Farm returns the farm in force.
 func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 
+// Status returns the state of the config file.
+func (l *Live) Status() Status { return *l.status.Load() }
+
 // Reload reads the config file again. The ports in URLs stay those of the start, because
-// the listeners do not change before a restart. A file that is in conflict with objects in
-// force is an error, except at the start: then the file counts.
+// the listeners do not change before a restart.
 func (l *Live) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	file, err := readFile(l.path)
+	nodes, err := l.store.Nodes()
 	if err != nil {
 		return err
 	}
-	if len(l.desired) > 0 { // the file must be valid without objects, as drover check sees it
-		if _, err := file.with(nil, nil); err != nil {
-			return err
-		}
+	c, content, refused, err := l.source.load(nodes, l.Farm() == nil)
+	if refused != nil {
+		l.status.Store(l.status.Load().refuse(refused))
 	}
-	return l.build(file)
+	if err != nil {
+		return err
+	}
+	if l.Farm() == nil {
+		l.started = c.Config.Server
+	} else {
+		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
+	}
+	l.swap(c)
+	if refused == nil {
+		l.status.Store(newStatus(content, l.source.keep(content)))
+	}
+	return nil
 }
 
 // Readdress puts a farm in force that has the addresses that this host has now. It reports

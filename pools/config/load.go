@@ -3,13 +3,10 @@ package config
 import (
 	"net"
 	"net/netip"
-	"slices"
 
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config/decode"
 	"drover/pools/config/mistake"
-	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -20,7 +17,8 @@ const maxConfig = 4 << 20
 // Load reads and checks the config file at path, together with nodes added over
 // the API. All mistakes are returned at once, as [mistake.Errors].
 func Load(path string, added ...pools.PoolNode) (*resolve.Farm, error) {
-	return newFarm(load(path, added))
+	farm, _, err := Source{File: path}.Load(added...)
+	return farm, err
 }
 
 // Parse is [Load] for a config that is already in memory. Errors call it file, and
@@ -36,46 +34,12 @@ func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
 	return resolve.NewFarm(c), nil
 }
 
-func load(path string, added []pools.PoolNode) (resolve.Checked, error) {
-	base, err := readFile(path)
-	if err != nil {
-		return resolve.Checked{}, err
-	}
-	return base.with(nil, added)
-}
-
 func parse(file string, data []byte, added []pools.PoolNode) (resolve.Checked, error) {
-	return decodeFile(file, data).with(nil, added)
-}
-
-// source is the config file as it was decoded.
-type source struct {
-	resolve.Checked
-	errs mistake.Errors // of its syntax
-}
-
-func readFile(path string) (source, error) {
-	data, err := atomicfile.Read(path, maxConfig)
-	if err != nil {
-		return source{}, err
+	c := resolve.Checked{Source: file}
+	var errs mistake.Errors
+	if c.Lines, errs = decode.YAML(file, data, &c.Config); len(c.Lines) == 0 { // not YAML at all: there is nothing to check
+		return c, errs
 	}
-	return decodeFile(path, data), nil
-}
-
-func decodeFile(file string, data []byte) (s source) {
-	s.Source = file
-	s.Lines, s.errs = decode.YAML(file, data, &s.Config)
-	return s
-}
-
-// with returns the file's config with objects and the nodes of the API, checked. It leaves
-// the source as it is.
-func (s source) with(all []*objects.Object, added []pools.PoolNode) (resolve.Checked, error) {
-	c := s.Checked
-	if len(c.Lines) == 0 { // not YAML at all: there is nothing to check
-		return c, s.errs
-	}
-	errs := append(slices.Clip(s.errs), objects.Add(&c, all)...)
 	c.Added, c.Shadowed = dropShadowed(&c.Config, added)
 	k := newChecker(&c, errs)
 	k.all(c.Added)

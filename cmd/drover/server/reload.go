@@ -103,26 +103,16 @@ func (s *Server) Reload(why string) {
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
 		return
 	}
-	s.farmChanged()
-	s.metrics.Reloaded(true)
-	s.log.Info("config reloaded", "why", why, "nodes", len(s.Live.Farm().Nodes()))
-	if s.Live.NeedsRestart() {
-		s.log.Warn("server: changed in the config, which takes a restart")
-	}
-}
-
-// farmChanged tells the parts of a farm that was put in force.
-func (s *Server) farmChanged() {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	s.clusters.Set(s.Live.Farm().Clusters())
+	farm := s.Live.Farm()
+	s.clusters.Set(farm.Clusters())
 	s.clusters.Refresh()
 	s.Hardware.Reload()
 	s.rebind()
+	s.metrics.Reloaded(true)
+	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	s.warnLeased()
-	if s.objects != nil {
-		s.saveObjects()
-		s.objects.Refresh()
+	if s.Live.NeedsRestart() {
+		s.log.Warn("server: changed in the config, which takes a restart")
 	}
 }
 

@@ -76,7 +76,6 @@ type Server struct {
 	version  string
 	log      *slog.Logger
 	clusters *kube.Clusters
-	objects  *adminObjects // nil: the config asks for none
 	metrics  *metrics.Metrics
 
 	tftp  *tftp.Server
@@ -90,7 +89,6 @@ type Server struct {
 	nodes         []*network.Listener          // the node-facing listeners that follow the boot addresses
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
-	changing   sync.Mutex                        // held while the parts are told of another farm
 	configFile version                           // as it was last read
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 }
@@ -105,7 +103,8 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
-	farm, err := config.Load(o.Config)
+	source := config.Source{File: o.Config, Copy: filepath.Join(o.State, lastGoodConfig)}
+	farm, _, err := source.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{version: o.Version, log: o.Log, Store: store, configFile: versionOf(o.Config), newWatcher: fsnotify.NewWatcher}
-	if s.Live, err = config.NewLiveWith(o.Config, store.Nodes, s.lastObjects(o.State, farm)); err == nil {
+	if s.Live, err = config.StartLive(source, store.Nodes); err == nil {
+		if refused := s.Live.Status().Refused; refused != nil {
+			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
+		}
 		err = s.assemble(o, imagebuild.Open(o.Images))
 	}
 	if err != nil {
@@ -141,7 +143,6 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
-	s.objects = s.newObjects(o.State, images)
 	s.Store.Boots.OnStep = s.reached
 	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
@@ -151,9 +152,6 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Live: s.Live, Images: images, Loaders: o.Loaders,
 		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
 		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
-	}
-	if s.objects != nil {
-		ready.Objects = s.objects.Problems
 	}
 	s.metrics.WatchReadiness(ready)
 	s.metrics.WatchNeighbors(s.Live, ready.Proc)
@@ -240,9 +238,6 @@ func (s *Server) Run(ctx context.Context) error {
 	start("hardware", s.Hardware.Run)
 	start("disks", s.disks.Run)
 	start("networks", s.networks.Run)
-	if s.objects != nil {
-		start("objects", s.runObjects)
-	}
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)

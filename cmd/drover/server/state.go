@@ -14,6 +14,8 @@ const (
 	nodesKey   = "nodes.key"
 	httpsKey   = "https.key"
 	tokensFile = "tokens.json"
+
+	lastGoodConfig = "config.last-good.yaml"
 )
 
 // openState opens the state. Where a server ran before, an empty directory is an error.

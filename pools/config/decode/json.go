@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -31,31 +29,12 @@ const (
 // them.
 func JSON(body []byte, v any) error {
 	d := &decoder{json: true, lines: map[string]int{}, budget: maxNodes}
-	d.jsonDocument(body, v)
-	return d.errs.Err()
-}
-
-// Object is [JSON] for a document whose place in errors is file. It returns the paths of
-// the values that it has set, too.
-func Object(file string, body []byte, v any) (paths []string, errs mistake.Errors) {
-	d := &decoder{file: file, json: true, lines: map[string]int{}, budget: maxNodes}
-	d.jsonDocument(body, v)
-	return slices.Sorted(maps.Keys(d.lines)), d.errs
-}
-
-func (d *decoder) jsonDocument(body []byte, v any) {
-	fail := func(e *mistake.Error) {
-		e.File = d.file
-		d.errs = append(d.errs, e)
-	}
 	var valid json.RawMessage // encoding/json bounds how deep values nest
 	if err := json.Unmarshal(body, &valid); err != nil || !utf8.Valid(body) {
-		fail(notJSON(err))
-		return
+		return mistake.Errors{notJSON(err)}
 	}
 	if bytes.Count(body, []byte{','}) > maxCommas {
-		fail(&mistake.Error{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"})
-		return
+		return mistake.Errors{{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"}}
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -66,9 +45,9 @@ func (d *decoder) jsonDocument(body []byte, v any) {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
 	if n := len(d.errs) - maxMistakes; n > 0 {
-		d.errs = d.errs[:maxMistakes]
-		fail(&mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
+		d.errs = append(d.errs[:maxMistakes], &mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
 	}
+	return d.errs.Err()
 }
 
 // notJSON returns the error for a body that is not JSON; a nil err means that it is not

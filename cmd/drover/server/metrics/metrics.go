@@ -73,7 +73,7 @@ func New(live *config.Live, store *state.Store) *Metrics {
 		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
 	m.stepTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_took_seconds",
 		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, newLeaseGauge(live, store.Leases), newDamageGauge(store), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, newLeaseGauge(live, store.Leases), newDamageGauge(store), newConfigGauges(live), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -49,8 +49,7 @@ type Checks struct {
 	State    Condition
 	Proc     fs.FS // the file system /proc
 
-	Interfaces func() map[string]error  // those that are not served, and why; nil: all are
-	Objects    func() map[string]string // problems of the admin cluster's objects, by part; nil: none
+	Interfaces func() map[string]error // those that are not served, and why; nil: all are
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
@@ -68,22 +67,27 @@ func (c *Checks) Problems() []api.Problem {
 	for name, text := range c.Chassis() {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
-	out = append(append(out, c.interfaceProblems()...), c.objectProblems()...)
-	if c.Live.NeedsRestart() {
-		out = append(out, api.Problem{Part: "config", Problem: "server: changed, which takes a restart", Brief: "it takes a restart", Warning: true})
-	}
+	out = append(out, c.interfaceProblems()...)
+	out = append(out, c.configProblems()...)
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
 	return out
 }
 
-// objectProblems returns what is wrong with the objects of the admin cluster. They are
-// warnings: the last good ones are in force.
-func (c *Checks) objectProblems() (out []api.Problem) {
-	if c.Objects == nil {
-		return nil
+// configProblems returns what is wrong with the config file. The server goes on with the
+// config in force, so they are warnings.
+func (c *Checks) configProblems() (out []api.Problem) {
+	add := func(problem, brief string) {
+		out = append(out, api.Problem{Part: "config", Problem: printable.Line(problem, maxProblem), Brief: brief, Warning: true})
 	}
-	for part, text := range c.Objects() {
-		out = append(out, api.Problem{Part: part, Problem: printable.Line(text, maxProblem), Brief: "it is not in force as it is", Warning: true})
+	status := c.Live.Status()
+	if status.Refused != nil {
+		add("the file is refused, and the last good one is in force: "+status.Refused.Error(), "the file is refused")
+	}
+	if status.Unkept != nil {
+		add(status.Unkept.Error(), "the next start has no last good copy of it")
+	}
+	if c.Live.NeedsRestart() {
+		add("server: changed, which takes a restart", "it takes a restart")
 	}
 	return out
 }

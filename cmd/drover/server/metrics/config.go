@@ -1,0 +1,49 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drover/pools/config"
+)
+
+// configGauges collects the state of the config file at each scrape.
+type configGauges struct {
+	live                     *config.Live
+	successful, loaded, info *prometheus.Desc
+}
+
+func newConfigGauges(live *config.Live) *configGauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("drover_config_"+name, help, labels, nil)
+	}
+	return &configGauges{
+		live:       live,
+		successful: desc("last_reload_successful", "1 if the config file is in force, 0 if it was refused."),
+		loaded:     desc("last_reload_success_timestamp_seconds", "When a content of the config file last came into force; not there if none has since the start."),
+		info:       desc("info", "The content in force, by its SHA-256.", "sha256"),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (g *configGauges) Describe(all chan<- *prometheus.Desc) {
+	all <- g.successful
+	all <- g.loaded
+	all <- g.info
+}
+
+// Collect implements [prometheus.Collector].
+func (g *configGauges) Collect(all chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	status := g.live.Status()
+	successful := 0.0
+	if status.Refused == nil {
+		successful = 1
+	}
+	gauge(g.successful, successful)
+	if !status.Since.IsZero() {
+		gauge(g.loaded, float64(status.Since.UnixMilli())/1000)
+		gauge(g.info, 1, status.Digest)
+	}
+}
