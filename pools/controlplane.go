@@ -18,6 +18,10 @@ type ControlPlane struct {
 	Resources ControlPlaneParts[Resources]         `json:"resources,omitzero"`
 	Storage   ControlPlaneStorage                  `json:"storage,omitzero"`
 	Addons    Addons                               `json:"addons,omitzero"`
+
+	// ImageRepository has all images of the control plane and of the add-ons, by the last
+	// part of their names. Default: the repositories of their projects.
+	ImageRepository string `json:"imageRepository,omitempty"`
 }
 
 // ControlPlaneEndpoint is where nodes and people reach the API server of a tenant.

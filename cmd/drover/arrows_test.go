@@ -34,12 +34,16 @@ var mayImport = map[string][]string{
 		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
 		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve",
 	},
-	"pools/kube/approve": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
-	"pools/kube/cluster": {"drover/pools"},
-	"pools/kube/inspect": {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
-	"pools/kube/move":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
-	"pools/kube/node":    {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
-	"pools/kube/token":   {"drover/pools", "drover/pools/kube/cluster"},
+	"pools/kube/approve":          {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
+	"pools/kube/cluster":          {"drover/pools"},
+	"pools/kube/apply":            {},
+	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
+	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/kube/hosted/pki"},
+	"pools/kube/hosted/pki":       {},
+	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/move":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
+	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
+	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
 
 	"pools/hardware": {
 		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
@@ -123,7 +127,7 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                                 {"pools/kube", "pools/kube/approve", "pools/kube/cluster", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},

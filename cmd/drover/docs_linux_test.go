@@ -72,6 +72,7 @@ func notHere() map[string]string {
 		"kubectl --kubeconfig /etc/drover/tenant-a.kubeconfig config unset users":                                              clusters,
 		`kubectl --kubeconfig /etc/drover/tenant-a.kubeconfig config set-credentials drover --token "$(cat drover.token)"`:     clusters,
 		"kubectl --kubeconfig /etc/drover/tenant-a.kubeconfig config set-context --current --user drover":                      clusters,
+		"drover tenant kubeconfig tenant-a > tenant-a.kubeconfig":                                                              "it needs an admin cluster; TestHosted (e2e/hosted) reads that Secret",
 		"rm drover.token":                                              clusters,
 		"drover cluster check tenant-a":                                clusters,
 		"drover image build --name debian-12 oci:node":                 "it needs a container image; the tests of imagebuild build from such layouts",

@@ -63,7 +63,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(),
+		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
 		newLoadersCommand(), newMediaCommand(),
 	)

@@ -11,33 +11,14 @@ import (
 
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
-	"drover/e2e/fixture"
 )
 
 const rbac = "../../deploy/rbac.yaml"
 
-// binDir returns the directory of the Kubernetes programs: $DROVER_K8S_BIN, or,
-// in CI and where the lab may run, the programs of package buildcache, whose build may take
-// ten minutes.
-func binDir(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("DROVER_K8S_BIN"); dir != "" {
-		return dir
-	}
-	if !fixture.Must() {
-		fixture.Missing(t, "real control planes: set DROVER_E2E=1 to build them, or DROVER_K8S_BIN to a directory that has etcd, kube-apiserver, kube-controller-manager, kubeadm and kubectl")
-	}
-	dir, err := buildcache.Kubernetes(t.Context(), t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // Two tenants start at the same time. Each allows drover its necessary actions and no
 // others, is separate from the other, and leaves no process behind.
 func TestTenants(t *testing.T) {
-	bin, dir := binDir(t), t.TempDir()
+	bin, dir := buildcache.Programs(t), t.TempDir()
 	var planes [2]*controlplane.Cluster
 	var wg sync.WaitGroup
 	for i, name := range []string{"tenant-a", "tenant-b"} {

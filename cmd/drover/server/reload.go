@@ -106,6 +106,9 @@ func (s *Server) Reload(why string) {
 	farm := s.Live.Farm()
 	s.clusters.Set(farm.Clusters())
 	s.clusters.Refresh()
+	if s.tenants != nil {
+		s.tenants.Set(farm.Clusters())
+	}
 	s.Hardware.Reload()
 	s.rebind()
 	s.metrics.Reloaded(true)

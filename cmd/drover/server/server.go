@@ -40,6 +40,7 @@ import (
 	"drover/pools/config"
 	"drover/pools/hardware"
 	"drover/pools/kube"
+	"drover/pools/kube/hosted"
 	"drover/pools/machines"
 	"drover/pools/state"
 	"drover/tftp"
@@ -76,6 +77,7 @@ type Server struct {
 	version  string
 	log      *slog.Logger
 	clusters *kube.Clusters
+	tenants  *hosted.Controller // nil without server.objects
 	metrics  *metrics.Metrics
 
 	tftp  *tftp.Server
@@ -143,6 +145,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
+	s.tenants = s.newTenants()
 	s.Store.Boots.OnStep = s.reached
 	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
@@ -238,6 +241,9 @@ func (s *Server) Run(ctx context.Context) error {
 	start("hardware", s.Hardware.Run)
 	start("disks", s.disks.Run)
 	start("networks", s.networks.Run)
+	if s.tenants != nil {
+		start("tenants", s.tenants.Run)
+	}
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)

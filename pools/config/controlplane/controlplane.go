@@ -48,6 +48,7 @@ var (
 	version  = regexp.MustCompile(`^v1\.[1-9][0-9]{0,2}\.[0-9]{1,3}$`)
 	flag     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 	quantity = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,9})?(m|k|[KMGTP]i?)?$`)
+	registry = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*){0,8}$`)
 	resource = regexp.MustCompile(`^[a-z0-9]([a-z0-9./-]{0,251}[a-z0-9])?$`)
 )
 
@@ -88,6 +89,9 @@ func Check(cp *pools.ControlPlane, subnets []pools.Subnet) []Mistake {
 	}
 	if s := cp.Storage.Class; s != "" && !option.IsDomain(s) {
 		c.failf("storage.class", "see kubectl get storageclass", "%q cannot be the name of a StorageClass", s)
+	}
+	if r := cp.ImageRepository; r != "" && !registry.MatchString(r) {
+		c.failf("imageRepository", "imageRepository: registry.example.org/kubernetes", "%q cannot be the repository of images", r)
 	}
 	return c.found
 }

@@ -72,6 +72,7 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	i.rights(ctx)
 	i.policies(ctx)
 	i.approver(ctx)
+	i.konnectivity(ctx)
 	start := time.Now()
 	short, shortErr := i.Mint(ctx, node, shortTTL)
 	if i.joinToken(ctx, node) {

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"fmt"
+	"os"
+
+	"drover/deploy"
+	"drover/pools"
+	"drover/pools/kube/hosted"
+)
+
+// newTenants returns the controller of the control planes that run in the admin cluster,
+// or nil without server.objects.
+func (s *Server) newTenants() *hosted.Controller {
+	farm := s.Live.Farm()
+	cfg := farm.Config.Server
+	if cfg.Objects.Namespace == "" {
+		return nil
+	}
+	tenants := &hosted.Controller{
+		Admin: hosted.AdminFile(farm.Path(cfg.AdminKubeconfig)), Namespace: cfg.Objects.Namespace, Identity: identity(),
+		RBAC: rights, Log: s.part("tenants"),
+	}
+	tenants.Set(farm.Clusters())
+	return tenants
+}
+
+// rights returns the manifest with drover's rights in a tenant.
+func rights(c pools.Cluster) []byte {
+	return deploy.Manifest(deploy.Rights{Approve: c.Approver != pools.ByCluster, Serve: c.Serving})
+}
+
+// identity names this process among the servers of a farm: pods of one host have its name.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "drover"
+	}
+	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), os.Getppid())
+}

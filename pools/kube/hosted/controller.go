@@ -1,0 +1,312 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"drover/pools"
+	"drover/pools/kube/cluster"
+	"drover/pools/lograte"
+	"drover/pools/wait"
+)
+
+// manager is the owner of the fields that drover writes.
+const manager = cluster.FieldManager
+
+// leaseName is the Lease of the leader.
+const leaseName = "drover-tenants"
+
+// The times of the leader's Lease: another server leads at most lease+retry after the end
+// of this one.
+const (
+	leaseDuration = 15 * time.Second
+	leaseRenew    = 10 * time.Second
+	leaseRetry    = 2 * time.Second
+)
+
+const (
+	roundTimeout = 2 * time.Minute
+	quickRound   = time.Second      // while a tenant is not as it should be
+	slowRound    = 30 * time.Second // else
+	startTimeout = time.Minute      // how long a start holds up the next
+)
+
+// Controller keeps the control planes of tenants as the farm declares them. Fields must
+// not change after Run.
+type Controller struct {
+	// Admin returns the admin cluster. It is called again while it returns an error.
+	Admin func() (*rest.Config, error)
+	// Namespace has all objects of all tenants.
+	Namespace string
+	// Identity names this server among others.
+	Identity string
+	// RBAC returns the manifest with drover's rights in a tenant.
+	RBAC func(pools.Cluster) []byte
+	// OnStatus is called, if not nil, with the status of a tenant after each round. It is
+	// called from several goroutines, on the leader only.
+	OnStatus func(tenant string, s Status)
+	// Log receives events. Nil discards them.
+	Log *slog.Logger
+	// Now is the clock. Nil is time.Now.
+	Now func() time.Time
+
+	mu      sync.Mutex
+	tenants map[string]pools.Cluster // nil before the first Set
+	status  map[string]Status
+	changed chan struct{} // of capacity 1
+
+	leading sync.Mutex    // held by lead
+	numbers sync.Mutex    // held while a VNI is chosen
+	starts  chan struct{} // of capacity 1: full while a control plane starts
+
+	limits *cluster.Cluster // of the answers of the admin cluster
+	typed  kubernetes.Interface
+	dyn    dynamic.Interface
+}
+
+// Set replaces the clusters of the farm. Those without a controlPlane are left alone.
+// A tenant that is no longer among them, and has no object in the admin cluster either, is
+// removed as its deletionPolicy says.
+func (c *Controller) Set(clusters []pools.Cluster) {
+	tenants := map[string]pools.Cluster{}
+	for _, conf := range clusters {
+		if conf.ControlPlane != nil {
+			tenants[conf.Name] = conf
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.init()
+	if c.tenants != nil && reflect.DeepEqual(tenants, c.tenants) {
+		return
+	}
+	c.tenants = tenants
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// init makes what the zero value lacks. c.mu is held.
+func (c *Controller) init() {
+	if c.changed == nil {
+		c.changed, c.starts = make(chan struct{}, 1), make(chan struct{}, 1)
+		c.status = map[string]Status{}
+	}
+}
+
+// Statuses returns the status of each tenant by its name, as this server knows it: of the
+// leader only.
+func (c *Controller) Statuses() map[string]Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.status)
+}
+
+// Run keeps the control planes while this server is the leader, until ctx is done. An
+// error is one of the configuration; other errors are in the status and the log.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx = cluster.Quiet(ctx)
+	c.mu.Lock()
+	c.init()
+	c.mu.Unlock()
+	if err := c.connect(ctx); err != nil {
+		return nil // ctx is done
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: c.lock(), LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: c.lead, OnStoppedLeading: func() {}},
+	})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		elector.Run(ctx)
+	}
+	c.leading.Lock() // its workers have ended
+	defer c.leading.Unlock()
+	return nil
+}
+
+// connect makes the clients of the admin cluster. Its error is that of ctx.
+func (c *Controller) connect(ctx context.Context) error {
+	for delay := quickRound; ; delay = min(2*delay, slowRound) {
+		conf, err := c.Admin()
+		if err == nil {
+			conf = rest.CopyConfig(conf)
+			c.limits = cluster.NewAdmin("", c.now)
+			c.limits.Limit(conf)
+			c.typed, err = kubernetes.NewForConfig(conf)
+			if err == nil {
+				c.dyn, err = dynamic.NewForConfig(conf)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		c.log().Warn("no control plane is kept: the admin cluster's kubeconfig is of no use", "err", err)
+		if err := wait.Sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+// lock is the Lease of the leader. Its errors are logged.
+type lock struct {
+	*resourcelock.LeaseLock
+	log *lograte.Limiter
+}
+
+func (c *Controller) lock() *lock {
+	return &lock{&resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
+		Client:     c.typed.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
+	}, &lograte.Limiter{Log: c.log()}}
+}
+
+// Get reads the Lease.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.LeaseLock.Get(ctx)
+	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil && l.log.Allow(slog.LevelWarn, "lease") {
+		l.log.Log.Warn("the Lease of the leader cannot be read, so no tenant is kept by this server", "lease", l.Describe(), "err", err)
+	}
+	return record, raw, err
+}
+
+// lead runs a worker for each tenant until ctx is done.
+func (c *Controller) lead(ctx context.Context) {
+	c.leading.Lock()
+	defer c.leading.Unlock()
+	c.log().Info("this server keeps the control planes of tenants")
+	workers := map[string]*worker{}
+	defer func() {
+		for _, w := range workers {
+			w.end()
+		}
+		c.log().Info("this server no longer keeps the control planes of tenants")
+	}()
+	for again := time.Duration(0); ; {
+		c.mu.Lock()
+		tenants := c.tenants
+		c.mu.Unlock()
+		if tenants != nil {
+			c.update(ctx, workers, tenants)
+			again = slowRound
+			if err := c.removeOthers(ctx, tenants); err != nil && ctx.Err() == nil {
+				c.log().Warn("control planes of removed tenants remain", "err", err)
+				again = quickRound
+			}
+		}
+		timer := time.NewTimer(max(again, quickRound))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// update starts, restarts and ends workers.
+func (c *Controller) update(ctx context.Context, workers map[string]*worker, tenants map[string]pools.Cluster) {
+	for name, w := range workers {
+		if conf, ok := tenants[name]; !ok || !reflect.DeepEqual(conf, w.conf) {
+			w.end()
+			delete(workers, name)
+			if !ok {
+				c.mu.Lock()
+				delete(c.status, name)
+				c.mu.Unlock()
+			}
+		}
+	}
+	for name, conf := range tenants {
+		if workers[name] == nil {
+			workers[name] = c.start(ctx, conf)
+		}
+	}
+}
+
+// report keeps the status of a tenant.
+func (c *Controller) report(name string, s Status) {
+	s.Conditions = slices.Clone(s.Conditions) // the worker changes its own
+	c.mu.Lock()
+	c.status[name] = s
+	c.mu.Unlock()
+	if c.OnStatus != nil {
+		c.OnStatus(name, s)
+	}
+}
+
+func (c *Controller) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
+func (c *Controller) log() *slog.Logger {
+	if c.Log != nil {
+		return c.Log
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// start starts the worker of a tenant.
+func (c *Controller) start(ctx context.Context, conf pools.Cluster) *worker {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &worker{controller: c, conf: conf, log: c.log().With("cluster", conf.Name), cancel: cancel, done: make(chan struct{})}
+	c.mu.Lock()
+	w.status.Conditions = slices.Clone(c.status[conf.Name].Conditions) // for the times of their changes
+	c.mu.Unlock()
+	go func() {
+		defer close(w.done)
+		defer w.started()
+		w.run(ctx)
+	}()
+	return w
+}
+
+// run does rounds until ctx is done.
+func (w *worker) run(ctx context.Context) {
+	problem := ""
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeoutCause(ctx, roundTimeout, fmt.Errorf("not done after %s", roundTimeout))
+		again, err := w.round(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != problem {
+			w.log.Warn("control plane is not as it should be", "err", err)
+		}
+		problem = ""
+		if err != nil {
+			problem = err.Error()
+		}
+		_ = wait.Sleep(ctx, again)
+	}
+}
+
+// end ends the worker and waits for it.
+func (w *worker) end() {
+	w.cancel()
+	<-w.done
+}

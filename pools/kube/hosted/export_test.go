@@ -1,0 +1,4 @@
+package hosted
+
+// Unreachable returns the reason why a version cannot follow another.
+var Unreachable = unreachable

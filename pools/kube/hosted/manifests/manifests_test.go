@@ -1,0 +1,215 @@
+package manifests_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"drover/e2e/fixture"
+	"drover/pools"
+	"drover/pools/kube/hosted/manifests"
+)
+
+// plane returns a control plane with the defaults of the config.
+func plane(change func(*manifests.Plane)) *manifests.Plane {
+	p := &manifests.Plane{
+		Name: "tenant-a", Namespace: "farm", Version: "v1.37.1", Policy: pools.Retain, Address: netip.MustParseAddr("10.28.0.7"),
+		AgentPort: manifests.Konnectivity, CA: []byte("CA"), KeysID: "0123", VNI: 100,
+	}
+	p.Spec = pools.ControlPlane{
+		Version: p.Version, Replicas: 1, Storage: pools.ControlPlaneStorage{Size: "8Gi"},
+		Endpoint:  pools.ControlPlaneEndpoint{Address: p.Address, Port: 6443, ServiceType: pools.LoadBalancer},
+		PodSubnet: pools.Prefixes{netip.MustParsePrefix("10.244.0.0/16")}, ServiceSubnet: pools.Prefixes{netip.MustParsePrefix("10.96.0.0/12")},
+	}
+	change(p)
+	return p
+}
+
+// objects decodes all that a plane renders.
+func objects(t *testing.T, p *manifests.Plane) (all []map[string]any) {
+	t.Helper()
+	var text []byte
+	for _, render := range []func() ([]byte, error){p.Front, p.Pods, p.Bootstrap, func() ([]byte, error) {
+		on, _, err := p.Addons()
+		return on, err
+	}} {
+		b, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, "\n---\n"...), b...)
+	}
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+		var o map[string]any
+		if err := yaml.UnmarshalStrict([]byte(doc), &o); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		if len(o) > 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func named(t *testing.T, all []map[string]any, kind, name string) map[string]any {
+	t.Helper()
+	for _, o := range all {
+		if o["kind"] == kind && o["metadata"].(map[string]any)["name"] == name {
+			return o
+		}
+	}
+	t.Fatalf("no %s %s", kind, name)
+	return nil
+}
+
+// TestGolden shows a control plane as it is applied.
+func TestGolden(t *testing.T) {
+	p := plane(func(p *manifests.Plane) {
+		p.Spec.Endpoint.Annotations = map[string]string{"example.org/pool": "tenants"}
+		p.Spec.ExtraArgs.APIServer = map[string]string{"v": "2"}
+		p.Spec.Storage.Class = "fast"
+	})
+	for name, render := range map[string]func() ([]byte, error){"front": p.Front, "pods": p.Pods, "bootstrap": p.Bootstrap} {
+		text, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixture.Golden(t, "testdata/"+name+".yaml", text)
+	}
+	addons, removed, err := p.Addons()
+	if err != nil || len(removed) > 0 {
+		t.Fatalf("removed %s, %v", removed, err)
+	}
+	fixture.Golden(t, "testdata/addons.yaml", addons)
+}
+
+// TestRendersEqual: the same plane gives the same text.
+func TestRendersEqual(t *testing.T) {
+	change := func(p *manifests.Plane) {
+		p.Spec.ExtraArgs.APIServer = map[string]string{"v": "2", "audit-log-path": "-", "max-requests-inflight": "100"}
+		p.Spec.Endpoint.Annotations = map[string]string{"a/a": "1", "b/b": "2", "c/c": "3"}
+	}
+	first, err := plane(change).Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		again, err := plane(change).Pods()
+		if err != nil || string(again) != string(first) {
+			t.Fatalf("another text (%v):\n%s", err, again)
+		}
+	}
+}
+
+// TestValuesStayValues: text that a person chose adds no field.
+func TestValuesStayValues(t *testing.T) {
+	evil := "x\"\n  evil: true\n---\nkind: Secret # {{.Name}} "
+	all := objects(t, plane(func(p *manifests.Plane) {
+		p.Spec.Endpoint.Annotations = map[string]string{"example.org/a": evil}
+		p.Spec.ExtraArgs.APIServer = map[string]string{"v": evil}
+		p.Spec.ExtraArgs.Etcd = map[string]string{"log-level": evil}
+		p.Spec.Storage.Class = evil
+	}))
+	for _, o := range all {
+		if o["kind"] == "Secret" || o["evil"] != nil {
+			t.Errorf("object %v", o)
+		}
+	}
+	service := named(t, all, "Service", "tenant-a-api")
+	if got := service["metadata"].(map[string]any)["annotations"].(map[string]any)["example.org/a"]; got != evil {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+func TestOwnFlags(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(*pools.ControlPlane)
+		want string
+	}{
+		{"etcd", func(c *pools.ControlPlane) { c.ExtraArgs.Etcd = map[string]string{"data-dir": "/"} }, `extraArgs.etcd: the flag "data-dir" is drover's own`},
+		{"API server", func(c *pools.ControlPlane) { c.ExtraArgs.APIServer = map[string]string{"client-ca-file": "/x"} }, `extraArgs.apiServer: the flag "client-ca-file"`},
+		{"controllers", func(c *pools.ControlPlane) {
+			c.ExtraArgs.ControllerManager = map[string]string{"cluster-cidr": "10.0.0.0/8"}
+		}, `extraArgs.controllerManager: the flag "cluster-cidr"`},
+		{"scheduler", func(c *pools.ControlPlane) { c.ExtraArgs.Scheduler = map[string]string{"kubeconfig": "/x"} }, `extraArgs.scheduler: the flag "kubeconfig"`},
+		{"konnectivity", func(c *pools.ControlPlane) {
+			c.ExtraArgs.Konnectivity = map[string]string{"agent-service-account": "default"}
+		}, `extraArgs.konnectivity: the flag "agent-service-account"`},
+	} {
+		_, err := plane(func(p *manifests.Plane) { tt.set(&p.Spec) }).Pods()
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	p := plane(func(p *manifests.Plane) {
+		p.Spec.ExtraArgs.APIServer = map[string]string{"enable-admission-plugins": "NodeRestriction,PodSecurity"}
+	})
+	args, err := p.Args("kube-apiserver")
+	if err != nil || !slices.Contains(args, "--enable-admission-plugins=NodeRestriction,PodSecurity") || slices.Contains(args, "--enable-admission-plugins=NodeRestriction") {
+		t.Errorf("a default is not replaced: %q, %v", args, err)
+	}
+}
+
+func TestImages(t *testing.T) {
+	tests := []struct{ version, repository, program, want string }{
+		{"v1.37.1", "", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.37.1"},
+		{"v1.37.1", "", "etcd", "registry.k8s.io/etcd:3.7.0-0"},
+		{"v1.36.4", "", "etcd", "registry.k8s.io/etcd:3.6.6-0"},
+		{"v1.33.0", "", "etcd", "registry.k8s.io/etcd:3.5.24-0"},
+		{"v1.40.0", "", "etcd", "registry.k8s.io/etcd:3.7.0-0"},
+		{"v1.37.1", "10.0.0.1:5000/k", "coredns", "10.0.0.1:5000/k/coredns:v1.14.6"},
+		{"v1.37.1", "10.0.0.1:5000", "konnectivity-server", "10.0.0.1:5000/proxy-server:v0.36.0"},
+		{"v1.37.1", "", "flannel", "ghcr.io/flannel-io/flannel:v0.28.4"},
+	}
+	for _, tt := range tests {
+		p := plane(func(p *manifests.Plane) { p.Version, p.Spec.ImageRepository = tt.version, tt.repository })
+		if got, err := p.Image(tt.program); err != nil || got != tt.want {
+			t.Errorf("%+v: got %s, %v", tt, got, err)
+		}
+	}
+}
+
+// TestNetworks has the addresses and the pod network of each family.
+func TestNetworks(t *testing.T) {
+	prefixes := func(text string) (p pools.Prefixes) {
+		if err := p.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	tests := []struct{ pods, services, dns, flannel string }{
+		{"10.244.0.0/16", "10.96.0.0/12", "10.96.0.10", `{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan", "VNI": 100}}`},
+		{"fd00:1::/56", "fd00:2::/112", "fd00:2::a", `{"EnableIPv4": false, "EnableIPv6": true, "IPv6Network": "fd00:1::/56", "Backend": {"Type": "vxlan", "VNI": 100}}`},
+		{
+			"10.244.0.0/16,fd00:1::/56", "10.96.0.0/12,fd00:2::/112", "10.96.0.10 fd00:2::a",
+			`{"Network": "10.244.0.0/16", "EnableIPv6": true, "IPv6Network": "fd00:1::/56", "Backend": {"Type": "vxlan", "VNI": 100}}`,
+		},
+		{"10.244.0.0/16", "10.96.0.0/29", "10.96.0.6", `{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan", "VNI": 100}}`},
+	}
+	for _, tt := range tests {
+		p := plane(func(p *manifests.Plane) {
+			p.Spec.PodSubnet, p.Spec.ServiceSubnet = prefixes(tt.pods), prefixes(tt.services)
+		})
+		if got := strings.Join(p.DNS(), " "); got != tt.dns {
+			t.Errorf("%s: DNS %s, want %s", tt.services, got, tt.dns)
+		}
+		config := named(t, objects(t, p), "ConfigMap", "flannel")["data"].(map[string]any)["net-conf.json"]
+		if config != tt.flannel {
+			t.Errorf("%s: flannel's %s, want %s", tt.pods, config, tt.flannel)
+		}
+	}
+}
+
+// TestAddonsOff: an add-on that is off is rendered to be removed.
+func TestAddonsOff(t *testing.T) {
+	off := false
+	p := plane(func(p *manifests.Plane) { p.Spec.Addons.Flannel = &off })
+	installed, removed, err := p.Addons()
+	if err != nil || strings.Contains(string(installed), "flannel") || !strings.Contains(string(removed), "kube-flannel") || strings.Contains(string(removed), "coredns") {
+		t.Errorf("installed\n%s\nremoved\n%s\n%v", installed, removed, err)
+	}
+}

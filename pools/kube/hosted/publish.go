@@ -1,0 +1,43 @@
+package hosted
+
+import (
+	"context"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// tenantObjects are the objects of tenants in the admin cluster.
+var tenantObjects = schema.GroupVersionResource{Group: "drover.dev", Version: "v1alpha1", Resource: "tenants"}
+
+// statusManager is the owner of the fields of a Tenant's status that say how its control
+// plane is. Others are of the farm.
+const statusManager = "drover-tenants"
+
+// publish writes the status into the object of the tenant, if it has one: a tenant of the
+// config file has none.
+func (w *worker) publish(ctx context.Context) error {
+	if w.published != nil && reflect.DeepEqual(*w.published, w.status) {
+		return nil
+	}
+	s := w.status
+	s.Conditions = append([]metav1.Condition(nil), s.Conditions...) // they change in place
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		return err
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	o.SetGroupVersionKind(tenantObjects.GroupVersion().WithKind("Tenant"))
+	o.SetName(w.conf.Name)
+	o.SetNamespace(w.controller.Namespace)
+	_, err = w.controller.dyn.Resource(tenantObjects).Namespace(w.controller.Namespace).ApplyStatus(ctx, w.conf.Name, o, metav1.ApplyOptions{FieldManager: statusManager, Force: true})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	w.published = &s
+	return nil
+}
