@@ -58,6 +58,18 @@ var mayImport = map[string][]string{
 		"drover/pools/hardware/moonshot", "drover/pools/hardware/redfish", "drover/pools/resolve",
 	},
 
+	"pools/migrate": {
+		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
+		"drover/pools/hardware/importer", "drover/pools/option", "drover/pools/resolve",
+	},
+	"pools/migrate/dhcpd":     {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/dnsmasq":   {"drover/pools", "drover/pools/migrate", "drover/pools/option"},
+	"pools/migrate/inventory": {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/kea":       {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/kubefarm":  {"drover/pools", "drover/pools/migrate", "drover/pools/migrate/dnsmasq"},
+	"pools/migrate/matchbox":  {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/warewulf":  {"drover/pools", "drover/pools/migrate"},
+
 	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
 	"dhcp/dhcp6":       {"drover/dhcp", "drover/pools", "drover/pools/resolve"},
@@ -99,7 +111,9 @@ var mayImport = map[string][]string{
 
 	"cmd/drover/hardware": {
 		"drover/cmd/drover/cli", "drover/pools", "drover/pools/config", "drover/pools/hardware",
-		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
+		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot", "drover/pools/migrate",
+		"drover/pools/migrate/dhcpd", "drover/pools/migrate/dnsmasq", "drover/pools/migrate/inventory", "drover/pools/migrate/kea",
+		"drover/pools/migrate/kubefarm", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
 	},
 
 	"cmd/drover/server/metrics": {
@@ -132,7 +146,7 @@ var onlyIn = map[string][]string{
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":                    {"tftp"},
-	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer"},
+	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},
 	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
 	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},

@@ -71,6 +71,12 @@ func reserved() map[uint8]string {
 	}
 }
 
+// Reserved reports whether an operator cannot set an option.
+func Reserved(code uint8) bool {
+	_, is := reserved()[code]
+	return is
+}
+
 // ID identifies an option or a sub-option. Options 43 and 175 have numbered
 // sub-options (RFC 2132, section 8.4). Option 125 has them for each enterprise number,
 // and option 124 has one value for each enterprise number (RFC 3925).

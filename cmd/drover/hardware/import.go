@@ -29,9 +29,10 @@ const (
 func newImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Read nodes from the hardware: Moonshot chassis, iLO",
-		Long: `Import reads the machines from the hardware and makes nodes of them: as YAML for
-the config file, or over the REST API of a running server (--apply).
+		Short: "Read nodes from the hardware, or from the config of another server",
+		Long: `Import reads machines from the hardware (moonshot, ilo), or from the config of
+another server, and makes nodes of them: as YAML for the config file, or over the
+REST API of a running server (--apply).
 
 It adds and changes nodes, and deletes none. Chassis and slot identify a node: it
 stays the same node when its cartridge is exchanged.
@@ -41,7 +42,7 @@ chassis of several that failed), 3 login refused, 4 unreachable, 5 not
 understood, or most of a chassis missing, 6 conflicts.`,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.Error{Code: importUsage, Err: err} })
-	return cli.Group(cmd, newImportMoonshotCommand(), newImportILOCommand())
+	return cli.Group(cmd, append(newImportConfigCommands(), newImportMoonshotCommand(), newImportILOCommand())...)
 }
 
 func newImportMoonshotCommand() *cobra.Command {

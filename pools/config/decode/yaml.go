@@ -55,3 +55,17 @@ func blockStyle(n *yaml.Node) {
 		blockStyle(c)
 	}
 }
+
+// NodeLine writes a node of the farm, a mapping of a [Document], on one line. It quotes
+// the MACs, as the documentation does: some of them are numbers to base 60 in YAML 1.1.
+func NodeLine(node *yaml.Node) {
+	node.Style = yaml.FlowStyle
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value != "macs" {
+			continue
+		}
+		for _, m := range node.Content[i+1].Content {
+			m.Style = yaml.DoubleQuotedStyle
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ func (n *Namer) Compare(inv *moonshot.Inventory, stored Stored, o Options) ([]Ch
 // diff is a comparison in progress.
 type diff struct {
 	namer    *Namer
+	whole    bool // the imported nodes have all fields, not only those of a chassis
 	stored   Stored
 	names    map[pools.Slot]string // of stored nodes with a recorded slot
 	byName   map[string]pools.NodeInfo
@@ -154,7 +156,7 @@ func (d *diff) change(w ImportedNode) Change {
 	}
 	c.New = &node
 	switch {
-	case len(w.MACs) == 0:
+	case len(w.MACs) == 0 && w.Match.IsZero():
 		c.Kind, c.New, c.Why = Incomplete, nil, "no network card has a MAC"
 		if exists {
 			c.Why += ": what is stored stays"
@@ -187,6 +189,9 @@ func (d *diff) fixed(n pools.NodeInfo) string {
 // merged returns a stored node with the fields that the chassis determines. It keeps the
 // pool, because the operator may have moved the node.
 func (d *diff) merged(old pools.NodeInfo, w ImportedNode) pools.PoolNode {
+	if d.whole {
+		return w.over(old.PoolNode)
+	}
 	node := old.PoolNode
 	node.MACs = w.MACs
 	if !w.ChassisSlot.IsZero() && d.fixed(old) != "" {
@@ -307,6 +312,15 @@ func differences(a, b pools.PoolNode) string {
 	}
 	if a.ChassisSlot != b.ChassisSlot {
 		words = append(words, "it is in "+b.ChassisSlot.String())
+	}
+	if a.IP6 != b.IP6 {
+		words = append(words, fmt.Sprintf("ip6 %s -> %s", a.IP6, b.IP6))
+	}
+	if a.Match != b.Match || a.Ignore != b.Ignore || (a.Power == nil) != (b.Power == nil) {
+		words = append(words, "its match, ignore or power")
+	}
+	if !maps.EqualFunc(a.DHCPOptions, b.DHCPOptions, slices.Equal) {
+		words = append(words, "its dhcpOptions")
 	}
 	return strings.Join(words, ", ")
 }

@@ -38,24 +38,10 @@ func writeNodes(w io.Writer, nodes []pools.NodeInfo) error {
 	}
 	for _, pool := range top.Content[0].Content[1].Content {
 		for _, node := range pool.Content[3].Content { // Content: key name, value, key nodes, value
-			node.Style = yaml.FlowStyle
-			quoteMACs(node)
+			decode.NodeLine(node)
 		}
 	}
 	return decode.Write(w, top)
-}
-
-// quoteMACs quotes the MACs of a node as the documentation does: some of them are
-// numbers to base 60 in YAML 1.1.
-func quoteMACs(node *yaml.Node) {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value != "macs" {
-			continue
-		}
-		for _, m := range node.Content[i+1].Content {
-			m.Style = yaml.DoubleQuotedStyle
-		}
-	}
 }
 
 // readNodes reads a file of writeNodes. A file that does not exist has no nodes.

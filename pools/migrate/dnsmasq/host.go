@@ -1,0 +1,144 @@
+package dnsmasq
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/migrate"
+)
+
+// host is the value of dhcp-host.
+type host struct {
+	at       pools.Origin
+	macs     []string
+	clientID string // as drover writes it
+	sets     []string
+	tags     []string // the entry is for clients with them
+	ip, ip6  netip.Addr
+	name     string
+	lease    pools.Duration
+	ignore   bool
+}
+
+// hardware is the form of a MAC, with a type in front or with * for some bytes.
+var hardware = regexp.MustCompile(`^(\d\d?-)?[0-9a-fA-F*]{1,2}([:-][0-9a-fA-F*]{1,2}){5,19}$`)
+
+// leaseTime is the form of a lease time.
+var leaseTime = regexp.MustCompile(`^([0-9]+[smhdwSMHDW]?|infinite)$`)
+
+func (r *Reader) dhcpHost(d directive) {
+	h := host{at: d.at}
+	for _, field := range d.fields {
+		r.hostField(&h, field)
+	}
+	r.hosts = append(r.hosts, h)
+}
+
+func (r *Reader) hostField(h *host, field string) {
+	kind, rest, _ := strings.Cut(field, ":")
+	a, err := netip.ParseAddr(field)
+	switch {
+	case field == "":
+	case kind == "set" || kind == "net":
+		h.sets = append(h.sets, rest)
+	case kind == "tag":
+		h.tags = append(h.tags, rest)
+	case kind == "id" && rest == "*":
+		r.farm.Taken(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
+	case kind == "id":
+		h.clientID = ClientID(rest)
+	case strings.HasPrefix(field, "["):
+		r.address6(h, field)
+	case err == nil && a.Is4():
+		h.ip = a
+	case err == nil:
+		h.ip6 = a
+	case hardware.MatchString(field):
+		h.macs = append(h.macs, field)
+	case field == "ignore":
+		h.ignore = true
+	case leaseTime.MatchString(field):
+		h.lease, _ = ParseLease(field)
+	default:
+		h.name = field
+	}
+}
+
+// address6 reads an IPv6 address in brackets. One without a prefix, [::10], takes that of
+// the first network of IPv6.
+func (r *Reader) address6(h *host, field string) {
+	a, err := netip.ParseAddr(strings.Trim(field, "[]"))
+	if err != nil || !strings.HasSuffix(field, "]") {
+		r.farm.Unknown(h.at, "%q is no IPv6 address of one machine", field)
+		return
+	}
+	h.ip6 = a
+}
+
+// ClientID returns a client identifier as drover writes it: bytes in hex, or a text.
+func ClientID(text string) string {
+	if b, ok := hexBytes(text); ok {
+		return migrate.Octets(b)
+	}
+	return text
+}
+
+// hexBytes reads bytes such as 01:0a:ff.
+func hexBytes(text string) ([]byte, bool) {
+	if !strings.Contains(text, ":") {
+		return nil, false
+	}
+	parts := strings.Split(text, ":")
+	for i, p := range parts {
+		if len(p) == 1 {
+			parts[i] = "0" + p
+		}
+		if len(parts[i]) != 2 {
+			return nil, false
+		}
+	}
+	b, err := hex.DecodeString(strings.Join(parts, ""))
+	return b, err == nil
+}
+
+// add adds the hosts to the farm.
+func (r *Reader) addHosts() {
+	for _, h := range r.hosts {
+		if len(h.tags) > 0 {
+			r.farm.LeftOut(h.at, "the entry is only for clients with tag %s: drover has one entry for a machine", strings.Join(h.tags, ", "))
+			continue
+		}
+		if strings.ContainsRune(strings.Join(h.macs, ""), '*') {
+			r.pattern(h)
+			continue
+		}
+		m := migrate.Machine{At: h.at, Pool: r.Pool, Hardware: h.macs, Lease: h.lease}
+		m.Node.Name, m.IP, m.IP6, m.Ignore = h.name, h.ip, h.ip6, h.ignore
+		if len(h.macs) == 0 {
+			m.Match.ClientID = h.clientID
+		} else if h.clientID != "" {
+			r.farm.Lost(h.at, "the client identifier beside the MAC: drover knows the machine by its MAC")
+		}
+		if h.name != "" && len(h.macs) == 0 && h.clientID == "" {
+			r.farm.LeftOut(h.at, "machine %s is known by the name alone that it sends (give its MAC)", h.name)
+			continue
+		}
+		r.tagHost(&m, h)
+		r.farm.Add(m)
+	}
+}
+
+// pattern notes a host that stands for many: its tags count, but it is no machine.
+func (r *Reader) pattern(h host) {
+	if h.ip.IsValid() || h.name != "" || h.ignore {
+		r.farm.LeftOut(h.at, "MACs with * are no machine of drover (a pool has match, a node has its MACs)")
+		return
+	}
+	r.farm.Taken(h.at, "tags of the machines whose MACs fit")
+	for _, set := range h.sets {
+		r.macs = append(r.macs, macTag{h.at, set, strings.ToLower(h.macs[0])})
+	}
+}

@@ -1,0 +1,291 @@
+package migrate
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"drover/pools"
+)
+
+// Options are the operator's choices for what the other config does not say.
+type Options struct {
+	Interfaces []string       // that nodes boot from
+	Address    netip.Addr     // of this server
+	DHCP       pools.DHCPMode // default full
+	Image      string         // of the pools
+	Pool       string         // of the machines
+	Cluster    string         // that the machines join
+	Subnets    []netip.Prefix // networks that the other config does not name
+	KeepBoot   bool           // take over the boot files of the other server
+}
+
+// The defaults of [Options]. They are marked in the config, for the operator to replace.
+const (
+	DefaultInterface = "eth0"
+	DefaultImage     = "debian-12"
+	DefaultPool      = "nodes"
+)
+
+// Farm is a farm in the making. A reader fills it, then calls Finish.
+type Farm struct {
+	Options
+	Notes []Note
+
+	// Global has the options of all machines.
+	Global Scope
+	// Guess allows a network of 256 addresses around a machine that is in no network.
+	Guess bool
+
+	asked    Options // without the defaults
+	served   bool    // Interfaces are those of the other config
+	networks []*Network
+	pools    []*pools.Pool
+	lands    []*CatchAll
+	tags     map[string]*tag
+	machines []*Machine
+	clusters []pools.Cluster
+	comments []comment
+}
+
+// tag is a tag in the making.
+type tag struct {
+	pools.Tag
+	Scope
+}
+
+// comment is a comment of the config. The path has keys, and in lists the name or the
+// network of an item.
+type comment struct {
+	path []string
+	text string
+}
+
+// Network is a network of the other config.
+type Network struct {
+	Scope
+	At      pools.Origin
+	Prefix  netip.Prefix
+	Segment string // the name of the layer-2 network that it shares with others
+	Lease   pools.Duration
+	Relays  []netip.Addr
+
+	tag string // with the options that are no fields of a subnet
+}
+
+// CatchAll is a range of addresses for unknown machines.
+type CatchAll struct {
+	pools.Pool
+	At pools.Origin
+}
+
+// Machine is a machine of the other config. Name is any text, and Hardware has its MACs as
+// they are written there.
+type Machine struct {
+	pools.Node
+	At       pools.Origin
+	Pool     string // default: that of the Options
+	Hardware []string
+	Lease    pools.Duration
+}
+
+// String returns the name of the machine, or what else it has.
+func (m *Machine) String() string {
+	name := m.Node.Name
+	if name == "" && len(m.MACs) > 0 {
+		name = m.MACs[0].String()
+	}
+	if name == "" && m.IP.IsValid() {
+		name = m.IP.String()
+	}
+	return cmp.Or(name, m.Match.ClientID, m.Match.CircuitID, "without a name")
+}
+
+// NewFarm returns an empty farm.
+func NewFarm(o Options) *Farm {
+	f := &Farm{asked: o, tags: map[string]*tag{}}
+	if len(o.Interfaces) == 0 {
+		o.Interfaces = []string{DefaultInterface}
+	}
+	o.Image = cmp.Or(o.Image, DefaultImage)
+	o.Pool = cmp.Or(o.Pool, DefaultPool)
+	f.Options = o
+	for _, p := range o.Subnets {
+		f.Network(p, pools.Origin{Path: "--subnet"})
+	}
+	f.Global.Name = "tags.all"
+	return f
+}
+
+// Serve adds an interface of the other config, unless the operator named some.
+func (f *Farm) Serve(at pools.Origin, name string) {
+	if len(f.asked.Interfaces) > 0 {
+		f.Lost(at, "interface %q: the operator named others (--interface)", name)
+		return
+	}
+	if !f.served {
+		f.served, f.Interfaces = true, nil
+	}
+	if !slices.Contains(f.Interfaces, name) {
+		f.Interfaces = append(f.Interfaces, name)
+	}
+	f.Taken(at, "server.interfaces: %s", name)
+}
+
+// Network returns the network with a prefix, and adds it if it is new.
+func (f *Farm) Network(p netip.Prefix, at pools.Origin) *Network {
+	p = p.Masked()
+	for _, n := range f.networks {
+		if n.Prefix == p {
+			return n
+		}
+	}
+	n := &Network{At: at, Prefix: p, Scope: Scope{Name: "subnet " + p.String()}}
+	f.networks = append(f.networks, n)
+	return n
+}
+
+// Networks returns all networks so far.
+func (f *Farm) Networks() []*Network { return f.networks }
+
+// RangeOf returns the addresses of a prefix.
+func RangeOf(p netip.Prefix) pools.Range {
+	first := p.Masked().Addr()
+	if first.Is4() {
+		return pools.Range{First: first, Last: LastOf(p)}
+	}
+	return pools.Range{First: first, Last: plus(first, maxRange-1)}
+}
+
+// NetworkOf returns the network that holds an address, or nil.
+func (f *Farm) NetworkOf(a netip.Addr) *Network {
+	for _, n := range f.networks {
+		if a.IsValid() && n.Prefix.Contains(a) {
+			return n
+		}
+	}
+	return nil
+}
+
+// Tag returns the tag with a name, and adds it if it is new. The name may be any text: the
+// first result is the name that the tag gets.
+func (f *Farm) Tag(name string) (string, *pools.Tag) {
+	name, t := f.tag(name)
+	return name, &t.Tag
+}
+
+// TagScope returns the options of a tag.
+func (f *Farm) TagScope(name string) *Scope {
+	name, t := f.tag(name)
+	if name == allTag {
+		return &f.Global
+	}
+	return &t.Scope
+}
+
+// allTag is the tag of all nodes.
+const allTag = "all"
+
+func (f *Farm) tag(name string) (string, *tag) {
+	name = TagName(name)
+	if f.tags[name] == nil {
+		f.tags[name] = &tag{Scope: Scope{Name: "tags." + name}}
+	}
+	return name, f.tags[name]
+}
+
+// HasTag reports whether a tag with the name exists.
+func (f *Farm) HasTag(name string) bool { return f.tags[TagName(name)] != nil }
+
+// TagName returns the name of a tag for any text: letters, digits, '-', '_' and '.'.
+func TagName(text string) string {
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r) {
+			return r
+		}
+		return '-'
+	}, text)
+	return cmp.Or(strings.Trim(name[:min(len(name), 63)], "-_."), "tag")
+}
+
+// PoolNamed returns the pool with a name, and adds it if it is new. The name may be any
+// text.
+func (f *Farm) PoolNamed(name string) *pools.Pool {
+	name = cmp.Or(Label(name), DefaultPool)
+	for _, p := range f.pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	p := &pools.Pool{Name: name, Image: f.Image, Cluster: f.Cluster}
+	f.pools = append(f.pools, p)
+	return p
+}
+
+// CatchAll adds a pool for unknown machines. Finish makes its range one that drover can
+// lease from, and its name one of its own.
+func (f *Farm) CatchAll(c CatchAll) {
+	c.Pool.CatchAll, c.Image = true, cmp.Or(c.Image, f.Image)
+	if !c.Ignore {
+		c.Cluster = cmp.Or(c.Cluster, f.Cluster)
+	}
+	f.lands = append(f.lands, &c)
+}
+
+// AddCluster adds a cluster.
+func (f *Farm) AddCluster(c pools.Cluster) { f.clusters = append(f.clusters, c) }
+
+// Comment adds a comment to the config. The path has keys, and in lists the name or the
+// network of an item: pools, compute.
+func (f *Farm) Comment(text string, path ...string) {
+	f.comments = append(f.comments, comment{path, text})
+}
+
+// Machines returns the number of machines so far.
+func (f *Farm) Machines() int { return len(f.machines) }
+
+// Add adds a machine. Finish makes a node of it.
+func (f *Farm) Add(m Machine) {
+	for _, text := range m.Hardware {
+		mac, err := ParseHardware(text)
+		if err != nil {
+			f.Unknown(m.At, "%v", err)
+			continue
+		}
+		if !slices.Contains(m.MACs, mac) {
+			m.MACs = append(m.MACs, mac)
+		}
+	}
+	f.machines = append(f.machines, &m)
+}
+
+// ParseHardware reads a MAC in the forms that other servers write: pairs that lack a
+// leading zero, and a type of hardware in front, as in 01-52:54:00:12:34:56.
+func ParseHardware(text string) (pools.MAC, error) {
+	s := strings.ToLower(strings.TrimSpace(text))
+	if kind, rest, ok := strings.Cut(s, "-"); ok && (kind == "01" || kind == "1") && strings.Count(rest, ":") == 5 {
+		s = rest
+	}
+	if parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '-' }); len(parts) == 6 {
+		for i, p := range parts {
+			if len(p) == 1 {
+				parts[i] = "0" + p
+			}
+		}
+		s = strings.Join(parts, ":")
+	}
+	return pools.ParseMAC(s)
+}
+
+// Label returns a DNS label for any text: lower case, with '-' for other characters; ""
+// if nothing is left.
+func Label(text string) string {
+	label := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(strings.TrimSpace(text)))
+	return strings.Trim(label[:min(len(label), 63)], "-")
+}

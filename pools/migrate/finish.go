@@ -1,0 +1,273 @@
+package migrate
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+	"drover/pools/option"
+)
+
+// Infinite is the lease time for one without an end: the longest that drover gives.
+const Infinite = pools.Duration(10 * 365 * 24 * time.Hour)
+
+// Lease returns a lease time that drover can give: from a minute to ten years.
+func Lease(d time.Duration) pools.Duration {
+	return pools.Duration(max(time.Minute, min(d, Infinite.D())))
+}
+
+// Finish makes the config of the farm. It is called once, when the reader is done.
+func (f *Farm) Finish() pools.Config {
+	machines := f.merge()
+	f.usable(machines)
+	if name := f.Options.Cluster; name != "" && !slices.ContainsFunc(f.clusters, func(c pools.Cluster) bool { return c.Name == name }) {
+		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
+	}
+	c := pools.Config{Server: pools.Server{Interfaces: f.Interfaces, Address: f.Address, DHCP: f.DHCP}, Clusters: f.clusters}
+	if len(f.networks) == 0 && f.DHCP == "" {
+		f.Lost(pools.Origin{}, "no network is named: dhcp: proxy is written, with which another server gives the addresses (--subnet names networks)")
+		f.DHCP, c.Server.DHCP = pools.DHCPProxy, pools.DHCPProxy
+	}
+	for _, n := range f.networks {
+		c.Subnets = append(c.Subnets, f.subnet(n))
+	}
+	f.shareGlobal(c.Subnets)
+	f.nodes(machines, c.Subnets)
+	f.landings(c.Subnets)
+	f.tagged(&c)
+	for _, p := range f.pools {
+		c.Pools = append(c.Pools, *p)
+	}
+	return c
+}
+
+// usable drops the networks that drover cannot have, and guesses those of machines that
+// have none.
+func (f *Farm) usable(machines []*Machine) {
+	all := f.networks
+	f.networks = nil
+	for _, n := range all {
+		low, high := 8, 30
+		if n.Prefix.Addr().Is6() {
+			low, high = 32, 126
+		}
+		other := slices.IndexFunc(f.networks, func(o *Network) bool { return o.Prefix.Overlaps(n.Prefix) })
+		switch {
+		case n.Prefix.Bits() < low || n.Prefix.Bits() > high:
+			f.LeftOut(n.At, "network %s: its prefix length is not from %d to %d", n.Prefix, low, high)
+		case other >= 0:
+			f.LeftOut(n.At, "network %s overlaps %s: a machine must be in one only", n.Prefix, f.networks[other].Prefix)
+		default:
+			f.networks = append(f.networks, n)
+		}
+	}
+	for _, m := range machines {
+		f.guess(m.At, m.IP, 24)
+		f.guess(m.At, m.IP6, 64)
+	}
+}
+
+// guess adds a network around the address of a machine that is in none.
+func (f *Farm) guess(at pools.Origin, a netip.Addr, bits int) {
+	if !f.Guess || !a.IsValid() || f.NetworkOf(a) != nil {
+		return
+	}
+	p := netip.PrefixFrom(a, bits).Masked()
+	f.Network(p, at)
+	f.Lost(at, "the network of %s is not named: %s is a guess (name the right one with --subnet)", a, p)
+	f.Comment("CHANGE: a guess, as the network is not named.", "subnets", p.String())
+}
+
+// subnet makes the subnet of a network. Options that a subnet has no field for become a
+// tag.
+func (f *Farm) subnet(n *Network) pools.Subnet {
+	s := pools.Subnet{CIDR: n.Prefix, Lease: n.Lease, Network: n.Segment, Relays: n.Relays}
+	if s.Is6() {
+		s.DNS, s.Domain = n.DNS6, n.Domain6
+		return s
+	}
+	if routers := n.take("router"); len(routers) > 0 {
+		if n.Prefix.Contains(routers[0]) {
+			s.Router = routers[0]
+		}
+		if len(routers) > 1 || !s.Router.IsValid() {
+			n.Options["router"] = texts(routers)
+		}
+	}
+	s.DNS = n.take("dns-server")
+	if domain := strings.Join(n.Options["domain-name"], ""); option.IsDomain(domain) {
+		s.Domain = domain
+		delete(n.Options, "domain-name")
+	}
+	f.bootRule(&n.Scope)
+	if len(n.Options) > 0 || len(n.Loaders) > 0 {
+		name, t := f.tag("net-" + n.Prefix.Addr().String())
+		n.tag = name
+		t.Options, t.Scope.Loaders = n.Options, n.Loaders
+		f.Comment("For the machines of "+n.Prefix.String()+".", "tags", name)
+	}
+	return s
+}
+
+func texts(addrs []netip.Addr) (all pools.Strings) {
+	for _, a := range addrs {
+		all = append(all, a.String())
+	}
+	return all
+}
+
+// shareGlobal gives the subnets the router, the name servers and the domain of all
+// machines, where they have none of their own.
+func (f *Farm) shareGlobal(subnets []pools.Subnet) {
+	var v4 []*pools.Subnet
+	for i := range subnets {
+		if !subnets[i].Is6() {
+			v4 = append(v4, &subnets[i])
+		}
+	}
+	if len(v4) == 0 {
+		return
+	}
+	routers := f.Global.take("router")
+	for _, s := range v4 {
+		i := slices.IndexFunc(routers, s.CIDR.Contains)
+		if i >= 0 && !s.Router.IsValid() {
+			s.Router = routers[i]
+		}
+	}
+	own := slices.ContainsFunc(v4, func(s *pools.Subnet) bool { return s.Router.IsValid() })
+	if len(routers) > 0 && (!own || len(routers) > 1 && len(v4) == 1) {
+		f.Global.Options["router"] = texts(routers)
+	}
+	dns := f.Global.take("dns-server")
+	for _, s := range v4 {
+		if len(s.DNS) == 0 {
+			s.DNS = dns
+		}
+	}
+	domain := strings.Join(f.Global.Options["domain-name"], "")
+	if !option.IsDomain(domain) {
+		return
+	}
+	delete(f.Global.Options, "domain-name")
+	for _, s := range v4 {
+		s.Domain = cmp.Or(s.Domain, domain)
+	}
+}
+
+// tagged makes the tags of the config.
+func (f *Farm) tagged(c *pools.Config) {
+	f.bootRule(&f.Global)
+	if len(f.Global.Options) > 0 || len(f.Global.Loaders) > 0 {
+		_, t := f.tag(allTag)
+		t.Scope = f.Global
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
+		t := f.tags[name]
+		if name != allTag {
+			f.bootRule(&t.Scope)
+		}
+		if len(t.Options) > 0 {
+			t.DHCPOptions = t.Options
+		}
+		t.Tag.Loaders.Items = append(t.Tag.Loaders.Items, t.Scope.Loaders...)
+		if c.Tags == nil {
+			c.Tags = map[string]pools.Tag{}
+		}
+		c.Tags[name] = t.Tag
+	}
+}
+
+// nodes makes the nodes of the machines, in their pools.
+func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
+	names := map[string]bool{}
+	for _, m := range machines {
+		if !f.bootable(m, subnets) {
+			continue
+		}
+		m.Node.Name = f.nodeName(m, names)
+		names[m.Node.Name] = true
+		if n := f.NetworkOf(m.IP); n != nil && n.tag != "" {
+			m.Tags = append([]string{n.tag}, m.Tags...)
+		}
+		p := f.poolOf(m)
+		m.Tags = slices.DeleteFunc(m.Tags, func(t string) bool { return slices.Contains(p.Tags, t) })
+		p.Nodes = append(p.Nodes, m.Node)
+	}
+	f.pools = slices.DeleteFunc(f.pools, func(p *pools.Pool) bool { return len(p.Nodes) == 0 })
+	if len(f.pools) == 0 && len(f.lands) == 0 {
+		f.PoolNamed(f.Pool)
+		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
+	}
+}
+
+// bootable reports whether drover can have a machine, and notes why not.
+func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
+	about := "machine " + m.String()
+	i := slices.IndexFunc(subnets, func(s pools.Subnet) bool { return m.IP.IsValid() && s.CIDR.Contains(m.IP) })
+	in6 := slices.ContainsFunc(subnets, func(s pools.Subnet) bool { return m.IP6.IsValid() && s.CIDR.Contains(m.IP6) })
+	switch {
+	case len(m.MACs) == 0 && m.Match.IsZero():
+		f.LeftOut(m.At, "%s has no MAC address (drover finds a machine by its MACs, or by match)", about)
+	case m.Ignore:
+		return true
+	case m.IP6.IsValid() && !in6:
+		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet)", about, m.IP6)
+	case !m.IP.IsValid() && !m.IP6.IsValid() && f.DHCP != pools.DHCPProxy:
+		f.LeftOut(m.At, "%s has no address, and a node of drover has a fixed one (give it one, or leave it to a catch-all pool)", about)
+	case !m.IP.IsValid():
+		return true
+	case i < 0:
+		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet)", about, m.IP)
+	case slices.Contains(f.fixed(&subnets[i]), m.IP):
+		f.clash(m.At, "%s: address %s is that of the network %s, its broadcast, its router or this server", about, m.IP, subnets[i].CIDR)
+	default:
+		return true
+	}
+	return false
+}
+
+// fixed returns the addresses of a subnet that no machine can have.
+func (f *Farm) fixed(s *pools.Subnet) []netip.Addr {
+	return []netip.Addr{s.CIDR.Addr(), LastOf(s.CIDR), s.Router, f.Address, s.Address}
+}
+
+// poolOf returns the pool of a machine. Machines of one pool have one lease time: others
+// get a pool of their own.
+func (f *Farm) poolOf(m *Machine) *pools.Pool {
+	p := f.PoolNamed(cmp.Or(m.Pool, f.Pool))
+	if len(p.Nodes) == 0 && p.Lease == 0 {
+		p.Lease = m.Lease
+	}
+	if m.Lease == 0 || m.Lease == p.Lease {
+		return p
+	}
+	other := f.PoolNamed(p.Name + "-lease-" + m.Lease.String())
+	other.Lease, other.Tags, other.Image, other.Cluster = m.Lease, p.Tags, p.Image, p.Cluster
+	return other
+}
+
+// nodeName returns a name for a machine that no other has: the first label of its own, or
+// all of them.
+func (f *Farm) nodeName(m *Machine, used map[string]bool) string {
+	first, _, _ := strings.Cut(m.Node.Name, ".")
+	made := "host-" + Label(cmp.Or(m.Match.ClientID, m.Match.CircuitID, m.IP.String()))
+	if len(m.MACs) > 0 {
+		made = pools.CatchAllName(m.MACs[0])
+	}
+	for _, name := range []string{Label(first), Label(m.Node.Name), made, Label(made + "-2")} {
+		mac, isMade := pools.CatchAllMAC(name)
+		if name == "" || used[name] || isMade && !slices.Contains(m.MACs, mac) {
+			continue
+		}
+		if m.Node.Name != "" && !strings.EqualFold(name, first) {
+			f.Taken(m.At, "machine %q is node %q", m.Node.Name, name)
+		}
+		return name
+	}
+	return made
+}

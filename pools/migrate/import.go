@@ -1,0 +1,277 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"drover/pools"
+	"drover/pools/atomicfile"
+	"drover/pools/config"
+	"drover/pools/config/mistake"
+	"drover/pools/hardware/importer"
+)
+
+// Import is an import of one format: a reader, and a destination for what it reads.
+type Import struct {
+	Command string            // as the operator typed it, for the head of the config
+	Read    func(*Farm) error // fills the farm; an error is one of all files, such as [ErrFormat]
+	Options Options
+
+	Config string // a config file to compare with; empty: none
+	Output string // the config file to write, and to compare with; empty: none
+	Apply  bool   // store the nodes over API; the rest is for the server's config file
+	DryRun bool   // only compare
+	API    importer.API
+}
+
+// Result is the outcome of an import.
+type Result struct {
+	Notes   []Note   `json:"notes"`
+	Changes []Change `json:"changes"`
+
+	Conflicts int  `json:"-"`
+	Partial   bool `json:"-"` // something was not understood, or a machine was left out
+
+	target *Import
+	text   []byte // the config
+	change bool   // it differs from the file that is there
+}
+
+// maxConfig bounds the config file to compare with, in bytes.
+const maxConfig = 4 << 20
+
+// Run reads, compares, and stores the nodes when Apply says so. [Result.Write] writes the
+// config.
+func (i *Import) Run(ctx context.Context) (*Result, error) {
+	if i.Apply && (i.Output != "" || i.Config != "") {
+		return nil, errors.New("--apply writes to the server: give neither --output nor --config")
+	}
+	f := NewFarm(i.Options)
+	if err := i.Read(f); err != nil {
+		return nil, err
+	}
+	c := f.Finish()
+	old, stored, err := i.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{target: i}
+	changes := importer.CompareNodes(nodesOf(&c), stored)
+	i.accept(&c, changes)
+	doc, err := f.document(c)
+	if err != nil {
+		return nil, err
+	}
+	doc.HeadComment = i.head(f)
+	merged, parts := into(old, doc)
+	if !i.Apply {
+		r.Changes = parts
+	}
+	r.add(changes)
+	if r.text, err = render(merged); err != nil {
+		return nil, err
+	}
+	r.Notes = f.Notes
+	if !i.Apply {
+		r.checked()
+	} else if writes := stripped(importer.NodeChanges(changes)); !i.DryRun && len(writes) > 0 {
+		if err := i.API.ChangeNodes(ctx, writes); err != nil {
+			return nil, err
+		}
+	}
+	r.count()
+	return r, nil
+}
+
+// open reads what is there already.
+func (i *Import) open(ctx context.Context) (old *yaml.Node, stored importer.Stored, err error) {
+	if i.Apply {
+		nodes, err := i.API.Nodes(ctx)
+		return nil, importer.Stored{Nodes: nodes, Fixed: importer.DeclaredElsewhere}, err
+	}
+	file := i.Config
+	if file == "" {
+		file = i.Output
+	}
+	if file == "" {
+		return nil, stored, nil
+	}
+	data, err := atomicfile.Read(file, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) && i.Config == "" {
+		return nil, stored, nil
+	}
+	if err != nil {
+		return nil, stored, err
+	}
+	farm, err := config.Parse(file, data)
+	if err != nil {
+		return nil, stored, err
+	}
+	old = &yaml.Node{}
+	return old, importer.Stored{Nodes: farm.Nodes()}, yaml.Unmarshal(data, old)
+}
+
+func nodesOf(c *pools.Config) (nodes []pools.PoolNode) {
+	for _, p := range c.Pools {
+		for _, n := range p.Nodes {
+			nodes = append(nodes, pools.PoolNode{Pool: p.Name, Node: n})
+		}
+	}
+	return nodes
+}
+
+// accept leaves only those nodes in a config that the comparison accepts, each in the pool
+// where it is already.
+func (i *Import) accept(c *pools.Config, changes []importer.Change) {
+	for p := range c.Pools {
+		c.Pools[p].Nodes = nil
+	}
+	for _, ch := range changes {
+		if ch.New == nil {
+			continue
+		}
+		at := slices.IndexFunc(c.Pools, func(p pools.Pool) bool { return p.Name == ch.New.Pool })
+		if at < 0 {
+			at = len(c.Pools)
+			c.Pools = append(c.Pools, pools.Pool{Name: ch.New.Pool})
+		}
+		c.Pools[at].Nodes = append(c.Pools[at].Nodes, ch.New.Node)
+	}
+}
+
+// stripped returns changes without the power of nodes: it names files of the server, which
+// only its config file may do.
+func stripped(changes []pools.NodeChange) []pools.NodeChange {
+	for i := range changes {
+		changes[i].New.Power = nil
+	}
+	return changes
+}
+
+// add adds the changes of nodes.
+func (r *Result) add(changes []importer.Change) {
+	for _, ch := range changes {
+		_, text, _ := strings.Cut(ch.String(), ch.Name+"  ")
+		r.Changes = append(r.Changes, Change{ch.Kind, "node", ch.Name, text})
+	}
+}
+
+// checked notes the mistakes that the config has.
+func (r *Result) checked() {
+	for _, ch := range r.Changes {
+		r.change = r.change || ch.Kind == importer.New || ch.Kind == importer.Changed
+	}
+	name := r.target.Output
+	if name == "" {
+		name = "the config"
+	}
+	_, err := config.Parse(name, r.text)
+	if mistakes, ok := errors.AsType[mistake.Errors](err); ok {
+		for _, m := range mistakes {
+			r.Notes = append(r.Notes, Note{Origin: m.Origin, Kind: Unknown, Text: "the result has a mistake: " + m.Msg + " (" + m.Hint + ")"})
+		}
+	}
+}
+
+func (r *Result) count() {
+	for _, n := range r.Notes {
+		switch n.Kind {
+		case Clash:
+			r.Conflicts++
+		case Unknown, LeftOut:
+			r.Partial = true
+		}
+	}
+	for _, ch := range r.Changes {
+		switch ch.Kind {
+		case importer.Conflict:
+			r.Conflicts++
+		case importer.Incomplete:
+			r.Partial = true
+		}
+	}
+}
+
+// Write writes the config to the output file, or to w. It writes nothing with Apply or
+// DryRun, nor a file that would stay the same.
+func (r *Result) Write(w io.Writer) error {
+	t := r.target
+	switch {
+	case t.Apply || t.DryRun:
+		return nil
+	case t.Output == "":
+		_, err := w.Write(r.text)
+		return err
+	case !r.change:
+		return nil
+	}
+	mode := os.FileMode(0o600) // it may hold the hash of a password
+	if info, err := os.Stat(t.Output); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return atomicfile.Write(t.Output, r.text, mode)
+}
+
+// Summary returns the outcome as one line.
+func (r *Result) Summary() string {
+	nodes, notes := map[importer.Kind]int{}, map[Kind]int{}
+	total := 0
+	for _, ch := range r.Changes {
+		if ch.Part == "node" {
+			nodes[ch.Kind]++
+			total++
+		}
+	}
+	for _, n := range r.Notes {
+		notes[n.Kind]++
+	}
+	words := []string{fmt.Sprintf("%d nodes", total)}
+	for _, k := range []importer.Kind{importer.New, importer.Changed, importer.Same, importer.Incomplete, importer.Conflict} {
+		if nodes[k] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", nodes[k], k))
+		}
+	}
+	out := words[0]
+	if len(words) > 1 {
+		out += ": " + strings.Join(words[1:], ", ")
+	}
+	words = nil
+	for _, k := range []Kind{Taken, Lost, Bug, Unknown, LeftOut, Clash} {
+		if notes[k] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", notes[k], k))
+		}
+	}
+	if len(words) > 0 {
+		out += "; options: " + strings.Join(words, ", ")
+	}
+	return out
+}
+
+// maxHead bounds the notes in the head of a config.
+const maxHead = 100
+
+// head returns the comment at the head of a config.
+func (i *Import) head(f *Farm) string {
+	lines := []string{"Made by: " + i.Command, "Lines marked CHANGE need your decision. drover check -c FILE checks the whole."}
+	var open []string
+	for _, n := range f.Notes {
+		if n.Kind != Taken {
+			open = append(open, n.String())
+		}
+	}
+	if len(open) > 0 {
+		lines = append(lines, "", "Not taken over as it was:")
+	}
+	if n := len(open) - maxHead; n > 0 {
+		open = append(open[:maxHead], fmt.Sprintf("and %d more: run the import again with --dry-run to see them", n))
+	}
+	return commented(strings.Join(append(lines, open...), "\n"))
+}

@@ -1,0 +1,259 @@
+// Package inventory reads tables of machines: CSV with a header that names the fields, as
+// spreadsheets, MAAS and Foreman export them.
+//
+// Columns that say nothing about booting are noted once. The separator is a comma, a
+// semicolon or a tab, whichever the header has.
+package inventory
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/migrate"
+)
+
+// columns are the names of the fields, in lower case, without blanks and other marks.
+const columns = `name: name hostname host fqdn machine node nodename server machinename
+mac: mac macs macaddress macaddresses bootmac pxemac hwaddr hwaddress hardwareaddress ethernet primarymac mac1 mac2 mac3 mac4 extramacs
+ip: ip ips ipaddress ipaddresses ipv4 ipv4address address ip4
+ip6: ip6 ipv6 ipv6address
+pool: pool group hostgroup resourcepool hostgrouptitle role
+tags: tags tag labels
+kernel: kernelargs kernelparameters kernelparams kernel
+power: powertype powerdriver bmctype
+bmc: poweraddress bmcaddress bmc ipmi ipmiaddress ilo idrac bmcip ipmiip poweripaddress
+user: poweruser bmcuser ipmiuser
+uuid: uuid systemuuid productuuid
+password: powerpassword powerpass bmcpassword ipmipassword
+network: subnet network cidr subnets
+other: id systemid status state powerstate owner zone fabric vlan cores cpu cpus ram memory disks storage storagegb architecture arch os
+other: operatingsystem osystem globalstatus buildstatus location organization model vendor manufacturer serial serialnumber rack position comment
+other: notes note description domain environment puppetenvironment compute computeresource created updated lastreport owner_type release distroseries
+other: interfaces kvmhost spaces testing commissioning numa testresults puppetproxy puppetcaproxy media partitiontable contentview lifecycleenvironment`
+
+// known returns the field of each column.
+func known() map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(columns) {
+		field, names, _ := strings.Cut(line, ":")
+		for _, name := range strings.Fields(names) {
+			fields[name] = field
+		}
+	}
+	return fields
+}
+
+// bounds of a table.
+const maxRows = 200_000
+
+// Read reads tables and fills a farm.
+func Read(f *migrate.Farm, files []string) error {
+	f.Guess = true
+	for _, file := range files {
+		data, err := migrate.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := read(f, file, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table is a table that is being read.
+type table struct {
+	farm   *migrate.Farm
+	file   string
+	fields []string // of each column
+	header []string
+}
+
+func read(f *migrate.Farm, file string, data []byte) error {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // spreadsheets write a byte order mark
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	r := csv.NewReader(bytes.NewReader(data))
+	r.Comma, r.FieldsPerRecord = separator(string(first)), -1
+	r.TrimLeadingSpace = r.Comma != '\t' // an empty value is no space
+	t := &table{farm: f, file: file}
+	for n := 0; ; n++ {
+		row, err := r.Read()
+		at := pools.Origin{File: file}
+		if len(row) > 0 {
+			at.Line, _ = r.FieldPos(0)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && n > 0:
+			return nil
+		case errors.Is(err, io.EOF):
+			return migrate.FormatError(at, "an empty table")
+		case err != nil:
+			return migrate.FormatError(migrate.At(file), "%v", err)
+		case n > maxRows:
+			return migrate.FormatError(at, "more than %d rows", maxRows)
+		case n == 0:
+			if err := t.head(at, row); err != nil {
+				return err
+			}
+		default:
+			t.row(at, row)
+		}
+	}
+}
+
+// separator returns the separator of a header.
+func separator(header string) rune {
+	best, most := ',', strings.Count(header, ",")
+	for _, c := range ";\t|" {
+		if n := strings.Count(header, string(c)); n > most {
+			best, most = c, n
+		}
+	}
+	return best
+}
+
+// head reads the header.
+func (t *table) head(at pools.Origin, row []string) error {
+	fields := known()
+	t.header = row
+	for _, name := range row {
+		key := strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(name))
+		field, ok := fields[key]
+		at.Path = strings.TrimSpace(name)
+		switch {
+		case !ok && key != "":
+			t.farm.Unknown(at, "a column that this import does not know (rename it to one of name, mac, ip, ip6, pool, tags, kernelargs, network, uuid, bmc)")
+		case field == "other":
+			t.farm.Lost(at, "the column says nothing about booting")
+		case field == "password":
+			t.farm.Lost(at, "passwords are not written into a config (power.passwordFile names a file with one)")
+		case ok:
+			t.farm.Taken(at, "%s of the nodes", field)
+		}
+		t.fields = append(t.fields, field)
+	}
+	if !slices.Contains(t.fields, "mac") && !slices.Contains(t.fields, "uuid") {
+		return migrate.FormatError(at, "no column has the MACs: the first line must name the columns, one of them mac")
+	}
+	return nil
+}
+
+// row reads a machine.
+func (t *table) row(at pools.Origin, row []string) {
+	m := migrate.Machine{At: at}
+	power := pools.NodePower{}
+	for i, text := range row {
+		text = strings.TrimSpace(text)
+		if i >= len(t.fields) {
+			t.farm.Unknown(at, "more values than the header has columns")
+			break
+		}
+		if text == "" || text == "-" || strings.EqualFold(text, "null") || strings.EqualFold(text, "none") {
+			continue
+		}
+		at.Path = t.header[i]
+		t.value(&m, &power, at, t.fields[i], text)
+	}
+	if m.Node.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() {
+		return // an empty line
+	}
+	if len(m.Hardware) > 0 {
+		m.Match = pools.Match{}
+	}
+	t.power(&m, power)
+	t.farm.Add(m)
+}
+
+// value reads one value of a machine.
+func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origin, field, text string) {
+	switch field {
+	case "name":
+		if m.Node.Name == "" {
+			m.Node.Name = text
+		}
+	case "mac":
+		m.Hardware = append(m.Hardware, words(text)...)
+	case "ip", "ip6":
+		for _, w := range words(text) {
+			t.address(m, at, w)
+		}
+	case "pool":
+		m.Pool = text
+	case "tags":
+		for _, w := range words(text) {
+			name, _ := t.farm.Tag(w)
+			m.Tags = append(m.Tags, name)
+		}
+	case "kernel":
+		name, tag := t.farm.Tag("kernel-" + text)
+		tag.KernelArgs.Args = strings.Fields(text)
+		m.Tags = append(m.Tags, name)
+	case "uuid":
+		m.Match.UUID = strings.ToLower(text)
+	case "power":
+		power.Driver = pools.PowerDriver(strings.ToLower(text))
+	case "bmc":
+		power.Address = text
+	case "user":
+		power.User = text
+	case "network":
+		if p, err := netip.ParsePrefix(text); err == nil {
+			t.farm.Network(p, at)
+		} else {
+			t.farm.Lost(at, "network %q: write it as 10.28.0.0/16", text)
+		}
+	}
+}
+
+// words splits a value at blanks, commas, semicolons and bars.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;|\t\r\n", r) })
+}
+
+func (t *table) address(m *migrate.Machine, at pools.Origin, text string) {
+	a, err := netip.ParseAddr(text)
+	if p, err2 := netip.ParsePrefix(text); err != nil && err2 == nil { // with the length of its network
+		t.farm.Network(p, at)
+		a, err = p.Addr(), nil
+	}
+	switch {
+	case err != nil:
+		t.farm.Unknown(at, "%q is no address", text)
+	case a.Is4() && !m.IP.IsValid():
+		m.IP = a
+	case a.Is6() && !a.IsLinkLocalUnicast() && !m.IP6.IsValid():
+		m.IP6 = a
+	default:
+		t.farm.Lost(at, "address %s: a node has one address of each family", a)
+	}
+}
+
+// power gives a machine its management processor.
+func (t *table) power(m *migrate.Machine, p pools.NodePower) {
+	switch {
+	case p.Driver == "" && p.Address == "", p.Driver == "manual":
+		return
+	case p.Driver == "" || p.Driver == "ipmi" || strings.HasPrefix(string(p.Driver), "lan"):
+		p.Driver = pools.IPMI
+	case p.Driver != pools.Redfish:
+		t.farm.Lost(m.At, "power driver %q: drover has redfish, ipmi and exec", p.Driver)
+		return
+	}
+	if p.Address == "" {
+		t.farm.Lost(m.At, "power over %s without the address of the management processor", p.Driver)
+		return
+	}
+	p.PasswordFile = "bmc.pass"
+	m.Power = &p
+}

@@ -1,0 +1,168 @@
+package kubefarm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/migrate"
+	"drover/pools/migrate/dnsmasq"
+)
+
+func (r *reader) nodePools(v *migrate.Value) {
+	if !v.IsList() {
+		r.farm.Unknown(v.Origin, "a list is expected here")
+		return
+	}
+	for i, pool := range v.Items {
+		name := r.farm.Options.Pool
+		if i > 0 {
+			name = fmt.Sprintf("%s-%d", name, i+1)
+		}
+		r.nodePool(name, pool)
+	}
+}
+
+// nodePool reads a pool: a range of dnsmasq, nodes, tags, and options of dnsmasq.
+func (r *reader) nodePool(name string, v *migrate.Value) {
+	f := r.farm
+	tags := r.poolTags(v.Get("tags"))
+	d := dnsmasq.NewReader(f)
+	d.Pool, d.Authoritative, d.Keep = name, true, r.tags
+	d.Tags = append([]string{release}, tags...)
+	p := f.PoolNamed(name)
+	for _, tag := range tags {
+		p.Tags = append(p.Tags, migrate.TagName(tag))
+	}
+	f.Fields(v, migrate.Readers{
+		"range":     func(v *migrate.Value) { r.poolRange(d, v) },
+		"nodes":     func(v *migrate.Value) { r.nodes(name, v) },
+		"extraOpts": func(v *migrate.Value) { r.extraOpts(d, v) },
+		"tags":      migrate.Skip,
+	})
+	d.Finish()
+	r.labelOrder(v, tags)
+	f.Comment(fmt.Sprintf("nodePools[%s], %s", strings.Trim(strings.TrimPrefix(v.Path, "nodePools"), "[]"), v.Position()), "pools", name)
+}
+
+// poolTags returns the tags of a pool. Tags without options are tags here too.
+func (r *reader) poolTags(v *migrate.Value) (tags []string) {
+	for _, tag := range v.Strings() {
+		switch {
+		case tag == allTag:
+			r.farm.Lost(v.Origin, "tag all: every node has it")
+			continue
+		case slices.Contains(tags, tag):
+			continue
+		case !slices.Contains(r.tags, tag):
+			r.tags = append(r.tags, tag)
+			r.farm.Taken(v.Origin, "tag %q has no options there: it is an empty tag", tag)
+		}
+		r.farm.Tag(tag)
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+func (r *reader) poolRange(d *dnsmasq.Reader, v *migrate.Value) {
+	if v.String() == "" {
+		return
+	}
+	fields := strings.Split(v.String(), ",")
+	for i, field := range fields {
+		fields[i] = strings.TrimSpace(field)
+		if strings.HasPrefix(fields[i], "set:") {
+			r.farm.Bug(v.Origin, "the chart refuses set: in a range")
+			return
+		}
+	}
+	d.Directive(v.Origin, "dhcp-range", append([]string{"set:" + release}, fields...))
+}
+
+// extraOpts reads options of dnsmasq, in which ? is the tag of the release.
+func (r *reader) extraOpts(d *dnsmasq.Reader, v *migrate.Value) {
+	for _, item := range v.Items {
+		for _, p := range item.Pairs {
+			at := p.Value.Origin
+			at.Path += " (" + p.Key + ")"
+			d.Directive(at, p.Key, strings.Split(strings.ReplaceAll(p.Value.String(), "?", release), ","))
+		}
+	}
+}
+
+func (r *reader) nodes(pool string, v *migrate.Value) {
+	for _, item := range v.Items {
+		m := migrate.Machine{At: item.Origin, Pool: pool, Lease: migrate.Infinite}
+		r.farm.Fields(item, migrate.Readers{
+			"name": func(v *migrate.Value) { m.Node.Name = v.String() },
+			"mac": func(v *migrate.Value) {
+				for mac := range strings.SplitSeq(strings.Join(v.Strings(), ","), ",") {
+					if mac = strings.TrimSpace(mac); mac != "" {
+						m.Hardware = append(m.Hardware, mac)
+					}
+				}
+			},
+			"ip":       func(v *migrate.Value) { r.address(&m, v) },
+			"clientID": func(v *migrate.Value) { m.Match.ClientID = dnsmasq.ClientID(v.String()) },
+			"leaseTime": func(v *migrate.Value) {
+				lease, err := dnsmasq.ParseLease(v.String())
+				if err != nil {
+					r.farm.Unknown(v.Origin, "%v", err)
+					return
+				}
+				m.Lease = lease
+			},
+		})
+		if len(m.Hardware) > 0 && m.Match.ClientID != "" {
+			m.Match = pools.Match{}
+			r.farm.Lost(item.Origin, "the client identifier beside the MAC: drover knows the machine by its MAC")
+		}
+		if len(m.Hardware) == 0 {
+			r.farm.Bug(item.Origin, "node %s has no mac: there it got no tags; here it gets those of its pool", m.Node.Name)
+		}
+		r.farm.Add(m)
+	}
+}
+
+func (r *reader) address(m *migrate.Machine, v *migrate.Value) {
+	if v.IsNull() || v.String() == "" {
+		return
+	}
+	if err := m.IP.UnmarshalText([]byte(v.String())); err != nil {
+		r.farm.Unknown(v.Origin, "%q is no address", v.String())
+	} else if m.IP.Is6() {
+		m.IP, m.IP6 = m.IP6, m.IP
+	}
+}
+
+// labelOrder notes labels that several tags of a pool set. There the alphabet decided.
+func (r *reader) labelOrder(pool *migrate.Value, tags []string) {
+	here, there := map[string]string{}, map[string]string{}
+	order := append([]string{allTag}, tags...)
+	for _, tag := range order {
+		for _, p := range r.pairs("kubernetesLabels", tag) {
+			here[p.Key] = tag
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(strings.ToUpper(a), strings.ToUpper(b)) })
+	for _, tag := range order {
+		for _, p := range r.pairs("kubernetesLabels", tag) {
+			there[p.Key] = tag
+		}
+	}
+	for _, tag := range order {
+		for _, p := range r.pairs("kubernetesLabels", tag) {
+			if there[p.Key] == tag && here[p.Key] != tag {
+				r.farm.Bug(pool.Origin, "label %s of tag %q won there, because it comes last in the alphabet; here that of tag %q wins, the last of the list", p.Key, tag, here[p.Key])
+			}
+		}
+	}
+}
+
+func (r *reader) pairs(kind, tag string) []migrate.Pair {
+	if v := r.root.Get("tags", kind, tag); v.IsMap() {
+		return v.Pairs
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package kubefarm
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/migrate"
+)
+
+// ltspOptions reads the settings of LTSP of a tag. Those of all nodes are two lists there:
+// ltsp.config.options silently wins over the tag all.
+func (r *reader) ltspOptions(tag string, v *migrate.Value) {
+	f := r.farm
+	if tag == allTag {
+		common := r.root.Get("ltsp", "config", "options")
+		for _, p := range pairsOf(common) {
+			if other := v.Get(p.Key); other != nil && other.String() != p.Value.String() {
+				f.Bug(other.Origin, "ltsp.config.options.%s silently won over it, and does so here", p.Key)
+			}
+		}
+		if v == nil {
+			v = common
+		} else if common.IsMap() {
+			v = migrate.Merge(v, common)
+		}
+	}
+	for _, p := range pairsOf(v) {
+		r.setting(tag, p.Key, p.Value)
+	}
+}
+
+func pairsOf(v *migrate.Value) []migrate.Pair {
+	if v == nil {
+		return nil
+	}
+	return v.Pairs
+}
+
+// settings are the readers of LTSP's settings, by name, or by the begin of the name that
+// ends in _.
+func (r *reader) settings() map[string]func(tag, rest string, v *migrate.Value) {
+	return map[string]func(tag, rest string, v *migrate.Value){
+		"KERNEL_PARAMETERS": r.kernelArgs, "MENU_TIMEOUT": r.menuTimeout, "DEBUG_SHELL": r.debugShell,
+		"FSTAB_": r.fstab, "CRONTAB_": r.cron, "HOSTS_": r.hosts, "DNS_SERVER": r.dns, "SEARCH_DOMAIN": r.search,
+		"KUBELET_EXTRA_ARGS_": r.kubeletArgs, "KUBERNETES_LABELS_": r.labelText, "KUBERNETES_TAINTS_": r.taintText,
+		"MASK_SYSTEM_SERVICES": func(tag, _ string, v *migrate.Value) { r.mask(tag, v, units(v.String())...) },
+		"DEFAULT_IMAGE": func(_, _ string, v *migrate.Value) {
+			r.farm.Lost(v.Origin, "the image is the pool's: give machines with another image a pool of their own")
+		},
+		"TIMEZONE": func(tag, _ string, v *migrate.Value) {
+			_, t := r.farm.Tag(tag)
+			t.Timezone = v.String()
+			r.farm.Taken(v.Origin, "tags.%s.timezone", tag)
+		},
+		"PRE_INIT_":  func(tag, rest string, v *migrate.Value) { r.script(tag, "10-pre-init-"+strings.ToLower(rest), v) },
+		"POST_INIT_": func(tag, rest string, v *migrate.Value) { r.script(tag, "90-post-init-"+strings.ToLower(rest), v) },
+		"PRE_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
+			r.script(tag, "01-pre-initrd-bottom-"+strings.ToLower(rest), v)
+		},
+		"POST_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
+			r.script(tag, "09-post-initrd-bottom-"+strings.ToLower(rest), v)
+		},
+	}
+}
+
+// others are settings of LTSP about desktops, and about its own programs.
+const others = `ADD_IMAGE_EXCLUDES AUTOLOGIN RELOGIN GDM3_CONF LIGHTDM_CONF SDDM_CONF BACKGROUND_MAIL DISABLE_SESSION_SERVICES
+	DISABLE_SYSTEM_SERVICES DISPLAY_MANAGER IMAGE_TO_RAM INCLUDE KEEP_SYSTEM_SERVICES LIGHTDM_ MASK_SESSION_SERVICES MENU
+	MULTISEAT UDEV_SEAT_ NAT NFS_HOME OMIT_FUNCTIONS OMIT_IMAGE_EXCLUDES PASSWORDS_ PWMERGE_ REMOTEAPPS SSH_OPTIONS SSH_SERVER
+	OVERWRITE_SSHFS_SERVER RPI_IMAGE IPXE_ GRUB_ X_ XORG_ CONSOLE KEYBOARD LANG LOCALE SOUND_ HTTP_ TFTP_ BLACKLIST_MODULES SERVER LTSP_`
+
+// setting reads one setting of LTSP.
+func (r *reader) setting(tag, key string, v *migrate.Value) {
+	for prefix, read := range r.settings() {
+		rest, is := strings.CutPrefix(key, prefix)
+		if is && (rest == "" && !strings.HasSuffix(prefix, "_") || rest != "" && strings.HasSuffix(prefix, "_")) {
+			read(tag, rest, v)
+			return
+		}
+	}
+	if slices.ContainsFunc(strings.Fields(others), func(o string) bool {
+		return o == key || strings.HasSuffix(o, "_") && strings.HasPrefix(key, o)
+	}) {
+		r.farm.Lost(v.Origin, "a setting of LTSP about desktops or its own programs, which a node of drover does not run")
+		return
+	}
+	r.farm.Unknown(v.Origin, "a variable that LTSP and kubefarm do not know; shell code of yours may need it: set it in the script that does")
+}
+
+// kernelArgs reads kernel arguments. There those of a tag replace those of all nodes.
+func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	for _, word := range strings.Fields(v.String()) {
+		if strings.Contains(word, "${") || strings.ContainsAny(word, `\'$`) {
+			r.farm.Lost(v.Origin, "kernel argument %q has characters that loaders change", word)
+			continue
+		}
+		t.KernelArgs.Args = append(t.KernelArgs.Args, word)
+	}
+	common := r.root.Get("ltsp", "config", "options", "KERNEL_PARAMETERS")
+	if common == nil {
+		common = r.root.Get("tags", "ltspOptions", allTag, "KERNEL_PARAMETERS")
+	}
+	if tag != allTag && common != nil {
+		t.KernelArgs.Replace = true
+		r.farm.Bug(v.Origin, "a tag's kernel arguments replaced those of all nodes (%s), and do so here: write kernelArgs without replace to add them", common)
+		r.farm.Comment("Replaces those of all nodes, as there; without replace they add.", "tags", migrate.TagName(tag), "kernelArgs")
+	}
+	r.farm.Taken(v.Origin, "tags.%s.kernelArgs", migrate.TagName(tag))
+}
+
+// menuTimeout reads milliseconds.
+func (r *reader) menuTimeout(tag, _ string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	var ms pools.Seconds
+	text := v.String()
+	if len(text) > 3 {
+		text = text[:len(text)-3]
+	} else if strings.Trim(text, "0123456789") == "" {
+		text = "0"
+	}
+	if err := ms.UnmarshalText([]byte(text)); err != nil {
+		r.farm.Unknown(v.Origin, "%q is no number of milliseconds", v.String())
+		return
+	}
+	t.MenuTimeout = &ms
+	r.farm.Taken(v.Origin, "tags.%s.menuTimeout, in seconds", migrate.TagName(tag))
+}
+
+// fstab reads a line of fstab.
+func (r *reader) fstab(tag, _ string, v *migrate.Value) {
+	f := strings.Fields(v.String())
+	if len(f) < 3 {
+		r.farm.Unknown(v.Origin, "want a line of fstab: SOURCE PATH TYPE OPTIONS")
+		return
+	}
+	m := pools.Mount{Source: f[0], Path: f[1], Type: f[2]}
+	if len(f) > 3 {
+		m.Options = f[3]
+	}
+	if m.Source == m.Type {
+		m.Source = ""
+	}
+	_, t := r.farm.Tag(tag)
+	t.Mounts.Items = append(t.Mounts.Items, m)
+	if m.Type == "tmpfs" && !strings.Contains(m.Options, "size=") {
+		r.farm.Taken(v.Origin, "tags.%s.mounts: %s; without size= it may take half of the memory", migrate.TagName(tag), m.Path)
+		return
+	}
+	r.farm.Taken(v.Origin, "tags.%s.mounts: %s", migrate.TagName(tag), m.Path)
+}
+
+// flag is an argument of a program: --name=value or --name value.
+var flag = regexp.MustCompile(`--?([a-z][a-z0-9-]*)(?:[= ]([^ -][^ ]*))?`)
+
+func (r *reader) kubeletArgs(tag, _ string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	for _, m := range flag.FindAllStringSubmatch(v.String(), -1) {
+		name, value := m[1], m[2]
+		switch name {
+		case "node-labels":
+			r.labelList(tag, v, value)
+		case "register-with-taints":
+			r.taintList(tag, v, value)
+		case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config", "register-node":
+			r.farm.Lost(v.Origin, "kubelet argument %s: the join sets it", name)
+		default:
+			if value == "" {
+				value = "true"
+			}
+			set(&t.KubeletArgs, name, value)
+		}
+	}
+	r.farm.Taken(v.Origin, "tags.%s.kubeletArgs", migrate.TagName(tag))
+}
+
+func (r *reader) labelText(tag, _ string, v *migrate.Value) { r.labelList(tag, v, v.String()) }
+func (r *reader) taintText(tag, _ string, v *migrate.Value) { r.taintList(tag, v, v.String()) }
+
+// labelList reads a=b,c=d.
+func (r *reader) labelList(tag string, v *migrate.Value, text string) {
+	_, t := r.farm.Tag(tag)
+	for pair := range strings.SplitSeq(text, ",") {
+		if key, value, _ := strings.Cut(strings.TrimSpace(pair), "="); key != "" {
+			set(&t.Labels, key, value)
+		}
+	}
+	r.farm.Taken(v.Origin, "tags.%s.labels", migrate.TagName(tag))
+}
+
+// taintList reads key=value:effect,key:effect.
+func (r *reader) taintList(tag string, v *migrate.Value, text string) {
+	_, t := r.farm.Tag(tag)
+	for item := range strings.SplitSeq(text, ",") {
+		what, effect, ok := strings.Cut(strings.TrimSpace(item), ":")
+		key, value, _ := strings.Cut(what, "=")
+		if !ok || key == "" {
+			r.farm.Unknown(v.Origin, "%q is no taint", item)
+			continue
+		}
+		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: key, Value: value, Effect: effect})
+	}
+	r.farm.Taken(v.Origin, "tags.%s.taints", migrate.TagName(tag))
+}
+
+// units returns the systemd units of a list of services.
+func units(text string) (names []string) {
+	for _, name := range strings.Fields(text) {
+		if !strings.Contains(name, ".") {
+			name += ".service"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// own adds shell code of drover's own as a script.
+func (r *reader) own(tag, name, code string) {
+	_, t := r.farm.Tag(tag)
+	old := t.Scripts[name].Run
+	if old == "" {
+		old = "#!/bin/sh\n"
+	}
+	set(&t.Scripts, name, pools.Script{Stage: pools.PreInit, Run: old + code + "\n"})
+}
+
+// mask keeps units from starting.
+func (r *reader) mask(tag string, v *migrate.Value, names ...string) {
+	for _, name := range names {
+		if strings.ContainsAny(name, "/'\"$`\\{") {
+			r.farm.Unknown(v.Origin, "%q is no name of a unit", name)
+			continue
+		}
+		r.own(tag, "20-mask-units", fmt.Sprintf("ln -sf /dev/null '/etc/systemd/system/%s'", name))
+	}
+	r.farm.Taken(v.Origin, "tags.%s.scripts.20-mask-units", migrate.TagName(tag))
+}
+
+// rootPassword writes the hash of root's password. Anyone could read it there.
+func (r *reader) rootPassword(v *migrate.Value) {
+	hash := v.String()
+	switch {
+	case hash == "":
+		return
+	case strings.ContainsAny(hash, " '\n:\\{"):
+		r.farm.Unknown(v.Origin, "that is no hash of a password")
+		return
+	}
+	r.own(allTag, "20-root-password", fmt.Sprintf("usermod -p '%s' root", hash))
+	r.farm.Taken(v.Origin, "tags.all.scripts.20-root-password, which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: drover does not)")
+}
+
+func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
+	r.farm.Lost(v.Origin, "a shell on the console of a boot that fails (drover reports the step and the reason in drover boot list, and restarts the boot)")
+}
+
+// cron adds a line of crontab with a user.
+func (r *reader) cron(tag, rest string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	name := "/etc/cron.d/" + strings.ToLower(migrate.Label(rest))
+	set(&t.Files, name, pools.File{Content: v.String() + "\n"})
+	r.farm.Taken(v.Origin, "tags.%s.files.%s", migrate.TagName(tag), name)
+}
+
+// hosts adds a line of /etc/hosts.
+func (r *reader) hosts(tag, _ string, v *migrate.Value) {
+	words := strings.Fields(v.String())
+	if len(words) < 2 || strings.ContainsAny(v.String(), "'\n\\{") {
+		r.farm.Unknown(v.Origin, "want a line of /etc/hosts: ADDRESS NAME")
+		return
+	}
+	r.own(tag, "20-hosts", fmt.Sprintf("echo '%s' >>/etc/hosts", strings.Join(words, " ")))
+	r.farm.Taken(v.Origin, "tags.%s.scripts.20-hosts", migrate.TagName(tag))
+}
+
+func (r *reader) dns(tag, _ string, v *migrate.Value) { r.resolver(tag, v, "dns-server") }
+
+func (r *reader) search(tag, _ string, v *migrate.Value) { r.resolver(tag, v, "domain-search") }
+
+// resolver gives nodes name servers or search domains by DHCP.
+func (r *reader) resolver(tag string, v *migrate.Value, option string) {
+	fields := []string{"option:" + option}
+	if tag != allTag {
+		fields = []string{"tag:" + tag, "option:" + option}
+	}
+	r.dhcp.Directive(v.Origin, "dhcp-option", append(fields, strings.Fields(strings.ReplaceAll(v.String(), ",", " "))...))
+}

@@ -1,0 +1,222 @@
+package kubefarm
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/migrate"
+	"drover/pools/migrate/dnsmasq"
+)
+
+// defaults are the values of the chart that decide what a node gets.
+const defaults = `
+ltsp:
+  config:
+    disableAutoupdate: true
+    sysctls: {net.ipv4.ip_forward: 1, net.ipv6.conf.all.forwarding: 1}
+    modules: [br_netfilter]
+    dockerConfig: {exec-opts: [native.cgroupdriver=systemd], iptables: false, ip-forward: false, bridge: none, log-driver: journald, storage-driver: overlay2}
+    options: {MENU_TIMEOUT: 0}
+tags:
+  ltspOptions:
+    all:
+      FSTAB_KUBELET: tmpfs /var/lib/kubelet tmpfs x-systemd.wanted-by=kubelet.service 0 0
+      FSTAB_DOCKER: tmpfs /var/lib/docker tmpfs x-systemd.wanted-by=docker.service 0 0
+      KUBELET_EXTRA_ARGS_CGROUP: --cgroup-driver=systemd
+    debug: {DEBUG_SHELL: "1"}
+`
+
+// release stands for the tag of the release, which kubefarm makes of its name.
+const release = "kubefarm-release"
+
+// reader reads the values of one release.
+type reader struct {
+	farm *migrate.Farm
+	dhcp *dnsmasq.Reader // of the options of tags
+	tags []string        // names of all tags, without all
+	root *migrate.Value
+}
+
+// Read merges files of values as Helm does, and fills a farm with them.
+func Read(f *migrate.Farm, files []string) error {
+	all, err := migrate.ParseYAML("kubefarm's default", []byte(defaults))
+	if err != nil {
+		return err
+	}
+	values := all[0].WithoutLines()
+	found := false
+	for _, file := range files {
+		data, err := migrate.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		documents, err := migrate.ParseYAML(file, data)
+		if err != nil {
+			return err
+		}
+		if len(documents) > 1 {
+			return migrate.FormatError(documents[1].Origin, "a second document")
+		}
+		for _, doc := range documents {
+			if doc.IsNull() {
+				continue
+			}
+			if !doc.IsMap() {
+				return migrate.FormatError(doc.Origin, "keys with values are expected")
+			}
+			for _, key := range []string{"kubernetes", "tokenGenerator", "ltsp", "nodePools", "tags"} {
+				found = found || doc.Get(key) != nil
+			}
+			values = migrate.Merge(values, doc)
+		}
+	}
+	if !found {
+		return migrate.FormatError(migrate.At(strings.Join(files, ", ")), "no key of kubefarm's values: want kubernetes, ltsp, nodePools or tags")
+	}
+	r := &reader{farm: f, dhcp: dnsmasq.NewReader(f), root: values}
+	r.read()
+	return nil
+}
+
+func (r *reader) read() {
+	f := r.farm
+	f.Guess = true
+	f.Options.Cluster = cmp.Or(f.Options.Cluster, "kubefarm")
+	for _, kind := range []string{"dhcpOptions", "ltspOptions", "kubernetesLabels", "kubernetesTaints"} {
+		if v := r.root.Get("tags", kind); v.IsMap() {
+			for _, p := range v.Pairs {
+				if !slices.Contains(r.tags, p.Key) && p.Key != allTag {
+					r.tags = append(r.tags, p.Key)
+				}
+			}
+		}
+	}
+	f.Fields(r.root, migrate.Readers{
+		"kubernetes": r.kubernetes, "tokenGenerator": r.tokens, "ltsp": r.ltsp, "tags": r.allTags, "nodePools": r.nodePools,
+		"global": migrate.Skip, "nameOverride": migrate.Skip, "fullnameOverride": migrate.Skip,
+	})
+	r.dhcp.Finish()
+	f.Comment("kubefarm's ltsp.config, and its tag all.", "tags", allTag)
+}
+
+// allTag is the tag of all nodes, there and here.
+const allTag = "all"
+
+// kubernetes reads the values of the control plane. drover joins nodes to one that exists.
+func (r *reader) kubernetes(v *migrate.Value) {
+	f := r.farm
+	if enabled := v.Get("enabled"); enabled.IsPlain() && !enabled.Is() {
+		f.Taken(enabled.Origin, "drover needs a kubeconfig of the cluster that the nodes join, wherever it runs")
+	}
+	endpoint := v.Get("apiServer", "extraArgs", "advertise-address")
+	if lb := v.Get("apiServer", "service", "loadBalancerIP"); lb.String() != "" {
+		endpoint = lb
+	}
+	c := pools.Cluster{Name: migrate.Label(f.Options.Cluster), Kubeconfig: migrate.Label(f.Options.Cluster) + ".kubeconfig"}
+	if a, err := netip.ParseAddr(endpoint.String()); err == nil {
+		c.Endpoint = netip.AddrPortFrom(a, 6443).String()
+		f.Taken(endpoint.Origin, "clusters[].endpoint: %s", c.Endpoint)
+	}
+	f.AddCluster(c)
+	f.Comment("The control plane stays as it is. See docs/clusters.md for the kubeconfig.", "clusters", c.Name)
+	v.Leaves(func(leaf *migrate.Value) {
+		if leaf != endpoint && leaf.Path != "kubernetes.enabled" && !leaf.IsNull() {
+			f.Lost(leaf.Origin, "it is of the control plane, which stays as it is: keep the chart kubernetes-in-kubernetes for it")
+		}
+	})
+}
+
+// tokens reads tokenGenerator. Two of its values are read by no template of the chart.
+func (r *reader) tokens(v *migrate.Value) {
+	bug := func(v *migrate.Value) {
+		r.farm.Bug(v.Origin, "the chart never read it (tokens were valid for 24h, and made every 12h); drover makes a token for each boot, valid for clusters[].token.ttl")
+	}
+	r.farm.Fields(v, migrate.Readers{"tokenTtl": bug, "schedule": bug, "enabled": func(v *migrate.Value) {
+		r.farm.Taken(v.Origin, "drover makes the join tokens, one for each boot of a node")
+	}})
+}
+
+// allTags reads the tags: kinds of options, each by tag.
+func (r *reader) allTags(v *migrate.Value) {
+	for _, name := range r.tags {
+		if migrate.TagName(name) != name {
+			r.farm.Taken(v.Origin, "tag %q is %q here", name, migrate.TagName(name))
+		}
+		if strings.Contains(name, "-") {
+			r.farm.Bug(v.Origin, "tag %q: the dash made a shell of LTSP fail, and nodes with the tag did not boot; here it is a tag like any other", name)
+		}
+	}
+	r.farm.Fields(v, migrate.Readers{
+		"dhcpOptions": r.byTag(r.dhcpOptions), "ltspOptions": r.byTag(r.ltspOptions),
+		"kubernetesLabels": r.byTag(r.labels), "kubernetesTaints": r.byTag(r.taints),
+	})
+	if !v.Get("ltspOptions", allTag).IsMap() { // ltsp.config.options has no other place
+		r.ltspOptions(allTag, nil)
+	}
+}
+
+// byTag returns a reader for values by tag.
+func (r *reader) byTag(read func(tag string, v *migrate.Value)) func(*migrate.Value) {
+	return func(v *migrate.Value) {
+		if v.IsNull() {
+			return
+		}
+		if !v.IsMap() {
+			r.farm.Unknown(v.Origin, "tags with values are expected here")
+			return
+		}
+		for _, p := range v.Pairs {
+			r.farm.Tag(p.Key)
+			if !p.Value.IsNull() {
+				read(p.Key, p.Value)
+			}
+		}
+	}
+}
+
+// dhcpOptions reads the DHCP options of a tag: router, 42, option:ntp-server.
+func (r *reader) dhcpOptions(tag string, v *migrate.Value) {
+	for _, p := range v.Pairs {
+		key := p.Key
+		switch {
+		case key == "broadcast":
+			key = "28"
+		case !strings.Contains(key, ":") && strings.Trim(key, "0123456789") != "":
+			key = "option:" + key
+		}
+		var fields []string
+		if tag != allTag {
+			fields = append(fields, "tag:"+tag)
+		}
+		fields = append(fields, key)
+		for _, text := range p.Value.Strings() {
+			for word := range strings.SplitSeq(text, ",") {
+				fields = append(fields, strings.TrimSpace(word))
+			}
+		}
+		r.dhcp.Directive(p.Value.Origin, "dhcp-option", fields)
+	}
+}
+
+func (r *reader) labels(tag string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	for _, p := range v.Pairs {
+		if t.Labels == nil {
+			t.Labels = map[string]string{}
+		}
+		t.Labels[p.Key] = p.Value.String()
+		r.farm.Taken(p.Value.Origin, "tags.%s.labels", migrate.TagName(tag))
+	}
+}
+
+func (r *reader) taints(tag string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	for _, item := range v.Items {
+		r.farm.Fields(item, migrate.Readers{"key": migrate.Skip, "value": migrate.Skip, "effect": migrate.Skip})
+		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: item.Get("key").String(), Value: item.Get("value").String(), Effect: item.Get("effect").String()})
+		r.farm.Taken(item.Origin, "tags.%s.taints", migrate.TagName(tag))
+	}
+}

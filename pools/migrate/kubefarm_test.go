@@ -1,0 +1,121 @@
+package migrate_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/e2e/fixture"
+	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/migrate"
+	"drover/pools/migrate/kubefarm"
+	"drover/pools/resolve"
+)
+
+// kubefarmFarm is the farm of the kubefarm example.
+func kubefarmFarm(t *testing.T) *resolve.Farm {
+	t.Helper()
+	files := []string{filepath.Join("testdata", "kubefarm", "values.yaml"), filepath.Join("testdata", "kubefarm", "site.yaml")}
+	output := filepath.Join(t.TempDir(), "drover.yaml")
+	i := migrate.Import{Output: output, Options: migrate.Options{Interfaces: []string{"eth1"}, Image: "debian-12", Cluster: "hall"},
+		Read: func(f *migrate.Farm) error { return kubefarm.Read(f, files) }}
+	r, err := i.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Write(nil); err != nil {
+		t.Fatal(err)
+	}
+	farm, err := config.Load(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return farm
+}
+
+// TestKubefarmNodes: nodes get what kubefarm gave them.
+func TestKubefarmNodes(t *testing.T) {
+	farm := kubefarmFarm(t)
+	mac := func(text string) resolve.Query {
+		m, err := pools.ParseMAC(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resolve.Query{MAC: m, Firmware: pools.BIOS}
+	}
+	hall := netip.MustParseAddr("10.40.0.2")
+	port := mac("02:00:00:00:0f:0f")
+	port.Link, port.CircuitID = hall, "ge-0/0/7.0:staging"
+	client := mac("02:00:00:00:0f:03")
+	client.Link, client.ClientID = hall, "\x01\x02\x03"
+	for _, tt := range []struct {
+		name                                    string
+		q                                       resolve.Query
+		address, args, modules, labels, options string
+	}{
+		{"a1", mac("02:00:00:00:0a:01"), "10.40.1.1", "quiet console=ttyS1,115200", "br_netfilter nvme", "role=base", "119=hall.example.org"},
+		{"a1", mac("02:00:00:00:0a:02"), "10.40.1.1", "quiet console=ttyS1,115200", "br_netfilter nvme", "role=base", "119=hall.example.org"},
+		{"a2", mac("02:00:00:00:0a:03"), "10.40.1.2", "quiet console=ttyS1,115200", "br_netfilter nvme", "role=base", "119=hall.example.org"},
+		{"a3", client, "10.40.1.3", "quiet console=ttyS1,115200", "br_netfilter nvme", "role=base", "119=hall.example.org"},
+		{"b1", mac("02:00:00:00:0b:01"), "10.40.2.1", "isolcpus=2-3", "br_netfilter nvme", "role=app tier=front", "119=hall.example.org 42=10.40.0.3 252=http://wpad/"},
+		{"port-7", port, "10.40.2.77", "isolcpus=2-3", "br_netfilter nvme", "role=app tier=front", "119=hall.example.org 42=10.40.0.3 252=http://wpad/"},
+	} {
+		plan := farm.Resolve(tt.q)
+		if plan == nil {
+			t.Errorf("%s is not known", tt.name)
+			continue
+		}
+		var labels []string
+		for _, key := range slices.Sorted(maps.Keys(plan.Labels)) {
+			labels = append(labels, key+"="+plan.Labels[key])
+		}
+		got := []string{plan.Node, plan.Address.String(), strings.Join(plan.KernelArgs, " "), strings.Join(plan.Modules, " "), strings.Join(labels, " ")}
+		want := []string{tt.name, tt.address, tt.args, tt.modules, tt.labels}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		var options []string
+		for _, o := range plan.Options {
+			options = append(options, fmt.Sprintf("%d=%s", o.Code, o.Text))
+		}
+		for _, want := range strings.Fields(tt.options) {
+			if !slices.Contains(options, want) {
+				t.Errorf("%s: DHCP options %q lack %s", tt.name, options, want)
+			}
+		}
+		if plan.Subnet.Router.String() != "10.40.0.1" || fmt.Sprint(plan.Subnet.DNS) != "[10.40.0.1 10.40.0.2]" || plan.Cluster != "hall" {
+			t.Errorf("%s: router %s, DNS %v, cluster %s", tt.name, plan.Subnet.Router, plan.Subnet.DNS, plan.Cluster)
+		}
+	}
+}
+
+// TestKubefarmHooks: the shell code of LTSP gets its variables, and is no template.
+func TestKubefarmHooks(t *testing.T) {
+	farm := kubefarmFarm(t)
+	m, err := pools.ParseMAC("02:00:00:00:0b:01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := farm.Resolve(resolve.Query{MAC: m})
+	for name, want := range map[string][]string{
+		"50-init":          {`echo "{{ not a template }}" >/etc/motd`, "bits=16", "GATEWAY=10.40.0.1"},
+		"90-post-init-net": {". /etc/ltsp/bond.sh", "DNS_SERVER=10.40.0.1"},
+	} {
+		text, err := plan.Scripts[name].Render(name, plan)
+		if err != nil {
+			t.Error(err)
+		}
+		fixture.WantText(t, name, text, want...)
+	}
+	if plan.Files["/etc/ltsp/bond.sh"].Content == "" || len(plan.Taints) != 1 || plan.KubeletArgs["max-pods"] != "200" || plan.KubeletArgs["cgroup-driver"] != "systemd" {
+		t.Errorf("files %v, taints %v, kubelet %v", plan.Files, plan.Taints, plan.KubeletArgs)
+	}
+	if _, there := plan.Units["watch.service"]; there {
+		t.Error("null in a later file removes a key")
+	}
+}

@@ -1,0 +1,156 @@
+package migrate
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"drover/pools"
+	"drover/pools/config/decode"
+	"drover/pools/printable"
+)
+
+// document returns a config as a YAML document with the comments of the farm.
+func (f *Farm) document(c pools.Config) (*yaml.Node, error) {
+	doc, err := decode.Document(c)
+	if err != nil {
+		return nil, err
+	}
+	root := doc.Content[0]
+	dropNulls(root)
+	for _, pool := range items(root, "pools") {
+		for _, node := range items(pool, "nodes") {
+			decode.NodeLine(node)
+			plainOptions(node)
+		}
+	}
+	if _, tags := value(root, "tags"); tags != nil {
+		for _, tag := range tags.Content {
+			plainOptions(tag)
+		}
+	}
+	for _, subnet := range items(root, "subnets") {
+		oneLine(subnet)
+	}
+	for _, cm := range append(f.comments, f.toChange(c)...) {
+		if key := find(root, cm.path); key != nil {
+			key.HeadComment = strings.TrimPrefix(key.HeadComment+"\n"+commented(cm.text), "\n")
+		}
+	}
+	return doc, nil
+}
+
+// plainOptions writes DHCP options with one value as plain values.
+func plainOptions(n *yaml.Node) {
+	_, options := value(n, "dhcpOptions")
+	if options == nil {
+		return
+	}
+	for i, v := range options.Content {
+		if v.Kind == yaml.SequenceNode && len(v.Content) == 1 {
+			options.Content[i] = v.Content[0]
+		}
+	}
+}
+
+// toChange returns comments on the values that the other config did not say.
+func (f *Farm) toChange(c pools.Config) (all []comment) {
+	if len(f.asked.Interfaces) == 0 && !f.served {
+		all = append(all, comment{[]string{"server", "interfaces"}, "CHANGE: the network cards that nodes boot from (--interface)."})
+	}
+	for _, p := range c.Pools {
+		if f.asked.Image == "" && p.Image == f.Image && !p.Ignore {
+			return append(all, comment{[]string{"pools", p.Name, "image"}, "CHANGE: an image of drover image build (--image)."})
+		}
+	}
+	return all
+}
+
+// commented returns a text as lines of a comment.
+func commented(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimRight("# "+printable.Text(strings.TrimRight(line, "\n")), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// dropNulls removes keys without a value.
+func dropNulls(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); {
+			if n.Content[i+1].Tag == "!!null" {
+				n.Content = slices.Delete(n.Content, i, i+2)
+				continue
+			}
+			i += 2
+		}
+	}
+	for _, c := range n.Content {
+		dropNulls(c)
+	}
+}
+
+// oneLine writes a mapping of plain values and lists on one line.
+func oneLine(n *yaml.Node) { n.Style = yaml.FlowStyle }
+
+// value returns the value of a key of a mapping, and the key itself; nil if there is none.
+func value(n *yaml.Node, key string) (k, v *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// items returns the items of the list at a key.
+func items(n *yaml.Node, key string) []*yaml.Node {
+	_, v := value(n, key)
+	if v == nil || v.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return v.Content
+}
+
+// find returns the node to which a comment belongs: the key, or the item of a list.
+func find(n *yaml.Node, path []string) (at *yaml.Node) {
+	for _, step := range path {
+		if n == nil {
+			return nil
+		}
+		if n.Kind == yaml.SequenceNode {
+			i := slices.IndexFunc(n.Content, func(item *yaml.Node) bool { return identity(item) == step })
+			if i < 0 {
+				return nil
+			}
+			n = n.Content[i]
+			at = n
+			continue
+		}
+		at, n = value(n, step)
+	}
+	return at
+}
+
+// identity returns the text that identifies an item of a list: its name or its network.
+func identity(item *yaml.Node) string {
+	for _, key := range []string{"name", "cidr"} {
+		if _, v := value(item, key); v != nil {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+// render writes a document as text.
+func render(doc *yaml.Node) ([]byte, error) {
+	var b bytes.Buffer
+	err := decode.Write(&b, doc)
+	return b.Bytes(), err
+}
