@@ -68,6 +68,10 @@ func addLease(m *Message, p *resolve.Plan) {
 	if lease <= 0 {
 		lease = defaultLease
 	}
+	if p.Lease == pools.Infinite { // it is never renewed
+		m.options.PutUint32(wire.OptLease, 1<<32-1)
+		return
+	}
 	m.options.PutUint32(wire.OptLease, seconds(lease))
 	m.options.PutUint32(wire.OptRenew, seconds(lease/2))        // T1 and T2 have the defaults
 	m.options.PutUint32(wire.OptRebind, seconds(lease-lease/8)) // of RFC 2131, section 4.4.5

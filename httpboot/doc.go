@@ -21,7 +21,7 @@
 // script that shows it on the console, waits and tries again. A restart of the server
 // delays a boot, but does not end it.
 //
-// Package script writes the scripts, and package queue orders the clients of root
-// images. This package does not know where leases, boots, tokens and images are kept,
+// Package script writes the scripts, package nodeconfig makes the config of a node, and
+// package queue orders the clients of root images. This package does not know where leases, boots, tokens and images are kept,
 // and decides nothing about a machine: the Plan does.
 package httpboot

@@ -2,7 +2,6 @@ package httpboot
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,13 +109,24 @@ func bootError(err error) error {
 	return broken(err, "the boot cannot be recorded")
 }
 
+// referencesTimeout limits the time to read what the settings of a node refer to.
+const referencesTimeout = 20 * time.Second
+
 func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	b, err := h.claim(rec, r)
 	if err != nil {
 		return err
 	}
-	c, err := Config(b.plan)
+	plan := *b.plan
+	if !plan.Address.IsValid() { // of a catch-all pool: templates use its lease
+		plan.Address = b.addr
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), referencesTimeout)
+	defer cancel()
+	c, err := h.Config.Make(ctx, &plan)
 	if err != nil {
+		// The node repeats its request, and its boot goes on when the operator has mended it.
+		h.observe(b.plan.MAC, boots.Event{Step: boots.StepConfig, Error: printable.Line(err.Error(), maxEventText)})
 		return broken(err, "the config of this node cannot be made, see the server's log")
 	}
 	if b.plan.Cluster != "" {
@@ -179,44 +188,6 @@ func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 		return broken(err, "the answer cannot be sealed")
 	}
 	return writeText(rec, "application/octet-stream", sealed)
-}
-
-// Config returns the config of a node: its Plan with rendered scripts.
-func Config(p *resolve.Plan) (pools.NodeConfig, error) {
-	scripts, err := renderScripts(p)
-	return pools.NodeConfig{
-		Hostname:          p.Node,
-		Domain:            p.Domain(p.Address),
-		Pool:              p.Pool,
-		MachineID:         p.MachineID(),
-		Timezone:          p.Timezone,
-		SSHAuthorizedKeys: p.SSHAuthorizedKeys,
-		Modules:           p.Modules,
-		Sysctls:           p.Sysctls,
-		Mounts:            p.Mounts,
-		Files:             p.Files,
-		Units:             p.Units,
-		Scripts:           scripts,
-		Join:              p.Cluster != "",
-	}, err
-}
-
-// renderScripts returns the scripts in the order in which they run: by stage,
-// then by name.
-func renderScripts(p *resolve.Plan) ([]pools.NamedScript, error) {
-	var all []pools.NamedScript
-	for name, s := range p.Scripts {
-		run, err := s.Render(name, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, pools.NamedScript{Name: name, Stage: s.Stage, Run: run})
-	}
-	stages := []pools.Stage{pools.PreInit, pools.Online}
-	slices.SortFunc(all, func(a, b pools.NamedScript) int {
-		return cmp.Or(cmp.Compare(slices.Index(stages, a.Stage), slices.Index(stages, b.Stage)), cmp.Compare(a.Name, b.Name))
-	})
-	return all, nil
 }
 
 // readJSON reads a body strictly: one value without unknown fields. It returns the body.

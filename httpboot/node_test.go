@@ -17,7 +17,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/resolve"
@@ -101,32 +100,6 @@ func TestConfig(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-}
-
-// A node has one machine-id, whichever of its network cards it booted with.
-func TestConfigMachineID(t *testing.T) {
-	p := *plans()[macBIOS]
-	p.MACs = []pools.MAC{{2, 1}, {2, 2}}
-	ids := map[string]bool{}
-	for _, p.MAC = range p.MACs {
-		c, err := httpboot.Config(&p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[c.MachineID] = true
-	}
-	if len(ids) != 1 || !ids[pools.MachineID(p.MACs[0])] {
-		t.Errorf("got %v, want the one of the first MAC", ids)
-	}
-}
-
-// A domain that a tag sets for DHCP is the node's own, too.
-func TestConfigDomainOfTag(t *testing.T) {
-	p := *plans()[macBIOS]
-	p.Options = []resolve.Option{{Code: 15, Name: "domain-name", Data: []byte("tag.example")}}
-	if c, err := httpboot.Config(&p); err != nil || c.Domain != "tag.example" {
-		t.Errorf("got %q, %v, want tag.example", c.Domain, err)
 	}
 }
 

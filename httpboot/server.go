@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"drover/httpboot/nodeconfig"
 	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
@@ -62,6 +63,8 @@ type Server struct {
 	Boots   Boots
 	Joiner  Joiner
 	Clients Clients // nil: each client is served, and each machine may be booting
+
+	Config nodeconfig.Maker // makes the configs of nodes
 
 	Addr string // TCP address of [Server.Listen]; default ":80"
 	TLS  *TLS   // the HTTPS listener beside the plain one; nil for none

@@ -209,6 +209,7 @@ type Node struct {
 	IP6         netip.Addr         `json:"ip6,omitzero"`          // its IPv6 address, by DHCPv6
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
+	Lease       Duration           `json:"lease,omitempty"`       // default: the pool's
 	Ignore      bool               `json:"ignore,omitempty"`      // it gets no answer
 	ChassisSlot ChassisSlot        `json:"place,omitzero"`        // the slot of a chassis that it is in
 	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: by its chassis, if it is in one
@@ -259,6 +260,15 @@ type Tag struct {
 	Labels            map[string]string  `json:"labels,omitempty"`
 	Taints            List[Taint]        `json:"taints,omitzero"`
 	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
+	Hosts             map[string]Strings `json:"hosts,omitempty"`       // host name → addresses
+	Env               map[string]string  `json:"env,omitempty"`         // variables of scripts and templates
+	DNS               List[netip.Addr]   `json:"dns,omitzero"`          // name servers in place of those of DHCP
+	Search            List[string]       `json:"search,omitzero"`       // domains in place of those of DHCP
+	Network           Tree               `json:"network,omitempty"`     // the mapping network: of netplan; its values are templates
+	Cron              List[string]       `json:"cron,omitzero"`         // lines of crontab(5) with a user
+	MaskUnits         List[string]       `json:"maskUnits,omitzero"`
+	RootPasswordHash  Secret             `json:"rootPasswordHash,omitzero"` // crypt(5)
+	DebugShell        DebugShell         `json:"debugShell,omitempty"`      // default never
 }
 
 // LoaderRule names the loader for a kind of boot program. Every condition that is set
@@ -309,33 +319,6 @@ type Mount struct {
 	Source  string `json:"source,omitempty"` // default: the type
 	Options string `json:"options,omitempty"`
 }
-
-// File is a file written into the node's root before its init starts.
-type File struct {
-	Content string `json:"content"`
-	Mode    string `json:"mode,omitempty"` // octal, default "0644"
-}
-
-// Unit is a systemd unit.
-type Unit struct {
-	Content string `json:"content,omitempty"` // empty: the unit of the image is enabled only
-	Enable  bool   `json:"enable,omitempty"`
-}
-
-// Script is a program run once per boot. Run is a text/template over the Plan.
-type Script struct {
-	Stage Stage  `json:"stage"`
-	Run   string `json:"run"`
-}
-
-// Stage is the moment of a boot at which a script runs.
-type Stage string
-
-// The stages.
-const (
-	PreInit Stage = "pre-init" // in the node's root, before its init; the boot network is up
-	Online  Stage = "online"   // network-online.target reached, before the node joins its cluster
-)
 
 // Taint is a Kubernetes taint that the node registers with.
 type Taint struct {

@@ -40,8 +40,14 @@ func (k KernelArgs) IsZero() bool { return !k.Replace && len(k.Args) == 0 }
 // D returns the duration as the standard library's type.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
+// Infinite is a lease time without an end (RFC 2131, section 3.3).
+const Infinite = Duration((1<<32 - 1) * time.Second)
+
 // String returns the shortest form: 12h, not 12h0m0s.
 func (d Duration) String() string {
+	if d == Infinite {
+		return "infinite"
+	}
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -55,8 +61,12 @@ func (d Duration) String() string {
 // MarshalText writes the form of [Duration.String].
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads a positive duration: 90s, 10m, 12h, 1h30m.
+// UnmarshalText reads a positive duration, 90s, 10m, 12h, 1h30m, or infinite.
 func (d *Duration) UnmarshalText(b []byte) error {
+	if string(b) == "infinite" {
+		*d = Infinite
+		return nil
+	}
 	v, err := time.ParseDuration(string(b))
 	if err != nil || v <= 0 {
 		return Hint("write 90s, 10m or 12h", "%q is not a duration", b)
@@ -137,14 +147,6 @@ func (m Match) IsZero() bool { return m == Match{} }
 // Match returns the conditions of the rule.
 func (r LoaderRule) Match() Match {
 	return Match{Firmware: r.Firmware, Arch: r.Arch, Class: r.Class, UserClass: r.UserClass}
-}
-
-// Permissions returns the file's mode in octal, 0644 when none was set.
-func (f File) Permissions() string {
-	if f.Mode == "" {
-		return "0644"
-	}
-	return f.Mode
 }
 
 // String returns the form of kubectl taint: key=value:effect.

@@ -66,19 +66,25 @@ type NodeConfig struct {
 	Modules           []string          `json:"modules,omitempty"`
 	Sysctls           map[string]string `json:"sysctls,omitempty"`
 	Mounts            []Mount           `json:"mounts,omitempty"`
-	Files             map[string]File   `json:"files,omitempty"`
+	Files             map[string]File   `json:"files,omitempty"` // without references; templates are rendered
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           []NamedScript     `json:"scripts,omitempty"`  // sorted by stage and name; templates are rendered
 	Join              bool              `json:"join"`               // there is a cluster to join
 	Time              time.Time         `json:"time,omitzero"`      // the server's clock when it answered
 	EventKey          []byte            `json:"eventKey,omitempty"` // secret: for [SignEvent]; empty: the server is older
+
+	Hosts            map[string]Strings `json:"hosts,omitempty"` // host name → addresses
+	MaskUnits        []string           `json:"maskUnits,omitempty"`
+	RootPasswordHash string             `json:"rootPasswordHash,omitempty"` // secret: crypt(5)
+	Env              map[string]string  `json:"env,omitempty"`              // variables of the scripts
 }
 
 // NamedScript is a script ready to run.
 type NamedScript struct {
-	Name  string `json:"name"`
-	Stage Stage  `json:"stage"`
-	Run   string `json:"run"`
+	Name   string `json:"name"`
+	Stage  Stage  `json:"stage"`
+	Run    string `json:"run"`
+	Source bool   `json:"source,omitempty"` // see [Script]
 }
 
 // JoinConfig is the sealed answer to a join request.

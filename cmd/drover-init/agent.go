@@ -99,6 +99,9 @@ func bootID() string {
 // run runs the online scripts, then joins the cluster. It returns when both are done, or
 // with an error that a retry does not heal.
 func (a *agent) run(ctx context.Context) error {
+	if err := a.disks(ctx); err != nil {
+		return err
+	}
 	if err := a.scripts(ctx); err != nil {
 		return err
 	}

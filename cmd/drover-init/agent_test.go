@@ -362,6 +362,39 @@ func TestAgentScriptFails(t *testing.T) {
 	}
 }
 
+// TestAgentDisks: a node whose disk is missing neither joins nor is online before it comes; of
+// an optional one it reports once that a tmpfs is in its place.
+func TestAgentDisks(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmSucceed})
+	a.State.Mounts = []pools.Mount{
+		{Path: "/run", Type: "tmpfs"}, // no disk
+		{Path: "/var/lib/kubelet", Type: "ext4", Source: "LABEL=gone", Options: "nofail"},
+		{Path: "/srv/a b", Type: "xfs", Source: "/dev/nvme0n1p2"},
+	}
+	write := func(text string) error {
+		return nodeconfig.WriteFile(filepath.Join(a.Root, "/proc/self/mountinfo"), []byte(text), 0o644)
+	}
+	if err := write(strings.ReplaceAll(mountinfo, " xfs ", " tmpfs ")); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	a.Retry.Sleep = func(context.Context, time.Duration) error {
+		tries++
+		return write(mountinfo)
+	}
+	if err := a.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"online: mount /var/lib/kubelet: tmpfs is there in place of /dev/disk/by-label/gone: there is no such disk",
+		"online: mount /srv/a b: tmpfs is there in place of /dev/nvme0n1p2: there is no such disk",
+		"online: 10.77.0.11",
+	}
+	if got := a.server.events; tries != 1 || len(got) < 3 || !slices.Equal(got[:3], want) {
+		t.Errorf("%d tries, events %q, want 1 and %q first", tries, got, want)
+	}
+}
+
 func TestKubeadmErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string

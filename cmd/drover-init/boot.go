@@ -49,7 +49,7 @@ type boot struct {
 // Time limits of parts of a boot.
 const (
 	configTry    = 30 * time.Second      // one config request
-	preInitLimit = 120 * time.Second     // one pre-init script
+	preInitLimit = 120 * time.Second     // one script before the root's init
 	flushLimit   = 2 * time.Second       // events, before the network goes down
 	agentFiles   = stateDir + "/scripts" // directory of the running scripts
 	imageFile    = rootfs.ImageDir + "/root.sqfs"
@@ -69,8 +69,13 @@ func (b *boot) run(ctx context.Context) error {
 		{boots.StepConfig, b.rescue, false},
 		{boots.StepConfig, b.fetchConfig, false},
 		{boots.StepConfig, b.setClock, false},
+		{boots.StepConfig, b.stage(pools.Initrd), false},
 		{boots.StepConfig, b.applyConfig, false},
-		{boots.StepConfig, b.preInit, true},
+		{boots.StepConfig, b.stage(pools.PreInit), false},
+		{boots.StepConfig, b.stage(pools.PostInit), false},
+		{boots.StepConfig, b.checkNetwork, false},
+		{boots.StepConfig, b.debugShell, false},
+		{boots.StepConfig, b.configured, true},
 		{boots.StepSwitch, b.leave, true},
 	} {
 		b.step, b.detail = s.step, ""
@@ -287,12 +292,25 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 	b.state = bootState{
 		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret, Events: b.config.EventKey,
 		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
-		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online),
+		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online), Mounts: b.config.Mounts,
 	}
 	if b.args.Secure != nil {
 		b.state.Secure = b.args.Secure.String()
 	}
-	return b.state.save(stateDir)
+	return errors.Join(b.checkRAM(), b.state.save(stateDir))
+}
+
+// checkRAM returns an error if the node is to join a cluster and has too little RAM for
+// that: it would come up, and hang for minutes or lose processes later.
+func (b *boot) checkRAM() error {
+	if !b.config.Join {
+		return nil
+	}
+	m, err := rootfs.RAM()
+	if err != nil {
+		return err
+	}
+	return m.Joins()
 }
 
 // applyConfig writes the node's config into the root.
@@ -304,18 +322,40 @@ func (b *boot) applyConfig(context.Context) error {
 	return unix.Sethostname([]byte(b.config.Hostname))
 }
 
-// preInit runs the pre-init scripts. A script that fails ends the boot: a half
-// configured node must not join.
-func (b *boot) preInit(ctx context.Context) error {
-	s := &scripts{Dir: agentFiles, Env: scriptEnv(b.state, pools.PreInit), Limit: preInitLimit, Say: b.con.printf}
-	run := ofStage(b.config.Scripts, pools.PreInit)
-	for _, script := range run {
-		if err := s.run(ctx, script); err != nil {
+// stage returns the function that runs the scripts of a stage before the root's init. A
+// script that fails ends the boot: a half configured node must not join.
+func (b *boot) stage(stage pools.Stage) func(context.Context) error {
+	return func(ctx context.Context) error {
+		run := ofStage(b.config.Scripts, stage)
+		if len(run) == 0 {
+			return nil
+		}
+		b.state.Env = b.environment(ctx)
+		s := &scripts{Dir: agentFiles, Env: scriptEnv(b.state, stage), Limit: preInitLimit, Say: b.con.printf}
+		for _, script := range run {
+			if err := s.run(ctx, script); err != nil {
+				return fmt.Errorf("%s %w", stage, err)
+			}
+		}
+		return nil
+	}
+}
+
+// checkNetwork runs netplan's generator, if the root has files for it.
+func (b *boot) checkNetwork(ctx context.Context) error {
+	return checkNetplan(ctx, "/", b.say("network"))
+}
+
+// configured ends the configuration of the root.
+func (b *boot) configured(ctx context.Context) error {
+	if len(b.state.Scripts) > 0 { // of the agent
+		b.state.Env = b.environment(ctx)
+		if err := b.state.save(stateDir); err != nil {
 			return err
 		}
 	}
-	b.detail = fmt.Sprintf("%s of pool %s: %d files, %d units, %d mounts, %d pre-init scripts",
-		b.state.Node, b.state.Pool, len(b.config.Files), len(b.config.Units), len(b.config.Mounts), len(run))
+	b.detail = fmt.Sprintf("%s of pool %s: %d files, %d units, %d mounts, %d scripts before init",
+		b.state.Node, b.state.Pool, len(b.config.Files), len(b.config.Units), len(b.config.Mounts), len(b.config.Scripts)-len(b.state.Scripts))
 	return b.restore()
 }
 

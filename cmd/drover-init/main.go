@@ -26,6 +26,7 @@
 //	drover.root=/images/N/D/root.squashfs   path of the image, below drover.url
 //	drover.timeout=900                  seconds after which an unfinished boot reboots
 //	drover.shell=1                      after an error, wait for the timeout, so that the screen can be read
+//	drover.debug=on-failure             run a shell of the image on the console after an error; "always": also before the root's init
 //	drover.rescue=1                     stop in a shell of the image before the config is fetched
 //	BOOTIF=01-52-54-00-12-34-56         used when drover.mac is absent
 //

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -12,6 +13,7 @@ import (
 
 	"drover/cmd/drover-init/cmdline"
 	"drover/cmd/drover-init/rootfs"
+	"drover/pools"
 	"drover/pools/boots"
 )
 
@@ -68,6 +70,13 @@ func (b *boot) fail(err error) {
 	b.con.printf("error", "%s: %v", b.step, err)
 	b.con.printf("error", "this boot is over: rebooting in %.0f s", wait.Seconds())
 	b.rep.fail(b.step, fmt.Errorf("%w; rebooting in %.0f s", err, wait.Seconds()))
+	if on := b.args.Debug; (on == pools.ShellOnFailure || on == pools.ShellAlways) && !errors.Is(err, errRescued) {
+		if err := b.shell("the boot failed: a shell runs on %s; leave it with exit, and the machine reboots"); err != nil {
+			b.con.printf("error", "debugShell: %v", err)
+		} else {
+			wait = 0
+		}
+	}
 	time.Sleep(wait)
 	b.con.printf("init", "rebooting")
 	b.con.flush(time.Second)

@@ -96,16 +96,17 @@ type scripts struct {
 	Say   func(topic, format string, args ...any)
 }
 
-// scriptEnv returns the environment variables of a script: its node and stage.
+// scriptEnv returns the environment variables of a script: those of the lease and of the
+// operator, then its node and stage.
 func scriptEnv(s bootState, stage pools.Stage) []string {
-	return []string{
-		"DROVER_NODE=" + s.Node,
-		"DROVER_POOL=" + s.Pool,
-		"DROVER_MAC=" + s.MAC.String(),
-		"DROVER_ADDRESS=" + s.Address.String(),
-		"DROVER_URL=" + s.URL,
-		"DROVER_STAGE=" + string(stage),
-	}
+	return append(slices.Clone(s.Env),
+		"DROVER_NODE="+s.Node,
+		"DROVER_POOL="+s.Pool,
+		"DROVER_MAC="+s.MAC.String(),
+		"DROVER_ADDRESS="+s.Address.String(),
+		"DROVER_URL="+s.URL,
+		"DROVER_STAGE="+string(stage),
+	)
 }
 
 // ofStage returns the scripts of a stage, in the order of their names.
@@ -120,7 +121,8 @@ func ofStage(all []pools.NamedScript, stage pools.Stage) []pools.NamedScript {
 	return some
 }
 
-// run runs one script. Without a first line "#!..." the script runs in /bin/sh.
+// run runs one script. Without a first line "#!..." the script runs in /bin/sh, which reads
+// it with "." if it is one to source.
 func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 	if script.Name == "" || strings.ContainsAny(script.Name, "/\x00") || script.Name[0] == '.' {
 		return fmt.Errorf("script %q: not a name for a script", script.Name)
@@ -130,7 +132,10 @@ func (s *scripts) run(ctx context.Context, script pools.NamedScript) error {
 		return fmt.Errorf("script %q: %w", script.Name, err)
 	}
 	cmd := exec.Command(path)
-	if !strings.HasPrefix(script.Run, "#!") {
+	switch {
+	case script.Source:
+		cmd = exec.Command("/bin/sh", "-c", `. "$1"`, "sh", path)
+	case !strings.HasPrefix(script.Run, "#!"):
 		cmd = exec.Command("/bin/sh", path)
 	}
 	cmd.Dir = "/"

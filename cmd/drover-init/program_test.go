@@ -66,12 +66,15 @@ func TestScript(t *testing.T) {
 		{"failing in silence", "exit 4", "", `script "net": exit status 4`},
 		{"without its interpreter", "#!/no/such/shell\n", "", `script "net": fork/exec`},
 		{"that prints a token", "echo abcdef.0123456789abcdef; exit 1", "script: net: [token]", "after it printed: [token]"},
+		{"that reads LTSP's variables", "#!/bin/sh\necho $DEVICE $IPCONFIG_IPV4NETMASK $RACK", "script: net: eno1 255.255.255.0 r1\n", ""},
 		{"that leaves a daemon behind", "sleep 20 & echo $!; exit 0", "script: net: done", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("SECRET", "not for scripts")
 			var said transcript
-			s := &scripts{Dir: filepath.Join(t.TempDir(), "x"), Env: scriptEnv(testState(), pools.PreInit), Limit: time.Minute, Say: said.topic}
+			state := testState()
+			state.Env = []string{"DEVICE=eno1", "IPCONFIG_IPV4NETMASK=255.255.255.0", "RACK=r1", "DROVER_NODE=not-this"}
+			s := &scripts{Dir: filepath.Join(t.TempDir(), "x"), Env: scriptEnv(state, pools.PreInit), Limit: time.Minute, Say: said.topic}
 			err := s.run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PreInit, Run: tt.run})
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got error %v, want %q", err, tt.err)
@@ -82,6 +85,29 @@ func TestScript(t *testing.T) {
 				t.Errorf("left behind: %v (%v)", left, err)
 			}
 			killDaemon(said.String())
+		})
+	}
+}
+
+// TestSourcedScript: a file without an interpreter of its own that is read with ".", as LTSP
+// reads it: its "exit" ends it, and functions and "set -e" work.
+func TestSourcedScript(t *testing.T) {
+	for _, tt := range []struct{ name, run, said, err string }{
+		{"functions", "bits() { IFS=.; for n in $1; do echo $n; done; }\nset -e\nX=$(bits $IPCONFIG_IPV4ADDR)\necho $X ${MAC_ADDRESS}\n", "script: net: 10 77 0 11 52:54:00:77:00:01\n", ""},
+		{"a here-document", "cat <<EOT\naddresses: [${IPCONFIG_IPV4ADDR}/24]\nEOT\n", "script: net: addresses: [10.77.0.11/24]\n", ""},
+		{"failing", "set -e\necho first\nfalse\necho second\n", "script: net: first", `script "net": exit status 1`},
+		{"exit", "exit 0\nfalse\n", "script: net: done", ""},
+		{"a line that is no comment here", "#!/no/such/shell\necho fine\n", "script: net: fine\n", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var said transcript
+			s := &scripts{Dir: t.TempDir(), Env: []string{"IPCONFIG_IPV4ADDR=10.77.0.11", "MAC_ADDRESS=52:54:00:77:00:01"}, Limit: time.Minute, Say: said.topic}
+			err := s.run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PostInit, Run: tt.run, Source: true})
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("got error %v, want %q", err, tt.err)
+			}
+			fixture.WantText(t, "output", said.String(), tt.said)
+			fixture.WantNoText(t, "output", said.String(), "second")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"drover/cmd/drover-init/rootfs"
+	"drover/pools"
 )
 
 // shells are the possible rescue shells, in the order of preference.
@@ -23,6 +24,27 @@ func (b *boot) rescue(context.Context) error {
 	if !b.args.Rescue {
 		return nil
 	}
+	if err := b.shell("a rescue shell runs on %s, as asked for; leave it with exit, and the machine reboots"); err != nil {
+		return err
+	}
+	return errRescued
+}
+
+// errRescued ends a boot after its rescue shell.
+var errRescued = errors.New("the rescue shell was left")
+
+// debugShell runs a shell before the root's init if the node's tags ask for that.
+func (b *boot) debugShell(context.Context) error {
+	if b.args.Debug != pools.ShellAlways {
+		return nil
+	}
+	return b.shell("debugShell: a shell runs on %s; leave it with exit, and the boot goes on")
+}
+
+// shell runs a shell on the console until it ends, without a time limit. It reports said,
+// with the name of the terminal. It ignores the exit code, which is that of the last
+// command.
+func (b *boot) shell(said string) error {
 	shell, err := findShell("/")
 	if err != nil {
 		return err
@@ -35,18 +57,13 @@ func (b *boot) rescue(context.Context) error {
 	for _, t := range b.ends {
 		t.Stop()
 	}
-	said := fmt.Sprintf("a rescue shell runs on %s, as asked for; leave it with exit, and the machine reboots", tty.Name())
+	said = fmt.Sprintf(said, tty.Name())
 	b.con.printf("rescue", "%s", said)
 	b.rep.fail(b.step, errors.New(said))
 	b.con.flush(flushLimit)
 	return runShell(shell, tty)
 }
 
-// errRescued ends a boot after its rescue shell.
-var errRescued = errors.New("the rescue shell was left")
-
-// runShell runs the shell until it ends. It ignores the exit code, which is that of the
-// last command.
 func runShell(shell []string, tty *os.File) error {
 	cmd := exec.Command(shell[0], shell[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
@@ -55,10 +72,10 @@ func runShell(shell []string, tty *os.File) error {
 	// Ctrl-C and job control need a session with a controlling terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("rescue shell: %w", err)
+		return fmt.Errorf("shell: %w", err)
 	}
 	_ = cmd.Wait()
-	return errRescued
+	return nil
 }
 
 // findShell returns the first shell that exists below root.

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"drover/cmd/drover-init/cmdline"
-
 	"golang.org/x/sys/unix"
+
+	"drover/cmd/drover-init/cmdline"
+	"drover/pools"
 )
 
 func TestRescueByCommandLine(t *testing.T) {
@@ -26,6 +27,22 @@ func TestRescueByCommandLine(t *testing.T) {
 	}
 	if err := (&boot{}).rescue(context.Background()); err != nil {
 		t.Errorf("a boot that is none: %v", err)
+	}
+}
+
+func TestDebugShellByCommandLine(t *testing.T) {
+	for line, want := range map[string]pools.DebugShell{
+		goodArgs: "", goodArgs + " drover.debug=on-failure": pools.ShellOnFailure, goodArgs + " drover.debug=always": pools.ShellAlways,
+	} {
+		got, err := cmdline.Parse(line)
+		if err != nil || got.Debug != want {
+			t.Errorf("%s: got %q, %v, want %q", line, got.Debug, err, want)
+		}
+		if want != pools.ShellAlways {
+			if err := (&boot{args: got}).debugShell(context.Background()); err != nil {
+				t.Errorf("%s: a shell before the root's init: %v", line, err)
+			}
+		}
 	}
 }
 
@@ -51,7 +68,7 @@ func TestFindShell(t *testing.T) {
 	}
 }
 
-// The shell has a terminal of its own, and the boot ends with it.
+// The shell has a terminal of its own.
 func TestRescueShell(t *testing.T) {
 	master, name := openPTY(t)
 	root := t.TempDir()
@@ -74,10 +91,10 @@ func TestRescueShell(t *testing.T) {
 	if _, err := master.WriteString("test -t 0 && tty && : </dev/tty && echo it is its \"\"own; exit 3\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := runShell([]string{"/bin/sh", "-i"}, tty); err != errRescued {
-		t.Errorf("got %v, want %v", err, errRescued)
+	if err := runShell([]string{"/bin/sh", "-i"}, tty); err != nil {
+		t.Error(err)
 	}
-	if err := runShell([]string{"/no/such/shell"}, tty); err == nil || err == errRescued {
+	if err := runShell([]string{"/no/such/shell"}, tty); err == nil {
 		t.Errorf("a shell that is not there: got %v", err)
 	}
 	if err := tty.Close(); err != nil {

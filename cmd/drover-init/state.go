@@ -36,6 +36,8 @@ type bootState struct {
 	Address netip.Addr          `json:"address"`
 	Join    bool                `json:"join"`
 	Scripts []pools.NamedScript `json:"scripts,omitempty"` // of the online stage
+	Env     []string            `json:"env,omitempty"`     // of scripts: NAME=value
+	Mounts  []pools.Mount       `json:"mounts,omitempty"`
 }
 
 // save writes the state to a file in dir, readable by root only.

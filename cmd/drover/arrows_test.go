@@ -18,10 +18,12 @@ var mayImport = map[string][]string{
 	"pools":                     {},
 	"pools/option":              {},
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
-	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/mistake":      {"drover/pools"},
+	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
+	"pools/crontab":             {"drover/pools"},
 	"pools/atomicfile":          {},
 	"pools/lograte":             {},
 	"pools/printable":           {},
@@ -82,9 +84,10 @@ var mayImport = map[string][]string{
 
 	"tftp": {"drover/pools"},
 
-	"httpboot":        {"drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
-	"httpboot/queue":  {},
-	"httpboot/script": {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
+	"httpboot":            {"drover/httpboot/nodeconfig", "drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
+	"httpboot/nodeconfig": {"drover/pools", "drover/pools/crontab", "drover/pools/resolve"},
+	"httpboot/queue":      {},
+	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
 	"web":        {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
 	"web/answer": {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
@@ -124,10 +127,11 @@ var mayImport = map[string][]string{
 	"cmd/drover/server/readiness": {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/pools/resolve", "drover/web/api"},
 
 	"cmd/drover-init": {
-		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/kmod",
+		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/ifname", "drover/cmd/drover-init/kmod",
 		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp",
 	},
 	"cmd/drover-init/cmdline":    {"drover/pools", "drover/cmd/drover-init/kmod"},
+	"cmd/drover-init/ifname":     {},
 	"cmd/drover-init/kmod":       {},
 	"cmd/drover-init/nic":        {"drover/pools", "drover/cmd/drover-init/nodeconfig"},
 	"cmd/drover-init/nodeconfig": {"drover/pools"},
@@ -155,7 +159,7 @@ var onlyIn = map[string][]string{
 	"github.com/vishvananda/netlink":          {"cmd/drover-init/nic"},
 	"github.com/mdlayher/packet":              {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
 	"github.com/rogpeppe/go-internal/":        {"cmd/drover"},
-	"golang.org/x/crypto/ssh":                 {"pools/hardware/sshcli"},
+	"golang.org/x/crypto/ssh":                 {"httpboot/nodeconfig", "pools/hardware/sshcli"},
 }
 
 func TestArrows(t *testing.T) {

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +23,8 @@ func newCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check a config and report every mistake",
 		Long: `Check reads a config as drover serve does, and reports every mistake at once,
-each with file, line and a hint. It warns of kubeconfigs that this host does not have,
-and of a kernel whose neighbor table is too small for the farm. It starts and changes
+each with file, line and a hint. It warns of kubeconfigs and files that this host does not
+have, and of a kernel whose neighbor table is too small for the farm. It starts and changes
 nothing.`,
 		Example: "  drover check -c drover.yaml",
 		Args:    cobra.NoArgs,
@@ -54,9 +56,26 @@ func check(file string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
 	warnAddresses(farm, stderr)
+	warnReferences(farm, stderr)
 	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
 	return nil
+}
+
+// warnReferences warns about files that settings refer to and that cannot be read.
+func warnReferences(farm *resolve.Farm, stderr io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(farm.Config.Tags)) {
+		t := farm.Config.Tags[name]
+		refs := t.References()
+		for _, field := range slices.Sorted(maps.Keys(refs)) {
+			if refs[field].FromFile == "" {
+				continue
+			}
+			if _, err := server.ReadFile(farm, refs[field].FromFile); err != nil {
+				fmt.Fprintf(stderr, "warning: tag %q: %s: fromFile: %v: its nodes do not boot until it is there\n", name, field, err)
+			}
+		}
+	}
 }
 
 // warnAddresses warns about subnets whose nodes cannot reach their boot address.

@@ -28,6 +28,26 @@ func TestReadmeConfig(t *testing.T) {
 	}
 }
 
+// TestNodesConfigs checks the configs in docs/nodes.md; those without a server are tags.
+func TestNodesConfigs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 4 {
+		t.Errorf("got %d blocks of YAML, want at least 4", len(blocks))
+	}
+	for _, b := range blocks {
+		if strings.HasPrefix(b[1], "tags:") {
+			b[1] += "server: {interfaces: [eth1], address: 10.28.0.2}\nsubnets: [{cidr: 10.28.0.0/16}]\npools: [{name: web, image: i}]\n"
+		}
+		if _, err := config.Parse("nodes.md", []byte(b[1])); err != nil {
+			t.Errorf("%v in\n%s", err, b[1])
+		}
+	}
+}
+
 // allCommands reads the whole manual.
 func allCommands(t *testing.T) (all []manual.Command) {
 	t.Helper()

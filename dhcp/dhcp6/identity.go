@@ -180,8 +180,12 @@ func (a *answer) addAddress(ia identity, own netip.Addr) {
 	var at int
 	a.b, at = begin(a.b, ia.code)
 	a.b = append(a.b, ia.id...)
-	a.b = binary.BigEndian.AppendUint32(a.b, lease/2)
-	a.b = binary.BigEndian.AppendUint32(a.b, lease/5*4)
+	renew, rebind := lease/2, lease/5*4
+	if a.plan.Lease == pools.Infinite { // RFC 8415, section 7.7
+		renew, rebind = lease, lease
+	}
+	a.b = binary.BigEndian.AppendUint32(a.b, renew)
+	a.b = binary.BigEndian.AppendUint32(a.b, rebind)
 	a.addIAAddr(own, lease)
 	if a.Type == dhcpv6.MessageTypeRenew || a.Type == dhcpv6.MessageTypeRebind {
 		for other := range ia.addresses() {

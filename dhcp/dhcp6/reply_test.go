@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/dhcp6"
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // TestFourMessages: a declared node, from SOLICIT to RELEASE (RFC 8415, section 18.3).
@@ -48,6 +50,25 @@ func TestFourMessages(t *testing.T) {
 	reply, x = w.send(m1, message(dhcpv6.MessageTypeRelease, m1, toUs, ia(7, "fd00:28::10")))
 	if reply.Options.Status() == nil || reply.Options.Status().StatusCode != iana.StatusSuccess || x.Decision != dhcp.Released {
 		t.Errorf("RELEASE: got %s, %s", reply.Summary(), x.Decision)
+	}
+}
+
+// TestInfiniteLease: a lease without an end has no times of its renewal either (RFC 8415,
+// section 7.7).
+func TestInfiniteLease(t *testing.T) {
+	w := newWorld(t)
+	farm, err := config.Parse("drover.yaml", []byte(strings.Replace(farmConfig, `ip6: "fd00:28::10"`, `lease: infinite, ip6: "fd00:28::10"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Farm = farm
+	adv, _ := w.send(m1, message(dhcpv6.MessageTypeSolicit, m1, ia(7)))
+	const infinite = (1<<32 - 1) * time.Second
+	if a, valid, _ := given(t, adv); a != addr("fd00:28::10") || valid != infinite {
+		t.Errorf("got %s for %s, want it for ever", a, valid)
+	}
+	if na := adv.Options.OneIANA(); na.T1 != infinite || na.T2 != infinite {
+		t.Errorf("got T1 %s and T2 %s", na.T1, na.T2)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"drover/pools"
 )
 
 // dialect is the language of a boot script.
@@ -71,6 +73,9 @@ func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue boo
 	}
 	if rescue {
 		own = append(own, "drover.rescue=1")
+	}
+	if s.DebugShell != "" && s.DebugShell != pools.ShellNever {
+		own = append(own, "drover.debug="+string(s.DebugShell))
 	}
 	end := slices.Index(words, "--")
 	if end < 0 {

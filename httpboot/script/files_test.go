@@ -200,6 +200,28 @@ func TestOneBootOverTFTP(t *testing.T) {
 	}
 }
 
+// TestDebugShellInScripts: it is on the command line, because a boot may fail before the
+// node has its config. Nothing else of the settings is in a script.
+func TestDebugShellInScripts(t *testing.T) {
+	const secret = "$6$salt$0123456789abcdefghij./"
+	for _, tt := range []struct {
+		shell pools.DebugShell
+		want  bool
+	}{{"", false}, {pools.ShellNever, false}, {pools.ShellOnFailure, true}, {pools.ShellAlways, true}} {
+		w := newWorld(t, nil)
+		p := w.farm[macBIOS]
+		p.DebugShell, p.RootPasswordHash.Text, p.Env = tt.shell, secret, map[string]string{"TOKEN": "opensesame"}
+		for kind, body := range map[string]string{"iPXE": w.ipxe(t, macBIOS), "GRUB": w.mustOpen(t, "127.0.0.1", node1GRUB)} {
+			if got := strings.Contains(body, "drover.debug="+string(tt.shell)); got != tt.want {
+				t.Errorf("%s, %q: got\n%s", kind, tt.shell, body)
+			}
+			if strings.Contains(body, secret) || strings.Contains(body, "opensesame") {
+				t.Errorf("%s: a setting is in\n%s", kind, body)
+			}
+		}
+	}
+}
+
 func TestRefusedNames(t *testing.T) {
 	const imageDir = "images/debian-12/" + generation
 	tests := []struct {

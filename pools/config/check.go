@@ -10,24 +10,26 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/mistake"
+	"drover/pools/config/settings"
 	"drover/pools/option"
 	"drover/pools/resolve"
 )
 
 // checker checks the values of a decoded config. It continues after each mistake.
 type checker struct {
-	cfg    *pools.Config
-	lines  map[string]int
-	file   string
-	syntax *syntax
-	errs   mistake.Errors
+	cfg      *pools.Config
+	lines    map[string]int
+	file     string
+	syntax   *syntax
+	settings *settings.Checker
+	errs     mistake.Errors
 
 	tags     []string // names of all tags
 	clusters []string
 }
 
 func newChecker(c *resolve.Checked, errs mistake.Errors) *checker {
-	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), errs: errs}
+	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), settings: settings.New(), errs: errs}
 }
 
 // all checks everything but the chassis.
@@ -225,12 +227,18 @@ func (c *checker) subnets() {
 	}
 }
 
-// lease checks a lease time. Shorter ones would make nodes renew all the time. Longer
+// leaseTime checks a lease time. Shorter ones would make nodes renew all the time. Longer
 // ones do not fit in the signed 32 bits that some clients use.
-func (c *checker) lease(path, about string, d pools.Duration) {
-	if d != 0 && (d.D() < time.Minute || d.D() > 10*365*24*time.Hour) {
-		c.failf(path, "12h suits fixed nodes, 5m a catch-all", "%s: lease %s is not from 1m to ten years", about, d)
+func leaseTime(d pools.Duration) error {
+	if d != 0 && d != pools.Infinite && (d.D() < time.Minute || d.D() > 10*365*24*time.Hour) {
+		return pools.Hint("12h suits fixed nodes, 5m a catch-all", "lease %s is not from 1m to ten years", d)
 	}
+	return nil
+}
+
+// lease checks the lease time of a subnet or pool.
+func (c *checker) lease(path, about string, d pools.Duration) {
+	c.report(path, about, leaseTime(d))
 }
 
 func (c *checker) clusterList() {

@@ -194,6 +194,10 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 	c.nodeAddress6(about, n, here, used, fail)
 	c.slotAndPower(about, path, n, here, used, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
+	if err := leaseTime(n.Lease); err != nil {
+		msg, hint := mistake.Explain(about, err)
+		fail(".lease", hint, "%s", msg)
+	}
 	c.dhcpOptions(n.DHCPOptions, about, func(key, hint, format string, args ...any) { fail(".dhcpOptions."+key, hint, format, args...) })
 }
 

@@ -10,11 +10,9 @@ import (
 	"drover/pools/option"
 )
 
-// Bounds of what a tag may hold; a node keeps all of it in RAM.
-const (
-	maxFile       = 1 << 20 // bytes of a file, unit or script
-	maxKernelArgs = 1500    // bytes; the kernel accepts 2048 on x86, and drover's own arguments need 400
-)
+// maxKernelArgs bounds kernelArgs, in bytes; the kernel accepts 2048 on x86, and drover's
+// own arguments need 400.
+const maxKernelArgs = 1500
 
 func (c *checker) tagList() {
 	c.tags = keys(c.cfg.Tags)
@@ -27,8 +25,7 @@ func (c *checker) tagList() {
 		t := c.cfg.Tags[name]
 		c.tagBoot(path, about, t)
 		c.tagFirmware(path, about, t)
-		c.tagSystem(path, about, t)
-		c.tagFiles(path, about, t)
+		c.settings.Check(t, func(field string, err error) { c.report(path+"."+field, about, err) })
 		c.tagKubernetes(path, about, t)
 	}
 }
@@ -46,11 +43,6 @@ func (c *checker) tagBoot(path, about string, t pools.Tag) {
 	})
 	for i, r := range t.Loaders.Items {
 		c.loaderRule(fmt.Sprintf("%s.loaders[%d]", path, i), about, r)
-	}
-	for _, m := range t.Modules.Items {
-		if !c.syntax.module.MatchString(m) {
-			c.failf(path+".modules", "names only: br_netfilter", "%s: %q is not the name of a kernel module", about, m)
-		}
 	}
 }
 
@@ -98,82 +90,6 @@ func (c *checker) tagFirmware(path, about string, t pools.Tag) {
 			c.failf(path+".uboot.fdt", "name a file of the loaders directory", "%s: uboot.fdt: %q is a URL, U-Boot fetches it by TFTP", about, fdt)
 		}
 	}
-}
-
-func (c *checker) tagSystem(path, about string, t pools.Tag) {
-	if t.Timezone != "" && !c.syntax.zone.MatchString(t.Timezone) {
-		c.failf(path+".timezone", "write Europe/Prague or UTC", "%s: %q is not a time zone", about, t.Timezone)
-	}
-	for i, k := range t.SSHAuthorizedKeys.Items {
-		c.report(fmt.Sprintf("%s.sshAuthorizedKeys[%d]", path, i), about, sshKey(k))
-	}
-	for _, key := range keys(t.Sysctls) {
-		at := path + ".sysctls." + key
-		if !c.syntax.sysctl.MatchString(key) {
-			c.failf(at, "write net.ipv4.ip_forward", "%s: %q is not the name of a sysctl", about, key)
-		}
-		c.report(at, about, oneLine("sysctl "+key, t.Sysctls[key]))
-	}
-	for i, m := range t.Mounts.Items {
-		at := fmt.Sprintf("%s.mounts[%d]", path, i)
-		c.report(at, about+": mount", absPath(m.Path))
-		if m.Type == "" {
-			c.failf(at, "type: tmpfs", "%s: mount %s has no type", about, m.Path)
-		}
-		for _, v := range []string{m.Path, m.Type, m.Source, m.Options} {
-			if strings.ContainsAny(v, " \t\r\n") {
-				c.failf(at, "fstab has no way to write it", "%s: mount %s: %q has white space", about, m.Path, v)
-			}
-		}
-	}
-}
-
-func oneLine(what, v string) error {
-	if strings.ContainsAny(v, "\r\n") {
-		return pools.Hint("write it in one line", "%s has a line break in its value", what)
-	}
-	return nil
-}
-
-func (c *checker) tagFiles(path, about string, t pools.Tag) {
-	for _, p := range keys(t.Files) {
-		at := path + ".files." + p
-		c.report(at, about+": file", absPath(p))
-		c.report(at, fmt.Sprintf("%s: file %s", about, p), fileMode(t.Files[p].Mode))
-		c.report(at, fmt.Sprintf("%s: file %s", about, p), size(t.Files[p].Content))
-	}
-	for _, name := range keys(t.Units) {
-		at, u := path+".units."+name, t.Units[name]
-		if !c.syntax.unit.MatchString(name) {
-			c.failf(at, "name it like example.service or example.timer", "%s: %q is not the name of a systemd unit", about, name)
-		}
-		if u.Content == "" && !u.Enable {
-			c.failf(at, "give its content, or enable: true", "%s: unit %s does nothing", about, name)
-		}
-		c.report(at, fmt.Sprintf("%s: unit %s", about, name), size(u.Content))
-	}
-	for _, name := range keys(t.Scripts) {
-		at, s := path+".scripts."+name, t.Scripts[name]
-		what := fmt.Sprintf("%s: script %q", about, name)
-		if !c.syntax.qualified.MatchString(name) {
-			c.failf(at, "use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what)
-		}
-		c.report(at+".stage", what, oneOf("stage", string(s.Stage), string(pools.PreInit), string(pools.Online)))
-		if !strings.HasPrefix(s.Run, "#!") {
-			c.failf(at, `start it with "#!/bin/sh"`, "%s: run does not name its interpreter", what)
-		}
-		c.report(at+".run", what, size(s.Run))
-		if _, err := s.Template(name); err != nil {
-			c.failf(at+".run", "run is a Go template over the Plan: write {{\"{{\"}} for two braces", "%s: %v", what, err)
-		}
-	}
-}
-
-func size(content string) error {
-	if len(content) > maxFile {
-		return pools.Hint("put it into the image instead", "%d bytes, more than %d", len(content), maxFile)
-	}
-	return nil
 }
 
 func (c *checker) tagKubernetes(path, about string, t pools.Tag) {

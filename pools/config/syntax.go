@@ -17,17 +17,13 @@ import (
 
 // syntax holds the patterns, compiled once for each check of a config.
 type syntax struct {
-	label, sysctl, module, unit, flag, zone, qualified, value, hostKey, pin *regexp.Regexp
+	label, flag, qualified, value, hostKey, pin *regexp.Regexp
 }
 
 func newSyntax() *syntax {
 	return &syntax{
 		label:     regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`), // RFC 1123
-		sysctl:    regexp.MustCompile(`^[a-z0-9_]+([./][A-Za-z0-9_*:@-]+)+$`),
-		module:    regexp.MustCompile(`^[A-Za-z0-9_-]+$`),
-		unit:      regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|target|mount|automount|swap|path|timer|slice)$`),
 		flag:      regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
-		zone:      regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`),
 		qualified: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`),
 		value:     regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`),
 		hostKey:   regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}=?$`),
@@ -103,19 +99,6 @@ func kernelQuotes(args []string) error {
 	return nil
 }
 
-// absPath checks the path of a file or mount on the node.
-func absPath(p string) error {
-	switch {
-	case !path.IsAbs(p):
-		return pools.Hint("start it with /", "path %q is not absolute", p)
-	case path.Clean(p) != p || p == "/":
-		return pools.Hint("no trailing /, no . or ..", "path %q is not clean", p)
-	case strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }):
-		return pools.Hint("remove them", "path %q has control characters", p)
-	}
-	return nil
-}
-
 // maxLoader is the size of the BOOTP file field without its final NUL, in bytes.
 const maxLoader = 127
 
@@ -134,28 +117,6 @@ func loaderName(name string) error {
 		return pools.Hint("name a file inside the loaders directory", "%q is not a clean relative path", name)
 	}
 	return nil
-}
-
-// fileMode checks octal permissions.
-func fileMode(m string) error {
-	if n, err := strconv.ParseUint(m, 8, 16); m != "" && (err != nil || n > 0o7777 || len(m) < 3) {
-		return pools.Hint(`write mode: "0644"`, "mode %q is not octal permissions", m)
-	}
-	return nil
-}
-
-// sshKey checks an authorized_keys line: options are not supported.
-func sshKey(line string) error {
-	f := strings.Fields(line)
-	if strings.ContainsAny(line, "\r\n") || len(f) < 2 {
-		return pools.Hint("one line: ssh-ed25519 AAAA... comment", "an SSH key has a type and a key in one line")
-	}
-	for _, prefix := range []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"} {
-		if strings.HasPrefix(f[0], prefix) {
-			return nil
-		}
-	}
-	return pools.Hint("one line: ssh-ed25519 AAAA... comment", "%q is not a type of SSH key", f[0])
 }
 
 // hostPort checks host:port; host may be empty for listeners.

@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"drover/pools"
@@ -63,6 +64,7 @@ func (f *Farm) merge(tags []string) *profile {
 		override(m, "uboot.fdt", &s.UBoot.FDT, t.UBoot.FDT)
 		s.Labels = mergeMap(m, "labels", s.Labels, t.Labels)
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
+		m.system(t)
 	}
 	m.profile.options = m.profile.optionSet.options()
 	for _, r := range m.profile.Loaders {
@@ -96,6 +98,24 @@ func (m *merger) boot(t pools.Tag) {
 	m.profile.optionSet = m.profile.optionSet.with(t.DHCPOptions)
 	for _, key := range slices.Sorted(maps.Keys(t.DHCPOptions)) {
 		m.note(fmt.Sprintf("dhcpOptions.%d", option.Code(key)), ".dhcpOptions."+key)
+	}
+}
+
+// system merges the settings of the node's operating system that kubefarm had, too.
+func (m *merger) system(t pools.Tag) {
+	s := &m.profile.Settings
+	same := func(k string) string { return k }
+	s.Hosts = mergeMap(m, "hosts", s.Hosts, t.Hosts)
+	s.Env = mergeMap(m, "env", s.Env, t.Env)
+	s.DNS = mergeList(m, "dns", s.DNS, t.DNS, netip.Addr.String)
+	s.Search = mergeList(m, "search", s.Search, t.Search, same)
+	s.Cron = mergeList(m, "cron", s.Cron, t.Cron, same)
+	s.MaskUnits = mergeList(m, "maskUnits", s.MaskUnits, t.MaskUnits, same)
+	override(m, "rootPasswordHash", &s.RootPasswordHash, t.RootPasswordHash)
+	override(m, "debugShell", &s.DebugShell, t.DebugShell)
+	if len(t.Network) > 0 {
+		s.Network = s.Network.With(t.Network)
+		m.note("network", ".network")
 	}
 }
 

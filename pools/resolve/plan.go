@@ -119,6 +119,16 @@ type Settings struct {
 	Labels            map[string]string       `json:"labels,omitempty"`
 	Taints            []pools.Taint           `json:"taints,omitempty"`
 	KubeletArgs       map[string]string       `json:"kubeletArgs,omitempty"`
+
+	Hosts            map[string]pools.Strings `json:"hosts,omitempty"`
+	Env              map[string]string        `json:"env,omitempty"`
+	DNS              []netip.Addr             `json:"dns,omitempty"`
+	Search           []string                 `json:"search,omitempty"`
+	Network          pools.Tree               `json:"network,omitempty"`
+	Cron             []string                 `json:"cron,omitempty"`
+	MaskUnits        []string                 `json:"maskUnits,omitempty"`
+	RootPasswordHash pools.Secret             `json:"-"`
+	DebugShell       pools.DebugShell         `json:"debugShell,omitempty"`
 }
 
 // Why maps each value of a [Plan] to its origin, see [Plan.Why]. The keys are

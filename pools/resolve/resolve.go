@@ -151,6 +151,9 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 	if pool.Lease != 0 {
 		p.Lease = pool.Lease
 	}
+	if e.Lease != 0 {
+		p.Lease = e.Lease
+	}
 	p.Boot, p.loader = p.Advertised.boot(e.profile, &q)
 	return p
 }
@@ -255,6 +258,12 @@ func (p *Plan) Why() Why {
 	}
 	if f.Config.Pools[e.pool].Lease != 0 {
 		why["lease"] = f.at(pool + ".lease")
+	}
+	if e.Lease != 0 {
+		why["lease"] = e.Source
+		if e.path != "" {
+			why["lease"] = f.at(e.path + ".lease")
+		}
 	}
 	if p.Broadcast {
 		why["broadcast"] = f.at(pool + ".broadcast")

@@ -123,11 +123,11 @@ func TestBadAddedNodes(t *testing.T) {
 
 func TestScriptRender(t *testing.T) {
 	p := farm(t).Resolve(resolve.Query{MAC: mac(t, "94:57:a5:d3:ec:f2")})
-	got, err := p.Scripts["network"].Render("network", p)
+	got, err := pools.Render("network", p.Scripts["network"].Run, p)
 	if want := "#!/bin/sh\necho 'm1c29' br_netfilter\n"; got != want || err != nil {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if _, err := (pools.Script{Run: "{{.Nodename}}"}).Render("x", p); err == nil {
+	if _, err := pools.Render("x", "{{.Nodename}}", p); err == nil {
 		t.Error("unknown field of the Plan: got no error")
 	}
 }

@@ -35,6 +35,7 @@ type Args struct {
 	Timeout time.Duration // since the kernel started, until a reboot
 	Rescue  bool          // stop in a shell before the config is fetched
 	Shell   bool          // after an error wait for the timeout, so that the screen can be read
+	Debug   pools.DebugShell
 	Modules kmod.Args
 }
 
@@ -65,6 +66,7 @@ func Parse(cmdline string) (Args, error) {
 	}
 	a.Shell = given["drover.shell"] == "1"
 	a.Rescue = given["drover.rescue"] == "1"
+	a.Debug = pools.DebugShell(given["drover.debug"])
 	return a, errors.Join(errs...)
 }
 

@@ -3,12 +3,16 @@ package nodeconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"drover/pools"
 	"drover/pools/atomicfile"
 )
 
@@ -23,6 +27,10 @@ func checkPath(path string) error {
 // WriteFile writes a file atomically: a reader sees the old content or the new. It makes
 // missing directories. It replaces a symlink at path and does not follow it.
 func WriteFile(path string, content []byte, mode os.FileMode) error {
+	return writeFile(path, content, mode, owner{-1, -1})
+}
+
+func writeFile(path string, content []byte, mode os.FileMode, own owner) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -31,8 +39,57 @@ func WriteFile(path string, content []byte, mode os.FileMode) error {
 	}
 	return atomicfile.Create(path, mode, func(f *os.File) error {
 		_, err := f.Write(content)
+		if err == nil && own.user >= 0 {
+			err = f.Chown(own.user, own.group) // before the mode: chown(2) removes setuid
+		}
 		return err
 	})
+}
+
+// files writes the files of the operator.
+func (a *Applier) files(id Identity) error {
+	var errs []error
+	for _, path := range slices.Sorted(maps.Keys(id.Files)) {
+		if err := a.file(path, id.Files[path]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Applier) file(path string, f pools.File) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	mode := uint64(0o644)
+	if f.Mode != "" {
+		var err error
+		if mode, err = strconv.ParseUint(f.Mode, 8, 12); err != nil {
+			return fmt.Errorf("%s: mode %q is not octal, 0 to 7777", path, f.Mode)
+		}
+	}
+	content, err := f.Bytes()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	own := owner{-1, -1}
+	if f.Owner != "" {
+		if own, err = a.owner(f.Owner); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return writeFile(a.path(path), content, fileMode(mode), own)
+}
+
+// fileMode returns the mode whose bits chmod(2) has as mode.
+func fileMode(mode uint64) os.FileMode {
+	m := os.FileMode(mode).Perm()
+	for bit, special := range map[uint64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
+		if mode&bit != 0 {
+			m |= special
+		}
+	}
+	return m
 }
 
 // Symlink makes path a link to target. It replaces a link or file at path.
@@ -77,6 +134,9 @@ func LendResolvConf(root, content string) (restore func() error, err error) {
 	restore = func() error {
 		var errs []error
 		for _, p := range made {
+			if b, err := os.ReadFile(p); err == nil && string(b) != content {
+				continue // a script or the operator has written its own
+			}
 			// A file that a script wrote beside it stays.
 			errs = append(errs, Ignore(Ignore(os.Remove(p), unix.ENOTEMPTY), unix.ENOENT))
 		}

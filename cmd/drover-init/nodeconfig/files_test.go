@@ -51,6 +51,25 @@ func TestLendResolvConf(t *testing.T) {
 	}
 }
 
+// TestLendResolvConfKeepsOthers: what a script wrote in place of the lent file stays.
+func TestLendResolvConfKeepsOthers(t *testing.T) {
+	root := fixture.Tree(t, nil)
+	restore, err := LendResolvConf(root, "nameserver 10.77.0.1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "/etc/resolv.conf")
+	if err := os.WriteFile(path, []byte("nameserver 10.0.0.1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fixture.ReadFile(t, path); got != "nameserver 10.0.0.1\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestLendResolvConfKeepsNeighbours(t *testing.T) {
 	root := fixture.Tree(t, map[string]string{"/etc/resolv.conf": "->../run/systemd/resolve/stub-resolv.conf"})
 	restore, err := LendResolvConf(root, "nameserver 10.77.0.1\n")

@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -50,6 +49,7 @@ func (a *Applier) Apply(id Identity) error {
 	}{
 		{"host name", a.hostname},
 		{"machine id", a.machineID},
+		{"password", a.password},
 		{"time zone", a.timezone},
 		{"ssh keys", a.sshKeys},
 		{"modules", a.modules},
@@ -57,6 +57,7 @@ func (a *Applier) Apply(id Identity) error {
 		{"boot network", a.network},
 		{"agent", a.agentUnit},
 		{"mounts", a.mounts},
+		{"masks", a.masks},
 		{"files", a.files},
 		{"units", a.units},
 	} {
@@ -106,6 +107,17 @@ func (a *Applier) hostname(id Identity) error {
 	}
 	hosts := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 	hosts += fmt.Sprintf("%s %s\n", id.Address, names)
+	for _, name := range slices.Sorted(maps.Keys(id.Hosts)) {
+		if err := CheckDomain(name); err != nil {
+			return err
+		}
+		for _, address := range id.Hosts[name] {
+			if _, err := netip.ParseAddr(address); err != nil {
+				return fmt.Errorf("host %s: %w", name, err)
+			}
+			hosts += address + " " + name + "\n"
+		}
+	}
 	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts))
 }
 
@@ -204,7 +216,8 @@ func lines(items []string) []byte {
 	return []byte(strings.Join(items, "\n") + "\n")
 }
 
-// network configures systemd-networkd for the boot network card. Kind=!* excludes virtual
+// network configures systemd-networkd for the boot network card, unless a file of the
+// operator or of netplan is for it, all of which have smaller numbers. Kind=!* excludes virtual
 // links: a veth of a pod has type "ether" like a real card, and networkd would remove
 // it from its bridge. For the same reason networkd keeps the routes and rules of the CNI.
 // With KeepConfiguration a node keeps its address when no server renews it: a running
@@ -240,36 +253,6 @@ ManageForeignRoutes=no
 ManageForeignRoutingPolicyRules=no
 `
 	return errors.Join(
-		a.write("/etc/systemd/network/10-drover-boot.network", network),
+		a.write(pools.BootNetwork, network),
 		a.write("/etc/systemd/networkd.conf.d/10-drover.conf", foreign))
-}
-
-func (a *Applier) files(id Identity) error {
-	var errs []error
-	for _, path := range slices.Sorted(maps.Keys(id.Files)) {
-		f := id.Files[path]
-		mode := uint64(0o644)
-		err := checkPath(path)
-		if err == nil && f.Mode != "" {
-			if mode, err = strconv.ParseUint(f.Mode, 8, 12); err != nil {
-				err = fmt.Errorf("%s: mode %q is not octal, 0 to 7777", path, f.Mode)
-			}
-		}
-		if err == nil {
-			err = WriteFile(a.path(path), []byte(f.Content), fileMode(mode))
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// fileMode returns the mode whose bits chmod(2) has as mode.
-func fileMode(mode uint64) os.FileMode {
-	m := os.FileMode(mode).Perm()
-	for bit, special := range map[uint64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
-		if mode&bit != 0 {
-			m |= special
-		}
-	}
-	return m
 }

@@ -97,7 +97,7 @@ func TestApply(t *testing.T) {
 	} {
 		fixture.WantMode(t, filepath.Join(root, path), mode)
 	}
-	fixture.WantText(t, "network", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/network/10-drover-boot.network")),
+	fixture.WantText(t, "network", fixture.ReadFile(t, filepath.Join(root, pools.BootNetwork)),
 		"MACAddress=52:54:00:77:00:01\n", "Kind=!*\n", "DHCP=yes\n", "IPv6AcceptRA=yes\n", "KeepConfiguration=dhcp\n",
 		"ClientIdentifier=mac\n", "DUIDType=link-layer\n")
 	fixture.WantText(t, "networkd", fixture.ReadFile(t, filepath.Join(root, "/etc/systemd/networkd.conf.d/10-drover.conf")), "ManageForeignRoutes=no\n")
@@ -120,7 +120,7 @@ func wantNoTempFiles(t *testing.T, root string) {
 }
 
 func TestApplyOperatorWins(t *testing.T) {
-	const path = "/etc/systemd/network/10-drover-boot.network"
+	const path = pools.BootNetwork
 	root, _, err := applyTo(t, nil, func(c *pools.NodeConfig) {
 		c.Files = map[string]pools.File{
 			path:               {Content: "mine"},

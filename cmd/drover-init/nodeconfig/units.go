@@ -1,7 +1,6 @@
 package nodeconfig
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"drover/pools"
 )
 
 // unitDirs are the directories of units, in systemd's order.
@@ -35,6 +32,20 @@ func (a *Applier) units(id Identity) error {
 		if id.Units[name].Enable && checkUnit(name) == nil {
 			errs = append(errs, a.enable(name, map[string]bool{}))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// masks makes units that nothing starts. A mask takes the place of a unit in the image; a
+// unit of the operator takes the place of its mask.
+func (a *Applier) masks(id Identity) error {
+	var errs []error
+	for _, name := range id.MaskUnits {
+		err := checkUnit(name)
+		if err == nil {
+			err = Symlink("/dev/null", a.path("/etc/systemd/system/"+name))
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -151,59 +162,6 @@ func expandUnit(value, name string) string {
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
 	prefix, instance, _ := strings.Cut(stem, "@")
 	return strings.NewReplacer("%%", "%", "%i", instance, "%p", prefix, "%n", name, "%N", stem).Replace(value)
-}
-
-// networkFS are file systems that wait for the network (systemd.mount(5)).
-var networkFS = []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p"}
-
-// mounts writes a unit for each mount and makes its directory. Units in /etc take
-// precedence over those of the image for the same path; lines in /etc/fstab do not. As
-// with fstab, a mount that fails stops the start, unless it is "nofail".
-func (a *Applier) mounts(id Identity) error {
-	var errs []error
-	for _, m := range id.Mounts {
-		if err := a.mount(m); err != nil {
-			errs = append(errs, fmt.Errorf("mount %q: %w", m.Path, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (a *Applier) mount(m pools.Mount) error {
-	if err := checkPath(m.Path); err != nil {
-		return err
-	}
-	source := cmp.Or(m.Source, m.Type)
-	if m.Type == "" || strings.ContainsAny(m.Type+m.Options, " \t") {
-		return fmt.Errorf("type %q and options %q must be one word each", m.Type, m.Options)
-	}
-	if err := checkLines([]string{m.Path, source, m.Type, m.Options}); err != nil {
-		return err
-	}
-	options := strings.Split(m.Options, ",")
-	target, dir := "local-fs.target", ".requires"
-	if slices.Contains(networkFS, m.Type) || slices.Contains(options, "_netdev") {
-		target = "remote-fs.target"
-	}
-	if slices.Contains(options, "nofail") {
-		dir = ".wants"
-	}
-	var b strings.Builder
-	percent := strings.NewReplacer("%", "%%") // % begins a specifier of systemd
-	fmt.Fprintf(&b, "# Written by drover-init from the node's config.\n[Unit]\n")
-	if dir == ".requires" {
-		fmt.Fprintf(&b, "Before=%s\n", target)
-	}
-	fmt.Fprintf(&b, "\n[Mount]\nWhat=%s\nWhere=%s\nType=%s\n", percent.Replace(source), percent.Replace(m.Path), percent.Replace(m.Type))
-	if m.Options != "" {
-		fmt.Fprintf(&b, "Options=%s\n", percent.Replace(m.Options))
-	}
-	name := escapeUnitPath(m.Path) + ".mount"
-	path := "/etc/systemd/system/" + name
-	return errors.Join(
-		os.MkdirAll(a.path(m.Path), 0o755),
-		a.write(path, b.String()),
-		Symlink(path, a.path("/etc/systemd/system/"+target+dir+"/"+name)))
 }
 
 // escapeUnitPath escapes a path as systemd-escape --path does.

@@ -41,6 +41,10 @@ func IsRAMRoot(dir string) bool {
 	return s.Type == unix.RAMFS_MAGIC || s.Type == unix.TMPFS_MAGIC
 }
 
+// joinFree is the RAM in bytes that must be available beside the image, when the config of
+// the node arrives, for systemd, containerd, kubeadm and the kubelet.
+const joinFree = 350 << 20
+
 type mount struct {
 	source, target, fs string
 	flags              uintptr
@@ -120,15 +124,29 @@ func (m Memory) Fits(more int64) error {
 		more>>20, int64(rootFree)>>20, m.Total>>20, m.Available>>20)
 }
 
+// Joins returns an error if too little RAM is available for a node that joins a cluster.
+func (m Memory) Joins() error {
+	if m.Available >= joinFree {
+		return nil
+	}
+	return fmt.Errorf("too little RAM to join a cluster: systemd, containerd and the kubelet need about %d MB, but beside the image only %d of %d MB are available",
+		int64(joinFree)>>20, m.Available>>20, m.Total>>20)
+}
+
+// RAM returns the memory of this machine.
+func RAM() (Memory, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return Memory{}, err
+	}
+	defer f.Close()
+	return readMemory(f)
+}
+
 // FitsRAM returns an error with numbers unless so many more bytes fit into RAM beside
 // what a system needs to start.
 func FitsRAM(more int64) error {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	m, err := readMemory(f)
+	m, err := RAM()
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,19 @@ func TestMemoryFits(t *testing.T) {
 	}
 }
 
+func TestMemoryJoins(t *testing.T) {
+	for available, ok := range map[int64]bool{350 << 20: true, 350<<20 - 1: false, 200 << 20: false, 4 << 30: true} {
+		err := Memory{Total: 1 << 30, Available: available}.Joins()
+		if (err == nil) != ok {
+			t.Errorf("%d bytes: got %v, want ok %v", available, err, ok)
+		}
+	}
+	err := Memory{Total: 1 << 30, Available: 200 << 20}.Joins()
+	if err == nil || !strings.Contains(err.Error(), "need about 350 MB, but beside the image only 200 of 1024 MB are available") {
+		t.Errorf("got %v, want the numbers", err)
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	root := fixture.Tree(t, map[string]string{
 		"init": "x", "lib/modules/6.1.0/a.ko": "x", "bin": "->usr/bin", "usr/bin/sh": "x", "mnt/root/etc/hostname": "the new root's",

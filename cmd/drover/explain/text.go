@@ -8,6 +8,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/config/decode"
 	"drover/pools/resolve"
 )
 
@@ -118,7 +119,7 @@ func settingRows(s *resolve.Settings) []row {
 		rows = append(rows, row{field: fmt.Sprintf("mounts[%d]", i), value: strings.TrimSpace(strings.Join([]string{m.Path, m.Type, m.Source, m.Options}, " "))})
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Files)) {
-		rows = append(rows, row{field: "files." + k, value: "mode " + s.Files[k].Permissions(), block: s.Files[k].Content})
+		rows = append(rows, fileRow(k, s.Files[k]))
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Units)) {
 		value := "not enabled"
@@ -128,7 +129,7 @@ func settingRows(s *resolve.Settings) []row {
 		rows = append(rows, row{field: "units." + k, value: value, block: s.Units[k].Content})
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Scripts)) {
-		rows = append(rows, row{field: "scripts." + k, value: string(s.Scripts[k].Stage), block: s.Scripts[k].Run})
+		rows = append(rows, row{field: "scripts." + k, value: from(string(s.Scripts[k].Stage), s.Scripts[k].Reference), block: s.Scripts[k].Run})
 	}
 	for i, r := range s.Loaders {
 		rows = append(rows, row{field: fmt.Sprintf("loaders[%d]", i), value: ruleText(r)})
@@ -139,7 +140,57 @@ func settingRows(s *resolve.Settings) []row {
 		rows = append(rows, row{field: fmt.Sprintf("taints[%d]", i), value: t.String()})
 	}
 	dict("kubeletArgs", s.KubeletArgs)
+	for _, k := range slices.Sorted(maps.Keys(s.Hosts)) {
+		rows = append(rows, row{field: "hosts." + k, value: strings.Join(s.Hosts[k], " ")})
+	}
+	dict("env", s.Env)
+	list("dns", strings.Fields(joinText(s.DNS)))
+	list("search", s.Search)
+	list("cron", s.Cron)
+	list("maskUnits", s.MaskUnits)
+	return append(rows, accessRows(s)...)
+}
+
+// accessRows returns the settings of the network and of logins on the console. A hash of a
+// password is not shown.
+func accessRows(s *resolve.Settings) (rows []row) {
+	if len(s.Network) > 0 {
+		var text strings.Builder
+		doc, err := decode.Document(s.Network)
+		if err == nil {
+			err = decode.Write(&text, doc)
+		}
+		rows = append(rows, row{field: "network", value: "netplan", block: text.String()})
+		if err != nil {
+			rows[0].value = err.Error()
+		}
+	}
+	if !s.RootPasswordHash.IsZero() {
+		rows = append(rows, row{field: "rootPasswordHash", value: from("set", s.RootPasswordHash.Reference)})
+	}
+	if s.DebugShell != "" {
+		rows = append(rows, row{field: "debugShell", value: string(s.DebugShell)})
+	}
 	return rows
+}
+
+// from adds the place of a content to a value.
+func from(value string, r pools.Reference) string {
+	if !r.IsReference() {
+		return value
+	}
+	return strings.TrimSpace(value + " from " + r.Place())
+}
+
+func fileRow(path string, f pools.File) row {
+	r := row{field: "files." + path, value: from("mode "+f.Permissions(), f.Reference), block: f.Content}
+	if f.Owner != "" {
+		r.value += " owner " + f.Owner
+	}
+	if b, err := f.Bytes(); err == nil && f.Base64 != "" {
+		r.value += fmt.Sprintf(" %d bytes", len(b))
+	}
+	return r
 }
 
 // firmwareRows returns the settings of the boot menu and of U-Boot.

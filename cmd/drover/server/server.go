@@ -34,6 +34,7 @@ import (
 	"drover/dhcp/dhcpd"
 	"drover/dhcp/ra"
 	"drover/httpboot"
+	"drover/httpboot/nodeconfig"
 	"drover/httpboot/script"
 	"drover/imagebuild"
 	"drover/pools"
@@ -171,6 +172,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	s.http = &httpboot.Server{
 		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Clients: s.Machines, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
+		Config:    nodeconfig.Maker{References: references{s.Live.Farm, s.clusters}, Secret: s.Store.Boots.EventSecret},
 		OnRequest: s.metrics.Request, OnRefused: s.metrics.Refused, OnQueue: s.metrics.Queue,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}

@@ -109,10 +109,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind == yaml.AliasNode { // an alias never refers to an alias
 		n = n.Alias
 	}
-	if d.budget--; d.budget < 0 {
-		if d.budget == -1 {
-			d.failf(n, "", "aliases refer to too much", "the config unfolds to more than %d values", maxNodes)
-		}
+	if d.spent(n, 1) {
 		return
 	}
 	d.lines[path] = n.Line
@@ -133,6 +130,21 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 			}
 			return
 		}
+	case *pools.Secret: // a text, or a reference
+		if n.Kind == yaml.MappingNode {
+			d.structure(n, v, path)
+		} else if s, ok := d.scalar(n, path, true); ok {
+			t.Text = s
+		}
+		return
+	case *pools.Tree:
+		if n.Kind != yaml.MappingNode {
+			d.pairs(n, path, nil) // a mistake
+			return
+		}
+		tree, _ := d.tree(n, path, 0).(map[string]any) // nil: there are too many values
+		*t = tree
+		return
 	case encoding.TextUnmarshaler:
 		d.text(n, t, path)
 		return
@@ -190,6 +202,59 @@ func unwrapReplace(n *yaml.Node, v reflect.Value) (*yaml.Node, reflect.Value) {
 		return n, items
 	}
 	return n, v
+}
+
+// spent takes the cost of a value off the budget, and reports whether nothing is left.
+func (d *decoder) spent(n *yaml.Node, cost int) bool {
+	before := d.budget
+	if d.budget -= cost; d.budget >= 0 {
+		return false
+	}
+	if before >= 0 {
+		d.failf(n, "", "aliases refer to too much", "the config unfolds to more than %d values", maxNodes)
+	}
+	return true
+}
+
+// Bounds of a [pools.Tree]: its levels, of which netplan needs six, and the share of the
+// budget that each of its values takes.
+const (
+	maxDepth = 16
+	treeCost = 32
+)
+
+// tree returns the value of a [pools.Tree]: all of it as it was written, in maps, lists and
+// strings.
+func (d *decoder) tree(n *yaml.Node, path string, depth int) any {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case d.spent(n, treeCost):
+		return ""
+	case depth > maxDepth: // an alias may refer to what it is in
+		d.failf(n, path, "remove the alias that refers to itself", "%s: more than %d levels", path, maxDepth)
+		d.budget = -1
+		return ""
+	}
+	d.lines[path] = n.Line
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(n.Content)/2)
+		d.pairs(n, path, func(key, value *yaml.Node) {
+			m[key.Value] = d.tree(value, join(path, key.Value), depth+1)
+			d.lines[join(path, key.Value)] = key.Line
+		})
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			list[i] = d.tree(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
+		}
+		return list
+	}
+	s, _ := d.scalar(n, path, false)
+	return s
 }
 
 // scalar returns the text of a plain value, as it was written.
@@ -313,8 +378,9 @@ func collectFields(v reflect.Value, into map[string]reflect.Value) {
 			collectFields(v.Field(i), into)
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		into[name] = v.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+			into[name] = v.Field(i)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ func TestNodeFields(t *testing.T) {
 	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", UUID: "g", Serial: "h", Firmware: pools.BIOS}
 	want.ChassisSlot = pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}
 	want.DHCPOptions, want.Ignore = map[string]pools.Strings{"ntp-server": {"10.0.0.1", "10.0.0.2"}}, true
+	want.Lease = pools.Infinite
 	want.Power = &pools.NodePower{Driver: pools.Exec, Program: "/bin/true"}
 	if err := errors.Join(want.IP.UnmarshalText([]byte("10.0.0.1")), want.IP6.UnmarshalText([]byte("fd00::1")), want.Match.Arch.UnmarshalText([]byte("7"))); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ ignore: "yes" is neither true nor false (write true or false)`,
 		"{\"name\": \"\xff\"}":         `the body is not UTF-8 (JSON is always UTF-8 (RFC 8259))`,
 		`name: a`:                      `the body is not JSON: invalid character 'a' in literal null (expecting 'u') at byte 2 (mind the quotes and the commas)`,
 		`{"name": &a "x"}`:             `the body is not JSON: invalid character '&' looking for beginning of value at byte 10 (mind the quotes and the commas)`,
-		`{"<<": {"name": "x"}}`:        `unknown key "<<" (known: dhcpOptions, ignore, ip, ip6, macs, match, name, place, pool, power, tags)`,
+		`{"<<": {"name": "x"}}`:        `unknown key "<<" (known: dhcpOptions, ignore, ip, ip6, lease, macs, match, name, place, pool, power, tags)`,
 		`{"name": "*a", "pool": "&a"}`: "",
 	} {
 		var n pools.PoolNode
