@@ -19,7 +19,7 @@ type Config struct {
 // Server is where drover listens.
 type Server struct {
 	Interfaces []string   `json:"interfaces"`         // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes of subnets without an address of the server as their boot server; default: the first interface's first IPv4 address
+	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes of subnets of its family without an address of the server as their boot server; default: the first interface's first address of the family
 	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
 	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
 	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
@@ -129,6 +129,10 @@ type Cluster struct {
 	// the Secret is then NAME-kubeconfig in the namespace of server.objects.
 	ControlPlane   *ControlPlane  `json:"controlPlane,omitempty"`
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"` // default Retain; with a ControlPlane only
+
+	// IPFamilies are the families of the addresses that Nodes register with. Default: those
+	// of the Services of a ControlPlane, else that of the boot alone.
+	IPFamilies IPFamilies `json:"ipFamilies,omitempty"`
 }
 
 // SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a

@@ -1,6 +1,9 @@
 package pools
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // SubnetOf returns the index of the subnet that holds a, or -1.
 func (c *Config) SubnetOf(a netip.Addr) int {
@@ -12,15 +15,16 @@ func (c *Config) SubnetOf(a netip.Addr) int {
 	return -1
 }
 
+// HasIPv4 reports whether a subnet of the config is of IPv4. Without one, drover gives no
+// IPv4 addresses, and needs none.
+func (c *Config) HasIPv4() bool {
+	return slices.ContainsFunc(c.Subnets, func(s Subnet) bool { return !s.Is6() })
+}
+
 // HasIPv6 reports whether a subnet of the config is of IPv6. Without one, drover opens no
 // socket of DHCPv6.
 func (c *Config) HasIPv6() bool {
-	for i := range c.Subnets {
-		if c.Subnets[i].Is6() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Subnets, func(s Subnet) bool { return s.Is6() })
 }
 
 // Is6 reports whether the subnet is of IPv6.

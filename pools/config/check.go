@@ -139,8 +139,10 @@ func (c *checker) server() {
 			c.failf(fmt.Sprintf("server.interfaces[%d]", i), "see ip -brief link", "server.interfaces: %q is not the name of a network interface (1 to 15 characters)", name)
 		}
 	}
-	if s.Address.IsValid() && !s.Address.Is4() {
-		c.failf("server.address", "drover boots nodes over IPv4", "server.address %s is not an IPv4 address", s.Address)
+	if a := s.Address; a.Is6() && (!isHost6(a) || a.IsLinkLocalUnicast()) {
+		c.failf("server.address", "write the address that nodes reach this server at", "server.address %s is not the IPv6 address of a host", a)
+	} else if a.Is6() && !c.cfg.HasIPv6() {
+		c.failf("server.address", "write the IPv4 address that nodes boot from", "server.address %s is of IPv6, and no subnet is", a)
 	}
 	if !isLoopback(s.API) && s.APITLS == nil {
 		c.failf("server.api", "set apiTLS: {cert, key}, or listen on 127.0.0.1 and reach it by SSH", "server.api %q is reachable from other hosts without TLS: its bearer token would cross the network in clear", s.API)
@@ -252,6 +254,10 @@ func (c *checker) clusterList() {
 		c.controlPlane(path, about, cl)
 		if cl.Endpoint != "" {
 			c.report(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
+		}
+		if cl.IPFamilies != "" {
+			c.report(path+".ipFamilies", about, oneOf("ipFamilies", string(cl.IPFamilies),
+				string(pools.IPv4Only), string(pools.IPv6Only), string(pools.DualIPv4), string(pools.DualIPv6)))
 		}
 		c.tokenPolicy(path, about, cl)
 	}

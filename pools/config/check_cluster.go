@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ func (c *checker) hostedDefaults(cl *pools.Cluster) {
 		cl.SecretRef.Namespace = c.cfg.Server.Objects.Namespace
 	}
 	controlplane.SetDefaults(cl.ControlPlane)
+	setDefault(&cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
 }
 
 // controlPlane checks the control plane of a cluster.
@@ -55,6 +57,9 @@ func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
 	}
 	if c.cfg.Server.Objects.Namespace == "" {
 		c.failf(path+".controlPlane", "server: {objects: {namespace: drover}}", "%s: server.objects does not say in which namespace its controlPlane runs", about)
+	}
+	if of := pools.FamiliesOf(cl.ControlPlane.ServiceSubnet); cl.IPFamilies != of {
+		c.failf(path+".ipFamilies", fmt.Sprintf("remove it: the Services have %s", of), "%s: ipFamilies %s are not those of controlPlane.serviceSubnet", about, cl.IPFamilies)
 	}
 	c.report(path+".deletionPolicy", about, oneOf("deletionPolicy", string(cl.DeletionPolicy), string(pools.Retain), string(pools.Delete)))
 	for _, m := range controlplane.Check(cl.ControlPlane, c.cfg.Subnets) {

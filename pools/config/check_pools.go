@@ -43,6 +43,10 @@ func (c *checker) pools(added []pools.PoolNode) {
 		for j, n := range p.Nodes {
 			at := fmt.Sprintf("%s.nodes[%d]", path, j)
 			c.node(at, c.at(at), n, &used)
+			c.ofFamilies(c.at(at), p.Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, n.IP6.IsValid() || n.Ignore)
+		}
+		if p.CatchAll && !p.Ignore {
+			c.ofFamilies(c.at(path), p.Cluster, about, p.Range.IsValid(), p.Range6.IsValid())
 		}
 	}
 	for _, n := range added {
@@ -51,6 +55,27 @@ func (c *checker) pools(added []pools.PoolNode) {
 			c.errs = append(c.errs, &mistake.Error{Origin: at, Msg: fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: mistake.Hint(n.Pool, keys(seen), "declare it under pools:")})
 		}
 		c.node("", at, n.Node, &used)
+		if i := slices.IndexFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == n.Pool }); i >= 0 {
+			c.ofFamilies(at, c.cfg.Pools[i].Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, n.IP6.IsValid() || n.Ignore)
+		}
+	}
+}
+
+// ofFamilies checks that a node, or a catch-all pool, has addresses of the families of its
+// cluster. In proxy mode another server gives them.
+func (c *checker) ofFamilies(at pools.Origin, cluster, about string, ipv4, ipv6 bool) {
+	i := slices.IndexFunc(c.cfg.Clusters, func(cl pools.Cluster) bool { return cl.Name == cluster })
+	if i < 0 || c.proxy() {
+		return
+	}
+	has := map[pools.IPFamilies]bool{pools.IPv4Only: ipv4, pools.IPv6Only: ipv6}
+	for _, f := range c.cfg.Clusters[i].IPFamilies.All() {
+		if known, ok := has[f]; ok && !known {
+			c.errs = append(c.errs, &mistake.Error{
+				Origin: at, Msg: fmt.Sprintf("%s has no %s address, and the Nodes of cluster %q have one (ipFamilies: %s)", about, f, cluster, c.cfg.Clusters[i].IPFamilies),
+				Hint: "give the node ip and ip6, and a catch-all pool range and range6, of these families",
+			})
+		}
 	}
 }
 

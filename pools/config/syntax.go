@@ -123,7 +123,11 @@ func loaderName(name string) error {
 func hostPort(s string, listen bool) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return pools.Hint("write 10.28.0.2:80 or :80", "%q is not host:port", s)
+		hint := "write 10.28.0.2:80 or :80"
+		if strings.Count(s, ":") > 1 {
+			hint = "write an IPv6 address in brackets, [fd00:28::2]:80"
+		}
+		return pools.Hint(hint, "%q is not host:port", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return pools.Hint("a port is from 1 to 65535", "%q: %q is not a port", s, port)

@@ -238,7 +238,7 @@ func nodes(names ...string) func(*kube.Clusters) {
 			p.Cluster = "tenant-b"
 		}
 		c.Machines = f
-		c.AddressOf = func(pools.MAC) (netip.Addr, bool) { return addr(), true }
+		c.Addresses = func(pools.MAC) []netip.Addr { return []netip.Addr{addr(), addr6()} }
 	}
 }
 
@@ -341,11 +341,12 @@ func TestSharedToken(t *testing.T) {
 	}
 }
 
-// Serving certificates, if the config enables them, are for the node's own address.
+// Serving certificates, if the config enables them, are for the node's own addresses, of
+// IPv4 and of IPv6.
 func TestApproverServing(t *testing.T) {
-	names := func(name, node string, ip net.IP) certificatesv1.CertificateSigningRequest {
+	names := func(name, node string, ips ...net.IP) certificatesv1.CertificateSigningRequest {
 		return serving(request(t, name, "", "", node, func(r *x509.CertificateRequest) {
-			r.DNSNames, r.IPAddresses = []string{node}, []net.IP{ip}
+			r.DNSNames, r.IPAddresses = []string{node}, ips
 		}), node)
 	}
 	own, other := net.IPv4(10, 28, 36, 173), net.IPv4(10, 28, 0, 1)
@@ -362,12 +363,18 @@ func TestApproverServing(t *testing.T) {
 	}
 	_, requests, _ = withLoops(t, s, pools.Cluster{Serving: true}, nodes("m1", "theirs", "m2"))
 	s.ask(names("m2", "m2", own)) // before its Node exists
+	own6 := net.IP(addr6().AsSlice())
+	s.ask(names("ipv6", "m1", own6))
+	s.ask(names("both", "m1", own, own6))
 	s.ask(names("address", "m1", other))
+	s.ask(names("address6", "m1", own, net.ParseIP("2001:db8::30")))
 	s.ask(names("theirs", "theirs", own))
 	s.ask(names("unknown", "m3", own))
 	decided(t, s, "off", "Approved: drover gave node m1 this name and these addresses")
-	decided(t, s, "m2", "Approved")
-	for _, name := range []string{"address", "theirs", "unknown"} {
+	for _, name := range []string{"m2", "ipv6", "both"} {
+		decided(t, s, name, "Approved")
+	}
+	for _, name := range []string{"address", "address6", "theirs", "unknown"} {
 		fixture.Eventually(t, "the report of "+name, func() bool { return slices.Equal(requests.of(name), []string{"left"}) })
 		if got := s.outcome(name); got != "" {
 			t.Errorf("%s: %s", name, got)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ func (c *Clusters) Expect(p *resolve.Plan) {
 	}
 }
 
-// Join mints a token for the node of p, which has the address addr, and returns its
+// Join mints a token for the node of p, which asks from the address addr, and returns its
 // JoinConfiguration. It deletes an earlier token of the node. After a [*cluster.Error]
 // the node can try again.
 //
@@ -60,7 +61,11 @@ func (c *Clusters) Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, b
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
-	reg, err := node.Register(p, addr)
+	addrs, err := c.nodeAddresses(&t.Conf, p, addr)
+	if err != nil {
+		return pools.JoinConfig{}, err
+	}
+	reg, err := node.Register(p, addrs...)
 	if err != nil {
 		return pools.JoinConfig{}, fmt.Errorf("node %q: %w", p.Node, err)
 	}
@@ -97,6 +102,33 @@ func (c *Clusters) Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, b
 	c.follow(&joining{tenant: t, plan: p, given: reg.Applied(), bootID: bootID, before: before, tok: own})
 	c.log().Info("join token given", "node", p.Node, "cluster", p.Cluster, "address", addr, "token", tok.ID, "shared", own.ID == "")
 	return pools.JoinConfig{Kubeadm: text}, nil
+}
+
+// nodeAddresses returns the addresses that the Node of p registers with: asked, the one
+// that it asks from, or one of each family of its cluster. A kubelet whose --node-ip is not
+// on its host never gets Ready, and one with an address of another family than the cluster
+// gets pods that no Service reaches.
+func (c *Clusters) nodeAddresses(conf *pools.Cluster, p *resolve.Plan, asked netip.Addr) ([]netip.Addr, error) {
+	families := conf.IPFamilies.All()
+	if len(families) == 0 {
+		return []netip.Addr{asked}, nil
+	}
+	known := []netip.Addr{asked.Unmap(), p.Address, p.Address6}
+	if c.Addresses != nil {
+		known = append(known, c.Addresses(p.MAC)...)
+	}
+	var addrs []netip.Addr
+	for _, family := range families {
+		i := slices.IndexFunc(known, func(a netip.Addr) bool { return a.IsValid() && pools.FamilyOf(a) == family })
+		if i < 0 {
+			return nil, &cluster.Error{
+				Cluster: conf.Name, Doing: fmt.Sprintf("join of node %q", p.Node), Retry: cluster.RetryLater,
+				Hint: fmt.Sprintf("its Nodes have addresses of %s (ipFamilies), and drover knows no %s address of this machine: give the node one, or the pool a range", conf.IPFamilies, family),
+			}
+		}
+		addrs = append(addrs, known[i])
+	}
+	return addrs, nil
 }
 
 // tokenFor returns tok, the token that a node joins with. own is the same token if it

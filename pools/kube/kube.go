@@ -64,9 +64,9 @@ type Clusters struct {
 	// StartLoops makes Set start the approver of each cluster and the rotation of
 	// its shared token.
 	StartLoops bool
-	// AddressOf returns the leased address of a machine whose Plan has none. It may
-	// be nil.
-	AddressOf func(pools.MAC) (netip.Addr, bool)
+	// Addresses returns the addresses of a machine, IPv4 and IPv6, by its node or its
+	// leases. It may be nil.
+	Addresses func(pools.MAC) []netip.Addr
 	// OnRequest is called, if not nil, for each certificate request that is decided
 	// on or left alone. It is called from several goroutines.
 	OnRequest func(approve.Request)

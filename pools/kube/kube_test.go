@@ -89,7 +89,8 @@ func plan(edit ...func(*resolve.Plan)) *resolve.Plan {
 	return p
 }
 
-func addr() netip.Addr { return netip.MustParseAddr("10.28.36.173") }
+func addr() netip.Addr  { return netip.MustParseAddr("10.28.36.173") }
+func addr6() netip.Addr { return netip.MustParseAddr("2001:db8::29") }
 
 func TestJoinConfiguration(t *testing.T) {
 	tests := []struct {

@@ -86,7 +86,7 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	if c.StartLoops && t.Approves() {
 		t.approver = &approve.Approver{
 			Cluster: t.Cluster, Key: c.sealKey(), Now: c.now, Log: log,
-			Machines: c.Machines, AddressOf: c.AddressOf, OnRequest: c.OnRequest,
+			Machines: c.Machines, Addresses: c.Addresses, OnRequest: c.OnRequest,
 		}
 		c.running.Go(func() { t.approver.Run(t.ctx) })
 	}

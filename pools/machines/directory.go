@@ -188,6 +188,18 @@ func (d *Directory) Of(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, 
 // Of6 returns the machine of a MAC that asks over IPv6.
 func (d *Directory) Of6(mac pools.MAC) Machine { return d.of(d.Farm.Farm(), mac, true) }
 
+// Addresses returns the addresses of the machine with a MAC, one of a family at most: its
+// node's, else that of its lease.
+func (d *Directory) Addresses(mac pools.MAC) (all []netip.Addr) {
+	f := d.Farm.Farm()
+	for _, ipv6 := range []bool{false, true} {
+		if m := d.of(f, mac, ipv6); m.Address.IsValid() {
+			all = append(all, m.Address)
+		}
+	}
+	return all
+}
+
 func (d *Directory) of(f *resolve.Farm, mac pools.MAC, ipv6 bool) Machine {
 	if f.HasAddress(mac, ipv6) {
 		return d.machine(f, mac, pools.Lease{}, ipv6)

@@ -1,6 +1,7 @@
 package machines_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -10,6 +11,37 @@ import (
 	"drover/pools/machines"
 	"drover/pools/resolve"
 )
+
+// TestAddresses: a machine has one address of each family: its node's, else its lease's.
+func TestAddresses(t *testing.T) {
+	farm := resolve.NewFarm(resolve.Checked{Config: pools.Config{
+		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/16")}, {CIDR: netip.MustParsePrefix("fd00::/64")}},
+		Pools: []pools.Pool{
+			{Name: "web", Nodes: []pools.Node{
+				{Name: "both", MACs: []pools.MAC{mac(1)}, IP: addr("10.0.0.1"), IP6: addr("fd00::1")},
+				{Name: "six", MACs: []pools.MAC{mac(2)}, IP6: addr("fd00::2")},
+				{Name: "four", MACs: []pools.MAC{mac(3)}, IP: addr("10.0.0.3")},
+			}},
+			{Name: "lobby", CatchAll: true, Range: span("10.0.3.1", "10.0.3.9"), Range6: span("fd00::31", "fd00::39")},
+		},
+	}})
+	lease := func(m pools.MAC, a string) pools.Lease {
+		return pools.Lease{MAC: m, Address: addr(a), Node: pools.CatchAllName(m), Pool: "lobby", Expires: noon.Add(time.Hour)}
+	}
+	d := &machines.Directory{
+		Farm: live{farm}, Boots: bootTable{}, Now: func() time.Time { return noon },
+		Leases:  &leaseTable{all: []pools.Lease{lease(mac(8), "10.0.3.1"), lease(mac(9), "10.0.3.2")}},
+		Leases6: &leaseTable{all: []pools.Lease{lease(mac(9), "fd00::31")}},
+	}
+	for m, want := range map[pools.MAC]string{
+		mac(1): "[10.0.0.1 fd00::1]", mac(2): "[fd00::2]", mac(3): "[10.0.0.3]",
+		mac(8): "[10.0.3.1]", mac(9): "[10.0.3.2 fd00::31]", mac(7): "[]",
+	} {
+		if got := fmt.Sprint(d.Addresses(m)); got != want {
+			t.Errorf("%s: got %s, want %s", m, got, want)
+		}
+	}
+}
 
 // TestOnePoolForBothFamilies: a machine with leases of IPv4 and IPv6 is in one pool for
 // all protocols: that of the lease in force, of two that of its last boot.

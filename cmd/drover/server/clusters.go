@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,10 +29,7 @@ func (s *Server) startClusters(dir string) error {
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.Reconciled, OnRefused: s.metrics.AnswerRefused, Machines: s.Machines, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, tokensFile)),
 		StartLoops: true, OnRequest: s.certificate,
-		AddressOf: func(mac pools.MAC) (netip.Addr, bool) {
-			l, ok := s.Store.Leases.Of(mac)
-			return l.Address, ok
-		},
+		Addresses: s.Machines.Addresses,
 	}
 	s.metrics.WatchMoves(s.clusters.Moves)
 	s.clusters.Set(s.Live.Farm().Clusters())

@@ -30,6 +30,10 @@ type Node struct {
 			Type   string `json:"type"`
 			Status string `json:"status"`
 		} `json:"conditions"`
+		Addresses []struct {
+			Type    string `json:"type"`
+			Address string `json:"address"`
+		} `json:"addresses"`
 	} `json:"status"`
 }
 
@@ -41,6 +45,16 @@ func (n *Node) Ready() bool {
 		}
 	}
 	return false
+}
+
+// Addresses returns the node's internal addresses, the primary one first.
+func (n *Node) Addresses() (all []string) {
+	for _, a := range n.Status.Addresses {
+		if a.Type == "InternalIP" {
+			all = append(all, a.Address)
+		}
+	}
+	return all
 }
 
 // ErrNoNode is the error for a node that a cluster does not have.

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"drover/e2e/controlplane"
@@ -39,14 +41,14 @@ type Site struct {
 	built *Built
 }
 
-// Network of the rack. The server has .1, the control planes the next ones. It also has an
-// IPv6 address where the config has an IPv6 subnet.
+// Networks of the rack: those of the families that the config has subnets of. The server has
+// their first address, the control planes the next ones.
 const (
-	serverAddr = "10.77.0.1"
-	server6    = "fd00:77::1/64"
-	apiAddr    = "127.0.0.1:8443"
-	planePort  = 6443
-	maxPlanes  = 8
+	server4   = "10.77.0.1/24"
+	server6   = "fd00:77::1/64"
+	apiAddr   = "127.0.0.1:8443"
+	planePort = 6443
+	maxPlanes = 8
 )
 
 // Open opens a site: a rack, a control plane for each cluster that the config
@@ -63,13 +65,7 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return nil, err
 	}
-	addrs := []netip.Prefix{netip.MustParsePrefix(serverAddr + "/24")}
-	for range clusters {
-		addrs = append(addrs, netip.PrefixFrom(addrs[len(addrs)-1].Addr().Next(), 24))
-	}
-	if slices.ContainsFunc(farm.Config.Subnets, func(s pools.Subnet) bool { return s.CIDR.Addr().Is6() }) {
-		addrs = append(addrs, netip.MustParsePrefix(server6))
-	}
+	addrs, planes := addresses(&farm.Config)
 	s := &Site{built: b, Planes: make(map[string]*controlplane.Cluster)}
 	if s.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
 		return nil, err
@@ -83,7 +79,7 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	if err := s.install(c.Farm); err != nil {
 		return nil, err
 	}
-	if err := s.startPlanes(ctx, clusters, addrs[1:]); err != nil {
+	if err := s.startPlanes(ctx, clusters, planes); err != nil {
 		return nil, err
 	}
 	for _, p := range s.Planes {
@@ -119,9 +115,47 @@ func (s *Site) install(farm string) error {
 	return os.WriteFile(s.farm, content, 0o600)
 }
 
+// addresses returns the addresses of a rack for a config, and those of its control planes.
+func addresses(c *pools.Config) (all []netip.Prefix, planes []netip.Addr) {
+	next := map[pools.IPFamilies]netip.Prefix{pools.IPv4Only: netip.MustParsePrefix(server4), pools.IPv6Only: netip.MustParsePrefix(server6)}
+	for family, server := range next {
+		if slices.ContainsFunc(c.Subnets, func(s pools.Subnet) bool { return pools.FamilyOf(s.CIDR.Addr()) == family }) {
+			all = append(all, server)
+		}
+	}
+	for _, cl := range c.Clusters {
+		family := primary(cl)
+		p := netip.PrefixFrom(next[family].Addr().Next(), next[family].Bits())
+		next[family] = p
+		all, planes = append(all, p), append(planes, p.Addr())
+	}
+	return all, planes
+}
+
+// primary returns the family of the API server of a cluster.
+func primary(c pools.Cluster) pools.IPFamilies {
+	if all := c.IPFamilies.All(); len(all) > 0 {
+		return all[0]
+	}
+	return pools.IPv4Only
+}
+
+// networks returns the networks of the pods and of the Services of a cluster.
+func networks(families pools.IPFamilies, i int) (pods, services string) {
+	of := map[pools.IPFamilies][2]string{
+		pools.IPv4Only: {fmt.Sprintf("10.%d.0.0/16", 244+i), fmt.Sprintf("10.%d.0.0/16", 96+i)},
+		pools.IPv6Only: {fmt.Sprintf("fd00:10:%d::/56", 244+i), fmt.Sprintf("fd00:10:%d::/112", 96+i)},
+	}
+	var all [2][]string
+	for _, family := range families.All() {
+		all[0], all[1] = append(all[0], of[family][0]), append(all[1], of[family][1])
+	}
+	return strings.Join(all[0], ","), strings.Join(all[1], ",")
+}
+
 // startPlanes starts a control plane for each cluster and puts drover's
 // kubeconfig for it where the config says.
-func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs []netip.Prefix) error {
+func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs []netip.Addr) error {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
@@ -129,11 +163,12 @@ func (s *Site) startPlanes(ctx context.Context, clusters []pools.Cluster, addrs 
 	)
 	for i, c := range clusters {
 		wg.Go(func() {
+			pods, services := networks(cmp.Or(c.IPFamilies, pools.IPv4Only), i)
 			p, err := controlplane.Start(ctx, controlplane.Config{
 				Name: c.Name, BinDir: s.built.Kubernetes, Dir: filepath.Join(s.Dir, "planes", c.Name),
-				Address: addrs[i].Addr(), Port: planePort,
+				Address: addrs[i], Port: planePort,
 				EtcdPort: 2379 + 10*i, EtcdPeerPort: 2380 + 10*i, ControllerPort: 10257 + 10*i,
-				PodCIDR: fmt.Sprintf("10.%d.0.0/16", 244+i), ServiceCIDR: fmt.Sprintf("10.%d.0.0/16", 96+i),
+				PodCIDR: pods, ServiceCIDR: services,
 				RBAC: filepath.Join(s.built.Root, "deploy", "rbac.yaml"),
 				Exec: s.Command,
 			})

@@ -63,9 +63,9 @@ type Approver struct {
 	Key       []byte           // seals grants
 	Now       func() time.Time // the clock
 	Log       *slog.Logger
-	Machines  Machines                           // nil: no machine boots
-	AddressOf func(pools.MAC) (netip.Addr, bool) // the leased address of a machine whose Plan has none; may be nil
-	OnRequest func(Request)                      // called for each request that is decided on or left alone; may be nil
+	Machines  Machines                     // nil: no machine boots
+	Addresses func(pools.MAC) []netip.Addr // of a machine, IPv4 and IPv6; may be nil
+	OnRequest func(Request)                // called for each request that is decided on or left alone; may be nil
 
 	slots *semaphore.Weighted
 	room  *semaphore.Weighted   // for requests that wait

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,17 +125,21 @@ func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (deci
 	return d, nil
 }
 
-// addresses returns the addresses of the node of a Plan.
+// addresses returns the addresses of the node of a Plan, of both families.
 func (a *Approver) addresses(p *resolve.Plan) (own []netip.Addr) {
-	if p.Address.IsValid() {
-		own = append(own, p.Address.Unmap())
-	} else if a.AddressOf != nil {
-		if addr, ok := a.AddressOf(p.MAC); ok {
-			own = append(own, addr.Unmap())
+	all := []netip.Addr{p.Address, p.Address6}
+	if a.Addresses != nil {
+		all = append(all, a.Addresses(p.MAC)...)
+	}
+	for text := range strings.SplitSeq(p.KubeletArgs["node-ip"], ",") { // two where the cluster has two families
+		if ip, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
+			all = append(all, ip)
 		}
 	}
-	if ip, err := netip.ParseAddr(p.KubeletArgs["node-ip"]); err == nil {
-		own = append(own, ip.Unmap())
+	for _, addr := range all {
+		if addr = addr.Unmap(); addr.IsValid() && !slices.Contains(own, addr) {
+			own = append(own, addr)
+		}
 	}
 	return own
 }

@@ -25,3 +25,6 @@ func Cost(text string, limit int) (int, error) {
 	cost, _, err := s.scan([]byte(text), limit)
 	return cost, err
 }
+
+// Endpoint returns the host:port of the URL of an API server.
+func Endpoint(server string) (string, error) { return endpoint(server) }

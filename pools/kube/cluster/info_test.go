@@ -31,3 +31,16 @@ func TestAnchors(t *testing.T) {
 		}
 	}
 }
+
+// TestEndpoint: nodes dial host:port, an IPv6 address in brackets.
+func TestEndpoint(t *testing.T) {
+	for server, want := range map[string]string{
+		"https://10.28.0.5:6443": "10.28.0.5:6443", "https://api.example.org": "api.example.org:443", "https://api.example.org/": "api.example.org:443",
+		"https://[fd00:28::5]:6443": "[fd00:28::5]:6443", "https://[fd00:28::5]": "[fd00:28::5]:443",
+		"http://10.28.0.5:6443": "", "https://fd00:28::5:6443": "", "https://10.28.0.5/path": "", "10.28.0.5:6443": "",
+	} {
+		if got, err := cluster.Endpoint(server); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v; want %q", server, got, err, want)
+		}
+	}
+}

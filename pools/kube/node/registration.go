@@ -31,27 +31,46 @@ type Registration struct {
 	args   map[string]string // kubelet flags, except those made from labels and taints
 }
 
-// Register returns the registration of the node of p, which has the address addr. It
-// refuses settings with which the kubelet would exit at once: the reason would only be
+// Register returns the registration of the node of p, which has the addresses addrs: one,
+// or one of each family, the primary one first. It refuses settings with which the kubelet would exit at once: the reason would only be
 // in the journal of a machine that does not accept logins yet.
-func Register(p *resolve.Plan, addr netip.Addr) (*Registration, error) {
+func Register(p *resolve.Plan, addrs ...netip.Addr) (*Registration, error) {
 	if errs := validation.IsDNS1123Subdomain(p.Node); len(errs) > 0 {
 		return nil, fmt.Errorf("its name cannot be that of a Node: %s", strings.Join(errs, "; "))
 	}
-	if !addr.IsValid() || addr.IsUnspecified() || addr.Zone() != "" {
-		return nil, fmt.Errorf("address %q cannot be that of a Node", addr)
+	nodeIP, err := nodeIPs(addrs)
+	if err != nil {
+		return nil, err
 	}
 	r, err := Settings(p)
 	if err != nil {
 		return nil, err
 	}
-	r.args = map[string]string{"node-ip": addr.Unmap().String()}
+	r.args = map[string]string{"node-ip": nodeIP}
 	for name, value := range p.KubeletArgs {
 		if err = r.addArg(name, value); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// nodeIPs returns the value of --node-ip.
+func nodeIPs(addrs []netip.Addr) (string, error) {
+	var all []string
+	for i, addr := range addrs {
+		if addr = addr.Unmap(); !addr.IsValid() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.Zone() != "" {
+			return "", fmt.Errorf("address %q cannot be that of a Node", addr)
+		}
+		if i > 1 || i == 1 && addr.Is4() == addrs[0].Unmap().Is4() {
+			return "", fmt.Errorf("a Node has one address of each family, not %v", addrs)
+		}
+		all = append(all, addr.String())
+	}
+	if len(all) == 0 {
+		return "", errors.New("a Node needs an address")
+	}
+	return strings.Join(all, ","), nil
 }
 
 // Settings returns a registration with the labels and taints of p, and without kubelet
