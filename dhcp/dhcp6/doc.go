@@ -45,7 +45,7 @@
 // # What it does not know
 //
 // The package does not know sockets, the clock, and how a machine is found. It does not
-// support temporary addresses, prefix delegation, reconfiguration, authentication, FQDN
-// (option 39), lease queries, and boot file parameters (option 60). In proxy mode it
+// support temporary addresses, prefix delegation, reconfiguration, authentication, updates of
+// DNS, lease queries, and boot file parameters (option 60). In proxy mode it
 // answers INFORMATION-REQUESTs only: there is no proxyDHCP for IPv6.
 package dhcp6

@@ -250,6 +250,7 @@ func (a *answer) addOptions(given netip.Addr) {
 		refresh := max(600, uint32(a.plan.Lease.D()/time.Second)) // IRT_MINIMUM
 		a.b = appendOption(a.b, dhcpv6.OptionInformationRefreshTime, binary.BigEndian.AppendUint32(nil, refresh)...)
 	}
+	a.addName(given)
 	if file := a.plan.Boot.File; a.boots && file != "" {
 		a.b = appendOption(a.b, dhcpv6.OptionBootfileURL, []byte(file)...)
 		if strings.HasPrefix(a.query.Class, httpClass) && !a.query.IPXE {

@@ -116,10 +116,11 @@ func (in *intake) admit(r *request) bool {
 		in.drop(r, dhcp.TooOften, "", nil)
 		return false
 	}
-	queue := in.strangers
+	l := in.strangers
 	if in.Machines.Declares(r.MAC) {
-		queue = in.known
+		l = in.known
 	}
+	queue := l.of(r.Type)
 	for {
 		select {
 		case queue <- r:

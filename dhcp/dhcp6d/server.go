@@ -34,7 +34,7 @@ type Server struct {
 
 	sockets *sockets
 
-	known, strangers chan *request
+	known, strangers lane
 	commits          chan *pending
 	free             sync.Pool // of *request
 
@@ -50,12 +50,9 @@ type Machines interface {
 }
 
 const (
-	queueLength    = 2048 // of declared machines, and of strangers
 	maxCommits     = 4096 // answers that wait for the disk
 	maxWait        = 2 * time.Second
 	linesPerSecond = 300 // of declared machines, for each decision
-	// strangersShare is how many requests are answered for one of a stranger, at least.
-	strangersShare = 4
 )
 
 // The limits of one client, and of one port of a relay agent: see package dhcpd.
@@ -97,7 +94,7 @@ func (s *Server) Changed() bool { return !s.sockets.isCurrent() }
 // the requests that it has read are answered. No packet, however broken, ends it.
 func (s *Server) Serve(ctx context.Context) error {
 	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log, s.warnings.Log = s.Log, linesPerSecond, s.Log, s.Log
-	s.known, s.strangers = make(chan *request, queueLength), make(chan *request, queueLength)
+	s.known, s.strangers = newLane(), newLane()
 	s.commits = make(chan *pending, maxCommits)
 	stop := make(chan struct{})
 	var workers, rest sync.WaitGroup
@@ -136,25 +133,9 @@ func (s *Server) read(ctx context.Context) {
 // work answers requests until stop is closed and the queues are empty.
 func (s *Server) work(stop <-chan struct{}) {
 	for n := 1; ; n++ {
-		first, second := s.known, s.strangers
-		if n%strangersShare == 0 {
-			first, second = second, first
-		}
-		var r *request
-		select {
-		case r = <-first:
-		default:
-			select {
-			case r = <-first:
-			case r = <-second:
-			case <-stop:
-				select {
-				case r = <-first:
-				case r = <-second:
-				default:
-					return
-				}
-			}
+		r := take(s.order(n), stop)
+		if r == nil {
+			return
 		}
 		s.serve(r)
 		s.free.Put(r)

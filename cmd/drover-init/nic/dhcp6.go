@@ -37,6 +37,14 @@ func (n *NIC) renew6(ctx context.Context, l Lease) (Lease, error) {
 	})
 }
 
+// rebind6 renews a lease at any server, in one try.
+func (n *NIC) rebind6(ctx context.Context, l Lease) (Lease, error) {
+	l.server6 = nil
+	return n.withDHCP6(ctx, func(ctx context.Context, c *client6) (Lease, error) {
+		return c.ask(ctx, n.message6(dhcpv6.MessageTypeRebind, l), dhcpv6.MessageTypeReply)
+	})
+}
+
 // decline6 tells the server that another machine has the address of a lease. It waits for
 // no answer.
 func (n *NIC) decline6(ctx context.Context, l Lease) {
@@ -135,7 +143,7 @@ func (c *client6) ask(ctx context.Context, m *dhcpv6.Message, want dhcpv6.Messag
 				return l, nil
 			}
 			refused = err
-			if want == dhcpv6.MessageTypeReply {
+			if m.Options.ServerID() != nil {
 				return l, refused // of the one server that was asked
 			}
 		}

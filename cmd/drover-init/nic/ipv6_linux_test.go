@@ -63,11 +63,21 @@ func (s *dhcp6Server) handle(conn net.PacketConn, peer net.Addr, d dhcpv6.DHCPv6
 		answer(dhcpv6.MessageTypeAdvertise, 3, address, dhcpv6.WithClientID(duid6))
 		answer(dhcpv6.MessageTypeAdvertise, 2, status6(iana.StatusNoAddrsAvail, ""))
 		answer(dhcpv6.MessageTypeAdvertise, 1, address)
+	case dhcpv6.MessageTypeRebind: // of a machine whose server is gone
+		answer(dhcpv6.MessageTypeReply, 2, status6(iana.StatusNoBinding, ""))
+		answer(dhcpv6.MessageTypeReply, 4, address)
 	case dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeRenew:
+		if m.Options.ServerID().Equal(goneServer) {
+			answer(dhcpv6.MessageTypeReply, 9, status6(iana.StatusNoBinding, ""))
+			return
+		}
 		answer(dhcpv6.MessageTypeReply, 3, addr6("fd00:79:7::66", time.Hour))
 		answer(dhcpv6.MessageTypeReply, 1, address)
 	}
 }
+
+// goneServer is a server that has lost the lease.
+var goneServer = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9}}
 
 // serveDHCP6 makes a pair of links, serves DHCPv6 on one, and returns the card of the other.
 func serveDHCP6(t *testing.T, s *dhcp6Server, said *fixture.Log) (*NIC, func()) {
@@ -145,6 +155,15 @@ func TestConnect6(t *testing.T) {
 		if again, err := n.Renew(t.Context(), n.Lease); err != nil || again.Address != n.Lease.Address {
 			t.Errorf("renew: got %v, %v", again.Address, err)
 		}
+		lost := n.Lease
+		lost.server6 = goneServer
+		if again, err := n.prolong(t.Context(), lost, 2*time.Minute); err == nil {
+			t.Errorf("a lease that its server does not renew: got %+v before the time to ask others", again)
+		}
+		again, err := n.prolong(t.Context(), lost, 30*time.Second)
+		if err != nil || again.Address != n.Lease.Address || again.server6.Equal(goneServer) {
+			t.Errorf("rebind: got %+v, %v", again, err)
+		}
 		if err := n.Down(); err != nil {
 			t.Error(err)
 		}
@@ -153,7 +172,7 @@ func TestConnect6(t *testing.T) {
 		}
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		if want := []string{"SOLICIT", "REQUEST fd00:79:7::11", "RENEW fd00:79:7::11"}; !slices.Equal(server.seen, want) {
+		if want := []string{"SOLICIT", "REQUEST fd00:79:7::11", "RENEW fd00:79:7::11", "REBIND fd00:79:7::11"}; !slices.Equal(server.seen, want) {
 			t.Errorf("the server got %q, want %q", server.seen, want)
 		}
 		fixture.WantText(t, "output", said.String(), "no router advertisement on node0 brings a route to fd00:79:7::1")

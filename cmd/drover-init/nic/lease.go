@@ -109,7 +109,7 @@ func (n *NIC) KeepLease(ctx context.Context) {
 			if wait.Sleep(ctx, max(delay, 10*time.Second)) != nil {
 				return
 			}
-			next, err := n.Renew(ctx, l)
+			next, err := n.prolong(ctx, l, time.Until(ends))
 			if err == nil && next.Address != l.Address {
 				err = fmt.Errorf("server now offers %s", next.Address)
 			}
@@ -123,6 +123,16 @@ func (n *NIC) KeepLease(ctx context.Context) {
 			n.say("error: lease of %s not prolonged, it ends in %.0f s: %v", l.Address, time.Until(ends).Seconds(), err)
 		}
 	}
+}
+
+// prolong renews a lease that ends after left, in one try. Near its end any server may renew
+// one of IPv6: the server that gave it may be gone (REBIND, RFC 8415, section 18.2.5).
+func (n *NIC) prolong(ctx context.Context, l Lease, left time.Duration) (Lease, error) {
+	next, err := n.Renew(ctx, l)
+	if err != nil && ctx.Err() == nil && left < l.For/5 && l.Address.Addr().Is6() {
+		return n.rebind6(ctx, l)
+	}
+	return next, err
 }
 
 // readLease reads an ACK. It returns an error for values with which a node cannot boot,
