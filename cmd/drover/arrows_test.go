@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 
 	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
-	"dhcp/dhcp6":       {"drover/dhcp", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcp6":       {"drover/dhcp", "drover/dhcp/bootprogram", "drover/pools", "drover/pools/resolve"},
 	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
 	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools", "drover/pools/resolve"},
 	"dhcp/packetio":    {},

@@ -87,7 +87,7 @@ func warnAddresses(farm *resolve.Farm, stderr io.Writer) {
 		switch {
 		case !address.IsValid():
 			fmt.Fprintf(stderr, "warning: subnet %s: no boot address is known here: set address: in the subnet or in server, unless the server's interface has one\n", s.CIDR)
-		case only.Is4() && !only.IsUnspecified() && only != address:
+		case only.IsValid() && only != address && (!only.IsUnspecified() || only.Is4() && s.Is6()):
 			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s), but server.http listens on %s alone\n", s.CIDR, address, from, only)
 		case !s.CIDR.Contains(address) && !s.Router.IsValid() && !s.Is6():
 			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s) in another network, and have no router: set router: or address:\n", s.CIDR, address, from)

@@ -117,8 +117,11 @@ func (o *mediaOptions) address() (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("%w\nname the server with --server to do without the config", err)
 	}
-	if a := farm.Address(); a.IsValid() {
+	switch a := farm.Address(); {
+	case a.Is4():
 		return a, nil
+	case a.Is6():
+		return a, fmt.Errorf("%s: this server has no IPv4 address, and boot media are for IPv4", o.config)
 	}
 	return netip.Addr{}, fmt.Errorf("%s: server.address is not set: name the server with --server", o.config)
 }

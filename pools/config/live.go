@@ -42,6 +42,8 @@ type Live struct {
 	mu      sync.Mutex // held by changes
 	checked resolve.Checked
 	started pools.Server
+	ipv4    bool                                 // there was a subnet of IPv4 at the start
+	ipv6    bool                                 // likewise of IPv6
 	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
 	farm    atomic.Pointer[resolve.Farm]
 	status  atomic.Pointer[Status]
@@ -82,7 +84,7 @@ func (l *Live) Reload() error {
 		return err
 	}
 	if l.Farm() == nil {
-		l.started = c.Config.Server
+		l.started, l.ipv4, l.ipv6 = c.Config.Server, c.Config.HasIPv4(), c.Config.HasIPv6()
 	} else {
 		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
 	}
@@ -108,13 +110,15 @@ func (l *Live) Readdress() bool {
 }
 
 // NeedsRestart reports whether the server section of the config differs from that of
-// the start, whose listeners are in use. Its clients need no restart.
+// the start, whose listeners are in use, or whether there are subnets of a family that had
+// none then. Clients of the server section need no restart.
 func (l *Live) NeedsRestart() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.checked.Config.Server
 	now.Clients = l.started.Clients
-	return !reflect.DeepEqual(now, l.started)
+	c := &l.checked.Config
+	return !reflect.DeepEqual(now, l.started) || c.HasIPv4() && !l.ipv4 || c.HasIPv6() && !l.ipv6
 }
 
 // swap puts the farm of a checked config in force.

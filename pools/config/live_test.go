@@ -187,6 +187,37 @@ func TestNeedsRestart(t *testing.T) {
 	}
 }
 
+// TestFirstSubnetNeedsRestart: the servers of a family are started with the first subnet of
+// it alone.
+func TestFirstSubnetNeedsRestart(t *testing.T) {
+	const four, six = "{cidr: 10.28.0.0/16}", `{cidr: "fd00:28::/64"}`
+	for _, tt := range []struct {
+		start, now string
+		want       bool
+	}{
+		{four, four, false}, {four, four + ", {cidr: 10.29.0.0/16}", false}, {four, four + ", " + six, true},
+		{six, six + ", " + four, true}, {four + ", " + six, four, false}, {four + ", " + six, six, false},
+	} {
+		path := filepath.Join(t.TempDir(), "drover.yaml")
+		write := func(subnets string) {
+			t.Helper()
+			text := "server: {interfaces: [nic7]}\nsubnets: [" + subnets + "]\npools: [{name: web, image: debian-12}]\n"
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(tt.start)
+		live, err := config.NewLive(path, &memory{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(tt.now)
+		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want {
+			t.Errorf("%s, then %s: %v, needs a restart %v, want %v", tt.start, tt.now, err, live.NeedsRestart(), tt.want)
+		}
+	}
+}
+
 func mac(t testing.TB, s string) pools.MAC {
 	t.Helper()
 	m, err := pools.ParseMAC(s)

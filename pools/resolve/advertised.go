@@ -47,24 +47,17 @@ type addresses struct {
 //     bound to another one,
 //   - the boot address of a subnet of the same layer-2 network,
 //   - server.address, or the first address of the first interface.
+//
+// server.address counts for the subnets of its family alone.
 func (f *Farm) indexAddresses(c *Checked) {
 	f.addresses = addresses{listeners: &c.Listeners, local: c.Local, local6: c.Local6}
 	a := &f.addresses
-	if len(c.Local6) > 0 {
-		a.fallback6 = a.advertise6(c.Local6[0])
-	}
-	a.fallback = a.advertise(c.Listeners.Address, f.at("server.address"))
-	if !a.fallback.Address.IsValid() && len(c.Listeners.Interfaces) > 0 {
-		a.fallback.from = pools.Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
-		if len(a.local) > 0 {
-			a.fallback = a.advertise(a.local[0].Prefix.Addr(), pools.Origin{Path: "first address of " + a.local[0].Interface})
-		}
-	}
+	f.indexFallbacks(c)
 	for i, s := range c.Config.Subnets {
 		if s.Is6() {
-			a.bySubnet = append(a.bySubnet, a.within6(s.CIDR))
+			a.bySubnet = append(a.bySubnet, a.within6(s.CIDR, f.elsewhere(c, true)))
 		} else {
-			a.bySubnet = append(a.bySubnet, a.within(s.CIDR, f.elsewhere(c)))
+			a.bySubnet = append(a.bySubnet, a.within(s.CIDR, f.elsewhere(c, false)))
 		}
 		if s.Address.IsValid() {
 			a.bySubnet[i] = a.advertise(s.Address, f.at(f.subnetPath(i)+".address"))
@@ -89,7 +82,7 @@ func (f *Farm) indexAddresses(c *Checked) {
 		}
 	}
 	for _, l := range a.local {
-		own := a.within(l.Prefix.Masked(), f.elsewhere(c))
+		own := a.within(l.Prefix.Masked(), f.elsewhere(c, false))
 		if !own.Address.IsValid() {
 			own = a.fallback
 		}
@@ -97,16 +90,44 @@ func (f *Farm) indexAddresses(c *Checked) {
 	}
 }
 
-// elsewhere reports whether server.address is set and in no network of this server.
-func (f *Farm) elsewhere(c *Checked) bool {
+// indexFallbacks finds the boot addresses for networks without one of their own:
+// server.address in its family, else the first address of the first interface. Where all
+// subnets are of IPv6 and there is no IPv4 address, that of IPv6 is the one of both.
+func (f *Farm) indexFallbacks(c *Checked) {
+	a, set, at := &f.addresses, c.Listeners.Address, f.at("server.address")
+	a.fallback, a.fallback6 = a.advertise(set, at), a.advertise(set, at)
+	if len(c.Listeners.Interfaces) > 0 {
+		at = pools.Origin{Path: "first address of " + c.Listeners.Interfaces[0]}
+	}
+	first := func(local []Local) Advertised {
+		if len(local) > 0 {
+			return a.advertise(local[0].Prefix.Addr(), pools.Origin{Path: "first address of " + local[0].Interface})
+		}
+		return Advertised{from: at}
+	}
+	if !set.Is4() {
+		a.fallback = first(c.Local)
+	}
+	if !set.Is6() {
+		a.fallback6 = first(c.Local6)
+	}
+	if !a.fallback.Address.IsValid() && c.Config.HasIPv6() && !c.Config.HasIPv4() {
+		a.fallback = a.fallback6
+	}
+}
+
+// elsewhere reports whether server.address is set to one of a family that is in no network
+// of this server.
+func (f *Farm) elsewhere(c *Checked, ipv6 bool) bool {
 	set := c.Listeners.Address
-	return set.IsValid() && c.Config.SubnetOf(set) < 0 &&
-		!slices.ContainsFunc(c.Local, func(l Local) bool { return l.Prefix.Contains(set) })
+	holds := func(l Local) bool { return l.Prefix.Contains(set) }
+	return set.IsValid() && set.Is6() == ipv6 && c.Config.SubnetOf(set) < 0 &&
+		!slices.ContainsFunc(c.Local, holds) && !slices.ContainsFunc(c.Local6, holds)
 }
 
 // within returns the boot address of this server in a network, without one if there is none.
 func (a *addresses) within(network netip.Prefix, elsewhere bool) Advertised {
-	if set := a.listeners.Address; elsewhere || set.IsValid() && network.Contains(set) {
+	if elsewhere || network.Contains(a.listeners.Address) {
 		return a.fallback
 	}
 	for _, l := range a.local {
@@ -219,7 +240,7 @@ func (f *Farm) URL() string { return f.addresses.fallback.URL }
 func (f *Farm) SecureURL() string { return f.addresses.fallback.SecureURL }
 
 // Address returns the boot server for machines of networks in which this server has no
-// address. It is the zero Addr when the config names none and no interface has one.
+// address; an IPv6 address only where there is no IPv4. It is the zero Addr when the config names none and no interface has one.
 func (f *Farm) Address() netip.Addr { return f.addresses.fallback.Address }
 
 // BootAddress returns the boot address of subnet i of the config, and its origin.

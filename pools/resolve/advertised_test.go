@@ -104,6 +104,67 @@ func TestBootAddress(t *testing.T) {
 	}
 }
 
+// TestBootAddress6: each IPv6 network gets the address that the server has there.
+// server.address is for its family alone, and without IPv4 the address of IPv6 is the
+// server's.
+func TestBootAddress6(t *testing.T) {
+	prefixes := func(texts ...string) (all []netip.Prefix) {
+		for _, text := range texts {
+			all = append(all, netip.MustParsePrefix(text))
+		}
+		return all
+	}
+	six := prefixes("fd00:77::/64", "fd00:78::/64", "fd00:79::/64")
+	for _, tt := range []struct {
+		name        string
+		address     string
+		local       []netip.Prefix
+		subnets     []netip.Prefix
+		want        []string
+		ofTheServer string
+	}{
+		{"found on the interface", "", prefixes("fd00:77::1/64", "fd00:78::1/64"), six, []string{"fd00:77::1", "fd00:78::1", "fd00:77::1"}, "fd00:77::1"},
+		{"server.address is for its own network, and for those without an address", "fd00:77::9", prefixes("fd00:77::1/64", "fd00:78::1/64"), six,
+			[]string{"fd00:77::9", "fd00:78::1", "fd00:77::9"}, "fd00:77::9"},
+		{"server.address in no network of the server is for all", "2001:db8::1", prefixes("fd00:77::1/64", "fd00:78::1/64"), six,
+			[]string{"2001:db8::1", "2001:db8::1", "2001:db8::1"}, "2001:db8::1"},
+		{"no address", "", nil, six, []string{"invalid IP", "invalid IP", "invalid IP"}, "invalid IP"},
+		{"both families, server.address of IPv4", "10.77.0.9", prefixes("10.77.0.1/16", "fd00:77::1/64"), prefixes("10.77.0.0/16", "fd00:77::/64"),
+			[]string{"10.77.0.9", "fd00:77::1"}, "10.77.0.9"},
+		{"both families, server.address of IPv6", "2001:db8::1", prefixes("10.77.0.1/16", "fd00:77::1/64"), prefixes("10.77.0.0/16", "fd00:77::/64"),
+			[]string{"10.77.0.1", "2001:db8::1"}, "10.77.0.1"},
+		{"both families, without an IPv4 address", "", prefixes("fd00:77::1/64"), prefixes("10.77.0.0/16", "fd00:77::/64"),
+			[]string{"invalid IP", "fd00:77::1"}, "invalid IP"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := pools.Server{Interfaces: []string{"eth1"}, HTTP: ":80", TFTP: ":69"}
+			if tt.address != "" {
+				server.Address = addr(tt.address)
+			}
+			c := resolve.Checked{Listeners: server, Config: pools.Config{Server: server}}
+			for _, p := range tt.subnets {
+				c.Config.Subnets = append(c.Config.Subnets, pools.Subnet{CIDR: p})
+			}
+			for _, p := range tt.local {
+				if l := (resolve.Local{Interface: "eth1", Prefix: p}); p.Addr().Is6() {
+					c.Local6 = append(c.Local6, l)
+				} else {
+					c.Local = append(c.Local, l)
+				}
+			}
+			f := resolve.NewFarm(c)
+			for i, want := range tt.want {
+				if got, from := f.BootAddress(i); got.String() != want {
+					t.Errorf("%s: got %s (%s), want %s", tt.subnets[i], got, from, want)
+				}
+			}
+			if got := f.Address().String(); got != tt.ofTheServer {
+				t.Errorf("the server: got %s, want %s", got, tt.ofTheServer)
+			}
+		})
+	}
+}
+
 // TestBootAddressWithoutSubnets: in proxy mode the config may have no subnets. The networks
 // of the interfaces count.
 func TestBootAddressWithoutSubnets(t *testing.T) {

@@ -55,7 +55,10 @@ func (f *Farm) Locals6() []Local { return f.addresses.local6 }
 
 // within6 returns the boot address of this server in an IPv6 network, else its first IPv6
 // address.
-func (a *addresses) within6(network netip.Prefix) Advertised {
+func (a *addresses) within6(network netip.Prefix, elsewhere bool) Advertised {
+	if elsewhere || network.Contains(a.listeners.Address) {
+		return a.fallback6
+	}
 	for _, l := range a.local6 {
 		if network.Contains(l.Prefix.Addr()) {
 			return a.advertise6(l)

@@ -27,6 +27,7 @@ type Client struct {
 	Relay string // address of the relay agent; empty: none
 	File  string // with a captured request; the other fields are then unused
 	IPXE  bool   // the client is iPXE
+	IPv6  bool   // it asks by DHCPv6
 
 	CircuitID, RemoteID, Class, UserClass, ClientID, UUID string // in the notation of the flags
 }
@@ -36,12 +37,13 @@ func (a *Client) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.Arch, "arch", string(pools.UEFIx64), "what asks, a firmware or an operating system: "+strings.Join(archs, "|"))
 	f.BoolVar(&a.IPXE, "ipxe", false, "iPXE asks, and wants its script rather than a loader")
-	f.StringVar(&a.Relay, "relay", "", "address of the relay agent that it asks through (giaddr)")
+	f.BoolVar(&a.IPv6, "ipv6", false, "it asks by DHCPv6; a machine with IPv6 only does so in any case")
+	f.StringVar(&a.Relay, "relay", "", "address of the relay agent that it asks through (giaddr; with DHCPv6 the link-address)")
 	f.StringVar(&a.CircuitID, "circuit-id", "", "what the relay agent calls its port (option 82.1), text or hex:0a0b")
 	f.StringVar(&a.RemoteID, "remote-id", "", "what the relay agent calls its switch (option 82.2), text or hex:0a0b")
 	f.StringVar(&a.Class, "class", "", "vendor class, instead of the firmware's (option 60)")
 	f.StringVar(&a.UserClass, "user-class", "", "user class (option 77)")
-	f.StringVar(&a.ClientID, "client-id", "", "client identifier (option 61), text or hex:0a0b")
+	f.StringVar(&a.ClientID, "client-id", "", "client identifier (option 61; with DHCPv6 the DUID), text or hex:0a0b")
 	f.StringVar(&a.UUID, "uuid", "", "UUID of the machine, instead of one that is made from the MAC (option 97)")
 	f.StringVar(&a.File, "request", "", "file with a captured DHCP request: the bytes of its UDP payload, or these in hex")
 	_ = cmd.MarkFlagFilename("request")
@@ -56,17 +58,30 @@ func firmwareNames() []string {
 	return names
 }
 
-// Request returns the packet that the client sends. The argument args has its MAC,
-// unless the request is a captured one.
+// Request returns the packet that the client sends; nil for DHCPv6. The argument args has
+// its MAC, unless the request is a captured one.
 func (a *Client) Request(args []string) (packet []byte, err error) {
 	switch {
 	case a.File != "" && len(args) > 0:
 		return nil, errors.New("a captured request has a MAC: leave out the one beside")
+	case a.File != "" && a.IPv6:
+		return nil, errors.New("a captured request is one of DHCPv4: leave out --ipv6, or give a MAC")
 	case a.File != "":
 		return ReadCapture(a.File)
-	case len(args) == 0:
+	}
+	d, err := a.discover(args)
+	if err != nil || a.IPv6 {
+		return nil, err
+	}
+	return d.Packet().ToBytes(), nil
+}
+
+// discover returns the boot program that asks.
+func (a *Client) discover(args []string) (*bootprogram.Discover, error) {
+	if len(args) == 0 {
 		return nil, errors.New("whose? give a MAC, or a captured request with --request FILE")
 	}
+	var err error
 	d := bootprogram.Discover{IPXE: a.IPXE, Class: a.Class, UserClass: a.UserClass}
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
@@ -84,8 +99,8 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 	}
 	if a.Relay != "" {
 		d.Relay, err = netip.ParseAddr(a.Relay)
-		if err != nil || !d.Relay.Is4() {
-			note(fmt.Errorf("--relay: %q is not an IPv4 address", a.Relay))
+		if family := map[bool]string{false: "IPv4", true: "IPv6"}[a.IPv6]; err != nil || d.Relay.Is6() != a.IPv6 {
+			note(fmt.Errorf("--relay: %q is not an %s address", a.Relay, family))
 		}
 	}
 	for flag, text := range map[string]struct {
@@ -96,10 +111,7 @@ func (a *Client) Request(args []string) (packet []byte, err error) {
 			note(fmt.Errorf("%s: %w", flag, err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return d.Packet().ToBytes(), nil
+	return &d, errors.Join(errs...)
 }
 
 // octets returns the bytes of text, or of hex:0a0b or hex:0a:0b. The limit is 120 bytes,

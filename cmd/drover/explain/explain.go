@@ -32,8 +32,9 @@ func NewCommand() *cobra.Command {
 kernel arguments, DHCP options, files, labels, taints, each with the line of the
 config that set it. Then it prints the DHCP reply to such a machine's DISCOVER,
 option by option. --request shows the reply to a captured DHCP request instead,
-given as bytes or in hex. If the server would not answer, explain says why and
-fails.
+given as bytes or in hex. A machine with IPv6 only, and one of --ipv6, is explained
+by the DHCPv6 reply to its SOLICIT. If the server would not answer, explain says why
+and fails.
 
 It reads the config file and sends nothing. With --live it also reads, from the
 running server, the nodes that were added over the REST API and the leases.
@@ -58,7 +59,7 @@ would give.`,
 			if e.farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
 				return err
 			}
-			x, silence := e.explain(request)
+			x, silence := e.ofFamily(&client, request, args)
 			if x.Plan == nil {
 				return silence
 			}
@@ -82,6 +83,20 @@ type explainer struct {
 	next   map[string]pools.NextBoot // by node
 	farm   *resolve.Farm
 	now    func() time.Time
+}
+
+// ofFamily returns the server's answer to a client, by DHCPv4 or by DHCPv6.
+func (e *explainer) ofFamily(c *Client, request []byte, args []string) (explanation, error) {
+	if c.File == "" {
+		d, err := c.discover(args)
+		if err != nil {
+			return explanation{}, err
+		}
+		if c.IPv6 || c.Relay == "" && e.wantsIPv6(d.MAC) {
+			return e.explain6(d)
+		}
+	}
+	return e.explain(request)
 }
 
 // askServer gets the nodes that the config file does not declare, and the leases, from
@@ -108,6 +123,8 @@ type explanation struct {
 	Why  resolve.Why `json:"why"`
 	DHCP *dhcpReply  `json:"dhcp,omitempty"`
 	TLS  *nodeTLS    `json:"nodeTLS,omitempty"`
+
+	DHCP6 *dhcp6Reply `json:"dhcpv6,omitempty"`
 }
 
 func (x explanation) text(w io.Writer) error {
@@ -117,6 +134,9 @@ func (x explanation) text(w io.Writer) error {
 	}
 	if x.DHCP != nil {
 		text += "\n" + x.DHCP.text()
+	}
+	if x.DHCP6 != nil {
+		text += "\n" + x.DHCP6.text()
 	}
 	_, err := io.WriteString(w, text)
 	return err

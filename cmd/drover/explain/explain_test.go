@@ -57,7 +57,7 @@ func TestStandIn(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newStandIn(farm, leases, now)
+			s := newStandIn(farm, leases, false, now)
 			p := farm.Resolve(resolve.Query{MAC: tt.mac})
 			got, _, err := s.Offer(p, tt.want, now)
 			if err != nil || got != tt.got || s.guessed != tt.guessed {
@@ -65,7 +65,7 @@ func TestStandIn(t *testing.T) {
 			}
 		})
 	}
-	var _ dhcp.Leases = newStandIn(farm, nil, now)
+	var _ dhcp.Leases = newStandIn(farm, nil, false, now)
 }
 
 // A node waits for its address while another machine leases it, as on a running server.
@@ -85,7 +85,7 @@ func TestAddressOfALease(t *testing.T) {
 		"its own":               {own, time.Hour, false},
 	} {
 		lease := pools.Lease{Address: netip.MustParseAddr("10.28.0.10"), MAC: tt.mac, Expires: now.Add(tt.left)}
-		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, now), now}
+		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, false, now), now}
 		if p := f.Resolve(resolve.Query{MAC: own}); p == nil || p.Node != "m1" || (p.Holder != nil) != tt.waits {
 			t.Errorf("%s: got plan %+v, want that it waits: %t", name, p, tt.waits)
 		}

@@ -13,17 +13,23 @@ import (
 // reported, and guesses addresses for the other machines. It leases nothing.
 type standIn struct {
 	farm    *resolve.Farm
-	byMAC   map[pools.MAC]pools.LeaseInfo
+	byMAC   map[pools.MAC]pools.LeaseInfo // of the family
+	other   map[pools.MAC]pools.LeaseInfo // of the other family
 	taken   map[netip.Addr]pools.MAC
 	guessed bool // an address was offered that the machine has not leased yet
 }
 
-func newStandIn(farm *resolve.Farm, leases []pools.LeaseInfo, now time.Time) *standIn {
-	s := &standIn{farm: farm, byMAC: map[pools.MAC]pools.LeaseInfo{}, taken: map[netip.Addr]pools.MAC{}}
+// newStandIn returns the leases of a family.
+func newStandIn(farm *resolve.Farm, leases []pools.LeaseInfo, ipv6 bool, now time.Time) *standIn {
+	s := &standIn{farm: farm, byMAC: map[pools.MAC]pools.LeaseInfo{}, other: map[pools.MAC]pools.LeaseInfo{}, taken: map[netip.Addr]pools.MAC{}}
 	for _, l := range leases {
+		of := s.byMAC
+		if l.Address.Is6() != ipv6 {
+			of = s.other
+		}
 		switch l.Lease.State(now) {
 		case pools.LeaseActive, pools.LeaseExpired:
-			s.byMAC[l.MAC] = l
+			of[l.MAC] = l
 			s.taken[l.Address] = l.MAC
 		case pools.LeaseDeclined:
 			s.taken[l.Address] = pools.MAC{}
@@ -61,13 +67,17 @@ func (f liveFarm) WhyNot(q resolve.Query) string {
 	return f.WhyNotLeased(q, l)
 }
 
-// lease returns the active lease of the machine, and takes an iPXE for one that the
-// firmware loaded.
+// lease returns the active lease of the machine, without its address if it is of the other
+// family, and takes an iPXE for one that the firmware loaded.
 func (f liveFarm) lease(q *resolve.Query) (l pools.Lease) {
 	q.Chained = q.IPXE
-	if l = f.leases.byMAC[q.MAC].Lease; !l.Active(f.now) {
+	if l = f.leases.byMAC[q.MAC].Lease; l.Active(f.now) {
+		return l
+	}
+	if l = f.leases.other[q.MAC].Lease; !l.Active(f.now) {
 		return pools.Lease{}
 	}
+	l.Address = netip.Addr{}
 	return l
 }
 

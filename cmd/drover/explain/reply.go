@@ -26,7 +26,7 @@ type dhcpReply struct {
 }
 
 type optionText struct {
-	Code  uint8  `json:"code"`
+	Code  uint16 `json:"code"`
 	Name  string `json:"name,omitempty"`
 	Value string `json:"value"`
 	Hex   string `json:"hex"`
@@ -36,7 +36,7 @@ type optionText struct {
 // explain returns the server's answer to a request. An error is the reason for
 // silence.
 func (e *explainer) explain(request []byte) (explanation, error) {
-	leases := newStandIn(e.farm, e.leases, e.now())
+	leases := newStandIn(e.farm, e.leases, false, e.now())
 	s := &dhcp.Responder{Farm: liveFarm{e.farm, leases, e.now()}, Leases: leases, Mode: e.farm.Config.Server.DHCP}
 	var x dhcp.Exchange
 	var packet []byte
@@ -87,7 +87,7 @@ func (e *explainer) addresses() []netip.Addr {
 			all = append(all, a)
 		}
 	}
-	if a := e.farm.Address(); a.IsValid() {
+	if a := e.farm.Address(); a.Is4() {
 		all = append(all, a)
 	}
 	for i, s := range e.farm.Config.Subnets { // of interfaces that this host does not have
@@ -139,7 +139,7 @@ func newDHCPReply(packet []byte, x dhcp.Exchange) (*dhcpReply, error) {
 	used := map[string]bool{}
 	for _, o := range options {
 		used[o.In] = true
-		t := optionText{o.Code, o.Name, o.Value, hex.EncodeToString(o.Data), o.In}
+		t := optionText{uint16(o.Code), o.Name, o.Value, hex.EncodeToString(o.Data), o.In}
 		for _, set := range x.Plan.Options { // in the notation of the config
 			if set.Code == o.Code && string(set.Data) == string(o.Data) {
 				t.Name, t.Value = set.Name, set.Text
@@ -176,12 +176,16 @@ func (r *dhcpReply) text() string {
 			fmt.Fprintf(&b, "  %-24s  %s\n", f.name, f.value)
 		}
 	}
-	for _, o := range r.Options {
-		fmt.Fprintf(&b, "  %3d %-20s  %s", o.Code, o.Name, o.Value)
+	writeOptions(&b, r.Options)
+	return b.String()
+}
+
+func writeOptions(b *strings.Builder, options []optionText) {
+	for _, o := range options {
+		fmt.Fprintf(b, "  %3d %-20s  %s", o.Code, o.Name, o.Value)
 		if o.In != "" {
-			fmt.Fprintf(&b, " (in %s)", o.In)
+			fmt.Fprintf(b, " (in %s)", o.In)
 		}
 		b.WriteByte('\n')
 	}
-	return b.String()
 }

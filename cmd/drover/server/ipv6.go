@@ -32,6 +32,20 @@ func (s *Server) serveDHCP6(cfg pools.Config) {
 	}
 }
 
+// byIPv6 is the end of the name of a part that serves an interface by DHCPv6.
+const byIPv6 = " by IPv6"
+
+// dhcpParts returns the names of the parts that serve DHCP or DHCPv6.
+func (s *Server) dhcpParts() (names []string) {
+	for _, d := range s.DHCP {
+		names = append(names, d.Interface)
+	}
+	for _, d := range s.DHCP6 {
+		names = append(names, d.Interface+byIPv6)
+	}
+	return names
+}
+
 // serverDUID returns the DUID of this server: it is made from the MAC of the first
 // interface that has one, and is the same on all interfaces (RFC 8415, section 11).
 func serverDUID(interfaces []string) []byte {
@@ -60,7 +74,7 @@ func (s *Server) listen6(serve map[string]func(context.Context) error) error {
 		if err != nil && !errors.Is(err, dhcp6d.ErrNotReady) {
 			return err
 		}
-		name := d.Interface + " by IPv6"
+		name := d.Interface + byIPv6
 		if err != nil {
 			s.networks.Report(name, err)
 		}

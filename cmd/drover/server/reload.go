@@ -115,7 +115,7 @@ func (s *Server) Reload(why string) {
 	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	s.warnLeased()
 	if s.Live.NeedsRestart() {
-		s.log.Warn("server: changed in the config, which takes a restart")
+		s.log.Warn("server: changed in the config, or the first subnet of IPv4 or IPv6 came, which takes a restart")
 	}
 }
 

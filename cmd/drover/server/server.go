@@ -160,8 +160,9 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.metrics.WatchReadiness(ready)
 	s.metrics.WatchNeighbors(s.Live, ready.Proc)
 
-	s.serveDHCP(cfg)
+	s.serveDHCP(farm.Config)
 	s.serveDHCP6(farm.Config)
+	ready.Parts = s.dhcpParts()
 	s.serveRA(cfg)
 	nodeTLS, err := s.nodeTLS(o.State, farm)
 	if err != nil {
@@ -190,9 +191,10 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 }
 
 // serveDHCP makes a DHCP server for each interface. It makes none when another host
-// does all of DHCP.
-func (s *Server) serveDHCP(cfg pools.Server) {
-	if cfg.DHCP == pools.DHCPOff {
+// does all of DHCP, and none to give addresses when all subnets are of IPv6.
+func (s *Server) serveDHCP(conf pools.Config) {
+	cfg := conf.Server
+	if cfg.DHCP == pools.DHCPOff || cfg.DHCP == pools.DHCPFull && !conf.HasIPv4() {
 		return
 	}
 	var once *dhcpd.Once

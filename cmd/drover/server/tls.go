@@ -68,7 +68,10 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 // hosts returns the names under which clients reach the people-facing listener,
 // according to the config.
 func hosts(cfg pools.Server, farm *resolve.Farm) []string {
-	all := []string{farm.Address().String()}
+	var all []string
+	if a := farm.Address(); a.IsValid() {
+		all = append(all, a.String())
+	}
 	if host, _, err := net.SplitHostPort(cfg.API); err == nil && host != "" {
 		all = append(all, strings.ToLower(host))
 	}

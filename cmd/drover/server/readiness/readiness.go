@@ -50,6 +50,7 @@ type Checks struct {
 	Proc     fs.FS // the file system /proc
 
 	Interfaces func() map[string]error // those that are not served, and why; nil: all are
+	Parts      []string                // all that serve DHCP or DHCPv6, by the names of Interfaces
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
@@ -87,7 +88,7 @@ func (c *Checks) configProblems() (out []api.Problem) {
 		add(status.Unkept.Error(), "the next start has no last good copy of it")
 	}
 	if c.Live.NeedsRestart() {
-		add("server: changed, which takes a restart", "it takes a restart")
+		add("server: changed, or the first subnet of IPv4 or IPv6 came, which takes a restart", "it takes a restart")
 	}
 	return out
 }
@@ -100,7 +101,7 @@ func (c *Checks) interfaceProblems() (out []api.Problem) {
 	}
 	missing := c.Interfaces()
 	isServed := func(name string) bool { return missing[name] == nil }
-	served := slices.ContainsFunc(c.Live.Farm().Config.Server.Interfaces, isServed)
+	served := slices.ContainsFunc(c.Parts, isServed)
 	for name, err := range missing {
 		out = append(out, api.Problem{
 			Part: "interface " + name, Problem: printable.Line(err.Error(), maxProblem), Brief: "DHCP is not served there", Warning: served,

@@ -1,0 +1,125 @@
+package explain
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"drover/dhcp"
+	"drover/dhcp/bootprogram"
+	"drover/dhcp/dhcp6"
+	"drover/pools"
+)
+
+// dhcp6Reply is the reply to a DHCPv6 message, decoded.
+type dhcp6Reply struct {
+	Request string       `json:"request"` // SOLICIT
+	Type    string       `json:"type"`    // ADVERTISE, REPLY
+	Address netip.Addr   `json:"address,omitzero"`
+	Options []optionText `json:"options"`
+	Size    int          `json:"size"` // bytes of the UDP payload
+	Note    string       `json:"note,omitempty"`
+	Packet  string       `json:"packet"` // the whole UDP payload, in hex
+}
+
+// wantsIPv6 reports whether a machine is explained by DHCPv6 without being asked for that:
+// its node, or the whole farm, has IPv6 only.
+func (e *explainer) wantsIPv6(mac pools.MAC) bool {
+	if e.farm.Declares(mac) {
+		return !e.farm.HasAddress(mac, false) && e.farm.HasAddress(mac, true)
+	}
+	return e.farm.Config.HasIPv6() && !e.farm.Config.HasIPv4()
+}
+
+// explain6 returns the server's answer to the SOLICIT of a machine. An error is the reason
+// for silence.
+func (e *explainer) explain6(d *bootprogram.Discover) (explanation, error) {
+	leases := newStandIn(e.farm, e.leases, true, e.now())
+	s := &dhcp6.Responder{
+		Farm: liveFarm{e.farm, leases, e.now()}, Leases: leases, Mode: e.farm.Config.Server.DHCP,
+		DUID: dhcp6.NewDUID(pools.MAC{}), // that of the server is not known here
+	}
+	var request dhcp6.Request
+	request.Parse(d.Solicit(), dhcp6.Sender{MAC: d.MAC})
+	var answer *dhcp6.Message
+	var x dhcp.Exchange
+	var own netip.Addr
+	for _, own = range e.addresses6() {
+		if answer, x = s.Reply(&request, own, e.now()); x.Plan != nil {
+			break
+		}
+	}
+	if x.Plan == nil {
+		return explanation{}, silence(&x)
+	}
+	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
+	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
+	switch {
+	case s.Mode == pools.DHCPOff:
+		return out, nil
+	case answer == nil:
+		return out, silence(&x)
+	}
+	reply, err := newDHCP6Reply(answer.Bytes, &x)
+	if err != nil {
+		return out, err
+	}
+	var notes []string
+	if leases.guessed {
+		notes = append(notes, x.Address.String()+" is leased when it asks")
+	}
+	if own.IsUnspecified() {
+		notes = append(notes, "the server has no IPv6 address on this host, so that it lacks here: set address in the subnet")
+	}
+	if x.Warning != "" {
+		notes = append(notes, x.Warning)
+	}
+	reply.Note = strings.Join(notes, "; ")
+	out.DHCP6 = reply
+	return out, nil
+}
+
+// addresses6 returns the server's possible IPv6 addresses in the subnets: those of its
+// interfaces on this host, and those of the config. Without any it returns the unspecified
+// address.
+func (e *explainer) addresses6() []netip.Addr {
+	var all []netip.Addr
+	for _, l := range e.farm.Locals6() {
+		if a := l.Prefix.Addr(); e.inSubnet(a) {
+			all = append(all, a)
+		}
+	}
+	for i, s := range e.farm.Config.Subnets {
+		if a, _ := e.farm.BootAddress(i); a.Is6() && s.CIDR.Contains(a) {
+			all = append(all, a)
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return append(all, netip.IPv6Unspecified())
+}
+
+func newDHCP6Reply(packet []byte, x *dhcp.Exchange) (*dhcp6Reply, error) {
+	options, err := dhcp6.Describe(packet)
+	if err != nil {
+		return nil, err
+	}
+	r := &dhcp6Reply{Request: x.Type, Type: x.Reply, Address: x.Address, Size: len(packet), Packet: hex.EncodeToString(packet)}
+	for _, o := range options {
+		r.Options = append(r.Options, optionText{Code: o.Code, Name: o.Name, Value: o.Value, Hex: hex.EncodeToString(o.Data)})
+	}
+	return r, nil
+}
+
+func (r *dhcp6Reply) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "DHCPv6: %s is answered with %s, %d bytes", r.Request, r.Type, r.Size)
+	if r.Note != "" {
+		fmt.Fprintf(&b, " (%s)", r.Note)
+	}
+	b.WriteByte('\n')
+	writeOptions(&b, r.Options)
+	return b.String()
+}
