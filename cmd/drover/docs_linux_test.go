@@ -31,6 +31,7 @@ func notHere() map[string]string {
 	const (
 		farm     = "TestReadmeFarm (e2e) types it"
 		clusters = "TestManualClusters (e2e) types it"
+		admin    = "it needs a cluster; TestAdminCluster (e2e) runs helm and kubectl so"
 		itself   = "it runs this test"
 		long     = "it takes minutes, and decides by figures"
 		archive  = "it downloads packages that the tests do not install"
@@ -43,6 +44,7 @@ func notHere() map[string]string {
 		"make build":                   farm,
 		"make install":                 farm,
 		"make image":                   farm,
+		"make server-image":            "it compiles for two architectures; TestAdminCluster (e2e) runs such an image",
 		"make bench":                   long,
 		"make bench-dhcp":              long,
 		"make bench-dhcp BENCH=-quick": long,
@@ -78,6 +80,13 @@ func notHere() map[string]string {
 		"drover image build --name debian-12 oci:node":                 "it needs a container image; the tests of imagebuild build from such layouts",
 		"drover image build --name debian-12 oci-archive:node.tar":     "likewise",
 		"drover image build --name debian-12 docker-archive:saved.tar": "likewise",
+
+		// The chart.
+		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml": admin,
+		"kubectl --namespace farm rollout status deployment/drover":                                         admin,
+		"kubectl --namespace farm exec deployment/drover -- drover node list":                               admin,
+		"helm upgrade drover deploy/charts/drover --namespace farm --values values.yaml":                    admin,
+		"kubectl apply --server-side --force-conflicts --filename deploy/charts/drover/crds":                admin,
 	}
 }
 

@@ -99,11 +99,11 @@ func (g cgroup) makeV2(root string) error {
 	if err != nil {
 		return err
 	}
-	enable := ""
-	for _, c := range strings.Fields(string(controllers)) {
-		enable += "+" + c + " "
+	var enable strings.Builder
+	for c := range strings.FieldsSeq(string(controllers)) {
+		enable.WriteString("+" + c + " ")
 	}
-	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable), 0o644)
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable.String()), 0o644)
 }
 
 // remove removes the cgroup from all hierarchies: runc uses the one of version 2 on hosts

@@ -110,6 +110,25 @@ func minimal(t *testing.T, set ...string) (string, error) {
 	return helm(t, args...)
 }
 
+// TestTenantRights: the Role for the control planes of tenants is that of the manifest, which
+// the tests of hosted control planes have.
+func TestTenantRights(t *testing.T) {
+	rules := func(text, role string) string {
+		for doc := range strings.SplitSeq(text, "\n---\n") {
+			_, after, found := strings.Cut(doc, "\nrules:\n")
+			if found && strings.Contains(doc, "name: "+role) {
+				return strings.TrimSpace(after)
+			}
+		}
+		t.Fatalf("no Role %s in %s", role, text)
+		return ""
+	}
+	manifest := rules(fixture.ReadFile(t, "../../deploy/admin-rbac.yaml"), "drover-tenants")
+	if got := rules(fixture.ReadFile(t, "testdata/rendered.yaml"), "drover-tenants"); got != manifest {
+		t.Errorf("the chart has\n%s\ndeploy/admin-rbac.yaml has\n%s", got, manifest)
+	}
+}
+
 // TestConfigFields: the schema has every element of drover.yaml, and no other.
 func TestConfigFields(t *testing.T) {
 	var schema struct {

@@ -23,7 +23,7 @@ type Programs struct {
 func Build(ctx context.Context, log io.Writer) (p *Programs, err error) {
 	p = new(Programs)
 	if p.Runc, err = exec.LookPath("runc"); err != nil {
-		return nil, fmt.Errorf("Debian's package runc is missing: %w", err)
+		return nil, fmt.Errorf("package runc is missing: %w", err)
 	}
 	for _, part := range []struct {
 		path  *string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -111,9 +112,7 @@ func TestServerImage(t *testing.T) {
 	}
 	all := map[string]entry{}
 	for _, l := range manifest.Layers {
-		for name, e := range read(t, blob(files, l.Digest)) {
-			all[name] = e
-		}
+		maps.Copy(all, read(t, blob(files, l.Digest)))
 	}
 	// magic 0x02000001; 1<<10 and 1<<13, little-endian.
 	const capabilities = "0100000200240000000000000000000000000000"

@@ -1,0 +1,156 @@
+// Package farm is a rack with an admin cluster, in which drover is a pod that its Helm chart
+// has made: everything that an operator of a farm has before the first machine is powered
+// on.
+//
+//	built, err := farm.Build(ctx, log)                        // programs, node image, server image
+//	f, err := built.Open(ctx, farm.Config{...})               // rack, admin cluster, images
+//	defer f.Close()
+//	err = f.Install(ctx, "values.yaml")                       // helm install
+//	out, err := f.Drover(ctx, "node", "list")                 // in the pod
+//	out, err = f.Kubectl(ctx, nil, "apply", "-f", "objects.yaml")
+//
+// The package knows drover's chart and its command line, not its config.
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"drover/e2e/admin"
+	"drover/e2e/buildcache"
+	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/e2e/serverimage"
+)
+
+// Namespace is the one of the release, and of the objects.
+const Namespace = "farm"
+
+// Address is the one of the admin cluster's host in the rack.
+const Address = "10.77.0.1"
+
+// Image is the server's container image in the admin cluster.
+const Image = "localhost/drover:e2e"
+
+// Built has the paths of all parts of a farm.
+type Built struct {
+	*site.Built
+	Programs *admin.Programs
+}
+
+// Build makes the parts, as far as they are not there from an earlier time.
+func Build(ctx context.Context, log io.Writer) (*Built, error) {
+	b := new(Built)
+	var err error
+	if b.Built, err = site.Build(ctx, log); err != nil {
+		return nil, err
+	}
+	if _, err := buildcache.Helm(ctx, log); err != nil {
+		return nil, err
+	}
+	b.Programs, err = admin.Build(ctx, log)
+	return b, err
+}
+
+// Config has the settings of a farm.
+type Config struct {
+	Name    string   // of the rack
+	Dir     string   // everything that the run writes; made anew
+	Further []string // addresses of the rack beside [Address], with their masks
+}
+
+// Farm is a rack with an admin cluster.
+type Farm struct {
+	*lab.Rack
+	*admin.Cluster
+
+	built *Built
+}
+
+// Open opens a farm: a rack, and in it an admin cluster that has the server's image and
+// no drover.
+func (b *Built) Open(ctx context.Context, c Config) (_ *Farm, err error) {
+	if err := os.RemoveAll(c.Dir); err != nil {
+		return nil, err
+	}
+	var addrs []netip.Prefix
+	for _, text := range append([]string{Address + "/24"}, c.Further...) {
+		a, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, a)
+	}
+	f := &Farm{built: b}
+	if f.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	f.Cluster, err = b.Programs.Open(ctx, admin.Config{
+		Rack: f.Rack, Dir: filepath.Join(c.Dir, "admin"), Address: addrs[0].Addr(),
+		Folders: map[string]string{"images": b.Images, "loaders": b.Loaders},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.importServer(ctx); err != nil {
+		return nil, err
+	}
+	return f, os.Chown(f.Data(), serverimage.User, serverimage.User)
+}
+
+// importServer imports the image of drover's server.
+func (f *Farm) importServer(ctx context.Context) error {
+	archive := filepath.Join(f.Dir, "server.tar")
+	file, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	err = serverimage.Write(file, serverimage.Config{Name: Image, Programs: map[string]string{runtime.GOARCH: f.built.Drover}})
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return f.Import(ctx, archive)
+}
+
+// Install installs the chart with a file of values, and waits until drover's pod is ready.
+func (f *Farm) Install(ctx context.Context, values string) error {
+	_, err := f.Helm(ctx, "install", "drover", f.Chart(), "--namespace", Namespace, "--create-namespace", "--values", values)
+	if err != nil {
+		return err
+	}
+	_, err = f.Kubectl(ctx, nil, "rollout", "status", "deployment/drover", "--namespace", Namespace, "--timeout=3m")
+	return err
+}
+
+// Chart returns the folder of the chart.
+func (f *Farm) Chart() string { return filepath.Join(f.built.Root, "deploy", "charts", "drover") }
+
+// Drover runs the command drover in the pod, and returns its standard output.
+func (f *Farm) Drover(ctx context.Context, args ...string) (string, error) {
+	return f.Kubectl(ctx, nil, append([]string{"exec", "deployment/drover", "--namespace", Namespace, "--", "drover"}, args...)...)
+}
+
+// Log returns the last lines of the log of drover's pod.
+func (f *Farm) Log(ctx context.Context, lines int) (string, error) {
+	return f.Kubectl(ctx, nil, "logs", "deployment/drover", "--namespace", Namespace, fmt.Sprintf("--tail=%d", lines))
+}
+
+// Close ends the admin cluster with all pods, the machines and the rack. The files stay.
+func (f *Farm) Close() error {
+	var err error
+	if f.Cluster != nil {
+		err = f.Cluster.Close()
+	}
+	return errors.Join(err, f.Rack.Close())
+}
