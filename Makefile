@@ -6,7 +6,9 @@ BIN      := bin
 LDFLAGS  := -s -w
 FUZZTIME ?= 60s
 IMAGES   ?= /var/lib/drover/images
-SOURCE   ?= oci:$$($(GO) run ./e2e/buildcache/build image)
+DEBIAN   ?= 12
+IMAGE    ?= debian-$(DEBIAN)
+SOURCE   ?= oci:$$($(GO) run ./e2e/buildcache/build image$(DEBIAN:12=))
 E2E_ALL  ?= 1
 
 # Pinned tools. Go builds them into its cache on first use.
@@ -65,6 +67,10 @@ bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; fo
 bench-boot: need ## HTTP, TFTP, initrd and whole boots against nginx, tftpd-hpa, mkinitramfs, live-boot … (root; BENCH=-quick)
 	$(GO) run ./e2e/bench/boot $(BENCH)
 
+.PHONY: bench-image
+bench-image: need ## building an image against mksquashfs, with sizes and limits (root; two minutes)
+	$(GO) run ./e2e/bench/image $(BENCH)
+
 .PHONY: attack
 attack: need ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
 	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m ./e2e/attack -args -long $(ATTACK)
@@ -98,8 +104,8 @@ vuln: ## known vulnerabilities in called functions
 check: lint unit ## the linters and the unit tests, before each commit
 
 .PHONY: image
-image: need build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; see docs/images.md)
-	$(BIN)/drover image build --images $(IMAGES) --name debian-12 --init $(BIN)/drover-init $(SOURCE)
+image: need build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; DEBIAN=13 for that one; see docs/images.md)
+	$(BIN)/drover image build --images $(IMAGES) --name $(IMAGE) --init $(BIN)/drover-init $(SOURCE)
 
 .PHONY: server-image
 server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it)

@@ -39,6 +39,7 @@ type budInput struct {
 	baseKey string
 	bin     string // build context "k8sbin"
 	out     string // folder of the OCI layout
+	store   string // buildah's folder in the cache: builds in one store would remove each other's containers
 }
 
 // bud builds the node image and writes it to in.out. It writes the whole output to
@@ -54,7 +55,7 @@ func bud(ctx context.Context, log io.Writer, in budInput) error {
 	}
 	defer full.Close()
 	steps := &stepWriter{log: log}
-	b, err := openStore(ctx, filepath.Join(cache, "buildah"), io.MultiWriter(full, steps))
+	b, err := openStore(ctx, filepath.Join(cache, in.store), io.MultiWriter(full, steps))
 	if err != nil {
 		return err
 	}
@@ -71,6 +72,7 @@ func (b *buildah) build(ctx context.Context, in budInput) error {
 		return err
 	}
 	args := []string{
+		"--target", "node",
 		"--isolation", "chroot", // needs no runtime and no cgroups
 		"--pull=never",
 		"--timestamp", "0",

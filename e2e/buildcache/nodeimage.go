@@ -27,17 +27,26 @@ func (in ingredients) all() []part {
 	return []part{in.base, in.kubernetes, in.containerd, in.containers}
 }
 
-// NodeImage builds the lab's root image of a node, from Dockerfile.image with
+// NodeImage builds the lab's root image of a node, Debian 12, from Dockerfile.image with
 // K8S_SOURCE=local. It returns an OCI layout with this one image. The first time, with all
 // parts, takes 15 minutes on two cores; after a change of its files it takes about 20
 // seconds.
 func NodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
+	return debian12.nodeImage(ctx, log)
+}
+
+// NodeImage13 is [NodeImage] with Debian 13.
+func NodeImage13(ctx context.Context, log io.Writer) (ociDir string, err error) {
+	return debian13.nodeImage(ctx, log)
+}
+
+func (d debian) nodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
 	log = share(log)
 	root, err := SourceRoot()
 	if err != nil {
 		return "", err
 	}
-	in, err := gather(ctx, log)
+	in, err := d.gather(ctx, log)
 	if err != nil {
 		return "", fmt.Errorf("image: %w", err)
 	}
@@ -49,14 +58,14 @@ func NodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
 	for _, p := range in.all() {
 		inputs = append(inputs, p.key)
 	}
-	image := part{kind: "image", key: hashOf(inputs...), make: func(ctx context.Context, dir string) error {
-		return in.bake(ctx, log, root, dir)
+	image := part{kind: "image" + d.suffix, key: hashOf(inputs...), make: func(ctx context.Context, dir string) error {
+		return in.bake(ctx, log, root, dir, "buildah"+d.suffix)
 	}}
 	return image.path(ctx, log)
 }
 
-func gather(ctx context.Context, log io.Writer) (in ingredients, err error) {
-	in.base = base(log)
+func (d debian) gather(ctx context.Context, log io.Writer) (in ingredients, err error) {
+	in.base = d.base(log)
 	if in.kubernetes, err = kubernetes(ctx, log); err != nil {
 		return in, err
 	}
@@ -67,9 +76,9 @@ func gather(ctx context.Context, log io.Writer) (in ingredients, err error) {
 	return in, err
 }
 
-// bake makes the missing parts and builds the image into dir. It downloads the base while
-// the others are compiled.
-func (in ingredients) bake(ctx context.Context, log io.Writer, root, dir string) error {
+// bake makes the missing parts and builds the image into dir, with a store of buildah's
+// below the cache. It downloads the base while the others are compiled.
+func (in ingredients) bake(ctx context.Context, log io.Writer, root, dir, store string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var baseDir string
@@ -97,7 +106,7 @@ func (in ingredients) bake(ctx context.Context, log io.Writer, root, dir string)
 	}
 	return timed(log, "image", func() error {
 		return bud(ctx, log, budInput{
-			root: root, base: filepath.Join(baseDir, baseTar), baseKey: in.base.key, bin: bin, out: dir,
+			root: root, base: filepath.Join(baseDir, baseTar), baseKey: in.base.key, bin: bin, out: dir, store: store,
 		})
 	})
 }
@@ -125,7 +134,7 @@ func (in ingredients) stage(ctx context.Context, log io.Writer, bin string) erro
 		}
 	}
 	links := map[string]string{
-		"kubelet": k8s, "kubeadm": k8s,
+		"kubelet": k8s, "kubeadm": k8s, "kubectl": k8s,
 		"containerd": ctrd, "containerd-shim-runc-v2": ctrd, "ctr": ctrd,
 		"cni/bridge": ctrd, "cni/host-local": ctrd, "cni/loopback": ctrd, "cni/portmap": ctrd,
 	}

@@ -38,11 +38,11 @@ func TestKubernetesStamp(t *testing.T) {
 func TestParts(t *testing.T) {
 	t.Setenv("DROVER_CACHE", t.TempDir())
 	log := share(nil)
-	first, err := gather(t.Context(), log)
+	first, err := debian12.gather(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := gather(t.Context(), log)
+	again, err := debian12.gather(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestParts(t *testing.T) {
 	}
 	// The user's GOFLAGS are not used, so that they are not part of the key.
 	t.Setenv("GOFLAGS", "-ldflags=-X=main.x=y")
-	other, err := gather(t.Context(), log)
+	other, err := debian12.gather(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func debianFirmware(vendor, file string) string {
 	case vendor == "qed", vendor == "qlogic":
 		return "firmware-qlogic"
 	case file == "phanfw.bin":
-		return "firmware-netxen, or firmware-qlogic in Debian 12"
+		return "firmware-netxen"
 	case vendor == "netronome":
 		return "firmware-netronome"
 	case vendor == "rtl_nic":

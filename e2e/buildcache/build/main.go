@@ -1,7 +1,7 @@
 // Build makes parts of the virtual rack; package buildcache describes them. It prints the
 // path of each to standard output, and its progress to standard error.
 //
-//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|network|helm]...
+//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm]...
 package main
 
 import (
@@ -32,6 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"pause":      buildcache.PauseImage,
 		"hello":      buildcache.HelloImage,
 		"image":      buildcache.NodeImage,
+		"image13":    buildcache.NodeImage13,
 		"network":    buildcache.Network,
 		"helm":       buildcache.Helm,
 	}
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, network or helm", name)
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network or helm", name)
 		}
 	}
 	if err := buildcache.Able(ctx); err != nil {
