@@ -27,6 +27,21 @@ func distribution(t testing.TB, version, modules, ext string, more ...string) []
 	return append(append(files, dir+"modules.dep="+dep), more...)
 }
 
+// withDriver returns files with a network driver that needs firmware.
+func withDriver(t testing.TB, files []string, version string) []string {
+	dir := "usr/lib/modules/" + version + "/kernel/drivers/net/ethernet/"
+	if strings.HasPrefix(files[0], "lib/") {
+		dir = strings.TrimPrefix(dir, "usr/")
+	}
+	files = append([]string{dir + "bnx2x.ko=" + string(moduleELF(t, "firmware=bnx2x/bnx2x-e2.fw\x00"))}, files...)
+	for i, f := range files {
+		if name, dep, ok := strings.Cut(f, "modules.dep="); ok {
+			files[i] = name + "modules.dep=" + dep + "kernel/drivers/net/ethernet/bnx2x.ko:\n"
+		}
+	}
+	return files
+}
+
 // TestDistributions: layouts of distributions, as their packages have them.
 func TestDistributions(t *testing.T) {
 	const systemd = "usr/lib/systemd/systemd=systemd"
@@ -61,18 +76,7 @@ func TestDistributions(t *testing.T) {
 		"modules with gzip": {distribution(t, "6.6.1", "usr/lib/modules", ".gz", systemd, "boot/vmlinuz-6.6.1=kernel"), "6.6.1", "linux-firmware"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := "usr/lib/modules/" + test.version + "/kernel/drivers/net/ethernet/"
-			if strings.HasPrefix(test.files[0], "lib/") {
-				dir = strings.TrimPrefix(dir, "usr/")
-			}
-			driver := dir + "bnx2x.ko=" + string(moduleELF(t, "firmware=bnx2x/bnx2x-e2.fw\x00"))
-			files := append([]string{driver}, test.files...)
-			for i, f := range files {
-				if name, dep, ok := strings.Cut(f, "modules.dep="); ok {
-					files[i] = name + "modules.dep=" + dep + "kernel/drivers/net/ethernet/bnx2x.ko:\n"
-				}
-			}
-			b := builder(t, files...)
+			b := builder(t, withDriver(t, test.files, test.version)...)
 			var log bytes.Buffer
 			b.Log = slog.New(slog.NewTextHandler(&log, nil))
 			image := build(t, b)

@@ -21,15 +21,8 @@ import (
 
 const packagedInit = "/usr/lib/drover/drover-init"
 
-func newImageBuildCommand() *cobra.Command {
-	var b imagebuild.Builder
-	var recipe engine.Recipe
-	var platform string
-	var output cli.Output
-	cmd := &cobra.Command{
-		Use:   "build --name NAME {SOURCE | --file DOCKERFILE [CONTEXT]}",
-		Short: "Make an image from a container image, a directory or a Dockerfile",
-		Long: `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
+// buildHelp is the help text of drover image build.
+const buildHelp = `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
 current generation of the image NAME. SOURCE is one of
 
   dir:PATH                   a root file system on disk
@@ -61,7 +54,17 @@ element of a path, ** matches any number of elements. A match is left out with
 everything below it; DIR/** keeps the directory.
 
 The same source gives the same generation. SOURCE_DATE_EPOCH, if set, is the
-latest time of any file in it.`,
+latest time of any file in it.`
+
+func newImageBuildCommand() *cobra.Command {
+	var b imagebuild.Builder
+	var recipe engine.Recipe
+	var platform string
+	var output cli.Output
+	cmd := &cobra.Command{
+		Use:   "build --name NAME {SOURCE | --file DOCKERFILE [CONTEXT]}",
+		Short: "Make an image from a container image, a directory or a Dockerfile",
+		Long:  buildHelp,
 		Example: `  buildah push localhost/node:1 oci:node && drover image build --name debian-12 oci:node
   drover image build --name debian-12 oci-archive:node.tar:v7 --level 15
   drover image build --name debian-12 docker://registry.example.org/node:7
