@@ -186,7 +186,7 @@ func numbered(code, size uint8, text string) string {
 		}
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)
-	switch _, suffix := sizes[text[max(0, len(text)-1):][0]]; {
+	switch suffix := digits != text; {
 	case err != nil:
 		return text
 	case hasName(code) && !suffix:
