@@ -87,7 +87,6 @@ type Machine struct {
 	At       pools.Origin
 	Pool     string // default: that of the Options
 	Hardware []string
-	Lease    pools.Duration
 }
 
 // String returns the name of the machine, or what else it has.

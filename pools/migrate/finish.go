@@ -12,12 +12,16 @@ import (
 	"drover/pools/option"
 )
 
-// Infinite is the lease time for one without an end: the longest that drover gives.
-const Infinite = pools.Duration(10 * 365 * 24 * time.Hour)
+// maxLease is the longest lease time with an end that drover gives.
+const maxLease = 10 * 365 * 24 * time.Hour
 
-// Lease returns a lease time that drover can give: from a minute to ten years.
+// Lease returns a lease time that drover can give: from a minute to ten years, or without
+// an end.
 func Lease(d time.Duration) pools.Duration {
-	return pools.Duration(max(time.Minute, min(d, Infinite.D())))
+	if d > maxLease {
+		return pools.Infinite
+	}
+	return pools.Duration(max(time.Minute, d))
 }
 
 // Finish makes the config of the farm. It is called once, when the reader is done.
@@ -191,10 +195,15 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 		}
 		m.Node.Name = f.nodeName(m, names)
 		names[m.Node.Name] = true
-		if n := f.NetworkOf(m.IP); n != nil && n.tag != "" {
-			m.Tags = append([]string{n.tag}, m.Tags...)
+		if n := f.NetworkOf(m.IP); n != nil {
+			if n.tag != "" {
+				m.Tags = append([]string{n.tag}, m.Tags...)
+			}
+			if m.Lease == n.Lease {
+				m.Lease = 0 // it has that of its network
+			}
 		}
-		p := f.poolOf(m)
+		p := f.PoolNamed(cmp.Or(m.Pool, f.Pool))
 		m.Tags = slices.DeleteFunc(m.Tags, func(t string) bool { return slices.Contains(p.Tags, t) })
 		p.Nodes = append(p.Nodes, m.Node)
 	}
@@ -234,21 +243,6 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 // fixed returns the addresses of a subnet that no machine can have.
 func (f *Farm) fixed(s *pools.Subnet) []netip.Addr {
 	return []netip.Addr{s.CIDR.Addr(), LastOf(s.CIDR), s.Router, f.Address, s.Address}
-}
-
-// poolOf returns the pool of a machine. Machines of one pool have one lease time: others
-// get a pool of their own.
-func (f *Farm) poolOf(m *Machine) *pools.Pool {
-	p := f.PoolNamed(cmp.Or(m.Pool, f.Pool))
-	if len(p.Nodes) == 0 && p.Lease == 0 {
-		p.Lease = m.Lease
-	}
-	if m.Lease == 0 || m.Lease == p.Lease {
-		return p
-	}
-	other := f.PoolNamed(p.Name + "-lease-" + m.Lease.String())
-	other.Lease, other.Tags, other.Image, other.Cluster = m.Lease, p.Tags, p.Image, p.Cluster
-	return other
 }
 
 // nodeName returns a name for a machine that no other has: the first label of its own, or

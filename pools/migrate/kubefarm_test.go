@@ -94,7 +94,7 @@ func TestKubefarmNodes(t *testing.T) {
 	}
 }
 
-// TestKubefarmHooks: the shell code of LTSP gets its variables, and is no template.
+// TestKubefarmHooks: the shell code and the settings of LTSP are those of the nodes.
 func TestKubefarmHooks(t *testing.T) {
 	farm := kubefarmFarm(t)
 	m, err := pools.ParseMAC("02:00:00:00:0b:01")
@@ -102,15 +102,19 @@ func TestKubefarmHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := farm.Resolve(resolve.Query{MAC: m})
-	for name, want := range map[string][]string{
-		"50-init":          {`echo "{{ not a template }}" >/etc/motd`, "bits=16", "GATEWAY=10.40.0.1"},
-		"90-post-init-net": {". /etc/ltsp/bond.sh", "DNS_SERVER=10.40.0.1"},
+	for name, want := range map[string]string{
+		"50-init":          `echo "{{ not a template }}" >/etc/motd`,
+		"90-post-init-net": ". /etc/ltsp/bond.sh",
 	} {
-		text, err := plan.Scripts[name].Render(name, plan)
-		if err != nil {
-			t.Error(err)
+		s := plan.Scripts[name]
+		text, err := pools.Render(name, s.Run, plan)
+		if err != nil || !s.Source || s.Stage != pools.PostInit {
+			t.Errorf("%s: stage %q, source %v, %v", name, s.Stage, s.Source, err)
 		}
-		fixture.WantText(t, name, text, want...)
+		fixture.WantText(t, name, text, want)
+	}
+	if len(plan.Cron) != 1 || len(plan.Hosts["nfs"]) != 1 || len(plan.MaskUnits) != 2 || plan.Env["MY_OWN"] != "1" || plan.DebugShell != pools.ShellOnFailure || plan.RootPasswordHash.Text == "" {
+		t.Errorf("cron %q, hosts %v, masks %v, env %v, shell %q", plan.Cron, plan.Hosts, plan.MaskUnits, plan.Env, plan.DebugShell)
 	}
 	if plan.Files["/etc/ltsp/bond.sh"].Content == "" || len(plan.Taints) != 1 || plan.KubeletArgs["max-pods"] != "200" || plan.KubeletArgs["cgroup-driver"] != "systemd" {
 		t.Errorf("files %v, taints %v, kubelet %v", plan.Files, plan.Taints, plan.KubeletArgs)

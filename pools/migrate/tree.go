@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -308,6 +309,22 @@ func (f *Farm) NoCounterpart(format string, args ...any) func(*Value) {
 
 // Skip is a reader for fields that say nothing about machines, such as comments.
 func Skip(*Value) {}
+
+// ReadYAML reads the documents of YAML files that hold something.
+func ReadYAML(files []string) (documents []*Value, err error) {
+	for _, file := range files {
+		data, err := ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all, err := ParseYAML(file, data)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, slices.DeleteFunc(all, (*Value).IsNull)...)
+	}
+	return documents, nil
+}
 
 // At returns the place of a whole file.
 func At(file string) pools.Origin { return pools.Origin{File: file} }

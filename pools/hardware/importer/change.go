@@ -316,8 +316,8 @@ func differences(a, b pools.PoolNode) string {
 	if a.IP6 != b.IP6 {
 		words = append(words, fmt.Sprintf("ip6 %s -> %s", a.IP6, b.IP6))
 	}
-	if a.Match != b.Match || a.Ignore != b.Ignore || (a.Power == nil) != (b.Power == nil) {
-		words = append(words, "its match, ignore or power")
+	if a.Match != b.Match || a.Ignore != b.Ignore || a.Lease != b.Lease || (a.Power == nil) != (b.Power == nil) {
+		words = append(words, "its match, ignore, lease or power")
 	}
 	if !maps.EqualFunc(a.DHCPOptions, b.DHCPOptions, slices.Equal) {
 		words = append(words, "its dhcpOptions")

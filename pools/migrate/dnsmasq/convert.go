@@ -183,9 +183,9 @@ func (r *Reader) land(rg dhcpRange, m pools.Match) {
 	tags := r.chosen(r.closure(slices.Concat(r.Tags, rg.Tags, []string{rg.Set})))
 	port := m.ClientID + m.CircuitID + m.RemoteID + m.SubscriberID
 	if port != "" && rg.First == rg.Last {
-		machine := migrate.Machine{At: rg.at, Pool: r.Pool, Lease: rg.Lease}
+		machine := migrate.Machine{At: rg.at, Pool: r.Pool}
 		machine.Node.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
-		machine.IP = rg.First
+		machine.IP, machine.Lease = rg.First, rg.Lease
 		r.farm.Taken(rg.at, "node %s with match", machine.Node.Name)
 		r.farm.Add(machine)
 		return

@@ -11,18 +11,12 @@ import (
 func ReadObjects(f *migrate.Farm, files []string) error {
 	r := NewReader(f)
 	found := 0
-	for _, file := range files {
-		data, err := migrate.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		documents, err := migrate.ParseYAML(file, data)
-		if err != nil {
-			return err
-		}
-		for _, doc := range documents {
-			found += r.object(doc)
-		}
+	documents, err := migrate.ReadYAML(files)
+	if err != nil {
+		return err
+	}
+	for _, doc := range documents {
+		found += r.object(doc)
 	}
 	if found == 0 {
 		return migrate.FormatError(migrate.At(files[0]), "no object of dnsmasq.kvaps.cf: want DnsmasqOptions, DhcpHosts or DhcpOptions")

@@ -107,7 +107,7 @@ func isBits(text string) bool {
 // ParseLease reads a lease time: 3600, 45m, 12h, 7d, 1w, infinite.
 func ParseLease(text string) (pools.Duration, error) {
 	if text == "infinite" {
-		return migrate.Infinite, nil
+		return pools.Infinite, nil
 	}
 	unit := time.Second
 	digits := text
@@ -121,8 +121,8 @@ func ParseLease(text string) (pools.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is neither an address nor a lease time", text)
 	}
-	if n > uint64(migrate.Infinite.D()/unit) {
-		return migrate.Infinite, nil
+	if n > uint64(pools.Infinite.D()/unit) {
+		return pools.Infinite, nil
 	}
 	return migrate.Lease(time.Duration(n) * unit), nil
 }

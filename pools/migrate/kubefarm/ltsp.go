@@ -89,7 +89,7 @@ func (r *reader) config(v *migrate.Value) {
 		"options":             migrate.Skip, // with those of the tag all
 		"sections":            r.sections,
 		"extraFiles":          r.extraFiles,
-		"extraProjectedItems": f.NoCounterpart("a Secret or ConfigMap of the admin cluster was public there to anyone who fetched the initrd: put its content into files of a tag, which drover sends sealed"),
+		"extraProjectedItems": f.NoCounterpart("a Secret or ConfigMap of the admin cluster was public there to anyone who fetched the initrd: write files with fromSecret or fromFile, which drover sends sealed"),
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *reader) docker(v *migrate.Value) {
 		return
 	}
 	_, t := r.farm.Tag(allTag)
-	set(&t.Files, "/etc/docker/daemon.json", pools.File{Content: string(text) + "\n"})
+	set(&t.Files, "/etc/docker/daemon.json", file(string(text)+"\n"))
 	r.farm.Taken(v.Origin, "tags.all.files./etc/docker/daemon.json; drover's images have containerd, whose config is /etc/containerd/config.toml")
 }
 
@@ -158,7 +158,7 @@ func (r *reader) extraFiles(v *migrate.Value) {
 			r.farm.Taken(p.Value.Origin, "tags.all.units.%s", p.Key)
 			continue
 		}
-		set(&t.Files, "/etc/ltsp/"+p.Key, pools.File{Content: p.Value.String()})
+		set(&t.Files, "/etc/ltsp/"+p.Key, file(p.Value.String()))
 		r.farm.Taken(p.Value.Origin, "tags.all.files./etc/ltsp/%s", p.Key)
 	}
 }
@@ -169,40 +169,32 @@ func (r *reader) sections(v *migrate.Value) {
 		name := strings.Trim(p.Key, "/")
 		switch name {
 		case "init":
-			r.script(allTag, "50-init", p.Value)
+			r.script(allTag, pools.PostInit, "50-init", p.Value)
 		case "initrd-bottom":
-			r.script(allTag, "05-initrd-bottom", p.Value)
-			r.farm.Lost(p.Value.Origin, "the stage initrd-bottom: the script runs in pre-init, in the node's root and with its programs")
+			r.script(allTag, pools.Initrd, "50-initrd-bottom", p.Value)
 		default:
-			r.farm.Lost(p.Value.Origin, "LTSP has no stage %q on a node that drover boots (scripts run in pre-init and online)", p.Key)
+			r.farm.Lost(p.Value.Origin, "stage %q of LTSP is not one of a node that drover boots (initrd, pre-init, post-init, online)", p.Key)
 		}
 	}
 }
 
-// script adds shell code as a script before the init of the node.
-func (r *reader) script(tag, name string, v *migrate.Value) {
+// script adds shell code as a script of a stage, which has the variables of LTSP.
+func (r *reader) script(tag string, stage pools.Stage, name string, v *migrate.Value) {
 	name = migrate.TagName(name)
-	code := strings.ReplaceAll(v.String(), "{{", `{{"{{"}}`)
 	_, t := r.farm.Tag(tag)
-	set(&t.Scripts, name, pools.Script{Stage: pools.PreInit, Run: "#!/bin/sh\n" + variables + strings.TrimRight(code, "\n") + "\n"})
-	r.farm.Taken(v.Origin, "tags.%s.scripts.%s, in stage pre-init", migrate.TagName(tag), name)
+	set(&t.Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(v.String())})
+	r.farm.Taken(v.Origin, "tags.%s.scripts.%s, in stage %s", migrate.TagName(tag), name, stage)
 }
 
-// variables are those that LTSP has for shell code, as code of a drover script.
-const variables = `# The variables of LTSP.
-MAC_ADDRESS=$DROVER_MAC IP_ADDRESS=$DROVER_ADDRESS SERVER={{.Boot.Server}}
-GATEWAY={{if .Subnet.Router.IsValid}}{{.Subnet.Router}}{{end}} DNS_SERVER={{with .Subnet.DNS}}{{index . 0}}{{end}}
-for DEVICE in /sys/class/net/*; do
-	[ "$(cat "$DEVICE/address")" = "$MAC_ADDRESS" ] && break
-done
-DEVICE=${DEVICE##*/} HOSTNAME=$DROVER_NODE
-IPCONFIG_DEVICE=$DEVICE IPCONFIG_HOSTNAME=$DROVER_NODE IPCONFIG_PROTO=dhcp IPCONFIG_IPV4PROTO=dhcp
-IPCONFIG_IPV4ADDR=$IP_ADDRESS IPCONFIG_IPV4GATEWAY=$GATEWAY IPCONFIG_IPV4DNS0=$DNS_SERVER
-IPCONFIG_ROOTSERVER=$SERVER IPCONFIG_DNSDOMAIN={{.Subnet.Domain}} IPCONFIG_IPV4NETMASK=
-bits={{.Subnet.CIDR.Bits}}
-for octet in 1 2 3 4; do
-	n=$((bits > 8 ? 8 : bits)) bits=$((bits > 8 ? bits - 8 : 0))
-	IPCONFIG_IPV4NETMASK=$IPCONFIG_IPV4NETMASK${IPCONFIG_IPV4NETMASK:+.}$((256 - (1 << (8 - n))))
-done
+// untemplated returns a text that a template renders as it is.
+func untemplated(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
-`
+// file returns a file with a text that is no template.
+func file(text string) pools.File {
+	f := pools.File{Content: text}
+	if strings.Contains(text, "{{") {
+		no := false
+		f.Template = &no
+	}
+	return f
+}

@@ -93,7 +93,8 @@ func (r *reader) extraOpts(d *dnsmasq.Reader, v *migrate.Value) {
 
 func (r *reader) nodes(pool string, v *migrate.Value) {
 	for _, item := range v.Items {
-		m := migrate.Machine{At: item.Origin, Pool: pool, Lease: migrate.Infinite}
+		m := migrate.Machine{At: item.Origin, Pool: pool}
+		m.Lease = pools.Infinite
 		r.farm.Fields(item, migrate.Readers{
 			"name": func(v *migrate.Value) { m.Node.Name = v.String() },
 			"mac": func(v *migrate.Value) {

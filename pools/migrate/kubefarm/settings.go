@@ -1,7 +1,8 @@
 package kubefarm
 
 import (
-	"fmt"
+	"cmp"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,13 +56,17 @@ func (r *reader) settings() map[string]func(tag, rest string, v *migrate.Value) 
 			t.Timezone = v.String()
 			r.farm.Taken(v.Origin, "tags.%s.timezone", tag)
 		},
-		"PRE_INIT_":  func(tag, rest string, v *migrate.Value) { r.script(tag, "10-pre-init-"+strings.ToLower(rest), v) },
-		"POST_INIT_": func(tag, rest string, v *migrate.Value) { r.script(tag, "90-post-init-"+strings.ToLower(rest), v) },
+		"PRE_INIT_": func(tag, rest string, v *migrate.Value) {
+			r.script(tag, pools.PreInit, "50-pre-init-"+strings.ToLower(rest), v)
+		},
+		"POST_INIT_": func(tag, rest string, v *migrate.Value) {
+			r.script(tag, pools.PostInit, "90-post-init-"+strings.ToLower(rest), v)
+		},
 		"PRE_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, "01-pre-initrd-bottom-"+strings.ToLower(rest), v)
+			r.script(tag, pools.Initrd, "10-pre-initrd-bottom-"+strings.ToLower(rest), v)
 		},
 		"POST_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, "09-post-initrd-bottom-"+strings.ToLower(rest), v)
+			r.script(tag, pools.Initrd, "90-post-initrd-bottom-"+strings.ToLower(rest), v)
 		},
 	}
 }
@@ -87,7 +92,9 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 		r.farm.Lost(v.Origin, "a setting of LTSP about desktops or its own programs, which a node of drover does not run")
 		return
 	}
-	r.farm.Unknown(v.Origin, "a variable that LTSP and kubefarm do not know; shell code of yours may need it: set it in the script that does")
+	_, t := r.farm.Tag(tag)
+	set(&t.Env, key, v.String())
+	r.farm.Taken(v.Origin, "tags.%s.env: a variable for scripts; LTSP has no setting of that name", migrate.TagName(tag))
 }
 
 // kernelArgs reads kernel arguments. There those of a tag replace those of all nodes.
@@ -217,26 +224,11 @@ func units(text string) (names []string) {
 	return names
 }
 
-// own adds shell code of drover's own as a script.
-func (r *reader) own(tag, name, code string) {
-	_, t := r.farm.Tag(tag)
-	old := t.Scripts[name].Run
-	if old == "" {
-		old = "#!/bin/sh\n"
-	}
-	set(&t.Scripts, name, pools.Script{Stage: pools.PreInit, Run: old + code + "\n"})
-}
-
 // mask keeps units from starting.
 func (r *reader) mask(tag string, v *migrate.Value, names ...string) {
-	for _, name := range names {
-		if strings.ContainsAny(name, "/'\"$`\\{") {
-			r.farm.Unknown(v.Origin, "%q is no name of a unit", name)
-			continue
-		}
-		r.own(tag, "20-mask-units", fmt.Sprintf("ln -sf /dev/null '/etc/systemd/system/%s'", name))
-	}
-	r.farm.Taken(v.Origin, "tags.%s.scripts.20-mask-units", migrate.TagName(tag))
+	_, t := r.farm.Tag(tag)
+	t.MaskUnits.Items = append(t.MaskUnits.Items, names...)
+	r.farm.Taken(v.Origin, "tags.%s.maskUnits", migrate.TagName(tag))
 }
 
 // rootPassword writes the hash of root's password. Anyone could read it there.
@@ -245,46 +237,68 @@ func (r *reader) rootPassword(v *migrate.Value) {
 	switch {
 	case hash == "":
 		return
-	case strings.ContainsAny(hash, " '\n:\\{"):
-		r.farm.Unknown(v.Origin, "that is no hash of a password")
+	case !pools.IsPasswordHash(hash):
+		r.farm.Unknown(v.Origin, "that is no hash of a password (openssl passwd -6 makes one)")
 		return
 	}
-	r.own(allTag, "20-root-password", fmt.Sprintf("usermod -p '%s' root", hash))
-	r.farm.Taken(v.Origin, "tags.all.scripts.20-root-password, which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: drover does not)")
+	_, t := r.farm.Tag(allTag)
+	t.RootPasswordHash.Text = hash
+	r.farm.Taken(v.Origin, "tags.all.rootPasswordHash, which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: that takes a file in /etc/ssh/sshd_config.d)")
 }
 
+// debugShell reads whether a boot that fails gets a shell.
 func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
-	r.farm.Lost(v.Origin, "a shell on the console of a boot that fails (drover reports the step and the reason in drover boot list, and restarts the boot)")
+	if !v.Is() {
+		return
+	}
+	_, t := r.farm.Tag(tag)
+	t.DebugShell = pools.ShellOnFailure
+	r.farm.Taken(v.Origin, "tags.%s.debugShell: on-failure", migrate.TagName(tag))
 }
 
 // cron adds a line of crontab with a user.
-func (r *reader) cron(tag, rest string, v *migrate.Value) {
+func (r *reader) cron(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
-	name := "/etc/cron.d/" + strings.ToLower(migrate.Label(rest))
-	set(&t.Files, name, pools.File{Content: v.String() + "\n"})
-	r.farm.Taken(v.Origin, "tags.%s.files.%s", migrate.TagName(tag), name)
+	t.Cron.Items = append(t.Cron.Items, v.String())
+	r.farm.Taken(v.Origin, "tags.%s.cron", migrate.TagName(tag))
 }
 
 // hosts adds a line of /etc/hosts.
 func (r *reader) hosts(tag, _ string, v *migrate.Value) {
 	words := strings.Fields(v.String())
-	if len(words) < 2 || strings.ContainsAny(v.String(), "'\n\\{") {
+	if _, err := netip.ParseAddr(cmp.Or(words...)); err != nil || len(words) < 2 {
 		r.farm.Unknown(v.Origin, "want a line of /etc/hosts: ADDRESS NAME")
 		return
 	}
-	r.own(tag, "20-hosts", fmt.Sprintf("echo '%s' >>/etc/hosts", strings.Join(words, " ")))
-	r.farm.Taken(v.Origin, "tags.%s.scripts.20-hosts", migrate.TagName(tag))
+	_, t := r.farm.Tag(tag)
+	for _, name := range words[1:] {
+		set(&t.Hosts, name, append(t.Hosts[name], words[0]))
+	}
+	r.farm.Taken(v.Origin, "tags.%s.hosts", migrate.TagName(tag))
 }
 
-func (r *reader) dns(tag, _ string, v *migrate.Value) { r.resolver(tag, v, "dns-server") }
-
-func (r *reader) search(tag, _ string, v *migrate.Value) { r.resolver(tag, v, "domain-search") }
-
-// resolver gives nodes name servers or search domains by DHCP.
-func (r *reader) resolver(tag string, v *migrate.Value, option string) {
-	fields := []string{"option:" + option}
-	if tag != allTag {
-		fields = []string{"tag:" + tag, "option:" + option}
+// dns reads name servers, in place of those of DHCP.
+func (r *reader) dns(tag, _ string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	for _, word := range listed(v) {
+		a, err := netip.ParseAddr(word)
+		if err != nil {
+			r.farm.Unknown(v.Origin, "%q is no address", word)
+			return
+		}
+		t.DNS.Items = append(t.DNS.Items, a)
 	}
-	r.dhcp.Directive(v.Origin, "dhcp-option", append(fields, strings.Fields(strings.ReplaceAll(v.String(), ",", " "))...))
+	r.farm.Taken(v.Origin, "tags.%s.dns", migrate.TagName(tag))
+}
+
+// search reads search domains, in place of those of DHCP.
+func (r *reader) search(tag, _ string, v *migrate.Value) {
+	_, t := r.farm.Tag(tag)
+	t.Search.Items = append(t.Search.Items, listed(v)...)
+	r.farm.Taken(v.Origin, "tags.%s.search", migrate.TagName(tag))
+}
+
+// listed returns the words of a value, separated by blanks or commas.
+func listed(v *migrate.Value) []string {
+	return strings.Fields(strings.ReplaceAll(v.String(), ",", " "))
 }

@@ -47,31 +47,22 @@ func Read(f *migrate.Farm, files []string) error {
 		return err
 	}
 	values := all[0].WithoutLines()
+	documents, err := migrate.ReadYAML(files)
+	if err != nil {
+		return err
+	}
 	found := false
-	for _, file := range files {
-		data, err := migrate.ReadFile(file)
-		if err != nil {
-			return err
+	for i, doc := range documents {
+		if i > 0 && documents[i-1].File == doc.File {
+			return migrate.FormatError(doc.Origin, "a second document")
 		}
-		documents, err := migrate.ParseYAML(file, data)
-		if err != nil {
-			return err
+		if !doc.IsMap() {
+			return migrate.FormatError(doc.Origin, "keys with values are expected")
 		}
-		if len(documents) > 1 {
-			return migrate.FormatError(documents[1].Origin, "a second document")
+		for _, key := range []string{"kubernetes", "tokenGenerator", "ltsp", "nodePools", "tags"} {
+			found = found || doc.Get(key) != nil
 		}
-		for _, doc := range documents {
-			if doc.IsNull() {
-				continue
-			}
-			if !doc.IsMap() {
-				return migrate.FormatError(doc.Origin, "keys with values are expected")
-			}
-			for _, key := range []string{"kubernetes", "tokenGenerator", "ltsp", "nodePools", "tags"} {
-				found = found || doc.Get(key) != nil
-			}
-			values = migrate.Merge(values, doc)
-		}
+		values = migrate.Merge(values, doc)
 	}
 	if !found {
 		return migrate.FormatError(migrate.At(strings.Join(files, ", ")), "no key of kubefarm's values: want kubernetes, ltsp, nodePools or tags")

@@ -23,30 +23,22 @@ type reader struct {
 // Read reads nodes.conf, and warewulf.conf if it is among the files.
 func Read(f *migrate.Farm, files []string) error {
 	f.Guess = true
-	found := false
-	for _, file := range files {
-		data, err := migrate.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		documents, err := migrate.ParseYAML(file, data)
-		if err != nil {
-			return err
-		}
-		for _, doc := range documents {
-			r := &reader{farm: f, profiles: map[string]*migrate.Value{}}
-			switch {
-			case doc.Get("nodes") != nil || doc.Get("nodeprofiles") != nil:
-				r.nodes(doc)
-			case doc.Get("warewulf") != nil || doc.Get("ipaddr") != nil:
-				r.server(doc)
-			default:
-				return migrate.FormatError(doc.Origin, "neither nodes nor nodeprofiles: want nodes.conf or warewulf.conf")
-			}
-			found = true
+	documents, err := migrate.ReadYAML(files)
+	if err != nil {
+		return err
+	}
+	for _, doc := range documents {
+		r := &reader{farm: f, profiles: map[string]*migrate.Value{}}
+		switch {
+		case doc.Get("nodes") != nil || doc.Get("nodeprofiles") != nil:
+			r.nodes(doc)
+		case doc.Get("warewulf") != nil || doc.Get("ipaddr") != nil:
+			r.server(doc)
+		default:
+			return migrate.FormatError(doc.Origin, "neither nodes nor nodeprofiles: want nodes.conf or warewulf.conf")
 		}
 	}
-	if !found {
+	if len(documents) == 0 {
 		return migrate.FormatError(migrate.At(strings.Join(files, ", ")), "nothing is in it")
 	}
 	return nil
