@@ -3,23 +3,21 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"drover/e2e/controlplane"
 	"drover/e2e/farm"
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
 )
 
-// TestAdminCluster installs drover's chart in an admin cluster on this host, and boots a
-// machine into a tenant with the pod that results. drover is not root there and has two
-// capabilities. A new config is in force without a restart, and after helm uninstall the
+// TestAdminCluster installs drover's chart in an admin cluster on this host. The pod that
+// results runs the control plane of a tenant, as another pod, and boots a machine into it.
+// drover is not root there and has two capabilities. A new config is in force without a restart, and after helm uninstall the
 // state is still there.
 func TestAdminCluster(t *testing.T) {
 	able(t)
@@ -29,12 +27,7 @@ func TestAdminCluster(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	f := openFarm(ctx, t, b, farm.Config{Name: "drover-e2e-admin", Further: []string{"10.77.0.2/24"}})
-	tenant := startTenant(ctx, t, b, f)
-	if _, err := f.Kubectl(ctx, nil, "create", "namespace", farm.Namespace); err != nil {
-		t.Fatal(err)
-	}
-	inFarm(ctx, t, f, "create", "secret", "generic", "tenant-kubeconfig", "--from-file=value="+tenant.Client)
+	f := openFarm(ctx, t, b, farm.Config{Name: "drover-e2e-admin", Volumes: 1})
 	if err := f.Install(ctx, "testdata/admin.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +44,10 @@ func TestAdminCluster(t *testing.T) {
 			t.Logf("console of n1:\n%s", strings.Join(g.Tail(40), "\n"))
 		}
 	})
+	tenant := tenantKubeconfig(ctx, t, f)
 	upgradeDrover(ctx, t, f)
 	fixture.Until(ctx, t, "n1 is Ready in its tenant", func() (bool, error) {
-		text, err := tenant.Kubectl(ctx, nil, "get", "node", "n1", "-o", "json")
+		text, err := f.KubectlAs(ctx, tenant, nil, "get", "node", "n1", "-o", "json")
 		if err != nil {
 			return false, err
 		}
@@ -84,19 +78,21 @@ func openFarm(ctx context.Context, t *testing.T, b *farm.Built, c farm.Config) *
 	return f
 }
 
-// startTenant starts the control plane of the tenant, beside the admin cluster.
-func startTenant(ctx context.Context, t *testing.T, b *farm.Built, f *farm.Farm) *controlplane.Cluster {
+// tenantKubeconfig returns the file of the kubeconfig that drover prints for people, once it
+// has made the tenant's keys.
+func tenantKubeconfig(ctx context.Context, t *testing.T, f *farm.Farm) string {
 	t.Helper()
-	p, err := controlplane.Start(ctx, controlplane.Config{
-		Name: "tenant", BinDir: b.Kubernetes, Dir: filepath.Join(f.Dir, "tenant"),
-		Address: netip.MustParseAddr("10.77.0.2"), Port: 6443, EtcdPort: 2379, EtcdPeerPort: 2380, ControllerPort: 10257,
-		RBAC: filepath.Join(b.Root, "deploy", "rbac.yaml"), Exec: f.Command,
+	var text string
+	fixture.Until(ctx, t, "the tenant's kubeconfig", func() (bool, error) {
+		var err error
+		text, err = f.Drover(ctx, "tenant", "kubeconfig", "tenant")
+		return err == nil, err
 	})
-	if err != nil {
+	file := filepath.Join(f.Dir, "tenant.kubeconfig")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Stop)
-	return p
+	return file
 }
 
 // upgradeDrover changes the config by helm upgrade. The same pod has it in force.
@@ -152,6 +148,7 @@ func podStory(t *testing.T, f *farm.Farm) {
 	defer cancel()
 	for _, args := range [][]string{
 		{"get", "pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"},
+		{"describe", "pods", "--namespace", farm.Namespace},
 		{"logs", "deployment/drover", "--namespace", farm.Namespace, "--tail=60"},
 	} {
 		out, err := f.Kubectl(ctx, nil, args...)

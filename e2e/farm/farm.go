@@ -41,7 +41,8 @@ const Image = "localhost/drover:e2e"
 // Built has the paths of all parts of a farm.
 type Built struct {
 	*site.Built
-	Programs *admin.Programs
+	Programs      *admin.Programs
+	ControlPlanes string // OCI layout, see [buildcache.ControlPlaneImages]
 }
 
 // Build makes the parts, as far as they are not there from an earlier time.
@@ -54,15 +55,18 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 	if _, err := buildcache.Helm(ctx, log); err != nil {
 		return nil, err
 	}
+	if b.ControlPlanes, err = buildcache.ControlPlaneImages(ctx, log); err != nil {
+		return nil, err
+	}
 	b.Programs, err = admin.Build(ctx, log)
 	return b, err
 }
 
 // Config has the settings of a farm.
 type Config struct {
-	Name    string   // of the rack
-	Dir     string   // everything that the run writes; made anew
-	Further []string // addresses of the rack beside [Address], with their masks
+	Name    string // of the rack
+	Dir     string // everything that the run writes; made anew
+	Volumes int    // for the control planes of tenants
 }
 
 // Farm is a rack with an admin cluster.
@@ -73,22 +77,15 @@ type Farm struct {
 	built *Built
 }
 
-// Open opens a farm: a rack, and in it an admin cluster that has the server's image and
-// no drover.
+// Open opens a farm: a rack, and in it an admin cluster that has the images of drover
+// and of control planes, and no drover.
 func (b *Built) Open(ctx context.Context, c Config) (_ *Farm, err error) {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return nil, err
 	}
-	var addrs []netip.Prefix
-	for _, text := range append([]string{Address + "/24"}, c.Further...) {
-		a, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, err
-		}
-		addrs = append(addrs, a)
-	}
+	address := netip.MustParseAddr(Address)
 	f := &Farm{built: b}
-	if f.Rack, err = lab.Open(c.Name, c.Dir, addrs...); err != nil {
+	if f.Rack, err = lab.Open(c.Name, c.Dir, netip.PrefixFrom(address, 24)); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -97,20 +94,23 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Farm, err error) {
 		}
 	}()
 	f.Cluster, err = b.Programs.Open(ctx, admin.Config{
-		Rack: f.Rack, Dir: filepath.Join(c.Dir, "admin"), Address: addrs[0].Addr(),
+		Rack: f.Rack, Dir: filepath.Join(c.Dir, "admin"), Address: address,
 		Folders: map[string]string{"images": b.Images, "loaders": b.Loaders},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := f.importServer(ctx); err != nil {
+	if err := f.importImages(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.Volumes(ctx, c.Volumes, serverimage.User); err != nil {
 		return nil, err
 	}
 	return f, os.Chown(f.Data(), serverimage.User, serverimage.User)
 }
 
-// importServer imports the image of drover's server.
-func (f *Farm) importServer(ctx context.Context) error {
+// importImages imports the images of drover and of control planes.
+func (f *Farm) importImages(ctx context.Context) error {
 	archive := filepath.Join(f.Dir, "server.tar")
 	file, err := os.Create(archive)
 	if err != nil {
@@ -120,7 +120,12 @@ func (f *Farm) importServer(ctx context.Context) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return f.Import(ctx, archive)
+	for _, images := range []string{archive, f.built.ControlPlanes} {
+		if err := f.Import(ctx, images); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Install installs the chart with a file of values, and waits until drover's pod is ready.

@@ -1,7 +1,7 @@
 // Build makes parts of the virtual rack; package buildcache describes them. It prints the
 // path of each to standard output, and its progress to standard error.
 //
-//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm]...
+//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm|hosted]...
 package main
 
 import (
@@ -35,13 +35,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"image13":    buildcache.NodeImage13,
 		"network":    buildcache.Network,
 		"helm":       buildcache.Helm,
+		"hosted":     buildcache.ControlPlaneImages,
 	}
 	if len(args) == 0 {
 		args = []string{"kubernetes", "image", "network"} // the image needs all the others
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network or helm", name)
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network, helm or hosted", name)
 		}
 	}
 	if err := buildcache.Able(ctx); err != nil {
