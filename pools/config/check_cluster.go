@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,8 +59,11 @@ func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
 	if c.cfg.Server.Objects.Namespace == "" {
 		c.failf(path+".controlPlane", "server: {objects: {namespace: drover}}", "%s: server.objects does not say in which namespace its controlPlane runs", about)
 	}
-	if of := pools.FamiliesOf(cl.ControlPlane.ServiceSubnet); cl.IPFamilies != of {
-		c.failf(path+".ipFamilies", fmt.Sprintf("remove it: the Services have %s", of), "%s: ipFamilies %s are not those of controlPlane.serviceSubnet", about, cl.IPFamilies)
+	services := pools.FamiliesOf(cl.ControlPlane.ServiceSubnet)
+	for _, f := range cl.IPFamilies.All() {
+		if !slices.Contains(services.All(), f) {
+			c.failf(path+".ipFamilies", fmt.Sprintf("remove it, for %s", services), "%s: Nodes with %s addresses, and controlPlane.serviceSubnet has no network of that", about, f)
+		}
 	}
 	c.report(path+".deletionPolicy", about, oneOf("deletionPolicy", string(cl.DeletionPolicy), string(pools.Retain), string(pools.Delete)))
 	for _, m := range controlplane.Check(cl.ControlPlane, c.cfg.Subnets) {

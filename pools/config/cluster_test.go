@@ -93,6 +93,9 @@ pools: [{name: web, cluster: a, image: debian-12}]
 	if b.DeletionPolicy != pools.Delete || b.SecretRef.Name != "b-kubeconfig" {
 		t.Errorf("got %+v", b)
 	}
+	if a.IPFamilies != pools.IPv4Only || b.IPFamilies != pools.DualIPv4 {
+		t.Errorf("got Nodes with %s and %s addresses, want those of the Services", a.IPFamilies, b.IPFamilies)
+	}
 	for want, cp := range map[string]*pools.ControlPlane{
 		`{"version":"v1.37.1","replicas":1,"endpoint":{"port":6443,"serviceType":"LoadBalancer"},"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12","storage":{"size":"8Gi"}}`: a.ControlPlane,
 		`{"version":"v1.36.4","replicas":1,"endpoint":{"address":"fd00::7","port":30443,"serviceType":"NodePort","annotations":{"example.org/pool":"b"}},` +

@@ -46,34 +46,50 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 			break
 		}
 	}
-	if x.Plan == nil {
-		return explanation{}, silence(&x)
-	}
-	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
-	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
-	switch {
-	case s.Mode == pools.DHCPOff:
-		return out, nil
-	case packet == nil:
-		return out, silence(&x)
+	silent := packet == nil || s.Mode == pools.DHCPOff
+	out, err := e.planned(&x, silent)
+	if err != nil || silent {
+		return out, err
 	}
 	reply, err := newDHCPReply(packet, x)
 	if err != nil {
 		return out, err
 	}
+	lacks := ""
+	if s.Address.IsUnspecified() {
+		lacks = "the server has no address on this host, so that it lacks here: set server.address"
+	}
+	reply.Note = note(&x, leases, lacks)
+	out.DHCP = reply
+	return out, nil
+}
+
+// planned returns the explanation of an exchange without the reply. An error is the reason
+// for silence; drover that does no DHCP has none.
+func (e *explainer) planned(x *dhcp.Exchange, silent bool) (explanation, error) {
+	if x.Plan == nil {
+		return explanation{}, silence(x)
+	}
+	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
+	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
+	if silent && e.farm.Config.Server.DHCP != pools.DHCPOff {
+		return out, silence(x)
+	}
+	return out, nil
+}
+
+// note returns what there is to say about a reply. lacks is what it lacks on this host.
+func note(x *dhcp.Exchange, leases *standIn, lacks string) string {
 	var notes []string
 	if leases.guessed {
 		notes = append(notes, x.Address.String()+" is leased when it asks")
 	}
-	if s.Address.IsUnspecified() {
-		notes = append(notes, "the server has no address on this host, so that it lacks here: set server.address")
+	for _, text := range []string{lacks, x.Warning} {
+		if text != "" {
+			notes = append(notes, text)
+		}
 	}
-	if x.Warning != "" {
-		notes = append(notes, x.Warning)
-	}
-	reply.Note = strings.Join(notes, "; ")
-	out.DHCP = reply
-	return out, nil
+	return strings.Join(notes, "; ")
 }
 
 // addresses returns the server's possible addresses: the first of each of its interfaces on

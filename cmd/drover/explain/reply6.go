@@ -50,32 +50,20 @@ func (e *explainer) explain6(d *bootprogram.Discover) (explanation, error) {
 			break
 		}
 	}
-	if x.Plan == nil {
-		return explanation{}, silence(&x)
-	}
-	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
-	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
-	switch {
-	case s.Mode == pools.DHCPOff:
-		return out, nil
-	case answer == nil:
-		return out, silence(&x)
+	silent := answer == nil || s.Mode == pools.DHCPOff
+	out, err := e.planned(&x, silent)
+	if err != nil || silent {
+		return out, err
 	}
 	reply, err := newDHCP6Reply(answer.Bytes, &x)
 	if err != nil {
 		return out, err
 	}
-	var notes []string
-	if leases.guessed {
-		notes = append(notes, x.Address.String()+" is leased when it asks")
-	}
+	lacks := ""
 	if own.IsUnspecified() {
-		notes = append(notes, "the server has no IPv6 address on this host, so that it lacks here: set address in the subnet")
+		lacks = "the server has no IPv6 address on this host, so that it lacks here: set address in the subnet"
 	}
-	if x.Warning != "" {
-		notes = append(notes, x.Warning)
-	}
-	reply.Note = strings.Join(notes, "; ")
+	reply.Note = note(&x, leases, lacks)
 	out.DHCP6 = reply
 	return out, nil
 }
