@@ -3,6 +3,7 @@ package pools
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -186,9 +187,7 @@ type Tree map[string]any
 // by key, everything else is replaced.
 func (t Tree) With(over Tree) Tree {
 	all := make(Tree, len(t)+len(over))
-	for k, v := range t {
-		all[k] = v
-	}
+	maps.Copy(all, t)
 	for k, v := range over {
 		below, isMap := v.(map[string]any)
 		old, wasMap := all[k].(map[string]any)

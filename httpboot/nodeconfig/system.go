@@ -99,12 +99,10 @@ func (m *making) cron(c *pools.NodeConfig) error {
 			c.Units[name+".service"] = pools.Unit{Content: service + "\n[Install]\nWantedBy=multi-user.target\n", Enable: true}
 			continue
 		}
-		timer := written + "[Unit]\nDescription=cron: " + about + "\n\n[Timer]\nAccuracySec=1s\n"
-		for _, event := range e.Calendar {
-			timer += "OnCalendar=" + event + "\n"
-		}
+		timer := written + "[Unit]\nDescription=cron: " + about + "\n\n[Timer]\nAccuracySec=1s\nOnCalendar=" +
+			strings.Join(e.Calendar, "\nOnCalendar=") + "\n\n[Install]\nWantedBy=timers.target\n"
 		c.Units[name+".service"] = pools.Unit{Content: service}
-		c.Units[name+".timer"] = pools.Unit{Content: timer + "\n[Install]\nWantedBy=timers.target\n", Enable: true}
+		c.Units[name+".timer"] = pools.Unit{Content: timer, Enable: true}
 	}
 	return nil
 }
@@ -145,9 +143,11 @@ func (m *making) environment(c *pools.NodeConfig) {
 	if len(m.plan.Env) == 0 {
 		return
 	}
-	text := written
+	var text strings.Builder
+	text.WriteString(written)
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 	for _, name := range slices.Sorted(maps.Keys(m.plan.Env)) {
-		text += name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`).Replace(m.plan.Env[name]) + "\"\n"
+		fmt.Fprintf(&text, "%s=\"%s\"\n", name, escape.Replace(m.plan.Env[name]))
 	}
-	m.addOwn(c, envFile, "0644", text)
+	m.addOwn(c, envFile, "0644", text.String())
 }

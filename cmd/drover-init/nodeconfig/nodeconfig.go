@@ -105,8 +105,8 @@ func (a *Applier) hostname(id Identity) error {
 		}
 		names = id.Hostname + "." + id.Domain + " " + id.Hostname
 	}
-	hosts := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-	hosts += fmt.Sprintf("%s %s\n", id.Address, names)
+	var hosts strings.Builder
+	fmt.Fprintf(&hosts, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", id.Address, names)
 	for _, name := range slices.Sorted(maps.Keys(id.Hosts)) {
 		if err := CheckDomain(name); err != nil {
 			return err
@@ -115,10 +115,10 @@ func (a *Applier) hostname(id Identity) error {
 			if _, err := netip.ParseAddr(address); err != nil {
 				return fmt.Errorf("host %s: %w", name, err)
 			}
-			hosts += address + " " + name + "\n"
+			fmt.Fprintf(&hosts, "%s %s\n", address, name)
 		}
 	}
-	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts))
+	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts.String()))
 }
 
 // machineID writes the node's machine-id(5). A server of an earlier version sends
