@@ -141,8 +141,7 @@ func (r Recipe) run(ctx context.Context, program string, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%s %s: %w: its output is above", filepath.Base(program), args[0], err)
 	}
 	return err
