@@ -83,8 +83,8 @@ func ParseTemplate(what, text string) (*template.Template, error) {
 // ChassisSlot is the chassis and the slot that a node is in. It identifies the node
 // in the inventory of its chassis, also when its MACs change.
 type ChassisSlot struct {
-	Chassis string `json:"chassis"`
-	Slot    string `json:"slot"` // c12n1
+	Chassis string `json:"chassis"` // name of the chassis
+	Slot    string `json:"slot"`    // c12n1
 }
 
 // IsZero reports whether the slot is unknown.
@@ -101,7 +101,7 @@ func (p ChassisSlot) String() string {
 // NodePower is how the power of a node is switched. A node in a chassis does not
 // need it: the manager of the chassis switches it.
 type NodePower struct {
-	Driver       PowerDriver `json:"driver"`
+	Driver       PowerDriver `json:"driver"`                 // redfish, ipmi or exec
 	Address      string      `json:"address,omitempty"`      // of the management processor; for exec: the program's argument, default the node's name
 	User         string      `json:"user,omitempty"`         // default Administrator
 	PasswordFile string      `json:"passwordFile,omitempty"` // relative to the config file

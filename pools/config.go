@@ -91,11 +91,11 @@ const (
 
 // Subnet is a network that nodes live in.
 type Subnet struct {
-	CIDR   netip.Prefix `json:"cidr"`
-	Router netip.Addr   `json:"router,omitzero"`
-	DNS    []netip.Addr `json:"dns,omitempty"`
-	Domain string       `json:"domain,omitempty"`
-	Lease  Duration     `json:"lease,omitempty"` // default 12h
+	CIDR   netip.Prefix `json:"cidr"`             // its addresses: 10.28.0.0/16
+	Router netip.Addr   `json:"router,omitzero"`  // default gateway of the nodes
+	DNS    []netip.Addr `json:"dns,omitempty"`    // DNS servers of the nodes
+	Domain string       `json:"domain,omitempty"` // DNS domain of the nodes
+	Lease  Duration     `json:"lease,omitempty"`  // lease time of addresses; default 12h
 
 	// Network names the network segment that the subnet is on. Subnets of one
 	// network share it: a machine in one may have an address of another.
@@ -138,7 +138,7 @@ type Cluster struct {
 // SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a
 // tenant.
 type SecretRef struct {
-	Namespace string `json:"namespace"`
+	Namespace string `json:"namespace"`      // of the Secret
 	Name      string `json:"name,omitempty"` // default: the name of the cluster and "-kubeconfig"
 	Key       string `json:"key,omitempty"`  // default: the first existing key of value, admin.conf and kubeconfig
 }
@@ -178,9 +178,9 @@ const (
 // Pool is a group of nodes that boot one image and join one cluster.
 type Pool struct {
 	Name      string    `json:"name"`
-	Cluster   string    `json:"cluster,omitempty"`
-	Image     string    `json:"image"`
-	Tags      []string  `json:"tags,omitempty"`
+	Cluster   string    `json:"cluster,omitempty"` // cluster that its nodes join; default: none
+	Image     string    `json:"image"`             // image that its nodes boot: debian-12, or debian-12@sha256:...
+	Tags      []string  `json:"tags,omitempty"`    // after the tag all, in order
 	Nodes     []Node    `json:"nodes,omitempty"`
 	CatchAll  bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
 	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
@@ -207,9 +207,9 @@ const (
 // Node is one machine.
 type Node struct {
 	Name        string             `json:"name"`
-	MACs        []MAC              `json:"macs,omitempty"`
-	Match       Match              `json:"match,omitzero"` // identifies a node without MACs; with MACs, a further condition
-	IP          netip.Addr         `json:"ip,omitzero"`
+	MACs        []MAC              `json:"macs,omitempty"`        // of its network cards
+	Match       Match              `json:"match,omitzero"`        // identifies a node without MACs; with MACs, a further condition
+	IP          netip.Addr         `json:"ip,omitzero"`           // its IPv4 address
 	IP6         netip.Addr         `json:"ip6,omitzero"`          // its IPv6 address, by DHCPv6
 	Tags        []string           `json:"tags,omitempty"`        // after the pool's
 	DHCPOptions map[string]Strings `json:"dhcpOptions,omitempty"` // after those of the tags
@@ -253,26 +253,26 @@ type Tag struct {
 	Loaders           List[LoaderRule]   `json:"loaders,omitzero"`      // the last rule that matches wins
 	MenuTimeout       *Seconds           `json:"menuTimeout,omitempty"` // of the boot menu; default 0: no menu
 	UBoot             UBoot              `json:"uboot,omitzero"`
-	Timezone          string             `json:"timezone,omitempty"` // IANA name
-	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"`
-	Modules           List[string]       `json:"modules,omitzero"` // loaded at boot
-	Sysctls           map[string]string  `json:"sysctls,omitempty"`
-	Mounts            List[Mount]        `json:"mounts,omitzero"`
-	Files             map[string]File    `json:"files,omitempty"` // by absolute path
-	Units             map[string]Unit    `json:"units,omitempty"` // by systemd unit name
-	Scripts           map[string]Script  `json:"scripts,omitempty"`
-	Labels            map[string]string  `json:"labels,omitempty"`
-	Taints            List[Taint]        `json:"taints,omitzero"`
-	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"` // flag name without dashes → value
-	Hosts             map[string]Strings `json:"hosts,omitempty"`       // host name → addresses
-	Env               map[string]string  `json:"env,omitempty"`         // variables of scripts and templates
-	DNS               List[netip.Addr]   `json:"dns,omitzero"`          // name servers in place of those of DHCP
-	Search            List[string]       `json:"search,omitzero"`       // domains in place of those of DHCP
-	Network           Tree               `json:"network,omitempty"`     // the mapping network: of netplan; its values are templates
-	Cron              List[string]       `json:"cron,omitzero"`         // lines of crontab(5) with a user
-	MaskUnits         List[string]       `json:"maskUnits,omitzero"`
-	RootPasswordHash  Secret             `json:"rootPasswordHash,omitzero"` // crypt(5)
-	DebugShell        DebugShell         `json:"debugShell,omitempty"`      // default never
+	Timezone          string             `json:"timezone,omitempty"`         // IANA name
+	SSHAuthorizedKeys List[string]       `json:"sshAuthorizedKeys,omitzero"` // of root
+	Modules           List[string]       `json:"modules,omitzero"`           // loaded at boot
+	Sysctls           map[string]string  `json:"sysctls,omitempty"`          // kernel parameter → value
+	Mounts            List[Mount]        `json:"mounts,omitzero"`            // file systems; a later one replaces that of its path
+	Files             map[string]File    `json:"files,omitempty"`            // by absolute path
+	Units             map[string]Unit    `json:"units,omitempty"`            // by systemd unit name
+	Scripts           map[string]Script  `json:"scripts,omitempty"`          // by name, in whose order they run
+	Labels            map[string]string  `json:"labels,omitempty"`           // of the Node
+	Taints            List[Taint]        `json:"taints,omitzero"`            // of the Node; a later one replaces that of its key and effect
+	KubeletArgs       map[string]string  `json:"kubeletArgs,omitempty"`      // flag name without dashes → value
+	Hosts             map[string]Strings `json:"hosts,omitempty"`            // host name → addresses
+	Env               map[string]string  `json:"env,omitempty"`              // variables of scripts and templates
+	DNS               List[netip.Addr]   `json:"dns,omitzero"`               // name servers in place of those of DHCP
+	Search            List[string]       `json:"search,omitzero"`            // domains in place of those of DHCP
+	Network           Tree               `json:"network,omitempty"`          // the mapping network: of netplan; its values are templates
+	Cron              List[string]       `json:"cron,omitzero"`              // lines of crontab(5) with a user
+	MaskUnits         List[string]       `json:"maskUnits,omitzero"`         // systemd units that never start
+	RootPasswordHash  Secret             `json:"rootPasswordHash,omitzero"`  // crypt(5)
+	DebugShell        DebugShell         `json:"debugShell,omitempty"`       // default never
 }
 
 // LoaderRule names the loader for a kind of boot program. Every condition that is set
@@ -318,15 +318,15 @@ type Range struct {
 
 // Mount is a file system that the node mounts before its services start.
 type Mount struct {
-	Path    string `json:"path"`
-	Type    string `json:"type"`
-	Source  string `json:"source,omitempty"` // default: the type
-	Options string `json:"options,omitempty"`
+	Path    string `json:"path"`              // absolute path of the mount point
+	Type    string `json:"type"`              // file system: tmpfs, ext4
+	Source  string `json:"source,omitempty"`  // default: the type
+	Options string `json:"options,omitempty"` // as in fstab
 }
 
 // Taint is a Kubernetes taint that the node registers with.
 type Taint struct {
-	Key    string `json:"key"`
-	Value  string `json:"value,omitempty"`
-	Effect string `json:"effect"` // NoSchedule, PreferNoSchedule or NoExecute
+	Key    string `json:"key"`             // [prefix/]name
+	Value  string `json:"value,omitempty"` // default: none
+	Effect string `json:"effect"`          // NoSchedule, PreferNoSchedule or NoExecute
 }

@@ -7,17 +7,17 @@ import (
 
 // ControlPlane is the control plane of a tenant that runs as pods in the admin cluster.
 type ControlPlane struct {
-	Version       string               `json:"version"`            // of Kubernetes: v1.37.1
-	Replicas      int                  `json:"replicas,omitempty"` // pods, each with its own etcd member; default 1
-	Endpoint      ControlPlaneEndpoint `json:"endpoint,omitzero"`
+	Version       string               `json:"version"`                 // of Kubernetes: v1.37.1
+	Replicas      int                  `json:"replicas,omitempty"`      // pods, each with its own etcd member; default 1
+	Endpoint      ControlPlaneEndpoint `json:"endpoint,omitzero"`       // where nodes and people reach the API server
 	PodSubnet     Prefixes             `json:"podSubnet,omitempty"`     // default 10.244.0.0/16
 	ServiceSubnet Prefixes             `json:"serviceSubnet,omitempty"` // default 10.96.0.0/12
 	CertSANs      []string             `json:"certSANs,omitempty"`      // further names and addresses in the API server's certificate
 
 	ExtraArgs ControlPlaneParts[map[string]string] `json:"extraArgs,omitzero"` // flag name without dashes → value
-	Resources ControlPlaneParts[Resources]         `json:"resources,omitzero"`
-	Storage   ControlPlaneStorage                  `json:"storage,omitzero"`
-	Addons    Addons                               `json:"addons,omitzero"`
+	Resources ControlPlaneParts[Resources]         `json:"resources,omitzero"` // requests and limits
+	Storage   ControlPlaneStorage                  `json:"storage,omitzero"`   // volume of an etcd member
+	Addons    Addons                               `json:"addons,omitzero"`    // what drover installs in the tenant
 
 	// ImageRepository has all images of the control plane and of the add-ons, by the last
 	// part of their names. Default: the repositories of their projects.
@@ -44,18 +44,18 @@ const (
 
 // ControlPlaneParts has a value for each program of a control plane.
 type ControlPlaneParts[T any] struct {
-	Etcd              T `json:"etcd,omitzero"`
-	APIServer         T `json:"apiServer,omitzero"`
-	ControllerManager T `json:"controllerManager,omitzero"`
-	Scheduler         T `json:"scheduler,omitzero"`
-	Konnectivity      T `json:"konnectivity,omitzero"`
+	Etcd              T `json:"etcd,omitzero"`              // etcd
+	APIServer         T `json:"apiServer,omitzero"`         // kube-apiserver
+	ControllerManager T `json:"controllerManager,omitzero"` // kube-controller-manager
+	Scheduler         T `json:"scheduler,omitzero"`         // kube-scheduler
+	Konnectivity      T `json:"konnectivity,omitzero"`      // konnectivity-server
 }
 
 // Resources are the requests and limits of a container, by resource: {cpu: 100m,
 // memory: 512Mi}.
 type Resources struct {
-	Requests map[string]string `json:"requests,omitempty"`
-	Limits   map[string]string `json:"limits,omitempty"`
+	Requests map[string]string `json:"requests,omitempty"` // what the container is given for certain
+	Limits   map[string]string `json:"limits,omitempty"`   // what it may take at most
 }
 
 // ControlPlaneStorage is the volume of an etcd member.
@@ -66,8 +66,8 @@ type ControlPlaneStorage struct {
 
 // Addons are the parts that drover installs in a tenant.
 type Addons struct {
-	KubeProxy *bool `json:"kubeProxy,omitempty"` // default true
-	CoreDNS   *bool `json:"coreDNS,omitempty"`   // default true
+	KubeProxy *bool `json:"kubeProxy,omitempty"` // addresses of Services; default true
+	CoreDNS   *bool `json:"coreDNS,omitempty"`   // DNS of Services; default true
 	Flannel   *bool `json:"flannel,omitempty"`   // the pod network; default true
 }
 

@@ -10,7 +10,7 @@ import (
 // PoolNode is a node with the name of its pool. The REST API and the state file have
 // nodes in this form.
 type PoolNode struct {
-	Pool string `json:"pool"`
+	Pool string `json:"pool"` // name of its pool
 	Node
 }
 

@@ -4,7 +4,7 @@ import "fmt"
 
 // Origin is where a value was set.
 type Origin struct {
-	File string `json:"file,omitempty"` // the config file as it was named; empty for a default
+	File string `json:"file,omitempty"` // the config file as it was named, or an object, "Machine m1"; empty for a default
 	Line int    `json:"line,omitempty"` // from 1; 0 when the value was not read from a file
 	Path string `json:"path"`           // "tags.foo.labels.label1", "default", "made from the MAC"
 }
@@ -19,11 +19,14 @@ func Hint(hint, format string, args ...any) error {
 	return &HintError{fmt.Sprintf(format, args...), hint}
 }
 
-// Position returns the file and line, "drover.yaml:41"; the path for a value that is in
-// no file.
+// Position returns the file and line, "drover.yaml:41", or the object, "Machine m1"; the
+// path for a value that is in neither.
 func (o Origin) Position() string {
-	if o.File == "" {
+	switch {
+	case o.File == "":
 		return o.Path
+	case o.Line == 0:
+		return o.File
 	}
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }

@@ -85,7 +85,7 @@ func IsPasswordHash(s string) bool {
 // File is a file written into the node's root before its init starts. Its content is in
 // one of Content, Base64 and Reference.
 type File struct {
-	Content string `json:"content"`
+	Content string `json:"content"`          // a template, unless Template is false
 	Base64  string `json:"base64,omitempty"` // for content that is not text
 	Reference
 	Mode  string `json:"mode,omitempty"`  // octal, default "0644"; "0600" for a FromSecret
@@ -137,14 +137,14 @@ func (f File) With(content []byte) File {
 // Unit is a systemd unit.
 type Unit struct {
 	Content string `json:"content,omitempty"` // empty: the unit of the image is enabled only
-	Enable  bool   `json:"enable,omitempty"`
+	Enable  bool   `json:"enable,omitempty"`  // it starts at boot
 }
 
 // Script is a program run once per boot. Run is a text/template over the Plan; a file of
 // Reference is run as it is.
 type Script struct {
 	Stage Stage  `json:"stage"`
-	Run   string `json:"run,omitempty"`
+	Run   string `json:"run,omitempty"` // the program, with its #! line; a template
 	Reference
 	Source bool `json:"source,omitempty"` // it has no interpreter of its own: /bin/sh reads it with "."
 }

@@ -18,6 +18,9 @@ func (c *Config) SubnetOf(a netip.Addr) int {
 // HasIPv4 reports whether a subnet of the config is of IPv4. Without one, drover gives no
 // IPv4 addresses, and needs none.
 func (c *Config) HasIPv4() bool {
+	if len(c.Subnets) == 0 && c.Server.Objects.Namespace != "" {
+		return true // they come as objects
+	}
 	return slices.ContainsFunc(c.Subnets, func(s Subnet) bool { return !s.Is6() })
 }
 

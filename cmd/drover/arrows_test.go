@@ -18,12 +18,13 @@ var mayImport = map[string][]string{
 	"pools":                     {},
 	"pools/option":              {},
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
-	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/mistake":      {"drover/pools"},
 	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
 	"pools/crontab":             {"drover/pools"},
+	"pools/config/objects":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
 	"pools/atomicfile":          {},
 	"pools/lograte":             {},
 	"pools/printable":           {},
@@ -46,6 +47,9 @@ var mayImport = map[string][]string{
 	"pools/kube/move":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
 	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
 	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
+	"pools/kube/objects":          {"drover/pools", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/kube/cluster"},
+
+	"deploy/crd": {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode"},
 
 	"pools/hardware": {
 		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
@@ -145,7 +149,7 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/token"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},

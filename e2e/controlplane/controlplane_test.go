@@ -46,6 +46,7 @@ func TestTenants(t *testing.T) {
 	t.Run("foreign", func(t *testing.T) { testForeignNode(t, a) })
 	t.Run("tend", func(t *testing.T) { testReconcile(t, a) })
 	t.Run("secret", func(t *testing.T) { testSecret(t, a, b) })
+	t.Run("objects", func(t *testing.T) { testObjects(t, a) })
 	t.Run("move", func(t *testing.T) { testMove(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
 	t.Run("approver", func(t *testing.T) { testApprover(t, a) })

@@ -94,7 +94,13 @@ func (h *hole) turn(dark bool) {
 // through writes drover's kubeconfig with the hole as its server.
 func (h *hole) through(t *testing.T, p *controlplane.Cluster) string {
 	t.Helper()
-	text, err := os.ReadFile(p.Client)
+	return h.throughAs(t, p, p.Client)
+}
+
+// throughAs is through for another kubeconfig.
+func (h *hole) throughAs(t *testing.T, p *controlplane.Cluster, kubeconfig string) string {
+	t.Helper()
+	text, err := os.ReadFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

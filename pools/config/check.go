@@ -20,6 +20,7 @@ type checker struct {
 	cfg      *pools.Config
 	lines    map[string]int
 	file     string
+	objects  []string
 	syntax   *syntax
 	settings *settings.Checker
 	errs     mistake.Errors
@@ -29,7 +30,7 @@ type checker struct {
 }
 
 func newChecker(c *resolve.Checked, errs mistake.Errors) *checker {
-	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, syntax: newSyntax(), settings: settings.New(), errs: errs}
+	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, objects: c.Objects, syntax: newSyntax(), settings: settings.New(), errs: errs}
 }
 
 // all checks everything but the chassis.
@@ -45,12 +46,11 @@ func (c *checker) all(added []pools.PoolNode) {
 // at returns the origin of the value of a path. For a value that was not set, that is
 // the line of the nearest value around it.
 func (c *checker) at(path string) pools.Origin {
-	o := pools.Origin{File: c.file, Path: path}
-	for c.lines[path] == 0 && path != "" {
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	at := path
+	for c.lines[at] == 0 && at != "" {
+		at = at[:max(0, strings.LastIndexAny(at, ".["))]
 	}
-	o.Line = c.lines[path]
-	return o
+	return resolve.OriginOf(c.file, c.objects, c.lines[at], path)
 }
 
 // isSet reports whether the config file has a value at path. An invalid one has been
@@ -60,6 +60,9 @@ func (c *checker) isSet(path string) bool { return c.lines[path] != 0 }
 func (c *checker) failf(path, hint, format string, args ...any) {
 	c.errs = append(c.errs, &mistake.Error{Origin: c.at(path), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
+
+// conflict names the other place of the mistake that was added last.
+func (c *checker) conflict(with pools.Origin) { c.errs[len(c.errs)-1].Other = with }
 
 // report adds err, unless it is nil, as a mistake at path; about begins its text.
 func (c *checker) report(path, about string, err error) {
@@ -182,7 +185,7 @@ func (c *checker) nodeFacing(s *pools.Server) {
 func (c *checker) proxy() bool { return c.cfg.Server.DHCP == pools.DHCPProxy }
 
 func (c *checker) subnets() {
-	if len(c.cfg.Subnets) == 0 && !c.isSet("subnets[0]") && !c.proxy() {
+	if len(c.cfg.Subnets) == 0 && !c.isSet("subnets[0]") && !c.proxy() && c.cfg.Server.Objects.Namespace == "" {
 		c.failf("subnets", "subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]", "no subnets")
 	}
 	for i, s := range c.cfg.Subnets {
@@ -224,6 +227,7 @@ func (c *checker) subnets() {
 		for j, other := range c.cfg.Subnets[:i] {
 			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {
 				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Position())
+				c.conflict(c.at(fmt.Sprintf("subnets[%d]", j)))
 			}
 		}
 	}
@@ -297,6 +301,7 @@ func (c *checker) name(path, what, name string, seen map[string]string) {
 	}
 	if first, dup := seen[name]; dup {
 		c.failf(path+".name", "rename or remove one", "%s %q is there twice, first in %s", what, name, c.at(first).Position())
+		c.conflict(c.at(first))
 		return
 	}
 	seen[name] = path

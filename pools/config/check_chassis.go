@@ -204,6 +204,7 @@ func (c *checker) slotAndPower(about, path string, n pools.Node, here use, used 
 			fail(".place", "place: {chassis: m1, slot: c12n1}", "%s: %q in %q is no place", about, p.Slot, p.Chassis)
 		case dup:
 			fail(".place", "a slot holds one node: remove the place from the other", "%s: %s is already that of %s", about, p, first)
+			c.conflict(first.at)
 		default:
 			used.slot[p] = here
 		}

@@ -80,6 +80,7 @@ func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *first
 	}
 	if first, dup := used.ip[n.IP6]; dup {
 		fail(".ip6", "give each node its own", "%s: address %s is already that of %s", about, n.IP6, first)
+		c.conflict(first.at)
 		return
 	}
 	used.ip[n.IP6] = here

@@ -118,6 +118,7 @@ func (c *checker) nodeMatch(about string, n pools.Node, here use, used *firstUse
 	key := identityOf(m)
 	if first, dup := used.id[key]; dup {
 		fail(".match", "one port, one client identifier: one node", "%s: match is already that of %s", about, first)
+		c.conflict(first.at)
 		return
 	}
 	used.id[key] = here
@@ -137,6 +138,7 @@ func (c *checker) reachable(i int) {
 		if network := c.network(first); network == "" || network == c.network(p) {
 			c.failf(fmt.Sprintf("pools[%d].catchall", i), "give the first one a match, or put it behind", "pool %q: no machine lands here, catch-all pool %q in %s takes them all",
 				p.Name, first.Name, c.at(fmt.Sprintf("pools[%d].catchall", j)).Position())
+			c.conflict(c.at(fmt.Sprintf("pools[%d]", j)))
 			return
 		}
 	}

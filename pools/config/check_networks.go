@@ -104,5 +104,6 @@ func (c *checker) otherRelay(subnet int, at, about string, a netip.Addr) {
 	i := slices.IndexFunc(c.cfg.Subnets[:subnet], func(s pools.Subnet) bool { return slices.Contains(s.Relays, a) })
 	if i >= 0 {
 		c.failf(at, "a relay agent is for one subnet: remove it from the other", "%s: relay %s is already that of subnet %s", about, a, c.cfg.Subnets[i].CIDR)
+		c.conflict(c.at(fmt.Sprintf("subnets[%d]", i)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/mistake"
+	"drover/pools/resolve"
 )
 
 // maxRange bounds how many addresses a catch-all pool may lease from.
@@ -31,7 +32,7 @@ func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
 	used := firstUses{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.ChassisSlot]use{}}
-	if len(c.cfg.Pools) == 0 && !c.isSet("pools[0]") {
+	if len(c.cfg.Pools) == 0 && !c.isSet("pools[0]") && c.cfg.Server.Objects.Namespace == "" {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
 	for i, p := range c.cfg.Pools {
@@ -159,7 +160,7 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 	for i, t := range tags {
 		at := owner
 		if line, ok := c.lines[fmt.Sprintf("%s[%d]", path, i)]; ok {
-			at = pools.Origin{File: c.file, Line: line, Path: path}
+			at = resolve.OriginOf(c.file, c.objects, line, path)
 		}
 		e := &mistake.Error{Origin: at}
 		switch {
@@ -196,6 +197,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 		fail(".name", "use a-z, 0-9 and '-', 63 at most", "node name %q is not a DNS label", n.Name)
 	case dup:
 		fail(".name", "rename or remove one", "%s is there twice, first in %s", about, first.at.Position())
+		c.conflict(first.at)
 	case made && !slices.Contains(n.MACs, mac):
 		fail(".name", "choose a name of your own", "node name %q is the one that unknown hardware with that MAC would get", n.Name)
 	default:
@@ -211,6 +213,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 			}
 		case dup:
 			fail(field, "a network card belongs to one node: remove it from the other", "%s: MAC %s is already that of %s", about, m, first)
+			c.conflict(first.at)
 		default:
 			used.mac[m] = here
 		}
@@ -257,6 +260,7 @@ func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *
 	}
 	if first, dup := used.ip[n.IP]; dup {
 		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)
+		c.conflict(first.at)
 		return
 	}
 	used.ip[n.IP] = here

@@ -26,32 +26,35 @@ type Source struct {
 // Load returns the farm of the file. If the file is refused, it returns the farm of the
 // copy, and refused says why.
 func (s Source) Load(added ...pools.PoolNode) (farm *resolve.Farm, refused, err error) {
-	c, _, refused, err := s.load(added, true)
+	var c resolve.Checked
+	_, refused, err = s.load(true, func(content []byte) (err error) {
+		c, err = parse(s.File, content, added)
+		return err
+	})
 	farm, err = newFarm(c, err)
 	return farm, refused, err
 }
 
-// load reads and checks the file, or at the start of a server the copy of a file that is
-// refused. content is that of the file.
-func (s Source) load(added []pools.PoolNode, atStart bool) (c resolve.Checked, content []byte, refused, err error) {
+// load reads the file, or at the start of a server the copy of a file that is refused, and
+// calls check with its content, which may refuse it. content is that of the file.
+func (s Source) load(atStart bool, check func(content []byte) error) (content []byte, refused, err error) {
 	content, err = atomicfile.Read(s.File, maxConfig)
 	if err == nil {
-		c, err = parse(s.File, content, added)
+		err = check(content)
 	}
 	if err == nil || !atStart {
-		return c, content, err, err
+		return content, err, err
 	}
 	good, goodErr := s.lastGood()
 	if goodErr == nil && good != nil {
-		var old resolve.Checked
-		if old, goodErr = parse(s.File, good, added); goodErr == nil {
-			return old, nil, err, nil
+		if goodErr = check(good); goodErr == nil {
+			return nil, err, nil
 		}
 	}
 	if goodErr != nil {
 		err = errors.Join(err, fmt.Errorf("the copy of the last good config, %s, does not help: %w", s.Copy, goodErr))
 	}
-	return c, nil, err, err
+	return nil, err, err
 }
 
 // header is the first line of a copy, before the path of the operator's file. A server with

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"drover/pools"
+	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -40,6 +41,9 @@ type Live struct {
 	source  Source
 	store   NodeStore
 	mu      sync.Mutex // held by changes
+	file    decoded
+	desired []*objects.Object              // the newest versions
+	choice  atomic.Pointer[objects.Choice] // of them, and of the versions that were in force before
 	checked resolve.Checked
 	started pools.Server
 	ipv4    bool                                 // there was a subnet of IPv4 at the start
@@ -55,9 +59,11 @@ func NewLive(path string, store NodeStore) (*Live, error) {
 }
 
 // StartLive is [NewLive] for a server: if the file is refused, the copy of its last good
-// content is put in force.
-func StartLive(source Source, store NodeStore) (*Live, error) {
-	l := &Live{source: source, store: store}
+// content is put in force; last are the objects that were in force when the last server
+// ended.
+func StartLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
+	l := &Live{source: source, store: store, desired: last}
+	l.choice.Store(&objects.Choice{InForce: last})
 	return l, l.Reload()
 }
 
@@ -68,7 +74,8 @@ func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 func (l *Live) Status() Status { return *l.status.Load() }
 
 // Reload reads the config file again. The ports in URLs stay those of the start, because
-// the listeners do not change before a restart.
+// the listeners do not change before a restart. A file that is in conflict with objects in
+// force is an error, except at the start: then the file counts.
 func (l *Live) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,19 +83,18 @@ func (l *Live) Reload() error {
 	if err != nil {
 		return err
 	}
-	c, content, refused, err := l.source.load(nodes, l.Farm() == nil)
+	var next built
+	content, refused, err := l.source.load(l.Farm() == nil, func(content []byte) (err error) {
+		next, err = l.buildFrom(content, nodes)
+		return err
+	})
 	if refused != nil {
 		l.status.Store(l.status.Load().refuse(refused))
 	}
 	if err != nil {
 		return err
 	}
-	if l.Farm() == nil {
-		l.started, l.ipv4, l.ipv6 = c.Config.Server, c.Config.HasIPv4(), c.Config.HasIPv6()
-	} else {
-		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
-	}
-	l.swap(c)
+	l.use(next)
 	if refused == nil {
 		l.status.Store(newStatus(content, l.source.keep(content)))
 	}

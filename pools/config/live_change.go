@@ -91,6 +91,9 @@ func (l *Live) change(changes []pools.NodeChange) error {
 		return err
 	}
 	l.swap(checked)
+	if c := l.Objects(); len(c.Wrong)+len(c.Kept) > 0 {
+		_ = l.refit() // the change may have made room for objects; if not, nothing is different
+	}
 	return nil
 }
 

@@ -3,10 +3,12 @@ package config
 import (
 	"net"
 	"net/netip"
+	"slices"
 
 	"drover/pools"
 	"drover/pools/config/decode"
 	"drover/pools/config/mistake"
+	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -35,11 +37,29 @@ func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
 }
 
 func parse(file string, data []byte, added []pools.PoolNode) (resolve.Checked, error) {
-	c := resolve.Checked{Source: file}
-	var errs mistake.Errors
-	if c.Lines, errs = decode.YAML(file, data, &c.Config); len(c.Lines) == 0 { // not YAML at all: there is nothing to check
-		return c, errs
+	return decodeFile(file, data).with(nil, added)
+}
+
+// decoded is the config file as it was decoded.
+type decoded struct {
+	resolve.Checked
+	errs mistake.Errors // of its syntax
+}
+
+func decodeFile(file string, data []byte) (d decoded) {
+	d.Source = file
+	d.Lines, d.errs = decode.YAML(file, data, &d.Config)
+	return d
+}
+
+// with returns the file's config with objects and the nodes of the API, checked. It leaves
+// d as it is.
+func (d decoded) with(all []*objects.Object, added []pools.PoolNode) (resolve.Checked, error) {
+	c := d.Checked
+	if len(c.Lines) == 0 { // not YAML at all: there is nothing to check
+		return c, d.errs
 	}
+	errs := append(slices.Clip(d.errs), objects.Add(&c, all)...)
 	c.Added, c.Shadowed = dropShadowed(&c.Config, added)
 	k := newChecker(&c, errs)
 	k.all(c.Added)

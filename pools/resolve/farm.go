@@ -17,6 +17,7 @@ type Farm struct {
 	Source string // the file it was read from, as it was named
 
 	lines     map[string]int
+	objects   []string
 	addresses addresses
 	shadowed  []pools.PoolNode
 	contested []netip.Addr
@@ -36,7 +37,8 @@ type Farm struct {
 type Checked struct {
 	Config    pools.Config
 	Source    string         // the file it was read from, as it was named
-	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip")
+	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip"); -n for a value of the n-th object
+	Objects   []string       // names of the objects with values in the config: "Machine m1"
 	Listeners pools.Server   // the server section that the listeners were started with
 	Local     []Local        // the addresses of this server
 	Local6    []Local        // the IPv6 addresses of this server
@@ -52,7 +54,7 @@ type Checked struct {
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, shadowed: c.Shadowed, contested: c.Contested,
+		Config: c.Config, Source: c.Source, lines: c.Lines, objects: c.Objects, shadowed: c.Shadowed, contested: c.Contested,
 		byMAC: map[pools.MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
@@ -153,9 +155,17 @@ func (f *Farm) insert(e *entry) {
 // set it.
 func (f *Farm) at(path string) pools.Origin {
 	if line, ok := f.lines[path]; ok {
-		return pools.Origin{File: f.Source, Line: line, Path: path}
+		return OriginOf(f.Source, f.objects, line, path)
 	}
 	return pools.Origin{Path: "default"}
+}
+
+// OriginOf returns the origin of the value of a path, by its line in [Checked].
+func OriginOf(source string, objects []string, line int, path string) pools.Origin {
+	if line < 0 {
+		return pools.Origin{File: objects[-line-1], Path: path}
+	}
+	return pools.Origin{File: source, Line: line, Path: path}
 }
 
 // Nodes returns all nodes: the declared ones in the order of the file, then the added

@@ -42,6 +42,7 @@ func (s *Server) certificate(r approve.Request) {
 // join: the time until then counts for the question whether its previous kubelet is dead.
 func (s *Server) reached(b boots.Record, step boots.StepTime) {
 	s.metrics.Step(b, step)
+	s.booted(b, step)
 	if step.Step != boots.StepScript || step.Error != "" {
 		return
 	}

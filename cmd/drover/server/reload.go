@@ -103,19 +103,29 @@ func (s *Server) Reload(why string) {
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
 		return
 	}
-	farm := s.Live.Farm()
-	s.clusters.Set(farm.Clusters())
+	s.farmChanged()
+	s.metrics.Reloaded(true)
+	s.log.Info("config reloaded", "why", why, "nodes", len(s.Live.Farm().Nodes()))
+	if s.Live.NeedsRestart() {
+		s.log.Warn("server: changed in the config, or the first subnet of IPv4 or IPv6 came, which takes a restart")
+	}
+}
+
+// farmChanged tells the parts of a farm that was put in force.
+func (s *Server) farmChanged() {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
 	if s.tenants != nil {
-		s.tenants.Set(farm.Clusters())
+		s.tenants.Set(s.Live.Farm().Clusters())
 	}
 	s.Hardware.Reload()
 	s.rebind()
-	s.metrics.Reloaded(true)
-	s.log.Info("config reloaded", "why", why, "nodes", len(farm.Nodes()))
 	s.warnLeased()
-	if s.Live.NeedsRestart() {
-		s.log.Warn("server: changed in the config, or the first subnet of IPv4 or IPv6 came, which takes a restart")
+	if s.objects != nil {
+		s.saveObjects()
+		s.objects.Refresh()
 	}
 }
 

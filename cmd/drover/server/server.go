@@ -79,6 +79,7 @@ type Server struct {
 	log      *slog.Logger
 	clusters *kube.Clusters
 	tenants  *hosted.Controller // nil without server.objects
+	objects  *adminObjects      // nil: the config asks for none
 	metrics  *metrics.Metrics
 
 	tftp  *tftp.Server
@@ -92,6 +93,7 @@ type Server struct {
 	nodes         []*network.Listener          // the node-facing listeners that follow the boot addresses
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
+	changing   sync.Mutex                        // held while the parts are told of another farm
 	configFile version                           // as it was last read
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 }
@@ -116,7 +118,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{version: o.Version, log: o.Log, Store: store, configFile: versionOf(o.Config), newWatcher: fsnotify.NewWatcher}
-	if s.Live, err = config.StartLive(source, store.Nodes); err == nil {
+	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
 		}
@@ -147,6 +149,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		return err
 	}
 	s.tenants = s.newTenants()
+	s.objects = s.newObjects(o.State, images)
 	s.Store.Boots.OnStep = s.reached
 	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
@@ -156,6 +159,9 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 		Live: s.Live, Images: images, Loaders: o.Loaders,
 		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
 		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
+	}
+	if s.objects != nil {
+		ready.Objects = s.objects.Problems
 	}
 	s.metrics.WatchReadiness(ready)
 	s.metrics.WatchNeighbors(s.Live, ready.Proc)
@@ -247,6 +253,9 @@ func (s *Server) Run(ctx context.Context) error {
 	start("networks", s.networks.Run)
 	if s.tenants != nil {
 		start("tenants", s.tenants.Run)
+	}
+	if s.objects != nil {
+		start("objects", s.runObjects)
 	}
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),

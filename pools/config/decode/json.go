@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -29,12 +31,31 @@ const (
 // them.
 func JSON(body []byte, v any) error {
 	d := &decoder{json: true, lines: map[string]int{}, budget: maxNodes}
+	d.jsonDocument(body, v)
+	return d.errs.Err()
+}
+
+// Object is [JSON] for a document whose place in errors is file. It returns the paths of
+// the values that it has set, too.
+func Object(file string, body []byte, v any) (paths []string, errs mistake.Errors) {
+	d := &decoder{file: file, json: true, lines: map[string]int{}, budget: maxNodes}
+	d.jsonDocument(body, v)
+	return slices.Sorted(maps.Keys(d.lines)), d.errs
+}
+
+func (d *decoder) jsonDocument(body []byte, v any) {
+	fail := func(e *mistake.Error) {
+		e.File = d.file
+		d.errs = append(d.errs, e)
+	}
 	var valid json.RawMessage // encoding/json bounds how deep values nest
 	if err := json.Unmarshal(body, &valid); err != nil || !utf8.Valid(body) {
-		return mistake.Errors{notJSON(err)}
+		fail(notJSON(err))
+		return
 	}
 	if bytes.Count(body, []byte{','}) > maxCommas {
-		return mistake.Errors{{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"}}
+		fail(&mistake.Error{Msg: fmt.Sprintf("the body has more than %d values", maxCommas), Hint: "send it in parts"})
+		return
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -45,9 +66,9 @@ func JSON(body []byte, v any) error {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
 	if n := len(d.errs) - maxMistakes; n > 0 {
-		d.errs = append(d.errs[:maxMistakes], &mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
+		d.errs = d.errs[:maxMistakes]
+		fail(&mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
 	}
-	return d.errs.Err()
 }
 
 // notJSON returns the error for a body that is not JSON; a nil err means that it is not

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -67,5 +68,28 @@ func NodeLine(node *yaml.Node) {
 		for _, m := range node.Content[i+1].Content {
 			m.Style = yaml.DoubleQuotedStyle
 		}
+	}
+}
+
+// Documents returns the documents of a YAML stream as JSON. Empty ones are left out.
+func Documents(file string, data []byte) (all [][]byte, _ error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for n := 1; ; n++ {
+		var v any
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", file, n, err)
+		}
+		if v == nil {
+			continue
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: a key is not text: %w", file, n, err)
+		}
+		all = append(all, b)
 	}
 }

@@ -18,6 +18,17 @@ type Error struct {
 	pools.Origin
 	Msg  string
 	Hint string // the remedy; empty: none is known
+
+	// Other is the other place of a conflict: "is there twice", "overlaps".
+	Other pools.Origin
+}
+
+// Text returns the mistake and its remedy without its place.
+func (e *Error) Text() string {
+	if e.Hint == "" {
+		return e.Msg
+	}
+	return e.Msg + " (" + e.Hint + ")"
 }
 
 // Error returns "drover.yaml:41: pool "web": unknown tag "debg" (did you mean
@@ -30,10 +41,7 @@ func (e *Error) Error() string {
 	case e.File != "":
 		fmt.Fprintf(&b, "%s: ", e.File)
 	}
-	b.WriteString(e.Msg)
-	if e.Hint != "" {
-		fmt.Fprintf(&b, " (%s)", e.Hint)
-	}
+	b.WriteString(e.Text())
 	return b.String()
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -33,6 +34,9 @@ type Cluster struct {
 	// Room is the room for large lists that this cluster shares with others. New makes
 	// one; to replace it, set it before the first request.
 	Room *Room
+	// MaxListed is the limit of a list that [Follow] reads, in bytes of memory; 0 means
+	// 64 MiB. It must be set before the first request.
+	MaxListed int
 
 	path      string // of the kubeconfig, if it is in a file
 	inCluster bool   // it is the cluster that drover runs in
@@ -113,7 +117,8 @@ func (c *Cluster) Client() kubernetes.Interface {
 type failing struct{ err error }
 
 func (f failing) client() kubernetes.Interface {
-	return kubernetes.NewForConfigOrDie(&rest.Config{Transport: f}) // cannot fail: the config is fixed
+	conf := &rest.Config{Transport: f} // no client can fail: the config is fixed
+	return &client{kubernetes.NewForConfigOrDie(conf), func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }}
 }
 
 // RoundTrip implements [http.RoundTripper].

@@ -7,9 +7,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -57,7 +59,29 @@ func (c *Cluster) dialInCluster() (kubernetes.Interface, error) {
 
 func (c *Cluster) newClient(conf *rest.Config) (kubernetes.Interface, error) {
 	c.Limit(conf)
-	return kubernetes.NewForConfig(conf)
+	typed, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		return nil, err
+	}
+	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) })}, nil
+}
+
+// client is a client with a dynamic one of the same credentials.
+type client struct {
+	kubernetes.Interface
+	dynamic func() (dynamic.Interface, error)
+}
+
+// Dynamic returns a client for any kind of object, with the newest usable credentials; the
+// limits of [Cluster.Client] hold for it, too.
+func (c *Cluster) Dynamic() (dynamic.Interface, error) { return DynamicOf(c.Client()) }
+
+// DynamicOf returns the client of [Cluster.Dynamic] for one of [Cluster.Client].
+func DynamicOf(of kubernetes.Interface) (dynamic.Interface, error) {
+	if c, ok := of.(*client); ok {
+		return c.dynamic()
+	}
+	return nil, fmt.Errorf("no dynamic client beside a %T", of)
 }
 
 // readFile reads the kubeconfig file if it has changed. Without a file there are no

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -17,6 +18,17 @@ import (
 type Source[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// Failing is a [Source] that only returns an error.
+type Failing[L runtime.Object] struct{ Err error }
+
+// List implements [Source].
+func (f Failing[L]) List(context.Context, metav1.ListOptions) (none L, err error) { return none, f.Err }
+
+// Watch implements [Source].
+func (f Failing[L]) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return nil, f.Err
 }
 
 // Handler receives the objects that [Follow] lists and watches. Only one of its
@@ -41,7 +53,7 @@ type Handler[T runtime.Object] struct {
 // of the cluster change, it lists all objects again.
 func Follow[T, L runtime.Object](ctx context.Context, c *Cluster, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
 	var listed kubernetes.Interface
-	limit := maxListed
+	limit := cmp.Or(c.MaxListed, maxListed)
 	if strings.HasPrefix(fields, "metadata.name=") {
 		limit = maxNamed
 	}

@@ -49,8 +49,9 @@ type Checks struct {
 	State    Condition
 	Proc     fs.FS // the file system /proc
 
-	Interfaces func() map[string]error // those that are not served, and why; nil: all are
-	Parts      []string                // all that serve DHCP or DHCPv6, by the names of Interfaces
+	Interfaces func() map[string]error  // those that are not served, and why; nil: all are
+	Parts      []string                 // all that serve DHCP or DHCPv6, by the names of Interfaces
+	Objects    func() map[string]string // problems of the admin cluster's objects, by part; nil: none
 
 	lastFiles    latest[[]api.Problem]
 	lastClusters latest[map[string]error]
@@ -68,7 +69,7 @@ func (c *Checks) Problems() []api.Problem {
 	for name, text := range c.Chassis() {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
-	out = append(out, c.interfaceProblems()...)
+	out = append(out, append(c.interfaceProblems(), c.objectProblems()...)...)
 	out = append(out, c.configProblems()...)
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
 	return out
@@ -89,6 +90,18 @@ func (c *Checks) configProblems() (out []api.Problem) {
 	}
 	if c.Live.NeedsRestart() {
 		add("server: changed, or the first subnet of IPv4 or IPv6 came, which takes a restart", "it takes a restart")
+	}
+	return out
+}
+
+// objectProblems returns what is wrong with the objects of the admin cluster. They are
+// warnings: the last good ones are in force.
+func (c *Checks) objectProblems() (out []api.Problem) {
+	if c.Objects == nil {
+		return nil
+	}
+	for part, text := range c.Objects() {
+		out = append(out, api.Problem{Part: part, Problem: printable.Line(text, maxProblem), Brief: "it is not in force as it is", Warning: true})
 	}
 	return out
 }
