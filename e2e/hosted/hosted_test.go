@@ -43,6 +43,8 @@ const (
 	version   = "v1.37.1"
 	inside    = "DROVER_HOSTED_INSIDE" // set in the process that runs in the namespace
 	scheduler = "DROVER_SCHEDULER"     // the program
+
+	konnectivity = "DROVER_KONNECTIVITY" // the folder of its programs
 )
 
 var address = netip.MustParseAddr("10.231.0.2") // of the tenant's API server
@@ -106,6 +108,7 @@ func testHosted(t *testing.T) {
 	t.Run("administrator", func(t *testing.T) { f.testAdministrator(t) })
 	t.Run("check", func(t *testing.T) { f.testCheck(t) })
 	t.Run("agents", func(t *testing.T) { f.testAgents(t) })
+	t.Run("konnectivity", func(t *testing.T) { f.testKonnectivity(t) })
 	t.Run("join", func(t *testing.T) { f.testJoin(t) })
 	t.Run("steady", func(t *testing.T) { f.testSteady(t) })
 	t.Run("renewal", func(t *testing.T) { f.testRenewal(t, tenant) })
@@ -163,6 +166,9 @@ func (f *farm) startKubelet(bin string) {
 	}
 	if s := os.Getenv(scheduler); s != "" {
 		f.kubelet.programs["kube-scheduler"] = s
+	}
+	if dir := os.Getenv(konnectivity); dir != "" {
+		f.kubelet.programs["konnectivity-server"] = filepath.Join(dir, "proxy-server")
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +121,7 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 		k.running[pod.UID] = r
 		k.mu.Unlock()
 		go func() {
+			runtime.LockOSThread() // never unlocked: the programs end with this thread
 			defer close(r.done)
 			if err := k.start(life, r, pod); err != nil && life.Err() == nil {
 				k.t.Errorf("pod %s: %v", pod.Name, err)
@@ -215,7 +217,7 @@ func (k *kubelet) container(ctx context.Context, r *runningPod, pod *corev1.Pod,
 	defer log.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

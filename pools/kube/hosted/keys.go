@@ -252,7 +252,7 @@ func (w *worker) renew(ctx context.Context, k *keys) (map[string][]byte, error) 
 		certs = append(certs, Certificate{l.File, metav1.NewTime(pair.Ends())})
 	}
 	certs = append(certs, Certificate{"ca", metav1.NewTime(k.ca.Ends())}, Certificate{"front-proxy-ca", metav1.NewTime(k.front.Ends())})
-	slices.SortStableFunc(certs, func(a, b Certificate) int { return a.Ends.Time.Compare(b.Ends.Time) })
+	slices.SortStableFunc(certs, func(a, b Certificate) int { return a.Ends.Compare(b.Ends.Time) })
 	w.status.Certificates = certs
 	return data, w.write(ctx, name, data, nil)
 }

@@ -62,7 +62,10 @@ func (p *Plane) Args(program string) ([]string, error) {
 	case "kube-scheduler":
 		return args("scheduler", p.scheduler(), flags{"profiling": "false"}, extra.Scheduler)
 	case "konnectivity-server":
-		return args("konnectivity", p.konnectivity(), flags{"logtostderr": "true"}, extra.Konnectivity)
+		return args("konnectivity", p.konnectivity(), flags{
+			"logtostderr":      "true",
+			"proxy-strategies": "destHost,default", // the agent of the node itself, or else any
+		}, extra.Konnectivity)
 	}
 	return nil, fmt.Errorf("no program %q", program)
 }
