@@ -64,7 +64,11 @@ func TestHosted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env = append(env, scheduler+"="+filepath.Join(dir, "kube-scheduler"))
+		programs, err := buildcache.Konnectivity(t.Context(), t.Output())
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, scheduler+"="+filepath.Join(dir, "kube-scheduler"), konnectivity+"="+programs)
 	}
 	ns := netns.NewNamespace(t, "hosted")
 	ns.Link(t, "plane0", ns, "plane1")
