@@ -91,7 +91,7 @@ type Machine struct {
 
 // String returns the name of the machine, or what else it has.
 func (m *Machine) String() string {
-	name := m.Node.Name
+	name := m.Name
 	if name == "" && len(m.MACs) > 0 {
 		name = m.MACs[0].String()
 	}
@@ -225,7 +225,7 @@ func (f *Farm) PoolNamed(name string) *pools.Pool {
 // CatchAll adds a pool for unknown machines. Finish makes its range one that drover can
 // lease from, and its name one of its own.
 func (f *Farm) CatchAll(c CatchAll) {
-	c.Pool.CatchAll, c.Image = true, cmp.Or(c.Image, f.Image)
+	c.CatchAll, c.Image = true, cmp.Or(c.Image, f.Image)
 	if !c.Ignore {
 		c.Cluster = cmp.Or(c.Cluster, f.Cluster)
 	}

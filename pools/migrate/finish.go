@@ -28,7 +28,7 @@ func Lease(d time.Duration) pools.Duration {
 func (f *Farm) Finish() pools.Config {
 	machines := f.merge()
 	f.usable(machines)
-	if name := f.Options.Cluster; name != "" && !slices.ContainsFunc(f.clusters, func(c pools.Cluster) bool { return c.Name == name }) {
+	if name := f.Cluster; name != "" && !slices.ContainsFunc(f.clusters, func(c pools.Cluster) bool { return c.Name == name }) {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
 	}
 	c := pools.Config{Server: pools.Server{Interfaces: f.Interfaces, Address: f.Address, DHCP: f.DHCP}, Clusters: f.clusters}
@@ -193,8 +193,8 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 		if !f.bootable(m, subnets) {
 			continue
 		}
-		m.Node.Name = f.nodeName(m, names)
-		names[m.Node.Name] = true
+		m.Name = f.nodeName(m, names)
+		names[m.Name] = true
 		if n := f.NetworkOf(m.IP); n != nil {
 			if n.tag != "" {
 				m.Tags = append([]string{n.tag}, m.Tags...)
@@ -248,18 +248,18 @@ func (f *Farm) fixed(s *pools.Subnet) []netip.Addr {
 // nodeName returns a name for a machine that no other has: the first label of its own, or
 // all of them.
 func (f *Farm) nodeName(m *Machine, used map[string]bool) string {
-	first, _, _ := strings.Cut(m.Node.Name, ".")
+	first, _, _ := strings.Cut(m.Name, ".")
 	made := "host-" + Label(cmp.Or(m.Match.ClientID, m.Match.CircuitID, m.IP.String()))
 	if len(m.MACs) > 0 {
 		made = pools.CatchAllName(m.MACs[0])
 	}
-	for _, name := range []string{Label(first), Label(m.Node.Name), made, Label(made + "-2")} {
+	for _, name := range []string{Label(first), Label(m.Name), made, Label(made + "-2")} {
 		mac, isMade := pools.CatchAllMAC(name)
 		if name == "" || used[name] || isMade && !slices.Contains(m.MACs, mac) {
 			continue
 		}
-		if m.Node.Name != "" && !strings.EqualFold(name, first) {
-			f.Taken(m.At, "machine %q is node %q", m.Node.Name, name)
+		if m.Name != "" && !strings.EqualFold(name, first) {
+			f.Taken(m.At, "machine %q is node %q", m.Name, name)
 		}
 		return name
 	}

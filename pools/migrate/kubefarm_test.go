@@ -83,7 +83,7 @@ func TestKubefarmNodes(t *testing.T) {
 		for _, o := range plan.Options {
 			options = append(options, fmt.Sprintf("%d=%s", o.Code, o.Text))
 		}
-		for _, want := range strings.Fields(tt.options) {
+		for want := range strings.FieldsSeq(tt.options) {
 			if !slices.Contains(options, want) {
 				t.Errorf("%s: DHCP options %q lack %s", tt.name, options, want)
 			}

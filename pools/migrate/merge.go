@@ -54,10 +54,10 @@ func (f *Farm) join(first, m *Machine) string {
 	case !first.Match.IsZero() && !m.Match.IsZero() && first.Match != m.Match:
 		return "it has another match, and the address"
 	}
-	if !sameCard || !strings.EqualFold(cmp.Or(m.Node.Name, first.Node.Name), first.Node.Name) {
+	if !sameCard || !strings.EqualFold(cmp.Or(m.Name, first.Name), first.Name) {
 		f.Taken(m.At, "machine %s is one node with %s of %s: they share a card or an address", m, first, first.At.Position())
 	}
-	first.Node.Name = cmp.Or(first.Node.Name, m.Node.Name)
+	first.Name = cmp.Or(first.Name, m.Name)
 	if !first.IP.IsValid() {
 		first.IP = m.IP
 	}

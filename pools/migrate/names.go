@@ -109,15 +109,15 @@ func encodeHex(text string) ([]string, error) {
 // encodeList writes several numbers as bytes.
 func encodeList(kind string, values []string) ([]string, error) {
 	bits, _ := strconv.Atoi(strings.TrimPrefix(kind, "uint"))
-	digits := ""
+	var digits strings.Builder
 	for _, v := range values {
 		n, err := strconv.ParseUint(v, 0, bits)
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a number of %d bits", v, bits)
 		}
-		digits += fmt.Sprintf("%0*x", bits/4, n)
+		fmt.Fprintf(&digits, "%0*x", bits/4, n)
 	}
-	return []string{"hex:" + digits}, nil
+	return []string{"hex:" + digits.String()}, nil
 }
 
 // SetNamed gives a scope an option that has a name and values, as dhcpd and Kea write it.

@@ -181,7 +181,7 @@ func (f *Farm) Own(m *Machine, s *Scope) {
 		f.bootRule(s)
 	default:
 		name, t := f.tag("boot-" + s.boot.file)
-		t.Scope.boot = s.boot
+		t.boot = s.boot
 		m.Tags = append(m.Tags, name)
 	}
 }
@@ -189,7 +189,7 @@ func (f *Farm) Own(m *Machine, s *Scope) {
 // take removes an option from a scope, and returns its values as addresses; nil if one is
 // no address, and the option stays then.
 func (s *Scope) take(key string) (all []netip.Addr) {
-	for _, text := range strings.Split(strings.Join(s.Options[key], ","), ",") {
+	for text := range strings.SplitSeq(strings.Join(s.Options[key], ","), ",") {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return nil

@@ -38,7 +38,7 @@ type Pair struct {
 	Value *Value
 }
 
-// IsMap, IsList and IsPlain report the form of a value.
+// IsMap reports whether the value is a mapping.
 func (v *Value) IsMap() bool { return v != nil && v.kind == yaml.MappingNode }
 
 // IsList reports whether the value is a list.

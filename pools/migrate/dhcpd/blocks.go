@@ -94,11 +94,11 @@ func (r *reader) group(l level, s statement) {
 // host reads a machine.
 func (r *reader) host(l level, s statement) {
 	m := migrate.Machine{At: s.at}
-	m.Node.Name, m.Tags = s.word(1), slices.Clone(l.tags)
+	m.Name, m.Tags = s.word(1), slices.Clone(l.tags)
 	scope := &migrate.Scope{Name: "node " + s.word(1)}
 	for _, st := range s.block {
 		if st.word(0) == "option" && st.word(1) == "host-name" && st.word(2) != "" {
-			m.Node.Name = st.word(2)
+			m.Name = st.word(2)
 		}
 	}
 	r.body(level{scope: scope, machine: &m}, s.block)

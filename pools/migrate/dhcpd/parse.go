@@ -197,13 +197,13 @@ func (t *tokens) take(n int) string {
 // blank skips white space and comments.
 func (t *tokens) blank() {
 	for t.text != "" {
-		switch c := t.text[0]; {
-		case c == '\n':
+		switch c := t.text[0]; c {
+		case '\n':
 			t.line++
 			t.take(1)
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
+		case ' ', '\t', '\r', '\f', '\v':
 			t.take(1)
-		case c == '#':
+		case '#':
 			if n := strings.IndexByte(t.text, '\n'); n >= 0 {
 				t.take(n)
 			} else {

@@ -134,7 +134,7 @@ func (r *Reader) poolName() string {
 	if r.Pool != "" {
 		return r.Pool
 	}
-	return r.farm.Options.Pool
+	return r.farm.Pool
 }
 
 // addNetwork adds the network of a range.
@@ -184,9 +184,9 @@ func (r *Reader) land(rg dhcpRange, m pools.Match) {
 	port := m.ClientID + m.CircuitID + m.RemoteID + m.SubscriberID
 	if port != "" && rg.First == rg.Last {
 		machine := migrate.Machine{At: rg.at, Pool: r.Pool}
-		machine.Node.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
+		machine.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
 		machine.IP, machine.Lease = rg.First, rg.Lease
-		r.farm.Taken(rg.at, "node %s with match", machine.Node.Name)
+		r.farm.Taken(rg.at, "node %s with match", machine.Name)
 		r.farm.Add(machine)
 		return
 	}

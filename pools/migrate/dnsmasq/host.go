@@ -116,7 +116,7 @@ func (r *Reader) addHosts() {
 			continue
 		}
 		m := migrate.Machine{At: h.at, Pool: r.Pool, Hardware: h.macs}
-		m.Node.Name, m.IP, m.IP6, m.Ignore, m.Lease = h.name, h.ip, h.ip6, h.ignore, h.lease
+		m.Name, m.IP, m.IP6, m.Ignore, m.Lease = h.name, h.ip, h.ip6, h.ignore, h.lease
 		if len(h.macs) == 0 {
 			m.Match.ClientID = h.clientID
 		} else if h.clientID != "" {

@@ -67,8 +67,6 @@ type directive struct {
 	fields []string
 }
 
-func (d directive) value() string { return strings.Join(d.fields, ",") }
-
 // ReadConf reads a file of options, and the files that it includes.
 func (r *Reader) ReadConf(path string) error {
 	return r.eachLine(path, false, func(d directive) error {

@@ -42,7 +42,7 @@ func known() map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(columns) {
 		field, names, _ := strings.Cut(line, ":")
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			fields[name] = field
 		}
 	}
@@ -165,7 +165,7 @@ func (t *table) row(at pools.Origin, row []string) {
 		at.Path = t.header[i]
 		t.value(&m, &power, at, t.fields[i], text)
 	}
-	if m.Node.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() {
+	if m.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() {
 		return // an empty line
 	}
 	if len(m.Hardware) > 0 {
@@ -179,8 +179,8 @@ func (t *table) row(at pools.Origin, row []string) {
 func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origin, field, text string) {
 	switch field {
 	case "name":
-		if m.Node.Name == "" {
-			m.Node.Name = text
+		if m.Name == "" {
+			m.Name = text
 		}
 	case "mac":
 		m.Hardware = append(m.Hardware, words(text)...)

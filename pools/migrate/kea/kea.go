@@ -70,7 +70,7 @@ const inner = `calculate-tee-times cache-threshold cache-max-age ddns-send-updat
 func (r *reader) common(s *migrate.Scope) migrate.Readers {
 	readers := migrate.Readers{"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(s, v) }}
 	lost := r.farm.NoCounterpart("it is of Kea itself, of its databases or of details of its DHCP")
-	for _, key := range strings.Fields(inner) {
+	for key := range strings.FieldsSeq(inner) {
 		readers[key] = lost
 	}
 	readers["boot-file-name"] = func(v *migrate.Value) {

@@ -32,7 +32,7 @@ func (r *reader) reservation(v *migrate.Value) {
 	readers["client-id"], readers["circuit-id"] = identifier(&m.Match.ClientID), identifier(&m.Match.CircuitID)
 	readers["flex-id"] = f.NoCounterpart("flex-id is an expression of a hook of Kea (a node has macs or match)")
 	readers["duid"] = func(v *migrate.Value) { r.duid(&m, v) }
-	readers["hostname"] = func(v *migrate.Value) { m.Node.Name = v.String() }
+	readers["hostname"] = func(v *migrate.Value) { m.Name = v.String() }
 	readers["ip-address"] = func(v *migrate.Value) { m.IP = address(v.String()) }
 	readers["ip-addresses"] = func(v *migrate.Value) {
 		for i, text := range v.Strings() {

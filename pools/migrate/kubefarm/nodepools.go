@@ -16,7 +16,7 @@ func (r *reader) nodePools(v *migrate.Value) {
 		return
 	}
 	for i, pool := range v.Items {
-		name := r.farm.Options.Pool
+		name := r.farm.Pool
 		if i > 0 {
 			name = fmt.Sprintf("%s-%d", name, i+1)
 		}
@@ -96,7 +96,7 @@ func (r *reader) nodes(pool string, v *migrate.Value) {
 		m := migrate.Machine{At: item.Origin, Pool: pool}
 		m.Lease = pools.Infinite
 		r.farm.Fields(item, migrate.Readers{
-			"name": func(v *migrate.Value) { m.Node.Name = v.String() },
+			"name": func(v *migrate.Value) { m.Name = v.String() },
 			"mac": func(v *migrate.Value) {
 				for mac := range strings.SplitSeq(strings.Join(v.Strings(), ","), ",") {
 					if mac = strings.TrimSpace(mac); mac != "" {
@@ -120,7 +120,7 @@ func (r *reader) nodes(pool string, v *migrate.Value) {
 			r.farm.Lost(item.Origin, "the client identifier beside the MAC: drover knows the machine by its MAC")
 		}
 		if len(m.Hardware) == 0 {
-			r.farm.Bug(item.Origin, "node %s has no mac: there it got no tags; here it gets those of its pool", m.Node.Name)
+			r.farm.Bug(item.Origin, "node %s has no mac: there it got no tags; here it gets those of its pool", m.Name)
 		}
 		r.farm.Add(m)
 	}

@@ -100,7 +100,7 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 // kernelArgs reads kernel arguments. There those of a tag replace those of all nodes.
 func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
-	for _, word := range strings.Fields(v.String()) {
+	for word := range strings.FieldsSeq(v.String()) {
 		if strings.Contains(word, "${") || strings.ContainsAny(word, `\'$`) {
 			r.farm.Lost(v.Origin, "kernel argument %q has characters that loaders change", word)
 			continue
@@ -215,7 +215,7 @@ func (r *reader) taintList(tag string, v *migrate.Value, text string) {
 
 // units returns the systemd units of a list of services.
 func units(text string) (names []string) {
-	for _, name := range strings.Fields(text) {
+	for name := range strings.FieldsSeq(text) {
 		if !strings.Contains(name, ".") {
 			name += ".service"
 		}

@@ -75,7 +75,7 @@ func Read(f *migrate.Farm, files []string) error {
 func (r *reader) read() {
 	f := r.farm
 	f.Guess = true
-	f.Options.Cluster = cmp.Or(f.Options.Cluster, "kubefarm")
+	f.Cluster = cmp.Or(f.Cluster, "kubefarm")
 	for _, kind := range []string{"dhcpOptions", "ltspOptions", "kubernetesLabels", "kubernetesTaints"} {
 		if v := r.root.Get("tags", kind); v.IsMap() {
 			for _, p := range v.Pairs {
@@ -106,7 +106,7 @@ func (r *reader) kubernetes(v *migrate.Value) {
 	if lb := v.Get("apiServer", "service", "loadBalancerIP"); lb.String() != "" {
 		endpoint = lb
 	}
-	c := pools.Cluster{Name: migrate.Label(f.Options.Cluster), Kubeconfig: migrate.Label(f.Options.Cluster) + ".kubeconfig"}
+	c := pools.Cluster{Name: migrate.Label(f.Cluster), Kubeconfig: migrate.Label(f.Cluster) + ".kubeconfig"}
 	if a, err := netip.ParseAddr(endpoint.String()); err == nil {
 		c.Endpoint = netip.AddrPortFrom(a, 6443).String()
 		f.Taken(endpoint.Origin, "clusters[].endpoint: %s", c.Endpoint)

@@ -8,6 +8,7 @@
 package matchbox
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,7 +137,7 @@ func (r *reader) profile(id string, v *migrate.Value) {
 // noted.
 func (r *reader) arguments(tag string, to *pools.KernelArgs, v *migrate.Value) {
 	for _, text := range v.Strings() {
-		for _, word := range strings.Fields(text) {
+		for word := range strings.FieldsSeq(text) {
 			key, _, _ := strings.Cut(word, "=")
 			switch {
 			case slices.Contains([]string{"coreos.config.url", "coreos.first_boot", "ignition.config.url", "ignition.firstboot", "ignition.platform.id",
@@ -156,12 +157,8 @@ func (r *reader) arguments(tag string, to *pools.KernelArgs, v *migrate.Value) {
 // group reads a group: which machines boot a profile.
 func (r *reader) group(v *migrate.Value) {
 	f := r.farm
-	id := v.Get("id").String()
-	if id == "" {
-		id = strings.TrimSuffix(filepath.Base(v.File), ".json")
-	}
 	m := migrate.Machine{At: v.Origin}
-	m.Node.Name = id
+	m.Name = cmp.Or(v.Get("id").String(), strings.TrimSuffix(filepath.Base(v.File), ".json"))
 	left := ""
 	f.Fields(v, migrate.Readers{
 		"id": migrate.Skip, "name": migrate.Skip, "profile": migrate.Skip,
@@ -178,7 +175,7 @@ func (r *reader) group(v *migrate.Value) {
 				case "uuid":
 					m.Match.UUID = strings.ToLower(text)
 				case "hostname":
-					m.Node.Name = text
+					m.Name = text
 					left = p.Key
 				default:
 					left = p.Key

@@ -175,11 +175,11 @@ func (r *reader) node(name string, v *migrate.Value) {
 	f := r.farm
 	all := r.merged(v)
 	m := migrate.Machine{At: v.Origin}
-	m.Node.Name = name
+	m.Name = name
 	if !v.IsNull() {
 		f.Fields(v, r.fields(func() (string, *pools.Tag) {
 			tag, t := f.Tag("node-" + name)
-			m.Tags = append(m.Tags[:len(m.Tags):len(m.Tags)], tag)
+			m.Tags = append(slices.Clip(m.Tags), tag)
 			return tag, t
 		}))
 	}
@@ -229,7 +229,7 @@ func (r *reader) interfaces(m *migrate.Machine, all *migrate.Value) {
 		if p.Key == primary {
 			r.primary(m, p.Value)
 		} else if p.Value.Get("ipaddr").String() != "" {
-			r.farm.Lost(p.Value.Origin, "network %q of node %s: drover boots over one network; configure others with files for netplan or networkd of a tag", p.Key, m.Node.Name)
+			r.farm.Lost(p.Value.Origin, "network %q of node %s: drover boots over one network; configure others with files for netplan or networkd of a tag", p.Key, m.Name)
 		}
 		if kind := p.Value.Get("type").String(); kind != "" && !strings.EqualFold(kind, "ethernet") {
 			r.farm.Lost(p.Value.Origin, "network %q of type %s: configure it with files for netplan or networkd of a tag", p.Key, kind)
@@ -277,7 +277,7 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 		return
 	}
 	m.Power = &pools.NodePower{Driver: pools.IPMI, Address: address, User: v.Get("username").String(), PasswordFile: "ipmi.pass"}
-	r.farm.Taken(v.Origin, "power of node %s; put the password into ipmi.pass, beside the config", m.Node.Name)
+	r.farm.Taken(v.Origin, "power of node %s; put the password into ipmi.pass, beside the config", m.Name)
 }
 
 // server reads warewulf.conf.
