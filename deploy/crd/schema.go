@@ -135,8 +135,7 @@ func (b *builder) schema(t reflect.Type, place string) *Schema {
 
 // fields adds the properties of a struct, those of embedded structs included.
 func (b *builder) fields(t reflect.Type, s *Schema) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			b.fields(f.Type, s)
 			continue
