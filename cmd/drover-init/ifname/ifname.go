@@ -32,11 +32,21 @@ type Predictor struct {
 	Builtin func(ctx context.Context, builtin, syspath string) ([]byte, error)
 }
 
-// Udevadm runs a builtin with the root's udevadm.
+// udevadm are the paths of udev's program. Process 1 has no PATH.
+var udevadm = []string{"/usr/bin/udevadm", "/bin/udevadm", "/usr/sbin/udevadm", "/sbin/udevadm"}
+
+// Udevadm runs a builtin with the udevadm of the root directory.
 func Udevadm(ctx context.Context, builtin, syspath string) ([]byte, error) {
+	i := slices.IndexFunc(udevadm, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().IsRegular()
+	})
+	if i < 0 {
+		return nil, &exec.Error{Name: "udevadm", Err: exec.ErrNotFound}
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "udevadm", "test-builtin", builtin, syspath)
+	cmd := exec.CommandContext(ctx, udevadm[i], "test-builtin", builtin, syspath)
 	cmd.WaitDelay = time.Second
 	return cmd.Output()
 }

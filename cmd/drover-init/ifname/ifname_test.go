@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"drover/cmd/drover-init/ifname"
@@ -67,5 +69,23 @@ func TestNameWithoutUdev(t *testing.T) {
 	got, err := p.Name(t.Context(), "eth0", net.HardwareAddr{2, 0, 0, 0, 0, 1})
 	if got != "eth0" || !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("got %q, %v, want eth0 and an error", got, err)
+	}
+}
+
+// Process 1 has no PATH, and udevadm is in one of several directories.
+func TestUdevadm(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "udevadm")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho $1 $2 $3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ifname.SetUdevadm(t, filepath.Join(t.TempDir(), "udevadm"), program)
+	t.Setenv("PATH", "")
+	out, err := ifname.Udevadm(t.Context(), "net_id", "/sys/class/net/lo")
+	if err != nil || string(out) != "test-builtin net_id /sys/class/net/lo\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	ifname.SetUdevadm(t, filepath.Join(t.TempDir(), "udevadm"))
+	if _, err := ifname.Udevadm(t.Context(), "net_id", "/sys/class/net/lo"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("without udev: %v", err)
 	}
 }
