@@ -18,7 +18,16 @@ func main() {
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second
 // one then ends the program at once, as it does without a handler.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancel(parent)
+	first := make(chan os.Signal, 1)
+	signal.Notify(first, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-first:
+		case <-ctx.Done():
+		}
+		signal.Stop(first) // before the context ends: whoever sees that may send the second one
+		cancel()
+	}()
+	return ctx, cancel
 }
