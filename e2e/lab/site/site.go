@@ -116,10 +116,12 @@ func (s *Site) install(farm string) error {
 }
 
 // addresses returns the addresses of a rack for a config, and those of its control planes.
+// A config without subnets, for a server that gives no addresses, has IPv4.
 func addresses(c *pools.Config) (all []netip.Prefix, planes []netip.Addr) {
 	next := map[pools.IPFamilies]netip.Prefix{pools.IPv4Only: netip.MustParsePrefix(server4), pools.IPv6Only: netip.MustParsePrefix(server6)}
 	for family, server := range next {
-		if slices.ContainsFunc(c.Subnets, func(s pools.Subnet) bool { return pools.FamilyOf(s.CIDR.Addr()) == family }) {
+		has := func(s pools.Subnet) bool { return pools.FamilyOf(s.CIDR.Addr()) == family }
+		if slices.ContainsFunc(c.Subnets, has) || len(c.Subnets) == 0 && family == pools.IPv4Only {
 			all = append(all, server)
 		}
 	}
