@@ -218,10 +218,8 @@ func (c *fakeChannel) Close() error {
 	return nil
 }
 
-// OpenBelow opens a file below dir. readCached reads what the kernel has of it in memory.
-func OpenBelow(dir, name string) (f File, readCached func(b []byte, offset int64) bool, err error) {
-	if f, err = openBelow(dir, name); err == nil {
-		readCached = f.(*diskFile).readCached
-	}
-	return f, readCached, err
-}
+// ReadCached reads what the kernel has of a file in memory.
+func ReadCached(f File, b []byte, offset int64) bool { return readCached(descriptor(f), b, offset) }
+
+// OpenBelow opens a file below dir.
+func OpenBelow(dir, name string) (File, error) { return openBelow(dir, name) }

@@ -24,6 +24,13 @@ type File interface {
 	Size() int64
 }
 
+// OnDisk is a [File] that may be on disk as it is. What the kernel has of such a file in
+// memory is sent without delay.
+type OnDisk interface {
+	File
+	Disk() *os.File // nil if the content is not that of a file on disk
+}
+
 // openBelow opens a regular file below dir. Any other file counts as missing;
 // opening a pipe must not wait for its writer.
 func openBelow(dir, name string) (File, error) {
@@ -44,20 +51,37 @@ func openBelow(dir, name string) (File, error) {
 		f.Close()
 		return nil, err
 	}
-	return &diskFile{io.NewSectionReader(f, 0, info.Size()), f, int(f.Fd())}, nil
+	return &diskFile{f, info.Size()}, nil
 }
 
 // diskFile is a file of a directory.
 type diskFile struct {
-	*io.SectionReader
-	io.Closer
-	fd int
+	*os.File
+	size int64
 }
 
-// readCached fills b if the kernel holds that part of the file in memory, and reports
-// whether it does. It never waits for a disk.
-func (f *diskFile) readCached(b []byte, offset int64) bool {
-	n, err := unix.Preadv2(f.fd, [][]byte{b}, offset, unix.RWF_NOWAIT)
+func (f *diskFile) Size() int64 { return f.size }
+
+// Disk returns the file itself.
+func (f *diskFile) Disk() *os.File { return f.File }
+
+// descriptor returns the descriptor of a file that is on disk as it is, else -1.
+func descriptor(f File) int {
+	if d, ok := f.(OnDisk); ok {
+		if file := d.Disk(); file != nil {
+			return int(file.Fd())
+		}
+	}
+	return -1
+}
+
+// readCached fills b from a file if the kernel holds that part of it in memory, and
+// reports whether it does. It never waits for a disk.
+func readCached(fd int, b []byte, offset int64) bool {
+	if fd < 0 {
+		return false
+	}
+	n, err := unix.Preadv2(fd, [][]byte{b}, offset, unix.RWF_NOWAIT)
 	return err == nil && n == len(b)
 }
 

@@ -22,6 +22,7 @@ type session struct {
 	earlier *session // an answered one of the same client and port, until this one is answered
 
 	source  io.ReaderAt    // the file, in the mode of the request
+	fd      int            // of the file, if the source is as it is on disk; else -1
 	disk    sync.WaitGroup // what opens or reads the file
 	reading bool
 	ended   bool
@@ -117,12 +118,12 @@ func (w *worker) open(s *session, r request) {
 		}
 		return
 	}
-	s.Opened, s.File, s.source = f, r.file, f
+	s.Opened, s.File, s.source, s.fd = f, r.file, f, descriptor(f)
 	var size int64
 	if err == nil {
 		size = f.Size()
 		if text != nil {
-			s.source, size = text, text.size
+			s.source, s.fd, size = text, -1, text.size
 		}
 		err = s.open(r, size, most)
 	}
@@ -162,9 +163,7 @@ func (w *worker) read(s *session) {
 	if len(room) == 0 {
 		return
 	}
-	if c, ok := s.source.(interface {
-		readCached(b []byte, offset int64) bool
-	}); ok && c.readCached(room, start) {
+	if readCached(s.fd, room, start) {
 		w.loaded(s, start, time.Now())
 		return
 	}

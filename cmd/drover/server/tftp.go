@@ -11,6 +11,8 @@ import (
 	"drover/tftp"
 )
 
+var _ tftp.OnDisk = (*script.File)(nil)
+
 // serveTFTP makes the TFTP server. Its files depend on the machine that requests them.
 func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 	s.tftp = s.newTFTP(cfg, cfg.TFTP, loaders)
