@@ -43,6 +43,7 @@ import (
 	"drover/pools/kube"
 	"drover/pools/kube/hosted"
 	"drover/pools/machines"
+	"drover/pools/resolve"
 	"drover/pools/state"
 	"drover/tftp"
 	"drover/web"
@@ -155,16 +156,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Hardware = s.newHardware(o.State)
 	s.disks = readiness.NewDisks(s.log, o.State, o.Images, o.Loaders, s.Store)
 	s.networks.Log, s.networks.Changed = s.part("networks"), s.readdress
-	ready := &readiness.Checks{
-		Live: s.Live, Images: images, Loaders: o.Loaders,
-		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
-		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
-	}
-	if s.objects != nil {
-		ready.Objects = s.objects.Problems
-	}
-	s.metrics.WatchReadiness(ready)
-	s.metrics.WatchNeighbors(s.Live, ready.Proc)
+	ready := s.newReadiness(o, images)
 
 	s.serveDHCP(farm.Config)
 	s.serveDHCP6(farm.Config)
@@ -185,15 +177,35 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	s.serveTFTP(cfg, o.Loaders)
 	s.serveTFTP6(farm.Config, o.Loaders)
-	s.Web = &web.Server{Addr: cfg.API, Metrics: s.metrics.Handler(), API: &api.API{
+	s.serveWeb(farm, images, ready)
+	ready.Log(s.log)
+	return s.loadAPICredentials(o, farm)
+}
+
+// newReadiness makes the checks of /readyz. The parts that it watches exist already.
+func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Checks {
+	ready := &readiness.Checks{
+		Live: s.Live, Images: images, Loaders: o.Loaders,
+		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
+		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
+	}
+	if s.objects != nil {
+		ready.Objects = s.objects.Problems
+	}
+	s.metrics.WatchReadiness(ready)
+	s.metrics.WatchNeighbors(s.Live, ready.Proc)
+	return ready
+}
+
+// serveWeb makes the server of the REST API and the page.
+func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *readiness.Checks) {
+	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
 		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
-	}, Hosts: hosts(cfg, farm)}
-	ready.Log(s.log)
-	return s.loadAPICredentials(o, farm)
+	}, Hosts: hosts(farm.Config.Server, farm)}
 }
 
 // serveDHCP makes a DHCP server for each interface. It makes none when another host
