@@ -53,7 +53,8 @@ func TestIPv6(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeImage(t, filepath.Join(dir, "state", "images", "debian-12"), content)
-	srv, node := netns.NewNamespace(t, "drover-init6-srv"), netns.NewNamespace(t, "drover-init6-node")
+	id := fmt.Sprintf("init6-%d", os.Getpid())
+	srv, node := netns.NewNamespace(t, id+"s"), netns.NewNamespace(t, id+"n")
 	srv.Link(t, "srv", node, "eth0")
 	node.IP(t, "link", "set", "eth0", "address", testMAC.String())
 	srv.IP(t, "link", "set", "srv", "up")

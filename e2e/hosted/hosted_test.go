@@ -70,7 +70,7 @@ func TestHosted(t *testing.T) {
 		}
 		env = append(env, scheduler+"="+filepath.Join(dir, "kube-scheduler"), konnectivity+"="+programs)
 	}
-	ns := netns.NewNamespace(t, "hosted")
+	ns := netns.NewNamespace(t, fmt.Sprintf("hosted%d", os.Getpid()))
 	ns.Link(t, "plane0", ns, "plane1")
 	ns.IP(t, "addr", "add", address.String()+"/24", "dev", "plane0")
 	ns.IP(t, "link", "set", "plane0", "up")
