@@ -14,21 +14,28 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/console"
 	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/program"
+	"drover/cmd/drover-init/report"
+	"drover/cmd/drover-init/retry"
+	"drover/cmd/drover-init/script"
+	"drover/cmd/drover-init/state"
 	"drover/pools"
 	"drover/pools/boots"
 )
 
 // agent runs the online scripts of a booted node and joins it to its cluster.
 type agent struct {
-	State bootState
+	State state.Boot
 	Key   hpke.PrivateKey
-	Srv   *server
-	Rep   *reporter
-	Con   *console
+	Srv   *client.Server
+	Rep   *report.Reporter
+	Con   *console.Console
 	Dir   string // for scripts and the join configuration; in RAM
 	Root  string // prefix of the paths of kubeadm's leftovers; "" is the root
-	Retry retrier
+	Retry retry.Retrier
 }
 
 // Limits of the agent.
@@ -50,41 +57,41 @@ var leftovers = []string{kubeletConf, "/etc/kubernetes/bootstrap-kubelet.conf", 
 
 // runAgent is the command "drover-init agent".
 func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
-	state, err := loadState(stateDir)
+	boot, err := state.Load(state.Dir)
 	if err != nil {
 		fmt.Fprintf(stderr, "drover-init agent: %v (this node was not booted by drover-init, or its agent is done)\n", err)
 		return 1
 	}
-	srv, key, err := state.server()
+	srv, key, err := boot.Server()
 	if err != nil {
-		fmt.Fprintf(stderr, "drover-init agent: %s: %v\n", stateFile, err)
+		fmt.Fprintf(stderr, "drover-init agent: %s: %v\n", state.File, err)
 		return 1
 	}
-	con := newConsole(stdout, uptime)
-	defer con.close()
+	con := console.New(stdout, console.Uptime)
+	defer con.Close()
 	srv.BootID = bootID()
-	a := newAgent(state, srv, key, con, stateDir)
-	a.Rep.start(func(f func()) { f() })
-	defer a.Rep.stop()
-	defer a.Rep.flush(agentFlush)
+	a := newAgent(boot, srv, key, con, state.Dir)
+	a.Rep.Start(func(f func()) { f() })
+	defer a.Rep.Stop()
+	defer a.Rep.Flush(agentFlush)
 	if err := a.run(ctx); err != nil {
-		con.printf("agent", "error: %v", err)
+		con.Printf("agent", "error: %v", err)
 		return 1
 	}
 	// The secrets of the boot are needed no longer.
-	if err := os.Remove(stateFile); err != nil {
-		con.printf("agent", "error: %v", err)
+	if err := os.Remove(state.File); err != nil {
+		con.Printf("agent", "error: %v", err)
 		return 1
 	}
 	return 0
 }
 
-func newAgent(state bootState, srv *server, key hpke.PrivateKey, con *console, dir string) *agent {
-	rep := newReporter(con)
-	rep.Send = srv.sendEvent
+func newAgent(boot state.Boot, srv *client.Server, key hpke.PrivateKey, con *console.Console, dir string) *agent {
+	rep := report.New(con)
+	rep.Send = srv.SendEvent
 	return &agent{
-		State: state, Key: key, Srv: srv, Rep: rep, Con: con, Dir: dir,
-		Retry: retrier{Backoff: backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
+		State: boot, Key: key, Srv: srv, Rep: rep, Con: con, Dir: dir,
+		Retry: retry.Retrier{Backoff: retry.Backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
 	}
 }
 
@@ -105,21 +112,21 @@ func (a *agent) run(ctx context.Context) error {
 	if err := a.scripts(ctx); err != nil {
 		return err
 	}
-	a.Con.printf("online", "%s is online", a.State.Node)
-	a.Rep.report(boots.StepOnline, a.State.Address.String())
+	a.Con.Printf("online", "%s is online", a.State.Node)
+	a.Rep.Report(boots.StepOnline, a.State.Address.String())
 	if !a.State.Join {
-		a.Con.printf("agent", "there is no cluster to join; done")
+		a.Con.Printf("agent", "there is no cluster to join; done")
 		return nil
 	}
 	return a.join(ctx)
 }
 
 // again returns a retrier that reports each failure as an error of a step.
-func (a *agent) again(step boots.Step) retrier {
+func (a *agent) again(step boots.Step) retry.Retrier {
 	r := a.Retry
 	r.Notice = func(err error, wait time.Duration) {
-		a.Con.printf(string(step), "error: %v; trying again in %.0f s", err, wait.Seconds())
-		a.Rep.fail(step, err)
+		a.Con.Printf(string(step), "error: %v; trying again in %.0f s", err, wait.Seconds())
+		a.Rep.Fail(step, err)
 	}
 	return r
 }
@@ -128,10 +135,10 @@ func (a *agent) again(step boots.Step) retrier {
 // node must not join half prepared, and a service that the script uses may be
 // unavailable for a while.
 func (a *agent) scripts(ctx context.Context) error {
-	s := &scripts{Dir: filepath.Join(a.Dir, "scripts"), Env: scriptEnv(a.State, pools.Online), Limit: onlineLimit, Say: a.Con.printf}
-	for _, script := range ofStage(a.State.Scripts, pools.Online) {
-		retry := a.again(boots.StepOnline)
-		if err := retry.do(ctx, func(ctx context.Context) error { return s.run(ctx, script) }); err != nil {
+	s := &script.Runner{Dir: filepath.Join(a.Dir, "scripts"), Env: a.State.ScriptEnv(pools.Online), Limit: onlineLimit, Say: a.Con.Printf}
+	for _, named := range script.OfStage(a.State.Scripts, pools.Online) {
+		again := a.again(boots.StepOnline)
+		if err := again.Do(ctx, func(ctx context.Context) error { return s.Run(ctx, named) }); err != nil {
 			return err
 		}
 	}
@@ -143,7 +150,7 @@ func (a *agent) join(ctx context.Context) error {
 	kubeadm, err := exec.LookPath("kubeadm")
 	if err != nil {
 		err = fmt.Errorf("the image has no kubeadm, so this node cannot join its cluster (PATH is %s)", os.Getenv("PATH"))
-		a.Rep.fail(boots.StepJoined, err)
+		a.Rep.Fail(boots.StepJoined, err)
 		return err
 	}
 	if _, err := os.Stat(a.Root + kubeletConf); err == nil {
@@ -152,12 +159,12 @@ func (a *agent) join(ctx context.Context) error {
 		a.done("an earlier run of the agent joined the cluster")
 		return nil
 	}
-	retry := a.again(boots.StepJoined)
+	again := a.again(boots.StepJoined)
 	tries := 0
-	err = retry.do(ctx, func(ctx context.Context) error {
+	err = again.Do(ctx, func(ctx context.Context) error {
 		var config pools.JoinConfig
-		err := a.Srv.ask(ctx, "join", a.Key, joinTry, &config)
-		if refused, ok := errors.AsType[refusedError](err); ok {
+		err := a.Srv.Ask(ctx, "join", a.Key, joinTry, &config)
+		if refused, ok := errors.AsType[client.Refused](err); ok {
 			return fmt.Errorf("the server refuses this boot (a newer boot of this machine, or a server that forgot it; a reboot heals both): %w", refused)
 		}
 		if err != nil {
@@ -174,14 +181,14 @@ func (a *agent) join(ctx context.Context) error {
 }
 
 func (a *agent) done(detail string) {
-	a.Con.printf("joined", "%s", detail)
-	a.Rep.report(boots.StepJoined, detail)
+	a.Con.Printf("joined", "%s", detail)
+	a.Rep.Report(boots.StepJoined, detail)
 }
 
 // kubeadm runs one kubeadm join. The configuration has the token, so that it is no
 // argument but a file in RAM, for as long as kubeadm runs. After a failed run
 // this method removes the leftovers.
-func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinConfig) (err error) {
+func (a *agent) kubeadm(ctx context.Context, path string, config pools.JoinConfig) (err error) {
 	file := filepath.Join(a.Dir, "kubeadm-join.yaml")
 	defer func() { err = errors.Join(err, nodeconfig.Ignore(os.Remove(file), unix.ENOENT)) }()
 	if err := nodeconfig.WriteFile(file, []byte(config.Kubeadm), 0o600); err != nil {
@@ -189,16 +196,16 @@ func (a *agent) kubeadm(ctx context.Context, program string, config pools.JoinCo
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, kubeadmTry, fmt.Errorf("not done after %v", kubeadmTry))
 	defer cancel()
-	cmd := exec.Command(program, "join", "--config", file)
+	cmd := exec.Command(path, "join", "--config", file)
 	cmd.Env = append(os.Environ(), "HOME=/root")
 	cmd.WaitDelay = 2 * time.Second
 	var said []string
-	err = runProgram(limited, cmd, func(line string) {
+	err = program.Run(limited, cmd, func(line string) {
 		said = append(said, line)
 		if len(said) > 200 {
 			said = said[100:]
 		}
-		a.Con.printf("kubeadm", "%s", line)
+		a.Con.Printf("kubeadm", "%s", line)
 	})
 	if err == nil || ctx.Err() != nil { // the agent is stopped: kubeadm may have succeeded
 		return err
@@ -229,11 +236,11 @@ func (a *agent) cleanUp(ctx context.Context) error {
 	if systemctl, err := exec.LookPath("systemctl"); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		defer cancel()
-		err := runProgram(ctx, exec.Command(systemctl, "stop", "kubelet.service"), func(line string) {
-			a.Con.printf("kubelet", "%s", line)
+		err := program.Run(ctx, exec.Command(systemctl, "stop", "kubelet.service"), func(line string) {
+			a.Con.Printf("kubelet", "%s", line)
 		})
 		if err != nil {
-			a.Con.printf("kubelet", "error: stop: %v; going on", err)
+			a.Con.Printf("kubelet", "error: stop: %v; going on", err)
 		}
 	}
 	var errs []error

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/console"
 	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/state"
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
@@ -106,7 +109,7 @@ func (s *nodeServer) join(w http.ResponseWriter, body []byte) {
 type agentTest struct {
 	*agent
 	server *nodeServer
-	said   *transcript
+	said   *fixture.Log
 	waits  []time.Duration
 	bin    string
 	seen   string // the file with kubeadm's configuration
@@ -115,7 +118,7 @@ type agentTest struct {
 func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 	t.Helper()
 	dir := t.TempDir()
-	a := &agentTest{server: &nodeServer{t: t, tokens: []string{testToken, otherToken}}, said: &transcript{}}
+	a := &agentTest{server: &nodeServer{t: t, tokens: []string{testToken, otherToken}}, said: &fixture.Log{}}
 	a.bin, a.seen = filepath.Join(dir, "bin"), filepath.Join(dir, "seen")
 	for name, text := range programs {
 		if err := nodeconfig.WriteFile(filepath.Join(a.bin, name), []byte(text), 0o755); err != nil {
@@ -134,27 +137,27 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 		t.Fatal(err)
 	}
 	a.server.key = key.PublicKey().Bytes()
-	state := testState()
-	state.URL, state.Nonce, state.Join = s.URL+"/base", testNonce, true
-	if state.Key, err = key.Bytes(); err != nil {
+	boot := state.Boot{MAC: testMAC, Node: "cart01", Pool: "compute", Address: netip.MustParseAddr("10.77.0.11")}
+	boot.URL, boot.Nonce, boot.Join = s.URL+"/base", testNonce, true
+	if boot.Key, err = key.Bytes(); err != nil {
 		t.Fatal(err)
 	}
 	// The agent reads a real state file.
 	run := filepath.Join(dir, "run")
-	if err := state.save(run); err != nil {
+	if err := boot.Save(run); err != nil {
 		t.Fatal(err)
 	}
-	if state, err = loadState(run); err != nil {
+	if boot, err = state.Load(run); err != nil {
 		t.Fatal(err)
 	}
-	srv, key, err := state.server()
+	srv, key, err := boot.Server()
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.BootID = bootID()
 	t.Cleanup(srv.Client.CloseIdleConnections)
-	con := newConsole(a.said, fixedUptime)
-	a.agent = newAgent(state, srv, key, con, run)
+	con := console.New(a.said, fixedUptime)
+	a.agent = newAgent(boot, srv, key, con, run)
 	a.Root = root
 	a.Retry.Backoff.Rand = func() float64 { return 0 }
 	a.Retry.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -166,11 +169,11 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 
 // do runs the agent and returns its error, after all events and lines are out.
 func (a *agentTest) do(ctx context.Context) error {
-	a.Rep.start(plain)
+	a.Rep.Start(func(f func()) { f() })
 	err := a.run(ctx)
-	a.Rep.flush(time.Minute)
-	a.Rep.stop()
-	a.Con.close()
+	a.Rep.Flush(time.Minute)
+	a.Rep.Stop()
+	a.Con.Close()
 	return err
 }
 
@@ -181,6 +184,14 @@ func (a *agentTest) noSecrets(t *testing.T) {
 	fixture.WantNoText(t, "output and events", all, testToken, otherToken, testNonce, "JoinConfiguration")
 	if _, err := os.Stat(filepath.Join(a.Dir, "kubeadm-join.yaml")); !os.IsNotExist(err) {
 		t.Errorf("the join configuration is still there (%v)", err)
+	}
+}
+
+// wantEvents fails the test unless the server got these events.
+func wantEvents(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("events: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -270,7 +281,7 @@ func TestAgentServerRefusesOrIsBusy(t *testing.T) {
 			}
 			_, _ = w.Write(sealed)
 		},
-		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, maxAnswer+1) },
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, client.MaxAnswer+1) },
 	}
 	if err := a.do(t.Context()); err != nil {
 		t.Fatal(err)
@@ -414,60 +425,5 @@ func TestKubeadmErrors(t *testing.T) {
 	}
 	if got := kubeadmErrors(nil); got != "" {
 		t.Errorf("no lines: got %q", got)
-	}
-}
-
-func TestState(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	s := testState()
-	s.Nonce, s.Key = testNonce, []byte("not a key")
-	if err := s.save(dir); err != nil {
-		t.Fatal(err)
-	}
-	fixture.WantMode(t, dir, 0o700|os.ModeDir)
-	fixture.WantMode(t, filepath.Join(dir, "boot.json"), 0o600)
-	got, err := loadState(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Node != s.Node || got.Address != s.Address || got.Nonce != s.Nonce {
-		t.Errorf("got %+v, want %+v", got, s)
-	}
-	if _, _, err := got.server(); err == nil || err.Error() != "the boot's key is damaged" {
-		t.Errorf("damaged key: got %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "boot.json"), []byte(`{"nonce": "`+testNonce), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadState(dir); err == nil || strings.Contains(err.Error(), testNonce) {
-		t.Errorf("damaged file: got %v, want an error without the nonce", err)
-	}
-}
-
-func TestCopySelf(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	if err := copySelf(dir); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := filepath.Join(dir, "drover-init")
-	fixture.WantMode(t, copied, 0o755)
-	if fixture.ReadFile(t, copied) != fixture.ReadFile(t, self) {
-		t.Error("the copy differs")
-	}
-}
-
-func TestServerAwayHasShortError(t *testing.T) {
-	u, err := url.Parse("http://127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{Base: u, MAC: testMAC, Nonce: testNonce, Client: newHTTPClient(nil)}
-	_, err = s.post(t.Context(), "events", boots.Event{})
-	if want := "dial tcp 127.0.0.1:1: connect: connection refused"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %q", err, want)
 	}
 }

@@ -12,11 +12,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/console"
+	"drover/cmd/drover-init/fetch"
 	"drover/cmd/drover-init/kmod"
+	"drover/cmd/drover-init/netplan"
 	"drover/cmd/drover-init/nic"
 	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/report"
+	"drover/cmd/drover-init/retry"
 	"drover/cmd/drover-init/rootfs"
+	"drover/cmd/drover-init/script"
+	"drover/cmd/drover-init/state"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -24,13 +32,13 @@ import (
 // boot is the boot of one node, from the initramfs to the init of its root image. Its
 // methods are the steps, in order.
 type boot struct {
-	con     *console
+	con     *console.Console
 	random  <-chan struct{} // closed when the kernel has enough entropy
 	args    cmdline.Args
 	mods    *kmod.Modules
 	net     *nic.NIC
-	srv     *server
-	rep     *reporter
+	srv     *client.Server
+	rep     *report.Reporter
 	endKeep context.CancelFunc // ends the renewal of the lease
 	kept    chan struct{}      // closed when it has ended
 
@@ -38,7 +46,7 @@ type boot struct {
 
 	ends []*time.Timer // end a boot without progress, the watchdog last
 
-	state   bootState // passed to the agent
+	state   state.Boot // passed to the agent
 	config  pools.NodeConfig
 	restore func() error // removes the temporary resolv.conf
 
@@ -48,10 +56,10 @@ type boot struct {
 
 // Time limits of parts of a boot.
 const (
-	configTry    = 30 * time.Second      // one config request
-	preInitLimit = 120 * time.Second     // one script before the root's init
-	flushLimit   = 2 * time.Second       // events, before the network goes down
-	agentFiles   = stateDir + "/scripts" // directory of the running scripts
+	configTry    = 30 * time.Second       // one config request
+	preInitLimit = 120 * time.Second      // one script before the root's init
+	flushLimit   = 2 * time.Second        // events, before the network goes down
+	agentFiles   = state.Dir + "/scripts" // directory of the running scripts
 	imageFile    = rootfs.ImageDir + "/root.sqfs"
 )
 
@@ -83,42 +91,42 @@ func (b *boot) run(ctx context.Context) error {
 			return err
 		}
 		if s.report {
-			b.con.printf(string(s.step), "%s", b.detail)
-			b.rep.report(s.step, b.detail)
+			b.con.Printf(string(s.step), "%s", b.detail)
+			b.rep.Report(s.step, b.detail)
 		}
 	}
 	return b.switchRoot()
 }
 
 // retry returns a retrier that reports each failure as an error of the current step.
-func (b *boot) retry() retrier {
-	return retrier{Notice: func(err error, wait time.Duration) {
-		b.con.printf(string(b.step), "error: %v; retrying in %.1f s, rebooting at %.0f s", err, wait.Seconds(), b.args.Timeout.Seconds())
-		b.rep.fail(b.step, err)
+func (b *boot) retry() retry.Retrier {
+	return retry.Retrier{Notice: func(err error, wait time.Duration) {
+		b.con.Printf(string(b.step), "error: %v; retrying in %.1f s, rebooting at %.0f s", err, wait.Seconds(), b.args.Timeout.Seconds())
+		b.rep.Fail(b.step, err)
 	}}
 }
 
 // say returns a function that prints lines with a topic.
 func (b *boot) say(topic string) func(string, ...any) {
-	return func(format string, args ...any) { b.con.printf(topic, format, args...) }
+	return func(format string, args ...any) { b.con.Printf(topic, format, args...) }
 }
 
 // prepare loads the modules of the devices in this machine, and those of the root file
 // system.
 func (b *boot) prepare(ctx context.Context) error {
 	if err := linkModprobe(); err != nil {
-		b.con.printf("modules", "the kernel cannot ask for modules by itself: %v", err)
+		b.con.Printf("modules", "the kernel cannot ask for modules by itself: %v", err)
 	}
 	mods, err := systemModules()
 	if err != nil {
-		b.con.printf("modules", "%v; going on with what is built into the kernel", err)
+		b.con.Printf("modules", "%v; going on with what is built into the kernel", err)
 		mods = &kmod.Modules{Insert: kmod.Insert}
 	}
 	b.mods = mods
 	b.plug()
 	for _, name := range []string{"loop", "squashfs", "overlay", "af_packet", "ipv6"} {
 		if err := mods.Load(name); err != nil && !errors.Is(err, kmod.ErrNotFound) {
-			b.con.printf("modules", "error: %v", err)
+			b.con.Printf("modules", "error: %v", err)
 		}
 	}
 	known, err := os.ReadFile("/proc/filesystems")
@@ -155,7 +163,7 @@ func (b *boot) waitRandom(ctx context.Context) error {
 		case <-ctx.Done():
 			return errors.New("the kernel has no good random numbers")
 		case <-time.After(5 * time.Second):
-			b.con.printf("init", "the kernel has had no good random numbers for %.0f s; waiting, rebooting at %.0f s", time.Since(start).Seconds(), b.args.Timeout.Seconds())
+			b.con.Printf("init", "the kernel has had no good random numbers for %.0f s; waiting, rebooting at %.0f s", time.Since(start).Seconds(), b.args.Timeout.Seconds())
 		}
 	}
 }
@@ -164,10 +172,10 @@ func (b *boot) waitRandom(ctx context.Context) error {
 func (b *boot) plug() {
 	loaded, errs := b.mods.Coldplug("/sys")
 	if len(loaded) > 0 {
-		b.con.printf("modules", "%s", strings.Join(loaded, " "))
+		b.con.Printf("modules", "%s", strings.Join(loaded, " "))
 	}
 	for _, err := range errs {
-		b.con.printf("modules", "error: %v; going on without", err)
+		b.con.Printf("modules", "error: %v; going on without", err)
 	}
 }
 
@@ -191,8 +199,8 @@ func (b *boot) connect(ctx context.Context) error {
 	if err := n.Up(ctx); err != nil {
 		return err
 	}
-	retry := b.retry()
-	if err := retry.do(ctx, n.Connect); err != nil {
+	again := b.retry()
+	if err := again.Do(ctx, n.Connect); err != nil {
 		return err
 	}
 	keep, cancel := context.WithCancel(context.Background())
@@ -207,9 +215,9 @@ func (b *boot) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	b.srv = &server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: newHTTPClient(b.args.Pin)}
-	b.rep.Send = b.srv.sendEvent
-	b.rep.start(func(f func()) { guard(b.con, f) })
+	b.srv = &client.Server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: client.NewHTTP(b.args.Pin)}
+	b.rep.Send = b.srv.SendEvent
+	b.rep.Start(func(f func()) { guard(b.con, f) })
 	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
 	return nil
 }
@@ -220,9 +228,9 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		return err
 	}
 	queue := &queueing{boot: b}
-	f := &fetcher{
+	f := &fetch.Fetcher{
 		Client: b.srv.Client,
-		URL:    b.srv.url(b.args.Root),
+		URL:    b.srv.URL(b.args.Root),
 		TFTP:   net.JoinHostPort(b.args.URL.Hostname(), "69"),
 		Name:   strings.TrimPrefix(b.args.Root, "/"),
 		Digest: b.args.Digest,
@@ -230,19 +238,19 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		Fit:    rootfs.FitsRAM,
 		Queued: queue.moved,
 		Progress: func(done, total int64, rate float64) {
-			b.con.printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
+			b.con.Printf("image", "%d of %d MB (%d%%), %.1f MB/s", done>>20, total>>20, 100*done/max(total, 1), rate/(1<<20))
 		},
 	}
 	start := time.Now()
-	size, err := f.fetch(ctx, imageFile)
+	size, err := f.Fetch(ctx, imageFile)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.args.Root, err)
 	}
 	took := time.Since(start) - queue.waited
 	megabytes := float64(size) / (1 << 20)
 	b.detail = fmt.Sprintf("%.1f MB in %.1f s, %.1f MB/s, sha256 is right", megabytes, took.Seconds(), megabytes/max(took.Seconds(), 1e-3))
-	if f.noHTTP != nil {
-		b.detail += fmt.Sprintf(", by TFTP because HTTP failed: %v", f.noHTTP)
+	if f.NoHTTP != nil {
+		b.detail += fmt.Sprintf(", by TFTP because HTTP failed: %v", f.NoHTTP)
 	}
 	if queue.waited > 0 {
 		b.detail += fmt.Sprintf(", after %.0f s in the queue", queue.waited.Seconds())
@@ -252,7 +260,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 
 // openRoot mounts the image and makes it the root directory.
 func (b *boot) openRoot(context.Context) error {
-	if err := copySelf(stateDir); err != nil {
+	if err := state.CopySelf(state.Dir); err != nil {
 		return err
 	}
 	if err := rootfs.MountRoot(imageFile); err != nil {
@@ -276,28 +284,28 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	retry := b.retry()
-	err = retry.do(ctx, func(ctx context.Context) error {
-		err := b.srv.ask(ctx, "config", key, configTry, &b.config)
-		if refused, ok := errors.AsType[refusedError](err); ok {
+	again := b.retry()
+	err = again.Do(ctx, func(ctx context.Context) error {
+		err := b.srv.Ask(ctx, "config", key, configTry, &b.config)
+		if refused, ok := errors.AsType[client.Refused](err); ok {
 			// Only a new boot script has a valid nonce.
-			return finalError{refused}
+			return retry.Final{Err: refused}
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	b.srv.signEvents(b.config.EventKey)
-	b.state = bootState{
+	b.srv.SignEvents(b.config.EventKey)
+	b.state = state.Boot{
 		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret, Events: b.config.EventKey,
 		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
-		Join: b.config.Join, Scripts: ofStage(b.config.Scripts, pools.Online), Mounts: b.config.Mounts,
+		Join: b.config.Join, Scripts: script.OfStage(b.config.Scripts, pools.Online), Mounts: b.config.Mounts,
 	}
 	if b.args.Secure != nil {
 		b.state.Secure = b.args.Secure.String()
 	}
-	return errors.Join(b.checkRAM(), b.state.save(stateDir))
+	return errors.Join(b.checkRAM(), b.state.Save(state.Dir))
 }
 
 // checkRAM returns an error if the node is to join a cluster and has too little RAM for
@@ -326,14 +334,14 @@ func (b *boot) applyConfig(context.Context) error {
 // script that fails ends the boot: a half configured node must not join.
 func (b *boot) stage(stage pools.Stage) func(context.Context) error {
 	return func(ctx context.Context) error {
-		run := ofStage(b.config.Scripts, stage)
+		run := script.OfStage(b.config.Scripts, stage)
 		if len(run) == 0 {
 			return nil
 		}
 		b.state.Env = b.environment(ctx)
-		s := &scripts{Dir: agentFiles, Env: scriptEnv(b.state, stage), Limit: preInitLimit, Say: b.con.printf}
-		for _, script := range run {
-			if err := s.run(ctx, script); err != nil {
+		s := &script.Runner{Dir: agentFiles, Env: b.state.ScriptEnv(stage), Limit: preInitLimit, Say: b.con.Printf}
+		for _, named := range run {
+			if err := s.Run(ctx, named); err != nil {
 				return fmt.Errorf("%s %w", stage, err)
 			}
 		}
@@ -343,14 +351,14 @@ func (b *boot) stage(stage pools.Stage) func(context.Context) error {
 
 // checkNetwork runs netplan's generator, if the root has files for it.
 func (b *boot) checkNetwork(ctx context.Context) error {
-	return checkNetplan(ctx, "/", b.say("network"))
+	return netplan.Check(ctx, "/", b.say("network"))
 }
 
 // configured ends the configuration of the root.
 func (b *boot) configured(ctx context.Context) error {
 	if len(b.state.Scripts) > 0 { // of the agent
 		b.state.Env = b.environment(ctx)
-		if err := b.state.save(stateDir); err != nil {
+		if err := b.state.Save(state.Dir); err != nil {
 			return err
 		}
 	}
@@ -368,17 +376,17 @@ func (b *boot) leave(context.Context) error {
 // switchRoot takes the network down, installs the agent, and starts the init of the root
 // image.
 func (b *boot) switchRoot() error {
-	b.rep.flush(flushLimit)
-	b.rep.stop()
+	b.rep.Flush(flushLimit)
+	b.rep.Stop()
 	b.endKeep()
 	<-b.kept
 	b.srv.Client.CloseIdleConnections()
 	if err := b.net.Down(); err != nil {
-		b.con.printf("network", "error: %v; the node's own network may be slow to start", err)
+		b.con.Printf("network", "error: %v; the node's own network may be slow to start", err)
 	}
 	if b.panicSysctl != "" {
 		_ = os.WriteFile(panicFile, []byte(b.panicSysctl), 0) // back to the value that the kernel had
 	}
-	b.con.flush(flushLimit)
+	b.con.Flush(flushLimit)
 	return rootfs.StartInit(os.Args[1:])
 }

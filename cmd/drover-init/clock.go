@@ -31,10 +31,10 @@ func (b *boot) setClock(context.Context) error {
 	}
 	ts := unix.Timespec{Sec: server.Unix(), Nsec: int64(server.Nanosecond())}
 	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
-		b.con.printf("clock", "error: it shows %s, the server's %s, and cannot be set: %v; going on, this node may be unable to join",
+		b.con.Printf("clock", "error: it shows %s, the server's %s, and cannot be set: %v; going on, this node may be unable to join",
 			was.UTC().Format(time.DateTime), server.UTC().Format(time.DateTime), err)
 		return nil
 	}
-	b.con.printf("clock", "it showed %s: set to the server's %s UTC", was.UTC().Format(time.DateTime), server.UTC().Format(time.DateTime))
+	b.con.Printf("clock", "it showed %s: set to the server's %s UTC", was.UTC().Format(time.DateTime), server.UTC().Format(time.DateTime))
 	return nil
 }

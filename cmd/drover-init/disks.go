@@ -21,13 +21,13 @@ func (a *agent) disks(ctx context.Context) error {
 		}
 		check := func(context.Context) error { return checkMounted(a.Root, m, device) }
 		if !nodeconfig.IsOptional(m) {
-			retry := a.again(boots.StepOnline)
-			if err := retry.do(ctx, check); err != nil {
+			again := a.again(boots.StepOnline)
+			if err := again.Do(ctx, check); err != nil {
 				return err
 			}
 		} else if err := check(ctx); err != nil {
-			a.Con.printf("online", "warning: %v", err)
-			a.Rep.fail(boots.StepOnline, err)
+			a.Con.Printf("online", "warning: %v", err)
+			a.Rep.Fail(boots.StepOnline, err)
 		}
 	}
 	return nil

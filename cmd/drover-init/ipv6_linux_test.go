@@ -22,8 +22,11 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6/nclient6"
 	"github.com/insomniacslk/dhcp/iana"
 
+	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/fetch"
 	"drover/cmd/drover-init/nic"
+	"drover/cmd/drover-init/retry"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/pools"
@@ -86,12 +89,12 @@ func TestIPv6(t *testing.T) {
 		return err == nil && strings.Contains(string(out), "dev eth0")
 	})
 	node.In(t, func() error { return firmwareSolicits(t.Context()) })
-	client := &http.Client{Transport: &http.Transport{DialContext: node.Dial}}
-	args := scriptArgs(t, client)
-	fetchRoot(t, node, client, args, content)
-	s := &server{Base: args.URL, MAC: args.MAC, Nonce: args.Nonce, Client: client}
+	web := &http.Client{Transport: &http.Transport{DialContext: node.Dial}}
+	args := scriptArgs(t, web)
+	fetchRoot(t, node, web, args, content)
+	s := &client.Server{Base: args.URL, MAC: args.MAC, Nonce: args.Nonce, Client: web}
 	askConfig(t, s)
-	if err := s.sendEvent(t.Context(), boots.Event{Step: boots.StepConfig, Uptime: 1}); err != nil {
+	if err := s.SendEvent(t.Context(), boots.Event{Step: boots.StepConfig, Uptime: 1}); err != nil {
 		t.Error(err)
 	}
 	node.In(t, func() error {
@@ -120,9 +123,9 @@ func firmwareSolicits(ctx context.Context) error {
 }
 
 // scriptArgs fetches the script of iPXE and reads its kernel command line.
-func scriptArgs(t *testing.T, client *http.Client) cmdline.Args {
+func scriptArgs(t *testing.T, web *http.Client) cmdline.Args {
 	t.Helper()
-	resp, err := client.Get("http://[fd00:28::2]/boot/" + testMAC.Dashed())
+	resp, err := web.Get("http://[fd00:28::2]/boot/" + testMAC.Dashed())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,35 +145,35 @@ func scriptArgs(t *testing.T, client *http.Client) cmdline.Args {
 }
 
 // fetchRoot fetches the image by HTTP and by TFTP.
-func fetchRoot(t *testing.T, node netns.Namespace, client *http.Client, args cmdline.Args, want []byte) {
+func fetchRoot(t *testing.T, node netns.Namespace, web *http.Client, args cmdline.Args, want []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.sqfs")
-	f := &fetcher{Client: client, URL: args.URL.String() + args.Root, Digest: args.Digest, Stall: time.Minute}
-	if _, err := f.fetch(t.Context(), path); err != nil || !bytes.Equal([]byte(fixture.ReadFile(t, path)), want) {
+	f := &fetch.Fetcher{Client: web, URL: args.URL.String() + args.Root, Digest: args.Digest, Stall: time.Minute}
+	if _, err := f.Fetch(t.Context(), path); err != nil || !bytes.Equal([]byte(fixture.ReadFile(t, path)), want) {
 		t.Errorf("by HTTP: %v", err)
 	}
-	f = &fetcher{
-		Client: client, URL: "http://[fd00:28::2]:9/", TFTP: "[fd00:28::2]:69", Name: strings.TrimPrefix(args.Root, "/"), Digest: args.Digest, Stall: time.Minute,
-		Retry: retrier{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Notice: func(error, time.Duration) {}},
+	f = &fetch.Fetcher{
+		Client: web, URL: "http://[fd00:28::2]:9/", TFTP: "[fd00:28::2]:69", Name: strings.TrimPrefix(args.Root, "/"), Digest: args.Digest, Stall: time.Minute,
+		Retry: retry.Retrier{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Notice: func(error, time.Duration) {}},
 	}
 	path += "2"
-	node.In(t, func() error { _, err := f.fetch(t.Context(), path); return err })
-	if !bytes.Equal([]byte(fixture.ReadFile(t, path)), want) || f.noHTTP == nil {
+	node.In(t, func() error { _, err := f.Fetch(t.Context(), path); return err })
+	if !bytes.Equal([]byte(fixture.ReadFile(t, path)), want) || f.NoHTTP == nil {
 		t.Errorf("by TFTP: another image, or by HTTP")
 	}
 }
 
-func askConfig(t *testing.T, s *server) {
+func askConfig(t *testing.T, s *client.Server) {
 	t.Helper()
 	key, err := pools.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c pools.NodeConfig
-	if err := s.ask(t.Context(), "config", key, time.Minute, &c); err != nil || c.Hostname != "m1" || c.Pool != "web" {
+	if err := s.Ask(t.Context(), "config", key, time.Minute, &c); err != nil || c.Hostname != "m1" || c.Pool != "web" {
 		t.Errorf("config: %v: got %q of pool %q", err, c.Hostname, c.Pool)
 	}
-	s.signEvents(c.EventKey)
+	s.SignEvents(c.EventKey)
 }
 
 // writeImage writes an image with a root.

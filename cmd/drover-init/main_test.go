@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,31 +35,6 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-// transcript collects lines.
-type transcript struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (s *transcript) say(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, fmt.Sprintf(format, args...))
-}
-
-func (s *transcript) topic(topic, format string, args ...any) { s.say(topic+": "+format, args...) }
-
-func (s *transcript) Write(b []byte) (int, error) {
-	s.say("%s", strings.TrimSuffix(string(b), "\n"))
-	return len(b), nil
-}
-
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.lines, "\n")
 }
 
 const (

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/console"
+	"drover/cmd/drover-init/report"
 	"drover/cmd/drover-init/rootfs"
 	"drover/pools"
 	"drover/pools/boots"
@@ -32,16 +34,16 @@ const (
 func bootNode() {
 	earlyErr := rootfs.MountKernel()
 	openConsole()
-	con := newConsole(os.Stdout, uptime)
+	con := console.New(os.Stdout, console.Uptime)
 	guard(con, func() {
-		b := &boot{con: con, rep: newReporter(con), step: boots.StepInit, random: collectRandom()}
+		b := &boot{con: con, rep: report.New(con), step: boots.StepInit, random: collectRandom()}
 		b.fail(b.start(earlyErr))
 	})
 }
 
 // start reads the command line, starts the time limits and runs the boot.
 func (b *boot) start(earlyErr error) error {
-	b.con.printf("init", "drover-init %s", version())
+	b.con.Printf("init", "drover-init %s", version())
 	b.args.Timeout = cmdline.DefaultTimeout
 	if earlyErr != nil {
 		return earlyErr
@@ -54,7 +56,7 @@ func (b *boot) start(earlyErr error) error {
 	if b.args, err = cmdline.Parse(string(line)); err != nil {
 		return err
 	}
-	left := max(b.args.Timeout-uptime(), time.Second)
+	left := max(b.args.Timeout-console.Uptime(), time.Second)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	b.limit(left, cancel)
@@ -65,36 +67,36 @@ func (b *boot) start(earlyErr error) error {
 func (b *boot) fail(err error) {
 	wait := failDelay
 	if b.args.Shell {
-		wait = max(wait, b.args.Timeout-uptime())
+		wait = max(wait, b.args.Timeout-console.Uptime())
 	}
-	b.con.printf("error", "%s: %v", b.step, err)
-	b.con.printf("error", "this boot is over: rebooting in %.0f s", wait.Seconds())
-	b.rep.fail(b.step, fmt.Errorf("%w; rebooting in %.0f s", err, wait.Seconds()))
+	b.con.Printf("error", "%s: %v", b.step, err)
+	b.con.Printf("error", "this boot is over: rebooting in %.0f s", wait.Seconds())
+	b.rep.Fail(b.step, fmt.Errorf("%w; rebooting in %.0f s", err, wait.Seconds()))
 	if on := b.args.Debug; (on == pools.ShellOnFailure || on == pools.ShellAlways) && !errors.Is(err, errRescued) {
 		if err := b.shell("the boot failed: a shell runs on %s; leave it with exit, and the machine reboots"); err != nil {
-			b.con.printf("error", "debugShell: %v", err)
+			b.con.Printf("error", "debugShell: %v", err)
 		} else {
 			wait = 0
 		}
 	}
 	time.Sleep(wait)
-	b.con.printf("init", "rebooting")
-	b.con.flush(time.Second)
+	b.con.Printf("init", "rebooting")
+	b.con.Flush(time.Second)
 	reboot()
 }
 
 // guard runs f. If f panics, guard reports that and reboots: the end of process 1 would
 // stop the kernel until a person resets the machine.
-func guard(con *console, f func()) {
+func guard(con *console.Console, f func()) {
 	defer func() {
 		r := recover()
 		if r == nil {
 			return
 		}
-		con.printf("error", "drover-init has a bug: %v", r)
-		con.printf("error", "%s", strings.TrimSpace(string(debug.Stack())))
-		con.printf("error", "rebooting in %.0f s", failDelay.Seconds())
-		con.flush(failDelay)
+		con.Printf("error", "drover-init has a bug: %v", r)
+		con.Printf("error", "%s", strings.TrimSpace(string(debug.Stack())))
+		con.Printf("error", "rebooting in %.0f s", failDelay.Seconds())
+		con.Flush(failDelay)
 		time.Sleep(failDelay)
 		reboot()
 	}()

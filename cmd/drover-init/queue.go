@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"drover/cmd/drover-init/console"
 	"drover/pools/boots"
 )
 
@@ -19,10 +20,10 @@ type queueing struct {
 // the pause that follows.
 func (q *queueing) moved(place int, spent time.Duration) {
 	if q.place == 0 {
-		q.rep.report(boots.StepQueued, fmt.Sprintf("place %d", place))
+		q.rep.Report(boots.StepQueued, fmt.Sprintf("place %d", place))
 	}
 	if place != q.place {
-		q.con.printf("image", "waiting for the image: place %d", place)
+		q.con.Printf("image", "waiting for the image: place %d", place)
 	}
 	q.place = place
 	q.waited += spent
@@ -35,8 +36,8 @@ func (b *boot) limit(left time.Duration, expire func()) {
 	b.ends = []*time.Timer{
 		time.AfterFunc(left, expire),
 		time.AfterFunc(left+watchdogDelay, func() {
-			b.con.printf("watchdog", "no end after %.0f s, rebooting", uptime().Seconds())
-			b.con.flush(time.Second)
+			b.con.Printf("watchdog", "no end after %.0f s, rebooting", console.Uptime().Seconds())
+			b.con.Flush(time.Second)
 			reboot()
 		}),
 	}
@@ -45,7 +46,7 @@ func (b *boot) limit(left time.Duration, expire func()) {
 // extend moves the end of the boot to a later time.
 func (b *boot) extend(by time.Duration) {
 	b.args.Timeout += by
-	left := max(b.args.Timeout-b.con.uptime(), time.Second)
+	left := max(b.args.Timeout-b.con.Uptime(), time.Second)
 	for i, t := range b.ends {
 		// A timer that has fired has ended the boot.
 		if t.Stop() {

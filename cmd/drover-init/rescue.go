@@ -58,9 +58,9 @@ func (b *boot) shell(said string) error {
 		t.Stop()
 	}
 	said = fmt.Sprintf(said, tty.Name())
-	b.con.printf("rescue", "%s", said)
-	b.rep.fail(b.step, errors.New(said))
-	b.con.flush(flushLimit)
+	b.con.Printf("rescue", "%s", said)
+	b.rep.Fail(b.step, errors.New(said))
+	b.con.Flush(flushLimit)
 	return runShell(shell, tty)
 }
 

@@ -155,3 +155,20 @@ func FuzzParseArgs(f *testing.F) {
 		}
 	})
 }
+
+func TestPinMistakes(t *testing.T) {
+	good := strings.Repeat("ab", 32)
+	for _, tt := range []struct{ line, want string }{
+		{"drover.https=https://10.28.0.2", `drover.pin="" is not`},
+		{"drover.pin=sha256:" + good, `drover.https="" is not`},
+		{"drover.https=http://10.28.0.2 drover.pin=sha256:" + good, "is not by TLS"},
+		{"drover.https=https://u@10.28.0.2 drover.pin=sha256:" + good, "more than a host"},
+		{"drover.https=https://10.28.0.2 drover.pin=" + good, "is not sha256: and 64"},
+		{"drover.https=https://10.28.0.2 drover.pin=sha256:" + good[2:], "is not sha256: and 64"},
+	} {
+		a, err := Parse(tt.line)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || a.Secure != nil || a.Pin != nil {
+			t.Errorf("%s: got %v, want %q and nothing taken", tt.line, err, tt.want)
+		}
+	}
+}

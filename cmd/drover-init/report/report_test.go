@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/cmd/drover-init/client"
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
@@ -46,7 +47,9 @@ func (h *eventServer) send(_ context.Context, e boots.Event) error {
 	return nil
 }
 
-func (h *eventServer) reporter() *reporter { return &reporter{Send: h.send, Uptime: fixedUptime} }
+func fixedUptime() time.Duration { return 3200 * time.Millisecond }
+
+func (h *eventServer) reporter() *Reporter { return &Reporter{Send: h.send, Uptime: fixedUptime} }
 
 func plain(f func()) { f() }
 
@@ -61,17 +64,17 @@ func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &eventServer{}
 		r := h.reporter()
-		r.report(boots.StepInit, "runs") // before there is a network
-		r.flush(time.Second)             // does not wait: sending has not started
-		r.start(plain)
-		r.report(boots.StepNetwork, "eth0")
-		r.fail(boots.StepImage, errors.New("cut"))
-		r.flush(time.Second)
+		r.Report(boots.StepInit, "runs") // before there is a network
+		r.Flush(time.Second)             // does not wait: sending has not started
+		r.Start(plain)
+		r.Report(boots.StepNetwork, "eth0")
+		r.Fail(boots.StepImage, errors.New("cut"))
+		r.Flush(time.Second)
 		wantEvents(t, h.events(), "init runs", "network eth0", "image cut")
-		r.report(boots.StepImage, "done")
-		r.flush(time.Second)
+		r.Report(boots.StepImage, "done")
+		r.Flush(time.Second)
 		wantEvents(t, h.events()[3:], "image done")
-		r.stop()
+		r.Stop()
 	})
 }
 
@@ -79,23 +82,23 @@ func TestReporterServerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &eventServer{away: true}
 		r := h.reporter()
-		r.start(plain)
-		r.report(boots.StepInit, "runs")
-		r.report(boots.StepNetwork, "eth0")
+		r.Start(plain)
+		r.Report(boots.StepInit, "runs")
+		r.Report(boots.StepNetwork, "eth0")
 		for i := range 1000 {
-			r.fail(boots.StepImage, fmt.Errorf("try %d", i))
+			r.Fail(boots.StepImage, fmt.Errorf("try %d", i))
 		}
 		start := time.Now()
-		r.flush(2 * time.Second)
+		r.Flush(2 * time.Second)
 		if got := time.Since(start); got != 2*time.Second {
 			t.Errorf("flush: took %v, want 2s", got)
 		}
 		wantEvents(t, h.events())
 		time.Sleep(10 * time.Minute)
 		h.setAway(false)
-		r.flush(time.Minute)
+		r.Flush(time.Minute)
 		wantEvents(t, h.events(), "init runs", "network eth0", "image try 999")
-		r.stop()
+		r.Stop()
 	})
 }
 
@@ -103,31 +106,31 @@ func TestReporterStopsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &eventServer{away: true}
 		r := h.reporter()
-		r.start(plain)
-		r.report(boots.StepInit, "runs")
+		r.Start(plain)
+		r.Report(boots.StepInit, "runs")
 		synctest.Wait()
-		r.stop() // must return
+		r.Stop() // must return
 	})
-	(&reporter{}).stop() // never started
+	(&Reporter{}).Stop() // never started
 }
 
 func TestReporterDropsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &eventServer{}
 		r := h.reporter()
-		var said transcript
-		r.Notice = func(e boots.Event, err error) { said.say("%s: %v", e.Step, err) }
+		var said fixture.Log
+		r.Notice = func(e boots.Event, err error) { said.Printf("%s: %v", e.Step, err) }
 		r.Send = func(ctx context.Context, e boots.Event) error {
 			if e.Step == boots.StepInit {
-				return refusedError{boots.ErrNonce}
+				return client.Refused{Err: boots.ErrNonce}
 			}
 			return h.send(ctx, e)
 		}
-		r.start(plain)
-		r.report(boots.StepInit, "")
-		r.report(boots.StepNetwork, "")
-		r.flush(time.Second)
-		r.stop()
+		r.Start(plain)
+		r.Report(boots.StepInit, "")
+		r.Report(boots.StepNetwork, "")
+		r.Flush(time.Second)
+		r.Stop()
 		wantEvents(t, h.events(), "network")
 		fixture.WantText(t, "notice", said.String(), "init: nonce is not the one")
 	})
@@ -136,7 +139,7 @@ func TestReporterDropsRefused(t *testing.T) {
 func TestReporterIsBounded(t *testing.T) {
 	r := (&eventServer{}).reporter()
 	for i := range 1000 {
-		r.report(boots.StepInit, fmt.Sprint(i))
+		r.Report(boots.StepInit, fmt.Sprint(i))
 	}
 	if len(r.queue) != maxQueue {
 		t.Errorf("got %d events kept, want %d", len(r.queue), maxQueue)
@@ -165,5 +168,16 @@ func TestEventText(t *testing.T) {
 		if b.Len() > pools.MaxEventBody {
 			t.Errorf("event of %.3s...: got %d bytes, want at most %d", long, b.Len(), pools.MaxEventBody)
 		}
+	}
+}
+
+// TestUptimes: no two events have the same uptime: the server takes a repetition for one
+// that it has.
+func TestUptimes(t *testing.T) {
+	rep := &Reporter{Uptime: fixedUptime}
+	rep.Report(boots.StepConfig, "")
+	rep.Report(boots.StepSwitch, "")
+	if a, b := rep.queue[0].Uptime, rep.queue[1].Uptime; a != 3.2 || b <= a || b > 3.3 {
+		t.Errorf("got uptimes %g and %g, want 3.2 and a bit more", a, b)
 	}
 }

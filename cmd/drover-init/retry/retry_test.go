@@ -1,10 +1,9 @@
-package main
+package retry
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,21 +19,21 @@ func TestBackoff(t *testing.T) {
 		{"middle", 0.5, []time.Duration{750, 1500, 3000, 6000, 7500, 7500}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := backoff{Base: time.Second, Rand: func() float64 { return tt.random }}
+			b := Backoff{Base: time.Second, Rand: func() float64 { return tt.random }}
 			var got []time.Duration
 			for range tt.want {
-				got = append(got, b.next()/time.Millisecond)
+				got = append(got, b.Next()/time.Millisecond)
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %d ms, want %d", got, tt.want)
 			}
 			for range 100 {
-				if d := b.next(); d <= 0 || d > 10*time.Second {
+				if d := b.Next(); d <= 0 || d > 10*time.Second {
 					t.Fatalf("after many tries: got %v", d)
 				}
 			}
-			b.reset()
-			if got := b.next() / time.Millisecond; got != tt.want[0] {
+			b.Reset()
+			if got := b.Next() / time.Millisecond; got != tt.want[0] {
 				t.Errorf("after reset: got %d ms, want %d", got, tt.want[0])
 			}
 		})
@@ -53,25 +52,25 @@ func TestRetrier(t *testing.T) {
 	}{
 		{"at once", nil, time.Minute, "", 0, 0},
 		{"the third time", []error{away, away}, time.Minute, "", 1500 * time.Millisecond, 2},
-		{"final", []error{away, finalError{errors.New("no room")}}, time.Minute, "no room", 500 * time.Millisecond, 1},
-		{"wrapped final", []error{errors.Join(finalError{errors.New("no room")})}, time.Minute, "no room", 0, 0},
+		{"final", []error{away, Final{Err: errors.New("no room")}}, time.Minute, "no room", 500 * time.Millisecond, 1},
+		{"wrapped final", []error{errors.Join(Final{Err: errors.New("no room")})}, time.Minute, "no room", 0, 0},
 		{"out of time", slices.Repeat([]error{away}, 99), 4 * time.Second, "gave up: server is away", 4 * time.Second, 4},
-		{"busy", []error{busyError{away, 7 * time.Second, 0}}, time.Minute, "", 7125 * time.Millisecond, 1},
-		{"busy for too long", []error{busyError{away, time.Hour, 0}}, time.Hour, "", time.Minute + 125*time.Millisecond, 1},
-		{"busy without a time", []error{busyError{away, 0, 0}}, time.Hour, "", 500 * time.Millisecond, 1},
-		{"in its queue", []error{busyError{away, time.Second, 3}}, time.Hour, "", 1125 * time.Millisecond, 0},
+		{"busy", []error{Busy{Err: away, After: 7 * time.Second, Place: 0}}, time.Minute, "", 7125 * time.Millisecond, 1},
+		{"busy for too long", []error{Busy{Err: away, After: time.Hour, Place: 0}}, time.Hour, "", time.Minute + 125*time.Millisecond, 1},
+		{"busy without a time", []error{Busy{Err: away, After: 0, Place: 0}}, time.Hour, "", 500 * time.Millisecond, 1},
+		{"in its queue", []error{Busy{Err: away, After: time.Second, Place: 3}}, time.Hour, "", 1125 * time.Millisecond, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 				defer cancel()
 				notices, tries := 0, 0
-				r := retrier{
-					Backoff: backoff{Base: time.Second, Rand: func() float64 { return 0 }},
+				r := Retrier{
+					Backoff: Backoff{Base: time.Second, Rand: func() float64 { return 0 }},
 					Notice:  func(error, time.Duration) { notices++ },
 				}
 				start := time.Now()
-				err := r.do(ctx, func(context.Context) error {
+				err := r.Do(ctx, func(context.Context) error {
 					tries++
 					if tries <= len(tt.errs) {
 						return tt.errs[tries-1]
@@ -89,29 +88,5 @@ func TestRetrier(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		in   string
-		want time.Duration
-	}{
-		{"", 0},
-		{"5", 5 * time.Second},
-		{"-5", 0},
-		{"99999999999", time.Minute},
-		{"soon", 0},
-		{"Fri, 20 Nov 2026 12:00:30 GMT", 30 * time.Second},
-		{"Fri, 20 Nov 2026 11:00:00 GMT", 0},
-		{"Fri, 20 Nov 2099 11:00:00 GMT", time.Minute},
-	} {
-		if got := retryAfter(tt.in, now); got != tt.want {
-			t.Errorf("retryAfter(%q): got %v, want %v", tt.in, got, tt.want)
-		}
-	}
-	if got := retryAfter(strings.Repeat("9", 400), now); got != 0 {
-		t.Errorf("a number out of range: got %v, want 0", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package script
 
 import (
 	"net/netip"
@@ -16,7 +16,7 @@ func TestLeaseEnv(t *testing.T) {
 		Search: []string{"example.org", "example.net"},
 		Routes: []nic.Route{{To: netip.MustParsePrefix("10.0.0.0/8"), Via: addr("10.28.0.9")}, {To: netip.MustParsePrefix("0.0.0.0/0"), Via: addr("10.28.0.1")}},
 	}}
-	got := leaseEnv(full, "eno1", "m1c31")
+	got := LeaseEnv(full, "eno1", "m1c31")
 	want := []string{
 		"DEVICE=eno1", "DNS_SERVER=10.28.0.1 10.28.0.3 10.28.0.4", "GATEWAY=10.28.0.1", "HOSTNAME=m1c31",
 		"IPCONFIG_DEVICE=eno1", "IPCONFIG_DNSDOMAIN=example.org", "IPCONFIG_HOSTNAME=m1c31", "IPCONFIG_IPV4ADDR=10.28.36.174",
@@ -28,14 +28,14 @@ func TestLeaseEnv(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	// Without a value a variable is empty, so that "set -u" finds all.
-	six := leaseEnv(&nic.NIC{MAC: testMAC, Server: "fd00::1", Lease: nic.Lease{Address: netip.MustParsePrefix("fd00::5/128")}}, "eno1", "m1")
+	six := LeaseEnv(&nic.NIC{MAC: testMAC, Server: "fd00::1", Lease: nic.Lease{Address: netip.MustParsePrefix("fd00::5/128")}}, "eno1", "m1")
 	if len(six) != len(want) || !slices.Contains(six, "IPCONFIG_IPV4ADDR=") || !slices.Contains(six, "IP_ADDRESS=fd00::5") || !slices.Contains(six, "GATEWAY=") {
 		t.Errorf("IPv6 only: got %q", six)
 	}
 }
 
 func TestConfigEnv(t *testing.T) {
-	got := configEnv(map[string]string{"RACK": "r 1=2", "A": "", "X=Y": "no", "": "no", "N": "a\x00b"})
+	got := ConfigEnv(map[string]string{"RACK": "r 1=2", "A": "", "X=Y": "no", "": "no", "N": "a\x00b"})
 	if want := []string{"A=", "RACK=r 1=2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -1,4 +1,6 @@
-package main
+// Package fetch fetches the root image, over HTTP or TFTP, into a file whose digest is
+// known: [Fetcher]. It knows nothing of the content.
+package fetch
 
 import (
 	"context"
@@ -15,16 +17,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/retry"
 	"drover/cmd/drover-init/tftp"
 	"drover/pools"
 )
 
-// fetcher fetches one file of known digest over HTTP, and retries until it has it. It
+// Fetcher fetches one file of known digest over HTTP, and retries until it has it. It
 // resumes a broken transfer (RFC 9110, section 14), breaks off a stalled one, waits for
 // a busy server as long as that asks for, and starts again if the file changed or its
 // digest is wrong. If nothing comes by HTTP, but the server answers by TFTP, it tries both
 // in turns.
-type fetcher struct {
+type Fetcher struct {
 	Client   *http.Client
 	URL      string
 	TFTP     string // the server's host and port for TFTP; empty: HTTP only
@@ -32,7 +36,7 @@ type fetcher struct {
 	Digest   [sha256.Size]byte
 	Stall    time.Duration // limit of a read; 0: 15 s
 	Interval time.Duration // between calls of Progress; 0: 3 s
-	Retry    retrier
+	Retry    retry.Retrier
 
 	// Fit returns an error, which is final, if there is no room for so many more
 	// bytes. nil: no check.
@@ -45,16 +49,19 @@ type fetcher struct {
 	// nil: not called.
 	Queued func(place int, spent time.Duration)
 
+	// NoHTTP is, after Fetch, the reason why the file came by TFTP; nil: it came by HTTP.
+	// In between it is the error of the last try by HTTP.
+	NoHTTP error
+
 	file  *os.File
 	hash  hash.Hash
 	done  int64  // bytes in file and hash
 	total int64  // size of the file, known once a transfer has begun
 	etag  string // strong validator of the content of file, or ""
 
-	answered bool  // by HTTP: with bytes, or with a place in the queue
-	byTFTP   bool  // the next try is by TFTP
-	running  bool  // the server answers by TFTP
-	noHTTP   error // of the last try by HTTP; after fetch, why the file came by TFTP, or nil
+	answered bool // by HTTP: with bytes, or with a place in the queue
+	byTFTP   bool // the next try is by TFTP
+	running  bool // the server answers by TFTP
 }
 
 // queueHold is the time for which the server may hold a request that waits for its turn:
@@ -64,24 +71,24 @@ const queueHold = 4 * time.Second
 // errStalled is the error of a transfer without a byte for too long.
 var errStalled = errors.New("transfer stalled")
 
-// fetch writes the file to path and returns its size. Its error is that of the last
+// Fetch writes the file to path and returns its size. Its error is that of the last
 // try; Retry.Notice is called with each.
-func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
+func (f *Fetcher) Fetch(ctx context.Context, path string) (int64, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
 	f.file, f.hash, f.done, f.total = file, sha256.New(), 0, -1
-	err = f.Retry.do(ctx, func(ctx context.Context) error {
+	err = f.Retry.Do(ctx, func(ctx context.Context) error {
 		before, start := f.done, time.Now()
 		err := f.attempt(ctx)
-		busy, _ := errors.AsType[busyError](err)
-		if f.done > before || busy.place > 0 {
-			f.Retry.Backoff.reset() // the server answers: start with short waits again
+		busy, _ := errors.AsType[retry.Busy](err)
+		if f.done > before || busy.Place > 0 {
+			f.Retry.Backoff.Reset() // the server answers: start with short waits again
 		}
-		if busy.place > 0 && f.Queued != nil {
-			f.Queued(busy.place, time.Since(start)+busy.after)
+		if busy.Place > 0 && f.Queued != nil {
+			f.Queued(busy.Place, time.Since(start)+busy.After)
 		}
 		return err
 	})
@@ -92,7 +99,7 @@ func (f *fetcher) fetch(ctx context.Context, path string) (int64, error) {
 }
 
 // attempt makes one request, and keeps the bytes that it receives.
-func (f *fetcher) attempt(ctx context.Context) error {
+func (f *Fetcher) attempt(ctx context.Context) error {
 	stall := f.Stall
 	if stall <= 0 {
 		stall = 15 * time.Second
@@ -102,15 +109,15 @@ func (f *fetcher) attempt(ctx context.Context) error {
 		return f.overTFTP(ctx, stall)
 	}
 	err := f.overHTTP(ctx, stall)
-	f.noHTTP = err
-	_, busy := errors.AsType[busyError](err)
+	f.NoHTTP = err
+	_, busy := errors.AsType[retry.Busy](err)
 	f.answered = f.answered || busy || f.done > 0
 	f.byTFTP = f.TFTP != "" && !f.answered
 	return err
 }
 
 // overHTTP fetches what the file lacks. It breaks a transfer off that stalls.
-func (f *fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
+func (f *Fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(stall, func() {
@@ -120,7 +127,7 @@ func (f *fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
 
 	resp, err := f.request(ctx)
 	if err != nil {
-		return f.wrap(ctx, withoutURL(err))
+		return f.wrap(ctx, client.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	if err := f.accept(resp); err != nil {
@@ -137,7 +144,7 @@ func (f *fetcher) overHTTP(ctx context.Context, stall time.Duration) error {
 
 // overTFTP fetches the whole file: TFTP cannot resume. The first time that the server
 // answers, it may have started a moment ago: HTTP gets another try, since it has a queue.
-func (f *fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
+func (f *Fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
 	r, err := tftp.Open(ctx, f.TFTP, f.Name, stall)
 	before := f.running
 	f.running = err == nil
@@ -165,7 +172,7 @@ func (f *fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
 }
 
 // verify compares the digest of the file, which is whole.
-func (f *fetcher) verify() error {
+func (f *Fetcher) verify() error {
 	if got := [sha256.Size]byte(f.hash.Sum(nil)); got != f.Digest {
 		err := fmt.Errorf("%d bytes came with sha256 %x, want %x; fetching all of it anew", f.done, got, f.Digest)
 		return errors.Join(err, f.restart())
@@ -173,10 +180,10 @@ func (f *fetcher) verify() error {
 	return nil
 }
 
-func (f *fetcher) request(ctx context.Context) (*http.Response, error) {
+func (f *Fetcher) request(ctx context.Context) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
-		return nil, finalError{err}
+		return nil, retry.Final{Err: err}
 	}
 	if f.done > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", f.done))
@@ -189,7 +196,7 @@ func (f *fetcher) request(ctx context.Context) (*http.Response, error) {
 }
 
 // accept checks the header of an answer and prepares the file for its body.
-func (f *fetcher) accept(resp *http.Response) error {
+func (f *Fetcher) accept(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if err := f.restart(); err != nil {
@@ -206,11 +213,11 @@ func (f *fetcher) accept(resp *http.Response) error {
 	case http.StatusRequestedRangeNotSatisfiable:
 		return errors.Join(fmt.Errorf("server answers %s after %d bytes; fetching all of it anew", resp.Status, f.done), f.restart())
 	}
-	return statusError(resp)
+	return client.StatusError(resp)
 }
 
 // resume checks that a partial answer begins where the file ends.
-func (f *fetcher) resume(resp *http.Response) error {
+func (f *Fetcher) resume(resp *http.Response) error {
 	from, total, err := parseContentRange(resp.Header.Get("Content-Range"))
 	etag := strongETag(resp.Header)
 	switch {
@@ -225,31 +232,31 @@ func (f *fetcher) resume(resp *http.Response) error {
 	return errors.Join(fmt.Errorf("%w; fetching all of it anew", err), f.restart())
 }
 
-func (f *fetcher) fits() error {
+func (f *Fetcher) fits() error {
 	if f.Fit == nil {
 		return nil
 	}
 	if err := f.Fit(f.total - f.done); err != nil {
-		return finalError{err}
+		return retry.Final{Err: err}
 	}
 	return nil
 }
 
 // restart empties the file and the hash.
-func (f *fetcher) restart() error {
+func (f *Fetcher) restart() error {
 	f.hash.Reset()
 	f.done, f.total, f.etag = 0, -1, ""
 	if err := f.file.Truncate(0); err != nil {
-		return finalError{err}
+		return retry.Final{Err: err}
 	}
 	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
-		return finalError{err}
+		return retry.Final{Err: err}
 	}
 	return nil
 }
 
 // copy moves the body into file and hash, both at once, until it ends or total is reached.
-func (f *fetcher) copy(body io.Reader, alive func()) error {
+func (f *Fetcher) copy(body io.Reader, alive func()) error {
 	interval := f.Interval
 	if interval <= 0 {
 		interval = 3 * time.Second
@@ -281,13 +288,13 @@ func (f *fetcher) copy(body io.Reader, alive func()) error {
 	}
 }
 
-func (f *fetcher) write(b []byte) error {
+func (f *Fetcher) write(b []byte) error {
 	if _, err := f.file.Write(b); err != nil {
 		// The content of the file is unknown now, and full RAM stays full.
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) {
 			err = fmt.Errorf("RAM is full after %d of %d bytes: %w", f.done, f.total, err)
 		}
-		return finalError{err}
+		return retry.Final{Err: err}
 	}
 	f.done += int64(len(b))
 	return nil
@@ -295,7 +302,7 @@ func (f *fetcher) write(b []byte) error {
 
 // wrap adds to an error the place where the transfer ended, and the reason if the
 // fetcher broke it off.
-func (f *fetcher) wrap(ctx context.Context, err error) error {
+func (f *Fetcher) wrap(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		err = cause
 	}

@@ -1,4 +1,4 @@
-package main
+package fetch
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func blocked(t *testing.T, f *fetchTest) {
 
 func (f *fetchTest) check(t *testing.T) {
 	t.Helper()
-	n, err := f.fetch(t.Context(), f.path)
+	n, err := f.Fetch(t.Context(), f.path)
 	if err != nil || n != imageSize {
 		t.Fatalf("got %d bytes, %v, want %d", n, err, imageSize)
 	}
@@ -85,8 +85,8 @@ func TestFetchByTFTP(t *testing.T) {
 	if told == 0 {
 		t.Error("no progress was shown")
 	}
-	if f.noHTTP == nil || !strings.Contains(f.noHTTP.Error(), "connection refused") {
-		t.Errorf("got reason %v, want that HTTP is refused", f.noHTTP)
+	if f.NoHTTP == nil || !strings.Contains(f.NoHTTP.Error(), "connection refused") {
+		t.Errorf("got reason %v, want that HTTP is refused", f.NoHTTP)
 	}
 	if len(s.names) != 2 || s.names[1] != f.Name || strings.Count(f.said.String(), "connection refused") != 2 {
 		t.Errorf("got requests %q after\n%s", s.names, &f.said)
@@ -110,8 +110,8 @@ func TestFetchInTurns(t *testing.T) {
 	f.TFTP, f.Name = s.serve(t, f.server.content), "x"
 	f.server.odd = map[int]http.HandlerFunc{1: refuse, 2: refuse}
 	f.check(t)
-	if f.noHTTP != nil {
-		t.Errorf("got reason %v for a file that came by HTTP", f.noHTTP)
+	if f.NoHTTP != nil {
+		t.Errorf("got reason %v for a file that came by HTTP", f.NoHTTP)
 	}
 }
 

@@ -1,4 +1,9 @@
-package main
+// Package client is the node's client of drover's node-facing listener, for one boot:
+// [Server] sends events, and requests the config and the join, sealed to the key of the
+// boot.
+//
+// It does not know what is in the answers.
+package client
 
 import (
 	"bytes"
@@ -18,13 +23,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"drover/cmd/drover-init/retry"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/printable"
 )
 
-// server is a client of the node-facing listener, for one boot of one node.
-type server struct {
+// Server is a client of the node-facing listener, for one boot of one node.
+type Server struct {
 	Base   *url.URL // without a slash at its end
 	Secure *url.URL // the HTTPS listener for config, join and events; nil: Base
 	MAC    pools.MAC
@@ -35,22 +41,22 @@ type server struct {
 	eventKey atomic.Pointer[[]byte] // signs events; nil before the config arrives
 }
 
-// signEvents makes the server sign its events from now on. An older server has no key for
+// SignEvents makes the server sign its events from now on. An older server has no key for
 // them.
-func (s *server) signEvents(key []byte) {
+func (s *Server) SignEvents(key []byte) {
 	if len(key) > 0 {
 		s.eventKey.Store(&key)
 	}
 }
 
-// maxAnswer is the maximum size of an answer, in bytes. The files of a config count.
-const maxAnswer = 16 << 20
+// MaxAnswer is the maximum size of an answer, in bytes. The files of a config count.
+const MaxAnswer = 16 << 20
 
-// url returns the URL of a path.
-func (s *server) url(path string) string { return s.Base.String() + path }
+// URL returns the URL of a path.
+func (s *Server) URL(path string) string { return s.Base.String() + path }
 
 // nodeURL returns the URL of this node's config, join or events.
-func (s *server) nodeURL(what string) string {
+func (s *Server) nodeURL(what string) string {
 	base := s.Base
 	if s.Secure != nil {
 		base = s.Secure
@@ -59,16 +65,16 @@ func (s *server) nodeURL(what string) string {
 }
 
 // post sends in as JSON to /node/{mac}/{what} and returns the answer's body.
-func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) {
+func (s *Server) post(ctx context.Context, what string, in any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // an escape has six bytes, and pools.MaxEventBody is small
 	if err := enc.Encode(in); err != nil {
-		return nil, finalError{err}
+		return nil, retry.Final{Err: err}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.nodeURL(what), &body)
 	if err != nil {
-		return nil, finalError{err}
+		return nil, retry.Final{Err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(pools.NonceHeader, s.Nonce)
@@ -77,31 +83,31 @@ func (s *server) post(ctx context.Context, what string, in any) ([]byte, error) 
 	}
 	resp, err := s.Client.Do(req)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, WithoutURL(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		return nil, statusError(resp)
+		return nil, StatusError(resp)
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxAnswer {
-		return nil, fmt.Errorf("server's answer has more than %d bytes", maxAnswer)
+	if len(b) > MaxAnswer {
+		return nil, fmt.Errorf("server's answer has more than %d bytes", MaxAnswer)
 	}
 	return b, nil
 }
 
-// sendEvent sends one event of the boot.
-func (s *server) sendEvent(ctx context.Context, e boots.Event) error {
+// SendEvent sends one event of the boot.
+func (s *Server) SendEvent(ctx context.Context, e boots.Event) error {
 	_, err := s.post(ctx, "events", e)
 	return err
 }
 
-// ask requests the node's "config" or "join" and decodes it into out. The server seals
+// Ask requests the node's "config" or "join" and decodes it into out. The server seals
 // the answer to key. The limit is for one try: a join waits for the cluster.
-func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {
+func (s *Server) Ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sealed, err := s.post(ctx, what, pools.KeyRequest{PublicKey: key.PublicKey().Bytes(), BootID: s.BootID})
@@ -119,18 +125,18 @@ func (s *server) ask(ctx context.Context, what string, key hpke.PrivateKey, limi
 	return nil
 }
 
-// withoutURL returns the error of an HTTP client without the URL, which is long and
+// WithoutURL returns the error of an HTTP client without the URL, which is long and
 // known.
-func withoutURL(err error) error {
+func WithoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err
 }
 
-// statusError returns the error of an answer other than success: a [busyError] if the
+// StatusError returns the error of an answer other than success: a [retry.Busy] if the
 // server sent Retry-After.
-func statusError(resp *http.Response) error {
+func StatusError(resp *http.Response) error {
 	// The text of the server says more than its status code.
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
 	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
@@ -141,25 +147,27 @@ func statusError(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		place, _ := strconv.Atoi(resp.Header.Get(pools.PlaceHeader)) // 0: in no queue
-		return busyError{err, retryAfter(resp.Header.Get("Retry-After"), time.Now()), max(place, 0)}
+		return retry.Busy{Err: err, After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Place: max(place, 0)}
 	case http.StatusForbidden:
-		return refusedError{err}
+		return Refused{err}
 	}
 	return err
 }
 
-// refusedError is a 403: the nonce or the key is not the current one of this boot.
-type refusedError struct{ error }
+// Refused is a 403: the nonce or the key is not the current one of this boot.
+type Refused struct{ Err error }
 
-func (e refusedError) Unwrap() error { return e.error }
+func (e Refused) Error() string { return e.Err.Error() }
+
+func (e Refused) Unwrap() error { return e.Err }
 
 // retryAfter reads both forms of the header (RFC 9110, section 10.2.3).
 func retryAfter(s string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil {
-		return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(max(n, 0), int(retry.MaxAfter/time.Second))) * time.Second
 	}
 	if t, err := http.ParseTime(s); err == nil {
-		return min(max(t.Sub(now), 0), maxRetryAfter)
+		return min(max(t.Sub(now), 0), retry.MaxAfter)
 	}
 	return 0
 }
@@ -183,10 +191,10 @@ func pinned(pin []byte) *tls.Config {
 	}
 }
 
-// newHTTPClient returns the client for the node's one server. It uses no proxy, no
+// NewHTTP returns the client for the node's one server. It uses no proxy, no
 // compression, and follows no redirect, which would send the nonce elsewhere. By TLS it
 // accepts the pinned key only.
-func newHTTPClient(pin []byte) *http.Client {
+func NewHTTP(pin []byte) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{

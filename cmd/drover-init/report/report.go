@@ -1,4 +1,6 @@
-package main
+// Package report sends the events of a boot to the server, in the background:
+// [Reporter].
+package report
 
 import (
 	"cmp"
@@ -8,32 +10,35 @@ import (
 	"sync"
 	"time"
 
+	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/console"
+	"drover/cmd/drover-init/retry"
 	"drover/pools/boots"
 	"drover/pools/printable"
 )
 
-// reporter sends events to the server, in order and in the background: an unreachable
+// Reporter sends events to the server, in order and in the background: an unreachable
 // server does not delay the boot. While events wait, a newer error of a step replaces
 // an older one, so that hours of retries do not fill the queue.
-type reporter struct {
-	Send   func(ctx context.Context, e boots.Event) error // one try; a finalError or refusedError drops the event
+type Reporter struct {
+	Send   func(ctx context.Context, e boots.Event) error // one try; a [retry.Final] or [client.Refused] drops the event
 	Notice func(e boots.Event, err error)                 // called for dropped events; may be nil
 	Uptime func() time.Duration
-	Retry  backoff
+	Retry  retry.Backoff
 
 	mu     sync.Mutex
 	last   float64 // uptime of the newest event
 	queue  []boots.Event
-	wake   chan struct{} // has an element if the queue may have changed; made by start
+	wake   chan struct{} // has an element if the queue may have changed; made by Start
 	idle   chan struct{} // closed when the queue is empty and nothing is being sent
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// newReporter returns a reporter that prints the events it drops.
-func newReporter(con *console) *reporter {
-	return &reporter{Uptime: uptime, Notice: func(e boots.Event, err error) {
-		con.printf("report", "error: event %q not reported: %v; going on", e.Step, err)
+// New returns a reporter that prints the events it drops.
+func New(con *console.Console) *Reporter {
+	return &Reporter{Uptime: console.Uptime, Notice: func(e boots.Event, err error) {
+		con.Printf("report", "error: event %q not reported: %v; going on", e.Step, err)
 	}}
 }
 
@@ -44,13 +49,13 @@ const (
 	maxEventRetry = 10 * time.Second // between tries
 )
 
-// report queues the event that a step is done.
-func (r *reporter) report(step boots.Step, detail string) {
+// Report queues the event that a step is done.
+func (r *Reporter) Report(step boots.Step, detail string) {
 	r.add(boots.Event{Step: step, Detail: eventText(detail)})
 }
 
-// fail queues the event that a step had an error; the node retries.
-func (r *reporter) fail(step boots.Step, err error) {
+// Fail queues the event that a step had an error; the node retries.
+func (r *Reporter) Fail(step boots.Step, err error) {
 	r.add(boots.Event{Step: step, Error: eventText(err.Error())})
 }
 
@@ -58,7 +63,7 @@ func (r *reporter) fail(step boots.Step, err error) {
 // that is not newer than the last one for a repetition.
 const tick = 1e-3
 
-func (r *reporter) add(e boots.Event) {
+func (r *Reporter) add(e boots.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.Uptime = max(r.Uptime().Seconds(), r.last+tick)
@@ -79,7 +84,7 @@ func (r *reporter) add(e boots.Event) {
 }
 
 // wakeSender wakes the sender. The caller holds the lock.
-func (r *reporter) wakeSender() {
+func (r *Reporter) wakeSender() {
 	if r.wake == nil {
 		return // not started
 	}
@@ -89,9 +94,9 @@ func (r *reporter) wakeSender() {
 	}
 }
 
-// start begins to send, oldest event first. The goroutine runs in guard, which handles
-// a panic. End it with stop.
-func (r *reporter) start(guard func(func())) {
+// Start begins to send, oldest event first. The goroutine runs in guard, which handles
+// a panic. End it with Stop.
+func (r *Reporter) Start(guard func(func())) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +110,7 @@ func (r *reporter) start(guard func(func())) {
 	})
 }
 
-func (r *reporter) run(ctx context.Context) {
+func (r *Reporter) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,7 +130,7 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-func (r *reporter) first() (boots.Event, bool) {
+func (r *Reporter) first() (boots.Event, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == 0 {
@@ -134,7 +139,7 @@ func (r *reporter) first() (boots.Event, bool) {
 	return r.queue[0], true
 }
 
-func (r *reporter) drop() {
+func (r *Reporter) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = r.queue[1:]
@@ -145,15 +150,15 @@ func (r *reporter) drop() {
 
 // deliver sends one event until the server has it or refuses it. It returns false if ctx
 // ends before.
-func (r *reporter) deliver(ctx context.Context, e boots.Event) bool {
-	retry := retrier{Backoff: r.Retry}
-	retry.Backoff.Max = cmp.Or(r.Retry.Max, maxEventRetry)
-	err := retry.do(ctx, func(ctx context.Context) error {
+func (r *Reporter) deliver(ctx context.Context, e boots.Event) bool {
+	tries := retry.Retrier{Backoff: r.Retry}
+	tries.Backoff.Max = cmp.Or(r.Retry.Max, maxEventRetry)
+	err := tries.Do(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 		defer cancel()
 		err := r.Send(ctx, e)
-		if refused, ok := errors.AsType[refusedError](err); ok {
-			return finalError{refused}
+		if refused, ok := errors.AsType[client.Refused](err); ok {
+			return retry.Final{Err: refused}
 		}
 		return err
 	})
@@ -166,8 +171,8 @@ func (r *reporter) deliver(ctx context.Context, e boots.Event) bool {
 	return true
 }
 
-// flush waits until all events are sent, at most limit.
-func (r *reporter) flush(limit time.Duration) {
+// Flush waits until all events are sent, at most limit.
+func (r *Reporter) Flush(limit time.Duration) {
 	r.mu.Lock()
 	idle, empty := r.idle, len(r.queue) == 0
 	started := r.wake != nil
@@ -183,8 +188,8 @@ func (r *reporter) flush(limit time.Duration) {
 	}
 }
 
-// stop ends sending; events still queued are lost.
-func (r *reporter) stop() {
+// Stop ends sending; events still queued are lost.
+func (r *Reporter) Stop() {
 	if r.cancel == nil {
 		return
 	}
@@ -194,5 +199,5 @@ func (r *reporter) stop() {
 
 // eventText returns a text for an event: without tokens, in one line, of limited length.
 func eventText(s string) string {
-	return printable.Line(strings.ReplaceAll(strings.TrimSpace(redact(s)), "\n", "; "), maxEventText)
+	return printable.Line(strings.ReplaceAll(strings.TrimSpace(console.Redact(s)), "\n", "; "), maxEventText)
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import "regexp"
 
@@ -6,6 +6,6 @@ import "regexp"
 // anywhere in a text.
 var joinToken = regexp.MustCompile(`[a-z0-9]{6}\.[a-z0-9]{16}`)
 
-// redact replaces what looks like a bootstrap token with "[token]". kubeadm
+// Redact replaces what looks like a bootstrap token with "[token]". kubeadm
 // prints the token in some of its errors.
-func redact(s string) string { return joinToken.ReplaceAllLiteralString(s, "[token]") }
+func Redact(s string) string { return joinToken.ReplaceAllLiteralString(s, "[token]") }

@@ -1,12 +1,8 @@
-package main
+package script
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,47 +15,19 @@ import (
 	"drover/pools"
 )
 
-func TestLineWriter(t *testing.T) {
-	long := strings.Repeat("a", maxLine)
-	for _, tt := range []struct {
-		name   string
-		writes []string
-		want   []string
-	}{
-		{"lines", []string{"a\nb\n"}, []string{"a", "b"}},
-		{"in pieces", []string{"a", "b\nc", "\n\n", "d"}, []string{"ab", "c", "d"}},
-		{"from a terminal", []string{"a\r\nb\r\n"}, []string{"a", "b"}},
-		{"a token in pieces", []string{"abcdef.01234", "56789abcdef\n"}, []string{"[token]"}},
-		{"a token where the line is cut for display", []string{strings.Repeat("-", maxShownLine-10) + "abcdef.0123456789abcdef\n"},
-			[]string{strings.Repeat("-", maxShownLine-10) + "[token]"}},
-		{"too long", []string{long, "abcdef.0123456789abcdef\nb\n"}, []string{strings.Repeat("a", maxShownLine) + "...", "b"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var got []string
-			w := &lineWriter{line: func(s string) { got = append(got, s) }}
-			for _, s := range tt.writes {
-				if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
-					t.Errorf("write: got %d, %v, want %d", n, err, len(s))
-				}
-			}
-			w.end()
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("got %.200q, want %.200q", got, tt.want)
-			}
-		})
-	}
-}
+var testMAC = pools.MAC{0x52, 0x54, 0, 0x77, 0, 1}
 
-func testState() bootState {
-	return bootState{URL: "http://10.77.0.1:80", MAC: testMAC, Node: "cart01", Pool: "compute", Address: netip.MustParseAddr("10.77.0.11")}
+// record returns a function that records what a script prints.
+func record(said *fixture.Log) func(topic, format string, args ...any) {
+	return func(topic, format string, args ...any) { said.Printf(topic+": "+format, args...) }
 }
 
 func TestScript(t *testing.T) {
 	for _, tt := range []struct {
 		name, run, said, err string
 	}{
-		{"its surroundings", "#!/bin/sh\necho $DROVER_NODE $DROVER_POOL $DROVER_MAC $DROVER_ADDRESS $DROVER_URL $DROVER_STAGE; pwd; echo $HOME $SECRET",
-			"script: net: cart01 compute 52:54:00:77:00:01 10.77.0.11 http://10.77.0.1:80 pre-init\nscript: net: /\nscript: net: /root\nscript: net: done", ""},
+		{"its surroundings", "#!/bin/sh\necho $DROVER_NODE $DROVER_STAGE; pwd; echo $HOME $SECRET",
+			"script: net: cart01 pre-init\nscript: net: /\nscript: net: /root\nscript: net: done", ""},
 		{"of the shell, without saying so", "echo $0 | sed 's,.*/,,'; echo oops >&2", "script: net: pre-init-net\nscript: net: oops\n", ""},
 		{"with input", "cat; echo end", "script: net: end", ""},
 		{"failing", "echo first; echo it is broken; exit 3", "script: net: first", `script "net": exit status 3, after it printed: it is broken`},
@@ -71,11 +39,10 @@ func TestScript(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("SECRET", "not for scripts")
-			var said transcript
-			state := testState()
-			state.Env = []string{"DEVICE=eno1", "IPCONFIG_IPV4NETMASK=255.255.255.0", "RACK=r1", "DROVER_NODE=not-this"}
-			s := &scripts{Dir: filepath.Join(t.TempDir(), "x"), Env: scriptEnv(state, pools.PreInit), Limit: time.Minute, Say: said.topic}
-			err := s.run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PreInit, Run: tt.run})
+			var said fixture.Log
+			env := []string{"DEVICE=eno1", "IPCONFIG_IPV4NETMASK=255.255.255.0", "RACK=r1", "DROVER_NODE=cart01", "DROVER_STAGE=pre-init"}
+			s := &Runner{Dir: filepath.Join(t.TempDir(), "x"), Env: env, Limit: time.Minute, Say: record(&said)}
+			err := s.Run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PreInit, Run: tt.run})
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got error %v, want %q", err, tt.err)
 			}
@@ -100,9 +67,9 @@ func TestSourcedScript(t *testing.T) {
 		{"a line that is no comment here", "#!/no/such/shell\necho fine\n", "script: net: fine\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var said transcript
-			s := &scripts{Dir: t.TempDir(), Env: []string{"IPCONFIG_IPV4ADDR=10.77.0.11", "MAC_ADDRESS=52:54:00:77:00:01"}, Limit: time.Minute, Say: said.topic}
-			err := s.run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PostInit, Run: tt.run, Source: true})
+			var said fixture.Log
+			s := &Runner{Dir: t.TempDir(), Env: []string{"IPCONFIG_IPV4ADDR=10.77.0.11", "MAC_ADDRESS=52:54:00:77:00:01"}, Limit: time.Minute, Say: record(&said)}
+			err := s.Run(t.Context(), pools.NamedScript{Name: "net", Stage: pools.PostInit, Run: tt.run, Source: true})
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got error %v, want %q", err, tt.err)
 			}
@@ -121,9 +88,9 @@ func killDaemon(said string) {
 }
 
 func TestScriptTakesTooLong(t *testing.T) {
-	var said transcript
-	s := &scripts{Dir: t.TempDir(), Limit: 200 * time.Millisecond, Say: said.topic}
-	err := s.run(t.Context(), pools.NamedScript{Name: "slow", Run: "sleep 36000 & echo waiting; wait"})
+	var said fixture.Log
+	s := &Runner{Dir: t.TempDir(), Limit: 200 * time.Millisecond, Say: record(&said)}
+	err := s.Run(t.Context(), pools.NamedScript{Name: "slow", Run: "sleep 36000 & echo waiting; wait"})
 	if want := `script "slow": not done after 200ms`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
 	}
@@ -132,19 +99,10 @@ func TestScriptTakesTooLong(t *testing.T) {
 
 func TestScriptNames(t *testing.T) {
 	for _, name := range []string{"", "../x", "a/b", ".x", "a\x00"} {
-		s := &scripts{Dir: t.TempDir(), Limit: time.Minute, Say: func(string, string, ...any) {}}
-		if err := s.run(t.Context(), pools.NamedScript{Name: name, Run: "exit 0"}); err == nil {
+		s := &Runner{Dir: t.TempDir(), Limit: time.Minute, Say: func(string, string, ...any) {}}
+		if err := s.Run(t.Context(), pools.NamedScript{Name: name, Run: "exit 0"}); err == nil {
 			t.Errorf("name %q: got no error", name)
 		}
-	}
-}
-
-func TestRunProgramStops(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("told to stop")
-	err := runProgram(ctx, exec.Command("/bin/sh", "-c", "echo on; sleep 60"), func(string) { cancel(why) })
-	if !errors.Is(err, why) {
-		t.Errorf("got %v, want %v", err, why)
 	}
 }
 
@@ -153,7 +111,7 @@ func TestOfStage(t *testing.T) {
 		{Name: "b", Stage: pools.Online}, {Name: "z", Stage: pools.PreInit}, {Name: "a", Stage: pools.Online}, {Name: "y", Stage: pools.PreInit},
 	}
 	var got []string
-	for _, s := range append(ofStage(all, pools.PreInit), ofStage(all, pools.Online)...) {
+	for _, s := range append(OfStage(all, pools.PreInit), OfStage(all, pools.Online)...) {
 		got = append(got, s.Name)
 	}
 	if want := []string{"y", "z", "a", "b"}; !slices.Equal(got, want) {

@@ -1,4 +1,6 @@
-package main
+// Package state has the data of a boot that drover-init leaves for its agent, in files in
+// RAM that only root may read: [Boot].
+package state
 
 import (
 	"crypto/hpke"
@@ -10,20 +12,22 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools"
 )
 
 // The files that a boot leaves for the agent. They are in RAM, readable by root only.
 const (
-	stateDir     = "/run/drover"
-	stateFile    = nodeconfig.StateFile
+	Dir          = "/run/drover"
+	File         = nodeconfig.StateFile
 	agentProgram = nodeconfig.AgentProgram
 )
 
-// bootState is the data of the boot that the agent needs. It has secrets.
-type bootState struct {
+// Boot is the data of the boot that the agent needs. It has secrets.
+type Boot struct {
 	URL     string              `json:"url"`
 	Secure  string              `json:"secure,omitempty"` // URL of the HTTPS listener; empty: none
 	Pin     []byte              `json:"pin,omitempty"`
@@ -40,8 +44,8 @@ type bootState struct {
 	Mounts  []pools.Mount       `json:"mounts,omitempty"`
 }
 
-// save writes the state to a file in dir, readable by root only.
-func (s bootState) save(dir string) error {
+// Save writes the state to a file in dir, readable by root only.
+func (s Boot) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -52,13 +56,13 @@ func (s bootState) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return nodeconfig.WriteFile(filepath.Join(dir, filepath.Base(stateFile)), b, 0o600)
+	return nodeconfig.WriteFile(filepath.Join(dir, filepath.Base(File)), b, 0o600)
 }
 
-// loadState reads the file of save.
-func loadState(dir string) (bootState, error) {
-	var s bootState
-	file := filepath.Join(dir, filepath.Base(stateFile))
+// Load reads the file of Save.
+func Load(dir string) (Boot, error) {
+	var s Boot
+	file := filepath.Join(dir, filepath.Base(File))
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return s, err
@@ -69,8 +73,8 @@ func loadState(dir string) (bootState, error) {
 	return s, nil
 }
 
-// server returns the client of the server, and the key of the boot.
-func (s bootState) server() (*server, hpke.PrivateKey, error) {
+// Server returns the client of the server, and the key of the boot.
+func (s Boot) Server() (*client.Server, hpke.PrivateKey, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, nil, err
@@ -85,14 +89,27 @@ func (s bootState) server() (*server, hpke.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, errors.New("the boot's key is damaged")
 	}
-	srv := &server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: newHTTPClient(s.Pin)}
-	srv.signEvents(s.Events)
+	srv := &client.Server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: client.NewHTTP(s.Pin)}
+	srv.SignEvents(s.Events)
 	return srv, key, nil
 }
 
-// copySelf copies this program to dir, where the agent's unit starts it: the initramfs is
+// ScriptEnv returns the environment variables of a script: those of the lease and of the
+// operator, then its node and stage.
+func (s Boot) ScriptEnv(stage pools.Stage) []string {
+	return append(slices.Clone(s.Env),
+		"DROVER_NODE="+s.Node,
+		"DROVER_POOL="+s.Pool,
+		"DROVER_MAC="+s.MAC.String(),
+		"DROVER_ADDRESS="+s.Address.String(),
+		"DROVER_URL="+s.URL,
+		"DROVER_STAGE="+string(stage),
+	)
+}
+
+// CopySelf copies this program to dir, where the agent's unit starts it: the initramfs is
 // about to be removed.
-func copySelf(dir string) error {
+func CopySelf(dir string) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err

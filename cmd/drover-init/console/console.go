@@ -1,4 +1,8 @@
-package main
+// Package console prints the progress of a boot, or of the agent, line by line and without
+// ever blocking: [Console]. [Redact] keeps join tokens out of every text.
+//
+// It does not know the steps of a boot.
+package console
 
 import (
 	"fmt"
@@ -13,18 +17,19 @@ import (
 	"drover/pools/printable"
 )
 
-// console prints the progress of a boot:
+// Console prints the progress of a boot:
 //
 //	drover  3.2s network: eth0 10.77.0.11/24 from 10.77.0.1
 //
 // Printing never blocks: a serial port at 9600 baud takes 80 ms for a line, and one with
 // hardware flow control and nothing connected blocks for ever. Lines that do not fit
 // in the queue are dropped and counted.
-type console struct {
-	uptime func() time.Duration
-	queue  chan queuedLine
-	lost   atomic.Int64
-	done   sync.WaitGroup
+type Console struct {
+	Uptime func() time.Duration // since the kernel started; printed with each line
+
+	queue chan queuedLine
+	lost  atomic.Int64
+	done  sync.WaitGroup
 }
 
 // queuedLine is a line, or a request to signal that the lines before it are printed.
@@ -33,14 +38,14 @@ type queuedLine struct {
 	reached chan<- struct{}
 }
 
-// newConsole returns a console that prints to out. Call close at the end.
-func newConsole(out io.Writer, uptime func() time.Duration) *console {
-	c := &console{uptime: uptime, queue: make(chan queuedLine, 512)}
+// New returns a console that prints to out. Call Close at the end.
+func New(out io.Writer, uptime func() time.Duration) *Console {
+	c := &Console{Uptime: uptime, queue: make(chan queuedLine, 512)}
 	c.done.Go(func() { c.print(out) })
 	return c
 }
 
-func (c *console) print(out io.Writer) {
+func (c *Console) print(out io.Writer) {
 	for l := range c.queue {
 		if l.reached != nil {
 			close(l.reached)
@@ -55,12 +60,12 @@ func (c *console) print(out io.Writer) {
 	}
 }
 
-// printf prints a text with a topic, line by line. It removes control characters, and
+// Printf prints a text with a topic, line by line. It removes control characters, and
 // everything that looks like a join token.
-func (c *console) printf(topic, format string, args ...any) {
+func (c *Console) Printf(topic, format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	for line := range strings.SplitSeq(text, "\n") {
-		l := fmt.Sprintf("drover %4.1fs %s: %s\n", c.uptime().Seconds(), topic, printable.Text(redact(line)))
+		l := fmt.Sprintf("drover %4.1fs %s: %s\n", c.Uptime().Seconds(), topic, printable.Text(Redact(line)))
 		select {
 		case c.queue <- queuedLine{text: l}:
 		default:
@@ -69,8 +74,8 @@ func (c *console) printf(topic, format string, args ...any) {
 	}
 }
 
-// flush waits until all lines so far are printed, at most limit.
-func (c *console) flush(limit time.Duration) {
+// Flush waits until all lines so far are printed, at most limit.
+func (c *Console) Flush(limit time.Duration) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	reached := make(chan struct{})
@@ -85,14 +90,14 @@ func (c *console) flush(limit time.Duration) {
 	}
 }
 
-// close prints the queued lines and stops. Do not call printf afterwards.
-func (c *console) close() {
+// Close prints the queued lines and stops. Do not call Printf afterwards.
+func (c *Console) Close() {
 	close(c.queue)
 	c.done.Wait()
 }
 
-// uptime returns the time since the kernel started.
-func uptime() time.Duration {
+// Uptime returns the time since the kernel started.
+func Uptime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"strings"
@@ -9,12 +9,12 @@ import (
 
 func TestConsolePrintf(t *testing.T) {
 	var out strings.Builder
-	c := newConsole(&out, fixedUptime)
-	c.printf("network", "%s %s", "eth0", "10.77.0.11/24")
-	c.printf("kubeadm", "two\nlines\n")
-	c.printf("kubeadm", "bell \a, escape \x1b[2J, tab\tx, bad \xff, umlaut ü")
-	c.printf("kubeadm", "token abcdef.0123456789abcdef here")
-	c.close()
+	c := New(&out, fixedUptime)
+	c.Printf("network", "%s %s", "eth0", "10.77.0.11/24")
+	c.Printf("kubeadm", "two\nlines\n")
+	c.Printf("kubeadm", "bell \a, escape \x1b[2J, tab\tx, bad \xff, umlaut ü")
+	c.Printf("kubeadm", "token abcdef.0123456789abcdef here")
+	c.Close()
 	want := `drover  3.2s network: eth0 10.77.0.11/24
 drover  3.2s kubeadm: two
 drover  3.2s kubeadm: lines
@@ -37,25 +37,25 @@ func (w stuckWriter) Write(b []byte) (int, error) {
 func TestConsoleNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := stuckWriter{make(chan struct{})}
-		c := newConsole(w, fixedUptime)
+		c := New(w, fixedUptime)
 		for range 2000 {
-			c.printf("x", "y")
+			c.Printf("x", "y")
 		}
 		if c.lost.Load() < 1000 {
 			t.Errorf("got %d lines lost, want most of 2000", c.lost.Load())
 		}
 		start := time.Now()
-		c.flush(2 * time.Second)
+		c.Flush(2 * time.Second)
 		if got := time.Since(start); got != 2*time.Second {
 			t.Errorf("flush of a stuck console: took %v, want 2s", got)
 		}
 		close(w.free)
 		start = time.Now()
-		c.flush(2 * time.Second)
+		c.Flush(2 * time.Second)
 		if got := time.Since(start); got != 0 {
 			t.Errorf("flush of a free console: took %v, want no time", got)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -73,9 +73,11 @@ func TestRedact(t *testing.T) {
 		{"empty", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := redact(tt.in); got != tt.want {
+			if got := Redact(tt.in); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
+
+func fixedUptime() time.Duration { return 3200 * time.Millisecond }

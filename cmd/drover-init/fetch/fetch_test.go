@@ -1,4 +1,4 @@
-package main
+package fetch
 
 import (
 	"bytes"
@@ -17,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/retry"
 	"drover/cmd/drover-init/rootfs"
 	"drover/e2e/fixture"
+	"drover/pools"
 )
 
 // imageServer serves one file, and answers some requests wrongly.
@@ -79,9 +82,9 @@ const (
 
 // fetchTest is a fetcher of a server's file that skips the waits.
 type fetchTest struct {
-	*fetcher
+	*Fetcher
 	server *imageServer
-	said   transcript
+	said   fixture.Log
 	waits  []time.Duration
 	path   string
 }
@@ -93,19 +96,19 @@ func newFetchTest(t *testing.T) *fetchTest {
 	f := &fetchTest{server: &imageServer{content: content, etag: `"v1"`}, path: filepath.Join(t.TempDir(), "root.sqfs")}
 	s := httptest.NewServer(f.server)
 	t.Cleanup(s.Close)
-	client := newHTTPClient(nil)
+	client := client.NewHTTP(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	f.fetcher = &fetcher{
+	f.Fetcher = &Fetcher{
 		Client: client,
 		URL:    s.URL + "/images/x/root.squashfs",
 		Digest: sha256.Sum256(content),
 		Stall:  time.Minute,
-		Retry: retrier{
+		Retry: retry.Retrier{
 			Sleep: func(ctx context.Context, d time.Duration) error {
 				f.waits = append(f.waits, d)
 				return ctx.Err()
 			},
-			Notice: func(err error, _ time.Duration) { f.said.say("%v", err) },
+			Notice: func(err error, _ time.Duration) { f.said.Printf("%v", err) },
 		},
 	}
 	return f
@@ -114,7 +117,7 @@ func newFetchTest(t *testing.T) *fetchTest {
 // good fetches the file and checks the result and the requested ranges.
 func (f *fetchTest) good(t *testing.T, ranges ...string) {
 	t.Helper()
-	n, err := f.fetch(t.Context(), f.path)
+	n, err := f.Fetch(t.Context(), f.path)
 	if err != nil {
 		t.Fatalf("fetch: %v", err)
 	}
@@ -326,7 +329,7 @@ func TestFetchOtherAnswers(t *testing.T) {
 			f := newFetchTest(t)
 			f.server.odd = map[int]http.HandlerFunc{1: tt.odd}
 			f.good(t, "", "")
-			if got := f.said.String(); got != tt.said {
+			if got := strings.TrimSpace(f.said.String()); got != tt.said {
 				t.Errorf("got %q, want %q", got, tt.said)
 			}
 		})
@@ -356,7 +359,7 @@ func TestFetchGivesUp(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	}
-	_, err := f.fetch(ctx, f.path)
+	_, err := f.Fetch(ctx, f.path)
 	if want := "gave up: server answers 404 Not Found"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
 	}
@@ -368,7 +371,7 @@ func TestFetchGivesUp(t *testing.T) {
 func TestFetchDoesNotFit(t *testing.T) {
 	f := newFetchTest(t)
 	f.Fit = func(more int64) error { return rootfs.Memory{Total: 64 << 20, Available: 40 << 20}.Fits(more) }
-	_, err := f.fetch(t.Context(), f.path)
+	_, err := f.Fetch(t.Context(), f.path)
 	want := "the image does not fit into RAM: it needs 3 MB and 96 MB must stay free, but of 64 MB only 40 are available"
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %q", err, want)
@@ -426,4 +429,38 @@ func FuzzParseContentRange(f *testing.F) {
 			t.Errorf("%q: got %d of %d", s, from, total)
 		}
 	})
+}
+
+// place returns a handler that answers with a position in the queue.
+func place(n string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(pools.PlaceHeader, n)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "not yet", http.StatusServiceUnavailable)
+	}
+}
+
+// A node in the queue repeats its request soon, and that is no failure.
+func TestFetchQueued(t *testing.T) {
+	f := newFetchTest(t)
+	f.server.odd = map[int]http.HandlerFunc{1: place("37"), 2: place("37"), 3: place("2"), 4: f.server.part(cutAt, false), 5: place("1")}
+	var told []int
+	f.Queued = func(n int, spent time.Duration) {
+		told = append(told, n)
+		if spent < time.Second {
+			t.Errorf("place %d: %v spent, want the pause in it", n, spent)
+		}
+	}
+	f.good(t, "", "", "", "", "bytes=1048576-", "bytes=1048576-")
+	if want := []int{37, 37, 2, 1}; !slices.Equal(told, want) {
+		t.Errorf("places: got %v, want %v", told, want)
+	}
+	if got := f.said.String(); strings.Contains(got, "503") {
+		t.Errorf("the queue is told as an error: %s", got)
+	}
+	for i, w := range f.waits {
+		if w > 2*time.Second {
+			t.Errorf("wait %d is %v: the place may be lost", i, w)
+		}
+	}
 }

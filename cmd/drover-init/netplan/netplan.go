@@ -1,4 +1,5 @@
-package main
+// Package netplan runs netplan's generator over the files of a root: [Check].
+package netplan
 
 import (
 	"context"
@@ -9,41 +10,42 @@ import (
 	"strings"
 	"time"
 
+	"drover/cmd/drover-init/program"
 	"drover/cmd/drover-init/rootfs"
 )
 
-// netplanGenerators are the paths of netplan's generator: of Debian 13 and Ubuntu 24.04, and
+// generators are the paths of netplan's generator: of Debian 13 and Ubuntu 24.04, and
 // of earlier versions.
-var netplanGenerators = []string{"/usr/libexec/netplan/generate", "/usr/lib/netplan/generate", "/lib/netplan/generate"}
+var generators = []string{"/usr/libexec/netplan/generate", "/usr/lib/netplan/generate", "/lib/netplan/generate"}
 
-// netplanLimit is the time limit of netplan's generator, which writes a few files.
-const netplanLimit = 60 * time.Second
+// limit is the time limit of netplan's generator, which writes a few files.
+const limit = 60 * time.Second
 
-// checkNetplan runs netplan's generator over the files in /etc/netplan, and returns its
+// Check runs netplan's generator over the files in /etc/netplan, and returns its
 // error. systemd runs it again. It ignores a failure, and the node would come up with a
 // network that is not the operator's, as if all were well.
-func checkNetplan(ctx context.Context, root string, say func(format string, args ...any)) error {
+func Check(ctx context.Context, root string, say func(format string, args ...any)) error {
 	files, _ := filepath.Glob(filepath.Join(root, "etc/netplan/*.yaml")) // the pattern is right
 	if len(files) == 0 {
 		return nil
 	}
-	for _, path := range netplanGenerators {
-		program := filepath.Join(root, path)
-		if s, err := os.Stat(program); err != nil || !s.Mode().IsRegular() {
+	for _, path := range generators {
+		generator := filepath.Join(root, path)
+		if s, err := os.Stat(generator); err != nil || !s.Mode().IsRegular() {
 			continue
 		}
 		args := []string{"--root-dir", root}
 		if root == "/" {
 			args = nil
 		}
-		cmd := exec.Command(program, args...)
+		cmd := exec.Command(generator, args...)
 		cmd.Dir = "/"
 		cmd.Env = []string{"PATH=" + rootfs.SearchPath}
 		cmd.WaitDelay = 2 * time.Second
-		ctx, cancel := context.WithTimeoutCause(ctx, netplanLimit, fmt.Errorf("not done after %v", netplanLimit))
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
 		defer cancel()
 		var said []string
-		err := runProgram(ctx, cmd, func(line string) {
+		err := program.Run(ctx, cmd, func(line string) {
 			say("netplan: %s", line)
 			if line = strings.TrimSpace(line); strings.Trim(line, "^") != "" { // it marks the column
 				said = append(said, line)

@@ -1,0 +1,50 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLineWriter(t *testing.T) {
+	long := strings.Repeat("a", maxLine)
+	for _, tt := range []struct {
+		name   string
+		writes []string
+		want   []string
+	}{
+		{"lines", []string{"a\nb\n"}, []string{"a", "b"}},
+		{"in pieces", []string{"a", "b\nc", "\n\n", "d"}, []string{"ab", "c", "d"}},
+		{"from a terminal", []string{"a\r\nb\r\n"}, []string{"a", "b"}},
+		{"a token in pieces", []string{"abcdef.01234", "56789abcdef\n"}, []string{"[token]"}},
+		{"a token where the line is cut for display", []string{strings.Repeat("-", maxShownLine-10) + "abcdef.0123456789abcdef\n"},
+			[]string{strings.Repeat("-", maxShownLine-10) + "[token]"}},
+		{"too long", []string{long, "abcdef.0123456789abcdef\nb\n"}, []string{strings.Repeat("a", maxShownLine) + "...", "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			w := &lineWriter{line: func(s string) { got = append(got, s) }}
+			for _, s := range tt.writes {
+				if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
+					t.Errorf("write: got %d, %v, want %d", n, err, len(s))
+				}
+			}
+			w.end()
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %.200q, want %.200q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRunStops(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("told to stop")
+	err := Run(ctx, exec.Command("/bin/sh", "-c", "echo on; sleep 60"), func(string) { cancel(why) })
+	if !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+}
