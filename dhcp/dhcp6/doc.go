@@ -42,10 +42,13 @@
 // class (option 16), without which UEFI refuses the answer. iPXE is told by its user class
 // (option 15): its vendor class is the firmware's.
 //
+// Options of the config go to clients that ask for them, as far as the answer stays within
+// one packet of 1280 bytes. Boot file parameters (option 60) accompany a loader only.
+//
 // # What it does not know
 //
 // The package does not know sockets, the clock, and how a machine is found. It does not
 // support temporary addresses, prefix delegation, reconfiguration, authentication, updates of
-// DNS, lease queries, and boot file parameters (option 60). In proxy mode it
-// answers INFORMATION-REQUESTs only: there is no proxyDHCP for IPv6.
+// DNS and lease queries. In proxy mode it answers INFORMATION-REQUESTs only: there is no
+// proxyDHCP for IPv6.
 package dhcp6

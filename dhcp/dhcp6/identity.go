@@ -233,7 +233,7 @@ func (a *answer) addOptions(given netip.Addr) {
 	if s, ok := a.plan.SubnetOf(given); ok {
 		subnet = s
 	}
-	if a.boots || a.asksFor(dhcpv6.OptionDNSRecursiveNameServer) {
+	if a.gets(dhcpv6.OptionDNSRecursiveNameServer) && !a.configures(dhcpv6.OptionDNSRecursiveNameServer) {
 		var servers []byte
 		for _, dns := range subnet.DNS {
 			ip := dns.As16()
@@ -243,7 +243,8 @@ func (a *answer) addOptions(given netip.Addr) {
 			a.b = appendOption(a.b, dhcpv6.OptionDNSRecursiveNameServer, servers...)
 		}
 	}
-	if domain := strings.Trim(a.plan.Domain(given), "."); domain != "" && (a.boots || a.asksFor(dhcpv6.OptionDomainSearchList)) {
+	if domain := strings.Trim(a.plan.Domain(given), "."); domain != "" &&
+		a.gets(dhcpv6.OptionDomainSearchList) && !a.configures(dhcpv6.OptionDomainSearchList) {
 		a.b = appendOption(a.b, dhcpv6.OptionDomainSearchList, labels(domain)...)
 	}
 	if a.Type == dhcpv6.MessageTypeInformationRequest && a.asksFor(dhcpv6.OptionInformationRefreshTime) && a.plan.Lease > 0 {
@@ -259,6 +260,7 @@ func (a *answer) addOptions(given netip.Addr) {
 			a.b = appendOption(a.b, dhcpv6.OptionVendorClass, append(class, httpClass...)...)
 		}
 	}
+	a.addConfigured()
 }
 
 // labels returns a domain name as DNS writes it (RFC 1035, section 3.1).

@@ -122,13 +122,18 @@ func (r *Request) replyPort() uint16 {
 	return ServerPort
 }
 
+// returned returns the options of a relay agent that it gets back.
+func returned() [2]dhcpv6.OptionCode {
+	return [...]dhcpv6.OptionCode{dhcpv6.OptionInterfaceID, dhcpv6.OptionRelayPort}
+}
+
 // toRelays puts the messages for the relay agents around an answer.
 func (r *Request) toRelays(b []byte) []byte {
 	for i := r.hops - 1; i >= 0; i-- {
 		at := &r.relays[i]
 		out := append(make([]byte, 0, len(b)+128), at.header...)
 		out[0] = byte(dhcpv6.MessageTypeRelayReply)
-		for _, code := range [...]dhcpv6.OptionCode{dhcpv6.OptionInterfaceID, dhcpv6.OptionRelayPort} {
+		for _, code := range returned() {
 			if data := at.options.get(code); data != nil {
 				out = appendOption(out, code, data...)
 			}

@@ -60,6 +60,9 @@ func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fa
 			fail(key, "remove one", "%s: DHCP option %s is set twice, also as %s", about, key, first)
 		}
 		seen[o.ID] = key
+		if o.Code6 != 0 {
+			continue
+		}
 		if first, mixed := whole[o.Code]; mixed && strings.Contains(first, ".") != o.Part {
 			fail(key, "write all of it as parts, or none", "%s: DHCP option %s is set as a whole and in parts, by %s", about, key, first)
 		}

@@ -1,5 +1,5 @@
 // Package option encodes the DHCP options of a config: each is a name or a number,
-// and text. [Parse] encodes one option.
+// and text. [Parse] encodes one option, of DHCPv4 or, with [Prefix6], of DHCPv6.
 //
 // It does not know where options are set, how the options of several tags are merged,
 // or how a DHCP answer carries them.
@@ -33,6 +33,10 @@ const (
 	kindDomains             // RFC 3397: domain names, not compressed
 	kindRoutes              // RFC 3442: 10.0.0.0/8=10.28.0.1
 	kindHex                 // 0a:0b or 0a0b
+	kindGuess6              // as kindGuess, of IPv6
+	kindIPs6                // one or more IPv6 addresses
+	kindNTP6                // RFC 5908: addresses and domain names
+	kindCounted             // RFC 5970: texts, each with its length
 )
 
 type spec struct {
@@ -85,6 +89,7 @@ type ID struct {
 	Part       bool   // a sub-option, not the whole option
 	Enterprise uint32 // of 124 and 125
 	Sub        uint8  // of 43, 125 and 175
+	Code6      uint16 // of DHCPv6; 0: an option of DHCPv4. The other fields are then zero
 }
 
 // Value is one entry of dhcpOptions, encoded.
@@ -98,6 +103,9 @@ type Value struct {
 // Parse encodes one entry of dhcpOptions. When err is not nil, hint is the remedy; it
 // is empty for an unknown name, see [Names].
 func Parse(key string, values []string) (v Value, hint string, err error) {
+	if strings.HasPrefix(key, Prefix6) {
+		return parse6(key, values)
+	}
 	s, part, ok := find(key)
 	if !ok {
 		return v, "", fmt.Errorf("unknown DHCP option %q", key)
@@ -139,17 +147,30 @@ func find(key string) (s spec, part string, ok bool) {
 	return spec{code: uint8(n)}, part, err == nil
 }
 
-// Code returns the number of the option in a key of dhcpOptions.
+// Code returns the number of the option in a key of dhcpOptions that is of DHCPv4.
 func Code(key string) uint8 {
 	s, _, _ := find(key)
 	return s.code
 }
 
-// Names returns the names of options, sorted.
+// Field returns the name of an option in a Plan, from its key: dhcpOptions.42, or
+// dhcpOptions.option6:56.
+func Field(key string) string {
+	if strings.HasPrefix(key, Prefix6) {
+		s, _ := find6(key)
+		return fmt.Sprintf("dhcpOptions.%s%d", Prefix6, s.code)
+	}
+	return fmt.Sprintf("dhcpOptions.%d", Code(key))
+}
+
+// Names returns the names of options, sorted. Those of DHCPv6 have Prefix6.
 func Names() []string {
 	var names []string
 	for _, s := range specs() {
 		names = append(names, s.name)
+	}
+	for _, s := range specs6() {
+		names = append(names, Prefix6+s.name)
 	}
 	slices.Sort(names)
 	return names
@@ -199,10 +220,21 @@ func encode(k kind, values []string) ([]byte, error) {
 			}
 		}
 	}
-	if k != kindText && k != kindHex {
+	if k != kindText && k != kindHex && k != kindCounted {
 		values = splitValues(values)
 	}
 	switch k {
+	case kindGuess6:
+		if b, err := encodeAddresses6(values); err == nil {
+			return b, nil
+		}
+		return []byte(strings.Join(values, ",")), nil
+	case kindIPs6:
+		return encodeAddresses6(values)
+	case kindNTP6:
+		return encodeEach(values, appendNTP)
+	case kindCounted:
+		return encodeEach(values, appendText)
 	case kindGuess, kindText:
 		if b, err := encodeAddresses(values); err == nil && k == kindGuess {
 			return b, nil

@@ -90,6 +90,7 @@ type entry struct {
 	macs     []pools.MAC
 	address  netip.Addr
 
+	options6 []Option6
 	pools.NodeInfo
 	path string // of the node in the file; empty when the API added it, and for a catch-all
 }
@@ -105,9 +106,10 @@ func (f *Farm) index(added []pools.PoolNode) {
 			profiles[key] = f.merge(tags)
 		}
 		e.profile = profiles[key]
-		e.options = e.profile.options
+		e.options, e.options6 = e.profile.options, e.profile.options6
 		if len(e.DHCPOptions) > 0 {
-			e.options = e.profile.optionSet.with(e.DHCPOptions).options()
+			set := e.profile.optionSet.with(e.DHCPOptions)
+			e.options, e.options6 = set.options(), set.options6()
 		}
 		f.insert(e)
 	}

@@ -16,6 +16,7 @@ type profile struct {
 	Settings
 	optionSet optionSet // the parts of options
 	options   []Option
+	options6  []Option6
 	loaders   []*matcher // the conditions of Settings.Loaders
 	why       Why
 }
@@ -66,7 +67,7 @@ func (f *Farm) merge(tags []string) *profile {
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 		m.system(t)
 	}
-	m.profile.options = m.profile.optionSet.options()
+	m.profile.options, m.profile.options6 = m.profile.optionSet.options(), m.profile.optionSet.options6()
 	for _, r := range m.profile.Loaders {
 		m.profile.loaders = append(m.profile.loaders, newMatcher(r.Match()))
 	}
@@ -97,7 +98,7 @@ func (m *merger) boot(t pools.Tag) {
 	}
 	m.profile.optionSet = m.profile.optionSet.with(t.DHCPOptions)
 	for _, key := range slices.Sorted(maps.Keys(t.DHCPOptions)) {
-		m.note(fmt.Sprintf("dhcpOptions.%d", option.Code(key)), ".dhcpOptions."+key)
+		m.note(option.Field(key), ".dhcpOptions."+key)
 	}
 }
 

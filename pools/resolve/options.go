@@ -26,12 +26,15 @@ func (s optionSet) with(settings map[string]pools.Strings) optionSet {
 	return out
 }
 
-// options returns the options in the order of their codes, each assembled from its
+// options returns the options of DHCPv4 in the order of their codes, each assembled from its
 // parts.
 func (s optionSet) options() []Option {
 	var out []Option
 	for _, at := range slices.SortedFunc(maps.Keys(s), compareID) {
 		part := s[at]
+		if at.Code6 != 0 {
+			continue
+		}
 		if !at.Part {
 			out = append(out, Option{Code: at.Code, Name: part.Name, Text: part.Text, Data: part.Data})
 			continue
@@ -44,8 +47,19 @@ func (s optionSet) options() []Option {
 	return out
 }
 
+// options6 returns the options of DHCPv6 in the order of their codes.
+func (s optionSet) options6() []Option6 {
+	var out []Option6
+	for _, at := range slices.SortedFunc(maps.Keys(s), compareID) {
+		if o := s[at]; at.Code6 != 0 {
+			out = append(out, Option6{Code: at.Code6, Name: o.Name, Text: o.Text, Data: o.Data})
+		}
+	}
+	return out
+}
+
 func compareID(a, b option.ID) int {
-	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
+	return cmp.Or(cmp.Compare(a.Code6, b.Code6), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
 }
 
 // add appends a part. Parts must come in the order of [compareID].

@@ -70,7 +70,8 @@ type Plan struct {
 	Yields bool `json:"yields,omitempty"`
 
 	Boot     BootTarget `json:"boot"`
-	Options  []Option   `json:"dhcpOptions,omitempty"` // by code; without those that the protocol needs
+	Options  []Option   `json:"dhcpOptions,omitempty"`  // by code; without those that the protocol needs
+	Options6 []Option6  `json:"dhcp6Options,omitempty"` // the same of DHCPv6
 	Settings `json:"settings"`
 
 	// Advertised is what the machine is told about this server, by the network that it is
@@ -100,6 +101,14 @@ type Option struct {
 	Name string `json:"name,omitempty"` // "ntp-server"; empty when set by number and without a known name
 	Text string `json:"value"`          // as the operator wrote it
 	Data []byte `json:"-"`              // RFC 2132 encoding
+}
+
+// Option6 is an option of DHCPv6 ready for the wire.
+type Option6 struct {
+	Code uint16 `json:"code"`
+	Name string `json:"name,omitempty"`
+	Text string `json:"value"` // as the operator wrote it
+	Data []byte `json:"-"`
 }
 
 // Settings are the tags of a node, merged.

@@ -130,7 +130,7 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
 		Address: e.own(q.IPv6), Address6: e.IP6, Broadcast: pool.Broadcast == pools.BroadcastAlways,
-		Options: e.options, Settings: e.profile.Settings,
+		Options: e.options, Options6: e.options6, Settings: e.profile.Settings,
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,
 	}
@@ -295,7 +295,7 @@ func (f *Farm) whyNode(p *Plan, why Why) {
 		why["macs"] = pools.Origin{Path: "the MAC that asks, known by its " + p.Matched}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.DHCPOptions)) {
-		field := fmt.Sprintf("dhcpOptions.%d", option.Code(key))
+		field := option.Field(key)
 		why[field] = e.Source
 		if e.path != "" {
 			why[field] = f.at(e.path + ".dhcpOptions." + key)

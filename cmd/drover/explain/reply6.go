@@ -96,6 +96,11 @@ func newDHCP6Reply(packet []byte, x *dhcp.Exchange) (*dhcp6Reply, error) {
 	}
 	r := &dhcp6Reply{Request: x.Type, Type: x.Reply, Address: x.Address, Size: len(packet), Packet: hex.EncodeToString(packet)}
 	for _, o := range options {
+		for _, set := range x.Plan.Options6 { // in the notation of the config
+			if set.Code == o.Code && string(set.Data) == string(o.Data) {
+				o.Name, o.Value = set.Name, set.Text
+			}
+		}
 		r.Options = append(r.Options, optionText{Code: o.Code, Name: o.Name, Value: o.Value, Hex: hex.EncodeToString(o.Data)})
 	}
 	return r, nil

@@ -9,6 +9,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/config/decode"
+	"drover/pools/option"
 	"drover/pools/resolve"
 )
 
@@ -92,6 +93,10 @@ func planRows(p *resolve.Plan) []row {
 			value = o.Name + " " + o.Text
 		}
 		rows = append(rows, row{field: fmt.Sprintf("dhcpOptions.%d", o.Code), value: value})
+	}
+	for _, o := range p.Options6 {
+		field := fmt.Sprintf("dhcpOptions.%s%d", option.Prefix6, o.Code)
+		rows = append(rows, row{field: field, value: strings.TrimSpace(o.Name + " " + o.Text)})
 	}
 	return append(rows, settingRows(&p.Settings)...)
 }

@@ -222,7 +222,7 @@ func optionValues(words []string) (values []string, computed bool) {
 	return values, false
 }
 
-// option6 reads an option of DHCPv6: those that a subnet of drover has.
+// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
 func (r *reader) option6(l level, s statement, name string) {
 	values, _ := optionValues(s.words[min(2, len(s.words)):])
 	switch {
@@ -238,7 +238,7 @@ func (r *reader) option6(l level, s statement, name string) {
 		l.scope.Domain6 = strings.TrimSuffix(values[0], ".")
 		r.farm.Taken(s.at, "subnets[].domain of the IPv6 subnets")
 	default:
-		r.farm.Lost(s.at, "options of DHCPv6: drover has dns and domain of an IPv6 subnet")
+		r.farm.Lost(s.at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	}
 }
 

@@ -205,7 +205,7 @@ func hasName(code uint8) bool {
 	return slices.ContainsFunc(option.Names(), func(name string) bool { return option.Code(name) == code })
 }
 
-// option6 reads an option of DHCPv6. drover has those that a subnet names.
+// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
 func (r *Reader) option6(at pools.Origin, tags condition, name string, fields []string) {
 	var dns []netip.Addr
 	for _, f := range fields {
@@ -215,7 +215,7 @@ func (r *Reader) option6(at pools.Origin, tags condition, name string, fields []
 	}
 	switch {
 	case len(tags) > 0 || name != "dns-server" && name != "23" && name != "domain-search" && name != "24" || len(fields) == 0:
-		r.farm.Lost(at, "options of DHCPv6: drover has dns and domain of an IPv6 subnet")
+		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	case name == "domain-search" || name == "24":
 		r.domain6 = fields[0]
 		r.farm.Taken(at, "domain of the IPv6 subnets")

@@ -158,7 +158,7 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	f.SetNamed(s, migrate.Option{At: at, Values: values(data)}, o)
 }
 
-// option6 reads an option of DHCPv6: those that a subnet of drover has.
+// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
 func (r *reader) option6(s *migrate.Scope, at pools.Origin, name, code, data string) {
 	switch {
 	case name == "dns-servers" || code == "23":
@@ -171,7 +171,7 @@ func (r *reader) option6(s *migrate.Scope, at pools.Origin, name, code, data str
 		s.Domain6 = values(data)[0]
 		r.farm.Taken(at, "subnets[].domain")
 	default:
-		r.farm.Lost(at, "options of DHCPv6: drover has dns and domain of an IPv6 subnet")
+		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	}
 }
 
