@@ -128,6 +128,7 @@ var mayImport = map[string][]string{
 		"drover/pools/boots", "drover/pools/config", "drover/pools/hardware", "drover/pools/kube/approve", "drover/pools/state", "drover/tftp",
 	},
 	"cmd/drover/server/network":   {"drover/pools", "drover/pools/resolve"},
+	"cmd/drover/server/systemd":   {"drover/pools/wait"},
 	"cmd/drover/server/readiness": {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/pools/resolve", "drover/web/api"},
 
 	"cmd/drover-init": {

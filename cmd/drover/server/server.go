@@ -29,6 +29,7 @@ import (
 	"drover/cmd/drover/server/metrics"
 	"drover/cmd/drover/server/network"
 	"drover/cmd/drover/server/readiness"
+	"drover/cmd/drover/server/systemd"
 	"drover/dhcp"
 	"drover/dhcp/dhcp6d"
 	"drover/dhcp/dhcpd"
@@ -272,6 +273,7 @@ func (s *Server) Run(ctx context.Context) error {
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
+	parts.Go(func() { s.tellSystemd(ctx) })
 	<-ctx.Done()
 	s.log.Info("stopping: running transfers may end")
 	parts.Wait()
@@ -279,6 +281,20 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// tellSystemd says to systemd that the server serves, that it answers questions, and at
+// last that it ends. A sign of life is an answer to what each request asks first.
+func (s *Server) tellSystemd(ctx context.Context) {
+	err := systemd.Ready()
+	if err == nil {
+		err = systemd.Watch(ctx, func() { s.Machines.At(netip.IPv4Unspecified()) })
+	}
+	if err != nil {
+		s.log.Warn("systemd does not hear how the server is", "err", err)
+	}
+	<-ctx.Done()
+	_ = systemd.Stopping() // it sent the signal, or sees the process end
 }
 
 // listen binds all sockets and returns the functions that serve them, by the name of
