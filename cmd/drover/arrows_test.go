@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"pools/atomicfile":          {},
 	"pools/lograte":             {},
 	"pools/printable":           {},
+	"pools/sshca":               {},
 	"pools/wait":                {},
 	"pools/boots":               {"drover/pools", "drover/pools/resolve"},
 	"pools/state":               {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/resolve", "drover/pools/state/wal"},
@@ -89,7 +90,7 @@ var mayImport = map[string][]string{
 	"tftp": {"drover/pools"},
 
 	"httpboot":            {"drover/httpboot/nodeconfig", "drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
-	"httpboot/nodeconfig": {"drover/pools", "drover/pools/crontab", "drover/pools/resolve"},
+	"httpboot/nodeconfig": {"drover/pools", "drover/pools/crontab", "drover/pools/resolve", "drover/pools/sshca"},
 	"httpboot/queue":      {},
 	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
@@ -175,7 +176,7 @@ var onlyIn = map[string][]string{
 	"github.com/vishvananda/netlink":          {"cmd/drover-init/nic"},
 	"github.com/mdlayher/packet":              {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
 	"github.com/rogpeppe/go-internal/":        {"cmd/drover"},
-	"golang.org/x/crypto/ssh":                 {"httpboot/nodeconfig", "pools/hardware/sshcli"},
+	"golang.org/x/crypto/ssh":                 {"pools/hardware/sshcli", "pools/sshca"},
 }
 
 func TestArrows(t *testing.T) {

@@ -65,7 +65,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
-		newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(),
+		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(),
 	)
 	root.AddCommand(hardware.Commands()...)
 	return root

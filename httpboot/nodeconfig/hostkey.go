@@ -1,41 +1,45 @@
 package nodeconfig
 
 import (
-	"crypto/ed25519"
-	"crypto/hkdf"
-	"crypto/sha256"
-	"encoding/pem"
 	"fmt"
-
-	"golang.org/x/crypto/ssh"
+	"net/netip"
 
 	"drover/pools"
+	"drover/pools/sshca"
 )
 
-// hostKeyFile is the file of sshd's host key; ".pub" is added for the public half.
-const hostKeyFile = "/etc/ssh/ssh_host_ed25519_key"
+// The files of sshd's identity. Those of the host key are where sshd looks for them.
+const (
+	hostKeyFile  = "/etc/ssh/ssh_host_ed25519_key"
+	hostCertFile = hostKeyFile + "-cert.pub"
+	sshdFile     = "/etc/ssh/sshd_config.d/70-drover.conf"
+)
 
-// hostKey adds the SSH host key of the node. It is derived from the server's secret and the
-// node's name: a node has the same one in each boot, whichever card booted, and cannot derive
-// that of another node.
+// hostKey adds the SSH host key of the node and its certificate. They are derived from the
+// server's secret and the node's name, so they do not depend on the card that booted.
 func (m *making) hostKey(c *pools.NodeConfig) error {
 	if _, has := c.Files[hostKeyFile]; has || len(m.Secret) == 0 {
 		return nil
 	}
-	seed, err := hkdf.Key(sha256.New, m.Secret, nil, "drover ssh host key ed25519 "+m.plan.Node, ed25519.SeedSize)
-	if err != nil {
-		return fmt.Errorf("ssh host key: %w", err)
+	p := m.plan
+	names := []string{p.Node}
+	if c.Domain != "" {
+		names = append(names, p.Node+"."+c.Domain)
 	}
-	key := ed25519.NewKeyFromSeed(seed)
-	private, err := ssh.MarshalPrivateKey(key, m.plan.Node)
-	if err != nil {
-		return fmt.Errorf("ssh host key: %w", err)
+	for _, a := range []netip.Addr{p.Address, p.Address6} {
+		if a.IsValid() {
+			names = append(names, a.String())
+		}
 	}
-	public, err := ssh.NewPublicKey(key.Public())
+	host, err := sshca.Keys{Secret: m.Secret}.Host(p.Node, names)
 	if err != nil {
-		return fmt.Errorf("ssh host key: %w", err)
+		return fmt.Errorf("node %q: %w", p.Node, err)
 	}
-	m.addOwn(c, hostKeyFile, "0600", string(pem.EncodeToMemory(private)))
-	m.addOwn(c, hostKeyFile+".pub", "0644", string(ssh.MarshalAuthorizedKey(public)))
+	m.addOwn(c, hostKeyFile, "0600", host.Private)
+	m.addOwn(c, hostKeyFile+".pub", "0644", host.Public)
+	if _, has := c.Files[hostCertFile]; !has { // sshd does not start with a certificate of another key
+		m.addOwn(c, hostCertFile, "0644", host.Certificate)
+		m.addOwn(c, sshdFile, "0644", written+"HostCertificate "+hostCertFile+"\n")
+	}
 	return nil
 }

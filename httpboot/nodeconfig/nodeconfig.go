@@ -32,7 +32,8 @@ type References interface {
 // Maker makes the configs of nodes.
 type Maker struct {
 	References References // nil: settings refer to nothing
-	// Secret is what the SSH host keys of nodes are derived from. Empty: nodes make their own.
+	// Secret is what the SSH host keys of nodes and their CA are derived from, 32 bytes or
+	// more. Empty: nodes make their own.
 	Secret []byte
 }
 

@@ -278,40 +278,53 @@ func TestDomainOfTag(t *testing.T) {
 	}
 }
 
-// TestHostKey: a node has one SSH host key in each boot, whichever card booted; another node,
-// and another server, has another one. The operator's own stays.
+// TestHostKey: a node has one SSH host key in each boot, whichever card booted, and a
+// certificate for its names; another node, and another server, has another key. The
+// operator's own stays.
 func TestHostKey(t *testing.T) {
-	const file = "/etc/ssh/ssh_host_ed25519_key"
-	keyOf := func(secret, node, tag string) string {
+	const (
+		file   = "/etc/ssh/ssh_host_ed25519_key"
+		cert   = file + "-cert.pub"
+		sshd   = "/etc/ssh/sshd_config.d/70-drover.conf"
+		secret = "the secret of the server, 32 bytes or more"
+	)
+	made := func(secret, node string, card int, tag string) map[string]pools.File {
 		t.Helper()
 		p := plan(t, tag)
-		p.Node = node
+		p.Node, p.MAC = node, p.MACs[card]
 		c, err := nodeconfig.Maker{Secret: []byte(secret)}.Make(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c.Files[file].Mode + " " + c.Files[file+".pub"].Content + c.Files[file].Content
+		return c.Files
 	}
-	public := func(s string) string { return strings.Split(s, "\n")[0] }
-	one := keyOf("secret of the server", "m1", "    timezone: UTC")
-	_, private, _ := strings.Cut(one, "\n")
-	signer, err := ssh.ParsePrivateKey([]byte(private))
+	one := made(secret, "m1", 0, "    timezone: UTC")
+	for path, mode := range map[string]string{file: "0600", file + ".pub": "0644", cert: "0644", sshd: "0644"} {
+		if one[path].Mode != mode {
+			t.Errorf("%s: got mode %q, want %q", path, one[path].Mode, mode)
+		}
+	}
+	fixture.WantText(t, sshd, one[sshd].Content, "\nHostCertificate "+cert+"\n")
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(one[cert].Content))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "0600 " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))); public(one) != want {
-		t.Errorf("got %q, want %q", public(one), want)
+	if got, want := public.(*ssh.Certificate).ValidPrincipals, []string{"m1", "m1.example.org", "10.28.36.174"}; !slices.Equal(got, want) {
+		t.Errorf("the certificate is for %q, want %q", got, want)
 	}
-	if again := keyOf("secret of the server", "m1", "    timezone: UTC"); public(again) != public(one) {
-		t.Errorf("the next boot: got %q, want %q", public(again), public(one))
+	if again := made(secret, "m1", 1, "    timezone: UTC"); again[file+".pub"] != one[file+".pub"] {
+		t.Errorf("the other card: got %q, want %q", again[file+".pub"].Content, one[file+".pub"].Content)
 	}
-	for _, other := range []string{keyOf("secret of the server", "m2", "    timezone: UTC"), keyOf("another secret", "m1", "    timezone: UTC")} {
-		if public(other) == public(one) {
-			t.Errorf("got %q again", public(other))
+	for _, other := range []map[string]pools.File{made(secret, "m2", 0, "    timezone: UTC"), made("another "+secret, "m1", 0, "    timezone: UTC")} {
+		if other[file+".pub"] == one[file+".pub"] {
+			t.Errorf("got %q again", other[file+".pub"].Content)
 		}
 	}
-	if got := keyOf("secret", "m1", "    files: {"+file+": {content: mine}}"); !strings.HasSuffix(got, "mine") {
-		t.Errorf("the operator's own: got %q", got)
+	if got := made(secret, "m1", 0, "    files: {"+file+": {content: mine}}"); len(got) != 1 || got[file].Content != "mine" {
+		t.Errorf("the operator's own key: got %v", got)
+	}
+	if got := made(secret, "m1", 0, "    files: {"+cert+": {content: mine}}"); len(got) != 3 || got[cert].Content != "mine" {
+		t.Errorf("the operator's own certificate: got %v", got)
 	}
 	if c, err := configOf(t, plan(t, "    timezone: UTC"), nil); err != nil || len(c.Files) > 0 {
 		t.Errorf("without a secret: got %v, %v", c.Files, err)
