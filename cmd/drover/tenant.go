@@ -9,6 +9,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/kube/hosted"
+	"drover/pools/resolve"
 )
 
 func newTenantCommand() *cobra.Command {
@@ -38,13 +39,8 @@ server.adminKubeconfig of the config, or as the pod that it runs in.`,
 			if err != nil {
 				return err
 			}
-			all := farm.Clusters()
-			i := slices.IndexFunc(all, func(c pools.Cluster) bool { return c.Name == args[0] })
-			switch {
-			case i < 0:
-				return fmt.Errorf("no cluster %q in the config", args[0])
-			case all[i].ControlPlane == nil:
-				return fmt.Errorf("cluster %q has no controlPlane in the config: drover does not run it", args[0])
+			if err := maybeHosted(farm, args[0]); err != nil {
+				return err
 			}
 			if admin == "" {
 				admin = farm.Path(farm.Config.Server.AdminKubeconfig)
@@ -64,4 +60,18 @@ server.adminKubeconfig of the config, or as the pod that it runs in.`,
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig of the admin cluster")
 	return cmd
+}
+
+// maybeHosted returns an error for a cluster whose control plane drover cannot be running.
+// One that is not in the config may be an object of the admin cluster.
+func maybeHosted(farm *resolve.Farm, name string) error {
+	all := farm.Clusters()
+	i := slices.IndexFunc(all, func(c pools.Cluster) bool { return c.Name == name })
+	switch {
+	case i >= 0 && all[i].ControlPlane == nil:
+		return fmt.Errorf("cluster %q has no controlPlane in the config: drover does not run it", name)
+	case i < 0 && farm.Config.Server.Objects.Namespace == "":
+		return fmt.Errorf("no cluster %q in the config", name)
+	}
+	return nil
 }
