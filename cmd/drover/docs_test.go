@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,6 +100,27 @@ func TestManualMentions(t *testing.T) {
 					t.Errorf("%s: %q: %s has no flag --%s", page, found[0], cmd.CommandPath(), name)
 				}
 			}
+		}
+	}
+}
+
+// TestParity: docs/from-kubefarm.md names the counterpart of each item of the parity list,
+// and the tests of the items that are settings. [TestManualTests] knows which tests exist.
+func TestParity(t *testing.T) {
+	text, err := os.ReadFile("../../docs/from-kubefarm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counterparts, tests, _ := strings.Cut(string(text), "\n## Tests\n")
+	row := func(text string, item int) string {
+		return regexp.MustCompile(fmt.Sprintf(`(?m)^\| (\d+, )*%d(, \d+)* \|.*\|$`, item)).FindString(text)
+	}
+	for item := 1; item < 60; item++ {
+		if row(counterparts, item) == "" {
+			t.Errorf("item %d has no counterpart", item)
+		}
+		if found := row(tests, item); item > 20 && !strings.Contains(found, "`Test") {
+			t.Errorf("item %d: got %q, want a test", item, found)
 		}
 	}
 }

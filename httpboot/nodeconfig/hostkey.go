@@ -37,9 +37,7 @@ func (m *making) hostKey(c *pools.NodeConfig) error {
 	}
 	m.addOwn(c, hostKeyFile, "0600", host.Private)
 	m.addOwn(c, hostKeyFile+".pub", "0644", host.Public)
-	if _, has := c.Files[hostCertFile]; !has { // sshd does not start with a certificate of another key
-		m.addOwn(c, hostCertFile, "0644", host.Certificate)
-		m.addOwn(c, sshdFile, "0644", written+"HostCertificate "+hostCertFile+"\n")
-	}
+	m.addOwn(c, hostCertFile, "0644", host.Certificate)
+	m.addOwn(c, sshdFile, "0644", written+"HostCertificate "+hostCertFile+"\n")
 	return nil
 }

@@ -323,7 +323,7 @@ func TestHostKey(t *testing.T) {
 	if got := made(secret, "m1", 0, "    files: {"+file+": {content: mine}}"); len(got) != 1 || got[file].Content != "mine" {
 		t.Errorf("the operator's own key: got %v", got)
 	}
-	if got := made(secret, "m1", 0, "    files: {"+cert+": {content: mine}}"); len(got) != 3 || got[cert].Content != "mine" {
+	if got := made(secret, "m1", 0, "    files: {"+cert+": {content: mine}}"); len(got) != 4 || got[cert].Content != "mine" {
 		t.Errorf("the operator's own certificate: got %v", got)
 	}
 	if c, err := configOf(t, plan(t, "    timezone: UTC"), nil); err != nil || len(c.Files) > 0 {
