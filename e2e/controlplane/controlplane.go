@@ -50,6 +50,9 @@ type Config struct {
 	// Without it there is no [Cluster].Client.
 	RBAC string
 
+	// Audit records what users do, for [Cluster.Used].
+	Audit bool
+
 	Version string    // default v1.37.1; without it kubeadm would ask the internet
 	Log     io.Writer // progress, a line each; default none
 
@@ -133,13 +136,7 @@ func (p *Cluster) start(ctx context.Context) error {
 	if err := p.makeKeys(ctx); err != nil {
 		return err
 	}
-	if err := p.processes.start("kube-apiserver", bin("kube-apiserver"), p.apiserverArgs()...); err != nil {
-		return err
-	}
-	if err := p.await(ctx, "API server ready", func(ctx context.Context) error {
-		_, err := p.Kubectl(ctx, nil, "get", "--raw", "/readyz")
-		return err
-	}); err != nil {
+	if err := p.StartServer(ctx); err != nil {
 		return err
 	}
 	if err := p.processes.start("kube-controller-manager", bin("kube-controller-manager"), p.controllerArgs()...); err != nil {
@@ -159,6 +156,27 @@ func (p *Cluster) start(ctx context.Context) error {
 		return err
 	})
 }
+
+// apiServer is the name of its process.
+const apiServer = "kube-apiserver"
+
+// StartServer starts the API server, after [Cluster.StopServer], and waits until it is ready.
+func (p *Cluster) StartServer(ctx context.Context) error {
+	audit, err := p.auditArgs()
+	if err != nil {
+		return err
+	}
+	if err := p.processes.start(apiServer, filepath.Join(p.cfg.BinDir, apiServer), append(p.apiserverArgs(), audit...)...); err != nil {
+		return err
+	}
+	return p.await(ctx, "API server ready", func(ctx context.Context) error {
+		_, err := p.Kubectl(ctx, nil, "get", "--raw", "/readyz")
+		return err
+	})
+}
+
+// StopServer stops the API server alone, and waits until it has ended.
+func (p *Cluster) StopServer() { p.processes.end(apiServer) }
 
 // makeDir makes an empty directory with kubeadm's config. It refuses a directory with
 // anything but an earlier control plane, since it deletes the content.

@@ -33,6 +33,7 @@ type processes struct {
 }
 
 type process struct {
+	name string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
@@ -73,7 +74,7 @@ func (k *processes) start(name, program string, args ...string) error {
 		_ = log.Close()
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
 	k.mu.Lock()
 	k.running = append(k.running, p)
 	k.mu.Unlock()
@@ -81,21 +82,37 @@ func (k *processes) start(name, program string, args ...string) error {
 		err := cmd.Wait()
 		_ = log.Close()
 		close(p.done)
-		k.ended(name, path, err)
+		k.ended(p, path, err)
 	}()
 	return nil
 }
 
-func (k *processes) ended(name, path string, err error) {
+func (k *processes) ended(p *process, path string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stopping {
+	if k.stopping || !slices.Contains(k.running, p) {
 		return
 	}
 	text, _ := os.ReadFile(path)
 	select {
-	case k.failed <- fmt.Errorf("%s ended by itself (%w), see %s: %s", name, err, path, lastLines(text, 10)):
+	case k.failed <- fmt.Errorf("%s ended by itself (%w), see %s: %s", p.name, err, path, lastLines(text, 10)):
 	default:
+	}
+}
+
+// end ends the processes of a name, as stop does. Their end is no failure.
+func (k *processes) end(name string) {
+	k.mu.Lock()
+	var ended []*process
+	k.running = slices.DeleteFunc(k.running, func(p *process) bool {
+		if p.name == name {
+			ended = append(ended, p)
+		}
+		return p.name == name
+	})
+	k.mu.Unlock()
+	for _, p := range ended {
+		p.stop(10 * time.Second)
 	}
 }
 

@@ -1,6 +1,8 @@
 package hosted_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,24 +15,26 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"drover/e2e/fixture"
+	"drover/pools/kube/hosted/pki"
 )
 
 // testKonnectivity checks that the API server reaches a node through an agent alone, that
-// an agent with the arguments of the DaemonSet is one, and that a client certificate makes
-// none.
+// an agent with the arguments of the DaemonSet is one, and that no other credential makes
+// one.
 func (f *farm) testKonnectivity(t *testing.T) {
 	if f.kubelet.programs["konnectivity-server"] == "" {
 		fixture.Missing(t, "konnectivity-server and its agent: "+konnectivity+" names no folder with proxy-server and proxy-agent")
 	}
 	runtime.LockOSThread() // never unlocked: the agents end with this thread
 	adminFile := f.file(t, "tenant-a-admin")
-	admin := kubernetes.NewForConfigOrDie(load(t, adminFile))
+	admin := kubernetes.NewForConfigOrDie(f.load(adminFile))
 	f.fakeNode(t, admin)
 	call := func() string {
 		out, err := f.admin.KubectlAs(t.Context(), adminFile, nil, "get", "--raw", "/api/v1/nodes/n2/proxy/healthz")
@@ -42,52 +46,9 @@ func (f *farm) testKonnectivity(t *testing.T) {
 	if got := call(); !strings.Contains(got, "No agent available") {
 		t.Errorf("without an agent: %s", got)
 	}
+	args, dir := f.agentArgs(t, admin)
+	f.testImpostors(t, args, dir, call)
 
-	dir := t.TempDir()
-	root, err := admin.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := f.admin.KubectlAs(t.Context(), adminFile, nil, "create", "token", "konnectivity-agent", "-n", "kube-system", "--audience=system:konnectivity-server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := f.admin.KubectlAs(t.Context(), adminFile, nil, "create", "token", "default", "-n", "kube-system", "--audience=system:konnectivity-server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	people := f.secret(t, "tenant-a-admin")
-	for name, data := range map[string]string{"ca.crt": root.Data["ca.crt"], "token": token, "other": other, "tls.crt": string(people["tls.crt"]), "tls.key": string(people["tls.key"])} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.TrimSpace(data)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set, err := admin.AppsV1().DaemonSets("kube-system").Get(t.Context(), "konnectivity-agent", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := strings.Split(strings.NewReplacer("/var/run/secrets/konnectivity", dir, "$(HOST_IP)", address.String()).
-		Replace(strings.Join(set.Spec.Template.Spec.Containers[0].Args, "\n")), "\n")
-
-	for name, change := range map[string]func(string) string{
-		"an administrator's certificate": func(a string) string {
-			return strings.Replace(a, "--service-account-token-path="+dir+"/token", "--agent-cert="+dir+"/tls.crt\n--agent-key="+dir+"/tls.key", 1)
-		},
-		"the token of another account": func(a string) string { return strings.Replace(a, dir+"/token", dir+"/other", 1) },
-	} {
-		agent := f.startAgent(t, strings.Split(change(strings.Join(args, "\n")), "\n"))
-		fixture.Eventually(t, name+" is refused", func() bool { return strings.Contains(agent.said(), "cannot connect once") })
-		if got := call(); !strings.Contains(got, "No agent available") {
-			t.Errorf("%s makes an agent: %s\n%s", name, got, agent.said())
-		}
-		agent.end()
-	}
-	said, err := os.ReadFile(filepath.Join(f.kubelet.dir, "konnectivity-server.log"))
-	for _, why := range []string{"Authentication context was not found", "service account. Expected"} {
-		if err != nil || !strings.Contains(string(said), why) {
-			t.Errorf("the konnectivity-server does not say %q (%v):\n%s", why, err, said)
-		}
-	}
 	agent := f.startAgent(t, args)
 	defer agent.end()
 	fixture.Retry(t, "the API server reaches the node through the agent", func() error {
@@ -104,6 +65,133 @@ func (f *farm) testKonnectivity(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("the readiness probe of a connected agent: %s", resp.Status)
 	}
+}
+
+// agentArgs returns the arguments of the DaemonSet's agent, and the folder of its CA and its
+// token.
+func (f *farm) agentArgs(t *testing.T, admin kubernetes.Interface) (args []string, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	root, err := admin.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "ca.crt"), root.Data["ca.crt"])
+	write(t, filepath.Join(dir, "token"), f.token(t, f.file(t, "tenant-a-admin"), "konnectivity-agent", "-n", "kube-system", agentAudience))
+	set, err := admin.AppsV1().DaemonSets("kube-system").Get(t.Context(), "konnectivity-agent", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(set.Spec.Template.Spec.Containers[0].Args, "\n")
+	return strings.Split(strings.NewReplacer("/var/run/secrets/konnectivity", dir, "$(HOST_IP)", address.String()).Replace(text), "\n"), dir
+}
+
+const agentAudience = "--audience=system:konnectivity-server"
+
+// token makes a token of a ServiceAccount.
+func (f *farm) token(t *testing.T, kubeconfig string, args ...string) string {
+	t.Helper()
+	token, err := f.admin.KubectlAs(t.Context(), kubeconfig, nil, append([]string{"create", "token"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(token)
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testImpostors starts agents with credentials that are not an agent's. None is one.
+func (f *farm) testImpostors(t *testing.T, args []string, dir string, call func() string) {
+	const noToken, badToken = "Authentication context was not found", "lookup failed: "
+	var all []*agent
+	start := func(name, credential, why string) {
+		text := strings.Replace(strings.Join(args, "\n"), "--service-account-token-path="+dir+"/token", credential, 1)
+		port := 18100 + 2*len(all)
+		text = strings.Replace(text, "--health-server-port=8093", fmt.Sprintf("--health-server-port=%d\n--admin-server-port=%d", port, port+1), 1)
+		a := f.startAgent(t, strings.Split(text, "\n"))
+		a.name, a.why = name, why
+		all = append(all, a)
+	}
+	for name, pair := range f.impostors(t) {
+		file := filepath.Join(dir, fmt.Sprint("pair", len(all)))
+		write(t, file+".crt", string(pair.Cert))
+		write(t, file+".key", string(pair.Key))
+		start(name, "--agent-cert="+file+".crt\n--agent-key="+file+".key", noToken)
+	}
+	tenant := f.file(t, "tenant-a-admin")
+	for _, account := range []struct{ kubeconfig, namespace string }{{tenant, "default"}, {f.admin.Admin, "kube-system"}} {
+		if _, err := f.admin.KubectlAs(t.Context(), account.kubeconfig, nil, "create", "serviceaccount", "konnectivity-agent", "-n", account.namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, token := range map[string]string{
+		"another account's token":                        f.token(t, tenant, "default", "-n", "kube-system", agentAudience),
+		"the token of drover":                            f.token(t, tenant, "drover", "-n", "kube-system", agentAudience),
+		"the token of that account in another namespace": f.token(t, tenant, "konnectivity-agent", "-n", "default", agentAudience),
+		"the token of that account for the API server":   f.token(t, tenant, "konnectivity-agent", "-n", "kube-system"),
+		"the token of that account of another cluster":   f.token(t, f.admin.Admin, "konnectivity-agent", "-n", "kube-system", agentAudience),
+	} {
+		file := filepath.Join(dir, fmt.Sprint("token", len(all)))
+		write(t, file, token)
+		start(name, "--service-account-token-path="+file, badToken)
+	}
+	for _, a := range all {
+		fixture.Retry(t, a.name+" is refused", func() error {
+			if said := a.said(); !strings.Contains(said, "cannot connect once") {
+				return errors.New(said)
+			}
+			return nil
+		})
+	}
+	if got := call(); !strings.Contains(got, "No agent available") {
+		t.Errorf("one of them is an agent: %s", got)
+	}
+	said := fixture.ReadFile(t, filepath.Join(f.kubelet.dir, "konnectivity-server.log"))
+	refused := map[string]int{}
+	for _, a := range all {
+		refused[a.why]++
+		a.end()
+	}
+	for why, n := range refused {
+		if strings.Count(said, why) < n {
+			t.Errorf("the konnectivity-server says %q less than %d times:\n%s", why, n, said)
+		}
+	}
+}
+
+// impostors returns client certificates of all authorities that there are, in the name of
+// the agents' account.
+func (f *farm) impostors(t *testing.T) map[string]pki.Pair {
+	t.Helper()
+	other, err := pki.NewAuthority("kubernetes", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := pki.Leaf{File: "agent", Name: "system:serviceaccount:kube-system:konnectivity-agent", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:masters"}}
+	all := map[string]pki.Pair{"the administrator's certificate": {Cert: f.secret(t, "tenant-a-admin")["tls.crt"], Key: f.secret(t, "tenant-a-admin")["tls.key"]}}
+	for name, data := range map[string]map[string][]byte{
+		"a certificate of the tenant's CA": f.secret(t, "tenant-a-ca"), "a certificate of the front proxy's CA": f.secret(t, "tenant-a-front-proxy-ca"), "a certificate of another tenant's CA": other,
+	} {
+		authority, err := pki.LoadAuthority(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[name], err = authority.Issue(leaf, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(name, "the tenant's") {
+			node := pki.Leaf{File: "node", Name: "system:node:n2", Groups: []string{"system:nodes"}}
+			if all["a node's certificate"], err = authority.Issue(node, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
 }
 
 // fakeNode makes a Node whose kubelet is a server of this test.
@@ -126,7 +214,7 @@ func (f *farm) fakeNode(t *testing.T, admin kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := admin.CoreV1().Nodes().Delete(t.Context(), "n2", metav1.DeleteOptions{}); err != nil {
+		if err := admin.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "n2", metav1.DeleteOptions{}); err != nil {
 			t.Logf("delete the Node: %v", err)
 		}
 	})
@@ -147,6 +235,8 @@ func (f *farm) fakeNode(t *testing.T, admin kubernetes.Interface) {
 type agent struct {
 	cmd *exec.Cmd
 	log string
+
+	name, why string // of one that is refused
 }
 
 func (f *farm) startAgent(t *testing.T, args []string) *agent {

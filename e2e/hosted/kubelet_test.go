@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,10 +36,12 @@ type kubelet struct {
 	t         *testing.T
 	client    kubernetes.Interface
 	namespace string
-	tenant    string            // whose pods it runs
-	version   string            // the tag of images of Kubernetes that can be pulled
-	programs  map[string]string // file by the container's name
-	dir       string            // a short path: one of a socket has 107 bytes at most
+	tenant    string                                                               // whose pods it runs
+	version   string                                                               // the tag of images of Kubernetes that can be pulled
+	programs  map[string]string                                                    // file by the container's name
+	dir       string                                                               // a short path: one of a socket has 107 bytes at most
+	command   func(name string, args ...string) *exec.Cmd                          // of a program: nil is exec.Command
+	dial      func(ctx context.Context, network, address string) (net.Conn, error) // to a probe: nil is as usual
 
 	mu      sync.Mutex
 	running map[types.UID]*runningPod
@@ -215,7 +218,11 @@ func (k *kubelet) container(ctx context.Context, r *runningPod, pod *corev1.Pod,
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, args...)
+	command := exec.Command
+	if k.command != nil {
+		command = k.command
+	}
+	cmd := command(program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -227,11 +234,11 @@ func (k *kubelet) container(ctx context.Context, r *runningPod, pod *corev1.Pod,
 	if c.StartupProbe == nil {
 		return nil
 	}
-	return probe(ctx, c)
+	return k.probe(ctx, c)
 }
 
 // probe waits until the startup probe of a container succeeds.
-func probe(ctx context.Context, c corev1.Container) error {
+func (k *kubelet) probe(ctx context.Context, c corev1.Container) error {
 	get := c.StartupProbe.HTTPGet
 	port := get.Port.IntValue()
 	for _, p := range c.Ports {
@@ -243,7 +250,7 @@ func probe(ctx context.Context, c corev1.Container) error {
 	if get.Scheme == corev1.URISchemeHTTPS {
 		scheme = "https"
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // as a kubelet does
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, DialContext: k.dial}} // as a kubelet does
 	last := errors.New("not probed")
 	for range c.StartupProbe.FailureThreshold * 5 {
 		resp, err := client.Get(fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, get.Path))

@@ -19,9 +19,10 @@ var tenantObjects = schema.GroupVersionResource{Group: "drover.dev", Version: "v
 const statusManager = "drover-tenants"
 
 // publish writes the status into the object of the tenant, if it has one: a tenant of the
-// config file has none.
+// config file has none. It writes a status that has not changed again after a while, since
+// the object may be a new one, or changed by others.
 func (w *worker) publish(ctx context.Context) error {
-	if w.published != nil && reflect.DeepEqual(*w.published, w.status) {
+	if w.published != nil && reflect.DeepEqual(*w.published, w.status) && w.now().Sub(w.publishedAt) < slowRound {
 		return nil
 	}
 	s := w.status
@@ -38,6 +39,6 @@ func (w *worker) publish(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	w.published = &s
+	w.published, w.publishedAt = &s, w.now()
 	return nil
 }

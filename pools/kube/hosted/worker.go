@@ -28,10 +28,11 @@ type worker struct {
 	cancel     context.CancelFunc
 	done       chan struct{}
 
-	plane     *manifests.Plane // of this round
-	status    Status
-	published *Status // the status in the tenant's object
-	tenant    *tenant // the connection; nil before the API server is reached
+	plane       *manifests.Plane // of this round
+	status      Status
+	published   *Status   // the status in the tenant's object
+	publishedAt time.Time // when it was written
+	tenant      *tenant   // the connection; nil before the API server is reached
 
 	number    int       // its VNI, once that is known
 	applied   string    // fingerprint of the pods that were applied last
