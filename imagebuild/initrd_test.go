@@ -131,6 +131,29 @@ func TestInitrdCompressedModules(t *testing.T) {
 		}
 	}
 
+	for name, config := range map[string]string{"boot/config-" + kver: "xz", "usr/lib/modules/" + kver + "/config": "xz", "boot/config": ""} {
+		t.Run("the kernel decompresses, "+name, func(t *testing.T) {
+			out := unpack(t, build(t, builder(t, append(files, name+"=# a config\nCONFIG_MODULE_COMPRESS_XZ=y\nCONFIG_MODULE_DECOMPRESS=y\n")...)))
+			want, ext := xzipped(t, []byte("squashfs")), ".xz"
+			if config == "" { // of another kernel
+				want, ext = []byte("squashfs"), ""
+			}
+			if !bytes.Equal(out[squashfs+ext], want) {
+				t.Errorf("%s is %q, want %q", squashfs+ext, out[squashfs+ext], want)
+			}
+			dep := "kernel/drivers/block/loop.ko: kernel/fs/overlayfs/overlay.ko\nkernel/fs/overlayfs/overlay.ko:\nkernel/fs/squashfs/squashfs.ko" + ext + ":\n"
+			if got := string(out[mods+"modules.dep"]); got != dep || string(out[loop]) != "loop" || string(out[overlay]) != "overlay" {
+				t.Errorf("modules.dep is %q, want %q; loop is %q, overlay %q", got, dep, out[loop], out[overlay])
+			}
+		})
+	}
+	t.Run("the kernel does not decompress", func(t *testing.T) {
+		out := unpack(t, build(t, builder(t, append(files, "boot/config-"+kver+"=CONFIG_MODULE_COMPRESS_XZ=y\n# CONFIG_MODULE_DECOMPRESS is not set\n")...)))
+		if got := string(out[squashfs]); got != "squashfs" {
+			t.Errorf("%s is %q, want it decompressed", squashfs, got)
+		}
+	})
+
 	for name, test := range map[string]struct{ ext, content, want string }{
 		"bad xz": {".xz", "\xfd7zXZ\x00", "loop.ko.xz: "},
 		"cut xz": {".xz", string(xzipped(t, []byte("loop"))[:40]), "loop.ko.xz: "},

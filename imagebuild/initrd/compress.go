@@ -7,14 +7,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdWindow is the zstd window of an initrd, as a power of two of bytes: 4 MiB. The
+// zstdWindow is the zstd window of an initrd, as a power of two of bytes: 8 MiB. The
 // kernel's decoder accepts 128 MiB, but a small machine holds the window in memory
 // beside the compressed and the unpacked initrd.
-const zstdWindow = 22
+const zstdWindow = 23
 
 // compressor names what Compress does, with the version of the library. Equal contents
 // under one name have equal compressed bytes. A test compares it with go.mod.
-const compressor = "github.com/klauspost/compress v1.20.3 best 22"
+const compressor = "github.com/klauspost/compress v1.20.3 best 23"
 
 // compress copies r to w and compresses it with zstd. Equal input gives equal output on
 // all hosts: the library belongs to this program, and one goroutine does it, because

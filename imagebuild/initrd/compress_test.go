@@ -36,8 +36,8 @@ func TestCompressInitrd(t *testing.T) {
 		t.Errorf("got %d bytes back, %v, want %d", len(got), err, len(content))
 	}
 	var h zstd.Header
-	if err := h.Decode(once); err != nil || h.SingleSegment || h.WindowSize > 4<<20 {
-		t.Errorf("frame is %+v, %v, want a window of at most 4 MiB", h, err)
+	if err := h.Decode(once); err != nil || h.SingleSegment || h.WindowSize > 8<<20 {
+		t.Errorf("frame is %+v, %v, want a window of at most 8 MiB", h, err)
 	}
 }
 

@@ -128,18 +128,18 @@ func (a *Archive) writeModules() error {
 	base := "usr/lib/modules/" + s.version + "/"
 	needed := map[string]bool{}
 	for _, file := range s.files() {
-		content, err := s.module(file)
+		m, err := s.module(file)
 		if err != nil {
 			return err
 		}
-		names := Firmware(content)
+		names := Firmware(m.plain)
 		for _, name := range names {
 			needed[name] = true
 		}
 		if isNICDriver(file) {
 			a.noteMissing(moduleName(file), names)
 		}
-		a.file(base+plainName(file), content)
+		a.file(base+m.path, m.content)
 	}
 	a.file(base+"modules.dep", s.depFile())
 	for _, name := range []string{"modules.alias", "modules.softdep"} {
@@ -209,9 +209,9 @@ func (a *Archive) mkdir(name string) {
 func (s *moduleSet) depFile() []byte {
 	var b bytes.Buffer
 	for _, file := range s.files() {
-		b.WriteString(plainName(file) + ":")
+		b.WriteString(s.stored(file) + ":")
 		for _, dep := range s.deps[file] {
-			b.WriteString(" " + plainName(dep))
+			b.WriteString(" " + s.stored(dep))
 		}
 		b.WriteByte('\n')
 	}

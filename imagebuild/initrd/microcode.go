@@ -28,7 +28,7 @@ const (
 // microcodeBudget bounds the microcode of Intel's processors that an initrd has without
 // being asked, in bytes. All of it has 15 MB, more than the rest of the initrd, it cannot
 // be compressed, and every machine fetches it in every boot.
-const microcodeBudget = 1500 << 10
+const microcodeBudget = 1_300_000
 
 // serverModels are the families and models of Intel's server processors, as their
 // microcode files are named: Xeon, Xeon E and D, Atom C.

@@ -46,6 +46,8 @@ type moduleSet struct {
 	aliases map[string][]string // alias without wildcards -> normal names
 	chosen  map[string]bool     // paths
 
+	decompressesXZ bool // the kernel does, modules
+
 	configured []string // softdep lines of modprobe.d
 }
 
@@ -81,7 +83,9 @@ func newModuleSet(t *rootfs.Tree, version string) (*moduleSet, error) {
 		s.softLine(line)
 		s.configured = append(s.configured, line)
 	}
-	return s, nil
+	var err error
+	s.decompressesXZ, err = decompressesXZ(t, version)
+	return s, err
 }
 
 // modprobeDirs are the directories of modprobe.d(5), the most important first: a file
