@@ -10,8 +10,9 @@
 // found. The UDP socket holds port 547, joins the multicast groups and sends; its filter
 // lets nothing in. An intake drops packets that [dhcp6.Senders] does not let count and
 // clients that ask too often. Machines that are declared have queues of their own, beside
-// those of strangers, and SOLICITs wait apart from the messages that end an exchange. A lease
-// that is not on disk yet delays its own answer only.
+// those of strangers, and SOLICITs wait apart from the messages that end an exchange. In an
+// overload the kernel drops a share of the SOLICITs (package shed). A lease that is not on
+// disk yet delays its own answer only.
 //
 // It answers clients on the wire while the interface has an address in a declared IPv6
 // subnet, and relay agents always.

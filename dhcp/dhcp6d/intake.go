@@ -13,6 +13,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/dhcp6"
 	"drover/dhcp/ratelimit"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -27,6 +28,7 @@ type intake struct {
 	seed    maphash.Seed
 	clients *ratelimit.Limiter
 	ports   *ratelimit.Limiter
+	shedder shed.Shedder
 
 	batch batch
 	slots [batchLength]*request // packet i of the batch is read into slot i
@@ -41,6 +43,9 @@ func (in *intake) run(ctx context.Context) error {
 		count, err := in.sockets.read(&in.batch)
 		if err != nil {
 			return err
+		}
+		if in.shedder.Read(count == batchLength) {
+			go in.shed(ctx)
 		}
 		now := in.now()
 		for i := range count {
@@ -60,6 +65,14 @@ func (in *intake) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// shed lets the kernel drop SOLICITs until the queues have room.
+func (in *intake) shed(ctx context.Context) {
+	in.log().Warn("dhcpv6: more packets than can be read, the kernel drops a share of the SOLICITs", "interface", in.Interface)
+	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
+		in.log().Warn("dhcpv6: filter that drops SOLICITs", "interface", in.Interface, "error", err)
+	}
 }
 
 // renew puts a request that is not in use into slot i.
@@ -116,8 +129,8 @@ func (in *intake) admit(r *request) bool {
 		in.drop(r, dhcp.TooOften, "", nil)
 		return false
 	}
-	l := in.strangers
-	if in.Machines.Declares(r.MAC) {
+	l, known := in.strangers, in.Machines.Declares(r.MAC)
+	if known {
 		l = in.known
 	}
 	queue := l.of(r.Type)
@@ -129,6 +142,9 @@ func (in *intake) admit(r *request) bool {
 		}
 		select {
 		case oldest := <-queue:
+			if known || oldest.Relayed() {
+				in.shedder.Overflow() // strangers on the wire are read and dropped: shedding hits known machines too
+			}
 			in.drop(oldest, dhcp.QueueFull, "", nil)
 			in.free.Put(oldest)
 		default:

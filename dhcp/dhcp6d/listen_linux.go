@@ -18,6 +18,7 @@ import (
 
 	"drover/dhcp/dhcp6"
 	"drover/dhcp/packetio"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -56,7 +57,7 @@ func open(name string) (*sockets, error) {
 	if c.udp, err = listenUDP(ifi); err != nil {
 		return nil, err
 	}
-	program, err := bpf.Assemble(filter(uint32(ifi.Index)))
+	program, err := bpf.Assemble(filter(uint32(ifi.Index), shed.All))
 	if err == nil {
 		c.frames, err = packet.Listen(ifi, packet.Raw, etherTypeIPv6, &packet.Config{Filter: program})
 	}
@@ -132,6 +133,15 @@ func addresses(ifi *net.Interface) (found []netip.Addr, err error) {
 		}
 	}
 	return found, err
+}
+
+// pass sets the share of the SOLICITs that the filter lets pass, in parts of shed.All.
+func (c *sockets) pass(share uint32) error {
+	program, err := bpf.Assemble(filter(uint32(c.index), share))
+	if err != nil {
+		return err
+	}
+	return c.frames.SetBPF(program)
 }
 
 // stopReading makes read return. Answers can still be sent.

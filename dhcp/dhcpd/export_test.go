@@ -1,7 +1,6 @@
 package dhcpd
 
 import (
-	"context"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"drover/dhcp"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -68,7 +68,7 @@ func FrameFilter(relays []pools.MAC) []bpf.Instruction {
 }
 
 // SocketFilter is the filter of UDP sockets.
-func SocketFilter(relays []pools.MAC) []bpf.Instruction { return socketFilter(relays, passLeast) }
+func SocketFilter(relays []pools.MAC) []bpf.Instruction { return socketFilter(relays, shed.All/64) }
 
 // ParseFrame returns the message in a frame, and who sent it to whom.
 func ParseFrame(f []byte) (message []byte, mac pools.MAC, src, dst netip.AddrPort, ok bool) {
@@ -87,31 +87,10 @@ func ARPProbe(from net.HardwareAddr, a netip.Addr) []byte { return arpProbe(from
 // ARPSender is the sender of an ARP frame.
 func ARPSender(f []byte) (pools.MAC, netip.Addr, bool) { return arpSender(f) }
 
-// PassAll and BatchLength are those of the server.
-const (
-	PassAll     = passAll
-	BatchLength = batchLength
-)
-
 // Attach gives a UDP socket the filter that lets a share of the DISCOVERs pass.
 func Attach(c syscall.RawConn, passed uint32) error {
 	return (&socket{raw: c}).filter(socketFilter(nil, passed))
 }
-
-// Shedder is a shedder.
-type Shedder struct{ shedder }
-
-// NewShedder returns a shedder that calls set.
-func NewShedder(set func(uint32) error) *Shedder { return &Shedder{shedder{set: set}} }
-
-// Overflow reports an overflow of the queue.
-func (s *Shedder) Overflow() { s.overflow.Store(true) }
-
-// Read reports a batch.
-func (s *Shedder) Read(count int) bool { return s.read(count) }
-
-// Run sheds until all DISCOVERs pass.
-func (s *Shedder) Run(ctx context.Context) error { return s.run(ctx) }
 
 // ForHost reports whether a frame of this type (packet(7)) that came by one interface is for
 // the server on another.

@@ -2,11 +2,13 @@ package dhcpd
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/net/bpf"
 
 	"drover/dhcp"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -43,25 +45,23 @@ const linkLayer = 0xffe00000
 // those that a client sent from its own card, and those of these relay agents. It also
 // lets pass the packets that are no DHCP messages, which are counted. It costs a packet
 // some ten nanoseconds, and a forged one costs no more. Of the DISCOVERs it lets pass a
-// random share, in parts of passAll: see shedder.
+// random share, in parts of shed.All.
 func socketFilter(relays []pools.MAC, passed uint32) []bpf.Instruction {
 	field := func(at uint32, size int) bpf.Instruction { return bpf.LoadAbsolute{Off: at, Size: size} }
 	p := bySender(field, linkLayer, relays, all, none)
-	if passed == passAll {
+	if passed == shed.All {
 		return p
 	}
 	// The message type is the first option by custom. Where it is not, the packet passes.
-	return append([]bpf.Instruction{
+	random := shed.Random(passed)
+	return slices.Concat([]bpf.Instruction{
 		field(udpLengthAt, 2),
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: optionsAt + 3, SkipTrue: 7},
 		field(optionsAt, 2),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: messageTypeOption<<8 | 1, SkipTrue: 5},
 		field(optionsAt+2, 1),
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(dhcpv4.MessageTypeDiscover), SkipTrue: 3},
-		bpf.LoadExtension{Num: bpf.ExtRand},
-		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: passed, SkipTrue: 1},
-		bpf.RetConstant{Val: none},
-	}, p...)
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(dhcpv4.MessageTypeDiscover), SkipTrue: shed.RandomLength},
+	}, random[:], p)
 }
 
 // frameFilter lets a socket for Ethernet frames receive all packets to these UDP ports

@@ -13,6 +13,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -35,7 +36,7 @@ type intake struct {
 	limits    *limits
 	strangers atomic.Int32 // how many waited in the queue after the last packet
 	outbursts outbursts
-	shedder   shedder
+	shedder   shed.Shedder
 
 	hosts     map[netip.Addr]bool // addresses of this host, for frames
 	refreshed time.Time
@@ -50,7 +51,7 @@ func newIntake(v *service, s *socket) *intake {
 		in.renew(i)
 	}
 	if s != v.observer {
-		in.shedder.set = v.relays.pass
+		in.shedder.Set = v.relays.pass
 	}
 	return in
 }
@@ -76,7 +77,7 @@ func (in *intake) run(ctx context.Context) {
 		if dropped, ok := in.batch.dropped(count - 1); ok {
 			in.dropped.Store(dropped)
 		}
-		if in.shedder.read(count) {
+		if in.shedder.Read(count == batchLength) {
 			go in.shed(ctx)
 		}
 		now := in.now()
@@ -96,7 +97,7 @@ func (in *intake) run(ctx context.Context) {
 // shed lets the kernel drop DISCOVERs until the queue has room.
 func (in *intake) shed(ctx context.Context) {
 	in.log().Warn("dhcp: more packets than can be read, the kernel drops a share of the DISCOVERs", "interface", in.Interface)
-	if err := in.shedder.run(ctx); err != nil && ctx.Err() == nil {
+	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
 		in.log().Warn("dhcp: filter that drops DISCOVERs", "interface", in.Interface, "error", err)
 	}
 }
@@ -212,7 +213,7 @@ func (in *intake) pass(r *request, relay bool) {
 	in.strangers.Store(int32(strangers))
 	if oldest != nil {
 		if oldest.known || oldest.Giaddr.IsValid() {
-			in.shedder.overflow.Store(true) // strangers on the wire are read and dropped: shedding hits known machines too
+			in.shedder.Overflow() // strangers on the wire are read and dropped: shedding hits known machines too
 		}
 		in.drop(oldest, dhcp.QueueFull, "dhcp: more requests than can be answered, dropping the oldest")
 		in.free.Put(oldest)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/dhcp/packetio"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -210,7 +211,7 @@ func (s *Server) open(port int) (*socket, error) {
 
 // setOptions sets the options of a socket before it is bound.
 func setOptions(fd int, device string) error {
-	if err := attach(fd, socketFilter(nil, passAll)); err != nil {
+	if err := attach(fd, socketFilter(nil, shed.All)); err != nil {
 		return err
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"drover/dhcp/shed"
 	"drover/pools"
 	"drover/pools/wait"
 )
@@ -35,10 +36,10 @@ type relays struct {
 }
 
 func newRelays(s *Server) *relays {
-	return &relays{server: s, until: map[pools.MAC]time.Time{}, passed: passAll}
+	return &relays{server: s, until: map[pools.MAC]time.Time{}, passed: shed.All}
 }
 
-// pass sets the share of the DISCOVERs that the filters let pass, in parts of passAll.
+// pass sets the share of the DISCOVERs that the filters let pass, in parts of shed.All.
 func (rs *relays) pass(share uint32) error {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

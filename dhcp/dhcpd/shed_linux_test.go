@@ -1,7 +1,6 @@
 package dhcpd_test
 
 import (
-	"context"
 	"net"
 	"syscall"
 	"testing"
@@ -9,7 +8,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp/dhcpd"
-	"drover/e2e/fixture"
+	"drover/dhcp/shed"
 	"drover/pools"
 )
 
@@ -24,7 +23,7 @@ func TestShedFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dhcpd.Attach(raw, dhcpd.PassAll/8); err != nil {
+	if err := dhcpd.Attach(raw, shed.All/8); err != nil {
 		t.Fatal(err)
 	}
 	sender, err := net.Dial("udp4", c.LocalAddr().String())
@@ -56,44 +55,4 @@ func TestShedFilter(t *testing.T) {
 	if n := passed(message(loopback, request)); n != 800 {
 		t.Errorf("got %d of 800 REQUESTs", n)
 	}
-}
-
-// TestShedder: the share that passes falls while the queue overflows, never to nothing,
-// and is whole again some time after. A backlog without an overflow changes nothing.
-func TestShedder(t *testing.T) {
-	const flood = 30
-	var shares []uint32
-	var s *dhcpd.Shedder
-	s = dhcpd.NewShedder(func(share uint32) error {
-		if shares = append(shares, share); len(shares) < flood {
-			s.Overflow()
-		}
-		return nil
-	})
-	for range 200 {
-		if s.Read(dhcpd.BatchLength) {
-			t.Fatal("it sheds although the queue has room")
-		}
-	}
-	s.Overflow()
-	if s.Read(1) {
-		t.Fatal("it sheds although the socket is empty")
-	}
-	began := 0
-	for range 200 {
-		if s.Read(dhcpd.BatchLength) {
-			began++
-		}
-	}
-	if began != 1 {
-		t.Fatalf("began %d times", began)
-	}
-	if err := s.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	least := shares[flood-1]
-	if least == 0 || least > dhcpd.PassAll/32 || shares[0] < dhcpd.PassAll/2 || shares[len(shares)-1] != dhcpd.PassAll {
-		t.Errorf("got shares %d", shares)
-	}
-	fixture.Eventually(t, "the next backlog counts", func() bool { s.Overflow(); return s.Read(dhcpd.BatchLength) })
 }
