@@ -124,6 +124,27 @@ type fakeNetwork struct {
 	mu       sync.Mutex
 	last     int32
 	channels map[int32]*fakeChannel
+	refused  int   // how many packets are refused from now on
+	refusal  error // with this error
+}
+
+// RefuseSends makes the network of a test refuse the next packets of the server.
+func (s *Server) RefuseSends(packets int, err error) {
+	n := s.listener.(*fakeNetwork)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refused, n.refusal = packets, err
+}
+
+// refuses counts a packet that is to be sent, and returns the error for it.
+func (n *fakeNetwork) refuses() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused == 0 {
+		return nil
+	}
+	n.refused--
+	return n.refusal
 }
 
 func (n *fakeNetwork) deliver(p Packet) {
@@ -152,6 +173,7 @@ func (n *fakeNetwork) ReadBatch(in []ipv4.Message, _ int) (int, error) {
 }
 
 func (n *fakeNetwork) origin(*ipv4.Message) origin { return origin{addr: n.addr.Addr()} }
+func (n *fakeNetwork) lost(*ipv4.Message) uint32   { return 0 }
 func (n *fakeNetwork) payload(origin) int          { return n.mtu - headers4 }
 func (n *fakeNetwork) LocalAddr() net.Addr         { return net.UDPAddrFromAddrPort(n.addr) }
 func (n *fakeNetwork) Close() error                { n.close.Do(func() { close(n.stopped) }); return nil }
@@ -206,6 +228,9 @@ func (c *fakeChannel) leave() {
 func (c *fakeChannel) send(b []byte, size int) error {
 	if len(b) > size {
 		return unix.EIO // no network card can cut it
+	}
+	if err := c.network.refuses(); err != nil {
+		return err
 	}
 	c.network.out(Packet{c.local, c.client, bytes.Clone(b)})
 	return nil

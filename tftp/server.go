@@ -93,6 +93,9 @@ type Server struct {
 
 	Log        *slog.Logger   // one line for each transfer; nil: none
 	OnTransfer func(Transfer) // called for each transfer that ended, from several goroutines; may be nil
+	// OnDrop is called for packets that get no answer, or a late one, from several
+	// goroutines. It must not block; may be nil.
+	OnDrop func(why Drop, packets int)
 
 	MaxTransfers int           // at a time, in all; default 1024
 	MaxPerClient int           // at a time, from one address; default 16
@@ -196,6 +199,7 @@ func (s *Server) listen() error {
 	for i := range in {
 		in[i].Buffers, in[i].OOB = [][]byte{make([]byte, requestSize)}, make([]byte, controlSize)
 	}
+	lost := uint32(0)
 	for {
 		n, err := s.listener.ReadBatch(in, unix.MSG_WAITFORONE)
 		switch {
@@ -203,6 +207,7 @@ func (s *Server) listen() error {
 			return nil
 		case err == nil:
 			now := time.Now()
+			lost = s.overflowed(s.listener.lost(&in[n-1]), lost)
 			for i := range in[:n] {
 				s.request(in[i].Buffers[0][:in[i].N], addrPort(in[i].Addr), s.listener.origin(&in[i]), now)
 			}
@@ -222,18 +227,12 @@ func addrPort(a net.Addr) netip.AddrPort {
 // request handles a packet if it is a request, and ignores others.
 func (s *Server) request(packet []byte, client netip.AddrPort, o origin, now time.Time) {
 	defer s.recover(new(error))
-	if !o.addr.IsValid() || s.AnswersAt != nil && !s.AnswersAt(o.addr) {
-		// To all hosts (RFC 1123 section 4.2.3.5), or to another network of this one.
-		return
-	}
-	if s.Serves != nil && !s.Serves(client.Addr().WithZone("")) {
-		if s.failed.Allow(slog.LevelWarn, "network") {
-			s.log.Warn("tftp: no answer to a network that is not served: see server.clients", "client", client.Addr())
-		}
+	if !s.answers(client, o) {
 		return
 	}
 	r, err := parseRequest(packet)
 	if err != nil {
+		s.drop(Malformed, 1)
 		s.log.Debug("tftp: packet dropped", "client", client.Addr(), "error", err)
 		return
 	}
@@ -331,6 +330,9 @@ func (s *Server) report(t *transfer, known bool) {
 	}
 	if t.Resent > 0 {
 		log = log.With("resent", t.Resent)
+	}
+	if t.Unsent > 0 {
+		log = log.With("unsent", t.Unsent)
 	}
 	switch kind {
 	case lineProbe:

@@ -26,6 +26,8 @@ type session struct {
 	disk    sync.WaitGroup // what opens or reads the file
 	reading bool
 	ended   bool
+	waits   time.Time // since when the client waits for the content of the file; zero: it does not
+	slow    bool      // that was reported
 }
 
 // begin makes a session for a request, unless the request is a duplicate.

@@ -23,6 +23,9 @@ type socket interface {
 	ReadBatch(in []ipv4.Message, flags int) (int, error)
 	// origin returns the place that a packet came to.
 	origin(m *ipv4.Message) origin
+	// lost returns how many packets the kernel had dropped when it received a packet,
+	// because nobody had read those before: a counter that rolls over.
+	lost(m *ipv4.Message) uint32
 	// payload returns how many bytes of UDP payload fit into a packet of the network.
 	payload(o origin) int
 	LocalAddr() net.Addr
@@ -86,7 +89,9 @@ func listenUDP(addr string, shared bool) (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{conn: blocking, six: network == "udp6"}
-	err = s.receiveAddresses()
+	err = errors.Join(s.receiveAddresses(), s.control(func(fd int) error {
+		return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
+	}))
 	if err == nil && shared {
 		// Not before it is bound, or a second server would get the same address.
 		err = s.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
@@ -170,6 +175,17 @@ func (s *udpSocket) origin(m *ipv4.Message) origin {
 		o.addr = a.Unmap()
 	}
 	return o
+}
+
+// lost reads an SO_RXQ_OVFL message, which the kernel adds once it has dropped a packet.
+func (s *udpSocket) lost(m *ipv4.Message) uint32 {
+	messages, _ := unix.ParseSocketControlMessage(m.OOB[:m.NN]) // the kernel wrote it
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
+			return binary.NativeEndian.Uint32(m.Data)
+		}
+	}
+	return 0
 }
 
 // origin4 reads an IP_PKTINFO message, see ip(7). A packet whose destination is not the

@@ -21,6 +21,7 @@ type Transfer struct {
 	Window    int           // blocks that are sent before the client answers
 	Timeout   time.Duration // that the client asked for; 0: none
 	Resent    int           // windows that were sent more than once
+	Unsent    int           // packets, or windows, that the kernel refused to send
 }
 
 // Reasons why the server ends a transfer.

@@ -173,6 +173,7 @@ func (w *worker) tick() {
 	defer w.mu.Unlock()
 	now := time.Now()
 	for _, s := range w.sockets {
+		w.lags(s, now)
 		action, err := s.tick(now)
 		w.do(s, action, err, now)
 	}
@@ -195,12 +196,17 @@ func (w *worker) do(s *session, a action, err error, now time.Time) {
 func (w *worker) push(s *session, now time.Time) {
 	if !s.answered() && !s.credit.allows(s.firstSize()) {
 		s.wasHeld(now)
+		w.server.drop(Unproved, 1)
 		return
 	}
 	defer w.read(s)
 	if s.stalled = !s.ready(); s.stalled {
+		if s.waits.IsZero() {
+			s.waits = now
+		}
 		return
 	}
+	s.waits = time.Time{}
 	if !s.answered() {
 		s.credit.spend(s.firstSize())
 	}
@@ -229,6 +235,8 @@ func (w *worker) push(s *session, now time.Time) {
 		case err != nil && last > from && cannotCut(err):
 			w.uncut = true
 			continue
+		case err != nil:
+			w.unsent(s, err)
 		}
 		from = last + 1 // a packet that the kernel refuses is lost, and sent again by tick
 	}

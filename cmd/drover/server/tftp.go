@@ -22,7 +22,7 @@ func (s *Server) serveTFTP(cfg pools.Server, loaders string) {
 func (s *Server) newTFTP(cfg pools.Server, addr, loaders string) *tftp.Server {
 	files := s.scripts.TFTP()
 	return &tftp.Server{
-		Addr: addr, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, Attrs: attrs,
+		Addr: addr, Dir: loaders, SinglePort: cfg.TFTPSinglePort, Log: s.part("tftp"), OnTransfer: s.transfer, OnDrop: s.metrics.TFTPDrop, Attrs: attrs,
 		Serves: s.Machines.Serves, AnswersAt: s.tftpAddresses(cfg.TFTP), Known: s.known, Booting: s.booting,
 		Open: func(client netip.Addr, name string) (tftp.File, error) {
 			f, err := files.Open(client, name)

@@ -31,6 +31,7 @@ type Metrics struct {
 	dhcpSeconds prometheus.Histogram
 	discovery   *prometheus.CounterVec
 	tftpFiles   *prometheus.CounterVec
+	tftpDrops   *prometheus.CounterVec
 	tftpBytes   prometheus.Counter
 	httpAnswers *prometheus.CounterVec
 	httpBytes   *prometheus.CounterVec
@@ -57,6 +58,7 @@ func New(live *config.Live, store *state.Store) *Metrics {
 	m.packets.all = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
 	m.discovery = counter("router_discovery_packets_total", "Router solicitations and advertisements received, by what became of them.", "type", "result")
 	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
+	m.tftpDrops = counter("tftp_dropped_total", "Packets to the TFTP server that got no answer, or a late one, by reason.", "reason")
 	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
 	m.images = newImageMetrics(m.registry)
@@ -119,6 +121,11 @@ func (m *Metrics) Exchange(e dhcp.Exchange) {
 func (m *Metrics) Transfer(t tftp.Transfer) {
 	m.tftpFiles.WithLabelValues(result(t.Err == nil)).Inc()
 	m.tftpBytes.Add(float64(t.Bytes))
+}
+
+// TFTPDrop counts packets that TFTP did not answer.
+func (m *Metrics) TFTPDrop(why tftp.Drop, packets int) {
+	m.tftpDrops.WithLabelValues(string(why)).Add(float64(packets))
 }
 
 // Request counts a request of a node.
