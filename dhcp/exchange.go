@@ -42,9 +42,10 @@ func (x *Exchange) Unknown() bool {
 	return !x.MAC.IsZero() && (x.Plan == nil || x.Plan.CatchAll)
 }
 
-// Begins reports whether the packet is one that a boot begins with.
+// Begins reports whether the packet is one that a boot begins with. Boot programs on a
+// network without DHCPv6 addresses begin with an INFORMATION-REQUEST.
 func (x *Exchange) Begins() bool {
-	return x.Type == "DISCOVER" || x.Type == "SOLICIT" || x.Type == bootRequest
+	return x.Type == "DISCOVER" || x.Type == "SOLICIT" || x.Type == bootRequest || x.Type == "INFORMATION-REQUEST" && x.Netboot
 }
 
 // Decision names the outcome of a packet. The decisions are few, so that they

@@ -76,6 +76,7 @@ func TestIPv6Firmware(t *testing.T) {
 
 // TestIPv6Router boots machines with UEFI on networks with a router, to which drover leaves
 // the advertisements: one on drover's wire, and one behind the router, which relays DHCPv6.
+// Machines of the second network make their addresses themselves (flag M off, slaac).
 func TestIPv6Router(t *testing.T) {
 	const rack, behind = "drover-e2e-ipv6-router", "br1"
 	s := open(t, buildTiny(t, t.TempDir()), site.Config{Name: rack, Farm: "testdata/ipv6router.yaml"})
@@ -94,8 +95,8 @@ func TestIPv6Router(t *testing.T) {
 		`tiny: card .* 52:54:00:77:a6:04 has fd00:77::54/128`,
 	}, boot6{
 		lab.Machine{Name: "m5", Firmware: lab.UEFI, IPv6: true, NICs: far},
-		[]string{`part=tftp file=snponly\.efi client=fd00:78::55 `, `path=/boot/52-54-00-77-a6-05 .* addr=fd00:78::55`},
-		`tiny: card .* 52:54:00:77:a6:05 has fd00:78::55/128`,
+		[]string{`part=tftp file=snponly\.efi client=fd00:78::5054:ff:fe77:a605 `, `path=/boot/52-54-00-77-a6-05 .* addr=fd00:78::5054:ff:fe77:a605`},
+		`tiny: card .* 52:54:00:77:a6:05 has fd00:78::5054:ff:fe77:a605/128`,
 	})
 	advertised := 0
 	for frame := range frames(t, capture()) {
@@ -140,11 +141,13 @@ func router6(t *testing.T, rack netns.Namespace, behind string) (mac string) {
 	})
 	conf := filepath.Join(t.TempDir(), "radvd.conf")
 	var text strings.Builder
-	for device, prefix := range map[string]string{"eth0": "fd00:77::/64", "eth1": "fd00:78::/64"} {
-		text.WriteString("interface " + device + ` {
-	AdvSendAdvert on; AdvManagedFlag on; AdvOtherConfigFlag on;
+	for _, n := range []struct{ device, prefix, managed, autonomous string }{
+		{"eth0", "fd00:77::/64", "on", "off"}, {"eth1", "fd00:78::/64", "off", "on"},
+	} {
+		text.WriteString("interface " + n.device + ` {
+	AdvSendAdvert on; AdvManagedFlag ` + n.managed + `; AdvOtherConfigFlag on;
 	MinRtrAdvInterval 3; MaxRtrAdvInterval 4; AdvDefaultLifetime 1800;
-	prefix ` + prefix + ` { AdvAutonomous off; };
+	prefix ` + n.prefix + ` { AdvAutonomous ` + n.autonomous + `; };
 };
 `)
 	}

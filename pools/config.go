@@ -112,6 +112,12 @@ type Subnet struct {
 	// RapidCommit gives an IPv6 address in two messages instead of four (RFC 8415,
 	// section 18.3.1). Of several DHCPv6 servers on a network, only one may do so.
 	RapidCommit bool `json:"rapidCommit,omitempty"`
+
+	// SLAAC makes the IPv6 address of a node without ip6 from the subnet's prefix, which has
+	// 64 bits, and the node's MAC (EUI-64, RFC 4291, appendix A): the address that it makes
+	// itself from a router's advertisement (RFC 4862). The node's IPv4 address is then in the
+	// same network, or the subnet is the only one with slaac.
+	SLAAC bool `json:"slaac,omitempty"`
 }
 
 // Cluster is a tenant: a Kubernetes cluster that nodes join.

@@ -125,6 +125,7 @@ var rules = func() map[string][]Rule {
 		},
 		"Subnet": {
 			{`!has(self.rapidCommit) || !self.rapidCommit || self.cidr.contains(':')`, "rapidCommit is for IPv6 subnets"},
+			{`!has(self.slaac) || !self.slaac || self.cidr.contains(':') && self.cidr.endsWith('/64')`, "slaac is for IPv6 subnets of 64 bits"},
 		},
 		"Chassis": {
 			{`!has(self.hostKey) || !has(self.via) || self.via == 'ssh'`, "hostKey is of SSH: give tlsPin for via: rest"},

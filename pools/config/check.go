@@ -221,6 +221,9 @@ func (c *checker) subnets() {
 		if s.RapidCommit && !s.Is6() {
 			c.failf(path+".rapidCommit", "remove it, or move it to the IPv6 subnet", "%s: rapidCommit is for IPv6 subnets", about)
 		}
+		if s.SLAAC && (!s.Is6() || s.CIDR.Bits() != 64) {
+			c.failf(path+".slaac", "remove it, or move it to an IPv6 subnet of 64 bits", "%s: machines make addresses of IPv6 prefixes of 64 bits alone (slaac)", about)
+		}
 		c.lease(path+".lease", about, s.Lease)
 		c.bootAddress(i, about)
 		c.relays(i, about)

@@ -60,6 +60,9 @@ func longer(r pools.Range, n uint64) bool {
 	return [8]byte(first[:8]) != [8]byte(last[:8]) || binary.BigEndian.Uint64(last[8:])-binary.BigEndian.Uint64(first[8:]) >= n
 }
 
+// hasIPv6 reports whether a node has an IPv6 address, or makes one itself.
+func (c *checker) hasIPv6(n *pools.Node) bool { return n.IP6.IsValid() || c.cfg.SLAAC(n).IsValid() }
+
 // nodeAddress6 checks the IPv6 address of a node.
 func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if !n.IP6.IsValid() {

@@ -44,7 +44,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 		for j, n := range p.Nodes {
 			at := fmt.Sprintf("%s.nodes[%d]", path, j)
 			c.node(at, c.at(at), n, &used)
-			c.ofFamilies(c.at(at), p.Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, n.IP6.IsValid() || n.Ignore)
+			c.ofFamilies(c.at(at), p.Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, c.hasIPv6(&n) || n.Ignore)
 		}
 		if p.CatchAll && !p.Ignore {
 			c.ofFamilies(c.at(path), p.Cluster, about, p.Range.IsValid(), p.Range6.IsValid())
@@ -57,7 +57,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 		}
 		c.node("", at, n.Node, &used)
 		if i := slices.IndexFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == n.Pool }); i >= 0 {
-			c.ofFamilies(at, c.cfg.Pools[i].Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, n.IP6.IsValid() || n.Ignore)
+			c.ofFamilies(at, c.cfg.Pools[i].Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, c.hasIPv6(&n.Node) || n.Ignore)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 
 func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
 	if !n.IP.IsValid() {
-		if !n.Ignore && !c.proxy() && (path == "" || !c.isSet(path+".ip")) && !n.IP6.IsValid() {
+		if !n.Ignore && !c.proxy() && (path == "" || !c.isSet(path+".ip")) && !c.hasIPv6(&n) {
 			fail("", "ip: 10.28.36.173", "%s has no ip", about)
 		}
 		return

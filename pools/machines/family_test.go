@@ -93,3 +93,33 @@ func TestOnePoolForBothFamilies(t *testing.T) {
 }
 
 func span(first, last string) pools.Range { return pools.Range{First: addr(first), Last: addr(last)} }
+
+// TestSelfMadeAddress: a node that makes its IPv6 address itself is found by it, the one of
+// each of its cards.
+func TestSelfMadeAddress(t *testing.T) {
+	farm := resolve.NewFarm(resolve.Checked{Config: pools.Config{
+		Subnets: []pools.Subnet{{CIDR: netip.MustParsePrefix("fd00::/64"), SLAAC: true}},
+		Pools:   []pools.Pool{{Name: "web", Nodes: []pools.Node{{Name: "six", MACs: []pools.MAC{mac(2), mac(4)}}}}},
+	}})
+	booted := bootTable{}
+	d := &machines.Directory{Farm: live{farm}, Boots: booted, Leases: &leaseTable{}, Leases6: &leaseTable{}, Now: func() time.Time { return noon }}
+	for _, m := range []pools.MAC{mac(4), mac(2)} {
+		booted[m] = boots.Record{MAC: m, Started: noon.Add(time.Duration(len(booted)) * time.Minute)}
+		own := pools.EUI64(netip.MustParsePrefix("fd00::/64"), m)
+		if got := fmt.Sprint(d.Addresses(m)); got != fmt.Sprintf("[%s]", own) {
+			t.Errorf("%s: got addresses %s", m, got)
+		}
+		if got, ok := d.At(own); !ok || got.MAC != m || got.Address != own || got.Plan.Node != "six" {
+			t.Errorf("at %s: got %+v, %t", own, got, ok)
+		}
+		if got := d.Of6(m); got.Address != own || got.Plan.Address6 != own {
+			t.Errorf("%s: got %+v", m, got)
+		}
+		if owned, mine := d.Owns(own, m); !owned || !mine {
+			t.Errorf("%s owns %s: got %t, %t", m, own, owned, mine)
+		}
+	}
+	if m, ok := d.At(pools.EUI64(netip.MustParsePrefix("fd00::/64"), mac(9))); ok {
+		t.Errorf("an unknown card: got %+v", m)
+	}
+}

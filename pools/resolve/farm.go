@@ -91,6 +91,7 @@ type entry struct {
 	address  netip.Addr
 
 	options6 []Option6
+	slaac    netip.Prefix // of which the node makes its IPv6 address; zero: it has IP6, or none
 	pools.NodeInfo
 	path string // of the node in the file; empty when the API added it, and for a catch-all
 }
@@ -100,6 +101,12 @@ func (f *Farm) index(added []pools.PoolNode) {
 	add := func(e *entry, pool int, anyAddress, any6 netip.Addr) {
 		e.pool, e.subnet, e.subnet6 = pool, f.Config.SubnetOf(anyAddress), f.Config.SubnetOf(any6)
 		e.name, e.macs, e.address, e.ignore = e.Name, e.MACs, e.IP, e.Ignore
+		if !e.catchall {
+			e.slaac = f.Config.SLAAC(&e.Node)
+		}
+		if e.slaac.IsValid() {
+			e.subnet6 = f.Config.SubnetOf(e.slaac.Addr())
+		}
 		tags := tagOrder(f.Config.Pools[e.pool].Tags, e.Tags)
 		key := strings.Join(tags, "\n")
 		if profiles[key] == nil {
@@ -147,6 +154,9 @@ func (f *Farm) insert(e *entry) {
 	}
 	for _, m := range e.MACs {
 		f.byMAC[m] = e
+		if e.slaac.IsValid() {
+			f.byIP[pools.EUI64(e.slaac, m)] = e
+		}
 	}
 	if len(e.MACs) == 0 {
 		f.byIdentity.add(e)
@@ -195,7 +205,7 @@ func (f *Farm) Declares(m pools.MAC) bool { return f.byMAC[m] != nil }
 // IPv6.
 func (f *Farm) HasAddress(m pools.MAC, ipv6 bool) bool {
 	e := f.byMAC[m]
-	return e != nil && e.own(ipv6).IsValid()
+	return e != nil && e.own(ipv6, m).IsValid()
 }
 
 // Reserved reports whether a is a node's own address, which is never leased to

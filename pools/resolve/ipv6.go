@@ -2,17 +2,21 @@ package resolve
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"drover/pools"
 )
 
-// own returns the node's own address in a family; the zero Addr for none.
-func (e *entry) own(ipv6 bool) netip.Addr {
-	if ipv6 {
-		return e.IP6
+// own returns the address in a family that the node has with a card; the zero Addr for none.
+func (e *entry) own(ipv6 bool, card pools.MAC) netip.Addr {
+	switch {
+	case !ipv6:
+		return e.address
+	case e.slaac.IsValid() && slices.Contains(e.MACs, card):
+		return pools.EUI64(e.slaac, card)
 	}
-	return e.address
+	return e.IP6
 }
 
 // subnetOf returns the index of the entry's subnet in a family, or -1.
@@ -74,7 +78,11 @@ func (a *addresses) advertise6(l Local) Advertised {
 // why6 adds the origins of IPv6 addresses.
 func (f *Farm) why6(p *Plan, why Why) {
 	if p.Address6.IsValid() {
-		if why["address6"] = p.entry.Source; p.entry.path != "" {
+		why["address6"] = p.entry.Source
+		switch {
+		case p.entry.slaac.IsValid():
+			why["address6"] = f.at(f.subnetPath(p.entry.subnet6) + ".slaac")
+		case p.entry.path != "":
 			why["address6"] = f.at(p.entry.path + ".ip6")
 		}
 	}

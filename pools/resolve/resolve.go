@@ -105,8 +105,8 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 		return fmt.Sprintf("node %q has MAC %s, but what it is to match beside does not fit (%s)", e.Name, q.MAC, e.Source.Position())
 	case !f.sameNetwork(q.Link, e.subnetOf(q.IPv6)):
 		return fmt.Sprintf("node %q asks from %s, but its address %s is in %s (if both are on one wire, give them the same network: in subnets)",
-			e.Name, f.Config.Subnets[f.linkSubnet(q.Link)].CIDR, e.own(q.IPv6), f.Config.Subnets[e.subnetOf(q.IPv6)].CIDR)
-	case !q.IPv6 && !e.address.IsValid() && e.IP6.IsValid():
+			e.Name, f.Config.Subnets[f.linkSubnet(q.Link)].CIDR, e.own(q.IPv6, q.MAC), f.Config.Subnets[e.subnetOf(q.IPv6)].CIDR)
+	case !q.IPv6 && !e.address.IsValid() && (e.IP6.IsValid() || e.slaac.IsValid()):
 		return fmt.Sprintf("node %q has IPv6 only (%s)", e.Name, e.Source.Position())
 	}
 	return ""
@@ -129,7 +129,7 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 	p := &Plan{
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
-		Address: e.own(q.IPv6), Address6: e.IP6, Broadcast: pool.Broadcast == pools.BroadcastAlways,
+		Address: e.own(q.IPv6, q.MAC), Address6: e.own(true, q.MAC), Broadcast: pool.Broadcast == pools.BroadcastAlways,
 		Options: e.options, Options6: e.options6, Settings: e.profile.Settings,
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,

@@ -67,6 +67,9 @@ func (n *NIC) message6(t dhcpv6.MessageType, l Lease) *dhcpv6.Message {
 	// Enterprise 0: drover has no number.
 	m.AddOption(&dhcpv6.OptVendorClass{Data: [][]byte{[]byte("drover-init")}})
 	m.AddOption(dhcpv6.OptRequestedOption(dhcpv6.OptionDNSRecursiveNameServer, dhcpv6.OptionDomainSearchList))
+	if t == dhcpv6.MessageTypeInformationRequest {
+		return m
+	}
 	ia := &dhcpv6.OptIANA{IaId: n.iaid()}
 	if l.Address.IsValid() {
 		ia.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: l.Address.Addr().AsSlice()})
@@ -133,13 +136,16 @@ func (c *client6) ask(ctx context.Context, m *dhcpv6.Message, want dhcpv6.Messag
 		for {
 			reply, from, err := c.receive(m, want)
 			if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+				if m.MessageType == dhcpv6.MessageTypeSolicit && c.nic.unmanaged() {
+					return Lease{}, cmp.Or(refused, errUnmanaged)
+				}
 				break
 			}
 			if err != nil {
 				return Lease{}, fmt.Errorf("dhcpv6 on %s: %w", c.nic.Name, err)
 			}
 			l, err := readLease6(reply, c.nic.iaid(), from)
-			if err == nil {
+			if err == nil || m.MessageType == dhcpv6.MessageTypeInformationRequest {
 				return l, nil
 			}
 			refused = err
@@ -200,12 +206,18 @@ func readLease6(m *dhcpv6.Message, id [4]byte, from netip.Addr) (Lease, error) {
 			l.Address, l.For = netip.PrefixFrom(ip, 128), a.ValidLifetime
 		}
 	}
-	if !l.Address.IsValid() {
-		return l, fmt.Errorf("DHCPv6 server %s offers no address", from)
-	}
 	if l.For >= infinite {
 		l.For = 0
 	}
+	l.readNames(m)
+	if !l.Address.IsValid() {
+		return l, fmt.Errorf("DHCPv6 server %s offers no address", from)
+	}
+	return l, nil
+}
+
+// readNames reads the name servers and domains of a REPLY.
+func (l *Lease) readNames(m *dhcpv6.Message) {
 	for _, d := range m.Options.DNS() {
 		if a, ok := netip.AddrFromSlice(d); ok && !a.IsUnspecified() && !a.IsMulticast() {
 			l.DNS = append(l.DNS, a)
@@ -214,7 +226,6 @@ func readLease6(m *dhcpv6.Message, id [4]byte, from netip.Addr) (Lease, error) {
 	if labels := m.Options.DomainSearchList(); labels != nil {
 		l.Search = validDomains(labels.Labels)
 	}
-	return l, nil
 }
 
 // isHost6 reports whether a machine can have an address from DHCPv6.

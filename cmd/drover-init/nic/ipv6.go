@@ -23,11 +23,14 @@ const (
 
 // settings6 are the kernel's settings of the card while it has an address from DHCPv6.
 // The kernel takes routes from router advertisements, but no addresses: the server knows
-// the node by the leased address, and connections must come from it.
+// the node by the leased address, and connections must come from it. Where it makes an
+// address all the same (slaac.go), it makes it of the MAC, by which the server knows it.
 var settings6 = []struct{ name, value string }{
 	{"disable_ipv6", "0"},
 	{"autoconf", "0"},
 	{"accept_ra", "2"},
+	{"addr_gen_mode", "0"},
+	{"use_tempaddr", "0"},
 }
 
 // Connect leases an address and configures it, in one try: by DHCPv6 for a server with an
@@ -58,16 +61,29 @@ func (n *NIC) wantsIPv6() bool {
 	return n.Server != "" && (err != nil || server.Is6())
 }
 
+// connect6 gets an IPv6 address: by DHCPv6, or where no server gives one, by a router's
+// advertisement.
 func (n *NIC) connect6(ctx context.Context, server netip.Addr) error {
 	l, err := n.DHCP6(ctx)
 	if err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		auto, failed := n.slaac(ctx, server)
+		if failed != nil {
+			return fmt.Errorf("%w; %w", err, failed)
+		}
+		n.say("%v: using %s, which is made of the MAC", err, auto.Address)
+		if n.Lease = auto; !server.IsValid() {
+			return nil
+		}
+		return n.waitRoute(ctx, server)
 	}
 	if err := n.Configure(l); err != nil {
 		return err
 	}
 	ip := l.Address.Addr()
-	_, err = n.waitAddr(ctx, ip.String(), func(a netip.Addr) bool { return a == ip })
+	_, err = n.waitAddr(ctx, ip.String(), settleWait, func(a netip.Addr) bool { return a == ip })
 	if errors.Is(err, errDuplicate) {
 		n.decline6(ctx, l)
 		_ = netlink.AddrDel(n.link, &netlink.Addr{IPNet: ipNet(l.Address)}) // the kernel does not use it
@@ -98,14 +114,14 @@ func (n *NIC) set6() {
 
 // waitLinkLocal waits for the link-local address of the card.
 func (n *NIC) waitLinkLocal(ctx context.Context) (netip.Addr, error) {
-	return n.waitAddr(ctx, "link-local", netip.Addr.IsLinkLocalUnicast)
+	return n.waitAddr(ctx, "link-local", settleWait, netip.Addr.IsLinkLocalUnicast)
 }
 
 // errDuplicate: duplicate address detection found an address in use.
 var errDuplicate = errors.New("another machine on the wire has it")
 
 // waitAddr waits until the kernel has found an address of the card to be unique.
-func (n *NIC) waitAddr(ctx context.Context, what string, is func(netip.Addr) bool) (netip.Addr, error) {
+func (n *NIC) waitAddr(ctx context.Context, what string, limit time.Duration, is func(netip.Addr) bool) (netip.Addr, error) {
 	for start := time.Now(); ; {
 		addrs, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(n.link, netlink.FAMILY_V6) })
 		if err != nil {
@@ -121,7 +137,7 @@ func (n *NIC) waitAddr(ctx context.Context, what string, is func(netip.Addr) boo
 				return ip, nil
 			}
 		}
-		if time.Since(start) > settleWait || wait.Sleep(ctx, poll) != nil {
+		if time.Since(start) > limit || wait.Sleep(ctx, poll) != nil {
 			return netip.Addr{}, fmt.Errorf("%s has no usable %s IPv6 address after %.0f s: has it a carrier, and the kernel IPv6?", n.Name, what, time.Since(start).Seconds())
 		}
 	}
