@@ -112,11 +112,7 @@ func writeHosted(dir string, parts []string, images map[string]hostedImage) erro
 	l := oci.Layout{Dir: dir}
 	for _, name := range slices.Sorted(maps.Keys(images)) {
 		img := images[name]
-		layer, err := l.Layer(func(t *tar.Writer) error { return addLarge(t, filepath.Join(parts[img.part], img.program), img.path) })
-		if err != nil {
-			return fmt.Errorf("image %q: %w", name, err)
-		}
-		if err := l.Add(oci.Image{Name: name, Layers: []oci.Blob{layer}, Entrypoint: []string{img.path}}); err != nil {
+		if err := addPrograms(&l, name, nil, installed{filepath.Join(parts[img.part], img.program), img.path}); err != nil {
 			return err
 		}
 	}

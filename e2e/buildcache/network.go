@@ -77,10 +77,10 @@ func network(ctx context.Context, log io.Writer) (part, error) {
 			if err := compile(ctx, log, root, "./e2e/image/probe", probe); err != nil {
 				return err
 			}
-			err = networkImages(filepath.Join(dir, "images"), filepath.Join(from[3], toolsTar), map[string][]string{
-				"kube-proxy:" + version["k8s.io/kubernetes"]: {filepath.Join(from[0], "kube-proxy")},
-				"flannel:" + NetworkTag:                      {filepath.Join(from[1], "flanneld"), filepath.Join(from[2], "flannel")},
-				"probe:" + NetworkTag:                        {probe},
+			err = networkImages(filepath.Join(dir, "images"), filepath.Join(from[3], toolsTar), map[string][]installed{
+				"kube-proxy:" + version["k8s.io/kubernetes"]: {inBin(from[0], "kube-proxy")},
+				"flannel:" + NetworkTag:                      {inBin(from[1], "flanneld"), inBin(from[2], "flannel")},
+				"probe:" + NetworkTag:                        {inBin(dir, "probe")},
 			})
 			return errors.Join(err, os.Remove(probe))
 		},
@@ -99,44 +99,51 @@ func paths(ctx context.Context, log io.Writer, parts ...part) (dirs []string, er
 	return dirs, nil
 }
 
-// networkImages writes an image for each name, with these programs in /usr/local/bin
-// above a layer of Debian's tools, which the images share.
-func networkImages(dir, toolsTar string, programs map[string][]string) error {
+// installed is a program in an image.
+type installed struct {
+	file string // of this host
+	path string // in the image
+}
+
+// inBin installs a program in /usr/local/bin.
+func inBin(dir, name string) installed {
+	return installed{filepath.Join(dir, name), path.Join(binDir, name)}
+}
+
+// networkImages writes an image for each name, with these programs above a layer of Debian's
+// tools, which the images share. The first program is the entrypoint.
+func networkImages(dir, toolsTar string, programs map[string][]installed) error {
 	l := oci.Layout{Dir: dir}
 	tools, err := l.Layer(func(t *tar.Writer) error { return toolsLayer(t, toolsTar) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", toolsTar, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		files := programs[name]
-		own, err := l.Layer(func(t *tar.Writer) error {
-			for _, file := range files {
-				if err := addProgram(t, file); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("image %q: %w", name, err)
-		}
-		img := oci.Image{Name: name, Layers: []oci.Blob{tools, own}, Entrypoint: []string{binDir + "/" + filepath.Base(files[0])}}
-		if err := l.Add(img); err != nil {
+		if err := addPrograms(&l, name, []oci.Blob{tools}, programs[name]...); err != nil {
 			return err
 		}
 	}
 	return l.Close()
 }
 
-const binDir = "/usr/local/bin" // kubeadm starts kube-proxy there
-
-func addProgram(t *tar.Writer, file string) error {
-	content, err := os.ReadFile(file)
+// addPrograms adds an image with these programs above other layers. The first program is
+// the entrypoint.
+func addPrograms(l *oci.Layout, name string, below []oci.Blob, programs ...installed) error {
+	own, err := l.Layer(func(t *tar.Writer) error {
+		for _, p := range programs {
+			if err := addLarge(t, p.file, p.path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("image %q: %w", name, err)
 	}
-	return writeFile(t, path.Join(binDir, filepath.Base(file))[1:], 0o755, content)
+	return l.Add(oci.Image{Name: name, Layers: append(slices.Clip(below), own), Entrypoint: []string{programs[0].path}})
 }
+
+const binDir = "/usr/local/bin" // kubeadm starts kube-proxy there
 
 // Proxy returns a folder with kube-scheduler and kube-proxy, for a node that is no machine
 // of the lab. It takes half a minute after Kubernetes.

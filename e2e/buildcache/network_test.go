@@ -125,9 +125,9 @@ func TestNetworkImages(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := networkImages(dir, packages(t, ""), map[string][]string{
-		"kube-proxy:v1": {filepath.Join(programs, "kube-proxy")},
-		"b:lab":         {filepath.Join(programs, "b")},
+	if err := networkImages(dir, packages(t, ""), map[string][]installed{
+		"kube-proxy:v1": {inBin(programs, "kube-proxy")},
+		"b:lab":         {inBin(programs, "b")},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -118,6 +118,30 @@ func checkConfig(t *testing.T, name string, text []byte, layers []oci.Blob) {
 	}
 }
 
+// TestMirror: an image that a layout has under the name of its registry is found by
+// containerd, which asks a mirror without that name, and says in ns what it has left out.
+func TestMirror(t *testing.T) {
+	l := oci.Layout{Dir: t.TempDir()}
+	blob, err := l.Layer(layer("agent", "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Add(oci.Image{Name: "registry.example/group/agent:v1", Layers: []oci.Blob{blob}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := oci.Registry(layout(t), l.Dir)
+	get(t, h, "GET", "/v2/group/agent/manifests/v1?ns=registry.example", http.StatusOK)
+	get(t, h, "GET", "/v2/one/manifests/v1?ns=registry.example", http.StatusOK) // of no registry: of any
+	get(t, h, "GET", "/v2/group/agent/manifests/v1?ns=other.example", http.StatusNotFound)
+	get(t, h, "GET", "/v2/group/agent/manifests/v1", http.StatusNotFound)
+	if got := pull(t, h, "group/agent", blob); int64(len(got)) != blob.Size {
+		t.Errorf("the layer has %d bytes, want %d", len(got), blob.Size)
+	}
+}
+
 // pull fetches a blob and checks it against its digest.
 func pull(t *testing.T, h http.Handler, name string, b oci.Blob) []byte {
 	t.Helper()

@@ -1,7 +1,7 @@
 // Build makes parts of the virtual rack; package buildcache describes them. It prints the
 // path of each to standard output, and its progress to standard error.
 //
-//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm|hosted]...
+//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm|hosted|addons|webhook]...
 package main
 
 import (
@@ -36,13 +36,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"network":    buildcache.Network,
 		"helm":       buildcache.Helm,
 		"hosted":     buildcache.ControlPlaneImages,
+		"addons":     buildcache.AddOnImages,
+		"webhook":    buildcache.WebhookImage,
 	}
 	if len(args) == 0 {
 		args = []string{"kubernetes", "image", "network"} // the image needs all the others
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network, helm or hosted", name)
+			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network, helm, hosted, addons or webhook", name)
 		}
 	}
 	if err := buildcache.Able(ctx); err != nil {
