@@ -74,8 +74,12 @@ var mayImport = map[string][]string{
 	"pools/migrate/inventory": {"drover/pools", "drover/pools/migrate"},
 	"pools/migrate/kea":       {"drover/pools", "drover/pools/migrate"},
 	"pools/migrate/kubefarm":  {"drover/pools", "drover/pools/migrate", "drover/pools/migrate/dnsmasq"},
-	"pools/migrate/matchbox":  {"drover/pools", "drover/pools/migrate"},
-	"pools/migrate/warewulf":  {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/manifests": {
+		"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/config/objects",
+		"drover/pools/hardware/importer", "drover/pools/migrate",
+	},
+	"pools/migrate/matchbox": {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/warewulf": {"drover/pools", "drover/pools/migrate"},
 
 	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
@@ -122,7 +126,7 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/cli", "drover/pools", "drover/pools/config", "drover/pools/hardware",
 		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot", "drover/pools/migrate",
 		"drover/pools/migrate/dhcpd", "drover/pools/migrate/dnsmasq", "drover/pools/migrate/inventory", "drover/pools/migrate/kea",
-		"drover/pools/migrate/kubefarm", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
+		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
 	},
 
 	"cmd/drover/server/metrics": {

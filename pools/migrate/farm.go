@@ -19,6 +19,12 @@ type Options struct {
 	Cluster    string         // that the machines join
 	Subnets    []netip.Prefix // networks that the other config does not name
 	KeepBoot   bool           // take over the boot files of the other server
+
+	// Namespace is that of the objects that the config becomes; empty: it stays a config.
+	Namespace string
+	// Kubernetes is the version of the control planes that drover runs in the admin cluster in
+	// place of the other server's; empty: the clusters exist.
+	Kubernetes string
 }
 
 // The defaults of [Options]. They are marked in the config, for the operator to replace.

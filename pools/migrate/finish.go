@@ -46,6 +46,9 @@ func (f *Farm) Finish() pools.Config {
 	for _, p := range f.pools {
 		c.Pools = append(c.Pools, *p)
 	}
+	if f.Namespace != "" {
+		f.asTenants(&c)
+	}
 	return c
 }
 

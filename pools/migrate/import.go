@@ -200,6 +200,9 @@ func (r *Result) count() {
 	}
 }
 
+// Config returns the config.
+func (r *Result) Config() []byte { return r.text }
+
 // Write writes the config to the output file, or to w. It writes nothing with Apply or
 // DryRun, nor a file that would stay the same.
 func (r *Result) Write(w io.Writer) error {

@@ -25,12 +25,7 @@ import (
 // newImportConfigCommands returns the imports from the configs of other servers.
 func newImportConfigCommands() []*cobra.Command {
 	return []*cobra.Command{
-		configImport("kubefarm VALUES.yaml...", "Pools, nodes and tags of kubefarm's Helm values", `Kubefarm reads the values of kubefarm's Helm chart, merged as Helm merges them: the
-chart's own defaults, then each file. The tags keep their names; the tag all has
-what kubefarm sets for all nodes.
-
-The control plane (kubernetes:) stays where it is, and needs a kubeconfig.`,
-			"  drover import kubefarm values.yaml --image debian-12 --cluster cluster1 --output drover.yaml", kubefarm.Read),
+		newImportKubefarmCommand(),
 		newImportDnsmasqCommand(),
 		configImport("dnsmasq-controller OBJECTS.yaml...", "Objects of dnsmasq-controller", `Dnsmasq-controller reads DnsmasqOptions, DhcpHosts and DhcpOptions, as kubectl get
 -o yaml prints them.`,
@@ -55,6 +50,20 @@ Several MACs of a machine are separated by blanks. The separator of columns is a
 comma, a semicolon or a tab.`,
 			"  drover import csv machines.csv --subnet 10.28.0.0/16 --output drover.yaml", inventory.Read),
 	}
+}
+
+// newImportKubefarmCommand has a flag for the control plane.
+func newImportKubefarmCommand() *cobra.Command {
+	cmd, c := importCommand("kubefarm VALUES.yaml...", "Pools, nodes and tags of kubefarm's Helm values", `Kubefarm reads the values of kubefarm's Helm chart, merged as Helm merges them: the
+chart's own defaults, then each file. The tags keep their names; the tag all has
+what kubefarm sets for all nodes.
+
+The control plane (kubernetes:) stays where it is, and needs a kubeconfig. With
+--control-plane drover runs a new one, empty, in the admin cluster.`,
+		`  drover import kubefarm values.yaml --image debian-12 --cluster cluster1 --output drover.yaml
+  drover import kubefarm values.yaml --format objects --control-plane v1.37.1 --output farm.yaml`, kubefarm.Read)
+	cmd.Flags().StringVar(&c.Options.Kubernetes, "control-plane", "", "with --format objects: the version of Kubernetes that drover runs, such as v1.37.1")
+	return cmd
 }
 
 // newImportDnsmasqCommand has flags for the files that dnsmasq.conf may only name.
@@ -83,12 +92,19 @@ type configFlags struct {
 	subnets       []string
 	address, dhcp string
 	diff          bool
+	format        string
 	report        string
 	api           cli.Client
 }
 
 // configImport returns the import of one format.
 func configImport(use, short, long, example string, read func(*migrate.Farm, []string) error) *cobra.Command {
+	cmd, _ := importCommand(use, short, long, example, read)
+	return cmd
+}
+
+// importCommand returns the import of one format, and its flags.
+func importCommand(use, short, long, example string, read func(*migrate.Farm, []string) error) (*cobra.Command, *configFlags) {
 	c := &configFlags{}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: example, DisableFlagsInUseLine: true,
@@ -96,7 +112,8 @@ func configImport(use, short, long, example string, read func(*migrate.Farm, []s
 
 The result is a config with comments, and a report of each option: taken over,
 without a counterpart, or not understood, with its file and line. An existing
---output file keeps what you changed in it: only nodes follow the import.`,
+--output file keeps what you changed in it: only nodes follow the import. With
+--format objects it is objects of an admin cluster, for kubectl apply.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &cli.Error{Code: importUsage, Err: errors.New("no file is named")}
@@ -112,6 +129,12 @@ without a counterpart, or not understood, with its file and line. An existing
 			return c.run(cmd)
 		},
 	}
+	c.flags(cmd)
+	return cmd, c
+}
+
+// flags adds the flags of all formats.
+func (c *configFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&c.Options.Interfaces, "interface", nil, "network card that nodes boot from; once for each")
 	f.StringVar(&c.address, "address", "", "address of this server, for what the other config calls its own")
@@ -121,6 +144,8 @@ without a counterpart, or not understood, with its file and line. An existing
 	f.StringVar(&c.Options.Cluster, "cluster", "", "cluster that the machines join")
 	f.StringArrayVar(&c.subnets, "subnet", nil, "a network such as 10.28.0.0/16 that the other config does not name; once for each")
 	f.BoolVar(&c.Options.KeepBoot, "keep-boot", false, "take over the boot files of the other server, as rules of loaders")
+	f.StringVar(&c.format, "format", "config", "config|objects: what is written; objects are YAML documents for kubectl")
+	f.StringVarP(&c.Options.Namespace, "namespace", "n", "drover", "namespace of the objects")
 	f.StringVarP(&c.Config, "config", "c", "", "compare with this config file, and print it with what is new")
 	f.StringVar(&c.Output, "output", "", "config file to write, and to compare with; default: standard output")
 	f.BoolVar(&c.Apply, "apply", false, "write the nodes to the running server, all or none; the rest is for its config file")
@@ -129,10 +154,9 @@ without a counterpart, or not understood, with its file and line. An existing
 	f.StringVarP(&c.report, "report", "o", "text", "how the report is shown: text|json|yaml")
 	c.api.Flags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	for name, words := range map[string][]string{"report": {"text", "json", "yaml"}, "dhcp": {"full", "proxy", "off"}} {
+	for name, words := range map[string][]string{"report": {"text", "json", "yaml"}, "format": {"config", "objects"}, "dhcp": {"full", "proxy", "off"}} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
-	return cmd
 }
 
 // parse checks the flags that have values of their own.
@@ -141,6 +165,9 @@ func (c *configFlags) parse() error {
 	case "text", "json", "yaml":
 	default:
 		return fmt.Errorf("unknown output %q (text, json or yaml)", c.report)
+	}
+	if err := c.parseFormat(); err != nil {
+		return err
 	}
 	switch c.Options.DHCP = pools.DHCPMode(c.dhcp); c.Options.DHCP {
 	case "", pools.DHCPFull, pools.DHCPProxy, pools.DHCPOff:
@@ -174,6 +201,9 @@ func (c *configFlags) parse() error {
 
 // run runs the import, and prints its result.
 func (c *configFlags) run(cmd *cobra.Command) error {
+	if c.format == "objects" {
+		return c.runObjects(cmd)
+	}
 	r, err := c.Run(cmd.Context())
 	if err == nil {
 		err = c.print(cmd, r)
@@ -181,6 +211,11 @@ func (c *configFlags) run(cmd *cobra.Command) error {
 	if err == nil {
 		err = r.Write(cmd.OutOrStdout())
 	}
+	return importResult(r, err)
+}
+
+// importResult returns the error with the exit code of an import.
+func importResult(r *migrate.Result, err error) error {
 	switch {
 	case errors.Is(err, migrate.ErrFormat):
 		return &cli.Error{Code: importUnreadable, Err: err}

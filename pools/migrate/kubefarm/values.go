@@ -106,6 +106,10 @@ func (r *reader) kubernetes(v *migrate.Value) {
 	if lb := v.Get("apiServer", "service", "loadBalancerIP"); lb.String() != "" {
 		endpoint = lb
 	}
+	if f.Kubernetes != "" {
+		r.hosted(v)
+		return
+	}
 	c := pools.Cluster{Name: migrate.Label(f.Cluster), Kubeconfig: migrate.Label(f.Cluster) + ".kubeconfig"}
 	if a, err := netip.ParseAddr(endpoint.String()); err == nil {
 		c.Endpoint = netip.AddrPortFrom(a, 6443).String()
