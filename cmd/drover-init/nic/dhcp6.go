@@ -78,9 +78,7 @@ func (n *NIC) message6(t dhcpv6.MessageType, l Lease) *dhcpv6.Message {
 	return m
 }
 
-func (n *NIC) duid() dhcpv6.DUID {
-	return &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: n.MAC[:]}
-}
+func (n *NIC) duid() dhcpv6.DUID { return n.hardware() }
 
 func (n *NIC) iaid() [4]byte { return [4]byte(n.MAC[2:]) }
 

@@ -62,7 +62,7 @@ func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 // DHCP leases an address for the network card, in one try.
 func (n *NIC) DHCP(ctx context.Context) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
-		return c.Request(ctx, dhcpOptions(n.MAC[:])...)
+		return c.Request(ctx, n.options()...)
 	})
 }
 
@@ -72,8 +72,23 @@ func (n *NIC) Renew(ctx context.Context, l Lease) (Lease, error) {
 		return n.renew6(ctx, l)
 	}
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
-		return c.Renew(ctx, l.packets, dhcpOptions(n.MAC[:])...)
+		return c.Renew(ctx, l.packets, n.options()...)
 	})
+}
+
+// options returns the options of each request.
+func (n *NIC) options() []dhcpv4.Modifier {
+	if n.isInfiniBand() {
+		return n.infiniBandOptions()
+	}
+	return dhcpOptions(n.MAC[:])
+}
+
+func (n *NIC) client(ctx context.Context) (*nclient4.Client, error) {
+	if n.isInfiniBand() {
+		return n.infiniBandClient(ctx)
+	}
+	return nclient4.New(n.Name, nclient4.WithTimeout(dhcpTimeout), nclient4.WithRetry(dhcpTries))
 }
 
 // withDHCP opens a client for one exchange, and closes it: its raw socket receives all
@@ -81,7 +96,7 @@ func (n *NIC) Renew(ctx context.Context, l Lease) (Lease, error) {
 func (n *NIC) withDHCP(ctx context.Context, talk func(context.Context, *nclient4.Client) (*nclient4.Lease, error)) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, dhcpLimit)
 	defer cancel()
-	c, err := nclient4.New(n.Name, nclient4.WithTimeout(dhcpTimeout), nclient4.WithRetry(dhcpTries))
+	c, err := n.client(ctx)
 	if err != nil {
 		return Lease{}, fmt.Errorf("dhcp on %s: %w", n.Name, err)
 	}

@@ -88,7 +88,7 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 
 func linkWithMAC(links []netlink.Link, mac pools.MAC) netlink.Link {
 	for _, l := range links {
-		if string(l.Attrs().HardwareAddr) == string(mac[:]) {
+		if macOf(l.Attrs().HardwareAddr) == mac && !mac.IsZero() {
 			return l
 		}
 	}
