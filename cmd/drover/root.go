@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -65,16 +64,8 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
-		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(),
+		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hardware.Commands()...)
 	return root
-}
-
-// version returns the version of the module, as the Go tool recorded it.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
