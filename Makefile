@@ -14,6 +14,7 @@ E2E_ALL  ?= 1
 # Pinned tools. Go builds them into its cache on first use.
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+NFPM        := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 
 .DEFAULT_GOAL := help
 
@@ -111,6 +112,12 @@ image: need build ## build Dockerfile.image into IMAGES, where drover serve read
 server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it)
 	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
 	$(GO) run ./e2e/serverimage/build -o dist/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
+
+.PHONY: dist
+dist: need ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums
+	deploy/package/build '$(LDFLAGS)' $(NFPM)
+	$(MAKE) server-image
+	cd dist && sha256sum *.deb *.tar.gz *.tar *.json >SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays
