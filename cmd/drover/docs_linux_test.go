@@ -38,13 +38,15 @@ func notHere() map[string]string {
 		initrd   = "it is for the initramfs of another system; TestRootImageByTFTP (cmd/drover/server) fetches that name"
 	)
 	return map[string]string{
-		"make test":                    itself,
-		"make demo":                    "it takes minutes of six virtual machines and control planes; the e2e tests boot the same lab",
-		"make demo KEEP=1":             "make demo, until Ctrl-C",
-		"make build":                   farm,
-		"make install":                 farm,
-		"make image":                   farm,
-		"make server-image":            "it compiles for two architectures; TestAdminCluster (e2e) runs such an image",
+		"make test":         itself,
+		"make demo":         "it takes minutes of six virtual machines and control planes; the e2e tests boot the same lab",
+		"make demo KEEP=1":  "make demo, until Ctrl-C",
+		"make build":        farm,
+		"make install":      farm,
+		"make image":        farm,
+		"make server-image": "it compiles for two architectures; TestAdminCluster (e2e) runs such an image",
+		"make dist":         "it compiles for two architectures; deploy/sbom is tested, the package was installed by hand",
+		"apt-get install ./dist/drover_*_amd64.deb": "it installs what make dist builds",
 		"make bench":                   long,
 		"make bench-dhcp":              long,
 		"make bench-dhcp BENCH=-quick": long,
