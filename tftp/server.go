@@ -32,7 +32,7 @@
 //
 // The package does not know which machine a client is: a TFTP request carries no
 // MAC. The functions of [Server] may know it by the client's address. The package serves
-// IPv4, and IPv6 when the address has a host part of it. Mode netascii (netascii.go) is for
+// IPv4, and IPv6 when the address has a host part of it. Mode netascii (package netascii) is for
 // small files: people test with clients whose default it is.
 package tftp
 
@@ -56,6 +56,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools/lograte"
+	"drover/tftp/netascii"
 )
 
 // Server serves the files of a directory. Set its fields, call Listen, then
@@ -257,7 +258,7 @@ func (s *Server) most(x *session) options {
 
 // open opens the file of a request, whose name it cleans. text is the file for a request
 // in mode netascii.
-func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii, err error) {
+func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii.Text, err error) {
 	defer s.recover(&err)
 	asText := strings.EqualFold(r.mode, "netascii")
 	switch {
@@ -280,9 +281,22 @@ func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii, er
 		return nil, nil, refuseFile(err)
 	}
 	if asText {
-		text, err = newNetascii(f)
+		text, err = asNetascii(f)
 	}
 	return f, text, err
+}
+
+// asNetascii returns a file in mode netascii. The error is a refusal.
+func asNetascii(f File) (*netascii.Text, error) {
+	if f.Size() > netascii.MaxSize {
+		return nil, &refusal{codeIllegal, "too large for mode netascii: use octet (binary)",
+			fmt.Errorf("mode netascii: file of %d bytes, at most %d have it", f.Size(), netascii.MaxSize)}
+	}
+	text, err := netascii.New(f, f.Size())
+	if err != nil {
+		return nil, &refusal{codeOther, "server cannot read the file", err}
+	}
+	return text, nil
 }
 
 // read fills b from a file, which may have become shorter since it was opened.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"drover/tftp/netascii"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -105,7 +107,7 @@ func (w *worker) open(s *session, r request) {
 		return
 	}
 	var f File
-	var text *netascii
+	var text *netascii.Text
 	err := error(errNotBooting)
 	if s.booting || !w.server.SinglePort {
 		f, text, err = w.server.open(&r, s.Client)
@@ -125,7 +127,7 @@ func (w *worker) open(s *session, r request) {
 	if err == nil {
 		size = f.Size()
 		if text != nil {
-			s.source, s.fd, size = text, -1, text.size
+			s.source, s.fd, size = text, -1, text.Size()
 		}
 		err = s.open(r, size, most)
 	}

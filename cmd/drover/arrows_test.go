@@ -92,7 +92,8 @@ var mayImport = map[string][]string{
 	"dhcp/shed":        {},
 	"dhcp/wire":        {},
 
-	"tftp": {"drover/pools"},
+	"tftp":          {"drover/pools", "drover/tftp/netascii"},
+	"tftp/netascii": {},
 
 	"httpboot":            {"drover/httpboot/nodeconfig", "drover/httpboot/queue", "drover/httpboot/script", "drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 	"httpboot/nodeconfig": {"drover/pools", "drover/pools/crontab", "drover/pools/resolve", "drover/pools/sshca"},
