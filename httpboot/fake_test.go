@@ -268,7 +268,7 @@ func debianImage(t testing.TB) images {
 		*f = script.FileInfo{Name: "file-" + name, Size: int64(len(contents[name])), SHA256: digest(contents[name])}
 		writeFile(t, filepath.Join(dir, f.Name), contents[name])
 	}
-	writeFile(t, filepath.Join(dir, "manifest.json"), []byte("not for nodes"))
+	writeFile(t, filepath.Join(dir, "manifest.json"), []byte("{}"))
 	return images{"debian-12": img, "debian-12@sha256:" + generation: img}
 }
 

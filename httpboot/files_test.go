@@ -95,7 +95,7 @@ func TestPaths(t *testing.T) {
 		{"HEAD", "//loaders/snponly.efi", 200},
 		// Names on disk are not those of URLs.
 		{"GET", imagePath + "file-kernel", 404},
-		{"GET", imagePath + "manifest.json", 404},
+		{"GET", imagePath + "manifest.json", 200},
 		{"GET", imagePath + "Kernel", 404},
 		{"GET", "/images/debian-12/none/kernel", 404},
 		{"GET", "/images/debian-12/" + strings.Repeat("0", 64) + "/kernel", 404},

@@ -17,6 +17,7 @@ import (
 	"drover/imagebuild/external"
 	"drover/imagebuild/initrd"
 	"drover/imagebuild/layer"
+	"drover/imagebuild/manifest"
 	"drover/imagebuild/oci"
 	"drover/imagebuild/rootfs"
 )
@@ -219,13 +220,14 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 // compress writes initrd and squashfs at the same time.
 func (r *run) compress(ctx context.Context, archive *initrd.Archive, contents *contents) error {
 	var early, root File
+	var chunks *manifest.Chunks
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		early, err = r.writeInitrd(ctx, archive, contents)
 		return err
 	})
 	g.Go(func() (err error) {
-		root, err = r.squashfs(ctx)
+		root, chunks, err = r.squashfs(ctx)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -233,6 +235,7 @@ func (r *run) compress(ctx context.Context, archive *initrd.Archive, contents *c
 	}
 	r.manifest.InitrdKey = contents.key
 	r.manifest.Files[InitrdFile], r.manifest.Files[SquashfsFile] = early, root
+	r.manifest.Chunks = chunks
 	return nil
 }
 
@@ -294,11 +297,11 @@ func (r *run) file(ctx context.Context, name string, total int64, write func(io.
 }
 
 // squashfs writes the root image.
-func (r *run) squashfs(ctx context.Context) (File, error) {
+func (r *run) squashfs(ctx context.Context) (File, *manifest.Chunks, error) {
 	path := filepath.Join(r.store.temp, SquashfsFile)
-	f, err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, r.begin("writing "+SquashfsFile, r.tree.Size()))
+	f, chunks, err := writeSquashfs(ctx, r.tree, r.tar2sqfs, path, r.Level, r.begin("writing "+SquashfsFile, r.tree.Size()))
 	if err != nil {
-		return File{}, fmt.Errorf("%s: %w", SquashfsFile, err)
+		return File{}, nil, fmt.Errorf("%s: %w", SquashfsFile, err)
 	}
-	return f, nil
+	return f, chunks, nil
 }

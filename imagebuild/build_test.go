@@ -2,13 +2,18 @@ package imagebuild_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,7 +97,9 @@ func TestBuild(t *testing.T) {
 }
 
 func TestBuildManifest(t *testing.T) {
-	b := builder(t, machine()...)
+	noise := make([]byte, 2<<20) // does not compress: the squashfs has several chunks
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	b := builder(t, append(machine(), "noise="+string(noise))...)
 	b.Version = "v1.2.3"
 	image := build(t, b)
 	var m imagebuild.Manifest
@@ -105,6 +112,13 @@ func TestBuildManifest(t *testing.T) {
 	}
 	if got := m.ID(); got != image.ID {
 		t.Errorf("ID of the manifest is %s, want %s", got, image.ID)
+	}
+	var chunks []string
+	for piece := range slices.Chunk(read(t, filepath.Join(image.Path, "root.squashfs")), 1<<20) {
+		chunks = append(chunks, fmt.Sprintf("%x", sha256.Sum256(piece)))
+	}
+	if m.Chunks == nil || m.Chunks.Size != 1<<20 || !slices.Equal(m.Chunks.SHA256, chunks) || len(chunks) < 2 {
+		t.Errorf("chunks are %+v, want %q", m.Chunks, chunks)
 	}
 	m.Name, m.Source, m.Created, m.Tools, m.Level = "other", "other", time.Time{}, nil, 9
 	if got := m.ID(); got != image.ID {
@@ -144,6 +158,11 @@ func TestBuildIsReproducible(t *testing.T) {
 		if got.ID != want.ID {
 			t.Errorf("%s: files %v, want %v", source, got.Files, want.Files)
 		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b.Images = t.TempDir()
+	if got := build(t, b); got.ID != want.ID {
+		t.Errorf("on one processor: files %v, want %v", got.Files, want.Files)
 	}
 }
 

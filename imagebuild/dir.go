@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"drover/imagebuild/manifest"
 )
 
 // currentLink is the name of the link to the current generation of an image.
 const currentLink = "current"
 
-// maxManifest bounds the size of a manifest file, in bytes.
-const maxManifest = 1 << 20
-
 // Dir is a directory of images, NAME/ID/FILE. Readers need no lock: a generation becomes
 // visible as a whole and never changes.
 type Dir struct {
-	path string
+	path      string
+	manifests manifests
 }
 
 // Open returns the directory of images at path, which need not exist yet.
@@ -47,7 +47,7 @@ func SplitRef(ref string) (name, id string, err error) {
 		return name, "", nil
 	}
 	id, ok := strings.CutPrefix(digest, "sha256:")
-	if !ok || !isID(id) {
+	if !ok || !manifest.IsDigest(id) {
 		return "", "", fmt.Errorf("image %.200q: want NAME@sha256: and 64 lower-case hex digits", ref)
 	}
 	return name, id, nil
@@ -82,7 +82,7 @@ func (d *Dir) List() ([]Image, error) {
 	var list []Image
 	var errs []error
 	for _, name := range names {
-		ids, err := subdirs(filepath.Join(d.path, name), isID)
+		ids, err := subdirs(filepath.Join(d.path, name), manifest.IsDigest)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -135,7 +135,7 @@ func (d *Dir) current(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !isID(id) {
+	if !manifest.IsDigest(id) {
 		return "", fmt.Errorf("link %s/%s leads to %.100q, not to a generation", name, currentLink, id)
 	}
 	return id, nil
@@ -147,11 +147,11 @@ func (d *Dir) current(name string) (string, error) {
 func (d *Dir) load(name, id, current string) (Image, error) {
 	path := filepath.Join(d.path, name, id)
 	bad := func(err error) (Image, error) { return Image{}, fmt.Errorf("image %s@sha256:%s: %w", name, id, err) }
-	m, err := readManifest(filepath.Join(path, ManifestFile))
+	m, got, err := d.manifests.read(filepath.Join(path, ManifestFile))
 	if err != nil {
 		return bad(err)
 	}
-	if got := m.ID(); got != id {
+	if got != id {
 		return bad(fmt.Errorf("%s describes sha256:%s", ManifestFile, got))
 	}
 	for file, want := range m.Files {
@@ -161,16 +161,20 @@ func (d *Dir) load(name, id, current string) (Image, error) {
 			return bad(fmt.Errorf("%s is missing or does not have %d bytes: build the image again", file, want.Size))
 		}
 	}
-	m.Name = name
-	return Image{Manifest: *m, ID: id, Path: path, Current: id == current}, nil
+	image := Image{Manifest: *m, ID: id, Path: path, Current: id == current}
+	image.Name = name
+	return image, nil
 }
 
 // Verify reads all files of the image and returns an error unless their digests are right.
 func (i *Image) Verify() error {
-	for _, name := range imageFiles() {
-		got, err := digestFile(filepath.Join(i.Path, name))
+	for _, name := range manifest.Files() {
+		got, chunks, err := digestFile(filepath.Join(i.Path, name))
 		if err != nil {
 			return fmt.Errorf("image %s: %w", i.Ref(), err)
+		}
+		if name == SquashfsFile && i.Chunks != nil && !slices.Equal(chunks.SHA256, i.Chunks.SHA256) && got == i.Files[name] {
+			return fmt.Errorf("image %s: %s has digests of chunks that are not those of %s", i.Ref(), ManifestFile, name)
 		}
 		if want := i.Files[name]; got != want {
 			return fmt.Errorf("image %s: %s is damaged: sha256 is %s instead of %s", i.Ref(), name, got.SHA256, want.SHA256)

@@ -88,7 +88,7 @@ func TestLookupDamaged(t *testing.T) {
 			write(t, filepath.Join(dir, "manifest.json"), []byte(`{"files":{"kernel":{"size":1,"sha256":"x"}}}`))
 		}, "size or digest of kernel is malformed"},
 		{"manifest is no JSON", func() { write(t, filepath.Join(dir, "manifest.json"), []byte("{")) }, "manifest.json: unexpected end"},
-		{"huge manifest", func() { write(t, filepath.Join(dir, "manifest.json"), make([]byte, 2<<20)) }, "is larger than 1048576 bytes"},
+		{"huge manifest", func() { write(t, filepath.Join(dir, "manifest.json"), make([]byte, 5<<20)) }, "is larger than 4194304 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,6 +103,35 @@ func TestLookupDamaged(t *testing.T) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestLookupAgain: a manifest that was read before is noticed when it changes.
+func TestLookupAgain(t *testing.T) {
+	images := t.TempDir()
+	id := generation(t, images, "a", "k", time.Unix(1, 0))
+	setCurrent(t, images, "a", id)
+	d := imagebuild.Open(images)
+	for range 3 {
+		if got, err := d.Lookup("a"); err != nil || got.ID != id || got.Name != "a" {
+			t.Fatalf("got %+v, %v, want %s", got, err, id)
+		}
+	}
+	manifest := filepath.Join(images, "a", id, "manifest.json")
+	content := read(t, manifest)
+	write(t, manifest, []byte("no JSON"))
+	if got, err := d.Lookup("a"); err == nil {
+		t.Errorf("damaged: got %+v, want an error", got)
+	}
+	write(t, manifest, content)
+	if got, err := d.Lookup("a"); err != nil || got.ID != id {
+		t.Errorf("whole again: got %+v, %v, want %s", got, err, id)
+	}
+	if err := os.RemoveAll(filepath.Join(images, "a", id)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Lookup("a@sha256:" + id); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: got %+v, %v, want %v", got, err, fs.ErrNotExist)
 	}
 }
 

@@ -17,7 +17,7 @@
 //     of an image that exists is copied.
 //
 // The result is images/NAME/ID/{kernel,initrd,root.squashfs,manifest.json}, where ID is a
-// digest over the contents. The same source gives the same ID. The link
+// digest over the contents (package manifest). The same source gives the same ID. The link
 // images/NAME/current has the current ID. A server reads that directory with [Open],
 // [Dir.Lookup] and [Dir.List].
 //

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"drover/imagebuild"
 	"drover/imagebuild/initrd"
 	"drover/imagebuild/layer"
+	"drover/imagebuild/manifest"
 	"drover/imagebuild/oci"
 	"drover/imagebuild/rootfs"
 )
@@ -49,7 +49,7 @@ func FuzzELF(f *testing.F) {
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"name":"a","files":{}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := imagebuild.ParseManifest(b)
+		m, err := manifest.Parse(b)
 		if err != nil {
 			return
 		}
@@ -57,7 +57,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := imagebuild.ParseManifest(text)
+		again, err := manifest.Parse(text)
 		if err != nil || again.ID() != m.ID() {
 			t.Errorf("%s: ID %s became %v, %v", b, m.ID(), again, err)
 		}

@@ -1,56 +1,28 @@
 package imagebuild
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
-	"slices"
-	"time"
+	"sync"
+	"syscall"
+
+	"drover/imagebuild/manifest"
 )
 
 // The files of an image.
 const (
-	KernelFile   = "kernel"
-	InitrdFile   = "initrd"
-	SquashfsFile = "root.squashfs"
-	ManifestFile = "manifest.json"
+	KernelFile   = manifest.Kernel
+	InitrdFile   = manifest.Initrd
+	SquashfsFile = manifest.Squashfs
+	ManifestFile = manifest.Name
 )
 
 // Manifest describes the contents of an image and their source.
-type Manifest struct {
-	Name          string            `json:"name"`
-	Created       time.Time         `json:"created"`                // when it was built
-	Source        string            `json:"source"`                 // as the operator wrote it
-	SourceDigest  string            `json:"sourceDigest,omitempty"` // of the OCI image manifest
-	KernelVersion string            `json:"kernelVersion"`
-	Platform      string            `json:"platform"`            // linux/amd64
-	Level         int               `json:"level"`               // of zstd in the squashfs
-	InitrdKey     string            `json:"initrdKey,omitempty"` // of the initrd's contents: equal keys, equal initrds
-	Files         map[string]File   `json:"files"`               // kernel, initrd and root.squashfs
-	Tools         map[string]string `json:"tools"`               // the programs that built it, name → version
-}
+type Manifest = manifest.Manifest
 
 // File is one file of an image.
-type File struct {
-	Size   int64  `json:"size"`   // bytes
-	SHA256 string `json:"sha256"` // 64 hex digits
-}
-
-// ID returns the identity of the image: a SHA-256 in hex over the platform, the kernel's
-// version and the files, but not over name, time, source or tools. Equal contents have
-// equal IDs.
-func (m *Manifest) ID() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "drover image 1\nplatform %q\nkernel %q\n", m.Platform, m.KernelVersion)
-	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
-		fmt.Fprintf(h, "file %q %d %q\n", name, m.Files[name].Size, m.Files[name].SHA256)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+type File = manifest.File
 
 // readManifest reads a manifest file.
 func readManifest(path string) (*Manifest, error) {
@@ -58,45 +30,71 @@ func readManifest(path string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxManifest {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxManifest)
+	if info.Size() > manifest.MaxSize {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, manifest.MaxSize)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := parseManifest(b)
+	m, err := manifest.Parse(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ManifestFile, err)
 	}
 	return m, nil
 }
 
-// parseManifest parses a manifest and checks that it is complete.
-func parseManifest(b []byte) (*Manifest, error) {
-	var m Manifest
-	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, err
-	}
-	for _, name := range imageFiles() {
-		f, ok := m.Files[name]
-		if !ok {
-			return nil, fmt.Errorf("lists no %s", name)
-		}
-		if f.Size < 0 || !isID(f.SHA256) {
-			return nil, fmt.Errorf("size or digest of %s is malformed", name)
-		}
-	}
-	return &m, nil
+// manifests keeps manifests that were read. A server asks for one with each request, a
+// generation never changes, and the digests of chunks make manifests long.
+type manifests struct {
+	mu   sync.RWMutex
+	kept map[string]kept // by path
 }
 
-// imageFiles returns the names of the files that a manifest lists.
-func imageFiles() []string { return []string{KernelFile, InitrdFile, SquashfsFile} }
+// kept is a manifest with its ID, and the state of the file that it was read from.
+type kept struct {
+	*Manifest
+	id    string
+	state fileState
+}
 
-// isID reports whether s is a SHA-256 in lower-case hex, the name of a generation.
-func isID(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == sha256.Size && hex.EncodeToString(b) == s
+// fileState changes with each change of a file.
+type fileState struct {
+	device, inode uint64
+	size          int64
+	changed       syscall.Timespec
+}
+
+// maxKept is the number of manifests beyond which all are forgotten: images that were
+// removed are among them.
+const maxKept = 256
+
+// read returns the manifest in a file, and its ID. The manifest is shared: do not change
+// it.
+func (c *manifests) read(path string) (*Manifest, string, error) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		return nil, "", &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	state := fileState{device: uint64(st.Dev), inode: st.Ino, size: st.Size, changed: st.Ctim}
+	c.mu.RLock()
+	k, ok := c.kept[path]
+	c.mu.RUnlock()
+	if ok && k.state == state {
+		return k.Manifest, k.id, nil
+	}
+	m, err := readManifest(path)
+	if err != nil {
+		return nil, "", err
+	}
+	k = kept{m, m.ID(), state}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= maxKept {
+		c.kept = map[string]kept{}
+	}
+	c.kept[path] = k
+	return k.Manifest, k.id, nil
 }
 
 // checkName returns an error unless name is valid for an image. Names are parts of paths

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/imagebuild"
 	"drover/imagebuild/oci"
 )
 
@@ -45,16 +46,21 @@ func TestOCIPlatforms(t *testing.T) {
 		platform("linux", "amd64", "", l.image("amd64", "", file("amd64"))),
 	}})
 	l.add("multi", index)
+	l.add("nested", l.json("application/vnd.oci.image.index.v1+json", map[string]any{"schemaVersion": 2, "manifests": []any{index}}))
 	b := builder(t)
-	b.Source = "oci:" + l.dir()
+	b.Source = "oci:" + l.dir() + ":multi"
 	if got, want := content(t, build(t, b), "opt/v"), "amd64"; got != want {
 		t.Errorf("by default opt/v is %q, want %q", got, want)
 	}
 	b.Platform = oci.Platform{OS: "linux", Arch: "arm64"}
 	write(t, b.Init, staticELF(t, elf.EM_AARCH64, false))
-	image := build(t, b)
-	if got, want := content(t, image, "opt/v"), "arm64"; got != want {
-		t.Errorf("for arm64 opt/v is %q, want %q", got, want)
+	var image imagebuild.Image
+	for _, tag := range []string{"nested", "multi"} { // the former has the index in an index
+		b.Source = "oci:" + l.dir() + ":" + tag
+		image = build(t, b)
+		if got, want := content(t, image, "opt/v"), "arm64"; got != want {
+			t.Errorf("%s: for arm64 opt/v is %q, want %q", tag, got, want)
+		}
 	}
 	if got, want := image.Platform, "linux/arm64"; got != want {
 		t.Errorf("platform is %q, want %q", got, want)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 
 	"drover/imagebuild/external"
+	"drover/imagebuild/manifest"
 	"drover/imagebuild/rootfs"
 )
 
@@ -26,9 +27,9 @@ const (
 	maxLevel     = 22
 )
 
-// writeSquashfs writes the tree to the file path, which must not exist. Program is the
-// path of tar2sqfs.
-func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, level int, progress func(int64)) (File, error) {
+// writeSquashfs writes the tree to the file path, which must not exist, and returns its
+// digests. Program is the path of tar2sqfs.
+func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, level int, progress func(int64)) (File, *manifest.Chunks, error) {
 	// Without --no-skip, tar2sqfs silently leaves out tar records that it does not
 	// understand.
 	cmd := exec.CommandContext(ctx, program, "--quiet", "--no-skip", "--block-size", "131072",
@@ -41,9 +42,9 @@ func writeSquashfs(ctx context.Context, t *rootfs.Tree, program, path string, le
 		return w.Flush()
 	})
 	if err != nil {
-		return File{}, err
+		return File{}, nil, err
 	}
-	f, err := digestFile(path)
+	f, chunks, err := digestFile(path)
 	// The server runs as another user, whatever the umask of this one.
-	return f, errors.Join(err, os.Chmod(path, publicFile))
+	return f, chunks, errors.Join(err, os.Chmod(path, publicFile))
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"drover/imagebuild/manifest"
 	"drover/pools/atomicfile"
 )
 
@@ -210,16 +211,32 @@ func (d *digester) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// digestFile reads a file that another program wrote, and makes it durable meanwhile.
-func digestFile(path string) (File, error) {
+// digestFile reads a file that another program wrote, and makes it durable meanwhile. It
+// returns the digests of its chunks, too, which other processors compute.
+func digestFile(path string) (File, *manifest.Chunks, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return File{}, err
+		return File{}, nil, err
 	}
 	defer f.Close()
 	synced := make(chan error, 1)
 	go func() { synced <- f.Sync() }()
-	h := sha256.New()
-	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 1<<20))
-	return File{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, <-synced)
+	whole, chunks := sha256.New(), &manifest.Chunks{Size: manifest.ChunkSize, SHA256: []string{}}
+	n, chunk := int64(0), make([]byte, manifest.ChunkSize)
+	for err == nil {
+		var got int
+		got, err = io.ReadFull(f, chunk)
+		if got == 0 {
+			break
+		}
+		sum := make(chan [sha256.Size]byte, 1)
+		go func() { sum <- sha256.Sum256(chunk[:got]) }()
+		whole.Write(chunk[:got])
+		n += int64(got)
+		chunks.SHA256 = append(chunks.SHA256, fmt.Sprintf("%x", <-sum))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return File{Size: n, SHA256: hex.EncodeToString(whole.Sum(nil))}, chunks, errors.Join(err, <-synced)
 }

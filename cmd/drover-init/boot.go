@@ -242,6 +242,10 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		},
 	}
 	start := time.Now()
+	var err error
+	if f.Chunks, err = fetch.ReadChunks(ctx, f.Client, f.URL, f.Digest); err != nil {
+		b.con.Printf("image", "without digests of its chunks: %v", err)
+	}
 	size, err := f.Fetch(ctx, imageFile)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.args.Root, err)

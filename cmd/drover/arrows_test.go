@@ -110,7 +110,7 @@ var mayImport = map[string][]string{
 	},
 
 	"imagebuild": {
-		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/oci", "drover/imagebuild/registry",
+		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/manifest", "drover/imagebuild/oci", "drover/imagebuild/registry",
 		"drover/imagebuild/rootfs",
 	},
 	"imagebuild/engine":   {},
@@ -118,6 +118,7 @@ var mayImport = map[string][]string{
 	"imagebuild/initrd":   {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
 	"imagebuild/layer":    {"drover/imagebuild/rootfs"},
 	"imagebuild/loaders":  {},
+	"imagebuild/manifest": {},
 	"imagebuild/media":    {},
 	"imagebuild/oci":      {"drover/imagebuild/layer", "drover/imagebuild/rootfs"},
 	"imagebuild/registry": {"drover/imagebuild/layer", "drover/imagebuild/oci"},
@@ -146,7 +147,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/drover-init/client":     {"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/retry"},
 	"cmd/drover-init/console":    {},
-	"cmd/drover-init/fetch":      {"drover/pools", "drover/cmd/drover-init/client", "drover/cmd/drover-init/retry", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp"},
+	"cmd/drover-init/fetch":      {"drover/imagebuild/manifest", "drover/pools", "drover/cmd/drover-init/client", "drover/cmd/drover-init/retry", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp"},
 	"cmd/drover-init/netplan":    {"drover/cmd/drover-init/program", "drover/cmd/drover-init/rootfs"},
 	"cmd/drover-init/program":    {"drover/cmd/drover-init/console", "drover/cmd/drover-init/nodeconfig"},
 	"cmd/drover-init/report":     {"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/client", "drover/cmd/drover-init/console", "drover/cmd/drover-init/retry"},

@@ -363,7 +363,7 @@ func StepOf(name string) boots.Step {
 		return boots.StepKernel
 	case base == initrdFile || base == wrappedInitrd:
 		return boots.StepInitrd
-	case ofGRUB, base == SquashfsFile, strings.Contains(name, "pxelinux.cfg/"):
+	case ofGRUB, base == SquashfsFile, base == manifestFile, strings.Contains(name, "pxelinux.cfg/"):
 		return ""
 	case slices.Contains([]string{".cfg", ".lst", ".txt", ".dtb", ".dtbo"}, path.Ext(base)):
 		return ""

@@ -474,7 +474,7 @@ func TestStepOf(t *testing.T) {
 		"undionly.kpxe": boots.StepLoader, "sb/shimx64.efi": boots.StepLoader, "boot.scr.uimg": boots.StepLoader,
 		"images/x/y/kernel": boots.StepKernel, "images/x/y/uImage": boots.StepKernel,
 		"images/x/y/initrd": boots.StepInitrd, "images/x/y/uInitrd": boots.StepInitrd,
-		"images/x/y/root.squashfs": "", "grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
+		"images/x/y/root.squashfs": "", "images/x/y/manifest.json": "", "grub/grub.cfg": "", node1PXE: "", "grub/x86_64-efi/fs.lst": "",
 		"grub/x86_64-efi/linux.mod": "", "grub/fonts/unicode.pf2": "",
 	} {
 		if got := script.StepOf(name); got != want {

@@ -34,8 +34,9 @@ const SquashfsFile = "root.squashfs"
 
 // Names of an image's other files in URLs.
 const (
-	kernelFile = "kernel"
-	initrdFile = "initrd"
+	kernelFile   = "kernel"
+	initrdFile   = "initrd"
+	manifestFile = "manifest.json"
 )
 
 // urlPath returns the path of the image's files, with a slash at its end.
@@ -51,10 +52,16 @@ func (i Image) urlPath() (string, error) {
 // whole transfer.
 func (i Image) Open(name string) (*os.File, FileInfo, error) {
 	info, ok := map[string]FileInfo{kernelFile: i.Kernel, initrdFile: i.Initrd, SquashfsFile: i.Squashfs}[name]
+	if name == manifestFile { // the generation is a digest of all in it that a node uses
+		info, ok = FileInfo{Name: name, SHA256: i.Generation}, true
+	}
 	if !ok {
-		return nil, info, notFound("an image has %s, %s and %s, no %q", kernelFile, initrdFile, SquashfsFile, name)
+		return nil, info, notFound("an image has %s, %s, %s and %s, no %q", kernelFile, initrdFile, SquashfsFile, manifestFile, name)
 	}
 	f, fi, err := openIn(i.Dir, info.Name)
+	if name == manifestFile && err == nil {
+		info.Size = fi.Size()
+	}
 	if err == nil && fi.Size() != info.Size {
 		f.Close()
 		err = fmt.Errorf("it has %d bytes, its manifest says %d", fi.Size(), info.Size)

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"net/http"
 	"os"
@@ -25,8 +24,8 @@ import (
 
 // Fetcher fetches one file of known digest over HTTP, and retries until it has it. It
 // resumes a broken transfer (RFC 9110, section 14), breaks off a stalled one, waits for
-// a busy server as long as that asks for, and starts again if the file changed or its
-// digest is wrong. If nothing comes by HTTP, but the server answers by TFTP, it tries both
+// a busy server as long as that asks for, fetches a chunk again whose digest is wrong, and
+// starts again if the file changed. If nothing comes by HTTP, but the server answers by TFTP, it tries both
 // in turns.
 type Fetcher struct {
 	Client   *http.Client
@@ -34,6 +33,7 @@ type Fetcher struct {
 	TFTP     string // the server's host and port for TFTP; empty: HTTP only
 	Name     string // of the file by TFTP
 	Digest   [sha256.Size]byte
+	Chunks   Chunks        // of a file with that digest; zero: the file is checked as a whole
 	Stall    time.Duration // limit of a read; 0: 15 s
 	Interval time.Duration // between calls of Progress; 0: 3 s
 	Retry    retry.Retrier
@@ -54,8 +54,8 @@ type Fetcher struct {
 	NoHTTP error
 
 	file  *os.File
-	hash  hash.Hash
-	done  int64  // bytes in file and hash
+	check *checker
+	done  int64  // bytes in file and check
 	total int64  // size of the file, known once a transfer has begun
 	etag  string // strong validator of the content of file, or ""
 
@@ -79,7 +79,7 @@ func (f *Fetcher) Fetch(ctx context.Context, path string) (int64, error) {
 		return 0, err
 	}
 	defer file.Close()
-	f.file, f.hash, f.done, f.total = file, sha256.New(), 0, -1
+	f.file, f.check, f.done, f.total = file, newChecker(f.Chunks, f.Digest), 0, -1
 	err = f.Retry.Do(ctx, func(ctx context.Context) error {
 		before, start := f.done, time.Now()
 		err := f.attempt(ctx)
@@ -108,10 +108,11 @@ func (f *Fetcher) attempt(ctx context.Context) error {
 		f.byTFTP = false
 		return f.overTFTP(ctx, stall)
 	}
+	before := f.done // may have come by TFTP
 	err := f.overHTTP(ctx, stall)
 	f.NoHTTP = err
 	_, busy := errors.AsType[retry.Busy](err)
-	f.answered = f.answered || busy || f.done > 0
+	f.answered = f.answered || busy || f.done > before
 	f.byTFTP = f.TFTP != "" && !f.answered
 	return err
 }
@@ -159,7 +160,7 @@ func (f *Fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
 		return err
 	}
 	f.total = r.Size
-	if err := f.fits(); err != nil {
+	if err := f.begins(); err != nil {
 		return err
 	}
 	if err = f.copy(r, func() {}); err == nil {
@@ -171,11 +172,10 @@ func (f *Fetcher) overTFTP(ctx context.Context, stall time.Duration) error {
 	return f.verify()
 }
 
-// verify compares the digest of the file, which is whole.
+// verify checks the last chunk of the file, which is whole.
 func (f *Fetcher) verify() error {
-	if got := [sha256.Size]byte(f.hash.Sum(nil)); got != f.Digest {
-		err := fmt.Errorf("%d bytes came with sha256 %x, want %x; fetching all of it anew", f.done, got, f.Digest)
-		return errors.Join(err, f.restart())
+	if err := f.check.end(); err != nil {
+		return errors.Join(err, f.rewind(err))
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (f *Fetcher) accept(resp *http.Response) error {
 		}
 		f.total = resp.ContentLength
 		f.etag = strongETag(resp.Header)
-		return f.fits()
+		return f.begins()
 	case http.StatusPartialContent:
 		return f.resume(resp)
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -232,6 +232,14 @@ func (f *Fetcher) resume(resp *http.Response) error {
 	return errors.Join(fmt.Errorf("%w; fetching all of it anew", err), f.restart())
 }
 
+// begins checks the size of a file that comes from its begin.
+func (f *Fetcher) begins() error {
+	if f.Chunks.Size > 0 && f.total != f.Chunks.Total {
+		return errors.Join(fmt.Errorf("server sends a file of %d bytes, want %d", f.total, f.Chunks.Total), f.restart())
+	}
+	return f.fits()
+}
+
 func (f *Fetcher) fits() error {
 	if f.Fit == nil {
 		return nil
@@ -242,28 +250,53 @@ func (f *Fetcher) fits() error {
 	return nil
 }
 
-// restart empties the file and the hash.
+// restart empties the file.
 func (f *Fetcher) restart() error {
-	f.hash.Reset()
-	f.done, f.total, f.etag = 0, -1, ""
-	if err := f.file.Truncate(0); err != nil {
+	f.total, f.etag = -1, ""
+	return f.cut(0)
+}
+
+// rewind cuts off a wrong chunk and everything behind it. After another error, or when
+// nothing is left, it empties the file.
+func (f *Fetcher) rewind(err error) error {
+	w, ok := errors.AsType[*wrong](err)
+	if !ok || w.from == 0 {
+		return f.restart()
+	}
+	return f.cut(w.from)
+}
+
+// cut cuts the file off at the begin of a chunk.
+func (f *Fetcher) cut(at int64) error {
+	f.check.reset(at)
+	f.done = at
+	if err := f.file.Truncate(at); err != nil {
 		return retry.Final{Err: err}
 	}
-	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+	if _, err := f.file.Seek(at, io.SeekStart); err != nil {
 		return retry.Final{Err: err}
 	}
 	return nil
 }
 
-// copy moves the body into file and hash, both at once, until it ends or total is reached.
+// copy moves the body into the file and checks it, both at once, until it ends, total is
+// reached, or a chunk is wrong.
 func (f *Fetcher) copy(body io.Reader, alive func()) error {
+	digest := newHasher(f.check)
+	err := f.receive(body, digest, alive)
+	bad := digest.end()
+	if _, final := errors.AsType[retry.Final](err); final || bad == nil {
+		return err
+	}
+	return errors.Join(bad, f.rewind(bad))
+}
+
+func (f *Fetcher) receive(body io.Reader, digest *hasher, alive func()) error {
 	interval := f.Interval
 	if interval <= 0 {
 		interval = 3 * time.Second
 	}
 	told, toldAt := f.done, time.Now()
-	digest := newHasher(f.hash)
-	defer digest.end()
 	buf := digest.buffer()
 	for {
 		n, err := body.Read(buf[:min(int64(len(buf)), max(1, f.total-f.done))])
@@ -280,7 +313,7 @@ func (f *Fetcher) copy(body io.Reader, alive func()) error {
 			told, toldAt = f.done, time.Now()
 		}
 		switch {
-		case f.done >= f.total, errors.Is(err, io.EOF):
+		case f.done >= f.total, errors.Is(err, io.EOF), digest.err() != nil:
 			return nil
 		case err != nil:
 			return err

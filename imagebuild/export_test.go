@@ -1,4 +1,0 @@
-package imagebuild
-
-// ParseManifest is parseManifest.
-var ParseManifest = parseManifest
