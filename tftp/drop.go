@@ -15,14 +15,14 @@ type Drop string
 
 // The reasons. A request that finds no room is a [Transfer] with an error.
 const (
-	Overflow   Drop = "receive buffer full"         // the kernel dropped packets before the server could read them
-	Broadcast  Drop = "broadcast"                   // sent to all hosts (RFC 1123, section 4.2.3.5)
-	NotHere    Drop = "not a boot address"          // see Server.AnswersAt
-	NotServed  Drop = "network not served"          // see Server.Serves
-	Malformed  Drop = "malformed"                   // neither a request, nor a packet of a transfer
-	Unsent     Drop = "not sent"                    // the kernel refused to send a packet: it is sent again later
+	Overflow   Drop = "receive buffer full"          // the kernel dropped packets before the server could read them
+	Broadcast  Drop = "broadcast"                    // sent to all hosts (RFC 1123, section 4.2.3.5)
+	NotHere    Drop = "not a boot address"           // see Server.AnswersAt
+	NotServed  Drop = "network not served"           // see Server.Serves
+	Malformed  Drop = "malformed"                    // neither a request, nor a packet of a transfer
+	Unsent     Drop = "not sent"                     // the kernel refused to send a packet: it is sent again later
 	Unproved   Drop = "client has not proved itself" // see credit: the answer is larger than what it has sent
-	FileIsSlow Drop = "file is slow"                // a client waits for the file
+	FileIsSlow Drop = "file is slow"                 // a client waits for the file
 )
 
 // slowFile is the time that a client waits for a file before the log says so. Firmware asks

@@ -43,6 +43,8 @@ type Farm struct {
 	Global Scope
 	// Guess allows a network of 256 addresses around a machine that is in no network.
 	Guess bool
+	// SelfMade says that machines make their IPv6 addresses themselves (SLAAC).
+	SelfMade bool
 
 	asked    Options // without the defaults
 	served   bool    // Interfaces are those of the other config

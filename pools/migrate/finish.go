@@ -40,6 +40,9 @@ func (f *Farm) Finish() pools.Config {
 		c.Subnets = append(c.Subnets, f.subnet(n))
 	}
 	f.shareGlobal(c.Subnets)
+	if f.SelfMade {
+		selfMade(c.Subnets)
+	}
 	f.nodes(machines, c.Subnets)
 	f.landings(c.Subnets)
 	f.tagged(&c)
@@ -118,6 +121,20 @@ func (f *Farm) subnet(n *Network) pools.Subnet {
 		f.Comment("For the machines of "+n.Prefix.String()+".", "tags", name)
 	}
 	return s
+}
+
+// selfMade gives machines the IPv6 addresses that they make themselves, if there is one IPv6
+// network: in that of their IPv4 addresses.
+func selfMade(subnets []pools.Subnet) {
+	isIPv6 := func(s pools.Subnet) bool { return s.Is6() }
+	i := slices.IndexFunc(subnets, isIPv6)
+	if i < 0 || len(subnets) > 2 || len(subnets) == 2 && isIPv6(subnets[0]) == isIPv6(subnets[1]) || subnets[i].CIDR.Bits() != 64 {
+		return
+	}
+	subnets[i].SLAAC = true
+	for j := range subnets {
+		subnets[j].Network = "nodes"
+	}
 }
 
 func texts(addrs []netip.Addr) (all pools.Strings) {

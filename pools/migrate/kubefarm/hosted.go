@@ -35,6 +35,8 @@ func (r *reader) hosted(v *migrate.Value) {
 	c.set("endpoint.serviceType", text((*string)(&c.Endpoint.ServiceType)), v.Get("apiServer", "service", "type"))
 	c.set("podSubnet", func(text string) error { return c.PodSubnet.UnmarshalText([]byte(text)) }, v.Get("networking", "podSubnet"))
 	c.set("serviceSubnet", func(text string) error { return c.ServiceSubnet.UnmarshalText([]byte(text)) }, v.Get("networking", "serviceSubnet"))
+	c.set("podSubnet", func(text string) error { return c.PodSubnet.UnmarshalText([]byte(text)) }, v.Get("controllerManager", "extraArgs", "cluster-cidr"))
+	c.set("serviceSubnet", func(text string) error { return c.ServiceSubnet.UnmarshalText([]byte(text)) }, v.Get("apiServer", "extraArgs", "service-cluster-ip-range"))
 	c.set("storage.size", text(&c.Storage.Size), v.Get("etcd", "persistence", "size"))
 	c.set("storage.class", text(&c.Storage.Class), v.Get("etcd", "persistence", "storageClassName"))
 	for _, kind := range []string{"dnsNames", "ipAddresses"} {
@@ -80,7 +82,12 @@ func (c *plane) addon(v *migrate.Value, into **bool) {
 // extraArgs reads the flags of a program.
 func (c *plane) extraArgs(v *migrate.Value, into *map[string]string) {
 	for _, p := range pairsOf(v.Get("extraArgs")) {
-		if !c.read[p.Value] && p.Value.IsPlain() {
+		switch {
+		case c.read[p.Value] || !p.Value.IsPlain(): // the latter is reported as a leaf
+		case p.Key == "feature-gates":
+			c.read[p.Value] = true
+			c.farm.Lost(p.Value.Origin, "feature gates are of one version of Kubernetes (extraArgs, for those that %s has)", c.Version)
+		default:
 			c.set("extraArgs: --"+p.Key, func(text string) error { set(into, p.Key, text); return nil }, p.Value)
 		}
 	}

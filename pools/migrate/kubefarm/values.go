@@ -74,7 +74,7 @@ func Read(f *migrate.Farm, files []string) error {
 
 func (r *reader) read() {
 	f := r.farm
-	f.Guess = true
+	f.Guess, f.SelfMade = true, true
 	f.Cluster = cmp.Or(f.Cluster, "kubefarm")
 	for _, kind := range []string{"dhcpOptions", "ltspOptions", "kubernetesLabels", "kubernetesTaints"} {
 		if v := r.root.Get("tags", kind); v.IsMap() {
