@@ -207,7 +207,7 @@ func (b *Built) imageKey(r recipe) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", r.inputs, r.flags)
 	files := []string{r.init}
-	for _, glob := range []string{"imagebuild/*.go", "cmd/drover/image*.go"} {
+	for _, glob := range []string{"imagebuild/*.go", "imagebuild/*/*.go", "cmd/drover/image*.go"} {
 		found, err := filepath.Glob(filepath.Join(b.Root, glob))
 		if err != nil {
 			return "", err
@@ -222,7 +222,7 @@ func (b *Built) imageKey(r recipe) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(h, "%s %x\n", filepath.Base(name), sha256.Sum256(content))
+		fmt.Fprintf(h, "%s %x\n", strings.TrimPrefix(name, b.Root), sha256.Sum256(content))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
