@@ -12,6 +12,12 @@ import (
 //go:embed rbac.yaml
 var RBAC []byte
 
+// HostsRBAC is hosts-rbac.yaml: the rights that hosts outside the cluster need, and drover
+// for them.
+//
+//go:embed hosts-rbac.yaml
+var HostsRBAC []byte
+
 // kubeadmGroup is the group of kubeadm's tokens, in the base64 of a Secret:
 // system:bootstrappers:kubeadm:default-node-token.
 const kubeadmGroup = "'c3lzdGVtOmJvb3RzdHJhcHBlcnM6a3ViZWFkbTpkZWZhdWx0LW5vZGUtdG9rZW4='"
@@ -20,9 +26,10 @@ const kubeadmGroup = "'c3lzdGVtOmJvb3RzdHJhcHBlcnM6a3ViZWFkbTpkZWZhdWx0LW5vZGUtd
 type Rights struct {
 	Approve bool // approve client certificates of nodes, by tokens of drover's own groups; else tokens are in kubeadm's group
 	Serve   bool // approve serving certificates of nodes
+	Hosts   bool // keep hosts outside the cluster: with [HostsRBAC]
 }
 
-// Manifest returns [RBAC] without the unused rights.
+// Manifest returns [RBAC] without the unused rights, and [HostsRBAC] if it is used.
 func Manifest(r Rights) []byte {
 	docs := strings.Split(string(RBAC), "\n---\n")
 	kept := docs[:0]
@@ -33,6 +40,9 @@ func Manifest(r Rights) []byte {
 		default:
 			kept = append(kept, doc)
 		}
+	}
+	if r.Hosts {
+		kept = append(kept, string(HostsRBAC))
 	}
 	text := []byte(strings.Join(kept, "\n---\n"))
 	if r.Approve {

@@ -139,6 +139,11 @@ type Cluster struct {
 	// IPFamilies are the families of the addresses that Nodes register with. Default: those
 	// of the Services of a ControlPlane, else that of the boot alone.
 	IPFamilies IPFamilies `json:"ipFamilies,omitempty"`
+
+	// Hosts are hosts outside the cluster that share its pod network, as HostNetwork
+	// describes it.
+	Hosts       []ExternalHost `json:"hosts,omitempty"`
+	HostNetwork *HostNetwork   `json:"hostNetwork,omitempty"`
 }
 
 // SecretRef names a Secret of the admin cluster. The Secret holds the kubeconfig of a

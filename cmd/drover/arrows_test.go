@@ -18,7 +18,8 @@ var mayImport = map[string][]string{
 	"pools":                     {},
 	"pools/option":              {},
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
-	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config/externalhost": {"drover/pools", "drover/pools/option"},
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/mistake":      {"drover/pools"},
@@ -35,7 +36,7 @@ var mayImport = map[string][]string{
 	"pools/state/wal":           {"drover/pools/atomicfile"},
 	"pools/machines":            {"drover/pools", "drover/pools/boots", "drover/pools/resolve"},
 	"pools/kube": {
-		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/inspect",
+		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/externalhost", "drover/pools/kube/inspect",
 		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve",
 	},
 	"pools/kube/approve":          {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
@@ -44,7 +45,8 @@ var mayImport = map[string][]string{
 	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/pki":       {},
-	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/externalhost":     {"drover/pools", "drover/pools/config/externalhost", "drover/pools/kube/cluster"},
+	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/externalhost", "drover/pools/kube/node", "drover/pools/kube/token"},
 	"pools/kube/move":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
 	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
 	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
@@ -131,6 +133,9 @@ var mayImport = map[string][]string{
 		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
 	},
 
+	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/pools", "drover/pools/kube", "drover/pools/kube/externalhost"},
+	"cmd/drover/host/bundle": {"drover/pools"},
+
 	"cmd/drover/server/metrics": {
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",
 		"drover/pools/boots", "drover/pools/config", "drover/pools/hardware", "drover/pools/kube/approve", "drover/pools/state", "drover/tftp",
@@ -169,13 +174,13 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":                    {"tftp"},
 	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},
-	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware"},
+	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host"},
 	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
 	"github.com/google/go-containerregistry/": {"imagebuild/registry"},

@@ -119,7 +119,7 @@ prepare again when the changelog of an update says so.`,
 			if i < 0 {
 				return fmt.Errorf("no cluster %q in the config", args[0])
 			}
-			manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving})
+			manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving, Hosts: all[i].HostNetwork != nil})
 			switch {
 			case show:
 				_, err := out.Write(manifest)

@@ -32,6 +32,7 @@ func notHere() map[string]string {
 		farm     = "TestReadmeFarm (e2e) types it"
 		clusters = "TestManualClusters (e2e) types it"
 		admin    = "it needs a cluster; TestAdminCluster (e2e) runs helm and kubectl so"
+		hosts    = "it needs a cluster with flannel; TestExternalHost (e2e) runs the bundle so, TestExternalHosts (e2e/controlplane) the rest"
 		itself   = "it runs this test"
 		long     = "it takes minutes, and decides by figures"
 		archive  = "it downloads packages that the tests do not install"
@@ -82,6 +83,14 @@ func notHere() map[string]string {
 		"drover image build --name debian-12 oci:node":                 "it needs a container image; the tests of imagebuild build from such layouts",
 		"drover image build --name debian-12 oci-archive:node.tar":     "likewise",
 		"drover image build --name debian-12 docker-archive:saved.tar": "likewise",
+
+		"drover host list": hosts,
+		"drover host bundle legacy1 --program ./flanneld --program ./kube-proxy": hosts,
+		"drover host show legacy1":                  hosts,
+		"drover host rm legacy1":                    hosts,
+		"tar -xf legacy1.tar && legacy1/install.sh": hosts,
+		"curl http://web.default.svc.cluster.local": hosts,
+		"/etc/drover-host/tenant-a/uninstall.sh":    hosts,
 
 		// The chart.
 		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml": admin,

@@ -11,6 +11,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
+	hosts "drover/cmd/drover/host"
 	"drover/pools/printable"
 )
 
@@ -66,6 +67,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
 		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
+	root.AddCommand(hosts.NewCommand())
 	root.AddCommand(hardware.Commands()...)
 	return root
 }

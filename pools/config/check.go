@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/externalhost"
 	"drover/pools/config/mistake"
 	"drover/pools/config/settings"
 	"drover/pools/option"
@@ -102,6 +103,7 @@ func (c *checker) defaults() {
 	for i := range c.cfg.Clusters {
 		cl := &c.cfg.Clusters[i]
 		c.hostedDefaults(cl)
+		externalhost.SetDefaults(cl)
 		t := &cl.Token
 		setDefault(&t.Mode, pools.PerBoot)
 		setDefault(&cl.Approver, pools.ByDrover)
@@ -259,6 +261,7 @@ func (c *checker) clusterList() {
 		c.clusters = append(c.clusters, cl.Name)
 		c.credentials(path, about, cl)
 		c.controlPlane(path, about, cl)
+		c.hosts(i)
 		if cl.Endpoint != "" {
 			c.report(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
 		}

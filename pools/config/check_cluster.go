@@ -9,6 +9,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/controlplane"
+	"drover/pools/config/externalhost"
 	"drover/pools/option"
 )
 
@@ -83,5 +84,13 @@ func (c *checker) secretRef(path, about string, ref pools.SecretRef) {
 	}
 	if ref.Key != "" && !regexp.MustCompile(secretKey).MatchString(ref.Key) {
 		c.failf(path+".key", "the key in the Secret's data, such as value or admin.conf", "%s: %q cannot be a key of a Secret", about, ref.Key)
+	}
+}
+
+// hosts checks the hosts outside of a cluster.
+func (c *checker) hosts(i int) {
+	path, about := fmt.Sprintf("clusters[%d].", i), fmt.Sprintf("cluster %q: ", c.cfg.Clusters[i].Name)
+	for _, m := range externalhost.Check(c.cfg, i) {
+		c.report(path+m.Path, about+m.Path, m.Err)
 	}
 }

@@ -31,7 +31,7 @@ pools: [{name: web, cluster: tenant-a, image: debian-12}]
 	}
 	for i, got := range farm.Clusters() {
 		got.Token, got.Approver = pools.TokenPolicy{}, ""
-		if got != want[i] {
+		if !reflect.DeepEqual(got, want[i]) {
 			t.Errorf("got %+v, want %+v", got, want[i])
 		}
 	}

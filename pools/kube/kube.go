@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/externalhost"
 	"drover/pools/kube/inspect"
 	"drover/pools/kube/token"
 	"drover/pools/resolve"
@@ -104,10 +106,13 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 	c.byName = make(map[string]*tenant, len(clusters))
 	for _, conf := range clusters {
 		conf.ControlPlane, conf.DeletionPolicy = nil, "" // how the cluster is run does not matter here
+		hosts := conf.Hosts
+		conf.Hosts = nil // they come and go without a new connection
 		t := old[conf.Name]
-		if t == nil || t.Conf != conf {
+		if t == nil || !reflect.DeepEqual(t.Conf, conf) {
 			t = c.start(conf)
 		}
+		t.hosts.Set(hosts, conf.HostNetwork)
 		c.byName[conf.Name] = t
 	}
 	for name, t := range old {
@@ -163,6 +168,15 @@ func (c *Clusters) Inspect(ctx context.Context, name string) ([]inspect.Finding,
 		return nil, err
 	}
 	return inspect.Cluster(cluster.Quiet(ctx), c.minter(t)), nil
+}
+
+// Hosts returns the hosts outside of a cluster.
+func (c *Clusters) Hosts(name string) (*externalhost.Hosts, error) {
+	t, err := c.tenant(name)
+	if err != nil {
+		return nil, err
+	}
+	return t.hosts, nil
 }
 
 // Moves returns the nodes that move out of a cluster, sorted by name.

@@ -11,6 +11,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/externalhost"
 	"drover/pools/kube/move"
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
@@ -39,8 +40,9 @@ type tenant struct {
 	mover    *move.Mover
 	approver *approve.Approver // nil unless its loop runs
 	shared   *token.Rotation   // nil unless its nodes share a token
-	refresh  chan struct{}     // of capacity 1: reconcile now
-	warn     sync.Once         // of an endpoint that differs from cluster-info
+	hosts    *externalhost.Hosts
+	refresh  chan struct{} // of capacity 1: reconcile now
+	warn     sync.Once     // of an endpoint that differs from cluster-info
 
 	checkMu  sync.Mutex // held during a check
 	checked  time.Time
@@ -73,10 +75,14 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	if conf.Token.Mode == pools.Shared {
 		t.shared = token.NewRotation(c.minter(t), c.saved, log)
 	}
+	t.hosts = externalhost.New(t.Cluster, log, c.now)
 	if c.ctx.Err() != nil {
 		return t
 	}
 	c.running.Go(func() { c.reconcileLoop(t) })
+	if c.StartLoops {
+		c.running.Go(func() { t.hosts.Run(t.ctx) })
+	}
 	if t.UsesSecret() {
 		c.running.Go(func() { t.WatchSecret(t.ctx, c.admin, log) })
 	}

@@ -27,7 +27,7 @@ func (s *Server) newTenants() *hosted.Controller {
 
 // rights returns the manifest with drover's rights in a tenant.
 func rights(c pools.Cluster) []byte {
-	return deploy.Manifest(deploy.Rights{Approve: c.Approver != pools.ByCluster, Serve: c.Serving})
+	return deploy.Manifest(deploy.Rights{Approve: c.Approver != pools.ByCluster, Serve: c.Serving, Hosts: c.HostNetwork != nil})
 }
 
 // identity names this process among the servers of a farm: pods of one host have its name.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
+	"drover/pools/kube/externalhost"
 	"drover/pools/kube/node"
 	"drover/pools/kube/token"
 	"drover/pools/printable"
@@ -132,11 +133,17 @@ var (
 		{"watch", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/approval", "", ""},
 		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
 	}
+	// neededForHosts are excess without hosts outside the cluster.
+	neededForHosts = []right{
+		{"create", "", "nodes", "", ""}, {"patch", "", "nodes/status", "", ""},
+		{"create", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""}, {"patch", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""},
+		{"create", "", "serviceaccounts", externalhost.Namespace, ""}, {"create", "", "serviceaccounts/token", externalhost.Namespace, ""},
+	}
 	neededForServing = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
 	excess           = []right{
 		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
 		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
-		{"create", "", "nodes", "", ""}, {"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
+		{"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
 		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},
 		{"delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", ""},
@@ -155,12 +162,18 @@ func (i *inspection) rights(ctx context.Context) {
 	if i.Conf.Serving {
 		all = append(all, neededForServing)
 	}
+	tooMuch := excess
+	if i.Conf.HostNetwork != nil {
+		all = append(all, neededForHosts...)
+	} else {
+		tooMuch = slices.Concat(excess, neededForHosts)
+	}
 	missing, err := i.check(ctx, i.client, all, false)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("drover may not: %s; apply deploy/rbac.yaml (drover cluster prepare)", strings.Join(missing, ", "))
 	}
 	i.note("drover's rights", "all that it needs", err)
-	beyond, err := i.check(ctx, i.client, excess, true)
+	beyond, err := i.check(ctx, i.client, tooMuch, true)
 	if err == nil && len(beyond) > 0 {
 		err = fmt.Errorf("drover may, and should not: %s; give it a ServiceAccount of its own, with deploy/rbac.yaml alone", strings.Join(beyond, ", "))
 	}

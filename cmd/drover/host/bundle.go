@@ -1,0 +1,108 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover/cmd/drover/cli"
+	"drover/cmd/drover/host/bundle"
+	"drover/pools/atomicfile"
+)
+
+func newBundleCommand() *cobra.Command {
+	var config, cluster, output string
+	var programs []string
+	cmd := &cobra.Command{
+		Use:   "bundle NAME",
+		Short: "Write the tar that makes a machine a host of a cluster",
+		Long: `Bundle writes a tar with flanneld and kube-proxy as units of systemd, their
+config, credentials of their own for this host, a timer that renews these, and a
+resolver for the cluster's domain. On the host, as root:
+
+  tar -xf NAME.tar && NAME/install.sh
+
+The tar has credentials of the host: its mode is 0600, keep it so. They are valid
+for 30 days; the host renews them each day. The host needs curl, ip and nft (or
+iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings.`,
+		Example: "  drover host bundle legacy1\n  drover host bundle legacy1 --program ./flanneld --program ./kube-proxy -f /root/legacy1.tar",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inv, err := open(cmd, config)
+			if err != nil {
+				return err
+			}
+			defer inv.clusters.Close()
+			brought, err := readPrograms(programs)
+			if err != nil {
+				return err
+			}
+			h, err := inv.bundle(cmd.Context(), cluster, args[0])
+			if err != nil {
+				return err
+			}
+			if output == "" {
+				output = h.Name + ".tar"
+			}
+			if err := atomicfile.Create(output, 0o600, func(f *os.File) error { return bundle.Write(f, h, time.Now(), brought...) }); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: host %s of cluster %s, pod network %s\n", output, h.Name, h.Cluster, h.PodCIDR)
+			return err
+		},
+	}
+	cli.ConfigFlag(cmd, &config)
+	clusterFlag(cmd, &cluster)
+	cmd.Flags().StringVarP(&output, "file", "f", "", "file to write (default NAME.tar)")
+	cmd.Flags().StringArrayVar(&programs, "program", nil, "flanneld or kube-proxy for the host's processor, to go with it")
+	return cmd
+}
+
+// readPrograms reads the programs of a bundle.
+func readPrograms(paths []string) (all []bundle.Program, err error) {
+	for _, path := range paths {
+		name := filepath.Base(path)
+		if !slices.Contains([]string{"flanneld", "kube-proxy"}, name) {
+			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--program %s: want a file with the name flanneld or kube-proxy", path)}
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, bundle.Program{Name: name, Data: data})
+	}
+	return all, nil
+}
+
+// bundle collects the facts of a host's bundle, with new credentials.
+func (inv *inventory) bundle(ctx context.Context, cluster, name string) (none bundle.Host, err error) {
+	r, err := inv.find(ctx, cluster, name)
+	if err != nil {
+		return none, err
+	}
+	hosts, err := inv.clusters.Hosts(r.Cluster)
+	if err != nil {
+		return none, err
+	}
+	declared, network, err := hosts.Declared(name)
+	if err != nil {
+		return none, err
+	}
+	if !r.PodCIDR.IsValid() || !r.Account {
+		return none, errors.New("the host has no Node or ServiceAccount yet: drover serve makes them from this config; see drover host list")
+	}
+	credentials, err := hosts.Credentials(ctx, name, bundle.Lifetime)
+	if err != nil {
+		return none, err
+	}
+	return bundle.Host{
+		Name: name, Cluster: r.Cluster, Address: declared.Address, PodCIDR: r.PodCIDR, Network: network,
+		Server: credentials.Server, CA: credentials.CA, Token: credentials.Token,
+	}, nil
+}

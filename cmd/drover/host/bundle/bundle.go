@@ -1,0 +1,141 @@
+// Package bundle makes the files that a host outside a cluster needs: flanneld and
+// kube-proxy as units of systemd, their config and credentials, a timer that renews
+// these, a resolver for the cluster's domain, and scripts that install and remove all of
+// it.
+//
+// It makes no objects and talks to no cluster. Everything on the host is in
+// /etc/drover-host/CLUSTER, and in units whose names end in CLUSTER.
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"text/template"
+	"time"
+
+	"drover/pools"
+)
+
+// Lifetime is the time that the credentials of a host are valid. The host renews them
+// each day.
+const Lifetime = 30 * 24 * time.Hour
+
+// Host is a host with the facts of its cluster.
+type Host struct {
+	Name    string
+	Cluster string
+	Address netip.Addr
+	PodCIDR netip.Prefix // of the host
+	Network *pools.HostNetwork
+
+	Server string // https://host:port of the API server
+	CA     []byte // of the API server, in PEM
+	Token  string // of the host's ServiceAccount
+}
+
+// Dir is the directory of the host that has its files.
+func (h Host) Dir() string { return "/etc/drover-host/" + h.Cluster }
+
+// Interface is the name of flannel's VXLAN interface.
+func (h Host) Interface() string { return fmt.Sprintf("flannel.%d", h.Network.VNI) }
+
+// Seconds is [Lifetime] in seconds.
+func (h Host) Seconds() int { return int(Lifetime / time.Second) }
+
+// NFTables reports whether kube-proxy writes rules of nftables.
+func (h Host) NFTables() bool { return h.Network.ProxyMode == pools.ProxyNFTables }
+
+// Program is an executable that the bundle brings along.
+type Program struct {
+	Name string // flanneld
+	Data []byte
+}
+
+// File is a file of a bundle.
+type File struct {
+	Name string // below the bundle
+	Mode int64
+	Data []byte
+}
+
+//go:embed files
+var files embed.FS
+
+// modes are the files made of templates.
+var modes = []struct {
+	name string
+	mode int64
+}{
+	{"install.sh", 0o755}, {"uninstall.sh", 0o755}, {"renew.sh", 0o755}, {"resolver.sh", 0o755}, {"kubeconfig", 0o600},
+	{"flanneld.service", 0o644}, {"kube-proxy.service", 0o644}, {"renew.service", 0o644}, {"renew.timer", 0o644},
+}
+
+// Files returns the files of a bundle.
+func Files(h Host, programs ...Program) ([]File, error) {
+	all, err := template.New("").Funcs(template.FuncMap{"json": quote}).ParseFS(files, "files/*")
+	if err != nil {
+		return nil, err
+	}
+	net, err := netConf(h)
+	if err != nil {
+		return nil, err
+	}
+	out := []File{{"net-conf.json", 0o644, net}, {"ca.crt", 0o644, h.CA}, {"token", 0o600, []byte(h.Token + "\n")}}
+	for _, f := range modes {
+		var text bytes.Buffer
+		if err := all.ExecuteTemplate(&text, f.name, h); err != nil {
+			return nil, err
+		}
+		out = append(out, File{f.name, f.mode, text.Bytes()})
+	}
+	for _, p := range programs {
+		out = append(out, File{path.Join("bin", p.Name), 0o755, p.Data})
+	}
+	return out, nil
+}
+
+// netConf returns flannel's config. The host has no pods, so flannel needs no rules there.
+func netConf(h Host) ([]byte, error) {
+	type backend struct {
+		Type string
+		VNI  int
+		Port int
+	}
+	text, err := json.MarshalIndent(struct {
+		Network        string
+		EnableNFTables bool
+		Backend        backend
+	}{h.Network.PodCIDR.String(), h.NFTables(), backend{"vxlan", h.Network.VNI, h.Network.Port}}, "", "  ")
+	return append(text, '\n'), err
+}
+
+func quote(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// Write writes a bundle as a tar, in a folder with the name of the host. It has
+// credentials: its reader must be the host's root alone.
+func Write(w io.Writer, h Host, now time.Time, programs ...Program) error {
+	all, err := Files(h, programs...)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(w)
+	for _, f := range all {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: path.Join(h.Name, f.Name), Mode: f.Mode, Size: int64(len(f.Data)), ModTime: now.Truncate(time.Second)}
+		if err := t.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := t.Write(f.Data); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}

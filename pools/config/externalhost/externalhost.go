@@ -1,0 +1,274 @@
+// Package externalhost checks the hosts outside a cluster as the config describes them,
+// and sets their defaults.
+//
+// Their networks must be inside the cluster's pod network: the controller manager ends at
+// its start when a Node has a network outside of --cluster-cidr. They must be in a part
+// of it that no node has. The controller sees which networks nodes have; this package
+// does not.
+package externalhost
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"drover/pools"
+	"drover/pools/option"
+)
+
+// Mistake is a mistake in the hosts of a cluster.
+type Mistake struct {
+	Path string // below the cluster: hostNetwork.podCIDR
+	Err  error  // mostly a [pools.HintError]
+}
+
+// RangeName is the name of the Node that holds hostPodCIDR, so that the controller
+// manager gives no part of it to a node.
+const RangeName = "drover-host-range"
+
+// DefaultSize is the prefix length of a host's network.
+const DefaultSize = 28
+
+// SetDefaults sets the defaults of fields that are not set.
+func SetDefaults(c *pools.Cluster) {
+	for i := range c.Hosts {
+		orDefault(&c.Hosts[i].Size, DefaultSize)
+	}
+	n := c.HostNetwork
+	if n == nil {
+		return
+	}
+	if c.ControlPlane != nil {
+		orDefault(&n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
+		orDefault(&n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
+	}
+	orDefault(&n.CNI, pools.Flannel)
+	orDefault(&n.NodeMask, 24)
+	orDefault(&n.VNI, 1)
+	orDefault(&n.Port, 8472)
+	orDefault(&n.ProxyMode, pools.ProxyNFTables)
+	orDefault(&n.Domain, "cluster.local")
+	if n.ServiceCIDR.IsValid() {
+		dns := n.ServiceCIDR.Masked().Addr()
+		for range 10 {
+			dns = dns.Next()
+		}
+		orDefault(&n.DNS, dns)
+	}
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
+	}
+}
+
+func firstIPv4(all pools.Prefixes) netip.Prefix {
+	for _, p := range all {
+		if p.Addr().Is4() {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// checker collects the mistakes of one cluster.
+type checker struct {
+	cluster *pools.Cluster
+	found   []Mistake
+}
+
+func (c *checker) failf(path, hint, format string, args ...any) {
+	c.found = append(c.found, Mistake{path, pools.Hint(hint, format, args...)})
+}
+
+// Check returns the mistakes in the hosts of the cluster with that index, with its
+// defaults. A mistake of two clusters is one of the later.
+func Check(cfg *pools.Config, index int) []Mistake {
+	cluster := &cfg.Clusters[index]
+	c := &checker{cluster: cluster}
+	for i := range index {
+		if err := conflict(&cfg.Clusters[i], cluster); err != nil {
+			c.found = append(c.found, Mistake{"hosts", err})
+		}
+	}
+	n := cluster.HostNetwork
+	if n == nil {
+		if len(cluster.Hosts) > 0 {
+			c.failf("hosts", "hostNetwork: {podCIDR: 10.244.0.0/16, serviceCIDR: 10.96.0.0/12, hostPodCIDR: 10.244.240.0/20}", "hosts need a hostNetwork")
+		}
+		return c.found
+	}
+	c.network(n)
+	c.subnets(n, cfg.Subnets)
+	nodes := nodeNames(cfg, cluster.Name)
+	for i, h := range cluster.Hosts {
+		c.host(fmt.Sprintf("hosts[%d]", i), h, cluster.Hosts[:i], nodes)
+	}
+	c.room(n)
+	return c.found
+}
+
+// nodeNames returns the names of the nodes that boot into a cluster.
+func nodeNames(cfg *pools.Config, cluster string) (names []string) {
+	for _, p := range cfg.Pools {
+		if p.Cluster == cluster {
+			for _, n := range p.Nodes {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
+}
+
+// unsupported has the reasons why hosts cannot take part in other networks.
+var unsupported = map[pools.CNI]string{
+	"cilium": "Cilium has external workloads no more, and its agent needs a kubelet's Node; route the pod network to the host, or use Cilium's own ClusterMesh",
+	"calico": "Calico's networks are blocks of its own IPAM, not a Node's podCIDR: peer the host by BGP, or protect it as a HostEndpoint",
+}
+
+func (c *checker) network(n *pools.HostNetwork) {
+	if reason, ok := unsupported[n.CNI]; ok {
+		c.failf("hostNetwork.cni", reason, "%s is not supported", n.CNI)
+	} else if n.CNI != pools.Flannel {
+		c.failf("hostNetwork.cni", "cni: flannel", "%q is not supported", n.CNI)
+	}
+	c.prefix("podCIDR", n.PodCIDR, "10.244.0.0/16, flannel's Network and the controller manager's --cluster-cidr")
+	c.prefix("serviceCIDR", n.ServiceCIDR, "10.96.0.0/12, the API server's --service-cluster-ip-range")
+	c.prefix("hostPodCIDR", n.HostPodCIDR, "10.244.240.0/20, the end of podCIDR")
+	switch {
+	case !n.PodCIDR.IsValid() || !n.HostPodCIDR.IsValid():
+	case n.NodeMask < n.PodCIDR.Bits() || n.NodeMask > 30:
+		c.failf("hostNetwork.nodeMaskSize", "nodeMaskSize: 24", "%d is not from %d, the size of podCIDR, to 30", n.NodeMask, n.PodCIDR.Bits())
+	case !contains(n.PodCIDR, n.HostPodCIDR):
+		c.failf("hostNetwork.hostPodCIDR", "the end of podCIDR: the controller manager ends when a Node has a network outside of its --cluster-cidr", "%s is not inside podCIDR %s", n.HostPodCIDR, n.PodCIDR)
+	case n.HostPodCIDR == n.PodCIDR:
+		c.failf("hostNetwork.hostPodCIDR", "a part of it, at the end", "%s is all of podCIDR, so that nodes get no network", n.HostPodCIDR)
+	case n.HostPodCIDR.Bits() > n.NodeMask:
+		c.failf("hostNetwork.hostPodCIDR", fmt.Sprintf("%s/%d or larger", n.HostPodCIDR.Addr(), n.NodeMask), "%s is smaller than the network of a node (/%d), which then could be given to one", n.HostPodCIDR, n.NodeMask)
+	}
+	if n.PodCIDR.IsValid() && n.ServiceCIDR.IsValid() && n.PodCIDR.Overlaps(n.ServiceCIDR) {
+		c.failf("hostNetwork.serviceCIDR", "the cluster's own networks", "%s overlaps podCIDR %s", n.ServiceCIDR, n.PodCIDR)
+	}
+	if n.VNI < 1 || n.VNI >= 1<<24 {
+		c.failf("hostNetwork.vni", "vni: 1, as in flannel's net-conf.json", "%d is not from 1 to 16777215", n.VNI)
+	}
+	if n.Port < 1 || n.Port > 65535 {
+		c.failf("hostNetwork.port", "port: 8472", "%d is not from 1 to 65535", n.Port)
+	}
+	if n.ProxyMode != pools.ProxyNFTables && n.ProxyMode != pools.ProxyIPTables {
+		c.failf("hostNetwork.proxyMode", "proxyMode: nftables, or iptables for kernels before 5.13", "%q is not a mode of kube-proxy for hosts", n.ProxyMode)
+	}
+	if n.ServiceCIDR.IsValid() && !n.ServiceCIDR.Contains(n.DNS) {
+		c.failf("hostNetwork.dns", "kubectl get service kube-dns -n kube-system", "%s is not in serviceCIDR %s", n.DNS, n.ServiceCIDR)
+	}
+	if !option.IsDomain(n.Domain) {
+		c.failf("hostNetwork.domain", "domain: cluster.local", "%q is not a domain", n.Domain)
+	}
+}
+
+// subnets checks that the cluster's networks do not overlap those of machines.
+func (c *checker) subnets(n *pools.HostNetwork, subnets []pools.Subnet) {
+	for _, s := range subnets {
+		if n.PodCIDR.IsValid() && s.CIDR.IsValid() && n.PodCIDR.Overlaps(s.CIDR) {
+			c.failf("hostNetwork.podCIDR", "networks of pods and machines must be apart", "%s overlaps subnet %s", n.PodCIDR, s.CIDR)
+		}
+		if n.ServiceCIDR.IsValid() && s.CIDR.IsValid() && n.ServiceCIDR.Overlaps(s.CIDR) {
+			c.failf("hostNetwork.serviceCIDR", "networks of Services and machines must be apart", "%s overlaps subnet %s", n.ServiceCIDR, s.CIDR)
+		}
+	}
+}
+
+// prefix checks that a network is there, of IPv4, and without host bits.
+func (c *checker) prefix(name string, p netip.Prefix, hint string) {
+	path := "hostNetwork." + name
+	switch {
+	case !p.IsValid():
+		c.failf(path, name+": "+hint, "%s is not set", name)
+	case !p.Addr().Is4():
+		c.failf(path, "IPv4: "+hint, "%s: hosts outside the cluster have IPv4 alone", p)
+	case p != p.Masked():
+		c.failf(path, "write "+p.Masked().String(), "%s has host bits set", p)
+	}
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func (c *checker) host(path string, h pools.ExternalHost, earlier []pools.ExternalHost, nodes []string) {
+	n := c.cluster.HostNetwork
+	switch {
+	case !label.MatchString(h.Name):
+		c.failf(path+".name", "use a-z, 0-9 and '-', 63 at most", "%q cannot be the name of a host", h.Name)
+	case h.Name == RangeName:
+		c.failf(path+".name", "any other", "%q is the Node that holds hostPodCIDR", h.Name)
+	case slices.Contains(nodes, h.Name):
+		c.failf(path+".name", "a name of its own", "%q is a node of a pool: its kubelet has that Node", h.Name)
+	case slices.ContainsFunc(earlier, func(o pools.ExternalHost) bool { return o.Name == h.Name }):
+		c.failf(path+".name", "remove one", "%q is there twice", h.Name)
+	}
+	a := h.Address
+	switch {
+	case !a.IsValid():
+		c.failf(path, "address: 192.0.2.10, where the cluster's nodes reach it", "host %q has no address", h.Name)
+	case !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast():
+		c.failf(path+".address", "address: 192.0.2.10", "%s cannot be the address of a host: IPv4, and one that the cluster's nodes reach", a)
+	case n.PodCIDR.Contains(a) || n.ServiceCIDR.Contains(a):
+		c.failf(path+".address", "the address of the host in its own network", "%s is in a network of the cluster: VXLAN packets to it would go into the VXLAN", a)
+	case slices.ContainsFunc(earlier, func(o pools.ExternalHost) bool { return o.Address == a }):
+		c.failf(path+".address", "each host needs one of its own", "%s is there twice", a)
+	}
+	if h.Size < n.HostPodCIDR.Bits() || h.Size > 30 || h.Size < n.NodeMask {
+		c.failf(path+".podCIDRSize", "podCIDRSize: 28", "%d is not from %d to 30", h.Size, max(n.HostPodCIDR.Bits(), n.NodeMask))
+	}
+}
+
+// room checks that the networks of all hosts fit.
+func (c *checker) room(n *pools.HostNetwork) {
+	if !n.HostPodCIDR.IsValid() || !n.HostPodCIDR.Addr().Is4() {
+		return
+	}
+	needed := 0
+	for _, h := range c.cluster.Hosts {
+		if h.Size > 0 && h.Size <= 32 {
+			needed += 1 << (32 - h.Size)
+		}
+	}
+	if room := 1 << (32 - n.HostPodCIDR.Bits()); needed > room {
+		c.failf("hostNetwork.hostPodCIDR", "a larger one", "%s has %d addresses, and the hosts need %d", n.HostPodCIDR, room, needed)
+	}
+}
+
+func contains(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}
+
+// conflict returns the error of a host that is in several clusters whose networks cannot
+// be on one host: overlapping pod or Service networks, or the same VXLAN. Nil: none.
+func conflict(a, b *pools.Cluster) error {
+	if a.HostNetwork == nil || b.HostNetwork == nil {
+		return nil
+	}
+	shared := slices.IndexFunc(a.Hosts, func(h pools.ExternalHost) bool {
+		return slices.ContainsFunc(b.Hosts, func(o pools.ExternalHost) bool { return o.Address == h.Address })
+	})
+	if shared < 0 {
+		return nil
+	}
+	h, x, y := a.Hosts[shared], a.HostNetwork, b.HostNetwork
+	for _, p := range []netip.Prefix{x.PodCIDR, x.ServiceCIDR} {
+		for _, q := range []netip.Prefix{y.PodCIDR, y.ServiceCIDR} {
+			if p.IsValid() && q.IsValid() && p.Overlaps(q) {
+				return pools.Hint("a host can be in clusters whose networks are apart", "%s is a host of clusters %q and %q, and %s overlaps %s", h.Address, a.Name, b.Name, p, q)
+			}
+		}
+	}
+	if x.ProxyMode == y.ProxyMode {
+		return pools.Hint("proxyMode: iptables in one of them", "%s is a host of clusters %q and %q, and both have proxyMode %s: two kube-proxies would delete each other's rules", h.Address, a.Name, b.Name, x.ProxyMode)
+	}
+	if x.VNI == y.VNI {
+		return pools.Hint("give one cluster's flannel another VNI", "%s is a host of clusters %q and %q, and both have VNI %d: the host has one interface flannel.%d", h.Address, a.Name, b.Name, x.VNI, x.VNI)
+	}
+	return nil
+}

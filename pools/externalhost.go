@@ -1,0 +1,40 @@
+package pools
+
+import "net/netip"
+
+// CNI is the network of a cluster's pods.
+type CNI string
+
+// Flannel is the only network whose parts run on hosts outside the cluster.
+const Flannel CNI = "flannel"
+
+// ProxyMode is the kind of rules that kube-proxy writes on a host.
+type ProxyMode string
+
+// The modes of kube-proxy.
+const (
+	ProxyNFTables ProxyMode = "nftables"
+	ProxyIPTables ProxyMode = "iptables"
+)
+
+// HostNetwork describes the network that hosts outside a cluster share with its pods.
+type HostNetwork struct {
+	CNI         CNI          `json:"cni,omitempty"`          // default flannel, with VXLAN; no other is supported
+	PodCIDR     netip.Prefix `json:"podCIDR,omitzero"`       // of the cluster: flannel's Network; default controlPlane.podSubnet
+	ServiceCIDR netip.Prefix `json:"serviceCIDR,omitzero"`   // of the cluster; default controlPlane.serviceSubnet
+	HostPodCIDR netip.Prefix `json:"hostPodCIDR,omitzero"`   // part of podCIDR for hosts alone: 10.244.240.0/20
+	NodeMask    int          `json:"nodeMaskSize,omitempty"` // size of a node's network: --node-cidr-mask-size; default 24
+	VNI         int          `json:"vni,omitempty"`          // of flannel's VXLAN; default 1
+	ProxyMode   ProxyMode    `json:"proxyMode,omitempty"`    // of kube-proxy on the hosts: nftables or iptables; default nftables
+	Port        int          `json:"port,omitempty"`         // UDP port of flannel's VXLAN; default 8472
+	DNS         netip.Addr   `json:"dns,omitzero"`           // ClusterIP of the cluster's DNS; default the tenth address of serviceCIDR
+	Domain      string       `json:"domain,omitempty"`       // of the cluster's DNS; default cluster.local
+}
+
+// ExternalHost is a host outside a cluster, without a kubelet, that reaches the cluster's
+// pods and Services and is reached from its pods.
+type ExternalHost struct {
+	Name    string     `json:"name"`                  // of its Node: a DNS label
+	Address netip.Addr `json:"address"`               // where the cluster's nodes reach it
+	Size    int        `json:"podCIDRSize,omitempty"` // prefix length of its part of hostPodCIDR; default 28
+}
