@@ -1,10 +1,17 @@
 package controlplane_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"drover/e2e/controlplane"
 )
@@ -57,11 +64,7 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		t.Fatal(err)
 	}
 	const policy, nodePolicy, role = "ValidatingAdmissionPolicy 'drover-only-join-tokens'", "ValidatingAdmissionPolicy 'drover-only-its-nodes'", "cannot "
-	tests := []struct {
-		call string // of kubectl
-		in   string
-		want string // in the error; empty: allowed
-	}{
+	tries(t, p, p.Client, []try{
 		{"create -f -", secret("bootstrap-token-aaaaaa", bootstrap, good), ""},
 		{"delete secret bootstrap-token-aaaaaa -n kube-system --wait=false", "", ""},
 		{"get configmap cluster-info -n kube-public", "", ""},
@@ -152,24 +155,7 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		{"delete validatingadmissionpolicybinding drover-only-its-nodes --wait=false", "", role},
 		{"get nodes --as=system:admin", "", role},
 		{"get nodes --as=x --as-group=system:masters", "", role},
-	}
-	for _, tt := range tests {
-		name := tt.call
-		if tt.in != "" {
-			name += " " + strings.Join(strings.Fields(tt.in), " ")
-		}
-		t.Run(name, func(t *testing.T) {
-			out, err := p.KubectlAs(t.Context(), p.Client, strings.NewReader(tt.in), strings.Fields(tt.call)...)
-			switch {
-			case tt.want == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case tt.want != "" && err == nil:
-				t.Errorf("allowed: %s", out)
-			case tt.want != "" && !strings.Contains(err.Error(), tt.want):
-				t.Errorf("refused, but not as it should be by %s: %v", tt.want, err)
-			}
-		})
-	}
+	})
 
 	// kubectl reads before these calls, which is not allowed either.
 	for _, what := range []string{
@@ -189,4 +175,51 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 			t.Errorf("%s: %q, want no (%v)", what, out, err)
 		}
 	}
+}
+
+// try is a call of kubectl.
+type try struct {
+	call string // its arguments
+	in   string // its standard input
+	want string // in the error; empty: allowed
+}
+
+// tries makes calls with the credentials of a kubeconfig file.
+func tries(t *testing.T, p *controlplane.Cluster, kubeconfig string, tests []try) {
+	for _, tt := range tests {
+		name := tt.call
+		if tt.in != "" {
+			name += " " + strings.Join(strings.Fields(tt.in), " ")
+		}
+		t.Run(name, func(t *testing.T) {
+			call := p.KubectlAs
+			if strings.HasPrefix(tt.call, "patch-status ") {
+				call = patchStatus
+			}
+			out, err := call(t.Context(), kubeconfig, strings.NewReader(tt.in), strings.Fields(tt.call)...)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && err == nil:
+				t.Errorf("allowed: %s", out)
+			case tt.want != "" && !strings.Contains(err.Error(), tt.want):
+				t.Errorf("refused, but not as it should be by %s: %v", tt.want, err)
+			}
+		})
+	}
+}
+
+// patchStatus patches the status of a Node, as patch-status NODE PATCH. Unlike kubectl it
+// does not read it first.
+func patchStatus(ctx context.Context, kubeconfig string, _ io.Reader, args ...string) (string, error) {
+	conf, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	client, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		return "", err
+	}
+	n, err := client.CoreV1().Nodes().Patch(ctx, args[1], types.MergePatchType, []byte(args[2]), metav1.PatchOptions{}, "status")
+	return n.String(), err
 }
