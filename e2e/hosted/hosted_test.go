@@ -43,7 +43,11 @@ const (
 	crds = "../../deploy/charts/drover/crds"
 )
 
-var address = netip.MustParseAddr("10.231.0.2") // of the tenant's API server
+// Addresses of the tenant's API server.
+var (
+	address  = netip.MustParseAddr("10.231.0.2")
+	address6 = netip.MustParseAddr("fd00:231::2")
+)
 
 // TestHosted runs the tests of this file in a network namespace: programs of a control
 // plane have fixed ports.
@@ -61,6 +65,7 @@ func TestHosted(t *testing.T) {
 	ns := netns.NewNamespace(t, fmt.Sprintf("hosted%d", os.Getpid()))
 	ns.Link(t, "plane0", ns, "plane1")
 	ns.IP(t, "addr", "add", address.String()+"/24", "dev", "plane0")
+	ns.IP(t, "addr", "add", address6.String()+"/64", "dev", "plane0", "nodad")
 	ns.IP(t, "link", "set", "plane0", "up")
 	ns.IP(t, "link", "set", "plane1", "up")
 	self, err := os.Executable()
@@ -135,6 +140,7 @@ func testHosted(t *testing.T) {
 	t.Run("keys stay", func(t *testing.T) { f.testKeysStay(t) })
 	t.Run("lost key", func(t *testing.T) { f.testLostKey(t, tenant) })
 	t.Run("delete", func(t *testing.T) { f.testDelete(t, tenant) })
+	t.Run("IPv6", func(t *testing.T) { f.testIPv6(t) })
 	t.Run("rights used", func(t *testing.T) { f.testRightsUsed(t) })
 }
 

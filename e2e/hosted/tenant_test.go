@@ -144,7 +144,11 @@ func (f *farm) testAddons(t *testing.T, tenant pools.Cluster) {
 // testJoin does what kubeadm join and a kubelet do with a token of kubeadm's own: it reads
 // the objects of the tenant, and gets a certificate.
 func (f *farm) testJoin(t *testing.T) {
-	admin := f.file(t, "tenant-a-admin")
+	f.wantKubeadmJoin(t, f.file(t, "tenant-a-admin"), "10.231.0.2:6443")
+}
+
+func (f *farm) wantKubeadmJoin(t *testing.T, admin, endpoint string) {
+	t.Helper()
 	kubeadm := filepath.Join(f.admin.BinDir, "kubeadm")
 	made, err := exec.CommandContext(t.Context(), kubeadm, "--kubeconfig", admin, "token", "create", "--print-join-command").Output()
 	if err != nil {
@@ -152,7 +156,7 @@ func (f *farm) testJoin(t *testing.T) {
 	}
 	out := string(made)
 	words := strings.Fields(out) // kubeadm join HOST:PORT --token T --discovery-token-ca-cert-hash H
-	if len(words) < 7 || words[2] != "10.231.0.2:6443" {
+	if len(words) < 7 || words[2] != endpoint {
 		t.Fatalf("join command %q", out)
 	}
 	// The discovery of a node: cluster-info is signed with the token, and its CA is pinned.

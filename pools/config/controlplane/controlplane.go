@@ -136,6 +136,9 @@ func (c *checker) networks(cp *pools.ControlPlane, subnets []pools.Subnet) {
 			c.failf("serviceSubnet", "choose networks apart", "%s overlaps podSubnet %s", s, cp.PodSubnet[i])
 		}
 	}
+	if a := cp.Endpoint.Address; a.IsValid() && len(cp.ServiceSubnet) > 0 && a.Is4() != cp.ServiceSubnet[0].Addr().Is4() {
+		c.failf("serviceSubnet", "serviceSubnet: fd00:96::/112 for IPv6; with both write that of the endpoint first", "%s is not of the address family of the endpoint %s, so the API server would not start", cp.ServiceSubnet[0], a)
+	}
 	c.apart("podSubnet", cp.PodSubnet, subnets)
 	c.apart("serviceSubnet", cp.ServiceSubnet, subnets)
 }

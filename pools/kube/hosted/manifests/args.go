@@ -3,6 +3,7 @@ package manifests
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func (p *Plane) etcd() flags {
 		"listen-peer-urls":            peer,
 		"initial-advertise-peer-urls": peer,
 		"initial-cluster":             "$(POD_NAME)=" + peer,
-		"listen-metrics-urls":         "http://0.0.0.0:2381", // the kubelet's probes
+		"listen-metrics-urls":         "http://" + net.JoinHostPort(p.anyAddress(), "2381"), // the kubelet's probes
 	}
 }
 
@@ -114,14 +115,23 @@ func (p *Plane) apiServer() flags {
 		"enable-aggregator-routing": "true",
 	}
 	if p.IPv6() {
-		f["bind-address"] = netip.IPv6Unspecified().String()
+		f["bind-address"] = p.anyAddress()
 	}
 	return f
 }
 
+// anyAddress is what programs bind for requests from outside of the pod. That of IPv6 takes
+// requests by IPv4 too, and does not exist on hosts without IPv6.
+func (p *Plane) anyAddress() string {
+	if p.IPv6() {
+		return netip.IPv6Unspecified().String()
+	}
+	return netip.IPv4Unspecified().String()
+}
+
 func (p *Plane) controllerManager() flags {
 	return p.withKubeconfig("controller-manager.conf", flags{
-		"bind-address":                     "0.0.0.0", // the kubelet's probes; all else needs a user
+		"bind-address":                     p.anyAddress(), // the kubelet's probes; all else needs a user
 		"client-ca-file":                   keysDir + "/ca.crt",
 		"requestheader-client-ca-file":     keysDir + "/front-proxy-ca.crt",
 		"root-ca-file":                     keysDir + "/ca.crt",
@@ -138,7 +148,7 @@ func (p *Plane) controllerManager() flags {
 
 func (p *Plane) scheduler() flags {
 	return p.withKubeconfig("scheduler.conf", flags{
-		"bind-address":                 "0.0.0.0",
+		"bind-address":                 p.anyAddress(),
 		"client-ca-file":               keysDir + "/ca.crt",
 		"requestheader-client-ca-file": keysDir + "/front-proxy-ca.crt",
 	})

@@ -204,6 +204,26 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
+// TestIPv6: with an endpoint of IPv6 all that is asked from outside of the pod is bound for
+// IPv6, and the Services get an address of it.
+func TestIPv6(t *testing.T) {
+	p := plane(func(p *manifests.Plane) { p.Address = netip.MustParseAddr("fd00:28::7") })
+	for program, want := range map[string]string{
+		"etcd": "--listen-metrics-urls=http://[::]:2381", "kube-apiserver": "--bind-address=::", "kube-controller-manager": "--bind-address=::", "kube-scheduler": "--bind-address=::",
+	} {
+		if args, err := p.Args(program); err != nil || !slices.Contains(args, want) {
+			t.Errorf("%s: %q, %v; want %s", program, args, err, want)
+		}
+	}
+	all := objects(t, p)
+	if got := named(t, all, "Service", "tenant-a-api")["spec"].(map[string]any)["ipFamilyPolicy"]; got != "PreferDualStack" {
+		t.Errorf("ipFamilyPolicy %v", got)
+	}
+	if _, ok := named(t, objects(t, plane(func(*manifests.Plane) {})), "Service", "tenant-a-api")["spec"].(map[string]any)["ipFamilyPolicy"]; ok {
+		t.Error("with IPv4 the admin cluster chooses the family")
+	}
+}
+
 // TestAddonsOff: an add-on that is off is rendered to be removed.
 func TestAddonsOff(t *testing.T) {
 	off := false
