@@ -150,16 +150,8 @@ func (m *Machine) Configure(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	sealed, err := m.post(ctx, m.MAC, m.nonce, m.key)
-	if err != nil {
-		return err
-	}
-	plain, err := pools.Open(m.key, m.MAC, "config", sealed)
-	if err != nil {
-		return err
-	}
 	var c pools.NodeConfig
-	if err := json.Unmarshal(plain, &c); err != nil {
+	if err := m.open(ctx, "config", &c); err != nil {
 		return err
 	}
 	if len(c.Files) == 0 {
@@ -168,19 +160,37 @@ func (m *Machine) Configure(ctx context.Context) (err error) {
 	return nil
 }
 
+// Join fetches what the node joins its cluster with, after [Machine.Boot].
+func (m *Machine) Join(ctx context.Context) (c pools.JoinConfig, err error) {
+	return c, m.open(ctx, "join", &c)
+}
+
+// open requests a sealed answer for this boot and opens it.
+func (m *Machine) open(ctx context.Context, purpose string, into any) error {
+	sealed, err := m.post(ctx, purpose, m.MAC, m.nonce, m.key)
+	if err != nil {
+		return err
+	}
+	plain, err := pools.Open(m.key, m.MAC, purpose, sealed)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, into)
+}
+
 // WithNewKey returns a copy of the machine with the same nonce and without a key: it makes
 // another one.
 func (m *Machine) WithNewKey() *Machine {
 	return &Machine{Net: m.Net, MAC: m.MAC, Address: m.Address, nonce: m.nonce}
 }
 
-// post requests the node config of a MAC.
-func (m *Machine) post(ctx context.Context, mac pools.MAC, nonce string, key hpke.PrivateKey) ([]byte, error) {
+// post requests the node config of a MAC, or its join.
+func (m *Machine) post(ctx context.Context, purpose string, mac pools.MAC, nonce string, key hpke.PrivateKey) ([]byte, error) {
 	body, err := json.Marshal(pools.KeyRequest{PublicKey: key.PublicKey().Bytes()})
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+ServerAddr+pools.NodePath+mac.Dashed()+"/config", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+ServerAddr+pools.NodePath+mac.Dashed()+"/"+purpose, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (p *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) 
 
 // KubectlAs is [Cluster.Kubectl] with another kubeconfig file.
 func (p *Cluster) KubectlAs(ctx context.Context, kubeconfig string, stdin io.Reader, args ...string) (string, error) {
-	return p.run(ctx, stdin, "kubectl", append([]string{"--kubeconfig", kubeconfig, "--request-timeout=30s"}, args...)...)
+	return p.run(ctx, stdin, "kubectl", append([]string{"--kubeconfig", kubeconfig, "--request-timeout=30s", "--cache-dir=" + filepath.Join(p.cfg.Dir, "kubectl")}, args...)...)
 }
 
 func (p *Cluster) start(ctx context.Context) error {
