@@ -47,7 +47,7 @@ func TestMoonshotToReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	const commands = `drover import moonshot m1 -c $CONFIG --apply --known-hosts $STATE/known_hosts &&
-drover power pxe chassis=m1 --poll 1s &&
+drover power pxe chassis=m1 -y --poll 1s &&
 drover boot watch m1c1n1 m1c2n1 m1c3n1`
 	out, err := s.Run(ctx, "env", "PATH="+filepath.Dir(b.Drover)+":"+os.Getenv("PATH"),
 		"CONFIG="+filepath.Join(s.Dir, "drover.yaml"), "STATE="+s.Drover.State, "DROVER_TOKEN_FILE="+s.Drover.TokenFile(),

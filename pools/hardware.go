@@ -35,6 +35,8 @@ type PowerRequest struct {
 
 	// Wait is the longest wait for a machine to be on, or off; default 2m.
 	Wait Duration `json:"wait,omitempty"`
+	// MaxParallel is the number of machines that are switched at a time; 0: all.
+	MaxParallel int `json:"maxParallel,omitempty"`
 }
 
 // PowerJob is a [PowerRequest] in progress or done.

@@ -23,6 +23,10 @@ type NodeInfo struct {
 	NextBoot NextBoot `json:"nextBoot,omitempty"`
 	// Move is set while the node leaves a cluster, likewise.
 	Move *Move `json:"move,omitempty"`
+	// Status is how the machine is, likewise.
+	Status *NodeStatus `json:"status,omitempty"`
+	// CatchAll marks a machine of a catch-all pool that no node declares, likewise.
+	CatchAll bool `json:"catchall,omitempty"`
 }
 
 // Declared reports whether the operator's file declares the node.

@@ -47,6 +47,13 @@ func (m *machines) Switch(_ context.Context, actor string, o pools.PowerRequest)
 	return pools.PowerJob{ID: "j1", Action: o.Action}, nil
 }
 
+func (m *machines) Preview(o pools.PowerRequest) (pools.PowerJob, error) {
+	if o.Action == "explode" {
+		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrPowerRequest)
+	}
+	return pools.PowerJob{Action: o.Action}, nil
+}
+
 func (m *machines) Jobs() []pools.PowerJob { return m.jobs }
 
 func (m *machines) Job(id string) (pools.PowerJob, bool) { return pools.PowerJob{ID: id}, id == "j1" }

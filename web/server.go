@@ -64,6 +64,7 @@ func (s *Server) Handler() http.Handler {
 	rest := a.Handler()
 	mux.Handle("/api/", guard.API(rest))
 	mux.Handle(api.TokenPath, guard.Secret(rest))
+	mux.Handle(api.ConfigPath, guard.Secret(rest))
 	mux.Handle("/", page.Handler(a, guard))
 
 	protect := http.NewCrossOriginProtection()

@@ -75,6 +75,8 @@ type bootList []boots.Record
 
 func (b bootList) List() []boots.Record { return slices.Clone(b) }
 
+func (b bootList) Forget(string) int { return 0 }
+
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // harness is a server with a real farm.

@@ -126,8 +126,10 @@ var mayImport = map[string][]string{
 	"imagebuild/registry": {"drover/imagebuild/layer", "drover/imagebuild/oci"},
 	"imagebuild/rootfs":   {},
 
+	"cmd/drover/cli/nodeset": {},
+	"cmd/drover/configfile":  {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config", "drover/pools/resolve"},
 	"cmd/drover/hardware": {
-		"drover/cmd/drover/cli", "drover/pools", "drover/pools/config", "drover/pools/hardware",
+		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config", "drover/pools/hardware",
 		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot", "drover/pools/migrate",
 		"drover/pools/migrate/dhcpd", "drover/pools/migrate/dnsmasq", "drover/pools/migrate/inventory", "drover/pools/migrate/kea",
 		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
@@ -135,6 +137,12 @@ var mayImport = map[string][]string{
 
 	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/pools", "drover/pools/kube", "drover/pools/kube/externalhost"},
 	"cmd/drover/host/bundle": {"drover/pools"},
+	"cmd/drover/doctor": {
+		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
+		"drover/pools/config/decode", "drover/pools/resolve",
+	},
+	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools"},
+	"cmd/drover/node":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config/decode"},
 
 	"cmd/drover/server/metrics": {
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",
@@ -178,9 +186,9 @@ var onlyIn = map[string][]string{
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
-	"github.com/pin/tftp/":                    {"tftp"},
+	"github.com/pin/tftp/":                    {"cmd/drover/doctor", "tftp"},
 	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},
-	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host"},
+	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/configfile", "cmd/drover/doctor", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host", "cmd/drover/node", "cmd/drover/status"},
 	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
 	"github.com/google/go-containerregistry/": {"imagebuild/registry"},

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -20,26 +22,80 @@ func newBootCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "boot",
-		Short: "Follow the boots of machines on a running server",
+		Short: "List, follow and forget the boots of machines on a running server",
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c))
+	return cli.Group(cmd, newBootListCommand(c), newBootShowCommand(c), newBootWatchCommand(c), newBootForgetCommand(c))
 }
 
 func newBootListCommand(c *cli.Client) *cobra.Command {
-	var node string
+	var node, pool string
+	var stuck bool
+	var since time.Duration
 	limit := 50
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List boots, newest first",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List boots, newest first",
+		Example: "  drover boot list --stuck\n  drover boot list --pool compute --since 1h --limit 0 -o json",
+		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]boots.Record, error) {
-		return fetchBoots(c, ctx, node, limit)
+		if limit < 0 || since < 0 {
+			return nil, &cli.Error{Code: cli.Usage, Err: errors.New("--limit and --since must not be negative")}
+		}
+		filter := []string{"node", node, "pool", pool}
+		if stuck {
+			filter = append(filter, "stuck", "true")
+		}
+		if since > 0 {
+			filter = append(filter, "since", time.Now().Add(-since).UTC().Format(time.RFC3339))
+		}
+		return pagesOfBoots(c, ctx, limit, filter)
 	}, bootTable)
-	cmd.Flags().StringVar(&node, "node", "", "only the boots of this node")
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most")
+	f := cmd.Flags()
+	f.StringVar(&node, "node", "", "only the boots of this node")
+	f.StringVar(&pool, "pool", "", "only the boots of this pool")
+	f.BoolVar(&stuck, "stuck", false, "only those without progress")
+	f.DurationVar(&since, "since", 0, "only those that began in this time, such as 1h")
+	f.IntVar(&limit, "limit", limit, "how many at most; 0: all")
 	return cmd
+}
+
+// page is the number of boots in one answer.
+const page = 1000
+
+// pagesOfBoots requests boots page by page; limit 0: all.
+func pagesOfBoots(c *cli.Client, ctx context.Context, limit int, filter []string) ([]boots.Record, error) {
+	const path = "/api/v1/boots"
+	if 0 < limit && limit <= page {
+		return cli.Get[[]boots.Record](ctx, c, path, append(filter, "limit", strconv.Itoa(limit))...)
+	}
+	all, before := []boots.Record{}, "~" // after every ID
+	for {
+		some, err := cli.Get[[]boots.Record](ctx, c, path, append(filter, "limit", strconv.Itoa(page), "before", before)...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if len(some) < page || limit > 0 && len(all) >= limit {
+			return all[:min(len(all), cmp.Or(limit, len(all)))], nil
+		}
+		before = some[len(some)-1].ID
+	}
+}
+
+func newBootForgetCommand(c *cli.Client) *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget NODE...",
+		Short: "Forget the boots of nodes",
+		Long: `Forget removes the timelines of nodes, so that page and metrics no longer count a boot
+that ended without a report. A machine in the middle of its boot begins anew.`,
+		Example: "  drover boot forget m1c30",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.DeleteEach(cmd, "/api/v1/boots", "forgot the boots of", args)
+		},
+	}
 }
 
 func fetchBoots(c *cli.Client, ctx context.Context, node string, limit int) ([]boots.Record, error) {

@@ -14,30 +14,45 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
 	"drover/cmd/drover/server/readiness"
+	"drover/pools"
 	"drover/pools/resolve"
 )
 
 func newCheckCommand() *cobra.Command {
 	var config string
+	var live bool
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check a config and report every mistake",
 		Long: `Check reads a config as drover serve does, and reports every mistake at once,
 each with file, line and a hint. It warns of kubeconfigs and files that this host does not
 have, and of a kernel whose neighbor table is too small for the farm. It starts and changes
-nothing.`,
-		Example: "  drover check -c drover.yaml",
+nothing.
+
+With --live it also compares the config with the nodes that were added over the API of the
+running server, whose names, MACs and addresses the config must leave alone.`,
+		Example: "  drover check -c drover.yaml\n  drover check -c drover.yaml --live",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return check(config, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			var added []pools.PoolNode
+			if live {
+				var err error
+				if added, err = c.AddedNodes(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			return check(config, added, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
+	c.Flags(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "also compare with the nodes that were added over the API of the running server")
 	return cmd
 }
 
-func check(file string, stdout, stderr io.Writer) error {
-	farm, err := cli.LoadConfig(file, stderr)
+func check(file string, added []pools.PoolNode, stdout, stderr io.Writer) error {
+	farm, err := cli.LoadConfig(file, stderr, added...)
 	if err != nil {
 		return err
 	}
@@ -57,6 +72,9 @@ func check(file string, stdout, stderr io.Writer) error {
 	}
 	warnAddresses(farm, stderr)
 	warnReferences(farm, stderr)
+	for _, n := range farm.Shadowed() {
+		fmt.Fprintf(stderr, "warning: node %q of %s is left out: the config declares its name, a MAC, its address or its place\n", n.Name, n.ChassisSlot)
+	}
 	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
 		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
 	return nil

@@ -30,11 +30,16 @@ func TestPowerOverAPI(t *testing.T) {
 		out, err string
 	}{
 		{"status chassis=m1", 0, "m1c1n1   off    -\nm1c2n1   off    -\n", ""},
-		{"pxe chassis=m1", 0, "m1c1n1   on     -\nm1c2n1   on     -\n", "m1c1n1: "},
+		{"pxe chassis=m1 -y", 0, "m1c1n1   on     -\nm1c2n1   on     -\n", "m1c1n1: "},
 		{"off m1c2n1,m2c1n1", 0, "m1c2n1   off    -\nm2c1n1   off    -\n", ""},
-		{"on h1", 0, "h1       on     -\n", ""},
-		{"cycle tag=debug", 0, "h1       on     -\nm2c1n1   on     -\nm2c2n1   on     -\n", ""},
-		{"off tag=debug,pool=hooked", 0, "h1       off    -\n", ""},
+		{"on h1,m2c2n1", 0, "h1       on     -\nm2c2n1   on     -\n", ""},
+		{"cycle tag=debug -y", 0, "h1       on     -\nm2c1n1   off    -\nm2c2n1   on     -\n", ""},
+		{"cycle tag=debug", 2, "", "power cycle: h1 m2c1n1 m2c2n1\npower cycle of 3 machines? [y/N]"},
+		{"on m2c[1-2]n1", 2, "", "there was no answer (-y says yes)"},
+		{"on m2c[1-2]n1 -y --max-parallel 1", 0, "m2c1n1   on     -\nm2c2n1   on     -\n", ""},
+		{"on m2c[1-", 2, "", "a [ without ]"},
+		{"on h1 --max-parallel -1", 2, "", "--max-parallel -1"},
+		{"off tag=debug,pool=hooked -y", 0, "h1       off    -\n", ""},
 		{"status m1,h1", 3, "h1       off      -\n", "m1: drover cannot switch it"},
 		{"status m1", 1, "m1       unknown  drover cannot", "power: of its own"},
 		{"status nobody", 1, "", `no such node: "nobody"`},
@@ -115,7 +120,7 @@ func TestPowerUnknown(t *testing.T) {
   {name: m2, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.8.{{.Cartridge}}", interval: 1h}]`, manager(t, one), manager(t, two)))
 	fixture.Eventually(t, "both are stored", func() bool { return len(h.Farm.Farm().Nodes()) == 5 })
 	one.HoldPower("c1n1", "Unavailable")
-	code, out, errs := drover(t, "power pxe chassis=m1 --poll 5ms --wait 5s")
+	code, out, errs := drover(t, "power pxe chassis=m1 -y --poll 5ms --wait 5s")
 	if code != 3 || !strings.Contains(out, "m1c1n1   unavailable") || !strings.Contains(out, "m1c2n1   on ") || !strings.Contains(errs, "should be off") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}

@@ -96,20 +96,20 @@ func (c command) run(t *testing.T) {
 func TestNodeCommands(t *testing.T) {
 	apiSite(t)
 	for _, c := range []command{
-		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM           STATE
-m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6  -
+		{"node list", 0, `NAME  POOL     IP          STATE  FOR  TAGS  FROM           NOTE
+m1    compute  10.28.0.11  new    -    -     drover.yaml:6  -
 `, ""},
 		{"node add n2 --pool compute --mac 52-54-00-00-00-02 --mac 525400000102 --ip 10.28.0.12 --tag debug", 0, "added n2 to pool compute\n", ""},
 		{"node add n3 --pool compute --mac 52:54:00:00:00:03 --ip 10.28.0.13", 0, "added n3 to pool compute\n", ""},
 		{"node add n2 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", `a node of that name exists: "n2"`},
 		{"node add m1 --pool compute --mac 52:54:00:00:00:09 --ip 10.28.0.19", 1, "", "declared in drover.yaml:6"},
 		{"node add n9 --pool compute --mac 52:54:00:00:00:01 --ip 10.28.0.19", 1, "", "52:54:00:00:00:01"},
-		{"node list", 0, `NAME  POOL     IP          MACS                                 TAGS   FROM           STATE
-m1    compute  10.28.0.11  52:54:00:00:00:01                    -      drover.yaml:6  -
-n2    compute  10.28.0.12  52:54:00:00:00:02,52:54:00:00:01:02  debug  API            -
-n3    compute  10.28.0.13  52:54:00:00:00:03                    -      API            -
+		{"node list", 0, `NAME  POOL     IP          STATE  FOR  TAGS   FROM           NOTE
+m1    compute  10.28.0.11  new    -    -      drover.yaml:6  -
+n2    compute  10.28.0.12  new    -    debug  API            -
+n3    compute  10.28.0.13  new    -    -      API            -
 `, ""},
-		{"node show n3", 0, "name  n3\npool  compute\nip    10.28.0.13\nmacs  52:54:00:00:00:03\ntags  -\nfrom  API\n", ""},
+		{"node show n3", 0, "name   n3\npool   compute\nip     10.28.0.13\nmacs   52:54:00:00:00:03\ntags   -\nfrom   API\nstate  new\n", ""},
 		{"node show n3 -o json", 0, `{
   "pool": "compute",
   "name": "n3",
@@ -119,6 +119,10 @@ n3    compute  10.28.0.13  52:54:00:00:00:03                    -      API      
   "ip": "10.28.0.13",
   "source": {
     "path": "API (node \"n3\")"
+  },
+  "status": {
+    "state": "new",
+    "address": "10.28.0.13"
   }
 }
 `, ""},
@@ -131,6 +135,9 @@ source:
   file: drover.yaml
   line: 6
   path: pools[0].nodes[0]
+status:
+  state: new
+  address: 10.28.0.11
 `, ""},
 		{"node add n4 --pool compute --mac 52:54:00:00:00:04", 1, "", `node "n4" has no ip`},
 		{"node add n5 --pool compute --circuit-id ge-7 --remote-id sw1 --ip 10.28.0.15", 0, "added n5 to pool compute\n", ""},
@@ -152,10 +159,10 @@ func TestNodeByPort(t *testing.T) {
 	apiSiteOf(t, strings.Replace(apiConfig, `ip: 10.28.0.11}`, `ip: 10.28.0.11},
     {name: p1, match: {circuitID: eth7}, ip: 10.28.0.19, dhcpOptions: {ntp-server: [10.28.0.1, 10.28.0.3]}}, {name: p2, macs: ["52:54:00:00:00:02"], ignore: true}`, 1))
 	for _, c := range []command{
-		{"node list", 0, `NAME  POOL     IP          MACS               TAGS  FROM           STATE
-m1    compute  10.28.0.11  52:54:00:00:00:01  -     drover.yaml:6  -
-p1    compute  10.28.0.19  -                  -     drover.yaml:7  -
-p2    compute  -           52:54:00:00:00:02  -     drover.yaml:7  -
+		{"node list", 0, `NAME  POOL     IP          STATE    FOR  TAGS  FROM           NOTE
+m1    compute  10.28.0.11  new      -    -     drover.yaml:6  -
+p1    compute  10.28.0.19  new      -    -     drover.yaml:7  -
+p2    compute  -           ignored  -    -     drover.yaml:7  -
 `, ""},
 		{"node show p1", 0, `name               p1
 pool               compute
@@ -165,8 +172,9 @@ match circuitID    eth7
 tags               -
 option ntp-server  10.28.0.1, 10.28.0.3
 from               drover.yaml:7
+state              new
 `, ""},
-		{"node show p2", 0, "name    p2\npool    compute\nip      -\nmacs    52:54:00:00:00:02\ntags    -\nignore  it gets silence\nfrom    drover.yaml:7\n", ""},
+		{"node show p2", 0, "name    p2\npool    compute\nip      -\nmacs    52:54:00:00:00:02\ntags    -\nignore  it gets silence\nfrom    drover.yaml:7\nstate   ignored\n", ""},
 	} {
 		c.run(t)
 	}
@@ -229,8 +237,8 @@ func TestNodeUsage(t *testing.T) {
 		{"boot frobnicate", 2, "", `unknown command "frobnicate" for "drover boot"`},
 		{"node add", 2, "", "accepts 1 arg(s)"},
 		{"node rm", 2, "", "requires at least 1 arg(s)"},
-		{"node list x", 2, "", `unknown command "x" for "drover node list"`},
-		{"node list -o xml", 2, "", `unknown output "xml" (table, json or yaml)`},
+		{"node list x[", 2, "", "a [ without ]"},
+		{"node list -o xml", 2, "", `unknown output "xml" (table, wide, name, json or yaml)`},
 		{"boot show m1 -o table", 2, "", `unknown output "table" (text, json or yaml)`},
 		{"node add n1", 2, "", "--pool is missing"},
 		{"node add n1", 2, "", "--mac is missing"},

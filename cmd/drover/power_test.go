@@ -29,8 +29,9 @@ func TestPowerMoonshot(t *testing.T) {
 	}{
 		{"power status all", 0, "MACHINE  POWER  ERROR\nc1n1     off    -\nc2n1     off    -\nc3n1     off    -\nc4n1     off    -\n", "pinned", ""},
 		{"power on c3n1,c1n1", 0, "MACHINE  POWER  ERROR\nc3n1     on     -\nc1n1     on     -\n", "drover: c3n1: on\ndrover: c1n1: on\n", "c3n1 on,c1n1 on"},
-		{"power pxe 1-2", 0, "MACHINE  POWER  ERROR\nc1n1     on     -\nc2n1     on     -\n", "drover: c2n1: pxe once\n", "c1n1 off,c1n1 on pxe,c2n1 on pxe"},
-		{"power off c1", 0, "MACHINE  POWER  ERROR\nc1n1     off    -\n", "drover: c1n1: off\n", "c1n1 off"},
+		{"power pxe 1-2", 2, "", "power pxe of 2 machines? [y/N]", ""},
+		{"power pxe 1-2 -y", 0, "MACHINE  POWER  ERROR\nc1n1     on     -\nc2n1     on     -\n", "drover: c2n1: pxe once\n", "c1n1 off,c1n1 on pxe,c2n1 on pxe"},
+		{"power off c1 -y", 0, "MACHINE  POWER  ERROR\nc1n1     off    -\n", "drover: c1n1: off\n", "c1n1 off"},
 		{"power cycle c2n1 -o json", 0, "[\n  {\n    \"name\": \"c2n1\",\n    \"state\": \"on\"\n  }\n]\n", "drover: c2n1: off\n", "c2n1 off,c2n1 on"},
 		{"power status c1n1,c9n1", 3, "MACHINE  POWER    ERROR\nc1n1     off      -\nc9n1     unknown  not understood: ", "drover: c9n1: ", ""},
 		{"power status c9", 2, "", "selects no machine", ""},
@@ -86,7 +87,7 @@ func TestPowerOthers(t *testing.T) {
 	}
 	t.Setenv("DROVER_ILO_PASSWORD", c.Password)
 	for _, tt := range []struct{ line, out string }{
-		{"power pxe all --chassis https://" + rest.Addr, "c1n1     on     -\nc2n1     on     -\n"},
+		{"power pxe all -y --chassis https://" + rest.Addr, "c1n1     on     -\nc2n1     on     -\n"},
 		{"power off c2n1 --driver rest --chassis m1=" + rest.Addr, "c2n1     off    -\n"},
 		{"power pxe " + redfish.Addr + " --driver redfish", redfish.Addr + "  on     -\n"},
 		{"power on n1 --driver exec --program ./hook", "n1       on     -\n"},

@@ -9,9 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/configfile"
+	"drover/cmd/drover/doctor"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
 	hosts "drover/cmd/drover/host"
+	"drover/cmd/drover/node"
+	"drover/cmd/drover/status"
 	"drover/pools/printable"
 )
 
@@ -64,10 +68,13 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
-		newNodeCommand(), newBootCommand(), newLeaseCommand(), newUnknownCommand(), newTokenCommand(),
+		newBootCommand(), newLeaseCommand(), newTokenCommand(),
 		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())
 	root.AddCommand(hardware.Commands()...)
+	root.AddCommand(configfile.Commands()...)
+	root.AddCommand(node.Commands()...)
+	root.AddCommand(status.NewCommand(), doctor.NewCommand())
 	return root
 }

@@ -51,6 +51,7 @@ type Rule struct {
 // builder makes schemas of types.
 type builder struct {
 	source *source
+	config bool // of the config file, and not of objects
 	errs   []error
 }
 
@@ -104,6 +105,9 @@ func (b *builder) schema(t reflect.Type, place string) *Schema {
 	if t.Kind() == reflect.Pointer {
 		return b.schema(t.Elem(), place)
 	}
+	if b.config && t == reflect.TypeFor[pools.Secret]() {
+		return union("a text, or {fromFile: ...}")
+	}
 	if s := text(t); s != nil {
 		return s
 	}
@@ -142,7 +146,7 @@ func (b *builder) fields(t reflect.Type, s *Schema) {
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		key := typeName(t) + "." + name
-		if name == "" || name == "-" || leftOut[key] {
+		if name == "" || name == "-" || leftOut[key] && !b.config {
 			continue
 		}
 		p := b.schema(f.Type, key)
@@ -150,11 +154,11 @@ func (b *builder) fields(t reflect.Type, s *Schema) {
 		if about == "" || strings.HasPrefix(about, "Default") {
 			about = strings.TrimSpace(b.source.types[typeName(elem(f.Type))] + " " + about)
 		}
-		if about == "" {
+		if about == "" && !b.config {
 			b.errs = append(b.errs, fmt.Errorf("%s has no comment to explain it", key))
 		}
 		p.Description = strings.TrimSpace(about + " " + p.Description)
-		if change, ok := amend[key]; ok {
+		if change, ok := amend[key]; ok && !b.config {
 			change(p)
 		}
 		s.Properties[name] = p

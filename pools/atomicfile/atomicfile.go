@@ -31,7 +31,8 @@ func Write(path string, data []byte, mode os.FileMode) error {
 }
 
 // Create calls fill with a new hidden file beside path, and then makes it the file path
-// with the permissions mode, durably. It replaces a file or a symbolic link at path. The
+// with the permissions mode, durably. What root writes has the owner of the file before, or
+// else of the directory, see [Own]. Create replaces a file or a symbolic link at path. The
 // directory must exist.
 func Create(path string, mode os.FileMode, fill func(*os.File) error) error {
 	dir := filepath.Dir(path)
@@ -40,7 +41,7 @@ func Create(path string, mode os.FileMode, fill func(*os.File) error) error {
 		return err
 	}
 	err = fill(f)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, own(f, path), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

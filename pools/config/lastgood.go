@@ -48,7 +48,7 @@ func (s Source) load(atStart bool, check func(content []byte) error) (content []
 	good, goodErr := s.lastGood()
 	if goodErr == nil && good != nil {
 		if goodErr = check(good); goodErr == nil {
-			return nil, err, nil
+			return good, err, nil
 		}
 	}
 	if goodErr != nil {
@@ -102,19 +102,20 @@ type Status struct {
 	Unkept  error     // why there is no copy of it for the next start
 	Since   time.Time // when a content of the file last came into force; zero if it never did
 	Digest  string    // SHA-256 of that content, hexadecimal
+	Content []byte    // in force; after a start from the copy, that of the copy
 }
 
 // newStatus is the status after a content of the file came into force.
 func newStatus(content []byte, unkept error) *Status {
 	sum := sha256.Sum256(content)
-	return &Status{Unkept: unkept, Since: time.Now(), Digest: hex.EncodeToString(sum[:])}
+	return &Status{Unkept: unkept, Since: time.Now(), Digest: hex.EncodeToString(sum[:]), Content: content}
 }
 
 // refuse is the status after the file was refused.
 func (s *Status) refuse(err error) *Status {
 	after := Status{Refused: err}
 	if s != nil {
-		after.Unkept, after.Since, after.Digest = s.Unkept, s.Since, s.Digest
+		after.Unkept, after.Since, after.Digest, after.Content = s.Unkept, s.Since, s.Digest, s.Content
 	}
 	return &after
 }

@@ -89,7 +89,11 @@ func (l *Live) Reload() error {
 		return err
 	})
 	if refused != nil {
-		l.status.Store(l.status.Load().refuse(refused))
+		status := l.status.Load().refuse(refused)
+		if err == nil { // of the copy
+			status.Content = content
+		}
+		l.status.Store(status)
 	}
 	if err != nil {
 		return err

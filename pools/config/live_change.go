@@ -27,6 +27,9 @@ func (l *Live) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode
 		return err
 	}
 	changed, err := edit(old)
+	if err == nil && changed.Name != name {
+		err = pools.Hint("rename it with drover node rename", "node %q cannot be renamed to %q here", name, changed.Name)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,26 +68,29 @@ func (l *Live) addedNode(name string) (pools.PoolNode, error) {
 	return n.PoolNode, nil
 }
 
+// CheckNodes returns the error that [Live.ChangeNodes] would return, and changes nothing.
+func (l *Live) CheckNodes(changes []pools.NodeChange) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _, err := l.plan(changes)
+	return err
+}
+
+// plan checks the whole farm with the changes.
+func (l *Live) plan(changes []pools.NodeChange) (b batch, checked resolve.Checked, err error) {
+	if b, err = newBatch(l.Farm(), l.checked.Added, changes); err != nil || len(changes) == 0 {
+		return b, l.checked, err
+	}
+	if checked, err = withNodes(l.checked, b.nodes); err == nil {
+		err = l.refuseLeased(b.put)
+	}
+	return b, checked, err
+}
+
 // change checks the whole farm with the changes, stores them, and swaps the farm.
 func (l *Live) change(changes []pools.NodeChange) error {
-	b := batch{farm: l.Farm(), nodes: slices.Clone(l.checked.Added), at: map[string]int{}, seen: map[string]bool{}}
-	for i, n := range b.nodes {
-		b.at[n.Name] = i
-	}
-	for _, c := range changes {
-		if err := b.add(c); err != nil {
-			return err
-		}
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	b.nodes = slices.DeleteFunc(b.nodes, func(n pools.PoolNode) bool { return slices.Contains(b.remove, n.Name) })
-	checked, err := withNodes(l.checked, b.nodes)
-	if err != nil {
-		return err
-	}
-	if err := l.refuseLeased(b.put); err != nil {
+	b, checked, err := l.plan(changes)
+	if err != nil || len(changes) == 0 {
 		return err
 	}
 	if err := l.store.ChangeNodes(b.put, b.remove); err != nil {
@@ -119,52 +125,95 @@ func (l *Live) refuseLeased(nodes []pools.PoolNode) error {
 	return nil
 }
 
-// batch collects the changes of one step.
+// batch is the changes of one step.
 type batch struct {
 	farm   *resolve.Farm
-	nodes  []pools.PoolNode
-	at     map[string]int  // by name: index in nodes
-	seen   map[string]bool // names of changed nodes
+	nodes  []pools.PoolNode // all nodes of the API, as they are to be
 	put    []pools.PoolNode
 	remove []string
 }
 
-func (b *batch) add(c pools.NodeChange) error {
-	node := c.New
-	switch {
-	case c.Old == nil && c.New == nil:
-		return pools.Hint("give the node as it is, as it is to be, or both", "a change has neither old nor new")
-	case c.New == nil:
-		node = c.Old
-	case c.Old != nil && c.Old.Name != c.New.Name:
-		return pools.Hint("remove it and add it anew", "node %q cannot be renamed to %q", c.Old.Name, c.New.Name)
+// newBatch applies changes to the nodes of the API. All old nodes go before any new one
+// comes, so that nodes can exchange their names.
+func newBatch(farm *resolve.Farm, added []pools.PoolNode, changes []pools.NodeChange) (batch, error) {
+	b := batch{farm: farm, nodes: slices.Clone(added)}
+	at := make(map[string]int, len(b.nodes))
+	for i, n := range b.nodes {
+		at[n.Name] = i
 	}
-	name := node.Name
+	gone := map[string]bool{}
+	for _, c := range changes {
+		if err := b.leave(c, at, gone); err != nil {
+			return b, err
+		}
+	}
+	come := map[string]bool{}
+	for _, c := range changes {
+		if err := b.enter(c.New, at, gone, come); err != nil {
+			return b, err
+		}
+	}
+	for name := range gone {
+		if !come[name] {
+			b.remove = append(b.remove, name)
+		}
+	}
+	b.nodes = slices.DeleteFunc(b.nodes, func(n pools.PoolNode) bool { return gone[n.Name] && !come[n.Name] })
+	return b, nil
+}
+
+// leave checks the old node of a change, and notes that it goes.
+func (b *batch) leave(c pools.NodeChange, at map[string]int, gone map[string]bool) error {
+	if c.Old == nil {
+		if c.New == nil {
+			return pools.Hint("give the node as it is, as it is to be, or both", "a change has neither old nor new")
+		}
+		return nil
+	}
+	name := c.Old.Name
+	i, there := at[name]
+	switch err := b.declared(name); {
+	case err != nil:
+		return err
+	case gone[name]:
+		return pools.Hint("make it one change", "node %q is there twice", name)
+	case !there:
+		return fmt.Errorf("%w: %q is gone", pools.ErrChanged, name)
+	case !sameNode(b.nodes[i], *c.Old):
+		return fmt.Errorf("%w: %q", pools.ErrChanged, name)
+	}
+	gone[name] = true
+	return nil
+}
+
+// enter adds the new node of a change; none for nil.
+func (b *batch) enter(n *pools.PoolNode, at map[string]int, gone, come map[string]bool) error {
+	if n == nil {
+		return nil
+	}
+	i, there := at[n.Name]
+	switch err := b.declared(n.Name); {
+	case err != nil:
+		return err
+	case come[n.Name]:
+		return pools.Hint("make it one change", "node %q is there twice", n.Name)
+	case there && !gone[n.Name]:
+		return fmt.Errorf("%w: %q", pools.ErrExists, n.Name)
+	case there:
+		b.nodes[i] = *n
+	default:
+		b.nodes = append(b.nodes, *n)
+	}
+	come[n.Name] = true
+	b.put = append(b.put, *n)
+	return nil
+}
+
+// declared returns an error for a node that the operator's file declares.
+func (b *batch) declared(name string) error {
 	if n, ok := b.farm.Node(name); ok && n.Declared() {
 		return &DeclaredError{Name: name, Where: n.Source}
 	}
-	i, there := b.at[name]
-	switch {
-	case b.seen[name]:
-		return pools.Hint("make it one change", "node %q is there twice", name)
-	case c.Old == nil && there:
-		return fmt.Errorf("%w: %q", pools.ErrExists, name)
-	case c.Old != nil && !there:
-		return fmt.Errorf("%w: %q is gone", pools.ErrChanged, name)
-	case c.Old != nil && !sameNode(b.nodes[i], *c.Old):
-		return fmt.Errorf("%w: %q", pools.ErrChanged, name)
-	}
-	b.seen[name] = true
-	switch {
-	case c.New == nil:
-		b.remove = append(b.remove, name)
-		return nil
-	case there:
-		b.nodes[i] = *c.New
-	default:
-		b.nodes = append(b.nodes, *c.New)
-	}
-	b.put = append(b.put, *c.New)
 	return nil
 }
 

@@ -42,15 +42,22 @@ func TestChangeNodes(t *testing.T) {
 		{"it is gone", []pools.NodeChange{{New: c}, {Old: node("d", "04")}}, nil, "a=01 b=02", `"d" is gone`, pools.ErrChanged},
 		{"it was changed", []pools.NodeChange{{New: c}, {Old: swappedA, New: a}}, nil, "a=01 b=02", `"a"`, pools.ErrChanged},
 		{"it is in the file", []pools.NodeChange{{New: c}, {New: node("m1c29", "05")}}, nil, "a=01 b=02", "change it there", nil},
-		{"added and removed", []pools.NodeChange{{New: c}, {Old: c}}, nil, "a=01 b=02", `"c" is there twice`, nil},
+		{"added and removed", []pools.NodeChange{{New: c}, {Old: c}}, nil, "a=01 b=02", `"c" is gone`, pools.ErrChanged},
 		{"the same change twice", []pools.NodeChange{{Old: a, New: swappedA}, {Old: a, New: swappedA}}, nil, "a=01 b=02", "there twice", nil},
-		{"renamed", []pools.NodeChange{{Old: a, New: c}}, nil, "a=01 b=02", "cannot be renamed", nil},
+		{"renamed", []pools.NodeChange{{Old: a, New: node("c", "01")}}, nil, "b=02 c=01", "", nil},
+		{"two exchange their names", []pools.NodeChange{{Old: a, New: node("b", "01")}, {Old: b, New: node("a", "02")}}, nil, "a=02 b=01", "", nil},
+		{"a chain of names", []pools.NodeChange{{Old: a, New: node("b", "01")}, {Old: b, New: node("c", "02")}}, nil, "b=01 c=02", "", nil},
+		{"renamed to one that stays", []pools.NodeChange{{Old: a, New: node("b", "01")}}, nil, "a=01 b=02", `"b"`, pools.ErrExists},
 		{"a change of nothing", []pools.NodeChange{{}}, nil, "a=01 b=02", "neither old nor new", nil},
 		{"nothing can be stored", []pools.NodeChange{{New: c}}, errors.New("the disk is full"), "a=01 b=02", "the disk is full", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &memory{nodes: map[string]pools.PoolNode{"a": *a, "b": *b}}
 			live, _, _ := newLive(t, store)
+			farm := live.Farm()
+			if err := live.CheckNodes(tt.changes); (err == nil) != (tt.err == "" && tt.is == nil || tt.store != nil) || live.Farm() != farm {
+				t.Errorf("checked alone: %v", err)
+			}
 			store.err = tt.store
 			err := live.ChangeNodes(tt.changes)
 			if (err == nil) != (tt.err == "" && tt.is == nil) || err != nil && !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {

@@ -24,23 +24,45 @@ const (
 	bmcsAtOnce = 16 // machines with a management processor of their own
 )
 
-// Switch starts a power job for a client and returns it. The errors of a request that
-// cannot be executed are [pools.ErrPowerRequest] and [pools.ErrNotFound].
-func (s *Service) Switch(ctx context.Context, actor string, req pools.PowerRequest) (pools.PowerJob, error) {
-	if !slices.Contains(bmc.Actions(), bmc.Action(req.Action)) {
-		return pools.PowerJob{}, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrPowerRequest, req.Action, bmc.Actions())
-	}
-	if req.Wait.D() > maxWait {
-		return pools.PowerJob{}, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, req.Wait, maxWait)
-	}
-	farm := s.Farm.Farm()
-	nodes, err := chosen(farm, req)
+// Preview returns the job that [Service.Switch] would start, with the same errors.
+func (s *Service) Preview(req pools.PowerRequest) (pools.PowerJob, error) {
+	job, _, err := newJob(s.Farm.Farm(), "", req)
 	if err != nil {
 		return pools.PowerJob{}, err
+	}
+	job.ID = "" // there is no such job
+	return *job, nil
+}
+
+// newJob returns the job of a request, not started, and its nodes.
+func newJob(farm *resolve.Farm, actor string, req pools.PowerRequest) (*pools.PowerJob, []pools.NodeInfo, error) {
+	if !slices.Contains(bmc.Actions(), bmc.Action(req.Action)) {
+		return nil, nil, fmt.Errorf("%w: unknown action %q (one of %q)", pools.ErrPowerRequest, req.Action, bmc.Actions())
+	}
+	if req.Wait.D() > maxWait {
+		return nil, nil, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, req.Wait, maxWait)
+	}
+	if req.MaxParallel < 0 {
+		return nil, nil, fmt.Errorf("%w: maxParallel %d: want a number of machines, or 0 for all", pools.ErrPowerRequest, req.MaxParallel)
+	}
+	nodes, err := chosen(farm, req)
+	if err != nil {
+		return nil, nil, err
 	}
 	job := &pools.PowerJob{ID: strings.ToLower(rand.Text()[:10]), Action: req.Action, Actor: actor, Started: time.Now()}
 	for _, n := range nodes {
 		job.Nodes = append(job.Nodes, pools.PowerNode{Name: n.Name, Step: pools.PowerWaiting, State: string(bmc.Unknown), Time: job.Started})
+	}
+	return job, nodes, nil
+}
+
+// Switch starts a power job for a client and returns it. The errors of a request that
+// cannot be executed are [pools.ErrPowerRequest] and [pools.ErrNotFound].
+func (s *Service) Switch(ctx context.Context, actor string, req pools.PowerRequest) (pools.PowerJob, error) {
+	farm := s.Farm.Farm()
+	job, nodes, err := newJob(farm, actor, req)
+	if err != nil {
+		return pools.PowerJob{}, err
 	}
 	if err := s.recordStart(job); err != nil {
 		return pools.PowerJob{}, err
@@ -53,7 +75,7 @@ func (s *Service) Switch(ctx context.Context, actor string, req pools.PowerReque
 	run := &powerRun{service: s, job: job, farm: farm, switcher: s.Switcher}
 	run.switcher.Wait = cmp.Or(req.Wait.D(), s.Switcher.Wait)
 	select {
-	case s.queue <- func(ctx context.Context) { run.all(ctx, targets(farm, nodes)) }:
+	case s.queue <- func(ctx context.Context) { run.inGroups(ctx, nodes, req.MaxParallel) }:
 	case <-ctx.Done(): // the server stops
 		for i := range job.Nodes {
 			run.end(i, bmc.Result{State: bmc.Unknown, Err: ctx.Err()})
@@ -155,6 +177,22 @@ type powerRun struct {
 	switcher bmc.Switcher
 }
 
+// inGroups switches the nodes of the job: at most size at a time, all for 0.
+func (r *powerRun) inGroups(ctx context.Context, nodes []pools.NodeInfo, size int) {
+	done := 0
+	for group := range slices.Chunk(nodes, cmp.Or(size, len(nodes))) {
+		all := targets(r.farm, group)
+		for _, t := range all {
+			for k := range t.at {
+				t.at[k] += done
+			}
+		}
+		r.all(ctx, all)
+		done += len(group)
+	}
+	r.finish()
+}
+
 // all switches all targets: chassis in parallel, single machines with a bound.
 func (r *powerRun) all(ctx context.Context, all []*target) {
 	var running sync.WaitGroup
@@ -173,7 +211,6 @@ func (r *powerRun) all(ctx context.Context, all []*target) {
 		})
 	}
 	running.Wait()
-	r.finish()
 }
 
 // one switches the machines of one management processor.

@@ -201,6 +201,14 @@ func (f *Farm) Node(name string) (pools.NodeInfo, bool) {
 // Declares reports whether a node has the MAC m.
 func (f *Farm) Declares(m pools.MAC) bool { return f.byMAC[m] != nil }
 
+// NodeOf returns the node that has the MAC m.
+func (f *Farm) NodeOf(m pools.MAC) (pools.NodeInfo, bool) {
+	if e := f.byMAC[m]; e != nil {
+		return e.NodeInfo, true
+	}
+	return pools.NodeInfo{}, false
+}
+
 // HasAddress reports whether a node has the MAC m and an address of its own, by IPv4 or by
 // IPv6.
 func (f *Farm) HasAddress(m pools.MAC, ipv6 bool) bool {

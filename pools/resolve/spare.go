@@ -40,6 +40,23 @@ func (f *Farm) InRange(a netip.Addr) bool {
 	})
 }
 
+// maxSearch bounds the search for free addresses.
+const maxSearch = 1 << 16
+
+// FreeAddresses returns addresses of a network for new nodes, the lowest first, limit at
+// most: those that no node, pool or server of the config has, and that taken returns false
+// for. The first and the last address of a network are left out.
+func (f *Farm) FreeAddresses(network netip.Prefix, limit int, taken func(netip.Addr) bool) []netip.Addr {
+	free := []netip.Addr{}
+	first := network.Masked().Addr().Next()
+	for a, n := first, 0; network.Contains(a.Next()) && len(free) < limit && n < maxSearch; a, n = a.Next(), n+1 {
+		if !f.Reserved(a) && !f.InRange(a) && !f.services[a] && !f.IsLocal(a) && a != f.Address() && !taken(a) {
+			free = append(free, a)
+		}
+	}
+	return free
+}
+
 // indexServices collects the addresses of [Plan.Serves].
 func (f *Farm) indexServices() {
 	f.services = map[netip.Addr]bool{}

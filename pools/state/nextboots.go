@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,6 +54,23 @@ func (n *NextBoots) over(b nextBoot) bool {
 // Set sets the next boot of a node, durably. Empty removes it.
 func (n *NextBoots) Set(node string, what pools.NextBoot) error {
 	return n.durably(node, func(nextBoot) nextBoot { return nextBoot{What: what} })
+}
+
+// Keep removes the next boots of all nodes but those for which keep returns true.
+func (n *NextBoots) Keep(keep func(node string) bool) error {
+	n.mu.Lock()
+	var gone []string
+	for node := range n.values {
+		if !keep(node) {
+			gone = append(gone, node)
+		}
+	}
+	n.mu.Unlock()
+	var errs []error
+	for _, node := range gone {
+		errs = append(errs, n.Set(node, ""))
+	}
+	return errors.Join(errs...)
 }
 
 // Take records, durably, that a boot got its script.

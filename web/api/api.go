@@ -6,16 +6,22 @@
 //	PATCH  /api/v1/nodes/{name}   JSON merge patch (RFC 7386)
 //	DELETE /api/v1/nodes/{name}
 //	POST   /api/v1/nodes:batch    several changes of nodes, all of them or none
+//	GET    /api/v1/config         the config in force; POST /api/v1/config:reload reads the file again
 //	GET    /api/v1/chassis        chassis of the config, with the result of the last reading
 //	POST   /api/v1/chassis/{name}/sync  read one now
 //	GET    /api/v1/power          power jobs, the newest first; /{id} is one of them
 //	POST   /api/v1/power          switch machines
 //	GET    /api/v1/audit          actions and their clients, the newest first; ?node= and ?limit=
 //	GET    /api/v1/boots          timelines, newest first; ?node= and ?limit=
+//	DELETE /api/v1/boots/{node}   forget the boots of a node
+//	GET    /api/v1/addresses      free addresses for nodes in the network of ?link=
 //	GET    /api/v1/leases         leased addresses and those in quarantine; ?pool= and ?state=
 //	DELETE /api/v1/leases/{address}  end a lease, or lift a quarantine
 //	GET    /api/v1/unknown        unknown machines, the last seen first
 //	DELETE /api/v1/unknown/{mac}  remove one
+//
+// A request to change something takes ?dryRun=true: it is checked, and changes nothing.
+// Unknown parameters are refused.
 //
 // Bodies are JSON, decoded as strictly as the config file: see [decode.JSON].
 // Texts of unknown machines are shown as sent, and may contain anything.
@@ -61,6 +67,8 @@ type Changer interface {
 	// ChangeNodes makes several changes, all of them or none. It also returns
 	// [pools.ErrChanged].
 	ChangeNodes(changes []pools.NodeChange) error
+	// CheckNodes returns the error that ChangeNodes would return, and changes nothing.
+	CheckNodes(changes []pools.NodeChange) error
 }
 
 // Boots is the table of boots.
@@ -68,6 +76,8 @@ type Boots interface {
 	// List returns all boots, the newest first. The caller may change the list, but
 	// not the steps in it.
 	List() []boots.Record
+	// Forget removes the boots of a node and returns their number.
+	Forget(node string) int
 }
 
 // Problem is a part of the server that is not ready.
@@ -97,6 +107,8 @@ type API struct {
 	Audit     Audit
 	Tokens    Tokens
 
+	ConfigFile ConfigFile
+
 	// Ready lists the parts that are not ready.
 	Ready func(ctx context.Context) []Problem
 	// CheckImage returns what is wrong with a reference to an image.
@@ -111,21 +123,28 @@ type API struct {
 // Handler returns the handler for all requests below /api/.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/api/v1/nodes", answer.By(a.Log, answer.Methods{"GET": a.listNodes, "POST": a.addNode}))
-	mux.Handle("/api/v1/nodes/{name}", answer.By(a.Log, answer.Methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode}))
-	mux.Handle("/api/v1/nodes/{name}/next-boot", answer.By(a.Log, answer.Methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot}))
-	mux.Handle("/api/v1/nodes:batch", answer.By(a.Log, answer.Methods{"POST": a.changeNodes}))
-	mux.Handle("/api/v1/chassis", answer.By(a.Log, answer.Methods{"GET": a.listChassis}))
-	mux.Handle("/api/v1/chassis/{name}/sync", answer.By(a.Log, answer.Methods{"POST": a.syncChassis}))
-	mux.Handle("/api/v1/power", answer.By(a.Log, answer.Methods{"GET": a.listJobs, "POST": a.startPower}))
-	mux.Handle("/api/v1/power/{id}", answer.By(a.Log, answer.Methods{"GET": a.getJob}))
-	mux.Handle("/api/v1/audit", answer.By(a.Log, answer.Methods{"GET": a.listAudit}))
-	mux.Handle("/api/v1/boots", answer.By(a.Log, answer.Methods{"GET": a.listBoots}))
-	mux.Handle("/api/v1/leases", answer.By(a.Log, answer.Methods{"GET": a.listLeases}))
-	mux.Handle("/api/v1/leases/{address}", answer.By(a.Log, answer.Methods{"DELETE": a.endLease}))
-	mux.Handle(TokenPath, answer.By(a.Log, answer.Methods{"GET": a.sharedToken}))
-	mux.Handle("/api/v1/unknown", answer.By(a.Log, answer.Methods{"GET": a.listUnknowns}))
-	mux.Handle("/api/v1/unknown/{mac}", answer.By(a.Log, answer.Methods{"DELETE": a.forgetUnknown}))
+	route := func(pattern string, m answer.Methods, parameters ...string) {
+		mux.Handle(pattern, answer.By(a.Log, checked(m, parameters)))
+	}
+	route("/api/v1/nodes", answer.Methods{"GET": a.listNodes, "POST": a.addNode}, "catchall")
+	route("/api/v1/nodes/{name}", answer.Methods{"GET": a.getNode, "PATCH": a.patchNode, "DELETE": a.removeNode})
+	route("/api/v1/nodes/{name}/next-boot", answer.Methods{"PUT": a.setNextBoot, "DELETE": a.clearNextBoot})
+	route(ConfigPath, answer.Methods{"GET": a.getConfig})
+	route(ConfigPath+":reload", answer.Methods{"POST": a.reloadConfig})
+	route("/api/v1/nodes:batch", answer.Methods{"POST": a.changeNodes})
+	route("/api/v1/chassis", answer.Methods{"GET": a.listChassis})
+	route("/api/v1/chassis/{name}/sync", answer.Methods{"POST": a.syncChassis})
+	route("/api/v1/power", answer.Methods{"GET": a.listJobs, "POST": a.startPower})
+	route("/api/v1/power/{id}", answer.Methods{"GET": a.getJob})
+	route("/api/v1/audit", answer.Methods{"GET": a.listAudit}, "node", "limit")
+	route("/api/v1/boots", answer.Methods{"GET": a.listBoots}, "node", "limit", "pool", "stuck", "since", "before")
+	route("/api/v1/boots/{node}", answer.Methods{"DELETE": a.forgetBoots})
+	route("/api/v1/addresses", answer.Methods{"GET": a.listAddresses}, "link", "limit")
+	route("/api/v1/leases", answer.Methods{"GET": a.listLeases}, "pool", "state")
+	route("/api/v1/leases/{address}", answer.Methods{"DELETE": a.endLease})
+	route(TokenPath, answer.Methods{"GET": a.sharedToken})
+	route("/api/v1/unknown", answer.Methods{"GET": a.listUnknowns})
+	route("/api/v1/unknown/{mac}", answer.Methods{"DELETE": a.forgetUnknown})
 	mux.Handle("/", answer.By(a.Log, nil))
 	return mux
 }
@@ -144,8 +163,19 @@ func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 	return nodes
 }
 
-func (a *API) listNodes(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, a.withMoves(a.Farm.Farm().Nodes()...))
+// listNodes answers with all nodes, and with ?catchall=true also with the machines of
+// catch-all pools.
+func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
+	o := a.observe()
+	nodes := a.withMoves(a.Farm.Farm().Nodes()...)
+	switch s := r.URL.Query().Get("catchall"); s {
+	case "", "false":
+	case "true":
+		nodes = append(nodes, o.catchAll()...)
+	default:
+		return answer.BadRequest("catchall %q: want true or false", s)
+	}
+	answer.JSON(w, http.StatusOK, a.withStatus(nodes, o))
 	return nil
 }
 
@@ -159,7 +189,7 @@ func (a *API) node(w http.ResponseWriter, name string, code int) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	answer.JSON(w, code, a.withMoves(n)[0])
+	answer.JSON(w, code, a.withStatus(a.withMoves(n), a.observe())[0])
 	return nil
 }
 
@@ -167,6 +197,9 @@ func (a *API) addNode(w http.ResponseWriter, r *http.Request) error {
 	var n pools.PoolNode
 	if err := readJSON(r, &n); err != nil {
 		return err
+	}
+	if dryRun(r) {
+		return a.preview(w, pools.NodeChange{New: &n})
 	}
 	if err := a.AddNode(n, byToken(r)); err != nil {
 		return err
@@ -181,10 +214,14 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	err = a.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
+	edit := func(n pools.PoolNode) (pools.PoolNode, error) {
 		err := decode.JSON(patch, &n)
 		return n, err
-	})
+	}
+	if dryRun(r) {
+		return a.previewPatch(w, name, edit)
+	}
+	err = a.Nodes.UpdateNode(name, edit)
 	if err != nil {
 		return err
 	}
@@ -194,6 +231,13 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
+	if dryRun(r) {
+		n, ok := a.Farm.Farm().Node(name)
+		if !ok {
+			return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+		}
+		return a.preview(w, pools.NodeChange{Old: &n.PoolNode})
+	}
 	if err := a.Nodes.RemoveNode(name); err != nil {
 		return err
 	}

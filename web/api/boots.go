@@ -1,8 +1,12 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"time"
 
 	"drover/pools/boots"
 	"drover/web/answer"
@@ -11,21 +15,65 @@ import (
 // maxBoots bounds the answer to a list of boots, and is the default limit.
 const maxBoots = 1000
 
-// listBoots answers with timelines, the newest first.
+// listBoots answers with timelines, the newest first. With ?before= the list is a page: the
+// next one begins before the ID of its last boot.
 func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	if err := onlyParameters(query, "node", "limit"); err != nil {
-		return err
-	}
 	limit, err := limitOf(query, maxBoots, maxBoots)
 	if err != nil {
 		return err
 	}
-	all := boots.MarkStuck(a.Boots.List(), a.Now())
-	if name := query.Get("node"); name != "" {
-		all = slices.DeleteFunc(all, func(b boots.Record) bool { return b.Node != name })
+	f, err := newBootFilter(query)
+	if err != nil {
+		return err
+	}
+	all := slices.DeleteFunc(boots.MarkStuck(a.Boots.List(), a.Now()), func(b boots.Record) bool { return !f.fits(&b) })
+	if f.before != "" {
+		answer.JSON(w, http.StatusOK, all[:min(limit, len(all))])
+		return nil
 	}
 	answer.JSON(w, http.StatusOK, newest(all, limit))
+	return nil
+}
+
+// bootFilter is the filter of a list of boots.
+type bootFilter struct {
+	node, pool, before string
+	stuck              bool
+	since              time.Time
+}
+
+func newBootFilter(query url.Values) (f bootFilter, err error) {
+	f.node, f.pool, f.before = query.Get("node"), query.Get("pool"), query.Get("before")
+	if s := query.Get("stuck"); s != "" {
+		if f.stuck, err = strconv.ParseBool(s); err != nil {
+			return f, answer.BadRequest("stuck %q: want true or false", s)
+		}
+	}
+	if s := query.Get("since"); s != "" {
+		if f.since, err = time.Parse(time.RFC3339, s); err != nil {
+			return f, answer.BadRequest("since %q: want a time such as 2026-11-20T12:00:00Z", s)
+		}
+	}
+	return f, nil
+}
+
+func (f *bootFilter) fits(b *boots.Record) bool {
+	return (f.node == "" || b.Node == f.node) && (f.pool == "" || b.Pool == f.pool) && (!f.stuck || b.Stuck != nil) &&
+		!b.Started.Before(f.since) && (f.before == "" || b.ID < f.before)
+}
+
+// forgetBoots removes the boots of a node.
+func (a *API) forgetBoots(w http.ResponseWriter, r *http.Request) error {
+	node := r.PathValue("node")
+	if !slices.ContainsFunc(a.Boots.List(), func(b boots.Record) bool { return b.Node == node }) {
+		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no boot of node %q is known", node)}
+	}
+	if !dryRun(r) {
+		a.Boots.Forget(node)
+		a.record(byToken(r), "forget boots", node)
+	}
+	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

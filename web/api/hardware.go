@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"drover/pools"
 	"drover/web/answer"
@@ -23,6 +24,8 @@ type Power interface {
 	// Switch starts a job for a client, and returns it. Its errors for a bad request
 	// are [pools.ErrPowerRequest] and [pools.ErrNotFound].
 	Switch(ctx context.Context, actor string, req pools.PowerRequest) (pools.PowerJob, error)
+	// Preview returns the job that Switch would start, with the same errors.
+	Preview(req pools.PowerRequest) (pools.PowerJob, error)
 	// Jobs returns the last jobs, the newest first.
 	Jobs() []pools.PowerJob
 	// Job returns one of the last jobs; false when there is none with that ID.
@@ -59,17 +62,34 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 		return answer.BadRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
 	}
 	changes := body.Changes
+	if dryRun(r) {
+		if err := a.Nodes.CheckNodes(changes); err != nil {
+			return err
+		}
+		answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
+		return nil
+	}
 	if err := a.Nodes.ChangeNodes(changes); err != nil {
 		return err
 	}
+	a.recordChanges(byToken(r), changes)
+	answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
+	return nil
+}
+
+// recordChanges adds changes of nodes to the audit and the log, and removes the MACs of the
+// nodes from the unknown machines.
+func (a *API) recordChanges(actor string, changes []pools.NodeChange) {
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Actor: byToken(r), Action: "change node", Result: "done"}
+		e := pools.AuditEntry{Time: a.Now(), Actor: actor, Action: "change node", Result: "done"}
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name
 		case c.Old == nil:
 			e.Action, e.Node = "add node", c.New.Name
+		case c.Old.Name != c.New.Name:
+			e.Action, e.Node = "rename node "+c.Old.Name, c.New.Name
 		default:
 			e.Node = c.New.Name
 		}
@@ -84,8 +104,6 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Audit.Add(entries...); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
-	answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
-	return nil
 }
 
 func (a *API) listChassis(w http.ResponseWriter, _ *http.Request) error {
@@ -95,6 +113,13 @@ func (a *API) listChassis(w http.ResponseWriter, _ *http.Request) error {
 
 func (a *API) syncChassis(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
+	if dryRun(r) {
+		if !slices.ContainsFunc(a.Hardware.Chassis(), func(c pools.ChassisStatus) bool { return c.Name == name }) {
+			return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
 	if err := a.Hardware.Sync(name); err != nil {
 		return err
 	}
@@ -122,6 +147,13 @@ func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
+	if dryRun(r) {
+		job, err := a.Power.Preview(req)
+		if err == nil {
+			answer.JSON(w, http.StatusOK, job)
+		}
+		return err
+	}
 	job, err := a.Power.Switch(r.Context(), byToken(r), req)
 	if err != nil {
 		return err
@@ -136,9 +168,6 @@ const maxAudit = 10_000
 
 func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	if err := onlyParameters(query, "node", "limit"); err != nil {
-		return err
-	}
 	limit, err := limitOf(query, 1000, maxAudit)
 	if err != nil {
 		return err

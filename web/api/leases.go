@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -25,9 +24,6 @@ type Leases interface {
 // listLeases answers with the leases, sorted by address.
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	if err := onlyParameters(query, "pool", "state"); err != nil {
-		return err
-	}
 	pool, state := query.Get("pool"), query.Get("state")
 	if state != "" && !slices.Contains(pools.LeaseStates(), state) {
 		return answer.BadRequest("state %q: want one of %q", state, pools.LeaseStates())
@@ -52,7 +48,12 @@ func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 		return answer.BadRequest("%q is not an IP address", r.PathValue("address"))
 	}
 	was := a.lease(addr)
-	if !a.Leases.End(addr, a.Now()) {
+	state := was.State(a.Now())
+	if dryRun(r) && was.Address.IsValid() && (state == pools.LeaseActive || state == pools.LeaseDeclined) {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if dryRun(r) || !a.Leases.End(addr, a.Now()) {
 		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no lease of %s is in force, and it is not in quarantine", addr)}
 	}
 	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
@@ -68,14 +69,4 @@ func (a *API) lease(addr netip.Addr) pools.Lease {
 		}
 	}
 	return pools.Lease{}
-}
-
-// onlyParameters returns an error for a query with a parameter that is not known.
-func onlyParameters(query url.Values, known ...string) error {
-	for key := range query {
-		if !slices.Contains(known, key) {
-			return answer.BadRequest("unknown parameter %q (there are %q)", key, known)
-		}
-	}
-	return nil
 }

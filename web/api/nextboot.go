@@ -37,6 +37,9 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 			return answer.BadRequest("%v", err)
 		}
 	}
+	if dryRun(r) {
+		return a.node(w, name, http.StatusOK)
+	}
 	if err := a.NextBoots.Set(name, next); err != nil {
 		return err
 	}
@@ -50,10 +53,12 @@ func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := a.Farm.Farm().Node(name); !ok {
 		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	}
-	if err := a.NextBoots.Set(name, ""); err != nil {
-		return err
+	if !dryRun(r) {
+		if err := a.NextBoots.Set(name, ""); err != nil {
+			return err
+		}
+		a.record(byToken(r), "clear next boot", name)
 	}
-	a.record(byToken(r), "clear next boot", name)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

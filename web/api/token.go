@@ -22,9 +22,6 @@ type Tokens interface {
 
 // sharedToken answers with the join token of a cluster, and logs the client.
 func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParameters(r.URL.Query()); err != nil {
-		return err
-	}
 	cluster := r.PathValue("cluster")
 	t, err := a.Tokens.SharedToken(r.Context(), cluster)
 	switch {

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"drover/pools"
 	"drover/web/answer"
@@ -17,10 +18,7 @@ type Unknowns interface {
 	Forget(mac pools.MAC) bool
 }
 
-func (a *API) listUnknowns(w http.ResponseWriter, r *http.Request) error {
-	if err := onlyParameters(r.URL.Query()); err != nil {
-		return err
-	}
+func (a *API) listUnknowns(w http.ResponseWriter, _ *http.Request) error {
 	all := a.Unknowns.List()
 	if all == nil {
 		all = []pools.Unknown{} // [] rather than null
@@ -34,7 +32,11 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer.BadRequest("%v", err)
 	}
-	if err := a.Forget(mac, r.RemoteAddr); err != nil {
+	if dryRun(r) {
+		if !slices.ContainsFunc(a.Unknowns.List(), func(u pools.Unknown) bool { return u.MAC == mac }) {
+			return notUnknown(mac)
+		}
+	} else if err := a.Forget(mac, r.RemoteAddr); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -44,10 +46,14 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 // Forget removes a machine from the unknown machines. Its next DISCOVER adds it again.
 func (a *API) Forget(mac pools.MAC, client string) error {
 	if !a.Unknowns.Forget(mac) {
-		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no unknown machine has the MAC %s", mac)}
+		return notUnknown(mac)
 	}
 	a.Log.Info("unknown machine forgotten", "mac", mac, "client", client)
 	return nil
+}
+
+func notUnknown(mac pools.MAC) error {
+	return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no unknown machine has the MAC %s", mac)}
 }
 
 // AddNode adds a node for a client, and removes its MACs from the unknown machines.

@@ -47,6 +47,16 @@ func (c *Client) Flags(cmd *cobra.Command) {
 // Call sends in as JSON and decodes the answer into out; each may be nil. Its errors
 // have the exit codes [Usage], [Unreachable] and [Refused] where these apply.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
+	return c.call(ctx, method, path, in, out, http.StatusOK)
+}
+
+// CallAccepting is [Client.Call] without a body, for a path whose answer with this status,
+// too, is the resource, and no error.
+func (c *Client) CallAccepting(ctx context.Context, method, path string, status int, out any) error {
+	return c.call(ctx, method, path, nil, out, status)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, in, out any, accepted int) error {
 	base, err := c.url()
 	if err != nil {
 		return &Error{Usage, err}
@@ -84,7 +94,7 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", base, err)}
 	}
 	defer resp.Body.Close()
-	return c.read(resp, out)
+	return c.read(resp, out, accepted)
 }
 
 // DeleteEach deletes the resources with these names below a path, one by one, and
@@ -110,8 +120,9 @@ func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, names []strin
 	return errors.Join(errs...)
 }
 
-// read decodes an answer of the API into out, or returns its error.
-func (c *Client) read(resp *http.Response, out any) error {
+// read decodes an answer of the API into out, or returns its error. An answer with the
+// status accepted is none.
+func (c *Client) read(resp *http.Response, out any, accepted int) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return &Error{Unreachable, fmt.Errorf("%s: the answer broke off: %w", c.base, err)}
@@ -119,7 +130,7 @@ func (c *Client) read(resp *http.Response, out any) error {
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
 		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", c.base, c.tokenFile)}
-	case resp.StatusCode >= 300:
+	case resp.StatusCode >= 300 && resp.StatusCode != accepted:
 		var failure struct{ Error, Where string }
 		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
 			return fmt.Errorf("%s answered %s: is that the API of a drover?", c.base, resp.Status)
@@ -184,6 +195,17 @@ func Get[T any](ctx context.Context, c *Client, path string, pairs ...string) (v
 // Nodes returns all nodes of the server: declared and added ones.
 func (c *Client) Nodes(ctx context.Context) ([]pools.NodeInfo, error) {
 	return Get[[]pools.NodeInfo](ctx, c, NodesPath)
+}
+
+// AddedNodes returns the nodes that were added over the API of the server.
+func (c *Client) AddedNodes(ctx context.Context) (added []pools.PoolNode, err error) {
+	all, err := c.Nodes(ctx)
+	for _, n := range all {
+		if !n.Declared() {
+			added = append(added, n.PoolNode)
+		}
+	}
+	return added, err
 }
 
 // ChangeNodes makes all changes in one transaction: all or none.

@@ -34,6 +34,9 @@ func (o *Output) Flag(cmd *cobra.Command, formats ...string) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 }
 
+// Format returns the format that was asked for.
+func (o *Output) Format() string { return o.format }
+
 func (o *Output) check() error {
 	if slices.Contains(o.formats, o.format) {
 		return nil

@@ -8,17 +8,20 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/hardware"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/moonshot"
+	"drover/pools/printable"
 	"drover/pools/wait"
 )
 
@@ -34,6 +37,8 @@ type powerCommand struct {
 	options []string
 	wait    time.Duration
 	poll    time.Duration
+	atOnce  int
+	yes     bool
 	output  cli.Output
 }
 
@@ -50,9 +55,14 @@ through the manager of a Moonshot chassis (over SSH, or REST), a server's iLO
 
 "off" cuts the power without asking the operating system. "pxe" switches a machine
 off, waits until it is off, sets it to boot from the network once, and switches it
-on. An unknown state is never taken for off.`,
+on. "cycle" leaves machines off that are off. An unknown state is never taken for off.
+
+Unless the selector is a list of names, all of them typed out, the command shows the
+machines and asks. It switches --max-parallel of them at a time.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1
   drover power status chassis=m1,tag=gpu
+  drover power cycle pool=compute --max-parallel 8
+  drover power on m1c[01-45] -y
   drover power status all --chassis m1 -c drover.yaml
   drover power status all --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
   drover power pxe c1n1,c3,5-9 --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
@@ -76,7 +86,7 @@ func (p *powerCommand) command(short string) *cobra.Command {
 		Short: short,
 		Long: short + `.
 
-SELECTOR lists nodes of the server, such as m1c1n1,m1c2n1, or rules that must all
+SELECTOR lists nodes of the server, such as m1c1n1,m1c[02-45]n1, or rules that must all
 match: pool=NAME, chassis=NAME and tag=NAME. With --chassis it lists slots, such
 as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it lists addresses,
 or names for the program.`,
@@ -91,6 +101,8 @@ or names for the program.`,
 	f.StringArrayVar(&p.options, "option", nil, "option for ipmitool; once for each word")
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
+	f.IntVar(&p.atOnce, "max-parallel", 32, "machines that are switched at a time; 0: all")
+	cli.YesFlag(cmd, &p.yes)
 	p.login.add(cmd, true)
 	p.api.Flags(cmd)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
@@ -121,6 +133,9 @@ func (p *powerCommand) check() error {
 	if p.poll <= 0 || p.wait <= 0 {
 		return errors.New("--poll and --wait must be more than nothing")
 	}
+	if p.atOnce < 0 {
+		return fmt.Errorf("--max-parallel %d: want a number of machines, or 0 for all", p.atOnce)
+	}
 	return nil
 }
 
@@ -137,7 +152,10 @@ func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result,
 	if err != nil {
 		return nil, &cli.Error{Code: cli.Usage, Err: err}
 	}
-	o.Wait = pools.Duration(p.wait)
+	o.Wait, o.MaxParallel = pools.Duration(p.wait), p.atOnce
+	if err := p.confirmNodes(cmd, selector, o); err != nil {
+		return nil, err
+	}
 	job, err := powerJob(&p.api, cmd.Context(), cmd.ErrOrStderr(), o, min(p.poll, time.Second))
 	if err != nil {
 		return nil, err
@@ -173,10 +191,50 @@ func (p *powerCommand) switchMachines(cmd *cobra.Command, selector string) ([]bm
 	if err != nil {
 		return nil, err
 	}
+	names := make([]string, len(machines))
+	for i, m := range machines {
+		names[i] = m.Name
+	}
+	if err := p.confirm(cmd, selector, names); err != nil {
+		return nil, err
+	}
 	s := bmc.Switcher{Poll: p.poll, Wait: p.wait, OnCommand: func(machine, command string) {
 		cli.Note(cmd.ErrOrStderr(), machine, command)
 	}}
-	return s.Do(cmd.Context(), p.action, machines), nil
+	var results []bmc.Result
+	for group := range slices.Chunk(machines, cmp.Or(p.atOnce, len(machines))) {
+		results = append(results, s.Do(cmd.Context(), p.action, group)...)
+	}
+	return results, nil
+}
+
+// confirmNodes lets the server choose the nodes of a request, and asks the operator.
+func (p *powerCommand) confirmNodes(cmd *cobra.Command, selector string, o pools.PowerRequest) error {
+	if p.yes || p.action == bmc.Status {
+		return nil
+	}
+	var job pools.PowerJob
+	if err := p.api.Call(cmd.Context(), http.MethodPost, powerPath+"?dryRun=true", o, &job); err != nil {
+		return err
+	}
+	names := make([]string, len(job.Nodes))
+	for i, n := range job.Nodes {
+		names[i] = n.Name
+	}
+	return p.confirm(cmd, selector, names)
+}
+
+// confirm shows the machines of a selector and asks the operator, unless the selector
+// names each of them.
+func (p *powerCommand) confirm(cmd *cobra.Command, selector string, names []string) error {
+	typed := selected(selector)
+	named := func(name string) bool { return slices.Contains(typed, name) }
+	if p.action == bmc.Status || !slices.ContainsFunc(names, func(name string) bool { return !named(name) }) {
+		return nil
+	}
+	slices.SortFunc(names, nodeset.Compare)
+	fmt.Fprintf(cmd.ErrOrStderr(), "power %s: %s\n", p.action, printable.Text(strings.Join(names, " ")))
+	return cli.Confirm(cmd, p.yes, fmt.Sprintf("power %s of %d machines?", p.action, len(names)))
 }
 
 // ofChassis reports whether the driver switches the slots of a chassis.
@@ -272,7 +330,11 @@ func (p *powerCommand) bmcMachines(l bmc.Login, selector string) (out []bmc.Mach
 			c()
 		}
 	}
-	for _, name := range selected(selector) {
+	names, err := nodeset.Expand(selector)
+	if err != nil {
+		return nil, done, &cli.Error{Code: cli.Usage, Err: err}
+	}
+	for _, name := range names {
 		l.Address = name
 		d, closer, err := hardware.Driver(pools.NodePower{Driver: pools.PowerDriver(p.driver), Program: p.program, Options: p.options}, l)
 		if err != nil {
@@ -284,10 +346,8 @@ func (p *powerCommand) bmcMachines(l bmc.Login, selector string) (out []bmc.Mach
 	return out, done, nil
 }
 
-// selected splits a list of names.
-func selected(selector string) []string {
-	return strings.FieldsFunc(selector, func(r rune) bool { return r == ',' || r == ' ' })
-}
+// selected splits a list of names and rules.
+func selected(selector string) []string { return nodeset.Words(selector) }
 
 const powerPath = "/api/v1/power"
 
@@ -301,7 +361,11 @@ func orderOf(action bmc.Action, selector string) (pools.PowerRequest, error) {
 		into := map[string]*string{"pool": &o.Pool, "chassis": &o.Chassis, "tag": &o.Tag}[key]
 		switch {
 		case !rule:
-			o.Nodes = append(o.Nodes, word)
+			names, err := nodeset.Expand(word)
+			if err != nil {
+				return o, err
+			}
+			o.Nodes = append(o.Nodes, names...)
 		case into == nil || value == "":
 			return o, fmt.Errorf("%q: want pool=NAME, chassis=NAME or tag=NAME", word)
 		case *into != "":

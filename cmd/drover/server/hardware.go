@@ -12,7 +12,7 @@ import (
 func (s *Server) newHardware(dir string) *hardware.Service {
 	h := hardware.New()
 	h.Log = s.part("hardware")
-	h.Farm, h.Nodes, h.Audit = s.Live, changes{s.Live, s.clusters.Refresh}, s.Store.Audit
+	h.Farm, h.Nodes, h.Audit = s.Live, s.changes(), s.Store.Audit
 	pinned := func(address, fingerprint string) {
 		h.Log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
 	}

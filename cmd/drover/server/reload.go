@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/signal"
@@ -12,7 +14,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"drover/pools"
-	"drover/pools/config"
 )
 
 // settle is the time without changes after which the config is read again: editors
@@ -38,7 +39,7 @@ func (s *Server) watchConfig(ctx context.Context) error {
 	changed.Stop()
 	reload := func(why string) {
 		s.configFile = versionOf(file)
-		s.Reload(why)
+		_ = s.Reload(why) // it is logged
 	}
 	for {
 		select {
@@ -95,20 +96,40 @@ func versionOf(file string) version {
 	return v
 }
 
-// Reload puts the config file in force. If it has mistakes, they are logged and the old
-// config stays in force. The text why is the cause in the log.
-func (s *Server) Reload(why string) {
+// Reload puts the config file in force. If it has mistakes, they are logged and returned,
+// and the old config stays in force. The text why is the cause in the log.
+func (s *Server) Reload(why string) error {
 	if err := s.Live.Reload(); err != nil {
 		s.metrics.Reloaded(false)
 		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
-		return
+		return err
 	}
 	s.farmChanged()
 	s.metrics.Reloaded(true)
 	s.log.Info("config reloaded", "why", why, "nodes", len(s.Live.Farm().Nodes()))
 	if s.Live.NeedsRestart() {
-		s.log.Warn("server: changed in the config, or the first subnet of IPv4 or IPv6 came, which takes a restart")
+		s.log.Warn("restart pending: server: changed in the config, or the first subnet of IPv4 or IPv6 came")
 	}
+	return nil
+}
+
+// configFile is the config file, for the REST API.
+type configFile struct{ *Server }
+
+// InForce implements [api.ConfigFile].
+func (c configFile) InForce() pools.ConfigInForce {
+	status := c.Live.Status()
+	sum := sha256.Sum256(status.Content)
+	return pools.ConfigInForce{File: c.Live.Farm().Source, SHA256: hex.EncodeToString(sum[:]), Content: string(status.Content)}
+}
+
+// Reload implements [api.ConfigFile].
+func (c configFile) Reload() (pools.ReloadResult, error) {
+	if err := c.Server.Reload("asked over the API"); err != nil {
+		return pools.ReloadResult{}, err
+	}
+	farm := c.Live.Farm()
+	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.Live.NeedsRestart()}, nil
 }
 
 // farmChanged tells the parts of a farm that was put in force.
@@ -120,6 +141,7 @@ func (s *Server) farmChanged() {
 	if s.tenants != nil {
 		s.tenants.Set(s.Live.Farm().Clusters())
 	}
+	s.forgetRemoved()
 	s.Hardware.Reload()
 	s.rebind()
 	s.warnLeased()
@@ -141,30 +163,4 @@ func (s *Server) warnLeased() {
 	if n := len(all) - maxWarnings; n > 0 {
 		s.log.Warn("more nodes wait for addresses that other machines lease", "nodes", n)
 	}
-}
-
-// changes is the live farm, with a hook after each successful change of nodes: the
-// clusters then reconcile labels and taints.
-type changes struct {
-	*config.Live
-	changed func()
-}
-
-func (c changes) done(err error) error {
-	if err == nil {
-		c.changed()
-	}
-	return err
-}
-
-func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
-
-func (c changes) ChangeNodes(all []pools.NodeChange) error {
-	return c.done(c.Live.ChangeNodes(all))
-}
-
-func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
-
-func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
-	return c.done(c.Live.UpdateNode(name, edit))
 }

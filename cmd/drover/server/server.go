@@ -142,6 +142,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.Store.Leases6.Reserved = s.Store.Leases.Reserved
 	s.Live.SetLeases(leaseAt(s.Store))
 	s.warnLeased()
+	s.forgetRemoved() // while the server was down
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.metrics = metrics.New(s.Live, s.Store)
 	s.metrics.WatchUnknown(s.Machines.Unknown)
@@ -201,10 +202,10 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 // serveWeb makes the server of the REST API and the page.
 func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *readiness.Checks) {
 	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
-		Farm: s.Live, Nodes: changes{s.Live, s.clusters.Refresh}, Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
+		Farm: s.Live, Nodes: s.changes(), Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
+		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm)}
 }

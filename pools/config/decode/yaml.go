@@ -42,6 +42,14 @@ func Write(w io.Writer, doc *yaml.Node) error {
 	return err
 }
 
+// Inline writes a value of a [Document] on one line.
+func Inline(w io.Writer, value *yaml.Node) error {
+	if value.Kind != yaml.ScalarNode {
+		value.Style = yaml.FlowStyle
+	}
+	return Write(w, value)
+}
+
 // blockStyle removes the flow style of JSON: braces, brackets and needless quotes. A
 // text with escapes needs quotes.
 func blockStyle(n *yaml.Node) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"drover/pools/atomicfile"
 )
 
 // maxPins bounds a file of pins, in bytes.
@@ -65,10 +67,14 @@ func (p *Pins) add(line string) error {
 	if err := os.MkdirAll(filepath.Dir(p.Path), 0o700); err != nil {
 		return err
 	}
+	_, missing := os.Stat(p.Path)
 	f, err := os.OpenFile(p.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(line + "\n")
+	if missing != nil { // an import by root must leave a file that the server can read
+		err = errors.Join(err, atomicfile.Own(p.Path))
+	}
 	return errors.Join(err, f.Close())
 }

@@ -74,11 +74,13 @@ const resendAfter = 3
 // complete a step before any begins the next, so that waiting for forty nodes takes as
 // long as for one.
 //
+// Cycle leaves machines off that are off, or are being switched off.
+//
 // Some firmware forgets its boot source when it is switched off. For PXE the boot source
 // is therefore set while the machine is off.
 func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result {
 	s.Poll, s.Wait = cmp.Or(s.Poll, 5*time.Second), cmp.Or(s.Wait, 2*time.Minute)
-	b := batch{s, make([]Result, len(machines)), machines}
+	b := batch{s, make([]Result, len(machines)), machines, make([]bool, len(machines))}
 	for i, m := range machines {
 		b.results[i] = Result{Name: m.Name, State: Unknown}
 	}
@@ -93,6 +95,9 @@ func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result
 	case SwitchOff:
 		b.reach(ctx, Off)
 	case Cycle:
+		for i, r := range b.results {
+			b.left[i] = r.State == Off || r.State == PoweringOff
+		}
 		b.reach(ctx, Off)
 		b.reach(ctx, On)
 	case PXE:
@@ -113,12 +118,17 @@ type batch struct {
 	Switcher
 	results  []Result
 	machines []Machine
+	left     []bool // the action leaves the machine as it is
 }
 
-// each calls do for each machine without an error so far. It stops when ctx ends.
+// over reports whether nothing more is done with a machine: it is left as it is, or there
+// was an error.
+func (b *batch) over(i int) bool { return b.left[i] || b.results[i].Err != nil }
+
+// each calls do for each machine that is not over. It stops when ctx ends.
 func (b *batch) each(ctx context.Context, command string, do func(i int, m Machine) error) {
 	for i, m := range b.machines {
-		if b.results[i].Err != nil {
+		if b.over(i) {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -158,7 +168,7 @@ func (b *batch) reach(ctx context.Context, want State) {
 func (b *batch) command(ctx context.Context, want State, which func(State) bool) {
 	for i, m := range b.machines {
 		r := &b.results[i]
-		if r.Err != nil || r.State == want || !which(r.State) || ctx.Err() != nil {
+		if b.over(i) || r.State == want || !which(r.State) || ctx.Err() != nil {
 			continue
 		}
 		if b.OnCommand != nil {
@@ -177,7 +187,7 @@ func (b *batch) command(ctx context.Context, want State, which func(State) bool)
 func (b *batch) poll(ctx context.Context, want State) {
 	for i, m := range b.machines {
 		r := &b.results[i]
-		if r.Err != nil || r.State == want {
+		if b.over(i) || r.State == want {
 			continue
 		}
 		state, err := m.Driver.State(ctx)
@@ -199,8 +209,8 @@ func (b *batch) seen(i int) {
 
 // waiting returns the number of machines that have not reached want.
 func (b *batch) waiting(want State) (n int) {
-	for _, r := range b.results {
-		if r.Err == nil && r.State != want {
+	for i, r := range b.results {
+		if !b.over(i) && r.State != want {
 			n++
 		}
 	}

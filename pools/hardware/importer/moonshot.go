@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/config"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/moonshot"
@@ -276,7 +277,7 @@ func (m *Moonshot) save(sources []*source) error {
 				text = strings.ReplaceAll(text, secret, "[removed]")
 			}
 		}
-		errs = append(errs, os.WriteFile(filepath.Join(m.SaveDir, s.Name+".txt"), []byte(text), 0o600))
+		errs = append(errs, atomicfile.Write(filepath.Join(m.SaveDir, s.Name+".txt"), []byte(text), 0o600))
 	}
 	return errors.Join(errs...)
 }

@@ -49,11 +49,12 @@ func TestPower(t *testing.T) {
 		{"status", bmc.Status, nil, bmc.Off, "", ""},
 		{"on", bmc.SwitchOn, nil, bmc.On, "", "on"},
 		{"off, when it is", bmc.SwitchOff, nil, bmc.Off, "", ""},
-		{"cycle", bmc.Cycle, nil, bmc.On, "", "on"},
+		{"cycle", bmc.Cycle, nil, bmc.On, "", "off on"},
+		{"cycle, when it is off", bmc.Cycle, nil, bmc.Off, "", ""},
 		{"pxe", bmc.PXE, nil, bmc.On, "", "on-pxe"},
 		{"bootonce is lost when it is switched off", bmc.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceLost, ilosim.Always) }, bmc.On, "", "on-pxe"},
 		{"bootonce is not taken", bmc.PXE, func(c *ilosim.Chassis) { c.Inject(ilosim.BootOnceIgnored, ilosim.Always) }, bmc.Off, "boots? from the network once", ""},
-		{"a system that ignores the request", bmc.Cycle, func(c *ilosim.Chassis) { c.Inject(ilosim.SoftOffIgnored, ilosim.Always) }, bmc.On, "", "on"},
+		{"a system that ignores the request", bmc.Cycle, func(c *ilosim.Chassis) { c.Inject(ilosim.SoftOffIgnored, ilosim.Always) }, bmc.On, "", "off on"},
 		{"on is ignored at first", bmc.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, 1) }, bmc.On, "", "on"},
 		{"never on", bmc.SwitchOn, func(c *ilosim.Chassis) { c.Inject(ilosim.OnIgnored, ilosim.Always) }, bmc.Off, "it is off after 1s, and should be on", ""},
 		{"unavailable", bmc.PXE, func(c *ilosim.Chassis) { c.HoldPower("c2n1", "Unavailable") }, bmc.Unavailable, "it is unavailable after 1s, and should be off", ""},
@@ -84,7 +85,14 @@ func TestPower(t *testing.T) {
 				if tt.err != "" {
 					s.Wait = time.Second // the state is never reached
 				}
-				r := s.Do(t.Context(), tt.action, []bmc.Machine{{Name: "c2n1", Driver: drivers(t, c)[driver]}})[0]
+				machines := []bmc.Machine{{Name: "c2n1", Driver: drivers(t, c)[driver]}}
+				if tt.action == bmc.Cycle && tt.want == bmc.On { // it leaves off what is off
+					if r := s.Do(t.Context(), bmc.SwitchOn, machines)[0]; r.Err != nil {
+						t.Fatal(r.Err)
+					}
+					happened = nil
+				}
+				r := s.Do(t.Context(), tt.action, machines)[0]
 				if r.State != tt.want || (r.Err == nil) != (tt.err == "") || tt.err != "" && !matches(tt.err, r.Error) {
 					t.Errorf("got %s, %v, want %s, %q", r.State, r.Err, tt.want, tt.err)
 				}

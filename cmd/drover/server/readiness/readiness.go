@@ -89,7 +89,7 @@ func (c *Checks) configProblems() (out []api.Problem) {
 		add(status.Unkept.Error(), "the next start has no last good copy of it")
 	}
 	if c.Live.NeedsRestart() {
-		add("server: changed, or the first subnet of IPv4 or IPv6 came, which takes a restart", "it takes a restart")
+		add("restart pending: server: changed, or the first subnet of IPv4 or IPv6 came", "restart pending")
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -17,13 +17,13 @@ func newUnknownCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "unknown",
-		Short: "List machines that asked for an address and that no node declares",
+		Short: "List and adopt machines that asked for an address and that no node declares",
 		Long: `Unknown works, over the REST API, on the machines that asked a running drover for
 an address and that no node declares. drover keeps the last 4096 of them. To make
-one a node, use drover node add.`,
+them nodes, use drover unknown adopt.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newUnknownListCommand(c), newUnknownForgetCommand(c))
+	return cli.Group(cmd, newUnknownListCommand(c), newUnknownForgetCommand(c), newUnknownAdoptCommand(c))
 }
 
 func newUnknownListCommand(c *cli.Client) *cobra.Command {

@@ -1,4 +1,8 @@
-package main
+// Package node has the commands of drover for machines: node works on those that the farm
+// knows, and unknown on those that asked for an address and that no node declares.
+//
+// The server decides what may change; this package has flags and printing.
+package node
 
 import (
 	"context"
@@ -20,49 +24,27 @@ import (
 	"drover/pools/printable"
 )
 
+// Commands returns the commands.
+func Commands() []*cobra.Command { return []*cobra.Command{newNodeCommand(), newUnknownCommand()} }
+
 func newNodeCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "List, add and remove nodes of a running server",
+		Short: "List, add, change and remove nodes of a running server",
 		Long: `Node works on the nodes of a running drover, over its REST API. It lists and shows
 the nodes of the config file too; to change one of those, edit the file.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
-}
-
-// moveText returns how far a node is on its way out of a cluster; empty for most.
-func moveText(n pools.NodeInfo) string {
-	if n.Move == nil {
-		return ""
-	}
-	return n.Move.Summary()
-}
-
-func newNodeListCommand(c *cli.Client) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the nodes",
-		Args:  cobra.NoArgs,
-	}
-	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.NodeInfo, error) {
-		return cli.Get[[]pools.NodeInfo](ctx, c, cli.NodesPath)
-	}, nodeTable)
-	return cmd
-}
-
-func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
-	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tMACS\tTAGS\tFROM\tSTATE", func(n pools.NodeInfo) []any {
-		return []any{n.Name, n.Pool, n.IP, joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n), moveText(n)}
-	})
+	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newSetCommand(c), newMoveCommand(c), newRenameCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
 }
 
 func newNodeShowCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a node",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show NAME",
+		Short:   "Show a node, and how its machine is",
+		Example: "  drover node show m1c30\n  drover node show m1c30 -o json",
+		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NodeInfo, error) {
 		return cli.Get[pools.NodeInfo](ctx, c, nodePath(args[0]))
@@ -96,9 +78,7 @@ func nodeText(w io.Writer, n pools.NodeInfo) error {
 		line("next boot", string(n.NextBoot))
 	}
 	line("from", from(n))
-	if n.Move != nil {
-		line("state", moveText(n))
-	}
+	statusLines(line, n)
 	return t.Flush()
 }
 
@@ -172,6 +152,7 @@ func newNodeRemoveCommand(c *cli.Client) *cobra.Command {
 		Use:     "rm NAME...",
 		Aliases: []string{"remove"},
 		Short:   "Remove nodes that were added over the API",
+		Example: "  drover node rm m1c30 m1c31",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.DeleteEach(cmd, cli.NodesPath, "removed", args)
@@ -191,6 +172,9 @@ func joinMACs(macs []pools.MAC) string {
 
 // from returns the origin of a node: "drover.yaml:41" or "API".
 func from(n pools.NodeInfo) string {
+	if n.CatchAll {
+		return "catch-all"
+	}
 	if n.Declared() {
 		return fmt.Sprintf("%s:%d", n.Source.File, n.Source.Line)
 	}

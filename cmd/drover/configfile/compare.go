@@ -1,0 +1,209 @@
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"drover/cmd/drover/cli/nodeset"
+	"drover/pools"
+	"drover/pools/printable"
+	"drover/pools/resolve"
+)
+
+// Diff is what a config changes.
+type Diff struct {
+	Added   []string            `json:"added,omitempty"`   // nodes that come
+	Removed []string            `json:"removed,omitempty"` // nodes that go
+	Changed map[string][]Change `json:"changed,omitempty"` // by node
+	Other   []string            `json:"other,omitempty"`   // sections without nodes that change: "pool web", "cluster a"
+	Restart bool                `json:"restart,omitempty"` // it would take a restart
+}
+
+// Change is one field of what a node gets.
+type Change struct {
+	Field string `json:"field"`
+	Old   string `json:"old,omitempty"`
+	New   string `json:"new,omitempty"`
+}
+
+// compare compares two farms.
+func compare(before, after *resolve.Farm) (d Diff, err error) {
+	old, next := byName(before), byName(after)
+	d.Changed = map[string][]Change{}
+	for _, name := range slices.SortedFunc(maps.Keys(old), nodeset.Compare) {
+		n, stays := next[name]
+		if !stays {
+			d.Removed = append(d.Removed, name)
+			continue
+		}
+		changes, err := changesOf(before, old[name], after, n)
+		if err != nil {
+			return d, err
+		}
+		if len(changes) > 0 {
+			d.Changed[name] = changes
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(next), nodeset.Compare) {
+		if _, was := old[name]; !was {
+			d.Added = append(d.Added, name)
+		}
+	}
+	x, y := before.Config, after.Config
+	d.Other = slices.Concat(
+		sections("subnet ", x.Subnets, y.Subnets, func(s pools.Subnet) string { return s.CIDR.String() }),
+		sections("cluster ", x.Clusters, y.Clusters, func(c pools.Cluster) string { return c.Name }),
+		sections("chassis ", x.Chassis, y.Chassis, func(c pools.Chassis) string { return c.Name }),
+		sections("pool ", x.Pools, y.Pools, func(p pools.Pool) string { return p.Name }),
+	)
+	a, b := x.Server, y.Server
+	a.Clients = b.Clients // they need no restart
+	d.Restart = !reflect.DeepEqual(a, b) || !x.HasIPv4() && y.HasIPv4() || !x.HasIPv6() && y.HasIPv6()
+	return d, nil
+}
+
+func byName(f *resolve.Farm) map[string]pools.NodeInfo {
+	all := map[string]pools.NodeInfo{}
+	for _, n := range f.Nodes() {
+		all[n.Name] = n
+	}
+	return all
+}
+
+// sections returns the elements of a list that come, go or change. A pool's nodes are
+// compared apart.
+func sections[T any](kind string, before, after []T, name func(T) string) (out []string) {
+	old, next := map[string]T{}, map[string]T{}
+	for _, e := range before {
+		old[name(e)] = e
+	}
+	for _, e := range after {
+		next[name(e)] = e
+	}
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		e, stays := next[key]
+		switch {
+		case !stays:
+			out = append(out, "- "+kind+key)
+		case !same(old[key], e):
+			out = append(out, "~ "+kind+key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		if _, was := old[key]; !was {
+			out = append(out, "+ "+kind+key)
+		}
+	}
+	return out
+}
+
+func same(a, b any) bool {
+	if p, ok := a.(pools.Pool); ok {
+		q := b.(pools.Pool)
+		p.Nodes, q.Nodes = nil, nil
+		a, b = p, q
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// changesOf compares what a node gets, field by field: the plan of its first MAC, or
+// without one the node itself.
+func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, next pools.NodeInfo) ([]Change, error) {
+	x, err := fields(before, old)
+	if err != nil {
+		return nil, err
+	}
+	y, err := fields(after, next)
+	if err != nil {
+		return nil, err
+	}
+	var out []Change
+	keys := maps.Clone(x)
+	maps.Copy(keys, y)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if a, b := x[key], y[key]; a != b {
+			out = append(out, Change{Field: key, Old: a, New: b})
+		}
+	}
+	return out, nil
+}
+
+// fields returns what a node gets, as JSON by field. A plan holds no secrets.
+func fields(f *resolve.Farm, n pools.NodeInfo) (map[string]string, error) {
+	all := map[string]string{}
+	if err := flatten(all, n.PoolNode); err != nil {
+		return nil, err
+	}
+	if len(n.MACs) == 0 {
+		return all, nil
+	}
+	p := f.Resolve(resolve.Query{MAC: n.MACs[0], Link: n.IP})
+	if p == nil {
+		return all, nil
+	}
+	if err := flatten(all, p); err != nil {
+		return nil, err
+	}
+	err := flatten(all, p.Settings)
+	delete(all, "settings") // its fields are there
+	delete(all, "node")     // it is the name
+	return all, err
+}
+
+// flatten adds the fields of v, a struct, to all.
+func flatten(all map[string]string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	for key, value := range raw {
+		all[key] = string(bytes.Trim(value, `"`))
+	}
+	return nil
+}
+
+// maxShown bounds a value in the text, in bytes.
+const maxShown = 100
+
+// text writes the differences for people.
+func (d Diff) text(w io.Writer) error {
+	var b strings.Builder
+	for _, s := range d.Other {
+		fmt.Fprintln(&b, s)
+	}
+	for _, name := range d.Removed {
+		fmt.Fprintln(&b, "- node", name)
+	}
+	for _, name := range d.Added {
+		fmt.Fprintln(&b, "+ node", name)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(d.Changed), nodeset.Compare) {
+		fmt.Fprintln(&b, "~ node", name)
+		for _, c := range d.Changed[name] {
+			fmt.Fprintf(&b, "    %s: %s -> %s\n", c.Field, shown(c.Old), shown(c.New))
+		}
+	}
+	if d.Restart {
+		fmt.Fprintln(&b, "~ server (takes a restart)")
+	}
+	fmt.Fprintf(&b, "%d nodes added, %d removed, %d changed\n", len(d.Added), len(d.Removed), len(d.Changed))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func shown(value string) string {
+	if value == "" {
+		return "(nothing)"
+	}
+	return printable.Line(value, maxShown)
+}

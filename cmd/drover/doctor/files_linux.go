@@ -1,0 +1,270 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/imagebuild"
+	"drover/pools"
+	"drover/pools/atomicfile"
+	"drover/pools/config/decode"
+)
+
+// loaderFiles checks that there are loaders.
+func (d *doctor) loaderFiles() {
+	missing := 0
+	for _, f := range []pools.Firmware{pools.BIOS, pools.UEFIx64} {
+		if _, err := os.Stat(filepath.Join(d.loaders, f.Loader())); err != nil {
+			missing++
+			d.add("loaders", fault, fmt.Sprintf("for %s: %v", f, err), "drover loaders install")
+		}
+	}
+	if missing == 0 {
+		d.add("loaders", ok, d.loaders, "")
+	}
+}
+
+// imageFiles checks the images of pools.
+func (d *doctor) imageFiles() {
+	images, seen := imagebuild.Open(d.images), map[string]bool{}
+	for _, p := range d.farm.Config.Pools {
+		if p.Image == "" || seen[p.Image] {
+			continue
+		}
+		seen[p.Image] = true
+		i, err := images.Lookup(p.Image)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "drover image build --name "+p.Image)
+		case err != nil:
+			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "build it again: drover image build --name "+p.Image)
+		default:
+			d.whole(&i)
+		}
+	}
+}
+
+// whole checks that the files of an image have their sizes.
+func (d *doctor) whole(i *imagebuild.Image) {
+	for name, f := range i.Files {
+		info, err := os.Stat(filepath.Join(i.Path, name))
+		if err == nil && info.Size() != f.Size {
+			err = fmt.Errorf("%s has %d bytes, and should have %d", name, info.Size(), f.Size)
+		}
+		if err != nil {
+			d.add("images", fault, fmt.Sprintf("image %s is damaged: %v", i.Name, err), "build it again: drover image build --name "+i.Name)
+			return
+		}
+	}
+	d.add("images", ok, i.Name+" is there", "")
+}
+
+// soon is the time before the end of a certificate from which on doctor warns.
+const soon = 30 * 24 * time.Hour
+
+// ends reports the end of a credential.
+func (d *doctor) ends(check, what string, end time.Time, remedy string) {
+	switch left := time.Until(end); {
+	case left <= 0:
+		d.add(check, fault, fmt.Sprintf("%s ended at %s", what, end.UTC().Format(time.DateTime)), remedy)
+	case left < soon:
+		d.add(check, warning, fmt.Sprintf("%s ends at %s", what, end.UTC().Format(time.DateTime)), remedy)
+	default:
+		d.add(check, ok, fmt.Sprintf("%s ends at %s", what, end.UTC().Format(time.DateTime)), "")
+	}
+}
+
+// maxFile bounds the files that doctor reads, in bytes.
+const maxFile = 1 << 20
+
+// kubeconfigs checks the credentials for clusters.
+func (d *doctor) kubeconfigs() {
+	for _, c := range d.farm.Config.Clusters {
+		if c.Kubeconfig == "" {
+			continue // in a Secret of the admin cluster
+		}
+		about := "cluster " + c.Name
+		data, err := atomicfile.Read(d.farm.Path(c.Kubeconfig), maxFile)
+		if err != nil {
+			d.add("clusters", fault, about+": "+err.Error(), "put its kubeconfig there: drover cluster prepare says how; the user of the server must be able to read it")
+			continue
+		}
+		end, err := credentialEnd(data)
+		switch {
+		case err != nil:
+			d.add("clusters", fault, fmt.Sprintf("%s: %s: %v", about, c.Kubeconfig, err), "put a kubeconfig there")
+		case end.IsZero():
+			d.add("clusters", ok, about+": its credentials have no end that the file tells", "")
+		default:
+			d.ends("clusters", about+": its credential", end, "make a new one: docs/clusters.md")
+		}
+	}
+}
+
+// credentialEnd returns the end of the first credential of a kubeconfig; the zero time if
+// the file does not tell.
+func credentialEnd(data []byte) (end time.Time, err error) {
+	docs, err := decode.Documents("kubeconfig", data)
+	if err != nil || len(docs) != 1 {
+		return end, errors.New("it is not a kubeconfig")
+	}
+	var k struct {
+		Clusters []json.RawMessage `json:"clusters"`
+		Users    []struct {
+			User struct {
+				Certificate string `json:"client-certificate-data"`
+				Token       string `json:"token"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	if err := json.Unmarshal(docs[0], &k); err != nil || len(k.Clusters) == 0 {
+		return end, errors.New("it is not a kubeconfig")
+	}
+	for _, u := range k.Users {
+		if u.User.Certificate != "" {
+			text, err := base64.StdEncoding.DecodeString(u.User.Certificate)
+			if err != nil {
+				return end, errors.New("its client certificate is not base64")
+			}
+			return certificateEnd(text)
+		}
+		if u.User.Token != "" {
+			return tokenEnd(u.User.Token), nil
+		}
+	}
+	return end, nil
+}
+
+func certificateEnd(text []byte) (time.Time, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return time.Time{}, errors.New("its certificate is not PEM")
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return c.NotAfter, nil
+}
+
+// certificates checks the certificates of the listeners.
+func (d *doctor) certificates() {
+	cfg := d.farm.Config.Server
+	for name, t := range map[string]*pools.TLS{"apiTLS": cfg.APITLS, "nodeTLS": cfg.NodeTLS} {
+		if t == nil {
+			continue
+		}
+		data, err := atomicfile.Read(d.farm.Path(t.Cert), maxFile)
+		var end time.Time
+		if err == nil {
+			end, err = certificateEnd(data)
+		}
+		if err != nil {
+			d.add("certificates", fault, fmt.Sprintf("server.%s: %v", name, err), "put a certificate there")
+			continue
+		}
+		d.ends("certificates", "server."+name, end, "renew it, and put it in its place")
+	}
+}
+
+// stateDirectory checks that the files of the state belong to its owner, and that secrets
+// are for the owner alone.
+func (d *doctor) stateDirectory() {
+	info, err := os.Stat(d.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.add("state", ok, d.state+" does not exist yet: the first start makes it", "")
+		return
+	}
+	if err != nil {
+		d.add("state", fault, err.Error(), "let the user of the server enter it")
+		return
+	}
+	owner := ownerOf(info)
+	entries, err := os.ReadDir(d.state)
+	if err != nil {
+		d.add("state", skipped, err.Error(), "run drover doctor as root")
+		return
+	}
+	good := true
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // it has gone
+		}
+		path := filepath.Join(d.state, e.Name())
+		if ownerOf(info) != owner && !e.IsDir() {
+			good = false
+			d.add("state", fault, fmt.Sprintf("%s belongs to user %d, and the directory to %d", path, ownerOf(info), owner), fmt.Sprintf("chown --reference=%s %s", d.state, path))
+		}
+		if secret := e.Name() == "api.token" || filepath.Ext(e.Name()) == ".key"; secret && info.Mode().Perm()&0o077 != 0 {
+			good = false
+			d.add("state", fault, fmt.Sprintf("%s is a secret that others can read (mode %s)", path, info.Mode()), "chmod 600 "+path)
+		}
+	}
+	if good {
+		d.add("state", ok, d.state, "")
+	}
+}
+
+func ownerOf(info fs.FileInfo) uint32 {
+	if s, isStat := info.Sys().(*syscall.Stat_t); isStat {
+		return s.Uid
+	}
+	return 0
+}
+
+// The least room on a disk: with less, the state and the next image do not fit.
+const (
+	leastBytes  = 256 << 20
+	leastInodes = 1000
+)
+
+// disks checks the room on the disks of the server's directories.
+func (d *doctor) disks() {
+	for _, dir := range []string{d.state, d.images, d.loaders} {
+		var s unix.Statfs_t
+		if err := unix.Statfs(dir, &s); err != nil {
+			continue // other checks report what is missing
+		}
+		room := s.Bavail * uint64(s.Bsize)
+		switch {
+		case s.Flags&unix.ST_RDONLY != 0 && dir == d.state:
+			d.add("disk", fault, dir+" is on a file system that is mounted read-only", "mount it with -o remount,rw, after a look at the kernel's log")
+		case room < leastBytes:
+			d.add("disk", fault, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "make room; drover image list shows the generations of images")
+		case s.Files > 0 && s.Ffree < leastInodes:
+			d.add("disk", fault, fmt.Sprintf("%s has room for %d files", dir, s.Ffree), "remove small files, or make a file system with more inodes")
+		default:
+			d.add("disk", ok, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "")
+		}
+	}
+}
+
+// firstYear is before any year in which this program runs.
+const firstYear = 2026
+
+// clock checks the time: tokens and certificates of clusters are of minutes.
+func (d *doctor) clock() {
+	if now := time.Now(); now.Year() < firstYear {
+		d.add("clock", fault, "the clock says "+now.UTC().Format(time.DateTime), "set it, and keep it by NTP: timedatectl set-ntp true")
+		return
+	}
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err == nil && state == unix.TIME_ERROR {
+		d.add("clock", warning, "nothing keeps the clock right: the kernel calls it unsynchronized", "run chrony or systemd-timesyncd: timedatectl set-ntp true")
+		return
+	}
+	d.add("clock", ok, "it is synchronized", "")
+}

@@ -1,0 +1,290 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/nodeset"
+	"drover/pools"
+	"drover/pools/config/decode"
+	"drover/pools/printable"
+)
+
+// change is a change of nodes: all of them or none.
+type change struct {
+	api         *cli.Client
+	sel         selector
+	dryRun, yes bool
+}
+
+// flags adds the flags that all changes have; selecting adds -l.
+func (ch *change) flags(cmd *cobra.Command, selecting bool) {
+	cmd.Flags().BoolVar(&ch.dryRun, "dry-run", false, "check the change and show it, and change nothing")
+	cli.YesFlag(cmd, &ch.yes)
+	if selecting {
+		cmd.Flags().StringVarP(&ch.sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
+	}
+}
+
+// run changes the chosen nodes by edit. It shows what changes, and asks unless each of
+// several nodes was named.
+func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolNode) error) error {
+	ch.sel.names = names
+	if len(names) == 0 && ch.sel.rules == "" {
+		return &cli.Error{Code: cli.Usage, Err: errors.New("which nodes? give names, ranges, or rules with --selector")}
+	}
+	nodes, err := ch.sel.nodes(cmd.Context(), ch.api)
+	if err != nil {
+		return err
+	}
+	var changes []pools.NodeChange
+	for _, n := range nodes {
+		if n.CatchAll {
+			return fmt.Errorf("%s is a machine that no node declares: drover unknown adopt makes it one", n.Name)
+		}
+		old, next := n.PoolNode, n.PoolNode
+		next.Tags, next.MACs = slices.Clone(next.Tags), slices.Clone(next.MACs)
+		if err := edit(&next); err != nil {
+			return &cli.Error{Code: cli.Usage, Err: err}
+		}
+		changes = append(changes, pools.NodeChange{Old: &old, New: &next})
+	}
+	return ch.apply(cmd, changes, ch.sel.rules == "" && !slices.ContainsFunc(names, nodeset.IsPattern))
+}
+
+// apply checks changes on the server, shows them, and makes them in one step. typed: the
+// operator has typed the name of each node.
+func (ch *change) apply(cmd *cobra.Command, changes []pools.NodeChange, typed bool) error {
+	shown := 0
+	body := map[string]any{"changes": changes}
+	if err := ch.api.Call(cmd.Context(), http.MethodPost, cli.NodesPath+":batch?dryRun=true", body, nil); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		text, err := differences(c)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			shown++
+			if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case shown == 0:
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing changes")
+		return nil
+	case ch.dryRun:
+		return nil
+	case !typed && shown > 1:
+		if err := cli.Confirm(cmd, ch.yes, fmt.Sprintf("change %d nodes?", shown)); err != nil {
+			return err
+		}
+	}
+	return ch.api.ChangeNodes(cmd.Context(), changes)
+}
+
+// differences returns the fields of a node that a change changes, as lines.
+func differences(c pools.NodeChange) (string, error) {
+	old, err := fieldsOf(c.Old)
+	if err != nil {
+		return "", err
+	}
+	next, err := fieldsOf(c.New)
+	if err != nil {
+		return "", err
+	}
+	keys := maps.Clone(old)
+	maps.Copy(keys, next)
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if old[key] != next[key] {
+			fmt.Fprintf(&b, "    %s: %s -> %s\n", key, cli.OrDash(old[key]), cli.OrDash(next[key]))
+		}
+	}
+	switch {
+	case b.Len() == 0:
+		return "", nil
+	case c.Old == nil:
+		return "+ " + printable.Text(c.New.Name) + "\n" + b.String(), nil
+	}
+	return "~ " + printable.Text(c.Old.Name) + "\n" + b.String(), nil
+}
+
+// fieldsOf returns the fields of a node as text; none for nil.
+func fieldsOf(n *pools.PoolNode) (map[string]string, error) {
+	out := map[string]string{}
+	if n == nil {
+		return out, nil
+	}
+	doc, err := decode.Document(n)
+	if err != nil {
+		return nil, err
+	}
+	fields := doc.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		var b strings.Builder
+		fields[i+1].Style = 0
+		if err := decode.Inline(&b, fields[i+1]); err != nil {
+			return nil, err
+		}
+		out[fields[i].Value] = printable.Line(strings.TrimSpace(b.String()), 200)
+	}
+	return out, nil
+}
+
+func newSetCommand(c *cli.Client) *cobra.Command {
+	ch := &change{api: c}
+	var edit edits
+	cmd := &cobra.Command{
+		Use:   "set NAME...",
+		Short: "Change nodes that were added over the API, all in one step",
+		Long: `Set changes nodes, from their next DHCP packet on. NAME can be a range such as
+m1c[01-45]. It changes all of the nodes or none, and shows what changes; if the nodes were
+not all typed out by name, it asks. Nodes of the config file are changed there.`,
+		Example: `  drover node set m1c30 --tag storage --ip 10.28.36.230
+  drover node set m1c[01-45] --add-tag gpu --dry-run
+  drover node set -l pool=compute,state=stuck --remove-tag debug -y`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := edit.check(cmd); err != nil {
+				return &cli.Error{Code: cli.Usage, Err: err}
+			}
+			if one := cmd.Flags().Changed("ip") || cmd.Flags().Changed("mac"); one && (len(args) != 1 || nodeset.IsPattern(args[0])) {
+				return &cli.Error{Code: cli.Usage, Err: errors.New("--ip and --mac are for one node")}
+			}
+			return ch.run(cmd, args, edit.apply)
+		},
+	}
+	edit.flags(cmd)
+	ch.flags(cmd, true)
+	return cmd
+}
+
+// edits are the flags of drover node set.
+type edits struct {
+	pool, ip                   string
+	tags, macs, addTags, rmTag []string
+	ignore                     bool
+
+	addr    netip.Addr
+	parsed  []pools.MAC
+	changed func(flag string) bool
+}
+
+func (e *edits) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&e.pool, "pool", "", "pool")
+	f.StringVar(&e.ip, "ip", "", `address, "" for none`)
+	f.StringArrayVar(&e.tags, "tag", nil, `its tags, in place of those that it has; once for each, "" for none`)
+	f.StringArrayVar(&e.addTags, "add-tag", nil, "tag that it has, too")
+	f.StringArrayVar(&e.rmTag, "remove-tag", nil, "tag that it has no longer")
+	f.StringArrayVar(&e.macs, "mac", nil, "MACs, in place of those that it has; once for each")
+	f.BoolVar(&e.ignore, "ignore", false, "it gets no answer; --ignore=false: it gets some again")
+}
+
+func (e *edits) check(cmd *cobra.Command) (err error) {
+	e.changed = cmd.Flags().Changed
+	some := false
+	for _, name := range []string{"pool", "ip", "tag", "add-tag", "remove-tag", "mac", "ignore"} {
+		some = some || e.changed(name)
+	}
+	if !some {
+		return errors.New("what changes? give --pool, --ip, --tag, --add-tag, --remove-tag, --mac or --ignore")
+	}
+	if e.ip != "" {
+		if e.addr, err = netip.ParseAddr(e.ip); err != nil {
+			return fmt.Errorf("--ip: %q is not an IP address", e.ip)
+		}
+	}
+	for _, s := range e.macs {
+		m, err := pools.ParseMAC(s)
+		if err != nil {
+			return fmt.Errorf("--mac: %w", err)
+		}
+		e.parsed = append(e.parsed, m)
+	}
+	return nil
+}
+
+func (e *edits) apply(n *pools.PoolNode) error {
+	if e.changed("pool") {
+		n.Pool = e.pool
+	}
+	switch {
+	case !e.changed("ip"):
+	case e.addr.Is6():
+		n.IP6 = e.addr
+	default:
+		n.IP = e.addr
+	}
+	if e.changed("mac") {
+		n.MACs = e.parsed
+	}
+	if e.changed("tag") {
+		n.Tags = slices.DeleteFunc(slices.Clone(e.tags), func(s string) bool { return s == "" })
+	}
+	for _, tag := range e.addTags {
+		if !slices.Contains(n.Tags, tag) {
+			n.Tags = append(n.Tags, tag)
+		}
+	}
+	n.Tags = slices.DeleteFunc(n.Tags, func(s string) bool { return slices.Contains(e.rmTag, s) })
+	if e.changed("ignore") {
+		n.Ignore = e.ignore
+	}
+	return nil
+}
+
+func newMoveCommand(c *cli.Client) *cobra.Command {
+	ch := &change{api: c}
+	var pool string
+	cmd := &cobra.Command{
+		Use:   "move NAME... --pool POOL",
+		Short: "Give nodes to another pool, all in one step",
+		Long: `Move gives nodes to another pool, and so to its image, cluster and tags. A node that
+runs leaves its cluster as docs/clusters.md says, and gets the rest at its next boot.`,
+		Example: `  drover node move m1c3[0-9] --pool web
+  drover node move m1c30 --pool web --dry-run`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if pool == "" {
+				return &cli.Error{Code: cli.Usage, Err: errors.New("--pool is missing: where do they go?")}
+			}
+			return ch.run(cmd, args, func(n *pools.PoolNode) error { n.Pool = pool; return nil })
+		},
+	}
+	cmd.Flags().StringVar(&pool, "pool", "", "the pool that they go to")
+	ch.flags(cmd, true)
+	return cmd
+}
+
+func newRenameCommand(c *cli.Client) *cobra.Command {
+	ch := &change{api: c}
+	cmd := &cobra.Command{
+		Use:   "rename OLD NEW",
+		Short: "Rename a node, in one step",
+		Long: `Rename gives a node another name. Its MACs, address, boots and next boot stay with it.
+A machine that runs keeps the old host name, and its Node in the cluster, until it boots.`,
+		Example: "  drover node rename m1c30 storage-1\n  drover node rename m1c30 storage-1 --dry-run",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if nodeset.IsPattern(args[0]) || strings.Contains(args[0], ",") {
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%q: rename is for one node", args[0])}
+			}
+			return ch.run(cmd, args[:1], func(n *pools.PoolNode) error { n.Name = args[1]; return nil })
+		},
+	}
+	ch.flags(cmd, false)
+	return cmd
+}

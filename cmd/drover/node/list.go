@@ -1,0 +1,240 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/nodeset"
+	"drover/pools"
+)
+
+func newNodeListCommand(c *cli.Client) *cobra.Command {
+	var sel selector
+	var order string
+	var output cli.Output
+	cmd := &cobra.Command{
+		Use:   "list [NAME...]",
+		Short: "List the nodes, and how their machines are",
+		Long: `List shows the nodes of the config and of the API, and the machines of catch-all pools
+that have booted. NAME can be a range such as m1c[01-45]. A selector has rules that must
+all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power
+and from (config, api, chassis, catch-all).
+
+States: ` + stateList() + `.`,
+		Example: `  drover node list
+  drover node list -l pool=compute,state=stuck -o wide
+  drover node list m1c[01-45] --sort since
+  drover node list -l tag!=storage -o name`,
+	}
+	cmd.Flags().StringVarP(&sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
+	cmd.Flags().StringVar(&order, "sort", "name", strings.Join(orders(), "|"))
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
+	output.Flag(cmd, "table", "wide", "name", "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		sel.names = args
+		compare := compareBy[order]
+		if compare == nil {
+			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--sort %q: want one of %s", order, strings.Join(orders(), ", "))}
+		}
+		nodes, err := sel.nodes(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int { return cmp.Or(compare(&a, &b), nodeset.Compare(a.Name, b.Name)) })
+		out := cmd.OutOrStdout()
+		switch output.Format() {
+		case "wide":
+			return wideTable(out, nodes)
+		case "name":
+			for _, n := range nodes {
+				if _, err := fmt.Fprintln(out, n.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return output.Print(cmd, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
+	}
+	return cmd
+}
+
+func stateList() string {
+	var words []string
+	for _, s := range pools.NodeStates() {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, ", ")
+}
+
+// compareBy are the orders of a list.
+var compareBy = map[string]func(a, b *pools.NodeInfo) int{
+	"name":  func(a, b *pools.NodeInfo) int { return 0 },
+	"pool":  func(a, b *pools.NodeInfo) int { return nodeset.Compare(a.Pool, b.Pool) },
+	"ip":    func(a, b *pools.NodeInfo) int { return statusOf(a).Address.Compare(statusOf(b).Address) },
+	"state": func(a, b *pools.NodeInfo) int { return cmp.Compare(statusOf(a).State, statusOf(b).State) },
+	"since": func(a, b *pools.NodeInfo) int { return statusOf(b).Since.Compare(statusOf(a).Since) }, // the newest first
+}
+
+func orders() []string { return slices.Sorted(maps.Keys(compareBy)) }
+
+// statusOf returns the status of a node; the zero status of an older server.
+func statusOf(n *pools.NodeInfo) pools.NodeStatus {
+	if n.Status == nil {
+		return pools.NodeStatus{}
+	}
+	return *n.Status
+}
+
+func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
+	now := time.Now()
+	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tSTATE\tFOR\tTAGS\tFROM\tNOTE", func(n pools.NodeInfo) []any {
+		s := statusOf(&n)
+		return []any{n.Name, n.Pool, s.Address, s.State, age(s.Since, now), strings.Join(n.Tags, ","), from(n), s.Detail}
+	})
+}
+
+func wideTable(w io.Writer, nodes []pools.NodeInfo) error {
+	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tSTATE\tSINCE\tCLUSTER\tIMAGE\tPOWER\tBOOTED\tMACS\tTAGS\tFROM\tNOTE", func(n pools.NodeInfo) []any {
+		s := statusOf(&n)
+		return []any{n.Name, n.Pool, s.Address, s.State, stamp(s.Since), s.Cluster, s.Image, s.Power, stamp(s.Booted), joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n), s.Detail}
+	})
+}
+
+// stamp returns a time in UTC; empty for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateTime)
+}
+
+// age returns the time since t in its two largest units; empty for none.
+func age(t, now time.Time) string {
+	d := now.Sub(t).Round(time.Second)
+	switch {
+	case t.IsZero():
+		return ""
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", int(d/time.Minute), int(d%time.Minute/time.Second))
+	}
+	return max(d, 0).String()
+}
+
+// statusLines prints how the machine of a node is.
+func statusLines(line func(name, value string), n pools.NodeInfo) {
+	if n.Status == nil {
+		return
+	}
+	s := *n.Status
+	for _, l := range []struct{ name, value string }{
+		{"state", strings.TrimSpace(string(s.State) + " " + s.Detail)}, {"since", stamp(s.Since)}, {"booted", stamp(s.Booted)},
+		{"image", s.Image}, {"cluster", s.Cluster}, {"power", strings.TrimSpace(s.Power + " " + stamp(s.PowerSeen))},
+	} {
+		if l.value != "" {
+			line(l.name, l.value)
+		}
+	}
+	if s.Address.IsValid() && s.Address != n.IP {
+		line("address in use", s.Address.String())
+	}
+}
+
+// selector chooses nodes by names and rules.
+type selector struct {
+	names []string
+	rules string
+}
+
+// rule is one rule of a selector.
+type rule struct {
+	key, value string
+	not        bool
+}
+
+// valuesOf are the values that a node has for the keys of rules.
+var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
+	"pool":    func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{n.Pool} },
+	"tag":     func(n *pools.NodeInfo, s pools.NodeStatus) []string { return slices.Concat(s.PoolTags, n.Tags) },
+	"state":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{string(s.State)} },
+	"cluster": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Cluster} },
+	"image":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Image} },
+	"power":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
+	"from":    func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
+}
+
+// kindOf returns the kind of a node's origin.
+func kindOf(n *pools.NodeInfo) string {
+	switch {
+	case n.CatchAll:
+		return "catch-all"
+	case n.Declared():
+		return "config"
+	case !n.ChassisSlot.IsZero():
+		return "chassis"
+	}
+	return "api"
+}
+
+// parse returns the rules.
+func (s *selector) parse() (rules []rule, err error) {
+	for _, word := range nodeset.Words(s.rules) {
+		key, value, ok := strings.Cut(word, "=")
+		r := rule{key: strings.TrimSuffix(key, "!"), value: value, not: strings.HasSuffix(key, "!")}
+		switch {
+		case !ok || valuesOf[r.key] == nil:
+			return nil, fmt.Errorf("--selector: %q: want key=value or key!=value with one of %s", word, strings.Join(slices.Sorted(maps.Keys(valuesOf)), ", "))
+		case r.key == "state" && !slices.Contains(pools.NodeStates(), pools.NodeState(value)):
+			return nil, fmt.Errorf("--selector: unknown state %q (one of %s)", value, stateList())
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func (r *rule) fits(n *pools.NodeInfo) bool {
+	return slices.Contains(valuesOf[r.key](n, statusOf(n)), r.value) != r.not
+}
+
+// nodes returns the nodes of the server that the selector chooses. A name that no node has
+// is an error.
+func (s *selector) nodes(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, error) {
+	rules, err := s.parse()
+	names, nameErr := nodeset.Expand(s.names...)
+	if err := errors.Join(err, nameErr); err != nil {
+		return nil, &cli.Error{Code: cli.Usage, Err: err}
+	}
+	all, err := cli.Get[[]pools.NodeInfo](ctx, c, cli.NodesPath, "catchall", "true")
+	if err != nil {
+		return nil, err
+	}
+	missing := map[string]bool{}
+	for _, name := range names {
+		missing[name] = true
+	}
+	out := []pools.NodeInfo{} // [] rather than null
+	for i := range all {
+		named := len(names) == 0 || missing[all[i].Name]
+		delete(missing, all[i].Name)
+		if named && !slices.ContainsFunc(rules, func(r rule) bool { return !r.fits(&all[i]) }) {
+			out = append(out, all[i])
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no such node: %s", strings.Join(slices.SortedFunc(maps.Keys(missing), nodeset.Compare), " "))
+	}
+	return out, nil
+}

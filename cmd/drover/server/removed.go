@@ -1,0 +1,79 @@
+package server
+
+import (
+	"errors"
+
+	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/state"
+)
+
+// forgetRemoved removes the boots and next boots of nodes that are in the farm no longer,
+// so that no page and no metric counts them. The boots of a renamed node follow it.
+func (s *Server) forgetRemoved() {
+	s.Store.Boots.Reconcile(func(mac pools.MAC, node string) string {
+		farm := s.Live.Farm() // the newest: a node can come while this runs
+		if _, ok := farm.Node(node); ok {
+			return node
+		}
+		n, _ := farm.NodeOf(mac)
+		return n.Name
+	})
+	err := s.Store.NextBoots.Keep(func(node string) bool { _, ok := s.Live.Farm().Node(node); return ok })
+	if err != nil {
+		s.log.Error("next boots of removed nodes stay", "err", err)
+	}
+}
+
+// nodesChanged tells the parts that nodes were changed over the API: the clusters reconcile
+// labels and taints.
+func (s *Server) nodesChanged() {
+	s.clusters.Refresh()
+	s.forgetRemoved()
+}
+
+// changes is the live farm, with a hook after each successful change of nodes.
+type changes struct {
+	*config.Live
+	next    *state.NextBoots
+	changed func()
+}
+
+// changes returns the live farm for the parts that change nodes.
+func (s *Server) changes() changes { return changes{s.Live, s.Store.NextBoots, s.nodesChanged} }
+
+func (c changes) done(err error) error {
+	if err == nil {
+		c.changed()
+	}
+	return err
+}
+
+// AddNode implements [api.Changer].
+func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
+
+// ChangeNodes implements [api.Changer]. The next boot of a renamed node follows it.
+func (c changes) ChangeNodes(all []pools.NodeChange) error {
+	if err := c.Live.ChangeNodes(all); err != nil {
+		return err
+	}
+	moved := map[string]pools.NextBoot{}
+	for _, n := range all {
+		if n.Old != nil && n.New != nil && n.Old.Name != n.New.Name {
+			moved[n.New.Name] = c.next.Pending(n.Old.Name)
+		}
+	}
+	var errs []error
+	for name, boot := range moved { // after all were read: two nodes can exchange their names
+		errs = append(errs, c.next.Set(name, boot))
+	}
+	return errors.Join(append(errs, c.done(nil))...)
+}
+
+// RemoveNode implements [api.Changer].
+func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
+
+// UpdateNode implements [api.Changer].
+func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
+	return c.done(c.Live.UpdateNode(name, edit))
+}

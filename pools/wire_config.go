@@ -1,0 +1,17 @@
+package pools
+
+// The messages about the config file on the REST API.
+
+// ConfigInForce is the content of the operator's file that is in force. It may have secrets.
+type ConfigInForce struct {
+	File    string `json:"file"`
+	SHA256  string `json:"sha256"` // of Content, hexadecimal
+	Content string `json:"content"`
+}
+
+// ReloadResult is a config file that was put in force.
+type ReloadResult struct {
+	File           string `json:"file"`
+	Nodes          int    `json:"nodes"`                    // all, with those of the API
+	RestartPending bool   `json:"restartPending,omitempty"` // a part of it is in force after a restart only
+}

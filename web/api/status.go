@@ -1,0 +1,113 @@
+package api
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"drover/pools"
+	"drover/pools/boots"
+)
+
+// observed is what the server knows of its machines at a moment, to make their status.
+type observed struct {
+	boots    map[string]*boots.Record   // the newest, by node
+	leases   map[pools.MAC]netip.Addr   // in force
+	power    map[string]pools.PowerNode // the last, by node
+	poolTags map[string][]string
+}
+
+func (a *API) observe() observed {
+	o := observed{map[string]*boots.Record{}, map[pools.MAC]netip.Addr{}, map[string]pools.PowerNode{}, map[string][]string{}}
+	now := a.Now()
+	records := boots.MarkStuck(a.Boots.List(), now)
+	for i := range records {
+		if r := &records[i]; o.boots[r.Node] == nil {
+			o.boots[r.Node] = r
+		}
+	}
+	for _, l := range a.Leases.List() {
+		if l.State(now) == pools.LeaseActive && (!o.leases[l.MAC].IsValid() || l.Address.Is4()) {
+			o.leases[l.MAC] = l.Address
+		}
+	}
+	for _, job := range a.Power.Jobs() { // the newest first
+		for _, n := range job.Nodes {
+			if _, newer := o.power[n.Name]; !newer && n.State != "" && n.State != "unknown" {
+				o.power[n.Name] = n
+			}
+		}
+	}
+	for _, p := range a.Farm.Farm().Config.Pools {
+		o.poolTags[p.Name] = p.Tags
+	}
+	return o
+}
+
+// status returns how a node is.
+func (o *observed) status(n *pools.NodeInfo) *pools.NodeStatus {
+	s := &pools.NodeStatus{State: pools.NodeNew, Address: n.IP, PoolTags: o.poolTags[n.Pool]}
+	macs := n.MACs
+	if b := o.boots[n.Name]; b != nil {
+		o.boot(s, b)
+		macs = append(slices.Clip(macs), b.MAC)
+	}
+	if !s.Address.IsValid() {
+		s.Address = n.IP6
+	}
+	for _, m := range macs { // what it uses counts more than what it shall have
+		if a, ok := o.leases[m]; ok {
+			s.Address = a
+		}
+	}
+	if p, ok := o.power[n.Name]; ok {
+		s.Power, s.PowerSeen = p.State, p.Time
+	}
+	switch {
+	case n.Ignore:
+		s.State = pools.NodeIgnored
+	case n.Move != nil:
+		s.State, s.Since, s.Detail = pools.NodeMoving, n.Move.Since, n.Move.Summary()
+	}
+	return s
+}
+
+// boot sets what the newest boot of a machine tells.
+func (o *observed) boot(s *pools.NodeStatus, b *boots.Record) {
+	s.Cluster, s.Image, s.Booted, s.Since = b.Cluster, b.Image, b.Started, b.Started
+	if last, ok := b.Furthest(); ok {
+		s.Since, s.Detail = last.Time, string(last.Step)
+	}
+	switch {
+	case b.Ended() && b.Cluster != "":
+		s.State, s.Detail = pools.NodeReady, ""
+	case b.Ended():
+		s.State, s.Detail = pools.NodeOnline, ""
+	case b.Stuck != nil:
+		s.State, s.Detail = pools.NodeStuck, "after "+s.Detail
+	default:
+		s.State = pools.NodeBooting
+	}
+	if b.Error != "" {
+		s.Detail += ": " + b.Error
+	}
+}
+
+// catchAll returns the machines of catch-all pools that have booted, as nodes.
+func (o *observed) catchAll() (out []pools.NodeInfo) {
+	for name, b := range o.boots {
+		if b.Unknown {
+			out = append(out, pools.NodeInfo{CatchAll: true, PoolNode: pools.PoolNode{Pool: b.Pool, Node: pools.Node{Name: name, MACs: []pools.MAC{b.MAC}}}})
+		}
+	}
+	slices.SortFunc(out, func(a, b pools.NodeInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// withStatus sets the status of nodes.
+func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
+	for i := range nodes {
+		nodes[i].Status = o.status(&nodes[i])
+	}
+	return nodes
+}
