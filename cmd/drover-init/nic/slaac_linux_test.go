@@ -81,6 +81,21 @@ func advertise(t *testing.T, flags byte) (stop func()) {
 	return func() { close(done); wg.Wait(); conn.Close() }
 }
 
+// pair makes a pair of links: server0, which is up, and node0, which has a MAC. It reports
+// whether it could.
+func pair(t *testing.T, mac pools.MAC) bool {
+	t.Helper()
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "server0", MTU: 1500}, PeerName: "node0", PeerHardwareAddr: mac[:]}
+	err := netlink.LinkAdd(veth)
+	if err == nil {
+		err = netlink.LinkSetUp(veth)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
 // TestSLAAC: where routers say that there is no DHCPv6 address, the node has the address
 // that the kernel makes of the MAC, and name servers by an INFORMATION-REQUEST.
 func TestSLAAC(t *testing.T) {
@@ -88,13 +103,8 @@ func TestSLAAC(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		var said fixture.Log
 		mac := pools.MAC{0x52, 0x54, 0, 0x79, 7, 2}
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "server0", MTU: 1500}, PeerName: "node0", PeerHardwareAddr: mac[:]}
-		if err := netlink.LinkAdd(veth); err != nil {
-			t.Error(err)
+		if !pair(t, mac) {
 			return
-		}
-		if err := netlink.LinkSetUp(veth); err != nil {
-			t.Error(err)
 		}
 		s := &stateless{}
 		server, err := server6.NewServer("server0", &net.UDPAddr{Port: dhcpv6.DefaultServerPort}, s.handle)
