@@ -20,7 +20,8 @@ import (
 type tftpServer struct {
 	mu    sync.Mutex
 	names []string
-	fail  map[int]error // by the number of the request, from 1
+	fail  map[int]error  // by the number of the request, from 1
+	bad   map[int][]byte // contents in the place of the right one
 }
 
 func (s *tftpServer) serve(t *testing.T, content []byte) string {
@@ -29,6 +30,10 @@ func (s *tftpServer) serve(t *testing.T, content []byte) string {
 		s.mu.Lock()
 		s.names = append(s.names, name)
 		err := s.fail[len(s.names)]
+		content := content
+		if bad := s.bad[len(s.names)]; bad != nil {
+			content = bad
+		}
 		s.mu.Unlock()
 		if err != nil {
 			return err
