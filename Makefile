@@ -68,6 +68,10 @@ bench-tftp: ## TFTP against tftpd-hpa, atftpd and dnsmasq, with ratios (root; fo
 bench-boot: need ## HTTP, TFTP, initrd and whole boots against nginx, tftpd-hpa, mkinitramfs, live-boot … (root; BENCH=-quick)
 	$(GO) run ./e2e/bench/boot $(BENCH)
 
+.PHONY: bench-hosted
+bench-hosted: need ## eight hosted tenants, beside separate pods: time until nodes join, memory (root; BENCH=-tenants=2)
+	$(GO) run ./e2e/bench/hosted $(BENCH)
+
 .PHONY: bench-image
 bench-image: need ## building an image against mksquashfs, with sizes and limits (root; two minutes)
 	$(GO) run ./e2e/bench/image $(BENCH)
