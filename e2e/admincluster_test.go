@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,10 +14,11 @@ import (
 	"drover/e2e/lab/site"
 )
 
-// TestAdminCluster installs drover's chart in an admin cluster on this host. The pod that
-// results runs the control plane of a tenant, as another pod, and boots a machine into it.
-// drover is not root there and has two capabilities. A new config is in force without a restart, and after helm uninstall the
-// state is still there.
+// TestAdminCluster installs drover's chart in an admin cluster on this host, with a farm in
+// the chart's values. The pod that results runs the control plane of a tenant, as another
+// pod, and boots a machine into it. drover is not root there and has two capabilities. A new
+// config is in force without a restart, values that are applied again change nothing, and
+// after helm uninstall the state is still there.
 func TestAdminCluster(t *testing.T) {
 	able(t)
 	b, err := farm.Build(t.Context(), t.Output())
@@ -35,6 +35,10 @@ func TestAdminCluster(t *testing.T) {
 	wantUnprivileged(t, f)
 	wantLeastRights(ctx, t, f)
 
+	fixture.Until(ctx, t, "n1 is in the farm", func() (bool, error) {
+		out, err := f.Drover(ctx, "node", "list")
+		return strings.Contains(out, "n1"), err
+	})
 	g, err := f.PowerOn(lab.Machine{Name: "n1", NICs: []lab.NIC{{MAC: "52:54:00:77:01:01", Boot: true}}})
 	if err != nil {
 		t.Fatal(err)
@@ -44,18 +48,23 @@ func TestAdminCluster(t *testing.T) {
 			t.Logf("console of n1:\n%s", strings.Join(g.Tail(40), "\n"))
 		}
 	})
-	tenant := tenantKubeconfig(ctx, t, f)
-	upgradeDrover(ctx, t, f)
-	fixture.Until(ctx, t, "n1 is Ready in its tenant", func() (bool, error) {
-		text, err := f.KubectlAs(ctx, tenant, nil, "get", "node", "n1", "-o", "json")
-		if err != nil {
-			return false, err
+	tenant, err := f.Tenant(ctx, "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			tenantStory(t, tenant)
 		}
-		var n site.Node
-		err = json.Unmarshal([]byte(text), &n)
-		return n.Ready(), err
+	})
+	upgradeDrover(ctx, t, f)
+	wantManifests(ctx, t, f, tenant)
+	fixture.Until(ctx, t, "n1 is Ready in its tenant", func() (bool, error) {
+		n, err := site.NodeOf(ctx, tenant, "n1")
+		return err == nil && n.Ready(), err
 	})
 	t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
+	wantApplied(ctx, t, f)
 	uninstallDrover(ctx, t, f)
 }
 
@@ -78,23 +87,6 @@ func openFarm(ctx context.Context, t *testing.T, b *farm.Built, c farm.Config) *
 	return f
 }
 
-// tenantKubeconfig returns the file of the kubeconfig that drover prints for people, once it
-// has made the tenant's keys.
-func tenantKubeconfig(ctx context.Context, t *testing.T, f *farm.Farm) string {
-	t.Helper()
-	var text string
-	fixture.Until(ctx, t, "the tenant's kubeconfig", func() (bool, error) {
-		var err error
-		text, err = f.Drover(ctx, "tenant", "kubeconfig", "tenant")
-		return err == nil, err
-	})
-	file := filepath.Join(f.Dir, "tenant.kubeconfig")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // upgradeDrover changes the config by helm upgrade. The same pod has it in force.
 func upgradeDrover(ctx context.Context, t *testing.T, f *farm.Farm) {
 	t.Helper()
@@ -103,7 +95,7 @@ func upgradeDrover(ctx context.Context, t *testing.T, f *farm.Farm) {
 	}
 	was := pod()
 	_, err := f.Helm(ctx, "upgrade", "drover", f.Chart(), "--namespace", farm.Namespace, "--values", "testdata/admin.yaml",
-		"--set-json", `config.pools[0].nodes[1]={"name": "n2", "macs": ["52:54:00:77:01:02"], "ip": "10.77.0.22"}`)
+		"--set-json", `config.pools[0].nodes[0]={"name": "n2", "macs": ["52:54:00:77:01:02"], "ip": "10.77.0.22"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +145,16 @@ func podStory(t *testing.T, f *farm.Farm) {
 	} {
 		out, err := f.Kubectl(ctx, nil, args...)
 		t.Logf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// tenantStory prints the pods of a tenant, with events.
+func tenantStory(t *testing.T, tenant *farm.Tenant) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, args := range [][]string{{"get", "nodes,pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"}} {
+		out, err := tenant.Kubectl(ctx, nil, args...)
+		t.Logf("%s of the tenant: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 

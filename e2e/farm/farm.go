@@ -8,6 +8,7 @@
 //	err = f.Install(ctx, "values.yaml")                       // helm install
 //	out, err := f.Drover(ctx, "node", "list")                 // in the pod
 //	out, err = f.Kubectl(ctx, nil, "apply", "-f", "objects.yaml")
+//	tenant, err := f.Tenant(ctx, "tenant-a")                  // as its administrator
 //
 // The package knows drover's chart and its command line, not its config.
 package farm

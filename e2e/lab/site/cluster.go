@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -60,22 +61,41 @@ func (n *Node) Addresses() (all []string) {
 // ErrNoNode is the error for a node that a cluster does not have.
 var ErrNoNode = errors.New("is not in its cluster")
 
-// Node reads a node of a cluster; the error is [ErrNoNode] when it is not there.
-func (s *Site) Node(ctx context.Context, cluster, name string) (*Node, error) {
+// Cluster runs kubectl in a cluster, as its administrator, and returns what it prints.
+type Cluster interface {
+	Kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error)
+}
+
+// get reads an object of a cluster.
+func get(ctx context.Context, c Cluster, out any, args ...string) error {
+	text, err := c.Kubectl(ctx, nil, append([]string{"get", "-o", "json"}, args...)...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), out)
+}
+
+// NodeOf reads a node of a cluster; the error is [ErrNoNode] when it is not there.
+func NodeOf(ctx context.Context, c Cluster, name string) (*Node, error) {
 	var n Node
-	err := s.Get(ctx, cluster, &n, "node", name)
+	err := get(ctx, c, &n, "node", name)
 	if err != nil && strings.Contains(err.Error(), "NotFound") {
 		err = ErrNoNode
 	}
 	return &n, err
 }
 
-// Nodes returns the names of the nodes of a cluster, sorted.
-func (s *Site) Nodes(ctx context.Context, cluster string) ([]string, error) {
+// Node is [NodeOf] with a cluster of the site.
+func (s *Site) Node(ctx context.Context, cluster, name string) (*Node, error) {
+	return NodeOf(ctx, s.Planes[cluster], name)
+}
+
+// NodesOf returns the names of the nodes of a cluster, sorted.
+func NodesOf(ctx context.Context, c Cluster) ([]string, error) {
 	var list struct {
 		Items []Node `json:"items"`
 	}
-	if err := s.Get(ctx, cluster, &list, "nodes"); err != nil {
+	if err := get(ctx, c, &list, "nodes"); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -84,6 +104,11 @@ func (s *Site) Nodes(ctx context.Context, cluster string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// Nodes is [NodesOf] with a cluster of the site.
+func (s *Site) Nodes(ctx context.Context, cluster string) ([]string, error) {
+	return NodesOf(ctx, s.Planes[cluster])
 }
 
 // Heartbeat returns when a node's kubelet last renewed its lease.
@@ -97,12 +122,17 @@ func (s *Site) Heartbeat(ctx context.Context, cluster, node string) (time.Time, 
 	return lease.Spec.RenewTime, err
 }
 
-// Look reports whether the machine of a plan is what the plan says: Ready in its
-// cluster, with its labels and taints, and running a pod, which Look creates.
+// Look is [LookIn] with the cluster of the plan.
+func (s *Site) Look(ctx context.Context, plan *resolve.Plan) (podIP string, err error) {
+	return LookIn(ctx, s.Planes[plan.Cluster], plan)
+}
+
+// LookIn reports whether the machine of a plan is what the plan says: Ready in its
+// cluster, with its labels and taints, and running a pod, which LookIn creates.
 // The error says what is not so yet. A node can be Ready with a network for pods
 // that does not work: hence the pod. Its address is returned.
-func (s *Site) Look(ctx context.Context, plan *resolve.Plan) (podIP string, err error) {
-	node, err := s.Node(ctx, plan.Cluster, plan.Node)
+func LookIn(ctx context.Context, c Cluster, plan *resolve.Plan) (podIP string, err error) {
+	node, err := NodeOf(ctx, c, plan.Node)
 	switch {
 	case err != nil:
 		return "", err
@@ -112,7 +142,7 @@ func (s *Site) Look(ctx context.Context, plan *resolve.Plan) (podIP string, err 
 	if err := matches(plan, node); err != nil {
 		return "", err
 	}
-	return s.runs(ctx, plan)
+	return runs(ctx, c, plan)
 }
 
 // matches compares a node with what the farm says.
@@ -135,21 +165,21 @@ func matches(plan *resolve.Plan, n *Node) error {
 
 // runs reports whether the node of a plan runs its pod, and creates the pod when
 // it is not there.
-func (s *Site) runs(ctx context.Context, plan *resolve.Plan) (podIP string, err error) {
+func runs(ctx context.Context, c Cluster, plan *resolve.Plan) (podIP string, err error) {
 	var pod struct {
 		Status struct {
 			Phase string `json:"phase"`
 			PodIP string `json:"podIP"`
 		} `json:"status"`
 	}
-	err = s.Get(ctx, plan.Cluster, &pod, "pod", podName(plan))
+	err = get(ctx, c, &pod, "pod", podName(plan))
 	switch {
 	case err != nil && strings.Contains(err.Error(), "NotFound"):
 		manifest, err := json.Marshal(podFor(plan))
 		if err != nil {
 			return "", err
 		}
-		_, err = s.Planes[plan.Cluster].Kubectl(ctx, bytes.NewReader(manifest), "create", "-f", "-")
+		_, err = c.Kubectl(ctx, bytes.NewReader(manifest), "create", "-f", "-")
 		return "", errors.Join(errors.New("is Ready; its pod is just created"), err)
 	case err != nil:
 		return "", err

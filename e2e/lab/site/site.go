@@ -3,7 +3,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -230,11 +229,7 @@ func (s *Site) Get(ctx context.Context, cluster string, out any, args ...string)
 	if p == nil {
 		return fmt.Errorf("no control plane %q", cluster)
 	}
-	text, err := p.Kubectl(ctx, nil, append([]string{"get", "-o", "json"}, args...)...)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal([]byte(text), out)
+	return get(ctx, p, out, args...)
 }
 
 // Close ends drover, the control planes and all machines, and removes the rack.
