@@ -34,7 +34,7 @@ func TestNodeStatus(t *testing.T) {
 	}}
 	s := newHarness(t, func(s *harness) {
 		s.Power, s.Leases = m, someLeases()
-		s.API.Boots = bootList{
+		s.Boots = bootList{
 			timeline("node-52540000000a", 10, true, epoch.Add(-time.Second), boots.StepDiscover),
 			timeline("m2", 2, false, epoch.Add(-time.Hour), boots.StepDiscover, boots.StepOffer),
 			timeline("m1", 1, false, epoch.Add(-2*time.Hour), boots.StepDiscover, boots.StepReady),
