@@ -73,8 +73,8 @@ func TestLayouts(t *testing.T) {
 }
 
 // write makes a root file system of the layout with a kernel of buildcache's and the
-// modules that QEMU's machine needs, and returns the version.
-func (l layout) write(t *testing.T, root, kernel string) string {
+// modules that QEMU's machine needs, and more, and returns the version.
+func (l layout) write(t *testing.T, root, kernel string, modules ...string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(kernel, "boot", "vmlinuz-*"))
 	if err != nil || len(found) != 1 {
@@ -99,7 +99,7 @@ func (l layout) write(t *testing.T, root, kernel string) string {
 		deps[file] = strings.Fields(rest)
 	}
 	var dep strings.Builder
-	for _, file := range closure(deps, "virtio_net", "virtio_pci", "squashfs", "overlay", "loop", "af_packet", "ahci") {
+	for _, file := range closure(deps, append(modules, "virtio_net", "virtio_pci", "squashfs", "overlay", "loop", "af_packet", "ahci")...) {
 		content, err := os.ReadFile(filepath.Join(from, file))
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func (l layout) write(t *testing.T, root, kernel string) string {
 func closure(deps map[string][]string, names ...string) []string {
 	chosen := map[string]bool{}
 	for file, more := range deps {
-		if slices.Contains(names, strings.TrimSuffix(filepath.Base(file), ".ko")) {
+		if slices.Contains(names, strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".ko"), "-", "_")) {
 			chosen[file] = true
 			for _, d := range more {
 				chosen[d] = true
@@ -141,6 +141,9 @@ func closure(deps map[string][]string, names ...string) []string {
 // compressed compresses a module as a distribution with this extension does.
 func compressed(t *testing.T, ext string, content []byte) []byte {
 	t.Helper()
+	if ext == "" {
+		return content
+	}
 	var b bytes.Buffer
 	var w io.WriteCloser
 	var err error

@@ -269,6 +269,8 @@ type Tag struct {
 	Modules           List[string]       `json:"modules,omitzero"`           // loaded at boot
 	Sysctls           map[string]string  `json:"sysctls,omitempty"`          // kernel parameter → value
 	Mounts            List[Mount]        `json:"mounts,omitzero"`            // file systems; a later one replaces that of its path
+	Disks             List[Disk]         `json:"disks,omitzero"`             // disks that the node formats; a later one replaces that of its name
+	Zram              Size               `json:"zram,omitempty"`             // compressed swap in RAM: its size before compression; default: none
 	Files             map[string]File    `json:"files,omitempty"`            // by absolute path
 	Units             map[string]Unit    `json:"units,omitempty"`            // by systemd unit name
 	Scripts           map[string]Script  `json:"scripts,omitempty"`          // by name, in whose order they run

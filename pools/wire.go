@@ -66,6 +66,8 @@ type NodeConfig struct {
 	Modules           []string          `json:"modules,omitempty"`
 	Sysctls           map[string]string `json:"sysctls,omitempty"`
 	Mounts            []Mount           `json:"mounts,omitempty"`
+	Disks             []Disk            `json:"disks,omitempty"`
+	Zram              Size              `json:"zram,omitempty"`
 	Files             map[string]File   `json:"files,omitempty"` // without references; templates are rendered
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           []NamedScript     `json:"scripts,omitempty"`  // sorted by stage and name; templates are rendered

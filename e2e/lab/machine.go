@@ -65,11 +65,18 @@ type Machine struct {
 	IPv6     bool     // UEFI: by PXE over IPv6 alone
 	NICs     []NIC    // in the order of their slots, and of booting
 	Medium   string   // file of a boot medium in a USB drive, a CD when its name ends in .iso; it boots before all cards
+	Disks    []Disk   // NVMe disks beside the first disk, which is empty
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
 	Kernel   *Kernel  // what QEMU starts instead of the firmware; default: nothing
 	Clock    string   // what its clock shows at power-on, "2001-02-03T04:05:06"; default: UTC
+}
+
+// Disk is an NVMe disk.
+type Disk struct {
+	File   string // its content
+	Serial string
 }
 
 // Kernel is a kernel that QEMU starts, without firmware and network.
@@ -155,7 +162,7 @@ func (m Machine) args(f files) []string {
 			args = append(args, "-fw_cfg", "name=opt/org.tianocore/"+v+"PXESupport,string=n")
 		}
 	}
-	return slices.Concat(args, m.Kernel.args(), m.drive(), m.cards(f.taps))
+	return slices.Concat(args, m.Kernel.args(), m.drive(), m.nvme(), m.cards(f.taps))
 }
 
 // drive returns the part of QEMU's command line that has the boot medium. An
@@ -172,6 +179,16 @@ func (m Machine) drive() []string {
 		"-drive", "if=none,id=medium,format=raw,readonly=on,media=" + media + ",file=" + m.Medium,
 		"-device", "qemu-xhci", "-device", "usb-storage,drive=medium,bootindex=1",
 	}
+}
+
+// nvme returns the part of QEMU's command line that has the NVMe disks.
+func (m Machine) nvme() (args []string) {
+	for i, d := range m.Disks {
+		args = append(args,
+			"-drive", fmt.Sprintf("if=none,id=nvme%d,format=raw,file=%s", i, d.File),
+			"-device", fmt.Sprintf("nvme,drive=nvme%d,serial=%s", i, d.Serial))
+	}
+	return args
 }
 
 // cards returns the part of QEMU's command line that has the network cards.

@@ -48,6 +48,12 @@ func TestMachineArgs(t *testing.T) {
 			"media=disk",
 		},
 		{
+			"an NVMe disk",
+			Machine{Name: "n", Disks: []Disk{{File: "/lab/nvme", Serial: "S1"}}},
+			[]string{"-drive if=none,id=nvme0,format=raw,file=/lab/nvme -device nvme,drive=nvme0,serial=S1"},
+			"usb-storage",
+		},
+		{
 			"Secure Boot",
 			Machine{Name: "e", Firmware: SecureBoot, NICs: []NIC{{MAC: "52:54:00:00:00:07", Boot: true}}},
 			[]string{"-machine q35,smm=on", "property=secure,value=on", "disable_s3=1", "OVMF_CODE_4M.secboot.fd", "file=/lab/e.vars", "bootindex=1,romfile="},

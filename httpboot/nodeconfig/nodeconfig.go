@@ -51,6 +51,8 @@ func (k Maker) Make(ctx context.Context, p *resolve.Plan) (pools.NodeConfig, err
 		Modules:           p.Modules,
 		Sysctls:           p.Sysctls,
 		Mounts:            p.Mounts,
+		Disks:             p.Disks,
+		Zram:              p.Zram,
 		Units:             p.Units,
 		Join:              p.Cluster != "",
 		Hosts:             p.Hosts,

@@ -49,6 +49,8 @@ func (f *Farm) merge(tags []string) *profile {
 		s.SSHAuthorizedKeys = mergeList(m, "sshAuthorizedKeys", s.SSHAuthorizedKeys, t.SSHAuthorizedKeys, func(k string) string { return k })
 		s.Modules = mergeList(m, "modules", s.Modules, t.Modules, func(k string) string { return k })
 		s.Mounts = mergeList(m, "mounts", s.Mounts, t.Mounts, func(v pools.Mount) string { return v.Path })
+		s.Disks = mergeList(m, "disks", s.Disks, t.Disks, func(d pools.Disk) string { return d.Name })
+		override(m, "zram", &s.Zram, t.Zram)
 		s.Taints = mergeList(m, "taints", s.Taints, t.Taints, func(v pools.Taint) string { return v.Key + ":" + v.Effect })
 		s.Sysctls = mergeMap(m, "sysctls", s.Sysctls, t.Sysctls)
 		s.Files = mergeMap(m, "files", s.Files, t.Files)
@@ -67,11 +69,33 @@ func (f *Farm) merge(tags []string) *profile {
 		s.KubeletArgs = mergeMap(m, "kubeletArgs", s.KubeletArgs, t.KubeletArgs)
 		m.system(t)
 	}
+	m.swap()
 	m.profile.options, m.profile.options6 = m.profile.optionSet.options(), m.profile.optionSet.options6()
 	for _, r := range m.profile.Loaders {
 		m.profile.loaders = append(m.profile.loaders, newMatcher(r.Match()))
 	}
 	return m.profile
+}
+
+// swap lets the kubelet run on a node with swap, unless the operator has said what it does.
+// It would refuse to start.
+func (m *merger) swap() {
+	const arg = "fail-swap-on"
+	s := &m.profile.Settings
+	origin := "zram"
+	for i, d := range s.Disks {
+		if slices.ContainsFunc(d.Partitions, func(p pools.Partition) bool { return p.Kind() == pools.Swap }) {
+			origin = fmt.Sprintf("disks[%d]", i)
+		}
+	}
+	if _, said := s.KubeletArgs[arg]; said || s.Zram == "" && origin == "zram" {
+		return
+	}
+	if s.KubeletArgs == nil {
+		s.KubeletArgs = map[string]string{}
+	}
+	s.KubeletArgs[arg] = "false"
+	m.profile.why["kubeletArgs."+arg] = m.profile.why[origin]
 }
 
 // merger is a merge in progress.

@@ -119,6 +119,8 @@ type Settings struct {
 	Modules           []string                `json:"modules,omitempty"`
 	Sysctls           map[string]string       `json:"sysctls,omitempty"`
 	Mounts            []pools.Mount           `json:"mounts,omitempty"`
+	Disks             []pools.Disk            `json:"disks,omitempty"`
+	Zram              pools.Size              `json:"zram,omitempty"`
 	Files             map[string]pools.File   `json:"files,omitempty"`
 	Units             map[string]pools.Unit   `json:"units,omitempty"`
 	Scripts           map[string]pools.Script `json:"scripts,omitempty"`

@@ -99,3 +99,43 @@ func TestSystemSettings(t *testing.T) {
 		}
 	}
 }
+
+const disksConfig = `server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16}]
+tags:
+  all:
+    disks: [{name: data, partitions: [{label: containerd, mount: /var/lib/containerd}]}]
+  swap:
+    disks: [{name: data, find: {minSize: 100GiB}, partitions: [{label: s, filesystem: swap, size: 8G}, {label: containerd, mount: /var/lib/containerd}]}]
+  zram: {zram: 50%}
+  strict: {kubeletArgs: {fail-swap-on: "true"}}
+pools:
+  - {name: web, image: debian-12, nodes: [
+      {name: m1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11},
+      {name: m2, macs: ["52:54:00:00:00:02"], ip: 10.28.0.12, tags: [swap]},
+      {name: m3, macs: ["52:54:00:00:00:03"], ip: 10.28.0.13, tags: [zram]},
+      {name: m4, macs: ["52:54:00:00:00:04"], ip: 10.28.0.14, tags: [zram, strict]}]}
+`
+
+// TestDisks: a later tag replaces a disk by its name, and the kubelet of a node with swap is
+// told to run, unless the operator says what it does.
+func TestDisks(t *testing.T) {
+	farm, err := config.Parse("drover.yaml", []byte(disksConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		disk, failOn string
+		line         int
+	}{
+		{"the first empty disk: containerd ext4 /var/lib/containerd", "", 0},
+		{"minSize 100GiB: s swap 8G, containerd ext4 /var/lib/containerd", "false", 7},
+		{"the first empty disk: containerd ext4 /var/lib/containerd", "false", 8},
+		{"the first empty disk: containerd ext4 /var/lib/containerd", "true", 9},
+	} {
+		p := farm.Resolve(resolve.Query{MAC: mac(t, fmt.Sprintf("52:54:00:00:00:0%d", i+1))})
+		if len(p.Disks) != 1 || p.Disks[0].String() != tt.disk || p.KubeletArgs["fail-swap-on"] != tt.failOn || p.Why()["kubeletArgs.fail-swap-on"].Line != tt.line {
+			t.Errorf("m%d: got disks %v, kubelet %q of %v, want %+v", i+1, p.Disks, p.KubeletArgs, p.Why()["kubeletArgs.fail-swap-on"], tt)
+		}
+	}
+}

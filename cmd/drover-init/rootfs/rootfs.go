@@ -70,7 +70,7 @@ func MountKernel() error {
 		{"proc", "/proc", "proc", quiet, ""},
 		{"sysfs", "/sys", "sysfs", quiet, ""},
 		{"devtmpfs", "/dev", "devtmpfs", unix.MS_NOSUID, "mode=755"},
-		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
+		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755,size=20%"}, // as systemd's own
 	} {
 		if err := m.do(); err != nil && !errors.Is(err, unix.EBUSY) { // busy: mounted already
 			errs = append(errs, err)
@@ -153,8 +153,13 @@ func FitsRAM(more int64) error {
 	return m.Fits(more)
 }
 
-// MountRoot mounts the squashfs in file, with a writable layer over it.
+// MountRoot mounts the squashfs in file, with a writable layer over it. The layer may take
+// half of the RAM that is left beside the image.
 func MountRoot(file string) error {
+	m, err := RAM()
+	if err != nil {
+		return err
+	}
 	loop, err := attachLoop(file)
 	if err != nil {
 		return err
@@ -162,7 +167,7 @@ func MountRoot(file string) error {
 	defer loop.Close() // the mount keeps the device, and frees it at its end
 	for _, m := range []mount{
 		{loop.Name(), lowerDir, "squashfs", unix.MS_RDONLY | unix.MS_NODEV, ""},
-		{"drover-root", upperDir, "tmpfs", unix.MS_NODEV, "mode=755,size=50%"},
+		{"drover-root", upperDir, "tmpfs", unix.MS_NODEV, fmt.Sprintf("mode=755,size=%d", m.Available/2)},
 	} {
 		if err := m.do(); err != nil {
 			return err

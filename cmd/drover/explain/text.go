@@ -123,6 +123,12 @@ func settingRows(s *resolve.Settings) []row {
 	for i, m := range s.Mounts {
 		rows = append(rows, row{field: fmt.Sprintf("mounts[%d]", i), value: strings.TrimSpace(strings.Join([]string{m.Path, m.Type, m.Source, m.Options}, " "))})
 	}
+	for i, d := range s.Disks {
+		rows = append(rows, row{field: fmt.Sprintf("disks[%d]", i), value: d.Name + ": " + d.String()})
+	}
+	if s.Zram != "" {
+		rows = append(rows, row{field: "zram", value: string(s.Zram)})
+	}
 	for _, k := range slices.Sorted(maps.Keys(s.Files)) {
 		rows = append(rows, fileRow(k, s.Files[k]))
 	}

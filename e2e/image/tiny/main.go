@@ -68,9 +68,47 @@ func run() error {
 		return fmt.Errorf("card %s: %w", mac, err)
 	}
 	say("card %s %s has %s", card, mac, address)
+	if err := sayDisks(); err != nil {
+		return err
+	}
 	agent := exec.Command("/run/drover/drover-init", "agent")
 	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr
 	return agent.Run()
+}
+
+// sayDisks prints the file systems and swap that the machine has beside those of the
+// kernel. It counts the boots in a file on each.
+func sayDisks() error {
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(mounts) {
+		f := bytes.Fields(line)
+		if len(f) < 3 || !bytes.HasPrefix(f[1], []byte("/var/")) && !bytes.HasPrefix(f[1], []byte("/srv/")) {
+			continue
+		}
+		name := string(f[1]) + "/marker"
+		marker, err := os.ReadFile(name)
+		if err != nil {
+			marker = []byte("none")
+		}
+		say("mount %s %s %s with marker %s", f[1], f[2], f[0], marker)
+		if err := os.WriteFile(name, []byte{'1'}, 0o644); err != nil {
+			return err
+		}
+	}
+	swaps, err := os.ReadFile("/proc/swaps")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for line := range bytes.Lines(swaps) {
+		if bytes.HasPrefix(line, []byte("/")) {
+			say("swap %s", bytes.Fields(line)[0])
+		}
+	}
+	unix.Sync()
+	return nil
 }
 
 // lockdown tells how far the kernel keeps root out of itself: under Secure Boot

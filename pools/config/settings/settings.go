@@ -24,7 +24,7 @@ const maxFile = 1 << 20
 
 // Checker checks tags. Its patterns are compiled once for each check of a config.
 type Checker struct {
-	sysctl, module, unit, zone, name, owner, variable, device *regexp.Regexp
+	sysctl, module, unit, zone, name, owner, variable, device, label, disk *regexp.Regexp
 }
 
 // New returns a Checker.
@@ -38,6 +38,8 @@ func New() *Checker {
 		owner:    regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`),
 		variable: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`),
 		device:   regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,15}$`),
+		label:    regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$`), // XFS takes 12 bytes
+		disk:     regexp.MustCompile(`^/dev/[A-Za-z0-9*]{1,31}$`),
 	}
 }
 
@@ -57,6 +59,7 @@ func (k *Checker) Check(t pools.Tag, fail func(field string, err error)) {
 	}}
 	c.system(t)
 	c.mounts(t.Mounts.Items)
+	c.disks(t)
 	c.names(t)
 	c.accounts(t)
 	c.files(t.Files)

@@ -1,0 +1,277 @@
+package disks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"drover/cmd/drover-init/gpt"
+	"drover/pools"
+	"drover/pools/wait"
+)
+
+// System is the part of the system that a test replaces.
+type System interface {
+	// Mkfs makes a file system or a swap area on a device.
+	Mkfs(ctx context.Context, kind pools.Filesystem, label, device string) error
+	// Reread makes the kernel read the partition table of a disk.
+	Reread(device string) error
+	// Mount mounts a file system: of a device, "tmpfs", or "bind" of a directory.
+	Mount(kind, source, target, options string) error
+	// SwapOn starts to swap to a device.
+	SwapOn(device string, priority int) error
+}
+
+// Preparer prepares the disks of a node.
+type Preparer struct {
+	System
+	Sys, Dev string // /sys and /dev
+	Root     string // directory below which the file systems are mounted: /
+	Shared   string // directory for the file systems that several paths share, not below Root
+	// Plug loads the modules of new devices. It is called while a disk is missing.
+	Plug func()
+	// Say reports progress.
+	Say func(format string, args ...any)
+	// Tmpfs are the mount options of a tmpfs in place of a disk.
+	Tmpfs string
+	// Wait is the limit for all disks together, 0: 7 s. Interval is between two scans,
+	// 0: 250 ms.
+	Wait, Interval time.Duration
+}
+
+// Prepare formats and mounts the disks, and returns one line about each that is in use, and
+// a warning for each in whose place is a tmpfs. An error is of a disk that is required.
+func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []string, warnings []error, err error) {
+	if len(want) == 0 {
+		return nil, nil, nil
+	}
+	have, found := p.await(ctx, want)
+	for i, w := range want {
+		var err error
+		text := ""
+		if found[i] < 0 {
+			err = missing(w, have)
+		} else {
+			text, err = p.use(ctx, w, have[found[i]])
+		}
+		if err == nil {
+			done = append(done, text)
+			continue
+		}
+		err = fmt.Errorf("disk %q: %w", w.Name, err)
+		if w.Required {
+			return done, warnings, fmt.Errorf("%w; the node needs it (required: true)", err)
+		}
+		paths, mountErr := p.substitute(w)
+		if mountErr != nil {
+			return done, warnings, errors.Join(err, mountErr)
+		}
+		if len(paths) > 0 {
+			err = fmt.Errorf("%w; going on without: a tmpfs is at %s", err, strings.Join(paths, ", "))
+		}
+		warnings = append(warnings, err)
+	}
+	return done, warnings, nil
+}
+
+// settled is the number of scans without a new disk after which an empty disk may be
+// formatted: the one that was formatted in an earlier boot may come a bit later.
+const settled = 6
+
+// await waits until all disks are there, and for no more to come, or for the limit.
+func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, found []int) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Wait, 7*time.Second))
+	defer cancel()
+	s := &scanner{sys: p.Sys, dev: p.Dev, seen: map[string]disk{}}
+	for same := 0; ; same++ {
+		p.Plug()
+		before := have
+		have = s.scan()
+		if !reflect.DeepEqual(have, before) {
+			same = 0
+		}
+		found = find(want, have)
+		need := 0
+		for _, at := range found {
+			switch {
+			case at < 0:
+				need = math.MaxInt
+			case !have[at].done:
+				need = max(need, settled)
+			}
+		}
+		if same >= need || canceled(ctx) {
+			return have, found
+		}
+		_ = wait.Sleep(ctx, cmp.Or(p.Interval, 250*time.Millisecond)) // the end of ctx is seen above
+	}
+}
+
+// use formats a disk, unless drover has done that, and mounts its file systems.
+func (p *Preparer) use(ctx context.Context, w pools.Disk, d disk) (string, error) {
+	if d.foreign == nil && d.owner != "" && d.owner != w.Name {
+		d.foreign = fmt.Errorf("drover formatted it as disk %q", d.owner)
+	}
+	if d.foreign != nil {
+		return "", fmt.Errorf("/dev/%s is not used and stays as it is: %w (to give it to drover: blkdiscard or wipe it)", d.name, d.foreign)
+	}
+	verb := "mounted"
+	if !d.done {
+		verb = "formatted"
+		start := time.Now()
+		if err := p.format(ctx, w, &d); err != nil {
+			return "", fmt.Errorf("format /dev/%s: %w", d.name, err)
+		}
+		p.Say("%s: /dev/%s was empty, formatted in %.1f s", w.Name, d.name, time.Since(start).Seconds())
+	}
+	var devices []string
+	for _, part := range w.Partitions {
+		device, err := p.partition(d, w.Name, part.Label)
+		if err != nil {
+			return "", err
+		}
+		devices = append(devices, device)
+	}
+	for i, part := range w.Partitions {
+		if err := p.mount(w, part, devices[i]); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s is /dev/%s, %s", w.Name, d.name, verb), nil
+}
+
+// format writes the partition table and makes the file systems. The names in the table say
+// that they are not ready until they are: the next boot begins anew after a power failure.
+func (p *Preparer) format(ctx context.Context, w pools.Disk, d *disk) error {
+	var want []gpt.Want
+	for _, part := range w.Partitions {
+		g := gpt.Want{Name: markNew + w.Name + "/" + part.Label, Type: gpt.Linux}
+		if part.Kind() == pools.Swap {
+			g.Type = gpt.Swap
+		}
+		if part.Size != "" {
+			n, err := part.Size.Of(d.size)
+			if err != nil {
+				return err
+			}
+			g.Size = n
+		}
+		want = append(want, g)
+	}
+	table, err := gpt.New(d.size, d.sector, want)
+	if err != nil {
+		return err
+	}
+	d.table = table
+	device := filepath.Join(p.Dev, d.name)
+	if err := p.writeTable(device, *d); err != nil {
+		return err
+	}
+	if err := p.Reread(device); err != nil {
+		return fmt.Errorf("the kernel does not read its new partition table: %w", err)
+	}
+	for i, part := range w.Partitions {
+		device := p.device(d.name, i)
+		if err := p.appear(ctx, device); err != nil {
+			return err
+		}
+		if err := p.Mkfs(ctx, part.Kind(), part.Label, device); err != nil {
+			return err
+		}
+	}
+	for i, part := range w.Partitions {
+		d.table.Partitions[i].Name = mark + w.Name + "/" + part.Label
+	}
+	return p.writeTable(device, *d)
+}
+
+func (p *Preparer) writeTable(device string, d disk) error {
+	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.table.Write(f, d.size, d.sector), f.Sync(), f.Close())
+}
+
+// device returns the device node of a partition, from 0.
+func (p *Preparer) device(disk string, i int) string {
+	sep := ""
+	if last := disk[len(disk)-1]; last >= '0' && last <= '9' {
+		sep = "p" // nvme0n1p1, sda1
+	}
+	return filepath.Join(p.Dev, fmt.Sprintf("%s%s%d", disk, sep, i+1))
+}
+
+// appear waits for a device node of a partition.
+func (p *Preparer) appear(ctx context.Context, device string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for {
+		_, err := os.Stat(device)
+		if err == nil || canceled(ctx) {
+			return err
+		}
+		_ = wait.Sleep(ctx, 20*time.Millisecond) // the end of ctx is seen above
+	}
+}
+
+// partition returns the device of a partition of drover's.
+func (p *Preparer) partition(d disk, name, label string) (string, error) {
+	var labels []string
+	for i, part := range d.table.Partitions {
+		_, l, _ := strings.Cut(part.Name, "/")
+		if l == label {
+			return p.device(d.name, i), nil
+		}
+		labels = append(labels, l)
+	}
+	return "", fmt.Errorf("/dev/%s was formatted with the partitions %s, and has no %q: name the disk otherwise than %q, or wipe it", d.name, strings.Join(labels, ", "), label, name)
+}
+
+// mount mounts the file system of a partition, or starts to swap to it.
+func (p *Preparer) mount(w pools.Disk, part pools.Partition, device string) error {
+	if part.Kind() == pools.Swap {
+		if err := p.SwapOn(device, -1); err != nil {
+			return fmt.Errorf("swap on %s: %w", device, err)
+		}
+		return nil
+	}
+	at := func(path string) string { return filepath.Join(p.Root, path) }
+	if len(part.Mount) == 1 {
+		return p.Mount(string(part.Kind()), device, at(part.Mount[0]), part.Options)
+	}
+	shared := filepath.Join(p.Shared, w.Name, part.Label)
+	if err := p.Mount(string(part.Kind()), device, shared, part.Options); err != nil {
+		return err
+	}
+	for _, path := range part.Mount {
+		dir := filepath.Join(shared, strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := p.Mount("bind", dir, at(path), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// substitute mounts a tmpfs at each path of a disk, and returns the paths.
+func (p *Preparer) substitute(w pools.Disk) (paths []string, err error) {
+	for _, part := range w.Partitions {
+		for _, path := range part.Mount {
+			paths = append(paths, path)
+			if err := p.Mount("tmpfs", "drover-tmpfs", filepath.Join(p.Root, path), p.Tmpfs); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return paths, nil
+}

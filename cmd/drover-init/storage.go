@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"drover/cmd/drover-init/disks"
+	"drover/cmd/drover-init/kmod"
+	"drover/cmd/drover-init/program"
+	"drover/cmd/drover-init/rootfs"
+	"drover/pools"
+)
+
+// prepareDisks formats and mounts the disks of the config, before anything is written below
+// their mount points, and makes the compressed swap. systemd takes over what is mounted, in
+// the place of the image's own units. A missing disk is a warning, unless the config
+// requires it.
+func (b *boot) prepareDisks(ctx context.Context) error {
+	if len(b.config.Disks) == 0 && b.config.Zram == "" {
+		return nil
+	}
+	memory, err := rootfs.RAM()
+	if err != nil {
+		return err
+	}
+	load := b.imageModules()
+	system := disks.Linux{Say: b.say("disks")}
+	if b.config.Zram != "" {
+		_ = load("zram") // Zram reports that it is missing
+		n, err := system.Zram(b.config.Zram, memory.Total)
+		if err != nil {
+			b.warn("disks", fmt.Errorf("zram: %w; going on without", err))
+		} else {
+			b.con.Printf("disks", "zram: swap of %d MB before compression", n>>20)
+		}
+	}
+	for _, d := range b.config.Disks {
+		for _, p := range d.Partitions {
+			if p.Kind() != pools.Swap {
+				_ = load("fs-" + string(p.Kind())) // as above: mount reports it
+			}
+		}
+	}
+	p := &disks.Preparer{
+		System: system, Sys: "/sys", Dev: "/dev", Root: "/", Shared: "/run/drover-disks",
+		Plug:  func() { disks.Plug("/sys", load) },
+		Say:   b.say("disks"),
+		Tmpfs: fmt.Sprintf("mode=0755,size=%d", memory.Available/2),
+	}
+	done, warnings, err := p.Prepare(ctx, b.config.Disks)
+	for _, line := range done {
+		b.con.Printf("disks", "%s", line)
+	}
+	for _, w := range warnings {
+		b.warn("disks", w)
+	}
+	return err
+}
+
+// limitTmpfs limits the file systems in RAM that the config and the image have.
+func (b *boot) limitTmpfs(context.Context) error {
+	memory, err := rootfs.RAM()
+	if err == nil {
+		err = rootfs.LimitTmpfs("/", memory)
+	}
+	if err != nil {
+		b.warn("config", fmt.Errorf("the sizes of tmpfs: %w", err))
+	}
+	return nil
+}
+
+// warn reports an error that does not end the boot.
+func (b *boot) warn(topic string, err error) {
+	b.con.Printf(topic, "warning: %v", err)
+	b.rep.Fail(b.step, err)
+}
+
+// imageModules returns the function that loads a module of the image by name or alias. The
+// image's own modprobe loads one that the kernel cannot decompress.
+func (b *boot) imageModules() func(name string) error {
+	mods, err := systemModules()
+	if err != nil {
+		b.con.Printf("modules", "%s; going on with what is loaded", strings.Replace(err.Error(), "the initrd", "the image", 1))
+		mods = &kmod.Modules{}
+	}
+	mods.Insert = func(file, args string) error {
+		err := kmod.Insert(file, args)
+		if err == nil || strings.HasSuffix(file, ".ko") {
+			return err
+		}
+		cmd := exec.Command("/sbin/modprobe", "-q", kmod.Name(file))
+		cmd.Env = []string{"PATH=" + rootfs.SearchPath}
+		return program.Run(context.Background(), cmd, func(line string) { b.con.Printf("modules", "modprobe: %s", line) })
+	}
+	return mods.Load
+}
