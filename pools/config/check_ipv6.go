@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -47,17 +46,11 @@ func (c *checker) leaseRange6(path, about string, r pools.Range) {
 		c.failf(path, "swap them", "%s: range6 %s ends before it starts", about, r)
 	case first < 0 || first != last:
 		c.failf(path, "give both ends inside one of subnets:", "%s: range6 %s is not inside one subnet", about, r)
-	case longer(r, maxRange):
+	case r.Longer6(maxRange):
 		c.failf(path, "make it shorter", "%s: range6 %s has more than %d addresses", about, r, maxRange)
 	case r.First == c.cfg.Subnets[first].CIDR.Addr():
 		c.failf(path, "start the range behind it", "%s: range6 %s holds %s, which every router of the subnet has (RFC 4291, section 2.6.1)", about, r, r.First)
 	}
-}
-
-// longer reports whether a range of IPv6 has more than n addresses.
-func longer(r pools.Range, n uint64) bool {
-	first, last := r.First.As16(), r.Last.As16()
-	return [8]byte(first[:8]) != [8]byte(last[:8]) || binary.BigEndian.Uint64(last[8:])-binary.BigEndian.Uint64(first[8:]) >= n
 }
 
 // hasIPv6 reports whether a node has an IPv6 address, or makes one itself.

@@ -48,26 +48,9 @@ func (c *checker) tagBoot(path, about string, t pools.Tag) {
 
 // dhcpOptions checks the DHCP options of a tag or node. fail reports a mistake of a key.
 func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fail func(key, hint, format string, args ...any)) {
-	seen := map[option.ID]string{}
-	whole := map[uint8]string{}
-	for _, key := range keys(options) {
-		o, hint, err := option.Parse(key, options[key])
-		if err != nil {
-			fail(key, cmp.Or(hint, mistake.Hint(key, option.Names(), "give its number from 1 to 254")), "%s: %v", about, err)
-			continue
-		}
-		if first, dup := seen[o.ID]; dup {
-			fail(key, "remove one", "%s: DHCP option %s is set twice, also as %s", about, key, first)
-		}
-		seen[o.ID] = key
-		if o.Code6 != 0 {
-			continue
-		}
-		if first, mixed := whole[o.Code]; mixed && strings.Contains(first, ".") != o.Part {
-			fail(key, "write all of it as parts, or none", "%s: DHCP option %s is set as a whole and in parts, by %s", about, key, first)
-		}
-		whole[o.Code] = key
-	}
+	option.Check(options, func(key, hint string, err error) {
+		fail(key, cmp.Or(hint, mistake.Hint(key, option.Names(), "give its number from 1 to 254")), "%s: %v", about, err)
+	})
 }
 
 func (c *checker) loaderRule(path, about string, r pools.LoaderRule) {

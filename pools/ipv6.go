@@ -1,6 +1,9 @@
 package pools
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // EUI64 returns the address that a card with a MAC makes of a prefix of 64 bits, without
 // privacy extensions (RFC 4291, appendix A).
@@ -36,4 +39,10 @@ func (c *Config) SLAAC(n *Node) netip.Prefix {
 		}
 	}
 	return found
+}
+
+// Longer6 reports whether a range of IPv6 has more than n addresses.
+func (r Range) Longer6(n uint64) bool {
+	first, last := r.First.As16(), r.Last.As16()
+	return [8]byte(first[:8]) != [8]byte(last[:8]) || binary.BigEndian.Uint64(last[8:])-binary.BigEndian.Uint64(first[8:]) >= n
 }

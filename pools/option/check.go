@@ -1,0 +1,32 @@
+package option
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Check encodes the entries of dhcpOptions in the order of their keys. It calls fail for each
+// that is wrong, with the remedy as [Parse] returns it.
+func Check[S ~[]string](options map[string]S, fail func(key, hint string, err error)) {
+	seen, whole := map[ID]string{}, map[uint8]string{}
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		o, hint, err := Parse(key, options[key])
+		if err != nil {
+			fail(key, hint, err)
+			continue
+		}
+		if first, dup := seen[o.ID]; dup {
+			fail(key, "remove one", fmt.Errorf("DHCP option %s is set twice, also as %s", key, first))
+		}
+		seen[o.ID] = key
+		if o.Code6 != 0 {
+			continue
+		}
+		if first, mixed := whole[o.Code]; mixed && strings.Contains(first, ".") != o.Part {
+			fail(key, "write all of it as parts, or none", fmt.Errorf("DHCP option %s is set as a whole and in parts, by %s", key, first))
+		}
+		whole[o.Code] = key
+	}
+}
