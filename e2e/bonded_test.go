@@ -1,0 +1,87 @@
+package e2e_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"drover/e2e/fixture"
+	"drover/e2e/lab"
+	"drover/e2e/lab/site"
+	"drover/pools/boots"
+)
+
+// TestBonded boots machines with two cards each, which become a bond with a VLAN, and join
+// over it: n1 by a script of the kind that LTSP has, n2 by network:. With DROVER_E2E_ALL=1 also n3
+// by a file of netplan and n4 by files of systemd-networkd. Scripts on the nodes check the
+// bond and other settings before the nodes count as online. Then the server ends, and the
+// nodes run on.
+func TestBonded(t *testing.T) {
+	b := build(t)
+	s := open(t, b, site.Config{Name: "drover-e2e-bonded", Farm: "testdata/bonded.yaml"})
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+	defer cancel()
+	steps := map[string]boots.Step{"1": boots.StepReady, "2": boots.StepReady}
+	if os.Getenv("DROVER_E2E_ALL") == "1" {
+		steps["3"], steps["4"] = boots.StepOnline, boots.StepOnline
+	}
+	mac := func(n string) string { return "52:54:00:77:01:0" + n }
+	for n := range steps {
+		powerOn(t, s, lab.Machine{Name: "n" + n, NICs: []lab.NIC{{MAC: mac(n), Boot: true}, {MAC: "52:54:00:77:01:1" + n}}})
+	}
+	for n, step := range steps {
+		fixture.Until(ctx, t, "n"+n+" is "+string(step), func() (bool, error) {
+			return reached(bootOf(ctx, t, s, mac(n)), step), nil
+		})
+		logBoot(ctx, t, s, mac(n))
+	}
+	known := filepath.Join(s.Dir, "known_hosts")
+	line, err := s.Run(ctx, b.Drover, "ssh", "ca", "--state", s.Drover.State, "--hosts", "*.lab.example,10.77.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(known, line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Drover.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range steps {
+		wantCertified(ctx, t, s, known, "n"+n+".lab.example:22", "10.77.0.2"+n+":22")
+	}
+}
+
+// wantCertified fails the test unless a node's sshd has a certificate that a client accepts
+// for the name and the address of the node.
+func wantCertified(ctx context.Context, t *testing.T, s *site.Site, known, name, address string) {
+	t.Helper()
+	check, err := knownhosts.New(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, as := range []string{name, address} {
+		accepted := false
+		fixture.Until(ctx, t, as+" has a certificate", func() (bool, error) {
+			conn, err := s.Dial(ctx, "tcp", address)
+			if err != nil {
+				return false, err
+			}
+			defer conn.Close()
+			_, _, _, err = ssh.NewClientConn(conn, as, &ssh.ClientConfig{
+				User: "root", HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01},
+				HostKeyCallback: func(host string, _ net.Addr, key ssh.PublicKey) error {
+					err := check(host, conn.RemoteAddr(), key)
+					accepted = err == nil
+					return err
+				},
+			})
+			return accepted, err // without a key of a user the handshake ends behind the host's
+		})
+	}
+}
