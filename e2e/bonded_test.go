@@ -32,8 +32,9 @@ func TestBonded(t *testing.T) {
 		steps["3"], steps["4"] = boots.StepOnline, boots.StepOnline
 	}
 	mac := func(n string) string { return "52:54:00:77:01:0" + n }
+	const model = "virtio-net-pci,speed=10000,duplex=full" // LACP uses no card whose speed is unknown
 	for n := range steps {
-		powerOn(t, s, lab.Machine{Name: "n" + n, NICs: []lab.NIC{{MAC: mac(n), Boot: true}, {MAC: "52:54:00:77:01:1" + n}}})
+		powerOn(t, s, lab.Machine{Name: "n" + n, NICs: []lab.NIC{{MAC: mac(n), Model: model, Boot: true}, {MAC: "52:54:00:77:01:1" + n, Model: model}}})
 	}
 	for n, step := range steps {
 		fixture.Until(ctx, t, "n"+n+" is "+string(step), func() (bool, error) {
