@@ -11,8 +11,18 @@ done
 for family in ip ip6; do
 	nft delete table $family kube-proxy 2> /dev/null
 done
+nft delete table ip flannel-ipv4 2> /dev/null
+nft delete table ip6 flannel-ipv6 2> /dev/null
 {{else -}}
 /usr/local/bin/kube-proxy --cleanup 2> /dev/null
+# It leaves a chain that kubelets have, too.
+for iptables in iptables ip6tables; do
+	for chain in INPUT OUTPUT; do
+		$iptables -D $chain -j KUBE-FIREWALL 2> /dev/null
+	done
+	$iptables -F KUBE-FIREWALL 2> /dev/null
+	$iptables -X KUBE-FIREWALL 2> /dev/null
+done
 {{end -}}
 ip link delete {{.Interface}} 2> /dev/null
 [ ! -e $dir/resolver.sh ] || $dir/resolver.sh remove
