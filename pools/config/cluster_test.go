@@ -73,7 +73,7 @@ clusters:
     deletionPolicy: Delete
     controlPlane:
       version: v1.36.4
-      endpoint: {address: "fd00::7", port: 30443, serviceType: NodePort, annotations: {example.org/pool: b}}
+      endpoint: {address: 10.28.0.7, port: 30443, serviceType: NodePort, annotations: {example.org/pool: b}}
       podSubnet: 10.8.0.0/16, fd00:8::/56
       serviceSubnet: 10.9.0.0/16,fd00:9::/112
       certSANs: [b.example.org]
@@ -98,7 +98,7 @@ pools: [{name: web, cluster: a, image: debian-12}]
 	}
 	for want, cp := range map[string]*pools.ControlPlane{
 		`{"version":"v1.37.1","replicas":1,"endpoint":{"port":6443,"serviceType":"LoadBalancer"},"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12","storage":{"size":"8Gi"}}`: a.ControlPlane,
-		`{"version":"v1.36.4","replicas":1,"endpoint":{"address":"fd00::7","port":30443,"serviceType":"NodePort","annotations":{"example.org/pool":"b"}},` +
+		`{"version":"v1.36.4","replicas":1,"endpoint":{"address":"10.28.0.7","port":30443,"serviceType":"NodePort","annotations":{"example.org/pool":"b"}},` +
 			`"podSubnet":"10.8.0.0/16,fd00:8::/56","serviceSubnet":"10.9.0.0/16,fd00:9::/112","certSANs":["b.example.org"],"extraArgs":{"apiServer":{"v":"2"}},` +
 			`"resources":{"etcd":{"requests":{"cpu":"100m","memory":"0.5Gi"}}},"storage":{"class":"fast","size":"2Gi"},"addons":{"flannel":false}}`: b.ControlPlane,
 	} {
