@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	"drover/pools"
 	"drover/pools/boots"
 )
 
@@ -68,10 +71,37 @@ func TestDisks(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	reportsHardware(ctx, t, s, disks[:1])
 	for file, sum := range sums {
 		if got := sha256.Sum256([]byte(read(t, file))); got != sum {
 			t.Errorf("disk %s was written to", filepath.Base(file))
 		}
+	}
+}
+
+// reportsHardware boots a machine that no node declares, until its hardware is in the list of
+// unknown machines.
+func reportsHardware(ctx context.Context, t *testing.T, s *site.Site, disks []lab.Disk) {
+	t.Helper()
+	const mac = "52:54:00:77:04:09"
+	g := powerOn(t, s, lab.Machine{Name: "stranger", NICs: card(mac), CPUs: 2, Disks: disks})
+	var all []pools.Unknown
+	fixture.Until(ctx, t, "the hardware of the stranger", func() (bool, error) {
+		err := s.Drover.Call(ctx, http.MethodGet, "/api/v1/unknown", nil, &all)
+		return err == nil && len(all) == 1 && all[0].Inventory != nil, err
+	})
+	v := all[0].Inventory
+	t.Logf("%.1f s after its first DISCOVER: %s", time.Since(all[0].First).Seconds(), v)
+	if all[0].MAC.String() != mac || v.Vendor != "QEMU" || v.CPUs != 2 || v.Memory < 1<<30 || len(v.NICs) != 1 || v.NICs[0].MAC != mac || !v.NICs[0].Link {
+		t.Errorf("got %+v", v)
+	}
+	if !slices.ContainsFunc(v.Disks, func(d pools.InventoryDisk) bool {
+		return d.Name == "nvme0n1" && d.Serial == "EMPTY" && d.Size == 128<<20
+	}) {
+		t.Errorf("got disks %+v", v.Disks)
+	}
+	if err := g.PowerOff(); err != nil {
+		t.Error(err)
 	}
 }
 

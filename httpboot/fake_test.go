@@ -158,6 +158,20 @@ func (b *fakeBoots) Claim(m pools.MAC, nonce string, key []byte) error {
 	return nil
 }
 
+func (b *fakeBoots) Unclaimed(m pools.MAC, nonce string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.fail != nil:
+		return b.fail
+	case b.nonces[m] != nonce:
+		return boots.ErrNonce
+	case b.keys[m] != "":
+		return boots.ErrClaimed
+	}
+	return nil
+}
+
 // eventKey is the key of a boot's events.
 func eventKey(nonce string) []byte { return []byte("event key of " + nonce) }
 

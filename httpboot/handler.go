@@ -66,6 +66,7 @@ func (s *Server) handler() *handler {
 	h.route("POST "+pools.NodePath+"{mac}/config", h.serveConfig)
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
 	h.route("POST "+pools.NodePath+"{mac}/events", h.serveEvent)
+	h.route("POST "+pools.NodePath+"{mac}/inventory", h.serveInventory)
 	return h
 }
 

@@ -24,6 +24,9 @@ type Boots interface {
 	// [boots.ErrNonce] if the nonce is not that of the machine's current boot, and
 	// [boots.ErrClaimed] if the boot has another key. It is nil for the same key.
 	Claim(mac pools.MAC, nonce string, publicKey []byte) error
+	// Unclaimed returns nil if the nonce is that of the machine's current boot and no key
+	// is bound to it, else [boots.ErrNonce] or [boots.ErrClaimed].
+	Unclaimed(mac pools.MAC, nonce string) error
 	// EventKey returns the key with which the owner of a claimed boot signs its events;
 	// nil if there is none.
 	EventKey(mac pools.MAC, nonce string) []byte
@@ -79,6 +82,10 @@ type Server struct {
 	OnRequest func(Request)
 	OnRefused func(Refusal)
 	OnQueue   func(running, waiting int)
+
+	// OnInventory is called with the hardware of a machine of a catch-all pool, as the
+	// machine reports it. It must return at once, and may be nil.
+	OnInventory func(mac pools.MAC, v pools.Inventory)
 
 	Limits
 }

@@ -100,4 +100,8 @@ type Unknown struct {
 	Relay    netip.Addr `json:"relay,omitzero"`     // giaddr of the relay agent
 	Circuit  string     `json:"circuit,omitempty"`  // option 82.1, printable
 	Remote   string     `json:"remote,omitempty"`   // option 82.2, printable
+
+	// Inventory is the hardware, as the machine itself reported it in its last boot with
+	// drover-init; nil: it did not.
+	Inventory *Inventory `json:"inventory,omitempty"`
 }

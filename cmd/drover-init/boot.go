@@ -16,6 +16,7 @@ import (
 	"drover/cmd/drover-init/cmdline"
 	"drover/cmd/drover-init/console"
 	"drover/cmd/drover-init/fetch"
+	"drover/cmd/drover-init/inventory"
 	"drover/cmd/drover-init/kmod"
 	"drover/cmd/drover-init/netplan"
 	"drover/cmd/drover-init/nic"
@@ -56,6 +57,7 @@ type boot struct {
 
 // Time limits of parts of a boot.
 const (
+	inventoryTry = 5 * time.Second        // the report of the hardware
 	configTry    = 30 * time.Second       // one config request
 	preInitLimit = 120 * time.Second      // one script before the root's init
 	flushLimit   = 2 * time.Second        // events, before the network goes down
@@ -72,6 +74,7 @@ func (b *boot) run(ctx context.Context) error {
 	}{
 		{boots.StepInit, b.prepare, true},
 		{boots.StepNetwork, b.connect, true},
+		{boots.StepImage, b.sendInventory, false},
 		{boots.StepImage, b.fetchImage, true},
 		{boots.StepConfig, b.openRoot, false},
 		{boots.StepConfig, b.rescue, false},
@@ -221,6 +224,20 @@ func (b *boot) connect(ctx context.Context) error {
 	b.rep.Send = b.srv.SendEvent
 	b.rep.Start(func(f func()) { guard(b.con, f) })
 	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
+	return nil
+}
+
+// sendInventory reports the hardware of the machine. An error does not end the boot: an older
+// server has no use for it.
+func (b *boot) sendInventory(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, inventoryTry)
+	defer cancel()
+	v := inventory.Collect("/")
+	if err := b.srv.SendInventory(ctx, v); err != nil {
+		b.con.Printf("inventory", "not reported: %v", err)
+		return nil
+	}
+	b.con.Printf("inventory", "%s", v)
 	return nil
 }
 

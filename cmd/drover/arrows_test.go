@@ -154,7 +154,7 @@ var mayImport = map[string][]string{
 
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/client", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/console",
-		"drover/cmd/drover-init/disks", "drover/cmd/drover-init/fetch", "drover/cmd/drover-init/ifname", "drover/cmd/drover-init/kmod", "drover/cmd/drover-init/netplan",
+		"drover/cmd/drover-init/disks", "drover/cmd/drover-init/fetch", "drover/cmd/drover-init/ifname", "drover/cmd/drover-init/inventory", "drover/cmd/drover-init/kmod", "drover/cmd/drover-init/netplan",
 		"drover/cmd/drover-init/nic", "drover/cmd/drover-init/nodeconfig", "drover/cmd/drover-init/program", "drover/cmd/drover-init/report",
 		"drover/cmd/drover-init/retry", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/script", "drover/cmd/drover-init/state",
 	},
@@ -162,6 +162,7 @@ var mayImport = map[string][]string{
 	"cmd/drover-init/console":    {},
 	"cmd/drover-init/disks":      {"drover/pools", "drover/cmd/drover-init/gpt", "drover/cmd/drover-init/program", "drover/cmd/drover-init/rootfs"},
 	"cmd/drover-init/gpt":        {},
+	"cmd/drover-init/inventory":  {"drover/pools"},
 	"cmd/drover-init/fetch":      {"drover/imagebuild/manifest", "drover/pools", "drover/cmd/drover-init/client", "drover/cmd/drover-init/retry", "drover/cmd/drover-init/rootfs", "drover/cmd/drover-init/tftp"},
 	"cmd/drover-init/netplan":    {"drover/cmd/drover-init/program", "drover/cmd/drover-init/rootfs"},
 	"cmd/drover-init/program":    {"drover/cmd/drover-init/console", "drover/cmd/drover-init/nodeconfig"},

@@ -14,7 +14,8 @@ import (
 
 // DefaultModules returns the names of the kernel modules that every initrd contains, if
 // the kernel has them: drivers of network cards, and the modules that mount the root
-// image. Disks, USB and keyboards wait for the root file system.
+// image; of disks the common ones, for the inventory. USB and keyboards wait for the root
+// file system.
 func DefaultModules() []string {
 	return strings.Fields(`
 		squashfs overlay loop af_packet bonding 8021q
@@ -27,6 +28,8 @@ func DefaultModules() []string {
 
 		xgene-enet xgene-enet-v2 hns3 hclge hclgevf hns_enet_drv hns_dsaf hns_mdio nicpf nicvf thunder_bgx
 		amd-xgbe netsec qcom-emac mvneta mvpp2 fsl-dpaa2-eth fsl-enetc macb dwmac-generic genet
+
+		nvme ahci sd_mod virtio_blk
 
 		realtek broadcom marvell motorcomm at803x`)
 }

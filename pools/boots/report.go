@@ -86,6 +86,20 @@ func (t *Table) target(mac pools.MAC, r *Report) (*boot, error) {
 	return b, nil
 }
 
+// Unclaimed returns nil if the nonce is that of a boot under way, which no node has claimed
+// yet: [ErrNonce] or [ErrClaimed].
+func (t *Table) Unclaimed(mac pools.MAC, nonce string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch b := t.byNonce(mac, nonce, t.Now()); {
+	case b == nil:
+		return ErrNonce
+	case b.KeyHash != nil:
+		return ErrClaimed
+	}
+	return nil
+}
+
 // EventKey returns the key with which the node that claimed the boot of this nonce signs
 // its events. It is nil if there is no such boot or no EventSecret. It is a secret of the
 // server and of root on the node.

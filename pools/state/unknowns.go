@@ -51,8 +51,8 @@ func (u *Unknowns) load(key, value []byte) error {
 	return nil
 }
 
-// Seen records a DISCOVER of a machine. For a known machine it keeps First, adds up
-// Count, and replaces all other fields. A Count of 0 means 1.
+// Seen records a DISCOVER of a machine. For a known machine it keeps First and
+// Inventory, adds up Count, and replaces all other fields. A Count of 0 means 1.
 func (u *Unknowns) Seen(seen pools.Unknown) {
 	seen.Count = max(seen.Count, 1)
 	if seen.First.IsZero() {
@@ -66,13 +66,28 @@ func (u *Unknowns) Seen(seen pools.Unknown) {
 	key := rowOf(seen.MAC)
 	old, known := u.values[key]
 	if known {
-		seen.First, seen.Count = old.First, old.Count+seen.Count
+		seen.First, seen.Count, seen.Inventory = old.First, old.Count+seen.Count, old.Inventory
 	}
 	u.values[key] = unknown{seen, old.stored}
 	u.dirty[key] = true
 	if len(u.values) >= maxUnknowns+surplusUnknowns {
 		u.dropOldest(seen.Last)
 	}
+}
+
+// Describe records the hardware of a machine. It returns false for one that is not known.
+func (u *Unknowns) Describe(mac pools.MAC, v pools.Inventory) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	key := rowOf(mac)
+	m, ok := u.values[key]
+	if !ok {
+		return false
+	}
+	m.Inventory = &v
+	u.values[key] = m
+	u.dirty[key] = true
+	return true
 }
 
 // dropOldest drops all but the newest maxUnknowns machines. Those from the future, when

@@ -137,6 +137,32 @@ func TestUnknownsAreStoredSoon(t *testing.T) {
 	})
 }
 
+// TestDescribe: hardware stays with its machine, in the next DISCOVER and on disk, and
+// is recorded of known machines only.
+func TestDescribe(t *testing.T) {
+	dir := t.TempDir()
+	s, err := state.Open(dir, testOptions(state.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Unknowns.Describe(mac(1), pools.Inventory{Vendor: "HPE"}) {
+		t.Error("a machine that was never seen is described")
+	}
+	s.Unknowns.Seen(seen(1, 0))
+	if !s.Unknowns.Describe(mac(1), pools.Inventory{Vendor: "HPE"}) {
+		t.Error("a machine that was seen is not described")
+	}
+	s.Unknowns.Seen(seen(1, 1))
+	shut(t, s)
+	if s, err = state.Open(dir, testOptions(state.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, s)
+	if all := s.Unknowns.List(); len(all) != 1 || all[0].Count != 2 || all[0].Inventory == nil || all[0].Inventory.Vendor != "HPE" {
+		t.Errorf("got %+v", all)
+	}
+}
+
 // BenchmarkUnknowns measures a DISCOVER with an invented MAC.
 func BenchmarkUnknowns(b *testing.B) {
 	s, err := state.Open(b.TempDir(), testOptions(state.Options{}))

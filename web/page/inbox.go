@@ -55,6 +55,7 @@ type unknownMachine struct {
 	Count    int
 	Firmware string
 	Class    string
+	Hardware string // as the machine reported it
 	Via      string // relay agent, circuit and remote
 	Pool     string // empty: it got no answer
 	Address  string
@@ -69,6 +70,9 @@ func newInbox(all []pools.Unknown, now time.Time) inbox {
 		s := unknownMachine{
 			MAC: u.MAC, Last: ago(now.Sub(u.Last)), Count: u.Count, Pool: u.Pool,
 			Firmware: printable.Quote(string(u.Firmware), 64), Class: printable.Quote(u.Class, 64), Via: via(u),
+		}
+		if u.Inventory != nil {
+			s.Hardware = printable.Quote(u.Inventory.String(), 256)
 		}
 		if u.Address.IsValid() {
 			s.Address = u.Address.String()

@@ -105,6 +105,12 @@ func (s *Server) SendEvent(ctx context.Context, e boots.Event) error {
 	return err
 }
 
+// SendInventory sends the hardware of the machine.
+func (s *Server) SendInventory(ctx context.Context, v pools.Inventory) error {
+	_, err := s.post(ctx, "inventory", v)
+	return err
+}
+
 // Ask requests the node's "config" or "join" and decodes it into out. The server seals
 // the answer to key. The limit is for one try: a join waits for the cluster.
 func (s *Server) Ask(ctx context.Context, what string, key hpke.PrivateKey, limit time.Duration, out any) error {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -23,7 +24,7 @@ an address and that no node declares. drover keeps the last 4096 of them. To mak
 them nodes, use drover unknown adopt.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newUnknownListCommand(c), newUnknownForgetCommand(c), newUnknownAdoptCommand(c))
+	return cli.Group(cmd, newUnknownListCommand(c), newUnknownDescribeCommand(c), newUnknownForgetCommand(c), newUnknownAdoptCommand(c))
 }
 
 func newUnknownListCommand(c *cli.Client) *cobra.Command {
@@ -58,6 +59,61 @@ func cameBy(u pools.Unknown) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+func newUnknownDescribeCommand(c *cli.Client) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe MAC",
+		Short:   "Show the hardware that an unknown machine reported",
+		Example: "  drover unknown describe 94:57:a5:d3:ec:f2\n  drover unknown describe 94:57:a5:d3:ec:f2 -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.Unknown, error) {
+		mac, err := pools.ParseMAC(args[0])
+		if err != nil {
+			return pools.Unknown{}, &cli.Error{Code: cli.Usage, Err: err}
+		}
+		all, err := cli.Get[[]pools.Unknown](ctx, c, unknownPath)
+		if err != nil {
+			return pools.Unknown{}, err
+		}
+		for _, u := range all {
+			if u.MAC == mac {
+				return u, nil
+			}
+		}
+		return pools.Unknown{}, fmt.Errorf("no unknown machine has the MAC %s (drover unknown list shows all)", mac)
+	}, describeUnknown)
+	return cmd
+}
+
+// describeUnknown prints a machine, one value to a line.
+func describeUnknown(w io.Writer, u pools.Unknown) error {
+	rows := [][]any{
+		{"MAC", u.MAC}, {"first seen", u.First}, {"last seen", u.Last}, {"times", u.Count}, {"firmware", u.Firmware},
+		{"class", u.Class}, {"came by", cameBy(u)}, {"pool", u.Pool}, {"address", u.Address},
+	}
+	v := u.Inventory
+	if v == nil {
+		rows = append(rows, []any{"hardware", "not reported: it has not run drover-init"})
+	} else {
+		rows = append(rows, []any{"vendor", v.Vendor}, []any{"product", v.Product}, []any{"serial", v.Serial}, []any{"UUID", v.UUID}, []any{"chassis", v.Chassis},
+			[]any{"BIOS", v.BIOS}, []any{"CPU", fmt.Sprintf("%d x %s", v.CPUs, v.CPU)}, []any{"memory", fmt.Sprintf("%.1f GiB", float64(v.Memory)/(1<<30))})
+		for _, d := range v.Disks {
+			rows = append(rows, []any{"disk " + d.Name, strings.TrimSpace(fmt.Sprintf("%.1f GB %s %s", float64(d.Size)/1e9, d.Model, d.Serial))})
+		}
+		for _, n := range v.NICs {
+			link := "no link"
+			if n.Link {
+				link = "link"
+			}
+			if n.Link && n.Speed > 0 {
+				link = fmt.Sprintf("link, %d Mbit/s", n.Speed)
+			}
+			rows = append(rows, []any{"network card " + n.Name, strings.Join(strings.Fields(n.MAC+" "+n.Driver+" "+link), " ")})
+		}
+	}
+	return cli.Table(w, rows, "FIELD\tVALUE", func(r []any) []any { return r })
 }
 
 func newUnknownForgetCommand(c *cli.Client) *cobra.Command {

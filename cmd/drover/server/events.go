@@ -107,6 +107,13 @@ func unknown(e *dhcp.Exchange) pools.Unknown {
 	return u
 }
 
+// inventory notes the hardware of an unknown machine.
+func (s *Server) inventory(mac pools.MAC, v pools.Inventory) {
+	if s.Store.Unknowns.Describe(mac, v) {
+		s.log.Info("inventory of an unknown machine", "mac", mac, "hardware", v.String())
+	}
+}
+
 // nodeReady notes that the Node of a machine that joined is Ready.
 func (s *Server) nodeReady(p *resolve.Plan, _ time.Time) {
 	s.step(p.MAC, boots.Event{Step: boots.StepReady})
