@@ -173,7 +173,7 @@ func (h *Hosts) Remove(ctx context.Context, name string) error {
 	n, err := client.Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil && n.Labels[Label] != labelValue:
-		return fmt.Errorf("Node %q is not that of a host outside the cluster", name)
+		return fmt.Errorf("node %q is not that of a host outside the cluster", name)
 	case err == nil:
 		err = client.Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
 	}
