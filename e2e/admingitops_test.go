@@ -10,6 +10,7 @@ import (
 
 	"drover/e2e/farm"
 	"drover/e2e/fixture"
+	"drover/pools/kube/externalhost"
 )
 
 // wantManifests has the API servers check all manifests: the admin cluster's those of the
@@ -38,9 +39,14 @@ func wantManifests(ctx context.Context, t *testing.T, f *farm.Farm, tenant *farm
 	if err != nil || len(files) < 3 {
 		t.Fatalf("manifests %q: %v", files, err)
 	}
+	// A dry run makes no namespace, and no object in one that is not there.
+	if _, err := tenant.Kubectl(ctx, nil, "create", "namespace", externalhost.Namespace); err != nil {
+		t.Fatal(err)
+	}
 	for _, file := range files {
 		kubectl := f.Kubectl
-		if filepath.Base(file) == "rbac.yaml" {
+		switch filepath.Base(file) {
+		case "rbac.yaml", "hosts-rbac.yaml":
 			kubectl = tenant.Kubectl
 		}
 		if _, err := kubectl(ctx, nil, append(dryRun, file)...); err != nil {
