@@ -132,16 +132,7 @@ func settingRows(s *resolve.Settings) []row {
 	for _, k := range slices.Sorted(maps.Keys(s.Files)) {
 		rows = append(rows, fileRow(k, s.Files[k]))
 	}
-	for _, k := range slices.Sorted(maps.Keys(s.Units)) {
-		value := "not enabled"
-		if s.Units[k].Enable {
-			value = "enabled"
-		}
-		rows = append(rows, row{field: "units." + k, value: value, block: s.Units[k].Content})
-	}
-	for _, k := range slices.Sorted(maps.Keys(s.Scripts)) {
-		rows = append(rows, row{field: "scripts." + k, value: from(string(s.Scripts[k].Stage), s.Scripts[k].Reference), block: s.Scripts[k].Run})
-	}
+	rows = append(rows, runRows(s)...)
 	for i, r := range s.Loaders {
 		rows = append(rows, row{field: fmt.Sprintf("loaders[%d]", i), value: ruleText(r)})
 	}
@@ -160,6 +151,21 @@ func settingRows(s *resolve.Settings) []row {
 	list("cron", s.Cron)
 	list("maskUnits", s.MaskUnits)
 	return append(rows, accessRows(s)...)
+}
+
+// runRows returns the settings of what a node runs: units and scripts.
+func runRows(s *resolve.Settings) (rows []row) {
+	for _, k := range slices.Sorted(maps.Keys(s.Units)) {
+		value := "not enabled"
+		if s.Units[k].Enable {
+			value = "enabled"
+		}
+		rows = append(rows, row{field: "units." + k, value: value, block: s.Units[k].Content})
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Scripts)) {
+		rows = append(rows, row{field: "scripts." + k, value: from(string(s.Scripts[k].Stage), s.Scripts[k].Reference), block: s.Scripts[k].Run})
+	}
+	return rows
 }
 
 // accessRows returns the settings of the network and of logins on the console. A hash of a
