@@ -130,7 +130,7 @@ func TestChassisSync(t *testing.T) {
 		}
 	}
 	sync("chassis sync m1", 0, "m1: 4 nodes: 4 same\n", "")
-	if code, out, _ := drover(t, "node list"); code != 0 || !strings.Contains(out, "m1c1n1  compute  10.28.7.1   94:57:a5:01:01:00,94:57:a5:01:01:01  -     chassis m1 c1n1 ") {
+	if code, out, _ := drover(t, "node list"); code != 0 || !strings.Contains(out, "m1c1n1  compute  10.28.7.1   new    -    -     chassis m1 c1n1 ") {
 		t.Errorf("nodes: exit %d\n%s", code, out)
 	}
 	if code, out, _ := drover(t, "chassis list"); code != 0 || !strings.Contains(out, "4 same") || !strings.Contains(out, "unreachable") {
@@ -188,7 +188,7 @@ func TestChassisPassword(t *testing.T) {
 	fixture.Eventually(t, "m1 is stored", func() bool { return len(h.Farm.Farm().Nodes()) == 4 })
 	writeFiles(t, map[string]string{"wrong": "wrong horse\n"})
 	logins := c.Logins()
-	code, _, errs := drover(t, "power on chassis=m1")
+	code, _, errs := drover(t, "power on chassis=m1 -y")
 	if code != 1 || strings.Count(errs, "(it was tried once)") != 2 || c.Logins() != logins+1 {
 		t.Errorf("power with a wrong password: exit %d after %d logins: %s", code, c.Logins()-logins, errs)
 	}

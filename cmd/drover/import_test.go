@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ m1: 4 nodes: 4 same
 ~ m1c4n1  macs [94:57:a5:01:04:00 94:57:a5:01:04:01] -> [94:57:a5:01:03:00 94:57:a5:01:03:01]
 m1: 4 nodes: 2 changed, 1 missing, 1 incomplete
 `, "have no MAC yet")
-	if _, out, _ := drover(t, "node list"); !strings.Contains(out, "m1c3n1  compute  10.28.7.3   94:57:a5:01:04:00,") || !strings.Contains(out, "m1c2n1 ") {
+	if _, out, _ := drover(t, "node list -o wide"); !regexp.MustCompile(`(?m)^m1c3n1 .* 94:57:a5:01:04:00,`).MatchString(out) || !strings.Contains(out, "m1c2n1 ") {
 		t.Errorf("got nodes\n%s", out)
 	}
 	c.Edit("c1n1", func(n *ilosim.Node) { n.MACs = []string{"52:54:00:00:00:01"} }) // m1's, in drover.yaml
@@ -147,7 +148,7 @@ func TestImportedNodesBoot(t *testing.T) {
 	}
 	for _, line := range []string{
 		"import moonshot " + flags + " --pool compute --ip-template 10.28.7.{{.Cartridge}} --apply",
-		"power pxe all " + flags + " --poll 5ms --wait 60s",
+		"power pxe all -y " + flags + " --poll 5ms --wait 60s",
 	} {
 		if code, out, errs := drover(t, line); code != 0 {
 			t.Fatalf("drover %s: exit %d\n%s%s", line, code, out, errs)

@@ -201,7 +201,8 @@ func TestBootCommands(t *testing.T) {
 `, ""},
 		{"boot list --node m2", 0, "STARTED  NODE  MAC  CLUSTER  STEP  AFTER  ERROR\n", ""},
 		{"boot list --node m2 -o json", 0, "[]\n", ""},
-		{"boot list --limit 0", 1, "", `limit "0"`},
+		{"boot list --node m2 --limit 0", 0, "STARTED  NODE  MAC  CLUSTER  STEP  AFTER  ERROR\n", ""},
+		{"boot list --limit -1", 2, "", "must not be negative"},
 		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12, cluster tenant-a, started 2026-11-20 12:00:00 UTC
 
     0.0 s         discover
