@@ -311,22 +311,23 @@ func testHostDaemons(t *testing.T, p *controlplane.Cluster) {
 		}
 		Status struct{ DesiredNumberScheduled, CurrentNumberScheduled, ObservedGeneration int }
 	}
-	fixture.Retry(t, "DaemonSets have pods for 20 nodes at most", func() error {
+	fixture.Retry(t, "DaemonSets have pods for nodes alone", func() error {
 		all, err := items[daemonSet](t.Context(), p, "daemonsets", "-n", "default")
 		if err != nil {
 			return err
 		}
 		for _, d := range all {
-			want := 20
-			if d.Metadata.Name == "plain" {
-				want = 0 // these nodes are not Ready: they have no kubelets
-			}
-			if d.Status.ObservedGeneration == 0 || d.Status.DesiredNumberScheduled != want {
-				return fmt.Errorf("%+v, want %d", d, want)
+			if s := d.Status; s.ObservedGeneration == 0 || s.CurrentNumberScheduled != s.DesiredNumberScheduled || d.Metadata.Name == "linux" && s.DesiredNumberScheduled != 20 {
+				return fmt.Errorf("%+v, want 20 pods at most", d)
 			}
 		}
 		return nil
 	})
+	const nodeOfPod = `jsonpath={range .items[*]}{.metadata.labels.app} {.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values[0]}{"\n"}{end}`
+	pods, err := p.Kubectl(t.Context(), nil, "get", "pods", "-n", "default", "-o", nodeOfPod)
+	if err != nil || strings.Count(pods, "linux node") != 20 || strings.Contains(pods, "legacy") || strings.Contains(pods, "drover-host-range") {
+		t.Errorf("%v: pods are for\n%s", err, pods)
+	}
 	if _, err := p.Kubectl(t.Context(), nil, "delete", "daemonset", "linux", "plain", "-n", "default"); err != nil {
 		t.Fatal(err)
 	}
