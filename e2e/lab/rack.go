@@ -90,12 +90,17 @@ func lock(name string) (*os.File, error) {
 // unlock removes the lock, and its file first.
 func unlock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
+// bridgeMAC is the address of the bridge. Without one of its own a bridge takes the lowest
+// address of its ports, so that it changes when machines come and go: GRUB, which asks for
+// the server's address once, then gets no answer any more.
+const bridgeMAC = "52:54:00:77:ff:fe"
+
 // cable sets up the bridge. Forwarding delay 0: a port that is still listening
 // for other bridges drops the firmware's first DISCOVERs.
 func (r *Rack) cable(addrs []netip.Prefix) error {
 	steps := [][]string{
 		{"link", "set", "lo", "up"},
-		{"link", "add", Bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"},
+		{"link", "add", Bridge, "address", bridgeMAC, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"},
 	}
 	for _, a := range addrs {
 		step := []string{"addr", "add", a.String(), "dev", Bridge}
