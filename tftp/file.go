@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"drover/tftp/netascii"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +32,62 @@ type File interface {
 type OnDisk interface {
 	File
 	Disk() *os.File // nil if the content is not that of a file on disk
+}
+
+// open opens the file of a request, whose name it cleans. text is the file for a request
+// in mode netascii.
+func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii.Text, err error) {
+	defer s.recover(&err)
+	asText := strings.EqualFold(r.mode, "netascii")
+	switch {
+	case r.write:
+		return nil, nil, refuse(codeAccess, "server is read-only")
+	case !asText && !strings.EqualFold(r.mode, "octet"):
+		return nil, nil, &refusal{codeIllegal, "want mode octet or netascii", fmt.Errorf("mode %q: want octet or netascii", r.mode)}
+	}
+	name, err := clean(r.file)
+	if err != nil {
+		return nil, nil, &refusal{codeAccess, "bad file name", err}
+	}
+	r.file = name
+	if s.Open != nil {
+		f, err = s.Open(client, name)
+	} else {
+		f, err = openBelow(s.Dir, name)
+	}
+	if err != nil {
+		return nil, nil, refuseFile(err)
+	}
+	if asText {
+		text, err = asNetascii(f)
+	}
+	return f, text, err
+}
+
+// asNetascii returns a file in mode netascii. The error is a refusal.
+func asNetascii(f File) (*netascii.Text, error) {
+	if f.Size() > netascii.MaxSize {
+		return nil, &refusal{codeIllegal, "too large for mode netascii: use octet (binary)",
+			fmt.Errorf("mode netascii: file of %d bytes, at most %d have it", f.Size(), netascii.MaxSize)}
+	}
+	text, err := netascii.New(f, f.Size())
+	if err != nil {
+		return nil, &refusal{codeOther, "server cannot read the file", err}
+	}
+	return text, nil
+}
+
+// read fills b from a file, which may have become shorter since it was opened.
+func (s *Server) read(f io.ReaderAt, b []byte, offset int64) (err error) {
+	defer s.recover(&err)
+	n, err := f.ReadAt(b, offset)
+	if n == len(b) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("file became shorter")
+	}
+	return &refusal{codeOther, "server cannot read the file", fmt.Errorf("byte %d: %w", offset+int64(n), err)}
 }
 
 // openBelow opens a regular file below dir. Any other file counts as missing;

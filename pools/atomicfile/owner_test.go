@@ -7,15 +7,14 @@ import (
 	"syscall"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools/atomicfile"
 )
 
 // TestOwner: what root writes into the directory of a service belongs to the service, and a
 // file that root replaces keeps its owner.
 func TestOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED, NOT TESTED: it needs root, who alone gives files away")
-	}
+	fixture.Root(t) // who alone gives files away
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(os.Chown(dir, 1234, 1235), os.WriteFile(path("config"), []byte("old"), 0o640), os.Chown(path("config"), 0, 1236),

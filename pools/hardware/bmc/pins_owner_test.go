@@ -6,15 +6,14 @@ import (
 	"syscall"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools/hardware/bmc"
 )
 
 // TestPinsOwner: pins that root writes into the state directory of a server can be read by
 // the user of the server.
 func TestPinsOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED, NOT TESTED: it needs root, who alone gives files away")
-	}
+	fixture.Root(t) // who alone gives files away
 	dir := t.TempDir()
 	if err := os.Chown(dir, 1234, 1235); err != nil {
 		t.Fatal(err)
