@@ -65,12 +65,7 @@ func coredns(ctx context.Context, log io.Writer) (part, error) {
 // tenant, by the names that their projects give them: registry.k8s.io/kube-proxy and so on.
 // The first time takes half a minute after [Network].
 func AddOnImages(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := addOnImages(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("add-on images: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "add-on images", addOnImages)
 }
 
 func addOnImages(ctx context.Context, log io.Writer) (part, error) {

@@ -42,6 +42,17 @@ type part struct {
 	make func(ctx context.Context, dir string) error
 }
 
+// pathOf returns the directory of the part that find returns, and makes the part if it is
+// not there. what names it in errors.
+func pathOf(ctx context.Context, log io.Writer, what string, find func(context.Context, io.Writer) (part, error)) (dir string, err error) {
+	log = share(log)
+	p, err := find(ctx, log)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	return p.path(ctx, log)
+}
+
 // path returns the part's folder. It makes the part if there is none.
 func (p part) path(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := CacheDir()

@@ -3,7 +3,6 @@ package buildcache
 import (
 	"archive/tar"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -17,12 +16,7 @@ import (
 // runs as a pod reaches its nodes, and returns their folder. The first time takes half a
 // minute after Kubernetes.
 func Konnectivity(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := konnectivity(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("konnectivity: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "konnectivity", konnectivity)
 }
 
 func konnectivity(ctx context.Context, log io.Writer) (part, error) {
@@ -38,12 +32,7 @@ func konnectivity(ctx context.Context, log io.Writer) (part, error) {
 // ControlPlaneImages returns an OCI layout with the container images of a control plane, by
 // the names that their projects give them: registry.k8s.io/etcd and so on.
 func ControlPlaneImages(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := controlPlaneImages(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("control plane images: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "control plane images", controlPlaneImages)
 }
 
 func controlPlaneImages(ctx context.Context, log io.Writer) (part, error) {

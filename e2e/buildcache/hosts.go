@@ -9,12 +9,7 @@ import (
 
 // Flannel builds flanneld, and returns the folder that has it.
 func Flannel(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := flannel(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("flannel: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "flannel", flannel)
 }
 
 // Tools returns a tar of Debian's nft and iptables, with their libraries.

@@ -28,12 +28,7 @@ const NetworkTag = "lab"
 // kube-proxy and flannel are built from their sources. Their programs iptables, nft and ip
 // are from Debian. The first time takes two minutes on two cores, after Kubernetes.
 func Network(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := network(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("network: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "network", network)
 }
 
 func network(ctx context.Context, log io.Writer) (part, error) {
@@ -148,12 +143,7 @@ const binDir = "/usr/local/bin" // kubeadm starts kube-proxy there
 // Proxy returns a folder with kube-scheduler and kube-proxy, for a node that is no machine
 // of the lab. It takes half a minute after Kubernetes.
 func Proxy(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := proxy(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("proxy: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "proxy", proxy)
 }
 
 // proxy returns the part with kube-scheduler and kube-proxy, which a cluster needs to

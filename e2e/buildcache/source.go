@@ -161,12 +161,7 @@ func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 // kube-apiserver, kube-controller-manager, kubeadm, kubectl and kubelet. It
 // returns their folder. The first time takes ten minutes on two cores.
 func Kubernetes(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := kubernetes(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("kubernetes: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "kubernetes", kubernetes)
 }
 
 func kubernetes(ctx context.Context, log io.Writer) (part, error) {
@@ -205,12 +200,7 @@ func kubernetesStamp(version map[string]string) ([]string, error) {
 // runc, ctr, and below cni/ the plugins for a bridge network. It returns their
 // folder. The first time takes two minutes on two cores.
 func Containerd(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
-	p, err := containerd(ctx, log)
-	if err != nil {
-		return "", fmt.Errorf("containerd: %w", err)
-	}
-	return p.path(ctx, log)
+	return pathOf(ctx, log, "containerd", containerd)
 }
 
 func containerd(ctx context.Context, log io.Writer) (part, error) {
