@@ -7,16 +7,18 @@ import "drover/pools"
 // that it was, or "" if no node declares it. A boot follows its machine to the node of
 // another name. Boots of declared machines that no node declares any more are dropped;
 // those of machines that none has ever declared stay.
-//
-// nodeOf is called with a lock held, and must not call the table.
 func (t *Table) Reconcile(nodeOf func(mac pools.MAC, node string) string) {
+	now := map[machine]string{}
+	for _, m := range t.machines() {
+		now[m] = nodeOf(m.mac, m.node)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var gone []*boot
 	for mac, all := range t.byMAC {
 		for _, b := range all {
-			switch node := nodeOf(mac, b.Record.Node); {
-			case node == b.Record.Node:
+			switch node, asked := now[machine{mac, b.Record.Node}]; {
+			case !asked || node == b.Record.Node:
 			case node != "":
 				b.Record.Node, b.Record.Unknown = node, false
 				t.dirty[b] = true
@@ -29,6 +31,24 @@ func (t *Table) Reconcile(nodeOf func(mac pools.MAC, node string) string) {
 	for _, b := range gone {
 		t.drop(b)
 	}
+}
+
+// machine is a machine that has boots, and the node that it was in them.
+type machine struct {
+	mac  pools.MAC
+	node string
+}
+
+func (t *Table) machines() []machine {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []machine
+	for mac, boots := range t.byMAC {
+		for _, b := range boots {
+			all = append(all, machine{mac, b.Record.Node})
+		}
+	}
+	return all
 }
 
 // Forget drops the boots of a node and returns their number. A machine in the middle of its

@@ -3,6 +3,8 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"drover/pools"
@@ -59,16 +61,13 @@ func (n *NextBoots) Set(node string, what pools.NextBoot) error {
 // Keep removes the next boots of all nodes but those for which keep returns true.
 func (n *NextBoots) Keep(keep func(node string) bool) error {
 	n.mu.Lock()
-	var gone []string
-	for node := range n.values {
-		if !keep(node) {
-			gone = append(gone, node)
-		}
-	}
+	nodes := slices.Collect(maps.Keys(n.values))
 	n.mu.Unlock()
 	var errs []error
-	for _, node := range gone {
-		errs = append(errs, n.Set(node, ""))
+	for _, node := range nodes {
+		if !keep(node) {
+			errs = append(errs, n.Set(node, ""))
+		}
 	}
 	return errors.Join(errs...)
 }
