@@ -25,7 +25,9 @@ const (
 type Kind struct {
 	Name    string
 	Program string
-	Lease   time.Duration // the shortest lease that it renews, and rebinds in time
+	// Lease is a short lease. The eighth of it between rebinding and its end is seconds,
+	// so that a busy machine does not lose it.
+	Lease time.Duration
 
 	conf    string   // content of its configuration file
 	keep    string   // more of it, which makes the lease outlive the program
@@ -87,7 +89,7 @@ func Udhcpc() Kind {
 // UUID of the host.
 func Dhcpcd() Kind {
 	return Kind{
-		Name: "dhcpcd", Lease: 8 * time.Second, Program: "dhcpcd", facts: told,
+		Name: "dhcpcd", Lease: 32 * time.Second, Program: "dhcpcd", facts: told,
 		conf: `ipv4only
 noarp
 persistent
@@ -114,7 +116,7 @@ const networkdPath = "/lib/systemd/systemd-networkd"
 // asks for its old address if [Client.Keep] is set.
 func Networkd() Kind {
 	return Kind{
-		Name: "systemd-networkd", Lease: 8 * time.Second, Program: networkdPath, facts: leased,
+		Name: "systemd-networkd", Lease: 32 * time.Second, Program: networkdPath, facts: leased,
 		mounts: []string{
 			"mount -t sysfs -o ro sysfs /sys",
 			"mount -t tmpfs tmpfs /run", "mkdir -p /run/systemd/netif",
