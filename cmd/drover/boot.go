@@ -85,17 +85,14 @@ func pagesOfBoots(c *cli.Client, ctx context.Context, limit int, filter []string
 }
 
 func newBootForgetCommand(c *cli.Client) *cobra.Command {
-	return &cobra.Command{
+	return c.DeleteEach(&cobra.Command{
 		Use:   "forget NODE...",
 		Short: "Forget the boots of nodes",
 		Long: `Forget removes the timelines of nodes, so that page and metrics no longer count a boot
 that ended without a report. A machine in the middle of its boot begins anew.`,
-		Example: "  drover boot forget m1c30",
+		Example: "  drover boot forget m1c30\n  drover boot forget m1c30 m1c31 -o json",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.DeleteEach(cmd, "/api/v1/boots", "forgot the boots of", args)
-		},
-	}
+	}, "/api/v1/boots", "forgot the boots of", cli.AnyName)
 }
 
 func fetchBoots(c *cli.Client, ctx context.Context, node string, limit int) ([]boots.Record, error) {
@@ -132,7 +129,8 @@ func newBootShowCommand(c *cli.Client) *cobra.Command {
 		Short: "Show the timeline of a node's newest boot",
 		Long: `Show prints each step of the newest boot of a node with the seconds since the
 first DISCOVER of its firmware, and since the step before.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  drover boot show m1c30\n  drover boot show m1c30 -o json",
+		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (boots.Record, error) {
 		newest, err := fetchBoots(c, ctx, args[0], 1)

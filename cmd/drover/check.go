@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,12 +16,35 @@ import (
 	"drover/cmd/drover/server"
 	"drover/cmd/drover/server/readiness"
 	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/config/mistake"
 	"drover/pools/resolve"
 )
 
+// checked is what a check has found.
+type checked struct {
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Mistakes []mistakeLine `json:"mistakes"`
+	Warnings []string      `json:"warnings"`
+	Pools    int           `json:"pools"`
+	Nodes    int           `json:"nodes"`
+	Clusters int           `json:"clusters"`
+	Tags     int           `json:"tags"`
+}
+
+// mistakeLine is a mistake of a config file.
+type mistakeLine struct {
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
 func newCheckCommand() *cobra.Command {
-	var config string
+	var file string
 	var live bool
+	var output cli.Output
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -32,7 +56,7 @@ nothing.
 
 With --live it also compares the config with the nodes that were added over the API of the
 running server, whose names, MACs and addresses the config must leave alone.`,
-		Example: "  drover check -c drover.yaml\n  drover check -c drover.yaml --live",
+		Example: "  drover check -c drover.yaml\n  drover check -c drover.yaml --live\n  drover check -c drover.yaml -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var added []pools.PoolNode
@@ -42,21 +66,42 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 					return err
 				}
 			}
-			return check(config, added, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			found := checked{File: file, Mistakes: []mistakeLine{}, Warnings: []string{}}
+			err := found.check(added)
+			if output.Format() != "text" {
+				return errors.Join(output.Print(cmd, found, nil), cli.PrintMistakes(file, err, io.Discard))
+			}
+			for _, w := range found.Warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+			}
+			if err != nil {
+				return cli.PrintMistakes(file, err, cmd.ErrOrStderr())
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file, found.Pools, found.Nodes, found.Clusters, found.Tags)
+			return nil
 		},
 	}
-	cli.ConfigFlag(cmd, &config)
+	cli.ConfigFlag(cmd, &file)
 	c.Flags(cmd)
+	output.Flag(cmd, "text", "json", "yaml")
 	cmd.Flags().BoolVar(&live, "live", false, "also compare with the nodes that were added over the API of the running server")
 	return cmd
 }
 
-func check(file string, added []pools.PoolNode, stdout, stderr io.Writer) error {
-	farm, err := cli.LoadConfig(file, stderr, added...)
-	if err != nil {
-		return err
+// check fills in what it finds. Its error has the mistakes.
+func (k *checked) check(added []pools.PoolNode) error {
+	farm, err := config.Load(k.File, added...)
+	if err == nil {
+		_, err = server.LoadTemplates(farm)
 	}
-	if _, err := server.LoadTemplates(farm); err != nil {
+	if err != nil {
+		mistakes, ok := errors.AsType[mistake.Errors](err)
+		for _, m := range mistakes {
+			k.Mistakes = append(k.Mistakes, mistakeLine{m.File, m.Line, m.Msg, m.Hint})
+		}
+		if !ok {
+			k.Mistakes = append(k.Mistakes, mistakeLine{File: k.File, Text: err.Error()})
+		}
 		return err
 	}
 	for _, c := range farm.Clusters() {
@@ -64,24 +109,25 @@ func check(file string, added []pools.PoolNode, stdout, stderr io.Writer) error 
 			continue
 		}
 		if _, err := os.Stat(c.Kubeconfig); err != nil {
-			fmt.Fprintf(stderr, "warning: cluster %q: %v: its nodes will boot but not join\n", c.Name, err)
+			k.warn("cluster %q: %v: its nodes will boot but not join", c.Name, err)
 		}
 	}
-	for _, w := range readiness.NeighborWarnings(farm, os.DirFS("/proc")) {
-		fmt.Fprintln(stderr, "warning:", w)
-	}
-	warnAddresses(farm, stderr)
-	warnReferences(farm, stderr)
+	k.Warnings = append(k.Warnings, readiness.NeighborWarnings(farm, os.DirFS("/proc"))...)
+	k.warnAddresses(farm)
+	k.warnReferences(farm)
 	for _, n := range farm.Shadowed() {
-		fmt.Fprintf(stderr, "warning: node %q of %s is left out: the config declares its name, a MAC, its address or its place\n", n.Name, n.ChassisSlot)
+		k.warn("node %q of %s is left out: the config declares its name, a MAC, its address or its place", n.Name, n.ChassisSlot)
 	}
-	fmt.Fprintf(stdout, "%s: ok: %d pools, %d nodes, %d clusters, %d tags\n", file,
-		len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags))
+	k.OK, k.Pools, k.Nodes, k.Clusters, k.Tags = true, len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags)
 	return nil
 }
 
+func (k *checked) warn(format string, args ...any) {
+	k.Warnings = append(k.Warnings, fmt.Sprintf(format, args...))
+}
+
 // warnReferences warns about files that settings refer to and that cannot be read.
-func warnReferences(farm *resolve.Farm, stderr io.Writer) {
+func (k *checked) warnReferences(farm *resolve.Farm) {
 	for _, name := range slices.Sorted(maps.Keys(farm.Config.Tags)) {
 		t := farm.Config.Tags[name]
 		refs := t.References()
@@ -90,25 +136,25 @@ func warnReferences(farm *resolve.Farm, stderr io.Writer) {
 				continue
 			}
 			if _, err := server.ReadFile(farm, refs[field].FromFile); err != nil {
-				fmt.Fprintf(stderr, "warning: tag %q: %s: fromFile: %v: its nodes do not boot until it is there\n", name, field, err)
+				k.warn("tag %q: %s: fromFile: %v: its nodes do not boot until it is there", name, field, err)
 			}
 		}
 	}
 }
 
 // warnAddresses warns about subnets whose nodes cannot reach their boot address.
-func warnAddresses(farm *resolve.Farm, stderr io.Writer) {
+func (k *checked) warnAddresses(farm *resolve.Farm) {
 	listener, _, _ := net.SplitHostPort(farm.Config.Server.HTTP)
 	only, _ := netip.ParseAddr(listener) // the zero Addr: all addresses
 	for i, s := range farm.Config.Subnets {
 		address, from := farm.BootAddress(i)
 		switch {
 		case !address.IsValid():
-			fmt.Fprintf(stderr, "warning: subnet %s: no boot address is known here: set address: in the subnet or in server, unless the server's interface has one\n", s.CIDR)
+			k.warn("subnet %s: no boot address is known here: set address: in the subnet or in server, unless the server's interface has one", s.CIDR)
 		case only.IsValid() && only != address && (!only.IsUnspecified() || only.Is4() && s.Is6()):
-			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s), but server.http listens on %s alone\n", s.CIDR, address, from, only)
+			k.warn("subnet %s: its nodes boot from %s (%s), but server.http listens on %s alone", s.CIDR, address, from, only)
 		case !s.CIDR.Contains(address) && !s.Router.IsValid() && !s.Is6():
-			fmt.Fprintf(stderr, "warning: subnet %s: its nodes boot from %s (%s) in another network, and have no router: set router: or address:\n", s.CIDR, address, from)
+			k.warn("subnet %s: its nodes boot from %s (%s) in another network, and have no router: set router: or address:", s.CIDR, address, from)
 		}
 	}
 }

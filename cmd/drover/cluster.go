@@ -90,6 +90,7 @@ func samePath(a, b string) bool {
 func newClusterPrepareCommand() *cobra.Command {
 	var config, admin string
 	var show bool
+	var each cli.Each
 	cmd := &cobra.Command{
 		Use:   "prepare NAME",
 		Short: "Give drover its rights in a cluster",
@@ -129,11 +130,13 @@ prepare again when the changelog of an update says so.`,
 			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
 				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
 			}
-			return inspect.Apply(cmd.Context(), admin, manifest, func(object string) { fmt.Fprintln(out, "applied", object) })
+			err = inspect.Apply(cmd.Context(), admin, manifest, func(object string) { each.Add(cmd, cli.Done{Name: object, Done: "applied"}) })
+			return errors.Join(err, each.Print(cmd))
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
 	cmd.Flags().BoolVar(&show, "print", false, "only show the manifest")
+	each.Flag(cmd)
 	return cmd
 }

@@ -87,6 +87,7 @@ func warnOrder(cfg *pools.Config, stderr io.Writer) {
 func newApplyCommand() *cobra.Command {
 	var file, manifests string
 	var dryRun bool
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Put objects into a config file",
@@ -95,37 +96,46 @@ replaces the elements of the same names, and keeps all others, their order and t
 comments. The result is checked as drover check does before it is written.
 
 Objects of an admin cluster are applied by kubectl.`,
-		Example: "  drover apply -f farm.yaml -c drover.yaml --dry-run",
+		Example: "  drover apply -f farm.yaml -c drover.yaml --dry-run\n  drover apply -f farm.yaml -c drover.yaml -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if manifests == "" {
 				return &cli.Error{Code: cli.Usage, Err: errors.New("-f FILE is needed: the objects")}
 			}
-			return applyObjects(manifests, file, dryRun, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			n, err := applyObjects(manifests, file, dryRun, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil || dryRun {
+				return err
+			}
+			return output.Print(cmd, map[string]any{"file": file, "objects": n}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %d objects applied\n", file, n)
+				return err
+			})
 		},
 	}
 	cli.ConfigFlag(cmd, &file)
 	cmd.Flags().StringVarP(&manifests, "filename", "f", "", "file with the objects")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the config in place of writing it")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-func applyObjects(manifests, file string, dryRun bool, stdout, stderr io.Writer) error {
+// applyObjects returns the number of objects.
+func applyObjects(manifests, file string, dryRun bool, stdout, stderr io.Writer) (n int, err error) {
 	data, err := atomicfile.Read(manifests, maxManifests)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	all, err := objects.Read(manifests, data)
 	if err != nil {
-		return cli.PrintMistakes(manifests, err, stderr)
+		return 0, cli.PrintMistakes(manifests, err, stderr)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	before, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	elements := make([]decode.Element, len(all))
 	for i, o := range all {
@@ -133,23 +143,22 @@ func applyObjects(manifests, file string, dryRun bool, stdout, stderr io.Writer)
 	}
 	after, err := decode.Edit(file, before, elements)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, err = config.Parse(file, after)
 	if dryRun {
 		if _, err := stdout.Write(after); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err != nil { // its lines are those that --dry-run prints
-		return cli.PrintMistakes(file, err, stderr)
+		return 0, cli.PrintMistakes(file, err, stderr)
 	}
 	if dryRun {
-		return nil
+		return len(all), nil
 	}
 	if err := atomicfile.Write(file, after, info.Mode().Perm()); err != nil {
-		return err
+		return 0, err
 	}
-	fmt.Fprintf(stdout, "%s: %d objects applied\n", file, len(all))
-	return nil
+	return len(all), nil
 }

@@ -88,7 +88,7 @@ func newImageBuildCommand() *cobra.Command {
 	}
 	buildFlags(cmd, &b, &platform)
 	recipeFlags(cmd, &recipe)
-	output.Flag(cmd, "text", "json")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 

@@ -63,21 +63,18 @@ func leaseTable(w io.Writer, leases []pools.LeaseInfo) error {
 }
 
 func newLeaseReleaseCommand(c *cli.Client) *cobra.Command {
-	return &cobra.Command{
+	return c.DeleteEach(&cobra.Command{
 		Use:   "release ADDRESS...",
 		Short: "End leases, or lift the quarantine of addresses",
 		Long: `Release frees addresses. A machine that still uses one does not notice until it
 renews, and until then another may get the same address. So release the
 address of a machine that is gone, or one in quarantine that no device uses.`,
-		Example: "  drover lease release 10.28.72.10",
+		Example: "  drover lease release 10.28.72.10\n  drover lease release 10.28.72.10 10.28.72.11 -o json",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, a := range args {
-				if _, err := netip.ParseAddr(a); err != nil {
-					return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%q is not an IP address", a)}
-				}
-			}
-			return c.DeleteEach(cmd, cli.LeasesPath, "released", args)
-		},
-	}
+	}, cli.LeasesPath, "released", func(address string) error {
+		if _, err := netip.ParseAddr(address); err != nil {
+			return fmt.Errorf("%q is not an IP address", address)
+		}
+		return nil
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ type mediaOptions struct {
 
 func newMediaCommand() *cobra.Command {
 	var o mediaOptions
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "media FILE",
 		Short: "Write a boot medium for machines whose firmware cannot netboot",
@@ -49,8 +51,10 @@ secret and nothing of a node: one medium serves all machines.
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), done)
-			return nil
+			return output.Print(cmd, done, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %s for %s, boots from %s\n", done.File, done.Format, strings.Join(done.Archs, " and "), done.Server)
+				return err
+			})
 		},
 	}
 	cli.ConfigFlag(cmd, &o.config)
@@ -60,37 +64,46 @@ secret and nothing of a node: one medium serves all machines.
 	f.StringVar(&o.format, "format", "", "esp|iso|img (default: the ending of FILE)")
 	f.StringSliceVar(&o.archs, "arch", nil, "x64|arm64 (default: those with installed loaders)")
 	_ = cmd.MarkFlagDirname("loaders")
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// write makes the medium and returns a line about it.
-func (o *mediaOptions) write(name string) (string, error) {
+// written is a medium.
+type written struct {
+	File   string       `json:"file"`
+	Format media.Format `json:"format"`
+	Archs  []string     `json:"archs"`
+	Server netip.Addr   `json:"server"`
+}
+
+// write makes the medium.
+func (o *mediaOptions) write(name string) (written, error) {
 	format, err := o.mediaFormat(name)
 	if err != nil {
-		return "", &cli.Error{Code: cli.Usage, Err: err}
+		return written{}, &cli.Error{Code: cli.Usage, Err: err}
 	}
 	server, err := o.address()
 	if err != nil {
-		return "", err
+		return written{}, err
 	}
 	for _, arch := range o.archs {
 		if !slices.Contains(media.Archs, arch) {
-			return "", &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--arch %q (want x64 or arm64)", arch)}
+			return written{}, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--arch %q (want x64 or arm64)", arch)}
 		}
 	}
 	root, err := loaders.Open(o.loaders)
 	if err != nil {
-		return "", err
+		return written{}, err
 	}
 	defer root.Close()
 	m, archs, err := media.New(root, o.archs, server)
 	if err != nil {
-		return "", err
+		return written{}, err
 	}
 	if err := m.Write(name, format); err != nil {
-		return "", err
+		return written{}, err
 	}
-	return fmt.Sprintf("%s: %s for %s, boots from %s", name, format, strings.Join(archs, " and "), server), nil
+	return written{name, format, archs, server}, nil
 }
 
 func (o *mediaOptions) mediaFormat(name string) (media.Format, error) {

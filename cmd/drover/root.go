@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/complete"
 	"drover/cmd/drover/configfile"
 	"drover/cmd/drover/doctor"
 	"drover/cmd/drover/explain"
@@ -62,6 +63,7 @@ them their identity, and lets them join.
 
 Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 4 server unreachable, 5 refused.`,
+		Example:       "  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -76,5 +78,25 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(configfile.Commands()...)
 	root.AddCommand(node.Commands()...)
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())
+	complete.Install(root)
+	addHelp(root)
 	return root
+}
+
+// addHelp adds the commands help and completion, which cobra otherwise adds later, with
+// examples.
+func addHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Example = "  drover help node set"
+		case "completion":
+			cmd.Example = "  drover completion bash > /etc/bash_completion.d/drover"
+			for _, shell := range cmd.Commands() {
+				shell.Example = "  drover completion " + shell.Name()
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 func newBootWatchCommand(c *cli.Client) *cobra.Command {
 	w := watcher{printed: map[string]int{}}
 	var timeout, since time.Duration
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "watch [NODE]...",
 		Short: "Follow boots, step by step, until machines are Ready",
@@ -28,10 +30,12 @@ func newBootWatchCommand(c *cli.Client) *cobra.Command {
 With nodes it ends when the newest boot of each has ended: Ready in its cluster,
 or online for a node without a cluster. It ignores boots that began longer ago
 than --since, and fails after --timeout. Without nodes it follows all machines
-until it is interrupted. It waits for a server that restarts.`,
+until it is interrupted. It waits for a server that restarts. With -o json each step is
+an object on a line of its own.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1 && drover boot watch m1c1n1 m1c2n1
   drover boot watch --since 1h`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
+			w.json = output.Format() == "json"
 			w.nodes, w.out, w.from = nodes, cmd.OutOrStdout(), time.Now().Add(-since)
 			w.boots = func(ctx context.Context, node string) ([]boots.Record, error) {
 				return fetchBoots(c, ctx, node, watchLimit(node))
@@ -45,6 +49,7 @@ until it is interrupted. It waits for a server that restarts.`,
 			return w.run(ctx)
 		},
 	}
+	output.Flag(cmd, "text", "json")
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Minute, "how long to wait for nodes; 0: for ever")
 	cmd.Flags().DurationVar(&since, "since", 5*time.Minute, "how long ago a boot that counts may have begun")
 	cmd.Flags().DurationVar(&w.every, "interval", time.Second, "how often to ask the server")
@@ -66,6 +71,7 @@ type watcher struct {
 	from  time.Time
 	every time.Duration
 	out   io.Writer
+	json  bool // steps are objects
 	boots func(ctx context.Context, node string) ([]boots.Record, error)
 
 	printed map[string]int // number of printed steps, by boot
@@ -80,7 +86,9 @@ func (w *watcher) run(ctx context.Context) error {
 		case err != nil && !answered:
 			return err
 		case err != nil: // the server restarts, and the boots continue
-			fmt.Fprintln(w.out, err)
+			if !w.json {
+				fmt.Fprintln(w.out, err)
+			}
 		case len(w.nodes) > 0 && len(waiting) == 0:
 			return nil
 		default:
@@ -131,7 +139,23 @@ func (w *watcher) print(b boots.Record) {
 			text = "error: " + s.Error
 		}
 		line := fmt.Sprintf("%s %-20s %6s s  %-11s %s", s.Time.Local().Format(time.TimeOnly), b.Node, seconds(b, s), s.Step, text)
+		if w.json {
+			w.object(b, s)
+			continue
+		}
 		fmt.Fprintln(w.out, strings.TrimRight(printable.Text(line), " "))
 	}
 	w.printed[b.ID] = len(b.Steps)
+}
+
+// object prints a step as a line of JSON.
+func (w *watcher) object(b boots.Record, s boots.StepTime) {
+	line, err := json.Marshal(struct {
+		Boot string `json:"boot"`
+		Node string `json:"node"`
+		boots.StepTime
+	}{b.ID, b.Node, s})
+	if err == nil {
+		_, _ = w.out.Write(append(printable.EscapeJSON(line), '\n')) // as for people: the watch goes on
+	}
 }

@@ -44,6 +44,16 @@ func (c *Client) Flags(cmd *cobra.Command) {
 	_ = cmd.MarkPersistentFlagFilename("token-file")
 }
 
+// ClientOf returns a client by the flags of a command, which [Client.Flags] added; nil if it
+// has none.
+func ClientOf(cmd *cobra.Command) *Client {
+	base, token := cmd.Flag("api"), cmd.Flag("token-file")
+	if base == nil || token == nil {
+		return nil
+	}
+	return &Client{base: base.Value.String(), tokenFile: token.Value.String()}
+}
+
 // Call sends in as JSON and decodes the answer into out; each may be nil. Its errors
 // have the exit codes [Usage], [Unreachable] and [Refused] where these apply.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
@@ -97,28 +107,28 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any, acc
 	return c.read(resp, out, accepted)
 }
 
-// DeleteEach deletes the resources with these names below a path, one by one, and
-// prints each with the word done. It goes on after an error, unless the server is
-// unreachable or refuses the token.
-func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, names []string) error {
-	var errs []error
-	n := 0
-	for _, name := range names {
-		if err := c.Call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil); err != nil {
-			errs = append(errs, err)
-			if code := CodeOf(err); code == Unreachable || code == Refused {
-				break
+// DeleteEach makes cmd, a command whose arguments are names, one that deletes the resources
+// with these names below a path, one by one, and prints each with the word done. Its
+// arguments are checked first. It goes on after an error, unless the server is unreachable
+// or refuses the token.
+func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, check func(name string) error) *cobra.Command {
+	var each Each
+	each.Flag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		for _, name := range names {
+			if err := check(name); err != nil {
+				return &Error{Usage, err}
 			}
-			continue
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), done, name)
-		n++
+		return each.Do(cmd, done, names, func(name string) error {
+			return c.Call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil)
+		})
 	}
-	if len(errs) > 0 && n > 0 {
-		return &Error{Partly, errors.Join(errs...)}
-	}
-	return errors.Join(errs...)
+	return cmd
 }
+
+// AnyName is a check of [Client.DeleteEach] that leaves it to the server.
+func AnyName(string) error { return nil }
 
 // read decodes an answer of the API into out, or returns its error. An answer with the
 // status accepted is none.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,10 +47,20 @@ func PrintMistakes(file string, err error, stderr io.Writer) error {
 	return fmt.Errorf("%s: %d mistakes", file, len(mistakes))
 }
 
-// Group makes cmd a command with these subcommands and no action of its own.
+// Group makes cmd a command with these subcommands and no action of its own. Unless it has
+// examples, they are the first ones of the subcommands.
 func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs // an unknown subcommand is an error, not ignored
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(sub...)
+	if cmd.Example != "" {
+		return cmd
+	}
+	var lines []string
+	for _, s := range sub {
+		first, _, _ := strings.Cut(s.Example, "\n")
+		lines = append(lines, strings.TrimSuffix(first, " \\"))
+	}
+	cmd.Example = strings.Join(lines, "\n")
 	return cmd
 }

@@ -53,6 +53,28 @@ func (o *Output) Print(cmd *cobra.Command, v any, human func(io.Writer) error) e
 	return Print(cmd.OutOrStdout(), v, o.format)
 }
 
+// PrintNamed is [Output.Print] for objects with names: the format name is one to a line.
+func (o *Output) PrintNamed(cmd *cobra.Command, v any, names []string, human func(io.Writer) error) error {
+	if o.format != "name" {
+		return o.Print(cmd, v, human)
+	}
+	for _, name := range names {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable.Text(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Log returns the writer for what a command tells people while it works: standard output,
+// unless that gets a result in another format than theirs.
+func (o *Output) Log(cmd *cobra.Command) io.Writer {
+	if o.format == o.formats[0] {
+		return cmd.OutOrStdout()
+	}
+	return cmd.ErrOrStderr()
+}
+
 // Show makes cmd a command that prints the result of get, with the flag --output. The
 // argument human is the name of the format for people, and text writes it.
 func Show[T any](cmd *cobra.Command, human string, get func(context.Context, []string) (T, error), text func(io.Writer, T) error) {

@@ -16,9 +16,10 @@ func newAuditCommand() *cobra.Command {
 	var node string
 	limit := 50
 	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Show who changed nodes and switched machines",
-		Args:  cobra.NoArgs,
+		Use:     "audit",
+		Short:   "Show who changed nodes and switched machines",
+		Example: "  drover audit --node m1c30\n  drover audit --limit 500 -o json",
+		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.AuditEntry, error) {
 		return cli.Get[[]pools.AuditEntry](ctx, c, "/api/v1/audit", "limit", strconv.Itoa(limit), "node", node)

@@ -32,9 +32,10 @@ func newChassisCommand() *cobra.Command {
 
 func newChassisListCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the chassis of the config, each with its last result",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the chassis of the config, each with its last result",
+		Example: "  drover chassis list\n  drover chassis list -o json",
+		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.ChassisStatus, error) {
 		return fetchChassis(c, ctx)
@@ -83,21 +84,30 @@ func chassisState(c pools.ChassisStatus) string {
 
 func newChassisSyncCommand(c *cli.Client) *cobra.Command {
 	var timeout time.Duration
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "sync NAME...",
 		Short: "Ask chassis now which nodes they hold, and store them",
 		Long: `Sync lets the server read chassis of its config now, and waits for the result.
 The server adds and changes nodes, and removes none. A chassis that refused the
 login before is tried once more.`,
-		Args: cobra.MinimumNArgs(1),
+		Example: "  drover chassis sync m1\n  drover chassis sync m1 m2 -o json",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			var errs []error
+			all, read := []pools.ChassisStatus{}, []string{}
 			for _, name := range names {
-				if err := syncChassis(c, ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), name); err != nil {
+				status, err := syncChassis(c, ctx, output.Log(cmd), cmd.ErrOrStderr(), name)
+				if err != nil {
 					errs = append(errs, err)
+					continue
 				}
+				all, read = append(all, status), append(read, name)
+			}
+			if err := output.PrintNamed(cmd, all, read, func(io.Writer) error { return nil }); err != nil {
+				return err
 			}
 			if len(errs) > 0 && len(errs) < len(names) {
 				return &cli.Error{Code: cli.Partly, Err: errors.Join(errs...)}
@@ -106,6 +116,7 @@ login before is tried once more.`,
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Minute, "how long to wait")
+	output.Flag(cmd, "text", "name", "json", "yaml")
 	return cmd
 }
 
@@ -118,33 +129,33 @@ func findChassis(c *cli.Client, ctx context.Context, name string) (status pools.
 }
 
 // syncChassis lets the server read one chassis, and waits for the end.
-func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name string) error {
+func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name string) (now pools.ChassisStatus, err error) {
 	before, _, err := findChassis(c, ctx, name)
 	if err != nil {
-		return err
+		return now, err
 	}
 	if err := c.Call(ctx, http.MethodPost, chassisPath+"/"+url.PathEscape(name)+"/sync", nil, nil); err != nil {
-		return err
+		return now, err
 	}
 	for {
 		now, found, err := findChassis(c, ctx, name)
 		switch {
 		case err != nil:
-			return err
+			return now, err
 		case !found:
-			return fmt.Errorf("%s is not in the config any more", name)
+			return now, fmt.Errorf("%s is not in the config any more", name)
 		case now.Last.After(before.Last) && !now.Asking:
 			for _, p := range now.Problems {
 				cli.Note(errs, name, p)
 			}
 			if now.Error != "" {
-				return fmt.Errorf("%s: %s", name, now.Error)
+				return now, fmt.Errorf("%s: %s", name, now.Error)
 			}
 			fmt.Fprintf(out, "%s: %d nodes: %s\n", name, now.Nodes, chassisState(now))
-			return nil
+			return now, nil
 		}
 		if wait.Sleep(ctx, 200*time.Millisecond) != nil {
-			return fmt.Errorf("%s did not answer in time (drover chassis list says more)", name)
+			return now, fmt.Errorf("%s did not answer in time (drover chassis list says more)", name)
 		}
 	}
 }

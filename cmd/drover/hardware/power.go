@@ -87,6 +87,9 @@ SELECTOR lists nodes of the server, such as m1c1n1,m1c[02-45]n1, or rules that m
 match: pool=NAME, chassis=NAME and tag=NAME. With --chassis it lists slots, such
 as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it lists addresses,
 or names for the program.`,
+		Example: strings.ReplaceAll(`  drover power ACTION m1c1n1,m1c2n1
+  drover power ACTION pool=compute,tag=gpu --max-parallel 8
+  drover power ACTION m1c[01-45] -y -o json`, "ACTION", string(p.action)),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,8 @@ import (
 )
 
 func newBundleCommand() *cobra.Command {
-	var config, cluster, output string
+	var config, cluster, file string
+	var output cli.Output
 	var programs []string
 	cmd := &cobra.Command{
 		Use:   "bundle NAME",
@@ -47,19 +49,23 @@ iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings
 			if err != nil {
 				return err
 			}
-			if output == "" {
-				output = h.Name + ".tar"
+			if file == "" {
+				file = h.Name + ".tar"
 			}
-			if err := atomicfile.Create(output, 0o600, func(f *os.File) error { return bundle.Write(f, h, time.Now(), brought...) }); err != nil {
+			if err := atomicfile.Create(file, 0o600, func(f *os.File) error { return bundle.Write(f, h, time.Now(), brought...) }); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: host %s of cluster %s, pod network %s\n", output, h.Name, h.Cluster, h.PodCIDR)
-			return err
+			result := map[string]string{"file": file, "name": h.Name, "cluster": h.Cluster, "podCIDR": h.PodCIDR.String()}
+			return output.Print(cmd, result, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: host %s of cluster %s, pod network %s\n", file, h.Name, h.Cluster, h.PodCIDR)
+				return err
+			})
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
 	clusterFlag(cmd, &cluster)
-	cmd.Flags().StringVarP(&output, "file", "f", "", "file to write (default NAME.tar)")
+	output.Flag(cmd, "text", "json", "yaml")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default NAME.tar)")
 	cmd.Flags().StringArrayVar(&programs, "program", nil, "flanneld or kube-proxy for the host's processor, to go with it")
 	return cmd
 }

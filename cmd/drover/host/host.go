@@ -180,6 +180,7 @@ func newShowCommand() *cobra.Command {
 
 func newRemoveCommand() *cobra.Command {
 	var config, cluster string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a host from its cluster",
@@ -205,10 +206,13 @@ uninstall.sh.`,
 			if err := h.Remove(cmd.Context(), r.Name); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "host %s removed from cluster %s; on the host: /etc/drover-host/%s/uninstall.sh\n", r.Name, r.Cluster, r.Cluster)
-			return err
+			return output.PrintNamed(cmd, r, []string{r.Name}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "host %s removed from cluster %s; on the host: /etc/drover-host/%s/uninstall.sh\n", r.Name, r.Cluster, r.Cluster)
+				return err
+			})
 		},
 	}
+	output.Flag(cmd, "text", "name", "json", "yaml")
 	cli.ConfigFlag(cmd, &config)
 	clusterFlag(cmd, &cluster)
 	return cmd

@@ -170,6 +170,6 @@ func (a *adoption) restart(cmd *cobra.Command, names []string) error {
 	if err := a.api.Call(cmd.Context(), http.MethodPost, "/api/v1/power", order, &job); err != nil {
 		return fmt.Errorf("the nodes are added; power cycle: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "power cycle of %d machines is under way: job %s\n", len(names), job.ID)
+	fmt.Fprintf(a.output.Log(cmd), "power cycle of %d machines is under way: job %s\n", len(names), job.ID)
 	return nil
 }

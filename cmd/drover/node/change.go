@@ -24,12 +24,14 @@ type change struct {
 	api         *cli.Client
 	sel         selector
 	dryRun, yes bool
+	output      cli.Output
 }
 
 // flags adds the flags that all changes have; selecting adds -l.
 func (ch *change) flags(cmd *cobra.Command, selecting bool) {
 	cmd.Flags().BoolVar(&ch.dryRun, "dry-run", false, "check the change and show it, and change nothing")
 	cli.YesFlag(cmd, &ch.yes)
+	ch.output.Flag(cmd, "text", "name", "json", "yaml")
 	if selecting {
 		cmd.Flags().StringVarP(&ch.sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
 	}
@@ -62,37 +64,54 @@ func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolN
 }
 
 // apply checks changes on the server, shows them, and makes them in one step. typed: the
-// operator has typed the name of each node.
+// operator has typed the name of each node. The result is the nodes as they are then.
 func (ch *change) apply(cmd *cobra.Command, changes []pools.NodeChange, typed bool) error {
-	shown := 0
 	body := map[string]any{"changes": changes}
 	if err := ch.api.Call(cmd.Context(), http.MethodPost, cli.NodesPath+":batch?dryRun=true", body, nil); err != nil {
 		return err
 	}
-	for _, c := range changes {
-		text, err := differences(c)
-		if err != nil {
-			return err
-		}
-		if text != "" {
-			shown++
-			if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
-				return err
-			}
-		}
+	shown, err := ch.show(cmd, changes)
+	if err != nil {
+		return err
 	}
 	switch {
 	case shown == 0:
-		fmt.Fprintln(cmd.OutOrStdout(), "nothing changes")
-		return nil
+		fmt.Fprintln(ch.output.Log(cmd), "nothing changes")
 	case ch.dryRun:
-		return nil
-	case !typed && shown > 1:
-		if err := cli.Confirm(cmd, ch.yes, fmt.Sprintf("change %d nodes?", shown)); err != nil {
-			return err
+	default:
+		if !typed && shown > 1 {
+			err = cli.Confirm(cmd, ch.yes, fmt.Sprintf("change %d nodes?", shown))
+		}
+		if err == nil {
+			err = ch.api.ChangeNodes(cmd.Context(), changes)
 		}
 	}
-	return ch.api.ChangeNodes(cmd.Context(), changes)
+	if err != nil {
+		return err
+	}
+	nodes, names := make([]pools.PoolNode, len(changes)), make([]string, len(changes))
+	for i, c := range changes {
+		nodes[i], names[i] = *c.New, c.New.Name
+	}
+	return ch.output.PrintNamed(cmd, nodes, names, func(io.Writer) error { return nil }) // people have seen it
+}
+
+// show writes what changes, and returns the number of nodes.
+func (ch *change) show(cmd *cobra.Command, changes []pools.NodeChange) (shown int, err error) {
+	for _, c := range changes {
+		text, err := differences(c)
+		if err != nil {
+			return shown, err
+		}
+		if text == "" {
+			continue
+		}
+		shown++
+		if _, err := io.WriteString(ch.output.Log(cmd), text); err != nil {
+			return shown, err
+		}
+	}
+	return shown, nil
 }
 
 // differences returns the fields of a node that a change changes, as lines.

@@ -51,19 +51,14 @@ States: ` + stateList() + `.`,
 			return err
 		}
 		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int { return cmp.Or(compare(&a, &b), nodeset.Compare(a.Name, b.Name)) })
-		out := cmd.OutOrStdout()
-		switch output.Format() {
-		case "wide":
-			return wideTable(out, nodes)
-		case "name":
-			for _, n := range nodes {
-				if _, err := fmt.Fprintln(out, n.Name); err != nil {
-					return err
-				}
-			}
-			return nil
+		if output.Format() == "wide" {
+			return wideTable(cmd.OutOrStdout(), nodes)
 		}
-		return output.Print(cmd, nodes, func(w io.Writer) error { return nodeTable(w, nodes) })
+		names := make([]string, len(nodes))
+		for i, n := range nodes {
+			names[i] = n.Name
+		}
+		return output.PrintNamed(cmd, nodes, names, func(w io.Writer) error { return nodeTable(w, nodes) })
 	}
 	return cmd
 }

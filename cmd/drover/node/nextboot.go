@@ -2,7 +2,9 @@ package node
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +13,8 @@ import (
 )
 
 func newNodeNextBootCommand(c *cli.Client) *cobra.Command {
-	return &cobra.Command{
+	var output cli.Output
+	cmd := &cobra.Command{
 		Use:   "next-boot NAME local|rescue|image=REF|clear",
 		Short: "Set what a node boots next, once",
 		Long: `Next-boot changes the next boot of a node, once: from its local disk, into a
@@ -28,8 +31,7 @@ drover explain --live show it. Next-boot restarts nothing: use drover power.`,
 				if err := c.Call(cmd.Context(), http.MethodDelete, nodePath(name)+"/next-boot", nil, nil); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s boots as its pool says\n", name)
-				return nil
+				return printNext(cmd, &output, name, "", "boots as its pool says")
 			}
 			next, err := pools.ParseNextBoot(what)
 			if err != nil {
@@ -39,8 +41,18 @@ drover explain --live show it. Next-boot restarts nothing: use drover power.`,
 			if err := c.Call(cmd.Context(), http.MethodPut, nodePath(name)+"/next-boot", body, nil); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: next boot %s\n", name, next)
-			return nil
+			return printNext(cmd, &output, name+":", next, "next boot "+string(next))
 		},
 	}
+	output.Flag(cmd, "text", "name", "json", "yaml")
+	return cmd
+}
+
+// printNext prints the next boot of a node, that it now has.
+func printNext(cmd *cobra.Command, output *cli.Output, subject string, next pools.NextBoot, text string) error {
+	name := strings.TrimSuffix(subject, ":")
+	return output.PrintNamed(cmd, map[string]any{"name": name, "nextBoot": next}, []string{name}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, subject, text)
+		return err
+	})
 }

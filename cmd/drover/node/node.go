@@ -86,6 +86,7 @@ func newNodeAddCommand(c *cli.Client) *cobra.Command {
 	var pool, ip string
 	var macs, tags []string
 	var match pools.Match
+	var each cli.Each
 	cmd := &cobra.Command{
 		Use:   "add NAME --pool POOL {--mac MAC...|--circuit-id ID|...} --ip IP [--tag TAG]...",
 		Short: "Add a node; its next DHCP packet is answered",
@@ -108,8 +109,8 @@ address.`,
 			if err := c.Call(cmd.Context(), http.MethodPost, cli.NodesPath, n, nil); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "added %s to pool %s\n", n.Name, n.Pool)
-			return nil
+			each.Add(cmd, cli.Done{Name: n.Name, Done: "added", Detail: "to pool " + n.Pool})
+			return each.Print(cmd)
 		},
 	}
 	f := cmd.Flags()
@@ -121,6 +122,7 @@ address.`,
 	f.StringVar(&match.SubscriberID, "subscriber-id", "", "subscriber at the relay agent (option 82.6), text or hex:0a0b")
 	f.StringVar(&ip, "ip", "", "address of the node")
 	f.StringArrayVar(&tags, "tag", nil, "tag, after those of the pool; once for each")
+	each.Flag(cmd)
 	return cmd
 }
 
@@ -148,16 +150,13 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 }
 
 func newNodeRemoveCommand(c *cli.Client) *cobra.Command {
-	return &cobra.Command{
+	return c.DeleteEach(&cobra.Command{
 		Use:     "rm NAME...",
 		Aliases: []string{"remove"},
 		Short:   "Remove nodes that were added over the API",
-		Example: "  drover node rm m1c30 m1c31",
+		Example: "  drover node rm m1c30 m1c31\n  drover node rm m1c30 -o json",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.DeleteEach(cmd, cli.NodesPath, "removed", args)
-		},
-	}
+	}, cli.NodesPath, "removed", cli.AnyName)
 }
 
 func nodePath(name string) string { return cli.NodesPath + "/" + url.PathEscape(name) }

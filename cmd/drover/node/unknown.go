@@ -117,18 +117,13 @@ func describeUnknown(w io.Writer, u pools.Unknown) error {
 }
 
 func newUnknownForgetCommand(c *cli.Client) *cobra.Command {
-	return &cobra.Command{
+	return c.DeleteEach(&cobra.Command{
 		Use:     "forget MAC...",
 		Short:   "Forget unknown machines; one that asks again returns",
 		Example: "  drover unknown forget 94:57:a5:d3:ec:f2",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, a := range args {
-				if _, err := pools.ParseMAC(a); err != nil {
-					return &cli.Error{Code: cli.Usage, Err: err}
-				}
-			}
-			return c.DeleteEach(cmd, unknownPath, "forgot", args)
-		},
-	}
+	}, unknownPath, "forgot", func(mac string) error {
+		_, err := pools.ParseMAC(mac)
+		return err
+	})
 }
