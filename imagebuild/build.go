@@ -147,7 +147,7 @@ func (b Builder) withDefaults() Builder {
 
 // initrd reads the files that are named for the initrd.
 func (b Builder) initrd() (c initrd.Config, err error) {
-	c.Modules = b.Modules
+	c.Arch, c.Modules = b.Platform.Arch, b.Modules
 	if c.Init, err = readProgram(b.Init, b.Platform.Arch); err != nil {
 		return c, err
 	}

@@ -3,6 +3,7 @@ package imagebuild_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,72 @@ func TestDistributions(t *testing.T) {
 				t.Errorf("log is %q, want %q and %q", log.String(), want, test.pack)
 			}
 		})
+	}
+}
+
+// TestDriversWithoutFirmware: a driver that does nothing without firmware is not in the
+// initrd when there is none, and the build says so.
+func TestDriversWithoutFirmware(t *testing.T) {
+	mods := "usr/lib/modules/" + kver + "/"
+	drivers, dep := mods+"kernel/drivers/net/", ""
+	for _, f := range machine() {
+		if rest, ok := strings.CutPrefix(f, mods+"modules.dep="); ok {
+			dep = rest
+		}
+	}
+	module := func(info string) string { return string(moduleELF(t, info)) }
+	files := with(machine(), []string{drivers + "bnx2x.ko", mods + "modules.dep"},
+		mods+"modules.dep="+dep+"kernel/drivers/net/qed.ko:\nkernel/drivers/net/qede.ko: kernel/drivers/net/qed.ko\nkernel/drivers/net/tg3.ko:\n",
+		drivers+"bnx2x.ko="+module("firmware=bnx2x/new.fw\x00firmware=bnx2x/old.fw\x00"), drivers+"qed.ko="+module("firmware=qed/q.bin\x00"),
+		drivers+"qede.ko=qede", drivers+"tg3.ko="+module("firmware=tigon/t.bin\x00"))
+	own := t.TempDir() + "/own"
+	write(t, own, gzipped(t, []byte("070701 and so on")))
+	for name, test := range map[string]struct {
+		edit func(b *imagebuild.Builder)
+		more string // a file of the image
+		want string // drivers in the initrd
+	}{
+		"none":           {nil, "opt/x=x", "tg3"}, // works without its firmware
+		"one of two":     {nil, "usr/lib/firmware/bnx2x/old.fw=x", "bnx2x tg3"},
+		"all":            {nil, "usr/lib/firmware/qed/q.bin.zst=x", "qed qede tg3"},
+		"own file":       {func(b *imagebuild.Builder) { b.InitrdFiles = []string{"lib/firmware/qed/q.bin=" + own} }, "opt/x=x", "qed qede tg3"},
+		"asked for":      {func(b *imagebuild.Builder) { b.Modules = []string{"bnx2x"} }, "opt/x=x", "bnx2x tg3"},
+		"asked for qede": {func(b *imagebuild.Builder) { b.Modules = []string{"qede"} }, "opt/x=x", "qed qede tg3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := builder(t, append(slices.Clone(files), test.more)...)
+			var log bytes.Buffer
+			b.Log = slog.New(slog.NewTextHandler(&log, nil))
+			if test.edit != nil {
+				test.edit(&b)
+			}
+			out := unpack(t, build(t, b))
+			var got []string
+			for _, driver := range []string{"bnx2x", "qed", "qede", "tg3"} {
+				if _, ok := out[drivers+driver+".ko"]; ok {
+					got = append(got, driver)
+				}
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("the initrd has %q, want %q", got, test.want)
+			}
+			without := 0
+			for _, driver := range []string{"bnx2x", "qed"} {
+				if !slices.Contains(got, driver) {
+					without++
+				}
+			}
+			if n := strings.Count(log.String(), "without the driver"); n != without || strings.Count(log.String(), "driver=tg3") != 1 {
+				t.Errorf("the log is %q, want %d lines with a driver that is left out", log.String(), without)
+			}
+		})
+	}
+	b := builder(t, files...)
+	var log bytes.Buffer
+	b.Log, b.InitrdFiles = slog.New(slog.NewTextHandler(&log, nil)), []string{own}
+	build(t, b)
+	if strings.Contains(log.String(), "without the driver") || !strings.Contains(log.String(), "driver=qed ") {
+		t.Errorf("the log is %q, want drivers whose firmware may be in an archive of the operator's in the initrd", log.String())
 	}
 }
 

@@ -55,8 +55,11 @@ func (r *run) writeInitrd(ctx context.Context, archive *initrd.Archive, c *conte
 // warn names what nodes will not have.
 func (r *run) warn(archive *initrd.Archive) {
 	for _, m := range archive.Missing {
-		r.Log.Warn("the image lacks firmware of a network driver", "driver", m.Driver, "missing", fmt.Sprintf("%d of %d files", len(m.Files), m.Of),
-			"first", m.Files[0], "install", m.Package)
+		attributes := []any{"driver", m.Driver, "missing", fmt.Sprintf("%d of %d files", len(m.Files), m.Of), "first", m.Files[0], "install", m.Package}
+		if m.LeftOut {
+			attributes = append(attributes, "initrd", "without the driver, which does nothing without firmware")
+		}
+		r.Log.Warn("the image lacks firmware of a network driver", attributes...)
 	}
 	if len(archive.Left) > 0 {
 		r.Log.Warn("microcode of some processors would make the initrd large and is not in it; add models with --microcode",

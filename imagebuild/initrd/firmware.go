@@ -15,6 +15,71 @@ type Missing struct {
 	Files   []string // that the driver may load and the image does not have
 	Of      int      // all files that the driver may load
 	Package string   // has them, in the distribution of the image
+	LeftOut bool     // the driver is not in the initrd, because it does nothing without
+}
+
+// needFirmware returns the names of the drivers that give no network at all without a file
+// of firmware: their cards have none of their own. (qede is in them by its dependency qed.)
+func needFirmware() []string { return []string{"bnx2", "bnx2x", "qed"} }
+
+// choose chooses the modules: the defaults, without drivers that have no firmware in the
+// image and need it, and those that the caller names.
+func (a *Archive) choose() error {
+	useless, err := a.useless()
+	if err != nil {
+		return err
+	}
+	s := a.modules
+	want := slices.DeleteFunc(DefaultModules(a.Arch), func(name string) bool {
+		file := s.byName[normalName(name)]
+		return slices.ContainsFunc(append([]string{file}, s.deps[file]...), func(file string) bool {
+			return slices.ContainsFunc(useless, func(m Missing) bool { return m.Driver == moduleName(file) })
+		})
+	})
+	if err := s.choose(want, append(essentialModules(), a.Modules...)); err != nil {
+		return err
+	}
+	a.leftOut = slices.DeleteFunc(useless, func(m Missing) bool { return s.chosen[s.byName[m.Driver]] })
+	return nil
+}
+
+// useless returns the drivers of needFirmware of which the image has no firmware.
+func (a *Archive) useless() (list []Missing, err error) {
+	if len(a.Own.archives) > 0 {
+		return nil, nil // they may have it
+	}
+	for _, driver := range needFirmware() {
+		file := a.modules.byName[driver]
+		if file == "" {
+			continue
+		}
+		m, err := a.modules.module(file)
+		if err != nil {
+			return nil, err
+		}
+		if lost := a.missing(driver, Firmware(m.plain)); len(lost.Files) > 0 && len(lost.Files) == lost.Of {
+			lost.LeftOut = true
+			list = append(list, lost)
+		}
+	}
+	return list, nil
+}
+
+// missing returns the firmware of a driver that neither the image has, nor the operator's
+// own files.
+func (a *Archive) missing(driver string, names []string) Missing {
+	m := Missing{Driver: driver, Of: len(names)}
+	for _, name := range names {
+		own := slices.ContainsFunc(a.Own.files, func(f ownFile) bool { return f.path == path.Join("usr/lib/firmware", name) })
+		if _, f := firmware(a.tree, a.modules.version, name); f == nil && !own {
+			m.Files = append(m.Files, name)
+		}
+	}
+	if len(m.Files) > 0 {
+		id, like := a.tree.Distribution()
+		m.Package = firmwarePackage(id, like, m.Files[0])
+	}
+	return m
 }
 
 // firmwareDirs returns the directories in which a kernel looks for firmware, in its order

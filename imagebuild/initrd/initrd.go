@@ -26,6 +26,7 @@ import (
 
 // Config describes an initrd.
 type Config struct {
+	Arch      string    // the processor, such as amd64
 	Init      []byte    // the program for /init
 	Modules   []string  // more modules, besides [DefaultModules]; they must exist
 	Own       Own       // files and archives of the operator's own
@@ -40,6 +41,7 @@ type Archive struct {
 
 	tree      *rootfs.Tree
 	modules   *moduleSet
+	leftOut   []Missing
 	microcode map[string][]byte // by path
 	dirs      map[string]bool   // directories that were written
 	cpio      *cpioWriter
@@ -51,10 +53,10 @@ func New(t *rootfs.Tree, version string, c Config) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := modules.choose(DefaultModules(), append(essentialModules(), c.Modules...)); err != nil {
+	a := &Archive{Config: c, tree: t, modules: modules}
+	if err := a.choose(); err != nil {
 		return nil, err
 	}
-	a := &Archive{Config: c, tree: t, modules: modules}
 	a.microcode, a.Left, err = c.Microcode.microcode(t)
 	return a, err
 }
@@ -100,7 +102,7 @@ func (a *Archive) Write(w io.Writer, contents io.Reader) error {
 func (a *Archive) WriteContents(w io.Writer) error {
 	// A large buffer: each write is a system call.
 	b := bufio.NewWriterSize(w, 1<<20)
-	a.cpio, a.dirs, a.Missing = &cpioWriter{w: b}, map[string]bool{}, nil
+	a.cpio, a.dirs, a.Missing = &cpioWriter{w: b}, map[string]bool{}, slices.Clone(a.leftOut)
 	for _, dir := range []string{"dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "usr/lib"} {
 		a.mkdir(dir)
 	}
@@ -137,7 +139,9 @@ func (a *Archive) writeModules() error {
 			needed[name] = true
 		}
 		if isNICDriver(file) {
-			a.noteMissing(moduleName(file), names)
+			if m := a.missing(moduleName(file), names); len(m.Files) > 0 {
+				a.Missing = append(a.Missing, m)
+			}
 		}
 		a.file(base+m.path, m.content)
 	}
@@ -155,22 +159,6 @@ func (a *Archive) writeModules() error {
 	}
 	a.file(base+"modules.builtin", builtin)
 	return a.writeFirmware(needed)
-}
-
-// noteMissing adds a driver to a.Missing if the image lacks firmware of it.
-func (a *Archive) noteMissing(driver string, names []string) {
-	var missing []string
-	for _, name := range names {
-		// The operator's own files count.
-		own := slices.ContainsFunc(a.Own.files, func(f ownFile) bool { return f.path == path.Join("usr/lib/firmware", name) })
-		if _, f := firmware(a.tree, a.modules.version, name); f == nil && !own {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		id, like := a.tree.Distribution()
-		a.Missing = append(a.Missing, Missing{Driver: driver, Files: missing, Of: len(names), Package: firmwarePackage(id, like, missing[0])})
-	}
 }
 
 // writeFirmware writes the firmware that the modules may load. Distributions keep most

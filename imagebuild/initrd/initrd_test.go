@@ -48,10 +48,15 @@ func TestCpio(t *testing.T) {
 }
 
 func TestInitrdModulesAreNames(t *testing.T) {
-	names := initrd.DefaultModules()
-	for i, name := range names {
-		if strings.ContainsAny(name, "/.") || slices.Contains(names[:i], name) {
-			t.Errorf("%q is no module name, or is listed twice", name)
+	for _, arch := range []string{"amd64", "arm64"} {
+		names := initrd.DefaultModules(arch)
+		for i, name := range names {
+			if strings.ContainsAny(name, "/.") || slices.Contains(names[:i], name) {
+				t.Errorf("%q is no module name, or is listed twice", name)
+			}
+		}
+		if got, want := slices.Contains(names, "dwmac-generic"), arch == "arm64"; got != want {
+			t.Errorf("%s: a card of systems on a chip is in the list: %v, want %v", arch, got, want)
 		}
 	}
 }

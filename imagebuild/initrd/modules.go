@@ -12,26 +12,32 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// DefaultModules returns the names of the kernel modules that every initrd contains, if
-// the kernel has them: drivers of network cards, and the modules that mount the root
-// image; of disks the common ones, for the inventory. USB and keyboards wait for the root
-// file system.
-func DefaultModules() []string {
-	return strings.Fields(`
+// DefaultModules returns the names of the kernel modules that every initrd for a
+// processor, such as amd64, contains, if the kernel has them: drivers of the network cards
+// of servers and virtual machines, and the modules that mount the root image; of disks the
+// common ones, for the inventory. USB and keyboards wait for the root file system. Cards on
+// the boards of desktop computers (Atheros, JMicron, Yukon) are not among them.
+func DefaultModules(arch string) []string {
+	names := strings.Fields(`
 		squashfs overlay loop af_packet bonding 8021q
 
 		virtio_pci virtio_mmio virtio_net vmxnet3 hv_netvsc xen-netfront ena gve
 
 		mlx4_core mlx4_en mlx5_core igb igbvf igc ixgbe ixgbevf i40e iavf ice fm10k e1000 e1000e
 		tg3 bnx2 bnx2x bnxt_en be2net cxgb3 cxgb4 enic qede qlcnic netxen_nic sfc nfp ionic
-		atlantic r8169 8139cp 8139too forcedeth sky2 skge alx atl1c atl1e jme pcnet32 ne2k-pci
-
-		xgene-enet xgene-enet-v2 hns3 hclge hclgevf hns_enet_drv hns_dsaf hns_mdio nicpf nicvf thunder_bgx
-		amd-xgbe netsec qcom-emac mvneta mvpp2 fsl-dpaa2-eth fsl-enetc macb dwmac-generic genet
+		atlantic amd-xgbe r8169 8139cp 8139too forcedeth pcnet32 ne2k-pci
 
 		nvme ahci sd_mod virtio_blk
 
 		realtek broadcom marvell motorcomm at803x`)
+	if arch == "amd64" {
+		return names
+	}
+	// Cards of systems on a chip, which a device tree or ACPI names. Kernels of PCs have some
+	// of the drivers, too.
+	return append(names, strings.Fields(`
+		xgene-enet xgene-enet-v2 hns3 hclge hclgevf hns_enet_drv hns_dsaf hns_mdio nicpf nicvf thunder_bgx
+		netsec qcom-emac mvneta mvpp2 fsl-dpaa2-eth fsl-enetc macb dwmac-generic genet`)...)
 }
 
 // essentialModules returns the modules that every node needs to mount its root.
