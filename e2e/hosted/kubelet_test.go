@@ -149,7 +149,7 @@ func (k *kubelet) start(ctx context.Context, r *runningPod, pod *corev1.Pod) err
 		if err == nil {
 			break
 		}
-		if try > 20 || wait.Sleep(ctx, 500*time.Millisecond) != nil {
+		if try > 120 || wait.Sleep(ctx, 500*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -186,12 +186,15 @@ func (k *kubelet) start(ctx context.Context, r *runningPod, pod *corev1.Pod) err
 func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	for {
 		now, err := k.client.CoreV1().Pods(k.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil || now.UID != pod.UID {
+		if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
+			return nil // the pod is gone
+		}
+		if err != nil {
 			return err
 		}
 		now.Status = status
 		_, err = k.client.CoreV1().Pods(k.namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
