@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"pools/wait":                {},
 	"pools/boots":               {"drover/pools", "drover/pools/resolve"},
 	"pools/state":               {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/resolve", "drover/pools/state/wal"},
+	"pools/state/backup":        {"drover/pools", "drover/pools/state", "drover/pools/state/wal"},
 	"pools/state/wal":           {"drover/pools/atomicfile"},
 	"pools/machines":            {"drover/pools", "drover/pools/boots", "drover/pools/resolve"},
 	"pools/kube": {
@@ -127,6 +128,7 @@ var mayImport = map[string][]string{
 	"imagebuild/rootfs":   {},
 
 	"cmd/drover/cli/nodeset": {},
+	"cmd/drover/backup":      {"drover/cmd/drover/cli", "drover/pools/state", "drover/pools/state/backup"},
 	"cmd/drover/complete":    {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/imagebuild", "drover/pools", "drover/pools/config/decode"},
 	"cmd/drover/configfile":  {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config", "drover/pools/resolve"},
 	"cmd/drover/hardware": {
@@ -192,7 +194,7 @@ var onlyIn = map[string][]string{
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":                    {"cmd/drover/doctor", "tftp"},
 	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},
-	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/cli", "cmd/drover/complete", "cmd/drover/configfile", "cmd/drover/doctor", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host", "cmd/drover/node", "cmd/drover/status"},
+	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/backup", "cmd/drover/cli", "cmd/drover/complete", "cmd/drover/configfile", "cmd/drover/doctor", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host", "cmd/drover/node", "cmd/drover/status"},
 	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
 	"github.com/google/go-containerregistry/": {"imagebuild/registry"},

@@ -29,6 +29,7 @@ var withoutNames = map[string]string{
 	"image build": "a source of any kind, or a directory",
 	"import csv":  "files", "import dnsmasq": "files", "import dnsmasq-controller": "files", "import isc-dhcpd": "files",
 	"import kea": "files", "import kubefarm": "files", "import matchbox": "files", "import warewulf": "files",
+	"backup": "a file", "restore": "a file",
 	"man":      "a directory",
 	"media":    "a file",
 	"node add": "a new name",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/backup"
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/complete"
 	"drover/cmd/drover/configfile"
@@ -74,6 +75,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())
+	root.AddCommand(backup.Commands(version())...)
 	root.AddCommand(hardware.Commands()...)
 	root.AddCommand(configfile.Commands()...)
 	root.AddCommand(node.Commands()...)

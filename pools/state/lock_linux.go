@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,12 @@ import (
 
 // lockPause is the time between two attempts to get the lock.
 const lockPause = 20 * time.Millisecond
+
+// Lock locks the state directory dir against other processes, as [Open] does, until the file
+// that it returns is closed. That is [FileName], which it makes if it does not exist.
+func Lock(dir string, timeout time.Duration) (*os.File, error) {
+	return lock(filepath.Join(dir, FileName), timeout)
+}
 
 // lock opens or creates the file at path, and locks it against other processes. It waits
 // for the lock until timeout.

@@ -110,6 +110,9 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
+	if err := finishRestore(o); err != nil {
+		return nil, err
+	}
 	source := config.Source{File: o.Config, Copy: filepath.Join(o.State, lastGoodConfig)}
 	farm, _, err := source.Load()
 	if err != nil {
