@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/pools"
 	"drover/web/auth"
 )
 
@@ -22,12 +24,33 @@ func form(token string) request {
 // session logs in and returns the headers of a browser with the session.
 func (s *harness) session(t *testing.T) map[string]string {
 	t.Helper()
-	resp := s.do(form(secret))
+	return s.sessionOf(t, secret)
+}
+
+// sessionOf is session for the holder of another token.
+func (s *harness) sessionOf(t *testing.T, token string) map[string]string {
+	t.Helper()
+	resp := s.do(form(token))
 	if resp.Code != http.StatusSeeOther || len(resp.Cookies()) != 1 {
 		t.Fatalf("login: got %d with %d cookies", resp.Code, len(resp.Cookies()))
 	}
 	c := resp.Cookies()[0]
 	return map[string]string{"Cookie": c.Name + "=" + c.Value}
+}
+
+// token makes a named token, and returns its secret.
+func (s *harness) token(t *testing.T, role pools.Role, of ...string) string {
+	t.Helper()
+	made, err := s.Named.Create(pools.APITokenRequest{Name: fmt.Sprintf("%s-%d", role, len(s.Named.List())), Role: role, Pools: of}, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Token
+}
+
+// bearer returns the header of a client with a token.
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
 }
 
 func TestAccess(t *testing.T) {
@@ -41,7 +64,7 @@ func TestAccess(t *testing.T) {
 		out[k] = v
 		return out
 	}
-	bearer := func(v string) map[string]string { return map[string]string{"Authorization": v} }
+	header := func(v string) map[string]string { return map[string]string{"Authorization": v} }
 	get := request{path: "/api/v1/nodes", anonymous: true}
 	post := request{method: "POST", path: "/api/v1/nodes", body: "{}", anonymous: true}
 	tests := []struct {
@@ -53,22 +76,22 @@ func TestAccess(t *testing.T) {
 		{"nobody reads", get, nil, 401},
 		{"nobody writes", post, nil, 401},
 		{"nobody reads an unknown path", request{path: "/api/v2", anonymous: true}, nil, 401},
-		{"the token", get, bearer("Bearer " + secret), 200},
-		{"the scheme in other letters", get, bearer("bearer " + secret), 200},
-		{"a wrong token", get, bearer("Bearer " + secret[1:] + "0"), 401},
-		{"part of the token", get, bearer("Bearer " + secret[:63]), 401},
-		{"the token and more", get, bearer("Bearer " + secret + "0"), 401},
-		{"no token", get, bearer("Bearer "), 401},
-		{"another scheme", get, bearer("Basic " + secret), 401},
-		{"the token alone", get, bearer(secret), 401},
+		{"the token", get, header("Bearer " + secret), 200},
+		{"the scheme in other letters", get, header("bearer " + secret), 200},
+		{"a wrong token", get, header("Bearer " + secret[1:] + "0"), 401},
+		{"part of the token", get, header("Bearer " + secret[:63]), 401},
+		{"the token and more", get, header("Bearer " + secret + "0"), 401},
+		{"no token", get, header("Bearer "), 401},
+		{"another scheme", get, header("Basic " + secret), 401},
+		{"the token alone", get, header(secret), 401},
 		{"the token in the URL", request{path: "/api/v1/nodes?token=" + secret, anonymous: true}, nil, 401},
 		{"a session reads", get, cookie, 200},
 		{"a session does not write", post, cookie, 401},
 		{"a session that is none", get, map[string]string{"Cookie": "drover=AAAA"}, 401},
 		{"the token as a cookie", get, map[string]string{"Cookie": "drover=" + secret}, 401},
-		{"the token writes", post, bearer("Bearer " + secret), 400},
-		{"another site writes", post, with(bearer("Bearer "+secret), "Sec-Fetch-Site", "cross-site"), 403},
-		{"another origin writes", post, with(bearer("Bearer "+secret), "Origin", "https://evil.example"), 403},
+		{"the token writes", post, header("Bearer " + secret), 400},
+		{"another site writes", post, with(header("Bearer "+secret), "Sec-Fetch-Site", "cross-site"), 403},
+		{"another origin writes", post, with(header("Bearer "+secret), "Origin", "https://evil.example"), 403},
 		{"another site logs in", form(secret), map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
 		{"another site logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "cross-site"), 403},
 		{"the page itself logs out", request{method: "POST", path: "/logout", anonymous: true}, with(cookie, "Sec-Fetch-Site", "same-origin"), 303},
@@ -76,6 +99,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			s.now = s.now.Add(3 * time.Second) // no limit of wrong tokens
 			tt.req.header = tt.header
 			if resp := s.do(tt.req); resp.Code != tt.want {
 				t.Errorf("got %d, want %d: %s", resp.Code, tt.want, resp.Body.String())
@@ -167,14 +191,7 @@ func TestLoginIsLimited(t *testing.T) {
 		attempt(403)
 	}
 	attempt(429)
-	header := s.session(t)
-	add := request{
-		method: "POST", path: "/add", anonymous: true, header: header, contentType: "application/x-www-form-urlencoded",
-		body: url.Values{"name": {"n3"}, "pool": {"compute"}, "macs": {"52:54:00:00:00:03"}, "ip": {"10.28.0.13"}, "token": {secret}}.Encode(),
-	}
-	if resp := s.do(add); resp.Code != http.StatusSeeOther {
-		t.Errorf("a form with the right token after too many guesses: got %d: %s", resp.Code, resp.Body)
-	}
+	s.session(t)
 	attempt(429)
 	s.now = s.now.Add(3 * time.Second)
 	attempt(403)

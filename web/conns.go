@@ -199,7 +199,11 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func (s *Server) countAuthenticated(guard *auth.Guard, next http.Handler) http.Handler {
 	return answer.With(s.API.Log, func(w http.ResponseWriter, r *http.Request) error {
 		c, _ := r.Context().Value(connKey{}).(*conn)
-		if c != nil && guard.Knows(r) && !c.limiter.authenticate(c) {
+		if c == nil {
+			next.ServeHTTP(w, r)
+			return nil
+		}
+		if _, ok := guard.Client(r); ok && !c.limiter.authenticate(c) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			return &answer.Error{Code: http.StatusServiceUnavailable, Msg: "too many requests at a time: try again"}

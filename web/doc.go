@@ -6,11 +6,12 @@
 //	GET /readyz   503 and a list while the farm cannot be served
 //	GET /metrics  the answer of [Server].Metrics
 //	/api/         the REST API
+//	/openapi.json its OpenAPI document
 //	/             the page, its forms and its session
 //
-// Every request except the health checks needs the API token. The session of a browser
-// is enough for reading, but not for join tokens (web/auth). Handlers return errors, and
-// web/answer turns them into answers.
+// Every request except the health checks and the document needs a token, whose role says
+// what it may do (web/auth). The session of a browser is enough for reading, but not for
+// secrets. Handlers return errors, and web/answer turns them into answers.
 //
 // Clients without the token share few connections, so that a flood of them leaves the
 // others an answer. A request must name this server in its Host, which scripts of other

@@ -79,7 +79,7 @@ func TestParameters(t *testing.T) {
 		{"GET", "/api/v1/nodes/m1?x=1", "unknown parameter"},
 		{"GET", "/api/v1/nodes?dryRun=true", "unknown parameter"},
 		{"GET", "/api/v1/chassis?x", "unknown parameter"},
-		{"GET", "/api/v1/power?limit=1", "unknown parameter"},
+		{"GET", "/api/v1/power/j1?limit=1", "unknown parameter"},
 		{"GET", "/api/v1/boots?node=a&node=b", "is there 2 times"},
 		{"GET", "/api/v1/boots?%zz", "the query is not one"},
 		{"POST", "/api/v1/nodes?dryrun=true", `unknown parameter "dryrun"`},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"drover/pools"
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
@@ -28,7 +29,7 @@ func readyz(a *api.API, guard *auth.Guard) answer.Handler {
 			code = http.StatusServiceUnavailable
 		}
 		hint := ""
-		if !guard.Knows(r) && len(problems) > 0 {
+		if c, ok := guard.Client(r); len(problems) > 0 && (!ok || !c.Role.Includes(pools.RoleViewer)) {
 			problems, hint = brief(problems), "send the API token to see names and causes"
 		}
 		answer.JSON(w, code, struct {

@@ -80,7 +80,7 @@ func TestLeasesAPI(t *testing.T) {
 		{"expired ones", "GET", path + "?state=expired&pool=catchall", 200, `[{"address":"10.28.72.12",`},
 		{"of another pool", "GET", path + "?pool=compute", 200, `[]`},
 		{"in no state", "GET", path + "?state=gone", 400, `state "gone": want one of ["active" "expired" "released" "declined"]`},
-		{"by what is no parameter", "GET", path + "?node=x", 400, `unknown parameter "node"`},
+		{"by what is no parameter", "GET", path + "?nodes=x", 400, `unknown parameter "nodes"`},
 		{"add", "POST", path, 405, "accepts GET, not POST"},
 		{"end an active one", "DELETE", path + "/10.28.72.10", 204, ""},
 		{"lift a quarantine", "DELETE", path + "/10.28.72.13", 204, ""},
@@ -123,7 +123,7 @@ func TestUnknownAPI(t *testing.T) {
 		want               string
 	}{
 		{"list", "GET", path, 200, `[{"mac":"52:54:00:00:00:77","first":"2026-11-20T11:00:00Z","last":"2026-11-20T11:59:00Z","count":3,"pool":"catchall","address":"10.28.72.10","firmware":"uefi-x64","class":"PXEClient:Arch:00007:UNDI:003016"},{"mac":"52:54:00:00:00:66"`},
-		{"list by what is no parameter", "GET", path + "?limit=3", 400, `unknown parameter "limit"`},
+		{"list by what is no parameter", "GET", path + "?node=x", 400, `unknown parameter "node"`},
 		{"forget", "DELETE", path + "/52-54-00-00-00-77", 204, ""},
 		{"forget what is not there", "DELETE", path + "/52-54-00-00-00-78", 404, "no unknown machine has the MAC 52:54:00:00:00:78"},
 		{"forget what is no MAC", "DELETE", path + "/m1", 400, `"m1" is not a MAC address`},

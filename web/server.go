@@ -10,17 +10,22 @@ import (
 	"net/http"
 	"time"
 
+	"drover/pools"
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
+	"drover/web/openapi"
 	"drover/web/page"
+	"drover/web/route"
 )
 
 // Server is the listener for operators. API and Token must be set. The zero values of
 // the other fields work.
 type Server struct {
-	API   *api.API // for the REST API and the page
-	Token auth.Token
+	API   *api.API   // for the REST API and the page
+	Token auth.Token // the server's own, with the role admin
+	// Named are the named tokens. nil: there are none.
+	Named *auth.Tokens
 
 	// Addr is the address for [Server.Listen]; default "127.0.0.1:8443".
 	Addr string
@@ -49,7 +54,7 @@ const (
 // Handler returns the handler for all requests of the listener.
 func (s *Server) Handler() http.Handler {
 	a := s.API
-	guard := auth.New(s.Token, s.TLS != nil, a.Now)
+	guard := auth.New(s.Token, s.Named, s.TLS != nil, a.Now)
 	metrics := s.Metrics
 	if metrics == nil {
 		metrics = http.NotFoundHandler()
@@ -57,14 +62,20 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(healthPath, answer.By(a.Log, answer.Methods{"GET": healthz}))
 	mux.Handle("/readyz", answer.By(a.Log, answer.Methods{"GET": readyz(a, guard)}))
-	mux.Handle("/metrics", guard.API(answer.By(a.Log, answer.Methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
-		metrics.ServeHTTP(w, r)
+	table := []route.Route{{
+		Method: "GET", Path: "/metrics", Role: pools.RoleMetrics,
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
+			metrics.ServeHTTP(w, r)
+			return nil
+		},
+	}}
+	mux.Handle("/metrics", guard.API(route.Handler(a.Log, table)))
+	mux.Handle("/api/", guard.API(a.Handler()))
+	document := openapi.Document(a.Routes())
+	mux.Handle("/openapi.json", answer.By(a.Log, answer.Methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		answer.JSON(w, http.StatusOK, document)
 		return nil
-	}})))
-	rest := a.Handler()
-	mux.Handle("/api/", guard.API(rest))
-	mux.Handle(api.TokenPath, guard.Secret(rest))
-	mux.Handle(api.ConfigPath, guard.Secret(rest))
+	}}))
 	mux.Handle("/", page.Handler(a, guard))
 
 	protect := http.NewCrossOriginProtection()

@@ -88,6 +88,7 @@ type harness struct {
 	log   *bytes.Buffer
 	now   time.Time
 	http  http.Handler
+	t     *testing.T
 }
 
 func newHarness(t *testing.T, set ...func(*harness)) *harness {
@@ -96,23 +97,27 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 	if err := os.WriteFile("drover.yaml", []byte(farmText), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &harness{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch}
+	s := &harness{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch, t: t}
 	live, err := config.NewLive("drover.yaml", s.store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.live = live
+	tokens, err := auth.OpenTokens("api-tokens.json", func() time.Time { return s.now })
+	if err != nil {
+		t.Fatal(err)
+	}
 	m := &machines{}
 	s.API = &api.API{
 		Farm: live, Nodes: live, Boots: bootList(nil), Leases: &leases{}, Unknowns: &unknowns{},
-		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{},
+		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{}, APITokens: tokens,
 		Ready:      func(context.Context) []api.Problem { return nil },
 		CheckImage: func(string) error { return nil },
 		Moves:      func() []pools.Move { return nil },
 		Log:        slog.New(slog.NewTextHandler(s.log, nil)),
 		Now:        func() time.Time { return s.now },
 	}
-	s.Server = &web.Server{API: s.API, Token: auth.NewToken(secret)}
+	s.Server = &web.Server{API: s.API, Token: auth.NewToken(secret), Named: tokens}
 	for _, f := range set {
 		f(s)
 	}
@@ -165,6 +170,7 @@ func (s *harness) do(r request) answer {
 	}
 	w := httptest.NewRecorder()
 	s.http.ServeHTTP(w, req)
+	checkAnswer(s.t, req, w.Result())
 	return answer{w}
 }
 

@@ -103,10 +103,16 @@ var mayImport = map[string][]string{
 	"httpboot/queue":      {},
 	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
-	"web":        {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page"},
-	"web/answer": {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
-	"web/auth":   {"drover/web/answer"},
-	"web/api":    {"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer"},
+	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/openapi", "drover/web/page", "drover/web/route"},
+	"web/answer":  {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
+	"web/auth":    {"drover/pools", "drover/web/answer"},
+	"web/listing": {"drover/web/answer", "drover/web/route"},
+	"web/openapi": {"drover/pools", "drover/web/answer", "drover/web/route"},
+	"web/route":   {"drover/pools", "drover/web/answer", "drover/web/auth"},
+	"web/api": {
+		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
+		"drover/web/listing", "drover/web/route",
+	},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines", "drover/pools/resolve",
 		"drover/web/answer", "drover/web/api", "drover/web/auth",

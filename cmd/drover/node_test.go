@@ -69,6 +69,10 @@ func serveSite(t *testing.T, s *web.Server) *httptest.Server {
 		t.Fatal(err)
 	}
 	s.Token = token
+	if s.Named, err = auth.OpenTokens("state/api-tokens.json", time.Now); err != nil {
+		t.Fatal(err)
+	}
+	s.API.APITokens = s.Named
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
 	t.Setenv("DROVER_API", srv.URL)

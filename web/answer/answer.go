@@ -1,13 +1,10 @@
 // Package answer turns the errors of handlers into HTTP answers, for the listener for
-// operators. [Of] maps an error to its status. The body is
-// {"error": "...", "where": "drover.yaml:41"}. It contains "where" when a line of the
-// operator's file is the cause.
+// operators. [Of] maps an error to its status. The body is a [Problem].
 //
 // The package does not know paths or clients.
 package answer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +28,11 @@ type Error struct {
 	Code  int
 	Msg   string
 	Where string // FILE:LINE of the config file; empty: no line is the cause
+
+	Name     string    // stable code; empty: that of the status
+	Field    string    // parameter, or path in the body; empty: none is the cause
+	Remedy   string    // empty: none is known
+	Mistakes []Mistake // of a body with several
 }
 
 func (e *Error) Error() string { return e.Msg }
@@ -38,6 +40,16 @@ func (e *Error) Error() string { return e.Msg }
 // BadRequest returns an [Error] with status 400.
 func BadRequest(format string, args ...any) error {
 	return &Error{Code: http.StatusBadRequest, Msg: fmt.Sprintf(format, args...)}
+}
+
+// BadParameter is [BadRequest] for a parameter of the query, or a header.
+func BadParameter(name, remedy, format string, args ...any) error {
+	return &Error{Code: http.StatusBadRequest, Name: CodeParameter, Field: name, Remedy: remedy, Msg: fmt.Sprintf(format, args...)}
+}
+
+// NotFound returns an [Error] with status 404.
+func NotFound(format string, args ...any) error {
+	return &Error{Code: http.StatusNotFound, Msg: fmt.Sprintf(format, args...)}
 }
 
 // By returns a handler that selects one of m by the HTTP method. HEAD selects GET, and
@@ -79,68 +91,37 @@ func With(log *slog.Logger, h Handler) http.Handler {
 	})
 }
 
-// Write writes the answer for an error.
-func Write(w http.ResponseWriter, e *Error) {
-	if e.Code == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="drover"`)
-	}
-	JSON(w, e.Code, struct {
-		Error string `json:"error"`
-		Where string `json:"where,omitempty"`
-	}{e.Msg, e.Where})
-}
-
 // Of returns err as an [Error]. Errors of unknown kinds have status 500.
 func Of(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
 	}
 	if declared, ok := errors.AsType[*config.DeclaredError](err); ok {
-		return &Error{http.StatusConflict, err.Error(), Where(declared.Where)}
+		return &Error{Code: http.StatusConflict, Name: CodeDeclared, Msg: err.Error(), Where: Where(declared.Where), Remedy: "change it in the config file"}
 	}
 	if leased, ok := errors.AsType[*pools.LeasedError](err); ok {
-		return &Error{Code: http.StatusConflict, Msg: leased.Error()}
+		return &Error{Code: http.StatusConflict, Name: CodeLeased, Msg: leased.Error()}
 	}
 	if mistakes, ok := errors.AsType[mistake.Errors](err); ok {
-		f := &Error{Code: http.StatusBadRequest, Msg: mistakes.Error()}
-		for _, m := range mistakes {
-			if f.Where == "" {
-				f.Where = Where(m.Origin)
-			}
-		}
-		return f
+		return ofMistakes(mistakes)
 	}
 	if hint, ok := errors.AsType[*pools.HintError](err); ok {
-		return &Error{Code: http.StatusBadRequest, Msg: hint.Error()}
+		return &Error{Code: http.StatusBadRequest, Msg: hint.Error(), Remedy: hint.Hint}
 	}
 	switch {
-	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis):
+	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis), errors.Is(err, pools.ErrNoToken):
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrPowerRequest):
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
-	case errors.Is(err, pools.ErrExists), errors.Is(err, pools.ErrChanged):
-		return &Error{Code: http.StatusConflict, Msg: err.Error()}
+	case errors.Is(err, pools.ErrTokenExists):
+		return &Error{Code: http.StatusConflict, Name: "token-exists", Msg: err.Error(), Remedy: "rotate it, or revoke it first"}
+	case errors.Is(err, pools.ErrExists):
+		return &Error{Code: http.StatusConflict, Name: CodeExists, Msg: err.Error()}
+	case errors.Is(err, pools.ErrChanged):
+		return &Error{Code: http.StatusConflict, Name: CodeChanged, Msg: err.Error(), Remedy: "read the node again"}
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Error{Code: http.StatusRequestEntityTooLarge, Msg: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
 	}
 	return &Error{Code: http.StatusInternalServerError, Msg: err.Error()}
-}
-
-// Where returns FILE:LINE of an origin; "" for an origin without a file.
-func Where(o pools.Origin) string {
-	if o.File == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d", o.File, o.Line)
-}
-
-// JSON writes an answer with v as its JSON body.
-func JSON(w http.ResponseWriter, code int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the client is gone
 }

@@ -15,19 +15,15 @@ const maxAddresses = 1000
 // in it or its relay agent. Without link the farm must have one subnet of IPv4.
 func (a *API) listAddresses(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	limit, err := limitOf(query, 1, maxAddresses)
-	if err != nil {
-		return err
-	}
 	farm := a.Farm.Farm()
 	subnet, ok := pools.Subnet{}, false
 	if s := query.Get("link"); s != "" {
 		link, err := netip.ParseAddr(s)
 		if err != nil {
-			return answer.BadRequest("link %q: want an IP address", s)
+			return answer.BadParameter("link", "", "link %q: want an IP address", s)
 		}
 		if subnet, ok = farm.SubnetOfLink(link); !ok {
-			return answer.BadRequest("link %s: no subnet has it", link)
+			return answer.BadParameter("link", "", "link %s: no subnet has it", link)
 		}
 	}
 	for _, s := range farm.Config.Subnets {
@@ -35,7 +31,7 @@ func (a *API) listAddresses(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if ok {
-			return answer.BadRequest("there are several subnets: name one by link, an address in it")
+			return answer.BadParameter("link", "", "there are several subnets: name one by link, an address in it")
 		}
 		subnet, ok = s, true
 	}
@@ -49,6 +45,6 @@ func (a *API) listAddresses(w http.ResponseWriter, r *http.Request) error {
 			taken[l.Address] = true
 		}
 	}
-	answer.JSON(w, http.StatusOK, farm.FreeAddresses(subnet.CIDR, limit, func(addr netip.Addr) bool { return taken[addr] }))
+	answer.JSON(w, http.StatusOK, farm.FreeAddresses(subnet.CIDR, limitOf(query, 1), func(addr netip.Addr) bool { return taken[addr] }))
 	return nil
 }

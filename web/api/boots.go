@@ -1,33 +1,63 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
+	"drover/pools"
 	"drover/pools/boots"
 	"drover/web/answer"
+	"drover/web/listing"
+	"drover/web/route"
 )
 
 // maxBoots bounds the answer to a list of boots, and is the default limit.
 const maxBoots = 1000
 
+const bootsPath = "/api/v1/boots"
+
+func (a *API) bootRoutes() []route.Route {
+	return []route.Route{
+		{
+			Method: "GET", Path: bootsPath, Role: pools.RoleViewer,
+			Summary: "Boots, the newest first. Without sort, machines that no node declares fill more than half of a list only where there are no others",
+			Query: append(
+				bootList.Parameters(),
+				route.Parameter{Name: "stuck", About: "only boots that make no progress", Kind: route.Bool},
+				route.Parameter{Name: "since", About: "only boots that began at this time or later", Kind: route.Time},
+				route.Parameter{Name: "before", About: "only boots before the one with this ID"},
+			), Status: 200, Answer: []boots.Record{}, Handle: a.listBoots,
+		},
+		{
+			Method: "DELETE", Path: bootsPath + "/{node}", Summary: "Forget the boots of a node", Role: pools.RoleOperator,
+			Status: 204, Errors: noSuch, Handle: a.forgetBoots,
+		},
+	}
+}
+
+var bootList = listing.List[boots.Record]{Max: maxBoots, Newest: true, Columns: []listing.Column[boots.Record]{
+	{Name: "id", Of: func(b *boots.Record) string { return b.ID }},
+	{Name: "node", Of: func(b *boots.Record) string { return b.Node }},
+	{Name: "pool", Of: func(b *boots.Record) string { return b.Pool }},
+	{Name: "cluster", Of: func(b *boots.Record) string { return b.Cluster }},
+	{Name: "image", Of: func(b *boots.Record) string { return b.Image }},
+	{Name: "mac", Of: func(b *boots.Record) string { return b.MAC.String() }},
+}}
+
 // listBoots answers with timelines, the newest first. With ?before= the list is a page: the
 // next one begins before the ID of its last boot.
 func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	limit, err := limitOf(query, maxBoots, maxBoots)
-	if err != nil {
-		return err
-	}
-	f, err := newBootFilter(query)
-	if err != nil {
-		return err
-	}
+	f := newBootFilter(query)
 	all := slices.DeleteFunc(boots.MarkStuck(a.Boots.List(), a.Now()), func(b boots.Record) bool { return !f.fits(&b) })
+	if query.Get("sort") != "" || query.Get("cursor") != "" {
+		return bootList.Answer(w, r, all)
+	}
+	all = bootList.Filter(query, all)
+	limit := limitOf(query, maxBoots)
 	if f.before != "" {
 		answer.JSON(w, http.StatusOK, all[:min(limit, len(all))])
 		return nil
@@ -36,42 +66,51 @@ func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// bootFilter is the filter of a list of boots.
-type bootFilter struct {
-	node, pool, before string
-	stuck              bool
-	since              time.Time
+// limitOf returns the number of elements that a list is limited to.
+func limitOf(query url.Values, usual int) int {
+	if n, err := strconv.Atoi(query.Get("limit")); err == nil { // the table has checked it
+		return n
+	}
+	return usual
 }
 
-func newBootFilter(query url.Values) (f bootFilter, err error) {
-	f.node, f.pool, f.before = query.Get("node"), query.Get("pool"), query.Get("before")
-	if s := query.Get("stuck"); s != "" {
-		if f.stuck, err = strconv.ParseBool(s); err != nil {
-			return f, answer.BadRequest("stuck %q: want true or false", s)
-		}
-	}
-	if s := query.Get("since"); s != "" {
-		if f.since, err = time.Parse(time.RFC3339, s); err != nil {
-			return f, answer.BadRequest("since %q: want a time such as 2026-11-20T12:00:00Z", s)
-		}
-	}
-	return f, nil
+// bootFilter is the filter of a list of boots, besides those of its columns.
+type bootFilter struct {
+	before string
+	stuck  bool
+	since  time.Time
+}
+
+// newBootFilter reads a query that the table has checked.
+func newBootFilter(query url.Values) (f bootFilter) {
+	f.before = query.Get("before")
+	f.stuck, _ = strconv.ParseBool(query.Get("stuck"))
+	f.since, _ = time.Parse(time.RFC3339, query.Get("since"))
+	return f
 }
 
 func (f *bootFilter) fits(b *boots.Record) bool {
-	return (f.node == "" || b.Node == f.node) && (f.pool == "" || b.Pool == f.pool) && (!f.stuck || b.Stuck != nil) &&
-		!b.Started.Before(f.since) && (f.before == "" || b.ID < f.before)
+	return (!f.stuck || b.Stuck != nil) && !b.Started.Before(f.since) && (f.before == "" || b.ID < f.before)
 }
 
 // forgetBoots removes the boots of a node.
 func (a *API) forgetBoots(w http.ResponseWriter, r *http.Request) error {
 	node := r.PathValue("node")
-	if !slices.ContainsFunc(a.Boots.List(), func(b boots.Record) bool { return b.Node == node }) {
-		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no boot of node %q is known", node)}
+	all := a.Boots.List()
+	i := slices.IndexFunc(all, func(b boots.Record) bool { return b.Node == node })
+	if i < 0 {
+		return answer.NotFound("no boot of node %q is known", node)
 	}
-	if !dryRun(r) {
+	pool := all[i].Pool
+	if n, ok := a.Farm.Farm().Node(node); ok {
+		pool = n.Pool
+	}
+	if err := client(r).May(pool); err != nil {
+		return err
+	}
+	if !route.IsDryRun(r) {
 		a.Boots.Forget(node)
-		a.record(byToken(r), "forget boots", node)
+		a.record(client(r), "forget boots", node)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -8,6 +8,9 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/auth"
+	"drover/web/listing"
+	"drover/web/route"
 )
 
 // Hardware is the chassis of the config.
@@ -39,104 +42,98 @@ type Audit interface {
 	List(limit int) ([]pools.AuditEntry, error)
 }
 
-// byToken returns the name of a client with the API token, for the audit.
-func byToken(r *http.Request) string { return "token from " + r.RemoteAddr }
-
 // record adds an action on a node to the audit and the log. A failure is logged only.
-func (a *API) record(actor, action, node string) {
-	a.Log.Info("audit", "action", action, "node", node, "who", actor)
-	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: actor, Action: action, Node: node, Result: "done"}); err != nil {
+func (a *API) record(by auth.Client, action, node string) {
+	a.Log.Info("audit", "action", action, "node", node, "who", by)
+	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: action, Node: node, Result: "done"}); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
 }
 
-// changeNodes makes changes of several nodes in one step: all of them or none.
-func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Changes []pools.NodeChange `json:"changes"`
-	}
-	if err := readJSON(r, &body); err != nil {
-		return err
-	}
-	if body.Changes == nil {
-		return answer.BadRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
-	}
-	changes := body.Changes
-	if dryRun(r) {
-		if err := a.Nodes.CheckNodes(changes); err != nil {
-			return err
-		}
-		answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
-		return nil
-	}
-	if err := a.Nodes.ChangeNodes(changes); err != nil {
-		return err
-	}
-	a.recordChanges(byToken(r), changes)
-	answer.JSON(w, http.StatusOK, map[string]int{"changed": len(changes)})
-	return nil
-}
-
-// recordChanges adds changes of nodes to the audit and the log, and removes the MACs of the
-// nodes from the unknown machines.
-func (a *API) recordChanges(actor string, changes []pools.NodeChange) {
-	var entries []pools.AuditEntry
-	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Actor: actor, Action: "change node", Result: "done"}
-		switch {
-		case c.New == nil:
-			e.Action, e.Node = "remove node", c.Old.Name
-		case c.Old == nil:
-			e.Action, e.Node = "add node", c.New.Name
-		case c.Old.Name != c.New.Name:
-			e.Action, e.Node = "rename node "+c.Old.Name, c.New.Name
-		default:
-			e.Node = c.New.Name
-		}
-		if c.New != nil {
-			for _, m := range c.New.MACs {
-				a.Unknowns.Forget(m)
-			}
-		}
-		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
-		entries = append(entries, e)
-	}
-	if err := a.Audit.Add(entries...); err != nil {
-		a.Log.Error("audit not stored", "err", err)
+func (a *API) hardwareRoutes() []route.Route {
+	return []route.Route{
+		{
+			Method: "GET", Path: "/api/v1/chassis", Summary: "The chassis of the config, each with the result of its last reading", Role: pools.RoleViewer,
+			Query: chassisList.Parameters(), Status: 200, Answer: []pools.ChassisStatus{}, Handle: a.listChassis,
+		},
+		{
+			Method: "POST", Path: "/api/v1/chassis/{name}/sync", Summary: "Read a chassis now; the list says when it is done", Role: pools.RoleOperator,
+			Status: 202, Errors: noSuch, Handle: a.syncChassis,
+		},
+		{
+			Method: "GET", Path: powerPath, Summary: "The last power jobs", Role: pools.RoleViewer,
+			Query: jobList.Parameters(), Status: 200, Answer: []pools.PowerJob{}, Handle: a.listJobs,
+		},
+		{
+			Method: "POST", Path: powerPath, Summary: "Switch machines", Role: pools.RoleOperator,
+			Body: pools.PowerRequest{}, Status: 202, Answer: pools.PowerJob{}, Errors: noSuch, Handle: a.startPower,
+		},
+		{
+			Method: "GET", Path: powerPath + "/{id}", Summary: "A power job", Role: pools.RoleViewer,
+			Status: 200, Answer: pools.PowerJob{}, Errors: noSuch, Handle: a.getJob,
+		},
+		{
+			Method: "GET", Path: "/api/v1/audit", Summary: "What clients have done, the newest first", Role: pools.RoleViewer,
+			Query: auditList.Parameters(), Status: 200, Answer: []pools.AuditEntry{}, Handle: a.listAudit,
+		},
 	}
 }
 
-func (a *API) listChassis(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, a.Hardware.Chassis())
-	return nil
+const powerPath = "/api/v1/power"
+
+var chassisList = listing.List[pools.ChassisStatus]{Max: 1000, Columns: []listing.Column[pools.ChassisStatus]{
+	{Name: "name", Of: func(c *pools.ChassisStatus) string { return c.Name }},
+	{Name: "pool", Of: func(c *pools.ChassisStatus) string { return c.Pool }},
+	{Name: "last", Of: func(c *pools.ChassisStatus) string { return listing.Time(c.Last) }, SortOnly: true},
+}}
+
+var jobList = listing.List[pools.PowerJob]{Max: 1000, Newest: true, Columns: []listing.Column[pools.PowerJob]{
+	{Name: "started", Of: func(j *pools.PowerJob) string { return listing.Time(j.Started) }, SortOnly: true},
+	{Name: "action", Of: func(j *pools.PowerJob) string { return j.Action }},
+	{Name: "who", Of: func(j *pools.PowerJob) string { return j.Actor }},
+}}
+
+var auditList = listing.List[pools.AuditEntry]{Max: maxAudit, Newest: true, Columns: []listing.Column[pools.AuditEntry]{
+	{Name: "time", Of: func(e *pools.AuditEntry) string { return listing.Time(e.Time) }, SortOnly: true},
+	{Name: "node", Of: func(e *pools.AuditEntry) string { return e.Node }},
+	{Name: "action", Of: func(e *pools.AuditEntry) string { return e.Action }},
+	{Name: "job", Of: func(e *pools.AuditEntry) string { return e.Job }},
+	{Name: "result", Of: func(e *pools.AuditEntry) string { return e.Result }},
+}}
+
+func (a *API) listChassis(w http.ResponseWriter, r *http.Request) error {
+	return chassisList.Answer(w, r, a.Hardware.Chassis())
 }
 
 func (a *API) syncChassis(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("name")
-	if dryRun(r) {
-		if !slices.ContainsFunc(a.Hardware.Chassis(), func(c pools.ChassisStatus) bool { return c.Name == name }) {
-			return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
-		}
+	name, all := r.PathValue("name"), a.Hardware.Chassis()
+	i := slices.IndexFunc(all, func(c pools.ChassisStatus) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
+	}
+	if err := client(r).May(all[i].Pool); err != nil {
+		return err
+	}
+	if route.IsDryRun(r) {
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
 	if err := a.Hardware.Sync(name); err != nil {
 		return err
 	}
-	a.Log.Info("chassis is asked", "chassis", name, "who", byToken(r))
+	a.record(client(r), "read chassis "+name, "")
 	w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
-func (a *API) listJobs(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, a.Power.Jobs())
-	return nil
+func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
+	return jobList.Answer(w, r, a.Power.Jobs())
 }
 
 func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
 	job, ok := a.Power.Job(r.PathValue("id"))
 	if !ok {
-		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no such power job: %q (the last few are remembered)", r.PathValue("id"))}
+		return answer.NotFound("no such power job: %q (the last few are remembered)", r.PathValue("id"))
 	}
 	answer.JSON(w, http.StatusOK, job)
 	return nil
@@ -147,41 +144,70 @@ func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
-	if dryRun(r) {
-		job, err := a.Power.Preview(req)
+	if route.IsDryRun(r) {
+		job, err := a.previewPower(client(r), req)
 		if err == nil {
 			answer.JSON(w, http.StatusOK, job)
 		}
 		return err
 	}
-	job, err := a.Power.Switch(r.Context(), byToken(r), req)
+	job, err := a.SwitchPower(r.Context(), client(r), req)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/api/v1/power/"+job.ID)
+	w.Header().Set("Location", powerPath+"/"+job.ID)
 	answer.JSON(w, http.StatusAccepted, job)
 	return nil
 }
 
-// maxAudit bounds the answer to a list of the audit.
-const maxAudit = 10_000
+// previewPower returns the job that a request of a client would start.
+func (a *API) previewPower(by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
+	job, err := a.Power.Preview(req)
+	if err != nil || !by.Limited() {
+		return job, err
+	}
+	farm := a.Farm.Farm()
+	for _, n := range job.Nodes {
+		node, ok := farm.Node(n.Name)
+		if !ok {
+			return job, noNode(n.Name)
+		}
+		if err := by.May(node.Pool); err != nil {
+			return job, err
+		}
+	}
+	return job, nil
+}
+
+// SwitchPower starts a power job for a client.
+func (a *API) SwitchPower(ctx context.Context, by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
+	if by.Limited() {
+		job, err := a.previewPower(by, req)
+		if err != nil {
+			return job, err
+		}
+		req.Pool, req.Chassis, req.Tag, req.Nodes = "", "", "", nil
+		for _, n := range job.Nodes { // those that were checked
+			req.Nodes = append(req.Nodes, n.Name)
+		}
+	}
+	return a.Power.Switch(ctx, by.String(), req)
+}
+
+// The entries that are kept, and those that a list without sort, limit and cursor has.
+const (
+	maxAudit   = 20_000
+	usualAudit = 1000
+)
 
 func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	limit, err := limitOf(query, 1000, maxAudit)
-	if err != nil {
-		return err
-	}
 	all, err := a.Audit.List(maxAudit)
 	if err != nil {
 		return err
 	}
-	out := []pools.AuditEntry{}
-	for _, e := range all {
-		if name := query.Get("node"); len(out) < limit && (name == "" || e.Node == name) {
-			out = append(out, e)
-		}
+	if query := r.URL.Query(); !listing.Paged(query) {
+		all = auditList.Filter(query, slices.Clone(all))
+		all = all[:min(len(all), usualAudit)]
 	}
-	answer.JSON(w, http.StatusOK, out)
-	return nil
+	return auditList.Answer(w, r, slices.Clone(all))
 }

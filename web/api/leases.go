@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -9,6 +8,8 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/listing"
+	"drover/web/route"
 )
 
 // Leases is the lease table.
@@ -21,24 +22,54 @@ type Leases interface {
 	End(addr netip.Addr, now time.Time) bool
 }
 
+const leasesPath = "/api/v1/leases"
+
+var leaseList = listing.List[pools.LeaseInfo]{Max: 100_000, Columns: []listing.Column[pools.LeaseInfo]{
+	{Name: "address", Of: func(l *pools.LeaseInfo) string { return l.Address.String() }},
+	{Name: "pool", Of: func(l *pools.LeaseInfo) string { return l.Pool }},
+	{Name: "state", Of: func(l *pools.LeaseInfo) string { return string(l.State) }, Words: pools.LeaseStates()},
+	{Name: "node", Of: func(l *pools.LeaseInfo) string { return l.Node }},
+	{Name: "mac", Of: func(l *pools.LeaseInfo) string { return l.MAC.String() }},
+	{Name: "expires", Of: func(l *pools.LeaseInfo) string { return listing.Time(l.Expires) }, SortOnly: true},
+}}
+
+func (a *API) addressRoutes() []route.Route {
+	return []route.Route{
+		{
+			Method: "GET", Path: leasesPath, Summary: "Leased addresses, and those in quarantine", Role: pools.RoleViewer,
+			Query: leaseList.Parameters(), Status: 200, Answer: []pools.LeaseInfo{}, Handle: a.listLeases,
+		},
+		{
+			Method: "DELETE", Path: leasesPath + "/{address}", Summary: "End a lease, or lift a quarantine", Role: pools.RoleOperator,
+			Status: 204, Errors: noSuch, Handle: a.endLease,
+		},
+		{
+			Method: "GET", Path: "/api/v1/addresses", Summary: "Free addresses for nodes, in one subnet", Role: pools.RoleViewer,
+			Query: []route.Parameter{
+				{Name: "link", About: "an address of the subnet, or its relay agent; default: the only subnet of IPv4"},
+				{Name: "limit", About: "how many", Kind: route.Count, Max: maxAddresses},
+			}, Status: 200, Answer: []netip.Addr{}, Handle: a.listAddresses,
+		},
+		{
+			Method: "GET", Path: unknownPath, Summary: "Machines that asked for an address and that no node declares, the last seen first", Role: pools.RoleViewer,
+			Query: unknownList.Parameters(), Status: 200, Answer: []pools.Unknown{}, Handle: a.listUnknowns,
+		},
+		{
+			Method: "DELETE", Path: unknownPath + "/{mac}", Summary: "Forget an unknown machine; it returns when it asks again", Role: pools.RoleOperator,
+			Status: 204, Errors: noSuch, Handle: a.forgetUnknown,
+		},
+	}
+}
+
 // listLeases answers with the leases, sorted by address.
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	pool, state := query.Get("pool"), query.Get("state")
-	if state != "" && !slices.Contains(pools.LeaseStates(), state) {
-		return answer.BadRequest("state %q: want one of %q", state, pools.LeaseStates())
+	var all []pools.LeaseInfo
+	now := a.Now()
+	for _, l := range a.Leases.List() {
+		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(now)})
 	}
-	leases, now := a.Leases.List(), a.Now()
-	out := []pools.LeaseInfo{} // [] rather than null
-	for _, l := range leases {
-		s := l.State(now)
-		if (pool == "" || l.Pool == pool) && (state == "" || string(s) == state) {
-			out = append(out, pools.LeaseInfo{Lease: l, State: s})
-		}
-	}
-	slices.SortFunc(out, func(a, b pools.LeaseInfo) int { return a.Address.Compare(b.Address) })
-	answer.JSON(w, http.StatusOK, out)
-	return nil
+	slices.SortFunc(all, func(a, b pools.LeaseInfo) int { return a.Address.Compare(b.Address) })
+	return leaseList.Answer(w, r, all)
 }
 
 // endLease frees an address: it ends its lease or its quarantine.
@@ -48,14 +79,20 @@ func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 		return answer.BadRequest("%q is not an IP address", r.PathValue("address"))
 	}
 	was := a.lease(addr)
+	if was.Address.IsValid() {
+		if err := client(r).May(was.Pool); err != nil {
+			return err
+		}
+	}
 	state := was.State(a.Now())
-	if dryRun(r) && was.Address.IsValid() && (state == pools.LeaseActive || state == pools.LeaseDeclined) {
+	if route.IsDryRun(r) && was.Address.IsValid() && (state == pools.LeaseActive || state == pools.LeaseDeclined) {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if dryRun(r) || !a.Leases.End(addr, a.Now()) {
-		return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no lease of %s is in force, and it is not in quarantine", addr)}
+	if route.IsDryRun(r) || !a.Leases.End(addr, a.Now()) {
+		return answer.NotFound("no lease of %s is in force, and it is not in quarantine", addr)
 	}
+	a.record(client(r), "end the lease of "+addr.String(), was.Node)
 	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
 	w.WriteHeader(http.StatusNoContent)
 	return nil

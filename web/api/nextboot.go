@@ -1,11 +1,11 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/route"
 )
 
 // NextBoots is the table of next boots.
@@ -16,11 +16,14 @@ type NextBoots interface {
 	Set(node string, next pools.NextBoot) error
 }
 
+// nextBoot is the body of a request to set a next boot.
+type nextBoot struct {
+	NextBoot string `json:"nextBoot"` // local, rescue or image=NAME
+}
+
 // setNextBoot sets the next boot of a node: PUT {"nextBoot": "local"}.
 func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		NextBoot string `json:"nextBoot"`
-	}
+	var body nextBoot
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}
@@ -29,38 +32,48 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	if _, ok := a.Farm.Farm().Node(name); !ok {
-		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	if err := a.mayChange(r, name); err != nil {
+		return err
 	}
 	if ref, ok := next.Image(); ok {
 		if err := a.CheckImage(ref); err != nil {
 			return answer.BadRequest("%v", err)
 		}
 	}
-	if dryRun(r) {
+	if route.IsDryRun(r) {
 		return a.node(w, name, http.StatusOK)
 	}
 	if err := a.NextBoots.Set(name, next); err != nil {
 		return err
 	}
-	a.record(byToken(r), "next boot "+string(next), name)
+	a.record(client(r), "next boot "+string(next), name)
 	return a.node(w, name, http.StatusOK)
 }
 
 // clearNextBoot removes the next boot of a node, which then boots as its pool defines.
 func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if _, ok := a.Farm.Farm().Node(name); !ok {
-		return fmt.Errorf("%w: %q", pools.ErrNotFound, name)
+	if err := a.mayChange(r, name); err != nil {
+		return err
 	}
-	if !dryRun(r) {
+	if !route.IsDryRun(r) {
 		if err := a.NextBoots.Set(name, ""); err != nil {
 			return err
 		}
-		a.record(byToken(r), "clear next boot", name)
+		a.record(client(r), "clear next boot", name)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// mayChange returns an error if there is no node of that name, or if the client of a
+// request must not change it.
+func (a *API) mayChange(r *http.Request, name string) error {
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return noNode(name)
+	}
+	return client(r).May(n.Pool)
 }
 
 // withNext returns a node with its next boot.

@@ -1,12 +1,14 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/auth"
+	"drover/web/listing"
+	"drover/web/route"
 )
 
 // Unknowns is the table of unknown machines.
@@ -18,13 +20,19 @@ type Unknowns interface {
 	Forget(mac pools.MAC) bool
 }
 
-func (a *API) listUnknowns(w http.ResponseWriter, _ *http.Request) error {
-	all := a.Unknowns.List()
-	if all == nil {
-		all = []pools.Unknown{} // [] rather than null
-	}
-	answer.JSON(w, http.StatusOK, all)
-	return nil
+const unknownPath = "/api/v1/unknown"
+
+var unknownList = listing.List[pools.Unknown]{Max: 10_000, Columns: []listing.Column[pools.Unknown]{
+	{Name: "mac", Of: func(u *pools.Unknown) string { return u.MAC.String() }},
+	{Name: "pool", Of: func(u *pools.Unknown) string { return u.Pool }},
+	{Name: "firmware", Of: func(u *pools.Unknown) string { return string(u.Firmware) }},
+	{Name: "address", Of: func(u *pools.Unknown) string { return text(u.Address) }},
+	{Name: "first", Of: func(u *pools.Unknown) string { return listing.Time(u.First) }, SortOnly: true},
+	{Name: "last", Of: func(u *pools.Unknown) string { return listing.Time(u.Last) }, SortOnly: true},
+}}
+
+func (a *API) listUnknowns(w http.ResponseWriter, r *http.Request) error {
+	return unknownList.Answer(w, r, a.Unknowns.List())
 }
 
 func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
@@ -32,39 +40,37 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer.BadRequest("%v", err)
 	}
-	if dryRun(r) {
-		if !slices.ContainsFunc(a.Unknowns.List(), func(u pools.Unknown) bool { return u.MAC == mac }) {
-			return notUnknown(mac)
-		}
-	} else if err := a.Forget(mac, r.RemoteAddr); err != nil {
+	if route.IsDryRun(r) {
+		err = a.mayForget(mac, client(r))
+	} else {
+		err = a.Forget(mac, client(r))
+	}
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// Forget removes a machine from the unknown machines. Its next DISCOVER adds it again.
-func (a *API) Forget(mac pools.MAC, client string) error {
-	if !a.Unknowns.Forget(mac) {
-		return notUnknown(mac)
+// mayForget returns an error if no unknown machine has the MAC, or if the client must not
+// remove it.
+func (a *API) mayForget(mac pools.MAC, by auth.Client) error {
+	all := a.Unknowns.List()
+	i := slices.IndexFunc(all, func(u pools.Unknown) bool { return u.MAC == mac })
+	if i < 0 {
+		return answer.NotFound("no unknown machine has the MAC %s", mac)
 	}
-	a.Log.Info("unknown machine forgotten", "mac", mac, "client", client)
-	return nil
+	return by.May(all[i].Pool)
 }
 
-func notUnknown(mac pools.MAC) error {
-	return &answer.Error{Code: http.StatusNotFound, Msg: fmt.Sprintf("no unknown machine has the MAC %s", mac)}
-}
-
-// AddNode adds a node for a client, and removes its MACs from the unknown machines.
-func (a *API) AddNode(n pools.PoolNode, actor string) error {
-	if err := a.Nodes.AddNode(n); err != nil {
+// Forget removes a machine from the unknown machines for a client. Its next DISCOVER adds
+// it again.
+func (a *API) Forget(mac pools.MAC, by auth.Client) error {
+	if err := a.mayForget(mac, by); err != nil {
 		return err
 	}
-	for _, m := range n.MACs {
-		a.Unknowns.Forget(m)
-	}
-	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", actor)
-	a.record(actor, "add node", n.Name)
+	a.Unknowns.Forget(mac)
+	a.Log.Info("unknown machine forgotten", "mac", mac, "client", by.Address)
+	a.record(by, "forget unknown machine "+mac.String(), "")
 	return nil
 }

@@ -1,29 +1,33 @@
-// Package auth authenticates clients of the listener for operators: by the API token or
-// by the session of a browser.
+// Package auth authenticates clients of the listener for operators, by a token or by the
+// session of a browser, and says which [Client] a request is of. The server's own token has
+// the role admin; the named ones ([Tokens]) have the role that they were made with.
 //
-// A browser gets only the session's random cookie. The token is not stored in the
-// browser and is in no URL. A session is enough for reading; every change needs the
-// token, and so does every answer that contains a secret.
+// A browser gets only the session's random cookie. No token is stored in the browser or is
+// in a URL. A session has the role of the token that it began with, and ends with it. It
+// changes something by the forms of the page alone, and reads no secrets.
 //
-// The rate of wrong tokens is limited, by address. The right token is never refused:
-// clients share addresses, and one that guesses must not lock out the others. The limit
-// keeps guesses out of the log; the length of the token keeps them from success.
+// The rate of wrong tokens is limited, by address. A right token is never refused: clients
+// share addresses, and one that guesses must not lock out the others. The limit keeps
+// guesses out of the log; the length of the tokens keeps them from success.
 //
 // The package does not know the data that clients read or change.
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"drover/pools"
 	"drover/web/answer"
 )
 
@@ -37,27 +41,35 @@ const (
 	maxAddresses = 1000            // addresses with a counter of their own
 )
 
-// Guard authenticates clients by the API token or by a session.
+// Guard authenticates clients by a token or by a session.
 type Guard struct {
 	token    Token
+	tokens   *Tokens
 	secure   bool // cookies are sent over HTTPS only
 	sessions *sessions
 	limit    *loginLimit
 }
 
-// New returns a guard without sessions. If secure is true, browsers send its cookies
-// over HTTPS only.
-func New(t Token, secure bool, now func() time.Time) *Guard {
-	return &Guard{token: t, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now)}
+// New returns a guard without sessions. The token has the role admin; named tokens may be
+// nil. If secure is true, browsers send its cookies over HTTPS only.
+func New(t Token, named *Tokens, secure bool, now func() time.Time) *Guard {
+	return &Guard{token: t, tokens: named, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now)}
 }
 
-// Login starts a session for a client that sends the API token. Its errors are those of
-// [Guard.Confirm].
-func (g *Guard) Login(w http.ResponseWriter, r *http.Request, token string) error {
-	if err := g.Confirm(r, token); err != nil {
-		return err
+// Login starts a session for a client that sends a token with the role viewer at least. It
+// returns an [answer.Error] with status 403, or 429 after too many wrong tokens.
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request, secret string) error {
+	hash := sha256.Sum256([]byte(secret))
+	client, ok := g.holder(r, hash)
+	switch {
+	case !ok && !g.limit.allow(r):
+		return &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
+	case !ok:
+		return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
+	case !client.Role.Includes(pools.RoleViewer):
+		return &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Msg: "That token is for metrics alone."}
 	}
-	http.SetCookie(w, g.cookie(g.sessions.begin(), int(sessionLife.Seconds())))
+	http.SetCookie(w, g.cookie(g.sessions.begin(hash), int(sessionLife.Seconds())))
 	return nil
 }
 
@@ -69,52 +81,64 @@ func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.cookie("", -1))
 }
 
-// Confirm checks the API token in a form of the page. It returns an [answer.Error] with
-// status 403, or 429 after too many wrong tokens.
-func (g *Guard) Confirm(r *http.Request, token string) error {
-	switch {
-	case g.token.matches(token):
-		return nil
-	case !g.limit.allow(r):
-		return &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
-	}
-	return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
+// ErrNoToken is the error of a request that needs a token and has none, or a wrong one.
+var ErrNoToken = &answer.Error{
+	Code: http.StatusUnauthorized, Msg: "the API token is required (Authorization: Bearer TOKEN)",
+	Remedy: "send the header Authorization: Bearer TOKEN",
 }
 
-// API returns a handler that passes authenticated requests to next: those with the
-// bearer token, and reading requests with a session. A session cannot change anything,
-// because browsers add cookies to requests of other sites too.
+// API returns a handler that passes authenticated requests to next, each with its [Client].
+// Browsers add cookies to requests of other sites too, so next must not let a session
+// change anything.
 func (g *Guard) API(next http.Handler) http.Handler {
-	return g.require(next, func(r *http.Request) bool {
-		reading := r.Method == http.MethodGet || r.Method == http.MethodHead
-		return reading && g.HasSession(r)
-	})
-}
-
-// Secret returns a handler that passes requests with the bearer token to next. The
-// answer of next contains a secret, which a stolen session must not read.
-func (g *Guard) Secret(next http.Handler) http.Handler {
-	return g.require(next, func(*http.Request) bool { return false })
-}
-
-// require returns a handler that passes requests to next that have the bearer token, or
-// that other allows.
-func (g *Guard) require(next http.Handler, other func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.hasToken(r) || other(r) {
-			next.ServeHTTP(w, r)
-			return
+		client, ok := g.Client(r)
+		switch {
+		case ok:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, client)))
+		case r.Header.Get("Authorization") != "" && !g.limit.allow(r):
+			w.Header().Set("Retry-After", strconv.Itoa(int(loginEvery.Seconds())))
+			answer.Write(w, &answer.Error{Code: http.StatusTooManyRequests, Msg: "too many wrong tokens", Remedy: "wait a few seconds, or send the right one"})
+		default:
+			answer.Write(w, ErrNoToken)
 		}
-		answer.Write(w, &answer.Error{Code: http.StatusUnauthorized, Msg: "the API token is required (Authorization: Bearer TOKEN)"})
 	})
 }
 
-// Knows reports whether a request has the bearer token or a session.
-func (g *Guard) Knows(r *http.Request) bool { return g.hasToken(r) || g.HasSession(r) }
-
-func (g *Guard) hasToken(r *http.Request) bool {
+// Client returns the client that a request is of; false for one without a token or a
+// session in force.
+func (g *Guard) Client(r *http.Request) (Client, bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && g.token.matches(strings.TrimSpace(secret))
+	if strings.EqualFold(scheme, "Bearer") {
+		if c, ok := g.holder(r, sha256.Sum256([]byte(strings.TrimSpace(secret)))); ok {
+			return c, true
+		}
+	}
+	return g.Session(r)
+}
+
+// Session returns the client with a session that a request is of.
+func (g *Guard) Session(r *http.Request) (Client, bool) {
+	c, err := r.Cookie(g.cookieName())
+	if err != nil {
+		return Client{}, false
+	}
+	hash, ok := g.sessions.of(c.Value)
+	if !ok {
+		return Client{}, false
+	}
+	client, ok := g.holder(r, hash)
+	client.Session = true
+	return client, ok
+}
+
+// holder returns the client that has the token with a hash.
+func (g *Guard) holder(r *http.Request, hash digest) (Client, bool) {
+	if g.token.matches(hash) {
+		return Client{Role: pools.RoleAdmin, Address: r.RemoteAddr}, true
+	}
+	n, ok := g.tokens.of(hash)
+	return Client{Name: n.Name, Role: n.Role, Pools: n.Pools, Address: r.RemoteAddr}, ok
 }
 
 // cookieName returns the name of the session cookie. With HTTPS its prefix binds the
@@ -133,57 +157,59 @@ func (g *Guard) cookie(value string, maxAge int) *http.Cookie {
 	}
 }
 
-// HasSession reports whether a request has the cookie of a session in force.
-func (g *Guard) HasSession(r *http.Request) bool {
-	c, err := r.Cookie(g.cookieName())
-	return err == nil && g.sessions.has(c.Value)
+// session is a session of a browser.
+type session struct {
+	end   time.Time
+	token digest // of the token that it began with
 }
 
-// sessions holds the ends of the sessions in force, by the hash of their cookies. With
-// hashes, the time of a look-up reveals nothing about other cookies.
+// sessions holds the sessions in force, by the hash of their cookies. With hashes, the time
+// of a look-up reveals nothing about other cookies.
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex
-	end map[[sha256.Size]byte]time.Time
+	all map[digest]session
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, end: make(map[[sha256.Size]byte]time.Time)}
+	return &sessions{now: now, all: make(map[digest]session)}
 }
 
-// begin starts a session and returns its cookie. If there are too many sessions, it ends
-// the oldest.
-func (s *sessions) begin() string {
+// begin starts a session for the holder of a token, and returns its cookie. If there are
+// too many sessions, it ends the oldest.
+func (s *sessions) begin(token digest) string {
 	cookie := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	var first [sha256.Size]byte
-	for id, end := range s.end {
-		if !now.Before(end) {
-			delete(s.end, id)
-		} else if e, ok := s.end[first]; !ok || end.Before(e) {
+	var first digest
+	for id, other := range s.all {
+		if !now.Before(other.end) {
+			delete(s.all, id)
+		} else if f, ok := s.all[first]; !ok || other.end.Before(f.end) {
 			first = id
 		}
 	}
-	if len(s.end) >= maxSessions {
-		delete(s.end, first)
+	if len(s.all) >= maxSessions {
+		delete(s.all, first)
 	}
-	s.end[sha256.Sum256([]byte(cookie))] = now.Add(sessionLife)
+	s.all[sha256.Sum256([]byte(cookie))] = session{now.Add(sessionLife), token}
 	return cookie
 }
 
-func (s *sessions) has(cookie string) bool {
+// of returns the hash of the token that a session began with; false for a session that is
+// not in force.
+func (s *sessions) of(cookie string) (token digest, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end, ok := s.end[sha256.Sum256([]byte(cookie))]
-	return ok && s.now().Before(end)
+	found, ok := s.all[sha256.Sum256([]byte(cookie))]
+	return found.token, ok && s.now().Before(found.end)
 }
 
 func (s *sessions) finish(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.end, sha256.Sum256([]byte(cookie)))
+	delete(s.all, sha256.Sum256([]byte(cookie)))
 }
 
 // loginLimit limits the rate of wrong tokens of each client.

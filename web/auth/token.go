@@ -1,10 +1,8 @@
 package auth
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -15,20 +13,19 @@ import (
 // token that LoadToken makes has 64, of four bits each.
 const minToken = 32
 
-// Token recognizes the API token by its hash; it does not hold the token. The zero
-// Token recognizes none.
+// Token recognizes the server's own token by its hash; it does not hold the token. The
+// zero Token recognizes none.
 type Token struct {
-	hash [sha256.Size]byte
+	hash digest
 	set  bool
 }
 
 // NewToken returns the Token for a secret.
 func NewToken(secret string) Token { return Token{sha256.Sum256([]byte(secret)), true} }
 
-// matches reports whether secret is the token. The time it takes does not depend
+// matches reports whether hash is that of the token. The time it takes does not depend
 // on how much of it is right.
-func (t Token) matches(secret string) bool {
-	hash := sha256.Sum256([]byte(secret))
+func (t Token) matches(hash digest) bool {
 	return t.set && subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1
 }
 
@@ -37,9 +34,7 @@ func (t Token) matches(secret string) bool {
 // and isNew is true.
 func LoadToken(path string) (t Token, isNew bool, err error) {
 	data, isNew, err := atomicfile.ReadOrMake(path, func() ([]byte, error) {
-		random := make([]byte, 32)
-		rand.Read(random) // never fails
-		return []byte(hex.EncodeToString(random) + "\n"), nil
+		return []byte(newSecret() + "\n"), nil
 	})
 	secret := strings.TrimSpace(string(data))
 	if err == nil && len(secret) < minToken {

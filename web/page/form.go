@@ -9,10 +9,10 @@ import (
 	"drover/pools"
 	"drover/pools/config/decode"
 	"drover/web/answer"
+	"drover/web/auth"
 )
 
-// form is an open form of the page. A session is enough for reading only, so each form
-// has a field for the token.
+// form is an open form of the page.
 type form struct {
 	Forget bool   // the form removes the unknown machine with the MAC in MACs
 	Power  string // the form switches this node; without Forget and Power it adds a node
@@ -44,43 +44,41 @@ func (p *page) formOf(query url.Values) *form {
 
 // add adds a node.
 func (p *page) add(w http.ResponseWriter, r *http.Request) error {
-	return p.change(w, r, &form{}, func(f *form) (string, error) {
+	return p.change(w, r, &form{}, func(f *form, by auth.Client) (string, error) {
 		n, err := f.node()
 		if err != nil {
 			return "", err
 		}
-		return "/#machine-" + n.Name, p.api.AddNode(n, byPage(r))
+		return "/#machine-" + n.Name, p.api.AddNode(n, by)
 	})
 }
 
-// byPage returns the name of a client of the page, for the audit.
-func byPage(r *http.Request) string { return "page from " + r.RemoteAddr }
-
 // power switches a node.
 func (p *page) power(w http.ResponseWriter, r *http.Request) error {
-	return p.change(w, r, &form{}, func(f *form) (string, error) {
+	return p.change(w, r, &form{}, func(f *form, by auth.Client) (string, error) {
 		req := pools.PowerRequest{Action: r.PostForm.Get("action"), Nodes: []string{f.Power}}
-		_, err := p.api.Power.Switch(r.Context(), byPage(r), req)
+		_, err := p.api.SwitchPower(r.Context(), by, req)
 		return "/#machine-" + f.Power, err
 	})
 }
 
 // forget removes an unknown machine.
 func (p *page) forget(w http.ResponseWriter, r *http.Request) error {
-	return p.change(w, r, &form{Forget: true}, func(f *form) (string, error) {
+	return p.change(w, r, &form{Forget: true}, func(f *form, by auth.Client) (string, error) {
 		mac, err := pools.ParseMAC(f.MACs)
 		if err != nil {
 			return "", answer.BadRequest("%v", err)
 		}
-		return "/", p.api.Forget(mac, r.RemoteAddr)
+		return "/", p.api.Forget(mac, by)
 	})
 }
 
-// change handles a submitted form: it checks session and token, and calls do. It
+// change handles a submitted form: it checks the session and its role, and calls do. It
 // redirects to the path that do returns. After an error it answers with the form as it
 // was filled in, and the error.
-func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form) (next string, err error)) error {
-	if !p.guard.HasSession(r) {
+func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*form, auth.Client) (next string, err error)) error {
+	client, ok := p.guard.Session(r)
+	if !ok {
 		return p.render(w, http.StatusUnauthorized, "login.html", "The session is over.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
@@ -90,9 +88,9 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, f *form, do func(*
 	f.Name, f.Pool, f.IP = r.PostForm.Get("name"), r.PostForm.Get("pool"), r.PostForm.Get("ip")
 	f.Power = r.PostForm.Get("power")
 	f.MACs, f.Tags = r.PostForm.Get("macs"), r.PostForm.Get("tags")
-	next, err := "", p.guard.Confirm(r, strings.TrimSpace(r.PostForm.Get("token")))
+	next, err := "", client.Needs(pools.RoleOperator)
 	if err == nil {
-		next, err = do(f)
+		next, err = do(f, client)
 	}
 	if err == nil {
 		http.Redirect(w, r, next, http.StatusSeeOther)

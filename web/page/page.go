@@ -1,10 +1,10 @@
 // Package page is the page for operators: the machines and their state, the inbox of
 // unknown machines, and the forms that add, remove and switch machines.
 //
-// It shows the data of package api, and changes them through [api.API]. A session of a
-// browser is enough for reading only. Each form asks for the API token again, so that a
-// stolen session cannot change anything. The page escapes and shortens the texts of
-// unknown machines, and shows only the last few machines.
+// It shows the data of package api, and changes them through [api.API], as the role of the
+// session's token allows. Browsers send the cookie of a session only with requests of the
+// page itself. The page escapes and shortens the texts of unknown machines, and shows only
+// the last few machines.
 //
 // The package does not know how sessions and tokens are checked, or how a change is
 // stored.
@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"drover/pools"
 	"drover/pools/lograte"
 	"drover/web/answer"
 	"drover/web/api"
@@ -52,8 +53,12 @@ func Handler(a *api.API, g *auth.Guard) http.Handler {
 
 // show answers with the page, or with the login when there is no session.
 func (p *page) show(w http.ResponseWriter, r *http.Request) error {
-	if !p.guard.HasSession(r) {
+	client, ok := p.guard.Session(r)
+	switch {
+	case !ok:
 		return p.render(w, http.StatusOK, "login.html", "")
+	case !client.Role.Includes(pools.RoleOperator):
+		return p.page(w, r, http.StatusOK, nil)
 	}
 	return p.page(w, r, http.StatusOK, p.formOf(r.URL.Query()))
 }
@@ -61,6 +66,9 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) error {
 // page answers with the page, with the form f open unless it is nil.
 func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) error {
 	v := p.view(r.Context())
+	if client, ok := p.guard.Session(r); ok {
+		v.Changes = client.Role.Includes(pools.RoleOperator)
+	}
 	if v.Form = f; f != nil {
 		for _, pool := range p.api.Farm.Farm().Config.Pools {
 			v.Form.Pools = append(v.Form.Pools, pool.Name)
@@ -69,7 +77,7 @@ func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) e
 	return p.render(w, code, "page.html", v)
 }
 
-// login starts a session for a client that sends the API token, in the body of the POST
+// login starts a session for a client that sends a token, in the body of the POST
 // only.
 func (p *page) login(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)

@@ -27,6 +27,7 @@ type view struct {
 	Inbox    inbox
 	Leased   leased
 	Form     *form // nil: none is open
+	Changes  bool  // the session may change something
 }
 
 // count is one number of the summary.

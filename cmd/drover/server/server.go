@@ -208,7 +208,7 @@ func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *rea
 		Farm: s.Live, Nodes: s.changes(), Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Log: s.part("web"), Now: time.Now,
+		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm)}
 }

@@ -14,7 +14,8 @@ const (
 	apiToken   = "api.token"
 	nodesKey   = "nodes.key"
 	httpsKey   = "https.key"
-	tokensFile = "tokens.json"
+	tokensFile = "tokens.json"     // of joins
+	apiTokens  = "api-tokens.json" // of the REST API
 
 	lastGoodConfig = "config.last-good.yaml"
 )

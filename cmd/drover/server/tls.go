@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"drover/httpboot"
 	"drover/pools"
@@ -43,7 +44,7 @@ func (s *Server) nodeTLS(dir string, farm *resolve.Farm) (*httpboot.TLS, error) 
 	return side, nil
 }
 
-// loadAPICredentials gives the people-facing listener its token and its certificate.
+// loadAPICredentials gives the people-facing listener its tokens and its certificate.
 // It makes the token if there is none.
 func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 	file := filepath.Join(o.State, apiToken)
@@ -52,6 +53,10 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 		return err
 	}
 	s.Web.Token = token
+	if s.Web.Named, err = auth.OpenTokens(filepath.Join(o.State, apiTokens), time.Now); err != nil {
+		return err
+	}
+	s.Web.API.APITokens = s.Web.Named
 	if isNew {
 		s.log.Info("made the token for the REST API and the page", "file", file)
 	}

@@ -9,10 +9,6 @@ import (
 	"drover/web/answer"
 )
 
-// TokenPath is the pattern of the path of shared join tokens. It is for clients with the
-// API token: a session is not enough.
-const TokenPath = "/api/v1/clusters/{cluster}/token"
-
 // Tokens returns the shared join tokens of clusters. Its errors for a bad request are
 // [pools.ErrNoCluster] and [pools.ErrNotShared]. Any other error means that the cluster
 // does not answer.
@@ -32,6 +28,7 @@ func (a *API) sharedToken(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return &answer.Error{Code: http.StatusServiceUnavailable, Msg: err.Error()}
 	}
+	a.record(client(r), "show the join token of "+cluster, "")
 	a.Log.Info("shared join token shown", "cluster", cluster, "expires", t.Expires, "client", r.RemoteAddr)
 	answer.JSON(w, http.StatusOK, t)
 	return nil

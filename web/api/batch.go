@@ -1,0 +1,84 @@
+package api
+
+import (
+	"net/http"
+
+	"drover/pools"
+	"drover/web/answer"
+	"drover/web/auth"
+	"drover/web/route"
+)
+
+// batch is the body of a request for several changes of nodes.
+type batch struct {
+	Changes []pools.NodeChange `json:"changes"`
+}
+
+// changed is the answer to a batch.
+type changed struct {
+	Changed int `json:"changed"` // nodes
+}
+
+// changeNodes makes changes of several nodes in one step: all of them or none.
+func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
+	var body batch
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if body.Changes == nil {
+		return answer.BadRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
+	}
+	changes := body.Changes
+	for _, c := range changes {
+		for _, n := range []*pools.PoolNode{c.Old, c.New} {
+			if n == nil {
+				continue
+			}
+			if err := client(r).May(n.Pool); err != nil {
+				return err
+			}
+		}
+	}
+	if route.IsDryRun(r) {
+		if err := a.Nodes.CheckNodes(changes); err != nil {
+			return err
+		}
+		answer.JSON(w, http.StatusOK, changed{len(changes)})
+		return nil
+	}
+	if err := a.Nodes.ChangeNodes(changes); err != nil {
+		return err
+	}
+	a.recordChanges(client(r), changes)
+	answer.JSON(w, http.StatusOK, changed{len(changes)})
+	return nil
+}
+
+// recordChanges adds changes of nodes to the audit and the log, and removes the MACs of the
+// nodes from the unknown machines.
+func (a *API) recordChanges(by auth.Client, changes []pools.NodeChange) {
+	var entries []pools.AuditEntry
+	for _, c := range changes {
+		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done"}
+		switch {
+		case c.New == nil:
+			e.Action, e.Node = "remove node", c.Old.Name
+		case c.Old == nil:
+			e.Action, e.Node = "add node", c.New.Name
+		case c.Old.Name != c.New.Name:
+			e.Action, e.Node = "rename node "+c.Old.Name, c.New.Name
+		default:
+			e.Node = c.New.Name
+		}
+		if c.New != nil {
+			for _, m := range c.New.MACs {
+				a.Unknowns.Forget(m)
+			}
+		}
+		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
+		entries = append(entries, e)
+	}
+	if err := a.Audit.Add(entries...); err != nil {
+		a.Log.Error("audit not stored", "err", err)
+	}
+}

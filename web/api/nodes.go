@@ -1,0 +1,211 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"drover/pools"
+	"drover/pools/config/decode"
+	"drover/web/answer"
+	"drover/web/auth"
+	"drover/web/listing"
+	"drover/web/route"
+)
+
+func (a *API) nodeRoutes() []route.Route {
+	const one = NodesPath + "/{name}"
+	catchAll := route.Parameter{Name: "catchall", About: "also machines of catch-all pools that have booted", Kind: route.Bool}
+	return []route.Route{
+		{
+			Method: "GET", Path: NodesPath, Summary: "All nodes, declared or added, each with its status", Role: pools.RoleViewer,
+			Query: append(nodeList.Parameters(), catchAll), Status: 200, Answer: []pools.NodeInfo{}, Handle: a.listNodes,
+		},
+		{
+			Method: "POST", Path: NodesPath, Summary: "Add a node: a node as in the config file, and its pool", Role: pools.RoleOperator,
+			Body: pools.PoolNode{}, Status: 201, Answer: pools.NodeInfo{}, Errors: []int{409}, Handle: a.addNode,
+		},
+		{
+			Method: "GET", Path: one, Summary: "A node", Role: pools.RoleViewer, Conditional: true,
+			Status: 200, Answer: pools.NodeInfo{}, Errors: []int{404, 412}, Handle: a.getNode,
+		},
+		{
+			Method: "PATCH", Path: one, Summary: "Change a node that was added over the API", Role: pools.RoleOperator, Conditional: true,
+			Body: pools.PoolNode{}, Patch: true, Status: 200, Answer: pools.NodeInfo{}, Errors: noChange, Handle: a.patchNode,
+		},
+		{
+			Method: "DELETE", Path: one, Summary: "Remove a node that was added over the API", Role: pools.RoleOperator, Conditional: true,
+			Status: 204, Errors: noChange, Handle: a.removeNode,
+		},
+		{
+			Method: "POST", Path: NodesPath + ":batch", Summary: "Several changes of nodes, all of them or none", Role: pools.RoleOperator,
+			Body: batch{}, Status: 200, Answer: changed{}, Errors: []int{404, 409}, Handle: a.changeNodes,
+		},
+		{
+			Method: "PUT", Path: one + "/next-boot", Summary: "Set what the next boot of a node does, once", Role: pools.RoleOperator,
+			Body: nextBoot{}, Status: 200, Answer: pools.NodeInfo{}, Errors: noSuch, Handle: a.setNextBoot,
+		},
+		{
+			Method: "DELETE", Path: one + "/next-boot", Summary: "Let the next boot of a node be as its pool says", Role: pools.RoleOperator,
+			Status: 204, Errors: noSuch, Handle: a.clearNextBoot,
+		},
+	}
+}
+
+// NodesPath is the path of nodes.
+const NodesPath = "/api/v1/nodes"
+
+// maxNodes bounds a page of nodes.
+const maxNodes = 20_000
+
+var nodeList = listing.List[pools.NodeInfo]{Max: maxNodes, Columns: []listing.Column[pools.NodeInfo]{
+	{Name: "name", Of: func(n *pools.NodeInfo) string { return n.Name }},
+	{Name: "pool", Of: func(n *pools.NodeInfo) string { return n.Pool }},
+	{Name: "tag", All: func(n *pools.NodeInfo) []string {
+		return append(n.Status.PoolTags[:len(n.Status.PoolTags):len(n.Status.PoolTags)], n.Tags...)
+	}},
+	{Name: "state", Of: func(n *pools.NodeInfo) string { return string(n.Status.State) }},
+	{Name: "cluster", Of: func(n *pools.NodeInfo) string { return n.Status.Cluster }},
+	{Name: "image", Of: func(n *pools.NodeInfo) string { return n.Status.Image }},
+	{Name: "power", Of: func(n *pools.NodeInfo) string { return n.Status.Power }},
+	{Name: "chassis", Of: func(n *pools.NodeInfo) string { return n.ChassisSlot.Chassis }},
+	{Name: "address", Of: func(n *pools.NodeInfo) string { return text(n.Status.Address) }},
+	{Name: "mac", All: func(n *pools.NodeInfo) []string { return texts(n.MACs) }},
+	{Name: "since", Of: func(n *pools.NodeInfo) string { return listing.Time(n.Status.Since) }, SortOnly: true},
+}}
+
+// withMoves returns nodes with their next boots and moves.
+func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
+	moves := map[string]*pools.Move{}
+	for _, m := range a.Moves() {
+		moves[m.As] = &m
+	}
+	nodes := make([]pools.NodeInfo, len(infos)) // not nil: [] rather than null
+	for i, n := range infos {
+		nodes[i] = a.withNext(n)
+		nodes[i].Move = moves[n.Name]
+	}
+	return nodes
+}
+
+// listNodes answers with all nodes, and with ?catchall=true also with the machines of
+// catch-all pools.
+func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
+	o := a.observe()
+	nodes := a.withMoves(a.Farm.Farm().Nodes()...)
+	if r.URL.Query().Get("catchall") == "true" {
+		nodes = append(nodes, o.catchAll()...)
+	}
+	return nodeList.Answer(w, r, a.withStatus(nodes, o))
+}
+
+func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return noNode(name)
+	}
+	if err := ifMatch(r, &n.PoolNode); err != nil {
+		return err
+	}
+	return a.node(w, name, http.StatusOK)
+}
+
+func noNode(name string) error { return fmt.Errorf("%w: %q", pools.ErrNotFound, name) }
+
+// node answers with the current node of that name.
+func (a *API) node(w http.ResponseWriter, name string, code int) error {
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return noNode(name)
+	}
+	w.Header().Set("ETag", etag(&n.PoolNode))
+	answer.JSON(w, code, a.withStatus(a.withMoves(n), a.observe())[0])
+	return nil
+}
+
+func (a *API) addNode(w http.ResponseWriter, r *http.Request) error {
+	var n pools.PoolNode
+	if err := readJSON(r, &n); err != nil {
+		return err
+	}
+	if err := client(r).May(n.Pool); err != nil {
+		return err
+	}
+	if route.IsDryRun(r) {
+		return a.preview(w, pools.NodeChange{New: &n})
+	}
+	if err := a.AddNode(n, client(r)); err != nil {
+		return err
+	}
+	w.Header().Set("Location", NodesPath+"/"+n.Name)
+	return a.node(w, n.Name, http.StatusCreated)
+}
+
+// AddNode adds a node for a client, and removes its MACs from the unknown machines.
+func (a *API) AddNode(n pools.PoolNode, by auth.Client) error {
+	if err := by.May(n.Pool); err != nil {
+		return err
+	}
+	if err := a.Nodes.AddNode(n); err != nil {
+		return err
+	}
+	for _, m := range n.MACs {
+		a.Unknowns.Forget(m)
+	}
+	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", by)
+	a.record(by, "add node", n.Name)
+	return nil
+}
+
+func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
+	patch, err := readBody(r, "application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	edit := func(n pools.PoolNode) (pools.PoolNode, error) {
+		if err := ifMatch(r, &n); err != nil {
+			return n, err
+		}
+		if err := client(r).May(n.Pool); err != nil {
+			return n, err
+		}
+		if err := decode.JSON(patch, &n); err != nil {
+			return n, err
+		}
+		return n, client(r).May(n.Pool)
+	}
+	if route.IsDryRun(r) {
+		return a.previewPatch(w, name, edit)
+	}
+	if err = a.Nodes.UpdateNode(name, edit); err != nil {
+		return err
+	}
+	a.record(client(r), "change node", name)
+	return a.node(w, name, http.StatusOK)
+}
+
+func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return noNode(name)
+	}
+	if err := client(r).May(n.Pool); err != nil {
+		return err
+	}
+	if err := ifMatch(r, &n.PoolNode); err != nil {
+		return err
+	}
+	change := pools.NodeChange{Old: &n.PoolNode}
+	if route.IsDryRun(r) {
+		return a.preview(w, change)
+	}
+	// The node that is removed is the one that was checked.
+	if err := a.Nodes.ChangeNodes([]pools.NodeChange{change}); err != nil {
+		return unmatched(r, err)
+	}
+	a.record(client(r), "remove node", name)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,66 @@
+package auth
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"drover/pools"
+	"drover/web/answer"
+)
+
+// Client is the sender of a request.
+type Client struct {
+	Name    string // of its token; empty: it has the server's own
+	Role    pools.Role
+	Pools   []string // whose nodes it may change; empty: all
+	Session bool     // it is a browser
+	Address string   // address:port
+}
+
+// String returns the client for the audit: "token ci from 10.0.0.5:1234".
+func (c Client) String() string {
+	kind := "token"
+	if c.Session {
+		kind = "page"
+	}
+	if c.Name != "" {
+		kind += " " + c.Name
+	}
+	return kind + " from " + c.Address
+}
+
+// Needs returns an error with status 403 if the client's role does not include role.
+func (c Client) Needs(role pools.Role) error {
+	if c.Role.Includes(role) {
+		return nil
+	}
+	return &answer.Error{
+		Code: http.StatusForbidden, Name: answer.CodeForbidden, Remedy: fmt.Sprintf("use a token with the role %s", role),
+		Msg: fmt.Sprintf("this needs the role %s, and the token has the role %s", role, c.Role),
+	}
+}
+
+// Limited reports whether the client may change the nodes of some pools only.
+func (c Client) Limited() bool { return len(c.Pools) > 0 }
+
+// May returns an error with status 403 if the client must not change the nodes of a pool.
+// The empty pool is that of a machine without one.
+func (c Client) May(pool string) error {
+	if !c.Limited() || slices.Contains(c.Pools, pool) {
+		return nil
+	}
+	return &answer.Error{
+		Code: http.StatusForbidden, Name: answer.CodeForbidden, Remedy: "use a token for that pool",
+		Msg: fmt.Sprintf("token %q is for machines of the pools %q, and not for those of %q", c.Name, c.Pools, pool),
+	}
+}
+
+// clientKey is the key of a request's client in its context.
+type clientKey struct{}
+
+// ClientOf returns the client of a request that [Guard.API] has passed on.
+func ClientOf(r *http.Request) (Client, bool) {
+	c, ok := r.Context().Value(clientKey{}).(Client)
+	return c, ok
+}
