@@ -64,7 +64,7 @@ them their identity, and lets them join.
 
 Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 4 server unreachable, 5 refused.`,
-		Example:       "  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
+		Example:       "  drover init\n  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

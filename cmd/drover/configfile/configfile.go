@@ -1,6 +1,6 @@
 // Package configfile has the commands of drover for the config of a running server: diff
 // shows what a file would change, and reload makes the server read its file again. The
-// command config schema prints the JSON Schema of config files.
+// command config schema prints the JSON Schema of config files, and init writes a first one.
 //
 // The farms are made by package config; this package compares and prints them.
 package configfile
@@ -23,7 +23,7 @@ const path = "/api/v1/config"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newConfigCommand(), newDiffCommand(), newReloadCommand()}
+	return []*cobra.Command{newInitCommand(), newConfigCommand(), newDiffCommand(), newReloadCommand()}
 }
 
 func newReloadCommand() *cobra.Command {

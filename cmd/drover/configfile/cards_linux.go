@@ -1,0 +1,74 @@
+package configfile
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// card is a network card of this host with an IPv4 address.
+type card struct {
+	name    string
+	network netip.Prefix // its address, with the length of the network
+}
+
+// networkCards returns the cards that are up and have a network. Those without the host's
+// default route are first: machines have a network of their own more often than not.
+func networkCards(proc fs.FS) (out []card) {
+	all, _ := net.Interfaces() // none: the operator names one
+	for _, i := range all {
+		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			if err == nil && p.Addr().Is4() && p.Bits() <= 30 {
+				out = append(out, card{i.Name, p})
+				break
+			}
+		}
+	}
+	routes := defaultRoutes(proc)
+	slices.SortStableFunc(out, func(a, b card) int {
+		switch x, y := routes[a.name].IsValid(), routes[b.name].IsValid(); {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	return out
+}
+
+// defaultRoutes returns the gateways of the host's default routes by interface, from
+// /proc/net/route.
+func defaultRoutes(proc fs.FS) map[string]netip.Addr {
+	text, _ := fs.ReadFile(proc, "net/route") // none: no proposal
+	routes := map[string]netip.Addr{}
+	for line := range strings.Lines(string(text)) {
+		w := strings.Fields(line) // Iface Destination Gateway Flags RefCnt Use Metric Mask
+		if len(w) < 8 || w[1] != "00000000" || w[7] != "00000000" {
+			continue
+		}
+		b, err := hex.DecodeString(w[2])
+		if err != nil || len(b) != 4 {
+			continue
+		}
+		routes[w[0]] = netip.AddrFrom4([4]byte(binary.NativeEndian.AppendUint32(nil, binary.BigEndian.Uint32(b))))
+	}
+	return routes
+}
+
+// gatewayOf returns the router to propose for a network: the host's own, if it is in it.
+func gatewayOf(proc fs.FS, name string, network netip.Prefix) string {
+	if a := defaultRoutes(proc)[name]; a.IsValid() && !a.IsUnspecified() && network.Contains(a) {
+		return a.String()
+	}
+	return ""
+}
