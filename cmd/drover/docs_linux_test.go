@@ -85,8 +85,9 @@ func notHere() map[string]string {
 		"drover image build --name debian-12 oci-archive:node.tar":     "likewise",
 		"drover image build --name debian-12 docker-archive:saved.tar": "likewise",
 
-		"drover host list": hosts,
-		"drover host bundle legacy1 --program ./flanneld --program ./kube-proxy": hosts,
+		"drover host list":  hosts,
+		"drover host check": hosts, "drover host check legacy1": hosts,
+		"drover host bundle legacy1 --program ./flanneld --program ./kube-proxy --program ./drover": hosts,
 		"drover host show legacy1":                  hosts,
 		"drover host rm legacy1":                    hosts,
 		"tar -xf legacy1.tar && legacy1/install.sh": hosts,

@@ -53,8 +53,16 @@ func TestExternalHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dns, err := buildcache.CoreDNS(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drover := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", drover, "drover/cmd/drover").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", os.Args[0], "-test.v", "-test.run=^TestExternalHost$")
-	cmd.Env = append(os.Environ(), inside+"="+bin+":"+flannel+":"+proxy+":"+tools)
+	cmd.Env = append(os.Environ(), inside+"="+strings.Join([]string{bin, flannel, proxy, tools, dns, drover}, ":"))
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
@@ -140,16 +148,35 @@ func testInside(t *testing.T, dirs []string) {
 	apply(t, p, "../../deploy/hosts-rbac.yaml", "")
 	apply(t, p, "-", "{apiVersion: v1, kind: Node, metadata: {name: n1}}")
 	podIP := startNode(t, p, flannel, dir)
-	apply(t, p, "-", fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080}]}}
----
-{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}, addressType: IPv4,
-  ports: [{name: "", port: 8080, protocol: TCP}], endpoints: [{addresses: [%q], conditions: {ready: true}}]}
-`, podIP))
+	apply(t, p, "-", objects(podIP))
 	web(t, "pod", "hello from the pod")
+	startDNS(t, p, dirs[4], dir)
 
 	for _, mode := range []pools.ProxyMode{pools.ProxyNFTables, pools.ProxyIPTables} {
 		t.Run(string(mode), func(t *testing.T) { testHost(t, p, mode, podIP, dirs[1:]) })
 	}
+}
+
+// objects returns Services with the pod behind them: one with a ClusterIP, one without, and
+// the cluster's DNS.
+func objects(podIP string) string {
+	text := `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: headless}, spec: {clusterIP: None, ports: [{port: 8080}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {clusterIP: 10.96.0.10, ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]}}
+`
+	for service, ports := range map[string]string{
+		"default/web": `{name: "", port: 8080, protocol: TCP}`, "default/headless": `{name: "", port: 8080, protocol: TCP}`,
+		"kube-system/kube-dns": "{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}",
+	} {
+		namespace, name, _ := strings.Cut(service, "/")
+		text += fmt.Sprintf(`---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: %[1]s-1, namespace: %[2]s, labels: {kubernetes.io/service-name: %[1]s}}, addressType: IPv4,
+  ports: [%[3]s], endpoints: [{addresses: [%[4]q], conditions: {ready: true}}]}
+`, name, namespace, ports, podIP)
+	}
+	return text
 }
 
 func apply(t *testing.T, p *controlplane.Cluster, file, text string) {
@@ -227,51 +254,26 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine, err := manual.NewHost("legacy1", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(machine.Close)
-	run := func(line string) (string, error) {
-		out, err := machine.Command(path + line).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%s: %w: %s", line, err, out)
-		}
-		return string(out), err
-	}
-	must := func(line string) string {
-		t.Helper()
-		out, err := run(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
+	m := newMachine(t)
+	run, must, reach := m.run, m.must, m.reach
 	state := func() string {
 		return must("ip -br link | cut -d' ' -f1; ip route; nft list tables | grep -e kube -e flannel; iptables-save | grep -v '^[#:]' | grep -e KUBE -e FLANNEL; ls /etc/systemd/system /usr/local/bin; ls -d /etc/drover-host; cat /etc/resolv.conf; true")
 	}
 	must("cat > /usr/local/bin/systemctl <<'END'\n" + systemctl + "END\nchmod 755 /usr/local/bin/systemctl")
 	must("tar -xf " + dirs[2] + " -C / ./usr/sbin/nft ./usr/lib")
 	before := state()
-	cidr := install(t, h, &conf, machine, dirs[0], dirs[1])
+	cidr := install(t, h, &conf, m.Host, program(t, dirs[0], "flanneld"), program(t, dirs[1], "kube-proxy"), program(t, dirs[4], "drover"))
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := run("tail -n 30 /var/log/drover-*; ip route; ip -d link; nft list ruleset | head -80")
 			t.Log(out)
 		}
 	})
-	reach := func(what, url string) {
-		t.Helper()
-		fixture.Retry(t, "the host reaches "+what, func() error {
-			out, err := run("curl -fsS --max-time 3 http://" + url)
-			if err == nil && out != "hello from the pod" {
-				err = fmt.Errorf("%q", out)
-			}
-			return err
-		})
-	}
 	reach("a pod", podIP+":8080")
 	reach("a ClusterIP", "10.96.0.80")
+	reach("a Service by its name", "web.default.svc.cluster.local")
+	reach("a Headless Service by its name", "headless.default.svc.cluster.local:8080")
+	reach("a Service by its short name", "web")
 	web(t, "legacy1", "hello from the host")
 	fixture.Retry(t, "the pod reaches the host", func() error {
 		out, err := exec.CommandContext(t.Context(), "ip", "netns", "exec", "pod", "curl", "-fsS", "--max-time", "3", "http://"+cidr.Addr().String()+":8080").CombinedOutput()
@@ -280,6 +282,10 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 		}
 		return err
 	})
+	testCheck(t, m)
+	if mode == pools.ProxyNFTables {
+		testBroken(t, m)
+	}
 	old := must("cat /etc/drover-host/tenant/token")
 	must("/etc/drover-host/tenant/renew.sh")
 	if renewed := must("cat /etc/drover-host/tenant/token"); renewed == old || strings.Count(renewed, ".") != 2 {
@@ -302,7 +308,7 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 }
 
 // install installs the bundle of the host, and returns its network.
-func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, machine *manual.Host, flannel, proxy string) netip.Prefix {
+func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, machine *manual.Host, programs ...bundle.Program) netip.Prefix {
 	t.Helper()
 	var b bundle.Host
 	fixture.Retry(t, "the host has a Node and credentials", func() error {
@@ -321,10 +327,10 @@ func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, machine *man
 		return nil
 	})
 	var tar bytes.Buffer
-	if err := bundle.Write(&tar, b, time.Now(), program(t, flannel, "flanneld"), program(t, proxy, "kube-proxy")); err != nil {
+	if err := bundle.Write(&tar, b, time.Now(), programs...); err != nil {
 		t.Fatal(err)
 	}
-	cmd := machine.Command(path + "cd /var/tmp && tar -xf - && legacy1/install.sh none && rm -r legacy1")
+	cmd := machine.Command(path + "cd /var/tmp && tar -xf - && legacy1/install.sh plain && rm -r legacy1")
 	cmd.Stdin = &tar
 	out, err := cmd.CombinedOutput()
 	if err != nil {

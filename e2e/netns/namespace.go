@@ -141,9 +141,12 @@ func NeedLinks(t testing.TB, types ...string) {
 	n.IP(t, "link", "add", "below", "type", "veth", "peer", "name", "peer")
 	for _, typ := range types {
 		args := []string{"link", "add", "try", "type", typ}
-		if typ == "vlan" {
+		switch typ {
+		case "vlan":
 			args = append(args, "id", "7")
 			args = slices.Insert(args, 2, "link", "below", "name")
+		case "vxlan":
+			args = append(args, "id", "7", "dstport", "8472")
 		}
 		switch out, err := n.Command("ip", args...).CombinedOutput(); {
 		case strings.Contains(string(out), "Unknown device type"):

@@ -46,6 +46,7 @@ var arguments = map[string][]source{
 	"cluster prepare":   {clusterNames, nil},
 	"explain":           {nodeMACs, nil},
 	"host bundle":       {hostNames, nil},
+	"host check":        {hostNames, nil},
 	"host rm":           {hostNames, nil},
 	"host show":         {hostNames, nil},
 	"image show":        {imageNames, nil},

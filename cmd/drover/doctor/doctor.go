@@ -10,36 +10,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
 	"drover/pools/config"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 
-// Finding is the result of a check: a fault, or that there is none.
-type Finding struct {
-	Check  string `json:"check"`
-	Result string `json:"result"`           // ok, warning, fault, or skipped
-	Text   string `json:"text"`             // what was found
-	Remedy string `json:"remedy,omitempty"` // what to do about it
-}
-
 // The results of a check.
 const (
-	ok      = "ok"
-	warning = "warning"
-	fault   = "fault"
-	skipped = "skipped"
+	ok      = cli.OK
+	warning = cli.Warning
+	fault   = cli.Fault
+	skipped = cli.Skipped
 )
 
 // doctor examines a host.
@@ -50,7 +38,7 @@ type doctor struct {
 
 	farm     *resolve.Farm
 	running  bool // a server answers
-	findings []Finding
+	findings cli.Findings
 }
 
 // NewCommand returns the command drover doctor.
@@ -74,16 +62,10 @@ warnings are none.`,
 		d.images = cmp.Or(d.images, filepath.Join(d.state, "images"))
 		d.loaders = cmp.Or(d.loaders, filepath.Join(d.state, "loaders"))
 		d.examine(cmd.Context())
-		if err := output.Print(cmd, d.findings, d.text); err != nil {
+		if err := output.Print(cmd, d.findings, d.findings.Write); err != nil {
 			return err
 		}
-		faults := 0
-		for _, f := range d.findings {
-			if f.Result == fault {
-				faults++
-			}
-		}
-		if faults > 0 {
+		if faults := d.findings.Faults(); faults > 0 {
 			return fmt.Errorf("faults: %d", faults)
 		}
 		return nil
@@ -125,24 +107,8 @@ func (d *doctor) examine(ctx context.Context) {
 	d.clock()
 }
 
-func (d *doctor) add(check, result, text, remedy string) {
-	d.findings = append(d.findings, Finding{check, result, printable.Text(text), remedy})
-}
-
-// text writes the findings for people, the faults last.
-func (d *doctor) text(w io.Writer) error {
-	rank := map[string]int{ok: 0, skipped: 1, warning: 2, fault: 3}
-	all := slices.Clone(d.findings)
-	slices.SortStableFunc(all, func(a, b Finding) int { return rank[a.Result] - rank[b.Result] })
-	var b strings.Builder
-	for _, f := range all {
-		fmt.Fprintf(&b, "%-8s %-12s %s\n", f.Result, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                      "))
-		if f.Remedy != "" {
-			fmt.Fprintf(&b, "         %-12s -> %s\n", "", f.Remedy)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+func (d *doctor) add(check string, result cli.Result, text, remedy string) {
+	d.findings.Add(check, result, text, remedy)
 }
 
 // server asks whether a server runs here, and what it lacks.

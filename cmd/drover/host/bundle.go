@@ -32,20 +32,16 @@ resolver for the cluster's domain. On the host, as root:
 
 The tar has credentials of the host: its mode is 0600, keep it so. They are valid
 for 30 days; the host renews them each day. The host needs curl, ip and nft (or
-iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings.`,
+iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings; drover
+itself, too, for drover host check there.`,
 		Example: "  drover host bundle legacy1\n  drover host bundle legacy1 --program ./flanneld --program ./kube-proxy -f /root/legacy1.tar",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, err := open(cmd, config)
-			if err != nil {
-				return err
-			}
-			defer inv.clusters.Close()
 			brought, err := readPrograms(programs)
 			if err != nil {
 				return err
 			}
-			h, err := inv.bundle(cmd.Context(), cluster, args[0])
+			h, err := with(cmd, config, func(inv *inventory) (bundle.Host, error) { return inv.bundle(cmd.Context(), cluster, args[0]) })
 			if err != nil {
 				return err
 			}
@@ -66,7 +62,7 @@ iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings
 	clusterFlag(cmd, &cluster)
 	output.Flag(cmd, "text", "json", "yaml")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default NAME.tar)")
-	cmd.Flags().StringArrayVar(&programs, "program", nil, "flanneld or kube-proxy for the host's processor, to go with it")
+	cmd.Flags().StringArrayVar(&programs, "program", nil, "flanneld, kube-proxy or drover for the host's processor, to go with it")
 	return cmd
 }
 
@@ -74,8 +70,8 @@ iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings
 func readPrograms(paths []string) (all []bundle.Program, err error) {
 	for _, path := range paths {
 		name := filepath.Base(path)
-		if !slices.Contains([]string{"flanneld", "kube-proxy"}, name) {
-			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--program %s: want a file with the name flanneld or kube-proxy", path)}
+		if !slices.Contains([]string{"flanneld", "kube-proxy", "drover"}, name) {
+			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--program %s: want a file with the name flanneld, kube-proxy or drover", path)}
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -1,6 +1,7 @@
-// Package host has the commands of hosts outside the clusters: drover host list, show, rm
-// and bundle. They read the config file and talk to the clusters with drover's own
-// credentials; drover serve makes the objects of hosts.
+// Package host has the commands of hosts outside the clusters: drover host list, show, check,
+// bundle and rm. They read the config file and talk to the clusters with drover's own
+// credentials; drover serve makes the objects of hosts. On a host itself, drover host check
+// reads the installed bundle.
 package host
 
 import (
@@ -22,7 +23,7 @@ func NewCommand() *cobra.Command {
 		Use:   "host",
 		Short: "Hosts outside the clusters that reach pods and Services",
 	}
-	return cli.Group(cmd, newListCommand(), newShowCommand(), newBundleCommand(), newRemoveCommand())
+	return cli.Group(cmd, newListCommand(), newShowCommand(), newCheckCommand(), newBundleCommand(), newRemoveCommand())
 }
 
 // row is a host of a cluster.
@@ -52,15 +53,16 @@ type inventory struct {
 	clusters *kube.Clusters
 }
 
-// open loads a config. Close the clusters after use.
-func open(cmd *cobra.Command, config string) (*inventory, error) {
+// with loads a config, and returns what f does with its clusters.
+func with[T any](cmd *cobra.Command, config string, f func(*inventory) (T, error)) (none T, err error) {
 	farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig)}
 	clusters.Set(farm.Clusters())
-	return &inventory{farm.Clusters(), clusters}, nil
+	defer clusters.Close()
+	return f(&inventory{farm.Clusters(), clusters})
 }
 
 // list returns the hosts of a cluster, or of all.
@@ -112,6 +114,19 @@ func (inv *inventory) find(ctx context.Context, cluster, name string) (row, erro
 	return row{}, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("host %q is in clusters %q and %q: say --cluster", name, found[0].Cluster, found[1].Cluster)}
 }
 
+// remove removes the objects of a host.
+func (inv *inventory) remove(ctx context.Context, cluster, name string) (row, error) {
+	r, err := inv.find(ctx, cluster, name)
+	if err != nil {
+		return r, err
+	}
+	h, err := inv.clusters.Hosts(r.Cluster)
+	if err != nil {
+		return r, err
+	}
+	return r, h.Remove(ctx, r.Name)
+}
+
 func clusterFlag(cmd *cobra.Command, cluster *string) {
 	cmd.Flags().StringVar(cluster, "cluster", "", "cluster of the host, if several have one of that name")
 }
@@ -125,12 +140,7 @@ func newListCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]row, error) {
-		inv, err := open(cmd, config)
-		if err != nil {
-			return nil, err
-		}
-		defer inv.clusters.Close()
-		return inv.list(ctx, cluster)
+		return with(cmd, config, func(inv *inventory) ([]row, error) { return inv.list(ctx, cluster) })
 	}, func(w io.Writer, rows []row) error {
 		return cli.Table(w, rows, "NAME\tCLUSTER\tADDRESS\tPOD NETWORK\tSTATE", func(r row) []any {
 			return []any{r.Name, r.Cluster, r.Address, network(r), r.state()}
@@ -158,12 +168,7 @@ func newShowCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (row, error) {
-		inv, err := open(cmd, config)
-		if err != nil {
-			return row{}, err
-		}
-		defer inv.clusters.Close()
-		return inv.find(ctx, cluster, args[0])
+		return with(cmd, config, func(inv *inventory) (row, error) { return inv.find(ctx, cluster, args[0]) })
 	}, func(w io.Writer, r row) error {
 		own := "-"
 		if r.PodCIDR.IsValid() {
@@ -190,20 +195,8 @@ uninstall.sh.`,
 		Example: "  drover host rm legacy1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, err := open(cmd, config)
+			r, err := with(cmd, config, func(inv *inventory) (row, error) { return inv.remove(cmd.Context(), cluster, args[0]) })
 			if err != nil {
-				return err
-			}
-			defer inv.clusters.Close()
-			r, err := inv.find(cmd.Context(), cluster, args[0])
-			if err != nil {
-				return err
-			}
-			h, err := inv.clusters.Hosts(r.Cluster)
-			if err != nil {
-				return err
-			}
-			if err := h.Remove(cmd.Context(), r.Name); err != nil {
 				return err
 			}
 			return output.PrintNamed(cmd, r, []string{r.Name}, func(w io.Writer) error {

@@ -239,3 +239,10 @@ func (h *Hosts) mend(ctx context.Context, n *corev1.Node, host pools.ExternalHos
 	}
 	return nil
 }
+
+// Network returns the networks of the cluster as the config has them; nil without.
+func (h *Hosts) Network() *pools.HostNetwork {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.network
+}

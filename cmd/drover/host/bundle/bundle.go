@@ -12,10 +12,14 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"path"
+	"path/filepath"
+	"strings"
 	"text/template"
 	"time"
 
@@ -26,21 +30,25 @@ import (
 // each day.
 const Lifetime = 30 * 24 * time.Hour
 
-// Host is a host with the facts of its cluster.
-type Host struct {
-	Name    string
-	Cluster string
-	Address netip.Addr
-	PodCIDR netip.Prefix // of the host
-	Network *pools.HostNetwork
+// Parent is the directory of a host that has a directory for each of its clusters.
+const Parent = "/etc/drover-host"
 
-	Server string // https://host:port of the API server
-	CA     []byte // of the API server, in PEM
-	Token  string // of the host's ServiceAccount
+// Host is a host with the facts of its cluster. Its JSON, the file host.json of a bundle, has
+// no credentials.
+type Host struct {
+	Name    string             `json:"name"`
+	Cluster string             `json:"cluster"`
+	Address netip.Addr         `json:"address"`
+	PodCIDR netip.Prefix       `json:"podCIDR"` // of the host
+	Network *pools.HostNetwork `json:"network"`
+
+	Server string `json:"server"` // https://host:port of the API server
+	CA     []byte `json:"-"`      // of the API server, in PEM
+	Token  string `json:"-"`      // of the host's ServiceAccount
 }
 
 // Dir is the directory of the host that has its files.
-func (h Host) Dir() string { return "/etc/drover-host/" + h.Cluster }
+func (h Host) Dir() string { return path.Join(Parent, h.Cluster) }
 
 // Interface is the name of flannel's VXLAN interface.
 func (h Host) Interface() string { return fmt.Sprintf("flannel.%d", h.Network.VNI) }
@@ -86,7 +94,11 @@ func Files(h Host, programs ...Program) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []File{{"net-conf.json", 0o644, net}, {"ca.crt", 0o644, h.CA}, {"token", 0o600, []byte(h.Token + "\n")}}
+	facts, err := json.MarshalIndent(h, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	out := []File{{"host.json", 0o644, append(facts, '\n')}, {"net-conf.json", 0o644, net}, {"ca.crt", 0o644, h.CA}, {"token", 0o600, []byte(h.Token + "\n")}}
 	for _, f := range modes {
 		var text bytes.Buffer
 		if err := all.ExecuteTemplate(&text, f.name, h); err != nil {
@@ -98,6 +110,28 @@ func Files(h Host, programs ...Program) ([]File, error) {
 		out = append(out, File{path.Join("bin", p.Name), 0o755, p.Data})
 	}
 	return out, nil
+}
+
+// Read reads the facts and the credentials that an installed bundle has left in a directory.
+func Read(dir string) (h Host, err error) {
+	facts, err := os.ReadFile(filepath.Join(dir, "host.json"))
+	if err == nil {
+		if err = json.Unmarshal(facts, &h); err == nil && (h.Network == nil || h.Name == "" || !h.PodCIDR.IsValid() || !h.Network.ServiceCIDR.IsValid()) {
+			err = errors.New("it is not of a bundle")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s/host.json: %w", dir, err)
+		}
+	}
+	if err == nil {
+		h.CA, err = os.ReadFile(filepath.Join(dir, "ca.crt"))
+	}
+	if err == nil {
+		var token []byte
+		token, err = os.ReadFile(filepath.Join(dir, "token"))
+		h.Token = strings.TrimSpace(string(token))
+	}
+	return h, err
 }
 
 // netConf returns flannel's config. The host has no pods, so flannel needs no rules there.

@@ -10,7 +10,7 @@ if [ "$(id -u)" != 0 ]; then
 	exit 1
 fi
 mkdir -p /usr/local/bin
-for program in flanneld kube-proxy; do
+for program in flanneld kube-proxy drover; do
 	if [ -e bin/$program ]; then
 		cp bin/$program /usr/local/bin/$program.new
 		chmod 755 /usr/local/bin/$program.new
@@ -31,7 +31,7 @@ for file in kubeconfig token; do
 	chmod 600 $dir/$file.new
 	mv $dir/$file.new $dir/$file
 done
-for file in net-conf.json ca.crt; do
+for file in host.json net-conf.json ca.crt; do
 	cp $file $dir/$file
 done
 for file in uninstall.sh renew.sh resolver.sh; do
