@@ -6,10 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,13 +48,13 @@ type Builder struct {
 	Version       string       // of the program that calls Build, for the manifest
 
 	Log      *slog.Logger     // nil: no log
-	Progress func(Progress)   // called often, from one goroutine; may be nil
+	Progress func(Progress)   // called often, never twice at the same time; may be nil
 	Now      func() time.Time // nil: time.Now
 }
 
 // Progress describes how far a build is.
 type Progress struct {
-	Phase string // "reading layer 2 of 4", "writing root.squashfs"
+	Phase string // "reading 4 layers", "writing root.squashfs"
 	Done  int64  // bytes
 	Total int64  // bytes; 0 when unknown
 }
@@ -92,7 +93,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	defer func() { _ = sp.Close() }() // it is unlinked
 	r := run{Builder: b, store: st, spool: sp, initrd: early, tar2sqfs: program}
 	r.manifest = Manifest{Name: b.Name, Created: b.Now().UTC().Truncate(time.Second), Source: cmp.Or(b.Origin, b.Source), SourceDigest: src.Digest,
-		Platform: b.Platform.String(), Level: b.Level, Files: map[string]File{}, Tools: map[string]string{tar2sqfs: version}}
+		Platform: b.Platform.String(), Level: b.Level, Tools: map[string]string{tar2sqfs: version}}
 	if b.Version != "" {
 		r.manifest.Tools["drover"] = b.Version
 	}
@@ -201,9 +202,6 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err != nil {
 		return err
 	}
-	if err := r.file(ctx, KernelFile, kernel.Size, kernel.WriteContent); err != nil {
-		return err
-	}
 	// The initrd may contain files that the root file system excludes: it reads them first.
 	contents, err := r.contents(ctx, archive)
 	if err != nil {
@@ -214,14 +212,20 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 		return err
 	}
 	r.warn(archive)
-	return r.compress(ctx, archive, contents)
+	return r.write(ctx, kernel, archive, contents)
 }
 
-// compress writes initrd and squashfs at the same time.
-func (r *run) compress(ctx context.Context, archive *initrd.Archive, contents *contents) error {
-	var early, root File
+// write writes kernel, initrd and squashfs at the same time.
+func (r *run) write(ctx context.Context, kernel *rootfs.File, archive *initrd.Archive, contents *contents) error {
+	var boot, early, root File
 	var chunks *manifest.Chunks
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		if boot, err = r.store.write(ctx, KernelFile, func(int64) {}, kernel.WriteContent); err != nil {
+			err = fmt.Errorf("%s: %w", KernelFile, err)
+		}
+		return err
+	})
 	g.Go(func() (err error) {
 		early, err = r.writeInitrd(ctx, archive, contents)
 		return err
@@ -234,29 +238,65 @@ func (r *run) compress(ctx context.Context, archive *initrd.Archive, contents *c
 		return err
 	}
 	r.manifest.InitrdKey = contents.key
-	r.manifest.Files[InitrdFile], r.manifest.Files[SquashfsFile] = early, root
+	r.manifest.Files = map[string]File{KernelFile: boot, InitrdFile: early, SquashfsFile: root}
 	r.manifest.Chunks = chunks
 	return nil
 }
 
-// flatten reads all layers into one tree.
+// maxReaders bounds the layers that are read at the same time: a decoder of zstd may take
+// 128 MiB.
+const maxReaders = 4
+
+// flatten reads all layers, several at a time, into one tree.
 func (r *run) flatten(ctx context.Context, src *layer.Source) error {
+	lists, readers := make([][]rootfs.Entry, len(src.Layers)), make([]layer.Reader, len(src.Layers))
+	progress := r.reading(src.Layers)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(min(maxReaders, runtime.GOMAXPROCS(0)))
+	for i, l := range src.Layers {
+		g.Go(func() (err error) {
+			readers[i].Spool = r.spool
+			if lists[i], err = l.Read(ctx, &readers[i], progress); err != nil {
+				return fmt.Errorf("%s: %w", l.Name, err)
+			}
+			r.Log.Debug("layer read", "layer", l.Name, "entries", len(lists[i]))
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
 	r.tree = rootfs.New()
-	reader := layer.Reader{Spool: r.spool}
-	for _, l := range src.Layers {
-		list, err := l.Read(ctx, &reader, r.begin("reading "+l.Name, l.Size))
-		if err == nil {
-			err = r.tree.Apply(list)
-		}
-		if err != nil {
+	var sockets []string
+	for i, l := range src.Layers {
+		if err := r.tree.Apply(lists[i]); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		r.Log.Debug("layer read", "layer", l.Name, "entries", len(list))
+		lists[i], sockets = nil, append(sockets, readers[i].Sockets...)
 	}
-	if len(reader.Sockets) > 0 {
-		r.Log.Warn("left out: squashfs cannot store sockets", "files", len(reader.Sockets), "first", reader.Sockets[0])
+	if len(sockets) > 0 {
+		r.Log.Warn("left out: squashfs cannot store sockets", "files", len(sockets), "first", sockets[0])
 	}
 	return r.spool.Finish()
+}
+
+// reading reports the begin of reading layers. The returned function may be called by
+// several goroutines.
+func (r *run) reading(layers []layer.Layer) func(n int64) {
+	phase, total := fmt.Sprintf("reading %d layers", len(layers)), int64(0)
+	if len(layers) == 1 {
+		phase = "reading " + layers[0].Name
+	}
+	for _, l := range layers {
+		total += l.Size
+	}
+	progress := r.begin(phase, total)
+	var mu sync.Mutex
+	return func(n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		progress(n)
+	}
 }
 
 // begin reports the begin of a phase of total bytes. The returned function reports that
@@ -283,16 +323,6 @@ func (r *run) prepare(src *layer.Source, version string) error {
 	r.tree.KeepKernelConfig(version)
 	r.tree.Prune(x)
 	r.tree.Adapt(epoch)
-	return nil
-}
-
-// file writes one file of the image and adds it to the manifest.
-func (r *run) file(ctx context.Context, name string, total int64, write func(io.Writer) error) error {
-	f, err := r.store.write(ctx, name, r.begin("writing "+name, total), write)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	r.manifest.Files[name] = f
 	return nil
 }
 

@@ -96,21 +96,29 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestDriversWithoutFirmware: a driver that does nothing without firmware is not in the
-// initrd when there is none, and the build says so.
-func TestDriversWithoutFirmware(t *testing.T) {
+// driversWithFirmware returns the files of a machine with drivers that name firmware, and
+// the directory of the drivers.
+func driversWithFirmware(t testing.TB) (files []string, dir string) {
+	t.Helper()
 	mods := "usr/lib/modules/" + kver + "/"
-	drivers, dep := mods+"kernel/drivers/net/", ""
+	dir, dep := mods+"kernel/drivers/net/", ""
 	for _, f := range machine() {
 		if rest, ok := strings.CutPrefix(f, mods+"modules.dep="); ok {
 			dep = rest
 		}
 	}
 	module := func(info string) string { return string(moduleELF(t, info)) }
-	files := with(machine(), []string{drivers + "bnx2x.ko", mods + "modules.dep"},
+	files = with(machine(), []string{dir + "bnx2x.ko", mods + "modules.dep"},
 		mods+"modules.dep="+dep+"kernel/drivers/net/qed.ko:\nkernel/drivers/net/qede.ko: kernel/drivers/net/qed.ko\nkernel/drivers/net/tg3.ko:\n",
-		drivers+"bnx2x.ko="+module("firmware=bnx2x/new.fw\x00firmware=bnx2x/old.fw\x00"), drivers+"qed.ko="+module("firmware=qed/q.bin\x00"),
-		drivers+"qede.ko=qede", drivers+"tg3.ko="+module("firmware=tigon/t.bin\x00"))
+		dir+"bnx2x.ko="+module("firmware=bnx2x/new.fw\x00firmware=bnx2x/old.fw\x00"), dir+"qed.ko="+module("firmware=qed/q.bin\x00"),
+		dir+"qede.ko=qede", dir+"tg3.ko="+module("firmware=tigon/t.bin\x00"))
+	return files, dir
+}
+
+// TestDriversWithoutFirmware: a driver that does nothing without firmware is not in the
+// initrd when there is none, and the build says so.
+func TestDriversWithoutFirmware(t *testing.T) {
+	files, drivers := driversWithFirmware(t)
 	own := t.TempDir() + "/own"
 	write(t, own, gzipped(t, []byte("070701 and so on")))
 	for name, test := range map[string]struct {
@@ -153,6 +161,13 @@ func TestDriversWithoutFirmware(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDriversWithArchive: an archive of the operator's may have the firmware.
+func TestDriversWithArchive(t *testing.T) {
+	files, _ := driversWithFirmware(t)
+	own := t.TempDir() + "/own.cpio.gz"
+	write(t, own, gzipped(t, []byte("070701 and so on")))
 	b := builder(t, files...)
 	var log bytes.Buffer
 	b.Log, b.InitrdFiles = slog.New(slog.NewTextHandler(&log, nil)), []string{own}

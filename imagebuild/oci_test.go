@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +32,53 @@ func TestOCILayersAndTags(t *testing.T) {
 		if !strings.HasPrefix(image.SourceDigest, "sha256:") {
 			t.Errorf("%s: source digest is %q", source, image.SourceDigest)
 		}
+	}
+}
+
+// TestLayersAtOnce: layers are read at the same time, and applied in their order. The image
+// is the same on one processor and on many.
+func TestLayersAtOnce(t *testing.T) {
+	l := newLayout(t)
+	layers := [][]byte{gzipped(t, layerOf(t, machine()...))}
+	const n = 12
+	for i := range n {
+		files := []string{fmt.Sprintf("opt/v=%d", i), fmt.Sprintf("opt/%d=%s", i, strings.Repeat("x", 100_000*(n-i)))} // the first take longest
+		if i > 0 {
+			files = append(files, fmt.Sprintf("opt/.wh.%d=", i-1))
+		}
+		layers = append(layers, gzipped(t, layerOf(t, files...)))
+	}
+	l.add("v1", l.image("amd64", "", layers...))
+	b := builder(t)
+	b.Source = "oci:" + l.dir()
+	var phases []string
+	b.Progress = func(p imagebuild.Progress) {
+		if !slices.Contains(phases, p.Phase) {
+			phases = append(phases, p.Phase)
+		}
+	}
+	ids := map[string]bool{}
+	for _, processors := range []int{1, 2, 8} {
+		before := runtime.GOMAXPROCS(processors)
+		image := build(t, b)
+		runtime.GOMAXPROCS(before)
+		ids[image.ID] = true
+		if got, want := content(t, image, "opt/v"), fmt.Sprint(n-1); got != want {
+			t.Errorf("with %d processors opt/v is %q, want %q of the last layer", processors, got, want)
+		}
+		if list := unsquash(t, image); strings.Contains(list, "opt/0") || !strings.Contains(list, fmt.Sprintf("opt/%d", n-1)) {
+			t.Errorf("with %d processors the files are\n%s", processors, list)
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("the images are %v, want one", ids)
+	}
+	if want := []string{"reading 13 layers", "writing initrd", "writing root.squashfs"}; !slices.Equal(phases, want) {
+		t.Errorf("phases are %q, want %q", phases, want)
+	}
+	b.MaxSize = 2_000_000 // less than all layers, more than any
+	if _, err := b.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "the image is larger than 2000000 bytes") {
+		t.Errorf("got error %v, want one about the size of all layers", err)
 	}
 }
 

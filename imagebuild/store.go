@@ -11,9 +11,12 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 
 	"drover/imagebuild/manifest"
 	"drover/pools/atomicfile"
@@ -211,32 +214,40 @@ func (d *digester) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// digestFile reads a file that another program wrote, and makes it durable meanwhile. It
-// returns the digests of its chunks, too, which other processors compute.
+// digestFile returns the digest of a file that another program wrote, and those of its
+// chunks, and makes it durable. It does all three at the same time, and reads the file twice
+// for that: nothing waits for anything else.
 func digestFile(path string) (File, *manifest.Chunks, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return File{}, nil, err
 	}
 	defer f.Close()
-	synced := make(chan error, 1)
-	go func() { synced <- f.Sync() }()
-	whole, chunks := sha256.New(), &manifest.Chunks{Size: manifest.ChunkSize, SHA256: []string{}}
-	n, chunk := int64(0), make([]byte, manifest.ChunkSize)
-	for err == nil {
-		var got int
-		got, err = io.ReadFull(f, chunk)
-		if got == 0 {
-			break
+	var g errgroup.Group
+	g.Go(f.Sync)
+	var chunks *manifest.Chunks
+	g.Go(func() (err error) {
+		chunks, err = digestChunks(io.NewSectionReader(f, 0, math.MaxInt64))
+		return err
+	})
+	whole := sha256.New()
+	n, err := io.CopyBuffer(whole, io.NewSectionReader(f, 0, math.MaxInt64), make([]byte, manifest.ChunkSize))
+	return File{Size: n, SHA256: hex.EncodeToString(whole.Sum(nil))}, chunks, errors.Join(err, g.Wait())
+}
+
+// digestChunks returns the digests of the chunks of a file.
+func digestChunks(r io.Reader) (*manifest.Chunks, error) {
+	chunks, chunk := &manifest.Chunks{Size: manifest.ChunkSize, SHA256: []string{}}, make([]byte, manifest.ChunkSize)
+	for {
+		n, err := io.ReadFull(r, chunk)
+		if n > 0 {
+			chunks.SHA256 = append(chunks.SHA256, fmt.Sprintf("%x", sha256.Sum256(chunk[:n])))
 		}
-		sum := make(chan [sha256.Size]byte, 1)
-		go func() { sum <- sha256.Sum256(chunk[:got]) }()
-		whole.Write(chunk[:got])
-		n += int64(got)
-		chunks.SHA256 = append(chunks.SHA256, fmt.Sprintf("%x", <-sum))
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return chunks, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return File{Size: n, SHA256: hex.EncodeToString(whole.Sum(nil))}, chunks, errors.Join(err, <-synced)
 }

@@ -95,7 +95,7 @@ func (w *dirWalk) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	if err := w.layers.count(&tar.Header{Name: name}); err != nil {
+	if err := w.layers.Spool.count(&tar.Header{Name: name}); err != nil {
 		return err
 	}
 	e := rootfs.Entry{Path: path}
@@ -125,7 +125,7 @@ func (w *dirWalk) file(name string, info fs.FileInfo, ino uint64) (f *rootfs.Fil
 	if err != nil {
 		return nil, err
 	}
-	if err := w.layers.countMeta(len(target)); err != nil {
+	if err := w.layers.Spool.countMeta(len(target)); err != nil {
 		return nil, err
 	}
 	if f, err = rootfs.NewFile(h); err != nil {
@@ -236,7 +236,7 @@ func (w *dirWalk) xattrs(name string, f *rootfs.File) error {
 		if err != nil {
 			return fmt.Errorf("xattr %q: %w", key, err)
 		}
-		if err := w.layers.countMeta(len(key) + n); err != nil {
+		if err := w.layers.Spool.countMeta(len(key) + n); err != nil {
 			return err
 		}
 		f.SetXattr(key, string(value[:n]))

@@ -36,13 +36,12 @@ const (
 	maxMeta    = 256 << 20 // bytes in the names and attributes of all files
 )
 
-// Reader decodes tar streams into entries.
+// Reader decodes tar streams into entries, one at a time.
 type Reader struct {
 	Spool     *Spool
 	Whiteouts bool     // the stream is a layer of an OCI image, not a whole root file system
 	Sockets   []string // that a directory held, and that no image can
-	entries   int      // in all streams so far
-	meta      int      // bytes of names and attributes so far
+	buffer    []byte   // for the contents of files; nil at first
 }
 
 // read reads one tar stream to its end. The contents of files go to the spool.
@@ -60,7 +59,7 @@ func (l *Reader) read(r io.Reader) ([]rootfs.Entry, error) {
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return nil, err
 		}
-		if err := l.count(h); err != nil {
+		if err := l.Spool.count(h); err != nil {
 			return nil, err
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
@@ -99,29 +98,6 @@ func (m *endMark) Read(b []byte) (int, error) {
 // perElement is the memory for an element of a path, in bytes, beside its text.
 const perElement = 16
 
-// count counts an entry. It returns an error when the image is too large for the memory.
-func (l *Reader) count(h *tar.Header) error {
-	if l.entries++; l.entries > MaxEntries {
-		return fmt.Errorf("the image has more than %d files", MaxEntries)
-	}
-	size := 0
-	for _, name := range []string{h.Name, h.Linkname} {
-		size += len(name) + perElement*strings.Count(name, "/")
-	}
-	for key, value := range h.PAXRecords {
-		size += len(key) + len(value)
-	}
-	return l.countMeta(size)
-}
-
-// countMeta counts bytes of names and attributes.
-func (l *Reader) countMeta(size int) error {
-	if l.meta += size; l.meta > maxMeta {
-		return fmt.Errorf("the names and attributes of the image's files are larger than %d bytes", maxMeta)
-	}
-	return nil
-}
-
 func (l *Reader) entry(h *tar.Header, content io.Reader) (e rootfs.Entry, err error) {
 	if e.Path, err = rootfs.CleanPath(h.Name); err != nil {
 		return e, err
@@ -139,7 +115,10 @@ func (l *Reader) entry(h *tar.Header, content io.Reader) (e rootfs.Entry, err er
 		return e, err
 	}
 	if e.File.Kind == tar.TypeReg {
-		e.File.Open, err = l.Spool.add(content, h.Size)
+		if l.buffer == nil {
+			l.buffer = make([]byte, spoolChunk)
+		}
+		e.File.Open, err = l.Spool.add(content, h.Size, l.buffer)
 	}
 	return e, err
 }

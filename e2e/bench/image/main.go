@@ -15,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -67,6 +69,7 @@ type Cost struct {
 // Report has the figures of all rounds.
 type Report struct {
 	Level    int               `json:"level"`
+	Load     []string          `json:"load"`  // average of the host at the begin of each round
 	Costs    map[string][]Cost `json:"costs"` // by name, one for each round
 	Squashfs int64             `json:"squashfs"`
 	Initrd   int64             `json:"initrd"`
@@ -109,7 +112,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	for i := range o.rounds {
-		fmt.Fprintf(stderr, "round %d of %d\n", i+1, o.rounds)
+		load := stats.LoadAverage()
+		b.report.Load = append(b.report.Load, load)
+		fmt.Fprintf(stderr, "round %d of %d; load average of the host %s\n", i+1, o.rounds, load)
 		if err := b.round(ctx); err != nil {
 			return err
 		}
@@ -220,6 +225,7 @@ func (r *Report) print(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(w, "%d processors, load averages of the host %s\n", runtime.NumCPU(), strings.Join(r.Load, ", "))
 	fmt.Fprintf(w, "squashfs %.1f MB (%s: %.1f MB), initrd %.1f MB\n\n", float64(r.Squashfs)/1e6, peer, float64(r.Peer)/1e6, float64(r.Initrd)/1e6)
 	failed := 0
 	for _, limit := range []struct {
