@@ -29,7 +29,7 @@ var withoutNames = map[string]string{
 	"image build": "a source of any kind, or a directory",
 	"import csv":  "files", "import dnsmasq": "files", "import dnsmasq-controller": "files", "import isc-dhcpd": "files",
 	"import kea": "files", "import kubefarm": "files", "import matchbox": "files", "import warewulf": "files",
-	"backup": "a file", "restore": "a file",
+	"login": "a URL", "backup": "a file", "restore": "a file",
 	"man":      "a directory",
 	"media":    "a file",
 	"node add": "a new name",
@@ -38,7 +38,7 @@ var withoutNames = map[string]string{
 }
 
 // named are the flags whose values are names that a server or a config knows.
-var named = []string{"pool", "tag", "add-tag", "remove-tag", "node", "cluster", "chassis", "image", "selector"}
+var named = []string{"pool", "tag", "add-tag", "remove-tag", "node", "cluster", "chassis", "image", "selector", "context"}
 
 // TestCommands: each command has a description and an example that is a command of drover,
 // output for programs, and completion of the names that it takes.

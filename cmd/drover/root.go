@@ -16,6 +16,7 @@ import (
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
 	hosts "drover/cmd/drover/host"
+	"drover/cmd/drover/login"
 	"drover/cmd/drover/node"
 	"drover/cmd/drover/status"
 	"drover/pools/printable"
@@ -76,6 +77,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	)
 	root.AddCommand(hosts.NewCommand())
 	root.AddCommand(backup.Commands(version())...)
+	root.AddCommand(login.Commands()...)
 	root.AddCommand(hardware.Commands()...)
 	root.AddCommand(configfile.Commands()...)
 	root.AddCommand(node.Commands()...)

@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"drover/pools"
@@ -33,25 +30,30 @@ const (
 type Client struct {
 	base      string // https://drover.example.org:8443
 	tokenFile string
+	context   string
+	changed   func(flag string) bool // reports whether a flag was given
+	on        *target        // the server, once it is known
 }
 
-// Flags adds the flags --api and --token-file to a command and its subcommands.
+// Flags adds the flags --api, --token-file and --context to a command and its subcommands.
 func (c *Client) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.base, "api", cmp.Or(os.Getenv("DROVER_API"), "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
 	f.StringVar(&c.tokenFile, "token-file", cmp.Or(os.Getenv("DROVER_TOKEN_FILE"), filepath.Join(DefaultState, "api.token")),
 		"file with the API token (env DROVER_TOKEN_FILE)")
+	f.StringVar(&c.context, "context", "", "server that you have logged in to (drover context list)")
+	c.changed = f.Changed
 	_ = cmd.MarkPersistentFlagFilename("token-file")
 }
 
 // ClientOf returns a client by the flags of a command, which [Client.Flags] added; nil if it
 // has none.
 func ClientOf(cmd *cobra.Command) *Client {
-	base, token := cmd.Flag("api"), cmd.Flag("token-file")
-	if base == nil || token == nil {
+	base, token, context := cmd.Flag("api"), cmd.Flag("token-file"), cmd.Flag("context")
+	if base == nil || token == nil || context == nil {
 		return nil
 	}
-	return &Client{base: base.Value.String(), tokenFile: token.Value.String()}
+	return &Client{base: base.Value.String(), tokenFile: token.Value.String(), context: context.Value.String(), changed: cmd.Flags().Changed}
 }
 
 // Call sends in as JSON and decodes the answer into out; each may be nil. Its errors
@@ -67,11 +69,7 @@ func (c *Client) CallAccepting(ctx context.Context, method, path string, status 
 }
 
 func (c *Client) call(ctx context.Context, method, path string, in, out any, accepted int) error {
-	base, err := c.url()
-	if err != nil {
-		return &Error{Usage, err}
-	}
-	token, err := c.token()
+	to, err := c.find()
 	if err != nil {
 		return err
 	}
@@ -83,28 +81,23 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any, acc
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, to.base+path, body)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Authorization", "Bearer "+to.token)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	client := http.Client{
-		Timeout: apiTimeout,
-		// The token goes to the server of --api only.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
+	resp, err := to.http.Do(req)
 	if err != nil {
 		if cause, ok := errors.AsType[*url.Error](err); ok {
 			err = cause.Err
 		}
-		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", base, err)}
+		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", to.base, err)}
 	}
 	defer resp.Body.Close()
-	return c.read(resp, out, accepted)
+	return to.read(resp, out, accepted)
 }
 
 // DeleteEach makes cmd, a command whose arguments are names, one that deletes the resources
@@ -132,58 +125,27 @@ func AnyName(string) error { return nil }
 
 // read decodes an answer of the API into out, or returns its error. An answer with the
 // status accepted is none.
-func (c *Client) read(resp *http.Response, out any, accepted int) error {
+func (t *target) read(resp *http.Response, out any, accepted int) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return &Error{Unreachable, fmt.Errorf("%s: the answer broke off: %w", c.base, err)}
+		return &Error{Unreachable, fmt.Errorf("%s: the answer broke off: %w", t.base, err)}
 	}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", c.base, c.tokenFile)}
+		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", t.base, t.from)}
 	case resp.StatusCode >= 300 && resp.StatusCode != accepted:
 		var failure struct{ Error, Where string }
 		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
-			return fmt.Errorf("%s answered %s: is that the API of a drover?", c.base, resp.Status)
+			return fmt.Errorf("%s answered %s: is that the API of a drover?", t.base, resp.Status)
 		}
 		return errors.New(failure.Error)
 	case out == nil:
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("%s gave an answer that is not of the API of a drover: %w", c.base, err)
+		return fmt.Errorf("%s gave an answer that is not of the API of a drover: %w", t.base, err)
 	}
 	return nil
-}
-
-// url returns the checked URL of the API. Plain HTTP is only for this host: on a network
-// the token could be read.
-func (c *Client) url() (string, error) {
-	u, err := url.Parse(c.base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
-		return "", fmt.Errorf("--api %q: want http://127.0.0.1:8443 or https://HOST:PORT", c.base)
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return "", fmt.Errorf("--api %q: plain HTTP would show the token to the network (use https, or a tunnel to the server's loopback)", c.base)
-	}
-	return u.Scheme + "://" + u.Host, nil
-}
-
-// token reads the API token from its file.
-func (c *Client) token() (string, error) {
-	b, err := os.ReadFile(c.tokenFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("API token: %w (drover serve makes it at its first start, as api.token in its --state directory; elsewhere copy that file and name it with --token-file)", err)
-	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("API token: %w (only the user that drover serve runs as can read it)", err)
-	case err != nil:
-		return "", fmt.Errorf("API token: %w", err)
-	}
-	token := strings.TrimSpace(string(b))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("API token: %s does not hold a token", c.tokenFile)
-	}
-	return token, nil
 }
 
 // Get returns the resource at path. The pairs are names and values of a query; it omits

@@ -32,7 +32,7 @@ type source func(ctx context.Context, cmd *cobra.Command) []string
 // flags are the sources of flags, by name.
 var flags = map[string]source{
 	"pool": poolNames, "tag": tagNames, "add-tag": tagNames, "remove-tag": tagNames, "node": nodeNames, "cluster": clusterNames,
-	"chassis": chassisNames, "image": imageNames,
+	"chassis": chassisNames, "image": imageNames, "context": contextNames,
 }
 
 // arguments are the sources of a command's arguments, by its path without "drover". The
@@ -44,6 +44,8 @@ var arguments = map[string][]source{
 	"chassis sync":      {chassisNames},
 	"cluster check":     {clusterNames, nil},
 	"cluster prepare":   {clusterNames, nil},
+	"context use":       {contextNames, nil},
+	"logout":            {contextNames},
 	"explain":           {nodeMACs, nil},
 	"host bundle":       {hostNames, nil},
 	"host check":        {hostNames, nil},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/contexts"
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -70,18 +71,6 @@ func nodeMACs(ctx context.Context, cmd *cobra.Command) (out []string) {
 	return out
 }
 
-// farm returns the sections of the server's config, and without one of the file's. It may
-// lack what has mistakes.
-func farm(ctx context.Context, cmd *cobra.Command) pools.Config {
-	if c := cli.ClientOf(cmd); c != nil {
-		now, err := cli.Get[pools.ConfigInForce](ctx, c, "/api/v1/config")
-		if err == nil {
-			return parse(now.File, []byte(now.Content))
-		}
-	}
-	return fileOf(cmd)
-}
-
 // fileOf returns the sections of the config file of a command.
 func fileOf(cmd *cobra.Command) pools.Config {
 	path := cli.DefaultConfig
@@ -100,46 +89,68 @@ func parse(file string, data []byte) (c pools.Config) {
 	return c
 }
 
-func poolNames(ctx context.Context, cmd *cobra.Command) (out []string) {
-	for _, p := range farm(ctx, cmd).Pools {
-		out = append(out, p.Name)
+// listed returns the names that the server lists at a path, and without one those that its
+// config file has. Any token may read the list, not so the config.
+func listed(path string, inFile func(*pools.Config) []string) source {
+	return func(ctx context.Context, cmd *cobra.Command) (out []string) {
+		if c := cli.ClientOf(cmd); c != nil {
+			all, err := cli.Get[[]struct{ Name string }](ctx, c, path)
+			if err == nil {
+				for _, e := range all {
+					out = append(out, e.Name)
+				}
+				return out
+			}
+		}
+		file := fileOf(cmd)
+		return inFile(&file)
 	}
-	for _, n := range nodes(ctx, cmd) { // of objects, too
-		out = append(out, n.Pool)
-	}
-	return out
+}
+
+func poolNames(ctx context.Context, cmd *cobra.Command) []string {
+	return listed("/api/v1/pools", func(c *pools.Config) (out []string) {
+		for _, p := range c.Pools {
+			out = append(out, p.Name)
+		}
+		return out
+	})(ctx, cmd)
 }
 
 func tagNames(ctx context.Context, cmd *cobra.Command) []string {
-	out := slices.Collect(maps.Keys(farm(ctx, cmd).Tags))
-	for _, n := range nodes(ctx, cmd) {
-		out = append(out, n.Tags...)
-		if n.Status != nil {
-			out = append(out, n.Status.PoolTags...)
+	return listed("/api/v1/tags", func(c *pools.Config) []string { return slices.Collect(maps.Keys(c.Tags)) })(ctx, cmd)
+}
+
+func clusterNames(ctx context.Context, cmd *cobra.Command) []string {
+	return listed("/api/v1/clusters", func(c *pools.Config) (out []string) {
+		for _, x := range c.Clusters {
+			out = append(out, x.Name)
 		}
+		return out
+	})(ctx, cmd)
+}
+
+func chassisNames(ctx context.Context, cmd *cobra.Command) []string {
+	return listed("/api/v1/chassis", func(c *pools.Config) (out []string) {
+		for _, x := range c.Chassis {
+			out = append(out, x.Name)
+		}
+		return out
+	})(ctx, cmd)
+}
+
+func contextNames(context.Context, *cobra.Command) (out []string) {
+	all, _ := contexts.Load() // none of a file that cannot be read
+	for _, x := range all.All {
+		out = append(out, x.Name+"\t"+x.URL)
 	}
 	return out
 }
 
-func clusterNames(ctx context.Context, cmd *cobra.Command) (out []string) {
-	for _, c := range farm(ctx, cmd).Clusters {
-		out = append(out, c.Name)
-	}
-	return out
-}
-
-func hostNames(ctx context.Context, cmd *cobra.Command) (out []string) {
-	for _, c := range farm(ctx, cmd).Clusters {
+func hostNames(_ context.Context, cmd *cobra.Command) (out []string) {
+	for _, c := range fileOf(cmd).Clusters {
 		for _, h := range c.Hosts {
 			out = append(out, h.Name+"\t"+c.Name)
 		}
-	}
-	return out
-}
-
-func chassisNames(ctx context.Context, cmd *cobra.Command) (out []string) {
-	for _, c := range farm(ctx, cmd).Chassis {
-		out = append(out, c.Name)
 	}
 	return out
 }
@@ -154,7 +165,16 @@ func imageNames(ctx context.Context, cmd *cobra.Command) (out []string) {
 	for _, i := range all {
 		out = append(out, i.Name)
 	}
-	for _, p := range farm(ctx, cmd).Pools {
+	if c := cli.ClientOf(cmd); c != nil {
+		of, err := cli.Get[[]struct{ Image string }](ctx, c, "/api/v1/pools")
+		for _, p := range of {
+			out = append(out, p.Image)
+		}
+		if err == nil {
+			return out
+		}
+	}
+	for _, p := range fileOf(cmd).Pools {
 		out = append(out, p.Image)
 	}
 	return out
@@ -163,7 +183,9 @@ func imageNames(ctx context.Context, cmd *cobra.Command) (out []string) {
 func nextBoots(ctx context.Context, cmd *cobra.Command) []string {
 	out := []string{"local", "rescue", "clear"}
 	for _, name := range imageNames(ctx, cmd) {
-		out = append(out, "image="+name)
+		if name != "" {
+			out = append(out, "image="+name)
+		}
 	}
 	return out
 }

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"drover/cmd/drover/cli/contexts"
+)
+
+// target is the server that a client asks.
+type target struct {
+	base  string // https://drover.example.org:8443
+	token string
+	from  string // where the token is from
+	http  http.Client
+}
+
+// find returns the server: that of --context; of --api or DROVER_API; of the current context;
+// or the one of this host.
+func (c *Client) find() (*target, error) {
+	if c.on != nil {
+		return c.on, nil
+	}
+	t := &target{base: c.base, http: http.Client{
+		Timeout: apiTimeout,
+		// The token goes to the server of --api only.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	x, ok, err := c.chosen()
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		t.base = x.URL
+	}
+	if t.base, err = checkURL(t.base); err != nil {
+		return nil, &Error{Usage, err}
+	}
+	if ok && !c.changed("token-file") {
+		t.token, t.from = x.Token, "context "+x.Name
+	} else if t.token, err = readToken(c.tokenFile); err != nil {
+		return nil, err
+	} else {
+		t.from = c.tokenFile
+	}
+	if ok {
+		config, err := x.TLS()
+		if err != nil {
+			return nil, fmt.Errorf("context %s: %w", x.Name, err)
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.TLSClientConfig = config
+		t.http.Transport = transport
+	}
+	c.on = t
+	return t, nil
+}
+
+// chosen returns the context to use, if it is one.
+func (c *Client) chosen() (x contexts.Context, ok bool, err error) {
+	if c.context == "" && (c.changed("api") || os.Getenv("DROVER_API") != "") {
+		return x, false, nil
+	}
+	if c.context != "" && c.changed("api") {
+		return x, false, &Error{Usage, errors.New("--context and --api both say which server: give one of them")}
+	}
+	all, err := contexts.Load()
+	if err != nil {
+		return x, false, err
+	}
+	x, ok = all.Find(c.context)
+	if !ok && c.context != "" {
+		err = &Error{Usage, all.Unknown(c.context)}
+	}
+	return x, ok, err
+}
+
+// checkURL returns the checked URL of an API. Plain HTTP is only for this host: on a network
+// the token could be read.
+func checkURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
+		return "", fmt.Errorf("--api %q: want http://127.0.0.1:8443 or https://HOST:PORT", text)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return "", fmt.Errorf("--api %q: plain HTTP would show the token to the network (use https, or a tunnel to the server's loopback)", text)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// readToken reads the API token from its file.
+func readToken(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("API token: %w (drover serve makes it at its first start, as api.token in its --state directory; from another host use drover login)", err)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("API token: %w (only the user that drover serve runs as can read it; others use drover login)", err)
+	case err != nil:
+		return "", fmt.Errorf("API token: %w", err)
+	}
+	return CheckToken(file, string(b))
+}
+
+// CheckToken returns the token in a text that is from a file, or from elsewhere.
+func CheckToken(from, text string) (string, error) {
+	token := strings.TrimSpace(text)
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("API token: %s does not hold a token", from)
+	}
+	return token, nil
+}
+
+// At returns a client of the server of a context.
+func At(x contexts.Context) (*Client, error) {
+	base, err := checkURL(x.URL)
+	if err != nil {
+		return nil, &Error{Usage, err}
+	}
+	config, err := x.TLS()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = config
+	return &Client{base: base, on: &target{base: base, token: x.Token, from: "the input", http: http.Client{
+		Timeout: apiTimeout, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}}, nil
+}
