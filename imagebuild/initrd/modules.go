@@ -16,7 +16,7 @@ import (
 // processor, such as amd64, contains, if the kernel has them: drivers of the network cards
 // of servers and virtual machines, and the modules that mount the root image; of disks the
 // common ones, for the inventory. USB and keyboards wait for the root file system. Cards on
-// the boards of desktop computers (Atheros, JMicron, Yukon) are not among them.
+// the boards of desktop computers (Atheros, JMicron, nForce, Yukon) are not among them.
 func DefaultModules(arch string) []string {
 	names := strings.Fields(`
 		squashfs overlay loop af_packet bonding 8021q
@@ -24,8 +24,8 @@ func DefaultModules(arch string) []string {
 		virtio_pci virtio_mmio virtio_net vmxnet3 hv_netvsc xen-netfront ena gve
 
 		mlx4_core mlx4_en mlx5_core igb igbvf igc ixgbe ixgbevf i40e iavf ice fm10k e1000 e1000e
-		tg3 bnx2 bnx2x bnxt_en be2net cxgb3 cxgb4 enic qede qlcnic netxen_nic sfc nfp ionic
-		atlantic amd-xgbe r8169 8139cp 8139too forcedeth pcnet32 ne2k-pci
+		tg3 bnx2 bnx2x bnxt_en be2net cxgb4 enic qede qlcnic netxen_nic sfc nfp ionic
+		atlantic amd-xgbe r8169 8139cp 8139too pcnet32 ne2k-pci
 
 		nvme ahci sd_mod virtio_blk
 
