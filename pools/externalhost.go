@@ -37,4 +37,13 @@ type ExternalHost struct {
 	Name    string     `json:"name"`                  // of its Node: a DNS label
 	Address netip.Addr `json:"address"`               // where the cluster's nodes reach it
 	Size    int        `json:"podCIDRSize,omitempty"` // prefix length of its part of hostPodCIDR; default 28
+	Expose  []Exposed  `json:"expose,omitempty"`      // Services that ports of the host lead to
+}
+
+// Exposed is a port of a Service at a port of a host: "drover host proxy" there relays
+// connections to the pods.
+type Exposed struct {
+	Service  string `json:"service"`            // NAME.NAMESPACE
+	Port     int    `json:"port"`               // of the Service, of TCP
+	HostPort int    `json:"hostPort,omitempty"` // port of the host, at its address and at 127.0.0.1; default port
 }

@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"pools/kube/approve":          {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
 	"pools/kube/cluster":          {"drover/pools"},
 	"pools/kube/apply":            {},
+	"pools/kube/backends":         {"drover/pools", "drover/pools/kube/cluster"},
 	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/pki":       {},
@@ -146,9 +147,10 @@ var mayImport = map[string][]string{
 		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
 	},
 
-	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/cmd/drover/host/check", "drover/pools", "drover/pools/kube", "drover/pools/kube/externalhost"},
+	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/cmd/drover/host/check", "drover/cmd/drover/host/proxy", "drover/pools", "drover/pools/kube", "drover/pools/kube/backends", "drover/pools/kube/externalhost"},
 	"cmd/drover/host/check":  {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/pools", "drover/pools/kube/externalhost"},
 	"cmd/drover/host/bundle": {"drover/pools"},
+	"cmd/drover/host/proxy":  {"drover/pools/kube/backends"},
 	"cmd/drover/doctor": {
 		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
 		"drover/pools/config/decode", "drover/pools/resolve",
@@ -197,7 +199,7 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/cluster", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/backends", "pools/kube/cluster", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},

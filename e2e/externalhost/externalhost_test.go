@@ -245,7 +245,7 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 	conf.ProxyMode = mode
 	c := &kube.Clusters{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true, Key: []byte("of the test")}
 	t.Cleanup(c.Close)
-	declared := []pools.ExternalHost{{Name: "legacy1", Address: netip.MustParseAddr("10.99.0.50"), Size: 28}}
+	declared := []pools.ExternalHost{{Name: "legacy1", Address: netip.MustParseAddr("10.99.0.50"), Size: 28, Expose: []pools.Exposed{{Service: "headless.default", Port: 8080, HostPort: 18080}}}}
 	set := func(all []pools.ExternalHost) {
 		c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client, Token: pools.TokenPolicy{TTL: pools.Duration(10 * time.Minute)}, Hosts: all, HostNetwork: &conf}})
 	}
@@ -262,7 +262,7 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 	must("cat > /usr/local/bin/systemctl <<'END'\n" + systemctl + "END\nchmod 755 /usr/local/bin/systemctl")
 	must("tar -xf " + dirs[2] + " -C / ./usr/sbin/nft ./usr/lib")
 	before := state()
-	cidr := install(t, h, &conf, m.Host, program(t, dirs[0], "flanneld"), program(t, dirs[1], "kube-proxy"), program(t, dirs[4], "drover"))
+	cidr := install(t, h, &conf, declared[0].Expose, m.Host, program(t, dirs[0], "flanneld"), program(t, dirs[1], "kube-proxy"), program(t, dirs[4], "drover"))
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := run("tail -n 30 /var/log/drover-*; ip route; ip -d link; nft list ruleset | head -80")
@@ -282,9 +282,11 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 		}
 		return err
 	})
+	m.reach("a Service by a port of its own", "127.0.0.1:18080")
 	testCheck(t, m)
 	if mode == pools.ProxyNFTables {
 		testBroken(t, m)
+		testRollingRestart(t, p, netip.MustParseAddr(podIP))
 	}
 	old := must("cat /etc/drover-host/tenant/token")
 	must("/etc/drover-host/tenant/renew.sh")
@@ -308,7 +310,7 @@ func testHost(t *testing.T, p *controlplane.Cluster, mode pools.ProxyMode, podIP
 }
 
 // install installs the bundle of the host, and returns its network.
-func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, machine *manual.Host, programs ...bundle.Program) netip.Prefix {
+func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, expose []pools.Exposed, machine *manual.Host, programs ...bundle.Program) netip.Prefix {
 	t.Helper()
 	var b bundle.Host
 	fixture.Retry(t, "the host has a Node and credentials", func() error {
@@ -323,7 +325,7 @@ func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, machine *man
 		if err != nil {
 			return err
 		}
-		b = bundle.Host{Name: "legacy1", Cluster: "tenant", Address: all[0].Address, PodCIDR: all[0].PodCIDR, Network: conf, Server: got.Server, CA: got.CA, Token: got.Token}
+		b = bundle.Host{Name: "legacy1", Cluster: "tenant", Address: all[0].Address, PodCIDR: all[0].PodCIDR, Network: conf, Expose: expose, Server: got.Server, CA: got.CA, Token: got.Token}
 		return nil
 	})
 	var tar bytes.Buffer

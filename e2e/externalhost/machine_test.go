@@ -74,7 +74,7 @@ func testCheck(t *testing.T, m *machine) {
 	t.Helper()
 	fixture.Retry(t, "the check of the host finds no fault", func() error {
 		out, err := m.run("drover host check")
-		for _, part := range []string{"host legacy1 of cluster tenant", "host and nodes n1 reach each other in the pod network", "ok       pod ", "ok       service", "ok       dns", "ok       resolver", "ok       credentials"} {
+		for _, part := range []string{"host legacy1 of cluster tenant", "host and nodes n1 reach each other in the pod network", "ok       pod ", "ok       service", "ok       dns", "ok       resolver", "ok       credentials", "ok       proxy        port 18080 leads to headless.default"} {
 			if err == nil && !strings.Contains(out, part) {
 				err = fmt.Errorf("no %q in\n%s", part, out)
 			}

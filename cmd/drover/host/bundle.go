@@ -33,7 +33,7 @@ resolver for the cluster's domain. On the host, as root:
 The tar has credentials of the host: its mode is 0600, keep it so. They are valid
 for 30 days; the host renews them each day. The host needs curl, ip and nft (or
 iptables), and flanneld and kube-proxy in /usr/local/bin, which --program brings; drover
-itself, too, for drover host check there.`,
+itself, too, for drover host check, and for the ports that the host exposes.`,
 		Example: "  drover host bundle legacy1\n  drover host bundle legacy1 --program ./flanneld --program ./kube-proxy -f /root/legacy1.tar",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,7 +104,7 @@ func (inv *inventory) bundle(ctx context.Context, cluster, name string) (none bu
 		return none, err
 	}
 	return bundle.Host{
-		Name: name, Cluster: r.Cluster, Address: declared.Address, PodCIDR: r.PodCIDR, Network: network,
+		Name: name, Cluster: r.Cluster, Address: declared.Address, PodCIDR: r.PodCIDR, Network: network, Expose: declared.Expose,
 		Server: credentials.Server, CA: credentials.CA, Token: credentials.Token,
 	}, nil
 }

@@ -86,31 +86,49 @@ func writeReports(w io.Writer, reports []report) error {
 
 // examine examines this host, in one cluster or in all whose bundles are installed.
 func examine(ctx context.Context, parent, cluster string) (all []report, err error) {
-	dirs := []string{filepath.Join(parent, filepath.Base(cluster))}
-	if cluster == "" {
-		if dirs, err = filepath.Glob(filepath.Join(parent, "*", "host.json")); err != nil {
-			return nil, err
-		}
-		if len(dirs) == 0 {
-			return nil, fmt.Errorf("%s: no bundle is installed on this host; drover host check NAME examines one from the server", parent)
-		}
-		for i := range dirs {
-			dirs[i] = filepath.Dir(dirs[i])
-		}
+	dirs, err := installed(parent, cluster)
+	if err != nil {
+		return nil, err
 	}
 	for _, dir := range dirs {
-		facts, err := bundle.Read(dir)
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w (run it as root)", err)
-		}
+		facts, err := readBundle(dir)
 		if err != nil {
 			return nil, err
 		}
-		h := check.Host{Facts: facts, Dir: dir, Cluster: externalhost.Open(facts.Cluster, filepath.Join(dir, "kubeconfig"), time.Now)}
+		h := check.Host{Facts: facts, Dir: dir, Cluster: externalhost.Open(facts.Cluster, kubeconfig(dir), time.Now)}
 		all = append(all, report{facts.Name, facts.Cluster, h.Examine(ctx)})
 	}
 	return all, nil
 }
+
+// installed returns the directories of the bundles that this host has: that of a cluster, or
+// without a name all.
+func installed(parent, cluster string) ([]string, error) {
+	if cluster != "" {
+		return []string{filepath.Join(parent, filepath.Base(cluster))}, nil
+	}
+	dirs, err := filepath.Glob(filepath.Join(parent, "*", "host.json"))
+	if err != nil {
+		return nil, err
+	}
+	if len(dirs) == 0 {
+		return nil, fmt.Errorf("%s: no bundle is installed on this host; drover host check NAME examines one from the server", parent)
+	}
+	for i := range dirs {
+		dirs[i] = filepath.Dir(dirs[i])
+	}
+	return dirs, nil
+}
+
+func readBundle(dir string) (bundle.Host, error) {
+	facts, err := bundle.Read(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (run it as root)", err)
+	}
+	return facts, err
+}
+
+func kubeconfig(dir string) string { return filepath.Join(dir, "kubeconfig") }
 
 // check examines a host from the server.
 func (inv *inventory) check(ctx context.Context, cluster, name string) ([]report, error) {

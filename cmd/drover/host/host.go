@@ -1,7 +1,7 @@
 // Package host has the commands of hosts outside the clusters: drover host list, show, check,
 // bundle and rm. They read the config file and talk to the clusters with drover's own
 // credentials; drover serve makes the objects of hosts. On a host itself, drover host check
-// reads the installed bundle.
+// and proxy read the installed bundle.
 package host
 
 import (
@@ -23,7 +23,7 @@ func NewCommand() *cobra.Command {
 		Use:   "host",
 		Short: "Hosts outside the clusters that reach pods and Services",
 	}
-	return cli.Group(cmd, newListCommand(), newShowCommand(), newCheckCommand(), newBundleCommand(), newRemoveCommand())
+	return cli.Group(cmd, newListCommand(), newShowCommand(), newCheckCommand(), newBundleCommand(), newProxyCommand(), newRemoveCommand())
 }
 
 // row is a host of a cluster.

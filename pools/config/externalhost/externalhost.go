@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/option"
@@ -34,6 +35,9 @@ const DefaultSize = 28
 func SetDefaults(c *pools.Cluster) {
 	for i := range c.Hosts {
 		orDefault(&c.Hosts[i].Size, DefaultSize)
+		for j := range c.Hosts[i].Expose {
+			orDefault(&c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
+		}
 	}
 	n := c.HostNetwork
 	if n == nil {
@@ -219,8 +223,35 @@ func (c *checker) host(path string, h pools.ExternalHost, earlier []pools.Extern
 	case slices.ContainsFunc(earlier, func(o pools.ExternalHost) bool { return o.Address == a }):
 		c.failf(path+".address", "each host needs one of its own", "%s is there twice", a)
 	}
+	c.exposed(path, h)
 	if h.Size < n.HostPodCIDR.Bits() || h.Size > 30 || h.Size < n.NodeMask {
 		c.failf(path+".podCIDRSize", "podCIDRSize: 28", "%d is not from %d to 30", h.Size, max(n.HostPodCIDR.Bits(), n.NodeMask))
+	}
+}
+
+// MaxExposed is the number of Services that a host can expose. Each is a process there.
+const MaxExposed = 64
+
+// exposed checks the Services that ports of a host lead to.
+func (c *checker) exposed(path string, h pools.ExternalHost) {
+	if len(h.Expose) > MaxExposed {
+		c.failf(path+".expose", "other hosts, or a Service with a ClusterIP", "a host exposes %d Services at most, and %q has %d", MaxExposed, h.Name, len(h.Expose))
+		return
+	}
+	for i, e := range h.Expose {
+		at := fmt.Sprintf("%s.expose[%d]", path, i)
+		name, namespace, _ := strings.Cut(e.Service, ".")
+		if !label.MatchString(name) || !label.MatchString(namespace) {
+			c.failf(at+".service", "service: web.default, NAME.NAMESPACE", "%q is not the name of a Service", e.Service)
+		}
+		if e.Port < 1 || e.Port > 65535 {
+			c.failf(at+".port", "port: 80, as the Service has it", "%d is not from 1 to 65535", e.Port)
+		} else if e.HostPort < 1 || e.HostPort > 65535 {
+			c.failf(at+".hostPort", "hostPort: 8080", "%d is not from 1 to 65535", e.HostPort)
+		}
+		if slices.ContainsFunc(h.Expose[:i], func(o pools.Exposed) bool { return o.HostPort == e.HostPort }) {
+			c.failf(at+".hostPort", "hostPort: another one", "port %d of host %q leads to two Services", e.HostPort, h.Name)
+		}
 	}
 }
 
@@ -261,6 +292,13 @@ func conflict(a, b *pools.Cluster) error {
 		for _, q := range []netip.Prefix{y.PodCIDR, y.ServiceCIDR} {
 			if p.IsValid() && q.IsValid() && p.Overlaps(q) {
 				return pools.Hint("a host can be in clusters whose networks are apart", "%s is a host of clusters %q and %q, and %s overlaps %s", h.Address, a.Name, b.Name, p, q)
+			}
+		}
+	}
+	for _, o := range b.Hosts {
+		for _, e := range o.Expose {
+			if o.Address == h.Address && slices.ContainsFunc(h.Expose, func(f pools.Exposed) bool { return f.HostPort == e.HostPort }) {
+				return pools.Hint("hostPort: another one, in one of them", "%s is a host of clusters %q and %q, and its port %d leads to Services of both", h.Address, a.Name, b.Name, e.HostPort)
 			}
 		}
 	}

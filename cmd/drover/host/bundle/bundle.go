@@ -41,6 +41,7 @@ type Host struct {
 	Address netip.Addr         `json:"address"`
 	PodCIDR netip.Prefix       `json:"podCIDR"` // of the host
 	Network *pools.HostNetwork `json:"network"`
+	Expose  []pools.Exposed    `json:"expose,omitempty"`
 
 	Server string `json:"server"` // https://host:port of the API server
 	CA     []byte `json:"-"`      // of the API server, in PEM
@@ -58,6 +59,17 @@ func (h Host) Seconds() int { return int(Lifetime / time.Second) }
 
 // NFTables reports whether kube-proxy writes rules of nftables.
 func (h Host) NFTables() bool { return h.Network.ProxyMode == pools.ProxyNFTables }
+
+// ProxyUnit is the name of the unit for a port of the host.
+func (h Host) ProxyUnit(e pools.Exposed) string {
+	return fmt.Sprintf("drover-proxy-%d-%s.service", e.HostPort, h.Cluster)
+}
+
+// exposed is a port of a host, for the template of its unit.
+type exposed struct {
+	Host
+	pools.Exposed
+}
 
 // Program is an executable that the bundle brings along.
 type Program struct {
@@ -105,6 +117,13 @@ func Files(h Host, programs ...Program) ([]File, error) {
 			return nil, err
 		}
 		out = append(out, File{f.name, f.mode, text.Bytes()})
+	}
+	for _, e := range h.Expose {
+		var text bytes.Buffer
+		if err := all.ExecuteTemplate(&text, "proxy.service", exposed{h, e}); err != nil {
+			return nil, err
+		}
+		out = append(out, File{h.ProxyUnit(e), 0o644, text.Bytes()})
 	}
 	for _, p := range programs {
 		out = append(out, File{path.Join("bin", p.Name), 0o755, p.Data})

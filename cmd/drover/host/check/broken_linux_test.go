@@ -137,6 +137,9 @@ nsenter --net=/run/netns/$2 sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.co
 	{"no rights", "", func(_ *testing.T, s *scene) { s.Status = 403 }, "rights", "the cluster gives hosts no rights", "drover cluster prepare tenant"},
 	{"DNS is silent", "", func(_ *testing.T, s *scene) { s.NoDNS = true }, "dns", "the cluster's DNS at 10.96.0.10:53 does not answer", "hostNetwork.dns"},
 	{"no pod answers", "", func(_ *testing.T, s *scene) { s.Targets[0] = netip.MustParseAddrPort("10.244.0.77:80") }, "pod", "of 1 ready pods none answers", "NetworkPolicy"},
+	{"no proxy", "", func(_ *testing.T, s *scene) {
+		s.Facts.Expose = []pools.Exposed{{Service: "web.default", Port: 80, HostPort: 8080}}
+	}, "proxy", "port 8080, which leads to web.default, does not answer", "journalctl -u drover-proxy-8080-tenant"},
 	{"an old kernel", "", func(t *testing.T, s *scene) {
 		s.Root = fixture.Tree(t, map[string]string{"proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"})
 	}, "kernel", "Linux 5.10.0-28-amd64 is too old: kube-proxy in mode nftables needs 5.13", "proxyMode: iptables"},

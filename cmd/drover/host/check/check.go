@@ -66,6 +66,7 @@ func (h *Host) Examine(ctx context.Context) cli.Findings {
 	}
 	h.services(ctx)
 	h.names(ctx)
+	h.exposed(ctx)
 	return h.Findings
 }
 

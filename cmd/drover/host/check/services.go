@@ -31,6 +31,20 @@ func (h *Host) services(ctx context.Context) {
 	h.Add("service", cli.OK, "the ClusterIP "+a.String()+" answers", "")
 }
 
+// exposed connects to the ports of this host that lead to Services.
+func (h *Host) exposed(ctx context.Context) {
+	for _, e := range h.Facts.Expose {
+		a := netip.AddrPortFrom(h.Facts.Address, uint16(e.HostPort))
+		c, err := (&net.Dialer{Timeout: h.Timeout}).DialContext(ctx, "tcp4", a.String())
+		if err != nil {
+			h.Add("proxy", cli.Fault, fmt.Sprintf("port %d, which leads to %s, does not answer: %v", e.HostPort, e.Service, err), "journalctl -u "+h.Facts.ProxyUnit(e)+"; ss -lntp shows whether another program has the port")
+			continue
+		}
+		_ = c.Close()
+		h.Add("proxy", cli.OK, fmt.Sprintf("port %d leads to %s", e.HostPort, e.Service), "")
+	}
+}
+
 // names resolves a name that each cluster has: by the cluster's DNS, and as a program of the
 // host does.
 func (h *Host) names(ctx context.Context) {

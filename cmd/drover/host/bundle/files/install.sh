@@ -18,9 +18,9 @@ for program in flanneld kube-proxy drover; do
 		installed="${installed:-} $program"
 	fi
 done
-for program in /usr/local/bin/flanneld /usr/local/bin/kube-proxy curl ip {{if .NFTables}}nft{{else}}iptables{{end}}; do
+for program in /usr/local/bin/flanneld /usr/local/bin/kube-proxy{{if .Expose}} /usr/local/bin/drover{{end}} curl ip {{if .NFTables}}nft{{else}}iptables{{end}}; do
 	if ! command -v $program > /dev/null; then
-		echo "this host has no $program: install it (drover host bundle --program brings flanneld and kube-proxy)" >&2
+		echo "this host has no $program: install it (drover host bundle --program brings flanneld, kube-proxy and drover)" >&2
 		exit 1
 	fi
 done
@@ -45,11 +45,21 @@ umask 022
 for unit in flanneld.service kube-proxy.service; do
 	cp $unit /etc/systemd/system/drover-${unit%.service}-{{.Cluster}}.service
 done
+for unit in $(cat $dir/proxies 2> /dev/null); do
+	systemctl disable $unit
+	systemctl stop $unit
+	rm -f /etc/systemd/system/$unit
+done
+proxies="{{range .Expose}}{{$.ProxyUnit .}} {{end}}"
+for unit in $proxies; do
+	cp $unit /etc/systemd/system/$unit
+done
+echo $proxies > $dir/proxies
 cp renew.service /etc/systemd/system/drover-host-renew-{{.Cluster}}.service
 cp renew.timer /etc/systemd/system/drover-host-renew-{{.Cluster}}.timer
 systemctl daemon-reload
 $dir/resolver.sh add "${1:-auto}"
-for unit in drover-flanneld-{{.Cluster}}.service drover-kube-proxy-{{.Cluster}}.service drover-host-renew-{{.Cluster}}.timer; do
+for unit in drover-flanneld-{{.Cluster}}.service drover-kube-proxy-{{.Cluster}}.service drover-host-renew-{{.Cluster}}.timer $proxies; do
 	systemctl enable $unit
 	systemctl restart $unit
 done

@@ -3,7 +3,8 @@
 # resolver, credentials.
 set -u
 dir={{.Dir}}
-for unit in drover-host-renew-{{.Cluster}}.timer drover-kube-proxy-{{.Cluster}}.service drover-flanneld-{{.Cluster}}.service; do
+proxies=$(cat $dir/proxies 2> /dev/null)
+for unit in $proxies drover-host-renew-{{.Cluster}}.timer drover-kube-proxy-{{.Cluster}}.service drover-flanneld-{{.Cluster}}.service; do
 	systemctl disable $unit
 	systemctl stop $unit
 done
@@ -29,6 +30,9 @@ ip link delete {{.Interface}} 2> /dev/null
 rm -f /etc/systemd/system/drover-flanneld-{{.Cluster}}.service /etc/systemd/system/drover-kube-proxy-{{.Cluster}}.service \
 	/etc/systemd/system/drover-host-renew-{{.Cluster}}.service /etc/systemd/system/drover-host-renew-{{.Cluster}}.timer \
 	/run/drover-host-{{.Cluster}}.env
+for unit in $proxies; do
+	rm -f /etc/systemd/system/$unit
+done
 systemctl daemon-reload
 programs=$(cat $dir/programs 2> /dev/null)
 rm -rf $dir
