@@ -147,9 +147,10 @@ var mayImport = map[string][]string{
 		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf",
 	},
 
-	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/cmd/drover/host/check", "drover/cmd/drover/host/proxy", "drover/pools", "drover/pools/kube", "drover/pools/kube/backends", "drover/pools/kube/externalhost"},
+	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/cmd/drover/host/check", "drover/cmd/drover/host/invite", "drover/cmd/drover/host/proxy", "drover/pools", "drover/pools/kube", "drover/pools/kube/backends", "drover/pools/kube/externalhost"},
 	"cmd/drover/host/check":  {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/pools", "drover/pools/kube/externalhost"},
 	"cmd/drover/host/bundle": {"drover/pools"},
+	"cmd/drover/host/invite": {},
 	"cmd/drover/host/proxy":  {"drover/pools/kube/backends"},
 	"cmd/drover/doctor": {
 		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",

@@ -18,6 +18,7 @@ var withoutOutput = map[string]string{
 	"config schema":         "a JSON Schema",
 	"export":                "objects, as YAML documents",
 	"help":                  "a help text",
+	"host invite":           "a line to type",
 	"host proxy":            "the log",
 	"man":                   "nothing: it writes files",
 	"serve":                 "the log, with --log-format json",

@@ -87,6 +87,7 @@ func notHere() map[string]string {
 
 		"drover host list":  hosts,
 		"drover host check": hosts, "drover host check legacy1": hosts,
+		"drover host invite legacy1 --program ./flanneld --program ./kube-proxy --program ./drover": hosts,
 		"drover host proxy web.default:80 --listen 127.0.0.1:8080":                                  hosts,
 		"drover host bundle legacy1 --program ./flanneld --program ./kube-proxy --program ./drover": hosts,
 		"drover host show legacy1":                  hosts,

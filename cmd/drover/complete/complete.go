@@ -49,6 +49,7 @@ var arguments = map[string][]source{
 	"explain":           {nodeMACs, nil},
 	"host bundle":       {hostNames, nil},
 	"host check":        {hostNames, nil},
+	"host invite":       {hostNames, nil},
 	"host rm":           {hostNames, nil},
 	"host show":         {hostNames, nil},
 	"image show":        {imageNames, nil},

@@ -62,8 +62,12 @@ itself, too, for drover host check, and for the ports that the host exposes.`,
 	clusterFlag(cmd, &cluster)
 	output.Flag(cmd, "text", "json", "yaml")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default NAME.tar)")
-	cmd.Flags().StringArrayVar(&programs, "program", nil, "flanneld, kube-proxy or drover for the host's processor, to go with it")
+	programFlag(cmd, &programs)
 	return cmd
+}
+
+func programFlag(cmd *cobra.Command, programs *[]string) {
+	cmd.Flags().StringArrayVar(programs, "program", nil, "flanneld, kube-proxy or drover for the host's processor, to go with it")
 }
 
 // readPrograms reads the programs of a bundle.
@@ -82,9 +86,18 @@ func readPrograms(paths []string) (all []bundle.Program, err error) {
 	return all, nil
 }
 
+// ready returns a host that has what a bundle needs.
+func (inv *inventory) ready(ctx context.Context, cluster, name string) (row, error) {
+	r, err := inv.find(ctx, cluster, name)
+	if err == nil && (!r.PodCIDR.IsValid() || !r.Account) {
+		err = errors.New("the host has no Node or ServiceAccount yet: drover serve makes them from this config; see drover host list")
+	}
+	return r, err
+}
+
 // bundle collects the facts of a host's bundle, with new credentials.
 func (inv *inventory) bundle(ctx context.Context, cluster, name string) (none bundle.Host, err error) {
-	r, err := inv.find(ctx, cluster, name)
+	r, err := inv.ready(ctx, cluster, name)
 	if err != nil {
 		return none, err
 	}
@@ -95,9 +108,6 @@ func (inv *inventory) bundle(ctx context.Context, cluster, name string) (none bu
 	declared, network, err := hosts.Declared(name)
 	if err != nil {
 		return none, err
-	}
-	if !r.PodCIDR.IsValid() || !r.Account {
-		return none, errors.New("the host has no Node or ServiceAccount yet: drover serve makes them from this config; see drover host list")
 	}
 	credentials, err := hosts.Credentials(ctx, name, bundle.Lifetime)
 	if err != nil {

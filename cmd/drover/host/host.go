@@ -1,5 +1,5 @@
 // Package host has the commands of hosts outside the clusters: drover host list, show, check,
-// bundle and rm. They read the config file and talk to the clusters with drover's own
+// bundle, invite, proxy and rm. They read the config file and talk to the clusters with drover's own
 // credentials; drover serve makes the objects of hosts. On a host itself, drover host check
 // and proxy read the installed bundle.
 package host
@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ func NewCommand() *cobra.Command {
 		Use:   "host",
 		Short: "Hosts outside the clusters that reach pods and Services",
 	}
-	return cli.Group(cmd, newListCommand(), newShowCommand(), newCheckCommand(), newBundleCommand(), newProxyCommand(), newRemoveCommand())
+	return cli.Group(cmd, newListCommand(), newShowCommand(), newCheckCommand(), newBundleCommand(), newInviteCommand(), newProxyCommand(), newRemoveCommand())
 }
 
 // row is a host of a cluster.
@@ -51,6 +52,7 @@ func (r row) state() string {
 type inventory struct {
 	config   []pools.Cluster
 	clusters *kube.Clusters
+	address  netip.Addr // of the server
 }
 
 // with loads a config, and returns what f does with its clusters.
@@ -62,7 +64,7 @@ func with[T any](cmd *cobra.Command, config string, f func(*inventory) (T, error
 	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig)}
 	clusters.Set(farm.Clusters())
 	defer clusters.Close()
-	return f(&inventory{farm.Clusters(), clusters})
+	return f(&inventory{farm.Clusters(), clusters, farm.Config.Server.Address})
 }
 
 // list returns the hosts of a cluster, or of all.
