@@ -234,20 +234,24 @@ const (
 func (d *doctor) disks() {
 	for _, dir := range []string{d.state, d.images, d.loaders} {
 		var s unix.Statfs_t
-		if err := unix.Statfs(dir, &s); err != nil {
-			continue // other checks report what is missing
+		if err := unix.Statfs(dir, &s); err == nil { // other checks report what is missing
+			d.disk(dir, &s)
 		}
-		room := s.Bavail * uint64(s.Bsize)
-		switch {
-		case s.Flags&unix.ST_RDONLY != 0 && dir == d.state:
-			d.add("disk", fault, dir+" is on a file system that is mounted read-only", "mount it with -o remount,rw, after a look at the kernel's log")
-		case room < leastBytes:
-			d.add("disk", fault, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "make room; drover image list shows the generations of images")
-		case s.Files > 0 && s.Ffree < leastInodes:
-			d.add("disk", fault, fmt.Sprintf("%s has room for %d files", dir, s.Ffree), "remove small files, or make a file system with more inodes")
-		default:
-			d.add("disk", ok, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "")
-		}
+	}
+}
+
+// disk checks the room on the disk of one directory.
+func (d *doctor) disk(dir string, s *unix.Statfs_t) {
+	room := s.Bavail * uint64(s.Bsize)
+	switch {
+	case s.Flags&unix.ST_RDONLY != 0 && dir == d.state:
+		d.add("disk", fault, dir+" is on a file system that is mounted read-only", "mount it with -o remount,rw, after a look at the kernel's log")
+	case room < leastBytes:
+		d.add("disk", fault, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "make room; drover image list shows the generations of images")
+	case s.Files > 0 && s.Ffree < leastInodes:
+		d.add("disk", fault, fmt.Sprintf("%s has room for %d files", dir, s.Ffree), "remove small files, or make a file system with more inodes")
+	default:
+		d.add("disk", ok, fmt.Sprintf("%s has room for %d MB", dir, room>>20), "")
 	}
 }
 
@@ -256,15 +260,20 @@ const firstYear = 2026
 
 // clock checks the time: tokens and certificates of clusters are of minutes.
 func (d *doctor) clock() {
-	if now := time.Now(); now.Year() < firstYear {
-		d.add("clock", fault, "the clock says "+now.UTC().Format(time.DateTime), "set it, and keep it by NTP: timedatectl set-ntp true")
-		return
-	}
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
-	if err == nil && state == unix.TIME_ERROR {
-		d.add("clock", warning, "nothing keeps the clock right: the kernel calls it unsynchronized", "run chrony or systemd-timesyncd: timedatectl set-ntp true")
-		return
+	d.clockAt(time.Now(), err == nil && state == unix.TIME_ERROR)
+}
+
+// clockAt checks a time, of a clock that nothing may keep right.
+func (d *doctor) clockAt(now time.Time, free bool) {
+	const remedy = "run chrony or systemd-timesyncd: timedatectl set-ntp true"
+	switch {
+	case now.Year() < firstYear:
+		d.add("clock", fault, "the clock says "+now.UTC().Format(time.DateTime), "set it, and "+remedy)
+	case free:
+		d.add("clock", warning, "nothing keeps the clock right: the kernel calls it unsynchronized", remedy)
+	default:
+		d.add("clock", ok, "it is synchronized", "")
 	}
-	d.add("clock", ok, "it is synchronized", "")
 }

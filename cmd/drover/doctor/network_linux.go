@@ -196,18 +196,8 @@ func (d *doctor) firewall(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		text := string(rules)
-		if drops := strings.Contains(text, "hook input") && strings.Contains(text, "policy drop") || strings.Contains(text, ":INPUT DROP"); !drops {
-			continue
-		}
-		var missing []string
-		for _, port := range []string{"67", "69", "80"} {
-			if !strings.Contains(text, "dport "+port) && !strings.Contains(text, " "+port+",") && !strings.Contains(text, ", "+port) {
-				missing = append(missing, port)
-			}
-		}
-		if len(missing) > 0 {
-			d.add("firewall", warning, fmt.Sprintf("%s drops what no rule accepts, and no rule names port %s", tool[0], strings.Join(missing, ", ")),
+		if closed := d.closed(string(rules)); len(closed) > 0 {
+			d.add("firewall", fault, fmt.Sprintf("%s drops what no rule accepts, and no rule accepts port %s", tool[0], strings.Join(closed, ", ")),
 				"accept UDP 67 and 69 with the ports of its answers, and TCP 80, from the networks of the machines")
 			return
 		}
