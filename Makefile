@@ -41,7 +41,7 @@ test: need parts ## everything: unit, golden, race, real DHCP clients, a real ne
 
 .PHONY: parts
 parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the node image (once, then cached)
-	$(GO) run ./e2e/buildcache/build kubernetes image network helm hosted
+	$(GO) run ./e2e/buildcache/build kubernetes image network helm hosted debian12 debian13 checkers
 
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector
@@ -109,7 +109,8 @@ vuln: ## known vulnerabilities in called functions
 check: lint unit ## the linters and the unit tests, before each commit
 
 .PHONY: image
-image: need build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; DEBIAN=13 for that one; see docs/images.md)
+image: build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; DEBIAN=13 for that one; see docs/images.md)
+	@.ci/need image
 	$(BIN)/drover image build --images $(IMAGES) --name $(IMAGE) --init $(BIN)/drover-init $(SOURCE)
 
 .PHONY: server-image
@@ -117,9 +118,13 @@ server-image: ## dist/drover-image.tar: the server's container image for amd64 a
 	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
 	$(GO) run ./e2e/serverimage/build -o dist/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
-.PHONY: dist
-dist: need ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums
+.PHONY: deb
+deb: ## dist/: Debian packages for amd64 and arm64 (ARCHES=amd64 for one of them; DIST for another folder)
 	deploy/package/build '$(LDFLAGS)' $(NFPM)
+
+.PHONY: dist
+dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums
+	deploy/package/build '$(LDFLAGS)' $(NFPM) all
 	$(MAKE) server-image
 	cd dist && sha256sum *.deb *.tar.gz *.tar *.json >SHA256SUMS && cat SHA256SUMS
 

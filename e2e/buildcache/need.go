@@ -7,14 +7,16 @@ import (
 	"path/filepath"
 )
 
-// Able returns an error with the Debian packages that are missing on this host. The list
-// is in .ci/need, which the targets of the Makefile run first.
-func Able(ctx context.Context) error {
+// Able returns an error with the Debian packages that are missing on this host, for
+// everything, or for a group: "image" is for building a node image. The list is in
+// .ci/need, which the targets of the Makefile run first.
+func Able(ctx context.Context, group ...string) error {
 	root, err := SourceRoot()
 	if err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, filepath.Join(root, ".ci", "need"), "-n").CombinedOutput(); err != nil {
+	args := append([]string{"-n"}, group...)
+	if out, err := exec.CommandContext(ctx, filepath.Join(root, ".ci", "need"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil

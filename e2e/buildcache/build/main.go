@@ -1,15 +1,18 @@
 // Build makes parts of the virtual rack; package buildcache describes them. It prints the
 // path of each to standard output, and its progress to standard error.
 //
-//	go run ./e2e/buildcache/build [kubernetes|containerd|base|pause|hello|image|image13|network|helm|hosted|addons|webhook]...
+//	go run ./e2e/buildcache/build [PART]...
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"drover/e2e/buildcache"
@@ -38,16 +41,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"hosted":     buildcache.ControlPlaneImages,
 		"addons":     buildcache.AddOnImages,
 		"webhook":    buildcache.WebhookImage,
+		"debian12":   buildcache.Debian12,
+		"debian13":   buildcache.Debian13,
+		"checkers":   buildcache.Checkers,
 	}
 	if len(args) == 0 {
 		args = []string{"kubernetes", "image", "network"} // the image needs all the others
 	}
 	for _, name := range args {
 		if builders[name] == nil {
-			return fmt.Errorf("no part %q: want kubernetes, containerd, base, pause, hello, image, image13, network, helm, hosted, addons or webhook", name)
+			return fmt.Errorf("no part %q: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(builders)), ", "))
 		}
 	}
-	if err := buildcache.Able(ctx); err != nil {
+	group := "image" // an image alone needs few programs
+	for _, name := range args {
+		if name != "image" && name != "image13" {
+			group = ""
+		}
+	}
+	if err := buildcache.Able(ctx, group); err != nil {
 		return err
 	}
 	for _, name := range args {
