@@ -32,7 +32,7 @@ type Client struct {
 	tokenFile string
 	context   string
 	changed   func(flag string) bool // reports whether a flag was given
-	on        *target        // the server, once it is known
+	on        *target                // the server, once it is known
 }
 
 // Flags adds the flags --api, --token-file and --context to a command and its subcommands.
