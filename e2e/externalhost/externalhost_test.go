@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"drover/cmd/drover/host/bundle"
+	"drover/cmd/drover/host/invite"
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
@@ -328,6 +329,10 @@ func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, expose []poo
 		b = bundle.Host{Name: "legacy1", Cluster: "tenant", Address: all[0].Address, PodCIDR: all[0].PodCIDR, Network: conf, Expose: expose, Server: got.Server, CA: got.CA, Token: got.Token}
 		return nil
 	})
+	if conf.ProxyMode == pools.ProxyIPTables {
+		invited(t, machine, b, programs)
+		return b.PodCIDR
+	}
 	var tar bytes.Buffer
 	if err := bundle.Write(&tar, b, time.Now(), programs...); err != nil {
 		t.Fatal(err)
@@ -339,6 +344,27 @@ func install(t *testing.T, h *hosts.Hosts, conf *pools.HostNetwork, expose []poo
 		t.Fatalf("install.sh: %v: %s", err, out)
 	}
 	return b.PodCIDR
+}
+
+// invited installs the bundle by the line of an invitation.
+func invited(t *testing.T, machine *manual.Host, b bundle.Host, programs []bundle.Program) {
+	t.Helper()
+	l, err := net.Listen("tcp", "10.99.0.1:8444")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := invite.New(b.Name, l.Addr().String(), l, func(_ context.Context, w io.Writer) error { return bundle.Write(w, b, time.Now(), programs...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- i.Serve(t.Context()) }()
+	if out, err := machine.Command(path + i.Command() + " -s plain").CombinedOutput(); err != nil {
+		t.Fatalf("the line of the invitation: %v: %s", err, out)
+	}
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
 }
 
 func program(t *testing.T, dir, name string) bundle.Program {

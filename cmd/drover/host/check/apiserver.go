@@ -66,28 +66,35 @@ func (h *Host) apiServer(ctx context.Context) bool {
 		return false
 	}
 	h.Add("api", cli.OK, h.Facts.Server+" answers", "")
-	if !h.clock(resp.Header.Get("Date"), expired) {
+	if !h.clock(resp.date, expired) {
 		return false
 	}
 	return h.credentials(ctx, client)
 }
 
+// answer is what counts of an answer of the API server.
+type answer struct {
+	code   int
+	status string // 403 Forbidden
+	date   string
+}
+
 // get makes a request, and reads its answer away.
-func get(ctx context.Context, client *http.Client, url, token string) (*http.Response, error) {
+func get(ctx context.Context, client *http.Client, url, token string) (a answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
-	return resp, err
+	return answer{resp.StatusCode, resp.Status, resp.Header.Get("Date")}, err
 }
 
 // unreachable returns the remedy for an API server that does not answer.
@@ -140,17 +147,17 @@ func (h *Host) credentials(ctx context.Context, client *http.Client) bool {
 	case err != nil:
 		h.Add("api", cli.Fault, fmt.Sprintf("%s does not answer: %v", h.Facts.Server, err), h.unreachable(err))
 		return false
-	case resp.StatusCode == http.StatusUnauthorized && !end.IsZero() && end.Before(h.Now()):
+	case resp.code == http.StatusUnauthorized && !end.IsZero() && end.Before(h.Now()):
 		h.Add("credentials", cli.Fault, "they expired at "+end.UTC().Format(time.DateTime), h.anew()+"; journalctl -u drover-host-renew-"+h.Facts.Cluster+" says why they were not renewed")
 		return false
-	case resp.StatusCode == http.StatusUnauthorized:
+	case resp.code == http.StatusUnauthorized:
 		h.Add("credentials", cli.Fault, "the cluster does not accept them: the host was removed, or the cluster has new keys", h.anew())
 		return false
-	case resp.StatusCode == http.StatusForbidden:
+	case resp.code == http.StatusForbidden:
 		h.Add("rights", cli.Fault, "the cluster gives hosts no rights", "drover cluster prepare "+h.Facts.Cluster+" --admin FILE, on the server")
 		return false
-	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound:
-		h.Add("api", cli.Fault, h.Facts.Server+" answers "+resp.Status, "see the log of the API server")
+	case resp.code != http.StatusOK && resp.code != http.StatusNotFound:
+		h.Add("api", cli.Fault, h.Facts.Server+" answers "+resp.status, "see the log of the API server")
 		return false
 	case !end.IsZero() && end.Before(h.Now().Add(soon)):
 		h.Add("credentials", cli.Warning, "they end at "+end.UTC().Format(time.DateTime), "systemctl start drover-host-renew-"+h.Facts.Cluster+", whose timer does it each day")
