@@ -51,7 +51,14 @@ func (m *machines) Preview(o pools.PowerRequest) (pools.PowerJob, error) {
 	if o.Action == "explode" {
 		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrPowerRequest)
 	}
-	return pools.PowerJob{Action: o.Action}, nil
+	job := pools.PowerJob{Action: o.Action}
+	if o.Pool == "compute" {
+		o.Nodes = []string{"m1", "m2"}
+	}
+	for _, name := range o.Nodes {
+		job.Nodes = append(job.Nodes, pools.PowerNode{Name: name})
+	}
+	return job, nil
 }
 
 func (m *machines) Jobs() []pools.PowerJob { return m.jobs }

@@ -35,9 +35,9 @@ var withoutNames = map[string]string{
 	"login":      "a URL", "backup": "a file", "restore": "a file",
 	"man":      "a directory",
 	"media":    "a file",
-	"node add": "a new name",
-	"help":     "cobra knows the commands",
-	"apply":    "none: a flag has the file", "import ilo": "none: a flag has the addresses",
+	"node add": "a new name", "token create": "a new name",
+	"help":  "cobra knows the commands",
+	"apply": "none: a flag has the file", "import ilo": "none: a flag has the addresses",
 }
 
 // named are the flags whose values are names that a server or a config knows.

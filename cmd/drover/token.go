@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/apitoken"
 	"drover/cmd/drover/cli"
 	"drover/pools"
 )
@@ -16,13 +17,15 @@ func newTokenCommand() *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Show the shared join token of a cluster",
-		Long: `Token is for clusters with "token: {mode: shared}" in the config, and for nodes
-that cannot ask for their own join token. All other nodes get theirs while they
-boot.`,
+		Short: "Make tokens of the REST API, and show the shared join token of a cluster",
+		Long: `Create, list, rotate and revoke work on the named tokens of the REST API, each with
+a role. They need a token with the role admin, as the server's own in api.token is.
+
+Show is for clusters with "token: {mode: shared}" in the config, and for nodes that
+cannot ask for their own join token. All other nodes get theirs while they boot.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newTokenShowCommand(c))
+	return cli.Group(cmd, append(apitoken.Commands(c), newTokenShowCommand(c))...)
 }
 
 func newTokenShowCommand(c *cli.Client) *cobra.Command {

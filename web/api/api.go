@@ -85,7 +85,7 @@ type API struct {
 	Power     Power
 	Audit     Audit
 	Tokens    Tokens
-	APITokens APITokens
+	APITokens TokenStore
 
 	ConfigFile ConfigFile
 

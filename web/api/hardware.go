@@ -186,6 +186,9 @@ func (a *API) SwitchPower(ctx context.Context, by auth.Client, req pools.PowerRe
 		if err != nil {
 			return job, err
 		}
+		if len(job.Nodes) == 0 {
+			return job, fmt.Errorf("%w: it names no node", pools.ErrPowerRequest)
+		}
 		req.Pool, req.Chassis, req.Tag, req.Nodes = "", "", "", nil
 		for _, n := range job.Nodes { // those that were checked
 			req.Nodes = append(req.Nodes, n.Name)

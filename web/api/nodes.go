@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"drover/pools"
 	"drover/pools/config/decode"
@@ -61,7 +62,7 @@ var nodeList = listing.List[pools.NodeInfo]{Max: maxNodes, Columns: []listing.Co
 	{Name: "name", Of: func(n *pools.NodeInfo) string { return n.Name }},
 	{Name: "pool", Of: func(n *pools.NodeInfo) string { return n.Pool }},
 	{Name: "tag", All: func(n *pools.NodeInfo) []string {
-		return append(n.Status.PoolTags[:len(n.Status.PoolTags):len(n.Status.PoolTags)], n.Tags...)
+		return append(slices.Clip(n.Status.PoolTags), n.Tags...)
 	}},
 	{Name: "state", Of: func(n *pools.NodeInfo) string { return string(n.Status.State) }},
 	{Name: "cluster", Of: func(n *pools.NodeInfo) string { return n.Status.Cluster }},

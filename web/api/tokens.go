@@ -11,8 +11,8 @@ import (
 	"drover/web/route"
 )
 
-// APITokens are the named tokens of the API.
-type APITokens interface {
+// TokenStore is the named tokens of the API.
+type TokenStore interface {
 	// List returns all tokens. The caller may change the list.
 	List() []pools.APIToken
 	// Check returns the token that Create would make, and the same errors.

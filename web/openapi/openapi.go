@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,7 +126,7 @@ var usual = []int{
 
 func (b *builder) responses(r *route.Route) map[string]any {
 	all := map[string]any{}
-	for _, code := range append(usual[:len(usual):len(usual)], r.Errors...) {
+	for _, code := range append(slices.Clip(usual), r.Errors...) {
 		all[strconv.Itoa(code)] = Schema{"$ref": "#/components/responses/Problem"}
 	}
 	if r.Body != nil {

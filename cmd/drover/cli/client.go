@@ -138,6 +138,9 @@ func (t *target) read(resp *http.Response, out any, accepted int) error {
 		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
 			return fmt.Errorf("%s answered %s: is that the API of a drover?", t.base, resp.Status)
 		}
+		if resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
+			return &Error{Refused, errors.New(failure.Error)}
+		}
 		return errors.New(failure.Error)
 	case out == nil:
 		return nil

@@ -63,6 +63,8 @@ var arguments = map[string][]source{
 	"node set":          {nodeNames},
 	"node show":         {nodeNames, nil},
 	"tenant kubeconfig": {clusterNames, nil},
+	"token revoke":      {apiTokenNames},
+	"token rotate":      {apiTokenNames, nil},
 	"token show":        {clusterNames, nil},
 	"unknown adopt":     {unknownMACs},
 	"unknown describe":  {unknownMACs, nil},

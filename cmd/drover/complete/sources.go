@@ -146,6 +146,22 @@ func contextNames(context.Context, *cobra.Command) (out []string) {
 	return out
 }
 
+// apiTokenNames returns the named tokens of the API.
+func apiTokenNames(ctx context.Context, cmd *cobra.Command) (out []string) {
+	c := cli.ClientOf(cmd)
+	if c == nil {
+		return nil
+	}
+	all, err := cli.Get[[]pools.APIToken](ctx, c, "/api/v1/tokens")
+	if err != nil {
+		return nil
+	}
+	for _, t := range all {
+		out = append(out, t.Name+"\t"+string(t.Role))
+	}
+	return out
+}
+
 func hostNames(_ context.Context, cmd *cobra.Command) (out []string) {
 	for _, c := range fileOf(cmd).Clusters {
 		for _, h := range c.Hosts {

@@ -1,0 +1,139 @@
+// Package apitoken is the commands of drover that make, list, rotate and revoke named tokens
+// of the REST API.
+//
+// It does not know what a role may do: the server does.
+package apitoken
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover/cmd/drover/cli"
+	"drover/pools"
+	"drover/pools/atomicfile"
+)
+
+// Path is the path of tokens in the REST API.
+const Path = "/api/v1/tokens"
+
+// Commands returns the commands, which call the API by c.
+func Commands(c *cli.Client) []*cobra.Command {
+	return []*cobra.Command{newCreateCommand(c), newListCommand(c), newRotateCommand(c), newRevokeCommand(c)}
+}
+
+// roles returns the names of the roles, the least first.
+func roles() (all []string) {
+	for _, r := range pools.Roles() {
+		all = append(all, string(r))
+	}
+	return all
+}
+
+func newCreateCommand(c *cli.Client) *cobra.Command {
+	var role, file string
+	var of []string
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token of the REST API with a role",
+		Long: `Create prints a new token, or writes it to a file that its owner alone can read.
+drover keeps only its hash: nobody can show it again.
+
+  metrics   read /metrics
+  viewer    and read everything that is not secret
+  operator  and change and switch nodes, of the given pools or of all
+  admin     and read the config and join tokens, and make tokens`,
+		Example: `  drover token create prometheus --role metrics --write /etc/prometheus/drover.token
+  drover token create night-shift --role operator --pool compute --ttl 12h`,
+		Args: cobra.ExactArgs(1),
+	}
+	show(cmd, &file, func(ctx context.Context, args []string) (made pools.NewAPIToken, err error) {
+		req := pools.APITokenRequest{Name: args[0], Role: pools.Role(role), Pools: of, TTL: pools.Duration(ttl)}
+		return made, c.Call(ctx, http.MethodPost, Path, req, &made)
+	})
+	f := cmd.Flags()
+	f.StringVar(&role, "role", "", "what it may do: "+strings.Join(roles(), "|"))
+	f.StringSliceVar(&of, "pool", nil, "a pool whose nodes an operator may change; default: all")
+	f.DurationVar(&ttl, "ttl", 0, "time until it expires, such as 720h; default: never")
+	_ = cmd.MarkFlagRequired("role")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func newRotateCommand(c *cli.Client) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give a token of the REST API another secret",
+		Long: `Rotate prints the new secret, or writes it to a file. The old one, and the sessions of
+the page that began with it, end at once. A token that expires lives as long again.`,
+		Example: "  drover token rotate ci\n  drover token rotate prometheus --write /etc/prometheus/drover.token",
+		Args:    cobra.ExactArgs(1),
+	}
+	show(cmd, &file, func(ctx context.Context, args []string) (made pools.NewAPIToken, err error) {
+		return made, c.Call(ctx, http.MethodPost, Path+"/"+url.PathEscape(args[0])+"/rotate", nil, &made)
+	})
+	return cmd
+}
+
+// show makes a command print the token that get returns, or write it to file.
+func show(cmd *cobra.Command, file *string, get func(context.Context, []string) (pools.NewAPIToken, error)) {
+	cmd.Flags().StringVar(file, "write", "", "write the token to this file, with mode 0600, and do not print it")
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
+		made, err := get(ctx, args)
+		if err != nil || *file == "" {
+			return made, err
+		}
+		if err := atomicfile.Write(*file, []byte(made.Token+"\n"), 0o600); err != nil {
+			return made, fmt.Errorf("token %q is made, and could not be written: %w (rotate it)", made.Name, err)
+		}
+		made.Token = ""
+		return made, nil
+	}, func(w io.Writer, t pools.NewAPIToken) error {
+		if t.Token == "" {
+			_, err := fmt.Fprintf(w, "wrote %s\n", *file)
+			return err
+		}
+		_, err := fmt.Fprintln(w, t.Token)
+		return err
+	})
+}
+
+func newListCommand(c *cli.Client) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens of the REST API",
+		Long:    "List shows the named tokens, also expired ones. It does not have their secrets.",
+		Example: "  drover token list\n  drover token list -o json",
+		Args:    cobra.NoArgs,
+	}
+	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.APIToken, error) {
+		return cli.Get[[]pools.APIToken](ctx, c, Path)
+	}, func(w io.Writer, all []pools.APIToken) error {
+		return cli.Table(w, all, "NAME\tROLE\tPOOLS\tCREATED\tBY\tEXPIRES", func(t pools.APIToken) []any {
+			expires := "never"
+			if !t.Expires.IsZero() {
+				expires = t.Expires.UTC().Format(time.DateTime)
+			}
+			return []any{t.Name, string(t.Role), strings.Join(t.Pools, ","), t.Created, t.By, expires}
+		})
+	})
+	return cmd
+}
+
+func newRevokeCommand(c *cli.Client) *cobra.Command {
+	return c.DeleteEach(&cobra.Command{
+		Use:     "revoke NAME...",
+		Short:   "Revoke tokens of the REST API",
+		Long:    "Revoke ends tokens, and the sessions of the page that began with them, at once.",
+		Example: "  drover token revoke ci",
+		Args:    cobra.MinimumNArgs(1),
+	}, Path, "revoked", cli.AnyName)
+}
