@@ -18,14 +18,15 @@ import (
 // the chart's values. The pod that results runs the control plane of a tenant, as another
 // pod, and boots a machine into it. drover is not root there and has two capabilities. A new
 // config is in force without a restart, values that are applied again change nothing, and
-// after helm uninstall the state is still there.
+// after helm uninstall the state is still there. The tenant's API server reaches its node
+// through konnectivity alone, and the node outlives the pod, and the tenant itself.
 func TestAdminCluster(t *testing.T) {
 	able(t)
 	b, err := farm.Build(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	f := openFarm(ctx, t, b, farm.Config{Name: "drover-e2e-admin", Volumes: 1})
 	if err := f.Install(ctx, "testdata/admin.yaml"); err != nil {
@@ -39,7 +40,7 @@ func TestAdminCluster(t *testing.T) {
 		out, err := f.Drover(ctx, "node", "list")
 		return strings.Contains(out, "n1"), err
 	})
-	g, err := f.PowerOn(lab.Machine{Name: "n1", NICs: []lab.NIC{{MAC: "52:54:00:77:01:01", Boot: true}}})
+	g, err := f.PowerOn(lab.Machine{Name: "n1", Memory: 1536, NICs: []lab.NIC{{MAC: "52:54:00:77:01:01", Boot: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +66,9 @@ func TestAdminCluster(t *testing.T) {
 	})
 	t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
 	wantApplied(ctx, t, f)
+	wantKonnectivity(ctx, t, f, tenant)
+	deleteControlPlane(ctx, t, f, tenant)
+	adoptAgain(ctx, t, f, tenant)
 	uninstallDrover(ctx, t, f)
 }
 

@@ -9,6 +9,7 @@
 //	out, err := f.Drover(ctx, "node", "list")                 // in the pod
 //	out, err = f.Kubectl(ctx, nil, "apply", "-f", "objects.yaml")
 //	tenant, err := f.Tenant(ctx, "tenant-a")                  // as its administrator
+//	err = tenant.InstallWebhook(ctx, "node-1")                // a pod to prove konnectivity by
 //
 // The package knows drover's chart and its command line, not its config.
 package farm
@@ -18,15 +19,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"drover/e2e/admin"
 	"drover/e2e/buildcache"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	"drover/e2e/oci"
 	"drover/e2e/serverimage"
 )
 
@@ -44,6 +48,8 @@ type Built struct {
 	*site.Built
 	Programs      *admin.Programs
 	ControlPlanes string // OCI layout, see [buildcache.ControlPlaneImages]
+	Webhook       string // OCI layout, see [buildcache.WebhookImage]
+	AddOns        string // OCI layout, see [buildcache.AddOnImages]; empty unless it was asked for
 }
 
 // Build makes the parts, as far as they are not there from an earlier time.
@@ -59,8 +65,17 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 	if b.ControlPlanes, err = buildcache.ControlPlaneImages(ctx, log); err != nil {
 		return nil, err
 	}
+	if b.Webhook, err = buildcache.WebhookImage(ctx, log); err != nil {
+		return nil, err
+	}
 	b.Programs, err = admin.Build(ctx, log)
 	return b, err
+}
+
+// BuildAddOns makes the images of the tenants' add-ons, in addition to [Build].
+func (b *Built) BuildAddOns(ctx context.Context, log io.Writer) (err error) {
+	b.AddOns, err = buildcache.AddOnImages(ctx, log)
+	return err
 }
 
 // Config has the settings of a farm.
@@ -74,8 +89,10 @@ type Config struct {
 type Farm struct {
 	*lab.Rack
 	*admin.Cluster
+	Server *lab.Drover // the API of drover's pod
 
-	built *Built
+	built  *Built
+	mirror *http.Server
 }
 
 // Open opens a farm: a rack, and in it an admin cluster that has the images of drover
@@ -101,7 +118,11 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Farm, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Server = f.Observe(lab.Drover{Binary: b.Drover, State: f.Data(), API: "127.0.0.1:8443"})
 	if err := f.importImages(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.serveImages(); err != nil {
 		return nil, err
 	}
 	if err := f.Volumes(ctx, c.Volumes, serverimage.User); err != nil {
@@ -126,6 +147,25 @@ func (f *Farm) importImages(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// Mirror is the address of the registry that stands for all others, for nodes whose tag
+// says so to their containerd. It has the images of tenants.
+const Mirror = Address + ":5000"
+
+// serveImages serves the images of tenants.
+func (f *Farm) serveImages() error {
+	l, err := f.Listen("tcp", Mirror)
+	if err != nil {
+		return err
+	}
+	layouts := []string{f.built.ControlPlanes, f.built.Webhook}
+	if f.built.AddOns != "" {
+		layouts = append(layouts, f.built.AddOns)
+	}
+	f.mirror = &http.Server{Handler: oci.Registry(layouts...), ReadHeaderTimeout: time.Minute}
+	go func() { _ = f.mirror.Serve(l) }() // until Close
 	return nil
 }
 
@@ -155,8 +195,11 @@ func (f *Farm) Log(ctx context.Context, lines int) (string, error) {
 // Close ends the admin cluster with all pods, the machines and the rack. The files stay.
 func (f *Farm) Close() error {
 	var err error
+	if f.mirror != nil {
+		err = f.mirror.Close()
+	}
 	if f.Cluster != nil {
-		err = f.Cluster.Close()
+		err = errors.Join(err, f.Cluster.Close())
 	}
 	return errors.Join(err, f.Rack.Close())
 }

@@ -54,6 +54,13 @@ func (r *Rack) StartDrover(ctx context.Context, d *Drover) error {
 	}
 }
 
+// Observe returns a server of the rack that something else has started: only its API can be
+// called.
+func (r *Rack) Observe(d Drover) *Drover {
+	d.rack = r
+	return &d
+}
+
 // ready asks /readyz.
 func (d *Drover) ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.API+"/readyz", http.NoBody)
