@@ -83,6 +83,22 @@ func (r Range) Contains(a netip.Addr) bool {
 	return r.IsValid() && a.IsValid() && r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
 }
 
+// Count returns the number of addresses, up to limit; 0 if the range was not set.
+func (r Range) Count(limit int) int {
+	if !r.IsValid() {
+		return 0
+	}
+	a, z := r.First.As16(), r.Last.As16()
+	n := 0
+	for i := range a {
+		n = n<<8 + int(z[i]) - int(a[i])
+		if n >= limit {
+			return limit
+		}
+	}
+	return n + 1
+}
+
 // String returns 10.28.72.10-10.28.72.250.
 func (r Range) String() string {
 	if !r.IsValid() {

@@ -159,6 +159,18 @@ func (c *Clusters) Check(ctx context.Context) map[string]error {
 	return result
 }
 
+// Expiries returns when drover's credentials for the clusters end, by name. It leaves out
+// those whose end it does not know.
+func (c *Clusters) Expiries() map[string]time.Time {
+	ends := make(map[string]time.Time)
+	for _, t := range c.tenants() {
+		if end := cluster.Expiry(t.Client()); !end.IsZero() {
+			ends[t.Conf.Name] = end
+		}
+	}
+	return ends
+}
+
 // Inspect checks a cluster for everything that a join needs. It takes about 12 seconds.
 // Faults of the cluster are findings; the error is for a name that is not in the
 // config.

@@ -111,3 +111,17 @@ func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
 	}
 	return nodes
 }
+
+// CountStates returns how many machines each pool has in each state, those of catch-all
+// pools included.
+func (a *API) CountStates() map[string]map[pools.NodeState]int {
+	o := a.observe()
+	count := map[string]map[pools.NodeState]int{}
+	for _, n := range a.withStatus(append(a.withMoves(a.Farm.Farm().Nodes()...), o.catchAll()...), o) {
+		if count[n.Pool] == nil {
+			count[n.Pool] = map[pools.NodeState]int{}
+		}
+		count[n.Pool][n.Status.State]++
+	}
+	return count
+}

@@ -148,6 +148,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	s.forgetRemoved() // while the server was down
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.metrics = metrics.New(s.Live, s.Store)
+	s.metrics.Build(o.Version)
 	s.metrics.WatchUnknown(s.Machines.Unknown)
 	s.metrics.WatchBoots(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
@@ -192,7 +193,7 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 	ready := &readiness.Checks{
 		Live: s.Live, Images: images, Loaders: o.Loaders,
 		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
-		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing,
+		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing, Expiries: s.clusters.Expiries,
 	}
 	if s.objects != nil {
 		ready.Objects = s.objects.Problems
@@ -211,6 +212,7 @@ func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *rea
 		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm)}
+	s.metrics.WatchNodes(s.Live, s.Web.API.CountStates)
 }
 
 // serveDHCP makes a DHCP server for each interface. It makes none when another host

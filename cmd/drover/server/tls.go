@@ -26,6 +26,7 @@ func (s *Server) nodeTLS(dir string, farm *resolve.Farm) (*httpboot.TLS, error) 
 		if side.Certificate, err = tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key)); err != nil {
 			return nil, fmt.Errorf("server.nodeTLS: %w", err)
 		}
+		s.metrics.CertificateEnd("nodes", side.Certificate.Leaf.NotAfter)
 	} else {
 		file := filepath.Join(dir, httpsKey)
 		var isNew bool
@@ -65,6 +66,7 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 		if err != nil {
 			return fmt.Errorf("server.apiTLS: %w", err)
 		}
+		s.metrics.CertificateEnd("api", pair.Leaf.NotAfter)
 		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	return nil

@@ -118,7 +118,7 @@ type failing struct{ err error }
 
 func (f failing) client() kubernetes.Interface {
 	conf := &rest.Config{Transport: f} // no client can fail: the config is fixed
-	return &client{kubernetes.NewForConfigOrDie(conf), func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }}
+	return &client{Interface: kubernetes.NewForConfigOrDie(conf), dynamic: func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }}
 }
 
 // RoundTrip implements [http.RoundTripper].

@@ -63,13 +63,14 @@ func (c *Cluster) newClient(conf *rest.Config) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) })}, nil
+	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }), expiryOf(conf)}, nil
 }
 
 // client is a client with a dynamic one of the same credentials.
 type client struct {
 	kubernetes.Interface
 	dynamic func() (dynamic.Interface, error)
+	expiry  time.Time // see [Expiry]
 }
 
 // Dynamic returns a client for any kind of object, with the newest usable credentials; the

@@ -8,8 +8,8 @@ import (
 
 // configGauges collects the state of the config file at each scrape.
 type configGauges struct {
-	live                     *config.Live
-	successful, loaded, info *prometheus.Desc
+	live                              *config.Live
+	successful, loaded, info, restart *prometheus.Desc
 }
 
 func newConfigGauges(live *config.Live) *configGauges {
@@ -21,6 +21,7 @@ func newConfigGauges(live *config.Live) *configGauges {
 		successful: desc("last_reload_successful", "1 if the config file is in force, 0 if it was refused."),
 		loaded:     desc("last_reload_success_timestamp_seconds", "When a content of the config file last came into force; not there if none has since the start."),
 		info:       desc("info", "The content in force, by its SHA-256.", "sha256"),
+		restart:    desc("restart_pending", "1 if a part of the config waits for a restart of the server."),
 	}
 }
 
@@ -29,6 +30,7 @@ func (g *configGauges) Describe(all chan<- *prometheus.Desc) {
 	all <- g.successful
 	all <- g.loaded
 	all <- g.info
+	all <- g.restart
 }
 
 // Collect implements [prometheus.Collector].
@@ -37,11 +39,8 @@ func (g *configGauges) Collect(all chan<- prometheus.Metric) {
 		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	status := g.live.Status()
-	successful := 0.0
-	if status.Refused == nil {
-		successful = 1
-	}
-	gauge(g.successful, successful)
+	gauge(g.successful, number(status.Refused == nil))
+	gauge(g.restart, number(g.live.NeedsRestart()))
 	if !status.Since.IsZero() {
 		gauge(g.loaded, float64(status.Since.UnixMilli())/1000)
 		gauge(g.info, 1, status.Digest)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -55,25 +56,32 @@ func (m *Metrics) WatchDHCP(d *dhcpd.Server) {
 
 // leaseGauge counts the leases in force at each scrape.
 type leaseGauge struct {
-	desc   *prometheus.Desc
-	live   *config.Live
-	leases *state.Leases
+	desc, size *prometheus.Desc
+	live       *config.Live
+	leases     *state.Leases
 }
 
 func newLeaseGauge(live *config.Live, leases *state.Leases) *leaseGauge {
-	return &leaseGauge{prometheus.NewDesc("drover_leases_active", "Leases in force, by pool.", []string{"pool"}, nil), live, leases}
+	return &leaseGauge{
+		desc: prometheus.NewDesc("drover_leases_active", "Leases in force, by pool.", []string{"pool"}, nil),
+		size: prometheus.NewDesc("drover_lease_range_addresses", "Addresses in the range of a pool.", []string{"pool"}, nil),
+		live: live, leases: leases,
+	}
 }
 
 // Describe implements [prometheus.Collector].
-func (g *leaseGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+func (g *leaseGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc; out <- g.size }
 
 // Collect implements [prometheus.Collector]. It sends the number of leases of each
-// catch-all pool, and of other pools that have leases.
+// catch-all pool, and of other pools that have leases; and the sizes of their ranges.
 func (g *leaseGauge) Collect(out chan<- prometheus.Metric) {
 	count := g.leases.ByPool(time.Now())
 	for _, p := range g.live.Farm().Config.Pools {
 		if p.CatchAll {
 			count[p.Name] += 0 // a pool without leases has the value zero
+			if p.Range.IsValid() {
+				out <- prometheus.MustNewConstMetric(g.size, prometheus.GaugeValue, float64(p.Range.Count(math.MaxUint32)), p.Name)
+			}
 		}
 	}
 	for pool, n := range count {

@@ -166,6 +166,14 @@ func (m *Metrics) Certificate(r approve.Request) {
 	m.requests.WithLabelValues(r.Cluster, r.Result).Inc()
 }
 
+// number is 1 for true, and 0 for false.
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 func result(ok bool) string {
 	if ok {
 		return "ok"

@@ -15,7 +15,7 @@ type readinessGauges struct {
 
 // WatchReadiness counts the parts that /readyz lists.
 func (m *Metrics) WatchReadiness(c *readiness.Checks) {
-	m.registry.MustRegister(&readinessGauges{
+	m.registry.MustRegister(newFactGauges(c), &readinessGauges{
 		checks:    c,
 		notReady:  prometheus.NewDesc("drover_not_ready", "Parts that are not ready; /readyz lists them.", nil, nil),
 		warnings:  prometheus.NewDesc("drover_warnings", "Warnings of /readyz: single clusters and chassis that do not work, and the like.", nil, nil),
@@ -46,11 +46,7 @@ func (g *readinessGauges) Collect(out chan<- prometheus.Metric) {
 	gauge(g.notReady, float64(problems))
 	gauge(g.warnings, float64(warnings))
 	for name, works := range g.checks.Disks.Works() {
-		ready := 0.0
-		if works {
-			ready = 1
-		}
-		gauge(g.directory, ready, name)
+		gauge(g.directory, number(works), name)
 	}
 }
 

@@ -43,7 +43,11 @@ type directory struct {
 	began time.Time // of the check that runs; zero: none runs
 	ended time.Time // of the last check
 	err   error     // of the last check
+	space Space     // at the last check that found it
 }
+
+// Space is the size of a file system, and how much of it drover can still use, in bytes.
+type Space struct{ Size, Free uint64 }
 
 // NewDisks returns the checks of the directories of the state, of images and of loaders.
 // store has the state.
@@ -99,9 +103,13 @@ func (d *directory) begin(now time.Time) {
 	d.began = now
 	go func() {
 		err := d.check(d.path)
+		space, known := spaceOf(d.path)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.began, d.ended, d.err = time.Time{}, time.Now(), err
+		if known {
+			d.space = space
+		}
 	}()
 }
 
@@ -132,6 +140,29 @@ func (m *Disks) Works() map[string]bool {
 		works[d.name] = d.failure(time.Now()) == nil
 	}
 	return works
+}
+
+// Space returns the space at each directory, by its name. It leaves out directories that
+// are not there, or have not answered yet.
+func (m *Disks) Space() map[string]Space {
+	all := make(map[string]Space, len(m.directories))
+	for _, d := range m.directories {
+		d.mu.Lock()
+		if d.space.Size > 0 {
+			all[d.name] = d.space
+		}
+		d.mu.Unlock()
+	}
+	return all
+}
+
+// spaceOf asks the file system at a path, which can hang.
+func spaceOf(path string) (s Space, ok bool) {
+	var f unix.Statfs_t
+	if unix.Statfs(path, &f) != nil || f.Bsize <= 0 {
+		return Space{}, false
+	}
+	return Space{f.Blocks * uint64(f.Bsize), f.Bavail * uint64(f.Bsize)}, true
 }
 
 // testSize is the space that a check of the state needs, in bytes: the state grows by

@@ -83,28 +83,11 @@ func localMachines(farm *resolve.Farm, local []netip.Prefix) (v4, v6 int) {
 		}
 	}
 	for _, p := range farm.Config.Pools {
-		n := machinesIn(p.Range.First, p.Range.Last)
+		n := p.Range.Count(maxRangeMachines)
 		add(p.Range.First, n)
-		add(p.Range6.First, min(machinesIn(p.Range6.First, p.Range6.Last), max(n, maxRange6Machines)))
+		add(p.Range6.First, min(p.Range6.Count(maxRangeMachines), max(n, maxRange6Machines)))
 	}
 	return v4, v6
-}
-
-// machinesIn returns the number of addresses from first to last, up to maxRangeMachines;
-// 0 for the zero Addr.
-func machinesIn(first, last netip.Addr) int {
-	if !first.IsValid() {
-		return 0
-	}
-	a, b := first.As16(), last.As16()
-	n := 0
-	for i := range a {
-		n = n<<8 + int(b[i]) - int(a[i])
-		if n >= maxRangeMachines {
-			return maxRangeMachines
-		}
-	}
-	return n + 1
 }
 
 // problem returns the warning of a table that is too small, if it is.

@@ -75,26 +75,6 @@ pools:
 	}
 }
 
-// machinesIn counts across bytes, and ends where IPv6's ranges are larger than any farm.
-func TestMachinesIn(t *testing.T) {
-	for _, tt := range []struct {
-		first, last string
-		want        int
-	}{
-		{"10.28.0.7", "10.28.0.7", 1},
-		{"10.27.255.255", "10.28.0.0", 2},
-		{"10.28.64.1", "10.28.67.232", 1000},
-		{"10.0.0.0", "10.0.255.255", 1 << 16},
-		{"10.0.0.0", "10.255.255.255", 1 << 16},
-		{"2001:db8::ffff", "2001:db8::1:0", 2},
-		{"2001:db8::", "2001:db8::ffff:ffff:ffff:ffff", 1 << 16},
-	} {
-		if got := machinesIn(netip.MustParseAddr(tt.first), netip.MustParseAddr(tt.last)); got != tt.want {
-			t.Errorf("%s-%s: got %d, want %d", tt.first, tt.last, got, tt.want)
-		}
-	}
-}
-
 // /readyz warns of a table that is too small and stays ready, and drover check prints the
 // warning.
 func TestNeighborsOfReadiness(t *testing.T) {

@@ -53,7 +53,10 @@ type Checks struct {
 	Parts      []string                 // all that serve DHCP or DHCPv6, by the names of Interfaces
 	Objects    func() map[string]string // problems of the admin cluster's objects, by part; nil: none
 
+	Expiries func() map[string]time.Time // when credentials for clusters end, by cluster; nil: none do
+
 	lastFiles    latest[[]api.Problem]
+	lastFacts    latest[Facts]
 	lastClusters latest[map[string]error]
 }
 

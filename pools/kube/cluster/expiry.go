@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Expiry returns when the credentials of a client of [Cluster.Client] end: those that are
+// in the kubeconfig itself. The zero time means that they do not end, that there are none,
+// or that they are in files that something else renews.
+func Expiry(of kubernetes.Interface) time.Time {
+	if c, ok := of.(*client); ok {
+		return c.expiry
+	}
+	return time.Time{}
+}
+
+// expiryOf returns when the first of a config's credentials ends.
+func expiryOf(conf *rest.Config) (first time.Time) {
+	if block, _ := pem.Decode(conf.CertData); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			first = cert.NotAfter
+		}
+	}
+	if end := tokenExpiry(conf.BearerToken); first.IsZero() || !end.IsZero() && end.Before(first) {
+		first = end
+	}
+	return first
+}
+
+// tokenExpiry returns when a token ends, if it is a JSON Web Token that says so
+// (RFC 7519, section 4.1.4). Its signature is for the API server to check.
+func tokenExpiry(token string) time.Time {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Expiry float64 `json:"exp"` // seconds since 1970
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Expiry <= 0 || claims.Expiry > 1<<40 {
+		return time.Time{}
+	}
+	return time.Unix(int64(claims.Expiry), 0)
+}
