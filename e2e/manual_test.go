@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +105,9 @@ func openRack(t *testing.T, name string) *lab.Rack {
 }
 
 // TestReadmeFarm types the README's "A farm" on a host as it describes one, and boots
-// the machine that it adds, until the timeline shows that its system is up. The image
-// is that of a tiny system; with DROVER_E2E_ALL=1 it is the Debian of make image.
+// the machine that it adds, until the timeline shows that its system is up. The server is
+// that of the package. The image is that of a tiny system; with DROVER_E2E_ALL=1 it is the
+// Debian of make image.
 func TestReadmeFarm(t *testing.T) {
 	able(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -143,6 +145,12 @@ func TestReadmeFarm(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 
+	for _, c := range commands(t, "docs/install.md", "From source") {
+		if c.Text == "make build" || c.Text == "make install" {
+			t.Logf("%s", y.run(c.Text))
+		}
+	}
+
 	const node, mac = "m2c01", "94:57:a5:d3:ed:02"
 	var log, watched string
 	defer func() {
@@ -152,6 +160,10 @@ func TestReadmeFarm(t *testing.T) {
 	}()
 	for _, c := range commands(t, "README.md", "A farm") {
 		switch c.Text {
+		case "apt install ./drover_*.deb":
+			dist := filepath.Join(t.TempDir(), "dist")
+			y.run("make deb ARCHES=" + runtime.GOARCH + " DIST=" + dist)
+			t.Logf("%s", y.run("cd "+dist+" && "+c.Text))
 		case "drover serve":
 			log = y.start(c.Text)
 			y.run("until curl -s http://127.0.0.1:8443/healthz; do sleep 0.2; done")
