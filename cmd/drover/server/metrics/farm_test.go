@@ -14,7 +14,6 @@ import (
 	"drover/cmd/drover/server/readiness"
 	"drover/e2e/farmtest"
 	"drover/e2e/fixture"
-	"drover/imagebuild"
 	"drover/pools"
 )
 
@@ -24,7 +23,7 @@ func TestFarm(t *testing.T) {
 	store, live := farmtest.Open(t, `server: {interfaces: [lo], address: 127.0.0.1}
 subnets: [{cidr: 127.28.0.0/16}]
 pools:
-  - {name: web, image: none, nodes: [{name: n1, macs: ["52:54:00:77:01:01"], ip: 127.28.1.1}]}
+  - {name: web, ignore: true, nodes: [{name: n1, macs: ["52:54:00:77:01:01"], ip: 127.28.1.1}]}
   - {name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232}
 `)
 	m := metrics.New(live, store)
@@ -35,7 +34,7 @@ pools:
 	})
 	dir := t.TempDir()
 	checks := &readiness.Checks{
-		Live: live, Images: imagebuild.Open(dir), Disks: readiness.NewDisks(slog.New(slog.DiscardHandler), dir, dir, dir+"/missing", store), State: store,
+		Live: live, Disks: readiness.NewDisks(slog.New(slog.DiscardHandler), dir, dir, dir+"/missing", store), State: store,
 		Clusters: func(context.Context) map[string]error { return nil }, Chassis: func() map[string]string { return nil }, Proc: fstest.MapFS{},
 		Expiries: func() map[string]time.Time { return map[string]time.Time{"tenant-a": time.Unix(1800000000, 0)} },
 	}
