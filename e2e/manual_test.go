@@ -161,9 +161,7 @@ func TestReadmeFarm(t *testing.T) {
 	for _, c := range commands(t, "README.md", "A farm") {
 		switch c.Text {
 		case "apt install ./drover_*.deb":
-			dist := filepath.Join(t.TempDir(), "dist")
-			y.run("make deb ARCHES=" + runtime.GOARCH + " DIST=" + dist)
-			t.Logf("%s", y.run("cd "+dist+" && "+c.Text))
+			t.Logf("%s", y.run("cd "+debianPackage(ctx, t, root)+" && "+c.Text))
 		case "drover serve":
 			log = y.start(c.Text)
 			y.run("until curl -s http://127.0.0.1:8443/healthz; do sleep 0.2; done")
@@ -189,6 +187,18 @@ func TestReadmeFarm(t *testing.T) {
 		return strings.Contains(read(t, watched), "online"), nil
 	})
 	t.Logf("%.1f s after power-on:\n%s", time.Since(g.Started).Seconds(), y.run("drover boot show "+node))
+}
+
+// debianPackage makes the package of drover, and returns its folder. The host that installs it
+// has no way out, and what packs it is fetched.
+func debianPackage(ctx context.Context, t *testing.T, root string) string {
+	t.Helper()
+	dist := filepath.Join(t.TempDir(), "dist")
+	out, err := exec.CommandContext(ctx, "make", "-C", root, "deb", "ARCHES="+runtime.GOARCH, "DIST="+dist).CombinedOutput()
+	if err != nil {
+		t.Fatalf("make deb: %v\n%s", err, out)
+	}
+	return dist
 }
 
 // TestManualClusters types docs/clusters.md, "Prepare a cluster", for a cluster that
