@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"drover/e2e/farm"
 	"drover/e2e/tenants"
+	"drover/pools/wait"
 )
 
 // TestTwoTenants makes two hosted tenants by kubectl apply, one after the other, and takes
@@ -114,20 +116,36 @@ func wantUnauthorized(ctx context.Context, t *testing.T, what string, conf *rest
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/api/v1/nodes", "/api/v1/namespaces/farm/secrets", "/api/v1/boots"} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, conf.Host+path, http.NoBody)
+		status, err := statusOf(ctx, transport, conf.Host+path)
+		switch {
+		case err != nil && strings.Contains(err.Error(), "connection refused"):
+		case err != nil:
+			t.Errorf("%s, %s: %v", what, path, err)
+		case status != http.StatusUnauthorized:
+			t.Errorf("%s, %s: status %d, want Unauthorized", what, path, status)
+		}
+	}
+}
+
+// statusOf returns the status of the answer to a GET. It waits when it is told to: drover
+// answers a few wrong tokens in a row, and then one every three seconds.
+func statusOf(ctx context.Context, transport http.RoundTripper, url string) (int, error) {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
-			t.Fatal(err)
+			return 0, err
 		}
 		resp, err := transport.RoundTrip(req)
 		if err != nil {
-			if !strings.Contains(err.Error(), "connection refused") {
-				t.Errorf("%s, %s: %v", what, path, err)
-			}
-			continue
+			return 0, err
 		}
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s, %s: %s, want Unauthorized", what, path, resp.Status)
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		if resp.StatusCode != http.StatusTooManyRequests {
+			return resp.StatusCode, nil
+		}
+		if err := wait.Sleep(ctx, time.Duration(max(seconds, 1))*time.Second); err != nil {
+			return 0, err
 		}
 	}
 }
