@@ -83,7 +83,7 @@ func TestRackAndFarmAgree(t *testing.T) {
 		"stray": {"lobby", "node-52540077000c"},
 	}
 	for _, m := range rackful() {
-		mac, err := pools.ParseMAC(m.mac())
+		mac, err := pools.ParseMAC(m.MAC())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestTheEditMovesTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range rackful() {
-		mac, err := pools.ParseMAC(m.mac())
+		mac, err := pools.ParseMAC(m.MAC())
 		if err != nil {
 			t.Fatal(err)
 		}

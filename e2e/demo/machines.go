@@ -6,43 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
+	"drover/e2e/demo/watch"
 	"drover/e2e/lab"
 	"drover/pools"
-	"drover/pools/boots"
-	"drover/pools/resolve"
 )
 
-// machine is one of the three machines, with its plan and its progress.
-type machine struct {
-	lab.Machine
-	what string // description for the output
-
-	guest *lab.Guest
-	plan  *resolve.Plan // what the farm says
-
-	boot  boots.Record // its timeline, as drover tells it
-	shown int          // how many of its steps were printed
-	state string       // why it is not done
-	done  bool         // Ready in its own cluster, and its pod runs
-}
-
-// mac is the address that the machine boots with.
-func (m *machine) mac() string {
-	for _, nic := range m.NICs {
-		if nic.Boot {
-			return nic.MAC
-		}
-	}
-	return ""
-}
-
-// rackful returns the machines. Only their MACs connect them to the farm.
-func rackful() []*machine {
-	return []*machine{
+// rackful returns the machines.
+func rackful() []*watch.Machine {
+	return []*watch.Machine{
 		{
-			what: "BIOS, iPXE in its network card",
+			What: "BIOS, iPXE in its network card",
 			Machine: lab.Machine{Name: "bios", Firmware: lab.BIOS, NICs: []lab.NIC{
 				{MAC: "52:54:00:77:00:0a", Boot: true},
 			}},
@@ -50,14 +24,14 @@ func rackful() []*machine {
 		{
 			// The first card has a link, but to a segment without a server:
 			// a firmware or an init that tries it first gets nowhere.
-			what: "UEFI, two network cards of which the second boots",
+			What: "UEFI, two network cards of which the second boots",
 			Machine: lab.Machine{Name: "uefi", Firmware: lab.UEFI, NICs: []lab.NIC{
 				{MAC: "52:54:00:77:00:b1", Dark: true},
 				{MAC: "52:54:00:77:00:b2", Boot: true},
 			}},
 		},
 		{
-			what: "BIOS, a MAC that no config names",
+			What: "BIOS, a MAC that no config names",
 			Machine: lab.Machine{Name: "stray", Firmware: lab.BIOS, NICs: []lab.NIC{
 				{MAC: "52:54:00:77:00:0c", Boot: true},
 			}},
@@ -85,21 +59,12 @@ func (d *demo) powerOn(ctx context.Context, added pools.PoolNode) error {
 		return err
 	}
 	for _, m := range rackful() {
-		if m.plan, err = d.Expect(m.mac(), nodes...); err != nil {
+		if m.Plan, err = d.Expect(m.MAC(), nodes...); err != nil {
 			return err
 		}
-		if m.plan == nil {
-			return fmt.Errorf("the farm has no place for %s: no node has this MAC, and there is no catch-all pool", m.mac())
-		}
-		if m.plan.Cluster == "" {
-			return fmt.Errorf("the farm lets %s join no cluster", m.mac())
-		}
-		m.boot.Started = time.Now()
-		if m.guest, err = d.PowerOn(m.Machine); err != nil {
+		if err := d.watch.PowerOn(m); err != nil {
 			return err
 		}
-		d.machines = append(d.machines, m)
-		d.log.say("power on %s (%s): %s is to become %s in %s", m.Name, m.what, m.mac(), m.plan.Node, m.plan.Cluster)
 	}
 	return nil
 }
@@ -111,7 +76,7 @@ func (d *demo) add(ctx context.Context, n pools.PoolNode) ([]pools.PoolNode, err
 		if plan, err := d.Expect(mac.String()); err != nil {
 			return nil, err
 		} else if plan != nil && !plan.CatchAll {
-			d.log.say("%s is declared in the file as node %s: nothing to add over the API", mac, plan.Node)
+			d.log.Say("%s is declared in the file as node %s: nothing to add over the API", mac, plan.Node)
 			return nil, nil
 		}
 	}
@@ -119,7 +84,7 @@ func (d *demo) add(ctx context.Context, n pools.PoolNode) ([]pools.PoolNode, err
 	if err != nil {
 		return nil, err
 	}
-	d.log.say("POST /api/v1/nodes %s", body)
+	d.log.Say("POST /api/v1/nodes %s", body)
 	if err := d.Drover.Call(ctx, http.MethodPost, "/api/v1/nodes", n, nil); err != nil {
 		return nil, err
 	}

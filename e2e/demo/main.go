@@ -19,14 +19,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
 	"drover/e2e/buildcache"
+	"drover/e2e/demo/watch"
 	"drover/e2e/lab/site"
 	"drover/pools"
 )
@@ -48,8 +50,8 @@ const patience = 20 * time.Minute
 // demo is one run.
 type demo struct {
 	*site.Site
-	log      *progress
-	machines []*machine
+	log   *watch.Log
+	watch *watch.Watch
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
@@ -59,11 +61,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	d := &demo{log: newProgress(stdout)}
+	d := &demo{log: watch.NewLog(stdout)}
 	if err := site.Check(ctx); err != nil {
 		return err
 	}
-	built, err := site.Build(ctx, d.log)
+	built, err := site.Build(ctx, d.log.Lines())
 	if err != nil {
 		return err
 	}
@@ -82,10 +84,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	d.watch = &watch.Watch{Log: d.log, Rack: d.Rack, Drover: d.Drover, Cluster: func(name string) site.Cluster { return d.Planes[name] }}
 	defer func() {
-		d.log.say("cleaning up; logs and consoles stay in %s", d.Dir)
+		d.log.Say("cleaning up; logs and consoles stay in %s", d.Dir)
 		err = errors.Join(err, d.Close())
-		if ready, all := d.count(); err == nil || ready < all {
+		if ready, all := d.watch.Count(); err == nil || ready < all {
 			fmt.Fprintln(stdout, d.verdict())
 		}
 	}()
@@ -99,7 +102,7 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 	if err := d.powerOn(bounded, added); err != nil {
 		return err
 	}
-	err := d.watch(bounded)
+	err := d.watch.Ready(bounded)
 	if err == nil {
 		err = d.move(bounded)
 	}
@@ -112,7 +115,7 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 	if err := d.outlive(bounded); err != nil {
 		return err
 	}
-	if err := d.report(bounded); err != nil {
+	if err := d.watch.Report(bounded, slices.Sorted(maps.Keys(d.Planes))...); err != nil {
 		return err
 	}
 	if !keep {
@@ -122,43 +125,13 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 		return err
 	}
 	d.lookAround()
-	fmt.Fprintln(d.log.w, d.verdict())
+	fmt.Fprintln(d.log, d.verdict())
 	<-ctx.Done()
 	return nil
 }
 
-// count returns how many machines are where they should be, and of how many.
-func (d *demo) count() (ready, all int) {
-	for _, m := range d.machines {
-		if m.done {
-			ready++
-		}
-	}
-	return ready, len(d.machines)
-}
-
 // verdict is the last line.
 func (d *demo) verdict() string {
-	ready, all := d.count()
+	ready, all := d.watch.Count()
 	return fmt.Sprintf("demo: %d of %d nodes Ready in their own cluster", ready, all)
-}
-
-// progress writes lines with the seconds since the start.
-type progress struct {
-	w     io.Writer
-	start time.Time
-}
-
-func newProgress(w io.Writer) *progress { return &progress{w: w, start: time.Now()} }
-
-func (p *progress) say(format string, args ...any) {
-	fmt.Fprintf(p.w, "[%4.0f s] %s\n", time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// Write makes a line of each line; for what reports its progress to a writer.
-func (p *progress) Write(b []byte) (int, error) {
-	for line := range strings.Lines(string(b)) {
-		p.say("%s", strings.TrimRight(line, "\n"))
-	}
-	return len(b), nil
 }

@@ -106,11 +106,6 @@ func NodesOf(ctx context.Context, c Cluster) ([]string, error) {
 	return names, nil
 }
 
-// Nodes is [NodesOf] with a cluster of the site.
-func (s *Site) Nodes(ctx context.Context, cluster string) ([]string, error) {
-	return NodesOf(ctx, s.Planes[cluster])
-}
-
 // Heartbeat returns when a node's kubelet last renewed its lease.
 func (s *Site) Heartbeat(ctx context.Context, cluster, node string) (time.Time, error) {
 	var lease struct {
