@@ -73,7 +73,7 @@ func (w *worker) inTenant(ctx context.Context, k *keys) error {
 	}
 	v, err := discovery.ToServerVersionInterfaceWithContext(w.tenant.typed.Discovery()).ServerVersionWithContext(ctx)
 	if err != nil {
-		return w.down(&waiting{starting, fmt.Sprintf("the API server does not answer at %s: %v", w.plane.Endpoint(), err)})
+		return w.down(&waiting{starting, fmt.Sprintf("the API server does not answer at %s: %v%s", w.plane.Endpoint(), err, w.aside)})
 	}
 	w.status.Version = v.GitVersion
 	w.status.set(Available, true, "Answers", "the API server answers", w.now())

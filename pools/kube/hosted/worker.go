@@ -1,11 +1,13 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,6 +36,7 @@ type worker struct {
 	publishedAt time.Time // when it was written
 	tenant      *tenant   // the connection; nil before the API server is reached
 
+	aside     string    // why its endpoint may not lead to its Service; "": it does
 	number    int       // its VNI, once that is known
 	applied   string    // fingerprint of the pods that were applied last
 	holds     bool      // it holds up other starts
@@ -181,6 +184,7 @@ func (w *worker) front(ctx context.Context) error {
 	}
 	w.plane.Address = w.plane.Spec.Endpoint.Address
 	if w.plane.Address.IsValid() {
+		w.aside = unassigned(service, w.plane.Address)
 		return nil
 	}
 	for _, in := range service.Status.LoadBalancer.Ingress {
@@ -190,6 +194,25 @@ func (w *worker) front(ctx context.Context) error {
 		}
 	}
 	return &waiting{"NoAddress", fmt.Sprintf("the Service %q has no address yet: does the admin cluster have a load balancer? Or set endpoint.address", service.Name)}
+}
+
+// unassigned returns why an endpoint may not lead to its Service, or "": the load balancer
+// has given it no address, or another one.
+func unassigned(s *corev1.Service, endpoint netip.Addr) string {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return ""
+	}
+	var given []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if a, err := netip.ParseAddr(in.IP); err == nil && a == endpoint {
+			return ""
+		}
+		given = append(given, cmp.Or(in.IP, in.Hostname))
+	}
+	if len(given) == 0 {
+		return fmt.Sprintf("; the Service %q has no address yet: does the admin cluster have a load balancer?", s.Name)
+	}
+	return fmt.Sprintf("; the load balancer gave the Service %q the address %s, not endpoint.address: some want it in endpoint.annotations", s.Name, strings.Join(given, ", "))
 }
 
 // pods applies the StatefulSet. If that starts pods, others wait.
