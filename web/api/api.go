@@ -42,7 +42,6 @@ type Farm interface {
 type Changer interface {
 	AddNode(n pools.PoolNode) error
 	UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error
-	RemoveNode(name string) error
 	// ChangeNodes makes several changes, all of them or none. It also returns
 	// [pools.ErrChanged].
 	ChangeNodes(changes []pools.NodeChange) error

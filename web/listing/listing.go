@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"drover/pools/natural"
 	"drover/web/answer"
 	"drover/web/route"
 )
@@ -113,28 +114,8 @@ func (c *Column[T]) values(v *T) []string {
 	return []string{c.Of(v)}
 }
 
-// key returns the value of an element by which it is sorted: m9 comes before m10.
-func (c *Column[T]) key(v *T) string { return natural(strings.Join(c.values(v), ",")) }
-
-// natural returns a text whose order is that of the numbers in s.
-func natural(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		n := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
-		switch {
-		case n < 0:
-			n = len(s)
-			fallthrough
-		case n > 0:
-			b.WriteString(strings.Repeat("0", max(0, 20-n)))
-		default:
-			n = 1
-		}
-		b.WriteString(s[:n])
-		s = s[n:]
-	}
-	return b.String()
-}
+// key returns the value of an element by which it is sorted.
+func (c *Column[T]) key(v *T) string { return strings.Join(c.values(v), ",") }
 
 // cursor is the place where a page ends.
 type cursor struct {
@@ -203,7 +184,7 @@ func (l *List[T]) sorted(sort string, all []T) ([]item[T], func(a, b item[T]) in
 		sign = -1
 	}
 	compare := func(a, b item[T]) int {
-		return sign * cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.key, b.key))
+		return sign * cmp.Or(natural.Compare(a.value, b.value), natural.Compare(a.key, b.key))
 	}
 	slices.SortStableFunc(items, compare)
 	return items, compare

@@ -27,36 +27,22 @@ func (c *Client) find() (*target, error) {
 	if c.on != nil {
 		return c.on, nil
 	}
-	t := &target{base: c.base, http: http.Client{
-		Timeout: apiTimeout,
-		// The token goes to the server of --api only.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
 	x, ok, err := c.chosen()
 	if err != nil {
 		return nil, err
 	}
-	if ok {
-		t.base = x.URL
+	if !ok {
+		x.URL = c.base
 	}
-	if t.base, err = checkURL(t.base); err != nil {
-		return nil, &Error{Usage, err}
-	}
-	if ok && !c.changed("token-file") {
-		t.token, t.from = x.Token, "context "+x.Name
-	} else if t.token, err = readToken(c.tokenFile); err != nil {
+	t, err := newTarget(x)
+	if err != nil {
 		return nil, err
-	} else {
-		t.from = c.tokenFile
 	}
-	if ok {
-		config, err := x.TLS()
-		if err != nil {
-			return nil, fmt.Errorf("context %s: %w", x.Name, err)
+	if !ok || c.changed("token-file") {
+		if t.token, err = readToken(c.tokenFile); err != nil {
+			return nil, err
 		}
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.TLSClientConfig = config
-		t.http.Transport = transport
+		t.from = c.tokenFile
 	}
 	c.on = t
 	return t, nil
@@ -119,18 +105,29 @@ func CheckToken(from, text string) (string, error) {
 
 // At returns a client of the server of a context.
 func At(x contexts.Context) (*Client, error) {
+	t, err := newTarget(x)
+	if err != nil {
+		return nil, err
+	}
+	t.from = "the input"
+	return &Client{base: t.base, on: t}, nil
+}
+
+// newTarget returns the server of a context.
+func newTarget(x contexts.Context) (*target, error) {
 	base, err := checkURL(x.URL)
 	if err != nil {
 		return nil, &Error{Usage, err}
 	}
 	config, err := x.TLS()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("context %s: %w", x.Name, err)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = config
-	return &Client{base: base, on: &target{base: base, token: x.Token, from: "the input", http: http.Client{
+	return &target{base: base, token: x.Token, from: "context " + x.Name, http: http.Client{
 		Timeout: apiTimeout, Transport: transport,
+		// The token goes to this server only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}}, nil
+	}}, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/cmd/drover/cli/nodeset"
+	"drover/pools/natural"
 )
 
 // limit is the longest time for which a shell waits.
@@ -146,7 +146,7 @@ func fitting(all []string, begun string, but []string) (out []cobra.Completion) 
 		}
 		out = append(out, name)
 	}
-	slices.SortFunc(out, nodeset.Compare)
+	slices.SortFunc(out, natural.Compare)
 	out = slices.Compact(out)
 	return out[:min(len(out), most)]
 }

@@ -1,13 +1,12 @@
 package configfile
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
+
+	"drover/cmd/drover/cli/routes"
 )
 
 // card is a network card of this host with an IPv4 address.
@@ -33,9 +32,9 @@ func networkCards(proc fs.FS) (out []card) {
 			}
 		}
 	}
-	routes := defaultRoutes(proc)
+	gateways := defaultRoutes(proc)
 	slices.SortStableFunc(out, func(a, b card) int {
-		switch x, y := routes[a.name].IsValid(), routes[b.name].IsValid(); {
+		switch x, y := gateways[a.name].IsValid(), gateways[b.name].IsValid(); {
 		case x == y:
 			return 0
 		case x:
@@ -46,23 +45,16 @@ func networkCards(proc fs.FS) (out []card) {
 	return out
 }
 
-// defaultRoutes returns the gateways of the host's default routes by interface, from
-// /proc/net/route.
+// defaultRoutes returns the gateways of the host's default routes by interface.
 func defaultRoutes(proc fs.FS) map[string]netip.Addr {
 	text, _ := fs.ReadFile(proc, "net/route") // none: no proposal
-	routes := map[string]netip.Addr{}
-	for line := range strings.Lines(string(text)) {
-		w := strings.Fields(line) // Iface Destination Gateway Flags RefCnt Use Metric Mask
-		if len(w) < 8 || w[1] != "00000000" || w[7] != "00000000" {
-			continue
+	gateways := map[string]netip.Addr{}
+	for _, r := range routes.Parse(string(text)) {
+		if r.To.Bits() == 0 {
+			gateways[r.Link] = r.Gateway
 		}
-		b, err := hex.DecodeString(w[2])
-		if err != nil || len(b) != 4 {
-			continue
-		}
-		routes[w[0]] = netip.AddrFrom4([4]byte(binary.NativeEndian.AppendUint32(nil, binary.BigEndian.Uint32(b))))
 	}
-	return routes
+	return gateways
 }
 
 // gatewayOf returns the router to propose for a network: the host's own, if it is in it.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
+	"drover/pools/natural"
 	"drover/pools/printable"
 	"drover/pools/resolve"
 )
@@ -36,7 +36,7 @@ type Change struct {
 func compare(before, after *resolve.Farm) (d Diff, err error) {
 	old, next := byName(before), byName(after)
 	d.Changed = map[string][]Change{}
-	for _, name := range slices.SortedFunc(maps.Keys(old), nodeset.Compare) {
+	for _, name := range slices.SortedFunc(maps.Keys(old), natural.Compare) {
 		n, stays := next[name]
 		if !stays {
 			d.Removed = append(d.Removed, name)
@@ -50,7 +50,7 @@ func compare(before, after *resolve.Farm) (d Diff, err error) {
 			d.Changed[name] = changes
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(next), nodeset.Compare) {
+	for _, name := range slices.SortedFunc(maps.Keys(next), natural.Compare) {
 		if _, was := old[name]; !was {
 			d.Added = append(d.Added, name)
 		}
@@ -187,7 +187,7 @@ func (d Diff) text(w io.Writer) error {
 	for _, name := range d.Added {
 		fmt.Fprintln(&b, "+ node", name)
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(d.Changed), nodeset.Compare) {
+	for _, name := range slices.SortedFunc(maps.Keys(d.Changed), natural.Compare) {
 		fmt.Fprintln(&b, "~ node", name)
 		for _, c := range d.Changed[name] {
 			fmt.Fprintf(&b, "    %s: %s -> %s\n", c.Field, shown(c.Old), shown(c.New))

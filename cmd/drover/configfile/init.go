@@ -193,9 +193,12 @@ func (f *first) takeRouter() (err error) {
 	return nil
 }
 
-// plain is the form of names that need no quotes in YAML and that drover accepts.
+// plainName is the form of names that drover accepts.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,100}$`)
+
+// plain reports whether a name needs no quotes in YAML, and drover accepts it.
 func plain(name string) bool {
-	return regexp.MustCompile(`^[a-z][a-z0-9._-]{0,100}$`).MatchString(name) &&
+	return plainName.MatchString(name) &&
 		!slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, name)
 }
 

@@ -14,18 +14,17 @@ import (
 // not accept. It is a look at the text: a rule that accepts all packets of a card or of a
 // network accepts the ports, too.
 func (d *doctor) closed(rules string) (ports []string) {
-	drops := strings.Contains(rules, ":INPUT DROP") || regexp.MustCompile(`hook input [^\n]*policy drop`).MatchString(rules)
-	if !drops {
+	if !strings.Contains(rules, ":INPUT DROP") && !dropsInput.MatchString(rules) {
 		return nil
 	}
-	var accepts []string
+	var accepting []string
 	for line := range strings.Lines(rules) {
-		if regexp.MustCompile(`\baccept\b|-j ACCEPT\b`).MatchString(line) && !regexp.MustCompile(`policy accept|established|icmp`).MatchString(line) {
-			accepts = append(accepts, strings.ReplaceAll(line, `"`, ""))
+		if accepts.MatchString(line) && !notForAll.MatchString(line) {
+			accepting = append(accepting, strings.ReplaceAll(line, `"`, ""))
 		}
 	}
 	for _, port := range d.served() {
-		if !acceptsPort(accepts, port) {
+		if !acceptsPort(accepting, port) {
 			ports = append(ports, strconv.Itoa(port))
 		}
 	}
@@ -48,11 +47,14 @@ func (d *doctor) served() (ports []int) {
 	return ports
 }
 
-// The forms of ports, and of rules for all packets of a card or a network.
+// The forms of rules, of ports, and of rules for all packets of a card or a network.
 var (
-	ofPorts   = regexp.MustCompile(`dports? (?:\{ *)?([0-9][0-9 ,:-]*)`)
-	onePort   = regexp.MustCompile(`([0-9]+)(?:[:-]([0-9]+))?`)
-	anyPacket = regexp.MustCompile(`(?:iifname|iif|-i|saddr|-s) +(?:\{ *)?(\S+)`)
+	dropsInput = regexp.MustCompile(`hook input [^\n]*policy drop`)
+	accepts    = regexp.MustCompile(`\baccept\b|-j ACCEPT\b`)
+	notForAll  = regexp.MustCompile(`policy accept|established|icmp`)
+	ofPorts    = regexp.MustCompile(`dports? (?:\{ *)?([0-9][0-9 ,:-]*)`)
+	onePort    = regexp.MustCompile(`([0-9]+)(?:[:-]([0-9]+))?`)
+	anyPacket  = regexp.MustCompile(`(?:iifname|iif|-i|saddr|-s) +(?:\{ *)?(\S+)`)
 )
 
 // acceptsPort reports whether one of the rules accepts a port.

@@ -18,6 +18,7 @@ import (
 	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
 	"drover/pools/hardware/bmc"
+	"drover/pools/natural"
 	"drover/pools/printable"
 	"drover/pools/wait"
 )
@@ -232,7 +233,7 @@ func (p *powerCommand) confirm(cmd *cobra.Command, selector string, names []stri
 	if p.action == bmc.Status || !slices.ContainsFunc(names, func(name string) bool { return !named(name) }) {
 		return nil
 	}
-	slices.SortFunc(names, nodeset.Compare)
+	slices.SortFunc(names, natural.Compare)
 	fmt.Fprintf(cmd.ErrOrStderr(), "power %s: %s\n", p.action, printable.Text(strings.Join(names, " ")))
 	return cli.Confirm(cmd, p.yes, fmt.Sprintf("power %s of %d machines?", p.action, len(names)))
 }

@@ -16,6 +16,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
+	"drover/pools/natural"
 )
 
 func newNodeListCommand(c *cli.Client) *cobra.Command {
@@ -50,7 +51,7 @@ States: ` + stateList() + `.`,
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int { return cmp.Or(compare(&a, &b), nodeset.Compare(a.Name, b.Name)) })
+		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int { return cmp.Or(compare(&a, &b), natural.Compare(a.Name, b.Name)) })
 		if output.Format() == "wide" {
 			return wideTable(cmd.OutOrStdout(), nodes)
 		}
@@ -74,7 +75,7 @@ func stateList() string {
 // compareBy are the orders of a list.
 var compareBy = map[string]func(a, b *pools.NodeInfo) int{
 	"name":  func(a, b *pools.NodeInfo) int { return 0 },
-	"pool":  func(a, b *pools.NodeInfo) int { return nodeset.Compare(a.Pool, b.Pool) },
+	"pool":  func(a, b *pools.NodeInfo) int { return natural.Compare(a.Pool, b.Pool) },
 	"ip":    func(a, b *pools.NodeInfo) int { return statusOf(a).Address.Compare(statusOf(b).Address) },
 	"state": func(a, b *pools.NodeInfo) int { return cmp.Compare(statusOf(a).State, statusOf(b).State) },
 	"since": func(a, b *pools.NodeInfo) int { return statusOf(b).Since.Compare(statusOf(a).Since) }, // the newest first
@@ -229,7 +230,7 @@ func (s *selector) nodes(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("no such node: %s", strings.Join(slices.SortedFunc(maps.Keys(missing), nodeset.Compare), " "))
+		return nil, fmt.Errorf("no such node: %s", strings.Join(slices.SortedFunc(maps.Keys(missing), natural.Compare), " "))
 	}
 	return out, nil
 }

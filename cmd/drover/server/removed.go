@@ -70,9 +70,6 @@ func (c changes) ChangeNodes(all []pools.NodeChange) error {
 	return errors.Join(append(errs, c.done(nil))...)
 }
 
-// RemoveNode implements [api.Changer].
-func (c changes) RemoveNode(name string) error { return c.done(c.Live.RemoveNode(name)) }
-
 // UpdateNode implements [api.Changer].
 func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
 	return c.done(c.Live.UpdateNode(name, edit))

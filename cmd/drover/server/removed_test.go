@@ -89,7 +89,7 @@ func TestNoGhosts(t *testing.T) {
 	if b, ok := s.Store.Boots.Current(mac); !ok || b.Node != "renamed" || s.Store.NextBoots.Pending("renamed") != "rescue" {
 		t.Errorf("a renamed node has the boot of %q, and the next boot %q", b.Node, s.Store.NextBoots.Pending("renamed"))
 	}
-	if err := s.changes().RemoveNode("renamed"); err != nil {
+	if err := s.changes().ChangeNodes([]pools.NodeChange{{Old: &renamed}}); err != nil {
 		t.Fatal(err)
 	}
 	check("removed over the API", 200)

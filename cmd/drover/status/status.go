@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
+	"drover/pools/natural"
 	"drover/pools/printable"
 )
 
@@ -139,11 +139,11 @@ func (o *Overview) count(nodes []pools.NodeInfo) {
 			causes[s.Detail] = append(causes[s.Detail], n.Name)
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(byPool), nodeset.Compare) {
+	for _, name := range slices.SortedFunc(maps.Keys(byPool), natural.Compare) {
 		o.Pools = append(o.Pools, *byPool[name])
 	}
 	for cause, names := range causes {
-		slices.SortFunc(names, nodeset.Compare)
+		slices.SortFunc(names, natural.Compare)
 		o.Stuck = append(o.Stuck, Cause{cause, names})
 	}
 	slices.SortFunc(o.Stuck, func(a, b Cause) int { return cmp.Or(len(b.Nodes)-len(a.Nodes), cmp.Compare(a.Cause, b.Cause)) })

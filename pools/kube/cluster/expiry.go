@@ -29,15 +29,15 @@ func expiryOf(conf *rest.Config) (first time.Time) {
 			first = cert.NotAfter
 		}
 	}
-	if end := tokenExpiry(conf.BearerToken); first.IsZero() || !end.IsZero() && end.Before(first) {
+	if end := TokenExpiry(conf.BearerToken); first.IsZero() || !end.IsZero() && end.Before(first) {
 		first = end
 	}
 	return first
 }
 
-// tokenExpiry returns when a token ends, if it is a JSON Web Token that says so
+// TokenExpiry returns when a token ends, if it is a JSON Web Token that says so
 // (RFC 7519, section 4.1.4). Its signature is for the API server to check.
-func tokenExpiry(token string) time.Time {
+func TokenExpiry(token string) time.Time {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return time.Time{}

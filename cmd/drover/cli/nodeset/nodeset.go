@@ -1,12 +1,10 @@
 // Package nodeset reads how an operator names nodes on the command line: lists and ranges
-// such as m1c[01-45]n1,m2c7, and rules such as pool=web,tag=gpu. It sorts names as people
-// count: m1c2 before m1c10.
+// such as m1c[01-45]n1,m2c7, and rules such as pool=web,tag=gpu.
 //
 // It does not know which nodes there are.
 package nodeset
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -120,32 +118,4 @@ func ranges(text string) (out []string, err error) {
 		}
 	}
 	return out, nil
-}
-
-// Compare compares names as people sort them: numbers in them by their value.
-func Compare(a, b string) int {
-	x, y := a, b
-	for x != "" && y != "" {
-		m, restX := number(x)
-		n, restY := number(y)
-		if m != "" && n != "" {
-			m, n = strings.TrimLeft(m, "0"), strings.TrimLeft(n, "0")
-			if c := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n)); c != 0 {
-				return c
-			}
-			x, y = restX, restY
-			continue
-		}
-		if c := cmp.Compare(x[0], y[0]); c != 0 {
-			return c
-		}
-		x, y = x[1:], y[1:]
-	}
-	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
-}
-
-// number cuts the digits that a text begins with.
-func number(s string) (digits, rest string) {
-	rest = strings.TrimLeft(s, "0123456789")
-	return s[:len(s)-len(rest)], rest
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"drover/cmd/drover/cli"
+	"drover/pools/kube/cluster"
 )
 
 const (
@@ -141,7 +139,7 @@ func (h *Host) clock(date string, expired error) bool {
 
 // credentials tries the token of the host.
 func (h *Host) credentials(ctx context.Context, client *http.Client) bool {
-	end := expiry(h.Facts.Token)
+	end := cluster.TokenExpiry(h.Facts.Token)
 	resp, err := get(ctx, client, h.Facts.Server+"/api/v1/nodes/"+url.PathEscape(h.Facts.Name), h.Facts.Token)
 	switch {
 	case err != nil:
@@ -165,20 +163,4 @@ func (h *Host) credentials(ctx context.Context, client *http.Client) bool {
 		h.Add("credentials", cli.OK, "the cluster accepts them", "")
 	}
 	return true
-}
-
-// expiry returns the end of a token, or zero. Its signature is the API server's matter.
-func expiry(token string) time.Time {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return time.Time{}
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Exp int64 `json:"exp"`
-	}
-	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Exp <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(claims.Exp, 0)
 }

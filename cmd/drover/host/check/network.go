@@ -1,14 +1,13 @@
 package check
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/routes"
 )
 
 // vxlanHeaders are the bytes that VXLAN adds to a packet over IPv4.
@@ -78,12 +77,12 @@ func (h *Host) addresses() {
 			}
 		}
 	}
-	for _, r := range h.table() {
-		c, ok := h.overlap(r.to)
+	for _, r := range routes.Parse(h.read("proc/thread-self/net/route")) {
+		c, ok := h.overlap(r.To)
 		// The routes of flannel come before a wider one.
-		if ok && r.link != h.Facts.Interface() && r.to.Bits() >= c.Bits() && !h.connected(r) {
+		if ok && r.Link != h.Facts.Interface() && r.To.Bits() >= c.Bits() && !h.connected(r) {
 			apart = false
-			h.Add("overlap", cli.Fault, fmt.Sprintf("the route to %s by %s takes packets for the cluster's %s", r.to, r.link, c), fmt.Sprintf("ip route delete %s dev %s, and remove it from the config of the network", r.to, r.link))
+			h.Add("overlap", cli.Fault, fmt.Sprintf("the route to %s by %s takes packets for the cluster's %s", r.To, r.Link, c), fmt.Sprintf("ip route delete %s dev %s, and remove it from the config of the network", r.To, r.Link))
 		}
 	}
 	if apart {
@@ -103,51 +102,15 @@ func (h *Host) overlap(p netip.Prefix) (netip.Prefix, bool) {
 
 // connected reports whether a route is that of an address of its interface, which has a
 // finding of its own.
-func (h *Host) connected(r route) bool {
+func (h *Host) connected(r routes.Route) bool {
 	for _, l := range links() {
 		for _, p := range l.prefixes {
-			if l.name == r.link && p.Masked() == r.to {
+			if l.name == r.Link && p.Masked() == r.To {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// route is a line of the kernel's main table.
-type route struct {
-	link string
-	to   netip.Prefix
-}
-
-// table reads the main table of routes.
-func (h *Host) table() (all []route) {
-	for line := range strings.Lines(h.read("proc/thread-self/net/route")) {
-		f := strings.Fields(line)
-		if len(f) < 8 {
-			continue
-		}
-		to, ok := hexAddr(f[1])
-		mask, ok2 := hexAddr(f[7])
-		if !ok || !ok2 {
-			continue // the header
-		}
-		m := mask.As4()
-		bits, _ := net.IPMask(m[:]).Size()
-		all = append(all, route{f[0], netip.PrefixFrom(to, bits)})
-	}
-	return all
-}
-
-// hexAddr parses an address as the kernel writes it, in the order of bytes of the processor.
-func hexAddr(text string) (netip.Addr, bool) {
-	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != 4 {
-		return netip.Addr{}, false
-	}
-	var a [4]byte
-	binary.NativeEndian.PutUint32(a[:], binary.BigEndian.Uint32(b))
-	return netip.AddrFrom4(a), true
 }
 
 // source returns the address that packets to a leave with. Nothing is sent.
