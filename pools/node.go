@@ -67,6 +67,21 @@ type NodeChange struct {
 	New *PoolNode `json:"new,omitempty"` // to be stored; nil: the node is removed
 }
 
+// NodeBatch is several changes of nodes, of which all are made, or none.
+type NodeBatch struct {
+	Changes []NodeChange `json:"changes"`
+}
+
+// NodesChanged is the answer to a [NodeBatch].
+type NodesChanged struct {
+	Changed int `json:"changed"` // nodes
+}
+
+// NextBootRequest sets the next boot of a node.
+type NextBootRequest struct {
+	NextBoot string `json:"nextBoot"` // local, rescue or image=NAME
+}
+
 // ErrChanged is the error of a change whose Old differs from the stored node. The
 // client must read the node again.
 var ErrChanged = errors.New("a node was changed meanwhile")

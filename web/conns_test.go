@@ -24,10 +24,11 @@ type listening struct {
 	addr   string
 	scheme string
 	client *http.Client
+	stop   func() // ends the server
 }
 
 // listen starts the server of a harness, with HTTPS if secure is true.
-func listen(t *testing.T, secure bool) *listening {
+func listen(t *testing.T, secure bool, set ...func(*harness)) *listening {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // for its certificate, which is of 127.0.0.1
 	certified.Close()
@@ -36,6 +37,9 @@ func listen(t *testing.T, secure bool) *listening {
 		h.Addr = "127.0.0.1:0"
 		if secure {
 			h.TLS, s.scheme = &tls.Config{Certificates: certified.TLS.Certificates}, "https"
+		}
+		for _, f := range set {
+			f(h)
 		}
 	})
 	l, err := s.Listen()
@@ -46,6 +50,7 @@ func listen(t *testing.T, secure bool) *listening {
 	s.client.Timeout = time.Minute
 	s.client.Transport.(*http.Transport).DisableKeepAlives = true
 	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
 	t.Cleanup(func() {

@@ -43,7 +43,8 @@ var known = []string{
 var hints = map[string][]string{
 	"name": {"n3", "n7", "m1", "ci"}, "node": {"m1", "n3"}, "nextBoot": {"local", "rescue"}, "action": {"on", "off", "pxe", "status"},
 	"pool": {"compute", "storage"}, "role": {"viewer", "operator"}, "cluster": {"tenant-a", "per-boot"}, "id": {"j1", "j2"},
-	"ip": {"10.28.0.77", "10.28.0.78"}, "macs": {"02:00:00:00:00:07"}, "mac": {"52:54:00:00:00:77"}, "address": {"10.28.72.10", "10.28.72.13"}, "tags": {"gpu"},
+	"ip": {"10.28.0.77", "10.28.0.78"}, "macs": {"02:00:00:00:00:07"}, "mac": {"52:54:00:00:00:77", "52:54:00:00:00:01"}, "address": {"10.28.72.10", "10.28.72.13"}, "tags": {"gpu"},
+	"content": {farmText, "pools: []", "pools: [{name: x}]"},
 }
 
 // hint returns a word for a field or parameter of that name.

@@ -1,11 +1,13 @@
 package web_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,11 +82,15 @@ func (c *contract) validate(v any, keys ...string) error {
 func checkAnswer(t *testing.T, r *http.Request, resp *http.Response) {
 	t.Helper()
 	c := theContract()
+	_, path := c.paths.Handler(r)
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		checkStream(t, r, resp, path)
+		return
+	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Error(err)
 	}
-	_, path := c.paths.Handler(r)
 	method := strings.ToLower(r.Method)
 	if method == "head" {
 		method = "get"
@@ -120,6 +126,44 @@ func checkAnswer(t *testing.T, r *http.Request, resp *http.Response) {
 		}
 		if err != nil {
 			t.Errorf("%s %s: %v\n%s", r.Method, r.URL, err, body)
+		}
+	}
+}
+
+// checkStream fails the test if an answer is not a watch that the document describes: its first
+// event is the list.
+func checkStream(t *testing.T, r *http.Request, resp *http.Response, path string) {
+	t.Helper()
+	answer := []string{"paths", path, "get", "responses", "200", "content"}
+	if theContract().at(append(answer, "text/event-stream")...) == nil {
+		t.Errorf("%s %s: the document has no watch", r.Method, r.URL)
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	var data strings.Builder
+	kind := ""
+	for in := bufio.NewReader(resp.Body); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Errorf("%s %s: the watch has no list: %v", r.Method, r.URL, err)
+			return
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch {
+		case field == "event":
+			kind = value
+		case field == "data":
+			data.WriteString(value)
+		case line == "\n" && kind != "":
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(data.String()))
+			if err == nil {
+				err = theContract().validate(v, append(answer, "application/json", "schema")...)
+			}
+			if err != nil || kind != "list" {
+				t.Errorf("%s %s: event %s: %v\n%s", r.Method, r.URL, kind, err, data.String())
+			}
+			return
 		}
 	}
 }
@@ -180,5 +224,41 @@ func TestOpenAPI(t *testing.T) {
 		if err := theContract().validate(map[string]any{"no such key": 1}, "components", "schemas", name); err == nil {
 			t.Errorf("%s allows other keys", name)
 		}
+	}
+}
+
+// TestOpenAPIPage: the page needs no token, has each operation and type, and its links lead
+// somewhere. It needs no script, and no style but its own.
+func TestOpenAPIPage(t *testing.T) {
+	s := newHarness(t)
+	resp := s.do(request{path: "/openapi", anonymous: true})
+	page := resp.Body.String()
+	if resp.Code != 200 || resp.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(resp.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Fatalf("got %d %v", resp.Code, resp.Header())
+	}
+	for path, methods := range theContract().at("paths") {
+		for method := range methods.(map[string]any) {
+			if !strings.Contains(page, strings.ToUpper(method)+"</b> <code>"+path+"</code>") {
+				t.Errorf("the page has no %s %s", method, path)
+			}
+		}
+	}
+	for name := range theContract().at("components", "schemas") {
+		if !strings.Contains(page, `<article id="`+name+`">`) {
+			t.Errorf("the page has no type %s", name)
+		}
+	}
+	for _, link := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, ` id="`+link[1]+`"`) {
+			t.Errorf("the link to %s leads nowhere", link[1])
+		}
+	}
+	for _, bad := range []string{"<script", "style=", "ZgotmplZ", "onclick", "&lt;nil&gt;"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if resp := s.do(request{path: "/openapi.css", anonymous: true}); resp.Code != 200 || resp.Header().Get("Content-Type") != "text/css; charset=utf-8" {
+		t.Errorf("the style: got %d %v", resp.Code, resp.Header())
 	}
 }

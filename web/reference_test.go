@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,10 +48,11 @@ func section(r *route.Route) string {
 		b.WriteString(". With ETag, and If-Match")
 	}
 	b.WriteString(".\n")
-	if len(r.Query) > 0 {
+	parameters := slices.DeleteFunc(r.Parameters(), func(p route.Parameter) bool { return p.Name == route.DryRun })
+	if len(parameters) > 0 {
 		b.WriteString("\n| parameter | meaning |\n|---|---|\n")
 	}
-	for _, p := range r.Query {
+	for _, p := range parameters {
 		about := p.About
 		switch p.Kind {
 		case route.Count:

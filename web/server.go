@@ -14,9 +14,11 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
+	"drover/web/compress"
 	"drover/web/openapi"
 	"drover/web/page"
 	"drover/web/route"
+	"drover/web/watch"
 )
 
 // Server is the listener for operators. API and Token must be set. The zero values of
@@ -71,12 +73,11 @@ func (s *Server) Handler() http.Handler {
 	}}
 	mux.Handle("/metrics", guard.API(route.Handler(a.Log, table)))
 	mux.Handle("/api/", guard.API(a.Handler()))
-	document := openapi.Document(a.Routes())
-	mux.Handle("/openapi.json", answer.By(a.Log, answer.Methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		answer.JSON(w, http.StatusOK, document)
-		return nil
-	}}))
-	mux.Handle("/", page.Handler(a, guard))
+	document := openapi.Handler(a.Log, a.Routes())
+	for _, path := range []string{openapi.JSONPath, openapi.PagePath, openapi.StylePath} {
+		mux.Handle(path, compress.Handler(document))
+	}
+	mux.Handle("/", compress.Handler(page.Handler(a, guard)))
 
 	protect := http.NewCrossOriginProtection()
 	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {
@@ -132,6 +133,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return watch.WithEnd(context.WithoutCancel(ctx), ctx) },
 		ConnContext:       withConn,
 		ConnState:         conns.observe,
 		ErrorLog:          slog.NewLogLogger(s.API.Log.Handler(), slog.LevelDebug),

@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/config"
 )
 
 // timeline is the boot of a node that reached these steps, one a minute.
@@ -120,6 +121,11 @@ func (configFile) InForce() pools.ConfigInForce {
 
 func (c configFile) Reload() (pools.ReloadResult, error) { return pools.ReloadResult{Nodes: 2}, c.err }
 
+func (configFile) Check(content []byte) error {
+	_, err := config.Parse("drover.yaml", content)
+	return err
+}
+
 // TestConfigInForce: the config is for the token alone, because it may have secrets.
 func TestConfigInForce(t *testing.T) {
 	s := newHarness(t, func(s *harness) { s.ConfigFile = configFile{} })
@@ -137,6 +143,8 @@ func TestConfigInForce(t *testing.T) {
 		code int
 	}{
 		{request{method: "POST", path: "/api/v1/config:reload"}, 200},
+		{request{method: "POST", path: "/api/v1/config:check", body: `{"content": "pools: []"}`, anonymous: true, header: s.session(t)}, 401},
+		{request{method: "POST", path: "/api/v1/config:check", body: `{"text": "pools: []"}`}, 400},
 		{request{method: "POST", path: "/api/v1/config:reload?dryRun=true"}, 400},
 		{request{method: "POST", path: "/api/v1/config:reload", anonymous: true, header: s.session(t)}, 401},
 		{request{path: "/api/v1/config:reload"}, 405},

@@ -111,6 +111,8 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 	s.API = &api.API{
 		Farm: live, Nodes: live, Boots: bootList(nil), Leases: &leases{}, Unknowns: &unknowns{},
 		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{}, APITokens: tokens, ConfigFile: configFile{},
+		Plans:      plans{live},
+		Images:     func() []pools.ImageInfo { return slices.Clone(someImages) },
 		Ready:      func(context.Context) []api.Problem { return nil },
 		CheckImage: func(string) error { return nil },
 		Moves:      func() []pools.Move { return nil },
@@ -151,6 +153,13 @@ func (a answer) Cookies() (all []*http.Cookie) {
 }
 
 func (s *harness) do(r request) answer {
+	w, req := s.send(r)
+	checkAnswer(s.t, req, w.Result())
+	return w
+}
+
+// send is do for answers that are compressed.
+func (s *harness) send(r request) (answer, *http.Request) {
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
@@ -170,8 +179,7 @@ func (s *harness) do(r request) answer {
 	}
 	w := httptest.NewRecorder()
 	s.http.ServeHTTP(w, req)
-	checkAnswer(s.t, req, w.Result())
-	return answer{w}
+	return answer{w}, req
 }
 
 const n3 = `{"pool": "compute", "name": "n3", "macs": ["52-54-00-00-00-03"], "ip": "10.28.0.13", "tags": ["debug"]}`

@@ -105,15 +105,19 @@ var mayImport = map[string][]string{
 	"httpboot/queue":      {},
 	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
-	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/openapi", "drover/web/page", "drover/web/route"},
+	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/compress", "drover/web/openapi", "drover/web/page", "drover/web/route", "drover/web/watch"},
 	"web/answer":  {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
 	"web/auth":    {"drover/pools", "drover/web/answer"},
 	"web/listing": {"drover/pools/natural", "drover/web/answer", "drover/web/route"},
 	"web/openapi": {"drover/pools", "drover/web/answer", "drover/web/route"},
-	"web/route":   {"drover/pools", "drover/web/answer", "drover/web/auth"},
+	"web/route":   {"drover/pools", "drover/web/answer", "drover/web/auth", "drover/web/compress"},
+
+	"web/client":   {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer"},
+	"web/compress": {},
+	"web/watch":    {"drover/web/answer", "drover/web/auth"},
 	"web/api": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
-		"drover/web/listing", "drover/web/route",
+		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
+		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines", "drover/pools/resolve",
@@ -138,16 +142,16 @@ var mayImport = map[string][]string{
 	"cmd/drover/cli/contexts": {},
 	"cmd/drover/cli/nodeset":  {},
 	"cmd/drover/cli/routes":   {},
-	"cmd/drover/login":        {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts"},
-	"cmd/drover/apitoken":     {"drover/cmd/drover/cli", "drover/pools"},
+	"cmd/drover/login":        {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/web/client"},
+	"cmd/drover/apitoken":     {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
 	"cmd/drover/backup":       {"drover/cmd/drover/cli", "drover/pools/state", "drover/pools/state/backup"},
-	"cmd/drover/complete":     {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/imagebuild", "drover/pools", "drover/pools/config/decode", "drover/pools/natural"},
+	"cmd/drover/complete":     {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/imagebuild", "drover/pools", "drover/pools/config/decode", "drover/pools/natural", "drover/web/client"},
 	"cmd/drover/configfile":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/routes", "drover/pools", "drover/pools/config", "drover/pools/natural", "drover/pools/resolve"},
 	"cmd/drover/hardware": {
 		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config", "drover/pools/hardware",
 		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot", "drover/pools/migrate",
 		"drover/pools/migrate/dhcpd", "drover/pools/migrate/dnsmasq", "drover/pools/migrate/inventory", "drover/pools/migrate/kea",
-		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf", "drover/pools/natural",
+		"drover/pools/migrate/kubefarm", "drover/pools/migrate/manifests", "drover/pools/migrate/matchbox", "drover/pools/migrate/warewulf", "drover/pools/natural", "drover/web/client",
 	},
 
 	"cmd/drover/host":        {"drover/cmd/drover/cli", "drover/cmd/drover/host/bundle", "drover/cmd/drover/host/check", "drover/cmd/drover/host/invite", "drover/cmd/drover/host/proxy", "drover/pools", "drover/pools/kube", "drover/pools/kube/backends", "drover/pools/kube/externalhost"},
@@ -159,8 +163,8 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
 		"drover/pools/config/decode", "drover/pools/resolve",
 	},
-	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/natural"},
-	"cmd/drover/node":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config/decode", "drover/pools/natural"},
+	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/natural", "drover/web/client"},
+	"cmd/drover/node":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config/decode", "drover/pools/natural", "drover/web/client"},
 
 	"cmd/drover/server/metrics": {
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",

@@ -147,6 +147,15 @@ type Settings struct {
 // "kernelArgs[0]", "dhcpOptions.42".
 type Why map[string]pools.Origin
 
+// Explained is a plan with the origins of its values, in an answer of the REST API.
+type Explained struct {
+	Plan
+	Origins Why `json:"why"`
+	// Hidden marks a plan without the contents of files, units and scripts, and without
+	// other settings that may be secret.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
 // MachineID returns the machine-id(5) of the node, see [pools.MachineID].
 func (p *Plan) MachineID() string {
 	if len(p.MACs) == 0 {

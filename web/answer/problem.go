@@ -34,6 +34,12 @@ type Mistake struct {
 	Where  string `json:"where,omitempty"`
 }
 
+// Checked is the answer to a check: the mistakes that it found.
+type Checked struct {
+	Good     bool      `json:"good"` // there are none
+	Mistakes []Mistake `json:"mistakes"`
+}
+
 // The codes of errors that are not named after their status.
 const (
 	CodeParameter = "bad-parameter"
@@ -62,8 +68,8 @@ var codes = map[int]string{
 	http.StatusInternalServerError:   "internal",
 }
 
-// problem returns the body of the answer for e.
-func (e *Error) problem() Problem {
+// Problem returns the body of the answer for e.
+func (e *Error) Problem() Problem {
 	name := e.Name
 	if name == "" {
 		name = codes[e.Code]
@@ -83,7 +89,7 @@ func Write(w http.ResponseWriter, e *Error) {
 	if e.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="drover"`)
 	}
-	write(w, e.Code, ProblemType, e.problem())
+	write(w, e.Code, ProblemType, e.Problem())
 }
 
 // JSON writes an answer with v as its JSON body.

@@ -85,11 +85,15 @@ type API struct {
 	Audit     Audit
 	Tokens    Tokens
 	APITokens TokenStore
+	Plans     Plans
 
 	ConfigFile ConfigFile
 
 	// Ready lists the parts that are not ready.
 	Ready func(ctx context.Context) []Problem
+	// Images lists the generations of images, without the pools that boot them. The caller
+	// may change the list.
+	Images func() []pools.ImageInfo
 	// CheckImage returns what is wrong with a reference to an image.
 	CheckImage func(ref string) error
 	// Moves lists the nodes on their way out of a cluster.
@@ -100,6 +104,8 @@ type API struct {
 
 	Log *slog.Logger
 	Now func() time.Time
+
+	feeds feeds
 }
 
 // readJSON decodes the body of a request into v, a pointer to a struct.

@@ -9,19 +9,9 @@ import (
 	"drover/web/route"
 )
 
-// batch is the body of a request for several changes of nodes.
-type batch struct {
-	Changes []pools.NodeChange `json:"changes"`
-}
-
-// changed is the answer to a batch.
-type changed struct {
-	Changed int `json:"changed"` // nodes
-}
-
 // changeNodes makes changes of several nodes in one step: all of them or none.
 func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
-	var body batch
+	var body pools.NodeBatch
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}
@@ -43,14 +33,14 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 		if err := a.Nodes.CheckNodes(changes); err != nil {
 			return err
 		}
-		answer.JSON(w, http.StatusOK, changed{len(changes)})
+		answer.JSON(w, http.StatusOK, pools.NodesChanged{Changed: len(changes)})
 		return nil
 	}
 	if err := a.Nodes.ChangeNodes(changes); err != nil {
 		return err
 	}
 	a.recordChanges(client(r), changes)
-	answer.JSON(w, http.StatusOK, changed{len(changes)})
+	answer.JSON(w, http.StatusOK, pools.NodesChanged{Changed: len(changes)})
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (a *API) bootRoutes() []route.Route {
 				route.Parameter{Name: "stuck", About: "only boots that make no progress", Kind: route.Bool},
 				route.Parameter{Name: "since", About: "only boots that began at this time or later", Kind: route.Time},
 				route.Parameter{Name: "before", About: "only boots before the one with this ID"},
-			), Status: 200, Answer: []boots.Record{}, Handle: a.listBoots,
+			), Watch: true, Status: 200, Answer: []boots.Record{}, Handle: a.listBoots,
 		},
 		{
 			Method: "DELETE", Path: bootsPath + "/{node}", Summary: "Forget the boots of a node", Role: pools.RoleOperator,
@@ -52,7 +52,10 @@ var bootList = listing.List[boots.Record]{Max: maxBoots, Newest: true, Columns: 
 func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	f := newBootFilter(query)
-	all := slices.DeleteFunc(boots.MarkStuck(a.Boots.List(), a.Now()), func(b boots.Record) bool { return !f.fits(&b) })
+	if route.IsWatch(r) {
+		return follow(w, r, &a.watched().boots, &bootList, f.fits)
+	}
+	all := slices.DeleteFunc(a.allBoots(), func(b boots.Record) bool { return !f.fits(&b) })
 	if query.Get("sort") != "" || query.Get("cursor") != "" {
 		return bootList.Answer(w, r, all)
 	}
@@ -65,6 +68,9 @@ func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	answer.JSON(w, http.StatusOK, newest(all, limit))
 	return nil
 }
+
+// allBoots returns all boots, the newest first, with what is stuck.
+func (a *API) allBoots() []boots.Record { return boots.MarkStuck(a.Boots.List(), a.Now()) }
 
 // limitOf returns the number of elements that a list is limited to.
 func limitOf(query url.Values, usual int) int {

@@ -20,19 +20,27 @@ func (a *API) serverRoutes() []route.Route {
 			Status: 200, Answer: pools.ReloadResult{}, Handle: a.reloadConfig,
 		},
 		{
-			Method: "GET", Path: "/api/v1/version", Summary: "The version of the server", Role: pools.RoleViewer,
-			Status: 200, Answer: version{}, Handle: a.getVersion,
+			Method: "POST", Path: path + ":check", Summary: "Check the content of a config file together with the nodes of the API, and change nothing", Role: pools.RoleAdmin,
+			Body: pools.ConfigText{}, Status: 200, Answer: answer.Checked{}, Handle: a.checkConfig,
 		},
+		{
+			Method: "GET", Path: "/api/v1/version", Summary: "The version of the server", Role: pools.RoleViewer,
+			Status: 200, Answer: pools.ServerVersion{}, Handle: a.getVersion,
+		},
+		{
+			Method: "GET", Path: "/api/v1/status", Summary: "The farm at a glance: machines by state and pool, what they are stuck at, images, leases, and what is not ready", Role: pools.RoleViewer,
+			Status: 200, Answer: pools.Overview{}, Handle: a.getOverview,
+		},
+		{
+			Method: "GET", Path: "/api/v1/images", Summary: "The generations of images, each with the pools that boot it", Role: pools.RoleViewer,
+			Query: imageList.Parameters(), Status: 200, Answer: []pools.ImageInfo{}, Handle: a.listImages,
+		},
+		a.planRoute(),
 	}
 }
 
-// version is the version of the server.
-type version struct {
-	Version string `json:"version"`
-}
-
 func (a *API) getVersion(w http.ResponseWriter, _ *http.Request) error {
-	answer.JSON(w, http.StatusOK, version{a.Version})
+	answer.JSON(w, http.StatusOK, pools.ServerVersion{Version: a.Version})
 	return nil
 }
 
@@ -43,6 +51,28 @@ type ConfigFile interface {
 	// Reload reads the file again. Its error has the mistakes of the file, which then
 	// leave the old content in force.
 	Reload() (pools.ReloadResult, error)
+	// Check returns the mistakes that the file would have with another content, as
+	// [mistake.Errors].
+	Check(content []byte) error
+}
+
+// checkConfig answers with the mistakes of the body. Paths in it start at the directory of the
+// config file.
+func (a *API) checkConfig(w http.ResponseWriter, r *http.Request) error {
+	var body pools.ConfigText
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	out := answer.Checked{Good: true, Mistakes: []answer.Mistake{}}
+	if err := a.ConfigFile.Check([]byte(body.Content)); err != nil {
+		e := answer.Of(err)
+		if e.Mistakes == nil {
+			return err
+		}
+		out.Good, out.Mistakes = false, e.Mistakes
+	}
+	answer.JSON(w, http.StatusOK, out)
+	return nil
 }
 
 func (a *API) getConfig(w http.ResponseWriter, _ *http.Request) error {

@@ -37,7 +37,7 @@ func (a *API) addressRoutes() []route.Route {
 	return []route.Route{
 		{
 			Method: "GET", Path: leasesPath, Summary: "Leased addresses, and those in quarantine", Role: pools.RoleViewer,
-			Query: leaseList.Parameters(), Status: 200, Answer: []pools.LeaseInfo{}, Handle: a.listLeases,
+			Query: leaseList.Parameters(), Watch: true, Status: 200, Answer: []pools.LeaseInfo{}, Handle: a.listLeases,
 		},
 		{
 			Method: "DELETE", Path: leasesPath + "/{address}", Summary: "End a lease, or lift a quarantine", Role: pools.RoleOperator,
@@ -52,7 +52,7 @@ func (a *API) addressRoutes() []route.Route {
 		},
 		{
 			Method: "GET", Path: unknownPath, Summary: "Machines that asked for an address and that no node declares, the last seen first", Role: pools.RoleViewer,
-			Query: unknownList.Parameters(), Status: 200, Answer: []pools.Unknown{}, Handle: a.listUnknowns,
+			Query: unknownList.Parameters(), Watch: true, Status: 200, Answer: []pools.Unknown{}, Handle: a.listUnknowns,
 		},
 		{
 			Method: "DELETE", Path: unknownPath + "/{mac}", Summary: "Forget an unknown machine; it returns when it asks again", Role: pools.RoleOperator,
@@ -61,15 +61,21 @@ func (a *API) addressRoutes() []route.Route {
 	}
 }
 
-// listLeases answers with the leases, sorted by address.
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
-	var all []pools.LeaseInfo
+	if route.IsWatch(r) {
+		return follow(w, r, &a.watched().leases, &leaseList, everything)
+	}
+	return leaseList.Answer(w, r, a.allLeases())
+}
+
+// allLeases returns the leases, sorted by address.
+func (a *API) allLeases() (all []pools.LeaseInfo) {
 	now := a.Now()
 	for _, l := range a.Leases.List() {
 		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(now)})
 	}
 	slices.SortFunc(all, func(a, b pools.LeaseInfo) int { return a.Address.Compare(b.Address) })
-	return leaseList.Answer(w, r, all)
+	return all
 }
 
 // endLease frees an address: it ends its lease or its quarantine.

@@ -16,14 +16,9 @@ type NextBoots interface {
 	Set(node string, next pools.NextBoot) error
 }
 
-// nextBoot is the body of a request to set a next boot.
-type nextBoot struct {
-	NextBoot string `json:"nextBoot"` // local, rescue or image=NAME
-}
-
 // setNextBoot sets the next boot of a node: PUT {"nextBoot": "local"}.
 func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
-	var body nextBoot
+	var body pools.NextBootRequest
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (a *API) nodeRoutes() []route.Route {
 	return []route.Route{
 		{
 			Method: "GET", Path: NodesPath, Summary: "All nodes, declared or added, each with its status", Role: pools.RoleViewer,
-			Query: append(nodeList.Parameters(), catchAll), Status: 200, Answer: []pools.NodeInfo{}, Handle: a.listNodes,
+			Query: append(nodeList.Parameters(), catchAll), Watch: true, Status: 200, Answer: []pools.NodeInfo{}, Handle: a.listNodes,
 		},
 		{
 			Method: "POST", Path: NodesPath, Summary: "Add a node: a node as in the config file, and its pool", Role: pools.RoleOperator,
@@ -39,11 +39,11 @@ func (a *API) nodeRoutes() []route.Route {
 		},
 		{
 			Method: "POST", Path: NodesPath + ":batch", Summary: "Several changes of nodes, all of them or none", Role: pools.RoleOperator,
-			Body: batch{}, Status: 200, Answer: changed{}, Errors: []int{404, 409}, Handle: a.changeNodes,
+			Body: pools.NodeBatch{}, Status: 200, Answer: pools.NodesChanged{}, Errors: []int{404, 409}, Handle: a.changeNodes,
 		},
 		{
 			Method: "PUT", Path: one + "/next-boot", Summary: "Set what the next boot of a node does, once", Role: pools.RoleOperator,
-			Body: nextBoot{}, Status: 200, Answer: pools.NodeInfo{}, Errors: noSuch, Handle: a.setNextBoot,
+			Body: pools.NextBootRequest{}, Status: 200, Answer: pools.NodeInfo{}, Errors: noSuch, Handle: a.setNextBoot,
 		},
 		{
 			Method: "DELETE", Path: one + "/next-boot", Summary: "Let the next boot of a node be as its pool says", Role: pools.RoleOperator,
@@ -91,12 +91,13 @@ func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 // listNodes answers with all nodes, and with ?catchall=true also with the machines of
 // catch-all pools.
 func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
-	o := a.observe()
-	nodes := a.withMoves(a.Farm.Farm().Nodes()...)
-	if r.URL.Query().Get("catchall") == "true" {
-		nodes = append(nodes, o.catchAll()...)
+	catchAll := r.URL.Query().Get("catchall") == "true"
+	fits := func(n *pools.NodeInfo) bool { return catchAll || !n.CatchAll }
+	if route.IsWatch(r) {
+		return follow(w, r, &a.watched().nodes, &nodeList, fits)
 	}
-	return nodeList.Answer(w, r, a.withStatus(nodes, o))
+	nodes := slices.DeleteFunc(a.allNodes(), func(n pools.NodeInfo) bool { return !fits(&n) })
+	return nodeList.Answer(w, r, nodes)
 }
 
 func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {

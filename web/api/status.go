@@ -112,12 +112,18 @@ func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
 	return nodes
 }
 
+// allNodes returns all nodes, and the machines of catch-all pools that have booted, each with
+// its status.
+func (a *API) allNodes() []pools.NodeInfo {
+	o := a.observe()
+	return a.withStatus(append(a.withMoves(a.Farm.Farm().Nodes()...), o.catchAll()...), o)
+}
+
 // CountStates returns how many machines each pool has in each state, those of catch-all
 // pools included.
 func (a *API) CountStates() map[string]map[pools.NodeState]int {
-	o := a.observe()
 	count := map[string]map[pools.NodeState]int{}
-	for _, n := range a.withStatus(append(a.withMoves(a.Farm.Farm().Nodes()...), o.catchAll()...), o) {
+	for _, n := range a.allNodes() {
 		if count[n.Pool] == nil {
 			count[n.Pool] = map[pools.NodeState]int{}
 		}

@@ -95,7 +95,7 @@ func (g *Guard) API(next http.Handler) http.Handler {
 		client, ok := g.Client(r)
 		switch {
 		case ok:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, client)))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, authenticated{client, g})))
 		case r.Header.Get("Authorization") != "" && !g.limit.allow(r):
 			w.Header().Set("Retry-After", strconv.Itoa(int(loginEvery.Seconds())))
 			answer.Write(w, &answer.Error{Code: http.StatusTooManyRequests, Msg: "too many wrong tokens", Remedy: "wait a few seconds, or send the right one"})

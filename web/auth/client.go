@@ -56,11 +56,28 @@ func (c Client) May(pool string) error {
 	}
 }
 
-// clientKey is the key of a request's client in its context.
+// clientKey is the key of an [authenticated] client in the context of its request.
 type clientKey struct{}
+
+// authenticated is a client with its guard.
+type authenticated struct {
+	Client
+	guard *Guard
+}
 
 // ClientOf returns the client of a request that [Guard.API] has passed on.
 func ClientOf(r *http.Request) (Client, bool) {
-	c, ok := r.Context().Value(clientKey{}).(Client)
-	return c, ok
+	a, ok := r.Context().Value(clientKey{}).(authenticated)
+	return a.Client, ok
+}
+
+// InForce reports whether the client of a long request would be let in again, as it was when
+// the request began.
+func InForce(r *http.Request) bool {
+	a, ok := r.Context().Value(clientKey{}).(authenticated)
+	if !ok {
+		return false
+	}
+	now, ok := a.guard.Client(r)
+	return ok && now.Role == a.Role && now.Session == a.Session
 }

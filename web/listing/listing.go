@@ -91,20 +91,35 @@ func Paged(query url.Values) bool {
 // Filter returns the elements that a query describes. It changes all, and returns no nil:
 // an empty list is [] rather than null.
 func (l *List[T]) Filter(query url.Values, all []T) []T {
-	for _, c := range l.Columns {
-		want := query.Get(c.Name)
-		if want == "" || c.SortOnly {
-			continue
-		}
-		words := strings.Split(want, ",")
-		all = slices.DeleteFunc(all, func(v T) bool {
-			return !slices.ContainsFunc(c.values(&v), func(s string) bool { return s == want || slices.Contains(words, s) })
-		})
-	}
 	if all == nil {
 		return []T{}
 	}
-	return all
+	fits := l.Fits(query)
+	return slices.DeleteFunc(all, func(v T) bool { return !fits(&v) })
+}
+
+// Fits returns a function that reports whether a query describes an element.
+func (l *List[T]) Fits(query url.Values) func(*T) bool {
+	type filter struct {
+		*Column[T]
+		want  string
+		words []string
+	}
+	var filters []filter
+	for i := range l.Columns {
+		c := &l.Columns[i]
+		if want := query.Get(c.Name); want != "" && !c.SortOnly {
+			filters = append(filters, filter{c, want, strings.Split(want, ",")})
+		}
+	}
+	return func(v *T) bool {
+		for _, f := range filters {
+			if !slices.ContainsFunc(f.values(v), func(s string) bool { return s == f.want || slices.Contains(f.words, s) }) {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 func (c *Column[T]) values(v *T) []string {

@@ -136,7 +136,11 @@ func (b *builder) responses(r *route.Route) map[string]any {
 	}
 	good := map[string]any{"description": http.StatusText(r.Status)}
 	if r.Answer != nil {
-		good["content"] = content("application/json", b.schema(reflect.TypeOf(r.Answer)))
+		kinds := content("application/json", b.schema(reflect.TypeOf(r.Answer)))
+		if r.Watch {
+			kinds["text/event-stream"] = map[string]any{"schema": Schema{"type": "string", "description": "With watch=true"}}
+		}
+		good["content"] = kinds
 	}
 	headers := map[string]any{}
 	text := map[string]any{"schema": Schema{"type": "string"}}

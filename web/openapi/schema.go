@@ -69,8 +69,10 @@ func (b *builder) schema(t reflect.Type) Schema {
 		return Schema{"type": "string"}
 	case reflect.Bool:
 		return Schema{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16:
 		return Schema{"type": "integer"}
+	case reflect.Interface: // of a config of another program
+		return Schema{}
 	case reflect.Slice:
 		return Schema{"type": "array", "items": b.schema(t.Elem())}
 	case reflect.Map:
@@ -110,8 +112,11 @@ func (b *builder) fields(t reflect.Type, properties map[string]Schema, required 
 		s := b.schema(f.Type)
 		if !strings.Contains(options, "omit") {
 			*required = append(*required, name)
-			if k := f.Type.Kind(); k == reflect.Slice || k == reflect.Map { // nil is null
+			switch k := f.Type.Kind(); {
+			case k == reflect.Slice || k == reflect.Map: // nil is null
 				s = Schema{"anyOf": []Schema{s, {"type": "null"}}}
+			case f.Type == reflect.TypeFor[netip.Addr]() || f.Type == reflect.TypeFor[netip.Prefix](): // there may be none
+				s = Schema{"anyOf": []Schema{s, {"const": ""}}}
 			}
 		}
 		properties[name] = s

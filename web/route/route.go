@@ -16,6 +16,7 @@ import (
 	"drover/pools"
 	"drover/web/answer"
 	"drover/web/auth"
+	"drover/web/compress"
 )
 
 // Route is a method of a path.
@@ -34,6 +35,9 @@ type Route struct {
 	// Conditional marks a path that takes If-Match, and answers with an ETag.
 	Conditional bool
 
+	// Watch marks a list whose changes can be watched: the parameter watch.
+	Watch bool
+
 	Status int   // of a good answer
 	Answer any   // a zero value of its type; nil: it has no body
 	Errors []int // further statuses, besides those that any request can have
@@ -46,10 +50,23 @@ func (r *Route) Changes() bool { return r.Method != http.MethodGet }
 
 // Parameters returns all parameters of the query.
 func (r *Route) Parameters() []Parameter {
+	all := slices.Clip(r.Query)
 	if r.Changes() {
-		return append(slices.Clip(r.Query), Parameter{Name: DryRun, About: "check the request, and change nothing", Kind: Bool})
+		all = append(all, Parameter{Name: DryRun, About: "check the request, and change nothing", Kind: Bool})
 	}
-	return r.Query
+	if r.Watch {
+		all = append(all, Parameter{Name: watch, About: "the list and then its changes, as server-sent events", Kind: Bool})
+	}
+	return all
+}
+
+// watch is the parameter that asks for the changes of a list.
+const watch = "watch"
+
+// IsWatch reports whether a request is for the changes of a list.
+func IsWatch(r *http.Request) bool {
+	only, _ := strconv.ParseBool(r.URL.Query().Get(watch))
+	return only
 }
 
 // DryRun is the parameter that asks a request which changes something to check the change
@@ -136,6 +153,11 @@ func (r *Route) serve(w http.ResponseWriter, req *http.Request) error {
 	}
 	if req.Header.Get("If-Match") != "" && !r.Conditional {
 		return answer.BadParameter("If-Match", "leave it out", "%s %s takes no If-Match", r.Method, r.Path)
+	}
+	if !r.Secret && !r.Changes() && !IsWatch(req) {
+		var end func()
+		w, end = compress.Writer(w, req)
+		defer end()
 	}
 	return r.Handle(w, req)
 }

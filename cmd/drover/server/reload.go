@@ -14,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // settle is the time without changes after which the config is read again: editors
@@ -130,6 +131,15 @@ func (c configFile) Reload() (pools.ReloadResult, error) {
 	}
 	farm := c.Live.Farm()
 	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.Live.NeedsRestart()}, nil
+}
+
+// Check implements [api.ConfigFile].
+func (c configFile) Check(content []byte) error {
+	added, err := c.Store.Nodes.Nodes()
+	if err == nil {
+		_, err = config.Parse(c.Live.Farm().Source, content, added...)
+	}
+	return err
 }
 
 // farmChanged tells the parts of a farm that was put in force.

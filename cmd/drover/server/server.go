@@ -208,6 +208,7 @@ func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *rea
 	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
 		Farm: s.Live, Nodes: s.changes(), Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
+		Images: imageInfos(images), Plans: s.Machines,
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
