@@ -163,7 +163,7 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
 		"drover/pools/config/decode", "drover/pools/resolve",
 	},
-	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/natural", "drover/web/client"},
+	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
 	"cmd/drover/node":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config/decode", "drover/pools/natural", "drover/web/client"},
 
 	"cmd/drover/server/metrics": {

@@ -16,6 +16,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools/boots"
 	"drover/pools/printable"
+	"drover/web/client"
 )
 
 func newBootCommand() *cobra.Command {
@@ -66,13 +67,12 @@ const page = 1000
 
 // pagesOfBoots requests boots page by page; limit 0: all.
 func pagesOfBoots(c *cli.Client, ctx context.Context, limit int, filter []string) ([]boots.Record, error) {
-	const path = "/api/v1/boots"
 	if 0 < limit && limit <= page {
-		return cli.Get[[]boots.Record](ctx, c, path, append(filter, "limit", strconv.Itoa(limit))...)
+		return cli.Get(ctx, c, client.Boots, append(filter, "limit", strconv.Itoa(limit))...)
 	}
 	all, before := []boots.Record{}, "~" // after every ID
 	for {
-		some, err := cli.Get[[]boots.Record](ctx, c, path, append(filter, "limit", strconv.Itoa(page), "before", before)...)
+		some, err := cli.Get(ctx, c, client.Boots, append(filter, "limit", strconv.Itoa(page), "before", before)...)
 		if err != nil {
 			return nil, err
 		}
@@ -92,11 +92,11 @@ func newBootForgetCommand(c *cli.Client) *cobra.Command {
 that ended without a report. A machine in the middle of its boot begins anew.`,
 		Example: "  drover boot forget m1c30\n  drover boot forget m1c30 m1c31 -o json",
 		Args:    cobra.MinimumNArgs(1),
-	}, "/api/v1/boots", "forgot the boots of", cli.AnyName)
+	}, client.ForgetBoots, "forgot the boots of", cli.AnyName)
 }
 
 func fetchBoots(c *cli.Client, ctx context.Context, node string, limit int) ([]boots.Record, error) {
-	return cli.Get[[]boots.Record](ctx, c, "/api/v1/boots", "limit", strconv.Itoa(limit), "node", node)
+	return cli.Get(ctx, c, client.Boots, "limit", strconv.Itoa(limit), "node", node)
 }
 
 func bootTable(w io.Writer, all []boots.Record) error {

@@ -108,7 +108,8 @@ func notHere() map[string]string {
 
 // lasting reports whether a command runs until it is ended.
 func lasting(command string) bool {
-	return command == "drover serve" || strings.HasPrefix(command, "drover boot watch") || strings.HasPrefix(command, "go run ./e2e/ilosim")
+	return command == "drover serve" || strings.HasPrefix(command, "drover boot watch") || strings.HasPrefix(command, "go run ./e2e/ilosim") ||
+		strings.HasSuffix(command, " --watch") || strings.Contains(command, "watch=true")
 }
 
 // typist types the commands of the manual.

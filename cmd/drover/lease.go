@@ -13,6 +13,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
 
 func newLeaseCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func newLeaseListCommand(c *cli.Client) *cobra.Command {
 		if state != "" && !slices.Contains(pools.LeaseStates(), state) {
 			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(pools.LeaseStates(), ", "))}
 		}
-		return cli.Get[[]pools.LeaseInfo](ctx, c, cli.LeasesPath, "pool", pool, "state", state)
+		return cli.Get(ctx, c, client.Leases, "pool", pool, "state", state)
 	}, leaseTable)
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")
 	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(pools.LeaseStates(), "|"))
@@ -71,7 +72,7 @@ renews, and until then another may get the same address. So release the
 address of a machine that is gone, or one in quarantine that no device uses.`,
 		Example: "  drover lease release 10.28.72.10\n  drover lease release 10.28.72.10 10.28.72.11 -o json",
 		Args:    cobra.MinimumNArgs(1),
-	}, cli.LeasesPath, "released", func(address string) error {
+	}, client.EndLease, "released", func(address string) error {
 		if _, err := netip.ParseAddr(address); err != nil {
 			return fmt.Errorf("%q is not an IP address", address)
 		}

@@ -58,7 +58,7 @@ func apiOf(store *state.Store, live *config.Live, h *hardware.Service) *api.API 
 }
 
 // serveSite serves the API, and sets the environment of commands to it.
-func serveSite(t *testing.T, s *web.Server) *httptest.Server {
+func serveSite(t testing.TB, s *web.Server) *httptest.Server {
 	t.Helper()
 	file, err := filepath.Abs("state/api.token")
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/apitoken"
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
 
 func newTokenCommand() *cobra.Command {
@@ -40,7 +40,7 @@ rotation.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.JoinToken, error) {
-		return cli.Get[pools.JoinToken](ctx, c, "/api/v1/clusters/"+url.PathEscape(args[0])+"/token")
+		return cli.Get(ctx, c, client.JoinToken.Of(args[0]))
 	}, func(w io.Writer, t pools.JoinToken) error {
 		_, err := fmt.Fprintln(w, t.Token)
 		return err

@@ -11,7 +11,7 @@ import (
 
 // Open returns the state and the live farm of a config, in a new directory. That is the
 // working directory, so that the config's name in messages is drover.yaml.
-func Open(t *testing.T, text string) (*state.Store, *config.Live) {
+func Open(t testing.TB, text string) (*state.Store, *config.Live) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {

@@ -8,8 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -18,10 +16,8 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/web/client"
 )
-
-// Path is the path of tokens in the REST API.
-const Path = "/api/v1/tokens"
 
 // Commands returns the commands, which call the API by c.
 func Commands(c *cli.Client) []*cobra.Command {
@@ -54,9 +50,9 @@ drover keeps only its hash: nobody can show it again.
   drover token create night-shift --role operator --pool compute --ttl 12h`,
 		Args: cobra.ExactArgs(1),
 	}
-	show(cmd, &file, func(ctx context.Context, args []string) (made pools.NewAPIToken, err error) {
+	show(cmd, &file, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
 		req := pools.APITokenRequest{Name: args[0], Role: pools.Role(role), Pools: of, TTL: pools.Duration(ttl)}
-		return made, c.Call(ctx, http.MethodPost, Path, req, &made)
+		return cli.Send(ctx, c, client.CreateToken, req)
 	})
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "what it may do: "+strings.Join(roles(), "|"))
@@ -77,8 +73,8 @@ the page that began with it, end at once. A token that expires lives as long aga
 		Example: "  drover token rotate ci\n  drover token rotate prometheus --write /etc/prometheus/drover.token",
 		Args:    cobra.ExactArgs(1),
 	}
-	show(cmd, &file, func(ctx context.Context, args []string) (made pools.NewAPIToken, err error) {
-		return made, c.Call(ctx, http.MethodPost, Path+"/"+url.PathEscape(args[0])+"/rotate", nil, &made)
+	show(cmd, &file, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
+		return cli.Send(ctx, c, client.RotateToken, client.None{}, args[0])
 	})
 	return cmd
 }
@@ -115,7 +111,7 @@ func newListCommand(c *cli.Client) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.APIToken, error) {
-		return cli.Get[[]pools.APIToken](ctx, c, Path)
+		return cli.Get(ctx, c, client.Tokens)
 	}, func(w io.Writer, all []pools.APIToken) error {
 		return cli.Table(w, all, "NAME\tROLE\tPOOLS\tCREATED\tBY\tEXPIRES", func(t pools.APIToken) []any {
 			expires := "never"
@@ -135,5 +131,5 @@ func newRevokeCommand(c *cli.Client) *cobra.Command {
 		Long:    "Revoke ends tokens, and the sessions of the page that began with them, at once.",
 		Example: "  drover token revoke ci",
 		Args:    cobra.MinimumNArgs(1),
-	}, Path, "revoked", cli.AnyName)
+	}, client.RevokeToken, "revoked", cli.AnyName)
 }

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,16 +13,14 @@ import (
 	"slices"
 	"time"
 
-	"drover/pools"
-
 	"github.com/spf13/cobra"
+
+	"drover/pools"
+	"drover/web/client"
 )
 
-// The limits of one call of the REST API.
-const (
-	apiTimeout = 30 * time.Second
-	maxAnswer  = 64 << 20 // bytes
-)
+// apiTimeout limits one call of the REST API.
+const apiTimeout = 30 * time.Second
 
 // Client calls the REST API of a running drover. [Client.Flags] sets it up.
 type Client struct {
@@ -59,52 +55,29 @@ func ClientOf(cmd *cobra.Command) *Client {
 // Call sends in as JSON and decodes the answer into out; each may be nil. Its errors
 // have the exit codes [Usage], [Unreachable] and [Refused] where these apply.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
-	return c.call(ctx, method, path, in, out, http.StatusOK)
+	return c.do(ctx, client.Call{Method: method, Path: path, In: in, Out: out})
 }
 
 // CallAccepting is [Client.Call] without a body, for a path whose answer with this status,
 // too, is the resource, and no error.
 func (c *Client) CallAccepting(ctx context.Context, method, path string, status int, out any) error {
-	return c.call(ctx, method, path, nil, out, status)
+	return c.do(ctx, client.Call{Method: method, Path: path, Out: out, Accepted: status})
 }
 
-func (c *Client) call(ctx context.Context, method, path string, in, out any, accepted int) error {
+func (c *Client) do(ctx context.Context, call client.Call) error {
 	to, err := c.find()
 	if err != nil {
 		return err
 	}
-	var body io.Reader = http.NoBody
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, to.base+path, body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+to.token)
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := to.http.Do(req)
-	if err != nil {
-		if cause, ok := errors.AsType[*url.Error](err); ok {
-			err = cause.Err
-		}
-		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", to.base, err)}
-	}
-	defer resp.Body.Close()
-	return to.read(resp, out, accepted)
+	_, err = to.Do(ctx, call)
+	return to.coded(err)
 }
 
 // DeleteEach makes cmd, a command whose arguments are names, one that deletes the resources
-// with these names below a path, one by one, and prints each with the word done. Its
+// with these names, one by one, and prints each with the word done. Its
 // arguments are checked first. It goes on after an error, unless the server is unreachable
 // or refuses the token.
-func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, check func(name string) error) *cobra.Command {
+func (c *Client) DeleteEach(cmd *cobra.Command, deletes client.Change[client.None, client.None], done string, check func(name string) error) *cobra.Command {
 	var each Each
 	each.Flag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
@@ -114,7 +87,8 @@ func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, check func(na
 			}
 		}
 		return each.Do(cmd, done, names, func(name string) error {
-			return c.Call(cmd.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil)
+			_, err := Send(cmd.Context(), c, deletes, client.None{}, name)
+			return err
 		})
 	}
 	return cmd
@@ -123,53 +97,75 @@ func (c *Client) DeleteEach(cmd *cobra.Command, path, done string, check func(na
 // AnyName is a check of [Client.DeleteEach] that leaves it to the server.
 func AnyName(string) error { return nil }
 
-// read decodes an answer of the API into out, or returns its error. An answer with the
-// status accepted is none.
-func (t *target) read(resp *http.Response, out any, accepted int) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return &Error{Unreachable, fmt.Errorf("%s: the answer broke off: %w", t.base, err)}
+// coded returns an error of the API for the operator, with its exit code.
+func (t *target) coded(err error) error {
+	if gone, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return &Error{Unreachable, fmt.Errorf("%s does not answer: %w (is drover serve running there? --api or DROVER_API says where)", t.Base, gone.Err)}
 	}
+	e, ok := errors.AsType[*client.Error](err)
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", t.base, t.from)}
-	case resp.StatusCode >= 300 && resp.StatusCode != accepted:
-		var failure struct{ Error, Where string }
-		if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
-			return fmt.Errorf("%s answered %s: is that the API of a drover?", t.base, resp.Status)
-		}
-		if resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
-			return &Error{Refused, errors.New(failure.Error)}
-		}
-		return errors.New(failure.Error)
-	case out == nil:
-		return nil
+	case !ok:
+		return err
+	case e.Status == http.StatusUnauthorized:
+		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", t.Base, t.from)}
+	case e.Problem.Error == "":
+		return fmt.Errorf("%s %w", t.Base, err)
+	case e.Status == http.StatusForbidden, e.Status == http.StatusTooManyRequests:
+		return &Error{Refused, err}
 	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("%s gave an answer that is not of the API of a drover: %w", t.base, err)
-	}
-	return nil
+	return err
 }
 
-// Get returns the resource at path. The pairs are names and values of a query; it omits
+// Get returns what is at a path. The pairs are names and values of a query; it omits
 // those with an empty value.
-func Get[T any](ctx context.Context, c *Client, path string, pairs ...string) (v T, err error) {
+func Get[T any](ctx context.Context, c *Client, path client.Path[T], pairs ...string) (v T, err error) {
+	to, err := c.find()
+	if err != nil {
+		return v, err
+	}
+	v, err = client.Get(ctx, &to.Client, path, queryOf(pairs))
+	return v, to.coded(err)
+}
+
+func queryOf(pairs []string) url.Values {
 	query := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
 			query.Set(pair[0], pair[1])
 		}
 	}
-	if len(query) > 0 {
-		path += "?" + query.Encode()
+	return query
+}
+
+// Send makes a change. Names take the places of those in braces in its path.
+func Send[In, Out any](ctx context.Context, c *Client, change client.Change[In, Out], in In, names ...string) (out Out, err error) {
+	to, err := c.find()
+	if err != nil {
+		return out, err
 	}
-	err = c.Call(ctx, http.MethodGet, path, nil, &v)
-	return v, err
+	out, err = client.Send(ctx, &to.Client, change, in, names...)
+	return out, to.coded(err)
+}
+
+// Watch returns a list and its changes: see [client.Watch]. The pairs are those of [Get].
+func Watch[E any](ctx context.Context, c *Client, path client.Path[[]E], pairs ...string) iter.Seq2[client.Event[E], error] {
+	return func(yield func(client.Event[E], error) bool) {
+		to, err := c.find()
+		if err != nil {
+			yield(client.Event[E]{}, err)
+			return
+		}
+		for e, err := range client.Watch(ctx, &to.Client, path, queryOf(pairs)) {
+			if !yield(e, to.coded(err)) {
+				return
+			}
+		}
+	}
 }
 
 // Nodes returns all nodes of the server: declared and added ones.
 func (c *Client) Nodes(ctx context.Context) ([]pools.NodeInfo, error) {
-	return Get[[]pools.NodeInfo](ctx, c, NodesPath)
+	return Get(ctx, c, client.Nodes)
 }
 
 // AddedNodes returns the nodes that were added over the API of the server.
@@ -185,5 +181,6 @@ func (c *Client) AddedNodes(ctx context.Context) (added []pools.PoolNode, err er
 
 // ChangeNodes makes all changes in one transaction: all or none.
 func (c *Client) ChangeNodes(ctx context.Context, changes []pools.NodeChange) error {
-	return c.Call(ctx, http.MethodPost, NodesPath+":batch", map[string]any{"changes": changes}, nil)
+	_, err := Send(ctx, c, client.ChangeNodes, pools.NodeBatch{Changes: changes})
+	return err
 }

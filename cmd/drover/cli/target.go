@@ -11,14 +11,13 @@ import (
 	"strings"
 
 	"drover/cmd/drover/cli/contexts"
+	"drover/web/client"
 )
 
 // target is the server that a client asks.
 type target struct {
-	base  string // https://drover.example.org:8443
-	token string
-	from  string // where the token is from
-	http  http.Client
+	client.Client
+	from string // where the token is from
 }
 
 // find returns the server: that of --context; of --api or DROVER_API; of the current context;
@@ -39,7 +38,7 @@ func (c *Client) find() (*target, error) {
 		return nil, err
 	}
 	if !ok || c.changed("token-file") {
-		if t.token, err = readToken(c.tokenFile); err != nil {
+		if t.Token, err = readToken(c.tokenFile); err != nil {
 			return nil, err
 		}
 		t.from = c.tokenFile
@@ -74,10 +73,20 @@ func checkURL(text string) (string, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
 		return "", fmt.Errorf("--api %q: want http://127.0.0.1:8443 or https://HOST:PORT", text)
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if base := u.Scheme + "://" + u.Host; u.Scheme == "http" && !isLoopback(base) {
 		return "", fmt.Errorf("--api %q: plain HTTP would show the token to the network (use https, or a tunnel to the server's loopback)", text)
 	}
 	return u.Scheme + "://" + u.Host, nil
+}
+
+// isLoopback reports whether a URL is of this host.
+func isLoopback(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // readToken reads the API token from its file.
@@ -110,7 +119,7 @@ func At(x contexts.Context) (*Client, error) {
 		return nil, err
 	}
 	t.from = "the input"
-	return &Client{base: t.base, on: t}, nil
+	return &Client{base: t.Base, on: t}, nil
 }
 
 // newTarget returns the server of a context.
@@ -125,9 +134,10 @@ func newTarget(x contexts.Context) (*target, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = config
-	return &target{base: base, token: x.Token, from: "context " + x.Name, http: http.Client{
+	transport.DisableCompression = isLoopback(base) // it would take longer than it saves
+	return &target{from: "context " + x.Name, Client: client.Client{Base: base, Token: x.Token, HTTP: &http.Client{
 		Timeout: apiTimeout, Transport: transport,
 		// The token goes to this server only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	}}}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/config/decode"
+	"drover/web/client"
 )
 
 // maxConfig bounds the config file that is read, in bytes.
@@ -41,7 +42,7 @@ func states(context.Context, *cobra.Command) (out []string) {
 // nodes returns the nodes of the server; without one those of the config file.
 func nodes(ctx context.Context, cmd *cobra.Command) []pools.NodeInfo {
 	if c := cli.ClientOf(cmd); c != nil {
-		all, err := cli.Get[[]pools.NodeInfo](ctx, c, cli.NodesPath, "catchall", "true")
+		all, err := cli.Get(ctx, c, client.Nodes, "catchall", "true")
 		if err == nil {
 			return all
 		}
@@ -94,7 +95,7 @@ func parse(file string, data []byte) (c pools.Config) {
 func listed(path string, inFile func(*pools.Config) []string) source {
 	return func(ctx context.Context, cmd *cobra.Command) (out []string) {
 		if c := cli.ClientOf(cmd); c != nil {
-			all, err := cli.Get[[]struct{ Name string }](ctx, c, path)
+			all, err := cli.Get(ctx, c, client.Path[[]struct{ Name string }](path))
 			if err == nil {
 				for _, e := range all {
 					out = append(out, e.Name)
@@ -108,7 +109,7 @@ func listed(path string, inFile func(*pools.Config) []string) source {
 }
 
 func poolNames(ctx context.Context, cmd *cobra.Command) []string {
-	return listed("/api/v1/pools", func(c *pools.Config) (out []string) {
+	return listed(string(client.Pools), func(c *pools.Config) (out []string) {
 		for _, p := range c.Pools {
 			out = append(out, p.Name)
 		}
@@ -117,11 +118,11 @@ func poolNames(ctx context.Context, cmd *cobra.Command) []string {
 }
 
 func tagNames(ctx context.Context, cmd *cobra.Command) []string {
-	return listed("/api/v1/tags", func(c *pools.Config) []string { return slices.Collect(maps.Keys(c.Tags)) })(ctx, cmd)
+	return listed(string(client.Tags), func(c *pools.Config) []string { return slices.Collect(maps.Keys(c.Tags)) })(ctx, cmd)
 }
 
 func clusterNames(ctx context.Context, cmd *cobra.Command) []string {
-	return listed("/api/v1/clusters", func(c *pools.Config) (out []string) {
+	return listed(string(client.Clusters), func(c *pools.Config) (out []string) {
 		for _, x := range c.Clusters {
 			out = append(out, x.Name)
 		}
@@ -130,7 +131,7 @@ func clusterNames(ctx context.Context, cmd *cobra.Command) []string {
 }
 
 func chassisNames(ctx context.Context, cmd *cobra.Command) []string {
-	return listed("/api/v1/chassis", func(c *pools.Config) (out []string) {
+	return listed(string(client.Chassis), func(c *pools.Config) (out []string) {
 		for _, x := range c.Chassis {
 			out = append(out, x.Name)
 		}
@@ -152,7 +153,7 @@ func apiTokenNames(ctx context.Context, cmd *cobra.Command) (out []string) {
 	if c == nil {
 		return nil
 	}
-	all, err := cli.Get[[]pools.APIToken](ctx, c, "/api/v1/tokens")
+	all, err := cli.Get(ctx, c, client.Tokens)
 	if err != nil {
 		return nil
 	}
@@ -182,7 +183,7 @@ func imageNames(ctx context.Context, cmd *cobra.Command) (out []string) {
 		out = append(out, i.Name)
 	}
 	if c := cli.ClientOf(cmd); c != nil {
-		of, err := cli.Get[[]struct{ Image string }](ctx, c, "/api/v1/pools")
+		of, err := cli.Get(ctx, c, client.Pools)
 		for _, p := range of {
 			out = append(out, p.Image)
 		}
@@ -207,7 +208,7 @@ func nextBoots(ctx context.Context, cmd *cobra.Command) []string {
 }
 
 func leaseAddresses(ctx context.Context, cmd *cobra.Command) (out []string) {
-	all, _ := cli.Get[[]pools.LeaseInfo](ctx, cli.ClientOf(cmd), cli.LeasesPath)
+	all, _ := cli.Get(ctx, cli.ClientOf(cmd), client.Leases)
 	for _, l := range all {
 		out = append(out, l.Address.String()+"\t"+l.Node)
 	}
@@ -215,7 +216,7 @@ func leaseAddresses(ctx context.Context, cmd *cobra.Command) (out []string) {
 }
 
 func unknownMACs(ctx context.Context, cmd *cobra.Command) (out []string) {
-	all, _ := cli.Get[[]pools.Unknown](ctx, cli.ClientOf(cmd), "/api/v1/unknown")
+	all, _ := cli.Get(ctx, cli.ClientOf(cmd), client.Unknown)
 	for _, u := range all {
 		out = append(out, u.MAC.String()+"\t"+u.Class)
 	}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/resolve"
+	"drover/web/client"
 )
 
 // NewCommand returns the command drover explain.
@@ -102,8 +102,8 @@ func (e *explainer) ofFamily(c *Client, request []byte, args []string) (explanat
 // askServer gets the nodes that the config file does not declare, and the leases, from
 // the running server.
 func (e *explainer) askServer(ctx context.Context) error {
-	var all []pools.NodeInfo
-	if err := e.api.Call(ctx, http.MethodGet, cli.NodesPath, nil, &all); err != nil {
+	all, err := cli.Get(ctx, &e.api, client.Nodes)
+	if err != nil {
 		return err
 	}
 	e.next = map[string]pools.NextBoot{}
@@ -113,7 +113,8 @@ func (e *explainer) askServer(ctx context.Context) error {
 			e.added = append(e.added, n.PoolNode)
 		}
 	}
-	return e.api.Call(ctx, http.MethodGet, cli.LeasesPath, nil, &e.leases)
+	e.leases, err = cli.Get(ctx, &e.api, client.Leases)
+	return err
 }
 
 // explanation is the output as JSON and YAML: a Plan with its origins and the DHCP

@@ -9,6 +9,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
 
 func newAuditCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func newAuditCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.AuditEntry, error) {
-		return cli.Get[[]pools.AuditEntry](ctx, c, "/api/v1/audit", "limit", strconv.Itoa(limit), "node", node)
+		return cli.Get(ctx, c, client.Audit, "limit", strconv.Itoa(limit), "node", node)
 	}, auditTable)
 	c.Flags(cmd)
 	cmd.Flags().StringVar(&node, "node", "", "only what was done to this node")

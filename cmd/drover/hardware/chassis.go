@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +14,8 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/wait"
+	"drover/web/client"
 )
-
-const chassisPath = "/api/v1/chassis"
 
 func newChassisCommand() *cobra.Command {
 	c := &cli.Client{}
@@ -44,7 +41,7 @@ func newChassisListCommand(c *cli.Client) *cobra.Command {
 }
 
 func fetchChassis(c *cli.Client, ctx context.Context) ([]pools.ChassisStatus, error) {
-	return cli.Get[[]pools.ChassisStatus](ctx, c, chassisPath)
+	return cli.Get(ctx, c, client.Chassis)
 }
 
 func chassisTable(w io.Writer, all []pools.ChassisStatus) error {
@@ -134,7 +131,7 @@ func syncChassis(c *cli.Client, ctx context.Context, out, errs io.Writer, name s
 	if err != nil {
 		return now, err
 	}
-	if err := c.Call(ctx, http.MethodPost, chassisPath+"/"+url.PathEscape(name)+"/sync", nil, nil); err != nil {
+	if _, err := cli.Send(ctx, c, client.SyncChassis, client.None{}, name); err != nil {
 		return now, err
 	}
 	for {

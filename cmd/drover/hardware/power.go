@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"drover/pools/natural"
 	"drover/pools/printable"
 	"drover/pools/wait"
+	"drover/web/client"
 )
 
 // powerCommand holds the flags of "drover power ACTION".
@@ -214,8 +213,8 @@ func (p *powerCommand) confirmNodes(cmd *cobra.Command, selector string, o pools
 	if p.yes || p.action == bmc.Status {
 		return nil
 	}
-	var job pools.PowerJob
-	if err := p.api.Call(cmd.Context(), http.MethodPost, powerPath+"?dryRun=true", o, &job); err != nil {
+	job, err := cli.Send(cmd.Context(), &p.api, client.Power.Try(), o)
+	if err != nil {
 		return err
 	}
 	names := make([]string, len(job.Nodes))
@@ -243,8 +242,6 @@ func (p *powerCommand) ofChassis() bool { return p.driver == "ssh" || p.driver =
 
 // selected splits a list of names and rules.
 func selected(selector string) []string { return nodeset.Words(selector) }
-
-const powerPath = "/api/v1/power"
 
 // orderOf reads a selector for a running server: names of nodes, or pool=NAME,
 // chassis=NAME and tag=NAME, all of which must fit. Mixing both is an error, which
@@ -277,7 +274,7 @@ func orderOf(action bmc.Action, selector string) (pools.PowerRequest, error) {
 
 // powerJob starts a job on a server and follows it. It prints each step to errs.
 func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerRequest, every time.Duration) (job pools.PowerJob, err error) {
-	if err := c.Call(ctx, http.MethodPost, powerPath, o, &job); err != nil {
+	if job, err = cli.Send(ctx, c, client.Power, o); err != nil {
 		return job, err
 	}
 	told := map[string]string{}
@@ -292,9 +289,9 @@ func powerJob(c *cli.Client, ctx context.Context, errs io.Writer, o pools.PowerR
 			return job, nil
 		}
 		if err := wait.Sleep(ctx, every); err != nil {
-			return job, fmt.Errorf("%w: the server goes on; GET %s/%s tells how", err, powerPath, job.ID)
+			return job, fmt.Errorf("%w: the server goes on; GET %s tells how", err, client.PowerJob.Of(job.ID))
 		}
-		if err := c.Call(ctx, http.MethodGet, powerPath+"/"+url.PathEscape(job.ID), nil, &job); err != nil {
+		if job, err = cli.Get(ctx, c, client.PowerJob.Of(job.ID)); err != nil {
 			return job, err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/contexts"
 	"drover/pools/atomicfile"
+	"drover/web/client"
 )
 
 // maxFile bounds the files of a token and of a CA, in bytes.
@@ -120,8 +121,7 @@ func (r *request) run(cmd *cobra.Command, server string) (e entry, err error) {
 	if err != nil {
 		return e, err
 	}
-	var version map[string]any
-	if err := c.Call(cmd.Context(), "GET", "/api/v1/version", nil, &version); err != nil {
+	if _, err := cli.Get(cmd.Context(), c, client.Version); err != nil {
 		return e, err
 	}
 	all, err := contexts.Load()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"text/template"
@@ -13,6 +12,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
 
 // adoption makes nodes of unknown machines.
@@ -57,7 +57,7 @@ func (a *adoption) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return &cli.Error{Code: cli.Usage, Err: err}
 	}
-	seen, err := cli.Get[[]pools.Unknown](cmd.Context(), a.api, unknownPath)
+	seen, err := cli.Get(cmd.Context(), a.api, client.Unknown)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (a *adoption) addresses(cmd *cobra.Command, nodes []pools.PoolNode, machine
 			link = u.Address.String()
 		}
 		if _, asked := free[link]; !asked {
-			all, err := cli.Get[[]netip.Addr](cmd.Context(), a.api, "/api/v1/addresses", "link", link, "limit", strconv.Itoa(min(len(nodes), 1000)))
+			all, err := cli.Get(cmd.Context(), a.api, client.Addresses, "link", link, "limit", strconv.Itoa(min(len(nodes), 1000)))
 			if err != nil {
 				return err
 			}
@@ -165,9 +165,8 @@ func (a *adoption) addresses(cmd *cobra.Command, nodes []pools.PoolNode, machine
 
 // restart switches the machines of nodes off and on.
 func (a *adoption) restart(cmd *cobra.Command, names []string) error {
-	var job pools.PowerJob
-	order := pools.PowerRequest{Action: "cycle", Nodes: names}
-	if err := a.api.Call(cmd.Context(), http.MethodPost, "/api/v1/power", order, &job); err != nil {
+	job, err := cli.Send(cmd.Context(), a.api, client.Power, pools.PowerRequest{Action: "cycle", Nodes: names})
+	if err != nil {
 		return fmt.Errorf("the nodes are added; power cycle: %w", err)
 	}
 	fmt.Fprintf(a.output.Log(cmd), "power cycle of %d machines is under way: job %s\n", len(names), job.ID)

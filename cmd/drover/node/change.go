@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"drover/pools"
 	"drover/pools/config/decode"
 	"drover/pools/printable"
+	"drover/web/client"
 )
 
 // change is a change of nodes: all of them or none.
@@ -66,8 +66,8 @@ func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolN
 // apply checks changes on the server, shows them, and makes them in one step. typed: the
 // operator has typed the name of each node. The result is the nodes as they are then.
 func (ch *change) apply(cmd *cobra.Command, changes []pools.NodeChange, typed bool) error {
-	body := map[string]any{"changes": changes}
-	if err := ch.api.Call(cmd.Context(), http.MethodPost, cli.NodesPath+":batch?dryRun=true", body, nil); err != nil {
+	batch := pools.NodeBatch{Changes: changes}
+	if _, err := cli.Send(cmd.Context(), ch.api, client.ChangeNodes.Try(), batch); err != nil {
 		return err
 	}
 	shown, err := ch.show(cmd, changes)

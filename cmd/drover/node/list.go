@@ -17,11 +17,13 @@ import (
 	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
 	"drover/pools/natural"
+	"drover/web/client"
 )
 
 func newNodeListCommand(c *cli.Client) *cobra.Command {
 	var sel selector
 	var order string
+	var follow bool
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "list [NAME...]",
@@ -31,21 +33,29 @@ that have booted. NAME can be a range such as m1c[01-45]. A selector has rules t
 all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power
 and from (config, api, chassis, catch-all).
 
+With --watch it goes on with a line for each node that comes, changes or goes, until it is
+interrupted; with -o json a line is an object.
+
 States: ` + stateList() + `.`,
 		Example: `  drover node list
   drover node list -l pool=compute,state=stuck -o wide
   drover node list m1c[01-45] --sort since
-  drover node list -l tag!=storage -o name`,
+  drover node list -l tag!=storage -o name
+  drover node list -l pool=compute --watch`,
 	}
 	cmd.Flags().StringVarP(&sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
 	cmd.Flags().StringVar(&order, "sort", "name", strings.Join(orders(), "|"))
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the changes; for the formats table and json")
 	output.Flag(cmd, "table", "wide", "name", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sel.names = args
 		compare := compareBy[order]
 		if compare == nil {
 			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--sort %q: want one of %s", order, strings.Join(orders(), ", "))}
+		}
+		if follow {
+			return sel.follow(cmd, c, output.Format())
 		}
 		nodes, err := sel.nodes(cmd.Context(), c)
 		if err != nil {
@@ -205,15 +215,50 @@ func (r *rule) fits(n *pools.NodeInfo) bool {
 	return slices.Contains(valuesOf[r.key](n, statusOf(n)), r.value) != r.not
 }
 
+// maxNames bounds the names in a request, in bytes.
+const maxNames = 4 << 10
+
+// query returns the parameters by which the server leaves out nodes, as far as it has filters
+// for the names and rules.
+func query(names []string, rules []rule) []string {
+	pairs := []string{"catchall", "true"}
+	if len(names) > 0 { // a node that the rules do not fit exists all the same
+		if all := strings.Join(names, ","); len(all) <= maxNames {
+			pairs = append(pairs, "name", all)
+		}
+		return pairs
+	}
+	for _, r := range rules {
+		if !r.not && r.key != "from" {
+			pairs = append(pairs, r.key, r.value)
+		}
+	}
+	return pairs
+}
+
+// parts returns the names and the rules of the selector.
+func (s *selector) parts() (names []string, rules []rule, err error) {
+	rules, err = s.parse()
+	names, nameErr := nodeset.Expand(s.names...)
+	if err := errors.Join(err, nameErr); err != nil {
+		return nil, nil, &cli.Error{Code: cli.Usage, Err: err}
+	}
+	return names, rules, nil
+}
+
+// fits reports whether all rules fit a node.
+func fits(n *pools.NodeInfo, rules []rule) bool {
+	return !slices.ContainsFunc(rules, func(r rule) bool { return !r.fits(n) })
+}
+
 // nodes returns the nodes of the server that the selector chooses. A name that no node has
 // is an error.
 func (s *selector) nodes(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, error) {
-	rules, err := s.parse()
-	names, nameErr := nodeset.Expand(s.names...)
-	if err := errors.Join(err, nameErr); err != nil {
-		return nil, &cli.Error{Code: cli.Usage, Err: err}
+	names, rules, err := s.parts()
+	if err != nil {
+		return nil, err
 	}
-	all, err := cli.Get[[]pools.NodeInfo](ctx, c, cli.NodesPath, "catchall", "true")
+	all, err := cli.Get(ctx, c, client.Nodes, query(names, rules)...)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +270,7 @@ func (s *selector) nodes(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 	for i := range all {
 		named := len(names) == 0 || missing[all[i].Name]
 		delete(missing, all[i].Name)
-		if named && !slices.ContainsFunc(rules, func(r rule) bool { return !r.fits(&all[i]) }) {
+		if named && fits(&all[i], rules) {
 			out = append(out, all[i])
 		}
 	}

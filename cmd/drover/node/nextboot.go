@@ -3,13 +3,13 @@ package node
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
 
 func newNodeNextBootCommand(c *cli.Client) *cobra.Command {
@@ -28,7 +28,7 @@ drover explain --live show it. Next-boot restarts nothing: use drover power.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, what := args[0], args[1]
 			if what == "clear" {
-				if err := c.Call(cmd.Context(), http.MethodDelete, nodePath(name)+"/next-boot", nil, nil); err != nil {
+				if _, err := cli.Send(cmd.Context(), c, client.ClearNextBoot, client.None{}, name); err != nil {
 					return err
 				}
 				return printNext(cmd, &output, name, "", "boots as its pool says")
@@ -37,8 +37,7 @@ drover explain --live show it. Next-boot restarts nothing: use drover power.`,
 			if err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
-			body := map[string]string{"nextBoot": string(next)}
-			if err := c.Call(cmd.Context(), http.MethodPut, nodePath(name)+"/next-boot", body, nil); err != nil {
+			if _, err := cli.Send(cmd.Context(), c, client.SetNextBoot, pools.NextBootRequest{NextBoot: string(next)}, name); err != nil {
 				return err
 			}
 			return printNext(cmd, &output, name+":", next, "next boot "+string(next))

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +20,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/printable"
+	"drover/web/client"
 )
 
 // Commands returns the commands.
@@ -47,7 +46,7 @@ func newNodeShowCommand(c *cli.Client) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NodeInfo, error) {
-		return cli.Get[pools.NodeInfo](ctx, c, nodePath(args[0]))
+		return cli.Get(ctx, c, client.Node.Of(args[0]))
 	}, nodeText)
 	return cmd
 }
@@ -106,7 +105,7 @@ address.`,
 			if err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
-			if err := c.Call(cmd.Context(), http.MethodPost, cli.NodesPath, n, nil); err != nil {
+			if _, err := cli.Send(cmd.Context(), c, client.AddNode, n); err != nil {
 				return err
 			}
 			each.Add(cmd, cli.Done{Name: n.Name, Done: "added", Detail: "to pool " + n.Pool})
@@ -156,10 +155,8 @@ func newNodeRemoveCommand(c *cli.Client) *cobra.Command {
 		Short:   "Remove nodes that were added over the API",
 		Example: "  drover node rm m1c30 m1c31\n  drover node rm m1c30 -o json",
 		Args:    cobra.MinimumNArgs(1),
-	}, cli.NodesPath, "removed", cli.AnyName)
+	}, client.RemoveNode, "removed", cli.AnyName)
 }
-
-func nodePath(name string) string { return cli.NodesPath + "/" + url.PathEscape(name) }
 
 func joinMACs(macs []pools.MAC) string {
 	words := make([]string, len(macs))

@@ -10,9 +10,8 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/web/client"
 )
-
-const unknownPath = "/api/v1/unknown"
 
 func newUnknownCommand() *cobra.Command {
 	c := &cli.Client{}
@@ -35,7 +34,7 @@ func newUnknownListCommand(c *cli.Client) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.Unknown, error) {
-		return cli.Get[[]pools.Unknown](ctx, c, unknownPath)
+		return cli.Get(ctx, c, client.Unknown)
 	}, unknownTable)
 	return cmd
 }
@@ -73,7 +72,7 @@ func newUnknownDescribeCommand(c *cli.Client) *cobra.Command {
 		if err != nil {
 			return pools.Unknown{}, &cli.Error{Code: cli.Usage, Err: err}
 		}
-		all, err := cli.Get[[]pools.Unknown](ctx, c, unknownPath)
+		all, err := cli.Get(ctx, c, client.Unknown)
 		if err != nil {
 			return pools.Unknown{}, err
 		}
@@ -122,7 +121,7 @@ func newUnknownForgetCommand(c *cli.Client) *cobra.Command {
 		Short:   "Forget unknown machines; one that asks again returns",
 		Example: "  drover unknown forget 94:57:a5:d3:ec:f2",
 		Args:    cobra.MinimumNArgs(1),
-	}, unknownPath, "forgot", func(mac string) error {
+	}, client.ForgetUnknown, "forgot", func(mac string) error {
 		_, err := pools.ParseMAC(mac)
 		return err
 	})
