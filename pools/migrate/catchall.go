@@ -29,6 +29,10 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 			f.LeftOut(c.At, "range %s is in none of the networks (name its network with --subnet)", anyRange(c))
 			continue
 		}
+		if last := cmp.Or(c.Range.Last, c.Range6.Last); i >= 0 && !subnets[i].CIDR.Contains(last) {
+			f.LeftOut(c.At, "range %s: it leaves the network %s", anyRange(c), subnets[i].CIDR)
+			continue
+		}
 		network := ""
 		if i >= 0 {
 			f.trim(c, &subnets[i])

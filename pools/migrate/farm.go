@@ -43,6 +43,9 @@ type Farm struct {
 	Global Scope
 	// Guess allows a network of 256 addresses around a machine that is in no network.
 	Guess bool
+	// Apart says that entries with one address and several names are different machines: a
+	// mistake of the table, not a machine with several cards.
+	Apart bool
 	// SelfMade says that machines make their IPv6 addresses themselves (SLAAC).
 	SelfMade bool
 

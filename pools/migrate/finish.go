@@ -45,6 +45,10 @@ func (f *Farm) Finish() pools.Config {
 	}
 	f.nodes(machines, c.Subnets)
 	f.landings(c.Subnets)
+	if len(f.pools) == 0 {
+		f.PoolNamed(f.Pool)
+		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
+	}
 	f.tagged(&c)
 	for _, p := range f.pools {
 		c.Pools = append(c.Pools, *p)
@@ -228,10 +232,6 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 		p.Nodes = append(p.Nodes, m.Node)
 	}
 	f.pools = slices.DeleteFunc(f.pools, func(p *pools.Pool) bool { return len(p.Nodes) == 0 })
-	if len(f.pools) == 0 && len(f.lands) == 0 {
-		f.PoolNamed(f.Pool)
-		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
-	}
 }
 
 // bootable reports whether drover can have a machine, and notes why not.

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -51,6 +52,10 @@ func (f *Farm) join(first, m *Machine) string {
 		return "it has a MAC"
 	case !sameCard && (len(m.MACs) == 0 || len(first.MACs) == 0):
 		return "it has the address"
+	case f.Apart && !sameCard && m.Name != "" && first.Name != "" && !strings.EqualFold(m.Name, first.Name):
+		return "it has the address"
+	case m.Pool != "" && first.Pool != "" && m.Pool != first.Pool:
+		return fmt.Sprintf("it is of pool %q", m.Pool)
 	case !first.Match.IsZero() && !m.Match.IsZero() && first.Match != m.Match:
 		return "it has another match, and the address"
 	}

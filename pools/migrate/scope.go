@@ -71,13 +71,13 @@ func (f *Farm) Set(s *Scope, o Option) {
 	follows := setBy()[o.Code]
 	switch {
 	case o.Part == "" && o.Code == 66:
-		if a, err := netip.ParseAddr(strings.Join(o.Values, "")); err == nil {
+		if a, err := netip.ParseAddr(strings.TrimPrefix(strings.Join(o.Values, ""), "text:")); err == nil {
 			f.SetBoot(s, o.At, "", a)
 			return
 		}
 		f.Lost(o.At, "the server that nodes boot from is that of their network (subnets[].address)")
 	case o.Part == "" && o.Code == 67:
-		f.SetBoot(s, o.At, strings.Join(o.Values, ""), netip.Addr{})
+		f.SetBoot(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"), netip.Addr{})
 	case o.Part == "" && follows != "":
 		f.Taken(o.At, "%s", follows)
 	case o.Part == "" && o.Code == 51:
@@ -113,6 +113,9 @@ func (f *Farm) Loader(s *Scope, at pools.Origin, rule pools.LoaderRule) {
 	if !f.KeepBoot {
 		f.ownLoader(at, rule.Loader)
 		return
+	}
+	if !rule.Server.IsValid() || !strings.Contains(rule.Loader, "://") {
+		rule.Loader = strings.TrimLeft(rule.Loader, "/") // of the root of TFTP
 	}
 	if rule.Match().IsZero() { // the last rule that matches wins
 		s.Loaders = slices.Insert(s.Loaders, 0, rule)

@@ -3,7 +3,6 @@ package dhcpd
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ func (r *reader) subnet(l level, s statement) {
 	n.Segment = l.segment
 	r.farm.Taken(s.at, "subnets: %s", n.Prefix)
 	var spans []span
-	inner := level{scope: &n.Scope, network: n, segment: l.segment, tags: l.tags, lease: &n.Lease, ranges: &spans}
+	inner := level{scope: &n.Scope, network: n, segment: l.segment, tags: l.tags, lease: &n.Lease, ranges: &spans, known: l.knownOnly(s.block), sure: l.authoritative(s.block)}
 	r.body(inner, s.block)
 	if n.Lease == 0 && l.lease != nil {
 		n.Lease = *l.lease
@@ -35,7 +34,7 @@ func (r *reader) subnet(l level, s statement) {
 	if !n.Prefix.Addr().Is4() {
 		n.Inherit(&migrate.Scope{DNS6: l.scope.DNS6, Domain6: l.scope.Domain6})
 	}
-	r.land(migrate.CatchAll{}, spans, nil)
+	r.land(inner, migrate.CatchAll{}, spans)
 }
 
 // bitsOf returns the length of the prefix of a mask as text; "" for none.
@@ -56,7 +55,7 @@ func (r *reader) sharedNetwork(l level, s statement) {
 	if l.lease != nil {
 		lease = *l.lease
 	}
-	r.body(level{scope: scope, segment: migrate.TagName(s.word(1)), tags: l.tags, lease: &lease}, s.block)
+	r.body(level{scope: scope, segment: migrate.TagName(s.word(1)), tags: l.tags, lease: &lease, known: l.knownOnly(s.block), sure: l.authoritative(s.block)}, s.block)
 	for _, n := range r.farm.Networks()[before:] {
 		n.Inherit(scope)
 		if n.Lease == 0 {
@@ -76,7 +75,7 @@ func (r *reader) group(l level, s statement) {
 	tag := migrate.TagName(name)
 	scope.Name = "tags." + tag
 	inner := l
-	inner.scope, inner.lease = scope, nil
+	inner.scope, inner.lease, inner.known, inner.sure = scope, nil, l.knownOnly(s.block), l.authoritative(s.block)
 	inner.tags = append(slices.Clone(l.tags), tag)
 	plain := slices.IndexFunc(s.block, func(st statement) bool { return !st.has && st.word(0) != "" }) >= 0
 	if plain {
@@ -112,7 +111,7 @@ func (r *reader) host(l level, s statement) {
 
 // hardware reads "hardware ethernet MAC".
 func (r *reader) hardware(l level, s statement) {
-	if l.machine == nil || s.word(1) != "ethernet" {
+	if l.machine == nil || s.word(1) != "ethernet" || len(s.words) != 3 {
 		r.farm.Unknown(s.at, "%s: drover knows machines by Ethernet addresses", s.text(0))
 		return
 	}
@@ -183,10 +182,11 @@ func octets(value string) string {
 // pool reads ranges with permissions.
 func (r *reader) pool(l level, s statement) {
 	c := migrate.CatchAll{At: s.at}
-	scope := &migrate.Scope{Name: "pool"}
 	var spans []span
-	r.body(level{scope: scope, network: l.network, tags: l.tags, lease: &c.Lease, pool: &c, ranges: &spans}, s.block)
-	r.land(c, spans, scope)
+	inner := level{scope: &migrate.Scope{Name: "pool"}, network: l.network, tags: l.tags, lease: &c.Lease, pool: &c, ranges: &spans, known: l.known, sure: l.authoritative(s.block)}
+	inner.known = inner.knownOnly(s.block)
+	r.body(inner, s.block)
+	r.land(inner, c, spans)
 }
 
 // addresses reads "range [dynamic-bootp] FIRST [LAST]" and "range6 FIRST LAST" or a prefix.
@@ -212,134 +212,29 @@ func (r *reader) addresses(l level, s statement) {
 }
 
 // land makes catch-all pools of ranges.
-func (r *reader) land(like migrate.CatchAll, spans []span, scope *migrate.Scope) {
+func (r *reader) land(l level, like migrate.CatchAll, spans []span) {
 	for _, s := range spans {
 		c := like
 		c.At = s.at
 		switch {
-		case r.unknowns || c.Ignore:
+		case l.known:
 			r.farm.Lost(s.at, "range %s is for known clients: nodes of drover have fixed addresses", s.Range)
 			continue
 		case s.First.Is6():
 			c.Range6 = s.Range
 		default:
 			c.Range = s.Range
-			if r.yields {
+			if !l.sure {
 				no := false
 				c.Authoritative = &no
 			}
 		}
-		if scope != nil && len(scope.Options) > 0 {
+		if l.pool != nil && len(l.scope.Options) > 0 {
 			name, _ := r.farm.Tag("pool-" + s.First.String())
-			r.farm.TagScope(name).Options = scope.Options
+			r.farm.TagScope(name).Options = l.scope.Options
 			c.Tags = []string{name}
 		}
 		r.farm.Taken(s.at, "a catch-all pool with range %s", s.Range)
 		r.farm.CatchAll(c)
-	}
-}
-
-// The tests of classes and conditions that drover has a match for, as words with one blank
-// between them.
-var (
-	vendorClass = regexp.MustCompile(`^(?:substring \( )?option vendor-class-identifier(?: , 0 , \d+ \))? = "([^"]*)"$`)
-	arch        = regexp.MustCompile(`^option \S*(?:arch|architecture|architecture-type|pxe-system-type|client-arch|system-arch\S*) = (?:([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})|(\d+))$`)
-	userClass   = regexp.MustCompile(`^(?:exists user-class and )?(?:substring \( )?option user-class(?: , 0 , \d+ \))? = "([^"]*)"$`)
-	gpxe        = regexp.MustCompile(`^exists (?:gpxe|ipxe)\S*$`)
-)
-
-// parseTest returns the match for a test. ok is false if drover has none.
-func parseTest(words []string) (m pools.Match, ok bool) {
-	text := strings.Join(words, " ")
-	if found := vendorClass.FindStringSubmatch(text); found != nil {
-		class := found[1]
-		if strings.Contains(text, "substring") {
-			class += "*"
-		}
-		return pools.Match{Class: class}, true
-	}
-	if found := userClass.FindStringSubmatch(text); found != nil {
-		return pools.Match{UserClass: found[1]}, true
-	}
-	if gpxe.MatchString(text) {
-		return pools.Match{UserClass: "iPXE"}, true
-	}
-	found := arch.FindStringSubmatch(text)
-	if found == nil {
-		return m, false
-	}
-	code := found[3]
-	if code == "" {
-		code = fmt.Sprintf("0x%02s%02s", found[1], found[2])
-	}
-	return m, m.Arch.UnmarshalText([]byte(code)) == nil
-}
-
-// class reads "class NAME { match if TEST; }", and the boot files in it.
-func (r *reader) class(s statement) {
-	var m pools.Match
-	ok := false
-	for _, st := range s.block {
-		if st.word(0) == "match" && st.word(1) == "if" {
-			if m, ok = parseTest(st.words[2:]); !ok {
-				r.farm.Lost(st.at, "class %q: its test is no match of drover (class, userClass, arch): what depends on it is left", s.word(1))
-			}
-		}
-	}
-	if ok {
-		r.classes[s.word(1)] = m
-	}
-	r.conditional(level{scope: &r.farm.Global}, m, ok, s.block)
-}
-
-// condition reads if, elsif and else: the boot files in them are rules of loaders.
-func (r *reader) condition(l level, s statement) {
-	m, ok := parseTest(s.words[1:])
-	if s.word(0) == "else" && len(s.words) > 1 { // else if
-		m, ok = parseTest(s.words[2:])
-	}
-	if s.word(0) == "else" && len(s.words) == 1 {
-		r.conditional(l, pools.Match{}, true, s.block)
-		return
-	}
-	r.conditional(l, m, ok, s.block)
-}
-
-// conditional reads the statements that apply to some clients.
-func (r *reader) conditional(l level, m pools.Match, ok bool, block []statement) {
-	var server netip.Addr
-	for _, s := range block {
-		if s.word(0) == "next-server" {
-			server, _ = netip.ParseAddr(s.word(1)) // a name has no address: the file is then this server's
-		}
-	}
-	for _, s := range block {
-		s.at.Path = s.text(0)[:min(len(s.text(0)), 60)]
-		switch s.word(0) {
-		case "match", "next-server":
-		case "if", "elsif", "else":
-			inner, has := parseTest(s.words[1:])
-			if s.word(0) == "else" && len(s.words) == 1 {
-				inner, has = pools.Match{}, true
-			}
-			if inner.Class == "" {
-				inner.Class = m.Class
-			}
-			if inner.UserClass == "" {
-				inner.UserClass = m.UserClass
-			}
-			if inner.Arch.IsZero() {
-				inner.Arch = m.Arch
-			}
-			r.conditional(l, inner, has && ok, s.block)
-		case "filename":
-			if !ok {
-				r.farm.Lost(s.at, "boot file %q depends on a test that is no match of drover", s.word(1))
-				continue
-			}
-			r.farm.Loader(l.scope, s.at, pools.LoaderRule{Arch: m.Arch, Class: m.Class, UserClass: m.UserClass, Loader: s.word(1), Server: server})
-		default:
-			r.farm.Lost(s.at, "it depends on what the client sends: drover has options by node, network and tag; for unknown machines a pool with match")
-		}
 	}
 }

@@ -13,17 +13,15 @@ import (
 
 // reader reads the config of one server.
 type reader struct {
-	farm     *migrate.Farm
-	names    map[string]migrate.OptionName
-	classes  map[string]pools.Match
-	unknowns bool // unknown clients get no address
-	yields   bool
-	groups   int
+	farm    *migrate.Farm
+	names   map[string]migrate.OptionName
+	classes map[string][]pools.Match
+	groups  int
 }
 
 // Read reads configs and fills a farm.
 func Read(f *migrate.Farm, files []string) error {
-	r := &reader{farm: f, names: migrate.OptionNames(), classes: map[string]pools.Match{}, yields: true}
+	r := &reader{farm: f, names: migrate.OptionNames(), classes: map[string][]pools.Match{}}
 	for _, file := range files {
 		p := &parser{read: migrate.ReadFile, left: maxStatements}
 		all, err := p.file(file)
@@ -35,10 +33,9 @@ func Read(f *migrate.Farm, files []string) error {
 		}) {
 			return migrate.FormatError(migrate.At(file), "no subnet, host, group or option: that is no config of dhcpd")
 		}
-		r.yields = r.yields && !slices.ContainsFunc(all, func(s statement) bool { return s.word(0) == "authoritative" })
 		r.declare(all)
 		var lease pools.Duration
-		r.body(level{scope: &f.Global, lease: &lease}, all)
+		r.body(level{scope: &f.Global, lease: &lease, known: level{}.knownOnly(all), sure: level{}.authoritative(all)}, all)
 		for _, n := range f.Networks() {
 			if n.Lease == 0 {
 				n.Lease = lease
@@ -58,6 +55,41 @@ type level struct {
 	machine *migrate.Machine // within a host
 	pool    *migrate.CatchAll
 	ranges  *[]span
+	known   bool // unknown clients get no address
+	sure    bool // the server is authoritative
+}
+
+// knownOnly reports whether a block refuses unknown clients: wherever a statement of that
+// stands, it is for all of the block, and for those inside that do not allow them again.
+func (l level) knownOnly(block []statement) bool {
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(block, func(s statement) bool {
+			text := strings.Replace(s.text(0), "known clients", "known-clients", 1)
+			return slices.ContainsFunc(texts, func(want string) bool { return strings.HasPrefix(text, want) })
+		})
+	}
+	switch {
+	case has("deny unknown-clients", "ignore unknown-clients", "boot-unknown-clients false", "boot-unknown-clients off"):
+		return true
+	case l.pool != nil && has("allow known-clients"):
+		return !has("allow unknown-clients", "allow all clients", "allow members of", "allow dynamic")
+	case l.pool == nil && has("allow unknown-clients", "boot-unknown-clients true", "boot-unknown-clients on"):
+		return false
+	}
+	return l.known
+}
+
+// authoritative reports whether the server is, for a block.
+func (l level) authoritative(block []statement) bool {
+	for _, s := range block {
+		switch {
+		case s.word(0) == "authoritative":
+			return true
+		case s.word(0) == "not" && s.word(1) == "authoritative":
+			return false
+		}
+	}
+	return l.sure
 }
 
 // span is a range of addresses.
@@ -72,7 +104,7 @@ const inner = `ddns-update-style ddns-updates ddns-domainname ddns-rev-domainnam
 	update-optimization update-static-leases do-forward-updates do-reverse-updates client-updates log-facility lease-file-name pid-file-name
 	dhcpv6-lease-file-name dhcpv6-pid-file-name db-time-format omapi-port omapi-key key zone failover local-address local-port local-address6
 	remote-port ping-check ping-timeout ping-timeout-ms one-lease-per-client lease-id-format always-broadcast always-reply-rfc1048
-	boot-unknown-clients bind-local-address6 abandon-lease-time adaptive-lease-time-threshold delayed-ack max-ack-delay dhcp-cache-threshold
+	bind-local-address6 abandon-lease-time adaptive-lease-time-threshold delayed-ack max-ack-delay dhcp-cache-threshold
 	dont-use-fsync server-duid server-id-check stash-agent-options use-lease-addr-for-default-route use-host-decl-names get-lease-hostnames
 	site-option-space vendor-option-space min-lease-time max-lease-time min-secs preferred-lifetime dynamic-bootp-lease-cutoff
 	dynamic-bootp-lease-length limit-addrs-per-ia limit-prefs-per-ia prefix-length-mode release-on-roam echo-client-id ignore-client-uids
@@ -92,12 +124,12 @@ func (r *reader) statement(l level, s statement) {
 	s.at.Path = s.word(0)
 	read := map[string]func(level, statement){
 		"option": r.option, "subnet": r.subnet, "subnet6": r.subnet, "shared-network": r.sharedNetwork, "group": r.group,
-		"host": r.host, "pool": r.pool, "pool6": r.pool, "range": r.addresses, "range6": r.addresses, "class": skip, "subclass": skip,
+		"host": r.host, "pool": r.pool, "pool6": r.pool, "range": r.addresses, "range6": r.addresses, "class": skip, "subclass": r.subclass,
 		"filename": r.filename, "next-server": r.nextServer, "default-lease-time": r.lease, "hardware": r.hardware,
 		"fixed-address": r.fixedAddress, "fixed-address6": r.fixedAddress, "host-identifier": r.identifier, "allow": r.permit,
 		"deny": r.permit, "ignore": r.permit, "interface": r.serve, "if": r.condition, "elsif": r.condition, "else": r.condition,
 		"server-name": r.serverName, "server-identifier": r.serverName, "authoritative": skip, "switch": r.condition,
-		"always-broadcast": r.broadcast, "match": skip, "dynamic": skip,
+		"always-broadcast": r.broadcast, "match": skip, "dynamic": skip, "boot-unknown-clients": r.permit,
 	}[s.word(0)]
 	switch {
 	case read != nil:
@@ -259,7 +291,15 @@ func (r *reader) serverName(_ level, s statement) {
 	r.farm.Lost(s.at, "the name of the server: drover sends its address (subnets[].address)")
 }
 
+// subclass reads a member of a class: dhcpd knows it by a value, mostly its MAC.
+func (r *reader) subclass(_ level, s statement) {
+	r.farm.LeftOut(s.at, "member %s of class %q: drover knows machines as nodes with macs (write one, with its address)", s.text(2), s.word(1))
+}
+
 func (r *reader) lease(l level, s statement) {
+	if s.text(1) == "-1" {
+		s.words[1] = "4294967295" // without an end
+	}
 	n, err := strconv.ParseUint(s.word(1), 10, 32)
 	if err != nil {
 		r.farm.Unknown(s.at, "%q is no number of seconds", s.word(1))
@@ -285,13 +325,7 @@ func (r *reader) permit(l level, s statement) {
 	what := s.text(1)
 	denied := s.word(0) != "allow"
 	switch {
-	case what == "unknown-clients" || what == "unknown clients":
-		if denied && l.pool == nil && l.network == nil {
-			r.unknowns = true
-		}
-		if l.pool != nil {
-			l.pool.Ignore = denied
-		}
+	case what == "unknown-clients" || what == "unknown clients" || s.word(0) == "boot-unknown-clients": // see knownOnly
 		r.farm.Taken(s.at, "%s unknown clients: the catch-all pools", s.word(0))
 	case strings.HasPrefix(what, "members of") && l.pool != nil:
 		r.members(l, s, denied)
@@ -310,14 +344,17 @@ func (r *reader) permit(l level, s statement) {
 // members reads "allow members of CLASS" of a pool.
 func (r *reader) members(l level, s statement, denied bool) {
 	name := s.word(len(s.words) - 1)
-	m, ok := r.classes[name]
+	all, ok := r.classes[name]
 	switch {
 	case denied:
 		r.farm.Taken(s.at, "machines of class %q land in the pool that allows them, which comes first", name)
 	case !ok:
 		r.farm.Lost(s.at, "class %q is no match of drover: the pool is for all unknown machines", name)
 	default:
-		l.pool.Match = m
+		l.pool.Match = all[0]
+		if len(all) > 1 {
+			r.farm.LeftOut(s.at, "class %q has several alternatives, and a pool one match: this is for the first of them (write a pool for each)", name)
+		}
 		r.farm.Taken(s.at, "match of the catch-all pool: class %q", name)
 	}
 }

@@ -30,7 +30,7 @@ func FuzzConf(f *testing.F) {
 			return
 		}
 		farm := migrate.NewFarm(migrate.Options{})
-		r := &reader{farm: farm, names: migrate.OptionNames(), classes: map[string]pools.Match{}}
+		r := &reader{farm: farm, names: migrate.OptionNames(), classes: map[string][]pools.Match{}}
 		r.declare(all)
 		r.body(level{scope: &farm.Global}, all)
 		farm.Finish()

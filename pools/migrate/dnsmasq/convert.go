@@ -17,7 +17,7 @@ const dnsOptions = `server rev-server address local domain-needed bogus-priv fil
 	rebind-localhost-ok stop-dns-rebind localservice local-service edns-packet-max query-port min-port max-port port-limit add-mac
 	strip-mac add-subnet strip-subnet add-cpe-id umbrella ipset nftset connmark-allowlist connmark-allowlist-enable log-queries
 	auth-server auth-zone auth-soa auth-sec-servers auth-peer dns-loop-detect port dumpfile dumpmask filter-A filter-AAAA filter-rr
-	no-round-robin use-stale-cache fast-dns-retry servers-file cache-rr max-tcp-connections no-ident DnsHosts resolv-conf read-ethers`
+	no-round-robin use-stale-cache fast-dns-retry servers-file cache-rr max-tcp-connections no-ident DnsHosts resolv-conf`
 
 // hostOptions are the options of dnsmasq about itself.
 const hostOptions = `user group pid-file keep-in-foreground no-daemon log-facility log-async log-dhcp log-debug quiet-dhcp
@@ -51,6 +51,9 @@ func (r *Reader) table() map[string]func(directive) {
 		"enable-ra": func(d directive) {
 			r.farm.Lost(d.at, "router advertisements (server.routerAdvertisements: managed, where no router sends them)")
 		},
+		"read-ethers": func(d directive) {
+			r.farm.Unknown(d.at, "the machines of /etc/ethers: write its lines as MAC,ADDRESS into a file for --dhcp-hosts")
+		},
 		"pxe-service": r.menu, "pxe-prompt": r.menu, "dhcp-name-match": r.nameMatch,
 		"dhcp-proxy": func(d directive) { r.farm.Lost(d.at, "the addresses of relay agents (subnets[].relays)") },
 		"dhcp-relay": func(d directive) { r.farm.Lost(d.at, "drover is no relay agent") },
@@ -59,7 +62,11 @@ func (r *Reader) table() map[string]func(directive) {
 
 func (r *Reader) serve(d directive) {
 	for _, name := range d.fields {
-		if name != "" && name != "lo" && !strings.Contains(name, "*") {
+		switch {
+		case name == "" || name == "lo":
+		case strings.Contains(name, "*"):
+			r.farm.Lost(d.at, "interfaces %q by a pattern: name each in server.interfaces", name)
+		default:
 			r.farm.Serve(d.at, name)
 		}
 	}

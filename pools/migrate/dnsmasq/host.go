@@ -62,13 +62,14 @@ func (r *Reader) hostField(h *host, field string) {
 		h.ignore = true
 	case leaseTime.MatchString(field):
 		h.lease, _ = ParseLease(field)
+	case h.name != "":
+		r.farm.Unknown(h.at, "%q is a second name, beside %q", field, h.name)
 	default:
 		h.name = field
 	}
 }
 
-// address6 reads an IPv6 address in brackets. One without a prefix, [::10], takes that of
-// the first network of IPv6.
+// address6 reads an IPv6 address in brackets.
 func (r *Reader) address6(h *host, field string) {
 	a, err := netip.ParseAddr(strings.Trim(field, "[]"))
 	if err != nil || !strings.HasSuffix(field, "]") {
@@ -76,6 +77,25 @@ func (r *Reader) address6(h *host, field string) {
 		return
 	}
 	h.ip6 = a
+}
+
+// whole6 returns the IPv6 address of a host. One without a network, [::10], is in the first
+// network of IPv6.
+func (r *Reader) whole6(h host) netip.Addr {
+	b := h.ip6.As16()
+	if !h.ip6.IsValid() || [8]byte(b[:8]) != [8]byte{} {
+		return h.ip6
+	}
+	for _, n := range r.farm.Networks() {
+		if n.Prefix.Addr().Is6() && n.Prefix.Bits() <= 64 {
+			net := n.Prefix.Addr().As16()
+			copy(b[:8], net[:8])
+			r.farm.Taken(h.at, "ip6: %s, in %s", netip.AddrFrom16(b), n.Prefix)
+			return netip.AddrFrom16(b)
+		}
+	}
+	r.farm.Lost(h.at, "address [%s] is the end of one, and no IPv6 network is named (name it with --subnet)", h.ip6)
+	return netip.Addr{}
 }
 
 // ClientID returns a client identifier as drover writes it: bytes in hex, or a text.
@@ -116,7 +136,7 @@ func (r *Reader) addHosts() {
 			continue
 		}
 		m := migrate.Machine{At: h.at, Pool: r.Pool, Hardware: h.macs}
-		m.Name, m.IP, m.IP6, m.Ignore, m.Lease = h.name, h.ip, h.ip6, h.ignore, h.lease
+		m.Name, m.IP, m.IP6, m.Ignore, m.Lease = h.name, h.ip, r.whole6(h), h.ignore, h.lease
 		if len(h.macs) == 0 {
 			m.Match.ClientID = h.clientID
 		} else if h.clientID != "" {

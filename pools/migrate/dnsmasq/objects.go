@@ -1,8 +1,10 @@
 package dnsmasq
 
 import (
+	"slices"
 	"strings"
 
+	"drover/pools"
 	"drover/pools/migrate"
 )
 
@@ -19,7 +21,7 @@ func ReadObjects(f *migrate.Farm, files []string) error {
 		found += r.object(doc)
 	}
 	if found == 0 {
-		return migrate.FormatError(migrate.At(files[0]), "no object of dnsmasq.kvaps.cf: want DnsmasqOptions, DhcpHosts or DhcpOptions")
+		return migrate.FormatError(migrate.At(files[0]), "no object of dnsmasq.kvaps.cf: want DnsmasqOptions, DhcpHosts, DhcpOptions or DhcpPool")
 	}
 	r.Finish()
 	return nil
@@ -54,7 +56,15 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 		readers["hosts"] = r.each(r.hostObject)
 	case "DhcpOptions":
 		readers["options"] = r.each(r.dhcpOptionObject)
-	case "DnsHosts":
+	case "DhcpPool":
+		readers["pools"] = r.each(r.poolObject)
+	case "DnsmasqOptionSet": // of v1alpha1
+		readers["options"] = r.each(r.optionLine)
+	case "DnsmasqDhcpHostSet":
+		readers["hosts"] = r.each(r.hostObject)
+	case "DnsmasqDhcpOptionSet":
+		readers["options"] = r.each(r.dhcpOptionObject)
+	case "DnsHosts", "DnsmasqHostSet":
 		r.Directive(v.Origin, "DnsHosts", nil)
 		return 1
 	default:
@@ -80,10 +90,66 @@ func (r *Reader) each(read func(*migrate.Value)) func(*migrate.Value) {
 
 // optionObject reads an item of DnsmasqOptions: any option of dnsmasq.
 func (r *Reader) optionObject(v *migrate.Value) {
-	at := v.Origin
-	at.Path = v.Get("key").String()
 	r.unread(v, "key", "values")
-	r.Directive(at, at.Path, v.Get("values").Strings())
+	line := v.Get("key").String()
+	if values := v.Get("values").Strings(); len(values) > 0 {
+		line += "=" + strings.Join(values, ",") // as the controller writes them
+	}
+	r.line(v, line)
+}
+
+// optionLine reads an item of DnsmasqOptionSet: an option of dnsmasq, as a line of its config.
+func (r *Reader) optionLine(v *migrate.Value) {
+	text := v.Get("value").String()
+	if v.Get("value") == nil {
+		r.optionObject(v)
+		return
+	}
+	r.unread(v, "key", "value")
+	r.line(v, v.Get("key").String()+"="+text)
+}
+
+// line reads a line of a config of dnsmasq, which an item of an object has.
+func (r *Reader) line(v *migrate.Value, text string) {
+	err := r.parse(v.File, text, false, func(d directive) error {
+		d.at = v.Origin
+		d.at.Path = d.key
+		r.Directive(d.at, d.key, d.fields)
+		return nil
+	})
+	if err != nil {
+		r.farm.Unknown(v.Origin, "%v", err)
+	}
+}
+
+// poolObject reads an item of DhcpPool, which some forks have: a range, its router and its boot
+// file.
+func (r *Reader) poolObject(v *migrate.Value) {
+	r.unread(v, "rangeStart", "rangeEnd", "netmask", "broadcast", "leaseTime", "tag", "gateway", "dhcpBoot")
+	at := func(option, key string) pools.Origin {
+		o := v.Origin
+		if field := v.Get(key); field != nil {
+			o = field.Origin
+		}
+		o.Path = option
+		return o
+	}
+	var fields, tags []string
+	if tag := v.Get("tag").String(); tag != "" {
+		fields, tags = []string{"set:" + tag}, []string{"tag:" + tag}
+	}
+	for _, key := range []string{"rangeStart", "rangeEnd", "netmask", "broadcast", "leaseTime"} {
+		if text := v.Get(key).String(); text != "" {
+			fields = append(fields, text)
+		}
+	}
+	r.Directive(at("dhcp-range", "rangeStart"), "dhcp-range", fields)
+	if text := v.Get("gateway").String(); text != "" {
+		r.Directive(at("dhcp-option", "gateway"), "dhcp-option", append(slices.Clone(tags), "option:router", text))
+	}
+	if text := v.Get("dhcpBoot").String(); text != "" {
+		r.Directive(at("dhcp-boot", "dhcpBoot"), "dhcp-boot", append(slices.Clone(tags), strings.Split(text, ",")...))
+	}
 }
 
 // unread notes the fields of an item that are none of these.
@@ -125,7 +191,7 @@ func (r *Reader) hostObject(v *migrate.Value) {
 // dhcpOptionObject reads an item of DhcpOptions. The field for vendor is called leaseTime
 // there, by mistake.
 func (r *Reader) dhcpOptionObject(v *migrate.Value) {
-	r.unread(v, "key", "values", "tags", "encap", "viEncap", "vendor", "leaseTime")
+	r.unread(v, "type", "key", "values", "tags", "encap", "viEncap", "vendor", "leaseTime")
 	var fields []string
 	for _, tag := range v.Get("tags").Strings() {
 		fields = append(fields, "tag:"+tag)
@@ -138,7 +204,10 @@ func (r *Reader) dhcpOptionObject(v *migrate.Value) {
 	if vendor := v.Get("vendor"); !vendor.IsNull() {
 		r.farm.Bug(vendor.Origin, "dnsmasq-controller does not read vendor: it takes the vendor class from leaseTime")
 	}
-	at := v.Origin
-	at.Path = "dhcp-option " + v.Get("key").String()
-	r.Directive(at, "dhcp-option", append(append(fields, v.Get("key").String()), v.Get("values").Strings()...))
+	at, key := v.Origin, v.Get("key").String()
+	if kind := v.Get("type").String(); kind != "" { // of v1alpha1
+		key = kind + ":" + key
+	}
+	at.Path = "dhcp-option " + key
+	r.Directive(at, "dhcp-option", append(append(fields, key), strings.Split(strings.Join(v.Get("values").Strings(), ","), ",")...))
 }

@@ -66,6 +66,8 @@ func (r *Reader) dhcpOption(d directive) {
 	for len(fields) > 0 && key == "" {
 		kind, value, _ := strings.Cut(fields[0], ":")
 		switch kind {
+		case "tag", "net": // behind encap: too
+			o.tags = append(o.tags, value)
 		case "encap":
 			encap = value
 		case "vi-encap":
@@ -73,7 +75,11 @@ func (r *Reader) dhcpOption(d directive) {
 		case "vendor":
 			encap, vendor = "43", value
 		default:
-			key = fields[0]
+			if isTag(fields) {
+				o.tags = append(o.tags, fields[0]) // the old way to write tag:
+			} else {
+				key = fields[0]
+			}
 		}
 		fields = fields[1:]
 	}
@@ -85,7 +91,7 @@ func (r *Reader) dhcpOption(d directive) {
 	}
 	switch {
 	case strings.HasPrefix(key, "option6:"):
-		r.option6(d.at, tags, strings.TrimPrefix(key, "option6:"), fields)
+		r.option6(d.at, o.tags, strings.TrimPrefix(key, "option6:"), fields)
 		return
 	case !ok:
 		r.farm.Unknown(d.at, "unknown DHCP option %q", key)
@@ -100,7 +106,11 @@ func (r *Reader) dhcpOption(d directive) {
 	if encap != "" {
 		kind = 0 // the vendor's own numbers have no names
 	}
-	o.Code, o.Values, o.server = code, values(kind, size, fields, r.farm.Address), kind == 255
+	own := r.farm.Address
+	if encap != "" { // there 0.0.0.0 is an address like any other
+		own = netip.IPv4Unspecified()
+	}
+	o.Code, o.Values, o.server = code, values(kind, size, fields, own), kind == 255
 	if encap != "" {
 		o.Part = strconv.Itoa(int(code))
 		if err := o.within(encap); err != nil {
@@ -113,6 +123,15 @@ func (r *Reader) dhcpOption(d directive) {
 		return
 	}
 	r.options = append(r.options, o)
+}
+
+// isTag reports whether values of dhcp-option begin with a bare tag.
+func isTag(fields []string) bool {
+	if _, _, ok := codeOf(fields[0]); ok || len(fields) < 2 || strings.ContainsAny(fields[0], ": ") || fields[0] == "" {
+		return false
+	}
+	_, _, ok := codeOf(fields[1])
+	return ok || strings.HasPrefix(fields[1], "option6:")
 }
 
 // within makes an option a sub-option of another one: 43, 175, 125.311.
@@ -202,7 +221,7 @@ func numbered(code, size uint8, text string) string {
 }
 
 func hasName(code uint8) bool {
-	return slices.ContainsFunc(option.Names(), func(name string) bool { return option.Code(name) == code })
+	return code != 0 && slices.ContainsFunc(option.Names(), func(name string) bool { return option.Code(name) == code })
 }
 
 // option6 reads an option of DHCPv6: name servers and domain, which a subnet has.

@@ -9,9 +9,12 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -21,7 +24,7 @@ import (
 // columns are the names of the fields, in lower case, without blanks and other marks.
 const columns = `name: name hostname host fqdn machine node nodename server machinename
 mac: mac macs macaddress macaddresses bootmac pxemac hwaddr hwaddress hardwareaddress ethernet primarymac mac1 mac2 mac3 mac4 extramacs
-ip: ip ips ipaddress ipaddresses ipv4 ipv4address address ip4
+ip: ip ips ipaddress ipaddresses ipv4 ipv4address address ip4 ipcidr
 ip6: ip6 ipv6 ipv6address
 pool: pool group hostgroup resourcepool hostgrouptitle role
 tags: tags tag labels
@@ -32,7 +35,9 @@ user: poweruser bmcuser ipmiuser
 uuid: uuid systemuuid productuuid
 password: powerpassword powerpass bmcpassword ipmipassword
 network: subnet network cidr subnets
-other: id systemid status state powerstate owner zone fabric vlan cores cpu cpus ram memory disks storage storagegb architecture arch os
+mask: netmask mask subnetmask prefix prefixlength
+router: gateway router defaultgateway gw
+other: id systemid status state power powerstate owner zone fabric vlan cores cpu cpus ram memory disks storage storagegb architecture arch os
 other: operatingsystem osystem globalstatus buildstatus location organization model vendor manufacturer serial serialnumber rack position comment
 other: notes note description domain environment puppetenvironment compute computeresource created updated lastreport owner_type release distroseries
 other: interfaces kvmhost spaces testing commissioning numa testresults puppetproxy puppetcaproxy media partitiontable contentview lifecycleenvironment`
@@ -54,7 +59,7 @@ const maxRows = 200_000
 
 // Read reads tables and fills a farm.
 func Read(f *migrate.Farm, files []string) error {
-	f.Guess = true
+	f.Guess, f.Apart = true, true
 	for _, file := range files {
 		data, err := migrate.ReadFile(file)
 		if err != nil {
@@ -172,6 +177,7 @@ func (t *table) row(at pools.Origin, row []string) {
 		m.Match = pools.Match{}
 	}
 	t.power(&m, power)
+	t.network(at, &m, row)
 	t.farm.Add(m)
 }
 
@@ -196,23 +202,86 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 			m.Tags = append(m.Tags, name)
 		}
 	case "kernel":
-		name, tag := t.farm.Tag("kernel-" + text)
-		tag.KernelArgs.Args = strings.Fields(text)
-		m.Tags = append(m.Tags, name)
+		m.Tags = append(m.Tags, t.kernelTag(strings.Fields(text)))
 	case "uuid":
 		m.Match.UUID = strings.ToLower(text)
 	case "power":
 		power.Driver = pools.PowerDriver(strings.ToLower(text))
 	case "bmc":
 		power.Address = text
+		if u, err := url.Parse(text); err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" {
+			power.Address = u.Host
+		}
 	case "user":
 		power.User = text
 	case "network":
-		if p, err := netip.ParsePrefix(text); err == nil {
+		for _, word := range strings.Fields(text) { // "prod (10.4.0.0/24)"
+			if p, err := netip.ParsePrefix(strings.Trim(word, "()")); err == nil {
+				t.farm.Network(p, at)
+				return
+			}
+		}
+		t.farm.Lost(at, "network %q: write it as 10.28.0.0/16", text)
+	}
+}
+
+// kernelTag returns the name of a tag with these kernel arguments.
+func (t *table) kernelTag(args []string) string {
+	base := migrate.TagName("kernel-" + strings.Join(args, "-"))
+	for i := 1; ; i++ {
+		name := base
+		if i > 1 {
+			name = fmt.Sprintf("%.58s-%d", base, i)
+		}
+		known := t.farm.HasTag(name)
+		name, tag := t.farm.Tag(name)
+		if !known {
+			tag.KernelArgs.Args = args
+		}
+		if slices.Equal(tag.KernelArgs.Args, args) {
+			return name
+		}
+	}
+}
+
+// network adds the network of a machine's address, by a column with its mask, and its router.
+func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
+	value := func(field string) string {
+		i := slices.Index(t.fields, field)
+		if i < 0 || i >= len(row) {
+			return ""
+		}
+		at.Path = t.header[i]
+		return strings.TrimSpace(row[i])
+	}
+	if text := value("mask"); text != "" && m.IP.Is4() {
+		bits, err := strconv.Atoi(strings.TrimPrefix(text, "/"))
+		if a, err2 := netip.ParseAddr(text); err2 == nil {
+			bits, _ = migrate.MaskBits(a)
+		} else if err != nil {
+			bits = 0
+		}
+		if p, err := m.IP.Prefix(bits); err == nil && bits > 0 {
 			t.farm.Network(p, at)
 		} else {
-			t.farm.Lost(at, "network %q: write it as 10.28.0.0/16", text)
+			t.farm.Unknown(at, "%q is no mask of a network", text)
 		}
+	}
+	text := value("router")
+	if text == "" {
+		return
+	}
+	router, err := netip.ParseAddr(text)
+	n := t.farm.NetworkOf(router)
+	switch {
+	case err != nil:
+		t.farm.Unknown(at, "%q is no address", text)
+	case n == nil:
+		t.farm.Lost(at, "router %s is in no network that a column names (network, mask)", router)
+	case n.Options["router"] == nil:
+		t.farm.Set(&n.Scope, migrate.Option{At: at, Code: 3, Values: []string{router.String()}})
+	case !slices.Equal(n.Options["router"], pools.Strings{router.String()}):
+		t.farm.Lost(at, "router %s: %s has %s already (dhcpOptions of a node has one of its own)", router, n.Prefix, n.Options["router"])
 	}
 }
 

@@ -2,6 +2,7 @@ package kea
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +80,11 @@ func (r *reader) common(s *migrate.Scope) migrate.Readers {
 		}
 	}
 	readers["next-server"] = func(v *migrate.Value) {
-		if a, err := netip.ParseAddr(v.String()); err == nil {
+		a, err := netip.ParseAddr(v.String())
+		switch {
+		case err != nil && v.String() != "":
+			r.farm.Unknown(v.Origin, "%q is no address", v.String())
+		case err == nil && !a.IsUnspecified(): // 0.0.0.0 is none
 			r.farm.SetBoot(s, v.Origin, "", a)
 		}
 	}
@@ -166,8 +171,8 @@ func (r *reader) sharedNetwork(v *migrate.Value) {
 	readers := r.common(scope)
 	readers["name"], readers["subnet4"], readers["subnet6"] = migrate.Skip, migrate.Skip, migrate.Skip
 	readers["valid-lifetime"] = r.lease(&lease)
-	readers["interface"], readers["rapid-commit"], readers["interface-id"] = r.wire, migrate.Skip, migrate.Skip
-	readers["authoritative"] = migrate.Skip
+	readers["interface"] = r.wire
+	r.details(readers)
 	var relays []netip.Addr
 	readers["relay"] = func(v *migrate.Value) { relays = r.relays(v) }
 	for _, key := range []string{"client-class", "client-classes", "require-client-classes", "evaluate-additional-classes"} {
@@ -177,13 +182,30 @@ func (r *reader) sharedNetwork(v *migrate.Value) {
 	before := len(f.Networks())
 	r.subnets(v.Get("subnet4"))
 	r.subnets(v.Get("subnet6"))
-	for _, n := range f.Networks()[before:] {
+	for i, n := range f.Networks()[before:] {
 		n.Inherit(scope)
-		n.Relays = append(n.Relays, relays...)
+		if i == 0 { // the others share its network
+			n.Relays = append(n.Relays, relays...)
+		}
 		if n.Lease == 0 {
 			n.Lease = lease
 		}
 	}
+}
+
+// details gives readers those of settings of a network that drover has for all or none.
+func (r *reader) details(readers migrate.Readers) {
+	readers["authoritative"] = func(v *migrate.Value) {
+		if v.Is() == r.yields {
+			r.farm.Lost(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
+		}
+	}
+	readers["rapid-commit"] = func(v *migrate.Value) {
+		if v.Is() {
+			r.farm.Lost(v.Origin, "rapid commit (rapidCommit: true of an IPv6 subnet, where no other server is)")
+		}
+	}
+	readers["interface-id"] = r.farm.NoCounterpart("a network is found by the address of its relay agent (relays, match of a pool for what the agent says)")
 }
 
 // wire reads the interface of a subnet: drover finds it by its own address there.
@@ -195,7 +217,11 @@ func (r *reader) wire(v *migrate.Value) {
 
 func (r *reader) relays(v *migrate.Value) (all []netip.Addr) {
 	for _, text := range append(v.Get("ip-addresses").Strings(), v.Get("ip-address").Strings()...) {
-		if a, err := netip.ParseAddr(text); err == nil && !a.IsUnspecified() {
+		a, err := netip.ParseAddr(text)
+		switch {
+		case err != nil:
+			r.farm.Unknown(v.Origin, "%q is no address of a relay agent", text)
+		case !a.IsUnspecified():
 			all = append(all, a)
 		}
 	}
@@ -227,9 +253,10 @@ func (r *reader) subnet(v *migrate.Value) {
 	f.Taken(v.Origin, "subnets: %s", n.Prefix)
 	m := pools.Match{}
 	readers := r.common(&n.Scope)
-	for _, key := range []string{"subnet", "id", "authoritative", "rapid-commit", "interface-id", "pools", "reservations"} {
+	for _, key := range []string{"subnet", "id", "pools", "reservations"} {
 		readers[key] = migrate.Skip
 	}
+	r.details(readers)
 	readers["valid-lifetime"] = r.lease(&n.Lease)
 	readers["interface"] = r.wire
 	readers["relay"] = func(v *migrate.Value) {
@@ -240,8 +267,15 @@ func (r *reader) subnet(v *migrate.Value) {
 			}
 		}
 	}
+	known := false
 	for _, key := range []string{"client-class", "client-classes"} {
-		readers[key] = func(v *migrate.Value) { m = r.match(v) }
+		readers[key] = func(v *migrate.Value) {
+			if known = slices.Contains(v.Strings(), "KNOWN"); known {
+				f.Taken(v.Origin, "the network is for machines with a reservation")
+			} else {
+				m = r.match(v)
+			}
+		}
 	}
 	for _, key := range []string{"require-client-classes", "evaluate-additional-classes"} {
 		readers[key] = f.NoCounterpart("classes that are evaluated later (match of a catch-all pool)")
@@ -249,14 +283,14 @@ func (r *reader) subnet(v *migrate.Value) {
 	f.Fields(v, readers)
 	if list := v.Get("pools"); list.IsList() {
 		for _, pool := range list.Items {
-			r.pool(n, m, pool)
+			r.pool(m, known, pool)
 		}
 	}
 	r.reservations(v.Get("reservations"))
 }
 
 // pool reads a range of addresses.
-func (r *reader) pool(n *migrate.Network, m pools.Match, v *migrate.Value) {
+func (r *reader) pool(m pools.Match, known bool, v *migrate.Value) {
 	f := r.farm
 	text := v.Get("pool").String()
 	span, err := parsePool(text)
@@ -267,14 +301,16 @@ func (r *reader) pool(n *migrate.Network, m pools.Match, v *migrate.Value) {
 	scope := &migrate.Scope{Name: "pool " + text}
 	readers := r.common(scope)
 	readers["pool"], readers["pool-id"] = migrate.Skip, migrate.Skip
-	known := false
 	for _, key := range []string{"client-class", "client-classes"} {
 		readers[key] = func(v *migrate.Value) {
 			for _, name := range v.Strings() {
 				known = known || name == "KNOWN"
 			}
-			if !known {
-				m = r.match(v)
+			if known {
+				return
+			}
+			if own := r.match(v); !own.IsZero() {
+				m = own
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package kea
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"drover/pools"
@@ -33,7 +32,12 @@ func (r *reader) reservation(v *migrate.Value) {
 	readers["flex-id"] = f.NoCounterpart("flex-id is an expression of a hook of Kea (a node has macs or match)")
 	readers["duid"] = func(v *migrate.Value) { r.duid(&m, v) }
 	readers["hostname"] = func(v *migrate.Value) { m.Name = v.String() }
-	readers["ip-address"] = func(v *migrate.Value) { m.IP = address(v.String()) }
+	readers["ip-address"] = func(v *migrate.Value) {
+		if m.IP = address(v.String()); !m.IP.Is4() {
+			m.IP = netip.Addr{}
+			f.Unknown(v.Origin, "%q is no IPv4 address", v.String())
+		}
+	}
 	readers["ip-addresses"] = func(v *migrate.Value) {
 		for i, text := range v.Strings() {
 			if i == 0 {
@@ -139,11 +143,17 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	case space != "" && space != "dhcp4":
 		f.Lost(at, "options of space %q (dhcpOptions has sub-options by number: 43.6, 125.311.1)", space)
 		return
+	case v.Get("never-send").Is():
+		f.Lost(at, "an option that is never sent: drover sends none but what is written")
+		return
 	case !v.Get("client-classes").IsNull():
 		f.Lost(at, "an option for some classes (a tag, or match of a catch-all pool)")
 		return
 	case !ok:
 		f.Unknown(at, "unknown DHCP option")
+		return
+	case data == "" && o.Code != 43 && o.Code != 124 && o.Code != 125 && o.Code != 175:
+		f.Lost(at, "an option without a value: drover sends none (a machine without the router of its network needs a network of its own)")
 		return
 	case data == "" || o.Code == 124 || o.Code == 125:
 		f.Lost(at, "an option that holds others (dhcpOptions has sub-options by number: 43.6, 125.311.1)")
@@ -210,113 +220,4 @@ func (r *reader) custom(list *migrate.Value) {
 		r.names[v.Get("name").String()] = migrate.OptionName{Code: code, Type: kind}
 		r.farm.Taken(v.Origin, "option %s is %d", v.Get("name"), code)
 	}
-}
-
-// class is a client class.
-type class struct {
-	match pools.Match
-	known bool // the test is one that drover has
-	scope migrate.Scope
-}
-
-var (
-	vendorClass = regexp.MustCompile(`^substring\(option\[(?:60|vendor-class-identifier)\]\.(?:hex|text), *0, *\d+\) *== *'([^']*)'$`)
-	wholeClass  = regexp.MustCompile(`^option\[(?:60|vendor-class-identifier)\]\.(?:hex|text) *== *'([^']*)'$`)
-	arch        = regexp.MustCompile(`^option\[(?:93|client-system)\]\.hex *== *0x([0-9a-fA-F]{1,4})$`)
-	userClass   = regexp.MustCompile(`^option\[(?:77|user-class)\]\.(?:hex|text) *== *'([^']*)'$`)
-	ipxe        = regexp.MustCompile(`^option\[175\]\.exists$`)
-)
-
-// clientClasses reads the classes. Their boot files are rules of loaders for all nodes.
-func (r *reader) clientClasses(list *migrate.Value) {
-	f := r.farm
-	if !list.IsList() {
-		return
-	}
-	for _, v := range list.Items {
-		c := class{}
-		c.match, c.known = parseTest(v.Get("test").String())
-		readers := r.common(&c.scope)
-		c.scope.Name = "class " + v.Get("name").String()
-		file, server := "", netip.Addr{}
-		readers["boot-file-name"] = func(v *migrate.Value) { file = v.String() }
-		readers["next-server"] = func(v *migrate.Value) { server = address(v.String()) }
-		for _, key := range []string{"name", "test", "option-def", "only-if-required", "only-in-additional-list", "valid-lifetime", "server-hostname"} {
-			readers[key] = migrate.Skip
-		}
-		readers["template-test"] = f.NoCounterpart("classes that a template makes")
-		readers["option-data"] = func(v *migrate.Value) {
-			r.options(&c.scope, v)
-		}
-		f.Fields(v, readers)
-		name := v.Get("name").String()
-		r.classes[name] = c
-		switch {
-		case file != "" && c.known:
-			if server.IsUnspecified() {
-				server = netip.Addr{}
-			}
-			f.Loader(&f.Global, v.Origin, pools.LoaderRule{Arch: c.match.Arch, Class: c.match.Class, UserClass: c.match.UserClass, Loader: file, Server: server})
-		case !c.known && v.Get("test").String() != "":
-			f.Lost(v.Origin, "class %q: its test is no match of drover (class, userClass, arch): what depends on it is left", name)
-		default:
-			f.Taken(v.Origin, "class %q, where a pool or a machine names it", name)
-		}
-	}
-}
-
-// parseTest returns the match for the test of a class. ok is false if drover has none.
-func parseTest(test string) (m pools.Match, ok bool) {
-	test = strings.TrimSpace(test)
-	for strings.HasPrefix(test, "(") && strings.HasSuffix(test, ")") && strings.Count(test, "(") == 1 {
-		test = strings.TrimSpace(test[1 : len(test)-1])
-	}
-	if left, right, and := strings.Cut(test, " and "); and {
-		a, ok1 := parseTest(left)
-		b, ok2 := parseTest(right)
-		if a.Class == "" {
-			a.Class = b.Class
-		}
-		if a.Arch.IsZero() {
-			a.Arch = b.Arch
-		}
-		if a.UserClass == "" {
-			a.UserClass = b.UserClass
-		}
-		return a, ok1 && ok2
-	}
-	if found := vendorClass.FindStringSubmatch(test); found != nil {
-		return pools.Match{Class: found[1] + "*"}, true
-	}
-	if found := wholeClass.FindStringSubmatch(test); found != nil {
-		return pools.Match{Class: found[1]}, true
-	}
-	if found := userClass.FindStringSubmatch(test); found != nil {
-		return pools.Match{UserClass: found[1]}, true
-	}
-	if found := arch.FindStringSubmatch(test); found != nil {
-		return m, m.Arch.UnmarshalText([]byte("0x"+found[1])) == nil
-	}
-	if ipxe.MatchString(test) {
-		return pools.Match{UserClass: "iPXE"}, true
-	}
-	return m, false
-}
-
-// match returns the match of the classes of a subnet or a pool.
-func (r *reader) match(v *migrate.Value) (m pools.Match) {
-	for _, name := range v.Strings() {
-		switch c := r.classes[name]; {
-		case name == "UNKNOWN" || name == "ALL" || name == "":
-		case c.known:
-			m = c.match
-			r.farm.Taken(v.Origin, "match of the catch-all pool: class %q", name)
-		case strings.HasPrefix(name, "VENDOR_CLASS_"):
-			m.Class = strings.TrimPrefix(name, "VENDOR_CLASS_")
-			r.farm.Taken(v.Origin, "match of the catch-all pool: class %q", m.Class)
-		default:
-			r.farm.Lost(v.Origin, "class %q is no match of drover: the pool is for all unknown machines", name)
-		}
-	}
-	return m
 }

@@ -70,7 +70,10 @@ func (r *reader) config(v *migrate.Value) {
 			}
 		},
 		"sshAuthorizedKeys": func(v *migrate.Value) {
-			if t.SSHAuthorizedKeys.Items = v.Strings(); len(v.Items) > 0 {
+			switch t.SSHAuthorizedKeys.Items = v.Strings(); {
+			case v.IsMap() || len(v.Items) > 0 && len(v.Items) != len(t.SSHAuthorizedKeys.Items):
+				f.Unknown(v.Origin, "a list of keys is expected here")
+			case len(t.SSHAuthorizedKeys.Items) > 0:
 				to(v, "sshAuthorizedKeys")
 			}
 		},
@@ -82,7 +85,10 @@ func (r *reader) config(v *migrate.Value) {
 			to(v, "sysctls")
 		},
 		"modules": func(v *migrate.Value) {
-			t.Modules.Items = v.Strings()
+			if t.Modules.Items = v.Strings(); len(v.Items) != len(t.Modules.Items) && !v.IsPlain() || v.IsMap() {
+				f.Unknown(v.Origin, "a list of names is expected here")
+				return
+			}
 			to(v, "modules")
 		},
 		"dockerConfig":        r.docker,

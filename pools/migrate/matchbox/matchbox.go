@@ -26,11 +26,12 @@ type reader struct {
 	farm     *migrate.Farm
 	profiles map[string]*migrate.Value
 	groups   []*migrate.Value
+	plain    map[pools.MAC]bool // the MACs that a group has as its only selector
 }
 
 // Read reads files and data directories, and fills a farm.
 func Read(f *migrate.Farm, paths []string) error {
-	r := &reader{farm: f, profiles: map[string]*migrate.Value{}}
+	r := &reader{farm: f, profiles: map[string]*migrate.Value{}, plain: map[pools.MAC]bool{}}
 	for _, path := range paths {
 		if err := r.path(path); err != nil {
 			return err
@@ -50,6 +51,13 @@ func Read(f *migrate.Farm, paths []string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		r.profile(name, r.profiles[name])
+	}
+	for _, g := range r.groups {
+		if s := g.Get("selector"); s.IsMap() && len(s.Pairs) == 1 {
+			if mac, err := migrate.ParseHardware(s.Get("mac").String()); err == nil {
+				r.plain[mac] = true
+			}
+		}
 	}
 	for _, g := range r.groups {
 		r.group(g)
@@ -191,6 +199,9 @@ func (r *reader) group(v *migrate.Value) {
 	tag := migrate.TagName(profile)
 	m.Pool, m.Tags = profile, []string{tag}
 	switch {
+	case len(m.Hardware) > 0 && left != "" && r.hasPlain(m.Hardware[0]):
+		f.LeftOut(v.Origin, "selector %s beside a MAC that another group has: drover boots what that one says (set another boot once with drover node next)", left)
+		return
 	case len(m.Hardware) > 0 && left != "":
 		f.Lost(v.Origin, "selector %s beside the MAC: drover boots the machine whatever it says (set another boot once with drover node next)", left)
 	case left != "" && m.Match.IsZero():
@@ -210,4 +221,10 @@ func (r *reader) group(v *migrate.Value) {
 		m.Match = pools.Match{}
 	}
 	f.Add(m)
+}
+
+// hasPlain reports whether a group has a MAC as its only selector.
+func (r *reader) hasPlain(hardware string) bool {
+	mac, err := migrate.ParseHardware(hardware)
+	return err == nil && r.plain[mac]
 }

@@ -22,7 +22,7 @@ type reader struct {
 
 // Read reads nodes.conf, and warewulf.conf if it is among the files.
 func Read(f *migrate.Farm, files []string) error {
-	f.Guess = true
+	f.Guess, f.Apart = true, true
 	documents, err := migrate.ReadYAML(files)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *reader) nodes(v *migrate.Value) {
 func (r *reader) fields(tag func() (string, *pools.Tag)) migrate.Readers {
 	f := r.farm
 	overlay := f.NoCounterpart("overlays are templates of Warewulf: write what they do as files, units and scripts of a tag")
-	disk := f.NoCounterpart("disks are not partitioned here: nodes of drover run from memory, with mounts for what is on disks")
+	disk := f.NoCounterpart("disks of a tag describes what a node formats and mounts, in another form (docs/nodes.md)")
 	boot := f.NoCounterpart("how the image boots: drover has its own init in the initrd")
 	readers := migrate.Readers{
 		"kernel": func(v *migrate.Value) { r.kernel(tag, v) }, "resources": func(v *migrate.Value) { r.resources(tag, v) },
@@ -213,15 +213,12 @@ func (r *reader) node(name string, v *migrate.Value) {
 func (r *reader) interfaces(m *migrate.Machine, all *migrate.Value) {
 	devices := all.Get("network devices")
 	if !devices.IsMap() {
+		if !devices.IsNull() {
+			r.farm.Unknown(devices.Origin, "keys with values are expected here")
+		}
 		return
 	}
-	primary := all.Get("primary network").String()
-	if devices.Get(primary) == nil {
-		primary = "default"
-	}
-	if devices.Get(primary) == nil && len(devices.Pairs) > 0 {
-		primary = devices.Pairs[0].Key
-	}
+	primary := primaryOf(all, devices)
 	for _, p := range devices.Pairs {
 		if hw := p.Value.Get("hwaddr").String(); hw != "" && (p.Key == primary || p.Value.Get("ipaddr").String() == "") {
 			m.Hardware = append(m.Hardware, hw)
@@ -237,6 +234,23 @@ func (r *reader) interfaces(m *migrate.Machine, all *migrate.Value) {
 	}
 }
 
+// primaryOf returns the name of the network that a node boots from: the one that is named, in
+// the node or by a mark of its own, or default, or the first.
+func primaryOf(all, devices *migrate.Value) string {
+	if name := all.Get("primary network").String(); devices.Get(name) != nil {
+		return name
+	}
+	for _, p := range devices.Pairs {
+		if p.Value.Get("primary").Is() {
+			return p.Key
+		}
+	}
+	if devices.Get("default") == nil && len(devices.Pairs) > 0 {
+		return devices.Pairs[0].Key
+	}
+	return "default"
+}
+
 // primary reads the network that a node boots from.
 func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
 	f := r.farm
@@ -249,15 +263,29 @@ func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
 		return a
 	}
 	m.IP, m.IP6 = parse("ipaddr"), parse("ipaddr6")
+	if !m.IP.IsValid() {
+		m.IP = parse("ipcidr")
+	}
 	if m.IP6.IsLinkLocalUnicast() {
 		m.IP6 = netip.Addr{}
 	}
 	bits, ok := migrate.MaskBits(parse("netmask"))
-	if m.IP.Is4() && ok {
-		n := f.Network(netip.PrefixFrom(m.IP, bits), v.Origin)
-		if gateway := parse("gateway"); gateway.IsValid() && n.Options["router"] == nil {
-			f.Set(&n.Scope, migrate.Option{At: v.Get("gateway").Origin, Code: 3, Values: []string{gateway.String()}})
+	for _, key := range []string{"ipaddr", "ipcidr"} {
+		if p, err := netip.ParsePrefix(v.Get(key).String()); err == nil && p.Addr().Is4() {
+			bits, ok = p.Bits(), true
 		}
+	}
+	gateway, netmask := v.Get("gateway"), v.Get("netmask")
+	switch {
+	case m.IP.Is4() && ok:
+		n := f.Network(netip.PrefixFrom(m.IP, bits), v.Origin)
+		if gateway.IsPlain() {
+			r.gateway(m, n, gateway.Origin, parse("gateway"))
+		}
+	case netmask.String() != "" && !ok:
+		f.Unknown(netmask.Origin, "%q is no mask of a network", netmask)
+	case gateway.String() != "" && !ok:
+		f.Lost(gateway.Origin, "the gateway of a network without a netmask (name it with --subnet, and write its router)")
 	}
 	if m.IP6.IsValid() {
 		if p, err := netip.ParsePrefix(m.IP6.String() + "/" + cmp.Or(v.Get("prefixlen6").String(), "64")); err == nil {
@@ -270,6 +298,23 @@ func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
 		"ipcidr": migrate.Skip, "prefix": migrate.Skip, "default": migrate.Skip})
 }
 
+// gateway makes a gateway that of the network, or of the node if the network has another.
+func (r *reader) gateway(m *migrate.Machine, n *migrate.Network, at pools.Origin, gateway netip.Addr) {
+	if !gateway.IsValid() {
+		return
+	}
+	scope := &n.Scope
+	if known := n.Options["router"]; known != nil && !slices.Equal(known, pools.Strings{gateway.String()}) {
+		scope = &migrate.Scope{Name: "node " + m.Name}
+	} else if known != nil {
+		return
+	}
+	r.farm.Set(scope, migrate.Option{At: at, Code: 3, Values: []string{gateway.String()}})
+	if scope != &n.Scope {
+		r.farm.Own(m, scope)
+	}
+}
+
 // power reads the management processor. Its password is never written.
 func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 	address := v.Get("ipaddr").String()
@@ -277,6 +322,11 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 		return
 	}
 	m.Power = &pools.NodePower{Driver: pools.IPMI, Address: address, User: v.Get("username").String(), PasswordFile: "ipmi.pass"}
+	for _, p := range v.Pairs {
+		if p.Value.String() != "" && !slices.Contains([]string{"ipaddr", "username", "password", "netmask", "gateway", "write"}, p.Key) {
+			r.farm.Lost(p.Value.Origin, "a detail of IPMI: drover uses lanplus and port 623")
+		}
+	}
 	r.farm.Taken(v.Origin, "power of node %s; put the password into ipmi.pass, beside the config", m.Name)
 }
 
