@@ -172,6 +172,9 @@ func (f *Farm) at(path string) pools.Origin {
 	return pools.Origin{Path: "default"}
 }
 
+// PoolOrigin returns where the pool of an index in the config is declared.
+func (f *Farm) PoolOrigin(i int) pools.Origin { return f.at(f.poolPath(i)) }
+
 // OriginOf returns the origin of the value of a path, by its line in [Checked].
 func OriginOf(source string, objects []string, line int, path string) pools.Origin {
 	if line < 0 {

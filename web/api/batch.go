@@ -18,29 +18,49 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 	if body.Changes == nil {
 		return answer.BadRequest(`want {"changes": [{"old": NODE, "new": NODE}]}, where a node that is new has no old, and one to be removed no new`)
 	}
-	changes := body.Changes
+	change := a.ChangeNodes
+	if route.IsDryRun(r) {
+		change = a.CheckNodes
+	}
+	if err := change(body.Changes, client(r)); err != nil {
+		return err
+	}
+	answer.JSON(w, http.StatusOK, pools.NodesChanged{Changed: len(body.Changes)})
+	return nil
+}
+
+// ChangeNodes changes nodes for a client: it makes all of the changes or none.
+func (a *API) ChangeNodes(changes []pools.NodeChange, by auth.Client) error {
+	if err := mayChange(changes, by); err != nil {
+		return err
+	}
+	if err := a.Nodes.ChangeNodes(changes); err != nil {
+		return err
+	}
+	a.recordChanges(by, changes)
+	return nil
+}
+
+// CheckNodes returns the error that [API.ChangeNodes] would return.
+func (a *API) CheckNodes(changes []pools.NodeChange, by auth.Client) error {
+	if err := mayChange(changes, by); err != nil {
+		return err
+	}
+	return a.Nodes.CheckNodes(changes)
+}
+
+// mayChange returns an error if the client must not make one of the changes.
+func mayChange(changes []pools.NodeChange, by auth.Client) error {
 	for _, c := range changes {
 		for _, n := range []*pools.PoolNode{c.Old, c.New} {
 			if n == nil {
 				continue
 			}
-			if err := client(r).May(n.Pool); err != nil {
+			if err := by.May(n.Pool); err != nil {
 				return err
 			}
 		}
 	}
-	if route.IsDryRun(r) {
-		if err := a.Nodes.CheckNodes(changes); err != nil {
-			return err
-		}
-		answer.JSON(w, http.StatusOK, pools.NodesChanged{Changed: len(changes)})
-		return nil
-	}
-	if err := a.Nodes.ChangeNodes(changes); err != nil {
-		return err
-	}
-	a.recordChanges(client(r), changes)
-	answer.JSON(w, http.StatusOK, pools.NodesChanged{Changed: len(changes)})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/auth"
 	"drover/web/route"
 )
 
@@ -84,11 +85,19 @@ func (a *API) reloadConfig(w http.ResponseWriter, r *http.Request) error {
 	if route.IsDryRun(r) {
 		return answer.BadParameter(route.DryRun, "", "dryRun is not for a reload: drover check --live and drover diff tell what it would do")
 	}
-	result, err := a.ConfigFile.Reload()
+	result, err := a.Reload(client(r))
 	if err != nil {
 		return err
 	}
-	a.record(client(r), "reload the config", "")
 	answer.JSON(w, http.StatusOK, result)
 	return nil
+}
+
+// Reload reads the config file again for a client.
+func (a *API) Reload(by auth.Client) (pools.ReloadResult, error) {
+	result, err := a.ConfigFile.Reload()
+	if err == nil {
+		a.record(by, "reload the config", "")
+	}
+	return result, err
 }

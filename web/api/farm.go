@@ -53,8 +53,8 @@ var clusterList = listing.List[pools.ClusterInfo]{Max: 10_000, Columns: []listin
 	{Name: "nodes", Of: func(c *pools.ClusterInfo) string { return fmt.Sprint(c.Nodes) }, SortOnly: true},
 }}
 
-// poolInfos returns all pools in the order of the config.
-func (a *API) poolInfos() []pools.PoolInfo {
+// Pools returns all pools in the order of the config.
+func (a *API) Pools() []pools.PoolInfo {
 	farm := a.Farm.Farm()
 	nodes := map[string]int{}
 	for _, n := range farm.Nodes() {
@@ -71,10 +71,15 @@ func (a *API) poolInfos() []pools.PoolInfo {
 }
 
 func (a *API) listPools(w http.ResponseWriter, r *http.Request) error {
-	return poolList.Answer(w, r, a.poolInfos())
+	return poolList.Answer(w, r, a.Pools())
 }
 
 func (a *API) listTags(w http.ResponseWriter, r *http.Request) error {
+	return tagList.Answer(w, r, a.Tags())
+}
+
+// Tags returns all tags, by name.
+func (a *API) Tags() (all []pools.TagInfo) {
 	farm := a.Farm.Farm()
 	tags := map[string]*pools.TagInfo{}
 	for name := range farm.Config.Tags {
@@ -100,24 +105,27 @@ func (a *API) listTags(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	var all []pools.TagInfo
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		all = append(all, *tags[name])
 	}
-	return tagList.Answer(w, r, all)
+	return all
 }
 
 func (a *API) listClusters(w http.ResponseWriter, r *http.Request) error {
-	var all []pools.ClusterInfo
+	return clusterList.Answer(w, r, a.Clusters())
+}
+
+// Clusters returns all clusters in the order of the config.
+func (a *API) Clusters() (all []pools.ClusterInfo) {
 	for _, c := range a.Farm.Farm().Config.Clusters {
 		all = append(all, pools.ClusterInfo{Name: c.Name, Endpoint: c.Endpoint, Hosted: c.ControlPlane != nil})
 	}
-	for _, p := range a.poolInfos() {
+	for _, p := range a.Pools() {
 		if i := slices.IndexFunc(all, func(c pools.ClusterInfo) bool { return c.Name == p.Cluster }); i >= 0 {
 			all[i].Pools, all[i].Nodes = append(all[i].Pools, p.Name), all[i].Nodes+p.Nodes
 		}
 	}
-	return clusterList.Answer(w, r, all)
+	return all
 }
 
 // text returns an address as text; empty for none.

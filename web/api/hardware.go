@@ -106,24 +106,38 @@ func (a *API) listChassis(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) syncChassis(w http.ResponseWriter, r *http.Request) error {
-	name, all := r.PathValue("name"), a.Hardware.Chassis()
-	i := slices.IndexFunc(all, func(c pools.ChassisStatus) bool { return c.Name == name })
-	if i < 0 {
-		return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
+	read := a.Sync
+	if route.IsDryRun(r) {
+		read = a.CheckSync
 	}
-	if err := client(r).May(all[i].Pool); err != nil {
+	if err := read(r.PathValue("name"), client(r)); err != nil {
 		return err
 	}
-	if route.IsDryRun(r) {
-		w.WriteHeader(http.StatusAccepted)
-		return nil
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// Sync starts a reading of a chassis for a client.
+func (a *API) Sync(name string, by auth.Client) error {
+	if err := a.CheckSync(name, by); err != nil {
+		return err
 	}
 	if err := a.Hardware.Sync(name); err != nil {
 		return err
 	}
-	a.record(client(r), "read chassis "+name, "")
-	w.WriteHeader(http.StatusAccepted)
+	a.record(by, "read chassis "+name, "")
 	return nil
+}
+
+// CheckSync returns an error if there is no such chassis, or if the client must not have it
+// read.
+func (a *API) CheckSync(name string, by auth.Client) error {
+	all := a.Hardware.Chassis()
+	i := slices.IndexFunc(all, func(c pools.ChassisStatus) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w %q", pools.ErrNoChassis, name)
+	}
+	return by.May(all[i].Pool)
 }
 
 func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
@@ -145,7 +159,7 @@ func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if route.IsDryRun(r) {
-		job, err := a.previewPower(client(r), req)
+		job, err := a.PreviewPower(client(r), req)
 		if err == nil {
 			answer.JSON(w, http.StatusOK, job)
 		}
@@ -160,8 +174,8 @@ func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// previewPower returns the job that a request of a client would start.
-func (a *API) previewPower(by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
+// PreviewPower returns the job that [API.SwitchPower] would start.
+func (a *API) PreviewPower(by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
 	job, err := a.Power.Preview(req)
 	if err != nil || !by.Limited() {
 		return job, err
@@ -182,7 +196,7 @@ func (a *API) previewPower(by auth.Client, req pools.PowerRequest) (pools.PowerJ
 // SwitchPower starts a power job for a client.
 func (a *API) SwitchPower(ctx context.Context, by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
 	if by.Limited() {
-		job, err := a.previewPower(by, req)
+		job, err := a.PreviewPower(by, req)
 		if err != nil {
 			return job, err
 		}

@@ -20,7 +20,7 @@ var imageList = listing.List[pools.ImageInfo]{Max: 10_000, Columns: []listing.Co
 // listImages answers with the generations of all images, each with the pools that boot it.
 func (a *API) listImages(w http.ResponseWriter, r *http.Request) error {
 	all := a.Images()
-	for _, p := range a.poolInfos() {
+	for _, p := range a.Pools() {
 		i := slices.IndexFunc(all, func(i pools.ImageInfo) bool {
 			return i.Current && p.Image == i.Name || p.Image == i.Name+"@sha256:"+i.ID
 		})

@@ -8,6 +8,7 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/auth"
 	"drover/web/listing"
 	"drover/web/route"
 )
@@ -84,24 +85,49 @@ func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer.BadRequest("%q is not an IP address", r.PathValue("address"))
 	}
-	was := a.lease(addr)
-	if was.Address.IsValid() {
-		if err := client(r).May(was.Pool); err != nil {
-			return err
-		}
+	end := a.EndLease
+	if route.IsDryRun(r) {
+		end = a.CheckLease
 	}
-	state := was.State(a.Now())
-	if route.IsDryRun(r) && was.Address.IsValid() && (state == pools.LeaseActive || state == pools.LeaseDeclined) {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+	if err := end(addr, client(r)); err != nil {
+		return err
 	}
-	if route.IsDryRun(r) || !a.Leases.End(addr, a.Now()) {
-		return answer.NotFound("no lease of %s is in force, and it is not in quarantine", addr)
-	}
-	a.record(client(r), "end the lease of "+addr.String(), was.Node)
-	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", r.RemoteAddr)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// EndLease frees an address for a client: it ends its lease or its quarantine.
+func (a *API) EndLease(addr netip.Addr, by auth.Client) error {
+	if err := a.CheckLease(addr, by); err != nil {
+		return err
+	}
+	was := a.lease(addr)
+	if !a.Leases.End(addr, a.Now()) {
+		return noLease(addr)
+	}
+	a.record(by, "end the lease of "+addr.String(), was.Node)
+	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", by.Address)
+	return nil
+}
+
+// CheckLease returns an error if an address is neither leased nor in quarantine, or if the
+// client must not free it.
+func (a *API) CheckLease(addr netip.Addr, by auth.Client) error {
+	was := a.lease(addr)
+	if !was.Address.IsValid() {
+		return noLease(addr)
+	}
+	if err := by.May(was.Pool); err != nil {
+		return err
+	}
+	if s := was.State(a.Now()); s != pools.LeaseActive && s != pools.LeaseDeclined {
+		return noLease(addr)
+	}
+	return nil
+}
+
+func noLease(addr netip.Addr) error {
+	return answer.NotFound("no lease of %s is in force, and it is not in quarantine", addr)
 }
 
 // lease returns the lease of an address; the zero Lease when there is none.

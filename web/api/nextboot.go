@@ -5,6 +5,7 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/auth"
 	"drover/web/route"
 )
 
@@ -27,7 +28,39 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	if err := a.mayChange(r, name); err != nil {
+	change := a.SetNextBoot
+	if route.IsDryRun(r) {
+		change = a.CheckNextBoot
+	}
+	if err := change(name, next, client(r)); err != nil {
+		return err
+	}
+	return a.node(w, name, http.StatusOK)
+}
+
+// SetNextBoot sets the next boot of a node for a client; an empty next removes it.
+func (a *API) SetNextBoot(name string, next pools.NextBoot, by auth.Client) error {
+	if err := a.CheckNextBoot(name, next, by); err != nil {
+		return err
+	}
+	if err := a.NextBoots.Set(name, next); err != nil {
+		return err
+	}
+	action := "clear next boot"
+	if next != "" {
+		action = "next boot " + string(next)
+	}
+	a.record(by, action, name)
+	return nil
+}
+
+// CheckNextBoot returns the error that [API.SetNextBoot] would return.
+func (a *API) CheckNextBoot(name string, next pools.NextBoot, by auth.Client) error {
+	n, ok := a.Farm.Farm().Node(name)
+	if !ok {
+		return noNode(name)
+	}
+	if err := by.May(n.Pool); err != nil {
 		return err
 	}
 	if ref, ok := next.Image(); ok {
@@ -35,40 +68,20 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 			return answer.BadRequest("%v", err)
 		}
 	}
-	if route.IsDryRun(r) {
-		return a.node(w, name, http.StatusOK)
-	}
-	if err := a.NextBoots.Set(name, next); err != nil {
-		return err
-	}
-	a.record(client(r), "next boot "+string(next), name)
-	return a.node(w, name, http.StatusOK)
+	return nil
 }
 
 // clearNextBoot removes the next boot of a node, which then boots as its pool defines.
 func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("name")
-	if err := a.mayChange(r, name); err != nil {
-		return err
+	change := a.SetNextBoot
+	if route.IsDryRun(r) {
+		change = a.CheckNextBoot
 	}
-	if !route.IsDryRun(r) {
-		if err := a.NextBoots.Set(name, ""); err != nil {
-			return err
-		}
-		a.record(client(r), "clear next boot", name)
+	if err := change(r.PathValue("name"), "", client(r)); err != nil {
+		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// mayChange returns an error if there is no node of that name, or if the client of a
-// request must not change it.
-func (a *API) mayChange(r *http.Request, name string) error {
-	n, ok := a.Farm.Farm().Node(name)
-	if !ok {
-		return noNode(name)
-	}
-	return client(r).May(n.Pool)
 }
 
 // withNext returns a node with its next boot.

@@ -11,6 +11,7 @@ import (
 
 // observed is what the server knows of its machines at a moment, to make their status.
 type observed struct {
+	records  []boots.Record             // the newest first
 	boots    map[string]*boots.Record   // the newest, by node
 	leases   map[pools.MAC]netip.Addr   // in force
 	power    map[string]pools.PowerNode // the last, by node
@@ -18,11 +19,10 @@ type observed struct {
 }
 
 func (a *API) observe() observed {
-	o := observed{map[string]*boots.Record{}, map[pools.MAC]netip.Addr{}, map[string]pools.PowerNode{}, map[string][]string{}}
 	now := a.Now()
-	records := boots.MarkStuck(a.Boots.List(), now)
-	for i := range records {
-		if r := &records[i]; o.boots[r.Node] == nil {
+	o := observed{boots.MarkStuck(a.Boots.List(), now), map[string]*boots.Record{}, map[pools.MAC]netip.Addr{}, map[string]pools.PowerNode{}, map[string][]string{}}
+	for i := range o.records {
+		if r := &o.records[i]; o.boots[r.Node] == nil {
 			o.boots[r.Node] = r
 		}
 	}
@@ -112,10 +112,26 @@ func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
 	return nodes
 }
 
-// allNodes returns all nodes, and the machines of catch-all pools that have booted, each with
-// its status.
-func (a *API) allNodes() []pools.NodeInfo {
+// Machine is a node, or a machine of a catch-all pool, with its newest boot.
+type Machine struct {
+	pools.NodeInfo
+	Boot *boots.Record // nil: none is known
+}
+
+// Machines returns all nodes, then the machines of catch-all pools that have booted, each
+// with its status; and all boots, the newest first, with those marked that are stuck.
+func (a *API) Machines() (all []Machine, records []boots.Record) {
 	o := a.observe()
+	for _, n := range a.nodesOf(o) {
+		all = append(all, Machine{n, o.boots[n.Name]})
+	}
+	return all, o.records
+}
+
+// allNodes returns the nodes of [API.Machines].
+func (a *API) allNodes() []pools.NodeInfo { return a.nodesOf(a.observe()) }
+
+func (a *API) nodesOf(o observed) []pools.NodeInfo {
 	return a.withStatus(append(a.withMoves(a.Farm.Farm().Nodes()...), o.catchAll()...), o)
 }
 

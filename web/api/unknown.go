@@ -44,7 +44,7 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 		return answer.BadRequest("%v", err)
 	}
 	if route.IsDryRun(r) {
-		err = a.mayForget(mac, client(r))
+		err = a.CheckForget(mac, client(r))
 	} else {
 		err = a.Forget(mac, client(r))
 	}
@@ -55,9 +55,9 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mayForget returns an error if no unknown machine has the MAC, or if the client must not
+// CheckForget returns an error if no unknown machine has the MAC, or if the client must not
 // remove it.
-func (a *API) mayForget(mac pools.MAC, by auth.Client) error {
+func (a *API) CheckForget(mac pools.MAC, by auth.Client) error {
 	all := a.Unknowns.List()
 	i := slices.IndexFunc(all, func(u pools.Unknown) bool { return u.MAC == mac })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (a *API) mayForget(mac pools.MAC, by auth.Client) error {
 // Forget removes a machine from the unknown machines for a client. Its next DISCOVER adds
 // it again.
 func (a *API) Forget(mac pools.MAC, by auth.Client) error {
-	if err := a.mayForget(mac, by); err != nil {
+	if err := a.CheckForget(mac, by); err != nil {
 		return err
 	}
 	a.Unknowns.Forget(mac)
