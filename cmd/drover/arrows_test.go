@@ -91,11 +91,15 @@ var mayImport = map[string][]string{
 	"dhcp/dhcp6":       {"drover/dhcp", "drover/dhcp/bootprogram", "drover/pools", "drover/pools/resolve"},
 	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
 	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
-	"dhcp/packetio":    {},
-	"dhcp/ra":          {"drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools"},
-	"dhcp/ratelimit":   {},
-	"dhcp/shed":        {},
-	"dhcp/wire":        {},
+	"dhcp/explain": {
+		"drover/dhcp", "drover/dhcp/bootprogram", "drover/dhcp/dhcp6", "drover/dhcp/wire", "drover/pools", "drover/pools/config/decode", "drover/pools/option",
+		"drover/pools/resolve",
+	},
+	"dhcp/packetio":  {},
+	"dhcp/ra":        {"drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools"},
+	"dhcp/ratelimit": {},
+	"dhcp/shed":      {},
+	"dhcp/wire":      {},
 
 	"tftp":          {"drover/pools", "drover/tftp/netascii"},
 	"tftp/netascii": {},
@@ -105,7 +109,7 @@ var mayImport = map[string][]string{
 	"httpboot/queue":      {},
 	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
-	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/compress", "drover/web/openapi", "drover/web/page", "drover/web/route", "drover/web/watch"},
+	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/config/mistake", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/compress", "drover/web/openapi", "drover/web/page", "drover/web/route", "drover/web/watch"},
 	"web/answer":  {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
 	"web/auth":    {"drover/pools", "drover/web/answer"},
 	"web/listing": {"drover/pools/natural", "drover/web/answer", "drover/web/route"},
@@ -120,7 +124,7 @@ var mayImport = map[string][]string{
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
 	"web/page": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/machines", "drover/pools/resolve",
+		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/machines", "drover/pools/natural", "drover/pools/resolve",
 		"drover/web/answer", "drover/web/api", "drover/web/auth",
 	},
 

@@ -150,6 +150,24 @@ func (r *Renderer) IPXE(p *resolve.Plan) (text []byte, err error) {
 	return text, err
 }
 
+// Preview returns the script for iPXE that [Renderer.IPXE] would return now, with zeros for
+// the nonce. It begins no boot. With an error, the script shows it.
+func (r *Renderer) Preview(p *resolve.Plan) (text []byte, err error) {
+	if p == nil {
+		return nil, errors.New("the machine gets no script")
+	}
+	s := script{Plan: p, Base: r.advertised(p, netip.Addr{}).URL}
+	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
+	if _, err = r.try(&s, ipxe); err != nil && s.Problem == "" {
+		s.Problem = err.Error()
+	}
+	text, failed := r.Templates.execute(s.template(ipxe), s)
+	if failed != nil {
+		return nil, failed
+	}
+	return text, err
+}
+
 // Finder returns the iPXE script for all machines. It loads the script of a machine by
 // its MAC, from the address that this server has for a client.
 func (r *Renderer) Finder(client netip.Addr) ([]byte, error) {
@@ -216,16 +234,8 @@ func (r *Renderer) write(p *resolve.Plan, d dialect, device string) (script, err
 // fill adds the image and the command line of a boot to s. With an error, it may set
 // s.Problem to a text for the console.
 func (r *Renderer) fill(s *script, d dialect) error {
-	if s.Base == "" {
-		return errors.New("the server has no address on the network of this machine")
-	}
-	boot, err := r.image(s)
+	boot, err := r.try(s, d) // to fail before a boot begins
 	if err != nil {
-		return err
-	}
-	// Try with a nonce of full length first, to fail before a boot begins.
-	boot.nonce = strings.Repeat("0", 64)
-	if err := r.fillLines(s, d, boot); err != nil {
 		return err
 	}
 	issue := func() (issuedBoot, error) { return r.issue(s.Plan, boot) }
@@ -243,6 +253,18 @@ func (r *Renderer) fill(s *script, d dialect) error {
 		return fmt.Errorf("boot of %s: %w", s.MAC, err)
 	}
 	return r.fillLines(s, d, boot)
+}
+
+// try fills in the script of a boot with a nonce of zeros, and returns that boot.
+func (r *Renderer) try(s *script, d dialect) (boot issuedBoot, err error) {
+	if s.Base == "" {
+		return boot, errors.New("the server has no address on the network of this machine")
+	}
+	if boot, err = r.image(s); err != nil {
+		return boot, err
+	}
+	boot.nonce = strings.Repeat("0", 64)
+	return boot, r.fillLines(s, d, boot)
 }
 
 // image returns a boot with the machine's image, and without a nonce.

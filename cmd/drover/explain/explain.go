@@ -1,8 +1,6 @@
 // Package explain implements drover explain. The command shows the Plan of a machine,
-// the origin of each value, and the DHCP reply byte for byte.
-//
-// The rules are in packages resolve and dhcp; this package renders their results. It sends
-// no packet.
+// the origin of each value, and the DHCP reply byte for byte, which package dhcp/explain
+// finds. It sends no packet.
 package explain
 
 import (
@@ -14,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/dhcp/explain"
 	"drover/pools"
-	"drover/pools/resolve"
 	"drover/web/client"
 )
 
 // NewCommand returns the command drover explain.
 func NewCommand() *cobra.Command {
-	e := explainer{now: time.Now}
+	e := explainer{Server: explain.Server{Now: time.Now}}
 	var client Client
 	var output cli.Output
 	var live bool
@@ -56,14 +54,18 @@ would give.`,
 					return err
 				}
 			}
-			if e.farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
+			if e.Farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
 				return err
 			}
 			x, silence := e.ofFamily(&client, request, args)
 			if x.Plan == nil {
 				return silence
 			}
-			return errors.Join(output.Print(cmd, x, x.text), silence)
+			text := func(w io.Writer) error {
+				_, err := io.WriteString(w, x.Text())
+				return err
+			}
+			return errors.Join(output.Print(cmd, x, text), silence)
 		},
 	}
 	cli.ConfigFlag(cmd, &e.config)
@@ -76,27 +78,24 @@ would give.`,
 
 // explainer has the data that a server would answer from.
 type explainer struct {
+	explain.Server
 	config string
 	api    cli.Client
 	added  []pools.PoolNode
-	leases []pools.LeaseInfo
-	next   map[string]pools.NextBoot // by node
-	farm   *resolve.Farm
-	now    func() time.Time
 }
 
 // ofFamily returns the server's answer to a client, by DHCPv4 or by DHCPv6.
-func (e *explainer) ofFamily(c *Client, request []byte, args []string) (explanation, error) {
+func (e *explainer) ofFamily(c *Client, request []byte, args []string) (explain.Explanation, error) {
 	if c.File == "" {
 		d, err := c.discover(args)
 		if err != nil {
-			return explanation{}, err
+			return explain.Explanation{}, err
 		}
-		if c.IPv6 || c.Relay == "" && e.wantsIPv6(d.MAC) {
-			return e.explain6(d)
+		if c.IPv6 || c.Relay == "" && e.WantsIPv6(d.MAC) {
+			return e.Explain6(d)
 		}
 	}
-	return e.explain(request)
+	return e.Explain(request)
 }
 
 // askServer gets the nodes that the config file does not declare, and the leases, from
@@ -106,39 +105,13 @@ func (e *explainer) askServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.next = map[string]pools.NextBoot{}
+	e.NextBoots = map[string]pools.NextBoot{}
 	for _, n := range all {
-		e.next[n.Name] = n.NextBoot
+		e.NextBoots[n.Name] = n.NextBoot
 		if !n.Declared() {
 			e.added = append(e.added, n.PoolNode)
 		}
 	}
-	e.leases, err = cli.Get(ctx, &e.api, client.Leases)
-	return err
-}
-
-// explanation is the output as JSON and YAML: a Plan with its origins and the DHCP
-// reply.
-type explanation struct {
-	*resolve.Plan
-	Why  resolve.Why `json:"why"`
-	DHCP *dhcpReply  `json:"dhcp,omitempty"`
-	TLS  *nodeTLS    `json:"nodeTLS,omitempty"`
-
-	DHCP6 *dhcp6Reply `json:"dhcpv6,omitempty"`
-}
-
-func (x explanation) text(w io.Writer) error {
-	text := planText(x.Plan)
-	if x.TLS != nil {
-		text += "\n" + x.TLS.text()
-	}
-	if x.DHCP != nil {
-		text += "\n" + x.DHCP.text()
-	}
-	if x.DHCP6 != nil {
-		text += "\n" + x.DHCP6.text()
-	}
-	_, err := io.WriteString(w, text)
+	e.Leases, err = cli.Get(ctx, &e.api, client.Leases)
 	return err
 }

@@ -33,15 +33,15 @@ type optionText struct {
 	In    string `json:"in,omitempty"` // the field with the option: file or sname; empty: options
 }
 
-// explain returns the server's answer to a request. An error is the reason for
-// silence.
-func (e *explainer) explain(request []byte) (explanation, error) {
-	leases := newStandIn(e.farm, e.leases, false, e.now())
-	s := &dhcp.Responder{Farm: liveFarm{e.farm, leases, e.now()}, Leases: leases, Mode: e.farm.Config.Server.DHCP}
+// Explain returns the server's answer to a request of DHCPv4. An error is the reason for
+// silence; the explanation may then have a Plan.
+func (e *Server) Explain(request []byte) (Explanation, error) {
+	leases := newStandIn(e.Farm, e.Leases, false, e.Now())
+	s := &dhcp.Responder{Farm: liveFarm{e.Farm, leases, e.Now()}, Leases: leases, Mode: e.Farm.Config.Server.DHCP}
 	var x dhcp.Exchange
 	var packet []byte
 	for _, s.Address = range e.addresses() {
-		packet, x = s.ReplyTo(request, e.now())
+		packet, x = s.ReplyTo(request, e.Now())
 		if x.Plan != nil {
 			break
 		}
@@ -66,13 +66,13 @@ func (e *explainer) explain(request []byte) (explanation, error) {
 
 // planned returns the explanation of an exchange without the reply. An error is the reason
 // for silence; drover that does no DHCP has none.
-func (e *explainer) planned(x *dhcp.Exchange, silent bool) (explanation, error) {
+func (e *Server) planned(x *dhcp.Exchange, silent bool) (Explanation, error) {
 	if x.Plan == nil {
-		return explanation{}, silence(x)
+		return Explanation{}, silence(x)
 	}
-	plan := x.Plan.WithNextBoot(e.next[x.Plan.Node])
-	out := explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.farm, plan)}
-	if silent && e.farm.Config.Server.DHCP != pools.DHCPOff {
+	plan := x.Plan.WithNextBoot(e.NextBoots[x.Plan.Node])
+	out := Explanation{Plan: plan, Why: plan.Why(), TLS: explainTLS(e.Farm, plan)}
+	if silent && e.Farm.Config.Server.DHCP != pools.DHCPOff {
 		return out, silence(x)
 	}
 	return out, nil
@@ -94,20 +94,20 @@ func note(x *dhcp.Exchange, leases *standIn, lacks string) string {
 
 // addresses returns the server's possible addresses: the first of each of its interfaces on
 // this host, and those of the config. Without any it returns 0.0.0.0.
-func (e *explainer) addresses() []netip.Addr {
+func (e *Server) addresses() []netip.Addr {
 	var all []netip.Addr
-	locals := e.farm.Locals()
+	locals := e.Farm.Locals()
 	for i, l := range locals {
 		first := i == 0 || locals[i-1].Interface != l.Interface
 		if a := l.Prefix.Addr(); first && e.inSubnet(a) {
 			all = append(all, a)
 		}
 	}
-	if a := e.farm.Address(); a.Is4() {
+	if a := e.Farm.Address(); a.Is4() {
 		all = append(all, a)
 	}
-	for i, s := range e.farm.Config.Subnets { // of interfaces that this host does not have
-		if a, _ := e.farm.BootAddress(i); a.Is4() && s.CIDR.Contains(a) {
+	for i, s := range e.Farm.Config.Subnets { // of interfaces that this host does not have
+		if a, _ := e.Farm.BootAddress(i); a.Is4() && s.CIDR.Contains(a) {
 			all = append(all, a)
 		}
 	}
@@ -119,8 +119,8 @@ func (e *explainer) addresses() []netip.Addr {
 
 // inSubnet reports whether an address is in a subnet of the config. An interface of
 // the same name on another host has one outside.
-func (e *explainer) inSubnet(a netip.Addr) bool {
-	for _, s := range e.farm.Config.Subnets {
+func (e *Server) inSubnet(a netip.Addr) bool {
+	for _, s := range e.Farm.Config.Subnets {
 		if s.CIDR.Contains(a) {
 			return true
 		}

@@ -23,21 +23,21 @@ type dhcp6Reply struct {
 	Packet  string       `json:"packet"` // the whole UDP payload, in hex
 }
 
-// wantsIPv6 reports whether a machine is explained by DHCPv6 without being asked for that:
+// WantsIPv6 reports whether a machine is explained by DHCPv6 without being asked for that:
 // its node, or the whole farm, has IPv6 only.
-func (e *explainer) wantsIPv6(mac pools.MAC) bool {
-	if e.farm.Declares(mac) {
-		return !e.farm.HasAddress(mac, false) && e.farm.HasAddress(mac, true)
+func (e *Server) WantsIPv6(mac pools.MAC) bool {
+	if e.Farm.Declares(mac) {
+		return !e.Farm.HasAddress(mac, false) && e.Farm.HasAddress(mac, true)
 	}
-	return e.farm.Config.HasIPv6() && !e.farm.Config.HasIPv4()
+	return e.Farm.Config.HasIPv6() && !e.Farm.Config.HasIPv4()
 }
 
-// explain6 returns the server's answer to the SOLICIT of a machine. An error is the reason
+// Explain6 returns the server's answer to the SOLICIT of a machine. An error is the reason
 // for silence.
-func (e *explainer) explain6(d *bootprogram.Discover) (explanation, error) {
-	leases := newStandIn(e.farm, e.leases, true, e.now())
+func (e *Server) Explain6(d *bootprogram.Discover) (Explanation, error) {
+	leases := newStandIn(e.Farm, e.Leases, true, e.Now())
 	s := &dhcp6.Responder{
-		Farm: liveFarm{e.farm, leases, e.now()}, Leases: leases, Mode: e.farm.Config.Server.DHCP,
+		Farm: liveFarm{e.Farm, leases, e.Now()}, Leases: leases, Mode: e.Farm.Config.Server.DHCP,
 		DUID: dhcp6.NewDUID(pools.MAC{}), // that of the server is not known here
 	}
 	var request dhcp6.Request
@@ -46,7 +46,7 @@ func (e *explainer) explain6(d *bootprogram.Discover) (explanation, error) {
 	var x dhcp.Exchange
 	var own netip.Addr
 	for _, own = range e.addresses6() {
-		if answer, x = s.Reply(&request, own, e.now()); x.Plan != nil {
+		if answer, x = s.Reply(&request, own, e.Now()); x.Plan != nil {
 			break
 		}
 	}
@@ -71,15 +71,15 @@ func (e *explainer) explain6(d *bootprogram.Discover) (explanation, error) {
 // addresses6 returns the server's possible IPv6 addresses in the subnets: those of its
 // interfaces on this host, and those of the config. Without any it returns the unspecified
 // address.
-func (e *explainer) addresses6() []netip.Addr {
+func (e *Server) addresses6() []netip.Addr {
 	var all []netip.Addr
-	for _, l := range e.farm.Locals6() {
+	for _, l := range e.Farm.Locals6() {
 		if a := l.Prefix.Addr(); e.inSubnet(a) {
 			all = append(all, a)
 		}
 	}
-	for i, s := range e.farm.Config.Subnets {
-		if a, _ := e.farm.BootAddress(i); a.Is6() && s.CIDR.Contains(a) {
+	for i, s := range e.Farm.Config.Subnets {
+		if a, _ := e.Farm.BootAddress(i); a.Is6() && s.CIDR.Contains(a) {
 			all = append(all, a)
 		}
 	}
