@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/pools"
 	"drover/pools/boots"
 )
 
@@ -71,37 +68,11 @@ func TestDisks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	reportsHardware(ctx, t, s, disks[:1])
+	reportsHardware(ctx, t, s, disks[0])
 	for file, sum := range sums {
 		if got := sha256.Sum256([]byte(read(t, file))); got != sum {
 			t.Errorf("disk %s was written to", filepath.Base(file))
 		}
-	}
-}
-
-// reportsHardware boots a machine that no node declares, until its hardware is in the list of
-// unknown machines.
-func reportsHardware(ctx context.Context, t *testing.T, s *site.Site, disks []lab.Disk) {
-	t.Helper()
-	const mac = "52:54:00:77:04:09"
-	g := powerOn(t, s, lab.Machine{Name: "stranger", NICs: card(mac), CPUs: 2, Disks: disks})
-	var all []pools.Unknown
-	fixture.Until(ctx, t, "the hardware of the stranger", func() (bool, error) {
-		err := s.Drover.Call(ctx, http.MethodGet, "/api/v1/unknown", nil, &all)
-		return err == nil && len(all) == 1 && all[0].Inventory != nil, err
-	})
-	v := all[0].Inventory
-	t.Logf("%.1f s after its first DISCOVER: %s", time.Since(all[0].First).Seconds(), v)
-	if all[0].MAC.String() != mac || v.Vendor != "QEMU" || v.CPUs != 2 || v.Memory < 1<<30 || len(v.NICs) != 1 || v.NICs[0].MAC != mac || !v.NICs[0].Link {
-		t.Errorf("got %+v", v)
-	}
-	if !slices.ContainsFunc(v.Disks, func(d pools.InventoryDisk) bool {
-		return d.Name == "nvme0n1" && d.Serial == "EMPTY" && d.Size == 128<<20
-	}) {
-		t.Errorf("got disks %+v", v.Disks)
-	}
-	if err := g.PowerOff(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -168,17 +139,7 @@ func foreignTable(t *testing.T, size int64) string {
 // host's mkfs.ext4.
 func disksImage(t *testing.T, b *site.Built) {
 	t.Helper()
-	kernel, err := buildcache.Kernel(t.Context(), t.Output(), "amd64")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := t.TempDir()
-	layout{kernel: "boot/vmlinuz-%s"}.write(t, root, kernel, "nvme", "ext4", "crc32c_generic", "zram", "lzo_rle", "lzo")
-	tiny, err := site.TinyRoot(t.Context(), t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(tiny)
+	root := tinyTree(t, "nvme", "ext4", "crc32c_generic", "zram", "lzo_rle", "lzo")
 	mkfs, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
 		fixture.Missing(t, "mkfs.ext4 (package e2fsprogs)")
@@ -187,29 +148,54 @@ func disksImage(t *testing.T, b *site.Built) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"/init": filepath.Join(tiny, "init"), "/usr/sbin/mkfs.ext4": mkfs}
+	install(t, root, "/usr/sbin/mkfs.ext4", mkfs)
 	for word := range bytes.FieldsSeq(libraries) {
 		if path := string(word); filepath.IsAbs(path) {
-			files[path] = path
-		}
-	}
-	for to, from := range files {
-		to = filepath.Join(root, to)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, []byte(read(t, from)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for link, target := range map[string]string{"sbin": "usr/sbin", "usr/sbin/init": "/init"} {
-		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
+			install(t, root, path, path)
 		}
 	}
 	out, err := exec.CommandContext(t.Context(), b.Drover, "image", "build", "--images", b.Images, "--name", "disks",
 		"--init", filepath.Join(b.Root, "bin", "drover-init"), "dir:"+root).CombinedOutput()
 	if err != nil {
 		t.Fatalf("drover image build: %v\n%s", err, out)
+	}
+}
+
+// tinyTree makes a root file system that has the tiny system, Debian's kernel, and the modules
+// of QEMU's machine and more.
+func tinyTree(t *testing.T, modules ...string) string {
+	t.Helper()
+	kernel, err := buildcache.Kernel(t.Context(), t.Output(), "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	layout{kernel: "boot/vmlinuz-%s"}.write(t, root, kernel, modules...)
+	tiny, err := site.TinyRoot(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(tiny)
+	install(t, root, "/init", filepath.Join(tiny, "init"))
+	if err := os.MkdirAll(filepath.Join(root, "usr/sbin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"sbin": "usr/sbin", "usr/sbin/init": "/init"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// install copies a program into a root file system.
+func install(t *testing.T, root, to, from string) {
+	t.Helper()
+	to = filepath.Join(root, to)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, []byte(read(t, from)), 0o755); err != nil {
+		t.Fatal(err)
 	}
 }

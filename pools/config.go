@@ -230,9 +230,9 @@ type Node struct {
 	Power       *NodePower         `json:"power,omitempty"`       // how it is switched; nil: by its chassis, if it is in one
 }
 
-// Match describes machines by their DHCP options and relay agent. Every field that is
-// set must match. Values are text, in which * stands for any run of characters, or
-// bytes written as hex:0a0b.
+// Match describes machines by their DHCP options and relay agent, and by the hardware that
+// they have reported. Every field that is set must match. Values are text, in which * stands
+// for any run of characters, or bytes written as hex:0a0b.
 type Match struct {
 	ClientID     string   `json:"clientID,omitempty"`     // option 61
 	CircuitID    string   `json:"circuitID,omitempty"`    // option 82.1 (RFC 3046): the port of the switch
@@ -241,7 +241,9 @@ type Match struct {
 	Class        string   `json:"class,omitempty"`        // option 60
 	UserClass    string   `json:"userClass,omitempty"`    // option 77
 	UUID         string   `json:"uuid,omitempty"`         // option 97 (RFC 4578): the UUID of the machine, which only boot programs send
-	Serial       string   `json:"serial,omitempty"`       // option 97 of a Raspberry Pi: its serial number
+	Serial       string   `json:"serial,omitempty"`       // serial number: of option 97 of a Raspberry Pi; in pools also the one that the machine reported
+	DMI          string   `json:"dmi,omitempty"`          // pools only: vendor and product that the machine reported: HPE ProLiant m710x*
+	LLDP         string   `json:"lldp,omitempty"`         // pools only: switch and port of a card, as the machine reported them: leaf-7 ge-0/0/*
 	Firmware     Firmware `json:"firmware,omitempty"`
 	Arch         Arch     `json:"arch,omitzero"` // option 93 (RFC 4578)
 }

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,8 @@ type Inventory struct {
 	Product string `json:"product,omitempty"` // of DMI: ProLiant m710x
 	Serial  string `json:"serial,omitempty"`  // of DMI
 	UUID    string `json:"uuid,omitempty"`    // of DMI
-	Chassis string `json:"chassis,omitempty"` // serial number of the chassis
+	Chassis string `json:"chassis,omitempty"` // serial number of the chassis, of DMI
+	Slot    string `json:"slot,omitempty"`    // of the chassis, of DMI: 12
 	BIOS    string `json:"bios,omitempty"`    // version
 	CPU     string `json:"cpu,omitempty"`     // model of the first
 	CPUs    int    `json:"cpus,omitempty"`    // threads
@@ -39,7 +41,21 @@ type InventoryNIC struct {
 	Driver string `json:"driver,omitempty"`
 	Link   bool   `json:"link"`            // has a carrier
 	Speed  int    `json:"speed,omitempty"` // in Mbit/s
+
+	LLDP *Neighbour `json:"lldp,omitempty"` // nil: no switch announced itself
 }
+
+// Neighbour is the port of a switch that a network card is connected to, as the switch
+// announces it by LLDP (IEEE 802.1AB).
+type Neighbour struct {
+	System      string `json:"system,omitempty"`      // name of the switch
+	Chassis     string `json:"chassis"`               // its chassis ID, often a MAC
+	Port        string `json:"port"`                  // its port ID: ge-0/0/7
+	Description string `json:"description,omitempty"` // of the port
+}
+
+// String returns the switch and its port, as match.lldp has them: leaf-7 ge-0/0/7.
+func (n Neighbour) String() string { return cmp.Or(n.System, n.Chassis) + " " + n.Port }
 
 // Limits of an inventory.
 const (
@@ -55,7 +71,7 @@ func (v Inventory) Clean() Inventory {
 			*s = printable.Line(strings.TrimSpace(*s), maxInventoryText)
 		}
 	}
-	text(&v.Vendor, &v.Product, &v.Serial, &v.UUID, &v.Chassis, &v.BIOS, &v.CPU)
+	text(&v.Vendor, &v.Product, &v.Serial, &v.UUID, &v.Chassis, &v.Slot, &v.BIOS, &v.CPU)
 	v.CPUs, v.Memory = min(max(v.CPUs, 0), 1<<16), min(max(v.Memory, 0), maxInventorySize)
 	disks := append([]InventoryDisk(nil), v.Disks[:min(len(v.Disks), maxInventoryItems)]...)
 	for i := range disks {
@@ -66,24 +82,40 @@ func (v Inventory) Clean() Inventory {
 	for i := range nics {
 		text(&nics[i].Name, &nics[i].MAC, &nics[i].Driver)
 		nics[i].Speed = min(max(nics[i].Speed, 0), 1<<24)
+		if nics[i].LLDP != nil {
+			n := *nics[i].LLDP
+			text(&n.System, &n.Chassis, &n.Port, &n.Description)
+			nics[i].LLDP = &n
+		}
 	}
 	v.Disks, v.NICs = disks, nics
 	return v
 }
 
+// DMI returns vendor and product, as match.dmi has them: HPE ProLiant m710x.
+func (v Inventory) DMI() string { return strings.TrimSpace(v.Vendor + " " + v.Product) }
+
 // String returns the inventory in one line.
 func (v Inventory) String() string {
 	var words []string
-	if name := strings.TrimSpace(v.Vendor + " " + v.Product); name != "" {
+	if name := v.DMI(); name != "" {
 		words = append(words, name)
 	}
-	if v.Serial != "" {
-		words = append(words, "serial "+v.Serial)
+	for _, w := range []struct{ what, text string }{{"serial", v.Serial}, {"chassis", v.Chassis}, {"slot", v.Slot}} {
+		if w.text != "" {
+			words = append(words, w.what+" "+w.text)
+		}
 	}
 	var disks int64
 	for _, d := range v.Disks {
 		disks += d.Size / 1e9
 	}
-	return strings.Join(append(words, fmt.Sprintf("%d CPUs", v.CPUs), fmt.Sprintf("%.1f GiB", float64(v.Memory)/(1<<30)),
-		fmt.Sprintf("%d disks of %d GB", len(v.Disks), disks), fmt.Sprintf("%d network cards", len(v.NICs))), ", ")
+	words = append(words, fmt.Sprintf("%d CPUs", v.CPUs), fmt.Sprintf("%.1f GiB", float64(v.Memory)/(1<<30)),
+		fmt.Sprintf("%d disks of %d GB", len(v.Disks), disks), fmt.Sprintf("%d network cards", len(v.NICs)))
+	for _, n := range v.NICs {
+		if n.LLDP != nil {
+			words = append(words, n.Name+" at "+n.LLDP.String())
+		}
+	}
+	return strings.Join(words, ", ")
 }

@@ -14,8 +14,8 @@ import (
 	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/cmdline"
 	"drover/cmd/drover-init/console"
-	"drover/cmd/drover-init/inventory"
 	"drover/cmd/drover-init/kmod"
+	"drover/cmd/drover-init/lldp"
 	"drover/cmd/drover-init/netplan"
 	"drover/cmd/drover-init/nic"
 	"drover/cmd/drover-init/nodeconfig"
@@ -41,6 +41,9 @@ type boot struct {
 	endKeep context.CancelFunc // ends the renewal of the lease
 	kept    chan struct{}      // closed when it has ended
 
+	switches *lldp.Listener   // nil: it does not listen
+	reported *pools.Inventory // to the server; nil: nothing
+
 	panicSysctl string // the value of kernel.panic before bootNode set it
 
 	ends []*time.Timer // end a boot without progress, the watchdog last
@@ -55,7 +58,6 @@ type boot struct {
 
 // Time limits of parts of a boot.
 const (
-	inventoryTry = 5 * time.Second        // the report of the hardware
 	configTry    = 30 * time.Second       // one config request
 	preInitLimit = 120 * time.Second      // one script before the root's init
 	flushLimit   = 2 * time.Second        // events, before the network goes down
@@ -74,6 +76,7 @@ func (b *boot) run(ctx context.Context) error {
 		{boots.StepNetwork, b.connect, true},
 		{boots.StepImage, b.sendInventory, false},
 		{boots.StepImage, b.fetchImage, true},
+		{boots.StepConfig, b.sendNeighbours, false},
 		{boots.StepConfig, b.openRoot, false},
 		{boots.StepConfig, b.rescue, false},
 		{boots.StepConfig, b.fetchConfig, false},
@@ -199,6 +202,7 @@ func (b *boot) connect(ctx context.Context) error {
 		return err
 	}
 	b.net, n.Server = n, b.args.URL.Hostname()
+	b.listen()
 	if err := n.Up(ctx); err != nil {
 		return err
 	}
@@ -222,20 +226,6 @@ func (b *boot) connect(ctx context.Context) error {
 	b.rep.Send = b.srv.SendEvent
 	b.rep.Start(func(f func()) { guard(b.con, f) })
 	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
-	return nil
-}
-
-// sendInventory reports the hardware of the machine. An error does not end the boot: an older
-// server has no use for it.
-func (b *boot) sendInventory(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, inventoryTry)
-	defer cancel()
-	v := inventory.Collect("/")
-	if err := b.srv.SendInventory(ctx, v); err != nil {
-		b.con.Printf("inventory", "not reported: %v", err)
-		return nil
-	}
-	b.con.Printf("inventory", "%s", v)
 	return nil
 }
 

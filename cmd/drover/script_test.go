@@ -102,8 +102,9 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	known := pools.Unknown{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}, First: seen, Last: seen, Count: 1, Pool: "catchall", Address: first,
 		Firmware: pools.UEFIx64, Class: "PXEClient:Arch:00007"}
 	store.Unknowns.Seen(known)
-	store.Unknowns.Describe(known.MAC, pools.Inventory{Vendor: "HPE", Product: "ProLiant m710x", Serial: "CN1", CPU: "Xeon D-1587", CPUs: 32, Memory: 64 << 30,
-		Disks: []pools.InventoryDisk{{Name: "nvme0n1", Model: "SSD 9", Serial: "S1", Size: 480e9}}, NICs: []pools.InventoryNIC{{Name: "eth0", MAC: "52:54:00:77:01:01", Driver: "mlx4_core", Link: true, Speed: 10000}}})
+	store.Unknowns.Describe(known.MAC, pools.Inventory{Vendor: "HPE", Product: "ProLiant m710x", Serial: "CN1", Slot: "c12n1", CPU: "Xeon D-1587", CPUs: 32, Memory: 64 << 30,
+		Disks: []pools.InventoryDisk{{Name: "nvme0n1", Model: "SSD 9", Serial: "S1", Size: 480e9}}, NICs: []pools.InventoryNIC{{Name: "eth0", MAC: "52:54:00:77:01:01", Driver: "mlx4_core", Link: true, Speed: 10000,
+			LLDP: &pools.Neighbour{System: "leaf-7", Chassis: "02:00:00:00:00:01", Port: "ge-0/0/7", Description: "rack 7"}}}})
 	store.Unknowns.Seen(known)
 	seen = seen.Add(time.Minute)
 	store.Unknowns.Seen(pools.Unknown{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 3}, First: seen, Last: seen, Count: 1,

@@ -18,6 +18,7 @@ type Server struct {
 	Farm      *resolve.Farm
 	Leases    []pools.LeaseInfo
 	NextBoots map[string]pools.NextBoot // by node
+	Unknown   []pools.Unknown           // unknown machines, with what they reported
 	Now       func() time.Time
 }
 

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"drover/pools"
@@ -44,6 +45,7 @@ type liveFarm struct {
 	*resolve.Farm
 	leases *standIn
 	now    time.Time
+	known  []pools.Unknown
 }
 
 // Resolve returns the plan of a machine.
@@ -68,9 +70,12 @@ func (f liveFarm) WhyNot(q resolve.Query) string {
 }
 
 // lease returns the active lease of the machine, without its address if it is of the other
-// family, and takes an iPXE for one that the firmware loaded.
+// family, takes an iPXE for one that the firmware loaded, and notes what the machine reported.
 func (f liveFarm) lease(q *resolve.Query) (l pools.Lease) {
 	q.Chained = q.IPXE
+	if i := slices.IndexFunc(f.known, func(u pools.Unknown) bool { return u.MAC == q.MAC }); i >= 0 {
+		q.Hardware = f.known[i].Inventory
+	}
 	if l = f.leases.byMAC[q.MAC].Lease; l.Active(f.now) {
 		return l
 	}

@@ -83,7 +83,7 @@ func TestAddressOfALease(t *testing.T) {
 		"its own":               {own, time.Hour, false},
 	} {
 		lease := pools.Lease{Address: netip.MustParseAddr("10.28.0.10"), MAC: tt.mac, Expires: now.Add(tt.left)}
-		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, false, now), now}
+		f := liveFarm{farm, newStandIn(farm, []pools.LeaseInfo{{Lease: lease}}, false, now), now, nil}
 		if p := f.Resolve(resolve.Query{MAC: own}); p == nil || p.Node != "m1" || (p.Holder != nil) != tt.waits {
 			t.Errorf("%s: got plan %+v, want that it waits: %t", name, p, tt.waits)
 		}

@@ -37,7 +37,7 @@ type optionText struct {
 // silence; the explanation may then have a Plan.
 func (e *Server) Explain(request []byte) (Explanation, error) {
 	leases := newStandIn(e.Farm, e.Leases, false, e.Now())
-	s := &dhcp.Responder{Farm: liveFarm{e.Farm, leases, e.Now()}, Leases: leases, Mode: e.Farm.Config.Server.DHCP}
+	s := &dhcp.Responder{Farm: liveFarm{e.Farm, leases, e.Now(), e.Unknown}, Leases: leases, Mode: e.Farm.Config.Server.DHCP}
 	var x dhcp.Exchange
 	var packet []byte
 	for _, s.Address = range e.addresses() {

@@ -37,7 +37,7 @@ func (e *Server) WantsIPv6(mac pools.MAC) bool {
 func (e *Server) Explain6(d *bootprogram.Discover) (Explanation, error) {
 	leases := newStandIn(e.Farm, e.Leases, true, e.Now())
 	s := &dhcp6.Responder{
-		Farm: liveFarm{e.Farm, leases, e.Now()}, Leases: leases, Mode: e.Farm.Config.Server.DHCP,
+		Farm: liveFarm{e.Farm, leases, e.Now(), e.Unknown}, Leases: leases, Mode: e.Farm.Config.Server.DHCP,
 		DUID: dhcp6.NewDUID(pools.MAC{}), // that of the server is not known here
 	}
 	var request dhcp6.Request

@@ -71,6 +71,7 @@ type Machine struct {
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
 	Kernel   *Kernel  // what QEMU starts instead of the firmware; default: nothing
 	Clock    string   // what its clock shows at power-on, "2001-02-03T04:05:06"; default: UTC
+	DMI      []string // structures as QEMU's -smbios takes them: type=3,serial=CH1
 }
 
 // Disk is an NVMe disk.
@@ -148,6 +149,9 @@ func (m Machine) args(f files) []string {
 	}
 	if m.Clock != "" {
 		args = append(args, "-rtc", "base="+m.Clock)
+	}
+	for _, d := range m.DMI {
+		args = append(args, "-smbios", d)
 	}
 	if p.code != "" {
 		args = append(args,

@@ -48,9 +48,9 @@ func TestMachineArgs(t *testing.T) {
 			"media=disk",
 		},
 		{
-			"an NVMe disk",
-			Machine{Name: "n", Disks: []Disk{{File: "/lab/nvme", Serial: "S1"}}},
-			[]string{"-drive if=none,id=nvme0,format=raw,file=/lab/nvme -device nvme,drive=nvme0,serial=S1"},
+			"an NVMe disk, in a chassis",
+			Machine{Name: "n", Disks: []Disk{{File: "/lab/nvme", Serial: "S1"}}, DMI: []string{"type=3,serial=CH1"}},
+			[]string{"-smbios type=3,serial=CH1", "-drive if=none,id=nvme0,format=raw,file=/lab/nvme -device nvme,drive=nvme0,serial=S1"},
 			"usb-storage",
 		},
 		{

@@ -16,17 +16,22 @@ func (n Namespace) Broadcast(t testing.TB, device string, message []byte) {
 	client, all := netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67")
 	packet := Datagram(client, all, 64, message)
 	n.In(t, func() error {
-		ifi, err := net.InterfaceByName(device)
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		ethertype := binary.NativeEndian.Uint16([]byte{0x08, 0x00}) // IPv4, in network byte order
-		to := &unix.SockaddrLinklayer{Protocol: ethertype, Ifindex: ifi.Index, Halen: 6, Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
-		return unix.Sendto(fd, packet, 0, to)
+		return sendFrame(device, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0x0800, packet)
 	})
+}
+
+// sendFrame sends a frame with a payload on a device.
+func sendFrame(device string, to [6]byte, etherType uint16, payload []byte) error {
+	ifi, err := net.InterfaceByName(device)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	link := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16([]byte{byte(etherType >> 8), byte(etherType)}), Ifindex: ifi.Index, Halen: 6}
+	copy(link.Addr[:], to[:])
+	return unix.Sendto(fd, payload, 0, link)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config/match"
 	"drover/pools/config/mistake"
 	"drover/pools/resolve"
 )
@@ -18,7 +19,7 @@ type firstUses struct {
 	mac  map[pools.MAC]use
 	ip   map[netip.Addr]use
 	name map[string]use
-	id   map[identity]use // of nodes without MACs
+	id   map[match.Identity]use // of nodes without MACs
 	slot map[pools.ChassisSlot]use
 }
 
@@ -31,7 +32,7 @@ func (u use) String() string { return fmt.Sprintf("node %q in %s", u.node, u.at.
 
 func (c *checker) pools(added []pools.PoolNode) {
 	seen := map[string]string{}
-	used := firstUses{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[identity]use{}, map[pools.ChassisSlot]use{}}
+	used := firstUses{map[pools.MAC]use{}, map[netip.Addr]use{}, map[string]use{}, map[match.Identity]use{}, map[pools.ChassisSlot]use{}}
 	if len(c.cfg.Pools) == 0 && !c.isSet("pools[0]") && c.cfg.Server.Objects.Namespace == "" {
 		c.failf("pools", "pools: [{name: compute, image: debian-12, nodes: [...]}]", "no pools")
 	}
@@ -96,10 +97,9 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	if p.Broadcast != "" {
 		c.report(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
 	}
-	fail := func(field, hint, format string, args ...any) { c.failf(path+".match"+field, hint, format, args...) }
-	c.match(path+".match", about, p.Match, fail)
+	c.match(path+".match", about, p.Match)
 	if !p.CatchAll && !p.Match.IsZero() {
-		fail("", "add catchall: true, or give the match to a node", "%s: only a catch-all pool has a match", about)
+		c.failf(path+".match", "add catchall: true, or give the match to a node", "%s: only a catch-all pool has a match", about)
 	}
 	if !p.CatchAll && p.Authoritative != nil {
 		c.failf(path+".authoritative", "add catchall: true, or remove it: drover always has the addresses of nodes", "%s: only a catch-all pool has authoritative", about)

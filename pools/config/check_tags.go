@@ -54,8 +54,7 @@ func (c *checker) dhcpOptions(options map[string]pools.Strings, about string, fa
 }
 
 func (c *checker) loaderRule(path, about string, r pools.LoaderRule) {
-	m := r.Match()
-	c.match(path, about+": loader rule", m, func(field, hint, format string, args ...any) { c.failf(path+field, hint, format, args...) })
+	c.match(path, about+": loader rule", r.Match())
 	if r.Server.IsValid() && !r.Server.Is4() {
 		c.failf(path+".server", "loaders are fetched over IPv4", "%s: loader rule: server %s is not an IPv4 address", about, r.Server)
 	}

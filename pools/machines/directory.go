@@ -39,9 +39,11 @@ type NextBoots interface {
 	Of(node string) pools.NextBoot
 }
 
-// Unknowns lists the unknown hardware that has sent a DISCOVER.
+// Unknowns lists the unknown hardware that has sent a DISCOVER. Hardware returns what a
+// machine of it has reported, or nil; the caller must not change it.
 type Unknowns interface {
 	List() []pools.Unknown
+	Hardware(mac pools.MAC) *pools.Inventory
 }
 
 // Directory finds machines. All fields but Offers, NextBoots, Unknowns and Now must
@@ -87,11 +89,12 @@ func (d *Directory) WhyNot(q resolve.Query) string {
 }
 
 // recall returns the lease of a machine whose node or pool its query alone may not
-// identify, else the zero Lease. It sets [resolve.Query.Chained].
+// identify, else the zero Lease. It sets [resolve.Query.Chained] and [resolve.Query.Hardware].
 func (d *Directory) recall(f *resolve.Farm, q *resolve.Query) (l pools.Lease) {
 	if f.Declares(q.MAC) || !q.Recalls() && !f.LeaseChooses() {
 		return l
 	}
+	q.Hardware = d.hardware(f, q.MAC)
 	proxy := f.Config.Server.DHCP == pools.DHCPProxy
 	l, ok := d.leaseOf(f, q.MAC, q.IPv6)
 	if !ok && proxy { // a boot program ends what was noted of the one before
@@ -123,6 +126,15 @@ func (d *Directory) recall(f *resolve.Farm, q *resolve.Query) (l pools.Lease) {
 		l.Pool = ""
 	}
 	return l
+}
+
+// hardware returns what a machine that no node declares has reported of its hardware; nil if
+// that decides nothing.
+func (d *Directory) hardware(f *resolve.Farm, mac pools.MAC) *pools.Inventory {
+	if d.Unknowns == nil || !f.MatchesHardware() {
+		return nil
+	}
+	return d.Unknowns.Hardware(mac)
 }
 
 // leaseOf returns the lease of a machine in a family, else, without its address, the one
@@ -211,7 +223,11 @@ func (d *Directory) of(f *resolve.Farm, mac pools.MAC, ipv6 bool) Machine {
 // machine returns the machine with a MAC and a lease. The query is that of a boot
 // program, since the clients of HTTP and TFTP are iPXE and the programs after it.
 func (d *Directory) machine(f *resolve.Farm, mac pools.MAC, l pools.Lease, ipv6 bool) Machine {
-	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(resolve.Query{MAC: mac, IPXE: true, IPv6: ipv6}, l))}
+	q := resolve.Query{MAC: mac, IPXE: true, IPv6: ipv6}
+	if !f.Declares(mac) {
+		q.Hardware = d.hardware(f, mac)
+	}
+	m := Machine{MAC: mac, Plan: d.next(f.ResolveLeased(q, l))}
 	if m.Plan != nil {
 		d.contest(f, m.Plan)
 	}

@@ -82,6 +82,13 @@ type unknownList []pools.Unknown
 
 func (l unknownList) List() []pools.Unknown { return slices.Clone(l) }
 
+func (l unknownList) Hardware(m pools.MAC) *pools.Inventory {
+	if i := slices.IndexFunc(l, func(u pools.Unknown) bool { return u.MAC == m }); i >= 0 {
+		return l[i].Inventory
+	}
+	return nil
+}
+
 // newDirectory returns a directory in which port7 is mac(7), and mac(9) is unknown
 // hardware of the pool arm.
 func newDirectory() (*machines.Directory, *leaseTable) {

@@ -64,7 +64,8 @@ func Octets(s string) (string, error) {
 type matcher struct {
 	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
 	uuid                                                          pattern // of its text
-	serial                                                        string  // 4 bytes
+	serial                                                        string  // 4 bytes, of a Raspberry Pi
+	reported, dmi, lldp                                           pattern // of the hardware; reported is its serial number
 	firmware                                                      pools.Firmware
 	arch                                                          pools.Arch
 }
@@ -74,6 +75,7 @@ func newMatcher(m pools.Match) *matcher {
 	serial, _ := ParseSerial(m.Serial)
 	return &matcher{
 		uuid: newPattern(strings.ToLower(m.UUID)), serial: serial,
+		reported: newPattern(m.Serial), dmi: newPattern(m.DMI), lldp: newPattern(m.LLDP),
 		firmware: m.Firmware, arch: m.Arch,
 		clientID: newPattern(m.ClientID), circuitID: newPattern(m.CircuitID), remoteID: newPattern(m.RemoteID),
 		subscriberID: newPattern(m.SubscriberID), class: newPattern(m.Class), userClass: newPattern(m.UserClass),
@@ -86,7 +88,7 @@ func (m *matcher) matches(q *Query) bool {
 		(m.arch.IsZero() || slices.Contains(q.Archs, m.arch.Code())) &&
 		m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
 		m.matchesClientID(q.ClientID) && m.circuitID.matches(q.CircuitID) &&
-		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID) && m.matchesMachine(q)
+		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID) && m.matchesMachine(q) && m.matchesHardware(q.Hardware)
 }
 
 // admits is matches for a client that is known by its MAC. Of the programs of a machine
@@ -96,7 +98,7 @@ func (m *matcher) admits(q *Query) bool {
 		return m.matches(q)
 	}
 	other := *m
-	other.uuid, other.serial = nil, ""
+	other.uuid, other.serial, other.reported = nil, "", nil
 	return other.matches(q)
 }
 

@@ -27,6 +27,10 @@ type Query struct {
 	RemoteID     string     // option 82.2
 	SubscriberID string     // option 82.6
 	Renewing     bool       // the client renews its address, possibly without its relay agent, which would add option 82
+
+	// Hardware is what the machine reported in an earlier boot; nil: nothing. Only package
+	// machines knows it.
+	Hardware *pools.Inventory
 }
 
 // Plan is the answer to a [Query]: all settings of one machine. It holds no secret;

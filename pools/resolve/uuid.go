@@ -87,9 +87,13 @@ func (m *matcher) matchesMachine(q *Query) bool {
 			return false
 		}
 	}
-	if m.serial != "" {
-		serial, ok := serialOf(q.UUID)
-		return ok && (serial == m.serial || reversed(serial) == m.serial)
+	return m.reported == nil || m.matchesSerial(q)
+}
+
+// matchesSerial reports whether the client sends the serial number, or has reported it.
+func (m *matcher) matchesSerial(q *Query) bool {
+	if serial, ok := serialOf(q.UUID); ok && m.serial != "" {
+		return serial == m.serial || reversed(serial) == m.serial
 	}
-	return true
+	return q.Hardware != nil && q.Hardware.Serial != "" && m.reported.matches(q.Hardware.Serial)
 }

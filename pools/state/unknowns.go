@@ -90,6 +90,14 @@ func (u *Unknowns) Describe(mac pools.MAC, v pools.Inventory) bool {
 	return true
 }
 
+// Hardware returns the hardware that a machine has reported, or nil. The caller must not
+// change it.
+func (u *Unknowns) Hardware(mac pools.MAC) *pools.Inventory {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.values[rowOf(mac)].Inventory
+}
+
 // dropOldest drops all but the newest maxUnknowns machines. Those from the future, when
 // the clock was ahead, are the oldest. It requires that the lock is held.
 func (u *Unknowns) dropOldest(now time.Time) {

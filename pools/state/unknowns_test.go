@@ -153,6 +153,9 @@ func TestDescribe(t *testing.T) {
 		t.Error("a machine that was seen is not described")
 	}
 	s.Unknowns.Seen(seen(1, 1))
+	if v := s.Unknowns.Hardware(mac(1)); v == nil || v.Vendor != "HPE" || s.Unknowns.Hardware(mac(2)) != nil {
+		t.Errorf("got hardware %+v", v)
+	}
 	shut(t, s)
 	if s, err = state.Open(dir, testOptions(state.Options{})); err != nil {
 		t.Fatal(err)

@@ -21,8 +21,14 @@ func Collect(root string) pools.Inventory {
 		Vendor: dmi("sys_vendor"), Product: dmi("product_name"), Serial: dmi("product_serial"), UUID: dmi("product_uuid"),
 		Chassis: dmi("chassis_serial"), BIOS: dmi("bios_version"),
 	}
+	if b, err := os.ReadFile(filepath.Join(root, "sys/firmware/dmi/tables/DMI")); err == nil {
+		locate(&v, b[:min(len(b), maxDMI)])
+	}
 	if v.Product == "" { // a device tree
-		v.Product = strings.TrimRight(text(filepath.Join(root, "proc/device-tree/model")), "\x00")
+		tree := func(name string) string {
+			return strings.TrimRight(text(filepath.Join(root, "proc/device-tree", name)), "\x00")
+		}
+		v.Product, v.Serial = tree("model"), tree("serial-number")
 	}
 	v.CPU, v.CPUs = cpu(text(filepath.Join(root, "proc/cpuinfo")))
 	v.Memory = memory(text(filepath.Join(root, "proc/meminfo")))

@@ -35,9 +35,9 @@ by the DHCPv6 reply to its SOLICIT. If the server would not answer, explain says
 and fails.
 
 It reads the config file and sends nothing. With --live it also reads, from the
-running server, the nodes that were added over the REST API and the leases.
-Without --live, an address of a range is the one that a server without leases
-would give.`,
+running server, the nodes that were added over the REST API, the leases, and what
+unknown machines have reported of their hardware. Without --live, an address of a
+range is the one that a server without leases would give.`,
 		Example: `  drover explain -c drover.yaml 94:57:a5:d3:ec:f2
   drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --arch bios -o yaml
   drover explain -c drover.yaml 94:57:a5:d3:ec:f2 --live
@@ -71,7 +71,7 @@ would give.`,
 	cli.ConfigFlag(cmd, &e.config)
 	e.api.Flags(cmd)
 	client.flags(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also read the running server's leases, and the nodes that were added over its API")
+	cmd.Flags().BoolVar(&live, "live", false, "also read the running server's leases, the nodes that were added over its API, and the hardware of unknown machines")
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -111,6 +111,9 @@ func (e *explainer) askServer(ctx context.Context) error {
 		if !n.Declared() {
 			e.added = append(e.added, n.PoolNode)
 		}
+	}
+	if e.Unknown, err = cli.Get(ctx, &e.api, client.Unknown); err != nil {
+		return err
 	}
 	e.Leases, err = cli.Get(ctx, &e.api, client.Leases)
 	return err

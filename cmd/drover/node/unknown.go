@@ -97,7 +97,7 @@ func describeUnknown(w io.Writer, u pools.Unknown) error {
 		rows = append(rows, []any{"hardware", "not reported: it has not run drover-init"})
 	} else {
 		rows = append(rows, []any{"vendor", v.Vendor}, []any{"product", v.Product}, []any{"serial", v.Serial}, []any{"UUID", v.UUID}, []any{"chassis", v.Chassis},
-			[]any{"BIOS", v.BIOS}, []any{"CPU", fmt.Sprintf("%d x %s", v.CPUs, v.CPU)}, []any{"memory", fmt.Sprintf("%.1f GiB", float64(v.Memory)/(1<<30))})
+			[]any{"slot", v.Slot}, []any{"BIOS", v.BIOS}, []any{"CPU", fmt.Sprintf("%d x %s", v.CPUs, v.CPU)}, []any{"memory", fmt.Sprintf("%.1f GiB", float64(v.Memory)/(1<<30))})
 		for _, d := range v.Disks {
 			rows = append(rows, []any{"disk " + d.Name, strings.TrimSpace(fmt.Sprintf("%.1f GB %s %s", float64(d.Size)/1e9, d.Model, d.Serial))})
 		}
@@ -110,6 +110,9 @@ func describeUnknown(w io.Writer, u pools.Unknown) error {
 				link = fmt.Sprintf("link, %d Mbit/s", n.Speed)
 			}
 			rows = append(rows, []any{"network card " + n.Name, strings.Join(strings.Fields(n.MAC+" "+n.Driver+" "+link), " ")})
+			if at := n.LLDP; at != nil {
+				rows = append(rows, []any{"switch of " + n.Name, strings.Join(strings.Fields(at.String()+" "+at.Description), " ")})
+			}
 		}
 	}
 	return cli.Table(w, rows, "FIELD\tVALUE", func(r []any) []any { return r })
