@@ -4,9 +4,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
@@ -54,6 +56,23 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 			t.Parallel()
 			if wrong, n := findings(t, p, p.Client); len(wrong) > 0 || n < 14 {
 				t.Errorf("%d things looked at; wrong: %v", n, wrong)
+			}
+		})
+		t.Run("as drover cluster prepare writes it", func(t *testing.T) {
+			t.Parallel()
+			kubeconfig, end, err := inspect.Credentials(t.Context(), p.Admin, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(end); left < 30*time.Minute || left > 2*time.Hour {
+				t.Errorf("its token lasts for %s", left)
+			}
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if wrong, _ := findings(t, p, file); len(wrong) > 0 {
+				t.Errorf("wrong: %v", wrong)
 			}
 		})
 		t.Run("an administrator's credentials", func(t *testing.T) {

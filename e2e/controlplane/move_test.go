@@ -64,6 +64,15 @@ func testMove(t *testing.T, a, b *controlplane.Cluster) {
 		t.Fatal(err)
 	}
 
+	// Before its machine is switched off, with the same rights.
+	if _, err := c.Drain(t.Context(), name, 10*time.Second, func(string) {}); err == nil || !strings.Contains(err.Error(), "held by a PodDisruptionBudget: default/db") {
+		t.Errorf("a drain that takes too long: %v", err)
+	}
+	if got := field(t, a, name, "{.spec.unschedulable}"); got != "" {
+		t.Errorf("after it the Node is cordoned: %q", got)
+	}
+	apply(t, a, strings.ReplaceAll(guarded, "NODE", name)) // what was evicted
+
 	give(b)
 	c.Refresh()
 	at := func(step pools.MoveStep, detail string) {

@@ -203,6 +203,20 @@ func (c *Clusters) Moves() []pools.Move {
 	return all
 }
 
+// Drain cordons the Node of a machine and evicts its pods, as [move.Mover.Drain]. A machine
+// that belongs to no cluster needs no drain.
+func (c *Clusters) Drain(ctx context.Context, name string, limit time.Duration, progress func(string)) (done func(switched bool), err error) {
+	p := c.Machines.Named(name)
+	if p == nil || p.Cluster == "" {
+		return func(bool) {}, nil
+	}
+	t, err := c.tenant(p.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return t.mover.Drain(cluster.Quiet(ctx), p.Node, limit, progress)
+}
+
 // SharedToken returns the current shared join token of a cluster, for machines that
 // cannot request a token of their own.
 func (c *Clusters) SharedToken(ctx context.Context, name string) (pools.JoinToken, error) {

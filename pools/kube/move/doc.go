@@ -10,5 +10,8 @@
 // machine belongs to another cluster, moves. So a restart of drover loses only the time
 // that a drain has lasted.
 //
+// [Mover.Drain] cordons and drains a Node whose machine stays in the farm, before it is
+// switched off.
+//
 // The package does not know how the farm changes, and never starts or stops a machine.
 package move

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,10 +34,10 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	if m.drained {
 		return nil
 	}
-	if o.drains.Acquire(ctx, 1) != nil {
+	if o.room().Acquire(ctx, 1) != nil {
 		return nil
 	}
-	defer o.drains.Release(1)
+	defer o.room().Release(1)
 	client := o.Client()
 	pods, err := o.podsOf(ctx, client, m.node)
 	if err != nil {
@@ -63,6 +64,12 @@ func (o *Mover) drain(ctx context.Context, m *move, log *slog.Logger) error {
 	o.setStep(m, pools.MoveHeld, "%s", text)
 	log.Warn("node moves: the time limit of its drain is over", "left", text)
 	return nil
+}
+
+// room bounds the nodes that are drained at the same time.
+func (o *Mover) room() *semaphore.Weighted {
+	o.once.Do(func() { o.drains = semaphore.NewWeighted(maxDrains) })
+	return o.drains
 }
 
 // remaining describes the pods that are left: their number, and those that a

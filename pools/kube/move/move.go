@@ -47,9 +47,11 @@ type Mover struct {
 	// Lookup returns a cluster by name.
 	Lookup func(name string) (*cluster.Cluster, error)
 
+	once   sync.Once
 	drains *semaphore.Weighted
 	mu     sync.Mutex
 	moves  map[string]*move // by node
+	power  map[string]bool  // nodes that [Mover.Drain] has
 }
 
 // move is the move of one node out of the cluster.
@@ -78,6 +80,9 @@ func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.power[n.Name] {
+		return // [Mover.Drain] uncordons it, or the next boot of its machine
+	}
 	if m := o.moves[n.Name]; m != nil {
 		m.retry = true
 		m.trigger()
@@ -87,7 +92,7 @@ func (o *Mover) Check(n *corev1.Node, spawn func(func(context.Context)) bool) {
 		return // the next reconciliation starts it
 	}
 	if o.moves == nil {
-		o.moves, o.drains = make(map[string]*move), semaphore.NewWeighted(maxDrains)
+		o.moves = make(map[string]*move)
 	}
 	m := &move{node: n.Name, wake: make(chan struct{}, 1)}
 	m.info = pools.Move{Node: n.Name, From: o.Conf.Name, Step: pools.MoveBegun, Since: o.Now()}
@@ -274,9 +279,12 @@ func (o *Mover) cordon(ctx context.Context, n *corev1.Node) error {
 	if n.Spec.Unschedulable {
 		return nil
 	}
-	_, err := o.patch(ctx, n, true, node.Seal(o.Key, string(n.UID), movingAnnotation))
+	_, err := o.patch(ctx, n, true, o.mark(n))
 	return err
 }
+
+// mark returns the value of the annotation of a Node that drover has cordoned.
+func (o *Mover) mark(n *corev1.Node) string { return node.Seal(o.Key, string(n.UID), movingAnnotation) }
 
 // uncordon reverts cordon, and reports whether the Node needs no further change.
 func (o *Mover) uncordon(ctx context.Context, n *corev1.Node) (done bool, err error) {
@@ -289,7 +297,7 @@ func (o *Mover) uncordon(ctx context.Context, n *corev1.Node) (done bool, err er
 // cordoned reports whether this drover has cordoned a Node.
 func (o *Mover) cordoned(n *corev1.Node) bool {
 	seal := n.Annotations[movingAnnotation]
-	return seal != "" && hmac.Equal([]byte(seal), []byte(node.Seal(o.Key, string(n.UID), movingAnnotation)))
+	return seal != "" && hmac.Equal([]byte(seal), []byte(o.mark(n)))
 }
 
 // patch sets the field unschedulable and the annotation of a Node; nil removes a value.
