@@ -37,6 +37,10 @@ type PowerRequest struct {
 	Wait Duration `json:"wait,omitempty"`
 	// MaxParallel is the number of machines that are switched at a time; 0: all.
 	MaxParallel int `json:"maxParallel,omitempty"`
+	// Drain is the longest time for the pods of a machine to go before it is switched off:
+	// its Node is cordoned, and they are evicted. A machine that is not drained then is not
+	// switched. Default: it is switched at once.
+	Drain Duration `json:"drain,omitempty"`
 }
 
 // PowerJob is a [PowerRequest] in progress or done.
@@ -52,7 +56,7 @@ type PowerJob struct {
 // PowerNode is the progress of a [PowerJob] for one machine.
 type PowerNode struct {
 	Name  string    `json:"name"`
-	Step  string    `json:"step"`          // waiting, asked, off, pxe once, on, done, failed
+	Step  string    `json:"step"`          // waiting, draining and what is left, asked, off, pxe once, on, done, failed
 	State string    `json:"state"`         // as last read; unknown does not mean off
 	Time  time.Time `json:"time,omitzero"` // of Step
 	Error string    `json:"error,omitempty"`
@@ -69,11 +73,13 @@ const (
 // AuditEntry is one action of a person or of drover.
 type AuditEntry struct {
 	Time   time.Time `json:"time"`
-	Actor  string    `json:"who"`            // "token from 10.0.0.5", "page from 10.0.0.5", "chassis m1"
+	Actor  string    `json:"who"`            // "token ci from 10.0.0.5:1234", "page from 10.0.0.5:1234", "socket alice from this host", "chassis m1"
 	Action string    `json:"action"`         // "power pxe", "add node"
 	Node   string    `json:"node,omitempty"` // empty: more than one
 	Job    string    `json:"job,omitempty"`  // ID of a [PowerJob]
 	Result string    `json:"result"`         // "begun", "done", a power state, or an error
+
+	Changes []AuditChange `json:"changes,omitempty"` // of a node, or of the config
 }
 
 // The errors of requests about hardware. Test with errors.Is.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,5 +153,57 @@ func TestPowerUnknown(t *testing.T) {
 	}
 	if _, err := h.Switch(t.Context(), "test", pools.PowerRequest{Action: "off", Nodes: []string{"m2c1n1"}}); err == nil || two.Power("c1n1") != "On" {
 		t.Errorf("without an audit: %v, and the node is %s", err, two.Power("c1n1"))
+	}
+}
+
+// TestPowerDrains: machines are drained before they are switched off. One whose pods do not go
+// is not switched, and the others are.
+func TestPowerDrains(t *testing.T) {
+	one := ilosim.New(1, 3, 1, 1)
+	one.PowerDelay = 20 * time.Millisecond
+	h, _, _ := hardwareSite(t, fmt.Sprintf(`[{name: m1, address: "%s", passwordFile: pass, pool: compute, ipTemplate: "10.28.7.{{.Cartridge}}", interval: 1h}]`, manager(t, one)))
+	fixture.Eventually(t, "it is stored", func() bool { return len(h.Farm.Farm().Nodes()) == 5 })
+	var mu sync.Mutex
+	var happened []string
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		happened = append(happened, fmt.Sprintf(format, args...))
+	}
+	h.Drain = func(_ context.Context, node string, limit time.Duration, progress func(string)) (func(bool), error) {
+		progress("2 pods left")
+		note("%s is on: %v", node, one.Power(strings.TrimPrefix(node, "m1")) == "On")
+		if node == "m1c2n1" {
+			return nil, fmt.Errorf("it is not drained after %s: 1 pod left", limit)
+		}
+		return func(switched bool) { note("%s was switched: %v", node, switched) }, nil
+	}
+	for _, tt := range []struct {
+		line     string
+		code     int
+		out, err string
+		happened []string
+	}{
+		{"on chassis=m1 -y", 0, "m1c3n1   on ", "", nil},
+		{"off chassis=m1 -y --drain=90s", 3, "m1c1n1   off", "m1c2n1: not switched: it is not drained after 1m30s: 1 pod left",
+			[]string{"m1c1n1 is on: true", "m1c1n1 was switched: true", "m1c2n1 is on: true", "m1c3n1 is on: true", "m1c3n1 was switched: true"}},
+		{"cycle m1c2n1 --drain", 1, "m1c2n1   unknown", "not drained after 5m0s", []string{"m1c2n1 is on: true"}},
+		{"cycle m1c2n1", 0, "m1c2n1   on ", "", nil},
+		{"on m1c1n1 --drain", 2, "", "unknown flag: --drain", nil},
+		{"off m1c1n1 --drain=2h", 1, "", "drain 2h is not from nothing to 1h", nil},
+		{"off c1n1 --drain --chassis m1=127.0.0.1", 2, "", "--drain wants a time, and a server", nil},
+	} {
+		happened = nil
+		code, out, errs := drover(t, "power "+tt.line+" --poll 5ms --wait 30s")
+		slices.Sort(happened)
+		if code != tt.code || !strings.Contains(out, tt.out) || !strings.Contains(errs, tt.err) || !slices.Equal(happened, tt.happened) {
+			t.Errorf("drover power %s: exit %d\n%s%s%q\nwant exit %d\n%s%s%q", tt.line, code, out, errs, happened, tt.code, tt.out, tt.err, tt.happened)
+		}
+	}
+	if got := one.Power("c2n1"); got != "On" {
+		t.Errorf("the machine that was not drained is %s", got)
+	}
+	if _, err := h.Preview(pools.PowerRequest{Action: "on", Nodes: []string{"m1c1n1"}, Drain: 1}); err == nil || !strings.Contains(err.Error(), "a drain is for") {
+		t.Errorf("a drain before machines are switched on: %v", err)
 	}
 }

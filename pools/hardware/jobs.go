@@ -42,6 +42,9 @@ func newJob(farm *resolve.Farm, actor string, req pools.PowerRequest) (*pools.Po
 	if req.Wait.D() > maxWait {
 		return nil, nil, fmt.Errorf("%w: wait %s is more than %s", pools.ErrPowerRequest, req.Wait, maxWait)
 	}
+	if err := checkDrain(req); err != nil {
+		return nil, nil, err
+	}
 	if req.MaxParallel < 0 {
 		return nil, nil, fmt.Errorf("%w: maxParallel %d: want a number of machines, or 0 for all", pools.ErrPowerRequest, req.MaxParallel)
 	}
@@ -72,7 +75,7 @@ func (s *Service) Switch(ctx context.Context, actor string, req pools.PowerReque
 		s.jobs = slices.Clone(s.jobs[len(s.jobs)-maxJobs:])
 	}
 	s.mu.Unlock()
-	run := &powerRun{service: s, job: job, farm: farm, switcher: s.Switcher}
+	run := &powerRun{service: s, job: job, farm: farm, switcher: s.Switcher, limit: req.Drain.D()}
 	run.switcher.Wait = cmp.Or(req.Wait.D(), s.Switcher.Wait)
 	select {
 	case s.queue <- func(ctx context.Context) { run.inGroups(ctx, nodes, req.MaxParallel) }:
@@ -175,6 +178,7 @@ type powerRun struct {
 	job      *pools.PowerJob // guarded by service.mu
 	farm     *resolve.Farm
 	switcher bmc.Switcher
+	limit    time.Duration // of drains; 0: there are none
 }
 
 // inGroups switches the nodes of the job: at most size at a time, all for 0.
@@ -187,7 +191,9 @@ func (r *powerRun) inGroups(ctx context.Context, nodes []pools.NodeInfo, size in
 				t.at[k] += done
 			}
 		}
+		end := r.drain(ctx, all)
 		r.all(ctx, all)
+		end()
 		done += len(group)
 	}
 	r.finish()
@@ -198,6 +204,9 @@ func (r *powerRun) all(ctx context.Context, all []*target) {
 	var running sync.WaitGroup
 	room := make(chan struct{}, bmcsAtOnce)
 	for _, t := range all {
+		if len(t.at) == 0 {
+			continue // none of its machines is drained
+		}
 		running.Go(func() {
 			if t.chassis == nil {
 				room <- struct{}{}

@@ -31,6 +31,10 @@ type Service struct {
 	Audit interface {
 		Add(entries ...pools.AuditEntry) error
 	}
+	// Drain cordons the Node of a machine and evicts its pods, for at most limit; progress
+	// gets what is left. After an error the Node is as it was. done must be called at the
+	// end. nil: there are no clusters.
+	Drain    func(ctx context.Context, node string, limit time.Duration, progress func(string)) (done func(switched bool), err error)
 	Login    bmc.Login    // pins and timeouts of all logins
 	Switcher bmc.Switcher // Poll and Wait
 	Log      *slog.Logger
@@ -174,7 +178,7 @@ func (s *Service) store(chassis string, changes []pools.NodeChange) error {
 		if c.Old == nil {
 			action = "add node"
 		}
-		entries = append(entries, pools.AuditEntry{Time: now, Actor: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done"})
+		entries = append(entries, pools.AuditEntry{Time: now, Actor: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done", Changes: c.Changes()})
 	}
 	s.record(entries...)
 	return nil

@@ -48,6 +48,22 @@ type target struct {
 	slots   []pools.Slot   // of these nodes, in a chassis
 }
 
+// keep leaves only the nodes for whose index wanted returns true.
+func (t *target) keep(wanted func(i int) bool) {
+	var at []int
+	var slots []pools.Slot
+	for k, i := range t.at {
+		if !wanted(i) {
+			continue
+		}
+		at = append(at, i)
+		if t.chassis != nil {
+			slots = append(slots, t.slots[k])
+		}
+	}
+	t.at, t.slots = at, slots
+}
+
 // targets groups nodes by the management processor that switches them.
 func targets(farm *resolve.Farm, nodes []pools.NodeInfo) []*target {
 	slots := newSlotIndex(farm)

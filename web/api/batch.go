@@ -69,7 +69,7 @@ func mayChange(changes []pools.NodeChange, by auth.Client) error {
 func (a *API) recordChanges(by auth.Client, changes []pools.NodeChange) {
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done"}
+		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done", Changes: c.Changes()}
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name

@@ -95,9 +95,11 @@ func (a *API) reloadConfig(w http.ResponseWriter, r *http.Request) error {
 
 // Reload reads the config file again for a client.
 func (a *API) Reload(by auth.Client) (pools.ReloadResult, error) {
+	change := pools.AuditChange{Field: "sha256", Before: a.ConfigFile.InForce().SHA256}
 	result, err := a.ConfigFile.Reload()
 	if err == nil {
-		a.record(by, "reload the config", "")
+		change.After = a.ConfigFile.InForce().SHA256
+		a.record(by, "reload the config", "", change)
 	}
 	return result, err
 }

@@ -43,9 +43,9 @@ type Audit interface {
 }
 
 // record adds an action on a node to the audit and the log. A failure is logged only.
-func (a *API) record(by auth.Client, action, node string) {
+func (a *API) record(by auth.Client, action, node string, changes ...pools.AuditChange) {
 	a.Log.Info("audit", "action", action, "node", node, "who", by)
-	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: action, Node: node, Result: "done"}); err != nil {
+	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: action, Node: node, Result: "done", Changes: changes}); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
 }

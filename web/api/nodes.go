@@ -155,7 +155,7 @@ func (a *API) AddNode(n pools.PoolNode, by auth.Client) error {
 		a.Unknowns.Forget(m)
 	}
 	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", by)
-	a.record(by, "add node", n.Name)
+	a.record(by, "add node", n.Name, pools.NodeChange{New: &n}.Changes()...)
 	return nil
 }
 
@@ -180,10 +180,17 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 	if route.IsDryRun(r) {
 		return a.previewPatch(w, name, edit)
 	}
-	if err = a.Nodes.UpdateNode(name, edit); err != nil {
+	var made pools.NodeChange
+	err = a.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
+		old := n
+		n, err := edit(n)
+		made = pools.NodeChange{Old: &old, New: &n}
+		return n, err
+	})
+	if err != nil {
 		return err
 	}
-	a.record(client(r), "change node", name)
+	a.record(client(r), "change node", name, made.Changes()...)
 	return a.node(w, name, http.StatusOK)
 }
 
@@ -207,7 +214,7 @@ func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Nodes.ChangeNodes([]pools.NodeChange{change}); err != nil {
 		return unmatched(r, err)
 	}
-	a.record(client(r), "remove node", name)
+	a.record(client(r), "remove node", name, change.Changes()...)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

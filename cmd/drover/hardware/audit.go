@@ -1,14 +1,18 @@
 package hardware
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/printable"
 	"drover/web/client"
 )
 
@@ -32,7 +36,19 @@ func newAuditCommand() *cobra.Command {
 }
 
 func auditTable(w io.Writer, all []pools.AuditEntry) error {
-	return cli.Table(w, all, "TIME\tWHO\tACTION\tNODE\tJOB\tRESULT", func(e pools.AuditEntry) []any {
-		return []any{e.Time, e.Actor, e.Action, e.Node, e.Job, e.Result}
+	return cli.Table(w, all, "TIME\tWHO\tACTION\tNODE\tJOB\tRESULT\tCHANGES", func(e pools.AuditEntry) []any {
+		return []any{e.Time, e.Actor, e.Action, e.Node, e.Job, e.Result, changed(e.Changes)}
 	})
 }
+
+// changed returns changes as text: "pool: web -> db, tags: - -> [fast]".
+func changed(all []pools.AuditChange) string {
+	var words []string
+	for _, c := range all {
+		words = append(words, fmt.Sprintf("%s: %s -> %s", c.Field, cmp.Or(c.Before, "-"), cmp.Or(c.After, "-")))
+	}
+	return printable.Line(strings.Join(words, ", "), maxChanges)
+}
+
+// maxChanges bounds the changes in a row, in bytes. With -o json all are there.
+const maxChanges = 160

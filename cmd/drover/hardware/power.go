@@ -35,6 +35,8 @@ type powerCommand struct {
 	wait    time.Duration
 	poll    time.Duration
 	atOnce  int
+	drain   time.Duration
+	alone   bool // without a server
 	yes     bool
 	output  cli.Output
 }
@@ -55,10 +57,13 @@ off, waits until it is off, sets it to boot from the network once, and switches 
 on. "cycle" leaves machines off that are off. An unknown state is never taken for off.
 
 Unless the selector is a list of names, all of them typed out, the command shows the
-machines and asks. It switches --max-parallel of them at a time.`,
+machines and asks. It switches --max-parallel of them at a time.
+
+With --drain the server cordons their Nodes and evicts the pods before it switches them off.
+A machine whose pods do not go in time is not switched, and its Node is uncordoned.`,
 		Example: `  drover power pxe m1c1n1,m1c2n1
   drover power status chassis=m1,tag=gpu
-  drover power cycle pool=compute --max-parallel 8
+  drover power cycle pool=compute --max-parallel 8 --drain
   drover power on m1c[01-45] -y
   drover power status all --chassis m1 -c drover.yaml
   drover power status all --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
@@ -102,6 +107,10 @@ or names for the program.`,
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
 	f.IntVar(&p.atOnce, "max-parallel", 32, "machines that are switched at a time; 0: all")
+	if p.action == bmc.SwitchOff || p.action == bmc.Cycle || p.action == bmc.PXE {
+		f.DurationVar(&p.drain, "drain", 0, "cordon the Nodes and evict their pods before, for this long at most; what is not drained then is not switched")
+		f.Lookup("drain").NoOptDefVal = "5m"
+	}
 	cli.YesFlag(cmd, &p.yes)
 	p.login.add(cmd, true)
 	p.api.Flags(cmd)
@@ -115,6 +124,7 @@ func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
 	var results []bmc.Result
 	var err error
 	if f := cmd.Flags(); f.Changed("chassis") || f.Changed("driver") {
+		p.alone = true
 		results, err = p.switchMachines(cmd, selector)
 	} else {
 		results, err = p.order(cmd, selector)
@@ -132,6 +142,9 @@ func (p *powerCommand) run(cmd *cobra.Command, selector string) error {
 func (p *powerCommand) check() error {
 	if p.poll <= 0 || p.wait <= 0 {
 		return errors.New("--poll and --wait must be more than nothing")
+	}
+	if p.drain < 0 || p.drain > 0 && p.alone {
+		return errors.New("--drain wants a time, and a server that knows the clusters")
 	}
 	if p.atOnce < 0 {
 		return fmt.Errorf("--max-parallel %d: want a number of machines, or 0 for all", p.atOnce)
@@ -152,7 +165,7 @@ func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result,
 	if err != nil {
 		return nil, &cli.Error{Code: cli.Usage, Err: err}
 	}
-	o.Wait, o.MaxParallel = pools.Duration(p.wait), p.atOnce
+	o.Wait, o.MaxParallel, o.Drain = pools.Duration(p.wait), p.atOnce, pools.Duration(p.drain)
 	if err := p.confirmNodes(cmd, selector, o); err != nil {
 		return nil, err
 	}

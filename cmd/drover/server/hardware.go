@@ -16,6 +16,7 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 	pinned := func(address, fingerprint string) {
 		h.Log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
 	}
+	h.Drain = s.clusters.Drain
 	h.Login = bmc.Login{
 		HostKeys: &bmc.Pins{Path: filepath.Join(dir, "known_hosts"), OnNew: pinned},
 		Certs:    &bmc.Pins{Path: filepath.Join(dir, "known_certs"), OnNew: pinned},
