@@ -8,6 +8,10 @@ import (
 // Config is the operator's file as it was written. The JSON of the REST API
 // has the same fields. See docs/config.md for each field with examples.
 type Config struct {
+	// Include names files with further subnets, clusters, tags, pools and chassis. Their
+	// paths are relative to the config file. The last part may be a pattern: conf.d/*.yaml.
+	Include Strings `json:"include,omitempty"`
+
 	Server   Server         `json:"server"`
 	Subnets  []Subnet       `json:"subnets"`
 	Clusters []Cluster      `json:"clusters,omitempty"`
@@ -34,6 +38,11 @@ type Server struct {
 	API    string `json:"api,omitempty"`    // listener for operators, default "127.0.0.1:8443"
 	APITLS *TLS   `json:"apiTLS,omitempty"` // needed when API is not a loopback address
 
+	// Socket is a unix socket for people of this host, who need no token there.
+	Socket *Socket `json:"socket,omitempty"`
+	// ClientCertificates are a way to use the REST API without a token. It needs APITLS.
+	ClientCertificates *ClientCertificates `json:"clientCertificates,omitempty"`
+
 	// Templates is a directory with boot scripts that replace those of drover, see
 	// docs/scripts.md. The path is relative to the config file.
 	Templates string `json:"templates,omitempty"`
@@ -57,6 +66,29 @@ type Server struct {
 // of the admin cluster, and keeps the control planes of tenants.
 type Objects struct {
 	Namespace string `json:"namespace,omitempty"` // empty: objects are not read
+}
+
+// Socket is a unix socket with the REST API, the page and the metrics. The mode is 0660.
+type Socket struct {
+	Path  string `json:"path,omitempty"` // absolute; default "/run/drover/drover.sock"
+	Group string `json:"group"`          // whose members may connect, by name or number
+	Role  Role   `json:"role,omitempty"` // of everyone who connects; default viewer
+}
+
+// DefaultSocket is the default path of a [Socket], where commands look for it.
+const DefaultSocket = "/run/drover/drover.sock"
+
+// ClientCertificates are the clients of the REST API that are known by a certificate.
+type ClientCertificates struct {
+	CA    string  `json:"ca"`    // PEM file with the authorities that sign them, relative to the config file
+	Roles []Grant `json:"roles"` // a change takes effect without a restart
+}
+
+// Grant gives a role to a name.
+type Grant struct {
+	Name  string   `json:"name"` // common name of a certificate, or one of its DNS names, mail addresses and URIs
+	Role  Role     `json:"role"`
+	Pools []string `json:"pools,omitempty"` // of an operator: the pools whose nodes it may change; empty: all
 }
 
 // TLS names the files with the key pair of a listener. The paths are relative to the

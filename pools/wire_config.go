@@ -2,10 +2,18 @@ package pools
 
 // The messages about the config file on the REST API.
 
-// ConfigInForce is the content of the operator's file that is in force. It may have secrets.
+// ConfigInForce is the content of the operator's file that is in force, with those of the
+// files that it includes. It may have secrets.
 type ConfigInForce struct {
-	File    string `json:"file"`
-	SHA256  string `json:"sha256"` // of Content, hexadecimal
+	File     string       `json:"file"`
+	SHA256   string       `json:"sha256"` // of Content, hexadecimal; with Included, of all
+	Content  string       `json:"content"`
+	Included []ConfigPart `json:"included,omitempty"`
+}
+
+// ConfigPart is a file that the config includes.
+type ConfigPart struct {
+	File    string `json:"file"` // absolute, or relative to the config file
 	Content string `json:"content"`
 }
 

@@ -18,10 +18,12 @@ var mayImport = map[string][]string{
 	"pools":                     {},
 	"pools/option":              {},
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
-	"pools/config":              {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost", "drover/pools/config/match", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config":              {"drover/pools", "drover/pools/config/access", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost", "drover/pools/config/include", "drover/pools/config/match", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/externalhost": {"drover/pools", "drover/pools/option"},
+	"pools/config/access":       {"drover/pools"},
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
+	"pools/config/include":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/resolve"},
 	"pools/config/match":        {"drover/pools", "drover/pools/config/mistake", "drover/pools/resolve"},
 	"pools/config/mistake":      {"drover/pools"},
 	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
@@ -72,7 +74,7 @@ var mayImport = map[string][]string{
 	},
 
 	"pools/migrate": {
-		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
+		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/include", "drover/pools/config/mistake",
 		"drover/pools/hardware/importer", "drover/pools/option", "drover/pools/resolve",
 	},
 	"pools/migrate/dhcpd":     {"drover/pools", "drover/pools/migrate"},
@@ -150,8 +152,8 @@ var mayImport = map[string][]string{
 	"cmd/drover/login":        {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/web/client"},
 	"cmd/drover/apitoken":     {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
 	"cmd/drover/backup":       {"drover/cmd/drover/cli", "drover/pools/state", "drover/pools/state/backup"},
-	"cmd/drover/complete":     {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/imagebuild", "drover/pools", "drover/pools/config/decode", "drover/pools/natural", "drover/web/client"},
-	"cmd/drover/configfile":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/routes", "drover/pools", "drover/pools/config", "drover/pools/natural", "drover/pools/resolve"},
+	"cmd/drover/complete":     {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/imagebuild", "drover/pools", "drover/pools/config/include", "drover/pools/natural", "drover/pools/resolve", "drover/web/client"},
+	"cmd/drover/configfile":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/routes", "drover/pools", "drover/pools/config", "drover/pools/config/access", "drover/pools/config/include", "drover/pools/natural", "drover/pools/resolve"},
 	"cmd/drover/hardware": {
 		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config", "drover/pools/hardware",
 		"drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot", "drover/pools/migrate",

@@ -13,7 +13,9 @@ import (
 	"drover/pools/atomicfile"
 	"drover/pools/config"
 	"drover/pools/config/decode"
+	"drover/pools/config/include"
 	"drover/pools/config/objects"
+	"drover/pools/resolve"
 )
 
 // maxManifests bounds a file of objects, in bytes.
@@ -47,14 +49,15 @@ func export(file, namespace string, stdout, stderr io.Writer) error {
 	if _, err := cli.LoadConfig(file, stderr); err != nil { // with all of its checks
 		return err
 	}
-	data, err := os.ReadFile(file)
+	text, err := include.Read(file)
 	if err != nil {
 		return err
 	}
-	var cfg pools.Config
-	if _, errs := decode.YAML(file, data, &cfg); len(errs) > 0 { // without defaults
+	var c resolve.Checked
+	if errs := text.Decode(&c); len(errs) > 0 { // without defaults
 		return errs.Err()
 	}
+	cfg := c.Config
 	all, left := objects.FromConfig(&cfg)
 	if err := objects.Write(stdout, namespace, all); err != nil {
 		return err
@@ -93,7 +96,8 @@ func newApplyCommand() *cobra.Command {
 		Short: "Put objects into a config file",
 		Long: `Apply adds the objects of a file, as drover export prints them, to a config file. It
 replaces the elements of the same names, and keeps all others, their order and the
-comments. The result is checked as drover check does before it is written.
+comments. The result is checked as drover check does before it is written. What stands
+in files that the config includes is not replaced: drover names it as there twice.
 
 Objects of an admin cluster are applied by kubectl.`,
 		Example: "  drover apply -f farm.yaml -c drover.yaml --dry-run\n  drover apply -f farm.yaml -c drover.yaml -o json",
@@ -145,7 +149,7 @@ func applyObjects(manifests, file string, dryRun bool, stdout, stderr io.Writer)
 	if err != nil {
 		return 0, err
 	}
-	_, err = config.Parse(file, after)
+	_, err = config.ParseText(&include.Text{File: file, Main: after})
 	if dryRun {
 		if _, err := stdout.Write(after); err != nil {
 			return 0, err

@@ -74,14 +74,23 @@ func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNe
 // symbolic link. Read refuses directories, devices and FIFOs, and never waits for another
 // process.
 func Read(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path) // opening some devices has effects
+	return read(os.Stat, os.OpenFile, path, limit)
+}
+
+// ReadIn is [Read] for a file below a directory. Links must not lead out of it.
+func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
+	return read(root.Stat, root.OpenFile, name, limit)
+}
+
+func read(stat func(string) (fs.FileInfo, error), open func(string, int, fs.FileMode) (*os.File, error), path string, limit int64) ([]byte, error) {
+	info, err := stat(path) // opening some devices has effects
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, notRegular(path, info)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
 	if err != nil {
 		return nil, err
 	}

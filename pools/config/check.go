@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/access"
 	"drover/pools/config/externalhost"
 	"drover/pools/config/mistake"
 	"drover/pools/config/settings"
@@ -21,6 +22,7 @@ type checker struct {
 	cfg      *pools.Config
 	lines    map[string]int
 	file     string
+	included []string
 	objects  []string
 	syntax   *syntax
 	settings *settings.Checker
@@ -31,7 +33,7 @@ type checker struct {
 }
 
 func newChecker(c *resolve.Checked, errs mistake.Errors) *checker {
-	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, objects: c.Objects, syntax: newSyntax(), settings: settings.New(), errs: errs}
+	return &checker{cfg: &c.Config, lines: c.Lines, file: c.Source, included: c.Included, objects: c.Objects, syntax: newSyntax(), settings: settings.New(), errs: errs}
 }
 
 // all checks everything but the chassis.
@@ -51,7 +53,7 @@ func (c *checker) at(path string) pools.Origin {
 	for c.lines[at] == 0 && at != "" {
 		at = at[:max(0, strings.LastIndexAny(at, ".["))]
 	}
-	return resolve.OriginOf(c.file, c.objects, c.lines[at], path)
+	return resolve.OriginOf(c.file, c.included, c.objects, c.lines[at], path)
 }
 
 // isSet reports whether the config file has a value at path. An invalid one has been
@@ -91,6 +93,7 @@ func (c *checker) defaults() {
 	setDefault(&s.API, "127.0.0.1:8443")
 	setDefault(&s.MaxConcurrentImages, 64)
 	setDefault(&s.Grace, pools.Duration(30*time.Second))
+	access.SetDefaults(s)
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
 		setDefault(&ch.User, "Administrator")
@@ -158,6 +161,7 @@ func (c *checker) server() {
 	if ns := s.Objects.Namespace; c.isSet("server.objects") && !c.syntax.label.MatchString(ns) {
 		c.failf("server.objects", "objects: {namespace: drover}", "server.objects: %q cannot be the name of a namespace", ns)
 	}
+	access.Check(s, c.failf)
 	c.nodeFacing(s)
 	c.clients()
 }

@@ -160,7 +160,7 @@ func (c *checker) tagRefs(path, about string, owner pools.Origin, tags []string)
 	for i, t := range tags {
 		at := owner
 		if line, ok := c.lines[fmt.Sprintf("%s[%d]", path, i)]; ok {
-			at = resolve.OriginOf(c.file, c.objects, line, path)
+			at = resolve.OriginOf(c.file, c.included, c.objects, line, path)
 		}
 		e := &mistake.Error{Origin: at}
 		switch {

@@ -1,17 +1,14 @@
 package config
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/config/include"
 	"drover/pools/resolve"
 )
 
@@ -27,23 +24,23 @@ type Source struct {
 // copy, and refused says why.
 func (s Source) Load(added ...pools.PoolNode) (farm *resolve.Farm, refused, err error) {
 	var c resolve.Checked
-	_, refused, err = s.load(true, func(content []byte) (err error) {
-		c, err = parse(s.File, content, added)
+	read, err := include.Read(s.File)
+	_, refused, err = s.choose(read, err, true, func(text *include.Text) (err error) {
+		c, err = decodeText(text).with(nil, added)
 		return err
 	})
 	farm, err = newFarm(c, err)
 	return farm, refused, err
 }
 
-// load reads the file, or at the start of a server the copy of a file that is refused, and
-// calls check with its content, which may refuse it. content is that of the file.
-func (s Source) load(atStart bool, check func(content []byte) error) (content []byte, refused, err error) {
-	content, err = atomicfile.Read(s.File, maxConfig)
+// choose returns the text of the file, or at the start of a server that of the copy when the
+// file is refused: it could not be read, or check is against it.
+func (s Source) choose(text *include.Text, err error, atStart bool, check func(*include.Text) error) (chosen *include.Text, refused, _ error) {
 	if err == nil {
-		err = check(content)
+		err = check(text)
 	}
 	if err == nil || !atStart {
-		return content, err, err
+		return text, err, err
 	}
 	good, goodErr := s.lastGood()
 	if goodErr == nil && good != nil {
@@ -57,40 +54,27 @@ func (s Source) load(atStart bool, check func(content []byte) error) (content []
 	return nil, err, err
 }
 
-// header is the first line of a copy, before the path of the operator's file. A server with
-// another file must not start from it.
-const header = "# The last content in force, kept by drover serve, of "
-
-func (s Source) header() []byte {
-	file := s.File
-	if whole, err := filepath.Abs(file); err == nil {
-		file = whole
-	}
-	return fmt.Appendf(nil, "%s%q\n", header, file)
-}
-
-// lastGood returns the content of the copy; nil if there is none of this file.
-func (s Source) lastGood() ([]byte, error) {
+// lastGood returns the text of the copy; nil if there is none of this file.
+func (s Source) lastGood() (*include.Text, error) {
 	if s.Copy == "" {
 		return nil, nil
 	}
-	data, err := atomicfile.Read(s.Copy, maxConfig+4096)
+	data, err := atomicfile.Read(s.Copy, include.MaxCopy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	content, ok := bytes.CutPrefix(data, s.header())
-	if err != nil || !ok {
+	if err != nil {
 		return nil, err
 	}
-	return content, nil
+	return include.OfCopy(s.File, data)
 }
 
-// keep makes the copy. The content may have secrets.
-func (s Source) keep(content []byte) error {
+// keep makes the copy. The text may have secrets.
+func (s Source) keep(text *include.Text) error {
 	if s.Copy == "" {
 		return nil
 	}
-	if err := atomicfile.Write(s.Copy, append(s.header(), content...), 0o600); err != nil {
+	if err := atomicfile.Write(s.Copy, text.Copy(), 0o600); err != nil {
 		return fmt.Errorf("keep the config for the next start: %w", err)
 	}
 	return nil
@@ -98,24 +82,23 @@ func (s Source) keep(content []byte) error {
 
 // Status is the state of the config file beside the farm in force.
 type Status struct {
-	Refused error     // why the file is not in force; nil if it is
-	Unkept  error     // why there is no copy of it for the next start
-	Since   time.Time // when a content of the file last came into force; zero if it never did
-	Digest  string    // SHA-256 of that content, hexadecimal
-	Content []byte    // in force; after a start from the copy, that of the copy
+	Refused error         // why the file is not in force; nil if it is
+	Unkept  error         // why there is no copy of it for the next start
+	Since   time.Time     // when a content of the file last came into force; zero if it never did
+	Digest  string        // of that content, see [include.Text.Digest]
+	Text    *include.Text // in force; after a start from the copy, that of the copy
 }
 
-// newStatus is the status after a content of the file came into force.
-func newStatus(content []byte, unkept error) *Status {
-	sum := sha256.Sum256(content)
-	return &Status{Unkept: unkept, Since: time.Now(), Digest: hex.EncodeToString(sum[:]), Content: content}
+// newStatus is the status after a text came into force.
+func newStatus(text *include.Text, unkept error) *Status {
+	return &Status{Unkept: unkept, Since: time.Now(), Digest: text.Digest(), Text: text}
 }
 
 // refuse is the status after the file was refused.
 func (s *Status) refuse(err error) *Status {
 	after := Status{Refused: err}
 	if s != nil {
-		after.Unkept, after.Since, after.Digest, after.Content = s.Unkept, s.Since, s.Digest, s.Content
+		after.Unkept, after.Since, after.Digest, after.Text = s.Unkept, s.Since, s.Digest, s.Text
 	}
 	return &after
 }

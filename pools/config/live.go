@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"drover/pools"
+	"drover/pools/config/access"
+	"drover/pools/config/include"
 	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
@@ -51,6 +52,7 @@ type Live struct {
 	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
 	farm    atomic.Pointer[resolve.Farm]
 	status  atomic.Pointer[Status]
+	watch   atomic.Pointer[include.Watch] // of the files as they were read last
 }
 
 // NewLive reads the config file at path and the nodes of store.
@@ -73,6 +75,9 @@ func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 // Status returns the state of the config file.
 func (l *Live) Status() Status { return *l.status.Load() }
 
+// Watch returns the files of the config as they were read last.
+func (l *Live) Watch() *include.Watch { return l.watch.Load() }
+
 // Reload reads the config file again. The ports in URLs stay those of the start, because
 // the listeners do not change before a restart. A file that is in conflict with objects in
 // force is an error, except at the start: then the file counts.
@@ -84,14 +89,16 @@ func (l *Live) Reload() error {
 		return err
 	}
 	var next built
-	content, refused, err := l.source.load(l.Farm() == nil, func(content []byte) (err error) {
-		next, err = l.buildFrom(content, nodes)
+	read, err := include.Read(l.source.File)
+	text, refused, err := l.source.choose(read, err, l.Farm() == nil, func(text *include.Text) (err error) {
+		next, err = l.buildFrom(text, nodes)
 		return err
 	})
+	l.watch.Store(read.Watch())
 	if refused != nil {
 		status := l.status.Load().refuse(refused)
 		if err == nil { // of the copy
-			status.Content = content
+			status.Text = text
 		}
 		l.status.Store(status)
 	}
@@ -100,7 +107,7 @@ func (l *Live) Reload() error {
 	}
 	l.use(next)
 	if refused == nil {
-		l.status.Store(newStatus(content, l.source.keep(content)))
+		l.status.Store(newStatus(text, l.source.keep(text)))
 	}
 	return nil
 }
@@ -121,14 +128,12 @@ func (l *Live) Readdress() bool {
 
 // NeedsRestart reports whether the server section of the config differs from that of
 // the start, whose listeners are in use, or whether there are subnets of a family that had
-// none then. Clients of the server section need no restart.
+// none then.
 func (l *Live) NeedsRestart() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.checked.Config.Server
-	now.Clients = l.started.Clients
 	c := &l.checked.Config
-	return !reflect.DeepEqual(now, l.started) || c.HasIPv4() && !l.ipv4 || c.HasIPv6() && !l.ipv6
+	return access.Restarts(l.started, c.Server) || c.HasIPv4() && !l.ipv4 || c.HasIPv6() && !l.ipv6
 }
 
 // swap puts the farm of a checked config in force.

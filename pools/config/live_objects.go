@@ -2,6 +2,7 @@ package config
 
 import (
 	"drover/pools"
+	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/config/objects"
 	"drover/pools/resolve"
@@ -45,10 +46,10 @@ type built struct {
 	checked resolve.Checked
 }
 
-// buildFrom is build for the content of the config file, which must be valid without
-// objects, as drover check sees it.
-func (l *Live) buildFrom(content []byte, nodes []pools.PoolNode) (built, error) {
-	file := decodeFile(l.source.File, content)
+// buildFrom is build for the text of the config, which must be valid without objects, as
+// drover check sees it.
+func (l *Live) buildFrom(text *include.Text, nodes []pools.PoolNode) (built, error) {
+	file := decodeText(text)
 	if len(l.desired) > 0 {
 		if _, err := file.with(nil, nil); err != nil {
 			return built{}, err

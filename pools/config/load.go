@@ -6,15 +6,11 @@ import (
 	"slices"
 
 	"drover/pools"
-	"drover/pools/config/decode"
+	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
-
-// maxConfig bounds the config file, in bytes. 10 000 machines need 2 MB. To decode YAML
-// takes some forty times its size in memory.
-const maxConfig = 4 << 20
 
 // Load reads and checks the config file at path, together with nodes added over
 // the API. All mistakes are returned at once, as [mistake.Errors].
@@ -24,9 +20,15 @@ func Load(path string, added ...pools.PoolNode) (*resolve.Farm, error) {
 }
 
 // Parse is [Load] for a config that is already in memory. Errors call it file, and
-// relative paths start at the directory of file.
+// relative paths start at the directory of file. It reads no files: a config that includes
+// some is refused.
 func Parse(file string, data []byte, added ...pools.PoolNode) (*resolve.Farm, error) {
-	return newFarm(parse(file, data, added))
+	return ParseText(&include.Text{File: file, Main: data, From: include.Nowhere}, added...)
+}
+
+// ParseText is [Load] for the text of a config.
+func ParseText(t *include.Text, added ...pools.PoolNode) (*resolve.Farm, error) {
+	return newFarm(decodeText(t).with(nil, added))
 }
 
 func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
@@ -36,19 +38,14 @@ func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
 	return resolve.NewFarm(c), nil
 }
 
-func parse(file string, data []byte, added []pools.PoolNode) (resolve.Checked, error) {
-	return decodeFile(file, data).with(nil, added)
-}
-
-// decoded is the config file as it was decoded.
+// decoded is the config as it was decoded.
 type decoded struct {
 	resolve.Checked
 	errs mistake.Errors // of its syntax
 }
 
-func decodeFile(file string, data []byte) (d decoded) {
-	d.Source = file
-	d.Lines, d.errs = decode.YAML(file, data, &d.Config)
+func decodeText(t *include.Text) (d decoded) {
+	d.errs = t.Decode(&d.Checked)
 	return d
 }
 

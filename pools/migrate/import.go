@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/config"
+	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/hardware/importer"
 )
@@ -111,7 +113,7 @@ func (i *Import) open(ctx context.Context) (old *yaml.Node, stored importer.Stor
 	if err != nil {
 		return nil, stored, err
 	}
-	farm, err := config.Parse(file, data)
+	farm, err := config.ParseText(&include.Text{File: file, Main: data})
 	if err != nil {
 		return nil, stored, err
 	}
@@ -169,11 +171,8 @@ func (r *Result) checked() {
 	for _, ch := range r.Changes {
 		r.change = r.change || ch.Kind == importer.New || ch.Kind == importer.Changed
 	}
-	name := r.target.Output
-	if name == "" {
-		name = "the config"
-	}
-	_, err := config.Parse(name, r.text)
+	name := cmp.Or(r.target.Output, r.target.Config, "the config")
+	_, err := config.ParseText(&include.Text{File: name, Main: r.text})
 	if mistakes, ok := errors.AsType[mistake.Errors](err); ok {
 		for _, m := range mistakes {
 			r.Notes = append(r.Notes, Note{Origin: m.Origin, Kind: Unknown, Text: "the result has a mistake: " + m.Msg + " (" + m.Hint + ")"})

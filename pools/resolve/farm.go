@@ -17,6 +17,7 @@ type Farm struct {
 	Source string // the file it was read from, as it was named
 
 	lines     map[string]int
+	included  []string
 	objects   []string
 	addresses addresses
 	shadowed  []pools.PoolNode
@@ -37,7 +38,8 @@ type Farm struct {
 type Checked struct {
 	Config    pools.Config
 	Source    string         // the file it was read from, as it was named
-	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip"); -n for a value of the n-th object
+	Lines     map[string]int // of each value, by its path ("pools[0].nodes[2].ip"), see [OriginOf]
+	Included  []string       // names of the files that the file includes
 	Objects   []string       // names of the objects with values in the config: "Machine m1"
 	Listeners pools.Server   // the server section that the listeners were started with
 	Local     []Local        // the addresses of this server
@@ -54,7 +56,7 @@ type Checked struct {
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, objects: c.Objects, shadowed: c.Shadowed, contested: c.Contested,
+		Config: c.Config, Source: c.Source, lines: c.Lines, included: c.Included, objects: c.Objects, shadowed: c.Shadowed, contested: c.Contested,
 		byMAC: map[pools.MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
@@ -167,7 +169,7 @@ func (f *Farm) insert(e *entry) {
 // set it.
 func (f *Farm) at(path string) pools.Origin {
 	if line, ok := f.lines[path]; ok {
-		return OriginOf(f.Source, f.objects, line, path)
+		return OriginOf(f.Source, f.included, f.objects, line, path)
 	}
 	return pools.Origin{Path: "default"}
 }
@@ -175,10 +177,21 @@ func (f *Farm) at(path string) pools.Origin {
 // PoolOrigin returns where the pool of an index in the config is declared.
 func (f *Farm) PoolOrigin(i int) pools.Origin { return f.at(f.poolPath(i)) }
 
-// OriginOf returns the origin of the value of a path, by its line in [Checked].
-func OriginOf(source string, objects []string, line int, path string) pools.Origin {
-	if line < 0 {
+// perFile is more lines than a file has.
+const perFile = 1 << 20
+
+// LineIn returns the line in [Checked] of a value in an included file; file is the index of
+// its name.
+func LineIn(file, line int) int { return (file+1)*perFile + line }
+
+// OriginOf returns the origin of the value of a path, by its line in [Checked]: that of the
+// config file, one of [LineIn], or -n for a value of the n-th object.
+func OriginOf(source string, included, objects []string, line int, path string) pools.Origin {
+	switch {
+	case line < 0:
 		return pools.Origin{File: objects[-line-1], Path: path}
+	case line >= perFile:
+		return pools.Origin{File: included[line/perFile-1], Line: line % perFile, Path: path}
 	}
 	return pools.Origin{File: source, Line: line, Path: path}
 }

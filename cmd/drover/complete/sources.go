@@ -11,13 +11,10 @@ import (
 	"drover/cmd/drover/cli/contexts"
 	"drover/imagebuild"
 	"drover/pools"
-	"drover/pools/atomicfile"
-	"drover/pools/config/decode"
+	"drover/pools/config/include"
+	"drover/pools/resolve"
 	"drover/web/client"
 )
-
-// maxConfig bounds the config file that is read, in bytes.
-const maxConfig = 16 << 20
 
 // nodeRules and powerRules are the keys of selectors, with the sources of their values.
 var (
@@ -78,16 +75,13 @@ func fileOf(cmd *cobra.Command) pools.Config {
 	if f := cmd.Flag("config"); f != nil && f.Value.String() != "" {
 		path = f.Value.String()
 	}
-	data, err := atomicfile.Read(path, maxConfig)
+	text, err := include.Read(path)
 	if err != nil {
 		return pools.Config{}
 	}
-	return parse(path, data)
-}
-
-func parse(file string, data []byte) (c pools.Config) {
-	_, _ = decode.YAML(file, data, &c) // what it has of a file with mistakes will do
-	return c
+	var c resolve.Checked
+	_ = text.Decode(&c) // what it has of a file with mistakes will do
+	return c.Config
 }
 
 // listed returns the names that the server lists at a path, and without one those that its

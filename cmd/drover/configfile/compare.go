@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/access"
 	"drover/pools/natural"
 	"drover/pools/printable"
 	"drover/pools/resolve"
@@ -62,9 +63,7 @@ func compare(before, after *resolve.Farm) (d Diff, err error) {
 		sections("chassis ", x.Chassis, y.Chassis, func(c pools.Chassis) string { return c.Name }),
 		sections("pool ", x.Pools, y.Pools, func(p pools.Pool) string { return p.Name }),
 	)
-	a, b := x.Server, y.Server
-	a.Clients = b.Clients // they need no restart
-	d.Restart = !reflect.DeepEqual(a, b) || !x.HasIPv4() && y.HasIPv4() || !x.HasIPv6() && y.HasIPv6()
+	d.Restart = access.Restarts(x.Server, y.Server) || !x.HasIPv4() && y.HasIPv4() || !x.HasIPv6() && y.HasIPv6()
 	return d, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/include"
 )
 
 // path is that of the config in force, in the REST API.
@@ -73,7 +74,7 @@ nothing. Objects of an admin cluster are not compared.`,
 		if err != nil {
 			return Diff{}, err
 		}
-		before, err := config.Parse(now.File, []byte(now.Content), added...)
+		before, err := config.ParseText(&include.Text{File: now.File, Main: []byte(now.Content), Included: now.Included, From: include.Given}, added...)
 		if err != nil {
 			return Diff{}, fmt.Errorf("the config in force, as this drover reads it: %w", err)
 		}

@@ -3,12 +3,10 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"syscall"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/kube"
 	"drover/pools/resolve"
 )
@@ -39,21 +37,5 @@ func ReadFile(farm *resolve.Farm, name string) (content []byte, err error) {
 		return nil, errors.New("the directory of the config cannot be read")
 	}
 	defer root.Close()
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file (mode %s)", name, info.Mode())
-	}
-	content, err = io.ReadAll(io.LimitReader(f, maxReference+1))
-	if err == nil && len(content) > maxReference {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, maxReference)
-	}
-	return content, err
+	return atomicfile.ReadIn(root, name, maxReference)
 }

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"os"
 	"os/signal"
@@ -21,26 +19,26 @@ import (
 // write a file in several steps.
 const settle = 200 * time.Millisecond
 
-// pollEvery is the interval at which the config file is compared with the one in force.
-// The host may have no inotify instance left, and inotify reports no changes that other
+// pollEvery is the interval at which the config file and those that it includes are compared
+// with those in force. The host may have no inotify instance left, and inotify reports no changes that other
 // hosts make on a network file system.
 const pollEvery = 3 * time.Second
 
-// watchConfig reloads the config on SIGHUP and when its file changes.
+// watchConfig reloads the config on SIGHUP and when one of its files changes.
 func (s *Server) watchConfig(ctx context.Context) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	file := s.Live.Farm().Source
-	events, errs, stop := s.notify(file)
+	events, errs, follow, stop := s.notify()
 	defer stop()
+	follow()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	changed := time.NewTimer(time.Hour)
 	changed.Stop()
 	reload := func(why string) {
-		s.configFile = versionOf(file)
 		_ = s.Reload(why) // it is logged
+		follow()
 	}
 	for {
 		select {
@@ -51,12 +49,11 @@ func (s *Server) watchConfig(ctx context.Context) error {
 		case <-changed.C:
 			reload("the file changed")
 		case <-poll.C:
-			if versionOf(file) != s.configFile {
+			if s.Live.Watch().Changed() {
 				changed.Reset(settle)
 			}
-		case e := <-events:
-			switch filepath.Base(e.Name) {
-			case filepath.Base(file), "..data": // Kubernetes swaps a mounted ConfigMap by ..data
+		case <-events: // other files are there, too, and a ConfigMap is swapped by ..data
+			if s.Live.Watch().Changed() {
 				changed.Reset(settle)
 			}
 		case err := <-errs:
@@ -65,36 +62,23 @@ func (s *Server) watchConfig(ctx context.Context) error {
 	}
 }
 
-// notify watches the directory of the config file by inotify, since editors and
-// ConfigMaps replace the file. Without inotify the channels are nil.
-func (s *Server) notify(file string) (events chan fsnotify.Event, errs chan error, stop func()) {
+// notify watches the directories of the config's files by inotify, since editors and
+// ConfigMaps replace the files; follow adds those that are new. Without inotify the channels
+// are nil.
+func (s *Server) notify() (events chan fsnotify.Event, errs chan error, follow, stop func()) {
 	watcher, err := s.newWatcher()
 	if err == nil {
-		if err = watcher.Add(filepath.Dir(file)); err == nil {
-			return watcher.Events, watcher.Errors, func() { _ = watcher.Close() }
+		if err = watcher.Add(filepath.Dir(s.Live.Farm().Source)); err == nil {
+			return watcher.Events, watcher.Errors, func() {
+				for _, folder := range s.Live.Watch().Folders() {
+					_ = watcher.Add(folder) // what is not there is polled
+				}
+			}, func() { _ = watcher.Close() }
 		}
 		err = errors.Join(err, watcher.Close())
 	}
 	s.log.Warn("no inotify on this host: the config file is polled (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
-	return nil, nil, func() {}
-}
-
-// version identifies a version of a file; zero if it cannot be read.
-type version struct {
-	inode          uint64
-	size, modified int64
-}
-
-func versionOf(file string) version {
-	info, err := os.Stat(file)
-	if err != nil {
-		return version{}
-	}
-	v := version{size: info.Size(), modified: info.ModTime().UnixNano()}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		v.inode = stat.Ino
-	}
-	return v
+	return nil, nil, func() {}, func() {}
 }
 
 // Reload puts the config file in force. If it has mistakes, they are logged and returned,
@@ -119,9 +103,8 @@ type configFile struct{ *Server }
 
 // InForce implements [api.ConfigFile].
 func (c configFile) InForce() pools.ConfigInForce {
-	status := c.Live.Status()
-	sum := sha256.Sum256(status.Content)
-	return pools.ConfigInForce{File: c.Live.Farm().Source, SHA256: hex.EncodeToString(sum[:]), Content: string(status.Content)}
+	text := c.Live.Status().Text
+	return pools.ConfigInForce{File: text.File, SHA256: text.Digest(), Content: string(text.Main), Included: text.Included}
 }
 
 // Reload implements [api.ConfigFile].

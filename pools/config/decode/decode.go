@@ -48,21 +48,39 @@ type decoder struct {
 // file. lines are the lines of the values by their paths ("pools[0].nodes[2].ip"); none
 // when data is not a YAML mapping.
 func YAML(file string, data []byte, v any) (lines map[string]int, errs mistake.Errors) {
-	d := &decoder{file: file, lines: map[string]int{}, budget: maxNodes}
-	d.document(data, v)
+	return new(Reader).YAML(file, data, v)
+}
+
+// Reader reads the files of one config. The bounds of a config are those of all of them
+// together.
+type Reader struct {
+	// MayBeEmpty says that a file without a document is no mistake.
+	MayBeEmpty bool
+
+	values, separators int // that were read
+}
+
+// YAML is the function [YAML] for one of the files.
+func (r *Reader) YAML(file string, data []byte, v any) (lines map[string]int, errs mistake.Errors) {
+	d := &decoder{file: file, lines: map[string]int{}, budget: maxNodes - r.values}
+	r.separators += bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("\n"))
+	if r.separators > maxSeparators {
+		d.failf(firstLine, "", "10 000 machines need 40 000", "the config has %d commas and lines, more than %d", r.separators, maxSeparators)
+		return d.lines, d.errs
+	}
+	d.document(data, v, r.MayBeEmpty)
+	r.values = maxNodes - d.budget
 	return d.lines, d.errs
 }
 
-func (d *decoder) document(data []byte, v any) {
-	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("\n")); n > maxSeparators {
-		d.failf(firstLine, "", "10 000 machines need 40 000", "the config has %d commas and lines, more than %d", n, maxSeparators)
-		return
-	}
+func (d *decoder) document(data []byte, v any, mayBeEmpty bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		d.failf(firstLine, "", "see the README for one to copy", "the config is empty")
+		if !mayBeEmpty {
+			d.failf(firstLine, "", "see the README for one to copy", "the config is empty")
+		}
 		return
 	case err != nil:
 		d.syntaxError(err)

@@ -53,7 +53,7 @@ func Explain(about string, err error) (msg, hint string) {
 	return about + ": " + err.Error(), ""
 }
 
-// Errors are all the mistakes of a config, in the order of its lines.
+// Errors are all the mistakes of a config, in the order of its lines, file by file.
 type Errors []*Error
 
 func (es Errors) Error() string {
@@ -64,11 +64,17 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the mistakes in the order of their lines; nil when there are none.
+// Err returns the mistakes in the order of their files and lines, those without a line
+// first; nil when there are none.
 func (es Errors) Err() error {
 	if len(es) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(es, func(a, b *Error) int { return a.Line - b.Line })
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.Line > 0 && b.Line > 0 && a.File != b.File {
+			return strings.Compare(a.File, b.File)
+		}
+		return a.Line - b.Line
+	})
 	return es
 }

@@ -198,7 +198,7 @@ func (a *adder) add(o *Object) string {
 	case *pools.Tag:
 		at := "tags." + o.Name
 		if _, dup := cfg.Tags[o.Name]; dup {
-			first := resolve.OriginOf(a.c.Source, a.c.Objects, a.c.Lines[at], at)
+			first := resolve.OriginOf(a.c.Source, a.c.Included, a.c.Objects, a.c.Lines[at], at)
 			o := pools.Origin{File: o.String(), Path: at}
 			a.errs = append(a.errs, &mistake.Error{Origin: o, Msg: fmt.Sprintf("tag %q is there twice, first in %s", at[len("tags."):], first.Position()), Hint: "rename or remove one", Other: first})
 			return ""

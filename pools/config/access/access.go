@@ -1,0 +1,104 @@
+// Package access checks who may use the listener for people without a token: by the unix
+// socket, or with a certificate.
+//
+// It does not know how clients are authenticated.
+package access
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"drover/pools"
+)
+
+// maxPath is shorter than the 107 bytes of the path of a socket (unix(7)): drover makes it
+// under another name first.
+const maxPath = 90
+
+var group = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`) // groupadd(8)
+
+// SetDefaults sets the values that the config does not set.
+func SetDefaults(s *pools.Server) {
+	if k := s.Socket; k != nil {
+		if k.Path == "" {
+			k.Path = pools.DefaultSocket
+		}
+		if k.Role == "" {
+			k.Role = pools.RoleViewer
+		}
+	}
+}
+
+// Restarts reports whether a server section that follows another one takes a restart.
+func Restarts(before, after pools.Server) bool {
+	after.Clients = before.Clients
+	if a, b := after.ClientCertificates, before.ClientCertificates; a != nil && b != nil {
+		after.ClientCertificates = &pools.ClientCertificates{CA: a.CA, Roles: b.Roles}
+	}
+	return !reflect.DeepEqual(before, after)
+}
+
+// Check calls fail for each mistake.
+func Check(s *pools.Server, fail func(path, hint, format string, args ...any)) {
+	if s.Socket != nil {
+		socket(s.Socket, fail)
+	}
+	if s.ClientCertificates != nil {
+		certificates(s, fail)
+	}
+}
+
+func socket(k *pools.Socket, fail func(path, hint, format string, args ...any)) {
+	switch {
+	case !filepath.IsAbs(k.Path) || filepath.Clean(k.Path) != k.Path:
+		fail("server.socket.path", "path: "+pools.DefaultSocket, "server.socket: %q is not an absolute path", k.Path)
+	case len(k.Path) > maxPath:
+		fail("server.socket.path", "path: "+pools.DefaultSocket, "server.socket: the path has more than %d bytes", maxPath)
+	}
+	switch {
+	case k.Group == "":
+		fail("server.socket", "group: drover-users, whose members may connect", "server.socket has no group")
+	case !group.MatchString(k.Group):
+		fail("server.socket.group", "group: drover-users", "server.socket: %q is not the name or number of a group", k.Group)
+	}
+	if !slices.Contains(pools.Roles(), k.Role) {
+		fail("server.socket.role", fmt.Sprintf("role: viewer; there are %q", pools.Roles()), "server.socket: unknown role %q", k.Role)
+	}
+}
+
+// maxName bounds a name in bytes: that of a DNS name.
+const maxName = 253
+
+func certificates(s *pools.Server, fail func(path, hint, format string, args ...any)) {
+	const at = "server.clientCertificates"
+	c := s.ClientCertificates
+	if s.APITLS == nil {
+		fail(at, "apiTLS: {cert: api.crt, key: api.key}", "%s is of no use without server.apiTLS", at)
+	}
+	if c.CA == "" {
+		fail(at, "ca: people-ca.crt", "%s has no ca", at)
+	}
+	if len(c.Roles) == 0 {
+		fail(at, "roles: [{name: alice@example.org, role: admin}]", "%s has no roles", at)
+	}
+	for i, g := range c.Roles {
+		path := fmt.Sprintf("%s.roles[%d]", at, i)
+		switch {
+		case g.Name == "" || len(g.Name) > maxName || strings.ContainsFunc(g.Name, unicode.IsControl):
+			fail(path, "name: alice@example.org, as in the certificate", "%s: %q cannot be the name of a client", at, g.Name)
+		case slices.ContainsFunc(c.Roles[:i], func(o pools.Grant) bool { return o.Name == g.Name }):
+			fail(path, "remove one", "%s: %q is there twice", at, g.Name)
+		}
+		switch {
+		case !slices.Contains(pools.Roles(), g.Role):
+			fail(path, fmt.Sprintf("role: viewer; there are %q", pools.Roles()), "%s: %q has the unknown role %q", at, g.Name, g.Role)
+		case len(g.Pools) > 0 && g.Role != pools.RoleOperator:
+			fail(path, "leave the pools out, or write role: operator", "%s: the role %s of %q is not limited to pools", at, g.Role, g.Name)
+		}
+	}
+}
