@@ -190,8 +190,15 @@ func connOf(c net.Conn) *conn {
 type connKey struct{}
 
 // withConn is the ConnContext of net/http's server.
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, connOf(c))
+func (s *Server) withConn(ctx context.Context, nc net.Conn) context.Context {
+	c := connOf(nc)
+	if c == nil {
+		return ctx
+	}
+	if u, ok := c.Conn.(*net.UnixConn); ok && s.Socket != nil {
+		ctx = auth.WithPeer(ctx, s.Socket.peerOf(u))
+	}
+	return context.WithValue(ctx, connKey{}, c)
 }
 
 // countAuthenticated returns a handler that moves the connections of requests with the

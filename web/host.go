@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -20,10 +21,9 @@ import (
 //
 // Load balancers send all kinds of Host with a health check, so /healthz has no limit.
 func (s *Server) checkHost(next http.Handler) http.Handler {
-	certificates := s.certificates()
 	return answer.With(s.API.Log, func(w http.ResponseWriter, r *http.Request) error {
 		if host := hostname(r.Host); r.URL.Path != healthPath && !s.isHost(host, r) &&
-			!slices.ContainsFunc(certificates, func(c *x509.Certificate) bool { return c.VerifyHostname(host) == nil }) {
+			!slices.ContainsFunc(s.certificates(), func(c *x509.Certificate) bool { return c.VerifyHostname(host) == nil }) {
 			return &answer.Error{Code: http.StatusMisdirectedRequest, Msg: fmt.Sprintf(
 				"%q is not a name of this server: use its address, or a name in the certificate of server.apiTLS; a reverse proxy must send one of these as Host", host)}
 		}
@@ -48,13 +48,19 @@ func (s *Server) isHost(host string, r *http.Request) bool {
 	return addr.IsLoopback() || local != nil && addr == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// certificates returns the certificates of TLS, without those that do not parse:
-// clients refuse them.
+// certificates returns the certificates of TLS that are in force, without those that do not
+// parse: clients refuse them.
 func (s *Server) certificates() (all []*x509.Certificate) {
 	if s.TLS == nil {
 		return nil
 	}
-	for _, c := range s.TLS.Certificates {
+	pairs := slices.Clip(s.TLS.Certificates)
+	if get := s.TLS.GetCertificate; get != nil {
+		if pair, err := get(&tls.ClientHelloInfo{}); err == nil {
+			pairs = append(pairs, *pair)
+		}
+	}
+	for _, c := range pairs {
 		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
 			all = append(all, leaf)
 		}

@@ -37,6 +37,11 @@ type Server struct {
 	Hosts []string
 	// TLS is the config of HTTPS. nil: plain HTTP, for loopback only.
 	TLS *tls.Config
+	// Grants returns the roles of clients with a certificate of TLS.ClientCAs. nil: there are
+	// none.
+	Grants func() []pools.Grant
+	// Socket is for people of this host. nil: there is none.
+	Socket *Socket
 	// Metrics answers /metrics. nil: the answer is 404.
 	Metrics http.Handler
 }
@@ -57,6 +62,7 @@ const (
 func (s *Server) Handler() http.Handler {
 	a := s.API
 	guard := auth.New(s.Token, s.Named, s.TLS != nil, a.Now)
+	guard.Grants = s.Grants
 	metrics := s.Metrics
 	if metrics == nil {
 		metrics = http.NotFoundHandler()
@@ -118,9 +124,10 @@ func (s *Server) Listen() (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers requests on l until ctx ends. Running requests then have a few seconds
-// to end. Serve closes l, and returns nil after ctx has ended.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// Serve answers requests on l, and on sockets of this host, until ctx ends. Running requests
+// then have a few seconds to end. Serve closes all of them, and returns nil after ctx has
+// ended.
+func (s *Server) Serve(ctx context.Context, l net.Listener, sockets ...net.Listener) error {
 	conns := newConnLimiter(s.API.Log)
 	l = &limitedListener{l, conns}
 	if s.TLS != nil {
@@ -134,12 +141,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return watch.WithEnd(context.WithoutCancel(ctx), ctx) },
-		ConnContext:       withConn,
+		ConnContext:       s.withConn,
 		ConnState:         conns.observe,
 		ErrorLog:          slog.NewLogLogger(s.API.Log.Handler(), slog.LevelDebug),
 	}
-	failed := make(chan error, 1)
+	failed := make(chan error, 1+len(sockets))
 	go func() { failed <- srv.Serve(l) }()
+	for _, k := range sockets {
+		go func() { failed <- srv.Serve(&limitedListener{k, conns}) }()
+	}
 	select {
 	case err := <-failed:
 		return fmt.Errorf("people-facing listener: %w", err)
@@ -151,8 +161,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil { // requests that did not end in time
 		err = srv.Close()
 	}
-	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
-		err = errors.Join(err, e)
+	for range 1 + len(sockets) {
+		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
 	"drover/deploy"
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/kube"
 	"drover/pools/kube/inspect"
 	"drover/pools/printable"
@@ -88,8 +90,9 @@ func samePath(a, b string) bool {
 }
 
 func newClusterPrepareCommand() *cobra.Command {
-	var config, admin string
+	var config, admin, write string
 	var show bool
+	lifetime := 365 * 24 * time.Hour
 	var each cli.Each
 	cmd := &cobra.Command{
 		Use:   "prepare NAME",
@@ -100,10 +103,11 @@ administrator. With --print it only shows the manifest, for kubectl apply -f -.
 It leaves out rights that the config of the cluster does not need (approver,
 serving); without a config file --print shows everything.
 
-Then make drover's own kubeconfig for the cluster from a token of the
-ServiceAccount, as docs/clusters.md shows, and run drover cluster check. Run
-prepare again when the changelog of an update says so.`,
-		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig\n  drover cluster prepare tenant-a --print",
+With --write it then makes a token of the ServiceAccount drover, and writes drover's own
+kubeconfig for the cluster with it (mode 0600). Run drover cluster check afterwards. Run
+prepare again when the changelog of an update says so, and before the token ends: /readyz
+and a metric tell when.`,
+		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig --write /etc/drover/tenant-a.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
@@ -129,14 +133,36 @@ prepare again when the changelog of an update says so.`,
 				return &cli.Error{Code: cli.Usage, Err: errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
 			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
 				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
+			case write != "" && samePath(admin, write):
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--write %s is the kubeconfig of the administrator", write)}
+			case lifetime < 10*time.Minute:
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--lifetime %s: want ten minutes at least", lifetime)}
 			}
 			err = inspect.Apply(cmd.Context(), admin, manifest, func(object string) { each.Add(cmd, cli.Done{Name: object, Done: "applied"}) })
+			if err == nil && write != "" {
+				err = writeCredentials(cmd, admin, write, lifetime, &each)
+			}
 			return errors.Join(err, each.Print(cmd))
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
 	cmd.Flags().BoolVar(&show, "print", false, "only show the manifest")
+	cmd.Flags().StringVar(&write, "write", "", "file for drover's own kubeconfig of the cluster")
+	cmd.Flags().DurationVar(&lifetime, "lifetime", lifetime, "how long its token lasts, unless the cluster has a limit")
+	_ = cmd.MarkFlagFilename("write", "kubeconfig")
 	each.Flag(cmd)
 	return cmd
+}
+
+// writeCredentials writes drover's own kubeconfig of a cluster.
+func writeCredentials(cmd *cobra.Command, admin, file string, lifetime time.Duration, each *cli.Each) error {
+	kubeconfig, end, err := inspect.Credentials(cmd.Context(), admin, lifetime)
+	if err == nil {
+		err = atomicfile.Write(file, kubeconfig, 0o600)
+	}
+	if err == nil {
+		each.Add(cmd, cli.Done{Name: file, Done: "written, its token lasts until " + end.UTC().Format(time.DateOnly)})
+	}
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,7 @@ func freePorts(env *testscript.Env) error {
 	}
 	env.Setenv("DROVER_API", "http://"+env.Getenv("API"))
 	env.Setenv("DROVER_TOKEN_FILE", env.WorkDir+"/state/api.token")
+	env.Setenv("GID", strconv.Itoa(os.Getgid()))
 	return nil
 }
 
@@ -174,6 +176,7 @@ func TestScripts(t *testing.T) {
 			"answers":     answers,
 			"pin":         pinOfServer,
 			"certificate": certificate,
+			"clientcert":  clientCert,
 			"envsubst":    envsubst,
 			"listed":      listed,
 			"seed":        seed,

@@ -1,5 +1,5 @@
-// Package auth authenticates clients of the listener for operators, by a token or by the
-// session of a browser, and says which [Client] a request is of. The server's own token has
+// Package auth authenticates clients of the listener for operators, by a token, by the
+// session of a browser, by a certificate, or by the unix socket that they use, and says which [Client] a request is of. The server's own token has
 // the role admin; the named ones ([Tokens]) have the role that they were made with.
 //
 // A browser gets only the session's random cookie. No token is stored in the browser or is
@@ -43,6 +43,9 @@ const (
 
 // Guard authenticates clients by a token or by a session.
 type Guard struct {
+	// Grants returns the roles of clients with a certificate. nil: there are none.
+	Grants func() []pools.Grant
+
 	token    Token
 	tokens   *Tokens
 	secure   bool // cookies are sent over HTTPS only
@@ -106,13 +109,19 @@ func (g *Guard) API(next http.Handler) http.Handler {
 }
 
 // Client returns the client that a request is of; false for one without a token or a
-// session in force.
+// session in force, and not by the socket.
 func (g *Guard) Client(r *http.Request) (Client, bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		if c, ok := g.holder(r, sha256.Sum256([]byte(strings.TrimSpace(secret)))); ok {
 			return c, true
 		}
+	}
+	if c, ok := g.peer(r); ok {
+		return c, true
+	}
+	if c, ok := g.certified(r); ok {
+		return c, true
 	}
 	return g.Session(r)
 }

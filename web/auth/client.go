@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,9 +10,21 @@ import (
 	"drover/web/answer"
 )
 
+// Kind is by what a client is known.
+type Kind string
+
+// The kinds of clients.
+const (
+	ByToken  Kind = "" // also with a session that began with one
+	BySocket Kind = "socket"
+
+	ByCertificate Kind = "certificate"
+)
+
 // Client is the sender of a request.
 type Client struct {
-	Name    string // of its token; empty: it has the server's own
+	Kind    Kind
+	Name    string // of its token, or of its user; empty: it has the server's own token
 	Role    pools.Role
 	Pools   []string // whose nodes it may change; empty: all
 	Session bool     // it is a browser
@@ -20,7 +33,7 @@ type Client struct {
 
 // String returns the client for the audit: "token ci from 10.0.0.5:1234".
 func (c Client) String() string {
-	kind := "token"
+	kind := cmp.Or(string(c.Kind), "token")
 	if c.Session {
 		kind = "page"
 	}
@@ -37,7 +50,7 @@ func (c Client) Needs(role pools.Role) error {
 	}
 	return &answer.Error{
 		Code: http.StatusForbidden, Name: answer.CodeForbidden, Remedy: fmt.Sprintf("use a token with the role %s", role),
-		Msg: fmt.Sprintf("this needs the role %s, and the token has the role %s", role, c.Role),
+		Msg: fmt.Sprintf("this needs the role %s, and the %s has the role %s", role, cmp.Or(c.Kind, "token"), c.Role),
 	}
 }
 

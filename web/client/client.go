@@ -28,8 +28,8 @@ const maxAnswer = 64 << 20
 
 // Client asks one server.
 type Client struct {
-	Base  string // https://drover.example.org:8443
-	Token string
+	Base  string       // https://drover.example.org:8443
+	Token string       // empty: a certificate or a socket of HTTP says who it is
 	HTTP  *http.Client // nil: [http.DefaultClient]
 }
 
@@ -109,7 +109,9 @@ func (c *Client) send(ctx context.Context, call Call, header http.Header) (*http
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
 	if call.In != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

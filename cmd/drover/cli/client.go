@@ -34,7 +34,7 @@ type Client struct {
 // Flags adds the flags --api, --token-file and --context to a command and its subcommands.
 func (c *Client) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.base, "api", cmp.Or(os.Getenv("DROVER_API"), "http://127.0.0.1:8443"), "URL of the server's REST API (env DROVER_API)")
+	f.StringVar(&c.base, "api", cmp.Or(os.Getenv("DROVER_API"), "http://127.0.0.1:8443"), "URL of the server's REST API, or unix:PATH of its socket (env DROVER_API)")
 	f.StringVar(&c.tokenFile, "token-file", cmp.Or(os.Getenv("DROVER_TOKEN_FILE"), filepath.Join(DefaultState, "api.token")),
 		"file with the API token (env DROVER_TOKEN_FILE)")
 	f.StringVar(&c.context, "context", "", "server that you have logged in to (drover context list)")
@@ -106,6 +106,8 @@ func (t *target) coded(err error) error {
 	switch {
 	case !ok:
 		return err
+	case e.Status == http.StatusUnauthorized && t.Token == "":
+		return &Error{Refused, fmt.Errorf("%s has no role for %s (see server.clientCertificates there)", t.Base, t.from)}
 	case e.Status == http.StatusUnauthorized:
 		return &Error{Refused, fmt.Errorf("%s refused the token in %s (is it that server's api.token?)", t.Base, t.from)}
 	case e.Problem.Error == "":

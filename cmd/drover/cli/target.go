@@ -37,11 +37,15 @@ func (c *Client) find() (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ok || c.changed("token-file") {
-		if t.Token, err = readToken(c.tokenFile); err != nil {
-			return nil, err
+	if c.changed("token-file") || !ok && (!isSocket(x.URL) || c.hasToken()) {
+		if t.Token, err = readToken(c.tokenFile); err == nil {
+			t.from = c.tokenFile
+		} else if path, there := c.socket(); there && !ok {
+			t, err = socketTarget(path), nil
 		}
-		t.from = c.tokenFile
+	}
+	if err != nil {
+		return nil, err
 	}
 	c.on = t
 	return t, nil
@@ -124,6 +128,9 @@ func At(x contexts.Context) (*Client, error) {
 
 // newTarget returns the server of a context.
 func newTarget(x contexts.Context) (*target, error) {
+	if isSocket(x.URL) {
+		return socketTarget(strings.TrimPrefix(x.URL, socketScheme)), nil
+	}
 	base, err := checkURL(x.URL)
 	if err != nil {
 		return nil, &Error{Usage, err}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,7 @@ func entryOf(x contexts.Context, current string) entry {
 // request holds the flags of drover login.
 type request struct {
 	name, caFile, pin, tokenFile string
+	clientCert, clientKey        string
 }
 
 func newLoginCommand() *cobra.Command {
@@ -65,12 +67,14 @@ func newLoginCommand() *cobra.Command {
 		Long: `Login tries a token on a server, and keeps both as a context in the operator's home (mode
 0600): all commands then ask that server, unless --api or DROVER_API names another one, or
 --context another context. It reads the token from --token-file or from standard input, never
-from an argument.
+from an argument. In place of a token it takes a client certificate (--client-cert and
+--client-key), whose files stay where they are.
 
 The server needs server.apiTLS. It is known by an authority of this host, by the CA of
 --ca-file, or by --pin: the SHA-256 of its public key.`,
 		Example: `  drover login https://drover.example.org:8443 < drover.token
   drover login https://10.28.0.2:8443 --ca-file ca.pem --token-file drover.token
+  drover login https://10.28.0.2:8443 --ca-file ca.pem --client-cert alice.crt --client-key alice.key
   drover login https://10.28.0.2:8443 --name rack --pin sha256:6b7e... < drover.token`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,6 +93,12 @@ The server needs server.apiTLS. It is known by an authority of this host, by the
 	f.StringVar(&r.caFile, "ca-file", "", "PEM file of the CA that signed the server's certificate")
 	f.StringVar(&r.pin, "pin", "", "SHA-256 of the server's public key, in hexadecimal")
 	f.StringVar(&r.tokenFile, "token-file", "", "file with the token (default: standard input)")
+	f.StringVar(&r.clientCert, "client-cert", "", "PEM file of a client certificate, in place of a token")
+	f.StringVar(&r.clientKey, "client-key", "", "PEM file of its key")
+	cmd.MarkFlagsRequiredTogether("client-cert", "client-key")
+	cmd.MarkFlagsMutuallyExclusive("client-cert", "token-file")
+	_ = cmd.MarkFlagFilename("client-cert", "pem", "crt")
+	_ = cmd.MarkFlagFilename("client-key", "pem", "key")
 	_ = cmd.MarkFlagFilename("ca-file", "pem", "crt")
 	_ = cmd.MarkFlagFilename("token-file")
 	output.Flag(cmd, "text", "name", "json", "yaml")
@@ -111,11 +121,21 @@ func (r *request) run(cmd *cobra.Command, server string) (e entry, err error) {
 		}
 		x.CA = string(ca)
 	}
+	if r.clientCert != "" {
+		if x.ClientCert, err = filepath.Abs(r.clientCert); err == nil {
+			x.ClientKey, err = filepath.Abs(r.clientKey)
+		}
+		if err != nil {
+			return e, err
+		}
+	}
 	if _, err := x.TLS(); err != nil {
 		return e, &cli.Error{Code: cli.Usage, Err: err}
 	}
-	if x.Token, err = r.token(cmd); err != nil {
-		return e, err
+	if r.clientCert == "" {
+		if x.Token, err = r.token(cmd); err != nil {
+			return e, err
+		}
 	}
 	c, err := cli.At(x)
 	if err != nil {

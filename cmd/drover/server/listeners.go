@@ -25,6 +25,20 @@ func (s *Server) listenNodes(address string, listen func() (net.Listener, error)
 	return l, nil
 }
 
+// listenSocket opens the socket for people of this host, if there is one. Without it the
+// server serves: the TCP listener has all of it.
+func (s *Server) listenSocket() []net.Listener {
+	if s.Web.Socket == nil {
+		return nil
+	}
+	l, err := s.Web.ListenSocket()
+	if err != nil {
+		s.log.Error("server.socket is not there for the people of this host", "path", s.Web.Socket.Path, "err", err)
+		return nil
+	}
+	return []net.Listener{l}
+}
+
 // readdress puts the addresses that this host has now in force: in the farm, which names
 // them to machines, and in the node-facing listeners.
 func (s *Server) readdress() {

@@ -96,7 +96,6 @@ type Server struct {
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
 	changing   sync.Mutex                        // held while the parts are told of another farm
-	configFile version                           // as it was last read
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 }
 
@@ -122,7 +121,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{version: o.Version, log: o.Log, Store: store, configFile: versionOf(o.Config), newWatcher: fsnotify.NewWatcher}
+	s := &Server{version: o.Version, log: o.Log, Store: store, newWatcher: fsnotify.NewWatcher}
 	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
@@ -213,6 +212,9 @@ func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *rea
 		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm)}
+	if k := farm.Config.Server.Socket; k != nil {
+		s.Web.Socket = &web.Socket{Path: k.Path, Group: k.Group, Role: k.Role}
+	}
 	s.metrics.WatchNodes(s.Live, s.Web.API.CountStates)
 }
 
@@ -348,7 +350,8 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	serve["api"] = func(ctx context.Context) error { return s.Web.Serve(ctx, people) }
+	sockets := s.listenSocket()
+	serve["api"] = func(ctx context.Context) error { return s.Web.Serve(ctx, people, sockets...) }
 	return serve, nil
 }
 

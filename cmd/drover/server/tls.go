@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"drover/httpboot"
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/resolve"
 	"drover/web/auth"
 )
@@ -26,7 +28,7 @@ func (s *Server) nodeTLS(dir string, farm *resolve.Farm) (*httpboot.TLS, error) 
 		if side.Certificate, err = tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key)); err != nil {
 			return nil, fmt.Errorf("server.nodeTLS: %w", err)
 		}
-		s.metrics.CertificateEnd("nodes", side.Certificate.Leaf.NotAfter)
+		s.metrics.CertificateEnd("nodes", func() time.Time { return side.Certificate.Leaf.NotAfter })
 	} else {
 		file := filepath.Join(dir, httpsKey)
 		var isNew bool
@@ -62,15 +64,46 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 		s.log.Info("made the token for the REST API and the page", "file", file)
 	}
 	if t := farm.Config.Server.APITLS; t != nil {
-		pair, err := tls.LoadX509KeyPair(farm.Path(t.Cert), farm.Path(t.Key))
-		if err != nil {
+		pair := &keyPair{cert: farm.Path(t.Cert), key: farm.Path(t.Key), log: s.part("web")}
+		if err := pair.load(); err != nil {
 			return fmt.Errorf("server.apiTLS: %w", err)
 		}
-		s.metrics.CertificateEnd("api", pair.Leaf.NotAfter)
-		s.Web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		s.metrics.CertificateEnd("api", func() time.Time { return pair.current().Leaf.NotAfter })
+		s.Web.TLS = &tls.Config{
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil }, MinVersion: tls.VersionTLS12,
+		}
+		return s.trustClients(farm)
 	}
 	return nil
 }
+
+// trustClients makes the people-facing listener take the certificates of the config's
+// authorities.
+func (s *Server) trustClients(farm *resolve.Farm) error {
+	c := farm.Config.Server.ClientCertificates
+	if c == nil {
+		return nil
+	}
+	text, err := atomicfile.Read(farm.Path(c.CA), maxCA)
+	if err != nil {
+		return fmt.Errorf("server.clientCertificates.ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return fmt.Errorf("server.clientCertificates.ca: %s has no certificate in PEM", farm.Path(c.CA))
+	}
+	s.Web.TLS.ClientCAs, s.Web.TLS.ClientAuth = pool, tls.VerifyClientCertIfGiven
+	s.Web.Grants = func() []pools.Grant {
+		if c := s.Live.Farm().Config.Server.ClientCertificates; c != nil {
+			return c.Roles
+		}
+		return nil
+	}
+	return nil
+}
+
+// maxCA bounds a file of authorities, in bytes.
+const maxCA = 1 << 20
 
 // hosts returns the names under which clients reach the people-facing listener,
 // according to the config.

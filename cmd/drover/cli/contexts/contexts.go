@@ -35,7 +35,12 @@ type Context struct {
 	URL   string `json:"url"`
 	CA    string `json:"ca,omitempty"`  // PEM; empty: the authorities of this host
 	Pin   string `json:"pin,omitempty"` // SHA-256 of the server's public key, hexadecimal; in place of an authority
-	Token string `json:"token"`
+	Token string `json:"token,omitempty"`
+
+	// ClientCert and ClientKey are the files of a client certificate, which are read each
+	// time: something may renew them.
+	ClientCert string `json:"clientCert,omitempty"`
+	ClientKey  string `json:"clientKey,omitempty"`
 }
 
 // Contexts are the contexts of an operator.
@@ -145,6 +150,23 @@ func (c *Contexts) save() error {
 
 // TLS returns the config for HTTPS; nil for that of this host.
 func (x Context) TLS() (*tls.Config, error) {
+	config, err := x.trust()
+	if err != nil || x.ClientCert == "" {
+		return config, err
+	}
+	pair, err := tls.LoadX509KeyPair(x.ClientCert, x.ClientKey)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+// trust returns the part of the config that says which server is the right one.
+func (x Context) trust() (*tls.Config, error) {
 	switch {
 	case x.Pin != "":
 		pin, err := ParsePin(x.Pin)

@@ -18,11 +18,11 @@ func (m *Metrics) Build(version string) {
 		func() float64 { return 1 }))
 }
 
-// CertificateEnd reports when a certificate of the server ends.
-func (m *Metrics) CertificateEnd(listener string, end time.Time) {
+// CertificateEnd reports when a certificate of the server ends, which may be renewed.
+func (m *Metrics) CertificateEnd(listener string, end func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "drover", Name: "certificate_expiry_timestamp_seconds",
 		Help: "When the certificate of a listener ends, which the config names: api or nodes.", ConstLabels: prometheus.Labels{"listener": listener}},
-		func() float64 { return float64(end.Unix()) }))
+		func() float64 { return float64(end().Unix()) }))
 }
 
 // nodeGauge counts machines at each scrape.

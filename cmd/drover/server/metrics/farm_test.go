@@ -28,7 +28,7 @@ pools:
 `)
 	m := metrics.New(live, store)
 	m.Build("v1.2.3")
-	m.CertificateEnd("api", time.Unix(1900000000, 0))
+	m.CertificateEnd("api", func() time.Time { return time.Unix(1900000000, 0) })
 	m.WatchNodes(live, func() map[string]map[pools.NodeState]int {
 		return map[string]map[pools.NodeState]int{"web": {pools.NodeReady: 7, pools.NodeStuck: 1}, "of the config before": {pools.NodeReady: 1}}
 	})

@@ -69,6 +69,7 @@ func (c *Checks) Problems() []api.Problem {
 		files = []api.Problem{{Part: "files", Problem: "the directories of images and loaders have not answered yet"}}
 	}
 	out = append(append(out, files...), c.clusterProblems()...)
+	out = append(out, c.expiryProblems(time.Now())...)
 	for name, text := range c.Chassis() {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
@@ -146,6 +147,21 @@ func (c *Checks) clusterProblems() (out []api.Problem) {
 	}
 	for i := range out {
 		out[i].Warning = len(out) < len(clusters)
+	}
+	return out
+}
+
+// renewBefore is how long before their end credentials are a problem.
+const renewBefore = 14 * 24 * time.Hour
+
+// expiryProblems returns the clusters for which drover's credentials end soon.
+func (c *Checks) expiryProblems(now time.Time) (out []api.Problem) {
+	for name, end := range c.Facts().Expiries {
+		if end.Sub(now) > renewBefore {
+			continue
+		}
+		text := fmt.Sprintf("drover's credentials end at %s: drover cluster prepare %s --admin FILE --write FILE makes new ones, unless something else renews the kubeconfig", end.UTC().Format(time.RFC3339), name)
+		out = append(out, api.Problem{Part: "cluster " + name, Problem: text, Brief: "its credentials end soon", Warning: true})
 	}
 	return out
 }

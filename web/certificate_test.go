@@ -1,0 +1,165 @@
+package web_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drover/pools"
+)
+
+// authority is a CA for the certificates of clients.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	c := a.issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "people"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	a.cert, a.key = c.Leaf, c.PrivateKey.(*ecdsa.PrivateKey)
+	return a
+}
+
+// issue signs a certificate; the first one is that of the authority.
+func (a *authority) issue(c *x509.Certificate) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	c.SerialNumber, c.NotBefore = big.NewInt(1), time.Now().Add(-2*time.Hour)
+	if c.NotAfter.IsZero() {
+		c.NotAfter = time.Now().Add(time.Hour)
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a *authority) client(name string, edit ...func(*x509.Certificate)) *tls.Certificate {
+	a.t.Helper()
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, e := range edit {
+		e(c)
+	}
+	made := a.issue(c)
+	return &made
+}
+
+// TestClientCertificates: a certificate of the authority has the role that the config gives to
+// one of its names, and no other certificate has any.
+func TestClientCertificates(t *testing.T) {
+	people, others := newAuthority(t), newAuthority(t)
+	certified := httptest.NewTLSServer(nil) // for its certificate, which is of 127.0.0.1
+	certified.Close()
+	var grants atomic.Pointer[[]pools.Grant]
+	grants.Store(&[]pools.Grant{
+		{Name: "alice@example.org", Role: pools.RoleAdmin}, {Name: "bob", Role: pools.RoleViewer}, {Name: "ci.example.org", Role: pools.RoleOperator, Pools: []string{"storage"}},
+		{Name: "spiffe://farm/bob", Role: pools.RoleAdmin},
+	})
+	s := newHarness(t, func(h *harness) {
+		trusted := x509.NewCertPool()
+		trusted.AddCert(people.cert)
+		h.Addr = "127.0.0.1:0"
+		h.TLS = &tls.Config{Certificates: certified.TLS.Certificates, ClientCAs: trusted, ClientAuth: tls.VerifyClientCertIfGiven}
+		h.Grants = func() []pools.Grant { return *grants.Load() }
+	})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	// do returns the status of a request; 0 when the server refuses the connection.
+	do := func(cert *tls.Certificate, method, path, body, token string) int {
+		t.Helper()
+		transport := certified.Client().Transport.(*http.Transport).Clone()
+		transport.DisableKeepAlives = true
+		if cert != nil {
+			transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+l.Addr().String()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	const nodes, config, boot, local = "/api/v1/nodes", "/api/v1/config", "/api/v1/nodes/m1/next-boot", `{"nextBoot": "local"}`
+	alice := people.client("Alice", func(c *x509.Certificate) { c.EmailAddresses = []string{"alice@example.org"} })
+	ci := people.client("ci", func(c *x509.Certificate) { c.DNSNames = []string{"ci.example.org"} })
+	for _, tt := range []struct {
+		name, method, path, body string
+		cert                     *tls.Certificate
+		token                    string
+		code                     int
+	}{
+		{"a mail address", "GET", config, "", alice, "", 200},
+		{"a change", "PUT", boot, local, alice, "", 200},
+		{"a common name", "GET", nodes, "", people.client("bob"), "", 200},
+		{"its role", "GET", config, "", people.client("bob"), "", 403},
+		{"the highest role", "GET", config, "", people.client("bob", func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "farm", Path: "/bob"}} }), "", 200},
+		{"an operator of another pool", "PUT", boot, local, ci, "", 403},
+		{"none", "GET", nodes, "", nil, "", 401},
+		{"without a role", "GET", nodes, "", people.client("eve"), "", 401},
+		{"a part of a name", "GET", nodes, "", people.client("bob "), "", 401},
+		{"a right token", "GET", config, "", people.client("bob"), secret, 200},
+		{"a wrong token", "GET", nodes, "", alice, "wrong", 401},
+		{"of another authority", "GET", nodes, "", others.client("bob"), "", 0},
+		{"of no client", "GET", nodes, "", people.client("bob", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), "", 0},
+		{"expired", "GET", nodes, "", people.client("bob", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), "", 0},
+	} {
+		if got := do(tt.cert, tt.method, tt.path, tt.body, tt.token); got != tt.code {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.code)
+		}
+	}
+	if got := s.Audit.(*machines).audit[0].Actor; !strings.HasPrefix(got, "certificate alice@example.org from 127.0.0.1:") {
+		t.Errorf("the audit has %q", got)
+	}
+	grants.Store(&[]pools.Grant{{Name: "bob", Role: pools.RoleViewer}})
+	if got := do(alice, "GET", nodes, "", ""); got != 401 {
+		t.Errorf("after her role was taken: got %d", got)
+	}
+}
