@@ -118,6 +118,7 @@ func hostileAPI(t *testing.T) http.Handler {
 			return list(filled(func(c *pools.ChassisStatus) { c.Name = "m1" }))
 		},
 		"/api/v1/chassis/m1/sync": func() any { return struct{}{} },
+		"/api/v1/status":          func() any { return filled[pools.Overview](nil) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a, ok := answers[r.URL.Path]; ok {
@@ -156,6 +157,7 @@ func TestHostileServer(t *testing.T) {
 		{"boot show n1", 0}, {"boot watch n1 --timeout 100ms --interval 10ms", 1}, {"chassis sync m1", 0},
 		{"power status n1", 2}, {"power status n1 -o yaml", 0}, {"token show a", 0}, {"token show a -o yaml", 0},
 		{"explain -c drover.yaml 52:54:00:00:00:01 --live", 0},
+		{"status", 0}, {"status -o yaml", 0}, {"node list --watch", 1}, {"node list --watch -o json", 0},
 		{"node show other", 0}, {"node rm n2", 0}, {"lease release 10.28.0.1", 0}, {"unknown forget 52:54:00:00:00:01", 0},
 		{"node next-boot n2 local", 0}, {"chassis sync m2", 0}, {"token show b", 0},
 		{"import moonshot --from-file m1.txt --pool p --apply", 0},

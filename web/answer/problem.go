@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
@@ -95,13 +96,21 @@ func Write(w http.ResponseWriter, e *Error) {
 // JSON writes an answer with v as its JSON body.
 func JSON(w http.ResponseWriter, code int, v any) { write(w, code, "application/json", v) }
 
+// maxIndented is the longest body that is indented for people, in bytes: to indent the list of
+// 10 000 nodes takes as long as to make it.
+const maxIndented = 1 << 20
+
 func write(w http.ResponseWriter, code int, contentType string, v any) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(code)
-	enc := json.NewEncoder(w)
+	var text, indented bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the client is gone
+	_ = enc.Encode(v) // the table of routes has its type
+	if text.Len() <= maxIndented && json.Indent(&indented, text.Bytes(), "", "  ") == nil {
+		text = indented
+	}
+	_, _ = w.Write(text.Bytes()) // the client is gone
 }
 
 // ofMistakes returns the error for the mistakes of a body.
