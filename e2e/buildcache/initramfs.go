@@ -23,11 +23,15 @@ func Initramfs(ctx context.Context, log io.Writer, squashfs, digest, version str
 	if _, err := exec.LookPath("unsquashfs"); err != nil {
 		return "", fmt.Errorf("initramfs: %w (please run: apt-get install squashfs-tools)", err)
 	}
-	p := part{kind: "initramfs", key: hashOf(digest, version, initramfsScript, linkDown), make: func(ctx context.Context, dir string) error {
+	p := part{kind: "initramfs", key: hashOf(digest, version, initramfsPackages, initramfsScript, linkDown), make: func(ctx context.Context, dir string) error {
 		return timed(log, "initramfs", func() error { return makeInitramfs(ctx, dir, squashfs, version) })
 	}}
 	return p.path(ctx, log)
 }
+
+// initramfsPackages are installed before mkinitramfs runs. The node image has the microcode,
+// too, and drover puts it into its initrd.
+const initramfsPackages = "initramfs-tools,zstd,busybox,usr-is-merged,intel-microcode,amd64-microcode"
 
 // initramfsScript runs with the new root, its modules, the kernel's version and
 // the directory for what it makes. zstd is what mkinitramfs compresses with by
@@ -78,7 +82,7 @@ func makeInitramfs(ctx context.Context, dir, squashfs, version string) error {
 		}
 	}
 	return run(command(ctx, "mmdebstrap", "--mode=root", "--variant=minbase",
-		"--include=initramfs-tools,zstd,busybox,usr-is-merged", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
+		"--components=main,non-free-firmware", "--include="+initramfsPackages, "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
 		fmt.Sprintf("--customize-hook=sh %q \"$1\" %q %q %q", script, modules, version, dir),
 		"bookworm", filepath.Join(temp, "root")), io.Discard)
 }
