@@ -50,7 +50,7 @@ func TestNextBoot(t *testing.T) {
 			t.Errorf("%s: got %s", get, a.Body)
 		}
 	}
-	if page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String(); strings.Count(page, "next boot: image=debian-12") != 1 {
+	if page := s.browse(t, "/nodes"); strings.Count(page, "next boot: image=debian-12") != 1 {
 		t.Errorf("the page does not show the next boot:\n%s", page)
 	}
 

@@ -44,6 +44,8 @@ type Server struct {
 	Socket *Socket
 	// Metrics answers /metrics. nil: the answer is 404.
 	Metrics http.Handler
+	// Page is what the page shows beside the data of the API.
+	Page page.Sources
 }
 
 // Bounds for clients.
@@ -83,7 +85,7 @@ func (s *Server) Handler() http.Handler {
 	for _, path := range []string{openapi.JSONPath, openapi.PagePath, openapi.StylePath} {
 		mux.Handle(path, compress.Handler(document))
 	}
-	mux.Handle("/", compress.Handler(page.Handler(a, guard)))
+	mux.Handle("/", compress.Handler(page.Handler(a, guard, s.Page)))
 
 	protect := http.NewCrossOriginProtection()
 	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {

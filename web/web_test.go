@@ -404,8 +404,8 @@ func TestMovesAndStuckBoots(t *testing.T) {
 	if got := all[0].Stuck; got == nil || got.After != boots.Steps()[5].Step || got.Limit.D() != 3*time.Minute {
 		t.Errorf("stuck: %+v", got)
 	}
-	page := s.do(request{path: "/", anonymous: true, header: s.session(t)}).Body.String()
-	for _, want := range []string{"moving from tenant-b to tenant-a: drains, &lt;b&gt;2&lt;/b&gt; pods left", `<tr id="machine-m1" class="stuck">`} {
+	page := s.browse(t, "/nodes")
+	for _, want := range []string{"moving from tenant-b to tenant-a: drains, &lt;b&gt;2&lt;/b&gt; pods left", `<tr data-key="m1" class="stuck">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -127,9 +127,13 @@ var mayImport = map[string][]string{
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
 	"web/page": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/machines", "drover/pools/natural", "drover/pools/resolve",
-		"drover/web/answer", "drover/web/api", "drover/web/auth",
+		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
+		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline",
 	},
+	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api"},
+	"web/page/table":    {"drover/pools/natural"},
+	"web/page/text":     {"drover/pools"},
+	"web/page/timeline": {"drover/pools/boots", "drover/web/page/table", "drover/web/page/text"},
 
 	"imagebuild": {
 		"drover/imagebuild/external", "drover/imagebuild/initrd", "drover/imagebuild/layer", "drover/imagebuild/manifest", "drover/imagebuild/oci", "drover/imagebuild/registry",

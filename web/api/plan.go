@@ -44,7 +44,7 @@ func (a *API) getPlan(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := resolve.Explained{Plan: *p, Origins: p.Why()}
 	if by := client(r); by.Session || !by.Role.Includes(pools.RoleAdmin) {
-		out.Settings, out.Hidden = shown(p.Settings), true
+		out.Settings, out.Hidden = Shown(p.Settings), true
 	} else {
 		w.Header().Set("Cache-Control", "no-store, no-transform")
 	}
@@ -81,9 +81,9 @@ func (a *API) planOf(query url.Values) (*resolve.Plan, error) {
 	return p, nil
 }
 
-// shown returns the settings that are no secret, by their kind. Files, units and scripts are
+// Shown returns the settings that are no secret, by their kind. Files, units and scripts are
 // there with their names alone.
-func shown(s resolve.Settings) resolve.Settings {
+func Shown(s resolve.Settings) resolve.Settings {
 	out := resolve.Settings{
 		KernelArgs: s.KernelArgs, Timezone: s.Timezone, Modules: s.Modules, Sysctls: s.Sysctls, Disks: s.Disks, Zram: s.Zram,
 		Loaders: s.Loaders, MenuTimeout: s.MenuTimeout, UBoot: s.UBoot, Labels: s.Labels, Taints: s.Taints,

@@ -1,10 +1,18 @@
-// Package page is the page for operators: the machines and their state, the inbox of
-// unknown machines, and the forms that add, remove and switch machines.
+// Package page is the page for operators: an overview, lists of everything that the server
+// knows, one view for each machine, and forms that change and switch machines.
 //
 // It shows the data of package api, and changes them through [api.API], as the role of the
-// session's token allows. Browsers send the cookie of a session only with requests of the
-// page itself. The page escapes and shortens the texts of unknown machines, and shows only
-// the last few machines.
+// session's token allows. Filters, order and place in a list are in the URL. Browsers send
+// the cookie of a session only with requests of the page itself. Without JavaScript
+// everything works, and nothing refreshes.
+//
+// Machines, clusters and chassis send some of the texts. Templates escape them, views
+// shorten them, and what is left of them that does not print is replaced in the whole page
+// (see [page.render]). Contents of files, scripts and environments, which may be secret, are
+// not shown.
+//
+// Many open pages cost little: views read one snapshot of all machines, and a view that
+// several pages show is rendered once for a snapshot (see [shared]).
 //
 // The package does not know how sessions and tokens are checked, or how a change is
 // stored.
@@ -12,13 +20,19 @@ package page
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"drover/pools"
+	"drover/pools/config"
 	"drover/pools/lograte"
+	"drover/pools/printable"
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
@@ -27,63 +41,57 @@ import (
 //go:embed assets
 var assets embed.FS
 
+// Sources are what the page shows beside the data of the API. A part whose function is nil
+// is left out.
+type Sources struct {
+	// Explain returns what a machine would get if it asked now.
+	Explain func(mac pools.MAC) Explanation
+	// Config returns the state of the config file.
+	Config func() config.Status
+}
+
 // page handles the requests of the page.
 type page struct {
+	Sources
 	api   *api.API
 	guard *auth.Guard
 	html  *template.Template
 	lines *lograte.Limiter // of refused logins
+	views []*view
+	cache cache
 }
 
 // Handler returns the handler for the page, its forms and its login.
-func Handler(a *api.API, g *auth.Guard) http.Handler {
-	p := &page{a, g, template.Must(template.ParseFS(assets, "assets/*.html")), &lograte.Limiter{Log: a.Log}}
+func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
+	p := &page{Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(assets, "assets/*.html")), lines: &lograte.Limiter{Log: a.Log}}
+	p.views = p.allViews()
 	mux := http.NewServeMux()
+	for _, v := range p.views {
+		mux.Handle(v.pattern(), answer.By(a.Log, answer.Methods{"GET": p.show(v)}))
+	}
+	mux.Handle(changePath, answer.By(a.Log, answer.Methods{"GET": p.openChange, "POST": p.postChange}))
 	mux.Handle("/login", answer.By(a.Log, answer.Methods{"POST": p.login}))
 	mux.Handle("/logout", answer.By(a.Log, answer.Methods{"POST": p.logout}))
-	mux.Handle("/add", answer.By(a.Log, answer.Methods{"POST": p.add}))
-	mux.Handle("/power", answer.By(a.Log, answer.Methods{"POST": p.power}))
-	mux.Handle("/forget", answer.By(a.Log, answer.Methods{"POST": p.forget}))
 	mux.Handle("/style.css", answer.By(a.Log, answer.Methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
 	mux.Handle("/page.js", answer.By(a.Log, answer.Methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
-	mux.Handle("/{$}", answer.By(a.Log, answer.Methods{"GET": p.show}))
 	mux.Handle("/", answer.By(a.Log, nil))
 	return mux
 }
 
-// show answers with the page, or with the login when there is no session.
-func (p *page) show(w http.ResponseWriter, r *http.Request) error {
-	client, ok := p.guard.Session(r)
-	switch {
-	case !ok:
-		return p.render(w, http.StatusOK, "login.html", "")
-	case !client.Role.Includes(pools.RoleOperator):
-		return p.page(w, r, http.StatusOK, nil)
-	}
-	return p.page(w, r, http.StatusOK, p.formOf(r.URL.Query()))
-}
-
-// page answers with the page, with the form f open unless it is nil.
-func (p *page) page(w http.ResponseWriter, r *http.Request, code int, f *form) error {
-	v := p.view(r.Context())
-	if client, ok := p.guard.Session(r); ok {
-		v.Changes = client.Role.Includes(pools.RoleOperator)
-	}
-	if v.Form = f; f != nil {
-		for _, pool := range p.api.Farm.Farm().Config.Pools {
-			v.Form.Pools = append(v.Form.Pools, pool.Name)
-		}
-	}
-	return p.render(w, code, "page.html", v)
+// loginForm is the content of the login.
+type loginForm struct {
+	Error string
+	Next  string // where to go after it: path and query of this server
 }
 
 // login starts a session for a client that sends a token, in the body of the POST
 // only.
 func (p *page) login(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if err := r.ParseForm(); err != nil {
-		return p.render(w, http.StatusBadRequest, "login.html", "That was no login form.")
+		return p.render(w, http.StatusBadRequest, "login", loginForm{Error: "That was no login form."})
 	}
+	form := loginForm{Next: localPath(r.PostForm.Get("next"))}
 	if err := p.guard.Login(w, r, r.PostForm.Get("token")); err != nil {
 		e := answer.Of(err)
 		if e.Code == http.StatusTooManyRequests {
@@ -91,11 +99,21 @@ func (p *page) login(w http.ResponseWriter, r *http.Request) error {
 		} else if p.lines.Allow(slog.LevelWarn, "login refused") {
 			p.api.Log.Warn("login refused", "client", r.RemoteAddr)
 		}
-		return p.render(w, e.Code, "login.html", e.Msg)
+		form.Error = e.Msg
+		return p.render(w, e.Code, "login", form)
 	}
 	p.api.Log.Info("login", "client", r.RemoteAddr)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, form.Next, http.StatusSeeOther)
 	return nil
+}
+
+// localPath returns path and query of a reference to this server; "/" for others.
+func localPath(ref string) string {
+	u, err := url.Parse(ref)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(ref, `\`) {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
 }
 
 // logout ends the session.
@@ -118,15 +136,35 @@ func (p *page) asset(name, contentType string) answer.Handler {
 	}
 }
 
-// render executes a template and writes the answer. It executes the whole template
-// first, so that an error becomes a 500 and not half a page.
+// render executes a template and writes the answer.
 func (p *page) render(w http.ResponseWriter, code int, name string, data any) error {
-	var b bytes.Buffer
-	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
+	body, err := p.execute(name, data)
+	if err != nil {
 		return err
 	}
+	write(w, code, body)
+	return nil
+}
+
+// execute returns the result of a template, without characters that do not print. It
+// executes the whole template first, so that an error becomes a 500 and not half a page.
+func (p *page) execute(name string, data any) ([]byte, error) {
+	var b, out bytes.Buffer
+	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
+		return nil, err
+	}
+	_, err := printable.Writer{To: &out}.Write(b.Bytes())
+	return out.Bytes(), err
+}
+
+func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = b.WriteTo(w) // the client is gone
-	return nil
+	_, _ = w.Write(body) // the client is gone
+}
+
+// tagOf returns the ETag of a page.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }

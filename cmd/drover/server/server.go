@@ -211,7 +211,7 @@ func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *rea
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
-	}, Hosts: hosts(farm.Config.Server, farm)}
+	}, Hosts: hosts(farm.Config.Server, farm), Page: s.pageSources()}
 	if k := farm.Config.Server.Socket; k != nil {
 		s.Web.Socket = &web.Socket{Path: k.Path, Group: k.Group, Role: k.Role}
 	}

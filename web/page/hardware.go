@@ -1,0 +1,257 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drover/pools"
+	"drover/pools/config/mistake"
+	"drover/pools/printable"
+	"drover/web/page/snapshot"
+	"drover/web/page/table"
+	"drover/web/page/text"
+)
+
+// chassisView is all chassis, drawn as slots.
+type chassisView struct {
+	Chassis []chassis
+}
+
+func (chassisView) title() string { return "Chassis" }
+
+// chassis is a chassis with its cartridges.
+type chassis struct {
+	Name, Address, Pool string
+	Facts               []string
+	Error               string
+	Problems            []string
+	Cartridges          []cartridge
+	Read                string // URL of the form that reads it now; empty: the client may not
+}
+
+// cartridge is a cartridge with its nodes.
+type cartridge struct {
+	Number int
+	Nodes  []slotView
+}
+
+// slotView is a node in its slot.
+type slotView struct {
+	Slot, Name, URL string
+	State           string
+}
+
+// maxProblems bounds the problems of a chassis on the page.
+const maxProblems = 20
+
+func (p *page) chassis(r *request) (any, error) {
+	in := map[string]map[pools.Slot]*snapshot.Machine{}
+	for i := range r.Machines {
+		m := &r.Machines[i]
+		slot, ok := pools.ParseSlot(m.ChassisSlot.Slot)
+		if !ok || !slot.Valid() {
+			continue
+		}
+		if in[m.ChassisSlot.Chassis] == nil {
+			in[m.ChassisSlot.Chassis] = map[pools.Slot]*snapshot.Machine{}
+		}
+		in[m.ChassisSlot.Chassis][slot] = m
+	}
+	v := chassisView{}
+	for _, status := range p.api.Hardware.Chassis() {
+		c := chassis{Name: status.Name, Address: printable.Line(status.Address, 80), Pool: status.Pool, Error: printable.Line(status.Error, maxText)}
+		for _, text := range status.Problems[:min(len(status.Problems), maxProblems)] {
+			c.Problems = append(c.Problems, printable.Line(text, maxText))
+		}
+		c.Facts = chassisFacts(&status, r)
+		if r.may(status.Pool) {
+			c.Read = table.To(changePath, "do", "read", "pick", status.Name)
+		}
+		c.Cartridges = cartridges(in[status.Name])
+		v.Chassis = append(v.Chassis, c)
+	}
+	return v, nil
+}
+
+func chassisFacts(c *pools.ChassisStatus, r *request) (facts []string) {
+	switch {
+	case c.Asking:
+		facts = append(facts, "is being read")
+	case c.Last.IsZero():
+		facts = append(facts, "not read yet")
+	default:
+		facts = append(facts, "read "+text.Ago(r.Now.Sub(c.Last))+" ago")
+	}
+	facts = append(facts, fmt.Sprintf("%d nodes", c.Nodes))
+	for _, word := range slices.Sorted(maps.Keys(c.Counts)) {
+		if n := c.Counts[word]; n > 0 && word != "same" {
+			facts = append(facts, fmt.Sprintf("%d %s", n, printable.Line(word, 32)))
+		}
+	}
+	if c.Stopped {
+		facts = append(facts, "no automatic reading until somebody asks for one")
+	}
+	return facts
+}
+
+// cartridges returns all cartridges of a chassis, with the nodes that are in them. A
+// cartridge has one slot at least, and as many as its highest node.
+func cartridges(in map[pools.Slot]*snapshot.Machine) (all []cartridge) {
+	for number := 1; number <= pools.Cartridges; number++ {
+		c := cartridge{Number: number}
+		highest := 1
+		for node := 1; node <= pools.NodesEach; node++ {
+			if in[pools.Slot{Cartridge: number, Node: node}] != nil {
+				highest = node
+			}
+		}
+		for node := 1; node <= highest; node++ {
+			slot := pools.Slot{Cartridge: number, Node: node}
+			s := slotView{Slot: slot.String()}
+			if m := in[slot]; m != nil {
+				s.Name, s.URL, s.State = m.Name, nodePath(m.Name), m.State
+			}
+			c.Nodes = append(c.Nodes, s)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// power is the list of the last power jobs.
+func (p *page) power(r *request) (any, error) {
+	l := &table.List[pools.PowerJob]{
+		Columns: []table.Column[pools.PowerJob]{
+			{Name: "started", Head: "Started", Of: table.One(func(j *pools.PowerJob) string { return timeKey(j.Started) })},
+			{Name: "action", Head: "Action", Of: table.One(func(j *pools.PowerJob) string { return j.Action }), Pick: true},
+			{Head: "State"}, {Head: "Machines"},
+			{Name: "who", Head: "Who", Of: table.One(func(j *pools.PowerJob) string { return printable.Line(j.Actor, 80) })},
+		},
+		Row: func(j *pools.PowerJob) table.Row { return jobRow(j, r) },
+	}
+	t := table.Table{Name: "Power jobs", Path: r.path, Empty: "No power job has run since the server started."}
+	return l.View(t, r.query, p.api.Power.Jobs()), nil
+}
+
+// maxJobNodes bounds the machines of a job that its line names.
+const maxJobNodes = 5
+
+func jobRow(j *pools.PowerJob, r *request) table.Row {
+	done, failed := 0, []string{}
+	var names []string
+	for _, n := range j.Nodes {
+		switch n.Step {
+		case pools.PowerDone:
+			done++
+		case pools.PowerFailed:
+			failed = append(failed, n.Name+": "+printable.Line(n.Error, 160))
+		}
+		names = append(names, n.Name)
+	}
+	how := table.Cell{Text: fmt.Sprintf("%d of %d done", done, len(j.Nodes))}
+	if len(failed) > 0 {
+		how.State, how.Text = snapshot.Failing, fmt.Sprintf("%d of %d failed", len(failed), len(j.Nodes))
+		how.Sub = failed[:min(len(failed), maxJobNodes)]
+	}
+	if j.Ended.IsZero() {
+		how.Text += ", running"
+	}
+	more := ""
+	if n := len(names) - maxJobNodes; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return table.Row{Key: j.ID, Cells: []table.Cell{
+		{Text: text.Ago(r.Now.Sub(j.Started)) + " ago", Sub: []string{text.Clock(j.Started)}}, {Text: j.Action}, how,
+		{Text: joined(names[:min(len(names), maxJobNodes)]) + more}, {Text: printable.Line(j.Actor, 80)},
+	}}
+}
+
+// maxAudit bounds the entries of the audit that are read.
+const maxAudit = 20_000
+
+// audit is the list of what clients have done.
+func (p *page) audit(r *request) (any, error) {
+	all, err := p.api.Audit.List(maxAudit)
+	if err != nil {
+		return nil, err
+	}
+	l := &table.List[pools.AuditEntry]{
+		Search: func(e *pools.AuditEntry) string {
+			return strings.ToLower(strings.Join([]string{e.Actor, e.Action, e.Node, e.Result}, "\n"))
+		},
+		Columns: []table.Column[pools.AuditEntry]{
+			{Name: "time", Head: "Time", Of: table.One(func(e *pools.AuditEntry) string { return timeKey(e.Time) })},
+			{Name: "action", Head: "Action", Of: table.One(func(e *pools.AuditEntry) string { return printable.Line(e.Action, 120) })},
+			{Name: "node", Head: "Machine", Of: table.One(func(e *pools.AuditEntry) string { return e.Node })},
+			{Name: "result", Head: "Result", Of: table.One(func(e *pools.AuditEntry) string { return printable.Line(e.Result, maxText) })},
+			{Name: "who", Head: "Who", Of: table.One(func(e *pools.AuditEntry) string { return printable.Line(e.Actor, 120) })},
+		},
+		Row: func(e *pools.AuditEntry) table.Row {
+			machine := table.Cell{Text: e.Node}
+			if r.ByName[e.Node] != nil {
+				machine.URL = nodePath(e.Node)
+			}
+			return table.Row{Cells: []table.Cell{
+				{Text: text.Clock(e.Time)}, {Text: printable.Line(e.Action, 120)}, machine, {Text: printable.Line(e.Result, maxText)}, {Text: printable.Line(e.Actor, 120)},
+			}}
+		},
+	}
+	t := table.Table{Name: "Audit", Path: r.path, Empty: "Nobody has changed anything."}
+	return l.View(t, r.query, slices.Clone(all)), nil
+}
+
+// configView is the state of the config file.
+type configView struct {
+	File     string
+	Facts    []fact
+	Refused  bool
+	Mistakes []mistakeLine
+	Warnings []string
+	Reload   string // URL of the form that reads the file again; empty: the client may not
+}
+
+func (configView) title() string { return "Config" }
+
+// mistakeLine is a mistake in the config file.
+type mistakeLine struct{ Where, Text, Hint string }
+
+func (p *page) config(r *request) (any, error) {
+	v := configView{File: r.Farm.Source}
+	c := &r.Farm.Config
+	v.Facts = []fact{
+		{"Nodes", table.Cell{Text: fmt.Sprint(len(r.Farm.Nodes())), URL: "/nodes"}}, {"Pools", table.Cell{Text: fmt.Sprint(len(c.Pools)), URL: "/pools"}},
+		{"Clusters", table.Cell{Text: fmt.Sprint(len(c.Clusters)), URL: "/clusters"}}, {"Tags", table.Cell{Text: fmt.Sprint(len(c.Tags)), URL: "/tags"}},
+	}
+	if r.client.Role.Includes(pools.RoleAdmin) {
+		v.Reload = table.To(changePath, "do", "reload")
+	}
+	for _, problem := range r.Problems {
+		if problem.Part == "config" {
+			v.Warnings = append(v.Warnings, printable.Line(problem.Problem, 2*maxText))
+		}
+	}
+	if p.Config == nil {
+		return v, nil
+	}
+	status := p.Config()
+	if !status.Since.IsZero() {
+		v.Facts = append(v.Facts, fact{"In force since", table.Cell{Text: text.Clock(status.Since)}})
+	}
+	v.Facts = append(v.Facts, fact{"SHA-256", table.Cell{Text: status.Digest, Code: true}})
+	if status.Refused == nil {
+		return v, nil
+	}
+	v.Refused, v.Warnings = true, nil
+	mistakes, ok := errors.AsType[mistake.Errors](status.Refused)
+	if !ok {
+		v.Mistakes = []mistakeLine{{Text: printable.Line(status.Refused.Error(), 2*maxText)}}
+		return v, nil
+	}
+	for _, e := range mistakes {
+		v.Mistakes = append(v.Mistakes, mistakeLine{e.Position(), printable.Line(e.Msg, 2*maxText), printable.Line(e.Hint, maxText)})
+	}
+	return v, nil
+}

@@ -1,0 +1,85 @@
+// Package snapshot has all machines at a moment, with what is wrong with them: machines with
+// the same fault are one [Cause].
+//
+// The package does not know how a page looks.
+package snapshot
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/pools"
+	"drover/pools/boots"
+	"drover/pools/resolve"
+	"drover/web/api"
+)
+
+// Snapshot is all machines at a moment. Its users share it and must not change it.
+type Snapshot struct {
+	Farm     *resolve.Farm
+	Now      time.Time
+	Machines []Machine
+	ByName   map[string]*Machine
+	Records  []boots.Record // of all boots, the newest first
+	Counts   map[string]int // of machines, by their state
+	Causes   []Cause        // what is wrong with machines, the most frequent first
+	Unknowns []pools.Unknown
+	Problems []api.Problem
+}
+
+// Machine is a machine of a [Snapshot].
+type Machine struct {
+	api.Machine
+	State   string      // as the API has it, or [Failing]; also a CSS class
+	InPool  *pools.Pool // as the config has it; nil: it has none of that name
+	Cause   string      // key of a [Cause]; empty: nothing is wrong with it
+	Search  string      // the text that a search looks in, in lower case
+	Problem string      // what is wrong with it, as text
+}
+
+// New returns what an API knows now of the machines of a farm.
+func New(a *api.API, farm *resolve.Farm) *Snapshot {
+	s := &Snapshot{
+		Farm: farm, Now: a.Now(), ByName: map[string]*Machine{}, Counts: map[string]int{},
+		Unknowns: a.Unknowns.List(), Problems: a.Ready(context.Background()),
+	}
+	inPool := map[string]*pools.Pool{}
+	for i := range farm.Config.Pools {
+		inPool[farm.Config.Pools[i].Name] = &farm.Config.Pools[i]
+	}
+	all, records := a.Machines()
+	s.Records = records
+	s.Machines = make([]Machine, len(all))
+	groups := map[string]*Cause{}
+	for i := range all {
+		m := &s.Machines[i]
+		m.Machine, m.InPool = all[i], inPool[all[i].Pool]
+		m.State = stateOf(&all[i])
+		m.Search = searchText(m)
+		s.ByName[m.Name] = m
+		s.Counts[m.State]++
+		m.group(groups)
+	}
+	for _, c := range groups {
+		s.Causes = append(s.Causes, *c)
+	}
+	slices.SortFunc(s.Causes, compareCauses)
+	return s
+}
+
+// searchText returns what a search finds a machine by.
+func searchText(m *Machine) string {
+	words := []string{m.Name, m.Pool, m.State, m.Status.Cluster, m.Status.Image, m.ChassisSlot.String(), strings.Join(m.Tags, " ")}
+	if m.Status.Address.IsValid() {
+		words = append(words, m.Status.Address.String())
+	}
+	if m.IP.IsValid() {
+		words = append(words, m.IP.String())
+	}
+	for _, mac := range m.MACs {
+		words = append(words, mac.String(), mac.Dashed(), mac.Hex())
+	}
+	return strings.ToLower(strings.Join(words, "\n"))
+}
