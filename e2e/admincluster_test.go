@@ -55,7 +55,7 @@ func TestAdminCluster(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			tenantStory(t, tenant)
+			tenant.Story(t.Output())
 		}
 	})
 	upgradeDrover(ctx, t, f)
@@ -66,7 +66,7 @@ func TestAdminCluster(t *testing.T) {
 	})
 	t.Logf("%.1f s after power-on", time.Since(g.Started).Seconds())
 	wantApplied(ctx, t, f)
-	wantKonnectivity(ctx, t, f, tenant)
+	wantKonnectivity(ctx, t, tenant)
 	deleteControlPlane(ctx, t, f, tenant)
 	adoptAgain(ctx, t, f, tenant)
 	uninstallDrover(ctx, t, f)
@@ -82,7 +82,7 @@ func openFarm(ctx context.Context, t *testing.T, b *farm.Built, c farm.Config) *
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			podStory(t, f)
+			f.Story(t.Output())
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -136,30 +136,6 @@ func inFarm(ctx context.Context, t *testing.T, f *farm.Farm, args ...string) str
 		t.Fatal(err)
 	}
 	return out
-}
-
-// podStory prints the pods of the admin cluster, with events and drover's log.
-func podStory(t *testing.T, f *farm.Farm) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, args := range [][]string{
-		{"get", "pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"},
-		{"describe", "pods", "--namespace", farm.Namespace},
-		{"logs", "deployment/drover", "--namespace", farm.Namespace, "--tail=60"},
-	} {
-		out, err := f.Kubectl(ctx, nil, args...)
-		t.Logf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-// tenantStory prints the pods of a tenant, with events.
-func tenantStory(t *testing.T, tenant *farm.Tenant) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, args := range [][]string{{"get", "nodes,pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"}} {
-		out, err := tenant.Kubectl(ctx, nil, args...)
-		t.Logf("%s of the tenant: %v\n%s", strings.Join(args, " "), err, out)
-	}
 }
 
 // serverProcess returns the process id of drover in the rack's admin cluster, as the host

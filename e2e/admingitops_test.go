@@ -2,8 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,15 +62,8 @@ func wantApplied(ctx context.Context, t *testing.T, f *farm.Farm) {
 	t.Helper()
 	values := []string{"drover", f.Chart(), "--namespace", farm.Namespace, "--values", "testdata/admin.yaml"}
 	fixture.Until(ctx, t, "all objects are Ready", func() (bool, error) {
-		out := inFarm(ctx, t, f, "get", "drover", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		var errs []error
-		for _, line := range lines {
-			if !strings.HasSuffix(line, " True") {
-				errs = append(errs, fmt.Errorf("%s is not Ready", line))
-			}
-		}
-		return len(errs) == 0 && len(lines) == 4, errors.Join(errs...)
+		err := f.Objects(ctx, 4, "Ready")
+		return err == nil, err
 	})
 	if _, err := f.Helm(ctx, append([]string{"upgrade"}, values...)...); err != nil { // without the pool's n2
 		t.Fatal(err)

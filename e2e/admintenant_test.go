@@ -13,22 +13,11 @@ import (
 
 // wantKonnectivity drops all TCP connections to the node, and takes the way to its pods. The
 // tenant's API server reaches them through an agent, and not without one.
-func wantKonnectivity(ctx context.Context, t *testing.T, f *farm.Farm, tenant *farm.Tenant) {
+func wantKonnectivity(ctx context.Context, t *testing.T, tenant *farm.Tenant) {
 	t.Helper()
-	if err := f.Isolate(ctx, "10.77.0.21", "10.244.0.0/16"); err != nil {
+	if err := tenant.ProveKonnectivity(ctx, "n1", "10.77.0.21"); err != nil {
 		t.Fatal(err)
 	}
-	if err := tenant.InstallWebhook(ctx, "n1"); err != nil {
-		t.Fatal(err)
-	}
-	reached := func(when string) {
-		t.Helper()
-		fixture.Until(ctx, t, when+" logs, exec and a webhook work", func() (bool, error) {
-			err := tenant.Reached(ctx)
-			return err == nil, err
-		})
-	}
-	reached("with an agent")
 	if err := tenant.KeepAgents(ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +28,10 @@ func wantKonnectivity(ctx context.Context, t *testing.T, f *farm.Farm, tenant *f
 	if err := tenant.KeepAgents(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	reached("with an agent again")
+	fixture.Until(ctx, t, "with an agent again logs, exec and a webhook work", func() (bool, error) {
+		err := tenant.Reached(ctx)
+		return err == nil, err
+	})
 }
 
 // deleteControlPlane deletes the pod of the tenant's control plane. The API answers again,

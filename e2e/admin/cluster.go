@@ -224,8 +224,7 @@ func output(ctx context.Context, cmd *exec.Cmd) (string, error) {
 // Data returns the folder that is /var/lib/drover in the node.
 func (c *Cluster) Data() string { return filepath.Join(c.cfg.Dir, "node", "drover") }
 
-// Processes returns the command lines of all processes of the node and its pods. After
-// [Cluster.Close] there are none.
+// Processes returns the command lines of all processes of the node and its pods.
 func (c *Cluster) Processes() ([]string, error) { return c.node.processes() }
 
 // Close ends the node with everything in it, and the control plane. The files of Dir stay.

@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { wantNothingLeft(t, rack, c, before) })
+	t.Cleanup(func() { wantNothingLeft(t, c, before) })
 	if err := c.Import(ctx, hello); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func kernelParameters(t *testing.T) string {
 
 // wantNothingLeft closes the cluster, and fails the test if the host has any process, mount,
 // cgroup or kernel parameter of it.
-func wantNothingLeft(t *testing.T, rack *lab.Rack, c *admin.Cluster, before string) {
+func wantNothingLeft(t *testing.T, c *admin.Cluster, before string) {
 	t.Helper()
 	if running, err := c.Processes(); err != nil || len(running) < 4 {
 		t.Errorf("the node has processes %q, %v", running, err)
@@ -95,24 +95,10 @@ func wantNothingLeft(t *testing.T, rack *lab.Rack, c *admin.Cluster, before stri
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := c.Processes(); err != nil || len(left) > 0 {
-		t.Errorf("processes are left: %q, %v", left, err)
+	if err := c.Left(); err != nil {
+		t.Error(err)
 	}
 	if after := kernelParameters(t); after != before {
 		t.Errorf("kernel parameters of the host were\n%s\nand are\n%s", before, after)
-	}
-	if mounts := fixture.ReadFile(t, "/proc/self/mountinfo"); strings.Contains(mounts, rack.Dir) {
-		t.Errorf("mounts are left:\n%s", mounts)
-	}
-	var cgroups []string
-	for _, root := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		found, err := filepath.Glob(root + "drover-" + rack.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cgroups = append(cgroups, found...)
-	}
-	if len(cgroups) > 0 {
-		t.Errorf("cgroups are left: %q", cgroups)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // kernel are the parameters that a kubelet sets, and the values that it wants.
@@ -16,6 +17,20 @@ var kernel = map[string]string{
 	"kernel.panic_on_oops":      "1",
 	"kernel.keys.root_maxkeys":  "1000000",
 	"kernel.keys.root_maxbytes": "25000000",
+}
+
+// Kernel returns the values that this host has of the parameters that a kubelet sets. An
+// admin cluster leaves them as they are.
+func Kernel() (map[string]string, error) {
+	values := map[string]string{}
+	for name := range kernel {
+		value, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+		if err != nil {
+			return nil, err
+		}
+		values[name] = strings.TrimSpace(string(value))
+	}
+	return values, nil
 }
 
 // writeFiles writes the files of the node.

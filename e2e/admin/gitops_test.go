@@ -13,15 +13,16 @@ import (
 	"drover/pools/config/objects"
 )
 
-// TestGitOps: the chart takes the values that docs/gitops.md gives to Argo CD and to Flux, and
-// the objects there are objects.
+// TestGitOps: the chart takes the values of docs/farm.md, and those that docs/gitops.md gives to
+// Argo CD and to Flux, and the objects there are objects.
 func TestGitOps(t *testing.T) {
-	page := fixture.ReadFile(t, "../../docs/gitops.md")
+	pages := fixture.ReadFile(t, "../../docs/gitops.md") + fixture.ReadFile(t, "../../docs/farm.md")
 	seen := map[string]int{}
-	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(pages, -1) {
 		for text := range strings.SplitSeq(block[1], "\n---\n") {
 			var m struct {
 				APIVersion, Kind string
+				Config           any // of the chart
 				Spec             struct {
 					Values any // of Flux
 					Source struct{ Helm struct{ ValuesObject any } }
@@ -34,9 +35,15 @@ func TestGitOps(t *testing.T) {
 			if values == nil {
 				values = m.Spec.Source.Helm.ValuesObject
 			}
+			if m.Config != nil {
+				if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+					t.Fatal(err)
+				}
+				m.Kind = "values"
+			}
 			switch {
 			case strings.HasPrefix(m.APIVersion, "drover.dev/"):
-				if _, err := objects.Read("gitops.md", []byte(text)); err != nil {
+				if _, err := objects.Read("the manual", []byte(text)); err != nil {
 					t.Error(err)
 				}
 			case values != nil:
@@ -47,9 +54,9 @@ func TestGitOps(t *testing.T) {
 			seen[m.Kind]++
 		}
 	}
-	for _, kind := range []string{"Tenant", "Application", "HelmRelease"} {
+	for _, kind := range []string{"Tenant", "Machine", "Application", "HelmRelease", "values"} {
 		if seen[kind] == 0 {
-			t.Errorf("docs/gitops.md has no %s", kind)
+			t.Errorf("docs/gitops.md and docs/farm.md have no %s", kind)
 		}
 	}
 }

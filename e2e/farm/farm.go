@@ -9,7 +9,7 @@
 //	out, err := f.Drover(ctx, "node", "list")                 // in the pod
 //	out, err = f.Kubectl(ctx, nil, "apply", "-f", "objects.yaml")
 //	tenant, err := f.Tenant(ctx, "tenant-a")                  // as its administrator
-//	err = tenant.InstallWebhook(ctx, "node-1")                // a pod to prove konnectivity by
+//	err = tenant.ProveKonnectivity(ctx, "node-1", address)    // and other proofs
 //
 // The package knows drover's chart and its command line, not its config.
 package farm
@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
@@ -93,6 +94,7 @@ type Farm struct {
 
 	built  *Built
 	mirror *http.Server
+	kernel map[string]string // what kubelets set, before there was one
 }
 
 // Open opens a farm: a rack, and in it an admin cluster that has the images of drover
@@ -103,6 +105,9 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Farm, err error) {
 	}
 	address := netip.MustParseAddr(Address)
 	f := &Farm{built: b}
+	if f.kernel, err = admin.Kernel(); err != nil {
+		return nil, err
+	}
 	if f.Rack, err = lab.Open(c.Name, c.Dir, netip.PrefixFrom(address, 24)); err != nil {
 		return nil, err
 	}
@@ -175,8 +180,12 @@ func (f *Farm) Install(ctx context.Context, values string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Kubectl(ctx, nil, "rollout", "status", "deployment/drover", "--namespace", Namespace, "--timeout=3m")
-	return err
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // other work may share the machine
+	defer cancel()
+	return Await(ctx, "drover's pod", func() error {
+		_, err := f.Kubectl(ctx, nil, "rollout", "status", "deployment/drover", "--namespace", Namespace, "--timeout=20s")
+		return err
+	})
 }
 
 // Chart returns the folder of the chart.
@@ -187,19 +196,19 @@ func (f *Farm) Drover(ctx context.Context, args ...string) (string, error) {
 	return f.Kubectl(ctx, nil, append([]string{"exec", "deployment/drover", "--namespace", Namespace, "--", "drover"}, args...)...)
 }
 
-// Log returns the last lines of the log of drover's pod.
-func (f *Farm) Log(ctx context.Context, lines int) (string, error) {
-	return f.Kubectl(ctx, nil, "logs", "deployment/drover", "--namespace", Namespace, fmt.Sprintf("--tail=%d", lines))
-}
-
-// Close ends the admin cluster with all pods, the machines and the rack. The files stay.
+// Close ends the admin cluster with all pods, the machines and the rack. The files stay. The
+// error is also of processes, mounts, cgroups and kernel parameters that stay.
 func (f *Farm) Close() error {
 	var err error
 	if f.mirror != nil {
 		err = f.mirror.Close()
 	}
 	if f.Cluster != nil {
-		err = errors.Join(err, f.Cluster.Close())
+		err = errors.Join(err, f.Cluster.Close(), f.Left())
 	}
-	return errors.Join(err, f.Rack.Close())
+	kernel, kernelErr := admin.Kernel()
+	if kernelErr == nil && !maps.Equal(kernel, f.kernel) {
+		kernelErr = fmt.Errorf("kernel parameters of this host were %v, and are %v", f.kernel, kernel)
+	}
+	return errors.Join(err, kernelErr, f.Rack.Close())
 }

@@ -22,6 +22,18 @@ var admission string
 // noAgent is what an API server says of a request for which it has no agent.
 const noAgent = "No agent available"
 
+// ProveKonnectivity isolates a node of a tenant, and waits until logs, exec and a webhook reach
+// a pod there all the same: through an agent, since there is no other way.
+func (t *Tenant) ProveKonnectivity(ctx context.Context, node, address string) error {
+	if err := t.farm.Isolate(ctx, address, "10.244.0.0/16"); err != nil {
+		return err
+	}
+	if err := t.InstallWebhook(ctx, node); err != nil {
+		return err
+	}
+	return Await(ctx, "logs, exec and a webhook through an agent", func() error { return t.Reached(ctx) })
+}
+
 // Isolate drops all TCP connections to a node, from anywhere on the rack, and the way to the
 // pods of its tenant. It returns an error if the kubelet could not be reached before, or
 // still can be: what goes through konnectivity then proves nothing.
