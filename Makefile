@@ -35,6 +35,10 @@ install: ## the programs to /usr/bin and /usr/lib/drover, for "drover serve" (ro
 demo: need ## a virtual rack netboots into three real clusters (root; KEEP=1 leaves it running)
 	$(GO) run ./e2e/demo $(if $(KEEP),-keep)
 
+.PHONY: demo-farm
+demo-farm: need ## an empty admin cluster: helm install, kubectl apply, three machines Ready in hosted tenants (root; KEEP=1)
+	$(GO) run ./e2e/demo/farm $(if $(KEEP),-keep)
+
 .PHONY: test
 test: need parts ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
 	DROVER_E2E=1 $(MAKE) unit e2e E2E_ALL=

@@ -32,6 +32,7 @@ func notHere() map[string]string {
 		farm     = "TestReadmeFarm (e2e) types it"
 		clusters = "TestManualClusters (e2e) types it"
 		admin    = "it needs a cluster; TestAdminCluster (e2e) runs helm and kubectl so"
+		demo     = "it needs a cluster; make demo-farm runs kubectl so, and a test reads the objects (e2e/admin)"
 		hosts    = "it needs a cluster with flannel; TestExternalHost (e2e) runs the bundle so, TestExternalHosts (e2e/controlplane) the rest"
 		itself   = "it runs this test"
 		long     = "it takes minutes, and decides by figures"
@@ -42,6 +43,7 @@ func notHere() map[string]string {
 		"make test":                    itself,
 		"make demo":                    "it takes minutes of six virtual machines and control planes; the e2e tests boot the same lab",
 		"make demo KEEP=1":             "make demo, until Ctrl-C",
+		"make demo-farm":               "it takes minutes of three virtual machines and an admin cluster; TestAdminCluster (e2e) is its smaller half",
 		"make build":                   farm,
 		"make install":                 farm,
 		"make image":                   farm,
@@ -93,11 +95,15 @@ func notHere() map[string]string {
 		"/etc/drover-host/tenant-a/uninstall.sh":    hosts,
 
 		// The chart.
-		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml": admin,
-		"kubectl --namespace farm rollout status deployment/drover":                                         admin,
-		"kubectl --namespace farm exec deployment/drover -- drover node list":                               admin,
-		"helm upgrade drover deploy/charts/drover --namespace farm --values values.yaml":                    admin,
-		"kubectl apply --server-side --force-conflicts --filename deploy/charts/drover/crds":                admin,
+		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml":         admin,
+		"kubectl --namespace farm rollout status deployment/drover":                                                 admin,
+		"kubectl --namespace farm exec deployment/drover -- drover node list":                                       admin,
+		"kubectl --namespace farm apply --filename objects.yaml":                                                    demo,
+		"kubectl --namespace farm get tenants.drover.dev,machines.drover.dev --output wide":                         demo,
+		"kubectl --namespace farm exec deployment/drover -- drover tenant kubeconfig tenant-a >tenant-a.kubeconfig": demo,
+		"kubectl --kubeconfig tenant-a.kubeconfig get nodes":                                                        demo,
+		"helm upgrade drover deploy/charts/drover --namespace farm --values values.yaml":                            admin,
+		"kubectl apply --server-side --force-conflicts --filename deploy/charts/drover/crds":                        admin,
 	}
 }
 

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"drover/e2e/farm"
+	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/config/objects"
+	"drover/pools/resolve"
+)
+
+// declared is the farm that the values of the chart and the objects declare.
+type declared struct {
+	config  []byte // drover.yaml
+	objects []*objects.Object
+	tenants []string
+}
+
+// readFarm reads values.yaml and objects.yaml of a folder.
+func readFarm(dir string) (*declared, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var values struct{ Config map[string]any }
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return nil, err
+	}
+	server, ok := values.Config["server"].(map[string]any)
+	if !ok {
+		return nil, errors.New("values.yaml: there is no config.server")
+	}
+	server["objects"] = map[string]string{"namespace": farm.Namespace} // as the chart does
+	d := &declared{}
+	if d.config, err = yaml.Marshal(values.Config); err != nil {
+		return nil, err
+	}
+	if text, err = os.ReadFile(filepath.Join(dir, "objects.yaml")); err != nil {
+		return nil, err
+	}
+	if d.objects, err = objects.Read("objects.yaml", text); err != nil {
+		return nil, err
+	}
+	for _, o := range d.objects {
+		if o.Kind == pools.KindTenant {
+			d.tenants = append(d.tenants, o.Name)
+		}
+	}
+	return d, nil
+}
+
+// noNodes is a store without nodes of the API.
+type noNodes struct{}
+
+func (noNodes) Nodes() ([]pools.PoolNode, error)             { return nil, nil }
+func (noNodes) ChangeNodes([]pools.PoolNode, []string) error { return nil }
+
+// plan returns what drover makes of the machine that boots with a MAC; nil when it is none of
+// the farm's.
+func (d *declared) plan(mac string) (*resolve.Plan, error) {
+	dir, err := os.MkdirTemp("", "drover-demo-farm-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "drover.yaml")
+	if err := os.WriteFile(file, d.config, 0o600); err != nil {
+		return nil, err
+	}
+	live, err := config.StartLive(config.Source{File: file}, noNodes{}, d.objects...)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pools.ParseMAC(mac)
+	if err != nil {
+		return nil, err
+	}
+	return live.Farm().Resolve(resolve.Query{MAC: m}), nil
+}
+
+// movedTo gives a machine to another pool, and returns the merge patch for its object.
+func (d *declared) movedTo(machine, pool string) (patch string, err error) {
+	i := slices.IndexFunc(d.objects, func(o *objects.Object) bool { return o.Kind == pools.KindMachine && o.Name == machine })
+	if i < 0 {
+		return "", fmt.Errorf("objects.yaml: there is no Machine %s", machine)
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(d.objects[i].Spec, &spec); err != nil {
+		return "", err
+	}
+	spec["pool"] = pool
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return "", err
+	}
+	d.objects[i] = objects.New(d.objects[i].Key, 0, text)
+	return fmt.Sprintf(`{"spec": {"pool": %q}}`, pool), nil
+}
