@@ -1,0 +1,159 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"drover/e2e/fixture"
+)
+
+// patience bounds the wait for anything that a browser does.
+const patience = 2 * time.Minute
+
+// tab is a tab of a Chromium of its own.
+type tab struct {
+	context.Context
+	t    *testing.T
+	farm *farm
+
+	mu     sync.Mutex
+	errors []string // of the console
+}
+
+// open starts a Chromium and logs in.
+func open(t *testing.T, f *farm) *tab {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil && fixture.Must() {
+		t.Fatal(err)
+	} else if err != nil {
+		t.Skip("no chromium: .ci/need -n names the package")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:len(chromedp.DefaultExecAllocatorOptions):len(chromedp.DefaultExecAllocatorOptions)],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	b := &tab{t: t, farm: f}
+	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithListener(b.listen))
+	t.Cleanup(cancel)
+	b.Context = ctx
+	if err := chromedp.Do(ctx); err != nil { // the first call starts the browser, and has no limit
+		t.Fatal(err)
+	}
+	b.run(chromedp.Navigate(f.url), chromedp.SendKeys("#token", f.token), chromedp.Submit("#token"))
+	b.until("the overview", `document.getElementById("live") !== null`)
+	return b
+}
+
+// listen notes errors of the console: of scripts, of the Content-Security-Policy, of the
+// network.
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		b.errors = append(b.errors, fmt.Sprintf("console.%s", e.Type))
+	case *log.EventEntryAdded:
+		b.errors = append(b.errors, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	}
+}
+
+// quiet fails the test if the console has an error.
+func (b *tab) quiet(what string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.errors) > 0 {
+		b.t.Errorf("%s: the console has %s", what, strings.Join(b.errors, "\n"))
+		b.errors = nil
+	}
+}
+
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// value returns the value of an expression, which may be a promise.
+func value[T any](b *tab, expression string) T {
+	b.t.Helper()
+	return get(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// get returns the value of an action.
+func get[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// until waits until an expression is true. Pages are loaded meanwhile.
+func (b *tab) until(what, expression string) {
+	b.t.Helper()
+	end := time.Now().Add(patience)
+	for time.Now().Before(end) {
+		ctx, cancel := context.WithTimeout(b.Context, patience)
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		cancel()
+		if err == nil && ok {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.t.Fatalf("%s: %s never became true; the page says\n%s", what, expression, value[string](b, "document.body.innerText"))
+}
+
+// visit loads a page of the farm.
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.farm.url + path))
+	b.until(path, `document.readyState === "complete" && document.getElementById("live") !== null`)
+}
+
+// pictures is the folder of the screenshots; empty: none are kept.
+var pictures = sync.OnceValue(func() string {
+	if os.Getenv("DROVER_SCREENSHOTS") != "1" {
+		return ""
+	}
+	dir, err := os.MkdirTemp("", "drover-screenshots-")
+	if err != nil {
+		return ""
+	}
+	fmt.Println("screenshots are in", dir)
+	return dir
+})
+
+// picture keeps a screenshot.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	dir := pictures()
+	if dir == "" {
+		return
+	}
+	png := get(b, chromedp.FullScreenshot(100))
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+		b.t.Error(err)
+	}
+}
