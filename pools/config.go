@@ -62,8 +62,8 @@ type Server struct {
 	Objects Objects `json:"objects,omitzero"`
 }
 
-// Objects are where drover finds the objects (Tenant, Pool, Machine, Tag, Subnet, Chassis)
-// of the admin cluster, and keeps the control planes of tenants.
+// Objects are where drover finds the objects (Tenant, Pool, Machine, Tag, Subnet, Chassis,
+// ExternalHost) of the admin cluster, and keeps the control planes of tenants.
 type Objects struct {
 	Namespace string `json:"namespace,omitempty"` // empty: objects are not read
 }
@@ -222,6 +222,7 @@ const (
 type Pool struct {
 	Name      string    `json:"name"`
 	Cluster   string    `json:"cluster,omitempty"` // cluster that its nodes join; default: none
+	Role      PoolRole  `json:"role,omitempty"`    // what its nodes are in the cluster; default node
 	Image     string    `json:"image"`             // image that its nodes boot: debian-12, or debian-12@sha256:...
 	Tags      []string  `json:"tags,omitempty"`    // after the tag all, in order
 	Nodes     []Node    `json:"nodes,omitempty"`
@@ -237,6 +238,15 @@ type Pool struct {
 	// hardware, which then gets silence in place of a NAK. Default true.
 	Authoritative *bool `json:"authoritative,omitempty"`
 }
+
+// PoolRole is what the nodes of a pool are in its cluster.
+type PoolRole string
+
+// The roles.
+const (
+	RoleNode    PoolRole = "node"    // kubelets join it
+	RoleGateway PoolRole = "gateway" // they are hosts outside it, with flannel and kube-proxy and without a kubelet
+)
 
 // Broadcast is how DHCP answers reach a machine that has no address yet.
 type Broadcast string

@@ -40,6 +40,39 @@ type ExternalHost struct {
 	Expose  []Exposed  `json:"expose,omitempty"`      // Services that ports of the host lead to
 }
 
+// HostSize is the prefix length of a host's part of hostPodCIDR, where none is set.
+const HostSize = 28
+
+// Gateways returns the nodes of pools with role gateway as hosts of a cluster: the declared
+// ones, and those of added.
+func (c *Config) Gateways(cluster string, added []PoolNode) (all []ExternalHost) {
+	add := func(n Node) {
+		if !n.Ignore {
+			all = append(all, ExternalHost{Name: n.Name, Address: n.IP, Size: HostSize})
+		}
+	}
+	for _, p := range c.Pools {
+		if p.Role != RoleGateway || p.Cluster != cluster || p.Ignore {
+			continue
+		}
+		for _, n := range p.Nodes {
+			add(n)
+		}
+		for _, n := range added {
+			if n.Pool == p.Name {
+				add(n.Node)
+			}
+		}
+	}
+	return all
+}
+
+// ClusterHost is a host outside a cluster, with the name of the cluster.
+type ClusterHost struct {
+	Cluster string `json:"cluster"` // name of its cluster
+	ExternalHost
+}
+
 // Exposed is a port of a Service at a port of a host: "drover host proxy" there relays
 // connections to the pods.
 type Exposed struct {

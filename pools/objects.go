@@ -1,6 +1,9 @@
 package pools
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // ObjectGroup and ObjectVersion are the API group and version of the objects.
 const (
@@ -20,10 +23,12 @@ const (
 	KindPool    ObjectKind = "Pool"    // a [Pool]
 	KindMachine ObjectKind = "Machine" // a [Node] of a pool: a [PoolNode]
 	KindChassis ObjectKind = "Chassis" // a [Chassis]
+
+	KindExternalHost ObjectKind = "ExternalHost" // an [ExternalHost] of a cluster: a [ClusterHost]
 )
 
 // ObjectKinds lists the kinds in an order in which none refers to a later one.
-var ObjectKinds = []ObjectKind{KindSubnet, KindTag, KindTenant, KindPool, KindMachine, KindChassis}
+var ObjectKinds = []ObjectKind{KindSubnet, KindTag, KindTenant, KindPool, KindMachine, KindChassis, KindExternalHost}
 
 // Plural returns the name of the resource: tenants.
 func (k ObjectKind) Plural() string {
@@ -38,6 +43,8 @@ func (k ObjectKind) Plural() string {
 		return "pools"
 	case KindMachine:
 		return "machines"
+	case KindExternalHost:
+		return "externalhosts"
 	}
 	return "chassis"
 }
@@ -79,6 +86,13 @@ type MachineStatus struct {
 	Error   string    `json:"error,omitempty"`   // why its boot does not go on
 
 	ImageGeneration string `json:"imageGeneration,omitempty"` // digest of the image
+}
+
+// ExternalHostStatus is the status of an ExternalHost. Its condition Ready is that of its
+// Node.
+type ExternalHostStatus struct {
+	ObjectStatus
+	PodCIDR netip.Prefix `json:"podCIDR,omitzero"` // its part of hostPodCIDR; its first address is the host's own in the pod network
 }
 
 // TenantStatus is the status of a Tenant. Beside the conditions it is about a control plane

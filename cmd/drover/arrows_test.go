@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
 	"pools/kube/objects":          {"drover/pools", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/kube/cluster"},
 
-	"deploy/crd": {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode"},
+	"deploy/crd": {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost"},
 
 	"pools/hardware": {
 		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",

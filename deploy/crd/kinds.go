@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/controlplane"
+	"drover/pools/config/externalhost"
 )
 
 // kind describes a kind of object.
@@ -49,12 +50,16 @@ var kinds = map[pools.ObjectKind]kind{
 	pools.KindChassis: {"Chassis is a chassis of machines with one manager. Its spec is an element of chassis in drover.yaml.",
 		reflect.TypeFor[pools.Chassis](), reflect.TypeFor[pools.ObjectStatus](), []Column{
 			{Name: "Address", Type: "string", Path: ".spec.address"}, {Name: "Pool", Type: "string", Path: ".spec.pool"}}},
+	pools.KindExternalHost: {"ExternalHost is a host outside a cluster that shares its pod network. Its spec is an element of a cluster's hosts in drover.yaml, and the name of the cluster.",
+		reflect.TypeFor[pools.ClusterHost](), reflect.TypeFor[pools.ExternalHostStatus](), []Column{
+			{Name: "Tenant", Type: "string", Path: ".spec.cluster"}, {Name: "Address", Type: "string", Path: ".spec.address"},
+			{Name: "PodCIDR", Type: "string", Path: ".status.podCIDR"}}},
 }
 
 // leftOut are the fields that objects do not have: metadata.name is the name, a node is a
 // Machine, and contents from elsewhere are for the config file alone.
 var leftOut = map[string]bool{
-	"Cluster.name": true, "Pool.name": true, "Pool.nodes": true, "Chassis.name": true, "Node.name": true,
+	"Cluster.name": true, "Pool.name": true, "Pool.nodes": true, "Chassis.name": true, "Node.name": true, "ClusterHost.name": true,
 	"Reference.fromFile": true, "Reference.fromSecret": true,
 }
 
@@ -71,7 +76,16 @@ var amend = map[string]func(*Schema){
 	"ControlPlaneEndpoint.port": func(s *Schema) {
 		s.Minimum, s.Maximum = new(1), new(65535)
 	},
-	"Cluster.kubeconfig":     func(s *Schema) { s.MaxLength = 4096 },
+	"Cluster.kubeconfig":       func(s *Schema) { s.MaxLength = 4096 },
+	"ExternalHost.address":     func(s *Schema) { s.AnyOf, s.Format = nil, "ipv4" },
+	"ExternalHost.podCIDRSize": func(s *Schema) { s.Minimum, s.Maximum = new(8), new(30) },
+	"ExternalHost.expose":      func(s *Schema) { s.MaxItems = externalhost.MaxExposed },
+	"Exposed.service": func(s *Schema) {
+		s.Pattern, s.MaxLength = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?\.[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, 127
+	},
+	"Exposed.port":     func(s *Schema) { s.Minimum, s.Maximum = new(1), new(65535) },
+	"Exposed.hostPort": func(s *Schema) { s.Minimum, s.Maximum = new(1), new(65535) },
+
 	"Chassis.passwordFile":   func(s *Schema) { s.MaxLength = 4096 },
 	"NodePower.passwordFile": func(s *Schema) { s.MaxLength = 4096 },
 }
@@ -114,6 +128,8 @@ var rules = func() map[string][]Rule {
 			{`has(self.image) && self.image != '' || has(self.ignore) && self.ignore`, "a pool has an image, such as image: debian-12"},
 			{`has(self.catchall) && self.catchall || !has(self.match) && !has(self.range) && !has(self.range6) && !has(self.authoritative)`,
 				"only a catch-all pool has match, range, range6 and authoritative: add catchall: true"},
+			{`!has(self.role) || self.role != 'gateway' || has(self.cluster) && self.cluster != '' && (!has(self.catchall) || !self.catchall)`,
+				"a pool of gateways has a cluster, and names its machines"},
 		},
 		"PoolNode": {
 			{`has(self.macs) && self.macs.size() > 0 || has(self.match)`, `a machine has macs: ["52:54:00:12:34:56"], or a match`},
@@ -122,6 +138,10 @@ var rules = func() map[string][]Rule {
 			{`self.driver != 'exec' && !has(self.program) && !has(self.options)`, "programs of the server and their options are for its config file alone"},
 			{`has(self.address) && has(self.passwordFile)`, "power over a network needs address and passwordFile"},
 			below("passwordFile"),
+		},
+		"ClusterHost": {
+			{`!has(self.expose) || self.expose.all(e, self.expose.exists_one(f, (has(f.hostPort) ? f.hostPort : f.port) == (has(e.hostPort) ? e.hostPort : e.port)))`,
+				"a port of the host leads to one Service: give another hostPort"},
 		},
 		"Subnet": {
 			{`!has(self.rapidCommit) || !self.rapidCommit || self.cidr.contains(':')`, "rapidCommit is for IPv6 subnets"},
@@ -143,7 +163,11 @@ func nameRule(k pools.ObjectKind) []Rule {
 	case pools.KindTag:
 		return []Rule{{`self.metadata.name.size() <= 63`, "the name of a tag has 63 characters at most"}}
 	}
-	return []Rule{{`self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')`, "the name is a DNS label: a-z, 0-9 and '-', 63 at most"}}
+	rules := []Rule{{`self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')`, "the name is a DNS label: a-z, 0-9 and '-', 63 at most"}}
+	if k == pools.KindExternalHost {
+		rules = append(rules, Rule{fmt.Sprintf("self.metadata.name != '%s'", externalhost.RangeName), externalhost.RangeName + " is the Node that holds hostPodCIDR"})
+	}
+	return rules
 }
 
 // Definition is a CustomResourceDefinition.

@@ -10,6 +10,7 @@ package crd
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -30,6 +31,7 @@ type Schema struct {
 	Minimum     *int               `json:"minimum,omitempty"`
 	Maximum     *int               `json:"maximum,omitempty"`
 	MaxLength   int                `json:"maxLength,omitempty"`
+	MaxItems    int                `json:"maxItems,omitempty"`
 	AnyOf       []Schema           `json:"anyOf,omitempty"`
 	Required    []string           `json:"required,omitempty"`
 	Properties  map[string]*Schema `json:"properties,omitempty"`
@@ -142,6 +144,7 @@ func (b *builder) fields(t reflect.Type, s *Schema) {
 	for f := range t.Fields() {
 		if f.Anonymous {
 			b.fields(f.Type, s)
+			b.leaveOut(t, s)
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -167,6 +170,13 @@ func (b *builder) fields(t reflect.Type, s *Schema) {
 		}
 	}
 	slices.Sort(s.Required)
+}
+
+// leaveOut removes properties of an embedded struct that the one around it does not have.
+func (b *builder) leaveOut(t reflect.Type, s *Schema) {
+	left := func(name string) bool { return leftOut[typeName(t)+"."+name] && !b.config }
+	maps.DeleteFunc(s.Properties, func(name string, _ *Schema) bool { return left(name) })
+	s.Required = slices.DeleteFunc(s.Required, left)
 }
 
 // elem returns the type of the values in pointers, lists and maps.

@@ -41,13 +41,21 @@ func planText(p *resolve.Plan) string {
 	return b.String()
 }
 
+// clusterRow is the row of the cluster that a machine joins, or is a gateway of.
+func clusterRow(p *resolve.Plan) Row {
+	if p.Gateway != "" {
+		return Row{Field: "gateway", Value: p.Gateway}
+	}
+	return Row{Field: "cluster", Value: orNone(p.Cluster)}
+}
+
 // Rows returns the values of a Plan. [resolve.Plan.Why] has the origin of each field.
 func Rows(p *resolve.Plan) []Row {
 	rows := []Row{
 		{Field: "node", Value: p.Node},
 		{Field: "macs", Value: joinText(p.MACs)},
 		{Field: "pool", Value: p.Pool},
-		{Field: "cluster", Value: orNone(p.Cluster)},
+		clusterRow(p),
 		{Field: "image", Value: p.Image},
 	}
 	if p.NextBoot != "" {

@@ -30,9 +30,9 @@ var hostNetwork = &pools.HostNetwork{
 	HostPodCIDR: netip.MustParsePrefix("10.244.240.0/20"), NodeMask: 24, VNI: 1, Port: 8472, Domain: "cluster.local",
 }
 
-// TestExternalHosts has 200 hosts outside a cluster: their objects, their rights, the
-// writes that they cost, that no node gets a network of theirs, and that nothing is left
-// of them.
+// TestExternalHosts has 200 hosts outside a cluster, declared as objects ExternalHost: their
+// Nodes, their rights, the writes that they cost, that no node gets a network of theirs, and
+// that nothing is left of them.
 func TestExternalHosts(t *testing.T) {
 	p, err := controlplane.Start(t.Context(), controlplane.Config{
 		Name: "tenant", BinDir: buildcache.Programs(t), Dir: filepath.Join(t.TempDir(), "tenant"), RBAC: rbac, Log: t.Output(),
@@ -51,14 +51,15 @@ func TestExternalHosts(t *testing.T) {
 	makeNodes(t, p, 0, 20)
 	c := &kube.Clusters{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true, Key: []byte("of the test")}
 	t.Cleanup(c.Close)
-	set := func(hosts []pools.ExternalHost) {
-		c.Set([]pools.Cluster{{Name: p.Name, Kubeconfig: p.Client, Token: pools.TokenPolicy{TTL: pools.Duration(10 * time.Minute)}, Hosts: hosts, HostNetwork: hostNetwork}})
-	}
+	farm := hostFarm(t, p, c)
+	set := func(hosts []pools.ExternalHost) { declare(t, p, farm, hosts) }
 	set(hosts)
 	t.Run("objects", func(t *testing.T) { testHostObjects(t, p, hosts) })
+	t.Run("conditions", func(t *testing.T) { testHostConditions(t, p, farm) })
 	t.Run("rights", func(t *testing.T) { testHostRights(t, p, c) })
+	t.Run("advice", func(t *testing.T) { testHostAdvice(t, p) })
 	t.Run("writes", func(t *testing.T) { testHostWrites(t, p, len(hosts)) })
-	t.Run("mended", func(t *testing.T) { testHostMended(t, p, func() { set(hosts) }) })
+	t.Run("mended", func(t *testing.T) { testHostMended(t, p, farm.changed) })
 	t.Run("daemons", func(t *testing.T) { testHostDaemons(t, p) })
 	t.Run("apart", func(t *testing.T) {
 		set(hosts[5:])
@@ -85,6 +86,7 @@ func TestExternalHosts(t *testing.T) {
 			}
 		}
 	})
+	t.Run("gateway", func(t *testing.T) { testGateway(t, p, c) })
 }
 
 // remove removes hosts as drover host rm does.

@@ -1,10 +1,12 @@
 package controlplane_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +42,9 @@ type site struct {
 	watcher *objects.Watcher
 	admin   string // kubeconfig
 	file    string // of the stored objects
+	config  string // the config file; default siteConfig
+	changed func() // after other objects were put in force; may be nil
+	host    func(cluster, name string) (netip.Prefix, error)
 
 	mu   sync.Mutex
 	boot pools.MachineStatus
@@ -62,7 +67,7 @@ func (s *site) start() (stop func()) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "drover.yaml")
-	if err := os.WriteFile(path, []byte(siteConfig), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(cmp.Or(s.config, siteConfig)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	last, err := configobjects.Load(s.file, "drover")
@@ -83,7 +88,11 @@ func (s *site) start() (stop func()) {
 			if err := configobjects.Save(s.file, "drover", c.InForce); err != nil {
 				t.Error(err)
 			}
+			if s.changed != nil {
+				s.changed()
+			}
 		},
+		Host: s.host,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -183,6 +192,14 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 		{"Subnet rapid", "{cidr: 10.28.0.0/16, rapidCommit: true}", "rapidCommit is for IPv6"},
 		{"Chassis ok", "{address: ilo-m1.example.org, passwordFile: secrets/m1.pass, pool: web, interval: 10m}", ""},
 		{"Chassis pin", "{address: a, passwordFile: a, pool: web, via: rest, hostKey: 'SHA256:x'}", "hostKey is of SSH"},
+		{"ExternalHost ok", "{cluster: a, address: 192.0.2.10, podCIDRSize: 27, expose: [{service: db.shop, port: 5432}, {service: web.default, port: 5432, hostPort: 80}]}", ""},
+		{"ExternalHost cluster", "{address: 192.0.2.10}", "spec.cluster: Required value"},
+		{"ExternalHost address", "{cluster: a, address: 'fd00::1'}", "spec.address"},
+		{"ExternalHost size", "{cluster: a, address: 192.0.2.10, podCIDRSize: 31}", "spec.podCIDRSize"},
+		{"ExternalHost service", "{cluster: a, address: 192.0.2.10, expose: [{service: web, port: 80}]}", "spec.expose[0].service"},
+		{"ExternalHost twice", "{cluster: a, address: 192.0.2.10, expose: [{service: db.shop, port: 80}, {service: web.default, port: 8080, hostPort: 80}]}", "leads to one Service"},
+		{"ExternalHost drover-host-range", "{cluster: a, address: 192.0.2.10}", "the Node that holds hostPodCIDR"},
+		{"ExternalHost named", "{name: a, cluster: a, address: 192.0.2.10}", "unknown field"},
 		{"Chassis via", "{address: a, passwordFile: a, pool: web, via: telnet}", "Unsupported value"},
 	} {
 		_, err := p.Kubectl(t.Context(), strings.NewReader(oneObject(tt.place, tt.spec)), "create", "--dry-run=server", "--validate=strict", "-f", "-")

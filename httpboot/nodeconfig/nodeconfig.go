@@ -29,9 +29,17 @@ type References interface {
 	Read(ctx context.Context, r pools.Reference) ([]byte, error)
 }
 
+// Gateways makes what the gateways of clusters run.
+type Gateways interface {
+	// Gateway returns the files by path and the units by name that make a node a host of
+	// the cluster that its Plan names. They have credentials.
+	Gateway(ctx context.Context, p *resolve.Plan) (map[string]pools.File, map[string]pools.Unit, error)
+}
+
 // Maker makes the configs of nodes.
 type Maker struct {
 	References References // nil: settings refer to nothing
+	Gateways   Gateways   // nil: no node is a gateway
 	// Secret is what the SSH host keys of nodes and their CA are derived from, 32 bytes or
 	// more. Empty: nodes make their own.
 	Secret []byte
@@ -59,7 +67,7 @@ func (k Maker) Make(ctx context.Context, p *resolve.Plan) (pools.NodeConfig, err
 		MaskUnits:         p.MaskUnits,
 		Env:               p.Env,
 	}
-	errs := []error{m.scripts(&c), m.files(&c), m.network(&c), m.cron(&c), m.password(&c), m.hostKey(&c)}
+	errs := []error{m.scripts(&c), m.files(&c), m.network(&c), m.cron(&c), m.password(&c), m.hostKey(&c), m.gateway(&c)}
 	m.resolver(&c)
 	m.environment(&c)
 	if m.total > maxTotal {
@@ -160,6 +168,31 @@ func (m *making) addOwn(c *pools.NodeConfig, path, mode, content string) {
 	if _, has := c.Files[path]; !has {
 		m.add(c, path, pools.File{Content: content, Mode: mode})
 	}
+}
+
+// gateway adds what makes the node a host of a cluster, and keeps a kubelet of its image from
+// starting.
+func (m *making) gateway(c *pools.NodeConfig) error {
+	if m.plan.Gateway == "" {
+		return nil
+	}
+	if m.Gateways == nil {
+		return errors.New("this server makes no gateways")
+	}
+	files, units, err := m.Gateways.Gateway(m.ctx, m.plan)
+	if err != nil {
+		return fmt.Errorf("gateway of cluster %q: %w", m.plan.Gateway, err)
+	}
+	for path, f := range files {
+		m.add(c, path, f)
+	}
+	all := maps.Clone(c.Units) // the Plan's are shared
+	if all == nil {
+		all = map[string]pools.Unit{}
+	}
+	maps.Copy(all, units)
+	c.Units, c.MaskUnits = all, append(slices.Clip(c.MaskUnits), "kubelet.service")
+	return nil
 }
 
 // password adds the hash of root's password.

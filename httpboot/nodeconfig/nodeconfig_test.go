@@ -55,6 +55,36 @@ func (c contents) Read(_ context.Context, r pools.Reference) ([]byte, error) {
 	return nil, errors.New("no " + r.Place())
 }
 
+// gateways makes a file and a unit, for the cluster a.
+type gateways struct{}
+
+func (gateways) Gateway(_ context.Context, p *resolve.Plan) (map[string]pools.File, map[string]pools.Unit, error) {
+	if p.Gateway != "a" {
+		return nil, nil, errors.New("it is away")
+	}
+	return map[string]pools.File{"/etc/drover-host/a/token": {Content: "t", Mode: "0600"}}, map[string]pools.Unit{"flanneld.service": {Enable: true}}, nil
+}
+
+// TestGateway: a gateway gets the files and units of its cluster beside those of its tags, and
+// no kubelet.
+func TestGateway(t *testing.T) {
+	p := &resolve.Plan{Node: "gw1", Gateway: "a", Settings: resolve.Settings{Units: map[string]pools.Unit{"own.service": {Enable: true}}, MaskUnits: []string{"x.timer"}}}
+	c, err := nodeconfig.Maker{Gateways: gateways{}}.Make(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Join || c.Files["/etc/drover-host/a/token"].Mode != "0600" || !c.Units["flanneld.service"].Enable || !c.Units["own.service"].Enable || !slices.Contains(c.MaskUnits, "kubelet.service") {
+		t.Errorf("got %+v", c)
+	}
+	if len(p.Units) != 1 || len(p.MaskUnits) != 1 {
+		t.Errorf("the Plan has changed: %v, %v", p.Units, p.MaskUnits)
+	}
+	p.Gateway = "b"
+	if _, err := (nodeconfig.Maker{Gateways: gateways{}}).Make(t.Context(), p); err == nil || !strings.Contains(err.Error(), `gateway of cluster "b": it is away`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func configOf(t *testing.T, p *resolve.Plan, refs nodeconfig.References) (pools.NodeConfig, error) {
 	t.Helper()
 	return nodeconfig.Maker{References: refs}.Make(t.Context(), p)

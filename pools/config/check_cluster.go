@@ -89,8 +89,7 @@ func (c *checker) secretRef(path, about string, ref pools.SecretRef) {
 
 // hosts checks the hosts outside of a cluster.
 func (c *checker) hosts(i int) {
-	path, about := fmt.Sprintf("clusters[%d].", i), fmt.Sprintf("cluster %q: ", c.cfg.Clusters[i].Name)
 	for _, m := range externalhost.Check(c.cfg, i) {
-		c.report(path+m.Path, about+m.Path, m.Err)
+		c.report(m.Path, m.About, m.Err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config/externalhost"
 	"drover/pools/config/match"
 	"drover/pools/config/mistake"
 	"drover/pools/resolve"
@@ -85,6 +86,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	if p.Cluster != "" && !slices.Contains(c.clusters, p.Cluster) {
 		c.failf(path+".cluster", mistake.Hint(p.Cluster, c.clusters, "declare it under clusters:"), "%s: unknown cluster %q", about, p.Cluster)
 	}
+	c.report(path+".role", about, externalhost.Role(p))
 	switch {
 	case p.Image == "" && p.Ignore:
 	case p.Image == "":

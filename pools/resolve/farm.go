@@ -21,6 +21,7 @@ type Farm struct {
 	objects   []string
 	addresses addresses
 	shadowed  []pools.PoolNode
+	added     []pools.PoolNode // of the API and of chassis
 	contested []netip.Addr
 	services  map[netip.Addr]bool // see [Plan.Serves]
 
@@ -56,7 +57,7 @@ type Checked struct {
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, included: c.Included, objects: c.Objects, shadowed: c.Shadowed, contested: c.Contested,
+		Config: c.Config, Source: c.Source, lines: c.Lines, included: c.Included, objects: c.Objects, shadowed: c.Shadowed, added: c.Added, contested: c.Contested,
 		byMAC: map[pools.MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
@@ -264,11 +265,13 @@ func (f *Farm) Path(p string) string {
 	return filepath.Join(filepath.Dir(f.Source), p)
 }
 
-// Clusters returns the clusters. Their kubeconfig paths are resolved by [Farm.Path].
+// Clusters returns the clusters. Their kubeconfig paths are resolved by [Farm.Path]. The nodes
+// of pools with role gateway are among their hosts.
 func (f *Farm) Clusters() []pools.Cluster {
 	out := slices.Clone(f.Config.Clusters)
 	for i := range out {
 		out[i].Kubeconfig = f.Path(out[i].Kubeconfig)
+		out[i].Hosts = slices.Concat(out[i].Hosts, f.Config.Gateways(out[i].Name, f.added))
 	}
 	return out
 }

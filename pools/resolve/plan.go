@@ -45,6 +45,7 @@ type Plan struct {
 	CatchAll bool        `json:"catchall,omitempty"` // an unknown machine: the name is made from the MAC
 	Matched  string      `json:"matched,omitempty"`  // the options that identified the node; empty: its MAC; "clientID", "circuitID remoteID", ...
 	Cluster  string      `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
+	Gateway  string      `json:"gateway,omitempty"`  // cluster that the machine is a host of, without a kubelet; Cluster is empty then
 	Image    string      `json:"image"`              // name, or name@sha256:<manifest digest>
 
 	// NextBoot is in force for this boot only. Only a running server sets it.

@@ -134,6 +134,9 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,
 	}
+	if pool.Role == pools.RoleGateway {
+		p.Cluster, p.Gateway = "", pool.Cluster
+	}
 	if p.CatchAll {
 		p.Node, p.Range, p.Range6 = pools.CatchAllName(q.MAC), pool.Range, pool.Range6
 		if q.IPv6 {
@@ -251,6 +254,9 @@ func (p *Plan) Why() Why {
 	why["image"] = f.at(pool + ".image")
 	if p.Cluster != "" {
 		why["cluster"] = f.at(pool + ".cluster")
+	}
+	if p.Gateway != "" {
+		why["gateway"] = f.at(pool + ".role")
 	}
 	if i := f.subnetFor(e, &p.query); i >= 0 {
 		why["subnet"] = f.at(f.subnetPath(i))

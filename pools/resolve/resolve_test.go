@@ -96,6 +96,42 @@ func TestAddedNode(t *testing.T) {
 	}
 }
 
+// TestGateway: a machine of a pool of gateways boots and joins nothing; it is a host of the
+// cluster, also when the API has added it.
+func TestGateway(t *testing.T) {
+	const text = `server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16}]
+clusters:
+  - name: a
+    kubeconfig: a
+    hostNetwork: {podCIDR: 10.244.0.0/16, serviceCIDR: 10.96.0.0/16, hostPodCIDR: 10.244.240.0/20}
+    hosts: [{name: legacy1, address: 192.0.2.10}]
+  - {name: b, kubeconfig: b}
+pools:
+  - {name: gw, cluster: a, role: gateway, image: debian-12, nodes: [{name: gw1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11}, {name: gw2, macs: ["52:54:00:00:00:02"], ip: 10.28.0.12, ignore: true}]}
+  - {name: web, cluster: a, role: node, image: debian-12, nodes: [{name: n1, macs: ["52:54:00:00:00:03"], ip: 10.28.0.13}]}
+`
+	added := pools.PoolNode{Pool: "gw", Node: pools.Node{Name: "gw3", MACs: []pools.MAC{mac(t, "52:54:00:00:00:04")}, IP: netip.MustParseAddr("10.28.0.14")}}
+	f, err := config.Parse("drover.yaml", []byte(text), added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.Resolve(resolve.Query{MAC: mac(t, "52:54:00:00:00:01"), Firmware: pools.BIOS})
+	if p.Cluster != "" || p.Gateway != "a" || p.Why()["gateway"].Line != 10 {
+		t.Errorf("cluster %q, gateway %q of %v", p.Cluster, p.Gateway, p.Why()["gateway"])
+	}
+	if p := f.Resolve(resolve.Query{MAC: mac(t, "52:54:00:00:00:03"), Firmware: pools.BIOS}); p.Cluster != "a" || p.Gateway != "" {
+		t.Errorf("a node: cluster %q, gateway %q", p.Cluster, p.Gateway)
+	}
+	var names []string
+	for _, h := range f.Clusters()[0].Hosts {
+		names = append(names, fmt.Sprintf("%s %s/%d", h.Name, h.Address, h.Size))
+	}
+	if got := strings.Join(names, ", "); got != "legacy1 192.0.2.10/28, gw1 10.28.0.11/28, gw3 10.28.0.14/28" || len(f.Clusters()[1].Hosts) != 0 {
+		t.Errorf("hosts %s, and %v", got, f.Clusters()[1].Hosts)
+	}
+}
+
 func TestBadAddedNodes(t *testing.T) {
 	good := pools.Node{Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}
 	for name, tt := range map[string]struct {

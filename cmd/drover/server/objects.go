@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"time"
@@ -58,7 +59,7 @@ func (s *Server) newObjects(dir string, images *imagebuild.Dir) *adminObjects {
 	a := &adminObjects{file: filepath.Join(dir, objectsFile), images: images, generations: map[string]string{}, stuck: map[string]string{}}
 	a.Watcher = &objects.Watcher{
 		Cluster: cluster.NewAdmin(farm.Path(server.AdminKubeconfig), time.Now), Namespace: server.Objects.Namespace,
-		Farm: s.Live, Log: s.part("objects"), Machine: s.machineStatus,
+		Farm: s.Live, Log: s.part("objects"), Machine: s.machineStatus, Host: s.hostStatus,
 		Changed: func(configobjects.Choice) { s.farmChanged() },
 	}
 	return a
@@ -91,6 +92,16 @@ func (s *Server) saveObjects() {
 	if err := configobjects.Save(s.objects.file, s.objects.Namespace, s.Live.Objects().InForce); err != nil {
 		s.log.Error("the objects in force are not stored: after a restart older ones are in force until the admin cluster answers", "err", err)
 	}
+}
+
+// hostStatus returns the network of a host outside a cluster, and why its Node is not as it
+// should be.
+func (s *Server) hostStatus(cluster, name string) (netip.Prefix, error) {
+	hosts, err := s.clusters.Hosts(cluster)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return hosts.State(name)
 }
 
 // findStuck makes Events of boots without progress.

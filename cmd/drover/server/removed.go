@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 
 	"drover/pools"
 	"drover/pools/config"
@@ -26,8 +27,14 @@ func (s *Server) forgetRemoved() {
 }
 
 // nodesChanged tells the parts that nodes were changed over the API: the clusters reconcile
-// labels and taints.
+// labels and taints, and nodes of pools of gateways are hosts of them.
 func (s *Server) nodesChanged() {
+	isGateway := func(p pools.Pool) bool { return p.Role == pools.RoleGateway }
+	if farm := s.Live.Farm(); slices.ContainsFunc(farm.Config.Pools, isGateway) {
+		s.changing.Lock()
+		s.clusters.Set(s.Live.Farm().Clusters())
+		s.changing.Unlock()
+	}
 	s.clusters.Refresh()
 	s.forgetRemoved()
 }

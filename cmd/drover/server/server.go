@@ -176,7 +176,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	s.http = &httpboot.Server{
 		Scripts: s.scripts, Boots: s.Store.Boots, Joiner: s.clusters, Clients: s.Machines, Addr: cfg.HTTP, TLS: nodeTLS, Log: s.part("http"),
-		Config:    nodeconfig.Maker{References: references{s.Live.Farm, s.clusters}, Secret: s.Store.Boots.EventSecret},
+		Config:    nodeconfig.Maker{References: references{s.Live.Farm, s.clusters}, Gateways: gateways{s.clusters}, Secret: s.Store.Boots.EventSecret},
 		OnRequest: s.metrics.Request, OnRefused: s.metrics.Refused, OnQueue: s.metrics.Queue, OnInventory: s.inventory,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}

@@ -13,12 +13,17 @@ type Element struct {
 	List  string // key at the top: pools, or tags, which is a map
 	Key   string // key that identifies an element of the list: name, cidr
 	Name  string // its value; in a map, the key of the element
-	Pool  string // of a node: the pool in whose nodes it is; then List is pools
+	Of    string // of a node or host: the pool or cluster that has it; then List is pools or clusters
 	Value any    // with the JSON of the element
 }
 
+// parts are the keys of the lists in elements that [Edit] keeps: their own elements are set one
+// by one.
+var parts = map[string]string{"pools": "nodes", "clusters": "hosts"}
+
 // Edit sets elements in a config file, and returns the file with its comments and the order
-// of its keys. An element that is there is replaced; of a pool the nodes stay.
+// of its keys. An element that is there is replaced; of a pool the nodes stay, and of a cluster
+// the hosts.
 func Edit(file string, data []byte, all []Element) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -48,8 +53,8 @@ func set(root *yaml.Node, e Element) error {
 	}
 	n := value.Content[0]
 	switch {
-	case e.Pool != "":
-		return setNode(root, e, n)
+	case e.Of != "":
+		return setPart(root, e, n)
 	case e.Key == "":
 		m := child(root, e.List, yaml.MappingNode)
 		*child(m, e.Name, n.Kind) = *n
@@ -61,8 +66,8 @@ func set(root *yaml.Node, e Element) error {
 		list.Content = append(list.Content, n)
 		return nil
 	}
-	if nodes := lookup(list.Content[i], "nodes"); nodes != nil && e.List == "pools" {
-		*child(n, "nodes", nodes.Kind) = *nodes
+	if part, ok := parts[e.List]; ok {
+		keepPart(list.Content[i], n, part)
 	}
 	keepComments(list.Content[i], n)
 	list.Content[i] = n
@@ -77,31 +82,51 @@ func keepComments(old, n *yaml.Node) {
 	}
 }
 
-// setNode sets a node in its pool, and removes it from others.
-func setNode(root *yaml.Node, e Element, n *yaml.Node) error {
-	list := child(root, "pools", yaml.SequenceNode)
-	target := find(list, "name", e.Pool)
+// keepPart gives an element the list of that key of the one that it replaces, with its own on
+// top.
+func keepPart(old, n *yaml.Node, part string) {
+	list := lookup(old, part)
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return
+	}
+	if own := lookup(n, part); own != nil {
+		for _, o := range own.Content {
+			if name := lookup(o, "name"); name != nil {
+				setNamed(list, name.Value, o)
+			}
+		}
+	}
+	*child(n, part, list.Kind) = *list
+}
+
+// setNamed sets the mapping of that name in a list.
+func setNamed(list *yaml.Node, name string, n *yaml.Node) {
+	i := find(list, "name", name)
+	if i < 0 {
+		list.Content = append(list.Content, n)
+		return
+	}
+	keepComments(list.Content[i], n)
+	list.Content[i] = n
+}
+
+// setPart sets a node in its pool, or a host in its cluster. A node leaves other pools; a host
+// can be in several clusters.
+func setPart(root *yaml.Node, e Element, n *yaml.Node) error {
+	list, part := child(root, e.List, yaml.SequenceNode), parts[e.List]
+	target := find(list, "name", e.Of)
 	if target < 0 {
-		return fmt.Errorf("node %q: there is no pool %q", e.Name, e.Pool)
+		return fmt.Errorf("%s %q: there is no %s %q", part[:len(part)-1], e.Name, e.List[:len(e.List)-1], e.Of)
 	}
 	for i, p := range list.Content {
-		nodes := lookup(p, "nodes")
-		if nodes == nil {
-			continue
-		}
-		at := find(nodes, "name", e.Name)
-		switch {
-		case at < 0:
-		case i == target:
-			keepComments(nodes.Content[at], n)
-			nodes.Content[at] = n
-			return nil
-		default:
-			nodes.Content = slices.Delete(nodes.Content, at, at+1)
+		if nodes := lookup(p, part); nodes != nil && i != target && e.List == "pools" {
+			nodes.Content = slices.DeleteFunc(nodes.Content, func(o *yaml.Node) bool {
+				name := lookup(o, "name")
+				return name != nil && name.Value == e.Name
+			})
 		}
 	}
-	nodes := child(list.Content[target], "nodes", yaml.SequenceNode)
-	nodes.Content = append(nodes.Content, n)
+	setNamed(child(list.Content[target], part, yaml.SequenceNode), e.Name, n)
 	return nil
 }
 

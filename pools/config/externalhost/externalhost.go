@@ -20,8 +20,9 @@ import (
 
 // Mistake is a mistake in the hosts of a cluster.
 type Mistake struct {
-	Path string // below the cluster: hostNetwork.podCIDR
-	Err  error  // mostly a [pools.HintError]
+	Path  string // clusters[0].hostNetwork.podCIDR
+	About string // begins the text: cluster "a": hostNetwork.podCIDR
+	Err   error  // mostly a [pools.HintError]
 }
 
 // RangeName is the name of the Node that holds hostPodCIDR, so that the controller
@@ -29,7 +30,7 @@ type Mistake struct {
 const RangeName = "drover-host-range"
 
 // DefaultSize is the prefix length of a host's network.
-const DefaultSize = 28
+const DefaultSize = pools.HostSize
 
 // SetDefaults sets the defaults of fields that are not set.
 func SetDefaults(c *pools.Cluster) {
@@ -80,24 +81,40 @@ func firstIPv4(all pools.Prefixes) netip.Prefix {
 
 // checker collects the mistakes of one cluster.
 type checker struct {
+	index   int
 	cluster *pools.Cluster
+	hosts   []placed
 	found   []Mistake
 }
 
+// placed is a host with its path: one of the cluster's own, or a node of a pool of gateways.
+type placed struct {
+	pools.ExternalHost
+	path string // hosts[0], pools[1].nodes[2]
+}
+
+// failf notes a mistake. The path is one below the cluster, or that of a pool.
 func (c *checker) failf(path, hint, format string, args ...any) {
-	c.found = append(c.found, Mistake{path, pools.Hint(hint, format, args...)})
+	c.add(path, pools.Hint(hint, format, args...))
+}
+
+func (c *checker) add(path string, err error) {
+	m := Mistake{path, fmt.Sprintf("cluster %q: %s", c.cluster.Name, path), err}
+	if !strings.HasPrefix(path, "pools[") {
+		m.Path = fmt.Sprintf("clusters[%d].%s", c.index, path)
+	}
+	c.found = append(c.found, m)
 }
 
 // Check returns the mistakes in the hosts of the cluster with that index, with its
 // defaults. A mistake of two clusters is one of the later.
 func Check(cfg *pools.Config, index int) []Mistake {
 	cluster := &cfg.Clusters[index]
-	c := &checker{cluster: cluster}
+	c := &checker{index: index, cluster: cluster, hosts: hostsOf(cfg, cluster)}
 	for i := range index {
-		if err := conflict(&cfg.Clusters[i], cluster); err != nil {
-			c.found = append(c.found, Mistake{"hosts", err})
-		}
+		c.shared(&cfg.Clusters[i], hostsOf(cfg, &cfg.Clusters[i]))
 	}
+	c.gateways(cfg)
 	n := cluster.HostNetwork
 	if n == nil {
 		if len(cluster.Hosts) > 0 {
@@ -108,8 +125,8 @@ func Check(cfg *pools.Config, index int) []Mistake {
 	c.network(n)
 	c.subnets(n, cfg.Subnets)
 	nodes := nodeNames(cfg, cluster.Name)
-	for i, h := range cluster.Hosts {
-		c.host(fmt.Sprintf("hosts[%d]", i), h, cluster.Hosts[:i], nodes)
+	for i, h := range c.hosts {
+		c.host(h.path, h.ExternalHost, c.hosts[:i], nodes)
 	}
 	c.room(n)
 	return c.found
@@ -118,7 +135,7 @@ func Check(cfg *pools.Config, index int) []Mistake {
 // nodeNames returns the names of the nodes that boot into a cluster.
 func nodeNames(cfg *pools.Config, cluster string) (names []string) {
 	for _, p := range cfg.Pools {
-		if p.Cluster == cluster {
+		if p.Cluster == cluster && p.Role != pools.RoleGateway {
 			for _, n := range p.Nodes {
 				names = append(names, n.Name)
 			}
@@ -200,7 +217,7 @@ func (c *checker) prefix(name string, p netip.Prefix, hint string) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-func (c *checker) host(path string, h pools.ExternalHost, earlier []pools.ExternalHost, nodes []string) {
+func (c *checker) host(path string, h pools.ExternalHost, earlier []placed, nodes []string) {
 	n := c.cluster.HostNetwork
 	switch {
 	case !label.MatchString(h.Name):
@@ -209,7 +226,7 @@ func (c *checker) host(path string, h pools.ExternalHost, earlier []pools.Extern
 		c.failf(path+".name", "any other", "%q is the Node that holds hostPodCIDR", h.Name)
 	case slices.Contains(nodes, h.Name):
 		c.failf(path+".name", "a name of its own", "%q is a node of a pool: its kubelet has that Node", h.Name)
-	case slices.ContainsFunc(earlier, func(o pools.ExternalHost) bool { return o.Name == h.Name }):
+	case slices.ContainsFunc(earlier, func(o placed) bool { return o.Name == h.Name }):
 		c.failf(path+".name", "remove one", "%q is there twice", h.Name)
 	}
 	a := h.Address
@@ -220,7 +237,7 @@ func (c *checker) host(path string, h pools.ExternalHost, earlier []pools.Extern
 		c.failf(path+".address", "address: 192.0.2.10", "%s cannot be the address of a host: IPv4, and one that the cluster's nodes reach", a)
 	case n.PodCIDR.Contains(a) || n.ServiceCIDR.Contains(a):
 		c.failf(path+".address", "the address of the host in its own network", "%s is in a network of the cluster: VXLAN packets to it would go into the VXLAN", a)
-	case slices.ContainsFunc(earlier, func(o pools.ExternalHost) bool { return o.Address == a }):
+	case slices.ContainsFunc(earlier, func(o placed) bool { return o.Address == a }):
 		c.failf(path+".address", "each host needs one of its own", "%s is there twice", a)
 	}
 	c.exposed(path, h)
@@ -260,14 +277,14 @@ func (c *checker) room(n *pools.HostNetwork) {
 	if !n.HostPodCIDR.IsValid() || !n.HostPodCIDR.Addr().Is4() {
 		return
 	}
-	needed := 0
-	for _, h := range c.cluster.Hosts {
+	needed, room := 0, 1<<(32-n.HostPodCIDR.Bits())
+	for _, h := range c.hosts {
 		if h.Size > 0 && h.Size <= 32 {
 			needed += 1 << (32 - h.Size)
 		}
-	}
-	if room := 1 << (32 - n.HostPodCIDR.Bits()); needed > room {
-		c.failf("hostNetwork.hostPodCIDR", "a larger one", "%s has %d addresses, and the hosts need %d", n.HostPodCIDR, room, needed)
+		if needed > room {
+			c.failf(h.path, "a larger hostPodCIDR", "hostPodCIDR %s has %d addresses, and the hosts up to %q need %d", n.HostPodCIDR, room, h.Name, needed)
+		}
 	}
 }
 
@@ -275,38 +292,45 @@ func contains(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
-// conflict returns the error of a host that is in several clusters whose networks cannot
-// be on one host: overlapping pod or Service networks, or the same VXLAN. Nil: none.
-func conflict(a, b *pools.Cluster) error {
-	if a.HostNetwork == nil || b.HostNetwork == nil {
-		return nil
+// shared notes the hosts that an earlier cluster has, too, if both cannot be on one host:
+// their pod or Service networks overlap, or they have the same VXLAN.
+func (c *checker) shared(earlier *pools.Cluster, hosts []placed) {
+	if earlier.HostNetwork == nil || c.cluster.HostNetwork == nil {
+		return
 	}
-	shared := slices.IndexFunc(a.Hosts, func(h pools.ExternalHost) bool {
-		return slices.ContainsFunc(b.Hosts, func(o pools.ExternalHost) bool { return o.Address == h.Address })
-	})
-	if shared < 0 {
-		return nil
+	byAddress := map[netip.Addr]pools.ExternalHost{}
+	for _, h := range hosts {
+		byAddress[h.Address] = h.ExternalHost
 	}
-	h, x, y := a.Hosts[shared], a.HostNetwork, b.HostNetwork
+	for _, h := range c.hosts {
+		if other, ok := byAddress[h.Address]; ok && h.Address.IsValid() {
+			if err := conflict(earlier, c.cluster, other, h.ExternalHost); err != nil {
+				c.add(h.path, err)
+			}
+		}
+	}
+}
+
+// conflict returns why a host cannot be in both clusters; nil: it can.
+func conflict(a, b *pools.Cluster, inA, inB pools.ExternalHost) error {
+	at, x, y := inA.Address, a.HostNetwork, b.HostNetwork
 	for _, p := range []netip.Prefix{x.PodCIDR, x.ServiceCIDR} {
 		for _, q := range []netip.Prefix{y.PodCIDR, y.ServiceCIDR} {
 			if p.IsValid() && q.IsValid() && p.Overlaps(q) {
-				return pools.Hint("a host can be in clusters whose networks are apart", "%s is a host of clusters %q and %q, and %s overlaps %s", h.Address, a.Name, b.Name, p, q)
+				return pools.Hint("a host can be in clusters whose networks are apart", "%s is a host of clusters %q and %q, and %s overlaps %s", at, a.Name, b.Name, p, q)
 			}
 		}
 	}
-	for _, o := range b.Hosts {
-		for _, e := range o.Expose {
-			if o.Address == h.Address && slices.ContainsFunc(h.Expose, func(f pools.Exposed) bool { return f.HostPort == e.HostPort }) {
-				return pools.Hint("hostPort: another one, in one of them", "%s is a host of clusters %q and %q, and its port %d leads to Services of both", h.Address, a.Name, b.Name, e.HostPort)
-			}
+	for _, e := range inB.Expose {
+		if slices.ContainsFunc(inA.Expose, func(f pools.Exposed) bool { return f.HostPort == e.HostPort }) {
+			return pools.Hint("hostPort: another one, in one of them", "%s is a host of clusters %q and %q, and its port %d leads to Services of both", at, a.Name, b.Name, e.HostPort)
 		}
 	}
 	if x.ProxyMode == y.ProxyMode {
-		return pools.Hint("proxyMode: iptables in one of them", "%s is a host of clusters %q and %q, and both have proxyMode %s: two kube-proxies would delete each other's rules", h.Address, a.Name, b.Name, x.ProxyMode)
+		return pools.Hint("proxyMode: iptables in one of them", "%s is a host of clusters %q and %q, and both have proxyMode %s: two kube-proxies would delete each other's rules", at, a.Name, b.Name, x.ProxyMode)
 	}
 	if x.VNI == y.VNI {
-		return pools.Hint("give one cluster's flannel another VNI", "%s is a host of clusters %q and %q, and both have VNI %d: the host has one interface flannel.%d", h.Address, a.Name, b.Name, x.VNI, x.VNI)
+		return pools.Hint("give one cluster's flannel another VNI", "%s is a host of clusters %q and %q, and both have VNI %d: the host has one interface flannel.%d", at, a.Name, b.Name, x.VNI, x.VNI)
 	}
 	return nil
 }

@@ -42,8 +42,21 @@ func FromConfig(cfg *pools.Config) (all []*Object, left mistake.Errors) {
 	for name, t := range cfg.Tags {
 		c.add(pools.KindTag, name, &t)
 	}
-	for i := range cfg.Clusters {
-		c.add(pools.KindTenant, cfg.Clusters[i].Name, &cfg.Clusters[i])
+	times := map[string]int{} // clusters that a host is in, by its name
+	for _, h := range hostsOf(cfg) {
+		times[h.Name]++
+	}
+	for _, cl := range cfg.Clusters {
+		inside := cl.Hosts
+		cl.Hosts = nil // but hosts of several clusters: an object is of one
+		for _, h := range inside {
+			if times[h.Name] > 1 {
+				cl.Hosts = append(cl.Hosts, h)
+			} else {
+				c.add(pools.KindExternalHost, h.Name, &pools.ClusterHost{Cluster: cl.Name, ExternalHost: h})
+			}
+		}
+		c.add(pools.KindTenant, cl.Name, &cl)
 	}
 	for _, p := range cfg.Pools {
 		nodes := p.Nodes
@@ -58,6 +71,13 @@ func FromConfig(cfg *pools.Config) (all []*Object, left mistake.Errors) {
 	}
 	slices.SortFunc(c.all, compare)
 	return c.all, c.left
+}
+
+func hostsOf(cfg *pools.Config) (all []pools.ExternalHost) {
+	for _, cl := range cfg.Clusters {
+		all = append(all, cl.Hosts...)
+	}
+	return all
 }
 
 // subnetName makes a name of a network: 10-28-0-0-16.
@@ -162,7 +182,9 @@ func (o *Object) Element() decode.Element {
 	case *pools.Pool:
 		e.List = "pools"
 	case *pools.PoolNode:
-		e.List, e.Pool, e.Value = "pools", v.Pool, v.Node
+		e.List, e.Of, e.Value = "pools", v.Pool, v.Node
+	case *pools.ClusterHost:
+		e.List, e.Of, e.Value = "clusters", v.Cluster, v.ExternalHost
 	default:
 		e.List = "chassis"
 	}

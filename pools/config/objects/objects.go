@@ -79,6 +79,8 @@ func (o *Object) decode() {
 		o.element = &pools.Pool{}
 	case pools.KindMachine:
 		o.element = &pools.PoolNode{}
+	case pools.KindExternalHost:
+		o.element = &pools.ClusterHost{}
 	default:
 		o.element = &pools.Chassis{}
 	}
@@ -100,6 +102,8 @@ func (o *Object) decode() {
 	case *pools.PoolNode:
 		e.Name = o.Name
 		o.power("power", e.Power)
+	case *pools.ClusterHost:
+		e.Name = o.Name
 	case *pools.Chassis:
 		e.Name = o.Name
 		o.file("passwordFile", e.PasswordFile)
@@ -138,13 +142,16 @@ func Add(c *resolve.Checked, all []*Object) (errs mistake.Errors) {
 	if len(all) == 0 {
 		return nil
 	}
-	a := adder{c: c, pools: map[string]int{}, nodes: map[int][]pools.Node{}}
+	a := adder{c: c, pools: map[string]int{}, nodes: map[int][]pools.Node{}, clusters: map[string]int{}, hosts: map[int][]pools.ExternalHost{}}
 	if cfg.Tags = maps.Clone(cfg.Tags); cfg.Tags == nil {
 		cfg.Tags = map[string]pools.Tag{}
 	}
 	c.Lines, c.Objects = maps.Clone(c.Lines), slices.Clone(c.Objects)
 	for i, p := range cfg.Pools {
 		a.pools[p.Name] = i
+	}
+	for i, cl := range cfg.Clusters {
+		a.clusters[cl.Name] = i
 	}
 	for _, o := range slices.SortedFunc(slices.Values(all), compare) {
 		c.Objects = append(c.Objects, o.String())
@@ -155,6 +162,9 @@ func Add(c *resolve.Checked, all []*Object) (errs mistake.Errors) {
 	}
 	for i, nodes := range a.nodes {
 		cfg.Pools[i].Nodes = slices.Concat(cfg.Pools[i].Nodes, nodes)
+	}
+	for i, hosts := range a.hosts {
+		cfg.Clusters[i].Hosts = slices.Concat(cfg.Clusters[i].Hosts, hosts)
 	}
 	return a.errs
 }
@@ -168,10 +178,12 @@ func compareKeys(a, b Key) int {
 
 // adder adds objects to a config.
 type adder struct {
-	c     *resolve.Checked
-	pools map[string]int       // index by name
-	nodes map[int][]pools.Node // of Machines, by the index of their pool
-	errs  mistake.Errors
+	c        *resolve.Checked
+	pools    map[string]int               // index by name
+	nodes    map[int][]pools.Node         // of Machines, by the index of their pool
+	clusters map[string]int               // index by name
+	hosts    map[int][]pools.ExternalHost // of ExternalHosts, by the index of their cluster
+	errs     mistake.Errors
 }
 
 // mark makes an object the origin of its values.
@@ -207,6 +219,9 @@ func (a *adder) add(o *Object) string {
 		return at
 	case *pools.Cluster:
 		cfg.Clusters = append(cfg.Clusters, *e)
+		if _, dup := a.clusters[o.Name]; !dup {
+			a.clusters[o.Name] = len(cfg.Clusters) - 1
+		}
 		return fmt.Sprintf("clusters[%d]", len(cfg.Clusters)-1)
 	case *pools.Pool:
 		cfg.Pools = append(cfg.Pools, *e)
@@ -217,6 +232,8 @@ func (a *adder) add(o *Object) string {
 	case *pools.Chassis:
 		cfg.Chassis = append(cfg.Chassis, *e)
 		return fmt.Sprintf("chassis[%d]", len(cfg.Chassis)-1)
+	case *pools.ClusterHost:
+		return a.host(o, e)
 	}
 	return a.machine(o, o.element.(*pools.PoolNode))
 }
@@ -224,13 +241,31 @@ func (a *adder) add(o *Object) string {
 func (a *adder) machine(o *Object, n *pools.PoolNode) string {
 	i, ok := a.pools[n.Pool]
 	if !ok {
-		known := slices.Sorted(maps.Keys(a.pools))
-		a.errs = append(a.errs, &mistake.Error{
-			Origin: pools.Origin{File: o.String(), Path: "pool"},
-			Msg:    fmt.Sprintf("node %q: unknown pool %q", n.Name, n.Pool), Hint: mistake.Hint(n.Pool, known, "declare it under pools:"),
-		})
+		a.unknown(o, "node", "pool", n.Pool, a.pools)
 		return ""
 	}
 	a.nodes[i] = append(a.nodes[i], n.Node)
 	return fmt.Sprintf("pools[%d].nodes[%d]", i, len(a.c.Config.Pools[i].Nodes)+len(a.nodes[i])-1)
+}
+
+func (a *adder) host(o *Object, h *pools.ClusterHost) string {
+	i, ok := a.clusters[h.Cluster]
+	if !ok {
+		a.unknown(o, "host", "cluster", h.Cluster, a.clusters)
+		return ""
+	}
+	host := h.ExternalHost
+	host.Expose = slices.Clone(host.Expose) // its defaults are set in place
+	a.hosts[i] = append(a.hosts[i], host)
+	return fmt.Sprintf("clusters[%d].hosts[%d]", i, len(a.c.Config.Clusters[i].Hosts)+len(a.hosts[i])-1)
+}
+
+// unknown notes that an object is a part of an element, by the field of that name, that is not
+// there.
+func (a *adder) unknown(o *Object, what, field, name string, known map[string]int) {
+	a.errs = append(a.errs, &mistake.Error{
+		Origin: pools.Origin{File: o.String(), Path: field},
+		Msg:    fmt.Sprintf("%s %q: unknown %s %q", what, o.Name, field, name),
+		Hint:   mistake.Hint(name, slices.Sorted(maps.Keys(known)), "declare it under "+field+"s:"),
+	})
 }

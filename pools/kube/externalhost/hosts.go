@@ -42,6 +42,13 @@ type Hosts struct {
 	hosts   []pools.ExternalHost
 	network *pools.HostNetwork
 	leased  map[string]types.UID // hosts with a Node, by name
+	state   map[string]state     // of the last Reconcile, by name
+}
+
+// state is what the last Reconcile has found of a host.
+type state struct {
+	podCIDR netip.Prefix
+	err     error
 }
 
 // New returns the hosts of a cluster: none, until [Hosts.Set].
@@ -106,28 +113,32 @@ func (h *Hosts) Run(ctx context.Context) {
 func (h *Hosts) Reconcile(ctx context.Context) error {
 	hosts, network := h.config()
 	if len(hosts) == 0 {
-		h.setLeased(nil)
+		h.keep(nil, nil)
 		return nil
 	}
 	h.cluster.AwaitSecret(ctx)
 	seen, err := h.nodes(ctx, network.HostPodCIDR)
 	if err != nil {
-		return err
+		return h.failed(err)
 	}
 	accounts, err := h.accounts(ctx)
 	if err != nil {
-		return err
+		return h.failed(err)
 	}
 	var errs []error
-	leased := map[string]types.UID{}
+	leased, states := map[string]types.UID{}, map[string]state{}
+	for _, host := range hosts { // all that have a Node: errors of some end the loop below
+		if n := seen.external[host.Name]; n != nil {
+			leased[host.Name], states[host.Name] = n.UID, state{podCIDR: seen.networks[host.Name]}
+		}
+	}
+	h.keep(leased, states)
 	for _, host := range hosts {
 		uid, err := h.reconcileHost(ctx, host, network, seen)
 		if err == nil && host.Name != externalhost.RangeName && !accounts[host.Name] {
 			err = h.makeAccount(ctx, host.Name)
 		}
-		if uid != "" {
-			leased[host.Name] = uid
-		}
+		h.note(host.Name, uid, state{seen.networks[host.Name], err})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("host %q: %w", host.Name, err))
 		}
@@ -135,17 +146,51 @@ func (h *Hosts) Reconcile(ctx context.Context) error {
 			break
 		}
 	}
-	h.setLeased(leased)
 	if len(seen.intruders) > 0 {
 		errs = append(errs, fmt.Errorf("hostPodCIDR %s is not for hosts alone: it overlaps the networks of nodes %q; choose a part of podCIDR that no node has", network.HostPodCIDR, seen.intruders))
 	}
 	return errors.Join(errs...)
 }
 
-func (h *Hosts) setLeased(leased map[string]types.UID) {
+func (h *Hosts) keep(leased map[string]types.UID, states map[string]state) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.leased = leased
+	h.leased, h.state = leased, states
+}
+
+// note notes what became of a host. Its Lease is renewed from now on: making many hosts takes
+// longer than a Node without a Lease counts as alive.
+func (h *Hosts) note(name string, uid types.UID, s state) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if uid != "" {
+		h.leased[name] = uid
+	}
+	h.state[name] = s
+}
+
+// failed notes that the cluster could not be read, for all hosts.
+func (h *Hosts) failed(err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	states := map[string]state{}
+	for _, host := range h.hosts {
+		states[host.Name] = state{h.state[host.Name].podCIDR, err}
+	}
+	h.state = states
+	return err
+}
+
+// State returns the network of a host as the cluster last had it, and what keeps its Node or
+// credentials from being as the config has them.
+func (h *Hosts) State(name string) (netip.Prefix, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.state[name]
+	if !ok {
+		s.err = errors.New("its Node is not made yet")
+	}
+	return s.podCIDR, s.err
 }
 
 // nodes are the Nodes of a cluster.
@@ -154,11 +199,12 @@ type nodes struct {
 	others    map[string]bool         // names of all others
 	used      []netip.Prefix          // networks in the range, without that of the range itself
 	intruders []string                // the first Nodes of others with a network in the range
+	networks  map[string]netip.Prefix // of hosts, by name
 }
 
 // nodes reads all Nodes.
 func (h *Hosts) nodes(ctx context.Context, within netip.Prefix) (*nodes, error) {
-	all := &nodes{external: map[string]*corev1.Node{}, others: map[string]bool{}}
+	all := &nodes{external: map[string]*corev1.Node{}, others: map[string]bool{}, networks: map[string]netip.Prefix{}}
 	err := cluster.EachPage(ctx, h.cluster, h.cluster.Client().CoreV1().Nodes(), metav1.ListOptions{}, func(page []*corev1.Node) {
 		for _, n := range page {
 			all.add(n, within)
@@ -182,6 +228,9 @@ func (all *nodes) add(n *corev1.Node, within netip.Prefix) {
 			continue
 		}
 		all.used = append(all.used, p)
+		if external {
+			all.networks[n.Name] = p
+		}
 		if !external && len(all.intruders) < maxErrors {
 			all.intruders = append(all.intruders, n.Name)
 		}
@@ -213,6 +262,7 @@ func (h *Hosts) reconcileHost(ctx context.Context, host pools.ExternalHost, netw
 	}
 	if host.Name != externalhost.RangeName {
 		seen.used = append(seen.used, podCIDR)
+		seen.networks[host.Name] = podCIDR
 	}
 	h.log.Info("host outside the cluster has a Node", "host", host.Name, "podCIDR", podCIDR)
 	return made.UID, nil

@@ -29,7 +29,8 @@ import (
 type Finding struct {
 	What   string `json:"what"` // the subject: "API server"
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"` // the result, or the fault and its remedy
+	Detail string `json:"detail"`           // the result, or the fault and its remedy
+	Advice bool   `json:"advice,omitempty"` // nothing is wrong, and the detail says what would be better
 }
 
 const (
@@ -74,6 +75,7 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	i.policies(ctx)
 	i.approver(ctx)
 	i.konnectivity(ctx)
+	i.services(ctx)
 	start := time.Now()
 	short, shortErr := i.Mint(ctx, node, shortTTL)
 	if i.joinToken(ctx, node) {
@@ -138,6 +140,7 @@ var (
 		{"create", "", "nodes", "", ""}, {"patch", "", "nodes/status", "", ""},
 		{"create", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""}, {"patch", "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, ""},
 		{"create", "", "serviceaccounts", externalhost.Namespace, ""}, {"create", "", "serviceaccounts/token", externalhost.Namespace, ""},
+		{"list", "", "services", "", ""}, {"list", "discovery.k8s.io", "endpointslices", "", ""},
 	}
 	neededForServing = right{"approve", certificates, "signers", "", certificatesv1.KubeletServingSignerName}
 	excess           = []right{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"time"
@@ -28,15 +29,19 @@ const (
 	inForce  = "InForce"
 	invalid  = "Invalid"
 	lastGood = "LastGoodInForce"
+	noNode   = "NoNode" // of an ExternalHost: its Node or credentials are not as they should be
 )
 
 // status is what this package writes into an object.
-type status struct{ pools.MachineStatus }
+type status struct {
+	pools.MachineStatus
+	PodCIDR netip.Prefix `json:"podCIDR,omitzero"` // of an ExternalHost
+}
 
 // statusOf returns the status that an object has.
 func statusOf(u *unstructured.Unstructured) (s status) {
 	b, err := json.Marshal(u.Object["status"])
-	if err != nil || json.Unmarshal(b, &s.MachineStatus) != nil {
+	if err != nil || json.Unmarshal(b, &s) != nil {
 		return status{} // of another version: it is written anew
 	}
 	return s
@@ -62,7 +67,7 @@ func (s status) differs(from status) bool {
 	}
 	a.Conditions, b.Conditions = nil, nil
 	a.Since, b.Since = a.Since.UTC().Truncate(time.Second), b.Since.UTC().Truncate(time.Second)
-	return !reflect.DeepEqual(a, b)
+	return s.PodCIDR != from.PodCIDR || !reflect.DeepEqual(a, b)
 }
 
 func sameCondition(a, b pools.Condition) bool {
@@ -88,6 +93,12 @@ func (w *Watcher) want(s *seen, choice objects.Choice) (want status) {
 		}
 	}
 	want.ObservedGeneration, want.Conditions = s.Generation, []pools.Condition{w.dated(s, pools.Accepted, c)}
+	if s.Kind == pools.KindExternalHost && w.Host != nil && c.Status == "True" {
+		var err error
+		if want.PodCIDR, err = w.Host(s.cluster, s.Name); err != nil {
+			c.Status, c.Reason, c.Message = "False", noNode, printable.Line(err.Error(), maxText)
+		}
+	}
 	if !s.hosted {
 		want.Conditions = append(want.Conditions, w.dated(s, pools.Ready, c))
 	}
@@ -179,9 +190,12 @@ func (w *Watcher) patch(ctx context.Context, s *seen, want status) (*unstructure
 	if err != nil {
 		return nil, err
 	}
-	var body any = want.MachineStatus
-	if s.Kind != pools.KindMachine {
-		body = want.ObjectStatus
+	var body any = want.ObjectStatus
+	switch s.Kind {
+	case pools.KindMachine:
+		body = want.MachineStatus
+	case pools.KindExternalHost:
+		body = pools.ExternalHostStatus{ObjectStatus: want.ObjectStatus, PodCIDR: want.PodCIDR}
 	}
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": pools.ObjectGroup + "/" + pools.ObjectVersion, "kind": s.Kind,

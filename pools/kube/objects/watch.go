@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -60,8 +61,8 @@ type Farm interface {
 	Objects() objects.Choice
 }
 
-// Watcher follows the objects of a namespace. All exported fields but Machine and Changed
-// must be set; none may change after Run has begun.
+// Watcher follows the objects of a namespace. All exported fields but Machine, Host and
+// Changed must be set; none may change after Run has begun.
 type Watcher struct {
 	Cluster   *cluster.Cluster // the admin cluster
 	Namespace string
@@ -70,6 +71,9 @@ type Watcher struct {
 	// Machine returns the newest boot of a machine by the name of its node; nil: none has
 	// a boot.
 	Machine func(name string) pools.MachineStatus
+	// Host returns the network of a host outside a cluster, and why its Node is not as it
+	// should be; nil: an ExternalHost is Ready once it is in force.
+	Host func(cluster, name string) (netip.Prefix, error)
 	// Changed is called, if not nil, after other objects were put in force.
 	Changed func(objects.Choice)
 	Now     func() time.Time
@@ -89,9 +93,10 @@ type Watcher struct {
 // seen is an object as the API server has it.
 type seen struct {
 	*objects.Object
-	uid    string
-	hosted bool   // a Tenant with a control plane, whose Ready is its controller's
-	status status // of the server
+	uid     string
+	hosted  bool   // a Tenant with a control plane, whose Ready is its controller's
+	cluster string // of an ExternalHost
+	status  status // of the server
 }
 
 func (w *Watcher) init() {
@@ -146,12 +151,17 @@ func (w *Watcher) tried(ctx context.Context, kind pools.ObjectKind, verb string,
 	if ctx.Err() != nil || verb == "watch" && err == nil {
 		return
 	}
+	unknown := apierrors.IsNotFound(err)
 	if err != nil {
 		err = w.explain(kind, err)
 	}
 	w.mu.Lock()
 	before := w.failed[kind]
 	w.failed[kind] = err
+	if unknown && w.young(kind) {
+		w.listed[kind] = true
+		w.signal()
+	}
 	w.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
@@ -159,6 +169,13 @@ func (w *Watcher) tried(ctx context.Context, kind pools.ObjectKind, verb string,
 	case err == nil && before != nil:
 		w.Log.Info("objects can be read again", "kind", kind)
 	}
+}
+
+// young reports whether an admin cluster may lack a kind as its CustomResourceDefinitions are
+// those of an earlier version: the objects of other kinds do not wait for it.
+func (w *Watcher) young(kind pools.ObjectKind) bool {
+	return kind == pools.KindExternalHost && !w.listed[kind] &&
+		!slices.ContainsFunc(w.Farm.Objects().InForce, func(o *objects.Object) bool { return o.Kind == kind })
 }
 
 // explain adds a remedy to an error of the API server.
@@ -215,7 +232,7 @@ func (w *Watcher) put(kind pools.ObjectKind, u *unstructured.Unstructured) bool 
 	s := &seen{uid: string(u.GetUID()), status: statusOf(u)}
 	w.seen[k] = s
 	if old != nil && old.uid == s.uid && old.Generation == u.GetGeneration() {
-		s.Object, s.hosted = old.Object, old.hosted
+		s.Object, s.hosted, s.cluster = old.Object, old.hosted, old.cluster
 		if old.status.differs(s.status) { // another party has changed it, or removed it
 			w.queue.add(k, 0)
 		}
@@ -226,6 +243,7 @@ func (w *Watcher) put(kind pools.ObjectKind, u *unstructured.Unstructured) bool 
 		spec = []byte("null")
 	}
 	_, s.hosted, _ = unstructured.NestedMap(u.Object, "spec", "controlPlane")
+	s.cluster, _, _ = unstructured.NestedString(u.Object, "spec", "cluster")
 	s.Object = objects.New(k, u.GetGeneration(), spec)
 	return true
 }

@@ -62,27 +62,7 @@ func codeOf(key string) (code, size uint8, ok bool) {
 func (r *Reader) dhcpOption(d directive) {
 	tags, fields := splitTags(d.fields)
 	o := dhcpOption{Option: migrate.Option{At: d.at}, tags: tags}
-	key, encap, vendor := "", "", ""
-	for len(fields) > 0 && key == "" {
-		kind, value, _ := strings.Cut(fields[0], ":")
-		switch kind {
-		case "tag", "net": // behind encap: too
-			o.tags = append(o.tags, value)
-		case "encap":
-			encap = value
-		case "vi-encap":
-			encap = "125." + value
-		case "vendor":
-			encap, vendor = "43", value
-		default:
-			if isTag(fields) {
-				o.tags = append(o.tags, fields[0]) // the old way to write tag:
-			} else {
-				key = fields[0]
-			}
-		}
-		fields = fields[1:]
-	}
+	key, encap, vendor, fields := o.head(fields)
 	code, size, ok := codeOf(key)
 	if encap != "" { // of a vendor's own numbers, not of DHCP's
 		var n uint64
@@ -123,6 +103,31 @@ func (r *Reader) dhcpOption(d directive) {
 		return
 	}
 	r.options = append(r.options, o)
+}
+
+// head reads the values in front of those of the option: tags, what it is a part of, and its key.
+func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []string) {
+	for len(fields) > 0 && key == "" {
+		kind, value, _ := strings.Cut(fields[0], ":")
+		switch kind {
+		case "tag", "net": // behind encap: too
+			o.tags = append(o.tags, value)
+		case "encap":
+			encap = value
+		case "vi-encap":
+			encap = "125." + value
+		case "vendor":
+			encap, vendor = "43", value
+		default:
+			if isTag(fields) {
+				o.tags = append(o.tags, fields[0]) // the old way to write tag:
+			} else {
+				key = fields[0]
+			}
+		}
+		fields = fields[1:]
+	}
+	return key, encap, vendor, fields
 }
 
 // isTag reports whether values of dhcp-option begin with a bare tag.

@@ -131,6 +131,49 @@ func Files(h Host, programs ...Program) ([]File, error) {
 	return out, nil
 }
 
+// Config returns the bundle as files by path and units by name, for a machine that boots with
+// them and needs no install.sh.
+func (h Host) Config() (map[string]pools.File, map[string]pools.Unit, error) {
+	all, err := Files(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := map[string]string{
+		"flanneld.service": "drover-flanneld-%s.service", "kube-proxy.service": "drover-kube-proxy-%s.service",
+		"renew.service": "drover-host-renew-%s.service", "renew.timer": "drover-host-renew-%s.timer",
+	}
+	files, units := map[string]pools.File{}, map[string]pools.Unit{}
+	for _, f := range all {
+		name, isUnit := names[f.Name]
+		switch {
+		case f.Name == "install.sh" || f.Name == "uninstall.sh":
+		case isUnit:
+			units[fmt.Sprintf(name, h.Cluster)] = pools.Unit{Content: string(f.Data), Enable: f.Name != "renew.service"}
+		case strings.HasSuffix(f.Name, ".service"):
+			units[f.Name] = pools.Unit{Content: string(f.Data), Enable: true}
+		default:
+			files[path.Join(h.Dir(), f.Name)] = pools.File{Content: string(f.Data), Mode: fmt.Sprintf("%04o", f.Mode)}
+		}
+	}
+	units[fmt.Sprintf("drover-resolver-%s.service", h.Cluster)] = pools.Unit{Enable: true, Content: fmt.Sprintf(resolverUnit, h.Cluster, h.Dir())}
+	return files, units, nil
+}
+
+// resolverUnit sets up the resolver of a machine at its boot: its root is in RAM.
+const resolverUnit = `[Unit]
+Description=Names of cluster %[1]s (drover)
+After=systemd-resolved.service dnsmasq.service
+Before=drover-flanneld-%[1]s.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=%[2]s/resolver.sh add auto
+
+[Install]
+WantedBy=multi-user.target
+`
+
 // Read reads the facts and the credentials that an installed bundle has left in a directory.
 func Read(dir string) (h Host, err error) {
 	facts, err := os.ReadFile(filepath.Join(dir, "host.json"))

@@ -14,6 +14,19 @@ if [ "$kind" = auto ]; then
 	if systemctl -q is-active systemd-resolved 2>/dev/null; then kind=resolved; fi
 fi
 echo $kind > $dir/resolver
+# keep saves /etc/resolv.conf, before it is changed for the first time.
+keep() {
+	[ -e $dir/resolv.conf.before ] || cp -L /etc/resolv.conf $dir/resolv.conf.before 2>/dev/null || : > $dir/resolv.conf.before
+}
+# search prints /etc/resolv.conf with the search list for short names.
+search() {
+	echo "search default.svc.$domain svc.$domain $domain$(sed -n 's/^search//p' $dir/resolv.conf.before)"
+	grep -v '^search' $dir/resolv.conf.before || :
+	echo "options ndots:2"
+}
+restore() {
+	[ ! -e $dir/resolv.conf.before ] || cat $dir/resolv.conf.before > /etc/resolv.conf
+}
 dropin=/etc/systemd/system/drover-flanneld-{{.Cluster}}.service.d/resolver.conf
 dnsmasq=/etc/dnsmasq.d/drover-{{.Cluster}}.conf
 case $1-$kind in
@@ -30,21 +43,24 @@ remove-resolved)
 	rm -rf "${dropin%/*}"
 	systemctl daemon-reload ;;
 add-dnsmasq)
-	printf 'server=/%s/%s\n' $domain $dns > $dnsmasq
+	# A dnsmasq with stop-dns-rebind would drop answers with addresses of Services.
+	printf 'server=/%s/%s\nrebind-domain-ok=/%s/\n' $domain $dns $domain > $dnsmasq
+	keep
+	search > $dir/resolv.conf.new
+	cat $dir/resolv.conf.new > /etc/resolv.conf
 	systemctl restart dnsmasq ;;
 remove-dnsmasq)
 	rm -f $dnsmasq
+	restore
 	systemctl restart dnsmasq ;;
 add-plain)
-	[ -e $dir/resolv.conf.before ] || cp -L /etc/resolv.conf $dir/resolv.conf.before 2>/dev/null || : > $dir/resolv.conf.before
+	keep
 	{
 		echo "nameserver $dns"
-		echo "search default.svc.$domain svc.$domain $domain$(sed -n 's/^search//p' $dir/resolv.conf.before)"
-		grep -v '^search' $dir/resolv.conf.before || :
-		echo "options ndots:2"
-	} > /etc/resolv.conf ;;
-remove-plain)
-	[ ! -e $dir/resolv.conf.before ] || cat $dir/resolv.conf.before > /etc/resolv.conf ;;
+		search
+	} > $dir/resolv.conf.new
+	cat $dir/resolv.conf.new > /etc/resolv.conf ;;
+remove-plain) restore ;;
 *-none) ;;
 *)
 	echo "usage: $0 add|remove [auto|resolved|dnsmasq|plain|none]" >&2
