@@ -22,14 +22,25 @@ func Debian13(ctx context.Context, log io.Writer) (root string, err error) {
 	return debian13.system(ctx, log)
 }
 
+// Resolvers is [Debian12] with systemd-resolved and dnsmasq, for one of them at a time, and
+// with nft.
+func Resolvers(ctx context.Context, log io.Writer) (root string, err error) {
+	return systemRoot(ctx, log, "resolvers", debian12.with(systemPackages+",systemd-resolved,dnsmasq,nftables,iproute2"))
+}
+
 func (d debian) system(ctx context.Context, log io.Writer) (string, error) {
+	return systemRoot(ctx, log, "system"+d.suffix, d.with(systemPackages))
+}
+
+// with returns the arguments of mmdebstrap for a base with more packages.
+func (d debian) with(packages string) []string {
 	args := d.debootstrap()
 	for i, arg := range args {
 		if strings.HasPrefix(arg, "--include=") {
-			args[i] += systemPackages
+			args[i] += packages
 		}
 	}
-	return systemRoot(ctx, log, "system"+d.suffix, args)
+	return args
 }
 
 // checkers are the programs that check what drover ships: its package, its metrics, alerts
