@@ -16,8 +16,9 @@ const (
 	manyEndpoints = 5000
 	// veryMany is the number from which its first rules take long in mode nftables, too.
 	veryMany = 20_000
-	// sampledSlices is the number of EndpointSlices whose endpoints are counted.
-	sampledSlices = 100
+	// sampledSlices is the number of EndpointSlices whose endpoints are counted, a few at a
+	// time: one may have 1000, and drover takes answers of 2 MiB.
+	sampledSlices, slicesPerPage = 100, 4
 )
 
 // load is what kube-proxy on a host has to follow.
@@ -30,7 +31,7 @@ type load struct {
 }
 
 // services advises how kube-proxy on hosts outside the cluster keeps up, by the number of
-// Services and endpoints. It reads one page.
+// Services and endpoints.
 func (i *inspection) services(ctx context.Context) {
 	const what = "Services"
 	if i.Conf.HostNetwork == nil {
@@ -42,15 +43,20 @@ func (i *inspection) services(ctx context.Context) {
 		return
 	}
 	l := load{services: int64(len(list.Items)) + remaining(list.RemainingItemCount)}
-	slices, err := i.client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: sampledSlices})
-	if err != nil {
-		i.note(what, "", i.Wrap("count the EndpointSlices", err))
-		return
-	}
-	l.sampled = int64(len(slices.Items))
-	l.slices = l.sampled + remaining(slices.RemainingItemCount)
-	for _, s := range slices.Items {
-		l.add(&s)
+	for page := (metav1.ListOptions{Limit: slicesPerPage}); l.sampled < sampledSlices; {
+		list, err := i.client.DiscoveryV1().EndpointSlices("").List(ctx, page)
+		if err != nil {
+			i.note(what, "", i.Wrap("count the EndpointSlices", err))
+			return
+		}
+		for _, s := range list.Items {
+			l.add(&s)
+		}
+		l.sampled += int64(len(list.Items))
+		l.slices = l.sampled + remaining(list.RemainingItemCount)
+		if page.Continue = list.Continue; page.Continue == "" {
+			break
+		}
 	}
 	text, advice := l.advice(i.Conf.HostNetwork.ProxyMode)
 	if i.note(what, text, nil) {
