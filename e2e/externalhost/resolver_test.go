@@ -20,7 +20,7 @@ import (
 const corp = `set -e
 ip netns add corp && ip netns add pod
 ip link add eth0 type veth peer name eth0 netns corp
-ip addr add 192.0.2.10/24 dev eth0 && ip link set eth0 up
+ip addr add 192.0.2.10/24 dev eth0 && ip link set eth0 up && ip route add default via 192.0.2.53
 ip -n corp link set lo up && ip -n corp addr add 192.0.2.53/24 dev eth0 && ip -n corp link set eth0 up
 dns() {
 	ip netns exec $1 dnsmasq --no-resolv --no-hosts --conf-file=/dev/null --user=root --pid-file=/run/$1.pid --log-queries --log-facility=/tmp/$1.log --address=/$2/$3 --address=/#/ # all others do not exist
