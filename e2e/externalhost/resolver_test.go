@@ -47,8 +47,8 @@ trap 'ip link delete flannel.7; exit 0' TERM INT
 while :; do sleep 1; done
 `
 
-// TestResolvers has the bundle's resolver.sh set up the real systemd-resolved and the real
-// dnsmasq of Debian 12: names of the cluster go to its DNS and nowhere else, all others go
+// TestResolvers has the bundle's resolver.sh set up the real systemd-resolved
+// of Debian 12: names of the cluster go to its DNS and nowhere else, all others go
 // where they went before, a restart of flanneld keeps it so, and nothing is left of it.
 func TestResolvers(t *testing.T) {
 	fixture.Root(t)
@@ -64,8 +64,6 @@ func TestResolvers(t *testing.T) {
 	for kind, setup := range map[string]string{
 		"resolved": "systemctl disable --now dnsmasq; mkdir -p /etc/systemd/resolved.conf.d && printf '[Resolve]\nDNS=192.0.2.53\nFallbackDNS=\n' >/etc/systemd/resolved.conf.d/up.conf && " +
 			"systemctl enable systemd-resolved && systemctl restart systemd-resolved && ln -sf /run/systemd/resolve/stub-resolv.conf /etc/resolv.conf",
-		"dnsmasq": "systemctl disable --now systemd-resolved; printf 'no-resolv\nserver=192.0.2.53\nlisten-address=127.0.0.1\nbind-interfaces\nstop-dns-rebind\n' >/etc/dnsmasq.d/up.conf && " +
-			"rm -f /etc/resolv.conf && printf 'nameserver 127.0.0.1\nsearch example.org\n' >/etc/resolv.conf && systemctl enable dnsmasq && systemctl restart dnsmasq",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newResolver(ctx, t, root)
