@@ -37,7 +37,7 @@ func TestPageOfACrowd(t *testing.T) {
 	if got := rows(page); len(got) != 100 || len(page) > 100_000 || got[0] != "m1" || got[1] != "m2" {
 		t.Errorf("got %d machines in %d bytes, the first %q: want the two declared ones first, and 98 of the others", len(got), len(page), got[:2])
 	}
-	if page := s.browse(t, "/"); strings.Index(page, ">m1</a>") < 0 || len(page) > 50_000 {
+	if page := s.browse(t, "/"); !strings.Contains(page, ">m1</a>") || len(page) > 50_000 {
 		t.Errorf("the overview has %d bytes, or not the declared machine", len(page))
 	}
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func machineList(r *request) *table.List[snapshot.Machine] {
 			{Name: "image", Head: "Image", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.Status.Image })},
 			{Name: "since", Head: "Since", Of: text(func(m *snapshot.Machine) string { return timeKey(m.Status.Since) })},
 			{Name: "tag", Pick: true, Of: func(m *snapshot.Machine) []string {
-				return append(m.Status.PoolTags[:len(m.Status.PoolTags):len(m.Status.PoolTags)], m.Tags...)
+				return slices.Concat(m.Status.PoolTags, m.Tags)
 			}},
 			{Name: "chassis", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.ChassisSlot.Chassis })},
 			{Name: "cause", Of: text(func(m *snapshot.Machine) string { return m.Cause })},

@@ -2,6 +2,7 @@ package include_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,9 +103,7 @@ func TestBadIncludes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"drover.yaml": "include: " + quoted(tt.include) + "\n" + head}
-			for file, content := range tt.files {
-				files[file] = content
-			}
+			maps.Copy(files, tt.files)
 			fixture.WantText(t, "check", load(fixture.Tree(t, files)), tt.want)
 		})
 	}

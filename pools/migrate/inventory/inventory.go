@@ -215,7 +215,7 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 	case "user":
 		power.User = text
 	case "network":
-		for _, word := range strings.Fields(text) { // "prod (10.4.0.0/24)"
+		for word := range strings.FieldsSeq(text) { // "prod (10.4.0.0/24)"
 			if p, err := netip.ParsePrefix(strings.Trim(word, "()")); err == nil {
 				t.farm.Network(p, at)
 				return

@@ -169,7 +169,7 @@ func (l *List[T]) Filter(query url.Values, all []T) []T {
 			return slices.ContainsFunc(c.Of(v), func(s string) bool { return s == value || slices.Contains(words, s) })
 		})
 	}
-	for _, word := range strings.Fields(strings.ToLower(query.Get("q"))) {
+	for word := range strings.FieldsSeq(strings.ToLower(query.Get("q"))) {
 		if l.Search != nil {
 			tests = append(tests, func(v *T) bool { return strings.Contains(l.Search(v), word) })
 		}
