@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,9 +91,9 @@ func commands(t *testing.T, page, section string) (in []manual.Command) {
 }
 
 // openRack opens a rack without a server.
-func openRack(t *testing.T, name string) *lab.Rack {
+func openRack(t *testing.T, name string, addrs ...netip.Prefix) *lab.Rack {
 	t.Helper()
-	rack, err := lab.Open(name, t.TempDir())
+	rack, err := lab.Open(name, t.TempDir(), addrs...)
 	if err != nil {
 		t.Fatal(err)
 	}
