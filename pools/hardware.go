@@ -70,6 +70,14 @@ const (
 	PowerFailed  = "failed"
 )
 
+// AuditChange is a field of what an [AuditEntry] is about, before and after. Empty: it was, or
+// is, not set.
+type AuditChange struct {
+	Field  string `json:"field"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
 // AuditEntry is one action of a person or of drover.
 type AuditEntry struct {
 	Time   time.Time `json:"time"`

@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
 	"pools/crontab":             {"drover/pools"},
 	"pools/config/objects":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
+	"pools/audit":               {"drover/pools"},
 	"pools/atomicfile":          {},
 	"pools/lograte":             {},
 	"pools/natural":             {},
@@ -61,7 +62,7 @@ var mayImport = map[string][]string{
 	"deploy/crd": {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost"},
 
 	"pools/hardware": {
-		"drover/pools", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
+		"drover/pools", "drover/pools/audit", "drover/pools/hardware/bmc", "drover/pools/hardware/importer", "drover/pools/hardware/moonshot",
 		"drover/pools/hardware/redfish", "drover/pools/resolve",
 	},
 	"pools/hardware/bmc":      {"drover/pools", "drover/pools/resolve"},
@@ -123,7 +124,7 @@ var mayImport = map[string][]string{
 	"web/compress": {},
 	"web/watch":    {"drover/web/answer", "drover/web/auth"},
 	"web/api": {
-		"drover/pools", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
+		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
 	"web/page": {

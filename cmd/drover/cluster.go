@@ -95,10 +95,7 @@ func samePath(a, b string) bool {
 }
 
 func newClusterPrepareCommand() *cobra.Command {
-	var config, admin, write string
-	var show bool
-	lifetime := 365 * 24 * time.Hour
-	var each cli.Each
+	p := preparation{lifetime: 365 * 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "prepare NAME",
 		Short: "Give drover its rights in a cluster",
@@ -114,50 +111,60 @@ prepare again when the changelog of an update says so, and before the token ends
 and a metric tell when.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig --write /etc/drover/tenant-a.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			out := cmd.OutOrStdout()
-			if _, err := os.Stat(config); show && errors.Is(err, fs.ErrNotExist) {
-				_, err := out.Write(deploy.RBAC)
-				return err
-			}
-			farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			all := farm.Clusters()
-			i := slices.IndexFunc(all, func(c pools.Cluster) bool { return c.Name == args[0] })
-			if i < 0 {
-				return fmt.Errorf("no cluster %q in the config", args[0])
-			}
-			manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving, Hosts: all[i].HostNetwork != nil})
-			switch {
-			case show:
-				_, err := out.Write(manifest)
-				return err
-			case admin == "":
-				return &cli.Error{Code: cli.Usage, Err: errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
-			case all[i].Kubeconfig != "" && samePath(admin, all[i].Kubeconfig):
-				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", admin)}
-			case write != "" && samePath(admin, write):
-				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--write %s is the kubeconfig of the administrator", write)}
-			case lifetime < 10*time.Minute:
-				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--lifetime %s: want ten minutes at least", lifetime)}
-			}
-			err = inspect.Apply(cmd.Context(), admin, manifest, func(object string) { each.Add(cmd, cli.Done{Name: object, Done: "applied"}) })
-			if err == nil && write != "" {
-				err = writeCredentials(cmd, admin, write, lifetime, &each)
-			}
-			return errors.Join(err, each.Print(cmd))
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
 	}
-	cli.ConfigFlag(cmd, &config)
-	cmd.Flags().StringVar(&admin, "admin", "", "kubeconfig of an administrator of the cluster")
-	cmd.Flags().BoolVar(&show, "print", false, "only show the manifest")
-	cmd.Flags().StringVar(&write, "write", "", "file for drover's own kubeconfig of the cluster")
-	cmd.Flags().DurationVar(&lifetime, "lifetime", lifetime, "how long its token lasts, unless the cluster has a limit")
+	cli.ConfigFlag(cmd, &p.config)
+	cmd.Flags().StringVar(&p.admin, "admin", "", "kubeconfig of an administrator of the cluster")
+	cmd.Flags().BoolVar(&p.show, "print", false, "only show the manifest")
+	cmd.Flags().StringVar(&p.write, "write", "", "file for drover's own kubeconfig of the cluster")
+	cmd.Flags().DurationVar(&p.lifetime, "lifetime", p.lifetime, "how long its token lasts, unless the cluster has a limit")
 	_ = cmd.MarkFlagFilename("write", "kubeconfig")
-	each.Flag(cmd)
+	p.each.Flag(cmd)
 	return cmd
+}
+
+// preparation is drover cluster prepare, with its flags.
+type preparation struct {
+	config, admin, write string
+	show                 bool
+	lifetime             time.Duration
+	each                 cli.Each
+}
+
+func (p *preparation) run(cmd *cobra.Command, name string) error {
+	out := cmd.OutOrStdout()
+	if _, err := os.Stat(p.config); p.show && errors.Is(err, fs.ErrNotExist) {
+		_, err := out.Write(deploy.RBAC)
+		return err
+	}
+	farm, err := cli.LoadConfig(p.config, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	all := farm.Clusters()
+	i := slices.IndexFunc(all, func(c pools.Cluster) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("no cluster %q in the config", name)
+	}
+	manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving, Hosts: all[i].HostNetwork != nil})
+	switch {
+	case p.show:
+		_, err := out.Write(manifest)
+		return err
+	case p.admin == "":
+		return &cli.Error{Code: cli.Usage, Err: errors.New("--admin FILE is missing: the kubeconfig of an administrator of the cluster (or --print, to apply it yourself)")}
+	case all[i].Kubeconfig != "" && samePath(p.admin, all[i].Kubeconfig):
+		return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s is drover's own kubeconfig: drover cannot give itself rights", p.admin)}
+	case p.write != "" && samePath(p.admin, p.write):
+		return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--write %s is the kubeconfig of the administrator", p.write)}
+	case p.lifetime < 10*time.Minute:
+		return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--lifetime %s: want ten minutes at least", p.lifetime)}
+	}
+	err = inspect.Apply(cmd.Context(), p.admin, manifest, func(object string) { p.each.Add(cmd, cli.Done{Name: object, Done: "applied"}) })
+	if err == nil && p.write != "" {
+		err = writeCredentials(cmd, p.admin, p.write, p.lifetime, &p.each)
+	}
+	return errors.Join(err, p.each.Print(cmd))
 }
 
 // writeCredentials writes drover's own kubeconfig of a cluster.

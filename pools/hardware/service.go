@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/audit"
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/importer"
 	"drover/pools/hardware/moonshot"
@@ -178,7 +179,7 @@ func (s *Service) store(chassis string, changes []pools.NodeChange) error {
 		if c.Old == nil {
 			action = "add node"
 		}
-		entries = append(entries, pools.AuditEntry{Time: now, Actor: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done", Changes: c.Changes()})
+		entries = append(entries, pools.AuditEntry{Time: now, Actor: "chassis " + chassis, Action: action, Node: c.New.Name, Result: "done", Changes: audit.Changes(c)})
 	}
 	s.record(entries...)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"drover/pools"
+	"drover/pools/audit"
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/route"
@@ -69,7 +70,7 @@ func mayChange(changes []pools.NodeChange, by auth.Client) error {
 func (a *API) recordChanges(by auth.Client, changes []pools.NodeChange) {
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done", Changes: c.Changes()}
+		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done", Changes: audit.Changes(c)}
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/audit"
 	"drover/pools/config/decode"
 	"drover/web/answer"
 	"drover/web/auth"
@@ -155,7 +156,7 @@ func (a *API) AddNode(n pools.PoolNode, by auth.Client) error {
 		a.Unknowns.Forget(m)
 	}
 	a.Log.Info("node added", "node", n.Name, "pool", n.Pool, "macs", n.MACs, "ip", n.IP, "who", by)
-	a.record(by, "add node", n.Name, pools.NodeChange{New: &n}.Changes()...)
+	a.record(by, "add node", n.Name, audit.Changes(pools.NodeChange{New: &n})...)
 	return nil
 }
 
@@ -190,7 +191,7 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.record(client(r), "change node", name, made.Changes()...)
+	a.record(client(r), "change node", name, audit.Changes(made)...)
 	return a.node(w, name, http.StatusOK)
 }
 
@@ -214,7 +215,7 @@ func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Nodes.ChangeNodes([]pools.NodeChange{change}); err != nil {
 		return unmatched(r, err)
 	}
-	a.record(client(r), "remove node", name, change.Changes()...)
+	a.record(client(r), "remove node", name, audit.Changes(change)...)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

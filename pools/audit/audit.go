@@ -1,39 +1,34 @@
-package pools
+// Package audit says what a change of a node changes, for an entry of the audit.
+package audit
 
 import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"drover/pools"
 )
 
-// AuditChange is a field of what an [AuditEntry] is about, before and after. Empty: it was, or
-// is, not set.
-type AuditChange struct {
-	Field  string `json:"field"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
-}
-
-// maxAuditValue bounds a value in the audit, in bytes.
-const maxAuditValue = 256
+// maxValue bounds a value, in bytes.
+const maxValue = 256
 
 // Changes returns the fields of a node that a change of it changes, with their JSON. Those of
 // its power, which may have options with passwords, are not in it.
-func (c NodeChange) Changes() (all []AuditChange) {
-	before, after := auditFields(c.Old), auditFields(c.New)
+func Changes(c pools.NodeChange) (all []pools.AuditChange) {
+	before, after := fieldsOf(c.Old), fieldsOf(c.New)
 	keys := maps.Clone(before)
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if before[key] != after[key] {
-			all = append(all, AuditChange{key, before[key], after[key]})
+			all = append(all, pools.AuditChange{Field: key, Before: before[key], After: after[key]})
 		}
 	}
 	return all
 }
 
-// auditFields returns the fields of a node as JSON; texts without quotes. There are none for
+// fieldsOf returns the fields of a node as JSON; texts without quotes. There are none for
 // nil.
-func auditFields(n *PoolNode) map[string]string {
+func fieldsOf(n *pools.PoolNode) map[string]string {
 	all := map[string]string{}
 	if n == nil {
 		return all
@@ -51,8 +46,8 @@ func auditFields(n *PoolNode) map[string]string {
 		if json.Unmarshal(value, &plain) == nil {
 			text = plain
 		}
-		if len(text) > maxAuditValue {
-			text = text[:maxAuditValue] + "..."
+		if len(text) > maxValue {
+			text = text[:maxValue] + "..."
 		}
 		all[key] = text
 	}
