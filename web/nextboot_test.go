@@ -63,7 +63,7 @@ func TestNextBoot(t *testing.T) {
 		{request{path: path, body: `{"nextBoot": "disk"}`}, 400, `\"disk\" is not a next boot`},
 		{request{path: path, body: `{"nextBoot": "image=debian-13"}`}, 400, "there is no image debian-13"},
 		{request{path: path, body: `{"nextBoot": ""}`}, 400, "is not a next boot"},
-		{request{path: path, body: `{"nextBoot": 1}`}, 400, "a string is wanted"},
+		{request{path: path, body: `{"nextBoot": 1}`}, 400, "want a string"},
 		{request{path: path, body: `{"nextBoot": "local", "image": "x"}`}, 400, `unknown key \"image\"`},
 		{request{path: path, body: `[]`}, 400, "the body is not an object"},
 		{request{path: path, body: `{`}, 400, "not JSON"},

@@ -177,9 +177,7 @@ func TestSocketPlace(t *testing.T) {
 
 // TestSocketOfOthers: a user who is not in the group cannot connect.
 func TestSocketOfOthers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to be others")
-	}
+	fixture.Root(t)
 	dir, err := os.MkdirTemp("", "drover-socket-")
 	if err != nil {
 		t.Fatal(err)

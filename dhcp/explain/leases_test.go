@@ -11,24 +11,9 @@ import (
 	"drover/pools/resolve"
 )
 
-const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: full}
-subnets:
-  - {cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.1], domain: example.org}
-  - {cidr: 10.29.0.0/16, router: 10.29.0.1}
-tags: {all: {dhcpOptions: {ntp-server: 10.28.0.1, "43": "hex:0102"}}}
-pools:
-  - name: web
-    image: debian-12
-    nodes:
-      - {name: m1, macs: ["52:54:00:77:01:01"], ip: 10.28.0.10}
-      - {name: m4, macs: ["52:54:00:77:01:09"], ip: 10.28.0.14, ignore: true}
-      - {name: m2, match: {circuitID: eth7}, ip: 10.29.0.15}
-  - {name: rest, catchall: true, image: debian-12, range: 10.28.72.10-10.28.72.250, lease: 5m}
-`
-
 // The stand-in offers no address that is leased to another machine or in quarantine.
 func TestStandIn(t *testing.T) {
-	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
+	farm, err := config.Load("testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +53,7 @@ func TestStandIn(t *testing.T) {
 
 // A node waits for its address while another machine leases it, as on a running server.
 func TestAddressOfALease(t *testing.T) {
-	farm, err := config.Parse("drover.yaml", []byte(explainConfig))
+	farm, err := config.Load("testdata/farm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

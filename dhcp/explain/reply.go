@@ -180,11 +180,7 @@ func cString(b []byte) string {
 
 func (r *dhcpReply) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "DHCP: %s is answered with %s, %d bytes", r.Request, r.Type, r.Size)
-	if r.Note != "" {
-		fmt.Fprintf(&b, " (%s)", r.Note)
-	}
-	b.WriteByte('\n')
+	writeHeader(&b, "DHCP", r.Request, r.Type, r.Size, r.Note)
 	for _, f := range []struct{ name, value string }{
 		{"yiaddr", r.YIAddr.String()}, {"siaddr", r.SIAddr.String()}, {"sname", r.SName}, {"file", r.File},
 	} {
@@ -194,6 +190,14 @@ func (r *dhcpReply) text() string {
 	}
 	writeOptions(&b, r.Options)
 	return b.String()
+}
+
+func writeHeader(b *strings.Builder, protocol string, request, answer string, size int, note string) {
+	fmt.Fprintf(b, "%s: %s is answered with %s, %d bytes", protocol, request, answer, size)
+	if note != "" {
+		fmt.Fprintf(b, " (%s)", note)
+	}
+	b.WriteByte('\n')
 }
 
 func writeOptions(b *strings.Builder, options []optionText) {

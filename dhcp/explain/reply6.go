@@ -2,7 +2,6 @@ package explain
 
 import (
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -108,11 +107,7 @@ func newDHCP6Reply(packet []byte, x *dhcp.Exchange) (*dhcp6Reply, error) {
 
 func (r *dhcp6Reply) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "DHCPv6: %s is answered with %s, %d bytes", r.Request, r.Type, r.Size)
-	if r.Note != "" {
-		fmt.Fprintf(&b, " (%s)", r.Note)
-	}
-	b.WriteByte('\n')
+	writeHeader(&b, "DHCPv6", r.Request, r.Type, r.Size, r.Note)
 	writeOptions(&b, r.Options)
 	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"drover/e2e/buildcache"
+	"drover/e2e/fixture"
 )
 
 // The checker of accessibility, at an exact version.
@@ -93,8 +94,10 @@ func (b *tab) accessible(what string) {
 	switch {
 	case err != nil:
 		b.t.Fatal(err)
+	case script == "" && fixture.Must():
+		b.t.Fatalf("%s: accessibility cannot be checked without npm, which .ci/need installs", what)
 	case script == "":
-		b.t.Logf("%s: no npm, so accessibility is not checked", what)
+		b.t.Logf("%s: NOT TESTED: accessibility, without npm", what)
 		return
 	}
 	value[bool](b, script+"; true")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,13 +36,12 @@ type tab struct {
 func open(t *testing.T, f *farm) *tab {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
-	if err != nil && fixture.Must() {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip("no chromium: .ci/need -n names the package")
+	if err != nil {
+		fixture.Missing(t, err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:len(chromedp.DefaultExecAllocatorOptions):len(chromedp.DefaultExecAllocatorOptions)],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+	})
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	b := &tab{t: t, farm: f}

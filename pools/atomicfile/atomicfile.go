@@ -70,6 +70,20 @@ func ReadOrMake(path string, generate func() ([]byte, error)) (data []byte, isNe
 	return data, false, err
 }
 
+// Version returns a text that changes with a file: when it is written, replaced, or comes or
+// goes. It does not read the file.
+func Version(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Sprintf("%q is not there\n", path)
+	}
+	inode := uint64(0)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = stat.Ino
+	}
+	return fmt.Sprintf("%q %d %d %d\n", path, inode, info.Size(), info.ModTime().UnixNano())
+}
+
 // Read returns the content of a regular file of at most limit bytes. The path may be a
 // symbolic link. Read refuses directories, devices and FIFOs, and never waits for another
 // process.

@@ -3,9 +3,10 @@ package server
 import (
 	"crypto/tls"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
+
+	"drover/pools/atomicfile"
 )
 
 // keyPair is a certificate with its key, in files that something renews.
@@ -15,32 +16,22 @@ type keyPair struct {
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
-	files   [2]stamp // of pair, or of files that are refused
+	files   [2]string // the versions of pair, or of files that are refused
 	checked time.Time
 }
 
-// stamp identifies a version of a file; zero if there is none.
-type stamp struct {
-	size     int64
-	modified time.Time
-}
-
-func stampOf(file string) stamp {
-	info, err := os.Stat(file)
-	if err != nil {
-		return stamp{}
-	}
-	return stamp{info.Size(), info.ModTime()}
+func (k *keyPair) versions() [2]string {
+	return [2]string{atomicfile.Version(k.cert), atomicfile.Version(k.key)}
 }
 
 // load reads the files.
 func (k *keyPair) load() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.read([2]stamp{stampOf(k.cert), stampOf(k.key)})
+	return k.read(k.versions())
 }
 
-func (k *keyPair) read(files [2]stamp) error {
+func (k *keyPair) read(files [2]string) error {
 	k.files = files
 	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
 	if err == nil {
@@ -61,7 +52,7 @@ func (k *keyPair) current() *tls.Certificate {
 		return k.pair
 	}
 	k.checked = time.Now()
-	files := [2]stamp{stampOf(k.cert), stampOf(k.key)}
+	files := k.versions()
 	if files == k.files {
 		return k.pair
 	}

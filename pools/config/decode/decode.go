@@ -92,7 +92,7 @@ func (d *decoder) document(data []byte, v any, mayBeEmpty bool) {
 		d.syntaxError(err)
 	}
 	if root := doc.Content[0]; root.Kind != yaml.MappingNode {
-		d.failf(root, "", "see the README for one to copy", "the config: keys with values are wanted, not a %s", kindName(root))
+		d.failf(root, "", "see the README for one to copy", "the config: want keys with values, not a %s", kindName(root))
 	} else {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
@@ -238,11 +238,11 @@ func (d *decoder) spent(n *yaml.Node, cost int) bool {
 func (d *decoder) scalar(n *yaml.Node, path string, text bool) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		d.failf(n, path, "quote it if it is text", "%s: a plain value is wanted, not a %s", path, kindName(n))
+		d.failf(n, path, "quote it if it is text", "%s: want a plain value, not a %s", path, kindName(n))
 	case n.Tag == "!!null":
 		d.failf(n, path, `remove the key, or write "" for an empty text`, "%s: has no value", path)
 	case d.json && text && n.Tag != "!!str":
-		d.failf(n, path, fmt.Sprintf("write %q", n.Value), "%s: a string is wanted, not %s", path, n.Value)
+		d.failf(n, path, fmt.Sprintf("write %q", n.Value), "%s: want a string, not %s", path, n.Value)
 	default:
 		return n.Value, true
 	}
@@ -270,7 +270,7 @@ func (d *decoder) text(n *yaml.Node, t encoding.TextUnmarshaler, path string) {
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
-		d.failf(n, path, "write it as [a, b] or as lines that start with '- '", "%s: a list is wanted, not a %s", path, kindName(n))
+		d.failf(n, path, "write it as [a, b] or as lines that start with '- '", "%s: want a list, not a %s", path, kindName(n))
 		return
 	}
 	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -323,7 +323,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 // pairs calls each for every key of a mapping. Duplicate keys are mistakes.
 func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.failf(n, path, "write key: value", "%s: keys with values are wanted, not a %s", path, kindName(n))
+		d.failf(n, path, "write key: value", "%s: want keys with values, not a %s", path, kindName(n))
 		return
 	}
 	seen := make(map[string]int, len(n.Content)/2)

@@ -30,7 +30,7 @@ func Edit(file string, data []byte, all []Element) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: keys with values are wanted", file)
+		return nil, fmt.Errorf("%s: want keys with values", file)
 	}
 	for _, e := range all {
 		if err := set(doc.Content[0], e); err != nil {

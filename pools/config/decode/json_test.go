@@ -43,16 +43,16 @@ func TestNodeFields(t *testing.T) {
 // TestBodyMistakes: a body has the error texts of a config file, all at once.
 func TestBodyMistakes(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"name": 7, "macs": ["zz", null, "52:54:00:00:00:01"], "ip": "10.0.0.256", "tagz": []}`: `name: a string is wanted, not 7 (write "7")
+		`{"name": 7, "macs": ["zz", null, "52:54:00:00:00:01"], "ip": "10.0.0.256", "tagz": []}`: `name: want a string, not 7 (write "7")
 macs[0]: "zz" is not a MAC address (write six pairs such as 52:54:00:12:34:56)
 macs[1]: has no value (remove the key, or write "" for an empty text)
 ip: "10.0.0.256" is not an IP address (write 10.28.0.2)
 unknown key "tagz" (did you mean "tags"?)`,
 		`{"name": "a", "match": {"port": "7"}, "name": "b"}`: `unknown key "match.port" (known: arch, circuitID, class, clientID, dmi, firmware, lldp, remoteID, serial, subscriberID, userClass, uuid)
 duplicate key "name" (remove one)`,
-		`{"macs": "zz", "ignore": "yes"}`: `macs: a list is wanted, not a plain value (write it as [a, b] or as lines that start with '- ')
+		`{"macs": "zz", "ignore": "yes"}`: `macs: want a list, not a plain value (write it as [a, b] or as lines that start with '- ')
 ignore: "yes" is neither true nor false (write true or false)`,
-		`{"dhcpOptions": {"mtu": 9000, "100": "CET"}}`: `dhcpOptions.mtu: a string is wanted, not 9000 (write "9000")`,
+		`{"dhcpOptions": {"mtu": 9000, "100": "CET"}}`: `dhcpOptions.mtu: want a string, not 9000 (write "9000")`,
 		`[{}]`:                         `the body is not an object, but a list (write {"key": "value"})`,
 		`null`:                         `the body is not an object, but a plain value (write {"key": "value"})`,
 		``:                             `the body is not JSON: unexpected end of JSON input at byte 0 (mind the quotes and the commas)`,

@@ -25,8 +25,8 @@ func TestTree(t *testing.T) {
 		t.Errorf("lines: got %v", lines)
 	}
 	for in, want := range map[string]string{
-		"network: [1]":                      "network: keys with values are wanted, not a list",
-		"network: x":                        "network: keys with values are wanted, not a plain value",
+		"network: [1]":                      "network: want keys with values, not a list",
+		"network: x":                        "network: want keys with values, not a plain value",
 		"network: {a: }":                    "network.a: has no value",
 		"network: {a: 1, a: 2}":             `duplicate key "network.a"`,
 		"network: &a {b: {c: [*a]}}":        "more than 16 levels",

@@ -84,7 +84,7 @@ func TestBadIncludes(t *testing.T) {
 		"pool twice":       {"conf.d/*.yaml", `conf.d/b.yaml:2: pool "web" is there twice, first in conf.d/a.yaml:2`, map[string]string{"conf.d/a.yaml": web, "conf.d/b.yaml": "pools:\n  - {name: web, image: i}\n"}},
 		"MAC twice":        {"conf.d/*.yaml", `conf.d/b.yaml:5: node "m2": MAC 52:54:00:00:00:01 is already that of node "m1" in conf.d/a.yaml:5`, map[string]string{"conf.d/a.yaml": web, "conf.d/b.yaml": strings.NewReplacer("web", "db", "m1", "m2", "0.1}", "0.2}").Replace(web)}},
 		"no YAML":          {"conf.d/*.yaml", "conf.d/a.yaml:1: not YAML", map[string]string{"conf.d/a.yaml": "{"}},
-		"a list":           {"conf.d/*.yaml", "conf.d/a.yaml:1: the config: keys with values are wanted, not a list", map[string]string{"conf.d/a.yaml": "- a\n"}},
+		"a list":           {"conf.d/*.yaml", "conf.d/a.yaml:1: the config: want keys with values, not a list", map[string]string{"conf.d/a.yaml": "- a\n"}},
 		"missing file":     {"conf.d/a.yaml", "drover.yaml:1: include: conf.d/a.yaml: no such file or directory (mend or remove it)", nil},
 		"missing folder":   {"conf.d/*.yaml", "drover.yaml:1: include: conf.d: no such file or directory (make the directory, or remove the pattern)", nil},
 		"a folder":         {"conf.d", "drover.yaml:1: include: conf.d: not a regular file", map[string]string{"conf.d/a.yaml": ""}},

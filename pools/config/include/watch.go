@@ -2,11 +2,11 @@ package include
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"drover/pools/atomicfile"
 )
 
 // Watch is the files of a config as they were when they were read.
@@ -16,7 +16,7 @@ type Watch struct {
 	version  string
 }
 
-func newWatch(file string) Watch { return Watch{file: file, version: versionOf(file)} }
+func newWatch(file string) Watch { return Watch{file: file, version: atomicfile.Version(file)} }
 
 // add adds the files of patterns, before they are read.
 func (w *Watch) add(patterns []string) {
@@ -25,7 +25,7 @@ func (w *Watch) add(patterns []string) {
 }
 
 // Changed reports whether one of the files has changed since, came or went. It reads none.
-func (w *Watch) Changed() bool { return versionOf(w.file)+w.included() != w.version }
+func (w *Watch) Changed() bool { return atomicfile.Version(w.file)+w.included() != w.version }
 
 // Folders returns the directories of the files.
 func (w *Watch) Folders() (all []string) {
@@ -52,21 +52,8 @@ func (w *Watch) included() string {
 			fmt.Fprintln(&b, p, err)
 		}
 		for _, name := range names[:min(len(names), maxFiles+1)] {
-			b.WriteString(versionOf(join(w.file, name)))
+			b.WriteString(atomicfile.Version(join(w.file, name)))
 		}
 	}
 	return b.String()
-}
-
-// versionOf returns a text that changes with a file.
-func versionOf(file string) string {
-	info, err := os.Stat(file)
-	if err != nil {
-		return fmt.Sprintf("%q is not there\n", file)
-	}
-	inode := uint64(0)
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = stat.Ino
-	}
-	return fmt.Sprintf("%q %d %d %d\n", file, inode, info.Size(), info.ModTime().UnixNano())
 }

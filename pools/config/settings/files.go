@@ -155,7 +155,7 @@ func (c checking) network(t pools.Tree) {
 			c.fail(at, pools.Hint("version: 2, or leave it out", "network: version %v is not 2", t[key]))
 		case key == "version", key == "renderer", key == "openvswitch":
 		case !isMap:
-			c.fail(at, pools.Hint(key+": {eno1: {mtu: 9000}}", "%s: devices by their names are wanted", at))
+			c.fail(at, pools.Hint(key+": {eno1: {mtu: 9000}}", "%s: want devices by their names", at))
 		default:
 			c.devices(at, key, devices)
 		}

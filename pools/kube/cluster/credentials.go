@@ -18,6 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 )
 
 // A kubeconfig is a few kilobytes.
@@ -105,7 +106,7 @@ func (c *Cluster) readFile() {
 		c.problem = fmt.Errorf("%s: not a regular file (mode %s)", c.path, info.Mode())
 		return
 	}
-	stamp := fmt.Sprint(info.ModTime(), info.Size())
+	stamp := atomicfile.Version(c.path)
 	if stamp == c.stamp {
 		return
 	}

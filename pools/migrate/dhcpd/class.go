@@ -1,13 +1,13 @@
 package dhcpd
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
 
 	"drover/pools"
+	"drover/pools/migrate"
 )
 
 // The tests of classes and conditions that drover has a match for, as words with one blank
@@ -19,83 +19,10 @@ var (
 	gpxe        = regexp.MustCompile(`^exists (?:gpxe|ipxe)\S*$`)
 )
 
-// maxAlternatives bounds the matches of a test.
-const maxAlternatives = 16
-
 // parseTest returns the matches for a test, each of which is enough. ok is false if drover has
 // none.
 func parseTest(words []string) (all []pools.Match, ok bool) {
-	for len(words) > 2 && words[0] == "(" && closing(words) == len(words)-1 {
-		words = words[1 : len(words)-1]
-	}
-	if parts := splitOutside(words, "or"); len(parts) > 1 {
-		for _, part := range parts {
-			more, ok := parseTest(part)
-			if all = append(all, more...); !ok || len(all) > maxAlternatives {
-				return nil, false
-			}
-		}
-		return all, true
-	}
-	if parts := splitOutside(words, "and"); len(parts) > 1 {
-		all = []pools.Match{{}}
-		for _, part := range parts {
-			more, ok := parseTest(part)
-			if all = both(all, more); !ok || len(all) > maxAlternatives {
-				return nil, false
-			}
-		}
-		return all, true
-	}
-	m, ok := single(strings.Join(words, " "))
-	return []pools.Match{m}, ok
-}
-
-// both returns the matches of two alternatives each, that of b inside that of a.
-func both(a, b []pools.Match) (all []pools.Match) {
-	for _, x := range a {
-		for _, y := range b {
-			m := pools.Match{Class: cmp.Or(y.Class, x.Class), UserClass: cmp.Or(y.UserClass, x.UserClass), Arch: y.Arch}
-			if m.Arch.IsZero() {
-				m.Arch = x.Arch
-			}
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-// closing returns the index of the parenthesis that closes the first one; -1 if none does.
-func closing(words []string) int {
-	depth := 0
-	for i, w := range words {
-		switch w {
-		case "(":
-			depth++
-		case ")":
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// splitOutside splits words at one of them outside of parentheses.
-func splitOutside(words []string, separator string) (parts [][]string) {
-	depth, begin := 0, 0
-	for i, w := range words {
-		switch {
-		case w == "(":
-			depth++
-		case w == ")":
-			depth--
-		case depth == 0 && w == separator:
-			parts = append(parts, words[begin:i])
-			begin = i + 1
-		}
-	}
-	return append(parts, words[begin:])
+	return migrate.Matches(strings.Join(words, " "), single)
 }
 
 // single returns the match for a test without "and" and "or".
@@ -176,8 +103,8 @@ func (r *reader) conditional(l level, all []pools.Match, ok bool, block []statem
 		case "match", "next-server":
 		case "if", "elsif", "else":
 			inner, has := branch(s)
-			inner = both(all, inner)
-			r.conditional(l, inner, has && ok && len(inner) <= maxAlternatives, s.block)
+			inner, few := migrate.Both(all, inner)
+			r.conditional(l, inner, has && ok && few, s.block)
 		case "filename":
 			if !ok {
 				r.farm.Lost(s.at, "boot file %q depends on a test that is no match of drover", s.word(1))

@@ -130,33 +130,14 @@ func (r *Reader) sent(c condition) (known condition, matches []pools.Match, ok b
 		case not:
 			continue // a rule without conditions comes before those with some
 		case len(matches) > 0:
-			matches = both(matches, r.matches[name])
-			ok = ok && len(matches) > 0
+			var few bool
+			matches, few = migrate.Both(matches, r.matches[name])
+			ok = ok && few
 		default:
 			matches = r.matches[name]
 		}
 	}
 	return known, matches, ok
-}
-
-// both returns the matches of two alternatives each that go together.
-func both(a, b []pools.Match) (all []pools.Match) {
-	for _, x := range a {
-		for _, y := range b {
-			m := x
-			if m.UserClass == "" {
-				m.UserClass = y.UserClass
-			}
-			if m.Class == "" {
-				m.Class = y.Class
-			}
-			if m.Arch.IsZero() {
-				m.Arch = y.Arch
-			}
-			all = append(all, m)
-		}
-	}
-	return all
 }
 
 // tagHost gives a machine the tags of the conditions that it fulfils.

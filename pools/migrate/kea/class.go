@@ -1,7 +1,6 @@
 package kea
 
 import (
-	"cmp"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -33,7 +32,7 @@ func (r *reader) clientClasses(list *migrate.Value) {
 	}
 	for _, v := range list.Items {
 		c := class{}
-		c.matches, c.known = parseTest(v.Get("test").String())
+		c.matches, c.known = migrate.Matches(v.Get("test").String(), single)
 		readers := r.common(&c.scope)
 		c.scope.Name = "class " + v.Get("name").String()
 		file, server := "", netip.Addr{}
@@ -64,97 +63,6 @@ func (r *reader) clientClasses(list *migrate.Value) {
 			f.Taken(v.Origin, "class %q, where a pool or a machine names it", name)
 		}
 	}
-}
-
-// parseTest returns the matches for the test of a class, each of which is enough. ok is false
-// if drover has none.
-func parseTest(test string) (all []pools.Match, ok bool) {
-	if len(test) > maxTest {
-		return nil, false
-	}
-	test = strings.TrimSpace(test)
-	for strings.HasPrefix(test, "(") && closing(test) == len(test)-1 {
-		test = strings.TrimSpace(test[1 : len(test)-1])
-	}
-	if parts := splitOutside(test, " or "); len(parts) > 1 {
-		for _, part := range parts {
-			more, ok := parseTest(part)
-			if !ok {
-				return nil, false
-			}
-			all = append(all, more...)
-		}
-		return all, len(all) <= maxAlternatives
-	}
-	if parts := splitOutside(test, " and "); len(parts) > 1 {
-		all = []pools.Match{{}}
-		for _, part := range parts {
-			more, ok := parseTest(part)
-			if all = both(all, more); !ok || len(all) > maxAlternatives {
-				return nil, false
-			}
-		}
-		return all, true
-	}
-	m, ok := single(test)
-	return []pools.Match{m}, ok
-}
-
-// Bounds of the test of a class: its bytes, and the matches that it becomes.
-const (
-	maxTest         = 4 << 10
-	maxAlternatives = 16
-)
-
-// both returns the matches of two alternatives each.
-func both(a, b []pools.Match) (all []pools.Match) {
-	for _, x := range a {
-		for _, y := range b {
-			m := pools.Match{Class: cmp.Or(x.Class, y.Class), UserClass: cmp.Or(x.UserClass, y.UserClass), Arch: x.Arch}
-			if m.Arch.IsZero() {
-				m.Arch = y.Arch
-			}
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-// closing returns the index of the parenthesis that closes the first one; -1 if none does.
-func closing(text string) int {
-	depth := 0
-	for i, c := range text {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// splitOutside splits a text at a separator outside of parentheses and quotes.
-func splitOutside(text, separator string) (parts []string) {
-	depth, quoted, begin := 0, false, 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\'':
-			quoted = !quoted
-		case quoted:
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case depth == 0 && strings.HasPrefix(text[i:], separator):
-			parts = append(parts, text[begin:i])
-			begin = i + len(separator)
-			i = begin - 1
-		}
-	}
-	return append(parts, text[begin:])
 }
 
 // single returns the match for a test without "and" and "or".

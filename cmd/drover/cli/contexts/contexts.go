@@ -89,9 +89,11 @@ func (c *Contexts) Find(name string) (Context, bool) {
 	return c.All[i], true
 }
 
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:_-]{0,100}$`)
+
 // Put adds a context, or replaces that of its name, and makes it the current one.
 func (c *Contexts) Put(x Context) error {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:_-]{0,100}$`).MatchString(x.Name) {
+	if !validName.MatchString(x.Name) {
 		return fmt.Errorf("context %q: want letters, digits, '.', ':', '_' and '-'", x.Name)
 	}
 	c.remove(x.Name)
