@@ -33,7 +33,7 @@ func Matches(test string, single func(string) (pools.Match, bool)) (all []pools.
 		return all, true
 	}
 	if parts := splitOutside(test, " and "); len(parts) > 1 {
-		all, ok = []pools.Match{{}}, true
+		all = []pools.Match{{}}
 		for _, part := range parts {
 			more, known := Matches(part, single)
 			if all, ok = Both(all, more); !ok || !known {

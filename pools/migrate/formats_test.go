@@ -36,6 +36,7 @@ var formats = []struct {
 	{"kubefarm", kubefarm.Read, []string{"values.yaml", "site.yaml"}, false},
 	{"kubefarm-catchall", kubefarm.Read, []string{"values.yaml"}, false},
 	{"kubefarm-empty", kubefarm.Read, []string{"values.yaml"}, false},
+	{"kubefarm-tags", kubefarm.Read, []string{"values.yaml"}, false},
 	{"dnsmasq", conf, []string{"dnsmasq.conf"}, false},
 	{"dnsmasq-boot", conf, []string{"dnsmasq.conf"}, true},
 	{"dnsmasq-controller", dnsmasq.ReadObjects, []string{"objects.yaml"}, false},

@@ -17,10 +17,12 @@ import (
 	"drover/pools/resolve"
 )
 
-// kubefarmFarm is the farm of the kubefarm example.
-func kubefarmFarm(t *testing.T) *resolve.Farm {
+// kubefarmFarm is the farm of an example of kubefarm.
+func kubefarmFarm(t *testing.T, files ...string) *resolve.Farm {
 	t.Helper()
-	files := []string{filepath.Join("testdata", "kubefarm", "values.yaml"), filepath.Join("testdata", "kubefarm", "site.yaml")}
+	for i := range files {
+		files[i] = filepath.Join("testdata", files[i])
+	}
 	output := filepath.Join(t.TempDir(), "drover.yaml")
 	i := migrate.Import{Output: output, Options: migrate.Options{Interfaces: []string{"eth1"}, Image: "debian-12", Cluster: "hall"},
 		Read: func(f *migrate.Farm) error { return kubefarm.Read(f, files) }}
@@ -40,7 +42,7 @@ func kubefarmFarm(t *testing.T) *resolve.Farm {
 
 // TestKubefarmNodes: nodes get what kubefarm gave them.
 func TestKubefarmNodes(t *testing.T) {
-	farm := kubefarmFarm(t)
+	farm := kubefarmFarm(t, "kubefarm/values.yaml", "kubefarm/site.yaml")
 	mac := func(text string) resolve.Query {
 		m, err := pools.ParseMAC(text)
 		if err != nil {
@@ -96,7 +98,7 @@ func TestKubefarmNodes(t *testing.T) {
 
 // TestKubefarmHooks: the shell code and the settings of LTSP are those of the nodes.
 func TestKubefarmHooks(t *testing.T) {
-	farm := kubefarmFarm(t)
+	farm := kubefarmFarm(t, "kubefarm/values.yaml", "kubefarm/site.yaml")
 	m, err := pools.ParseMAC("02:00:00:00:0b:01")
 	if err != nil {
 		t.Fatal(err)
@@ -121,5 +123,38 @@ func TestKubefarmHooks(t *testing.T) {
 	}
 	if _, there := plan.Units["watch.service"]; there {
 		t.Error("null in a later file removes a key")
+	}
+}
+
+// TestKubefarmTags: a setting of a later tag takes the place of an earlier one, as the last
+// assignment of a shell variable does there.
+func TestKubefarmTags(t *testing.T) {
+	farm := kubefarmFarm(t, "kubefarm-tags/values.yaml")
+	for _, tt := range []struct{ mac, node, args, dns, mounts, shell, scripts string }{
+		{"02:00:00:42:00:01", "a1", "console=ttyS1", "[10.42.0.54]", "/var/lib/kubelet size=4g", "never", "05-initrd-bottom initrd, 05-service online, 90-post-service-masq online"},
+		{"02:00:00:42:00:02", "b1", "console=ttyS0", "[10.42.0.53]", "/var/lib/kubelet size=4g", "on-failure", "05-initrd-bottom initrd, 05-service online, 90-post-service-masq online"},
+		{"02:00:00:42:00:03", "node-020000420003", "console=ttyS1", "[10.42.0.54]", "/var/lib/kubelet x-systemd.wanted-by=kubelet.service", "never", "05-initrd-bottom initrd, 05-service online"},
+	} {
+		m, err := pools.ParseMAC(tt.mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := farm.Resolve(resolve.Query{MAC: m, Link: netip.MustParseAddr("10.42.0.2")})
+		if plan == nil {
+			t.Errorf("%s is not known", tt.node)
+			continue
+		}
+		var mounts, scripts []string
+		for _, m := range plan.Mounts {
+			mounts = append(mounts, m.Path+" "+m.Options)
+		}
+		for _, name := range slices.Sorted(maps.Keys(plan.Scripts)) {
+			scripts = append(scripts, name+" "+string(plan.Scripts[name].Stage))
+		}
+		got := []string{plan.Node, strings.Join(plan.KernelArgs, " "), fmt.Sprint(plan.DNS), strings.Join(mounts, ", "), string(plan.DebugShell), strings.Join(scripts, ", ")}
+		want := []string{tt.node, tt.args, tt.dns, tt.mounts, tt.shell, tt.scripts}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
 	}
 }

@@ -146,6 +146,11 @@ func (r *Reader) poolName() string {
 
 // addNetwork adds the network of a range.
 func (r *Reader) addNetwork(rg dhcpRange) {
+	if p, _ := rg.Network(); rg.IsAdvertised() && r.farm.SelfMade && p.Bits() == 64 {
+		r.farm.Network(p, rg.at)
+		r.farm.Taken(rg.at, "subnets: %s; its addresses are those that a router advertises", p)
+		return
+	}
 	if rg.IsAdvertised() {
 		r.farm.Lost(rg.at, "addresses that hosts make of router advertisements (mode %s): drover gives addresses by DHCPv6", rg.Mode)
 		return

@@ -3,6 +3,7 @@ package kubefarm
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +82,7 @@ func (r *reader) config(v *migrate.Value) {
 		"sysctls": func(v *migrate.Value) {
 			for _, p := range v.Pairs {
 				set(&t.Sysctls, p.Key, p.Value.String())
+				r.number(p.Value)
 			}
 			to(v, "sysctls")
 		},
@@ -151,6 +153,9 @@ func plain(v *migrate.Value) any {
 	return v.Text
 }
 
+// chartFiles are the files that the chart itself writes.
+const chartFiles = "authorized_keys docker.json kubeadm-join.service ltsp.conf modules sysctl.conf"
+
 // extraFiles reads the files that nodes get as /etc/ltsp/NAME. Services are enabled.
 func (r *reader) extraFiles(v *migrate.Value) {
 	_, t := r.farm.Tag(allTag)
@@ -159,41 +164,22 @@ func (r *reader) extraFiles(v *migrate.Value) {
 			r.farm.Unknown(p.Value.Origin, "%q is no name of a file", p.Key)
 			continue
 		}
+		if slices.Contains(strings.Fields(chartFiles), p.Key) {
+			r.farm.Lost(p.Value.Origin, "a file that the chart writes itself: drover's agent joins nodes, and all else has a field of its own (sshAuthorizedKeys, modules, sysctls, …)")
+			continue
+		}
 		if strings.HasSuffix(p.Key, ".service") {
 			set(&t.Units, p.Key, pools.Unit{Content: p.Value.String(), Enable: true})
 			r.farm.Taken(p.Value.Origin, "tags.all.units.%s", p.Key)
 			continue
 		}
+		if strings.HasSuffix(p.Key, ".sh") {
+			r.functions(p.Value)
+		}
 		set(&t.Files, "/etc/ltsp/"+p.Key, file(p.Value.String()))
 		r.farm.Taken(p.Value.Origin, "tags.all.files./etc/ltsp/%s", p.Key)
 	}
 }
-
-// sections reads shell code for the stages of LTSP.
-func (r *reader) sections(v *migrate.Value) {
-	for _, p := range v.Pairs {
-		name := strings.Trim(p.Key, "/")
-		switch name {
-		case "init":
-			r.script(allTag, pools.PostInit, "50-init", p.Value)
-		case "initrd-bottom":
-			r.script(allTag, pools.Initrd, "50-initrd-bottom", p.Value)
-		default:
-			r.farm.Lost(p.Value.Origin, "stage %q of LTSP is not one of a node that drover boots (initrd, pre-init, post-init, online)", p.Key)
-		}
-	}
-}
-
-// script adds shell code as a script of a stage, which has the variables of LTSP.
-func (r *reader) script(tag string, stage pools.Stage, name string, v *migrate.Value) {
-	name = migrate.TagName(name)
-	_, t := r.farm.Tag(tag)
-	set(&t.Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(v.String())})
-	r.farm.Taken(v.Origin, "tags.%s.scripts.%s, in stage %s", migrate.TagName(tag), name, stage)
-}
-
-// untemplated returns a text that a template renders as it is.
-func untemplated(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
 // file returns a file with a text that is no template.
 func file(text string) pools.File {

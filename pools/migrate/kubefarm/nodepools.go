@@ -42,6 +42,9 @@ func (r *reader) nodePool(name string, v *migrate.Value) {
 		"tags":      migrate.Skip,
 	})
 	d.Finish()
+	if len(tags) > 0 && leases(v) {
+		f.Bug(v.Get("tags").Origin, "the chart gave tags to the nodes of the list only: machines of a range had no settings, labels and taints of them there; here they have these")
+	}
 	r.labelOrder(v, tags)
 	f.Comment(fmt.Sprintf("nodePools[%s], %s", strings.Trim(strings.TrimPrefix(v.Path, "nodePools"), "[]"), v.Position()), "pools", name)
 }
@@ -63,6 +66,20 @@ func (r *reader) poolTags(v *migrate.Value) (tags []string) {
 		tags = append(tags, tag)
 	}
 	return tags
+}
+
+// leases reports whether a pool has a range for machines that are not in its list.
+func leases(v *migrate.Value) bool {
+	texts := []string{v.Get("range").String()}
+	if extra := v.Get("extraOpts"); extra.IsList() {
+		for _, item := range extra.Items {
+			texts = append(texts, item.Get("dhcp-range").String())
+		}
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		rg, err := dnsmasq.ParseRange(strings.Split(strings.ReplaceAll(text, " ", ""), ","))
+		return err == nil && !rg.IsStatic() && !rg.IsAdvertised()
+	})
 }
 
 func (r *reader) poolRange(d *dnsmasq.Reader, v *migrate.Value) {

@@ -5,33 +5,12 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
 	"drover/pools/migrate"
 )
-
-// ltspOptions reads the settings of LTSP of a tag. Those of all nodes are two lists there:
-// ltsp.config.options silently wins over the tag all.
-func (r *reader) ltspOptions(tag string, v *migrate.Value) {
-	f := r.farm
-	if tag == allTag {
-		common := r.root.Get("ltsp", "config", "options")
-		for _, p := range pairsOf(common) {
-			if other := v.Get(p.Key); other != nil && other.String() != p.Value.String() {
-				f.Bug(other.Origin, "ltsp.config.options.%s silently won over it, and does so here", p.Key)
-			}
-		}
-		if v == nil {
-			v = common
-		} else if common.IsMap() {
-			v = migrate.Merge(v, common)
-		}
-	}
-	for _, p := range pairsOf(v) {
-		r.setting(tag, p.Key, p.Value)
-	}
-}
 
 func pairsOf(v *migrate.Value) []migrate.Pair {
 	if v == nil {
@@ -47,38 +26,47 @@ func (r *reader) settings() map[string]func(tag, rest string, v *migrate.Value) 
 		"KERNEL_PARAMETERS": r.kernelArgs, "MENU_TIMEOUT": r.menuTimeout, "DEBUG_SHELL": r.debugShell,
 		"FSTAB_": r.fstab, "CRONTAB_": r.cron, "HOSTS_": r.hosts, "DNS_SERVER": r.dns, "SEARCH_DOMAIN": r.search,
 		"KUBELET_EXTRA_ARGS_": r.kubeletArgs, "KUBERNETES_LABELS_": r.labelText, "KUBERNETES_TAINTS_": r.taintText,
-		"MASK_SYSTEM_SERVICES": func(tag, _ string, v *migrate.Value) { r.mask(tag, v, units(v.String())...) },
+		"MASK_SYSTEM_SERVICES": r.maskServices,
 		"DEFAULT_IMAGE": func(_, _ string, v *migrate.Value) {
 			r.farm.Lost(v.Origin, "the image is the pool's: give machines with another image a pool of their own")
+		},
+		"HOSTNAME": func(_, _ string, v *migrate.Value) {
+			r.farm.Lost(v.Origin, "the host name is the node's name; drover names unknown machines after their MAC, node-525400123456")
 		},
 		"TIMEZONE": func(tag, _ string, v *migrate.Value) {
 			_, t := r.farm.Tag(tag)
 			t.Timezone = v.String()
 			r.farm.Taken(v.Origin, "tags.%s.timezone", tag)
 		},
-		"PRE_INIT_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, pools.PreInit, "50-pre-init-"+strings.ToLower(rest), v)
-		},
-		"POST_INIT_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, pools.PostInit, "90-post-init-"+strings.ToLower(rest), v)
-		},
-		"PRE_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, pools.Initrd, "10-pre-initrd-bottom-"+strings.ToLower(rest), v)
-		},
-		"POST_INITRD_BOTTOM_": func(tag, rest string, v *migrate.Value) {
-			r.script(tag, pools.Initrd, "90-post-initrd-bottom-"+strings.ToLower(rest), v)
-		},
 	}
 }
 
 // others are settings of LTSP about desktops, and about its own programs.
-const others = `ADD_IMAGE_EXCLUDES AUTOLOGIN RELOGIN GDM3_CONF LIGHTDM_CONF SDDM_CONF BACKGROUND_MAIL DISABLE_SESSION_SERVICES
-	DISABLE_SYSTEM_SERVICES DISPLAY_MANAGER IMAGE_TO_RAM INCLUDE KEEP_SYSTEM_SERVICES LIGHTDM_ MASK_SESSION_SERVICES MENU
-	MULTISEAT UDEV_SEAT_ NAT NFS_HOME OMIT_FUNCTIONS OMIT_IMAGE_EXCLUDES PASSWORDS_ PWMERGE_ REMOTEAPPS SSH_OPTIONS SSH_SERVER
-	OVERWRITE_SSHFS_SERVER RPI_IMAGE IPXE_ GRUB_ X_ XORG_ CONSOLE KEYBOARD LANG LOCALE SOUND_ HTTP_ TFTP_ BLACKLIST_MODULES SERVER LTSP_`
+const others = `ADD_IMAGE_EXCLUDES AUTOLOGIN RELOGIN GDM3_CONF LIGHTDM_CONF SDDM_CONF SLICK_CONF BACKGROUND_MAIL BASE_DIR CUPS_SERVER
+	DEBUG_LOG DISABLE_SESSION_SERVICES DISABLE_SYSTEM_SERVICES DISPLAY_MANAGER HOME_DIR IGNORE_EPOPTES IMAGE IMAGE_TO_RAM INCLUDE
+	KEEP_SESSION_SERVICES KEEP_SYSTEM_SERVICES LIGHTDM_ LOCAL_SWAP LTSPDM_USERS MASK_SESSION_SERVICES MENU MULTISEAT OVERLAY UDEV_SEAT_ NAT NFS_HOME OMIT_FUNCTIONS OMIT_IMAGE_EXCLUDES PASSWORDS_ PWMERGE_ REMOTEAPPS SSH_OPTIONS SSH_SERVER
+	OVERWRITE_SSHFS_SERVER RPI_IMAGE IPXE_ GRUB_ X_ XORG_ CONSOLE KEYBOARD LANG LOCALE SOUND_ HTTP_ TFTP_DIR TFTP_ BLACKLIST_MODULES SERVER LTSP_`
+
+// variable is the name of a variable of a shell.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // setting reads one setting of LTSP.
 func (r *reader) setting(tag, key string, v *migrate.Value) {
+	switch {
+	case !variable.MatchString(key):
+		r.farm.Unknown(v.Origin, "%q is no name of a setting (quote values with commas)", key)
+		return
+	case !v.IsPlain() && !v.IsNull():
+		r.farm.Unknown(v.Origin, "a text is expected here")
+		return
+	case v.String() == "":
+		r.empty(tag, key, v)
+		return
+	}
+	r.overridden(tag, key, v)
+	if r.hook(tag, key, v) {
+		return
+	}
 	for prefix, read := range r.settings() {
 		rest, is := strings.CutPrefix(key, prefix)
 		if is && (rest == "" && !strings.HasSuffix(prefix, "_") || rest != "" && strings.HasSuffix(prefix, "_")) {
@@ -107,33 +95,28 @@ func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
 		}
 		t.KernelArgs.Args = append(t.KernelArgs.Args, word)
 	}
-	common := r.root.Get("ltsp", "config", "options", "KERNEL_PARAMETERS")
-	if common == nil {
-		common = r.root.Get("tags", "ltspOptions", allTag, "KERNEL_PARAMETERS")
-	}
-	if tag != allTag && common != nil {
+	if before := r.before(tag, "KERNEL_PARAMETERS"); len(before) > 0 {
 		t.KernelArgs.Replace = true
-		r.farm.Bug(v.Origin, "a tag's kernel arguments replaced those of all nodes (%s), and do so here: write kernelArgs without replace to add them", common)
-		r.farm.Comment("Replaces those of all nodes, as there; without replace they add.", "tags", migrate.TagName(tag), "kernelArgs")
+		r.farm.Bug(v.Origin, "a tag's kernel arguments replaced those of %s, and do so here: write kernelArgs without replace to add them", strings.Join(before, " and "))
+		r.farm.Comment("Replaces those of all nodes and of tags before, as there; without replace they add.", "tags", migrate.TagName(tag), "kernelArgs")
 	}
 	r.farm.Taken(v.Origin, "tags.%s.kernelArgs", migrate.TagName(tag))
 }
 
-// menuTimeout reads milliseconds.
+// menuTimeout reads seconds, as GRUB does. LTSP's manual has milliseconds, those of iPXE.
 func (r *reader) menuTimeout(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
-	var ms pools.Seconds
 	text := v.String()
-	if len(text) > 3 {
-		text = text[:len(text)-3]
-	} else if strings.Trim(text, "0123456789") == "" {
-		text = "0"
+	if n, err := strconv.Atoi(text); err == nil && n >= 1000 {
+		text = strconv.Itoa(n / 1000)
+		r.farm.Bug(v.Origin, "GRUB waited for %d seconds there; here they are milliseconds, as in LTSP's manual", n)
 	}
-	if err := ms.UnmarshalText([]byte(text)); err != nil {
-		r.farm.Unknown(v.Origin, "%q is no number of milliseconds", v.String())
+	var s pools.Seconds
+	if err := s.UnmarshalText([]byte(text)); err != nil {
+		r.farm.Unknown(v.Origin, "%q is no number of seconds", v.String())
 		return
 	}
-	t.MenuTimeout = &ms
+	t.MenuTimeout = &s
 	r.farm.Taken(v.Origin, "tags.%s.menuTimeout, in seconds", migrate.TagName(tag))
 }
 
@@ -224,6 +207,14 @@ func units(text string) (names []string) {
 	return names
 }
 
+// maskServices reads services to mask. The chart leaves out the part of LTSP that masks them.
+func (r *reader) maskServices(tag, _ string, v *migrate.Value) {
+	if r.root.Get("ltsp", "config", "options", "OMIT_FUNCTIONS") == nil {
+		r.farm.Bug(v.Origin, "nothing was masked there: the chart's OMIT_FUNCTIONS has mask_services_main; here the units are masked")
+	}
+	r.mask(tag, v, units(v.String())...)
+}
+
 // mask keeps units from starting.
 func (r *reader) mask(tag string, v *migrate.Value, names ...string) {
 	_, t := r.farm.Tag(tag)
@@ -248,12 +239,12 @@ func (r *reader) rootPassword(v *migrate.Value) {
 
 // debugShell reads whether a boot that fails gets a shell.
 func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
-	if !v.Is() {
-		return
-	}
 	_, t := r.farm.Tag(tag)
-	t.DebugShell = pools.ShellOnFailure
-	r.farm.Taken(v.Origin, "tags.%s.debugShell: on-failure", migrate.TagName(tag))
+	t.DebugShell = pools.ShellNever
+	if v.Is() {
+		t.DebugShell = pools.ShellOnFailure
+	}
+	r.farm.Taken(v.Origin, "tags.%s.debugShell: %s", migrate.TagName(tag), t.DebugShell)
 }
 
 // cron adds a line of crontab with a user.
@@ -288,6 +279,7 @@ func (r *reader) dns(tag, _ string, v *migrate.Value) {
 		}
 		t.DNS.Items = append(t.DNS.Items, a)
 	}
+	t.DNS.Replace = len(r.before(tag, "DNS_SERVER")) > 0
 	r.farm.Taken(v.Origin, "tags.%s.dns", migrate.TagName(tag))
 }
 
@@ -295,6 +287,7 @@ func (r *reader) dns(tag, _ string, v *migrate.Value) {
 func (r *reader) search(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
 	t.Search.Items = append(t.Search.Items, listed(v)...)
+	t.Search.Replace = len(r.before(tag, "SEARCH_DOMAIN")) > 0
 	r.farm.Taken(v.Origin, "tags.%s.search", migrate.TagName(tag))
 }
 

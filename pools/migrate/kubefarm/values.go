@@ -145,16 +145,16 @@ func (r *reader) allTags(v *migrate.Value) {
 		}
 	}
 	r.farm.Fields(v, migrate.Readers{
-		"dhcpOptions": r.byTag(r.dhcpOptions), "ltspOptions": r.byTag(r.ltspOptions),
-		"kubernetesLabels": r.byTag(r.labels), "kubernetesTaints": r.byTag(r.taints),
+		"dhcpOptions": r.byTag((*migrate.Value).IsMap, r.dhcpOptions), "ltspOptions": r.byTag((*migrate.Value).IsMap, r.ltspOptions),
+		"kubernetesLabels": r.byTag((*migrate.Value).IsMap, r.labels), "kubernetesTaints": r.byTag((*migrate.Value).IsList, r.taints),
 	})
 	if !v.Get("ltspOptions", allTag).IsMap() { // ltsp.config.options has no other place
 		r.ltspOptions(allTag, nil)
 	}
 }
 
-// byTag returns a reader for values by tag.
-func (r *reader) byTag(read func(tag string, v *migrate.Value)) func(*migrate.Value) {
+// byTag returns a reader for values by tag, which have the form that is reports.
+func (r *reader) byTag(is func(*migrate.Value) bool, read func(tag string, v *migrate.Value)) func(*migrate.Value) {
 	return func(v *migrate.Value) {
 		if v.IsNull() {
 			return
@@ -165,8 +165,12 @@ func (r *reader) byTag(read func(tag string, v *migrate.Value)) func(*migrate.Va
 		}
 		for _, p := range v.Pairs {
 			r.farm.Tag(p.Key)
-			if !p.Value.IsNull() {
+			switch {
+			case p.Value.IsNull():
+			case is(p.Value):
 				read(p.Key, p.Value)
+			case p.Value.IsPlain() || len(p.Value.Items)+len(p.Value.Pairs) > 0:
+				r.farm.Unknown(p.Value.Origin, "a mapping of options or labels, or a list of taints, is expected here")
 			}
 		}
 	}
@@ -203,6 +207,10 @@ func (r *reader) labels(tag string, v *migrate.Value) {
 			t.Labels = map[string]string{}
 		}
 		t.Labels[p.Key] = p.Value.String()
+		if text := p.Value.String(); !p.Value.Quoted && (text == "0" || text == "false") {
+			r.farm.Bug(p.Value.Origin, "the chart wrote an empty value for %s there", text)
+		}
+		r.number(p.Value)
 		r.farm.Taken(p.Value.Origin, "tags.%s.labels", migrate.TagName(tag))
 	}
 }
