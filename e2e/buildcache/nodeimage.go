@@ -3,7 +3,6 @@ package buildcache
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,27 +40,30 @@ func NodeImage13(ctx context.Context, log io.Writer) (ociDir string, err error) 
 }
 
 func (d debian) nodeImage(ctx context.Context, log io.Writer) (ociDir string, err error) {
-	log = share(log)
+	return pathOf(ctx, log, "image", d.node)
+}
+
+// node returns the part with the image.
+func (d debian) node(ctx context.Context, log io.Writer) (part, error) {
 	root, err := SourceRoot()
 	if err != nil {
-		return "", err
+		return part{}, err
 	}
 	in, err := d.gather(ctx, log)
 	if err != nil {
-		return "", fmt.Errorf("image: %w", err)
+		return part{}, err
 	}
 	files, err := hashFiles(root, dockerfile, nodeFiles+"/root", nodeFiles+"/lab")
 	if err != nil {
-		return "", fmt.Errorf("image: %w", err)
+		return part{}, err
 	}
 	inputs := []string{nodeRecipe, files}
 	for _, p := range in.all() {
 		inputs = append(inputs, p.key)
 	}
-	image := part{kind: "image" + d.suffix, key: hashOf(inputs...), make: func(ctx context.Context, dir string) error {
+	return part{kind: "image" + d.suffix, key: hashOf(inputs...), make: func(ctx context.Context, dir string) error {
 		return in.bake(ctx, log, root, dir, "buildah"+d.suffix)
-	}}
-	return image.path(ctx, log)
+	}}, nil
 }
 
 func (d debian) gather(ctx context.Context, log io.Writer) (in ingredients, err error) {

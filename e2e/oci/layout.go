@@ -135,6 +135,62 @@ func (l *Layout) AddIndex(name string, images ...Image) error {
 	return nil
 }
 
+// AddAbove writes an image of more layers above those of the only image of another layout,
+// whose files it links.
+func (l *Layout) AddAbove(name, base string, layers ...Blob) error {
+	var (
+		found index
+		m     manifest
+		c     config
+	)
+	err := readJSON(filepath.Join(base, "index.json"), &found)
+	if err == nil && len(found.Manifests) != 1 {
+		err = fmt.Errorf("%s: %d images, want one", base, len(found.Manifests))
+	}
+	if err == nil {
+		err = readJSON(blobPath(base, found.Manifests[0]), &m)
+	}
+	if err == nil {
+		err = readJSON(blobPath(base, m.Config), &c)
+	}
+	if err != nil {
+		return fmt.Errorf("image %q: %w", name, err)
+	}
+	for _, layer := range m.Layers {
+		if err := os.Link(blobPath(base, layer), blobPath(l.Dir, layer)); err != nil {
+			return fmt.Errorf("image %q: %w", name, err)
+		}
+	}
+	for _, layer := range layers {
+		m.Layers, c.RootFS.DiffIDs = append(m.Layers, layer), append(c.RootFS.DiffIDs, layer.Digest)
+	}
+	if m.Config, err = l.writeJSON(typeConfig, c); err != nil {
+		return fmt.Errorf("image %q: %w", name, err)
+	}
+	made, err := l.writeJSON(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: m.Config, Layers: m.Layers})
+	if err != nil {
+		return fmt.Errorf("image %q: %w", name, err)
+	}
+	l.name(name, made)
+	return nil
+}
+
+// blobPath returns the file of a blob in the layout of a folder.
+func blobPath(dir string, b Blob) string {
+	return filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(b.Digest, "sha256:"))
+}
+
+func readJSON(file string, v any) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
 // name adds a manifest, or an index, to the layout.
 func (l *Layout) name(name string, m Blob) {
 	m.Annotations = map[string]string{refName: name}

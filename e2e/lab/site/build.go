@@ -60,6 +60,19 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 	return b, b.image(ctx, recipe{name: Image, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
 }
 
+// GatewayImage is the name of the image that [Built.Gateway] makes.
+const GatewayImage = Image + "-gateway"
+
+// Gateway makes the image of machines with role gateway: that of a node, with flanneld and
+// kube-proxy.
+func (b *Built) Gateway(ctx context.Context) error {
+	source, err := buildcache.GatewayImage(ctx, b.log)
+	if err != nil {
+		return err
+	}
+	return b.image(ctx, recipe{name: GatewayImage, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
+}
+
 func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
 // newBuilt returns what is known of a site before anything is built.
