@@ -88,7 +88,7 @@ func readAxe(file string) (string, error) {
 }
 
 // accessible fails the test if the checker finds a serious, critical or moderate fault.
-func (b *tab) accessible(what string) {
+func (b *Tab) accessible(what string) {
 	b.t.Helper()
 	script, err := axe()
 	switch {
@@ -100,8 +100,8 @@ func (b *tab) accessible(what string) {
 		b.t.Logf("%s: NOT TESTED: accessibility, without npm", what)
 		return
 	}
-	value[bool](b, script+"; true")
-	faults := value[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact !== "minor").map((v) => v.impact + " " + v.id + ": " + v.help + "\n" + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + " " + n.failureSummary).join("\n")))`)
+	Value[bool](b, script+"; true")
+	faults := Value[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact !== "minor").map((v) => v.impact + " " + v.id + ": " + v.help + "\n" + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + " " + n.failureSummary).join("\n")))`)
 	if len(faults) > 0 {
 		b.t.Errorf("%s:\n%s", what, strings.Join(faults, "\n"))
 	}

@@ -1,6 +1,7 @@
-// Package browser tests the page of a server (web/page) in a real Chromium: the forms and live
-// boots. The server is that of drover serve, without its sockets for nodes: boots are put into its
-// table.
+// Package browser has a real Chromium, and tests the page of a server (web/page) with it: each
+// view and form, live boots, the keyboard alone, and reading without scripts. The server is that of
+// drover serve, without its sockets for nodes: boots are put into its table. e2e has the boot of a
+// machine that is watched.
 //
 // With DROVER_SCREENSHOTS=1 the tests keep pictures, and print the folder.
 package browser

@@ -48,7 +48,7 @@ func mac(i int) pools.MAC { return pools.MAC{0x02, 0xd2, 0, byte(i >> 16), byte(
 func name(i int) string { return fmt.Sprintf("m%dc%dn%d", i/180+1, i%180/4+1, i%4+1) }
 
 // newFarm serves a farm of n declared nodes.
-func newFarm(t *testing.T, n int) *farm {
+func newFarm(t testing.TB, n int) *farm {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	var nodes strings.Builder
@@ -82,9 +82,15 @@ func newFarm(t *testing.T, n int) *farm {
 	return &farm{s, "http://" + l.Addr().String(), strings.TrimSpace(fixture.ReadFile(t, "state/api.token"))}
 }
 
+// open starts a Chromium and logs in.
+func open(t testing.TB, f *farm) *Tab {
+	t.Helper()
+	return Open(t, f.url, f.token)
+}
+
 // boot records a boot of a machine: its first n steps, one each second, the last at the time
 // ago; and then an error in the next one.
-func (f *farm) boot(t *testing.T, m pools.MAC, n int, ago time.Duration, failed string) {
+func (f *farm) boot(t testing.TB, m pools.MAC, n int, ago time.Duration, failed string) {
 	t.Helper()
 	steps := boots.Steps()
 	at := time.Now().Add(-ago - time.Duration(n)*time.Second)
@@ -125,7 +131,7 @@ var detail = map[boots.Step]string{
 }
 
 // populateAPI adds four nodes as the API does, in a chassis.
-func (f *farm) populateAPI(t *testing.T) {
+func (f *farm) populateAPI(t testing.TB) {
 	t.Helper()
 	for i := range 4 {
 		n := pools.PoolNode{Pool: "gpu", Node: pools.Node{

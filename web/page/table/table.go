@@ -94,6 +94,18 @@ type (
 	}
 )
 
+// The longest texts of cells that stay in one line, in bytes: of words, and of a name.
+const (
+	wholeWords = 24
+	wholeName  = 48
+)
+
+// Whole reports whether the text of a cell stays in one line: a name with a hyphen is easily
+// read as two.
+func (c Cell) Whole() bool {
+	return c.Text != "" && (len(c.Text) <= wholeWords || len(c.Text) <= wholeName && !strings.Contains(c.Text, " "))
+}
+
 // View returns the part of a list that a query asks for.
 func (l *List[T]) View(t Table, query url.Values, all []T) Table {
 	t.Total, t.Search, t.Q = len(all), l.Search != nil, query.Get("q")

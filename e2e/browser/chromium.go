@@ -22,18 +22,18 @@ import (
 // patience bounds the wait for anything that a browser does.
 const patience = 2 * time.Minute
 
-// tab is a tab of a Chromium of its own.
-type tab struct {
+// Tab is a tab of a Chromium of its own.
+type Tab struct {
 	context.Context
-	t    *testing.T
-	farm *farm
+	t   testing.TB
+	url string // of the server
 
 	mu     sync.Mutex
 	errors []string // of the console
 }
 
-// open starts a Chromium and logs in.
-func open(t *testing.T, f *farm) *tab {
+// Open starts a Chromium and logs in to a server with a token.
+func Open(t testing.TB, url, token string) *Tab {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -44,21 +44,21 @@ func open(t *testing.T, f *farm) *tab {
 	})
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	b := &tab{t: t, farm: f}
+	b := &Tab{t: t, url: url}
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithListener(b.listen))
 	t.Cleanup(cancel)
 	b.Context = ctx
 	if err := chromedp.Do(ctx); err != nil { // the first call starts the browser, and has no limit
 		t.Fatal(err)
 	}
-	b.run(chromedp.Navigate(f.url), chromedp.SendKeys("#token", f.token), chromedp.Submit("#token"))
-	b.until("the overview", `document.getElementById("live") !== null`)
+	b.Run(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Submit("#token"))
+	b.Until("the overview", `document.getElementById("live") !== null`)
 	return b
 }
 
 // listen notes errors of the console: of scripts, of the Content-Security-Policy, of the
 // network.
-func (b *tab) listen(event any) {
+func (b *Tab) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -71,8 +71,8 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// quiet fails the test if the console has an error.
-func (b *tab) quiet(what string) {
+// Quiet fails the test if the console has an error.
+func (b *Tab) Quiet(what string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,15 @@ func (b *tab) quiet(what string) {
 	}
 }
 
-func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+// forget drops the errors of the console.
+func (b *Tab) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors = nil
+}
+
+// Run runs actions, one after the other.
+func (b *Tab) Run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
@@ -91,14 +99,14 @@ func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// value returns the value of an expression, which may be a promise.
-func value[T any](b *tab, expression string) T {
+// Value returns the value of an expression, which may be a promise.
+func Value[T any](b *Tab, expression string) T {
 	b.t.Helper()
 	return get(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // get returns the value of an action.
-func get[T any](b *tab, action chromedp.Action[T]) T {
+func get[T any](b *Tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
@@ -109,8 +117,8 @@ func get[T any](b *tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// until waits until an expression is true. Pages are loaded meanwhile.
-func (b *tab) until(what, expression string) {
+// Until waits until an expression is true. Pages are loaded meanwhile.
+func (b *Tab) Until(what, expression string) {
 	b.t.Helper()
 	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
@@ -122,14 +130,14 @@ func (b *tab) until(what, expression string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.t.Fatalf("%s: %s never became true; the page says\n%s", what, expression, value[string](b, "document.body.innerText"))
+	b.t.Fatalf("%s: %s never became true; the page says\n%s", what, expression, Value[string](b, "document.body.innerText"))
 }
 
-// visit loads a page of the farm.
-func (b *tab) visit(path string) {
+// Visit loads a page of the server.
+func (b *Tab) Visit(path string) {
 	b.t.Helper()
-	b.run(chromedp.Navigate(b.farm.url + path))
-	b.until(path, `document.readyState === "complete" && document.getElementById("live") !== null`)
+	b.Run(chromedp.Navigate(b.url + path))
+	b.Until(path, `document.readyState === "complete" && document.getElementById("live") !== null`)
 }
 
 // pictures is the folder of the screenshots; empty: none are kept.
@@ -145,8 +153,8 @@ var pictures = sync.OnceValue(func() string {
 	return dir
 })
 
-// picture keeps a screenshot.
-func (b *tab) picture(name string) {
+// Picture keeps a screenshot if DROVER_SCREENSHOTS is 1.
+func (b *Tab) Picture(name string) {
 	b.t.Helper()
 	dir := pictures()
 	if dir == "" {
