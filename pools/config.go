@@ -22,14 +22,15 @@ type Config struct {
 
 // Server is where drover listens.
 type Server struct {
-	Interfaces []string   `json:"interfaces"`         // DHCP is served on these
-	Address    netip.Addr `json:"address,omitzero"`   // sent to nodes of subnets of its family without an address of the server as their boot server; default: the first interface's first address of the family
-	DHCP       DHCPMode   `json:"dhcp,omitempty"`     // default full
-	HTTP       string     `json:"http,omitempty"`     // node-facing listener, default ":80"
-	HTTPS      string     `json:"https,omitempty"`    // node-facing listener for config, join and events by TLS; default none
-	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`  // key pair of HTTPS; default: a key that drover makes
-	TFTP       string     `json:"tftp,omitempty"`     // default ":69"
-	ARPProbe   *bool      `json:"arpProbe,omitempty"` // probe for an address before its first lease; default true
+	Interfaces []string   `json:"interfaces"`           // DHCP is served on these
+	Address    netip.Addr `json:"address,omitzero"`     // sent to nodes of subnets of its family without an address of the server as their boot server; default: the first interface's first address of the family
+	DHCP       DHCPMode   `json:"dhcp,omitempty"`       // default full
+	HTTP       string     `json:"http,omitempty"`       // node-facing listener, default ":80"
+	HTTPS      string     `json:"https,omitempty"`      // node-facing listener for config, join and events by TLS; default none
+	NodeTLS    *TLS       `json:"nodeTLS,omitempty"`    // key pair of HTTPS; default: a key that drover makes
+	TFTP       string     `json:"tftp,omitempty"`       // default ":69"
+	Netconsole string     `json:"netconsole,omitempty"` // UDP listener for what kernels print; default none
+	ARPProbe   *bool      `json:"arpProbe,omitempty"`   // probe for an address before its first lease; default true
 
 	// RouterAdvertisements is how the router solicitations (RFC 4861) of the interfaces
 	// are answered. Default empty.
@@ -37,6 +38,10 @@ type Server struct {
 
 	API    string `json:"api,omitempty"`    // listener for operators, default "127.0.0.1:8443"
 	APITLS *TLS   `json:"apiTLS,omitempty"` // needed when API is not a loopback address
+
+	// Traces is the URL of a collector of OpenTelemetry, to which each boot is sent as a trace;
+	// default none.
+	Traces string `json:"traces,omitempty"`
 
 	// Socket is a unix socket for people of this host, who need no token there.
 	Socket *Socket `json:"socket,omitempty"`

@@ -211,6 +211,12 @@ func TestNodeView(t *testing.T) {
 					Reply:  "DHCP: DISCOVER of " + mac.String(), Script: "#!ipxe",
 				}
 			},
+			Console: func(_ pools.MAC, boot string) (lines []page.ConsoleLine, listening bool) {
+				if boot != "before" {
+					lines = []page.ConsoleLine{{Time: epoch.Add(-time.Minute), Text: "[    1.0] eth0: link is down"}, {Time: epoch.Add(-time.Second), Text: "[    2.0] eth0: link is up"}}
+				}
+				return lines, true
+			},
 		}
 		s.Images = func() []pools.ImageInfo {
 			return []pools.ImageInfo{{Name: "debian-12", ID: strings.Repeat("ab", 32), Current: true, Created: epoch.Add(-time.Minute)}}
@@ -219,9 +225,10 @@ func TestNodeView(t *testing.T) {
 	})
 	got := s.browse(t, "/nodes/m1")
 	fixture.WantText(t, "the machine", got, "<h1>m1</h1>", "Declared in <code>drover.yaml:7</code>", "drover.yaml:6 (pools[0].image)", "DISCOVER of 52:54:00:00:00:01", "#!ipxe",
-		`href="/nodes/m1?boot=before"`, "rebuilt 60 s ago, after this boot began", "no &lt;b&gt;answer", "Joined", `href="/change?do=power&amp;pick=m1"`)
+		`href="/nodes/m1?boot=before"`, "rebuilt 60 s ago, after this boot began", "no &lt;b&gt;answer", "Joined", `href="/change?do=power&amp;pick=m1"`,
+		"2 lines of this boot, the last one 1 s ago", "[    1.0] eth0: link is down\n[    2.0] eth0: link is up\n")
 	fixture.WantNoText(t, "a declared machine", got, "do=edit", "do=move", "do=remove")
-	fixture.WantText(t, "its earlier boot", s.browse(t, "/nodes/m1?boot=before"), "Earlier boot of 2026-11-19 05:59:49 UTC")
+	fixture.WantText(t, "its earlier boot", s.browse(t, "/nodes/m1?boot=before"), "Earlier boot of 2026-11-19 05:59:49 UTC", "Its kernel has sent no line in this boot.")
 }
 
 // TestUnchanged: a browser that has the page gets no second copy of it.
@@ -291,6 +298,9 @@ func TestInert(t *testing.T) {
 		s.Page = page.Sources{
 			Explain: func(pools.MAC) page.Explanation {
 				return page.Explanation{Values: []page.Value{{Field: hostile, Text: hostile, From: hostile}}, Reply: hostile, Script: hostile, Silence: hostile, Problem: hostile}
+			},
+			Console: func(pools.MAC, string) ([]page.ConsoleLine, bool) {
+				return []page.ConsoleLine{{Time: epoch, Text: long}}, true
 			},
 			Config: func() config.Status {
 				return config.Status{Refused: mistake.Errors{{Origin: pools.Origin{File: "drover.yaml", Line: 3}, Msg: long, Hint: long}}}

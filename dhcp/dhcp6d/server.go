@@ -202,18 +202,19 @@ func (s *Server) rescue(x *dhcp.Exchange) {
 	}
 }
 
-// done logs and reports an exchange that ends now.
+// done reports and logs an exchange that ends now. The line comes second: it then belongs to
+// the boot that the exchange begins.
 func (s *Server) done(x *dhcp.Exchange) {
 	x.Took = s.now().Sub(x.Time)
 	lines := &s.strangersLines
 	if x.Plan != nil && !x.Plan.CatchAll {
 		lines = &s.lines
 	}
-	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
-		x.Log(s.Log)
-	}
 	if s.OnExchange != nil {
 		s.OnExchange(*x)
+	}
+	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
+		x.Log(s.Log)
 	}
 }
 

@@ -151,7 +151,8 @@ func (s *Server) caught(v any) error {
 	return fmt.Errorf("panic: %v", v)
 }
 
-// done logs and reports an exchange that ends now.
+// done reports and logs an exchange that ends now. The line comes second: it then belongs to
+// the boot that the exchange begins.
 func (s *Server) done(x *dhcp.Exchange) {
 	defer func() { _ = s.caught(recover()) }()
 	x.Took = s.now().Sub(x.Time)
@@ -159,10 +160,10 @@ func (s *Server) done(x *dhcp.Exchange) {
 	if x.Plan != nil && !x.Plan.CatchAll {
 		lines = &s.lines
 	}
-	if s.Log != nil && lines.Allow(x.Level(), x.Kind()) {
-		x.Log(s.Log)
-	}
 	if s.OnExchange != nil {
 		s.OnExchange(*x)
+	}
+	if s.Log != nil && lines.Allow(x.Level(), x.Kind()) {
+		x.Log(s.Log)
 	}
 }

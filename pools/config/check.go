@@ -161,6 +161,9 @@ func (c *checker) server() {
 	if ns := s.Objects.Namespace; c.isSet("server.objects") && !c.syntax.label.MatchString(ns) {
 		c.failf("server.objects", "objects: {namespace: drover}", "server.objects: %q cannot be the name of a namespace", ns)
 	}
+	if s.Traces != "" {
+		c.report("server.traces", "server.traces", collectorURL(s.Traces))
+	}
 	access.Check(s, c.failf)
 	c.nodeFacing(s)
 	c.clients()
@@ -170,6 +173,9 @@ func (c *checker) server() {
 func (c *checker) nodeFacing(s *pools.Server) {
 	if s.HTTPS != "" {
 		c.report("server.https", "server.https", hostPort(s.HTTPS, true))
+	}
+	if s.Netconsole != "" {
+		c.report("server.netconsole", "server.netconsole", hostPort(s.Netconsole, true))
 	}
 	switch t := s.NodeTLS; {
 	case t == nil:

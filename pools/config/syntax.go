@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -115,6 +116,18 @@ func loaderName(name string) error {
 		return pools.Hint("http://, https:// or tftp://", "%q is not a URL that firmware fetches", name)
 	case !isURL && (path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..")):
 		return pools.Hint("name a file inside the loaders directory", "%q is not a clean relative path", name)
+	}
+	return nil
+}
+
+// collectorURL checks the URL of a collector of OpenTelemetry.
+func collectorURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Path == "" || u.Path == "/":
+		return pools.Hint("http://127.0.0.1:4318/v1/traces", "%q is not the URL of a collector", s)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return pools.Hint("let a collector on this host add credentials", "the URL has more than host and path")
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ type nodeView struct {
 	Steps     []fact // of Kubernetes
 	Power     []fact
 	Audit     []auditLine
+	Console   *consoleView // nil: the server receives no lines
 	Explained *Explanation
 	Image     *imageChange
 	Actions   []table.Link
@@ -80,7 +81,7 @@ func (p *page) node(r *request) (any, error) {
 		v.Where = declaredAt(&m.NodeInfo)
 	}
 	v.Facts = nodeFacts(m, r)
-	v.boots(m, r)
+	v.boots(p, m, r)
 	v.Steps = kubernetes(m)
 	v.Power = p.powerFacts(m, r)
 	v.Actions = nodeActions(m, r)
@@ -153,7 +154,7 @@ func nodeFacts(m *snapshot.Machine, r *request) []fact {
 
 // boots sets the boots of a machine: the one that the query names, else the newest, and the
 // list of all.
-func (v *nodeView) boots(m *snapshot.Machine, r *request) {
+func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
 	var all []boots.Record
 	for i := range r.Records {
 		if r.Records[i].Node == m.Name {
@@ -173,6 +174,7 @@ func (v *nodeView) boots(m *snapshot.Machine, r *request) {
 	if shown == 0 {
 		how = m.State
 	}
+	v.console(p, &all[shown], r)
 	w := timeline.New(&all[shown], all[shown+1:], r.Now, how)
 	w.Current = shown == 0
 	v.Boot = &w

@@ -48,6 +48,9 @@ type Sources struct {
 	Explain func(mac pools.MAC) Explanation
 	// Config returns the state of the config file.
 	Config func() config.Status
+	// Console returns the lines that the kernel of a machine has sent in a boot; listening is
+	// false if this server receives none.
+	Console func(mac pools.MAC, boot string) (lines []ConsoleLine, listening bool)
 }
 
 // page handles the requests of the page.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"path"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"drover/pools/boots"
 	"drover/pools/kube/approve"
 	"drover/pools/machines"
+	"drover/pools/printable"
 	"drover/pools/resolve"
 	"drover/pools/state"
 	"drover/tftp"
@@ -43,6 +46,10 @@ func (s *Server) certificate(r approve.Request) {
 func (s *Server) reached(b boots.Record, step boots.StepTime) {
 	s.metrics.Step(b, step)
 	s.booted(b, step)
+	s.logStep(b, step)
+	if s.traces != nil {
+		s.traces.Step(b, step)
+	}
 	if step.Step != boots.StepScript || step.Error != "" {
 		return
 	}
@@ -50,6 +57,22 @@ func (s *Server) reached(b boots.Record, step boots.StepTime) {
 		s.clusters.Expect(p)
 	}
 }
+
+// logStep writes a line for a step of a boot. It takes the ID of the record: the machine may
+// have begun another boot meanwhile.
+func (s *Server) logStep(b boots.Record, step boots.StepTime) {
+	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	attrs := []any{"boot", b.ID, "node", b.Node, "pool", b.Pool, "step", step.Step, "detail", printable.Line(step.Detail, maxDetail)}
+	if step.Error != "" {
+		attrs = append(attrs, "err", printable.Line(step.Error, maxDetail))
+	}
+	s.part("boot").Debug("step", attrs...)
+}
+
+// maxDetail bounds what a machine says of a step in the log, in bytes.
+const maxDetail = 300
 
 // exchange handles the result of a DHCP packet: it counts the packet, and notes the
 // boot or the unknown machine that begins with a DISCOVER or a BOOTP request.

@@ -131,8 +131,16 @@ func (w *LogWriter) Close() {
 	}
 }
 
+// inSeconds returns a duration as seconds, as metrics have them: JSON has no durations.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
 // NewLogger returns a logger to w. The format is text or json, the level debug, info,
-// warn or error.
+// warn or error. In JSON durations are seconds.
 func NewLogger(w *LogWriter, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -142,7 +150,9 @@ func NewLogger(w *LogWriter, format, level string) (*slog.Logger, error) {
 	switch format {
 	case "text":
 	case "json":
-		handler = func(to io.Writer) slog.Handler { return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: l}) }
+		handler = func(to io.Writer) slog.Handler {
+			return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: l, ReplaceAttr: inSeconds})
+		}
 	default:
 		return nil, fmt.Errorf("unknown log format %q (text or json)", format)
 	}

@@ -52,6 +52,21 @@ func TestLogWriter(t *testing.T) {
 	})
 }
 
+// TestJSONLog: durations are seconds.
+func TestJSONLog(t *testing.T) {
+	var to slowWriter
+	w := NewLogWriter(&to)
+	log, err := NewLogger(w, "json", "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("request", "took", 1500*time.Millisecond)
+	w.Close()
+	if got := to.text.String(); !strings.Contains(got, `"took":1.5}`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A log that nobody reads blocks no caller and takes a bounded amount of memory. When
 // it is read again, it has the number of missing lines (finding H9).
 func TestLogWriterNeverBlocks(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // pageSources returns what the page shows beside the data of the API.
 func (s *Server) pageSources() page.Sources {
-	return page.Sources{Explain: s.explain, Config: s.Live.Status}
+	return page.Sources{Explain: s.explain, Config: s.Live.Status, Console: s.console}
 }
 
 // explain returns what a machine would get if its firmware asked now.

@@ -27,9 +27,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"drover/cmd/drover/server/metrics"
+	"drover/cmd/drover/server/netconsole"
 	"drover/cmd/drover/server/network"
 	"drover/cmd/drover/server/readiness"
 	"drover/cmd/drover/server/systemd"
+	"drover/cmd/drover/server/traces"
 	"drover/dhcp"
 	"drover/dhcp/dhcp6d"
 	"drover/dhcp/dhcpd"
@@ -84,9 +86,11 @@ type Server struct {
 	objects  *adminObjects      // nil: the config asks for none
 	metrics  *metrics.Metrics
 
-	tftp  *tftp.Server
-	tftp6 *tftp.Server // of IPv6; nil without a subnet of IPv6
-	http  *httpboot.Server
+	tftp       *tftp.Server
+	tftp6      *tftp.Server       // of IPv6; nil without a subnet of IPv6
+	netconsole *netconsole.Server // nil: the config asks for none
+	http       *httpboot.Server
+	traces     *traces.Sender // nil: the config names no collector
 
 	scripts *script.Renderer // of TFTP and HTTP
 	disks   *readiness.Disks
@@ -121,7 +125,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{version: o.Version, log: o.Log, Store: store, newWatcher: fsnotify.NewWatcher}
+	s := &Server{version: o.Version, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher}
 	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
@@ -182,6 +186,10 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	}
 	s.serveTFTP(cfg, o.Loaders)
 	s.serveTFTP6(farm.Config, o.Loaders)
+	s.serveNetconsole(cfg)
+	if cfg.Traces != "" {
+		s.traces = &traces.Sender{URL: cfg.Traces, Version: o.Version, Log: s.part("traces"), OnSent: s.metrics.Traces}
+	}
 	s.serveWeb(farm, images, ready)
 	ready.Log(s.log)
 	return s.loadAPICredentials(o, farm)
@@ -273,6 +281,9 @@ func (s *Server) Run(ctx context.Context) error {
 	start("hardware", s.Hardware.Run)
 	start("disks", s.disks.Run)
 	start("networks", s.networks.Run)
+	if s.traces != nil {
+		start("traces", s.traces.Run)
+	}
 	if s.tenants != nil {
 		start("tenants", s.tenants.Run)
 	}
@@ -329,7 +340,7 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 		return nil, fmt.Errorf("tftp: %w", err)
 	}
 	serve["tftp"] = s.tftp.Serve
-	if err := s.listen6(serve); err != nil {
+	if err := errors.Join(s.listen6(serve), s.listenNetconsole(serve)); err != nil {
 		return nil, err
 	}
 	cfg := s.Live.Farm().Config.Server

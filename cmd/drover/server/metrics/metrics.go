@@ -32,6 +32,8 @@ type Metrics struct {
 	discovery   *prometheus.CounterVec
 	tftpFiles   *prometheus.CounterVec
 	tftpDrops   *prometheus.CounterVec
+	netconsole  *prometheus.CounterVec
+	traces      *prometheus.CounterVec
 	tftpBytes   prometheus.Counter
 	httpAnswers *prometheus.CounterVec
 	httpBytes   *prometheus.CounterVec
@@ -58,6 +60,8 @@ func New(live *config.Live, store *state.Store) *Metrics {
 	m.packets.all = counter("dhcp_packets_total", "DHCP packets received, by message type and what was done.", "type", "decision")
 	m.discovery = counter("router_discovery_packets_total", "Router solicitations and advertisements received, by what became of them.", "type", "result")
 	m.tftpFiles = counter("tftp_transfers_total", "TFTP transfers, by result.", "result")
+	m.netconsole = counter("netconsole_datagrams_total", "Datagrams with lines of kernels, by result.", "result")
+	m.traces = counter("traces_total", "Boots that were sent to a collector of traces, by result.", "result")
 	m.tftpDrops = counter("tftp_dropped_total", "Packets to the TFTP server that got no answer, or a late one, by reason.", "reason")
 	m.httpAnswers = counter("http_requests_total", "Requests of nodes, by route and status.", "route", "status")
 	m.httpBytes = counter("http_bytes_total", "Bytes sent to nodes, by route.", "route")
@@ -126,6 +130,24 @@ func (m *Metrics) Transfer(t tftp.Transfer) {
 // TFTPDrop counts packets that TFTP did not answer.
 func (m *Metrics) TFTPDrop(why tftp.Drop, packets int) {
 	m.tftpDrops.WithLabelValues(string(why)).Add(float64(packets))
+}
+
+// Netconsole counts a datagram with lines of a kernel.
+func (m *Metrics) Netconsole(kept bool) {
+	result := "kept"
+	if !kept {
+		result = "dropped"
+	}
+	m.netconsole.WithLabelValues(result).Inc()
+}
+
+// Traces counts boots that were sent to a collector, or were not.
+func (m *Metrics) Traces(boots int, err error) {
+	result := "sent"
+	if err != nil {
+		result = "dropped"
+	}
+	m.traces.WithLabelValues(result).Add(float64(boots))
 }
 
 // Request counts a request of a node.
