@@ -25,15 +25,20 @@ import (
 
 const gatewayRack = "drover-e2e-gateway"
 
-// TestGateway boots a machine of a pool with role gateway. From it a ClusterIP answers, and
-// the pod behind that by its own address; the pod reaches the machine at its address in the
-// network of the pods. The node with the pod is a namespace with flannel.
+// TestGateway boots a machine of a pool with role gateway. From it a Service answers by its
+// name and its ClusterIP, and the pod behind that by its own address; the pod reaches the
+// machine at its address in the network of the pods. The node with the pod, which is also the
+// cluster's DNS, is a namespace with flannel.
 func TestGateway(t *testing.T) {
 	b := build(t)
 	if err := b.Gateway(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	flannel, err := buildcache.Flannel(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns, err := buildcache.CoreDNS(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +50,11 @@ func TestGateway(t *testing.T) {
 	}})
 	p := s.Planes["tenant"]
 	pod := startPod(ctx, t, p, flannel)
+	config := filepath.Join(t.TempDir(), "Corefile")
+	if err := os.WriteFile(config, []byte(".:53 {\n\terrors\n\tkubernetes cluster.local {\n\t\tkubeconfig "+p.Admin+"\n\t}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pod.Daemon(t, filepath.Join(dns, "coredns"), "-conf", config)
 
 	const mac = "52:54:00:77:01:01"
 	powerOn(t, s, lab.Machine{Name: "gw1", Memory: 1536, NICs: card(mac)})
@@ -103,7 +113,12 @@ func startPod(ctx context.Context, t *testing.T, p *controlplane.Cluster, flanne
 	apply(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: 10.96.0.80, ports: [{port: 80, targetPort: 8080}]}}
 ---
 {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}, addressType: IPv4,
-  ports: [{name: "", port: 8080, protocol: TCP}], endpoints: [{addresses: [%q], conditions: {ready: true}}]}
+  ports: [{name: "", port: 8080, protocol: TCP}], endpoints: [{addresses: [%[1]q], conditions: {ready: true}}]}
+---
+{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {clusterIP: 10.96.0.10, ports: [{port: 53, protocol: UDP}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: kube-dns-1, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}, addressType: IPv4,
+  ports: [{name: "", port: 53, protocol: UDP}], endpoints: [{addresses: [%[1]q], conditions: {ready: true}}]}
 `, own.Addr()))
 	return pod
 }
