@@ -1,4 +1,4 @@
-// Package audit says what a change of a node changes, for an entry of the audit.
+// Package audit says what a change changes, for an entry of the audit.
 package audit
 
 import (
@@ -12,10 +12,28 @@ import (
 // maxValue bounds a value, in bytes.
 const maxValue = 256
 
-// Changes returns the fields of a node that a change of it changes, with their JSON. Those of
-// its power, which may have options with passwords, are not in it.
-func Changes(c pools.NodeChange) (all []pools.AuditChange) {
-	before, after := fieldsOf(c.Old), fieldsOf(c.New)
+// Changes returns the fields of a node that a change of it changes. Those of its power, which
+// may have options with passwords, are not in it.
+func Changes(c pools.NodeChange) []pools.AuditChange {
+	var before, after any
+	if c.Old != nil {
+		before = shown(*c.Old)
+	}
+	if c.New != nil {
+		after = shown(*c.New)
+	}
+	return Between(before, after)
+}
+
+func shown(n pools.PoolNode) pools.PoolNode {
+	n.Power = nil
+	return n
+}
+
+// Between returns the fields that are not the same before and after a change, with their JSON.
+// nil is something that does not exist. It must have no secrets.
+func Between(old, fresh any) (all []pools.AuditChange) {
+	before, after := fieldsOf(old), fieldsOf(fresh)
 	keys := maps.Clone(before)
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -26,19 +44,14 @@ func Changes(c pools.NodeChange) (all []pools.AuditChange) {
 	return all
 }
 
-// fieldsOf returns the fields of a node as JSON; texts without quotes. There are none for
+// fieldsOf returns the fields of something as JSON; texts without quotes. There are none for
 // nil.
-func fieldsOf(n *pools.PoolNode) map[string]string {
+func fieldsOf(v any) map[string]string {
 	all := map[string]string{}
-	if n == nil {
-		return all
-	}
-	shown := *n
-	shown.Power = nil
 	var fields map[string]json.RawMessage
-	b, err := json.Marshal(shown)
+	b, err := json.Marshal(v)
 	if err != nil || json.Unmarshal(b, &fields) != nil {
-		return all // nodes come as JSON
+		return all // all of it comes as JSON
 	}
 	for key, value := range fields {
 		text := string(value)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/audit"
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/listing"
@@ -105,7 +106,7 @@ func (a *API) EndLease(addr netip.Addr, by auth.Client) error {
 	if !a.Leases.End(addr, a.Now()) {
 		return noLease(addr)
 	}
-	a.record(by, "end the lease of "+addr.String(), was.Node)
+	a.record(by, "end the lease of "+addr.String(), was.Node, audit.Between(was, nil)...)
 	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", by.Address)
 	return nil
 }

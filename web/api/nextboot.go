@@ -43,6 +43,7 @@ func (a *API) SetNextBoot(name string, next pools.NextBoot, by auth.Client) erro
 	if err := a.CheckNextBoot(name, next, by); err != nil {
 		return err
 	}
+	was := a.NextBoots.Pending(name)
 	if err := a.NextBoots.Set(name, next); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (a *API) SetNextBoot(name string, next pools.NextBoot, by auth.Client) erro
 	if next != "" {
 		action = "next boot " + string(next)
 	}
-	a.record(by, action, name)
+	a.record(by, action, name, pools.AuditChange{Field: "nextBoot", Before: string(was), After: string(next)})
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/audit"
 	"drover/web/answer"
 	"drover/web/listing"
 	"drover/web/route"
@@ -84,40 +85,41 @@ func (a *API) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.record(client(r), fmt.Sprintf("make token %s with the role %s", made.Name, made.Role), "")
+	a.record(client(r), fmt.Sprintf("make token %s with the role %s", made.Name, made.Role), "", audit.Between(nil, made.APIToken)...)
 	answer.JSON(w, http.StatusCreated, made)
 	return nil
 }
 
 func (a *API) rotateToken(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if route.IsDryRun(r) {
-		old, err := a.apiToken(name)
-		if err == nil {
-			answer.JSON(w, http.StatusOK, pools.NewAPIToken{APIToken: old})
-		}
+	old, err := a.apiToken(name)
+	if err != nil {
 		return err
+	}
+	if route.IsDryRun(r) {
+		answer.JSON(w, http.StatusOK, pools.NewAPIToken{APIToken: old})
+		return nil
 	}
 	made, err := a.APITokens.Rotate(name)
 	if err != nil {
 		return err
 	}
-	a.record(client(r), "rotate token "+name, "")
+	a.record(client(r), "rotate token "+name, "", audit.Between(old, made.APIToken)...)
 	answer.JSON(w, http.StatusOK, made)
 	return nil
 }
 
 func (a *API) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if route.IsDryRun(r) {
-		if _, err := a.apiToken(name); err != nil {
-			return err
-		}
-	} else {
+	old, err := a.apiToken(name)
+	if err != nil {
+		return err
+	}
+	if !route.IsDryRun(r) {
 		if err := a.APITokens.Revoke(name); err != nil {
 			return err
 		}
-		a.record(client(r), "revoke token "+name, "")
+		a.record(client(r), "revoke token "+name, "", audit.Between(old, nil)...)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
