@@ -154,14 +154,18 @@ func (c *Checks) clusterProblems() (out []api.Problem) {
 // renewBefore is how long before their end credentials are a problem.
 const renewBefore = 14 * 24 * time.Hour
 
-// expiryProblems returns the clusters for which drover's credentials end soon.
+// expiryProblems returns the clusters for which drover's credentials end soon, or have ended.
 func (c *Checks) expiryProblems(now time.Time) (out []api.Problem) {
 	for name, end := range c.Facts().Expiries {
 		if end.Sub(now) > renewBefore {
 			continue
 		}
-		text := fmt.Sprintf("drover's credentials end at %s: drover cluster prepare %s --admin FILE --write FILE makes new ones, unless something else renews the kubeconfig", end.UTC().Format(time.RFC3339), name)
-		out = append(out, api.Problem{Part: "cluster " + name, Problem: text, Brief: "its credentials end soon", Warning: true})
+		verb, brief := "end", "its credentials end soon"
+		if !now.Before(end) {
+			verb, brief = "ended", "its credentials have ended"
+		}
+		text := fmt.Sprintf("drover's credentials %s at %s: drover cluster prepare %s --admin FILE --write FILE makes new ones, unless something else renews the kubeconfig", verb, end.UTC().Format(time.RFC3339), name)
+		out = append(out, api.Problem{Part: "cluster " + name, Problem: text, Brief: brief, Warning: true})
 	}
 	return out
 }

@@ -227,3 +227,38 @@ func TestReadinessOfBootFiles(t *testing.T) {
 	put("shimaa64.efi")
 	want("shimaa64.efi", "grubaa64.efi: no such file or directory: put it there with drover loaders install")
 }
+
+// TestExpiries: credentials that end within two weeks, or have ended, are a warning with the
+// command that renews them.
+func TestExpiries(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	ends := map[string]time.Time{
+		"gone": now, "soon": now.Add(renewBefore), "later": now.Add(renewBefore + time.Second),
+	}
+	c := &Checks{
+		Live:     openSite(t, "server: {interfaces: [eth1], address: 10.28.0.2}\nsubnets: [{cidr: 10.28.0.0/16}]\npools: [{name: web, image: debian-12}]\n"),
+		Images:   imagebuild.Open("images"),
+		Expiries: func() map[string]time.Time { return ends },
+	}
+	got := map[string]api.Problem{}
+	for _, p := range c.expiryProblems(now) {
+		got[p.Part] = p
+	}
+	for name, want := range map[string]api.Problem{
+		"gone": {Problem: "drover's credentials ended at 2026-11-20T12:00:00Z: drover cluster prepare gone --admin FILE --write FILE makes new ones", Brief: "its credentials have ended"},
+		"soon": {Problem: "drover's credentials end at 2026-12-04T12:00:00Z: drover cluster prepare soon --admin FILE --write FILE makes new ones", Brief: "its credentials end soon"},
+	} {
+		p := got["cluster "+name]
+		if !strings.HasPrefix(p.Problem, want.Problem) || p.Brief != want.Brief || !p.Warning {
+			t.Errorf("%s: got %+v", name, p)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	ends = nil
+	c.lastFacts = latest[Facts]{}
+	if got := c.expiryProblems(now); len(got) > 0 {
+		t.Errorf("without an end: %+v", got)
+	}
+}
