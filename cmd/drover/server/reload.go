@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/include"
 )
 
 // settle is the time without changes after which the config is read again: editors
@@ -120,7 +122,8 @@ func (c configFile) Reload() (pools.ReloadResult, error) {
 func (c configFile) Check(content []byte) error {
 	added, err := c.Store.Nodes.Nodes()
 	if err == nil {
-		_, err = config.Parse(c.Live.Farm().Source, content, added...)
+		text := include.Text{File: c.Live.Farm().Source, Main: content, Included: slices.Clone(c.Live.Status().Text.Included), From: include.InForce}
+		_, err = config.ParseText(&text, added...)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package include
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +25,8 @@ func (t *Text) Decode(c *resolve.Checked) (errs mistake.Errors) {
 		t.Included = nil
 	case t.From == Nowhere:
 		errs = append(errs, t.mistake(c, 0, pools.Hint("put all into one text", "no files are read here")))
+	case t.From == InForce:
+		errs = append(errs, t.choose(c, patterns)...)
 	case t.From == Disk:
 		t.watch.add(patterns)
 		for i := range patterns {
@@ -45,6 +49,24 @@ func (t *Text) Decode(c *resolve.Checked) (errs mistake.Errors) {
 		m.add(i, &part, lines)
 	}
 	return append(errs, m.errs...)
+}
+
+// choose leaves the files in the text that the patterns name, in the order of these.
+func (t *Text) choose(c *resolve.Checked, patterns []string) (errs mistake.Errors) {
+	all := t.Included
+	t.Included = nil
+	for i, pattern := range patterns {
+		fits := func(p pools.ConfigPart) bool { ok, _ := filepath.Match(pattern, p.File); return ok }
+		for _, p := range all {
+			if fits(p) && !slices.ContainsFunc(t.Included, func(o pools.ConfigPart) bool { return o.File == p.File }) {
+				t.Included = append(t.Included, p)
+			}
+		}
+		if _, err := filepath.Match(pattern, ""); err != nil || !strings.ContainsAny(pattern, wildcards) && !slices.ContainsFunc(all, fits) {
+			errs = append(errs, t.mistake(c, i, pools.Hint("check it on the host of the server: drover check", "%q is not of the config in force, and no files are read here", pattern)))
+		}
+	}
+	return errs
 }
 
 // mistake returns a mistake in the i-th pattern.

@@ -69,10 +69,12 @@ type dir struct {
 	self    string   // the name of the config file, if folder may be its directory
 }
 
+// wildcards make a name a pattern.
+const wildcards = `*?[\`
+
 // open opens the directory of a pattern. Relative ones stay in the directory of the config
 // file, also by symbolic links.
 func open(config, pattern string) (*dir, error) {
-	const wildcards = `*?[\`
 	d := &dir{folder: filepath.Dir(pattern), pattern: filepath.Base(pattern), self: filepath.Base(config)}
 	_, err := filepath.Match(d.pattern, "")
 	switch {
@@ -102,7 +104,7 @@ func (d *dir) Close() {
 // names returns the files of the pattern, sorted. A name that is no pattern is returned as
 // it is. Hidden files, which editors make, are those of a pattern with a dot alone.
 func (d *dir) names() (names []string, _ error) {
-	if !strings.ContainsAny(d.pattern, `*?[\`) {
+	if !strings.ContainsAny(d.pattern, wildcards) {
 		return []string{filepath.Join(d.folder, d.pattern)}, nil
 	}
 	const flags = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK

@@ -38,6 +38,7 @@ const (
 	Disk    From = iota // beside the config file
 	Given               // in the text
 	Nowhere             // they are a mistake
+	InForce             // in the text, of which the patterns choose
 )
 
 // Text is what a config is made from.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
+	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/include"
 	"drover/pools/resolve"
@@ -209,5 +210,28 @@ func TestWatch(t *testing.T) {
 		if w.Changed() != step.want {
 			t.Errorf("%s: changed is %v, want %v", step.what, !step.want, step.want)
 		}
+	}
+}
+
+// TestInForce: a config that is not on the disk takes the files that are in force, and reads
+// none.
+func TestInForce(t *testing.T) {
+	all := []pools.ConfigPart{{File: "conf.d/a.yaml", Content: web}, {File: "conf.d/b.yaml", Content: tags}}
+	parse := func(patterns string) (*resolve.Farm, error) {
+		return config.ParseText(&include.Text{File: "drover.yaml", Main: []byte("include: " + patterns + "\n" + head), Included: slices.Clone(all), From: include.InForce})
+	}
+	farm, err := parse("[conf.d/b.yaml, conf.d/*.yaml]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := farm.Config.Tags["fast"]; !ok || len(farm.Config.Pools) != 1 {
+		t.Errorf("got pools %v and tags %v", farm.Config.Pools, farm.Config.Tags)
+	}
+	if _, err := parse("conf.d/b.yaml"); err != nil && strings.Contains(err.Error(), "conf.d") {
+		t.Errorf("one file: %v", err)
+	}
+	for _, pattern := range []string{"/etc/passwd", "conf.d/c.yaml"} {
+		_, err := parse("[conf.d/*, " + pattern + "]")
+		fixture.WantText(t, pattern, fmt.Sprint(err), fmt.Sprintf("drover.yaml:1: include: %q is not of the config in force, and no files are read here", pattern))
 	}
 }
