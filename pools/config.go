@@ -47,6 +47,8 @@ type Server struct {
 	Socket *Socket `json:"socket,omitempty"`
 	// ClientCertificates are a way to use the REST API without a token. It needs APITLS.
 	ClientCertificates *ClientCertificates `json:"clientCertificates,omitempty"`
+	// OIDC is a login of the page at a provider of OpenID Connect.
+	OIDC *OIDC `json:"oidc,omitempty"`
 
 	// Templates is a directory with boot scripts that replace those of drover, see
 	// docs/scripts.md. The path is relative to the config file.
@@ -89,9 +91,23 @@ type ClientCertificates struct {
 	Roles []Grant `json:"roles"` // a change takes effect without a restart
 }
 
+// OIDC is a provider of OpenID Connect (OpenID Connect Core 1.0) where people log in to the
+// page: the authorization code flow with PKCE (RFC 7636).
+type OIDC struct {
+	Issuer       string    `json:"issuer"`                // URL, as the provider's tokens have it
+	CA           string    `json:"ca,omitempty"`          // PEM file with the authorities of the issuer's certificate, relative to the config file; default: those of the host
+	ClientID     string    `json:"clientID"`              // that the provider knows drover by
+	ClientSecret Reference `json:"clientSecret,omitzero"` // of the client; default: none, for a public client
+	URL          string    `json:"url"`                   // of the page in browsers: https://drover.example.org:8443. The provider leads back to /login/callback there
+	Scopes       Strings   `json:"scopes,omitempty"`      // beside openid; default profile, email and groups
+	NameClaim    string    `json:"nameClaim,omitempty"`   // of the ID token: the person's name in the audit; default: the verified email, else preferred_username
+	GroupsClaim  string    `json:"groupsClaim,omitempty"` // of the ID token: the person's groups; default groups
+	Roles        []Grant   `json:"roles"`                 // of groups; a change takes effect without a restart
+}
+
 // Grant gives a role to a name.
 type Grant struct {
-	Name  string   `json:"name"` // common name of a certificate, or one of its DNS names, mail addresses and URIs
+	Name  string   `json:"name"` // of a certificate: its common name, or one of its DNS names, mail addresses and URIs; of OIDC: a group
 	Role  Role     `json:"role"`
 	Pools []string `json:"pools,omitempty"` // of an operator: the pools whose nodes it may change; empty: all
 }

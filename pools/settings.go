@@ -9,7 +9,7 @@ import (
 )
 
 // Reference names the place of a content that is not in the config. At most one field
-// is set. Only the server reads it, when a node fetches its config.
+// is set. Only the server reads it, each time that the content is used.
 type Reference struct {
 	FromFile   string    `json:"fromFile,omitempty"`  // a file of the server, in the directory of the config file or below it
 	FromSecret SecretRef `json:"fromSecret,omitzero"` // a key of a Secret of the admin cluster

@@ -163,3 +163,59 @@ func TestClientCertificates(t *testing.T) {
 		t.Errorf("after her role was taken: got %d", got)
 	}
 }
+
+// TestPageByCertificate: a browser logs in to the page with its certificate, and has the role
+// that the config gives it, until the certificate ends.
+func TestPageByCertificate(t *testing.T) {
+	people := newAuthority(t)
+	grants := []pools.Grant{{Name: "alice", Role: pools.RoleAdmin}, {Name: "prometheus", Role: pools.RoleMetrics}}
+	s := newHarness(t, func(h *harness) {
+		h.TLS = &tls.Config{}
+		h.Grants = func() []pools.Grant { return grants }
+	})
+	send := func(name, method, path, body, cookie string) *httptest.ResponseRecorder {
+		t.Helper()
+		req := httptest.NewRequestWithContext(t.Context(), method, "https://localhost:8443"+path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if cookie != "" {
+			req.Header.Set("Cookie", cookie)
+		}
+		if name != "" { // as TLS says that it has verified it
+			c := people.client(name, func(c *x509.Certificate) { c.NotAfter = s.now.Add(2 * time.Hour) })
+			req.TLS.VerifiedChains = [][]*x509.Certificate{{c.Leaf, people.cert}}
+		}
+		w := httptest.NewRecorder()
+		s.http.ServeHTTP(w, req)
+		return w
+	}
+	const button, login = "by certificate</button>", "with=certificate&next=%2Fnodes"
+	for name, want := range map[string]bool{"alice": true, "prometheus": false, "eve": false, "": false} {
+		if got := strings.Contains(send(name, "GET", "/nodes", "", "").Body.String(), button); got != want {
+			t.Errorf("the certificate of %q is offered: %v", name, got)
+		}
+		resp := send(name, "POST", "/login", login, "")
+		if got := resp.Code == http.StatusSeeOther && resp.Header().Get("Location") == "/nodes"; got != want {
+			t.Errorf("login of %q: got %d to %s", name, resp.Code, resp.Header().Get("Location"))
+		}
+	}
+	line := send("alice", "POST", "/login", login, "").Header().Get("Set-Cookie")
+	cookie, _, _ := strings.Cut(line, ";")
+	shown := func() bool {
+		return strings.Contains(send("", "GET", "/nodes", "", cookie).Body.String(), "alice, ")
+	}
+	if !shown() {
+		t.Error("with the session: no page")
+	}
+	grants = grants[1:]
+	if shown() {
+		t.Error("after her role was taken there is a page")
+	}
+	grants = append(grants, pools.Grant{Name: "alice", Role: pools.RoleViewer})
+	if !shown() {
+		t.Error("with another role: no page")
+	}
+	s.now = s.now.Add(2 * time.Hour)
+	if shown() {
+		t.Error("after the end of the certificate there is a page")
+	}
+}

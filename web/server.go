@@ -14,6 +14,7 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
+	"drover/web/auth/oidc"
 	"drover/web/compress"
 	"drover/web/openapi"
 	"drover/web/page"
@@ -40,6 +41,10 @@ type Server struct {
 	// Grants returns the roles of clients with a certificate of TLS.ClientCAs. nil: there are
 	// none.
 	Grants func() []pools.Grant
+	// Provider is where people log in to the page. nil: with a token alone.
+	Provider *oidc.Provider
+	// Groups returns the roles of the provider's groups.
+	Groups func() []pools.Grant
 	// Socket is for people of this host. nil: there is none.
 	Socket *Socket
 	// Metrics answers /metrics. nil: the answer is 404.
@@ -64,7 +69,7 @@ const (
 func (s *Server) Handler() http.Handler {
 	a := s.API
 	guard := auth.New(s.Token, s.Named, s.TLS != nil, a.Now)
-	guard.Grants = s.Grants
+	guard.Grants, guard.Provider, guard.Groups = s.Grants, s.Provider, s.Groups
 	metrics := s.Metrics
 	if metrics == nil {
 		metrics = http.NotFoundHandler()

@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
 	"pools/config":              {"drover/pools", "drover/pools/config/access", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost", "drover/pools/config/include", "drover/pools/config/match", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/externalhost": {"drover/pools", "drover/pools/option"},
-	"pools/config/access":       {"drover/pools"},
+	"pools/config/access":       {"drover/pools", "drover/pools/config/settings"},
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/include":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/resolve"},
@@ -113,12 +113,13 @@ var mayImport = map[string][]string{
 	"httpboot/queue":      {},
 	"httpboot/script":     {"drover/pools", "drover/pools/boots", "drover/pools/machines", "drover/pools/resolve"},
 
-	"web":         {"drover/pools", "drover/pools/boots", "drover/pools/config/mistake", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/compress", "drover/web/openapi", "drover/web/page", "drover/web/route", "drover/web/watch"},
-	"web/answer":  {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
-	"web/auth":    {"drover/pools", "drover/web/answer"},
-	"web/listing": {"drover/pools/natural", "drover/web/answer", "drover/web/route"},
-	"web/openapi": {"drover/pools", "drover/web/answer", "drover/web/route"},
-	"web/route":   {"drover/pools", "drover/web/answer", "drover/web/auth", "drover/web/compress"},
+	"web":           {"drover/pools", "drover/pools/boots", "drover/pools/config/mistake", "drover/pools/resolve", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/auth/oidc", "drover/web/compress", "drover/web/openapi", "drover/web/page", "drover/web/route", "drover/web/watch"},
+	"web/answer":    {"drover/pools", "drover/pools/config", "drover/pools/config/mistake"},
+	"web/auth":      {"drover/pools", "drover/web/answer", "drover/web/auth/oidc"},
+	"web/auth/oidc": {"drover/pools", "drover/web/answer"},
+	"web/listing":   {"drover/pools/natural", "drover/web/answer", "drover/web/route"},
+	"web/openapi":   {"drover/pools", "drover/web/answer", "drover/web/route"},
+	"web/route":     {"drover/pools", "drover/web/answer", "drover/web/auth", "drover/web/compress"},
 
 	"web/client":   {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer"},
 	"web/compress": {},
@@ -129,7 +130,7 @@ var mayImport = map[string][]string{
 	},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
-		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline",
+		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/auth/oidc", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline",
 	},
 	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api"},
 	"web/page/table":    {"drover/pools/natural"},
@@ -156,7 +157,7 @@ var mayImport = map[string][]string{
 	"cmd/drover/cli/routes":   {},
 	"cmd/drover/login":        {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/web/client"},
 	"cmd/drover/apitoken":     {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
-	"cmd/drover/backup":       {"drover/cmd/drover/cli", "drover/pools/state", "drover/pools/state/backup"},
+	"cmd/drover/backup":       {"drover/cmd/drover/cli", "drover/pools", "drover/pools/state", "drover/pools/state/backup", "drover/web/client"},
 	"cmd/drover/complete":     {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/imagebuild", "drover/pools", "drover/pools/config/include", "drover/pools/natural", "drover/pools/resolve", "drover/web/client"},
 	"cmd/drover/configfile":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/routes", "drover/pools", "drover/pools/config", "drover/pools/config/access", "drover/pools/config/include", "drover/pools/natural", "drover/pools/resolve"},
 	"cmd/drover/hardware": {
@@ -236,6 +237,8 @@ var onlyIn = map[string][]string{
 	"github.com/vishvananda/netlink":          {"cmd/drover-init/nic"},
 	"github.com/mdlayher/packet":              {"dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/ra"},
 	"github.com/rogpeppe/go-internal/":        {"cmd/drover"},
+	"github.com/coreos/go-oidc/":              {"web/auth/oidc"},
+	"golang.org/x/oauth2":                     {"web/auth/oidc"},
 	"golang.org/x/crypto/ssh":                 {"pools/hardware/sshcli", "pools/sshca"},
 }
 

@@ -35,6 +35,15 @@ type Tab struct {
 // Open starts a Chromium and logs in to a server with a token.
 func Open(t testing.TB, url, token string) *Tab {
 	t.Helper()
+	b := Start(t, url)
+	b.Run(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Submit("#token"))
+	b.Until("the overview", `document.getElementById("live") !== null`)
+	return b
+}
+
+// Start starts a Chromium for a server.
+func Start(t testing.TB, url string) *Tab {
+	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		fixture.Missing(t, err)
@@ -51,8 +60,6 @@ func Open(t testing.TB, url, token string) *Tab {
 	if err := chromedp.Do(ctx); err != nil { // the first call starts the browser, and has no limit
 		t.Fatal(err)
 	}
-	b.Run(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Submit("#token"))
-	b.Until("the overview", `document.getElementById("live") !== null`)
 	return b
 }
 

@@ -19,8 +19,8 @@ import (
 	"drover/pools/resolve"
 )
 
-// farmText is a farm of some pools. NODES are those of the first.
-const farmText = `server: {interfaces: [lo], address: 10.28.0.2}
+// farmText is a farm of some pools. NODES are those of the first, SETTINGS more of the server.
+const farmText = `server: {interfaces: [lo], address: 10.28.0.2SETTINGS}
 subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1, dns: [10.28.0.1], domain: example.org}]
 clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}, {name: lobby, kubeconfig: l.kubeconfig}]
 tags:
@@ -50,12 +50,30 @@ func name(i int) string { return fmt.Sprintf("m%dc%dn%d", i/180+1, i%180/4+1, i%
 // newFarm serves a farm of n declared nodes.
 func newFarm(t testing.TB, n int) *farm {
 	t.Helper()
+	return newFarmAt(t, n, listen(t), "")
+}
+
+// listen opens a socket of this host.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// newFarmAt is newFarm at a socket, and with more settings of the server.
+func newFarmAt(t testing.TB, n int, l net.Listener, settings string) *farm {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	var nodes strings.Builder
 	for i := range n {
 		fmt.Fprintf(&nodes, "      {name: %s, macs: [%q], ip: 10.28.%d.%d},\n", name(i), mac(i), 10+i/200, i%200+1)
 	}
-	for file, text := range map[string]string{"drover.yaml": strings.Replace(farmText, "NODES", nodes.String(), 1), "m1.password": "secret"} {
+	for file, text := range map[string]string{
+		"drover.yaml": strings.NewReplacer("NODES", nodes.String(), "SETTINGS", settings).Replace(farmText), "m1.password": "secret", "oidc.secret": oidcSecret,
+	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,10 +83,6 @@ func newFarm(t testing.TB, n int) *farm {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- s.Web.Serve(ctx, l) }()

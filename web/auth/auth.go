@@ -1,10 +1,12 @@
 // Package auth authenticates clients of the listener for operators, by a token, by the
-// session of a browser, by a certificate, or by the unix socket that they use, and says which [Client] a request is of. The server's own token has
-// the role admin; the named ones ([Tokens]) have the role that they were made with.
+// session of a browser, by a certificate, or by the unix socket that they use, and says which
+// [Client] a request is of. The server's own token has the role admin; the named ones
+// ([Tokens]) have the role that they were made with.
 //
 // A browser gets only the session's random cookie. No token is stored in the browser or is
-// in a URL. A session has the role of the token that it began with, and ends with it. It
-// changes something by the forms of the page alone, and reads no secrets.
+// in a URL. A session begins with a token, with a certificate, or with a login at a provider of
+// OpenID Connect (web/auth/oidc). It has the role of that, and ends when that has none any more.
+// It changes something by the forms of the page alone, and reads no secrets.
 //
 // The rate of wrong tokens is limited, by address. A right token is never refused: clients
 // share addresses, and one that guesses must not lock out the others. The limit keeps
@@ -15,65 +17,61 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"drover/pools"
 	"drover/web/answer"
-)
-
-// Bounds of sessions and logins.
-const (
-	sessionLife = 12 * time.Hour
-	maxSessions = 1000
-
-	loginBurst   = 5               // wrong tokens of one address in a row
-	loginEvery   = 3 * time.Second // interval at which one more is allowed
-	maxAddresses = 1000            // addresses with a counter of their own
+	"drover/web/auth/oidc"
 )
 
 // Guard authenticates clients by a token or by a session.
 type Guard struct {
 	// Grants returns the roles of clients with a certificate. nil: there are none.
 	Grants func() []pools.Grant
+	// Provider is where people log in to the page. nil: with a token alone.
+	Provider *oidc.Provider
+	// Groups returns the roles of the provider's groups.
+	Groups func() []pools.Grant
 
 	token    Token
 	tokens   *Tokens
 	secure   bool // cookies are sent over HTTPS only
 	sessions *sessions
 	limit    *loginLimit
+	refused  *loginLimit // of logins at the provider
 }
 
 // New returns a guard without sessions. The token has the role admin; named tokens may be
 // nil. If secure is true, browsers send its cookies over HTTPS only.
 func New(t Token, named *Tokens, secure bool, now func() time.Time) *Guard {
-	return &Guard{token: t, tokens: named, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now)}
+	return &Guard{token: t, tokens: named, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now), refused: newLoginLimit(now)}
 }
 
 // Login starts a session for a client that sends a token with the role viewer at least. It
 // returns an [answer.Error] with status 403, or 429 after too many wrong tokens.
-func (g *Guard) Login(w http.ResponseWriter, r *http.Request, secret string) error {
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request, secret string) (Client, error) {
 	hash := sha256.Sum256([]byte(secret))
 	client, ok := g.holder(r, hash)
 	switch {
 	case !ok && !g.limit.allow(r):
-		return &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
+		return client, &answer.Error{Code: http.StatusTooManyRequests, Msg: "Too many attempts. Wait a few seconds."}
 	case !ok:
-		return &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
+		return client, &answer.Error{Code: http.StatusForbidden, Msg: "That is not the token."}
 	case !client.Role.Includes(pools.RoleViewer):
-		return &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Msg: "That token is for metrics alone."}
+		return client, &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Msg: "That token is for metrics alone."}
 	}
-	http.SetCookie(w, g.cookie(g.sessions.begin(hash), int(sessionLife.Seconds())))
-	return nil
+	g.begin(w, session{token: hash})
+	client.Session = true
+	return client, nil
+}
+
+// begin starts a session.
+func (g *Guard) begin(w http.ResponseWriter, s session) {
+	http.SetCookie(w, g.cookie(g.sessions.begin(s), int(sessionLife.Seconds())))
 }
 
 // Logout ends the session of a client.
@@ -132,11 +130,17 @@ func (g *Guard) Session(r *http.Request) (Client, bool) {
 	if err != nil {
 		return Client{}, false
 	}
-	hash, ok := g.sessions.of(c.Value)
+	found, ok := g.sessions.of(c.Value)
 	if !ok {
 		return Client{}, false
 	}
-	client, ok := g.holder(r, hash)
+	var client Client
+	if found.person != nil {
+		client, ok = g.of(r, found.person)
+		ok = ok && client.Role.Includes(pools.RoleViewer)
+	} else {
+		client, ok = g.holder(r, found.token)
+	}
 	client.Session = true
 	return client, ok
 }
@@ -164,118 +168,4 @@ func (g *Guard) cookie(value string, maxAge int) *http.Cookie {
 		Name: g.cookieName(), Value: value, Path: "/", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
 	}
-}
-
-// session is a session of a browser.
-type session struct {
-	end   time.Time
-	token digest // of the token that it began with
-}
-
-// sessions holds the sessions in force, by the hash of their cookies. With hashes, the time
-// of a look-up reveals nothing about other cookies.
-type sessions struct {
-	now func() time.Time
-	mu  sync.Mutex
-	all map[digest]session
-}
-
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, all: make(map[digest]session)}
-}
-
-// begin starts a session for the holder of a token, and returns its cookie. If there are
-// too many sessions, it ends the oldest.
-func (s *sessions) begin(token digest) string {
-	cookie := rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	var first digest
-	for id, other := range s.all {
-		if !now.Before(other.end) {
-			delete(s.all, id)
-		} else if f, ok := s.all[first]; !ok || other.end.Before(f.end) {
-			first = id
-		}
-	}
-	if len(s.all) >= maxSessions {
-		delete(s.all, first)
-	}
-	s.all[sha256.Sum256([]byte(cookie))] = session{now.Add(sessionLife), token}
-	return cookie
-}
-
-// of returns the hash of the token that a session began with; false for a session that is
-// not in force.
-func (s *sessions) of(cookie string) (token digest, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.all[sha256.Sum256([]byte(cookie))]
-	return found.token, ok && s.now().Before(found.end)
-}
-
-func (s *sessions) finish(cookie string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, sha256.Sum256([]byte(cookie)))
-}
-
-// loginLimit limits the rate of wrong tokens of each client.
-type loginLimit struct {
-	now    func() time.Time
-	mu     sync.Mutex
-	by     map[netip.Prefix]*rate.Limiter
-	others *rate.Limiter // shared by clients beyond maxAddresses
-}
-
-func newLoginLimit(now func() time.Time) *loginLimit {
-	return &loginLimit{now: now, by: make(map[netip.Prefix]*rate.Limiter), others: newLimiter()}
-}
-
-func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(loginEvery), loginBurst) }
-
-// allow counts a wrong token of the client, and reports whether it is within the limit.
-func (l *loginLimit) allow(r *http.Request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	client := Network(r.RemoteAddr)
-	lim := l.by[client]
-	if lim == nil && len(l.by) >= maxAddresses {
-		for other, o := range l.by {
-			if o.TokensAt(now) >= loginBurst { // the same as a new limiter
-				delete(l.by, other)
-			}
-		}
-	}
-	switch {
-	case lim != nil:
-	case len(l.by) >= maxAddresses:
-		lim = l.others
-	default:
-		lim = newLimiter()
-		l.by[client] = lim
-	}
-	return lim.AllowN(now, 1)
-}
-
-// Network returns the addresses that count as one client: the IPv4 address in
-// "address:port", or the /64 of an IPv6 address.
-func Network(remote string) netip.Prefix {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	addr = addr.Unmap().WithZone("")
-	bits := 32
-	if addr.Is6() {
-		bits = 64
-	}
-	p, _ := addr.Prefix(bits)
-	return p
 }

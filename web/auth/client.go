@@ -19,12 +19,13 @@ const (
 	BySocket Kind = "socket"
 
 	ByCertificate Kind = "certificate"
+	ByOIDC        Kind = "oidc" // a login at the provider; also the session
 )
 
 // Client is the sender of a request.
 type Client struct {
 	Kind    Kind
-	Name    string // of its token, or of its user; empty: it has the server's own token
+	Name    string // of its token, its user, or the person; empty: it has the server's own token
 	Role    pools.Role
 	Pools   []string // whose nodes it may change; empty: all
 	Session bool     // it is a browser
@@ -34,7 +35,7 @@ type Client struct {
 // String returns the client for the audit: "token ci from 10.0.0.5:1234".
 func (c Client) String() string {
 	kind := cmp.Or(string(c.Kind), "token")
-	if c.Session {
+	if c.Session && c.Kind == ByToken {
 		kind = "page"
 	}
 	if c.Name != "" {
@@ -64,8 +65,8 @@ func (c Client) May(pool string) error {
 		return nil
 	}
 	return &answer.Error{
-		Code: http.StatusForbidden, Name: answer.CodeForbidden, Remedy: "use a token for that pool",
-		Msg: fmt.Sprintf("token %q is for machines of the pools %q, and not for those of %q", c.Name, c.Pools, pool),
+		Code: http.StatusForbidden, Name: answer.CodeForbidden, Remedy: "use a token or a login for that pool",
+		Msg: fmt.Sprintf("%s %q is for machines of the pools %q, and not for those of %q", cmp.Or(c.Kind, "token"), c.Name, c.Pools, pool),
 	}
 }
 

@@ -24,10 +24,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
-	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"drover/pools"
 	"drover/pools/config"
@@ -36,6 +33,7 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
+	"drover/web/auth/oidc"
 )
 
 //go:embed assets
@@ -74,56 +72,13 @@ func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
 	}
 	mux.Handle(changePath, answer.By(a.Log, answer.Methods{"GET": p.openChange, "POST": p.postChange}))
 	mux.Handle("/login", answer.By(a.Log, answer.Methods{"POST": p.login}))
+	mux.Handle(providerPath, answer.By(a.Log, answer.Methods{"GET": p.toProvider}))
+	mux.Handle(oidc.CallbackPath, answer.By(a.Log, answer.Methods{"GET": p.fromProvider}))
 	mux.Handle("/logout", answer.By(a.Log, answer.Methods{"POST": p.logout}))
 	mux.Handle("/style.css", answer.By(a.Log, answer.Methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
 	mux.Handle("/page.js", answer.By(a.Log, answer.Methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
 	mux.Handle("/", answer.By(a.Log, nil))
 	return mux
-}
-
-// loginForm is the content of the login.
-type loginForm struct {
-	Error string
-	Next  string // where to go after it: path and query of this server
-}
-
-// login starts a session for a client that sends a token, in the body of the POST
-// only.
-func (p *page) login(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
-	if err := r.ParseForm(); err != nil {
-		return p.render(w, http.StatusBadRequest, "login", loginForm{Error: "That was no login form."})
-	}
-	form := loginForm{Next: localPath(r.PostForm.Get("next"))}
-	if err := p.guard.Login(w, r, r.PostForm.Get("token")); err != nil {
-		e := answer.Of(err)
-		if e.Code == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "3")
-		} else if p.lines.Allow(slog.LevelWarn, "login refused") {
-			p.api.Log.Warn("login refused", "client", r.RemoteAddr)
-		}
-		form.Error = e.Msg
-		return p.render(w, e.Code, "login", form)
-	}
-	p.api.Log.Info("login", "client", r.RemoteAddr)
-	http.Redirect(w, r, form.Next, http.StatusSeeOther)
-	return nil
-}
-
-// localPath returns path and query of a reference to this server; "/" for others.
-func localPath(ref string) string {
-	u, err := url.Parse(ref)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(ref, `\`) {
-		return "/"
-	}
-	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
-}
-
-// logout ends the session.
-func (p *page) logout(w http.ResponseWriter, r *http.Request) error {
-	p.guard.Logout(w, r)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
 }
 
 // asset returns a handler that answers with an embedded file. It needs no session.

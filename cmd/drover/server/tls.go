@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -63,6 +64,9 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 	if isNew {
 		s.log.Info("made the token for the REST API and the page", "file", file)
 	}
+	if err := s.trustProvider(farm); err != nil {
+		return err
+	}
 	if t := farm.Config.Server.APITLS; t != nil {
 		pair := &keyPair{cert: farm.Path(t.Cert), key: farm.Path(t.Key), log: s.part("web")}
 		if err := pair.load(); err != nil {
@@ -84,13 +88,9 @@ func (s *Server) trustClients(farm *resolve.Farm) error {
 	if c == nil {
 		return nil
 	}
-	text, err := atomicfile.Read(farm.Path(c.CA), maxCA)
+	pool, err := authorities(farm.Path(c.CA))
 	if err != nil {
 		return fmt.Errorf("server.clientCertificates.ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return fmt.Errorf("server.clientCertificates.ca: %s has no certificate in PEM", farm.Path(c.CA))
 	}
 	s.Web.TLS.ClientCAs, s.Web.TLS.ClientAuth = pool, tls.VerifyClientCertIfGiven
 	s.Web.Grants = func() []pools.Grant {
@@ -100,6 +100,19 @@ func (s *Server) trustClients(farm *resolve.Farm) error {
 		return nil
 	}
 	return nil
+}
+
+// authorities returns the certificates in a file.
+func authorities(file string) (*x509.CertPool, error) {
+	text, err := atomicfile.Read(file, maxCA)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	return pool, nil
 }
 
 // maxCA bounds a file of authorities, in bytes.
@@ -114,6 +127,11 @@ func hosts(cfg pools.Server, farm *resolve.Farm) []string {
 	}
 	if host, _, err := net.SplitHostPort(cfg.API); err == nil && host != "" {
 		all = append(all, strings.ToLower(host))
+	}
+	if o := cfg.OIDC; o != nil {
+		if u, err := url.Parse(o.URL); err == nil {
+			all = append(all, strings.ToLower(u.Hostname()))
+		}
 	}
 	return all
 }

@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"image13":    buildcache.NodeImage13,
 		"network":    buildcache.Network,
 		"helm":       buildcache.Helm,
+		"dex":        buildcache.Dex,
 		"hosted":     buildcache.ControlPlaneImages,
 		"addons":     buildcache.AddOnImages,
 		"webhook":    buildcache.WebhookImage,

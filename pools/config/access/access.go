@@ -1,5 +1,5 @@
 // Package access checks who may use the listener for people without a token: by the unix
-// socket, or with a certificate.
+// socket, with a certificate, or after a login at a provider of OpenID Connect.
 //
 // It does not know how clients are authenticated.
 package access
@@ -32,6 +32,14 @@ func SetDefaults(s *pools.Server) {
 			k.Role = pools.RoleViewer
 		}
 	}
+	if o := s.OIDC; o != nil {
+		if o.GroupsClaim == "" {
+			o.GroupsClaim = "groups"
+		}
+		if o.Scopes == nil {
+			o.Scopes = pools.Strings{"profile", "email", "groups"}
+		}
+	}
 }
 
 // Restarts reports whether a server section that follows another one takes a restart.
@@ -39,6 +47,11 @@ func Restarts(before, after pools.Server) bool {
 	after.Clients = before.Clients
 	if a, b := after.ClientCertificates, before.ClientCertificates; a != nil && b != nil {
 		after.ClientCertificates = &pools.ClientCertificates{CA: a.CA, Roles: b.Roles}
+	}
+	if a, b := after.OIDC, before.OIDC; a != nil && b != nil {
+		same := *a
+		same.Roles = b.Roles
+		after.OIDC = &same
 	}
 	return !reflect.DeepEqual(before, after)
 }
@@ -50,6 +63,9 @@ func Check(s *pools.Server, fail func(path, hint, format string, args ...any)) {
 	}
 	if s.ClientCertificates != nil {
 		certificates(s, fail)
+	}
+	if s.OIDC != nil {
+		provider(s, fail)
 	}
 }
 
@@ -83,15 +99,20 @@ func certificates(s *pools.Server, fail func(path, hint, format string, args ...
 	if c.CA == "" {
 		fail(at, "ca: people-ca.crt", "%s has no ca", at)
 	}
-	if len(c.Roles) == 0 {
-		fail(at, "roles: [{name: alice@example.org, role: admin}]", "%s has no roles", at)
+	roles(at, "alice@example.org", c.Roles, fail)
+}
+
+// roles checks the roles of names. example is such a name.
+func roles(at, example string, all []pools.Grant, fail func(path, hint, format string, args ...any)) {
+	if len(all) == 0 {
+		fail(at, fmt.Sprintf("roles: [{name: %s, role: admin}]", example), "%s has no roles", at)
 	}
-	for i, g := range c.Roles {
+	for i, g := range all {
 		path := fmt.Sprintf("%s.roles[%d]", at, i)
 		switch {
 		case g.Name == "" || len(g.Name) > maxName || strings.ContainsFunc(g.Name, unicode.IsControl):
-			fail(path, "name: alice@example.org, as in the certificate", "%s: %q cannot be the name of a client", at, g.Name)
-		case slices.ContainsFunc(c.Roles[:i], func(o pools.Grant) bool { return o.Name == g.Name }):
+			fail(path, "name: "+example, "%s: %q cannot be a name", at, g.Name)
+		case slices.ContainsFunc(all[:i], func(o pools.Grant) bool { return o.Name == g.Name }):
 			fail(path, "remove one", "%s: %q is there twice", at, g.Name)
 		}
 		switch {

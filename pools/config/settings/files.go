@@ -47,11 +47,11 @@ func (c checking) content(f pools.File) error {
 	if f.IsTemplate() && f.Base64 != "" {
 		return pools.Hint("use content, or remove it", "template: true with base64")
 	}
-	return reference(f.Reference)
+	return CheckReference(f.Reference)
 }
 
-// reference checks the place of a content that is not in the config.
-func reference(r pools.Reference) error {
+// CheckReference checks the place of a content that is not in the config.
+func CheckReference(r pools.Reference) error {
 	s := r.FromSecret
 	switch {
 	case r.FromFile != "" && s != pools.SecretRef{}:
@@ -121,7 +121,7 @@ func (c checking) scripts(all map[string]pools.Script) {
 			c.fail(at, pools.Hint("use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what))
 		}
 		c.fail(at+".stage", within(what, oneOf("stage", s.Stage, pools.Stages()...)))
-		c.fail(at, within(what, reference(s.Reference)))
+		c.fail(at, within(what, CheckReference(s.Reference)))
 		switch {
 		case s.IsReference() && s.Run != "":
 			c.fail(at, pools.Hint("keep one of them", "%s: it has run and a reference", what))

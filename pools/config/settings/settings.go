@@ -153,7 +153,7 @@ func (c checking) accounts(t pools.Tag) {
 	}
 	const field = "rootPasswordHash"
 	s := t.RootPasswordHash
-	c.fail(field, within(field, reference(s.Reference)))
+	c.fail(field, within(field, CheckReference(s.Reference)))
 	if s.Text != "" && !pools.IsPasswordHash(s.Text) {
 		c.fail(field, pools.Hint("write the output of mkpasswd, such as $6$..., or * for no password", "rootPasswordHash is not a hash of crypt(5)"))
 	}
