@@ -53,6 +53,12 @@ type ServerVersion struct {
 	Version string `json:"version"`
 }
 
+// RestoreRequest asks for the state of a backup that drover restore has laid ready in the state
+// directory.
+type RestoreRequest struct {
+	SHA256 string `json:"sha256"` // of the backup, hexadecimal
+}
+
 // ConfigText is a config file to be checked.
 type ConfigText struct {
 	Content string `json:"content"`

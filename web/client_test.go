@@ -44,7 +44,7 @@ func TestClientRoutes(t *testing.T) {
 		changes(client.AddNode), changes(client.PatchNode), changes(client.RemoveNode), changes(client.ChangeNodes), changes(client.SetNextBoot),
 		changes(client.ClearNextBoot), changes(client.ForgetBoots), changes(client.EndLease), changes(client.ForgetUnknown),
 		changes(client.SyncChassis), changes(client.Power), changes(client.CreateToken), changes(client.RotateToken), changes(client.RevokeToken),
-		changes(client.ReloadConfig), changes(client.CheckConfig),
+		changes(client.ReloadConfig), changes(client.CheckConfig), changes(client.RestoreState),
 	} {
 		all[r.method+" "+r.path] = r
 	}

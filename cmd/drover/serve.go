@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -61,6 +63,18 @@ func runServer(ctx context.Context, o server.Options, w *server.LogWriter, logFo
 	}
 	server.LimitMemory(o.Log)
 	o.Version, o.LinesLost = version(), w.Lost
+	for {
+		err := serveOnce(ctx, o, w)
+		restore, ok := errors.AsType[*server.Restore](err)
+		if !ok {
+			return err
+		}
+		o.Restore = restore
+	}
+}
+
+// serveOnce serves until ctx ends, or a part fails, or a backup is to be restored.
+func serveOnce(ctx context.Context, o server.Options, w io.Writer) error {
 	s, err := server.New(o)
 	if err != nil {
 		return cli.PrintMistakes(o.Config, err, w)

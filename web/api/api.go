@@ -88,6 +88,7 @@ type API struct {
 	Plans     Plans
 
 	ConfigFile ConfigFile
+	Restorer   Restorer
 
 	// Ready lists the parts that are not ready.
 	Ready func(ctx context.Context) []Problem

@@ -37,6 +37,7 @@ func (a *API) serverRoutes() []route.Route {
 			Query: imageList.Parameters(), Status: 200, Answer: []pools.ImageInfo{}, Handle: a.listImages,
 		},
 		a.planRoute(),
+		a.restoreRoute(),
 	}
 }
 

@@ -53,5 +53,6 @@ var (
 	RotateToken   = Change[None, pools.NewAPIToken]{"POST", "/api/v1/tokens/{name}/rotate"}
 	RevokeToken   = Change[None, None]{"DELETE", "/api/v1/tokens/{name}"}
 	ReloadConfig  = Change[None, pools.ReloadResult]{"POST", "/api/v1/config:reload"}
+	RestoreState  = Change[pools.RestoreRequest, None]{"POST", "/api/v1/state:restore"}
 	CheckConfig   = Change[pools.ConfigText, answer.Checked]{"POST", "/api/v1/config:check"}
 )

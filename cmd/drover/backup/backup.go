@@ -71,9 +71,10 @@ func stateFlag(cmd *cobra.Command, dir *string) {
 
 // restore holds the flags of drover restore.
 type restore struct {
-	dir              string
-	check, next, yes bool
-	output           cli.Output
+	dir                   string
+	check, now, next, yes bool
+	output                cli.Output
+	client                cli.Client
 }
 
 func newRestoreCommand() *cobra.Command {
@@ -87,15 +88,20 @@ one or the new one. A backup that is damaged or of a newer drover is refused. Im
 loaders stay as they are.
 
 A server that runs with the directory is not disturbed: restore refuses, unless it is told
---at-restart. The backup is then in force when the server starts again, and what changes
-until then is lost. With --check it restores nothing.`,
-		Example: "  drover restore /root/drover.backup --check\n  drover restore /root/drover.backup\n  drover restore /root/drover.backup --at-restart -y",
+--now or --at-restart. With --now the server begins anew with the backup: it refuses new
+requests, lets running transfers end (server.grace), and serves again. With --at-restart the
+backup is in force when the server starts again, and what changes until then is lost. With
+--check it restores nothing.`,
+		Example: "  drover restore /root/drover.backup --check\n  drover restore /root/drover.backup\n  drover restore /root/drover.backup --now\n  drover restore /root/drover.backup --at-restart -y",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	stateFlag(cmd, &r.dir)
 	cmd.Flags().BoolVar(&r.check, "check", false, "only check the backup")
+	cmd.Flags().BoolVar(&r.now, "now", false, "the server runs: it begins anew with the backup")
 	cmd.Flags().BoolVar(&r.next, "at-restart", false, "the server may run: restore when it starts again")
+	cmd.MarkFlagsMutuallyExclusive("check", "now", "at-restart")
+	r.client.Flags(cmd)
 	cli.YesFlag(cmd, &r.yes)
 	r.output.Flag(cmd, "text", "json", "yaml")
 	return cmd
@@ -139,9 +145,15 @@ func (r *restore) install(cmd *cobra.Command, b *backup.Backup, nodes int) (done
 		}
 		return "it is in force from the next start of drover on", b.Stage(r.dir)
 	}
+	if r.now {
+		if err := cli.Confirm(cmd, r.yes, question); err != nil {
+			return "", err
+		}
+		return "the server has begun anew with it", r.replace(cmd, b)
+	}
 	lock, err := state.Lock(r.dir, time.Second)
 	if err != nil {
-		return "", fmt.Errorf("%w: stop it first (systemctl stop drover), or give --at-restart", err)
+		return "", fmt.Errorf("%w: stop it first (systemctl stop drover), or give --now or --at-restart", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := cli.Confirm(cmd, r.yes, question); err != nil {

@@ -30,7 +30,6 @@ import (
 	"drover/cmd/drover/server/netconsole"
 	"drover/cmd/drover/server/network"
 	"drover/cmd/drover/server/readiness"
-	"drover/cmd/drover/server/systemd"
 	"drover/cmd/drover/server/traces"
 	"drover/dhcp"
 	"drover/dhcp/dhcp6d"
@@ -59,6 +58,9 @@ type Options struct {
 	State   string // directory of the state: leases, boots, API nodes, keys
 	Images  string // directory of images; default State/images
 	Loaders string // directory of boot loaders; default State/loaders
+
+	// Restore is what [Server.Run] of the server before has returned. nil: nothing is restored.
+	Restore *Restore
 
 	// Version is reported in the log at start.
 	Version string
@@ -101,6 +103,7 @@ type Server struct {
 
 	changing   sync.Mutex                        // held while the parts are told of another farm
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
+	restores   chan *Restore                     // that clients ask for
 }
 
 // New opens the state, reads the config and connects the parts. It binds no
@@ -113,7 +116,8 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
-	if err := finishRestore(o); err != nil {
+	restored, err := finishRestore(o)
+	if err != nil {
 		return nil, err
 	}
 	source := config.Source{File: o.Config, Copy: filepath.Join(o.State, lastGoodConfig)}
@@ -125,7 +129,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{version: o.Version, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher}
+	s := &Server{
+		version: o.Version, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher,
+		restores: make(chan *Restore, 1),
+	}
+	s.recordRestore(o, restored)
 	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
@@ -190,7 +198,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 	if cfg.Traces != "" {
 		s.traces = &traces.Sender{URL: cfg.Traces, Version: o.Version, Log: s.part("traces"), OnSent: s.metrics.Traces}
 	}
-	s.serveWeb(farm, images, ready)
+	s.serveWeb(o, farm, images, ready)
 	ready.Log(s.log)
 	return s.loadAPICredentials(o, farm)
 }
@@ -211,13 +219,13 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 }
 
 // serveWeb makes the server of the REST API and the page.
-func (s *Server) serveWeb(farm *resolve.Farm, images *imagebuild.Dir, ready *readiness.Checks) {
+func (s *Server) serveWeb(o Options, farm *resolve.Farm, images *imagebuild.Dir, ready *readiness.Checks) {
 	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
 		Farm: s.Live, Nodes: s.changes(), Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Images: imageInfos(images), Plans: s.Machines,
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		ConfigFile: configFile{s}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
+		ConfigFile: configFile{s}, Restorer: restorer{o.State, s.restores}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm), Page: s.pageSources()}
 	if k := farm.Config.Server.Socket; k != nil {
@@ -284,6 +292,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.traces != nil {
 		start("traces", s.traces.Run)
 	}
+	start("restore", s.awaitRestore)
 	if s.tenants != nil {
 		start("tenants", s.tenants.Run)
 	}
@@ -293,28 +302,15 @@ func (s *Server) Run(ctx context.Context) error {
 	cfg := s.Live.Farm().Config.Server
 	s.log.Info("serving", "version", s.version, "config", s.Live.Farm().Source, "address", s.Live.Farm().Address(),
 		"interfaces", cfg.Interfaces, "dhcp", cfg.DHCP, "http", cfg.HTTP, "tftp", cfg.TFTP, "api", cfg.API)
-	parts.Go(func() { s.tellSystemd(ctx) })
+	tell := s.tellSystemd(ctx)
 	<-ctx.Done()
 	s.log.Info("stopping: running transfers may end")
 	parts.Wait()
+	tell()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
-}
-
-// tellSystemd says to systemd that the server serves, that it answers questions, and at
-// last that it ends. A sign of life is an answer to what each request asks first.
-func (s *Server) tellSystemd(ctx context.Context) {
-	err := systemd.Ready()
-	if err == nil {
-		err = systemd.Watch(ctx, func() { s.Machines.At(netip.IPv4Unspecified()) })
-	}
-	if err != nil {
-		s.log.Warn("systemd does not hear how the server is", "err", err)
-	}
-	<-ctx.Done()
-	_ = systemd.Stopping() // it sent the signal, or sees the process end
 }
 
 // listen binds all sockets and returns the functions that serve them, by the name of

@@ -6,7 +6,6 @@ import (
 	"drover/pools"
 	"drover/pools/resolve"
 	"drover/pools/state"
-	"drover/pools/state/backup"
 )
 
 // Files of the state directory that this package makes, beside the state itself.
@@ -25,17 +24,6 @@ func openState(o Options, farm *resolve.Farm) (*state.Store, error) {
 	return state.Open(o.State, state.Options{
 		Log: o.Log, LongestLease: longestLease(farm.Config), Keys: []string{apiToken, nodesKey, httpsKey, tokensFile},
 	})
-}
-
-// finishRestore puts a backup in place that drover restore has left for this start, or that
-// a crash has interrupted.
-func finishRestore(o Options) error {
-	b, err := backup.Finish(o.State)
-	if err != nil || b == nil {
-		return err
-	}
-	o.Log.Warn("the state is that of a backup", "created", b.Created, "version", b.Version)
-	return nil
 }
 
 // longestLease returns the longest lease time of a config, with the time for which a

@@ -8,7 +8,9 @@
 // [Read] checks all of a backup, and [Backup.Try] opens its state in a directory of its own.
 // [Backup.Stage] then puts the backup into the state directory by one rename, as [Pending]. From
 // that instant on the state is that of the backup: [Finish] puts the files in their places,
-// and begins anew after a crash. A server calls it before it opens its state.
+// and begins anew after a crash. A server calls it before it opens its state. Under a server
+// that runs, [Backup.Propose] lays the backup ready, and the server takes it with [Accept] when it
+// has closed its state.
 //
 // The package does not know the content of the state.
 package backup
@@ -130,7 +132,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
 
 // left are the names of files that are no part of a backup.
 func left(name string) bool {
-	return !plain.MatchString(name) || name == Pending || name == state.AcceptLossFile || name == manifestName ||
+	return !plain.MatchString(name) || name == Pending || name == Proposed || name == state.AcceptLossFile || name == manifestName ||
 		slices.Contains([]string{".damaged", ".old", ".tmp", ".snap", ".log", ".sock"}, filepath.Ext(name))
 }
 

@@ -1,0 +1,58 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"drover/pools"
+	"drover/pools/atomicfile"
+)
+
+// Proposed is the name of a backup in the state directory that a server is to take over. Until
+// it does, the backup means nothing.
+const Proposed = "restore.proposed"
+
+// Propose lays the backup ready in dir, and returns its SHA-256.
+func (b *Backup) Propose(dir string) (sum string, err error) {
+	digest := sha256.Sum256(b.raw)
+	return hex.EncodeToString(digest[:]), atomicfile.Write(filepath.Join(dir, Proposed), b.raw, 0o600)
+}
+
+// Withdraw removes a backup that was laid ready in dir.
+func Withdraw(dir string) error {
+	if err := os.Remove(filepath.Join(dir, Proposed)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// CheckProposed returns an error if no backup with this SHA-256 lies ready in dir.
+func CheckProposed(dir, sum string) error {
+	b, err := Read(filepath.Join(dir, Proposed))
+	if errors.Is(err, fs.ErrNotExist) {
+		return pools.Hint("run drover restore --now on the host of the server, with its --state", "no backup lies ready in the state directory")
+	}
+	if err != nil {
+		return err
+	}
+	if digest := sha256.Sum256(b.raw); hex.EncodeToString(digest[:]) != sum {
+		return pools.Hint("run drover restore --now again", "another backup lies ready in the state directory")
+	}
+	return nil
+}
+
+// Accept makes the backup that lies ready in dir the state of dir, as [Backup.Stage] does. The
+// server of dir has closed its state.
+func Accept(dir, sum string) error {
+	if err := CheckProposed(dir, sum); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dir, Proposed), filepath.Join(dir, Pending)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(dir)
+}
