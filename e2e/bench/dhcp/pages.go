@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"drover/e2e/bench/stats"
+)
+
+// pagesCommand makes this program the browsers of many people, who each have a page of drover
+// open. The benchmark starts it in the servers' namespace, on the clients' processor.
+const pagesCommand = "pages"
+
+// pageServer is where drover has its page.
+const pageServer = "http://127.0.0.1:8443"
+
+// visits counts what the pages asked.
+type visits struct {
+	Requests  atomic.Int64
+	Unchanged atomic.Int64 // answered with 304
+	Bytes     atomic.Int64 // of the other answers, as they were sent
+	Failed    atomic.Int64
+}
+
+// keepOpen logs in, opens pages, says so, and refreshes each as page.js does until standard input
+// ends. Then it prints what became of them.
+func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("bench-dhcp pages", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	n := f.Int("n", 200, "how many `pages`")
+	token := f.String("token", "", "`file` with the token")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	secret, err := os.ReadFile(*token)
+	if err != nil {
+		return err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Jar: jar}).PostForm(pageServer+"/login", url.Values{"token": {strings.TrimSpace(string(secret))}})
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var count visits
+	var all, opened sync.WaitGroup
+	opened.Add(*n)
+	for i := range *n {
+		all.Go(func() { openPage(ctx, jar, i, &count, opened.Done) })
+	}
+	opened.Wait()
+	fmt.Fprintln(stdout, "open")
+	count.Requests.Store(0)
+	_, _ = io.Copy(io.Discard, stdin) // its end is the sign
+	cancel()
+	all.Wait()
+	return json.NewEncoder(stdout).Encode(map[string]int64{
+		"requests": count.Requests.Load(), "unchanged": count.Unchanged.Load(), "bytes": count.Bytes.Load(), "failed": count.Failed.Load(),
+	})
+}
+
+// openPage opens a page with a connection of its own, and refreshes it. Of ten pages five are the
+// overview, four the list of nodes and one a machine.
+func openPage(ctx context.Context, jar http.CookieJar, i int, count *visits, opened func()) {
+	client := &http.Client{Jar: jar, Transport: &http.Transport{MaxConnsPerHost: 1, DisableCompression: true}} // as it comes: a browser unpacks it on another host
+	defer client.CloseIdleConnections()
+	path, every := "/", 2*time.Second
+	switch i % 10 {
+	case 5, 6, 7, 8:
+		path = "/nodes"
+	case 9:
+		path, every = fmt.Sprintf("/nodes/n%d", i), 500*time.Millisecond
+	}
+	tag := refresh(ctx, client, path, "", count)
+	opened()
+	select { // not all at a time
+	case <-ctx.Done():
+		return
+	case <-time.After(every * time.Duration(i) / 200 % every):
+	}
+	for tick := time.NewTicker(every); ; {
+		tag = refresh(ctx, client, path, tag, count)
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// refresh asks for a page again, and returns its tag.
+func refresh(ctx context.Context, client *http.Client, path, tag string, count *visits) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, pageServer+path, http.NoBody)
+	if err != nil {
+		count.Failed.Add(1)
+		return ""
+	}
+	req.Header.Set("Accept-Encoding", "gzip")
+	if tag != "" {
+		req.Header.Set("If-None-Match", tag)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if ctx.Err() == nil {
+			count.Failed.Add(1)
+		}
+		return tag
+	}
+	defer resp.Body.Close()
+	n, _ := io.Copy(io.Discard, resp.Body)
+	count.Requests.Add(1)
+	count.Bytes.Add(n)
+	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		count.Unchanged.Add(1)
+	case resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") == "": // also the login
+		count.Failed.Add(1)
+	}
+	return resp.Header.Get("ETag")
+}
+
+// besidePages runs f while b.open pages of a server are open.
+func (b *bench) besidePages(ctx context.Context, s server, f func() error) (err error) {
+	if b.open == 0 {
+		return f()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("taskset", "-c", clientCPU, self, pagesCommand, "-n", strconv.Itoa(b.open), "-token", filepath.Join(b.dir, s.name, "state", "api.token"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, said, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = said, b.log
+	p, err := b.servers.Start("pages", cmd)
+	_ = said.Close() // the process has its own
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop(10*time.Second)) }()
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil || line != "open\n" {
+		return fmt.Errorf("the pages did not open: %q, %w", line, err)
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	_ = in.Close()
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	b.say("%d open pages: %s", b.open, strings.TrimSpace(line))
+	if !strings.Contains(line, `"failed":0,`) {
+		return fmt.Errorf("refreshes of pages failed: %s", line)
+	}
+	return nil
+}
+
+// measurePages measures what open pages cost DHCP: the peak of drover with declared nodes, and its
+// latency, without pages and with them, in turn.
+func (b *bench) measurePages(ctx context.Context, w io.Writer) error {
+	chosen, err := chooseServers("drover"+declared, false)
+	if err != nil {
+		return err
+	}
+	peaks, p99s := map[int][]float64{}, map[int][]float64{}
+	for range b.rounds {
+		for _, open := range []int{0, b.pages} {
+			b.open = open
+			try := func(purpose string) func(float64) (Step, error) {
+				return func(rate float64) (Step, error) { return b.step(ctx, chosen[0], ownTool, purpose, rate, 0) }
+			}
+			common, err := steady(try(forLatency), commonRate)
+			if err != nil {
+				return err
+			}
+			peak, err := b.saturate(4*commonRate, try(forSaturation))
+			if err != nil {
+				return err
+			}
+			peaks[open], p99s[open] = append(peaks[open], peak.Rate), append(p99s[open], common.P99)
+		}
+	}
+	without, with := stats.Median(peaks[0]), stats.Median(peaks[b.pages])
+	fmt.Fprintf(w, "medians of %d rounds: without pages %.0f exchanges/s at saturation, p99 at %d/s %.2f ms; with %d open pages %.0f, %.2f ms\n",
+		b.rounds, without, commonRate, stats.Median(p99s[0]), b.pages, with, stats.Median(p99s[b.pages]))
+	checks := []stats.Check{stats.AtLeast(fmt.Sprintf("exchanges/s at saturation with %d open pages, share of those without", b.pages), with/without, 0.9)}
+	fmt.Fprintln(w, checks[0])
+	return stats.Failure(checks)
+}
