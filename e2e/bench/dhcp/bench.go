@@ -45,6 +45,7 @@ type bench struct {
 	servers  *lab.Rack
 	clients  *lab.Rack
 	dir      string // of the stores, logs and configs
+	open     int    // pages of drover that are open in a step
 	log      io.Writer
 }
 

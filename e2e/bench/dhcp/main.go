@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type options struct {
 	json    string // file for the results
 	drover  string // program to measure instead of one that is built
 	keepDir bool
+	pages   int // measure what so many open pages cost, and nothing else
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -39,6 +41,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	only := f.String("only", "", "`servers` to measure (drover, kea, kea-mt, dnsmasq; with -6: drover-6, kea-6, kea-mt-6), with commas between; what is left out is not judged")
 	f.StringVar(&o.json, "json", "", "`file` for all steps and the outcome, as JSON")
 	f.StringVar(&o.drover, "drover", "", "the `program` to measure; default: built from this source")
+	f.IntVar(&o.pages, "pages", 0, "measure only what so many open `pages` of drover cost its DHCP")
 	f.BoolVar(&o.keepDir, "keep", false, "leave configs, logs and lease files of the last steps")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -52,6 +55,9 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	o.length = time.Duration(*seconds * float64(time.Second))
 	if o.quick {
 		o.length = min(o.length, 2*time.Second)
+	}
+	if o.pages < 0 || o.pages > 400 || o.pages > 0 && o.six {
+		return o, fmt.Errorf("-pages %d (want 1 to 400, and not -6)", o.pages)
 	}
 	if o.length < 500*time.Millisecond || o.length > time.Minute || o.rounds < 1 {
 		return o, fmt.Errorf("-seconds %g, -rounds %d (want 0.5 to 60 s, and 1 or more)", *seconds, o.rounds)
@@ -75,6 +81,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if len(args) > 0 && args[0] == generatorCommand {
 		return generate(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == pagesCommand {
+		return keepOpen(ctx, args[1:], os.Stdin, stdout, stderr)
+	}
 	o, err := parseOptions(args, stderr)
 	if err != nil {
 		return err
@@ -87,6 +96,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	if b.pages > 0 {
+		return b.measurePages(ctx, stdout)
+	}
 	report, err := b.measure(ctx)
 	if err != nil {
 		return err

@@ -64,14 +64,16 @@ func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var count visits
-	var all, opened sync.WaitGroup
-	opened.Add(*n)
-	for i := range *n {
-		all.Go(func() { openPage(ctx, jar, i, &count, opened.Done) })
+	var all sync.WaitGroup
+	for i := range *n { // one after the other: drover closes connections of an address that opens too many at once
+		opened := make(chan bool)
+		all.Go(func() { openPage(ctx, jar, i, &count, func() { close(opened) }) })
+		<-opened
 	}
-	opened.Wait()
 	fmt.Fprintln(stdout, "open")
 	count.Requests.Store(0)
+	count.Unchanged.Store(0)
+	count.Bytes.Store(0)
 	_, _ = io.Copy(io.Discard, stdin) // its end is the sign
 	cancel()
 	all.Wait()

@@ -103,7 +103,9 @@ func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate f
 // once runs one step and returns its result.
 func (b *bench) once(ctx context.Context, s server, st *Step, retry time.Duration) error {
 	err := b.with(ctx, s, func(p *lab.Process) error {
-		return st.account(p.Pid, func() error { return b.apply(ctx, st, retry) })
+		return b.besidePages(ctx, s, func() error {
+			return st.account(p.Pid, func() error { return b.apply(ctx, st, retry) })
+		})
 	})
 	if err == nil {
 		b.say("%s", st)
