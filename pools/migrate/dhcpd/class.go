@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"drover/pools"
-	"drover/pools/migrate"
+	"drover/pools/migrate/classes"
 )
 
 // The tests of classes and conditions that drover has a match for, as words with one blank
@@ -22,7 +22,7 @@ var (
 // parseTest returns the matches for a test, each of which is enough. ok is false if drover has
 // none.
 func parseTest(words []string) (all []pools.Match, ok bool) {
-	return migrate.Matches(strings.Join(words, " "), single)
+	return classes.Matches(strings.Join(words, " "), single)
 }
 
 // single returns the match for a test without "and" and "or".
@@ -103,7 +103,7 @@ func (r *reader) conditional(l level, all []pools.Match, ok bool, block []statem
 		case "match", "next-server":
 		case "if", "elsif", "else":
 			inner, has := branch(s)
-			inner, few := migrate.Both(all, inner)
+			inner, few := classes.Both(all, inner)
 			r.conditional(l, inner, has && ok && few, s.block)
 		case "filename":
 			if !ok {

@@ -6,6 +6,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/migrate"
+	"drover/pools/migrate/classes"
 )
 
 // condition is a list of tags that a client must have, or with ! must not have.
@@ -131,7 +132,7 @@ func (r *Reader) sent(c condition) (known condition, matches []pools.Match, ok b
 			continue // a rule without conditions comes before those with some
 		case len(matches) > 0:
 			var few bool
-			matches, few = migrate.Both(matches, r.matches[name])
+			matches, few = classes.Both(matches, r.matches[name])
 			ok = ok && few
 		default:
 			matches = r.matches[name]

@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/migrate"
+	"drover/pools/migrate/classes"
 )
 
 // class is a client class.
@@ -32,7 +33,7 @@ func (r *reader) clientClasses(list *migrate.Value) {
 	}
 	for _, v := range list.Items {
 		c := class{}
-		c.matches, c.known = migrate.Matches(v.Get("test").String(), single)
+		c.matches, c.known = classes.Matches(v.Get("test").String(), single)
 		readers := r.common(&c.scope)
 		c.scope.Name = "class " + v.Get("name").String()
 		file, server := "", netip.Addr{}

@@ -1,4 +1,7 @@
-package migrate
+// Package classes reads the tests of client classes, as Kea and ISC's dhcpd have them: [Matches]
+// splits them at "and" and "or", and [Both] joins the matches of two. It does not know how a
+// format writes a single test.
+package classes
 
 import (
 	"cmp"
