@@ -70,7 +70,7 @@ func TestAppliance(t *testing.T) {
 }
 
 // runContainer runs the appliance with runc until the end of the test.
-func runContainer(t *testing.T, rack *lab.Rack, a *buildcache.Appliance, config, state string) {
+func runContainer(t *testing.T, rack *lab.Rack, a *buildcache.Stage, config, state string) {
 	t.Helper()
 	capabilities := []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}
 	type object = map[string]any

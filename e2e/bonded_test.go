@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -17,15 +18,22 @@ import (
 	"drover/pools/boots"
 )
 
-// TestBonded boots machines with two cards each, which become a bond with a VLAN, and join
-// over it: n1 by a script of the kind that LTSP has, n2 by network:. With DROVER_E2E_ALL=1 also n3
-// by a file of netplan and n4 by files of systemd-networkd. Scripts on the nodes check the
-// bond and other settings before the nodes count as online. Then the server ends, and the
-// nodes run on.
+// TestBonded boots machines with two cards each, which become a bond with a VLAN, join over it
+// and run a pod: n1 by a script of the kind that LTSP has, n2, of Debian 13, by network:. With
+// DROVER_E2E_ALL=1 also n3 by a file of netplan and n4 by files of systemd-networkd. Scripts on
+// the nodes check the bond and other settings before the nodes count as online. Then the server
+// ends, and the nodes run on. DROVER_E2E_NETWORK_SH is a script for n1 in place of testdata's.
 func TestBonded(t *testing.T) {
 	b := build(t)
-	s := open(t, b, site.Config{Name: "drover-e2e-bonded", Farm: "testdata/bonded.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+	if err := b.AddDebian13(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hook := cmp.Or(os.Getenv("DROVER_E2E_NETWORK_SH"), "testdata/network.sh")
+	t.Logf("n1 has the script %s", hook)
+	s := open(t, b, site.Config{
+		Name: "drover-e2e-bonded", Farm: "testdata/bonded.yaml", Files: map[string]string{"network.sh": hook},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 35*time.Minute)
 	defer cancel()
 	steps := map[string]boots.Step{"1": boots.StepReady, "2": boots.StepReady}
 	if os.Getenv("DROVER_E2E_ALL") == "1" {
@@ -41,9 +49,12 @@ func TestBonded(t *testing.T) {
 			return reached(bootOf(ctx, t, s, mac(n)), step), nil
 		})
 		logBoot(ctx, t, s, mac(n))
+		if step == boots.StepReady {
+			wantPod(ctx, t, s, mac(n))
+		}
 	}
 	known := filepath.Join(s.Dir, "known_hosts")
-	line, err := s.Run(ctx, b.Drover, "ssh", "ca", "--state", s.Drover.State, "--hosts", "*.lab.example,10.77.*")
+	line, err := s.Run(ctx, b.Drover, "ssh", "ca", "--state", s.Drover.State, "--hosts", "*.lab.example,10.28.*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +65,21 @@ func TestBonded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range steps {
-		wantCertified(ctx, t, s, known, "n"+n+".lab.example:22", "10.77.0.2"+n+":22")
+		wantCertified(ctx, t, s, known, "n"+n+".lab.example:22", "10.28.0.2"+n+":22")
 	}
+}
+
+// wantPod fails the test unless the node of a machine runs a pod.
+func wantPod(ctx context.Context, t *testing.T, s *site.Site, mac string) {
+	t.Helper()
+	plan, err := s.Expect(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.Until(ctx, t, plan.Node+" runs a pod", func() (bool, error) {
+		_, err := s.Look(ctx, plan)
+		return err == nil, err
+	})
 }
 
 // wantCertified fails the test unless a node's sshd has a certificate that a client accepts

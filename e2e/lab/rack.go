@@ -96,11 +96,12 @@ func unlock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close(
 const bridgeMAC = "52:54:00:77:ff:fe"
 
 // cable sets up the bridge. Forwarding delay 0: a port that is still listening
-// for other bridges drops the firmware's first DISCOVERs.
+// for other bridges drops the firmware's first DISCOVERs. A bond sends LACPDUs from cards that
+// it does not use, too: a bridge that learns from those sends its packets there.
 func (r *Rack) cable(addrs []netip.Prefix) error {
 	steps := [][]string{
 		{"link", "set", "lo", "up"},
-		{"link", "add", Bridge, "address", bridgeMAC, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"},
+		{"link", "add", Bridge, "address", bridgeMAC, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0", "no_linklocal_learn", "1"},
 	}
 	for _, a := range addrs {
 		step := []string{"addr", "add", a.String(), "dev", Bridge}

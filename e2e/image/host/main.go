@@ -1,6 +1,7 @@
 // Host is the init of a machine that has the files of its host, read-only, and runs tests
 // of the host: those that need another kernel. Its arguments are a directory, a test binary
-// and a regular expression for each run.
+// and a regular expression for each run. Before, it loads the kernel modules of the
+// environment's MODULES, which the kernel takes from its command line.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +33,8 @@ func run(args []string) error {
 	if err := rootfs.MountKernel(); err != nil {
 		return err
 	}
-	if err := load("virtio_pci", "9pnet_virtio", "9p", "af_packet", "veth", "bonding", "8021q"); err != nil {
+	if err := load(append(strings.Fields(strings.ReplaceAll(os.Getenv("MODULES"), ",", " ")),
+		"virtio_pci", "9pnet_virtio", "9p", "af_packet", "veth", "bonding", "8021q")...); err != nil {
 		return err
 	}
 	if err := enter(); err != nil {
@@ -68,6 +71,7 @@ func load(names ...string) error {
 			return err
 		}
 	}
+	fmt.Printf("host: modules %s\n", strings.Join(m.Loaded(), " "))
 	return nil
 }
 

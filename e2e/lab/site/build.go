@@ -31,8 +31,12 @@ type Built struct {
 	log io.Writer
 }
 
-// Image is the name of the node image in [Built].Images.
-const Image = "debian-12"
+// Image is the name of the node image in [Built].Images, and Image13 that of Debian 13, which
+// [Built.AddDebian13] makes.
+const (
+	Image   = "debian-12"
+	Image13 = "debian-13"
+)
 
 // Build makes drover from the source tree that the working directory is in, and
 // what a site needs beside it, as far as it is not there from an earlier time.
@@ -53,11 +57,21 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 		return nil, err
 	}
 	b.say("node image (minutes the first time, then kept)")
-	source, err := buildcache.NodeImage(ctx, log)
+	return b, b.nodeImage(ctx, Image, buildcache.NodeImage)
+}
+
+// AddDebian13 makes the node image of Debian 13, as far as it is not there. After that of
+// Debian 12 it takes minutes the first time.
+func (b *Built) AddDebian13(ctx context.Context) error {
+	return b.nodeImage(ctx, Image13, buildcache.NodeImage13)
+}
+
+func (b *Built) nodeImage(ctx context.Context, name string, find func(context.Context, io.Writer) (string, error)) error {
+	source, err := find(ctx, b.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return b, b.image(ctx, recipe{name: Image, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
+	return b.image(ctx, recipe{name: name, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
 }
 
 // GatewayImage is the name of the image that [Built.Gateway] makes.

@@ -25,6 +25,9 @@ type Config struct {
 	Dir  string // everything that the run writes; made anew
 	Farm string // drover's config file
 
+	// Files are put beside the config: paths of this host by the names that it has for them.
+	Files map[string]string
+
 	// Admin is called for each control plane when it is up and drover is not
 	// yet; nil: not.
 	Admin func(r *lab.Rack, p *controlplane.Cluster) error
@@ -41,7 +44,7 @@ type Site struct {
 }
 
 // Networks of the rack: those of the families that the config has subnets of. The server has
-// their first address, the control planes the next ones.
+// their first address, unless the config says where it is, and the control planes the next ones.
 const (
 	server4   = "10.77.0.1/24"
 	server6   = "fd00:77::1/64"
@@ -75,7 +78,7 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 		}
 	}()
 	b.say("rack %s: a network namespace with a bridge, no way out", c.Name)
-	if err := s.install(c.Farm); err != nil {
+	if err := s.install(c); err != nil {
 		return nil, err
 	}
 	if err := s.startPlanes(ctx, clusters, planes); err != nil {
@@ -103,21 +106,35 @@ func (b *Built) Open(ctx context.Context, c Config) (_ *Site, err error) {
 	return s, nil
 }
 
-// install copies the config to the run's directory: paths in it are relative
-// to it, and nothing is to be written beside the original.
-func (s *Site) install(farm string) error {
-	content, err := os.ReadFile(farm)
-	if err != nil {
-		return err
-	}
+// install copies the config, with the files that it names, to the run's directory: paths in
+// it are relative to it, and nothing is to be written beside the original.
+func (s *Site) install(c Config) error {
 	s.farm = filepath.Join(s.Dir, "drover.yaml")
-	return os.WriteFile(s.farm, content, 0o600)
+	copies := map[string]string{s.farm: c.Farm}
+	for name, from := range c.Files {
+		copies[filepath.Join(s.Dir, name)] = from
+	}
+	for to, from := range copies {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addresses returns the addresses of a rack for a config, and those of its control planes.
 // A config without subnets, for a server that gives no addresses, has IPv4.
 func addresses(c *pools.Config) (all []netip.Prefix, planes []netip.Addr) {
 	next := map[pools.IPFamilies]netip.Prefix{pools.IPv4Only: netip.MustParsePrefix(server4), pools.IPv6Only: netip.MustParsePrefix(server6)}
+	for _, s := range c.Subnets {
+		if s.CIDR.Contains(c.Server.Address) {
+			next[pools.FamilyOf(c.Server.Address)] = netip.PrefixFrom(c.Server.Address, s.CIDR.Bits())
+		}
+	}
 	for family, server := range next {
 		has := func(s pools.Subnet) bool { return pools.FamilyOf(s.CIDR.Addr()) == family }
 		if slices.ContainsFunc(c.Subnets, has) || len(c.Subnets) == 0 && family == pools.IPv4Only {

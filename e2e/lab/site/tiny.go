@@ -68,25 +68,64 @@ func (b *Built) signedLoaders(ctx context.Context) error {
 	return nil
 }
 
+// hostModules are the kernel modules that e2e/image/host loads.
+var hostModules = []string{"9p", "9pnet_virtio", "veth", "bonding", "8021q"}
+
 // BuildKernel makes Debian's kernel for amd64, with an initrd whose init runs tests of this
 // host (e2e/image/host).
 func BuildKernel(ctx context.Context, log io.Writer) (*lab.Kernel, error) {
-	b, err := newBuilt(log)
+	b, init, err := newHost(ctx, log)
 	if err != nil {
 		return nil, err
 	}
+	const name = "host-amd64"
+	if err := b.tiny(ctx, tiny{name: name, arch: "amd64", init: init, modules: hostModules}); err != nil {
+		return nil, fmt.Errorf("image %s: %w", name, err)
+	}
+	return b.hostKernel(name), nil
+}
+
+// KernelOf is [BuildKernel] with the kernel of a tree, and with more of its modules. It
+// writes into a directory, and to the tree what an image of systemd's has.
+func KernelOf(ctx context.Context, log io.Writer, dir, tree string, modules ...string) (*lab.Kernel, error) {
+	b, init, err := newHost(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	b.Images = dir
+	systemd := filepath.Join(tree, "usr/lib/systemd")
+	if err := os.MkdirAll(systemd, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(systemd, "systemd"), nil, 0o755); err != nil {
+		return nil, err
+	}
+	const name = "host-modules"
+	flags := []string{"--exclude", "usr/lib/modules"}
+	for _, module := range append(modules, hostModules...) {
+		flags = append(flags, "--module", module)
+	}
+	if err := b.image(ctx, recipe{name: name, source: "dir:" + tree, init: init, flags: flags}); err != nil {
+		return nil, fmt.Errorf("image %s: %w", name, err)
+	}
+	return b.hostKernel(name), nil
+}
+
+// newHost builds drover, and the init that runs tests of this host.
+func newHost(ctx context.Context, log io.Writer) (b *Built, init string, err error) {
+	if b, err = newBuilt(log); err != nil {
+		return nil, "", err
+	}
 	if err := b.programs(ctx, runtime.GOARCH, "drover"); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	t := tiny{name: "host-amd64", arch: "amd64", init: b.program("amd64", "host"), modules: []string{"9p", "9pnet_virtio", "veth", "bonding", "8021q"}}
-	if err := b.compile(ctx, t.arch, t.init, "./e2e/image/host"); err != nil {
-		return nil, err
-	}
-	if err := b.tiny(ctx, t); err != nil {
-		return nil, fmt.Errorf("image %s: %w", t.name, err)
-	}
-	files := filepath.Join(b.Images, t.name, "current")
-	return &lab.Kernel{Image: filepath.Join(files, "kernel"), Initrd: filepath.Join(files, "initrd"), HostFiles: true}, nil
+	init = b.program("amd64", "host")
+	return b, init, b.compile(ctx, "amd64", init, "./e2e/image/host")
+}
+
+func (b *Built) hostKernel(image string) *lab.Kernel {
+	files := filepath.Join(b.Images, image, "current")
+	return &lab.Kernel{Image: filepath.Join(files, "kernel"), Initrd: filepath.Join(files, "initrd"), HostFiles: true}
 }
 
 // tiny is one of the tiny images.
