@@ -47,6 +47,6 @@ func TestKernelModules(t *testing.T) {
 			t.Logf("console:\n%s", strings.Join(g.Tail(200), "\n"))
 		}
 	}()
-	says(ctx, t, g, `^host: modules .*\b`+module+`\b`)
+	says(ctx, t, g, `host: modules .*\b`+module+`\b`)
 	says(ctx, t, g, "^host: done")
 }

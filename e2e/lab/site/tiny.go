@@ -97,7 +97,7 @@ func KernelOf(ctx context.Context, log io.Writer, dir, tree string, modules ...s
 	if err := os.MkdirAll(systemd, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(systemd, "systemd"), nil, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(systemd, "systemd"), []byte("stands in for systemd"), 0o755); err != nil {
 		return nil, err
 	}
 	const name = "host-modules"
