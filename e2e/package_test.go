@@ -140,5 +140,5 @@ func bootsFrom(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.Syst
 		t.Fatal(err)
 	}
 	t.Log(out)
-	fixture.WantText(t, "the boot", out, "loader", "online")
+	fixture.WantText(t, "the boot", out, "script", "online") // the card has iPXE: it loads no loader
 }
