@@ -55,6 +55,7 @@ func notHere() map[string]string {
 		"make bench-dhcp":              long,
 		"make bench-dhcp BENCH=-quick": long,
 		"make bench-dhcp BENCH=-6":     long,
+		"make bench-dhcp BENCH='-pages 200 -rounds 3'":                       long,
 		"make bench-dhcp BENCH='-rounds 3 -json out.json'":                   long,
 		"make bench-dhcp BENCH='-quick -only drover,kea -drover bin/drover'": long,
 		"make bench-boot":                                                    long,

@@ -86,7 +86,7 @@ func (c *change) value(name string) string { return c.values.Get(inputPrefix + n
 func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 	client, ok := p.guard.Session(r)
 	if !ok {
-		return p.askLogin(w, r, http.StatusOK, loginForm{Next: localPath(r.URL.RequestURI())})
+		return p.login.Ask(w, r, http.StatusOK, "")
 	}
 	req := &request{shared: p.snapshot(), path: r.URL.Path, query: r.URL.Query(), client: client}
 	c := &change{request: req, Do: req.query.Get("do"), Picks: req.query["pick"], values: url.Values{}}
@@ -155,7 +155,7 @@ func (c *change) begin() (a action, err error) {
 func (p *page) postChange(w http.ResponseWriter, r *http.Request) error {
 	client, ok := p.guard.Session(r)
 	if !ok {
-		return p.askLogin(w, r, http.StatusUnauthorized, loginForm{Error: "The session is over."})
+		return p.login.Ask(w, r, http.StatusUnauthorized, "The session is over.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {

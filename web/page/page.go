@@ -33,7 +33,7 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
-	"drover/web/auth/oidc"
+	"drover/web/page/login"
 )
 
 //go:embed assets
@@ -57,24 +57,22 @@ type page struct {
 	api   *api.API
 	guard *auth.Guard
 	html  *template.Template
-	lines *lograte.Limiter // of refused logins
+	login *login.Login
 	views []*view
 	cache cache
 }
 
 // Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
-	p := &page{Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(assets, "assets/*.html")), lines: &lograte.Limiter{Log: a.Log}}
+	p := &page{Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(assets, "assets/*.html"))}
+	p.login = &login.Login{Guard: g, Log: a.Log, Lines: &lograte.Limiter{Log: a.Log}, Render: p.render}
 	p.views = p.allViews()
 	mux := http.NewServeMux()
+	p.login.Routes(mux)
 	for _, v := range p.views {
 		mux.Handle(v.pattern(), answer.By(a.Log, answer.Methods{"GET": p.show(v)}))
 	}
 	mux.Handle(changePath, answer.By(a.Log, answer.Methods{"GET": p.openChange, "POST": p.postChange}))
-	mux.Handle("/login", answer.By(a.Log, answer.Methods{"POST": p.login}))
-	mux.Handle(providerPath, answer.By(a.Log, answer.Methods{"GET": p.toProvider}))
-	mux.Handle(oidc.CallbackPath, answer.By(a.Log, answer.Methods{"GET": p.fromProvider}))
-	mux.Handle("/logout", answer.By(a.Log, answer.Methods{"POST": p.logout}))
 	mux.Handle("/style.css", answer.By(a.Log, answer.Methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
 	mux.Handle("/page.js", answer.By(a.Log, answer.Methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
 	mux.Handle("/", answer.By(a.Log, nil))

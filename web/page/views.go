@@ -98,7 +98,7 @@ func (p *page) show(v *view) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		client, ok := p.guard.Session(r)
 		if !ok {
-			return p.askLogin(w, r, http.StatusOK, loginForm{Next: localPath(r.URL.RequestURI())})
+			return p.login.Ask(w, r, http.StatusOK, "")
 		}
 		snap := p.snapshot()
 		body, err := snap.rendered(keyOf(r, client), func() ([]byte, error) {
