@@ -85,12 +85,16 @@ func TestFloodIsNotLogged(t *testing.T) {
 		write(t, relay, message(web1, discover, giaddr("10.28.0.254")).ToBytes())
 		r.next()
 	}
-	lines := map[bool]int{}
-	for line := range strings.Lines(logged.String()) {
-		if strings.Contains(line, "decision=offered") {
-			lines[strings.Contains(line, "node=web1")]++
+	var lines map[bool]int
+	fixture.Eventually(t, "the last line, which comes after its exchange,", func() bool {
+		lines = map[bool]int{}
+		for line := range strings.Lines(logged.String()) {
+			if strings.Contains(line, "decision=offered") {
+				lines[strings.Contains(line, "node=web1")]++
+			}
 		}
-	}
+		return lines[true] >= 15
+	})
 	if lines[true] != 15 || lines[false] < 20 || lines[false] > flood/2 {
 		t.Errorf("got %d lines of the declared machine and %d of the flood, want 15 and at least 20, at most %d", lines[true], lines[false], flood/2)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"drover/dhcp"
 	"drover/dhcp/dhcpd"
+	"drover/e2e/fixture"
 	"drover/pools/resolve"
 )
 
@@ -96,7 +97,7 @@ func (panicky) Resolve(q resolve.Query) *resolve.Plan {
 }
 
 func TestOverload(t *testing.T) {
-	var logged bytes.Buffer
+	var logged fixture.Log
 	r := newRack(t)
 	s, _ := newServer()
 	stuck := stuckFarm{asked: make(chan struct{}, 100), free: make(chan struct{})}
@@ -130,7 +131,7 @@ func TestOverload(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := strings.Count(logged.String(), "dropping the oldest"); got != 1 {
-		t.Errorf("overload was logged %d times, want once:\n%s", got, &logged)
+		t.Errorf("overload was logged %d times, want once:\n%s", got, logged.String())
 	}
 }
 

@@ -9,10 +9,11 @@ import (
 )
 
 // Left returns an error that names the processes, mounts and cgroups of the node that are on
-// this host. After [Cluster.Close] there are none.
+// this host. After [Cluster.Close] there are none, and Left is called once.
 func (c *Cluster) Left() error {
 	var errs []error
 	running, err := c.node.processes()
+	_ = c.node.hold.Close() // of a namespace
 	if err == nil && len(running) > 0 {
 		err = fmt.Errorf("processes are left: %q", running)
 	}

@@ -35,6 +35,7 @@ type node struct {
 	cgroup cgroup
 	init   *lab.Process // unshare, whose child is node.sh, the first process of the PID namespace
 	mounts string       // its mount namespace, as /proc/PID/ns/mnt names it
+	hold   *os.File     // of that namespace: while it is open, no other one has its name
 	others []*lab.Process
 }
 
@@ -65,7 +66,11 @@ func (c *Cluster) startNode(ctx context.Context, token string) (_ *node, err err
 	}); err != nil {
 		return nil, err
 	}
-	if n.mounts, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", n.init.Pid)); err != nil {
+	mounts := fmt.Sprintf("/proc/%d/ns/mnt", n.init.Pid)
+	if n.hold, err = os.Open(mounts); err != nil {
+		return nil, err
+	}
+	if n.mounts, err = os.Readlink(mounts); err != nil {
 		return nil, err
 	}
 	c.node = n
