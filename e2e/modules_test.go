@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +16,6 @@ import (
 // from a package of Debian with its source. A machine with the image's kernel loads it.
 func TestKernelModules(t *testing.T) {
 	able(t)
-	if os.Getenv("DROVER_E2E_ALL") != "1" {
-		t.Skip("SKIPPED, NOT TESTED: only with DROVER_E2E_ALL=1: compiler and headers are 100 MB")
-	}
 	const module = "dm_writeboost"
 	stage, err := buildcache.NewModules(t.Context(), t.Output(), "dm-writeboost-dkms")
 	if err != nil {
