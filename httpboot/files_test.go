@@ -2,14 +2,17 @@ package httpboot_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"drover/httpboot/script"
@@ -250,7 +253,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 }
 
-// spyListener notes what reaches the connections' ReadFrom.
+// spyListener notes how its connections send.
 type spyListener struct {
 	net.Listener
 	mu  sync.Mutex
@@ -265,29 +268,38 @@ func (l *spyListener) Accept() (net.Conn, error) {
 	return &spyConn{c.(*net.TCPConn), l}, nil
 }
 
+func (l *spyListener) note(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, what)
+}
+
 type spyConn struct {
 	*net.TCPConn
 	l *spyListener
 }
 
 func (c *spyConn) ReadFrom(r io.Reader) (int64, error) {
-	what := "something else"
-	if limited, ok := r.(*io.LimitedReader); ok {
-		if _, ok := limited.R.(*os.File); ok {
-			what = "file"
-		}
-	}
-	n, err := c.TCPConn.ReadFrom(r)
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	if n > 0 {
-		c.l.got = append(c.l.got, what)
-	}
-	return n, err
+	c.l.note("copy")
+	return c.TCPConn.ReadFrom(r)
 }
 
-// Package net calls sendfile(2) when ReadFrom is given an *os.File, or one
-// under an io.LimitedReader; anything else is copied through user space.
+func (c *spyConn) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.TCPConn.SyscallConn()
+	return &spyRaw{raw, c.l}, err
+}
+
+type spyRaw struct {
+	syscall.RawConn
+	l *spyListener
+}
+
+func (r *spyRaw) Write(f func(fd uintptr) bool) error {
+	r.l.note("sendfile")
+	return r.RawConn.Write(f)
+}
+
+// The bytes of files do not pass through user space.
 func TestSendfile(t *testing.T) {
 	w := newWorld(t, nil)
 	spy := &spyListener{}
@@ -298,9 +310,32 @@ func TestSendfile(t *testing.T) {
 	}
 	spy.mu.Lock()
 	defer spy.mu.Unlock()
-	want := slices.Repeat([]string{"file"}, 5) // 4.9 MB in chunks of 1 MiB
+	want := slices.Repeat([]string{"sendfile"}, 5) // 4.9 MB in chunks of 1 MiB
 	if !slices.Equal(spy.got, want) {
-		t.Errorf("the connection's ReadFrom got %q, want %q", spy.got, want)
+		t.Errorf("the connection was used by %q, want %q", spy.got, want)
+	}
+}
+
+// A client that reads in fits gets each byte: the room in the socket's buffer that the server
+// waits for always comes.
+func TestReaderInFits(t *testing.T) {
+	w := newWorld(t, nil)
+	base := w.serve(t, nil)
+	want := contents["root.squashfs"]
+	for i := range int64(16) {
+		resp, err := http.Get(base + imagePath + "root.squashfs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		for n := int64(1); err == nil; n = n*7%(1<<20) + i + 1 {
+			_, err = io.CopyN(&got, resp.Body, n)
+			runtime.Gosched()
+		}
+		resp.Body.Close()
+		if !errors.Is(err, io.EOF) || !bytes.Equal(got.Bytes(), want) {
+			t.Fatalf("round %d: %d, %d of %d bytes: %v", i, resp.StatusCode, got.Len(), len(want), err)
+		}
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"drover/pools"
@@ -35,6 +37,9 @@ type tapConn struct {
 	*net.TCPConn
 	l *tapListener
 }
+
+// SyscallConn fails, so that files pass through Write, too.
+func (c *tapConn) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
 
 func (c *tapConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{c}, r) }
 
