@@ -18,8 +18,8 @@ func TestLive(t *testing.T) {
 	plan := f.Live.Farm().Resolve(resolve.Query{MAC: mac(3), Firmware: pools.UEFIx64})
 	f.Store.Boots.Discover(plan, time.Now())
 	b.Visit("/nodes/" + name(3))
-	b.Run(chromedp.Click(`details[data-key="reply"] > summary`))
-	Value[bool](b, `window.mark = true; document.querySelector('details[data-key="reply"] > summary').focus(); true`)
+	b.Run(chromedp.Click(`#reply > summary`))
+	Value[bool](b, `window.mark = true; document.querySelector('#reply > summary').focus(); true`)
 	for _, s := range boots.Steps()[1:] {
 		if s.Optional {
 			continue
@@ -38,7 +38,7 @@ func TestLive(t *testing.T) {
 		t.Logf("%s appeared after %s", s.Step, time.Since(began).Round(10*time.Millisecond))
 	}
 	b.Until("the end", `document.querySelector(".top .state").textContent === "ready"`)
-	if !Value[bool](b, `window.mark && document.querySelector('details[data-key="reply"]').open && document.activeElement.matches('details[data-key="reply"] > summary')`) {
+	if !Value[bool](b, `window.mark && document.querySelector('#reply').open && document.activeElement.matches('#reply > summary')`) {
 		t.Error("the page was loaded again, or has closed what was open, or lost the focus")
 	}
 	b.Quiet("a boot")
@@ -53,7 +53,7 @@ func TestActions(t *testing.T) {
 	b.Visit("/nodes?pool=gpu")
 	b.Run(chromedp.Click(`input[value="g1"]`), chromedp.Click(`input[value="g3"]`))
 	f.boot(t, pools.MAC{0x02, 0xd3, 0, 0, 0, 2}, 5, 0, "")
-	b.Until("a refresh", `document.querySelector('tr[data-key="g2"]').className === "booting"`)
+	b.Until("a refresh", `document.querySelector('tr[id="row-g2"]').className === "booting"`)
 	if !Value[bool](b, `document.querySelector('input[value="g1"]').checked && document.querySelector('input[value="g3"]').checked && !document.querySelector('input[value="g2"]').checked`) {
 		t.Error("a refresh has changed the marks")
 	}

@@ -33,7 +33,7 @@ func TestForms(t *testing.T) {
 		done   func() bool
 	}{
 		{
-			"add", "/unknown", nil, `//tr[@data-key="` + stranger.String() + `"]//a[text()="Add"]`,
+			"add", "/unknown", nil, `//tr[@id="row-` + stranger.String() + `"]//a[text()="Add"]`,
 			[]chromedp.Action[chromedp.Void]{set("#in-name", "fresh"), set("#in-pool", "compute"), set("#in-ip", "10.28.99.1")},
 			"10.28.99.1", "/nodes/fresh",
 			func() bool { n, ok := f.Live.Farm().Node("fresh"); return ok && slices.Contains(n.MACs, stranger) },

@@ -87,9 +87,9 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("g2 is in the pool %s", got)
 	}
 
-	b.tabTo(`details[data-key="reply"] > summary`)
+	b.tabTo(`#reply > summary`)
 	b.key(kb.Enter)
-	b.Until("the reply", `document.querySelector('details[data-key="reply"]').open`)
+	b.Until("the reply", `document.querySelector('#reply').open`)
 	b.Visit("/chassis")
 	b.tabTo(`a.slot`)
 	b.key(kb.Enter)

@@ -174,7 +174,7 @@ func TestWithoutScript(t *testing.T) {
 	b.Until("one machine", `document.querySelectorAll("tbody tr").length === 1`)
 	b.Run(chromedp.Click(`td a`))
 	b.Until("its view", `document.querySelector("h1").textContent === "`+name(31)+`" && document.querySelector(".waterfall") !== null`)
-	b.Run(chromedp.Click(`details[data-key="script"] > summary`))
-	b.Until("its script", `document.querySelector('details[data-key="script"] pre').innerText.includes("#!ipxe")`)
+	b.Run(chromedp.Click(`#script > summary`))
+	b.Until("its script", `document.querySelector('#script pre').innerText.includes("#!ipxe")`)
 	b.Quiet("reading")
 }

@@ -145,6 +145,16 @@ func (g *Guard) Session(r *http.Request) (Client, bool) {
 	return client, ok
 }
 
+// SessionID returns what tells the session of a request from others, and is no secret.
+func (g *Guard) SessionID(r *http.Request) string {
+	c, err := r.Cookie(g.cookieName())
+	if err != nil {
+		return ""
+	}
+	id := sha256.Sum256([]byte(c.Value))
+	return string(id[:])
+}
+
 // holder returns the client that has the token with a hash.
 func (g *Guard) holder(r *http.Request, hash digest) (Client, bool) {
 	if g.token.matches(hash) {

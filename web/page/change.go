@@ -88,7 +88,7 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return p.login.Ask(w, r, http.StatusOK, "")
 	}
-	req := &request{shared: p.snapshot(), path: r.URL.Path, query: r.URL.Query(), client: client}
+	req := &request{Shared: p.cache.Get(), path: r.URL.Path, query: r.URL.Query(), client: client}
 	c := &change{request: req, Do: req.query.Get("do"), Picks: req.query["pick"], values: url.Values{}}
 	if req.query.Get("all") == "yes" {
 		c.pickAll()
@@ -161,8 +161,8 @@ func (p *page) postChange(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return answer.BadRequest("that was no form of the page: %v", err)
 	}
-	p.cache.forget() // it is compared with what is in force now
-	req := &request{shared: p.snapshot(), path: r.URL.Path, client: client}
+	p.cache.Forget() // it is compared with what is in force now
+	req := &request{Shared: p.cache.Get(), path: r.URL.Path, client: client}
 	c := &change{request: req, Do: r.PostForm.Get("do"), Picks: r.PostForm["pick"], values: r.PostForm}
 	a, err := c.begin()
 	if err != nil {
@@ -181,7 +181,7 @@ func (p *page) postChange(w http.ResponseWriter, r *http.Request) error {
 		return p.renderChange(w, http.StatusConflict, c)
 	}
 	err = c.apply(r.Context())
-	p.cache.forget()
+	p.cache.Forget()
 	if err != nil {
 		return p.renderChange(w, p.refused(c, err), c)
 	}

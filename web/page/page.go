@@ -4,7 +4,8 @@
 // It shows the data of package api, and changes them through [api.API], as the role of the
 // session's token allows. Filters, order and place in a list are in the URL. Browsers send
 // the cookie of a session only with requests of the page itself. Without JavaScript
-// everything works, and nothing refreshes.
+// everything works, and nothing refreshes. With it each open page has a stream that tells when it
+// has changed (see [page.stream]); htmx then asks for the page again (package asset).
 //
 // Machines, clusters and chassis send some of the texts. Templates escape them, views
 // shorten them, and what is left of them that does not print is replaced in the whole page
@@ -12,7 +13,7 @@
 // not shown.
 //
 // Many open pages cost little: views read one snapshot of all machines, and a view that
-// several pages show is rendered once for a snapshot (see [shared]).
+// several pages show is rendered once for a snapshot ([snapshot.Cache]).
 //
 // The package does not know how sessions and tokens are checked, or how a change is
 // stored.
@@ -20,9 +21,7 @@ package page
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"html/template"
 	"net/http"
 
@@ -33,11 +32,14 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
+	"drover/web/page/asset"
 	"drover/web/page/login"
+	"drover/web/page/snapshot"
+	"drover/web/watch"
 )
 
-//go:embed assets
-var assets embed.FS
+//go:embed templates
+var templates embed.FS
 
 // Sources are what the page shows beside the data of the API. A part whose function is nil
 // is left out.
@@ -59,37 +61,30 @@ type page struct {
 	html  *template.Template
 	login *login.Login
 	views []*view
-	cache cache
+	cache snapshot.Cache
+	limit watch.Limit // of streams
 }
 
 // Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
-	p := &page{Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(assets, "assets/*.html"))}
+	p := &page{
+		Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(templates, "templates/*.html")),
+		cache: snapshot.Cache{API: a}, limit: watch.Limit{Most: maxStreams, Each: maxStreamsEach},
+	}
 	p.login = &login.Login{Guard: g, Log: a.Log, Lines: &lograte.Limiter{Log: a.Log}, Render: p.render}
 	p.views = p.allViews()
 	mux := http.NewServeMux()
 	p.login.Routes(mux)
 	for _, v := range p.views {
 		mux.Handle(v.pattern(), answer.By(a.Log, answer.Methods{"GET": p.show(v)}))
+		mux.Handle(streamPath+v.pattern(), answer.By(a.Log, answer.Methods{"GET": p.stream(v)}))
 	}
 	mux.Handle(changePath, answer.By(a.Log, answer.Methods{"GET": p.openChange, "POST": p.postChange}))
-	mux.Handle("/style.css", answer.By(a.Log, answer.Methods{"GET": p.asset("style.css", "text/css; charset=utf-8")}))
-	mux.Handle("/page.js", answer.By(a.Log, answer.Methods{"GET": p.asset("page.js", "text/javascript; charset=utf-8")}))
+	for path, file := range asset.Handlers() {
+		mux.Handle(path, answer.By(a.Log, answer.Methods{"GET": file}))
+	}
 	mux.Handle("/", answer.By(a.Log, nil))
 	return mux
-}
-
-// asset returns a handler that answers with an embedded file. It needs no session.
-func (p *page) asset(name, contentType string) answer.Handler {
-	return func(w http.ResponseWriter, _ *http.Request) error {
-		data, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			return err
-		}
-		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(data) // the client is gone
-		return nil
-	}
 }
 
 // render executes a template and writes the answer.
@@ -117,10 +112,4 @@ func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the client is gone
-}
-
-// tagOf returns the ETag of a page.
-func tagOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }

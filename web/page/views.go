@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"drover/pools"
 	"drover/web/answer"
 	"drover/web/auth"
+	"drover/web/page/snapshot"
 	"drover/web/page/table"
+	"drover/web/watch"
 )
 
 // view is one kind of page.
@@ -18,7 +21,7 @@ type view struct {
 	named    bool
 	title    string // in the navigation; empty: it is not there
 	template string
-	poll     time.Duration // the page refreshes so often
+	every    time.Duration // the page refreshes at most so often; 0: never
 	content  func(*request) (any, error)
 }
 
@@ -32,8 +35,7 @@ func (v *view) pattern() string {
 	return v.path
 }
 
-// The intervals of refreshing. What changes with each step of a boot is asked for within a
-// second.
+// The intervals of refreshing. What changes with each step of a boot is shown within a second.
 const (
 	liveEvery = 500 * time.Millisecond // one machine
 	listEvery = 2 * time.Second
@@ -43,25 +45,25 @@ const (
 // allViews returns the views in the order of the navigation.
 func (p *page) allViews() []*view {
 	return []*view{
-		{path: "/", title: "Overview", template: "overview", poll: listEvery, content: p.overview},
-		{path: "/nodes", title: "Nodes", template: "list", poll: listEvery, content: p.nodes},
-		{path: "/nodes", named: true, template: "node", poll: liveEvery, content: p.node},
-		{path: "/unknown", title: "Unknown", template: "list", poll: listEvery, content: p.unknown},
-		{path: "/pools", title: "Pools", template: "list", poll: slowEvery, content: p.pools},
-		{path: "/tags", title: "Tags", template: "list", poll: slowEvery, content: p.tags},
-		{path: "/clusters", title: "Clusters", template: "list", poll: slowEvery, content: p.clusters},
-		{path: "/images", title: "Images", template: "list", poll: slowEvery, content: p.images},
-		{path: "/chassis", title: "Chassis", template: "chassis", poll: slowEvery, content: p.chassis},
-		{path: "/leases", title: "Leases", template: "list", poll: listEvery, content: p.leases},
-		{path: "/power", title: "Power", template: "list", poll: listEvery, content: p.power},
-		{path: "/audit", title: "Audit", template: "list", poll: slowEvery, content: p.audit},
-		{path: "/config", title: "Config", template: "config", poll: slowEvery, content: p.config},
+		{path: "/", title: "Overview", template: "overview", every: listEvery, content: p.overview},
+		{path: "/nodes", title: "Nodes", template: "list", every: listEvery, content: p.nodes},
+		{path: "/nodes", named: true, template: "node", every: liveEvery, content: p.node},
+		{path: "/unknown", title: "Unknown", template: "list", every: listEvery, content: p.unknown},
+		{path: "/pools", title: "Pools", template: "list", every: slowEvery, content: p.pools},
+		{path: "/tags", title: "Tags", template: "list", every: slowEvery, content: p.tags},
+		{path: "/clusters", title: "Clusters", template: "list", every: slowEvery, content: p.clusters},
+		{path: "/images", title: "Images", template: "list", every: slowEvery, content: p.images},
+		{path: "/chassis", title: "Chassis", template: "chassis", every: slowEvery, content: p.chassis},
+		{path: "/leases", title: "Leases", template: "list", every: listEvery, content: p.leases},
+		{path: "/power", title: "Power", template: "list", every: listEvery, content: p.power},
+		{path: "/audit", title: "Audit", template: "list", every: slowEvery, content: p.audit},
+		{path: "/config", title: "Config", template: "config", every: slowEvery, content: p.config},
 	}
 }
 
 // request is what the content of a page is made from.
 type request struct {
-	*shared
+	*snapshot.Shared
 	path   string
 	name   string // of a named view
 	query  url.Values
@@ -78,7 +80,8 @@ func (r *request) may(pool string) bool { return r.mayChange() && r.client.May(p
 type frame struct {
 	Title   string
 	Nav     []navItem
-	Poll    int64 // milliseconds; 0: the page does not refresh
+	Every   int64  // milliseconds: the page refreshes at most so often; 0: never
+	Stream  string // URL of its stream
 	Client  string
 	Farm    string // name of the config file
 	Version string
@@ -97,22 +100,17 @@ type navItem struct {
 func (p *page) show(v *view) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		client, ok := p.guard.Session(r)
-		if !ok {
+		switch {
+		case !ok && r.Header.Get("HX-Request") != "":
+			w.Header().Set("HX-Refresh", "true") // htmx loads the page again, and so the login
+			return nil
+		case !ok:
 			return p.login.Ask(w, r, http.StatusOK, "")
 		}
-		snap := p.snapshot()
-		body, err := snap.rendered(keyOf(r, client), func() ([]byte, error) {
-			req := &request{snap, r.URL.Path, r.PathValue("name"), r.URL.Query(), client}
-			content, err := v.content(req)
-			if err != nil {
-				return nil, err
-			}
-			return p.execute(v.template, p.frame(req, v, content))
-		})
+		body, tag, err := p.rendered(v, r, client)
 		if err != nil {
 			return p.fail(w, r, client, err)
 		}
-		tag := tagOf(body)
 		w.Header().Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)
@@ -123,9 +121,55 @@ func (p *page) show(v *view) answer.Handler {
 	}
 }
 
-// keyOf returns what a rendered page depends on beside the snapshot.
-func keyOf(r *http.Request, c auth.Client) string {
-	return fmt.Sprintf("%q %q %q %s?%s", c.Name, c.Role, c.Pools, r.URL.Path, r.URL.RawQuery)
+// rendered returns a view as a client sees it now, and its ETag.
+func (p *page) rendered(v *view, r *http.Request, client auth.Client) (body []byte, tag string, err error) {
+	snap := p.cache.Get()
+	path := strings.TrimPrefix(r.URL.Path, streamPath)
+	key := fmt.Sprintf("%q %q %q %s?%s", client.Name, client.Role, client.Pools, path, r.URL.RawQuery)
+	return snap.Rendered(key, func() ([]byte, error) {
+		req := &request{snap, path, r.PathValue("name"), r.URL.Query(), client}
+		content, err := v.content(req)
+		if err != nil {
+			return nil, err
+		}
+		f := p.frame(req, v, content)
+		f.Every = v.every.Milliseconds()
+		f.Stream = (&url.URL{Path: streamPath + path, RawQuery: r.URL.RawQuery}).String()
+		return p.execute(v.template, f)
+	})
+}
+
+// streamPath is in front of the path of a view for its stream.
+const streamPath = "/events"
+
+// The limits of streams, of open pages that somebody sees. A browser has at most six connections
+// to a server, and needs some for the rest.
+const (
+	maxStreams     = 256
+	maxStreamsEach = 4 // of a session
+)
+
+// stream returns the handler of the stream of a view, which tells its page when to ask for it
+// again. It has nothing else of the view.
+func (p *page) stream(v *view) answer.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, ok := p.guard.Session(r); !ok {
+			return auth.ErrNoToken
+		}
+		s := watch.Revisions{Limit: &p.limit, Client: p.guard.SessionID(r), Every: v.every}
+		s.Look = func() (string, bool) {
+			client, ok := p.guard.Session(r)
+			if !ok {
+				return "", false
+			}
+			_, tag, err := p.rendered(v, r, client)
+			if err != nil {
+				return answer.Of(err).Msg, true
+			}
+			return tag, true
+		}
+		return s.Serve(w, r)
+	}
 }
 
 // titled is a content with a title of its own.
@@ -133,7 +177,7 @@ type titled interface{ title() string }
 
 func (p *page) frame(r *request, v *view, content any) frame {
 	f := frame{
-		Title: v.title, Poll: v.poll.Milliseconds(), Client: string(r.client.Role), Farm: r.Farm.Source, Version: p.api.Version,
+		Title: v.title, Client: string(r.client.Role), Farm: r.Farm.Source, Version: p.api.Version,
 		Find: r.path != "/nodes", Content: content,
 	}
 	if r.client.Name != "" {
@@ -170,10 +214,8 @@ func (p *page) fail(w http.ResponseWriter, r *http.Request, client auth.Client, 
 	if e.Code >= http.StatusInternalServerError {
 		p.api.Log.Error("page not served", "path", r.URL.Path, "err", err)
 	}
-	req := &request{shared: p.snapshot(), path: r.URL.Path, client: client}
-	f := p.frame(req, &view{title: http.StatusText(e.Code)}, failure{e.Code, e.Msg})
-	f.Poll = 0
-	return p.render(w, e.Code, "failure", f)
+	req := &request{Shared: p.cache.Get(), path: r.URL.Path, client: client}
+	return p.render(w, e.Code, "failure", p.frame(req, &view{title: http.StatusText(e.Code)}, failure{e.Code, e.Msg}))
 }
 
 // maxText bounds a text that comes from elsewhere, in bytes.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -80,4 +81,17 @@ func (s *stream) flush() error {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// endKey is the key of the context whose end ends the streams.
+type endKey struct{}
+
+// WithEnd returns a context for requests whose streams end with another context.
+func WithEnd(ctx, end context.Context) context.Context { return context.WithValue(ctx, endKey{}, end) }
+
+func ending(r *http.Request) <-chan struct{} {
+	if end, ok := r.Context().Value(endKey{}).(context.Context); ok {
+		return end.Done()
+	}
+	return nil
 }

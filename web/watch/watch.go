@@ -11,12 +11,13 @@
 // not each state between. Watchers share one row of events; one that cannot keep up with it
 // is told, and its stream ends. So neither their number nor their speed costs memory.
 //
+// [Revisions] are streams for open pages: that something has changed, and not what.
+//
 // The package does not know the elements.
 package watch
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -25,7 +26,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"drover/web/answer"
@@ -34,17 +34,13 @@ import (
 
 // Bounds of watches.
 const (
-	maxWatchers = 64   // at a time, of all lists
-	maxEvents   = 8192 // of a list, that a watcher may be behind
+	maxEvents = 8192 // of a list, that a watcher may be behind
 
 	interval = time.Second      // between two looks at a list
 	share    = 20               // a look takes one part in so many of the time, at most
 	memory   = time.Minute      // how long events are kept when nobody watches
 	silence  = 15 * time.Second // the longest time without a word to a client
 )
-
-// Limit counts the watchers of several feeds.
-type Limit struct{ n atomic.Int64 }
 
 // Feed is the changes of a list. The fields in capitals must be set. It is safe for concurrent
 // use.
@@ -83,12 +79,10 @@ type event[T any] struct{ before, after *version[T] }
 // Serve sends the list and its changes, as far as elements fit, until the client leaves, the
 // server ends, or the token is not in force any more.
 func (f *Feed[T]) Serve(w http.ResponseWriter, r *http.Request, fits func(*T) bool) error {
-	if f.Limit.n.Add(1) > maxWatchers {
-		f.Limit.n.Add(-1)
-		w.Header().Set("Retry-After", "5")
-		return &answer.Error{Code: http.StatusServiceUnavailable, Name: "too-many-watchers", Msg: "too many watches at a time", Remedy: "end some, or ask for the list at intervals"}
+	if err := f.Limit.take(w, ""); err != nil {
+		return err
 	}
-	defer f.Limit.n.Add(-1)
+	defer f.Limit.release("")
 	f.join(1)
 	defer f.join(-1)
 	s := newStream(w)
@@ -257,17 +251,4 @@ func (f *Feed[T]) compare(list []T) {
 	f.next += uint64(len(added))
 	all := append(slices.Clip(f.events), added...) // a new one: watchers read the old one
 	f.events = slices.Clone(all[max(0, len(all)-maxEvents):])
-}
-
-// endKey is the key of the context whose end ends the watches.
-type endKey struct{}
-
-// WithEnd returns a context for requests whose watches end with another context.
-func WithEnd(ctx, end context.Context) context.Context { return context.WithValue(ctx, endKey{}, end) }
-
-func ending(r *http.Request) <-chan struct{} {
-	if end, ok := r.Context().Value(endKey{}).(context.Context); ok {
-		return end.Done()
-	}
-	return nil
 }

@@ -56,8 +56,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	if o.quick {
 		o.length = min(o.length, 2*time.Second)
 	}
-	if o.pages < 0 || o.pages > 400 || o.pages > 0 && o.six {
-		return o, fmt.Errorf("-pages %d (want 1 to 400, and not -6)", o.pages)
+	if o.pages < 0 || o.pages > 256 || o.pages > 0 && o.six {
+		return o, fmt.Errorf("-pages %d (want 1 to 256, as many as have streams, and not -6)", o.pages)
 	}
 	if o.length < 500*time.Millisecond || o.length > time.Minute || o.rounds < 1 {
 		return o, fmt.Errorf("-seconds %g, -rounds %d (want 0.5 to 60 s, and 1 or more)", *seconds, o.rounds)

@@ -32,14 +32,15 @@ const pageServer = "http://127.0.0.1:8443"
 
 // visits counts what the pages asked.
 type visits struct {
+	Events    atomic.Int64 // of streams: the page has changed
 	Requests  atomic.Int64
 	Unchanged atomic.Int64 // answered with 304
 	Bytes     atomic.Int64 // of the other answers, as they were sent
 	Failed    atomic.Int64
 }
 
-// keepOpen logs in, opens pages, says so, and refreshes each as page.js does until standard input
-// ends. Then it prints what became of them.
+// keepOpen opens pages, says so, and refreshes each as htmx does until standard input ends. Then it
+// prints what became of them.
 func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("bench-dhcp pages", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -52,25 +53,25 @@ func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	if err != nil {
 		return err
 	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return err
-	}
-	resp, err := (&http.Client{Jar: jar}).PostForm(pageServer+"/login", url.Values{"token": {strings.TrimSpace(string(secret))}})
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var count visits
 	var all sync.WaitGroup
 	for i := range *n { // one after the other: drover closes connections of an address that opens too many at once
-		opened := make(chan bool)
-		all.Go(func() { openPage(ctx, jar, i, &count, func() { close(opened) }) })
-		<-opened
+		opened := make(chan error)
+		all.Go(func() {
+			p, err := open(ctx, strings.TrimSpace(string(secret)), i, &count)
+			opened <- err
+			if err == nil {
+				p.keep(ctx)
+			}
+		})
+		if err := <-opened; err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(stdout, "open")
+	count.Events.Store(0)
 	count.Requests.Store(0)
 	count.Unchanged.Store(0)
 	count.Bytes.Store(0)
@@ -78,69 +79,116 @@ func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	cancel()
 	all.Wait()
 	return json.NewEncoder(stdout).Encode(map[string]int64{
-		"requests": count.Requests.Load(), "unchanged": count.Unchanged.Load(), "bytes": count.Bytes.Load(), "failed": count.Failed.Load(),
+		"events": count.Events.Load(), "requests": count.Requests.Load(), "unchanged": count.Unchanged.Load(), "bytes": count.Bytes.Load(), "failed": count.Failed.Load(),
 	})
 }
 
-// openPage opens a page with a connection of its own, and refreshes it. Of ten pages five are the
-// overview, four the list of nodes and one a machine.
-func openPage(ctx context.Context, jar http.CookieJar, i int, count *visits, opened func()) {
-	client := &http.Client{Jar: jar, Transport: &http.Transport{MaxConnsPerHost: 1, DisableCompression: true}} // as it comes: a browser unpacks it on another host
-	defer client.CloseIdleConnections()
-	path, every := "/", 2*time.Second
+// openPage is a page that a browser of its own shows, with a connection for the page and one for
+// the stream of its changes.
+type openPage struct {
+	path   string
+	client *http.Client
+	count  *visits
+	tag    string        // of the page that is shown
+	stream io.ReadCloser // its changes
+}
+
+// open logs in, and opens a page. Of ten pages five are the overview, four the list of nodes and
+// one a machine.
+func open(ctx context.Context, token string, i int, count *visits) (*openPage, error) {
+	path := "/"
 	switch i % 10 {
 	case 5, 6, 7, 8:
 		path = "/nodes"
 	case 9:
-		path, every = fmt.Sprintf("/nodes/n%d", i), 500*time.Millisecond
+		path = fmt.Sprintf("/nodes/n%d", i)
 	}
-	tag := refresh(ctx, client, path, "", count)
-	opened()
-	select { // not all at a time
-	case <-ctx.Done():
-		return
-	case <-time.After(every * time.Duration(i) / 200 % every):
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
 	}
-	for tick := time.NewTicker(every); ; {
-		tag = refresh(ctx, client, path, tag, count)
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
+	p := &openPage{path: path, count: count, client: &http.Client{
+		Jar: jar, Transport: &http.Transport{MaxConnsPerHost: 2, DisableCompression: true}, // as it comes: a browser unpacks it on another host
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	resp, err := p.client.PostForm(pageServer+"/login", url.Values{"token": {token}})
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	p.refresh(ctx)
+	if resp, err = p.get(ctx, "/events"+path); err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the stream of %s: %s", path, resp.Status)
+	}
+	p.stream = resp.Body
+	return p, nil
+}
+
+// keep refreshes a page when its stream says so. What comes during a refresh becomes one more.
+func (p *openPage) keep(ctx context.Context) {
+	defer p.client.CloseIdleConnections()
+	defer p.stream.Close()
+	changed := make(chan bool, 1)
+	go func() {
+		defer close(changed)
+		for lines := bufio.NewScanner(p.stream); lines.Scan(); {
+			if lines.Text() != "event: changed" {
+				continue
+			}
+			p.count.Events.Add(1)
+			select {
+			case changed <- true:
+			default:
+			}
 		}
+	}()
+	for range changed {
+		p.refresh(ctx)
+	}
+	if ctx.Err() == nil { // the stream has ended
+		p.count.Failed.Add(1)
 	}
 }
 
-// refresh asks for a page again, and returns its tag.
-func refresh(ctx context.Context, client *http.Client, path, tag string, count *visits) string {
+// get asks for something as htmx does.
+func (p *openPage) get(ctx context.Context, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, pageServer+path, http.NoBody)
 	if err != nil {
-		count.Failed.Add(1)
-		return ""
+		return nil, err
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
-	if tag != "" {
-		req.Header.Set("If-None-Match", tag)
+	req.Header.Set("HX-Request", "true")
+	if p.tag != "" {
+		req.Header.Set("If-None-Match", p.tag)
 	}
-	resp, err := client.Do(req)
+	return p.client.Do(req)
+}
+
+// refresh asks for the page again.
+func (p *openPage) refresh(ctx context.Context) {
+	resp, err := p.get(ctx, p.path)
 	if err != nil {
 		if ctx.Err() == nil {
-			count.Failed.Add(1)
+			p.count.Failed.Add(1)
 		}
-		return tag
+		return
 	}
 	defer resp.Body.Close()
 	n, _ := io.Copy(io.Discard, resp.Body)
-	count.Requests.Add(1)
-	count.Bytes.Add(n)
+	p.count.Requests.Add(1)
+	p.count.Bytes.Add(n)
+	tag := resp.Header.Get("ETag")
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
-		count.Unchanged.Add(1)
-	case resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") == "": // also the login
-		count.Failed.Add(1)
+		p.count.Unchanged.Add(1)
+	case resp.StatusCode != http.StatusOK || tag == "": // also a session that is over
+		p.count.Failed.Add(1)
+		return
 	}
-	return resp.Header.Get("ETag")
+	p.tag = tag
 }
 
 // besidePages runs f while b.open pages of a server are open.
