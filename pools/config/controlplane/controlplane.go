@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/config/mistake"
@@ -128,6 +129,7 @@ func (c *checker) endpoint(e *pools.ControlPlaneEndpoint) {
 func (c *checker) networks(cp *pools.ControlPlane, subnets []pools.Subnet) {
 	c.families("podSubnet", cp.PodSubnet)
 	c.families("serviceSubnet", cp.ServiceSubnet)
+	c.nodeNetworks(cp)
 	for _, s := range cp.ServiceSubnet {
 		if bits := s.Addr().BitLen() - s.Bits(); bits > 20 || bits < 3 {
 			c.failf("serviceSubnet", "a /12 to a /29, or a /108 to a /125", "%s: an API server takes at most 2^20 addresses of Services, and needs some", s)
@@ -141,6 +143,24 @@ func (c *checker) networks(cp *pools.ControlPlane, subnets []pools.Subnet) {
 	}
 	c.apart("podSubnet", cp.PodSubnet, subnets)
 	c.apart("serviceSubnet", cp.ServiceSubnet, subnets)
+}
+
+// nodeNetworks checks that the network of pods has room for those of nodes, which are a /24 or a
+// /64. kube-controller-manager would not start otherwise.
+func (c *checker) nodeNetworks(cp *pools.ControlPlane) {
+	for name := range cp.ExtraArgs.ControllerManager {
+		if strings.HasPrefix(name, "node-cidr-mask-size") {
+			return // they have another size
+		}
+	}
+	for _, s := range cp.PodSubnet {
+		switch bits := s.Bits(); {
+		case s.Addr().Is4() && bits > 24:
+			c.failf("podSubnet", "a /24 or larger, of which each node has a /24", "%s has no room for the /24 of a node", s)
+		case s.Addr().Is6() && (bits < 48 || bits > 64):
+			c.failf("podSubnet", "a /48 to a /64, of which each node has a /64", "%s: a controller manager divides a /48 to a /64 into networks of nodes", s)
+		}
+	}
 }
 
 // apart checks that networks do not overlap those of nodes.
