@@ -36,8 +36,8 @@ type Server struct {
 	// are answered. Default empty.
 	RouterAdvertisements RAMode `json:"routerAdvertisements,omitempty"`
 
-	API    string `json:"api,omitempty"`    // listener for operators, default "127.0.0.1:8443"
-	APITLS *TLS   `json:"apiTLS,omitempty"` // needed when API is not a loopback address
+	API    string  `json:"api,omitempty"`    // listener for operators, default "127.0.0.1:8443"
+	APITLS *APITLS `json:"apiTLS,omitempty"` // needed when API is not a loopback address
 
 	// Traces is the URL of a collector of OpenTelemetry, to which each boot is sent as a trace;
 	// default none.
@@ -80,6 +80,18 @@ type Objects struct {
 type TLS struct {
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
+}
+
+// APITLS is the certificate of the listener for operators: files of a key pair, or one that
+// drover issues. The paths are relative to the config file.
+type APITLS struct {
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+	// SelfSigned makes drover issue the certificate, and an authority for it.
+	SelfSigned bool `json:"selfSigned,omitempty"`
+	// Names are further DNS names and addresses of that certificate: those of a reverse proxy,
+	// or of the network outside.
+	Names []string `json:"names,omitempty"`
 }
 
 // DHCPMode is the part of DHCP that drover does.

@@ -12,6 +12,7 @@ type Overview struct {
 	Images   map[string]int `json:"images"` // nodes by the image of their last boot
 	Leases   map[string]int `json:"leases"` // by state
 	Unknown  int            `json:"unknown"`
+	Pin      string         `json:"pin,omitempty"` // of the key by which clients of the API know the server, for drover login --pin
 }
 
 // PartProblem is a part of the server that is not ready.

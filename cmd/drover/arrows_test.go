@@ -176,7 +176,7 @@ var mayImport = map[string][]string{
 	"cmd/drover/host/invite": {},
 	"cmd/drover/host/proxy":  {"drover/pools/kube/backends"},
 	"cmd/drover/doctor": {
-		"drover/cmd/drover/cli", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
+		"drover/cmd/drover/cli", "drover/cmd/drover/server/certificate", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
 		"drover/pools/config/decode", "drover/pools/resolve",
 	},
 	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
@@ -186,11 +186,12 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",
 		"drover/pools/boots", "drover/pools/config", "drover/pools/hardware", "drover/pools/kube/approve", "drover/pools/state", "drover/tftp",
 	},
-	"cmd/drover/server/netconsole": {"drover/pools"},
-	"cmd/drover/server/network":    {"drover/pools", "drover/pools/resolve"},
-	"cmd/drover/server/traces":     {"drover/pools", "drover/pools/boots"},
-	"cmd/drover/server/systemd":    {"drover/pools/wait"},
-	"cmd/drover/server/readiness":  {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/pools/resolve", "drover/web/api"},
+	"cmd/drover/server/certificate": {"drover/pools", "drover/pools/atomicfile", "drover/pools/kube/hosted/pki"},
+	"cmd/drover/server/netconsole":  {"drover/pools"},
+	"cmd/drover/server/network":     {"drover/pools", "drover/pools/resolve"},
+	"cmd/drover/server/traces":      {"drover/pools", "drover/pools/boots"},
+	"cmd/drover/server/systemd":     {"drover/pools/wait"},
+	"cmd/drover/server/readiness":   {"drover/imagebuild", "drover/pools", "drover/pools/config", "drover/pools/resolve", "drover/web/api"},
 
 	"cmd/drover-init": {
 		"drover/pools", "drover/pools/boots", "drover/cmd/drover-init/client", "drover/cmd/drover-init/cmdline", "drover/cmd/drover-init/console",

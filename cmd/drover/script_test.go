@@ -143,7 +143,8 @@ func answers(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// pinOfServer sets $PIN to the pin of a TLS server. Usage: pin ADDRESS.
+// pinOfServer sets $PIN to the pin of a TLS server: that of its authority, if it sends one.
+// Usage: pin ADDRESS.
 func pinOfServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pin ADDRESS")
@@ -151,7 +152,8 @@ func pinOfServer(ts *testscript.TestScript, neg bool, args []string) {
 	conn, err := tls.Dial("tcp", args[0], &tls.Config{InsecureSkipVerify: true})
 	ts.Check(err)
 	defer conn.Close()
-	sum := sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+	chain := conn.ConnectionState().PeerCertificates
+	sum := sha256.Sum256(chain[len(chain)-1].RawSubjectPublicKeyInfo)
 	ts.Setenv("PIN", hex.EncodeToString(sum[:]))
 }
 

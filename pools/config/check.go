@@ -153,10 +153,7 @@ func (c *checker) server() {
 		c.failf("server.address", "write the IPv4 address that nodes boot from", "server.address %s is of IPv6, and no subnet is", a)
 	}
 	if !isLoopback(s.API) && s.APITLS == nil {
-		c.failf("server.api", "set apiTLS: {cert, key}, or listen on 127.0.0.1 and reach it by SSH", "server.api %q is reachable from other hosts without TLS: its bearer token would cross the network in clear", s.API)
-	}
-	if t := s.APITLS; t != nil && (t.Cert == "" || t.Key == "") {
-		c.failf("server.apiTLS", "apiTLS: {cert: api.crt, key: api.key}", "server.apiTLS needs both cert and key")
+		c.failf("server.api", "set apiTLS: {selfSigned: true} or {cert, key}, or listen on 127.0.0.1 and reach it by SSH", "server.api %q is reachable from other hosts without TLS: its bearer token would cross the network in clear", s.API)
 	}
 	if ns := s.Objects.Namespace; c.isSet("server.objects") && !c.syntax.label.MatchString(ns) {
 		c.failf("server.objects", "objects: {namespace: drover}", "server.objects: %q cannot be the name of a namespace", ns)

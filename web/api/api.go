@@ -100,6 +100,8 @@ type API struct {
 	// Moves lists the nodes on their way out of a cluster.
 	Moves func() []pools.Move
 
+	// Pin returns the SHA-256 of the key by which clients know the server. nil: it has no TLS.
+	Pin func() string
 	// Version is that of the program.
 	Version string
 

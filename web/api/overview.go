@@ -22,6 +22,9 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) error {
 		o.Problems = append(o.Problems, pools.PartProblem{Part: p.Part, Problem: p.Problem, Warning: p.Warning})
 		o.Ready = o.Ready && p.Warning
 	}
+	if a.Pin != nil {
+		o.Pin = a.Pin()
+	}
 	now := a.Now()
 	for _, l := range a.Leases.List() {
 		o.Leases[string(l.State(now))]++

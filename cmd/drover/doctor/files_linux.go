@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/cmd/drover/server/certificate"
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -147,11 +147,7 @@ func credentialEnd(data []byte) (end time.Time, err error) {
 }
 
 func certificateEnd(text []byte) (time.Time, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return time.Time{}, errors.New("its certificate is not PEM")
-	}
-	c, err := x509.ParseCertificate(block.Bytes)
+	c, err := certificate.ParseCert(text)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -161,21 +157,40 @@ func certificateEnd(text []byte) (time.Time, error) {
 // certificates checks the certificates of the listeners.
 func (d *doctor) certificates() {
 	cfg := d.farm.Config.Server
-	for name, t := range map[string]*pools.TLS{"apiTLS": cfg.APITLS, "nodeTLS": cfg.NodeTLS} {
-		if t == nil {
-			continue
-		}
-		data, err := atomicfile.Read(d.farm.Path(t.Cert), maxFile)
-		var end time.Time
-		if err == nil {
-			end, err = certificateEnd(data)
-		}
-		if err != nil {
-			d.add("certificates", fault, fmt.Sprintf("server.%s: %v", name, err), "put a certificate there")
-			continue
-		}
-		d.ends("certificates", "server."+name, end, "renew it, and put it in its place")
+	switch t := cfg.APITLS; {
+	case t == nil:
+	case t.SelfSigned:
+		d.ownAuthority()
+	default:
+		d.certificate("server.apiTLS", d.farm.Path(t.Cert))
 	}
+	if t := cfg.NodeTLS; t != nil {
+		d.certificate("server.nodeTLS", d.farm.Path(t.Cert))
+	}
+}
+
+// certificate checks a file with the certificate of a listener.
+func (d *doctor) certificate(name, file string) {
+	data, err := atomicfile.Read(file, maxFile)
+	var c *x509.Certificate
+	if err == nil {
+		c, err = certificate.ParseCert(data)
+	}
+	if err != nil {
+		d.add("certificates", fault, fmt.Sprintf("%s: %v", name, err), "put a certificate there")
+		return
+	}
+	d.ends("certificates", fmt.Sprintf("%s: %s with pin %s", name, file, certificate.Pin(c)), c.NotAfter, "renew it, and put it in its place")
+}
+
+// ownAuthority checks the authority that drover makes for the certificate of its API.
+func (d *doctor) ownAuthority() {
+	file := filepath.Join(d.state, certificate.OwnCert)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		d.add("certificates", ok, "server.apiTLS: the first start makes its authority", "")
+		return
+	}
+	d.certificate("server.apiTLS", file)
 }
 
 // stateDirectory checks that the files of the state belong to its owner, and that secrets

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +72,8 @@ from an argument. In place of a token it takes a client certificate (--client-ce
 --client-key), whose files stay where they are.
 
 The server needs server.apiTLS. It is known by an authority of this host, by the CA of
---ca-file, or by --pin: the SHA-256 of its public key.`,
+--ca-file, or by --pin: the SHA-256 of its public key, or of its authority's. The log of the
+server has the pin at start; drover status and drover doctor show it there, too.`,
 		Example: `  drover login https://drover.example.org:8443 < drover.token
   drover login https://10.28.0.2:8443 --ca-file ca.pem --token-file drover.token
   drover login https://10.28.0.2:8443 --ca-file ca.pem --client-cert alice.crt --client-key alice.key
@@ -91,7 +93,7 @@ The server needs server.apiTLS. It is known by an authority of this host, by the
 	f := cmd.Flags()
 	f.StringVar(&r.name, "name", "", "name of the context (default: the host of URL)")
 	f.StringVar(&r.caFile, "ca-file", "", "PEM file of the CA that signed the server's certificate")
-	f.StringVar(&r.pin, "pin", "", "SHA-256 of the server's public key, in hexadecimal")
+	f.StringVar(&r.pin, "pin", "", "SHA-256 of the public key of the server, or of the authority that it sends, in hexadecimal")
 	f.StringVar(&r.tokenFile, "token-file", "", "file with the token (default: standard input)")
 	f.StringVar(&r.clientCert, "client-cert", "", "PEM file of a client certificate, in place of a token")
 	f.StringVar(&r.clientKey, "client-key", "", "PEM file of its key")
@@ -142,13 +144,21 @@ func (r *request) run(cmd *cobra.Command, server string) (e entry, err error) {
 		return e, err
 	}
 	if _, err := cli.Get(cmd.Context(), c, client.Version); err != nil {
-		return e, err
+		return e, withRemedy(err)
 	}
 	all, err := contexts.Load()
 	if err != nil {
 		return e, err
 	}
 	return entryOf(x, x.Name), all.Put(x)
+}
+
+// withRemedy adds to the error of a server that this host does not know how it is known.
+func withRemedy(err error) error {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w (give --ca-file, or --pin: drover doctor shows the pin on the host of the server)", err)
+	}
+	return err
 }
 
 // token reads the token. From a terminal it is not taken: it would be shown.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/cmd/drover/server/certificate"
+	"drover/cmd/drover/server/network"
 	"drover/httpboot"
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -67,18 +69,47 @@ func (s *Server) loadAPICredentials(o Options, farm *resolve.Farm) error {
 	if err := s.trustProvider(farm); err != nil {
 		return err
 	}
-	if t := farm.Config.Server.APITLS; t != nil {
-		pair := &keyPair{cert: farm.Path(t.Cert), key: farm.Path(t.Key), log: s.part("web")}
-		if err := pair.load(); err != nil {
-			return fmt.Errorf("server.apiTLS: %w", err)
-		}
-		s.metrics.CertificateEnd("api", func() time.Time { return pair.current().Leaf.NotAfter })
-		s.Web.TLS = &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil }, MinVersion: tls.VersionTLS12,
-		}
-		return s.trustClients(farm)
+	if farm.Config.Server.APITLS == nil {
+		return nil
 	}
+	if err := s.certify(o.State, farm); err != nil {
+		return fmt.Errorf("server.apiTLS: %w", err)
+	}
+	return s.trustClients(farm)
+}
+
+// certify gives the people-facing listener its certificate.
+func (s *Server) certify(dir string, farm *resolve.Farm) error {
+	var source certificate.Source
+	if t := farm.Config.Server.APITLS; t.SelfSigned {
+		own := &certificate.Own{Dir: dir, Names: s.apiNames, Log: s.part("web"), Now: time.Now}
+		if err := own.Open(); err != nil {
+			return err
+		}
+		source = own
+	} else {
+		files := &certificate.Files{Cert: farm.Path(t.Cert), Key: farm.Path(t.Key), Log: s.part("web")}
+		if err := files.Load(); err != nil {
+			return err
+		}
+		source = files
+	}
+	s.metrics.CertificateEnd("api", func() time.Time { return source.Current().Leaf.NotAfter })
+	s.Web.TLS = certificate.Config(source)
+	s.Web.API.Pin = func() string { return certificate.Pin(source.Pinned()) }
+	s.log.Info("people reach the API by HTTPS", "api", farm.Config.Server.API, "pin", s.Web.API.Pin())
 	return nil
+}
+
+// apiNames returns the addresses and names for a certificate of the people-facing listener.
+func (s *Server) apiNames() []string {
+	farm := s.Live.Farm()
+	cfg := farm.Config.Server
+	all := append(hosts(cfg, farm), "localhost", "127.0.0.1", "::1")
+	if t := cfg.APITLS; t != nil {
+		all = append(all, t.Names...)
+	}
+	return append(all, network.Names(cfg.API)...)
 }
 
 // trustClients makes the people-facing listener take the certificates of the config's

@@ -66,6 +66,9 @@ func text(w io.Writer, o *pools.Overview) error {
 	}
 	ready := map[bool]string{true: "ready", false: "not ready"}[o.Ready]
 	line("server", ready)
+	if o.Pin != "" {
+		line("pin", o.Pin)
+	}
 	line("nodes", fmt.Sprintf("%d: %s", total, states(o.Nodes)))
 	for _, p := range o.Pools[:min(len(o.Pools), maxPools)] {
 		line("pool "+printable.Text(p.Name), fmt.Sprintf("%d: %s", p.Nodes, states(p.States)))

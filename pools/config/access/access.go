@@ -6,6 +6,7 @@ package access
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -48,6 +49,11 @@ func Restarts(before, after pools.Server) bool {
 	if a, b := after.ClientCertificates, before.ClientCertificates; a != nil && b != nil {
 		after.ClientCertificates = &pools.ClientCertificates{CA: a.CA, Roles: b.Roles}
 	}
+	if a, b := after.APITLS, before.APITLS; a != nil && b != nil {
+		same := *a
+		same.Names = b.Names
+		after.APITLS = &same
+	}
 	if a, b := after.OIDC, before.OIDC; a != nil && b != nil {
 		same := *a
 		same.Roles = b.Roles
@@ -58,6 +64,9 @@ func Restarts(before, after pools.Server) bool {
 
 // Check calls fail for each mistake.
 func Check(s *pools.Server, fail func(path, hint, format string, args ...any)) {
+	if s.APITLS != nil {
+		certificate(s.APITLS, fail)
+	}
 	if s.Socket != nil {
 		socket(s.Socket, fail)
 	}
@@ -66,6 +75,26 @@ func Check(s *pools.Server, fail func(path, hint, format string, args ...any)) {
 	}
 	if s.OIDC != nil {
 		provider(s, fail)
+	}
+}
+
+// hostName is a DNS name.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
+
+func certificate(t *pools.APITLS, fail func(path, hint, format string, args ...any)) {
+	const at = "server.apiTLS"
+	switch {
+	case t.SelfSigned && (t.Cert != "" || t.Key != ""):
+		fail(at, "remove selfSigned, or cert and key", "%s has files of a certificate, and shall be selfSigned too", at)
+	case !t.SelfSigned && (t.Cert == "" || t.Key == ""):
+		fail(at, "apiTLS: {cert: api.crt, key: api.key}, or apiTLS: {selfSigned: true}, and drover issues it", "%s needs both cert and key", at)
+	case !t.SelfSigned && len(t.Names) > 0:
+		fail(at+".names", "issue the certificate for these names, and remove names", "%s.names is for selfSigned certificates: files have their names", at)
+	}
+	for i, name := range t.Names {
+		if _, err := netip.ParseAddr(name); err != nil && (len(name) > maxName || !hostName.MatchString(name)) {
+			fail(fmt.Sprintf("%s.names[%d]", at, i), "names: [drover.example.org, 192.0.2.7]", "%s.names: %q is neither a DNS name nor an address", at, name)
+		}
 	}
 }
 

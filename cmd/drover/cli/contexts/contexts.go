@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,7 +35,7 @@ type Context struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`
 	CA    string `json:"ca,omitempty"`  // PEM; empty: the authorities of this host
-	Pin   string `json:"pin,omitempty"` // SHA-256 of the server's public key, hexadecimal; in place of an authority
+	Pin   string `json:"pin,omitempty"` // SHA-256 of the public key of the server or its authority, hexadecimal; in place of an authority of this host
 	Token string `json:"token,omitempty"`
 
 	// ClientCert and ClientKey are the files of a client certificate, which are read each
@@ -176,11 +177,7 @@ func (x Context) trust() (*tls.Config, error) {
 			return nil, err
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
-			got := sha256.Sum256(s.PeerCertificates[0].RawSubjectPublicKeyInfo)
-			if subtle.ConstantTimeCompare(got[:], pin) == 1 {
-				return nil
-			}
-			return fmt.Errorf("the server has the key sha256:%x, and not the one that is pinned: if its key was changed, log in again", got)
+			return x.pinned(pin, s.PeerCertificates)
 		}}, nil
 	case x.CA != "":
 		pool := x509.NewCertPool()
@@ -190,6 +187,37 @@ func (x Context) trust() (*tls.Config, error) {
 		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 	}
 	return nil, nil
+}
+
+// pinned reports whether a server is known by a pin: it has that key, or an authority with that
+// key has signed its certificate, for the host of URL.
+func (x Context) pinned(pin []byte, chain []*x509.Certificate) error {
+	for i, c := range chain {
+		got := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+		if subtle.ConstantTimeCompare(got[:], pin) != 1 {
+			continue
+		}
+		if i == 0 {
+			return nil
+		}
+		u, err := url.Parse(x.URL)
+		if err != nil {
+			return err
+		}
+		o := x509.VerifyOptions{DNSName: u.Hostname(), Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool()}
+		o.Roots.AddCert(c)
+		for _, between := range chain[1:i] {
+			o.Intermediates.AddCert(between)
+		}
+		if _, err = chain[0].Verify(o); err == nil {
+			return nil
+		}
+		if _, ok := errors.AsType[x509.HostnameError](err); ok {
+			return fmt.Errorf("%w (add %s to server.apiTLS.names there)", err, u.Hostname())
+		}
+		return err
+	}
+	return fmt.Errorf("the server has the key sha256:%x, and not the one that is pinned: if its key was changed, log in again", sha256.Sum256(chain[0].RawSubjectPublicKeyInfo))
 }
 
 // ParsePin reads the SHA-256 of a public key, in hexadecimal, with or without "sha256:".
