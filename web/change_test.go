@@ -162,10 +162,19 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestAll: what a filter describes can be changed at once.
+// TestAll: what a filter describes can be changed at once, and nothing else.
 func TestAll(t *testing.T) {
-	s := newHarness(t)
+	s := newHarness(t, func(s *harness) { s.Unknowns, s.Leases = someUnknowns(), someLeases() })
 	s.addNodes(t)
+	for _, tt := range []struct{ query, in, out string }{
+		{"do=forget&q=sw1", "52:54:00:00:00:66", "52:54:00:00:00:77"},
+		{"do=release&state=declined", "10.28.72.13", "10.28.72.10"},
+		{"do=release", "10.28.72.10", "10.28.72.11"}, // the second has ended
+	} {
+		form := s.browse(t, "/change?all=yes&"+tt.query)
+		fixture.WantText(t, tt.query, form, `name="pick" value="`+tt.in+`"`)
+		fixture.WantNoText(t, tt.query, form, `name="pick" value="`+tt.out+`"`)
+	}
 	got := s.browse(t, "/change?do=tag&all=yes&tag=debug&pick=m1")
 	fixture.WantText(t, "the form", got, "Tag 3 nodes", `name="pick" value="n3"`, `name="pick" value="n5"`)
 	fixture.WantNoText(t, "the form", got, `name="pick" value="m1"`)

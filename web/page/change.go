@@ -91,7 +91,7 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 	req := &request{Shared: p.cache.Get(), path: r.URL.Path, query: r.URL.Query(), client: client}
 	c := &change{request: req, Do: req.query.Get("do"), Picks: req.query["pick"], values: url.Values{}}
 	if req.query.Get("all") == "yes" {
-		c.pickAll()
+		c.pickAll(p)
 	}
 	a, err := c.begin()
 	if err != nil {
@@ -104,19 +104,15 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 }
 
 // pickAll picks everything that the filter in the query describes.
-func (c *change) pickAll() {
+func (c *change) pickAll(p *page) {
 	c.Picks = nil
 	switch c.Do {
 	case "forget":
-		for _, u := range c.Unknowns {
-			c.Picks = append(c.Picks, u.MAC.String())
-		}
+		c.Picks = unknownList(c.request).Picks(c.query, c.Unknowns)
+	case "release":
+		c.Picks = leaseList(c.request).Picks(c.query, p.leaseInfos(c.request))
 	case "next", "power", "move", "tag", "remove":
-		for _, m := range machineList(c.request).Filter(c.query, c.Machines) {
-			if !m.CatchAll {
-				c.Picks = append(c.Picks, m.Name)
-			}
-		}
+		c.Picks = machineList(c.request).Picks(c.query, c.Machines)
 	}
 }
 

@@ -18,7 +18,12 @@ func (p *page) unknown(r *request) (any, error) {
 	if r.mayChange() {
 		t.Actions = []table.Pair{{Name: "forget", Value: "Forget"}}
 	}
-	l := &table.List[pools.Unknown]{
+	return unknownList(r).View(t, r.query, r.Unknowns), nil
+}
+
+// unknownList is the list of unknown hardware, as a client sees it.
+func unknownList(r *request) *table.List[pools.Unknown] {
+	return &table.List[pools.Unknown]{
 		Search: func(u *pools.Unknown) string { return unknownText(u) },
 		Columns: []table.Column[pools.Unknown]{
 			{Name: "mac", Head: "Machine", Of: table.One(func(u *pools.Unknown) string { return u.MAC.String() })},
@@ -30,7 +35,6 @@ func (p *page) unknown(r *request) (any, error) {
 		},
 		Row: func(u *pools.Unknown) table.Row { return unknownRow(u, r) },
 	}
-	return l.View(t, r.query, r.Unknowns), nil
 }
 
 // unknownText is the text that a search for an unknown machine looks in.
@@ -105,10 +109,6 @@ func via(u pools.Unknown) string {
 
 // leases is the list of leased addresses, and of those in quarantine.
 func (p *page) leases(r *request) (any, error) {
-	var all []pools.LeaseInfo
-	for _, l := range p.api.Leases.List() {
-		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(r.Now)})
-	}
 	t := table.Table{Name: "Leases", Path: r.path, Empty: "No address is leased. Declared nodes with an address of their own need no lease."}
 	if r.mayChange() {
 		t.Actions = []table.Pair{{Name: "release", Value: "End the lease"}}
@@ -118,7 +118,20 @@ func (p *page) leases(r *request) (any, error) {
 		used = append(used, fmt.Sprintf("%s: %d of %d leased in %s", u.Pool, u.Leased, u.Size, u.Range))
 	}
 	t.Intro = strings.Join(used, " · ")
-	l := &table.List[pools.LeaseInfo]{
+	return leaseList(r).View(t, r.query, p.leaseInfos(r)), nil
+}
+
+// leaseInfos returns all leases.
+func (p *page) leaseInfos(r *request) (all []pools.LeaseInfo) {
+	for _, l := range p.api.Leases.List() {
+		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(r.Now)})
+	}
+	return all
+}
+
+// leaseList is the list of leases, as a client sees it.
+func leaseList(r *request) *table.List[pools.LeaseInfo] {
+	return &table.List[pools.LeaseInfo]{
 		Sort: "address",
 		Search: func(l *pools.LeaseInfo) string {
 			return strings.ToLower(strings.Join([]string{l.Address.String(), l.MAC.String(), l.Node, l.Pool, string(l.State)}, "\n"))
@@ -132,7 +145,6 @@ func (p *page) leases(r *request) (any, error) {
 		},
 		Row: func(l *pools.LeaseInfo) table.Row { return leaseRow(l, r) },
 	}
-	return l.View(t, r.query, all), nil
 }
 
 func leaseRow(l *pools.LeaseInfo, r *request) table.Row {

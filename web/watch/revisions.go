@@ -25,7 +25,7 @@ func (f *Revisions) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.Limit.release(f.Client)
-	s := newStream(w)
+	s := newStream(w, 512)
 	if r.Method == http.MethodHead {
 		return nil
 	}

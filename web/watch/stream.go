@@ -20,14 +20,14 @@ type stream struct {
 	spoke   time.Time // when something was written last
 }
 
-// newStream sends the header of a stream.
-func newStream(w http.ResponseWriter) *stream {
+// newStream sends the header of a stream, which keeps that many bytes before it sends them.
+func newStream(w http.ResponseWriter, size int) *stream {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // of the server, for requests; a test has none
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx in front of the server
 	w.WriteHeader(http.StatusOK)
-	s := &stream{control, bufio.NewWriterSize(pieces{w, control}, 32<<10), time.Now()}
+	s := &stream{control, bufio.NewWriterSize(pieces{w, control}, size), time.Now()}
 	_, _ = s.buffer.WriteString("retry: 2000\n\n")
 	return s
 }

@@ -85,7 +85,7 @@ func (f *Feed[T]) Serve(w http.ResponseWriter, r *http.Request, fits func(*T) bo
 	defer f.Limit.release("")
 	f.join(1)
 	defer f.join(-1)
-	s := newStream(w)
+	s := newStream(w, 32<<10)
 	if r.Method == http.MethodHead {
 		return nil
 	}

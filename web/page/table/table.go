@@ -168,6 +168,17 @@ func (l *List[T]) filters(t *Table, query url.Values, all []T) {
 	}
 }
 
+// Picks returns what can be chosen of the elements that the query describes.
+func (l *List[T]) Picks(query url.Values, all []T) (picks []string) {
+	part := l.Filter(query, all)
+	for i := range part {
+		if pick := l.Row(&part[i]).Pick; pick != "" {
+			picks = append(picks, pick)
+		}
+	}
+	return picks
+}
+
 // Filter returns the elements that the query describes.
 func (l *List[T]) Filter(query url.Values, all []T) []T {
 	var tests []func(*T) bool
