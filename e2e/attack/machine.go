@@ -18,6 +18,7 @@ import (
 
 	"drover/e2e/netns"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // Machine is a machine that boots by PXE.
@@ -199,6 +200,22 @@ func (m *Machine) post(ctx context.Context, purpose string, mac pools.MAC, nonce
 	return do(m.Net, req)
 }
 
+// Fail reports that a step of the boot failed.
+func (m *Machine) Fail(ctx context.Context, step boots.Step, problem string) error {
+	body, err := json.Marshal(boots.Event{Step: step, Error: problem, Uptime: 1})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+ServerAddr+pools.NodePath+m.MAC.Dashed()+"/events", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(pools.NonceHeader, m.nonce)
+	_, err = do(m.Net, req)
+	return err
+}
+
 // Steal tries to get the node config of a machine from a namespace, as an attacker does: it
 // fetches a script, takes the nonce, and requests the config with a key of its own. The
 // error has the step that failed.
@@ -226,7 +243,7 @@ func Get(ctx context.Context, n netns.Namespace, path string) (string, error) {
 	return string(b), err
 }
 
-// do sends a request. An answer other than 200 is an error.
+// do sends a request. An answer other than 2xx is an error.
 func do(n netns.Namespace, req *http.Request) ([]byte, error) {
 	resp, err := HTTP(n, 20*time.Second).Do(req)
 	if err != nil {
@@ -234,13 +251,13 @@ func do(n netns.Namespace, req *http.Request) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err == nil && resp.StatusCode != http.StatusOK {
+	if err == nil && resp.StatusCode/100 != 2 {
 		err = &statusError{resp.StatusCode, fmt.Sprintf("%s: %s: %s", req.URL.Path, resp.Status, bytes.TrimSpace(b))}
 	}
 	return b, err
 }
 
-// statusError is the error of an answer other than 200.
+// statusError is the error of an answer other than 2xx.
 type statusError struct {
 	status int
 	text   string

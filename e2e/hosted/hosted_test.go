@@ -45,16 +45,25 @@ const (
 
 // Addresses of the tenant's API server.
 var (
-	address  = netip.MustParseAddr("10.231.0.2")
-	address6 = netip.MustParseAddr("fd00:231::2")
+	address      = netip.MustParseAddr("10.231.0.2")
+	otherAddress = netip.MustParseAddr("10.231.0.4")
+	address6     = netip.MustParseAddr("fd00:231::2")
 )
 
 // TestHosted runs the tests of this file in a network namespace: programs of a control
 // plane have fixed ports.
 func TestHosted(t *testing.T) {
-	if os.Getenv(inside) != "" {
+	if inNamespace(t) {
 		testHosted(t)
-		return
+	}
+}
+
+// inNamespace reports whether the test runs in a network namespace with the addresses of the
+// tenant. Otherwise it runs it in one.
+func inNamespace(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		return true
 	}
 	bin := buildcache.Programs(t)
 	netns.Need(t)
@@ -65,6 +74,7 @@ func TestHosted(t *testing.T) {
 	ns := netns.NewNamespace(t, fmt.Sprintf("hosted%d", os.Getpid()))
 	ns.Link(t, "plane0", ns, "plane1")
 	ns.IP(t, "addr", "add", address.String()+"/24", "dev", "plane0")
+	ns.IP(t, "addr", "add", otherAddress.String()+"/24", "dev", "plane0")
 	ns.IP(t, "addr", "add", address6.String()+"/64", "dev", "plane0", "nodad")
 	ns.IP(t, "link", "set", "plane0", "up")
 	ns.IP(t, "link", "set", "plane1", "up")
@@ -72,12 +82,13 @@ func TestHosted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := ns.Command(self, "-test.run=^TestHosted$", "-test.v", "-test.timeout=15m")
+	cmd := ns.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=15m")
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Errorf("in the namespace: %v", err)
 	}
+	return false
 }
 
 // hostedPrograms builds what a tenant's pod runs beside the programs of the admin cluster.
@@ -130,6 +141,7 @@ func testHosted(t *testing.T) {
 	t.Run("renewal", func(t *testing.T) { f.testRenewal(t, tenant) })
 	t.Run("age", func(t *testing.T) { f.testAge(t, tenant) })
 	t.Run("age of konnectivity", func(t *testing.T) { f.testKonnectivityAge(t, tenant) })
+	t.Run("endpoint", func(t *testing.T) { f.testEndpoint(t, tenant) })
 	t.Run("versions", func(t *testing.T) { f.testVersions(t, tenant) })
 	t.Run("addons", func(t *testing.T) { f.testAddons(t, tenant) })
 	t.Run("restart of the pod", func(t *testing.T) { f.testPodDeleted(t) })
@@ -141,6 +153,7 @@ func testHosted(t *testing.T) {
 	t.Run("lost key", func(t *testing.T) { f.testLostKey(t, tenant) })
 	t.Run("delete", func(t *testing.T) { f.testDelete(t, tenant) })
 	t.Run("IPv6", func(t *testing.T) { f.testIPv6(t) })
+	t.Run("dual-stack", func(t *testing.T) { f.testDualStack(t) })
 	t.Run("rights used", func(t *testing.T) { f.testRightsUsed(t) })
 }
 

@@ -1,6 +1,7 @@
 package hosted_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -39,6 +41,7 @@ type kubelet struct {
 	tenant    string                                                               // whose pods it runs
 	version   string                                                               // the tag of images of Kubernetes that can be pulled
 	programs  map[string]string                                                    // file by the container's name
+	others    map[string]string                                                    // file by image, without its registry: of other versions
 	dir       string                                                               // a short path: one of a socket has 107 bytes at most
 	command   func(name string, args ...string) *exec.Cmd                          // of a program: nil is exec.Command
 	dial      func(ctx context.Context, network, address string) (net.Conn, error) // to a probe: nil is as usual
@@ -165,7 +168,7 @@ func (k *kubelet) start(ctx context.Context, r *runningPod, pod *corev1.Pod) err
 		if i >= len(pod.Spec.InitContainers) {
 			all, i = &status.ContainerStatuses, i-len(pod.Spec.InitContainers)
 		}
-		if tag := c.Image[strings.LastIndex(c.Image, ":")+1:]; strings.HasPrefix(c.Name, "kube-") && tag != k.version {
+		if tag := c.Image[strings.LastIndex(c.Image, ":")+1:]; strings.HasPrefix(c.Name, "kube-") && tag != k.version && k.others[path.Base(c.Image)] == "" {
 			(*all)[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: c.Image + " not found"}
 			return k.report(ctx, pod, status)
 		}
@@ -202,8 +205,8 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, status corev1.Pod
 
 // container starts a program and waits until its probe is good.
 func (k *kubelet) container(ctx context.Context, r *runningPod, pod *corev1.Pod, c corev1.Container) error {
-	program, ok := k.programs[c.Name]
-	if !ok {
+	program := cmp.Or(k.others[path.Base(c.Image)], k.programs[c.Name])
+	if program == "" {
 		k.mu.Lock()
 		k.missing = append(k.missing, c.Name)
 		k.mu.Unlock()

@@ -213,6 +213,13 @@ func (f *farm) testDelete(t *testing.T, tenant pools.Cluster) {
 		return err == nil && set.Annotations["drover.dev/deletion-policy"] == "Delete"
 	})
 	f.forget(t, "tenant-a")
+	f.wantGone(t)
+}
+
+// wantGone removes tenant-a, whose deletionPolicy is Delete, and waits until nothing of it is
+// left.
+func (f *farm) wantGone(t *testing.T) {
+	t.Helper()
 	f.controller.Set(nil)
 	fixture.Eventually(t, "nothing of the tenant is left", func() bool {
 		out, err := f.admin.Kubectl(t.Context(), nil, "get", "all,secrets,networkpolicies,configmaps,persistentvolumeclaims", "-n", namespace, "-l", "drover.dev/tenant=tenant-a", "-o", "name")
@@ -222,32 +229,4 @@ func (f *farm) testDelete(t *testing.T, tenant pools.Cluster) {
 	if err := os.RemoveAll(filepath.Join(f.kubelet.dir, "tenant-a-control-plane-0")); err != nil {
 		t.Error(err)
 	}
-}
-
-// testIPv6 makes a tenant whose nodes, pods and Services have IPv6 alone. The admin cluster
-// has IPv4.
-func (f *farm) testIPv6(t *testing.T) {
-	tenant := with(cluster("tenant-a"), func(cp *pools.ControlPlane) {
-		cp.Endpoint.Address = address6
-		cp.PodSubnet, cp.ServiceSubnet = pools.Prefixes{netip.MustParsePrefix("fd00:244::/56")}, pools.Prefixes{netip.MustParsePrefix("fd00:96::/112")}
-	})
-	tenant.DeletionPolicy = pools.Delete
-	f.controller.Set([]pools.Cluster{tenant})
-	if s := f.ready("tenant-a", version); s.Endpoint != "[fd00:231::2]:6443" {
-		t.Errorf("endpoint %s", s.Endpoint)
-	}
-	administrator := f.file(t, "tenant-a-admin")
-	for service, want := range map[string]string{"kubernetes -n default": "fd00:96::1", "kube-dns -n kube-system": "fd00:96::a"} {
-		got, err := f.admin.KubectlAs(t.Context(), administrator, nil, append(strings.Fields("get service -o jsonpath={.spec.clusterIP}"), strings.Fields(service)...)...)
-		if err != nil || got != want {
-			t.Errorf("the Service %s has the address %q, %v; want %s", service, got, err, want)
-		}
-	}
-	f.wantKubeadmJoin(t, administrator, "[fd00:231::2]:6443")
-	if f.kubelet.programs["konnectivity-server"] != "" {
-		if c := f.servedAt("[fd00:231::2]:8132"); len(c.IPAddresses) == 0 || !c.IPAddresses[0].Equal(address6.AsSlice()) {
-			t.Errorf("the konnectivity-server's certificate is for %v", c.IPAddresses)
-		}
-	}
-	f.controller.Set(nil)
 }

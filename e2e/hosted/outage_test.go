@@ -16,6 +16,7 @@ import (
 	"drover/e2e/attack"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
+	"drover/pools/boots"
 )
 
 var outageLength = flag.Duration("outage", 0, "how long TestAdminDown keeps the admin cluster's API server down at least")
@@ -55,7 +56,7 @@ func TestAdminDown(t *testing.T) {
 		fixture.Missing(t, "kube-scheduler, konnectivity-server: set DROVER_E2E=1 to build them")
 	}
 	o := newOutage(t)
-	o.boot(t, "10.77.1.20", true)
+	o.wantEvent(t, o.boot(t, "10.77.1.20", true))
 	o.lobby.Start(t)
 	o.leased = o.lobby.Wait(t, netns.Bound)["address"]
 	o.pids = o.running()
@@ -152,20 +153,38 @@ func (o *outage) configure(t *testing.T, name string) {
 }
 
 // boot boots the declared machine, which gets an address, and with join the token of its
-// tenant.
-func (o *outage) boot(t *testing.T, ip string, join bool) {
+// tenant. The answer is the machine.
+func (o *outage) boot(t *testing.T, ip string, join bool) *attack.Machine {
 	t.Helper()
 	m := &attack.Machine{Net: o.lab.Machine, MAC: attack.MachineMAC}
 	if _, err := m.Boot(t); err != nil || m.Address != ip {
 		t.Fatalf("m2 got the address %q, %v; want %s", m.Address, err, ip)
 	}
 	if !join {
-		return
+		return m
 	}
 	fixture.Retry(t, "m2 may join", func() error {
 		c, err := m.Join(t.Context())
 		if err == nil && !strings.Contains(c.Kubeadm, "10.231.0.2:6443") {
 			err = errors.New("it is for another cluster")
+		}
+		return err
+	})
+	return m
+}
+
+// wantEvent reports that a step of the boot of m2 failed, and waits until the Machine has an
+// Event of it.
+func (o *outage) wantEvent(t *testing.T, m *attack.Machine) {
+	t.Helper()
+	if err := m.Fail(t.Context(), boots.StepOnline, "no disk"); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Retry(t, "the Machine has an Event", func() error {
+		out, err := o.admin.Kubectl(t.Context(), nil, "get", "events", "-n", namespace, "--field-selector", "involvedObject.kind=Machine,involvedObject.name=m2",
+			"-o", "jsonpath={.items[*]['type','reason','message']}")
+		if err == nil && out != "Warning BootFailed step online: no disk" {
+			err = errors.New(out)
 		}
 		return err
 	})

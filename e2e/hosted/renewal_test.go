@@ -7,7 +7,9 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/kube/hosted"
 	"drover/pools/kube/hosted/pki"
 )
 
@@ -53,6 +56,34 @@ func (f *farm) testRenewal(t *testing.T, tenant pools.Cluster) {
 		t.Errorf("the API server was process %d, and is %d", pid, now)
 	}
 	f.controller.Set([]pools.Cluster{tenant})
+}
+
+// testEndpoint gives the tenant another address. Its certificate is for that, and all that says
+// where the API server is says so; then it has the address of before again.
+func (f *farm) testEndpoint(t *testing.T, tenant pools.Cluster) {
+	for _, at := range []netip.Addr{otherAddress, address} {
+		endpoint := netip.AddrPortFrom(at, 6443).String()
+		f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.Endpoint.Address = at })})
+		f.until("tenant-a", "ready at "+endpoint, func(s hosted.Status) bool {
+			c := s.Condition(hosted.Ready)
+			return c != nil && c.Status == metav1.ConditionTrue && s.Endpoint == endpoint
+		})
+		for _, server := range []string{endpoint, netip.AddrPortFrom(at, 8132).String()} {
+			if c := f.servedAt(server); c.VerifyHostname(at.String()) != nil && (server == endpoint || f.kubelet.programs["konnectivity-server"] != "") {
+				t.Errorf("the certificate of %s is for %v", server, c.IPAddresses)
+			}
+		}
+		for _, secret := range []string{"tenant-a-kubeconfig", "tenant-a-admin"} {
+			if !strings.Contains(string(f.secret(t, secret)["value"]), `"server": "https://`+endpoint+`"`) {
+				t.Errorf("the Secret %s does not lead to %s", secret, endpoint)
+			}
+		}
+		administrator := f.file(t, "tenant-a-admin")
+		agent, err := f.admin.KubectlAs(t.Context(), administrator, nil, "get", "daemonset", "konnectivity-agent", "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+		fixture.WantText(t, "the agent's arguments", fmt.Sprint(agent, err), "--proxy-server-host="+at.String())
+		f.wantFields(t, administrator, map[string]string{"endpoints kubernetes -n default .subsets[*].addresses[*].ip": at.String()})
+		f.wantKubeadmJoin(t, administrator, endpoint)
+	}
 }
 
 // testAge gives the tenant certificates of a year that were issued 300 days ago. The

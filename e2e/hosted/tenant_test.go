@@ -159,6 +159,12 @@ func (f *farm) wantKubeadmJoin(t *testing.T, admin, endpoint string) {
 	if len(words) < 7 || words[2] != endpoint {
 		t.Fatalf("join command %q", out)
 	}
+	// A dry run that comes before the signature of the token waits for that of another one.
+	id, _, _ := strings.Cut(words[4], ".")
+	fixture.Eventually(t, "cluster-info is signed with the token", func() bool {
+		info, err := f.admin.KubectlAs(t.Context(), admin, nil, "get", "configmap", "cluster-info", "-n", "kube-public", "-o", "jsonpath={.data.jws-kubeconfig-"+id+"}")
+		return err == nil && info != ""
+	})
 	// The discovery of a node: cluster-info is signed with the token, and its CA is pinned.
 	join := func(words []string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), kubeadm, append(words[1:], "--dry-run", "--node-name=n1", "--cri-socket=unix:///none", "--ignore-preflight-errors=all")...)

@@ -30,6 +30,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	builders := map[string]func(context.Context, io.Writer) (string, error){
 		"kubernetes": buildcache.Kubernetes,
+		"before":     before,
 		"containerd": buildcache.Containerd,
 		"base":       buildcache.Base,
 		"pause":      buildcache.PauseImage,
@@ -71,4 +72,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stdout, path)
 	}
 	return nil
+}
+
+// before builds the version of Kubernetes that control planes are updated from.
+func before(ctx context.Context, log io.Writer) (string, error) {
+	dir, _, err := buildcache.KubernetesBefore(ctx, log)
+	return dir, err
 }

@@ -83,8 +83,10 @@ func (w *worker) inTenant(ctx context.Context, k *keys) error {
 			return err
 		}
 	}
-	if err := w.fill(ctx); err != nil {
-		return err
+	if !older(v.GitVersion, w.plane.Version) { // the add-ons of an update come after its API server
+		if err := w.fill(ctx); err != nil {
+			return err
+		}
 	}
 	if err := w.administrator(ctx, k); err != nil {
 		return err

@@ -30,6 +30,13 @@ func unreachable(from, to string) string {
 	return ""
 }
 
+// older reports whether version a is before b. What is no version is neither before nor after.
+func older(a, b string) bool {
+	minor, patch, ok := parse(a)
+	otherMinor, otherPatch, otherOK := parse(b)
+	return ok && otherOK && (minor < otherMinor || minor == otherMinor && patch < otherPatch)
+}
+
 // parse reads a version such as v1.37.1.
 func parse(version string) (minor, patch int, ok bool) {
 	n, err := fmt.Sscanf(version, "v1.%d.%d", &minor, &patch)

@@ -33,3 +33,23 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 }
+
+func TestOlder(t *testing.T) {
+	tests := []struct {
+		a, b string
+		want bool
+	}{
+		{"v1.36.4", "v1.37.1", true},
+		{"v1.37.0", "v1.37.1", true},
+		{"v1.37.1", "v1.37.1", false},
+		{"v1.37.1", "v1.36.4", false},
+		{"v1.37.2", "v1.37.1", false},
+		{"v1.36.4+vendor", "v1.37.1", false}, // such an API server gets its add-ons too
+		{"", "v1.37.1", false},
+	}
+	for _, tt := range tests {
+		if got := hosted.Older(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q before %q: got %v", tt.a, tt.b, got)
+		}
+	}
+}

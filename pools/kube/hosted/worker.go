@@ -114,6 +114,9 @@ func (w *worker) keep(ctx context.Context) error {
 	if err := w.chooseVersion(k); err != nil {
 		return err
 	}
+	if err := w.chooseEtcd(ctx, k); err != nil {
+		return err
+	}
 	if err := w.front(ctx); err != nil {
 		return err
 	}

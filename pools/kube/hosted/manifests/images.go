@@ -3,6 +3,7 @@ package manifests
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,7 @@ func (p *Plane) Image(program string) (string, error) {
 	}
 	ref = strings.ReplaceAll(ref, ":V", ":"+p.Version)
 	if strings.HasSuffix(ref, ":ETCD") {
-		ref = strings.TrimSuffix(ref, "ETCD") + etcdFor(p.Version)
+		ref = strings.TrimSuffix(ref, "ETCD") + NewerEtcd(etcdFor(p.Version), p.Etcd)
 	}
 	if r := p.Spec.ImageRepository; r != "" {
 		return r + "/" + path.Base(ref), nil
@@ -60,4 +61,22 @@ func etcdFor(kubernetes string) string {
 		return "3.6.6-0"
 	}
 	return "3.7.0-0"
+}
+
+// NewerEtcd returns the newer of two versions of etcd's image, such as 3.7.0-0. What is no such
+// version is older than all.
+func NewerEtcd(a, b string) string {
+	if slices.Compare(etcdNumbers(b), etcdNumbers(a)) > 0 {
+		return b
+	}
+	return a
+}
+
+// etcdNumbers returns the numbers of a version of etcd's image.
+func etcdNumbers(version string) []int {
+	n := make([]int, 4)
+	if _, err := fmt.Sscanf(version, "%d.%d.%d-%d", &n[0], &n[1], &n[2], &n[3]); err != nil {
+		return nil
+	}
+	return n
 }

@@ -173,6 +173,25 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestEtcd: etcd does not go back to a version that is older than the data.
+func TestEtcd(t *testing.T) {
+	tests := []struct{ version, data, want string }{
+		{"v1.36.4", "", "3.6.6-0"},
+		{"v1.36.4", "3.5.24-0", "3.6.6-0"},
+		{"v1.36.4", "3.6.6-0", "3.6.6-0"},
+		{"v1.36.4", "3.7.0-0", "3.7.0-0"},
+		{"v1.36.4", "3.10.0-0", "3.10.0-0"},
+		{"v1.36.4", "3.6.6-1", "3.6.6-1"},
+		{"v1.37.1", "garbage", "3.7.0-0"},
+	}
+	for _, tt := range tests {
+		p := plane(func(p *manifests.Plane) { p.Version, p.Etcd = tt.version, tt.data })
+		if got, err := p.Image("etcd"); err != nil || got != "registry.k8s.io/etcd:"+tt.want {
+			t.Errorf("%+v: got %s, %v", tt, got, err)
+		}
+	}
+}
+
 // TestNetworks has the addresses and the pod network of each family.
 func TestNetworks(t *testing.T) {
 	prefixes := func(text string) (p pools.Prefixes) {

@@ -37,6 +37,8 @@ type Plane struct {
 
 	// Version runs; it differs from Spec.Version while that cannot be reached.
 	Version string
+	// Etcd is the oldest version of etcd that opens the data; "": any.
+	Etcd string
 	// Address is where nodes reach the API server; it may be that of a load balancer.
 	Address netip.Addr
 	// AgentPort is where nodes reach the konnectivity-server: [Konnectivity], or the port
