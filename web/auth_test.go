@@ -202,7 +202,7 @@ func TestHeaders(t *testing.T) {
 	s := newHarness(t)
 	reqs := []request{
 		{path: "/", anonymous: true}, {path: "/", header: s.session(t)}, {path: "/style.css", anonymous: true},
-		{path: "/page.js", anonymous: true}, {path: "/htmx.min.js", anonymous: true}, {path: "/api/v1/nodes"}, {path: "/nothing"}, {path: "/healthz"},
+		{path: "/page.js", anonymous: true}, {path: "/api/v1/nodes"}, {path: "/nothing"}, {path: "/healthz"},
 		{method: "POST", path: "/login", header: map[string]string{"Sec-Fetch-Site": "cross-site"}},
 	}
 	for _, r := range reqs {

@@ -20,6 +20,22 @@ func (f *farm) discover(m pools.MAC) {
 	f.Store.Boots.Discover(f.Live.Farm().Resolve(resolve.Query{MAC: m, Firmware: pools.UEFIx64}), time.Now())
 }
 
+// TestStream: each page has a stream, also after many others, and does not ask without a reason.
+func TestStream(t *testing.T) {
+	f := newFarm(t, 4)
+	b := open(t, f)
+	for range 12 {
+		b.Visit("/nodes?sort=-name")
+		b.Until("a stream", `document.getElementById("stream")._htmx?.sse?.status === 200`)
+		Value[bool](b, `window.asked = 0; addEventListener("htmx:before:request", () => asked++); true`)
+	}
+	time.Sleep(6 * time.Second) // three times the interval without a stream
+	if n := Value[int](b, `window.asked`); n > 0 {
+		t.Errorf("a page that does not change asked %d times", n)
+	}
+	b.Quiet("the streams")
+}
+
 // TestWithoutStream: a page refreshes behind a proxy that keeps its stream back, or refuses it.
 func TestWithoutStream(t *testing.T) {
 	f := newFarm(t, 4)

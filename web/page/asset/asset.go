@@ -8,7 +8,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"net/http"
-	"path"
 
 	"drover/web/answer"
 )
@@ -16,33 +15,39 @@ import (
 //go:embed style.css page.js htmx
 var files embed.FS
 
-// types are the files that are served, with their types. Their path is the name alone.
-var types = map[string]string{
-	"style.css":          "text/css; charset=utf-8",
-	"page.js":            "text/javascript; charset=utf-8",
-	"htmx/htmx.min.js":   "text/javascript; charset=utf-8",
-	"htmx/hx-sse.min.js": "text/javascript; charset=utf-8",
+// served are the files that browsers ask for: their types, and the parts that they are made of. htmx
+// begins as soon as its script has run, so its extension and the page's own script come with it.
+var served = map[string]struct {
+	kind  string
+	parts []string
+}{
+	"/style.css": {"text/css; charset=utf-8", []string{"style.css"}},
+	"/page.js":   {"text/javascript; charset=utf-8", []string{"htmx/htmx.min.js", "htmx/hx-sse.min.js", "page.js"}},
 }
 
 // Handlers returns the handlers of the files, by their paths. They need no session. A browser may
 // keep the files, and asks each time whether they are the same.
 func Handlers() map[string]answer.Handler {
 	all := map[string]answer.Handler{}
-	for name, kind := range types {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // a file that is embedded
+	for path, file := range served {
+		var data []byte
+		for _, name := range file.parts {
+			part, err := files.ReadFile(name)
+			if err != nil {
+				panic(err) // a file that is embedded
+			}
+			data = append(append(data, part...), '\n')
 		}
 		sum := sha256.Sum256(data)
 		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
-		all["/"+path.Base(name)] = func(w http.ResponseWriter, r *http.Request) error {
+		all[path] = func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", tag)
 			if r.Header.Get("If-None-Match") == tag {
 				w.WriteHeader(http.StatusNotModified)
 				return nil
 			}
-			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Content-Type", file.kind)
 			_, _ = w.Write(data) // the client is gone
 			return nil
 		}
