@@ -117,7 +117,7 @@ func (d *demo) verdict() string {
 func (d *demo) play(ctx context.Context, keep bool) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, step := range []func(context.Context) error{d.install, d.apply, d.powerOn, d.watch.Ready, d.konnectivity, d.services, d.move, d.report} {
+	for _, step := range []func(context.Context) error{d.install, d.apply, d.powerOn, d.controlPlanes, d.watch.Ready, d.konnectivity, d.services, d.move, d.report} {
 		if err := step(bounded); err != nil {
 			if ctx.Err() == nil { // nobody wants the story of what was interrupted
 				d.story()

@@ -62,16 +62,25 @@ func (d *demo) install(ctx context.Context) error {
 	return d.Install(ctx, values)
 }
 
-// apply applies the objects, and waits until the control planes of the tenants run.
+// apply applies the objects, and waits until all are in force.
 func (d *demo) apply(ctx context.Context) error {
 	if err := d.kubectl(ctx, "apply", "--filename", filepath.Join(d.dir, "objects.yaml")); err != nil {
 		return err
 	}
-	d.log.Say("waiting until all objects are in force, and the control planes of %s run as pods", strings.Join(d.declared.tenants, " and "))
-	for _, condition := range []string{pools.Accepted, pools.Ready} {
-		if err := farm.Await(ctx, "objects", func() error { return d.Objects(ctx, len(d.declared.objects), condition) }); err != nil {
-			return err
-		}
+	d.log.Say("waiting until all objects are in force")
+	return d.objects(ctx, pools.Accepted)
+}
+
+func (d *demo) objects(ctx context.Context, condition string) error {
+	return farm.Await(ctx, "objects", func() error { return d.Objects(ctx, len(d.declared.objects), condition) })
+}
+
+// controlPlanes waits until the control planes of the tenants run. The machines boot
+// meanwhile: what they need of them is the join, which they ask for until they get it.
+func (d *demo) controlPlanes(ctx context.Context) error {
+	d.log.Say("waiting until the control planes of %s run as pods", strings.Join(d.declared.tenants, " and "))
+	if err := d.objects(ctx, pools.Ready); err != nil {
+		return err
 	}
 	for _, name := range d.declared.tenants {
 		tenant, err := d.Tenant(ctx, name)
