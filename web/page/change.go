@@ -138,7 +138,7 @@ func (c *change) begin() (a action, err error) {
 	case len(c.Picks) == 1:
 		c.Title += " " + c.Picks[0]
 		if m := c.ByName[c.Picks[0]]; m != nil {
-			c.Back, c.next = nodePath(m.Name), nodePath(m.Name)
+			c.Back, c.next = table.NodePath(m.Name), table.NodePath(m.Name)
 		}
 	case len(c.Picks) > 1:
 		c.Title += fmt.Sprintf(" %d %s", len(c.Picks), a.picks)

@@ -110,7 +110,7 @@ func planAdd(p *page, c *change) error {
 		return err
 	}
 	c.act(n.Name, text.Differences(&pools.PoolNode{}, &n)...)
-	c.next = nodePath(n.Name)
+	c.next = table.NodePath(n.Name)
 	c.apply = func(context.Context) error { return p.api.AddNode(n, c.client) }
 	return p.api.CheckNodes([]pools.NodeChange{{New: &n}}, c.client)
 }
@@ -118,7 +118,7 @@ func planAdd(p *page, c *change) error {
 func planEdit(p *page, c *change) error {
 	return p.planNodes(c, func(old pools.PoolNode) (*pools.PoolNode, error) {
 		n, err := c.node(old)
-		c.next = nodePath(n.Name)
+		c.next = table.NodePath(n.Name)
 		return &n, err
 	})
 }

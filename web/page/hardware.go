@@ -3,13 +3,13 @@ package page
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"drover/pools"
 	"drover/pools/config/mistake"
 	"drover/pools/printable"
+	"drover/web/page/chassis"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"
 	"drover/web/page/text"
@@ -17,108 +17,19 @@ import (
 
 // chassisView is all chassis, drawn as slots.
 type chassisView struct {
-	Chassis []chassis
+	Chassis []chassis.Chassis
 }
 
 func (chassisView) title() string { return "Chassis" }
 
-// chassis is a chassis with its cartridges.
-type chassis struct {
-	Name, Address, Pool string
-	Facts               []string
-	Error               string
-	Problems            []string
-	Cartridges          []cartridge
-	Read                string // URL of the form that reads it now; empty: the client may not
-}
-
-// cartridge is a cartridge with its nodes.
-type cartridge struct {
-	Number int
-	Nodes  []slotView
-}
-
-// slotView is a node in its slot.
-type slotView struct {
-	Slot, Name, URL string
-	State           string
-}
-
-// maxProblems bounds the problems of a chassis on the page.
-const maxProblems = 20
-
 func (p *page) chassis(r *request) (any, error) {
-	in := map[string]map[pools.Slot]*snapshot.Machine{}
-	for i := range r.Machines {
-		m := &r.Machines[i]
-		slot, ok := pools.ParseSlot(m.ChassisSlot.Slot)
-		if !ok || !slot.Valid() {
-			continue
+	read := func(c *pools.ChassisStatus) string {
+		if !r.may(c.Pool) {
+			return ""
 		}
-		if in[m.ChassisSlot.Chassis] == nil {
-			in[m.ChassisSlot.Chassis] = map[pools.Slot]*snapshot.Machine{}
-		}
-		in[m.ChassisSlot.Chassis][slot] = m
+		return table.To(changePath, "do", "read", "pick", c.Name)
 	}
-	v := chassisView{}
-	for _, status := range p.api.Hardware.Chassis() {
-		c := chassis{Name: status.Name, Address: printable.Line(status.Address, 80), Pool: status.Pool, Error: printable.Line(status.Error, maxText)}
-		for _, text := range status.Problems[:min(len(status.Problems), maxProblems)] {
-			c.Problems = append(c.Problems, printable.Line(text, maxText))
-		}
-		c.Facts = chassisFacts(&status, r)
-		if r.may(status.Pool) {
-			c.Read = table.To(changePath, "do", "read", "pick", status.Name)
-		}
-		c.Cartridges = cartridges(in[status.Name])
-		v.Chassis = append(v.Chassis, c)
-	}
-	return v, nil
-}
-
-func chassisFacts(c *pools.ChassisStatus, r *request) (facts []string) {
-	switch {
-	case c.Asking:
-		facts = append(facts, "is being read")
-	case c.Last.IsZero():
-		facts = append(facts, "not read yet")
-	default:
-		facts = append(facts, "read "+text.Ago(r.Now.Sub(c.Last))+" ago")
-	}
-	facts = append(facts, fmt.Sprintf("%d nodes", c.Nodes))
-	for _, word := range slices.Sorted(maps.Keys(c.Counts)) {
-		if n := c.Counts[word]; n > 0 && word != "same" {
-			facts = append(facts, fmt.Sprintf("%d %s", n, printable.Line(word, 32)))
-		}
-	}
-	if c.Stopped {
-		facts = append(facts, "no automatic reading until somebody asks for one")
-	}
-	return facts
-}
-
-// cartridges returns all cartridges of a chassis, with the nodes that are in them. A
-// cartridge has one slot at least, and as many as its highest node.
-func cartridges(in map[pools.Slot]*snapshot.Machine) (all []cartridge) {
-	for number := 1; number <= pools.Cartridges; number++ {
-		c := cartridge{Number: number}
-		highest := 1
-		for node := 1; node <= pools.NodesEach; node++ {
-			if in[pools.Slot{Cartridge: number, Node: node}] != nil {
-				highest = node
-			}
-		}
-		for node := 1; node <= highest; node++ {
-			slot := pools.Slot{Cartridge: number, Node: node}
-			s := slotView{Slot: slot.String()}
-			if m := in[slot]; m != nil {
-				s.Name, s.URL, s.State = m.Name, nodePath(m.Name), m.State
-			}
-			c.Nodes = append(c.Nodes, s)
-		}
-		all = append(all, c)
-	}
-	return all
+	return chassisView{chassis.Draw(p.api.Hardware.Chassis(), r.Machines, r.Now, read)}, nil
 }
 
 // power is the list of the last power jobs.
@@ -192,7 +103,7 @@ func (p *page) audit(r *request) (any, error) {
 		Row: func(e *pools.AuditEntry) table.Row {
 			machine := table.Cell{Text: e.Node}
 			if r.ByName[e.Node] != nil {
-				machine.URL = nodePath(e.Node)
+				machine.URL = table.NodePath(e.Node)
 			}
 			return table.Row{Cells: []table.Cell{
 				{Text: text.Clock(e.Time)}, {Text: printable.Line(e.Action, 120)}, machine, {Text: printable.Line(e.Result, maxText)}, {Text: printable.Line(e.Actor, 120)},

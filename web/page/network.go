@@ -53,7 +53,7 @@ func unknownRow(u *pools.Unknown, r *request) table.Row {
 	out := table.Row{Key: u.MAC.String()}
 	machine := table.Cell{Text: u.MAC.String(), Code: true}
 	if name := pools.CatchAllName(u.MAC); r.ByName[name] != nil {
-		machine.URL = nodePath(name)
+		machine.URL = table.NodePath(name)
 	}
 	times := "times"
 	if u.Count == 1 {
@@ -163,7 +163,7 @@ func leaseRow(l *pools.LeaseInfo, r *request) table.Row {
 	}
 	machine := table.Cell{Text: l.Node, Sub: []string{l.MAC.String()}}
 	if r.ByName[l.Node] != nil {
-		machine.URL = nodePath(l.Node)
+		machine.URL = table.NodePath(l.Node)
 	}
 	out.Cells = []table.Cell{{Text: l.Address.String(), Code: true}, how, machine, {Text: l.Pool}, ends}
 	return out

@@ -178,7 +178,7 @@ func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
 	w := timeline.New(&all[shown], all[shown+1:], r.Now, how)
 	w.Current = shown == 0
 	v.Boot = &w
-	v.Earlier = timeline.Boots(nodePath(m.Name), all[shown].ID, all, r.Now)
+	v.Earlier = timeline.Boots(table.NodePath(m.Name), all[shown].ID, all, r.Now)
 }
 
 // kubernetes returns what drover knows of the Node of a machine.

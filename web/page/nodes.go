@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +13,6 @@ import (
 	"drover/web/page/table"
 	"drover/web/page/text"
 )
-
-// nodePath returns the URL of the view of a machine.
-func nodePath(name string) string { return "/nodes/" + url.PathEscape(name) }
 
 // nodes is the list of all machines.
 func (p *page) nodes(r *request) (any, error) {
@@ -70,7 +66,7 @@ func nodeRow(m *snapshot.Machine, r *request) table.Row {
 	if r.may(m.Pool) && !m.CatchAll {
 		out.Pick = m.Name
 	}
-	name := table.Cell{Text: m.Name, URL: nodePath(m.Name)}
+	name := table.Cell{Text: m.Name, URL: table.NodePath(m.Name)}
 	if m.CatchAll {
 		name.Sub = append(name.Sub, "no node declares it")
 	}

@@ -84,7 +84,7 @@ func (p *page) overview(r *request) (any, error) {
 	for _, c := range r.Causes[:min(len(r.Causes), maxCauses)] {
 		t := trouble{c, table.To("/nodes", "cause", c.Key)}
 		if c.N == 1 {
-			t.URL = nodePath(c.First)
+			t.URL = table.NodePath(c.First)
 		}
 		v.Causes = append(v.Causes, t)
 	}
@@ -116,7 +116,7 @@ func (v *overview) booting(r *request) {
 	v.Waiting = len(all) - len(shown)
 	for _, m := range shown {
 		v.Booting = append(v.Booting, bootLine{
-			Name: m.Name, URL: nodePath(m.Name), State: m.State, Step: m.Status.Detail, Since: text.Ago(r.Now.Sub(m.Status.Since)),
+			Name: m.Name, URL: table.NodePath(m.Name), State: m.State, Step: m.Status.Detail, Since: text.Ago(r.Now.Sub(m.Status.Since)),
 			Steps: [2]int{snapshot.Progress(m.Boot), len(snapshot.UsualSteps())}, Pool: m.Pool,
 		})
 	}

@@ -117,13 +117,15 @@ func open(ctx context.Context, token string, i int, count *visits) (*openPage, e
 	}
 	_ = resp.Body.Close()
 	p.refresh(ctx)
-	if resp, err = p.get(ctx, "/events"+path); err != nil {
+	stream, err := p.get(ctx, "/events"+path)
+	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the stream of %s: %s", path, resp.Status)
+	if stream.StatusCode != http.StatusOK {
+		_ = stream.Body.Close()
+		return nil, fmt.Errorf("the stream of %s: %s", path, stream.Status)
 	}
-	p.stream = resp.Body
+	p.stream = stream.Body
 	return p, nil
 }
 

@@ -286,5 +286,8 @@ func With(path string, query url.Values, set ...string) string {
 	return path + "?" + out.Encode()
 }
 
+// NodePath returns the URL of the view of a machine.
+func NodePath(name string) string { return "/nodes/" + url.PathEscape(name) }
+
 // To returns the URL of a list with one filter or more.
 func To(path string, set ...string) string { return With(path, nil, set...) }
