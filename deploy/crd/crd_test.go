@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,33 @@ func TestDefinitions(t *testing.T) {
 	}
 	if len(files) != len(pools.ObjectKinds) {
 		t.Errorf("%d files for %d kinds", len(files), len(pools.ObjectKinds))
+	}
+}
+
+// TestExplained: kubectl explain has a text for each field, and kubectl get a column with Ready
+// for each kind.
+func TestExplained(t *testing.T) {
+	var explained func(place string, s *crd.Schema)
+	explained = func(place string, s *crd.Schema) {
+		if s == nil {
+			return
+		}
+		for name, field := range s.Properties {
+			if field.Description == "" && place+"."+name != ".metadata" {
+				t.Errorf("%s.%s has no description", place, name)
+			}
+			explained(place+"."+name, field)
+		}
+		explained(place+"[]", s.Items)
+		explained(place+"[]", s.Additional)
+	}
+	for _, d := range definitions(t) {
+		for _, v := range d.Spec.Versions {
+			explained("", v.Schema.OpenAPI)
+			if !slices.ContainsFunc(v.Columns, func(c crd.Column) bool { return c.Name == "Ready" }) {
+				t.Errorf("kind %s has no column Ready", d.Spec.Names.Kind)
+			}
+		}
 	}
 }
 

@@ -212,6 +212,10 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 	}
 	out, err := p.Kubectl(t.Context(), nil, "explain", "machines.drover.dev.spec.pool")
 	fixture.WantText(t, "kubectl explain", fmt.Sprint(out, err), "Name of its pool")
+	for _, kind := range pools.ObjectKinds {
+		out, err := p.Kubectl(t.Context(), nil, "explain", kind.Plural()+".drover.dev.status.conditions")
+		fixture.WantText(t, "kubectl explain "+string(kind), fmt.Sprint(out, err), "KIND:       "+string(kind), "VERSION:    v1alpha1", "lastTransitionTime")
+	}
 }
 
 // testObjectRights: drover may do what the Role says, and nothing else.
@@ -264,12 +268,14 @@ func testConditions(t *testing.T, p *controlplane.Cluster, s *site) {
 		oneObject("Machine m2", `{pool: wbe, macs: ["52:54:00:00:01:02"], ip: 10.28.0.12}`),
 		oneObject("Tenant hosted", `{controlPlane: {version: v1.37.1}}`),
 		oneObject("Tenant a", `{kubeconfig: secrets/a.kubeconfig}`),
+		oneObject("Subnet other", `{cidr: 10.29.0.0/16, router: 10.29.0.1}`),
+		oneObject("Chassis c1", `{address: ilo.example.org, passwordFile: c1.pass, pool: web}`),
 	}, "\n---\n"))
 	s.boots(t, 1, "debian-12")
 	if got := strings.Join(s.plan(1).KernelArgs, " "); got != "quiet console=ttyS0" {
 		t.Errorf("kernel arguments %q", got)
 	}
-	for _, place := range []string{"Machine m1", "Pool web", "Tag serial", "Tenant a"} {
+	for _, place := range []string{"Machine m1", "Pool web", "Tag serial", "Tenant a", "Subnet other", "Chassis c1"} {
 		condition(t, p, place, "Accepted", "True")
 		condition(t, p, place, "Ready", "True")
 	}
