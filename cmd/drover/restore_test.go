@@ -59,10 +59,10 @@ func (r *restoring) call(args ...string) string {
 	return out
 }
 
-// TestRestoreKilled kills the server at random instants while a backup is restored under it.
-// Then the state is the old one or that of the backup, and complete.
-func TestRestoreKilled(t *testing.T) {
-	r := &restoring{t: t, dir: t.TempDir()}
+// newRestoring starts a server, and makes a backup of it, with the node n1.
+func newRestoring(t *testing.T) (r *restoring, file string) {
+	t.Helper()
+	r = &restoring{t: t, dir: t.TempDir()}
 	port := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -80,13 +80,21 @@ pools: [{name: web, image: debian-12}]
 		t.Fatal(err)
 	}
 	linkDrover(t, r.dir)
-	state, file := filepath.Join(r.dir, "state"), filepath.Join(r.dir, "one.backup")
+	file = filepath.Join(r.dir, "one.backup")
 	r.start()
 	t.Cleanup(func() { r.kill() })
 	r.call("node", "add", "n1", "--pool", "web", "--mac", "52:54:00:77:01:01", "--ip", "10.28.0.11")
-	if out, code := r.drover(t.Context(), "backup", file, "--state", state); code != 0 {
+	if out, code := r.drover(t.Context(), "backup", file, "--state", filepath.Join(r.dir, "state")); code != 0 {
 		t.Fatal(out)
 	}
+	return r, file
+}
+
+// TestRestoreKilled kills the server at random instants while a backup is restored under it.
+// Then the state is the old one or that of the backup, and complete.
+func TestRestoreKilled(t *testing.T) {
+	r, file := newRestoring(t)
+	state := filepath.Join(r.dir, "state")
 	const both = "n1\nn2\n"
 	found := map[string]int{}
 	for range fixture.Attack(15, 200) {
@@ -119,4 +127,51 @@ pools: [{name: web, image: debian-12}]
 		}
 	}
 	t.Logf("after kills the nodes were %v", found)
+}
+
+// TestRestoreSystemd: systemd hears that a start goes on and ends, also one anew with a backup;
+// it hears of a stop once, when the server ends.
+func TestRestoreSystemd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	said := make(chan string, 1000)
+	go func() {
+		defer close(said)
+		for b := make([]byte, 200); ; {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			said <- string(b[:n])
+		}
+	}()
+	begins := func() {
+		t.Helper()
+		if got := <-said; got != "EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1" {
+			t.Errorf("a start begins with %q", got)
+		}
+		for got := range said {
+			if got == "READY=1" {
+				return
+			}
+			if !strings.HasPrefix(got, "EXTEND_TIMEOUT_USEC") {
+				t.Errorf("a start has %q", got)
+			}
+		}
+	}
+	r, file := newRestoring(t)
+	begins()
+	r.call("restore", file, "--now", "-y", "--state", filepath.Join(r.dir, "state"))
+	begins()
+	if err := r.server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-said; got != "STOPPING=1" {
+		t.Errorf("got %q, want the stop", got)
+	}
 }

@@ -34,6 +34,7 @@ const (
 type doctor struct {
 	config, state, images, loaders string
 	wait                           time.Duration // for answers of the network
+	now                            func() time.Time
 	api                            cli.Client
 
 	farm     *resolve.Farm
@@ -43,7 +44,7 @@ type doctor struct {
 
 // NewCommand returns the command drover doctor.
 func NewCommand() *cobra.Command {
-	d := &doctor{}
+	d := &doctor{now: time.Now}
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -51,7 +52,7 @@ func NewCommand() *cobra.Command {
 		Long: `Doctor examines the host, before and while drover serves: the config, interfaces and
 addresses, ports that other programs hold, other DHCP servers on the wire (it sends a
 DISCOVER and listens, as root), a firewall that drops, loaders (it fetches one by TFTP while
-the server runs), images, kubeconfigs and certificates with their ends, the state directory,
+the server runs), images, clusters (it connects to their API servers), the ends of kubeconfigs and certificates, the state directory,
 disks, the clock, and what /readyz tells. It changes nothing. It fails if there is a fault;
 warnings are none.`,
 		Example: "  drover doctor -c /etc/drover/drover.yaml\n  drover doctor -o json",
@@ -100,7 +101,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.loaderFiles()
 	d.tftp(ctx)
 	d.imageFiles()
-	d.kubeconfigs()
+	d.kubeconfigs(ctx)
 	d.certificates()
 	d.stateDirectory()
 	d.disks()

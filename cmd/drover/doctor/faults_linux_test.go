@@ -21,7 +21,7 @@ func inTest(t *testing.T) *doctor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &doctor{farm: farm, state: t.TempDir()}
+	return &doctor{farm: farm, state: t.TempDir(), now: time.Now}
 }
 
 // results returns the findings as words.

@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +16,6 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/atomicfile"
-	"drover/pools/config/decode"
 )
 
 // loaderFiles checks that there are loaders.
@@ -75,7 +72,7 @@ const soon = 30 * 24 * time.Hour
 
 // ends reports the end of a credential.
 func (d *doctor) ends(check, what string, end time.Time, remedy string) {
-	switch left := time.Until(end); {
+	switch left := end.Sub(d.now()); {
 	case left <= 0:
 		d.add(check, fault, fmt.Sprintf("%s ended at %s", what, end.UTC().Format(time.DateTime)), remedy)
 	case left < soon:
@@ -87,64 +84,6 @@ func (d *doctor) ends(check, what string, end time.Time, remedy string) {
 
 // maxFile bounds the files that doctor reads, in bytes.
 const maxFile = 1 << 20
-
-// kubeconfigs checks the credentials for clusters.
-func (d *doctor) kubeconfigs() {
-	for _, c := range d.farm.Config.Clusters {
-		if c.Kubeconfig == "" {
-			continue // in a Secret of the admin cluster
-		}
-		about := "cluster " + c.Name
-		data, err := atomicfile.Read(d.farm.Path(c.Kubeconfig), maxFile)
-		if err != nil {
-			d.add("clusters", fault, about+": "+err.Error(), "put its kubeconfig there: drover cluster prepare says how; the user of the server must be able to read it")
-			continue
-		}
-		end, err := credentialEnd(data)
-		switch {
-		case err != nil:
-			d.add("clusters", fault, fmt.Sprintf("%s: %s: %v", about, c.Kubeconfig, err), "put a kubeconfig there")
-		case end.IsZero():
-			d.add("clusters", ok, about+": its credentials have no end that the file tells", "")
-		default:
-			d.ends("clusters", about+": its credential", end, "make a new one: docs/clusters.md")
-		}
-	}
-}
-
-// credentialEnd returns the end of the first credential of a kubeconfig; the zero time if
-// the file does not tell.
-func credentialEnd(data []byte) (end time.Time, err error) {
-	docs, err := decode.Documents("kubeconfig", data)
-	if err != nil || len(docs) != 1 {
-		return end, errors.New("it is not a kubeconfig")
-	}
-	var k struct {
-		Clusters []json.RawMessage `json:"clusters"`
-		Users    []struct {
-			User struct {
-				Certificate string `json:"client-certificate-data"`
-				Token       string `json:"token"`
-			} `json:"user"`
-		} `json:"users"`
-	}
-	if err := json.Unmarshal(docs[0], &k); err != nil || len(k.Clusters) == 0 {
-		return end, errors.New("it is not a kubeconfig")
-	}
-	for _, u := range k.Users {
-		if u.User.Certificate != "" {
-			text, err := base64.StdEncoding.DecodeString(u.User.Certificate)
-			if err != nil {
-				return end, errors.New("its client certificate is not base64")
-			}
-			return certificateEnd(text)
-		}
-		if u.User.Token != "" {
-			return tokenEnd(u.User.Token), nil
-		}
-	}
-	return end, nil
-}
 
 func certificateEnd(text []byte) (time.Time, error) {
 	c, err := certificate.ParseCert(text)
@@ -277,7 +216,7 @@ const firstYear = 2026
 func (d *doctor) clock() {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
-	d.clockAt(time.Now(), err == nil && state == unix.TIME_ERROR)
+	d.clockAt(d.now(), err == nil && state == unix.TIME_ERROR)
 }
 
 // clockAt checks a time, of a clock that nothing may keep right.

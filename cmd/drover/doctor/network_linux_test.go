@@ -43,7 +43,7 @@ func TestAskDHCP(t *testing.T) {
 		return err
 	})
 	done := make(chan error, 1)
-	go func() { done <- offer(conn) }()
+	go func() { done <- offer(conn, [4]byte{10, 99, 0, 1}) }()
 	defer func() {
 		_ = conn.Close()
 		if err := <-done; !errors.Is(err, net.ErrClosed) {
@@ -61,8 +61,8 @@ func TestAskDHCP(t *testing.T) {
 	}
 }
 
-// offer answers each DISCOVER with an OFFER, and with packets that are none.
-func offer(conn net.PacketConn) error {
+// offer answers each DISCOVER with an OFFER of a server, and with packets that are none.
+func offer(conn net.PacketConn, server [4]byte) error {
 	b := make([]byte, 2048)
 	to := &net.UDPAddr{IP: net.IPv4bcast, Port: 68}
 	for {
@@ -74,9 +74,9 @@ func offer(conn net.PacketConn) error {
 		copy(reply, b[:min(n, 240)])
 		reply[0] = 2
 		for _, options := range [][]byte{
-			{53, 1, 6, 54, 4, 10, 99, 0, 7, 255},    // a NAK
-			{53, 1, 2, 54, 9, 10},                   // cut off
-			{0, 53, 1, 2, 54, 4, 10, 99, 0, 1, 255}, // an OFFER
+			{53, 1, 6, 54, 4, 10, 99, 0, 7, 255},                          // a NAK
+			{53, 1, 2, 54, 9, 10},                                         // cut off
+			append(append([]byte{0, 53, 1, 2, 54, 4}, server[:]...), 255), // an OFFER
 		} {
 			if _, err := conn.WriteTo(append(reply[:240:240], options...), to); err != nil {
 				return err

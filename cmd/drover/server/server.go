@@ -30,6 +30,7 @@ import (
 	"drover/cmd/drover/server/netconsole"
 	"drover/cmd/drover/server/network"
 	"drover/cmd/drover/server/readiness"
+	"drover/cmd/drover/server/systemd"
 	"drover/cmd/drover/server/traces"
 	"drover/dhcp"
 	"drover/dhcp/dhcp6d"
@@ -116,6 +117,7 @@ func New(o Options) (*Server, error) {
 	if o.Loaders == "" {
 		o.Loaders = filepath.Join(o.State, "loaders")
 	}
+	defer systemd.Starting()()
 	restored, err := finishRestore(o)
 	if err != nil {
 		return nil, err

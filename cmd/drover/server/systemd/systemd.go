@@ -5,6 +5,7 @@ package systemd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -16,6 +17,37 @@ func Ready() error { return notify(daemon.SdNotifyReady) }
 
 // Stopping says that the server ends on its own.
 func Stopping() error { return notify(daemon.SdNotifyStopping) }
+
+// A start may take longest. systemd hears every few seconds that it goes on, and waits for
+// patience each time.
+const (
+	longest  = 15 * time.Minute
+	patience = 30 * time.Second
+)
+
+// Starting says that a start goes on, the first one or one anew with a backup, until end is
+// called: systemd otherwise ends it after TimeoutStartSec, and one anew after the period of its
+// watchdog. A start that hangs is ended all the same, after a quarter of an hour.
+func Starting() (end func()) {
+	every := patience / 3
+	if period, err := daemon.SdWatchdogEnabled(false); err == nil && period > 0 {
+		every = min(every, period/3)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for goesOn := fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\n%s", patience.Microseconds(), daemon.SdNotifyWatchdog); ctx.Err() == nil; {
+			if notify(goesOn) != nil || wait.Sleep(ctx, every) != nil {
+				return // Ready reports that systemd does not hear
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
 
 // Watch gives a sign of life three times in each period of the watchdog, until ctx ends,
 // as long as answer returns. systemd ends a server that gives none for a whole period, by

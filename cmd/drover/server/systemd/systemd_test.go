@@ -92,6 +92,32 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestStarting: a start that takes long is heard until it ends.
+func TestStarting(t *testing.T) {
+	systemd.Starting()() // without systemd
+	conn := listen(t)
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	t.Setenv("WATCHDOG_USEC", "3000")
+	end := systemd.Starting()
+	for range 3 {
+		if got := next(conn); got != "EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1" {
+			t.Errorf("got %q", got)
+		}
+	}
+	end()
+	if err := systemd.Ready(); err != nil {
+		t.Fatal(err)
+	}
+	for got := ""; got != "READY=1"; got = next(conn) { // after what the start has said before
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(conn); got != "" {
+		t.Errorf("got %q after the end of the start", got)
+	}
+}
+
 func TestWatchdogOfNonsense(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "soon")
 	if err := systemd.Watch(t.Context(), func() {}); err == nil {
