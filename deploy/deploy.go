@@ -26,6 +26,7 @@ const kubeadmGroup = "'c3lzdGVtOmJvb3RzdHJhcHBlcnM6a3ViZWFkbTpkZWZhdWx0LW5vZGUtd
 type Rights struct {
 	Approve bool // approve client certificates of nodes, by tokens of drover's own groups; else tokens are in kubeadm's group
 	Serve   bool // approve serving certificates of nodes
+	Renew   bool // renew the token of drover's own credentials
 	Hosts   bool // keep hosts outside the cluster: with [HostsRBAC]
 }
 
@@ -37,6 +38,7 @@ func Manifest(r Rights) []byte {
 		switch {
 		case strings.Contains(doc, "\n  name: drover-approver-serving\n") && (!r.Serve || !r.Approve):
 		case strings.Contains(doc, "\n  name: drover-approver\n") && !r.Approve:
+		case strings.Contains(doc, "\n  name: drover-renewal\n") && !r.Renew:
 		default:
 			kept = append(kept, doc)
 		}

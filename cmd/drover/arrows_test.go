@@ -42,18 +42,19 @@ var mayImport = map[string][]string{
 	"pools/state/wal":           {"drover/pools/atomicfile"},
 	"pools/machines":            {"drover/pools", "drover/pools/boots", "drover/pools/resolve"},
 	"pools/kube": {
-		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/externalhost", "drover/pools/kube/inspect",
+		"drover/pools", "drover/pools/kube/approve", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/externalhost", "drover/pools/kube/inspect",
 		"drover/pools/kube/move", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve",
 	},
 	"pools/kube/approve":          {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/kube/token", "drover/pools/resolve"},
 	"pools/kube/cluster":          {"drover/pools"},
 	"pools/kube/apply":            {},
+	"pools/kube/credentials":      {"drover/pools/kube/cluster"},
 	"pools/kube/backends":         {"drover/pools", "drover/pools/kube/cluster"},
-	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
+	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/pki":       {},
-	"pools/kube/externalhost":     {"drover/pools", "drover/pools/config/externalhost", "drover/pools/kube/cluster"},
-	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/externalhost", "drover/pools/kube/node", "drover/pools/kube/token"},
+	"pools/kube/externalhost":     {"drover/pools", "drover/pools/config/externalhost", "drover/pools/kube/cluster", "drover/pools/kube/credentials"},
+	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/externalhost", "drover/pools/kube/node", "drover/pools/kube/token"},
 	"pools/kube/move":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
 	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
 	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
@@ -228,7 +229,7 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{
-	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/backends", "pools/kube/cluster", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
+	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/backends", "pools/kube/cluster", "pools/kube/credentials", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
 	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},

@@ -31,7 +31,7 @@ func newClusterCommand() *cobra.Command {
 }
 
 func newClusterCheckCommand() *cobra.Command {
-	var config string
+	var config, state string
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "check NAME",
@@ -50,7 +50,7 @@ seconds. The exit code is 1 if anything is wrong; advice is not.`,
 			if err != nil {
 				return err
 			}
-			clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig)}
+			clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig), State: state}
 			clusters.Set(farm.Clusters())
 			defer clusters.Close()
 			found, err := clusters.Inspect(cmd.Context(), args[0])
@@ -69,6 +69,7 @@ seconds. The exit code is 1 if anything is wrong; advice is not.`,
 		},
 	}
 	cli.ConfigFlag(cmd, &config)
+	cmd.Flags().StringVar(&state, "state", cli.DefaultState, "state directory of the server, with the tokens that it has renewed")
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -106,9 +107,9 @@ It leaves out rights that the config of the cluster does not need (approver,
 serving); without a config file --print shows everything.
 
 With --write it then makes a token of the ServiceAccount drover, and writes drover's own
-kubeconfig for the cluster with it (mode 0600). Run drover cluster check afterwards. Run
-prepare again when the changelog of an update says so, and before the token ends: /readyz
-and a metric tell when.`,
+kubeconfig for the cluster with it (mode 0600). drover serve renews that token when a third
+of its life is left; /readyz has a warning if it cannot. Run drover cluster check
+afterwards, and prepare again when the changelog of an update says so.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig --write /etc/drover/tenant-a.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
@@ -146,7 +147,7 @@ func (p *preparation) run(cmd *cobra.Command, name string) error {
 	if i < 0 {
 		return fmt.Errorf("no cluster %q in the config", name)
 	}
-	manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving, Hosts: all[i].HostNetwork != nil})
+	manifest := deploy.Manifest(deploy.Rights{Approve: all[i].Approver != pools.ByCluster, Serve: all[i].Serving, Renew: true, Hosts: all[i].HostNetwork != nil})
 	switch {
 	case p.show:
 		_, err := out.Write(manifest)

@@ -48,6 +48,7 @@ func TestTenants(t *testing.T) {
 	t.Run("secret", func(t *testing.T) { testSecret(t, a, b) })
 	t.Run("objects", func(t *testing.T) { testObjects(t, a) })
 	t.Run("move", func(t *testing.T) { testMove(t, a, b) })
+	t.Run("renewal", func(t *testing.T) { testRenewal(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
 	t.Run("approver", func(t *testing.T) { testApprover(t, a) })
 	t.Run("shared", func(t *testing.T) { testShared(t, a) })

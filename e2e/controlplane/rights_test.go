@@ -144,7 +144,10 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		{"get clusterrolebindings", "", role},
 		{"get validatingadmissionpolicies", "", role},
 		{"create token default", "", role},
-		{"create token drover -n kube-system", "", role},
+		{"create token default -n kube-system", "", role},
+		{"create token bootstrap-signer -n kube-system", "", role},
+		{"create token drover -n kube-public", "", role},
+		{"create token drover -n kube-system", "", ""}, // its own
 		{"get clusterroles", "", role},
 		{"create clusterrolebinding x --clusterrole=cluster-admin --user=x", "", role},
 		{"delete validatingadmissionpolicy drover-only-join-tokens --wait=false", "", role},

@@ -18,6 +18,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/credentials"
 	"drover/pools/kube/externalhost"
 	"drover/pools/kube/inspect"
 	"drover/pools/kube/token"
@@ -72,6 +73,10 @@ type Clusters struct {
 	// OnRequest is called, if not nil, for each certificate request that is decided
 	// on or left alone. It is called from several goroutines.
 	OnRequest func(approve.Request)
+	// State is the directory of the file with the tokens that drover has renewed, where the
+	// kubeconfig is not drover's to write. Empty: drover uses the tokens of the kubeconfigs.
+	// With StartLoops drover renews its tokens.
+	State string
 	// Tokens stores shared tokens across restarts. Without it each start mints new
 	// ones.
 	Tokens token.Store
@@ -82,7 +87,8 @@ type Clusters struct {
 	room    *cluster.Room
 	joining map[string]*joining // by cluster and node
 	saved   *token.Saved
-	ctx     context.Context // done on Close
+	renewed *credentials.Store // nil: see State
+	ctx     context.Context    // done on Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -101,16 +107,18 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 		c.randomKey = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 		c.room = cluster.NewRoom()
 		c.admin = cluster.NewAdmin(c.path(c.Admin), c.now)
+		c.openRenewed()
 	}
 	old := c.byName
 	c.byName = make(map[string]*tenant, len(clusters))
 	for _, conf := range clusters {
-		conf.ControlPlane, conf.DeletionPolicy = nil, "" // how the cluster is run does not matter here
+		hosted := conf.ControlPlane != nil
+		conf.ControlPlane, conf.DeletionPolicy = nil, "" // else it does not matter how the cluster is run
 		hosts := conf.Hosts
 		conf.Hosts = nil // they come and go without a new connection
 		t := old[conf.Name]
-		if t == nil || !reflect.DeepEqual(t.Conf, conf) {
-			t = c.start(conf)
+		if t == nil || t.hosted != hosted || !reflect.DeepEqual(t.Conf, conf) {
+			t = c.start(conf, hosted)
 		}
 		t.hosts.Set(hosts, conf.HostNetwork)
 		c.byName[conf.Name] = t
@@ -169,6 +177,21 @@ func (c *Clusters) Expiries() map[string]time.Time {
 		}
 	}
 	return ends
+}
+
+// Renewals returns the clusters whose token drover renews, by name, with the error of the last
+// try.
+func (c *Clusters) Renewals() map[string]error {
+	all := make(map[string]error)
+	for _, t := range c.tenants() {
+		if t.renewer == nil {
+			continue
+		}
+		if renews, err := t.renewer.Status(); renews {
+			all[t.Conf.Name] = err
+		}
+	}
+	return all
 }
 
 // Inspect checks a cluster for everything that a join needs. It takes about 12 seconds.

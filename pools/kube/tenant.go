@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/approve"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/credentials"
 	"drover/pools/kube/externalhost"
 	"drover/pools/kube/move"
 	"drover/pools/kube/node"
@@ -41,8 +43,10 @@ type tenant struct {
 	approver *approve.Approver // nil unless its loop runs
 	shared   *token.Rotation   // nil unless its nodes share a token
 	hosts    *externalhost.Hosts
-	refresh  chan struct{} // of capacity 1: reconcile now
-	warn     sync.Once     // of an endpoint that differs from cluster-info
+	hosted   bool                 // drover runs its control plane, and so writes its kubeconfig
+	renewer  *credentials.Renewer // nil unless its loop runs
+	refresh  chan struct{}        // of capacity 1: reconcile now
+	warn     sync.Once            // of an endpoint that differs from cluster-info
 
 	checkMu  sync.Mutex // held during a check
 	checked  time.Time
@@ -50,10 +54,10 @@ type tenant struct {
 }
 
 // start makes a tenant and starts its loops. c.mu is held.
-func (c *Clusters) start(conf pools.Cluster) *tenant {
+func (c *Clusters) start(conf pools.Cluster, hosted bool) *tenant {
 	t := &tenant{
-		Cluster: cluster.New(conf, c.path(conf.Kubeconfig), c.now),
-		joins:   semaphore.NewWeighted(maxJoins), refresh: make(chan struct{}, 1),
+		Cluster: cluster.New(conf, c.path(conf.Kubeconfig), c.now), hosted: hosted,
+		joins: semaphore.NewWeighted(maxJoins), refresh: make(chan struct{}, 1),
 	}
 	t.Room = c.room
 	t.ctx, t.stop = context.WithCancel(c.ctx)
@@ -76,6 +80,10 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 		t.shared = token.NewRotation(c.minter(t), c.saved, log)
 	}
 	t.hosts = externalhost.New(t.Cluster, log, c.now)
+	renews := c.renewed != nil && !hosted
+	if renews {
+		t.Renewed = func(given string) string { return c.renewed.Token(conf.Name, given) }
+	}
 	if c.ctx.Err() != nil {
 		return t
 	}
@@ -85,6 +93,10 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 	}
 	if t.UsesSecret() {
 		c.running.Go(func() { t.WatchSecret(t.ctx, c.admin, log) })
+	}
+	if c.StartLoops && renews {
+		t.renewer = &credentials.Renewer{Cluster: t.Cluster, File: c.path(conf.Kubeconfig), Store: c.renewed, Log: log, Now: c.now}
+		c.running.Go(func() { t.renewer.Run(t.ctx) })
 	}
 	if c.StartLoops && t.shared != nil {
 		c.running.Go(func() { t.shared.Run(t.ctx) })
@@ -97,6 +109,20 @@ func (c *Clusters) start(conf pools.Cluster) *tenant {
 		c.running.Go(func() { t.approver.Run(t.ctx) })
 	}
 	return t
+}
+
+// renewedFile is in the state directory: see [credentials.Store].
+const renewedFile = "cluster-tokens.json"
+
+// openRenewed opens the store of renewed tokens. c.mu is held.
+func (c *Clusters) openRenewed() {
+	if c.State == "" {
+		return
+	}
+	var err error
+	if c.renewed, err = credentials.Open(filepath.Join(c.State, renewedFile), c.now); err != nil {
+		c.log().Warn("renewed tokens for clusters are lost: those of the kubeconfigs are in use", "err", err)
+	}
 }
 
 // lookup returns the cluster of that name in the config.

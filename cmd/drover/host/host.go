@@ -61,7 +61,7 @@ func with[T any](cmd *cobra.Command, config string, f func(*inventory) (T, error
 	if err != nil {
 		return none, err
 	}
-	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig)}
+	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig), State: cli.DefaultState}
 	clusters.Set(farm.Clusters())
 	defer clusters.Close()
 	return f(&inventory{farm.Clusters(), clusters, farm.Config.Server.Address})

@@ -29,7 +29,7 @@ func (s *Server) startClusters(dir string) error {
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.Reconciled, OnRefused: s.metrics.AnswerRefused, Machines: s.Machines, Key: key,
 		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, tokensFile)),
 		StartLoops: true, OnRequest: s.certificate,
-		Addresses: s.Machines.Addresses,
+		Addresses: s.Machines.Addresses, State: dir,
 	}
 	s.metrics.WatchMoves(s.clusters.Moves)
 	s.clusters.Set(s.Live.Farm().Clusters())

@@ -210,7 +210,7 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 	ready := &readiness.Checks{
 		Live: s.Live, Images: images, Loaders: o.Loaders,
 		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
-		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing, Expiries: s.clusters.Expiries,
+		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing, Expiries: s.clusters.Expiries, Renewals: s.clusters.Renewals,
 	}
 	if s.objects != nil {
 		ready.Objects = s.objects.Problems

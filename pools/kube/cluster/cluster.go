@@ -37,6 +37,9 @@ type Cluster struct {
 	// MaxListed is the limit of a list that [Follow] reads, in bytes of memory; 0 means
 	// 64 MiB. It must be set before the first request.
 	MaxListed int
+	// Renewed returns, if not nil, the token that is to be used in place of the one in a
+	// kubeconfig; empty: that one. It must be set before the first request.
+	Renewed func(token string) string
 
 	path      string // of the kubeconfig, if it is in a file
 	inCluster bool   // it is the cluster that drover runs in

@@ -60,18 +60,20 @@ func (c *Cluster) dialInCluster() (kubernetes.Interface, error) {
 
 func (c *Cluster) newClient(conf *rest.Config) (kubernetes.Interface, error) {
 	c.Limit(conf)
+	bearer := c.bear(conf)
 	typed, err := kubernetes.NewForConfig(conf)
 	if err != nil {
 		return nil, err
 	}
-	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }), expiryOf(conf)}, nil
+	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }), conf, bearer}, nil
 }
 
 // client is a client with a dynamic one of the same credentials.
 type client struct {
 	kubernetes.Interface
 	dynamic func() (dynamic.Interface, error)
-	expiry  time.Time // see [Expiry]
+	conf    *rest.Config // nil: it has no credentials
+	bearer  Bearer
 }
 
 // Dynamic returns a client for any kind of object, with the newest usable credentials; the

@@ -16,8 +16,8 @@ import (
 // in the kubeconfig itself. The zero time means that they do not end, that there are none,
 // or that they are in files that something else renews.
 func Expiry(of kubernetes.Interface) time.Time {
-	if c, ok := of.(*client); ok {
-		return c.expiry
+	if c, ok := of.(*client); ok && c.conf != nil {
+		return expiryOf(c.conf)
 	}
 	return time.Time{}
 }
@@ -36,18 +36,24 @@ func expiryOf(conf *rest.Config) (first time.Time) {
 }
 
 // TokenExpiry returns when a token ends, if it is a JSON Web Token that says so
-// (RFC 7519, section 4.1.4). Its signature is for the API server to check.
+// (RFC 7519, section 4.1.4).
 func TokenExpiry(token string) time.Time {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return time.Time{}
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	var claims struct {
 		Expiry float64 `json:"exp"` // seconds since 1970
 	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Expiry <= 0 || claims.Expiry > 1<<40 {
+	if !Claims(token, &claims) || claims.Expiry <= 0 || claims.Expiry > 1<<40 {
 		return time.Time{}
 	}
 	return time.Unix(int64(claims.Expiry), 0)
+}
+
+// Claims decodes the claims of a JSON Web Token, and reports whether it is one. Its signature
+// is for the API server to check.
+func Claims(token string, into any) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return err == nil && json.Unmarshal(payload, into) == nil
 }

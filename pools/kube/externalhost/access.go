@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"drover/pools"
 	"drover/pools/config/externalhost"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/credentials"
 )
 
 // Status is a host as the cluster has it.
@@ -141,10 +141,7 @@ func (h *Hosts) Credentials(ctx context.Context, name string, ttl time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	seconds := int64(ttl / time.Second)
-	token, err := h.cluster.Client().CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
+	token, end, err := credentials.Request(ctx, h.cluster.Client(), credentials.Account{Namespace: Namespace, Name: name}, ttl)
 	if apierrors.IsNotFound(err) {
 		err = errors.New("it has no ServiceAccount yet: drover serve makes it")
 	}
@@ -155,7 +152,7 @@ func (h *Hosts) Credentials(ctx context.Context, name string, ttl time.Duration)
 	if h.cluster.Conf.Endpoint != "" {
 		server = h.cluster.Conf.Endpoint
 	}
-	return &Credentials{Server: "https://" + server, CA: info.CA, Token: token.Status.Token, Expires: token.Status.ExpirationTimestamp.Time}, nil
+	return &Credentials{Server: "https://" + server, CA: info.CA, Token: token, Expires: end}, nil
 }
 
 // Remove deletes Node, Lease and ServiceAccount of a host; with the last host also the

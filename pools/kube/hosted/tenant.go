@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"drover/pools"
 	"drover/pools/kube/apply"
 	"drover/pools/kube/cluster"
+	"drover/pools/kube/credentials"
 	"drover/pools/kube/hosted/manifests"
 	"drover/pools/kube/hosted/pki"
 )
@@ -36,9 +36,6 @@ type tenant struct {
 
 // applyAgain is how long objects in a tenant stay changed by others at most.
 const applyAgain = 10 * time.Minute
-
-// account is drover's ServiceAccount in a tenant, of deploy/rbac.yaml.
-const account = "drover"
 
 // connect makes the connection, unless there is a good one.
 func (w *worker) connect(k *keys) error {
@@ -131,13 +128,13 @@ const (
 	ownerNote = "drover.dev/credentials" // what the token belongs to
 )
 
-// tokenLife is the life of drover's token in a tenant. It is renewed when a third is left.
+// tokenLife is the life of drover's token in a tenant.
 const tokenLife = 365 * 24 * time.Hour
 
 // credentials keeps drover's kubeconfig with the rights of RBAC.
 func (w *worker) credentials(ctx context.Context, k *keys) error {
-	accounts := w.tenant.typed.CoreV1().ServiceAccounts(metav1.NamespaceSystem)
-	sa, err := accounts.Get(ctx, account, metav1.GetOptions{})
+	of := credentials.Drover
+	sa, err := w.tenant.typed.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -151,19 +148,17 @@ func (w *worker) credentials(ctx context.Context, k *keys) error {
 			return nil
 		}
 	}
-	seconds := int64(tokenLife / time.Second)
-	token, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	token, end, err := credentials.Request(ctx, w.tenant.typed, of, tokenLife)
 	if err != nil {
 		return err
 	}
-	text, err := pki.Kubeconfig(w.plane.Name, "https://"+w.plane.Endpoint(), "", k.ca.Trust, pki.User{Token: token.Status.Token})
+	text, err := pki.Kubeconfig(w.plane.Name, "https://"+w.plane.Endpoint(), "", k.ca.Trust, pki.User{Token: token})
 	if err != nil {
 		return err
 	}
-	left := token.Status.ExpirationTimestamp.Sub(w.now())
 	w.log.Info("drover's kubeconfig written", "secret", w.plane.DroverSecret())
 	return w.write(ctx, w.plane.DroverSecret(), map[string][]byte{kubeconfigKey: text}, map[string]string{
-		ownerNote: owner, renewNote: w.now().Add(left * 2 / 3).UTC().Format(time.RFC3339),
+		ownerNote: owner, renewNote: credentials.RenewAt(w.now(), end).UTC().Format(time.RFC3339),
 	})
 }
 

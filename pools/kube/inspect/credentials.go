@@ -5,20 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drover/pools"
 	"drover/pools/kube/cluster"
-)
-
-// The ServiceAccount of deploy/rbac.yaml.
-const (
-	accountNamespace = "kube-system"
-	account          = "drover"
+	"drover/pools/kube/credentials"
 )
 
 // Credentials returns a kubeconfig of drover's ServiceAccount, with a new token, for the
@@ -44,14 +37,28 @@ func Credentials(ctx context.Context, admin string, lifetime time.Duration) (kub
 	if err != nil {
 		return nil, end, err
 	}
-	seconds := int64(lifetime / time.Second)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	made, err := client.CoreV1().ServiceAccounts(accountNamespace).CreateToken(cluster.Quiet(ctx), account, request, metav1.CreateOptions{})
+	of := credentials.Drover
+	token, end, err := credentials.Request(cluster.Quiet(ctx), client, of, lifetime)
 	if err != nil {
-		return nil, end, fmt.Errorf("make a token of ServiceAccount %s/%s: %w", accountNamespace, account, err)
+		return nil, end, fmt.Errorf("make a token of ServiceAccount %s: %w", of, err)
 	}
-	kubeconfig, err = clientcmd.Write(*kubeconfigOf(file, made.Status.Token))
-	return kubeconfig, made.Status.ExpirationTimestamp.Time, err
+	kubeconfig, err = clientcmd.Write(*kubeconfigOf(file, token))
+	return kubeconfig, end, err
+}
+
+// credentials notes when drover's credentials end, and whether drover renews them.
+func (i *inspection) credentials(ctx context.Context) {
+	f := Finding{What: "drover's credentials", OK: true, Detail: "they do not end, or something else renews them"}
+	if end := cluster.Expiry(i.client); !end.IsZero() {
+		f.Detail = "they end at " + end.UTC().Format(time.RFC3339)
+		if of, ok := credentials.AccountOf(i.client); ok && i.Renewed != nil {
+			needed := right{"create", "", "serviceaccounts/token", of.Namespace, of.Name}
+			missing, err := i.check(ctx, i.client, []right{needed}, false)
+			f.Advice = err != nil || len(missing) > 0
+			f.Detail += map[bool]string{false: "; drover serve renews them", true: "; drover may not renew them: drover cluster prepare gives it the right"}[f.Advice]
+		}
+	}
+	i.found = append(i.found, f)
 }
 
 // kubeconfigOf returns a kubeconfig for the current cluster of another one, with a token and
@@ -59,7 +66,7 @@ func Credentials(ctx context.Context, admin string, lifetime time.Duration) (kub
 func kubeconfigOf(other *clientcmdapi.Config, token string) *clientcmdapi.Config {
 	to := other.Clusters[other.Contexts[other.CurrentContext].Cluster].DeepCopy()
 	to.Extensions = nil
-	conf := clientcmdapi.NewConfig()
+	conf, account := clientcmdapi.NewConfig(), credentials.Drover.Name
 	conf.Clusters["cluster"] = to
 	conf.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token}
 	conf.Contexts[account] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: account}

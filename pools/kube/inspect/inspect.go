@@ -72,6 +72,7 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 		return i.found
 	}
 	i.rights(ctx)
+	i.credentials(ctx)
 	i.policies(ctx)
 	i.approver(ctx)
 	i.konnectivity(ctx)
@@ -146,6 +147,7 @@ var (
 	excess           = []right{
 		{"get", "", "secrets", metav1.NamespaceSystem, ""}, {"list", "", "secrets", metav1.NamespaceSystem, ""},
 		{"update", "", "secrets", metav1.NamespaceSystem, ""}, {"create", "", "secrets", metav1.NamespaceDefault, ""},
+		{"create", "", "serviceaccounts/token", metav1.NamespaceSystem, "default"},
 		{"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
 		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},

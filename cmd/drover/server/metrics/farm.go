@@ -56,8 +56,8 @@ func (g *nodeGauge) Collect(out chan<- prometheus.Metric) {
 // factGauges report the space of the server's directories, and facts about files, at each
 // scrape.
 type factGauges struct {
-	checks                        *readiness.Checks
-	size, free, image, credential *prometheus.Desc
+	checks                                 *readiness.Checks
+	size, free, image, credential, renewal *prometheus.Desc
 }
 
 func newFactGauges(checks *readiness.Checks) *factGauges {
@@ -70,12 +70,13 @@ func newFactGauges(checks *readiness.Checks) *factGauges {
 		free:       desc("directory_free_bytes", "Space that is left on the file system of a directory of the server.", "directory"),
 		image:      desc("pool_image_info", "1; the generation of the image that machines of a pool boot now.", "pool", "image", "generation"),
 		credential: desc("cluster_credentials_expiry_timestamp_seconds", "When the credentials of drover for a cluster end; not there if they do not, or are in files that something else renews.", "cluster"),
+		renewal:    desc("cluster_credentials_last_renewal_successful", "1; 0 if drover could not renew its credentials for a cluster at its last try. Not there if they are not a token that drover renews.", "cluster"),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (g *factGauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.size, g.free, g.image, g.credential} {
+	for _, d := range []*prometheus.Desc{g.size, g.free, g.image, g.credential, g.renewal} {
 		out <- d
 	}
 }
@@ -95,5 +96,12 @@ func (g *factGauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for cluster, end := range facts.Expiries {
 		gauge(g.credential, float64(end.Unix()), cluster)
+	}
+	for cluster, err := range facts.Renewals {
+		successful := 1.0
+		if err != nil {
+			successful = 0
+		}
+		gauge(g.renewal, successful, cluster)
 	}
 }

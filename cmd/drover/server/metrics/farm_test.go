@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"regexp"
@@ -37,6 +38,7 @@ pools:
 		Live: live, Disks: readiness.NewDisks(slog.New(slog.DiscardHandler), dir, dir, dir+"/missing", store), State: store,
 		Clusters: func(context.Context) map[string]error { return nil }, Chassis: func() map[string]string { return nil }, Proc: fstest.MapFS{},
 		Expiries: func() map[string]time.Time { return map[string]time.Time{"tenant-a": time.Unix(1800000000, 0)} },
+		Renewals: func() map[string]error { return map[string]error{"tenant-a": errors.New("forbidden"), "tenant-b": nil} },
 	}
 	m.WatchReadiness(checks)
 	go func() { _ = checks.Disks.Run(t.Context()) }()
@@ -57,6 +59,7 @@ pools:
 		`drover_leases_active{pool="rest"} 0`+"\n",
 		`drover_certificate_expiry_timestamp_seconds{listener="api"} 1.9e+09`+"\n",
 		`drover_cluster_credentials_expiry_timestamp_seconds{cluster="tenant-a"} 1.8e+09`+"\n",
+		`drover_cluster_credentials_last_renewal_successful{cluster="tenant-a"} 0`+"\n", `drover_cluster_credentials_last_renewal_successful{cluster="tenant-b"} 1`+"\n",
 		"drover_config_restart_pending 0\n", "drover_config_last_reload_successful 1\n",
 	)
 	fixture.WantNoText(t, "metrics", text, "of the config before", `drover_lease_range_addresses{pool="web"}`, `directory_free_bytes{directory="loaders"}`, "drover_pool_image_info{")

@@ -6,6 +6,7 @@ import "time"
 type Facts struct {
 	Generations map[string]Generation // the image that each pool boots now, by pool
 	Expiries    map[string]time.Time  // when credentials for clusters end, by cluster
+	Renewals    map[string]error      // those that drover renews, with the error of the last try
 }
 
 // Generation is a generation of an image.
@@ -32,6 +33,9 @@ func (c *Checks) facts() Facts {
 	}
 	if c.Expiries != nil {
 		f.Expiries = c.Expiries()
+	}
+	if c.Renewals != nil {
+		f.Renewals = c.Renewals()
 	}
 	return f
 }

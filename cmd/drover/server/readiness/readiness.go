@@ -54,6 +54,7 @@ type Checks struct {
 	Objects    func() map[string]string // problems of the admin cluster's objects, by part; nil: none
 
 	Expiries func() map[string]time.Time // when credentials for clusters end, by cluster; nil: none do
+	Renewals func() map[string]error     // those that drover renews, with the error of the last try
 
 	lastFiles    latest[[]api.Problem]
 	lastFacts    latest[Facts]
@@ -154,10 +155,17 @@ func (c *Checks) clusterProblems() (out []api.Problem) {
 // renewBefore is how long before their end credentials are a problem.
 const renewBefore = 14 * 24 * time.Hour
 
-// expiryProblems returns the clusters for which drover's credentials end soon, or have ended.
+// expiryProblems returns the clusters for which drover's credentials end soon, or have ended,
+// and those whose credentials drover should renew and cannot.
 func (c *Checks) expiryProblems(now time.Time) (out []api.Problem) {
-	for name, end := range c.Facts().Expiries {
-		if end.Sub(now) > renewBefore {
+	facts := c.Facts()
+	for name, end := range facts.Expiries {
+		failed, renews := facts.Renewals[name]
+		if failed != nil {
+			text := fmt.Sprintf("drover's credentials end at %s, and drover cannot renew them: %v; drover cluster prepare %s --admin FILE --write FILE gives it the right, and makes new ones", end.UTC().Format(time.RFC3339), failed, name)
+			out = append(out, api.Problem{Part: "cluster " + name, Problem: printable.Line(text, maxProblem), Brief: "its credentials are not renewed", Warning: true})
+		}
+		if renews || end.Sub(now) > renewBefore {
 			continue
 		}
 		verb, brief := "end", "its credentials end soon"

@@ -256,7 +256,17 @@ func TestExpiries(t *testing.T) {
 	if len(got) != 2 {
 		t.Errorf("got %+v", got)
 	}
-	ends = nil
+	// What drover renews is a warning when it cannot, however far the end is.
+	c.Renewals = func() map[string]error { return map[string]error{"soon": nil, "later": errors.New("forbidden")} }
+	c.lastFacts = latest[Facts]{}
+	got = map[string]api.Problem{}
+	for _, p := range c.expiryProblems(now) {
+		got[p.Part] = p
+	}
+	if p := got["cluster later"]; len(got) != 2 || p.Brief != "its credentials are not renewed" || !p.Warning || !strings.Contains(p.Problem, "drover cannot renew them: forbidden; drover cluster prepare later ") {
+		t.Errorf("renewed: got %+v", got)
+	}
+	c.Renewals, ends = nil, nil
 	c.lastFacts = latest[Facts]{}
 	if got := c.expiryProblems(now); len(got) > 0 {
 		t.Errorf("without an end: %+v", got)
