@@ -73,22 +73,35 @@ func (a *authority) client(name string, edit ...func(*x509.Certificate)) *tls.Ce
 	return &made
 }
 
+// secure returns the TLS of a server that takes the certificates of an authority, and makes
+// the transports of its clients; they have no certificate if it is nil.
+func secure(people *authority) (conf *tls.Config, transport func(*tls.Certificate) *http.Transport) {
+	certified := httptest.NewTLSServer(nil) // for its certificate, which is of 127.0.0.1
+	certified.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(people.cert)
+	conf = &tls.Config{Certificates: certified.TLS.Certificates, ClientCAs: trusted, ClientAuth: tls.VerifyClientCertIfGiven}
+	return conf, func(cert *tls.Certificate) *http.Transport {
+		t := certified.Client().Transport.(*http.Transport).Clone()
+		if cert != nil {
+			t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+		}
+		return t
+	}
+}
+
 // TestClientCertificates: a certificate of the authority has the role that the config gives to
 // one of its names, and no other certificate has any.
 func TestClientCertificates(t *testing.T) {
 	people, others := newAuthority(t), newAuthority(t)
-	certified := httptest.NewTLSServer(nil) // for its certificate, which is of 127.0.0.1
-	certified.Close()
+	conf, transport := secure(people)
 	var grants atomic.Pointer[[]pools.Grant]
 	grants.Store(&[]pools.Grant{
 		{Name: "alice@example.org", Role: pools.RoleAdmin}, {Name: "bob", Role: pools.RoleViewer}, {Name: "ci.example.org", Role: pools.RoleOperator, Pools: []string{"storage"}},
 		{Name: "spiffe://farm/bob", Role: pools.RoleAdmin},
 	})
 	s := newHarness(t, func(h *harness) {
-		trusted := x509.NewCertPool()
-		trusted.AddCert(people.cert)
-		h.Addr = "127.0.0.1:0"
-		h.TLS = &tls.Config{Certificates: certified.TLS.Certificates, ClientCAs: trusted, ClientAuth: tls.VerifyClientCertIfGiven}
+		h.Addr, h.TLS = "127.0.0.1:0", conf
 		h.Grants = func() []pools.Grant { return *grants.Load() }
 	})
 	l, err := s.Listen()
@@ -107,11 +120,8 @@ func TestClientCertificates(t *testing.T) {
 	// do returns the status of a request; 0 when the server refuses the connection.
 	do := func(cert *tls.Certificate, method, path, body, token string) int {
 		t.Helper()
-		transport := certified.Client().Transport.(*http.Transport).Clone()
+		transport := transport(cert)
 		transport.DisableKeepAlives = true
-		if cert != nil {
-			transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
-		}
 		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+l.Addr().String()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

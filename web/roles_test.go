@@ -1,14 +1,16 @@
 package web_test
 
 import (
-	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"drover/pools"
+	"drover/web"
 	"drover/web/api"
 	"drover/web/route"
 )
@@ -29,10 +31,21 @@ func sample(r *route.Route) request {
 	return q
 }
 
-// TestRoles: each role may use exactly the routes that the table gives it, with a token and
-// with the session of a browser, and nobody may use one without.
+// TestRoles: each role may use exactly the routes that the table gives it, with a token, with
+// the session of a browser, with a certificate and over the unix socket, and nobody may use
+// one without.
 func TestRoles(t *testing.T) {
-	s := newHarness(t, func(s *harness) { s.Leases, s.Unknowns = someLeases(), someUnknowns() })
+	for _, role := range pools.Roles() {
+		t.Run(string(role), func(t *testing.T) { testRole(t, role) })
+	}
+	s := newHarness(t)
+	if resp := s.do(form(s.token(t, pools.RoleMetrics))); resp.Code != 403 || len(resp.Cookies()) > 0 {
+		t.Errorf("the page with a token for metrics: got %d", resp.Code)
+	}
+}
+
+func testRole(t *testing.T, role pools.Role) {
+	s, certificate, socket := connected(t, role)
 	table := append((&api.API{}).Routes(), route.Route{Method: "GET", Path: "/metrics", Role: pools.RoleMetrics})
 	try := func(q request, header map[string]string, want bool, refused int) {
 		t.Helper()
@@ -42,32 +55,66 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s %s: got %d, want allowed %v", q.method, q.path, resp.Code, want)
 		}
 	}
-	for _, role := range pools.Roles() {
-		token := s.token(t, role)
-		var cookie map[string]string
-		if role != pools.RoleMetrics {
-			cookie = s.sessionOf(t, token)
-		}
-		for i := range table {
-			r, q := &table[i], sample(&table[i])
-			may := role.Includes(r.Role)
-			t.Run(fmt.Sprintf("%s %s %s", role, r.Method, r.Path), func(*testing.T) {
-				try(q, bearer(token), may, 403)
-				try(q, nil, false, 401)
-				if cookie == nil {
-					return
+	token := s.token(t, role)
+	var cookie map[string]string
+	if role != pools.RoleMetrics {
+		cookie = s.sessionOf(t, token)
+	}
+	for i := range table {
+		r, q := &table[i], sample(&table[i])
+		may := role.Includes(r.Role)
+		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
+			try(q, bearer(token), may, 403)
+			try(q, nil, false, 401)
+			for name, send := range map[string]func(*testing.T, request) int{"a certificate": certificate, "the socket": socket} {
+				if got := send(t, q); (got != 401 && got != 403) != may || !may && got != 403 {
+					t.Errorf("%s %s with %s: got %d, want allowed %v", q.method, q.path, name, got, may)
 				}
-				refused := 403
-				if r.Secret || r.Changes() {
-					refused = 401
-				}
-				try(q, cookie, may && !r.Secret && !r.Changes(), refused)
-			})
+			}
+			if cookie == nil {
+				return
+			}
+			refused := 403
+			if r.Secret || r.Changes() {
+				refused = 401
+			}
+			try(q, cookie, may && !r.Secret && !r.Changes(), refused)
+		})
+	}
+}
+
+// connected returns a server that listens, and functions that send it requests of a client
+// whose certificate has a role, and over a socket that has it. They return the status.
+func connected(t *testing.T, role pools.Role) (s *harness, certificate, socket func(*testing.T, request) int) {
+	t.Helper()
+	people, path := newAuthority(t), filepath.Join(t.TempDir(), "s")
+	conf, transport := secure(people)
+	s = newHarness(t, func(h *harness) {
+		h.Leases, h.Unknowns = someLeases(), someUnknowns()
+		h.Addr, h.TLS = "127.0.0.1:0", conf
+		h.Grants = func() []pools.Grant { return []pools.Grant{{Name: "bob", Role: role}} }
+		h.Socket = &web.Socket{Path: path, Group: strconv.Itoa(os.Getgid()), Role: role}
+	})
+	addr, _ := serveSocket(t, s)
+	over := func(client *http.Client, base string) func(*testing.T, request) int {
+		t.Cleanup(client.CloseIdleConnections)
+		return func(t *testing.T, q request) int {
+			t.Helper()
+			req, err := http.NewRequestWithContext(t.Context(), q.method, base+q.path, strings.NewReader(q.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			return resp.StatusCode
 		}
 	}
-	if resp := s.do(form(s.token(t, pools.RoleMetrics))); resp.Code != 403 || len(resp.Cookies()) > 0 {
-		t.Errorf("the page with a token for metrics: got %d", resp.Code)
-	}
+	certificate = over(&http.Client{Transport: transport(people.client("bob"))}, "https://"+addr)
+	return s, certificate, over(socketClient(path), "http://localhost")
 }
 
 // TestOperatorOfPools: an operator of some pools changes only what belongs to them.

@@ -28,14 +28,18 @@ func socketed(t *testing.T, dir string, role pools.Role, group string) (s *harne
 		h.Addr = "127.0.0.1:0"
 		h.Socket = &web.Socket{Path: path, Group: group, Role: role}
 	})
-	stop = serveSocket(t, s)
-	client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}
-	return s, path, client, stop
+	_, stop = serveSocket(t, s)
+	return s, path, socketClient(path), stop
 }
 
-func serveSocket(t *testing.T, s *harness) (stop func()) {
+func socketClient(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+}
+
+// serveSocket serves the address and the socket of a server.
+func serveSocket(t *testing.T, s *harness) (addr string, stop func()) {
 	t.Helper()
 	l, err := s.Listen()
 	if err != nil {
@@ -58,7 +62,7 @@ func serveSocket(t *testing.T, s *harness) (stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	return stop
+	return l.Addr().String(), stop
 }
 
 // TestSocket: who connects by the socket has its role, and a token counts for more.
@@ -145,7 +149,7 @@ func TestSocketPlace(t *testing.T) {
 	if err := left.Close(); err != nil {
 		t.Fatal(err)
 	}
-	stop = serveSocket(t, s)
+	_, stop = serveSocket(t, s)
 	if err := get(); err != nil {
 		t.Error(err)
 	}
