@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -164,7 +165,7 @@ func (p *page) stream(v *view) answer.Handler {
 			}
 			_, tag, err := p.rendered(v, r, client)
 			if err != nil {
-				return answer.Of(err).Msg, true
+				return strconv.Itoa(answer.Of(err).Code), true // the page gets the error itself
 			}
 			return tag, true
 		}
