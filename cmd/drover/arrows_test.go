@@ -158,6 +158,7 @@ var mayImport = map[string][]string{
 	"imagebuild/rootfs":   {},
 
 	"cmd/drover/cli/contexts": {},
+	"cmd/drover/cli/jsonpath": {},
 	"cmd/drover/cli/nodeset":  {},
 	"cmd/drover/cli/routes":   {},
 	"cmd/drover/login":        {"drover/cmd/drover/cli", "drover/cmd/drover/cli/contexts", "drover/web/client"},

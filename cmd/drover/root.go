@@ -72,7 +72,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
-		newBootCommand(), newLeaseCommand(), newTokenCommand(),
+		newPoolCommand(), newTagCommand(), newBootCommand(), newLeaseCommand(), newTokenCommand(),
 		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/drover/cli/jsonpath"
 	"drover/pools/config/decode"
 	"drover/pools/printable"
 )
@@ -29,7 +30,11 @@ type Output struct {
 // is an error before the command does anything.
 func (o *Output) Flag(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
-	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], strings.Join(formats, "|"))
+	usage := strings.Join(formats, "|")
+	if slices.Contains(formats, "json") {
+		usage += "|jsonpath=PATH"
+	}
+	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], usage)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 }
@@ -37,8 +42,17 @@ func (o *Output) Flag(cmd *cobra.Command, formats ...string) {
 // Format returns the format that was asked for.
 func (o *Output) Format() string { return o.format }
 
+// jsonPath begins the format that picks values out of that of JSON.
+const jsonPath = "jsonpath="
+
 func (o *Output) check() error {
 	if slices.Contains(o.formats, o.format) {
+		return nil
+	}
+	if path, ok := strings.CutPrefix(o.format, jsonPath); ok && slices.Contains(o.formats, "json") {
+		if _, err := jsonpath.Parse(path); err != nil {
+			return &Error{Usage, fmt.Errorf("--output: %w", err)}
+		}
 		return nil
 	}
 	last := len(o.formats) - 1
@@ -120,6 +134,9 @@ func Print(w io.Writer, v any, format string) error {
 	if format == "yaml" {
 		return printYAML(w, v)
 	}
+	if path, ok := strings.CutPrefix(format, jsonPath); ok {
+		return printPath(w, v, path)
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -128,6 +145,20 @@ func Print(w io.Writer, v any, format string) error {
 		return err
 	}
 	_, err := w.Write(printable.EscapeJSON(b.Bytes()))
+	return err
+}
+
+// printPath writes the values that a template picks out of v.
+func printPath(w io.Writer, v any, path string) error {
+	t, err := jsonpath.Parse(path)
+	if err != nil {
+		return err
+	}
+	text, err := t.Execute(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, printable.Text(text))
 	return err
 }
 
