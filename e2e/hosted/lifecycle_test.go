@@ -18,19 +18,38 @@ import (
 	"drover/pools/kube/hosted"
 )
 
-// testSteady checks that a controller that starts anew changes nothing.
+// testSteady checks that a second controller waits while the first one has the Lease, and that it
+// changes nothing when it takes over.
 func (f *farm) testSteady(t *testing.T) {
 	before := f.versions(t)
 	if strings.Count(before, "\n") < 20 {
 		t.Fatalf("few objects:\n%s", before)
 	}
-	f.stop()
+	first, stop := f.holder(t), f.stop
 	f.start()
-	f.controller.Set([]pools.Cluster{cluster("tenant-a")})
-	f.ready("tenant-a", version)
-	if after := f.versions(t); after != before {
-		t.Errorf("a controller that started anew changed objects; before\n%s\nafter\n%s", before, after)
+	second := f.controller
+	second.Set([]pools.Cluster{cluster("tenant-a")})
+	if now := f.holder(t); now != first || len(second.Statuses()) > 0 {
+		t.Errorf("the Lease was held by %s, and is by %s; the second controller has %+v", first, now, second.Statuses())
 	}
+	stop()
+	f.ready("tenant-a", version)
+	if now := f.holder(t); now != second.Identity {
+		t.Errorf("the Lease is held by %s, want %s", now, second.Identity)
+	}
+	if after := f.versions(t); after != before {
+		t.Errorf("a controller that took over changed objects; before\n%s\nafter\n%s", before, after)
+	}
+}
+
+// holder returns the holder of the Lease of the controllers.
+func (f *farm) holder(t *testing.T) string {
+	t.Helper()
+	l, err := f.people.CoordinationV1().Leases(namespace).Get(t.Context(), "drover-tenants", metav1.GetOptions{})
+	if err != nil || l.Spec.HolderIdentity == nil {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	return *l.Spec.HolderIdentity
 }
 
 // versions returns the objects that the controller keeps, and when it changed each.

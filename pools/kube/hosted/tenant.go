@@ -80,10 +80,11 @@ func (w *worker) inTenant(ctx context.Context, k *keys) error {
 			return err
 		}
 	}
-	if !older(v.GitVersion, w.plane.Version) { // the add-ons of an update come after its API server
-		if err := w.fill(ctx); err != nil {
-			return err
-		}
+	if older(v.GitVersion, w.plane.Version) { // the add-ons of an update come after its API server
+		return &waiting{starting, fmt.Sprintf("the API server still answers as %s", v.GitVersion)}
+	}
+	if err := w.fill(ctx); err != nil {
+		return err
 	}
 	if err := w.administrator(ctx, k); err != nil {
 		return err
