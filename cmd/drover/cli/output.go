@@ -158,8 +158,16 @@ func printPath(w io.Writer, v any, path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, printable.Text(text))
-	return err
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		cells := strings.Split(line, "\t")
+		for i, cell := range cells {
+			cells[i] = printable.Text(cell)
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printYAML writes v as YAML, with the keys and the order of its JSON.
