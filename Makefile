@@ -123,7 +123,7 @@ server-image: ## dist/drover-image.tar: the server's container image for amd64 a
 	$(GO) run ./e2e/serverimage/build -o dist/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
 .PHONY: deb
-deb: ## dist/: Debian packages for amd64 and arm64 (ARCHES=amd64 for one of them; DIST for another folder)
+deb: ## dist/: the Debian package for this host (ARCHES="amd64 arm64" for both architectures; DIST for another folder)
 	deploy/package/build '$(LDFLAGS)' $(NFPM)
 
 .PHONY: dist

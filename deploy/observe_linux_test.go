@@ -81,7 +81,8 @@ func decode(t *testing.T, file string, into any) {
 
 // farm is the config of the server that is watched. Its first pool boots an image that is
 // there; nobody answers for its cluster.
-const farm = `server: {interfaces: [eth1], address: 10.28.0.2, arpProbe: false, https: ":8444", nodeTLS: {cert: cert.pem, key: key.pem}}
+const farm = `server: {interfaces: [eth1], address: 10.28.0.2, arpProbe: false, https: ":8444", nodeTLS: {cert: cert.pem, key: key.pem},
+  netconsole: ":6666", traces: "http://127.0.0.1:4318/cgi-bin/traces"}
 subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]
 clusters: [{name: tenant-a, kubeconfig: tenant-a.kubeconfig}]
 chassis: [{name: c1, pool: compute, address: 127.0.0.9, user: admin, passwordFile: password}]
@@ -197,6 +198,7 @@ func (h host) serve() {
 		"/etc/drover/prometheus.yaml": scrape + scrapeConfig(h.t),
 		"/etc/drover/tenant-a.kubeconfig": `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
 contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: e30.` + claims + `.c2ln}}]}`,
+		"/var/www/cgi-bin/traces":                                        "#!/bin/sh\nprintf 'Content-Type: application/json\\r\\n\\r\\n{}'\n", // the collector of traces
 		"/var/lib/drover/loaders/undionly.kpxe":                          strings.Repeat("loader ", 1000),
 		h.Dir + "/tiny/usr/lib/systemd/systemd":                          "#!/bin/sh",
 		h.Dir + "/tiny/boot/vmlinuz-6.1.0-1-amd64":                       "kernel",
@@ -210,15 +212,23 @@ contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {
 	h.run("ip link set lo up && ip link add eth1 type veth peer name nic0 && ip addr add 10.28.0.2/16 dev eth1 && ip link set eth1 up && ip link set nic0 address 52:54:00:77:01:01 up")
 	h.run("cd /etc/drover && CGO_ENABLED=0 go run $(go env GOROOT)/src/crypto/tls/generate_cert.go --host 10.28.0.2")
 	h.run("./drover image build --name tiny --init ./drover-init dir:tiny")
+	h.run("chmod 755 /var/www/cgi-bin/traces")
+	h.start("busybox httpd -f -p 127.0.0.1:4318 -h /var/www")
 	h.start("./drover serve")
 	fixture.Retry(h.t, "the server answers", func() error { return h.Command("curl -sf http://127.0.0.1:8443/healthz").Run() })
 }
 
-// clients are machines that boot, as far as this goes without one: a declared one, and one
-// of the catch-all pool.
+// clients are machines that boot, as far as this goes without one: a declared one, twice, and
+// one of the catch-all pool. A host that is none of them sends a line as kernels do.
 func (h host) clients() {
 	const firmware = "udhcpc -f -q -n -t 20 -i nic0 -s /bin/true -V PXEClient:Arch:00000:UNDI:002001 -x 0x5d:0000"
 	h.run(firmware + " && curl -s http://10.28.0.2/ ; echo get undionly.kpxe | tftp 10.28.0.2 69")
+	const address, bootScript = "10.28.36.1/32 dev nic0", "http://10.28.0.2/boot/52-54-00-77-01-01"
+	h.run("ip addr add " + address + " && script=$(curl -sf --interface 10.28.36.1 " + bootScript + ")" +
+		" && curl -sf --interface 10.28.36.1 -o kernel $(echo \"$script\" | grep -o 'http://[^ ]*/kernel' | head -n 1) && ip addr del " + address)
+	// With its next script the machine has begun another boot, and the trace of this one is sent.
+	h.run(firmware + " && ip addr add " + address + " && curl -sf --interface 10.28.36.1 " + bootScript + " && ip addr del " + address)
+	h.run(`bash -c "echo '<4>a line' >/dev/udp/10.28.0.2/6666"`)
 	h.run("ip link set nic0 down && ip link set nic0 address 52:54:00:77:02:02 up && " + firmware)
 }
 

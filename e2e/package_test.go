@@ -14,11 +14,14 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	"drover/e2e/manual"
 )
 
-// TestPackageBoots installs the Debian package in fresh systems of Debian 12 and 13, whose
-// systemd starts the server: as its own user, in the sandbox of its unit. A machine boots from it.
-// A tiny system stands in for the node image.
+// TestPackageBoots is a newcomer with two machines, who installs the Debian package in fresh
+// systems of Debian 12 and 13, with the README's config, and types what docs/install.md says.
+// systemd starts the server: as its own user, in the sandbox of its unit. A machine that the config
+// declares boots from it, and one that it does not, which becomes a node. A tiny system stands in
+// for the node image.
 func TestPackageBoots(t *testing.T) {
 	b := buildTiny(t, t.TempDir())
 	source, err := buildcache.SourceRoot()
@@ -54,10 +57,14 @@ func TestPackageBoots(t *testing.T) {
 					t.Log(out)
 				}
 			}()
-			if _, err := h.Run(ctx, "systemctl start drover"); err != nil { // returns when the server is ready
-				t.Fatal(err)
-			}
-			bootsFrom(ctx, t, rack, h)
+			types(ctx, t, h, "5. Run as a service")
+			powerOn := func(name string, m lab.Machine) { bootsAs(ctx, t, rack, h, name, m) }
+			powerOn("m1c29", lab.Machine{Name: "declared", NICs: card("94:57:a5:d3:ec:f2")})
+			stray := lab.Machine{Name: "stray", Firmware: lab.UEFI, NICs: card("52:54:00:77:01:01")}
+			powerOn("node-525400770101", stray)
+			types(ctx, t, h, "6. Boot")
+			stray.Name = "adopted"
+			powerOn("m1c31", stray)
 		})
 	}
 }
@@ -67,7 +74,7 @@ func TestPackageBoots(t *testing.T) {
 func startDebian(t *testing.T, rack *lab.Rack, root string) *debian.System {
 	t.Helper()
 	h, err := debian.Start(debian.Config{Root: root, Dir: t.TempDir(), Init: debian.Systemd, Network: "ip link add eth1 type veth peer name uplink netns " + rack.Name +
-		" && ip addr add 10.77.0.1/24 dev eth1 && ip link set eth1 up && ip -n " + rack.Name + " link set uplink master " + lab.Bridge + " up"})
+		" && ip addr add 10.28.0.2/16 dev eth1 && ip link set eth1 up && ip -n " + rack.Name + " link set uplink master " + lab.Bridge + " up"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,26 +93,21 @@ func installPackage(ctx context.Context, t *testing.T, h *debian.System, deb, im
 	if err := h.Send(ctx, deb, "/drover.deb"); err != nil {
 		t.Fatal(err)
 	}
-	config := strings.Replace(read(t, "testdata/appliance.yaml"), "interfaces: [br0]", "interfaces: [eth1]", 1)
-	config = strings.Replace(config, "image: debian-12", "image: "+site.TinyAMD64, 1)
-	if err := h.Write(ctx, strings.NewReader(config), "/drover.yaml"); err != nil {
+	config, err := manual.Block("..", "README.md", "yaml")
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{
-		"apt-get install -y --no-install-recommends /drover.deb",
-		"install -g drover -m 640 /drover.yaml /etc/drover/ && drover check",
-		"install -d -o drover -g drover /var/lib/drover/images /var/lib/drover/loaders",
-	} {
-		if _, err := h.Run(ctx, line); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := h.Run(ctx, "apt-get install -y --no-install-recommends /drover.deb && mkdir -p /var/lib/drover/images /var/lib/drover/loaders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(ctx, strings.NewReader(config), "/etc/drover/drover.yaml"); err != nil {
+		t.Fatal(err)
 	}
 	for to, pack := range map[string]*exec.Cmd{
-		"/var/lib/drover/images":  exec.CommandContext(ctx, "tar", "-C", images, "-c", site.TinyAMD64),
+		"/var/lib/drover/images":  exec.CommandContext(ctx, "tar", "-C", images, "--transform", "s/^"+site.TinyAMD64+"/debian-12/", "-c", site.TinyAMD64),
 		"/var/lib/drover/loaders": exec.CommandContext(ctx, "tar", "-C", loaders, "-ch", "."), // links lead to files of this host
 	} {
-		unpack := h.Command(ctx, "tar -C "+to+" -x --no-same-owner && chown -R drover:drover "+to)
-		var err error
+		unpack := h.Command(ctx, "tar -C "+to+" -x --no-same-owner")
 		if unpack.Stdin, err = pack.StdoutPipe(); err != nil {
 			t.Fatal(err)
 		}
@@ -119,26 +121,35 @@ func installPackage(ctx context.Context, t *testing.T, h *debian.System, deb, im
 	}
 }
 
-// bootsFrom boots a machine of the rack.
-func bootsFrom(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.System) {
+// types types the commands of a section of docs/install.md.
+func types(ctx context.Context, t *testing.T, h *debian.System, section string) {
 	t.Helper()
-	g, err := rack.PowerOn(lab.Machine{Name: "n1", NICs: card("52:54:00:77:0a:01")})
+	for _, c := range commands(t, "docs/install.md", section) {
+		out, err := h.Run(ctx, c.Text)
+		t.Logf("$ %s\n%s", c.Text, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bootsAs powers a machine on, until it is online as a node, and off.
+func bootsAs(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.System, node string, m lab.Machine) {
+	t.Helper()
+	g, err := rack.PowerOn(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		if t.Failed() {
 			t.Logf("console: %q", g.Tail(40))
 		}
 		if err := g.PowerOff(); err != nil {
 			t.Error(err)
 		}
+	}()
+	fixture.Until(ctx, t, node+" is online", func() (bool, error) {
+		out, err := h.Run(ctx, "drover boot show "+node)
+		return strings.Contains(out, " online "), err
 	})
-	says(ctx, t, g, "tiny: done")
-	out, err := h.Run(ctx, "drover boot show n1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(out)
-	fixture.WantText(t, "the boot", out, "script", "online") // the card has iPXE: it loads no loader
 }

@@ -109,7 +109,7 @@ func (k *checked) check(added []pools.PoolNode) error {
 			continue
 		}
 		if _, err := os.Stat(c.Kubeconfig); err != nil {
-			k.warn("cluster %q: %v: its nodes will boot but not join", c.Name, err)
+			k.warn("cluster %q: %v: its nodes will boot but not join: drover cluster prepare %s --write %s makes it", c.Name, err, c.Name, c.Kubeconfig)
 		}
 	}
 	k.Warnings = append(k.Warnings, readiness.NeighborWarnings(farm, os.DirFS("/proc"))...)

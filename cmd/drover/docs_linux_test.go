@@ -72,6 +72,7 @@ func notHere() map[string]string {
 		"cp /usr/lib/linux-image-*-arm64/broadcom/bcm271*.dtb /var/lib/drover/loaders/raspberry-pi":                               archive,
 		"drover image build --name debian-12 --file Dockerfile.image --build-arg K8S_SOURCE=apt":                                  archive,
 		"drover image build --name debian-13 --file Dockerfile.image --build-arg K8S_SOURCE=apt --build-arg DEBIAN=trixie":        archive,
+		"drover image build --name debian-12 --file /usr/share/drover/node-image/Dockerfile.image --build-arg K8S_SOURCE=apt /usr/share/drover/node-image": archive,
 		"buildah bud --target appliance --build-arg K8S_SOURCE=apt --build-context drover=bin -f Dockerfile.image -t appliance .": archive,
 		"make bench-image":  long,
 		"make bench-hosted": long, "make bench-hosted BENCH='-tenants 2 -alone'": long,

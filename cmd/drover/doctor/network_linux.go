@@ -242,6 +242,8 @@ func fetch(_ context.Context, address, file string) (int64, error) {
 	}
 	c.SetTimeout(3 * time.Second)
 	c.SetRetries(3)
+	c.RequestTSize(true) // as firmware does: a request without options is answered late
+	c.SetBlockSize(1428)
 	r, err := c.Receive(file, "octet")
 	if err != nil {
 		return 0, err
