@@ -58,13 +58,13 @@ func TestPackageBoots(t *testing.T) {
 				}
 			}()
 			types(ctx, t, h, "5. Run as a service")
-			powerOn := func(name string, m lab.Machine) { bootsAs(ctx, t, rack, h, name, m) }
-			powerOn("m1c29", lab.Machine{Name: "declared", NICs: card("94:57:a5:d3:ec:f2")})
+			powerOn := func(name, address string, m lab.Machine) { bootsAs(ctx, t, rack, h, name, address, m) }
+			powerOn("m1c29", "10.28.36.173", lab.Machine{Name: "declared", NICs: card("94:57:a5:d3:ec:f2")})
 			stray := lab.Machine{Name: "stray", Firmware: lab.UEFI, NICs: card("52:54:00:77:01:01")}
-			powerOn("node-525400770101", stray)
+			powerOn("node-525400770101", "10.28.72.10", stray)
 			types(ctx, t, h, "6. Boot")
 			stray.Name = "adopted"
-			powerOn("m1c31", stray)
+			powerOn("m1c31", "10.28.36.175", stray)
 		})
 	}
 }
@@ -133,8 +133,8 @@ func types(ctx context.Context, t *testing.T, h *debian.System, section string) 
 	}
 }
 
-// bootsAs powers a machine on, until it is online as a node, and off.
-func bootsAs(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.System, node string, m lab.Machine) {
+// bootsAs powers a machine on, until it is online as a node with an address, and off.
+func bootsAs(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.System, node, address string, m lab.Machine) {
 	t.Helper()
 	g, err := rack.PowerOn(m)
 	if err != nil {
@@ -150,6 +150,6 @@ func bootsAs(ctx context.Context, t *testing.T, rack *lab.Rack, h *debian.System
 	}()
 	fixture.Until(ctx, t, node+" is online", func() (bool, error) {
 		out, err := h.Run(ctx, "drover boot show "+node)
-		return strings.Contains(out, " online "), err
+		return strings.Contains(out, " online ") && strings.Contains(out, address), err
 	})
 }

@@ -62,19 +62,26 @@ func (h host) want(line, want string) {
 // packages are two versions of the package for this host's architecture.
 type packages struct{ old, current string }
 
-// build builds the package as make dist does. The older version has the same programs.
-func build(t *testing.T) packages {
+// makeDeb makes the package for an architecture.
+func makeDeb(t *testing.T, arch string) string {
 	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.CommandContext(t.Context(), "make", "-C", "../..", "deb", "DIST="+dist, "ARCHES="+runtime.GOARCH)
+	cmd := exec.CommandContext(t.Context(), "make", "-C", "../..", "deb", "DIST="+dist, "ARCHES="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make deb: %v\n%s", err, out)
 	}
-	found, err := filepath.Glob(filepath.Join(dist, "drover_*_"+runtime.GOARCH+".deb"))
-	if err != nil || len(found) != 1 {
+	found, err := filepath.Glob(filepath.Join(dist, "drover_*.deb"))
+	if err != nil || len(found) != 1 || !strings.HasSuffix(found[0], "_"+arch+".deb") {
 		t.Fatalf("make deb made %q, %v, want one package", found, err)
 	}
-	p := packages{filepath.Join(dist, "old.deb"), found[0]}
+	return found[0]
+}
+
+// build builds the package as make dist does. The older version has the same programs.
+func build(t *testing.T) packages {
+	t.Helper()
+	deb := makeDeb(t, runtime.GOARCH)
+	p := packages{filepath.Join(filepath.Dir(deb), "old.deb"), deb}
 	const older = `dpkg-deb -R "$1" "$2.d" && sed -i 's/^Version: .*/Version: 0.0.0~1/' "$2.d/DEBIAN/control" && dpkg-deb -Znone -b "$2.d" "$2"`
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", older, "sh", p.current, p.old).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -243,4 +250,39 @@ func (h host) nothingLeft() {
 	h.t.Helper()
 	h.want("dpkg --audit; dpkg-query -W -f '${Status}' drover 2>&1 | grep -v 'no packages found'", "")
 	h.want("find /etc /usr /var/lib /var/cache -name '*drover*'", "")
+}
+
+// TestPackageArm64 installs the package for arm64 in a fresh system of Debian 12, runs its
+// programs, and purges it. This host emulates the processor.
+func TestPackageArm64(t *testing.T) {
+	fixture.Root(t)
+	if err := buildcache.Able(t.Context()); err != nil {
+		fixture.Missing(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	system, err := buildcache.NewArm64(ctx, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	if out, err := exec.CommandContext(ctx, "cp", "-a", system.Root, root).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.CommandContext(ctx, "cp", makeDeb(t, "arm64"), root+"/drover.deb").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const line = `cd "$1" && mount --rbind /dev dev && mount -t proc proc proc
+exec chroot . env -i LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec '
+dpkg -i /drover.deb && rm /drover.deb
+drover version && /usr/lib/drover/drover-init --help
+stat -c "%U %G %a" /etc/drover && getent passwd drover
+dpkg --purge drover && dpkg --audit
+echo "left: $(find /etc /usr /var/lib /var/cache -name "*drover*")."'`
+	out, err := system.Command(ctx, line, root).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Logf("%s", out)
+	fixture.WantText(t, "the package for arm64", string(out), "linux/arm64", "drover-init is the first process", "root drover 750", "/var/lib/drover:/usr/sbin/nologin", "left: .")
 }

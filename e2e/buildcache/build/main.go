@@ -46,6 +46,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"debian12":   buildcache.Debian12,
 		"debian13":   buildcache.Debian13,
 		"checkers":   buildcache.Checkers,
+		"arm64": func(ctx context.Context, log io.Writer) (string, error) {
+			a, err := buildcache.NewArm64(ctx, log)
+			return a.Root, err
+		},
 	}
 	if len(args) == 0 {
 		args = []string{"kubernetes", "image", "network"} // the image needs all the others
