@@ -97,7 +97,7 @@ func TestPackage(t *testing.T) {
 	if err := buildcache.Able(t.Context()); err != nil {
 		fixture.Missing(t, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // lintian alone took eight on a busy host
 	defer cancel()
 	roots := map[string]string{}
 	for name, root := range map[string]func(context.Context) (string, error){

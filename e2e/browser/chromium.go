@@ -74,6 +74,9 @@ func (b *Tab) listen(event any) {
 	case *runtime.EventConsoleAPICalled:
 		b.errors = append(b.errors, fmt.Sprintf("console.%s", e.Type))
 	case *log.EventEntryAdded:
+		if strings.HasPrefix(e.Entry.Text, "Autofocus processing was blocked") {
+			return // not an error: [Open] was faster than the browser, and has the focus already
+		}
 		b.errors = append(b.errors, fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
 	}
 }
