@@ -158,7 +158,7 @@ func TestHostileServer(t *testing.T) {
 		{"power status n1", 2}, {"power status n1 -o yaml", 0}, {"token show a", 0}, {"token show a -o yaml", 0},
 		{"explain -c drover.yaml 52:54:00:00:00:01 --live", 0},
 		{"status", 0}, {"status -o yaml", 0}, {"node list --watch", 1}, {"node list --watch -o json", 0},
-		{"node show other", 0}, {"node rm n2", 0}, {"lease release 10.28.0.1", 0}, {"unknown forget 52:54:00:00:00:01", 0},
+		{"node show other", 0}, {"node rm n2 -y", 0}, {"lease release 10.28.0.1", 0}, {"unknown forget 52:54:00:00:00:01", 0},
 		{"node next-boot n2 local", 0}, {"chassis sync m2", 0}, {"token show b", 0},
 		{"import moonshot --from-file m1.txt --pool p --apply", 0},
 	} {

@@ -251,7 +251,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		t.Fatalf("a full disk: the stored nodes have changed:\n%s\nwant:\n%s", got, before)
 	}
 	code, errs = through(func(http.ResponseWriter) bool {
-		if code, _, errs := drover(t, "node rm m1c2n1 --api "+srv.URL); code != 0 {
+		if code, _, errs := drover(t, "node rm m1c2n1 -y --api "+srv.URL); code != 0 {
 			t.Error(errs)
 		}
 		return false

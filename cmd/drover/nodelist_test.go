@@ -51,7 +51,7 @@ func TestNodeListWatch(t *testing.T) {
 				next(want)
 			}
 			for i, line := range []string{
-				"node add n2 --pool compute --mac 52:54:00:00:00:02 --ip 10.28.0.12", "node set n2 --ip 10.28.0.20", "node rm n2",
+				"node add n2 --pool compute --mac 52:54:00:00:00:02 --ip 10.28.0.12", "node set n2 --ip 10.28.0.20", "node rm n2 -y",
 			} {
 				if code, _, errs := drover(t, line); code != 0 {
 					t.Fatal(errs)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -66,27 +67,7 @@ func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolN
 // apply checks changes on the server, shows them, and makes them in one step. typed: the
 // operator has typed the name of each node. The result is the nodes as they are then.
 func (ch *change) apply(cmd *cobra.Command, changes []pools.NodeChange, typed bool) error {
-	batch := pools.NodeBatch{Changes: changes}
-	if _, err := cli.Send(cmd.Context(), ch.api, client.ChangeNodes.Try(), batch); err != nil {
-		return err
-	}
-	shown, err := ch.show(cmd, changes)
-	if err != nil {
-		return err
-	}
-	switch {
-	case shown == 0:
-		fmt.Fprintln(ch.output.Log(cmd), "nothing changes")
-	case ch.dryRun:
-	default:
-		if !typed && shown > 1 {
-			err = cli.Confirm(cmd, ch.yes, fmt.Sprintf("change %d nodes?", shown))
-		}
-		if err == nil {
-			err = ch.api.ChangeNodes(cmd.Context(), changes)
-		}
-	}
-	if err != nil {
+	if _, err := ch.made(cmd, changes, func(shown int) bool { return !typed && shown > 1 }); err != nil {
 		return err
 	}
 	nodes, names := make([]pools.PoolNode, len(changes)), make([]string, len(changes))
@@ -94,6 +75,45 @@ func (ch *change) apply(cmd *cobra.Command, changes []pools.NodeChange, typed bo
 		nodes[i], names[i] = *c.New, c.New.Name
 	}
 	return ch.output.PrintNamed(cmd, nodes, names, func(io.Writer) error { return nil }) // people have seen it
+}
+
+// made checks changes on the server, shows them, and asks if asks reports so for the number of
+// nodes that change. It makes them in one step, and reports whether it has.
+func (ch *change) made(cmd *cobra.Command, changes []pools.NodeChange, asks func(shown int) bool) (bool, error) {
+	batch := pools.NodeBatch{Changes: changes}
+	if len(changes) > 0 { // an empty list is null
+		if _, err := cli.Send(cmd.Context(), ch.api, client.ChangeNodes.Try(), batch); err != nil {
+			return false, err
+		}
+	}
+	shown, err := ch.show(cmd, changes)
+	switch {
+	case err != nil:
+		return false, err
+	case shown == 0:
+		fmt.Fprintln(ch.output.Log(cmd), "nothing changes")
+		return false, nil
+	case ch.dryRun:
+		return false, nil
+	case asks(shown):
+		verb := "change"
+		if !slices.ContainsFunc(changes, func(c pools.NodeChange) bool { return c.New != nil }) {
+			verb = "remove"
+		}
+		if err := cli.Confirm(cmd, ch.yes, fmt.Sprintf("%s %s?", verb, countOf(shown))); err != nil {
+			return false, err
+		}
+	}
+	err = ch.api.ChangeNodes(cmd.Context(), changes)
+	return err == nil, err
+}
+
+// countOf returns a number of nodes as text.
+func countOf(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // show writes what changes, and returns the number of nodes.
@@ -114,8 +134,12 @@ func (ch *change) show(cmd *cobra.Command, changes []pools.NodeChange) (shown in
 	return shown, nil
 }
 
-// differences returns the fields of a node that a change changes, as lines.
+// differences returns the fields of a node that a change changes, as lines; a single line for a
+// node that goes.
 func differences(c pools.NodeChange) (string, error) {
+	if n := c.Old; c.New == nil {
+		return printable.Text(fmt.Sprintf("- %s (pool %s, %s, %s)", n.Name, n.Pool, cli.AddrOrDash(cmp.Or(n.IP, n.IP6)), cli.OrDash(joinMACs(n.MACs)))) + "\n", nil
+	}
 	old, err := fieldsOf(c.Old)
 	if err != nil {
 		return "", err

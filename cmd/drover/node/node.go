@@ -35,7 +35,7 @@ func newNodeCommand() *cobra.Command {
 the nodes of the config file too; to change one of those, edit the file.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newSetCommand(c), newMoveCommand(c), newRenameCommand(c), newNodeRemoveCommand(c), newNodeNextBootCommand(c))
+	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newSetCommand(c), newMoveCommand(c), newRenameCommand(c), newRemoveCommand(c), newNodeNextBootCommand(c))
 }
 
 func newNodeShowCommand(c *cli.Client) *cobra.Command {
@@ -146,16 +146,6 @@ func nodeFromFlags(name, pool, ip string, macs, tags []string) (pools.PoolNode, 
 		n.IP = a
 	}
 	return n, errors.Join(errs...)
-}
-
-func newNodeRemoveCommand(c *cli.Client) *cobra.Command {
-	return c.DeleteEach(&cobra.Command{
-		Use:     "rm NAME...",
-		Aliases: []string{"remove"},
-		Short:   "Remove nodes that were added over the API",
-		Example: "  drover node rm m1c30 m1c31\n  drover node rm m1c30 -o json",
-		Args:    cobra.MinimumNArgs(1),
-	}, client.RemoveNode, "removed", cli.AnyName)
 }
 
 func joinMACs(macs []pools.MAC) string {
