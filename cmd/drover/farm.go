@@ -45,11 +45,15 @@ func newElementsCommand[T any](kind, header string, path client.Path[[]T], row f
 		Example: "  drover " + kind + " list\n  drover " + kind + " list --sort -nodes\n  drover " + kind + " list -o json",
 		Args:    cobra.NoArgs,
 	}
-	var order string
+	var order cli.Order
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]T, error) {
-		return cli.Get(ctx, c, path, "sort", order)
+		by, err := order.Query()
+		if err != nil {
+			return nil, err
+		}
+		return cli.Get(ctx, c, path, "sort", by)
 	}, func(w io.Writer, all []T) error { return cli.Table(w, all, header, row) })
-	cmd.Flags().StringVar(&order, "sort", "name", "name|nodes, reversed with a minus")
+	order.Flag(cmd, "name", "nodes")
 	c.Flags(cmd)
 	return cmd
 }

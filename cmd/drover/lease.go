@@ -32,11 +32,13 @@ unknown device uses is in quarantine for an hour, and listed as declined.`,
 
 func newLeaseListCommand(c *cli.Client) *cobra.Command {
 	var pool, state string
+	var order cli.Order
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the leases by address",
 		Example: `  drover lease list
   drover lease list --pool catchall --state active
+  drover lease list --sort -expires
   drover lease list --state declined -o json`,
 		Args: cobra.NoArgs,
 	}
@@ -44,8 +46,13 @@ func newLeaseListCommand(c *cli.Client) *cobra.Command {
 		if state != "" && !slices.Contains(pools.LeaseStates(), state) {
 			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown state %q (one of %s)", state, strings.Join(pools.LeaseStates(), ", "))}
 		}
-		return cli.Get(ctx, c, client.Leases, "pool", pool, "state", state)
+		by, err := order.Query()
+		if err != nil {
+			return nil, err
+		}
+		return cli.Get(ctx, c, client.Leases, "pool", pool, "state", state, "sort", by)
 	}, leaseTable)
+	order.Flag(cmd, "address", "pool", "state", "node", "mac", "expires")
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")
 	cmd.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(pools.LeaseStates(), "|"))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(pools.LeaseStates(), cobra.ShellCompDirectiveNoFileComp))

@@ -103,15 +103,20 @@ func show(cmd *cobra.Command, file *string, get func(context.Context, []string) 
 }
 
 func newListCommand(c *cli.Client) *cobra.Command {
+	var order cli.Order
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens of the REST API",
 		Long:    "List shows the named tokens, also expired ones. It does not have their secrets.",
-		Example: "  drover token list\n  drover token list -o json",
+		Example: "  drover token list\n  drover token list --sort -expires\n  drover token list -o json",
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.APIToken, error) {
-		return cli.Get(ctx, c, client.Tokens)
+		by, err := order.Query()
+		if err != nil {
+			return nil, err
+		}
+		return cli.Get(ctx, c, client.Tokens, "sort", by)
 	}, func(w io.Writer, all []pools.APIToken) error {
 		return cli.Table(w, all, "NAME\tROLE\tPOOLS\tCREATED\tBY\tEXPIRES", func(t pools.APIToken) []any {
 			expires := "never"
@@ -121,6 +126,7 @@ func newListCommand(c *cli.Client) *cobra.Command {
 			return []any{t.Name, string(t.Role), strings.Join(t.Pools, ","), t.Created, t.By, expires}
 		})
 	})
+	order.Flag(cmd, "name", "role", "expires")
 	return cmd
 }
 

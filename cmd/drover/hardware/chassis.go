@@ -28,15 +28,21 @@ func newChassisCommand() *cobra.Command {
 }
 
 func newChassisListCommand(c *cli.Client) *cobra.Command {
+	var order cli.Order
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the chassis of the config, each with its last result",
-		Example: "  drover chassis list\n  drover chassis list -o json",
+		Example: "  drover chassis list\n  drover chassis list --sort last\n  drover chassis list -o json",
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]pools.ChassisStatus, error) {
-		return fetchChassis(c, ctx)
+		by, err := order.Query()
+		if err != nil {
+			return nil, err
+		}
+		return cli.Get(ctx, c, client.Chassis, "sort", by)
 	}, chassisTable)
+	order.Flag(cmd, "name", "pool", "last")
 	return cmd
 }
 

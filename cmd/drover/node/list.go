@@ -22,7 +22,7 @@ import (
 
 func newNodeListCommand(c *cli.Client) *cobra.Command {
 	var sel selector
-	var order string
+	var order cli.Order
 	var follow bool
 	var output cli.Output
 	cmd := &cobra.Command{
@@ -39,20 +39,19 @@ interrupted; with -o json a line is an object.
 States: ` + stateList() + `.`,
 		Example: `  drover node list
   drover node list -l pool=compute,state=stuck -o wide
-  drover node list m1c[01-45] --sort since
+  drover node list m1c[01-45] --sort -since
   drover node list -l tag!=storage -o name
   drover node list -l pool=compute --watch`,
 	}
 	cmd.Flags().StringVarP(&sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
-	cmd.Flags().StringVar(&order, "sort", "name", strings.Join(orders(), "|"))
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
+	order.Flag(cmd, "name", "pool", "ip", "state", "since")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the changes; for the formats table and json")
 	output.Flag(cmd, "table", "wide", "name", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sel.names = args
-		compare := compareBy[order]
-		if compare == nil {
-			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--sort %q: want one of %s", order, strings.Join(orders(), ", "))}
+		by, reversed, err := order.Parse()
+		if err != nil {
+			return err
 		}
 		if follow {
 			return sel.follow(cmd, c, output.Format())
@@ -61,7 +60,14 @@ States: ` + stateList() + `.`,
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int { return cmp.Or(compare(&a, &b), natural.Compare(a.Name, b.Name)) })
+		compare := compareBy[by]
+		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int {
+			c := cmp.Or(compare(&a, &b), natural.Compare(a.Name, b.Name))
+			if reversed {
+				return -c
+			}
+			return c
+		})
 		if output.Format() == "wide" {
 			return wideTable(cmd.OutOrStdout(), nodes)
 		}
@@ -88,10 +94,8 @@ var compareBy = map[string]func(a, b *pools.NodeInfo) int{
 	"pool":  func(a, b *pools.NodeInfo) int { return natural.Compare(a.Pool, b.Pool) },
 	"ip":    func(a, b *pools.NodeInfo) int { return statusOf(a).Address.Compare(statusOf(b).Address) },
 	"state": func(a, b *pools.NodeInfo) int { return cmp.Compare(statusOf(a).State, statusOf(b).State) },
-	"since": func(a, b *pools.NodeInfo) int { return statusOf(b).Since.Compare(statusOf(a).Since) }, // the newest first
+	"since": func(a, b *pools.NodeInfo) int { return statusOf(a).Since.Compare(statusOf(b).Since) },
 }
-
-func orders() []string { return slices.Sorted(maps.Keys(compareBy)) }
 
 // statusOf returns the status of a node; the zero status of an older server.
 func statusOf(n *pools.NodeInfo) pools.NodeStatus {

@@ -27,15 +27,21 @@ them nodes, use drover unknown adopt.`,
 }
 
 func newUnknownListCommand(c *cli.Client) *cobra.Command {
+	var order cli.Order
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List unknown machines, most recent first",
-		Example: "  drover unknown list\n  drover unknown list -o json",
+		Example: "  drover unknown list\n  drover unknown list --sort first\n  drover unknown list -o json",
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, _ []string) ([]pools.Unknown, error) {
-		return cli.Get(ctx, c, client.Unknown)
+		by, err := order.Query()
+		if err != nil {
+			return nil, err
+		}
+		return cli.Get(ctx, c, client.Unknown, "sort", by)
 	}, unknownTable)
+	order.Flag(cmd, "-last", "mac", "pool", "firmware", "address", "first", "last")
 	return cmd
 }
 
