@@ -50,7 +50,7 @@ parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v '^drover/e2e$$')
+	CGO_ENABLED=1 $(GO) test -race -timeout 45m $$($(GO) list ./... | grep -v '^drover/e2e$$')
 
 .PHONY: e2e
 e2e: need ## the lab only: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
