@@ -55,7 +55,6 @@ type Server struct {
 
 // Bounds for clients.
 const (
-	maxBody   = 1 << 20  // bytes of a request's body
 	maxHeader = 16 << 10 // bytes of a request's line and header
 
 	headerTimeout = 5 * time.Second
@@ -96,7 +95,7 @@ func (s *Server) Handler() http.Handler {
 	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {
 		return &answer.Error{Code: http.StatusForbidden, Msg: "a request from another site"}
 	}))
-	bounded := http.MaxBytesHandler(mux, maxBody)
+	bounded := http.MaxBytesHandler(mux, answer.MaxBody)
 	return secureHeaders(s.checkHost(s.countAuthenticated(guard, protect.Handler(bounded))))
 }
 

@@ -183,7 +183,11 @@ var mayImport = map[string][]string{
 		"drover/pools/config/decode", "drover/pools/resolve",
 	},
 	"cmd/drover/status": {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
-	"cmd/drover/node":   {"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/config/decode", "drover/pools/natural", "drover/web/client"},
+	"cmd/drover/node": {
+		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/cmd/drover/node/nodefile", "drover/pools", "drover/pools/config/decode",
+		"drover/pools/config/mistake", "drover/pools/natural", "drover/web/answer", "drover/web/client",
+	},
+	"cmd/drover/node/nodefile": {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/migrate/inventory"},
 
 	"cmd/drover/server/metrics": {
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",

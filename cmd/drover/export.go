@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/node"
+	"drover/cmd/drover/node/nodefile"
 	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/config"
@@ -22,26 +25,47 @@ import (
 const maxManifests = 64 << 20
 
 func newExportCommand() *cobra.Command {
-	var file, format, namespace string
+	var file, format, namespace, rules string
+	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Print the farm of a config as objects for kubectl apply",
+		Short: "Print the farm of a config as objects, or the nodes of a running server",
 		Long: `Export prints the subnets, tags, clusters, pools, nodes and chassis of a config as
 objects of drover.dev, for kubectl apply or a git repository. The section server
 stays in the config. What cannot be an object, as it names a program or a file of
-the server, is left out with a warning (exit code 3). The way back is drover apply.`,
-		Example: "  drover export -c drover.yaml > farm.yaml",
-		Args:    cobra.NoArgs,
+the server, is left out with a warning (exit code 3).
+
+With --format nodes or csv it prints the nodes that were added to a running server, as a
+list in YAML or as a table. The table has no match, dhcpOptions, lease and place of nodes:
+where there are some, the exit code is 3.
+
+The way back is drover apply.`,
+		Example: `  drover export -c drover.yaml > farm.yaml
+  drover export --format nodes > nodes.yaml
+  drover export --format csv -l pool=compute > nodes.csv`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "objects" {
-				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--format %q: want objects", format)}
+			f := cmd.Flags()
+			switch {
+			case format == "nodes" || format == "csv":
+				if f.Changed("config") || f.Changed("namespace") {
+					return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--format %s: nodes are those of the running server: give neither --config nor --namespace", format)}
+				}
+				return node.Export(cmd, c, rules, format)
+			case format != "objects":
+				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--format %q: want objects, nodes or csv", format)}
+			case rules != "":
+				return &cli.Error{Code: cli.Usage, Err: errors.New("--selector is for --format nodes and csv")}
 			}
 			return export(file, namespace, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cli.ConfigFlag(cmd, &file)
-	cmd.Flags().StringVar(&format, "format", "objects", "objects: YAML documents for kubectl")
+	cmd.Flags().StringVar(&format, "format", "objects", "objects: YAML documents for kubectl; nodes, csv: nodes of the running server")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "drover", "namespace of the objects")
+	cmd.Flags().StringVarP(&rules, "selector", "l", "", "of nodes: rules such as pool=compute,tag=storage")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"objects", "nodes", "csv"}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags(cmd)
 	return cmd
 }
 
@@ -88,47 +112,91 @@ func warnOrder(cfg *pools.Config, stderr io.Writer) {
 }
 
 func newApplyCommand() *cobra.Command {
-	var file, manifests string
-	var dryRun bool
-	var output cli.Output
+	var config, file string
+	nodes := &node.Apply{}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Put objects into a config file",
-		Long: `Apply adds the objects of a file, as drover export prints them, to a config file. It
+		Short: "Make the nodes of a running server those of a file, or put objects into a config",
+		Long: `Apply of a file of nodes adds and changes nodes of the running server, all in one step. It
+shows what changes, and asks. The file is a list in YAML or JSON, whose entries are whole
+nodes, or a table (.csv, .tsv), which changes only the fields that it has columns for: name,
+pool, macs, ip, ip6, tags, ignore. drover export --format nodes or csv prints such files.
+With --prune nodes that the file does not have go, in the pools that it names or, with
+--selector, those that the rules choose. Nodes of the config file and of chassis stay.
+
+Apply of objects, as drover export prints them, puts them into a config file. It
 replaces the elements of the same names, and keeps all others, their order and the
 comments. The result is checked as drover check does before it is written. What stands
 in files that the config includes is not replaced: drover names it as there twice.
 
 Objects of an admin cluster are applied by kubectl.`,
-		Example: "  drover apply -f farm.yaml -c drover.yaml --dry-run\n  drover apply -f farm.yaml -c drover.yaml -o json",
-		Args:    cobra.NoArgs,
+		Example: `  drover apply -f nodes.yaml
+  drover apply -f nodes.csv --prune --dry-run
+  drover apply -f nodes.yaml --prune -l pool=compute,tag=gpu -y
+  drover apply -f farm.yaml -c drover.yaml --dry-run`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if manifests == "" {
-				return &cli.Error{Code: cli.Usage, Err: errors.New("-f FILE is needed: the objects")}
+			if file == "" {
+				return &cli.Error{Code: cli.Usage, Err: errors.New("-f FILE is needed: the nodes or the objects")}
 			}
-			n, err := applyObjects(manifests, file, dryRun, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if err != nil || dryRun {
+			data, err := atomicfile.Read(file, maxManifests)
+			if err != nil {
 				return err
 			}
-			return output.Print(cmd, map[string]any{"file": file, "objects": n}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %d objects applied\n", file, n)
-				return err
-			})
+			switch kindOfFile(file, data) {
+			case nodesFile:
+				if cmd.Flags().Changed("config") {
+					return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s has nodes, which go to the running server: --config is for objects (to put nodes into a config, edit it, or see drover import)", file)}
+				}
+				return nodes.Run(cmd, file, data)
+			case objectsFile:
+				return putObjects(cmd, nodes, file, data, config)
+			}
+			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s: neither nodes (YAML with \"nodes: [{pool: web, name: m1, macs: [...], ip: ...}]\", or a table NAME.csv) nor objects of drover.dev (with apiVersion and kind)", file)}
 		},
 	}
-	cli.ConfigFlag(cmd, &file)
-	cmd.Flags().StringVarP(&manifests, "filename", "f", "", "file with the objects")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the config in place of writing it")
-	output.Flag(cmd, "text", "json", "yaml")
+	cli.ConfigFlag(cmd, &config)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the nodes or the objects")
+	nodes.Flags(cmd)
+	cmd.Flags().Lookup("dry-run").Usage = "show what would change, or print the config, and change nothing"
 	return cmd
 }
 
-// applyObjects returns the number of objects.
-func applyObjects(manifests, file string, dryRun bool, stdout, stderr io.Writer) (n int, err error) {
-	data, err := atomicfile.Read(manifests, maxManifests)
-	if err != nil {
-		return 0, err
+// kinds of the files that drover apply takes.
+const (
+	nodesFile   = "nodes"
+	objectsFile = "objects"
+)
+
+// kindOfFile returns the kind of a file; empty for an unknown one. What begins like an object is
+// one, whatever its mistakes.
+func kindOfFile(file string, data []byte) string {
+	switch {
+	case nodefile.IsTable(file) || nodefile.IsList(file, data):
+		return nodesFile
+	case bytes.Contains(data, []byte("apiVersion")) || bytes.Contains(data, []byte("kind")):
+		return objectsFile
 	}
+	return ""
+}
+
+// putObjects puts the objects of a file into a config.
+func putObjects(cmd *cobra.Command, flags *node.Apply, file string, data []byte, config string) error {
+	if err := flags.OnlyNodes(); err != nil {
+		return err
+	}
+	n, err := applyObjects(file, data, config, flags.DryRun(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	if err != nil || flags.DryRun() {
+		return err
+	}
+	return flags.Output().PrintNamed(cmd, map[string]any{"file": config, "objects": n}, []string{config}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: %d objects applied\n", config, n)
+		return err
+	})
+}
+
+// applyObjects returns the number of objects.
+func applyObjects(manifests string, data []byte, file string, dryRun bool, stdout, stderr io.Writer) (n int, err error) {
 	all, err := objects.Read(manifests, data)
 	if err != nil {
 		return 0, cli.PrintMistakes(manifests, err, stderr)

@@ -17,6 +17,9 @@ import (
 	"drover/pools/config/mistake"
 )
 
+// MaxBody bounds the body of a request, in bytes.
+const MaxBody = 1 << 20
+
 // Handler answers a request, or returns an error, which becomes the answer.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 

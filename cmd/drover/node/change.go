@@ -86,8 +86,8 @@ func (ch *change) made(cmd *cobra.Command, changes []pools.NodeChange, asks func
 			return false, err
 		}
 	}
-	shown, err := ch.show(cmd, changes)
-	switch {
+	visible, err := ch.show(cmd, changes)
+	switch shown := len(visible); {
 	case err != nil:
 		return false, err
 	case shown == 0:
@@ -96,11 +96,7 @@ func (ch *change) made(cmd *cobra.Command, changes []pools.NodeChange, asks func
 	case ch.dryRun:
 		return false, nil
 	case asks(shown):
-		verb := "change"
-		if !slices.ContainsFunc(changes, func(c pools.NodeChange) bool { return c.New != nil }) {
-			verb = "remove"
-		}
-		if err := cli.Confirm(cmd, ch.yes, fmt.Sprintf("%s %s?", verb, countOf(shown))); err != nil {
+		if err := cli.Confirm(cmd, ch.yes, tally(visible, "add", "change", "remove")+"?"); err != nil {
 			return false, err
 		}
 	}
@@ -108,16 +104,35 @@ func (ch *change) made(cmd *cobra.Command, changes []pools.NodeChange, asks func
 	return err == nil, err
 }
 
-// countOf returns a number of nodes as text.
-func countOf(n int) string {
-	if n == 1 {
-		return "1 node"
+// tally returns what changes do, as text: "add 1 and remove 2 nodes".
+func tally(changes []pools.NodeChange, add, change, remove string) string {
+	var n [3]int
+	for _, c := range changes {
+		switch {
+		case c.Old == nil:
+			n[0]++
+		case c.New != nil:
+			n[1]++
+		default:
+			n[2]++
+		}
 	}
-	return fmt.Sprintf("%d nodes", n)
+	var words []string
+	last := 0
+	for i, verb := range []string{add, change, remove} {
+		if n[i] > 0 {
+			words, last = append(words, fmt.Sprintf("%s %d", verb, n[i])), n[i]
+		}
+	}
+	noun := " nodes"
+	if last == 1 {
+		noun = " node"
+	}
+	return strings.Join(words, ", ") + noun
 }
 
-// show writes what changes, and returns the number of nodes.
-func (ch *change) show(cmd *cobra.Command, changes []pools.NodeChange) (shown int, err error) {
+// show writes what changes, and returns the changes that change anything.
+func (ch *change) show(cmd *cobra.Command, changes []pools.NodeChange) (shown []pools.NodeChange, err error) {
 	for _, c := range changes {
 		text, err := differences(c)
 		if err != nil {
@@ -126,7 +141,7 @@ func (ch *change) show(cmd *cobra.Command, changes []pools.NodeChange) (shown in
 		if text == "" {
 			continue
 		}
-		shown++
+		shown = append(shown, c)
 		if _, err := io.WriteString(ch.output.Log(cmd), text); err != nil {
 			return shown, err
 		}

@@ -81,16 +81,22 @@ type table struct {
 }
 
 func read(f *migrate.Farm, file string, data []byte) error {
+	t := &table{farm: f, file: file}
+	return Table(file, data, t.head, t.row)
+}
+
+// Table calls head with the first line of a table, the names of its columns, and row with each
+// other one that is not empty.
+func Table(file string, data []byte, head func(pools.Origin, []string) error, row func(pools.Origin, []string)) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // spreadsheets write a byte order mark
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	r := csv.NewReader(bytes.NewReader(data))
 	r.Comma, r.FieldsPerRecord = separator(string(first)), -1
 	r.TrimLeadingSpace = r.Comma != '\t' // an empty value is no space
-	t := &table{farm: f, file: file}
 	for n := 0; ; n++ {
-		row, err := r.Read()
+		values, err := r.Read()
 		at := pools.Origin{File: file}
-		if len(row) > 0 {
+		if len(values) > 0 {
 			at.Line, _ = r.FieldPos(0)
 		}
 		switch {
@@ -103,13 +109,27 @@ func read(f *migrate.Farm, file string, data []byte) error {
 		case n > maxRows:
 			return migrate.FormatError(at, "more than %d rows", maxRows)
 		case n == 0:
-			if err := t.head(at, row); err != nil {
+			if err := head(at, values); err != nil {
 				return err
 			}
 		default:
-			t.row(at, row)
+			row(at, values)
 		}
 	}
+}
+
+// Field returns the field of nodes that a column of this name has: name, mac, ip, ip6, pool, tags,
+// or one of those that only imports know; empty for an unknown one.
+func Field(column string) string { return known()[normal(column)] }
+
+// normal returns the name of a column in lower case, without blanks and other marks.
+func normal(column string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(column))
 }
 
 // separator returns the separator of a header.
@@ -128,12 +148,7 @@ func (t *table) head(at pools.Origin, row []string) error {
 	fields := known()
 	t.header = row
 	for _, name := range row {
-		key := strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-				return r
-			}
-			return -1
-		}, strings.ToLower(name))
+		key := normal(name)
 		field, ok := fields[key]
 		at.Path = strings.TrimSpace(name)
 		switch {
@@ -189,15 +204,15 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 			m.Name = text
 		}
 	case "mac":
-		m.Hardware = append(m.Hardware, words(text)...)
+		m.Hardware = append(m.Hardware, Words(text)...)
 	case "ip", "ip6":
-		for _, w := range words(text) {
+		for _, w := range Words(text) {
 			t.address(m, at, w)
 		}
 	case "pool":
 		m.Pool = text
 	case "tags":
-		for _, w := range words(text) {
+		for _, w := range Words(text) {
 			name, _ := t.farm.Tag(w)
 			m.Tags = append(m.Tags, name)
 		}
@@ -285,8 +300,8 @@ func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
 	}
 }
 
-// words splits a value at blanks, commas, semicolons and bars.
-func words(text string) []string {
+// Words splits a value at blanks, commas, semicolons and bars.
+func Words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;|\t\r\n", r) })
 }
 
