@@ -27,7 +27,7 @@ func newClusterCommand() *cobra.Command {
 		Use:   "cluster",
 		Short: "Prepare and check the clusters that nodes join",
 	}
-	return cli.Group(cmd, newClusterListCommand(), newClusterCheckCommand(), newClusterPrepareCommand())
+	return cli.Group(cmd, newClusterListCommand(), newClusterShowCommand(), newClusterCheckCommand(), newClusterPrepareCommand())
 }
 
 func newClusterCheckCommand() *cobra.Command {

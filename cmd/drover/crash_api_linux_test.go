@@ -21,7 +21,7 @@ import (
 	"drover/web/client"
 )
 
-// TestKillAPI kills the server at random instants while clients add, change, rename and remove
+// TestKillAPI kills the server at random instants while clients add, change and remove
 // nodes over the REST API. After each kill a new server has every change that was
 // acknowledged; a change without an answer is there as a whole, or not at all.
 func TestKillAPI(t *testing.T) {
