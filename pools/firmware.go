@@ -52,22 +52,14 @@ func (f Firmware) HTTP() bool { return strings.HasSuffix(string(f), "-http") }
 //
 // UEFI gets snponly.efi, the iPXE that uses only the network card it was loaded from.
 // ipxe.efi would try all cards in order and wait for DHCP on each.
-func (f Firmware) Loader() string {
-	switch f {
-	case BIOS:
-		return "undionly.kpxe"
-	case UEFIx64, UEFIx64HTTP:
-		return "snponly.efi"
-	case UEFIarm64, UEFIarm64HTTP:
-		return "snponly-arm64.efi"
-	case UEFIriscv64, UEFIriscv64HTTP:
-		return "snponly-riscv64.efi"
-	case UEFIloong64, UEFIloong64HTTP:
-		return "snponly-loong64.efi"
-	case UBootArm64:
-		return "boot.scr.uimg"
-	case RaspberryPi: // asks for names of its own, whatever the answer says
-		return "raspberry-pi/start4.elf"
-	}
-	return ""
+func (f Firmware) Loader() string { return loaders[f] }
+
+var loaders = map[Firmware]string{
+	BIOS:    "undionly.kpxe",
+	UEFIx64: "snponly.efi", UEFIx64HTTP: "snponly.efi",
+	UEFIarm64: "snponly-arm64.efi", UEFIarm64HTTP: "snponly-arm64.efi",
+	UEFIriscv64: "snponly-riscv64.efi", UEFIriscv64HTTP: "snponly-riscv64.efi",
+	UEFIloong64: "snponly-loong64.efi", UEFIloong64HTTP: "snponly-loong64.efi",
+	UBootArm64:  "boot.scr.uimg",
+	RaspberryPi: "raspberry-pi/start4.elf", // asks for names of its own, whatever the answer says
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/element"
 	"drover/deploy"
 	"drover/pools"
 	"drover/pools/atomicfile"
@@ -27,7 +28,7 @@ func newClusterCommand() *cobra.Command {
 		Use:   "cluster",
 		Short: "Prepare and check the clusters that nodes join",
 	}
-	return cli.Group(cmd, newClusterListCommand(), newClusterShowCommand(), newClusterCheckCommand(), newClusterPrepareCommand())
+	return cli.Group(cmd, element.NewClusterListCommand(), element.NewClusterShowCommand(), newClusterCheckCommand(), newClusterPrepareCommand())
 }
 
 func newClusterCheckCommand() *cobra.Command {

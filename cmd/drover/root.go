@@ -13,6 +13,7 @@ import (
 	"drover/cmd/drover/complete"
 	"drover/cmd/drover/configfile"
 	"drover/cmd/drover/doctor"
+	"drover/cmd/drover/element"
 	"drover/cmd/drover/explain"
 	"drover/cmd/drover/hardware"
 	hosts "drover/cmd/drover/host"
@@ -72,7 +73,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
-		newPoolCommand(), newTagCommand(), newBootCommand(), newLeaseCommand(), newTokenCommand(),
+		element.NewPoolCommand(), element.NewTagCommand(), newBootCommand(), newLeaseCommand(), newTokenCommand(),
 		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())

@@ -1,4 +1,6 @@
-package main
+// Package element has the commands that list and show the elements of a running server's farm:
+// pools, tags and clusters, with their nodes.
+package element
 
 import (
 	"context"
@@ -15,43 +17,47 @@ import (
 	"drover/web/client"
 )
 
-func newPoolCommand() *cobra.Command {
+// NewPoolCommand makes the command pool.
+func NewPoolCommand() *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "pool", Short: "List and show the pools of a running server"},
-		newElementCommand("pool", client.Pools, func(p *pools.PoolInfo) []property {
+		newShowCommand("pool", client.Pools, func(p *pools.PoolInfo) []property {
 			return []property{
 				{"cluster", p.Cluster}, {"image", p.Image}, {"tags", strings.Join(p.Tags, " ")}, {"range", rangeText(p.Range)}, {"range6", rangeText(p.Range6)},
 				{"catch-all", yes(p.CatchAll)}, {"ignore", yes(p.Ignore)},
 			}
 		}),
-		newElementsCommand("pool", "NAME\tCLUSTER\tIMAGE\tNODES\tTAGS\tRANGE", client.Pools, func(p pools.PoolInfo) []any {
+		newListCommand("pool", "NAME\tCLUSTER\tIMAGE\tNODES\tTAGS\tRANGE", client.Pools, func(p pools.PoolInfo) []any {
 			return []any{p.Name, p.Cluster, p.Image, p.Nodes, strings.Join(p.Tags, ","), rangeText(p.Range)}
 		}))
 }
 
-func newTagCommand() *cobra.Command {
+// NewTagCommand makes the command tag.
+func NewTagCommand() *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "tag", Short: "List and show the tags of a running server"},
-		newElementCommand("tag", client.Tags, func(t *pools.TagInfo) []property {
+		newShowCommand("tag", client.Tags, func(t *pools.TagInfo) []property {
 			return []property{{"pools", strings.Join(t.Pools, " ")}}
 		}),
-		newElementsCommand("tag", "NAME\tNODES\tPOOLS", client.Tags, func(t pools.TagInfo) []any {
+		newListCommand("tag", "NAME\tNODES\tPOOLS", client.Tags, func(t pools.TagInfo) []any {
 			return []any{t.Name, t.Nodes, strings.Join(t.Pools, ",")}
 		}))
 }
 
-func newClusterShowCommand() *cobra.Command {
-	return newElementCommand("cluster", client.Clusters, func(c *pools.ClusterInfo) []property {
+// NewClusterShowCommand makes the command cluster show.
+func NewClusterShowCommand() *cobra.Command {
+	return newShowCommand("cluster", client.Clusters, func(c *pools.ClusterInfo) []property {
 		return []property{{"endpoint", c.Endpoint}, {"hosted", yes(c.Hosted)}, {"pools", strings.Join(c.Pools, " ")}}
 	})
 }
 
-func newClusterListCommand() *cobra.Command {
-	return newElementsCommand("cluster", "NAME\tNODES\tPOOLS\tENDPOINT", client.Clusters, func(c pools.ClusterInfo) []any {
+// NewClusterListCommand makes the command cluster list.
+func NewClusterListCommand() *cobra.Command {
+	return newListCommand("cluster", "NAME\tNODES\tPOOLS\tENDPOINT", client.Clusters, func(c pools.ClusterInfo) []any {
 		return []any{c.Name, c.Nodes, strings.Join(c.Pools, ","), c.Endpoint}
 	})
 }
 
-// newElementsCommand makes the command that lists the elements of a farm of one kind.
-func newElementsCommand[T any](kind, header string, path client.Path[[]T], row func(T) []any) *cobra.Command {
+// newListCommand makes the command that lists the elements of a farm of one kind.
+func newListCommand[T any](kind, header string, path client.Path[[]T], row func(T) []any) *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -81,8 +87,8 @@ type shown[T any] struct {
 	Nodes   []string `json:"nodes"`
 }
 
-// newElementCommand makes the command that shows an element of a farm, and its nodes.
-func newElementCommand[T any](kind string, path client.Path[[]T], properties func(*T) []property) *cobra.Command {
+// newShowCommand makes the command that shows an element of a farm, and its nodes.
+func newShowCommand[T any](kind string, path client.Path[[]T], properties func(*T) []property) *cobra.Command {
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:     "show NAME",
