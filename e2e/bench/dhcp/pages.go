@@ -231,6 +231,7 @@ func (b *bench) besidePages(ctx context.Context, s server, f func() error) (err 
 	if err != nil {
 		return err
 	}
+	<-p.Done() // a signal before would be its end
 	b.say("%d open pages: %s", b.open, strings.TrimSpace(line))
 	if !strings.Contains(line, `"failed":0,`) {
 		return fmt.Errorf("refreshes of pages failed: %s", line)
@@ -239,7 +240,7 @@ func (b *bench) besidePages(ctx context.Context, s server, f func() error) (err 
 }
 
 // measurePages measures what open pages cost DHCP: the peak of drover with declared nodes, and its
-// latency, without pages and with them, in turn.
+// latency, without pages and with them, in turn. The machines boot, so that the pages change.
 func (b *bench) measurePages(ctx context.Context, w io.Writer) error {
 	chosen, err := chooseServers("drover"+declared, false)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 // Message returns a machine's message, for tests.
 func Message(kind byte, giaddr, address, server netip.Addr, machine, xid uint32) []byte {
-	t := newTemplate(kind, giaddr)
+	t := newTemplate(kind, giaddr, false)
 	b := make([]byte, slot)
 	n := t.put(b, machine, xid)
 	if kind == request {

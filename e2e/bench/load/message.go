@@ -35,9 +35,9 @@ type template struct {
 const firstMAC = 0x000c01020304
 
 // newTemplate makes a message as perfdhcp sends it: options 53, 50 and 54 in a
-// REQUEST, 55 and 61.
-func newTemplate(kind byte, giaddr netip.Addr) template {
-	b := make([]byte, atOptions, 300)
+// REQUEST, 55 and 61. With ipxe it also has what iPXE tells of itself, 60, 93 and 77.
+func newTemplate(kind byte, giaddr netip.Addr, ipxe bool) template {
+	b := make([]byte, atOptions, 400)
 	b[0], b[1], b[2], b[3] = 1, 1, 6, 1 // BOOTREQUEST, Ethernet, 6 bytes of address, 1 hop
 	copy(b[atGiaddr:], giaddr.AsSlice())
 	copy(b[236:], []byte{0x63, 0x82, 0x53, 0x63})
@@ -54,6 +54,11 @@ func newTemplate(kind byte, giaddr netip.Addr) template {
 	// Mask, broadcast address, time offset, router, domain, DNS, host name.
 	add(55, 1, 28, 2, 3, 15, 6, 12)
 	t.clientID = add(61, 1, 0, 0, 0, 0, 0, 0)
+	if ipxe {
+		add(60, []byte("PXEClient:Arch:00000:UNDI:002001")...)
+		add(93, 0, 0)
+		add(77, []byte("iPXE")...)
+	}
 	t.bytes = append(b, 255)
 	return t
 }
