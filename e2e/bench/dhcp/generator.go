@@ -29,7 +29,7 @@ func generate(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	f.DurationVar(&l.Duration, "for", 4*time.Second, "how long")
 	f.IntVar(&l.Machines, "machines", machines, "how many machines")
 	f.DurationVar(&l.Retry, "retry", 0, "machines ask until they are served, each this often at most")
-	f.BoolVar(&l.IPXE, "ipxe", false, "machines are iPXE, whose boots begin")
+	f.BoolVar(&l.Boots, "boots", false, "machines are iPXE, and begin one boot after the other")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (b *bench) generate(ctx context.Context, machines int, rate float64, length
 		return r, err
 	}
 	out, err := b.clients.Run(ctx, "taskset", "-c", clientCPU, self, generatorCommand, "-server", serverAddress,
-		"-relay", relayAddress, "-rate", fmt.Sprint(rate), "-for", length.String(), "-retry", retry.String(), "-machines", strconv.Itoa(machines), "-ipxe="+strconv.FormatBool(b.pages > 0))
+		"-relay", relayAddress, "-rate", fmt.Sprint(rate), "-for", length.String(), "-retry", retry.String(), "-machines", strconv.Itoa(machines), "-boots="+strconv.FormatBool(b.pages > 0))
 	if err != nil {
 		return r, err
 	}

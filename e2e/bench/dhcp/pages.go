@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -37,6 +38,13 @@ type visits struct {
 	Unchanged atomic.Int64 // answered with 304
 	Bytes     atomic.Int64 // of the other answers, as they were sent
 	Failed    atomic.Int64
+	Log       *log.Logger // of failures
+}
+
+// fail counts and prints a failure.
+func (v *visits) fail(format string, args ...any) {
+	v.Failed.Add(1)
+	v.Log.Printf(format, args...)
 }
 
 // keepOpen opens pages, says so, and refreshes each as htmx does until standard input ends. Then it
@@ -55,7 +63,7 @@ func keepOpen(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var count visits
+	count := visits{Log: log.New(stderr, "", 0)}
 	var all sync.WaitGroup
 	for i := range *n { // one after the other: drover closes connections of an address that opens too many at once
 		opened := make(chan error)
@@ -126,6 +134,7 @@ func open(ctx context.Context, token string, i int, count *visits) (*openPage, e
 		return nil, fmt.Errorf("the stream of %s: %s", path, stream.Status)
 	}
 	p.stream = stream.Body
+	p.refresh(ctx) // a browser has a second connection by now, from the styles
 	return p, nil
 }
 
@@ -134,9 +143,10 @@ func (p *openPage) keep(ctx context.Context) {
 	defer p.client.CloseIdleConnections()
 	defer p.stream.Close()
 	changed := make(chan bool, 1)
+	lines := bufio.NewScanner(p.stream)
 	go func() {
 		defer close(changed)
-		for lines := bufio.NewScanner(p.stream); lines.Scan(); {
+		for lines.Scan() {
 			if lines.Text() != "event: changed" {
 				continue
 			}
@@ -150,8 +160,8 @@ func (p *openPage) keep(ctx context.Context) {
 	for range changed {
 		p.refresh(ctx)
 	}
-	if ctx.Err() == nil { // the stream has ended
-		p.count.Failed.Add(1)
+	if ctx.Err() == nil {
+		p.count.fail("the stream of %s has ended: %v", p.path, lines.Err())
 	}
 }
 
@@ -174,7 +184,7 @@ func (p *openPage) refresh(ctx context.Context) {
 	resp, err := p.get(ctx, p.path)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.count.Failed.Add(1)
+			p.count.fail("%v", err)
 		}
 		return
 	}
@@ -187,7 +197,7 @@ func (p *openPage) refresh(ctx context.Context) {
 	case resp.StatusCode == http.StatusNotModified:
 		p.count.Unchanged.Add(1)
 	case resp.StatusCode != http.StatusOK || tag == "": // also a session that is over
-		p.count.Failed.Add(1)
+		p.count.fail("%s: %s, ETag %q", p.path, resp.Status, tag)
 		return
 	}
 	p.tag = tag

@@ -39,6 +39,7 @@ func (r Room) Hear(xid uint32, kind byte, now time.Duration) bool {
 	return r.hear(reply{xid: xid, kind: kind}, now)
 }
 
+func (r Room) Again()                   { r.again = true }
 func (r Room) Count() Counts            { return r.count }
 func (r Room) Left() int                { return r.left }
 func (r Room) Latency() []time.Duration { return r.latency }

@@ -31,6 +31,7 @@ type machine struct {
 type machines struct {
 	all   []machine
 	retry time.Duration
+	again bool // after all have asked it is the first one's turn again
 	turn  int
 	left  int // machines to serve until half of them are served; without retry: machines that have not asked
 
@@ -65,7 +66,7 @@ func (s *machines) next(now time.Duration) (xid uint32, ok bool) {
 			if m.phase != discovering || now-m.began >= patience {
 				m.began = now
 			}
-			if s.retry == 0 {
+			if s.retry == 0 && !s.again {
 				s.left--
 			}
 			m.phase, m.asked = discovering, now
@@ -82,10 +83,12 @@ func (s *machines) may(m *machine, now time.Duration) bool {
 	switch m.phase {
 	case off:
 		return true
+	case served:
+		return s.again
 	case discovering:
-		return s.retry > 0 && now-m.asked >= s.retry
+		return s.retry > 0 && now-m.asked >= s.retry || s.again && now-m.asked >= patience
 	case requesting:
-		return s.retry > 0 && now-m.asked >= patience
+		return (s.retry > 0 || s.again) && now-m.asked >= patience
 	}
 	return false
 }

@@ -24,6 +24,23 @@ func TestEachMachineAsksOnce(t *testing.T) {
 	}
 }
 
+func TestMachinesBootAgain(t *testing.T) {
+	room := load.NewRoom(1, 0)
+	room.Again()
+	first := room.Next(0)
+	room.Hear(uint32(first), offer, time.Millisecond)
+	room.Hear(uint32(first), ack, 2*time.Millisecond)
+	if got := room.Next(3 * time.Millisecond); got != 2<<16 || room.Left() != 1 {
+		t.Errorf("after it was served: got %#x with %d left, want 0x20000 and 1", got, room.Left())
+	}
+	if got := room.Next(time.Second); got != -1 {
+		t.Errorf("while it waits for an answer: %#x", got)
+	}
+	if got := room.Next(1003 * time.Millisecond); got != 3<<16 {
+		t.Errorf("a second later: got %#x, want 0x30000", got)
+	}
+}
+
 func TestAnExchange(t *testing.T) {
 	const ms = time.Millisecond
 	room := load.NewRoom(4, 0)

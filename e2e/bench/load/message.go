@@ -35,7 +35,7 @@ type template struct {
 const firstMAC = 0x000c01020304
 
 // newTemplate makes a message as perfdhcp sends it: options 53, 50 and 54 in a
-// REQUEST, 55 and 61. With ipxe it also has what iPXE tells of itself, 60, 93 and 77.
+// REQUEST, 55 and 61. With ipxe it also has what iPXE tells of itself: 60, 93 and 77.
 func newTemplate(kind byte, giaddr netip.Addr, ipxe bool) template {
 	b := make([]byte, atOptions, 400)
 	b[0], b[1], b[2], b[3] = 1, 1, 6, 1 // BOOTREQUEST, Ethernet, 6 bytes of address, 1 hop

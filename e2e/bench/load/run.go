@@ -15,7 +15,7 @@ type Load struct {
 	Rate     float64       // exchanges to begin each second
 	Duration time.Duration // time in which exchanges are begun
 	Machines int           // number of machines that ask, at most 65536
-	IPXE     bool          // machines are iPXE: their boots begin
+	Boots    bool          // machines are iPXE, whose boots begin; when all have asked, they begin again
 
 	// Retry makes a machine without an OFFER ask again after this time, and one
 	// without an ACK after a second, until it is served: as many machines do at a
@@ -74,8 +74,9 @@ func Run(ctx context.Context, l Load) (res Result, err error) {
 	defer s.close()
 	g := &generator{
 		Load: l, socket: s, machines: newMachines(l.Machines, l.Retry),
-		discover: newTemplate(discover, l.Relay, l.IPXE), request: newTemplate(request, l.Relay, l.IPXE), start: time.Now(),
+		discover: newTemplate(discover, l.Relay, l.Boots), request: newTemplate(request, l.Relay, l.Boots), start: time.Now(),
 	}
+	g.again = l.Boots
 	if err := g.send(ctx); err != nil {
 		return res, err
 	}
