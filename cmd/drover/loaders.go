@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/imagebuild"
 	"drover/imagebuild/loaders"
 	"drover/pools"
 )
@@ -75,11 +76,14 @@ replaces it.`,
 
 func newLoadersListCommand(dir *string) *cobra.Command {
 	var output cli.Output
+	var images string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the installed boot loaders",
 		Long: `List shows each file of the directory of loaders: its firmware, its version if
-known, whether it carries a signature for Secure Boot, its digest and its source.`,
+known, whether it carries a signature for Secure Boot, its digest and its source.
+It names a missing loader if machines need it to boot an image of this host: those of
+x86-64, those of arm64, or both. Without images it names those of x86-64.`,
 		Example: "  drover loaders list\n  drover loaders list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,27 +91,36 @@ known, whether it carries a signature for Secure Boot, its digest and its source
 			if list == nil {
 				return err
 			}
-			for _, missing := range missingLoaders(list) {
+			for _, missing := range missingLoaders(list, images) {
 				fmt.Fprintln(cmd.ErrOrStderr(), missing)
 			}
 			return errors.Join(err, output.Print(cmd, list, func(w io.Writer) error { return printLoaders(w, list) }))
 		},
 	}
+	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images, which say for what machines loaders are needed")
+	_ = cmd.MarkFlagDirname("images")
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// missingLoaders returns a line for each firmware without a loader.
-func missingLoaders(list []loaders.Info) (out []string) {
-	said := map[string]bool{}
-	for _, f := range pools.Firmwares {
+// missingLoaders returns a line for each loader that machines need which boot the images of a
+// directory, and that the list lacks.
+func missingLoaders(list []loaders.Info, images string) (out []string) {
+	platforms := map[string]bool{}
+	built, _ := imagebuild.Open(images).List() // drover image list reports damaged ones
+	for _, i := range built {
+		platforms[i.Platform] = true
+	}
+	if len(built) == 0 {
+		platforms[""] = true
+	}
+	for _, f := range pools.NeedLoaders(platforms) {
 		name := f.Loader()
-		if said[name] || slices.ContainsFunc(list, func(l loaders.Info) bool { return l.File == name }) {
+		if slices.ContainsFunc(list, func(l loaders.Info) bool { return l.File == name }) {
 			continue
 		}
-		said[name] = true
 		if l, ok := loaders.Find(name); ok {
-			out = append(out, fmt.Sprintf("missing: %s for %s (package %s)", name, firmwares(l.Firmware), l.Package))
+			out = append(out, fmt.Sprintf("missing: %s for %s (package %s): drover loaders install", name, firmwares(l.Firmware), l.Package))
 		}
 	}
 	return out

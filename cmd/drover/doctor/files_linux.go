@@ -18,13 +18,25 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// loaderFiles checks that there are loaders.
+// loaderFiles checks that there are loaders for the images of pools.
 func (d *doctor) loaderFiles() {
+	images, platforms := imagebuild.Open(d.images), map[string]bool{}
+	for _, p := range d.farm.Config.Pools {
+		if p.Image == "" {
+			continue
+		}
+		image, _ := images.Lookup(p.Image) // imageFiles reports a missing one
+		platforms[image.Platform] = true
+	}
 	missing := 0
-	for _, f := range []pools.Firmware{pools.BIOS, pools.UEFIx64} {
+	for _, f := range pools.NeedLoaders(platforms) {
 		if _, err := os.Stat(filepath.Join(d.loaders, f.Loader())); err != nil {
 			missing++
-			d.add("loaders", fault, fmt.Sprintf("for %s: %v", f, err), "drover loaders install")
+			how := fault
+			if f == pools.UEFIarm64 { // U-Boot needs none
+				how = warning
+			}
+			d.add("loaders", how, fmt.Sprintf("for %s: %v", f, err), "drover loaders install")
 		}
 	}
 	if missing == 0 {

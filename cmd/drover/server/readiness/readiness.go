@@ -143,7 +143,8 @@ func (c *Checks) clusterProblems() (out []api.Problem) {
 			err = errors.New("it is being checked for the first time")
 		}
 		if err != nil {
-			out = append(out, api.Problem{Part: "cluster " + cluster.Name, Problem: printable.Line(err.Error(), maxProblem), Brief: "nodes cannot join it"})
+			text := strings.TrimPrefix(err.Error(), fmt.Sprintf("cluster %q: ", cluster.Name)) // the part has the name
+			out = append(out, api.Problem{Part: "cluster " + cluster.Name, Problem: printable.Line(text, maxProblem), Brief: "nodes cannot join it"})
 		}
 	}
 	for i := range out {
@@ -207,19 +208,12 @@ func (c *Checks) local() (out []api.Problem) {
 // platforms. A machine whose image is missing counts as x86-64. On arm64 a missing
 // loader is a warning: U-Boot needs none.
 func (c *Checks) firmwareLoaders(platforms map[string]bool) (out []api.Problem) {
-	need := func(f pools.Firmware, warning bool) {
+	for _, f := range pools.NeedLoaders(platforms) {
 		if _, err := os.Stat(filepath.Join(c.Loaders, f.Loader())); err != nil {
 			out = append(out, api.Problem{
-				Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Brief: missing, Warning: warning,
+				Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Brief: missing, Warning: f == pools.UEFIarm64,
 			})
 		}
-	}
-	if platforms["linux/amd64"] || platforms[""] {
-		need(pools.BIOS, false)
-		need(pools.UEFIx64, false)
-	}
-	if platforms["linux/arm64"] {
-		need(pools.UEFIarm64, true)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,7 +118,7 @@ pools: [{name: web, ignore: true}]
 `)
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("dial tcp 10.9.8.7:6443: \x1b[2Jno\nanswer")
-		errs, hang := map[string]error{"a": nil, "b": down}, make(chan struct{})
+		errs, hang := map[string]error{"a": nil, "b": fmt.Errorf("cluster %q: %w", "b", down)}, make(chan struct{})
 		close(hang)
 		var checks atomic.Int32
 		r := &Checks{
