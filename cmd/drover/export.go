@@ -129,7 +129,8 @@ replaces the elements of the same names, and keeps all others, their order and t
 comments. The result is checked as drover check does before it is written. What stands
 in files that the config includes is not replaced: drover names it as there twice.
 
-Objects of an admin cluster are applied by kubectl.`,
+Objects of an admin cluster are applied by kubectl. The flags of nodes and of objects are
+marked: a file takes those of its kind.`,
 		Example: `  drover apply -f nodes.yaml
   drover apply -f nodes.csv --prune --dry-run
   drover apply -f nodes.yaml --prune -l pool=compute,tag=gpu -y
@@ -158,6 +159,7 @@ Objects of an admin cluster are applied by kubectl.`,
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the nodes or the objects")
 	nodes.Flags(cmd)
+	cmd.Flags().Lookup("config").Usage = "objects: the config file that they go to"
 	cmd.Flags().Lookup("dry-run").Usage = "show what would change, or print the config, and change nothing"
 	return cmd
 }
@@ -182,7 +184,7 @@ func kindOfFile(file string, data []byte) string {
 
 // putObjects puts the objects of a file into a config.
 func putObjects(cmd *cobra.Command, flags *node.Apply, file string, data []byte, config string) error {
-	if err := flags.OnlyNodes(); err != nil {
+	if err := flags.OnlyNodes(cmd); err != nil {
 		return err
 	}
 	n, err := applyObjects(file, data, config, flags.DryRun(), cmd.OutOrStdout(), cmd.ErrOrStderr())

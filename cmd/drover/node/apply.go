@@ -26,13 +26,21 @@ type Apply struct {
 	prune  bool
 }
 
-// Flags adds the flags to a command.
+// onlyNodes are the flags that only a file of nodes takes.
+var onlyNodes = []string{"prune", "selector", "api", "token-file", "context"}
+
+// Flags adds the flags to a command that also takes other files. The help says which flags are
+// for nodes.
 func (a *Apply) Flags(cmd *cobra.Command) {
 	a.api = &a.client
 	a.client.Flags(cmd)
 	a.flags(cmd, false)
-	cmd.Flags().BoolVar(&a.prune, "prune", false, "of nodes: also remove those of the server that the file does not have, in the pools that it names")
-	cmd.Flags().StringVarP(&a.sel.rules, "selector", "l", "", "of nodes: --prune removes those that these rules choose, in place of those of the pools")
+	cmd.Flags().BoolVar(&a.prune, "prune", false, "also remove those of the server that the file does not have, in the pools that it names")
+	cmd.Flags().StringVarP(&a.sel.rules, "selector", "l", "", "--prune removes those that these rules choose, in place of those of the pools")
+	for _, name := range onlyNodes {
+		flag := cmd.Flag(name)
+		flag.Usage = "nodes: " + flag.Usage
+	}
 }
 
 // DryRun reports whether the flag --dry-run was given.
@@ -41,10 +49,12 @@ func (a *Apply) DryRun() bool { return a.dryRun }
 // Output returns the format of the output.
 func (a *Apply) Output() *cli.Output { return &a.output }
 
-// OnlyNodes returns an error for flags that only a file of nodes takes.
-func (a *Apply) OnlyNodes() error {
-	if a.prune || a.sel.rules != "" {
-		return &cli.Error{Code: cli.Usage, Err: errors.New("--prune and --selector are for files of nodes")}
+// OnlyNodes returns an error if the command has a flag that only a file of nodes takes.
+func (a *Apply) OnlyNodes(cmd *cobra.Command) error {
+	for _, name := range onlyNodes {
+		if cmd.Flags().Changed(name) {
+			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--%s is for files of nodes, which go to a running server; objects are put into the file of --config", name)}
+		}
 	}
 	return nil
 }
