@@ -18,7 +18,8 @@ import (
 )
 
 func newBundleCommand() *cobra.Command {
-	var config, cluster, file string
+	var server files
+	var cluster, file string
 	var output cli.Output
 	var programs []string
 	cmd := &cobra.Command{
@@ -41,7 +42,7 @@ itself, too, for drover host check, and for the ports that the host exposes.`,
 			if err != nil {
 				return err
 			}
-			h, err := with(cmd, config, func(inv *inventory) (bundle.Host, error) { return inv.bundle(cmd.Context(), cluster, args[0]) })
+			h, err := with(cmd, server, func(inv *inventory) (bundle.Host, error) { return inv.bundle(cmd.Context(), cluster, args[0]) })
 			if err != nil {
 				return err
 			}
@@ -58,7 +59,7 @@ itself, too, for drover host check, and for the ports that the host exposes.`,
 			})
 		},
 	}
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	clusterFlag(cmd, &cluster)
 	output.Flag(cmd, "text", "json", "yaml")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default NAME.tar)")

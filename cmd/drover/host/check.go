@@ -25,7 +25,8 @@ type report struct {
 }
 
 func newCheckCommand() *cobra.Command {
-	var config, cluster, dir string
+	var server files
+	var cluster, dir string
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "check [NAME]",
@@ -49,7 +50,7 @@ It fails if there is a fault; warnings are none.`,
 		if len(args) == 0 {
 			reports, err = examine(cmd.Context(), dir, cluster)
 		} else {
-			reports, err = with(cmd, config, func(inv *inventory) ([]report, error) { return inv.check(cmd.Context(), cluster, args[0]) })
+			reports, err = with(cmd, server, func(inv *inventory) ([]report, error) { return inv.check(cmd.Context(), cluster, args[0]) })
 		}
 		if err != nil {
 			return err
@@ -66,7 +67,7 @@ It fails if there is a fault; warnings are none.`,
 		}
 		return nil
 	}
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	clusterFlag(cmd, &cluster)
 	cmd.Flags().StringVar(&dir, "dir", bundle.Parent, "directory of the installed bundles, on the host")
 	return cmd

@@ -55,13 +55,23 @@ type inventory struct {
 	address  netip.Addr // of the server
 }
 
-// with loads a config, and returns what f does with its clusters.
-func with[T any](cmd *cobra.Command, config string, f func(*inventory) (T, error)) (none T, err error) {
-	farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())
+// files are the files of the server.
+type files struct{ config, state string }
+
+// flags adds the flags --config and --state to a command.
+func (f *files) flags(cmd *cobra.Command) {
+	cli.ConfigFlag(cmd, &f.config)
+	cmd.Flags().StringVar(&f.state, "state", cli.DefaultState, "state directory of the server, with the tokens that it has renewed")
+	_ = cmd.MarkFlagDirname("state")
+}
+
+// with loads the config of a server, and returns what f does with its clusters.
+func with[T any](cmd *cobra.Command, of files, f func(*inventory) (T, error)) (none T, err error) {
+	farm, err := cli.LoadConfig(of.config, cmd.ErrOrStderr())
 	if err != nil {
 		return none, err
 	}
-	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig), State: cli.DefaultState}
+	clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig), State: of.state}
 	clusters.Set(farm.Clusters())
 	defer clusters.Close()
 	return f(&inventory{farm.Clusters(), clusters, farm.Config.Server.Address})
@@ -134,7 +144,8 @@ func clusterFlag(cmd *cobra.Command, cluster *string) {
 }
 
 func newListCommand() *cobra.Command {
-	var config, cluster string
+	var server files
+	var cluster string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the hosts outside the clusters",
@@ -142,13 +153,13 @@ func newListCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]row, error) {
-		return with(cmd, config, func(inv *inventory) ([]row, error) { return inv.list(ctx, cluster) })
+		return with(cmd, server, func(inv *inventory) ([]row, error) { return inv.list(ctx, cluster) })
 	}, func(w io.Writer, rows []row) error {
 		return cli.Table(w, rows, "NAME\tCLUSTER\tADDRESS\tPOD NETWORK\tSTATE", func(r row) []any {
 			return []any{r.Name, r.Cluster, r.Address, network(r), r.state()}
 		})
 	})
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only the hosts of this cluster")
 	return cmd
 }
@@ -162,7 +173,8 @@ func network(r row) string {
 }
 
 func newShowCommand() *cobra.Command {
-	var config, cluster string
+	var server files
+	var cluster string
 	cmd := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show a host outside the clusters",
@@ -170,7 +182,7 @@ func newShowCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (row, error) {
-		return with(cmd, config, func(inv *inventory) (row, error) { return inv.find(ctx, cluster, args[0]) })
+		return with(cmd, server, func(inv *inventory) (row, error) { return inv.find(ctx, cluster, args[0]) })
 	}, func(w io.Writer, r row) error {
 		own := "-"
 		if r.PodCIDR.IsValid() {
@@ -180,13 +192,14 @@ func newShowCommand() *cobra.Command {
 			r.Name, r.Cluster, cli.AddrOrDash(r.Address), cli.OrDash(network(r)), own, r.state())
 		return nil
 	})
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	clusterFlag(cmd, &cluster)
 	return cmd
 }
 
 func newRemoveCommand() *cobra.Command {
-	var config, cluster string
+	var server files
+	var cluster string
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
@@ -197,7 +210,7 @@ uninstall.sh.`,
 		Example: "  drover host rm legacy1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := with(cmd, config, func(inv *inventory) (row, error) { return inv.remove(cmd.Context(), cluster, args[0]) })
+			r, err := with(cmd, server, func(inv *inventory) (row, error) { return inv.remove(cmd.Context(), cluster, args[0]) })
 			if err != nil {
 				return err
 			}
@@ -208,7 +221,7 @@ uninstall.sh.`,
 		},
 	}
 	output.Flag(cmd, "text", "name", "json", "yaml")
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	clusterFlag(cmd, &cluster)
 	return cmd
 }

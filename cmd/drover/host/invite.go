@@ -20,7 +20,8 @@ import (
 const invitePort = "8444"
 
 func newInviteCommand() *cobra.Command {
-	var config, cluster, listen string
+	var server files
+	var cluster, listen string
 	var programs []string
 	cmd := &cobra.Command{
 		Use:   "invite NAME",
@@ -36,13 +37,13 @@ fetched. The token is in a header, not in the URL, and in no log.`,
 			if err != nil {
 				return err
 			}
-			_, err = with(cmd, config, func(inv *inventory) (none struct{}, err error) {
+			_, err = with(cmd, server, func(inv *inventory) (none struct{}, err error) {
 				return none, inv.invite(cmd, cluster, args[0], listen, brought)
 			})
 			return err
 		},
 	}
-	cli.ConfigFlag(cmd, &config)
+	server.flags(cmd)
 	clusterFlag(cmd, &cluster)
 	cmd.Flags().StringVar(&listen, "listen", "", "address and port to serve at, as the host reaches it (default server.address of the config, port "+invitePort+")")
 	programFlag(cmd, &programs)
