@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +16,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools/boots"
+	"drover/pools/natural"
 	"drover/pools/printable"
 	"drover/web/client"
 )
@@ -33,16 +35,21 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 	var node, pool string
 	var stuck bool
 	var since time.Duration
+	var order cli.Order
 	limit := 50
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List boots, newest first",
-		Example: "  drover boot list --stuck\n  drover boot list --pool compute --since 1h --limit 0 -o json",
+		Example: "  drover boot list --stuck --sort node\n  drover boot list --pool compute --since 1h --limit 0 -o json",
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "table", func(ctx context.Context, _ []string) ([]boots.Record, error) {
 		if limit < 0 || since < 0 {
 			return nil, &cli.Error{Code: cli.Usage, Err: errors.New("--limit and --since must not be negative")}
+		}
+		by, reversed, err := order.Parse()
+		if err != nil {
+			return nil, err
 		}
 		filter := []string{"node", node, "pool", pool}
 		if stuck {
@@ -51,8 +58,14 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 		if since > 0 {
 			filter = append(filter, "since", time.Now().Add(-since).UTC().Format(time.RFC3339))
 		}
-		return pagesOfBoots(c, ctx, limit, filter)
+		if by == "started" && reversed {
+			return pagesOfBoots(c, ctx, limit, filter)
+		}
+		all, err := pagesOfBoots(c, ctx, 0, filter)
+		sortBoots(all, by, reversed)
+		return all[:min(len(all), cmp.Or(limit, len(all)))], err
 	}, bootTable)
+	order.Flag(cmd, "-started", "started", "node", "pool", "cluster", "mac")
 	f := cmd.Flags()
 	f.StringVar(&node, "node", "", "only the boots of this node")
 	f.StringVar(&pool, "pool", "", "only the boots of this pool")
@@ -60,6 +73,26 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 	f.DurationVar(&since, "since", 0, "only those that began in this time, such as 1h")
 	f.IntVar(&limit, "limit", limit, "how many at most; 0: all")
 	return cmd
+}
+
+// sortBoots sorts boots; the newest of equal ones come first, as the server has them.
+func sortBoots(all []boots.Record, by string, reversed bool) {
+	value := map[string]func(*boots.Record) string{
+		"node":    func(b *boots.Record) string { return b.Node },
+		"pool":    func(b *boots.Record) string { return b.Pool },
+		"cluster": func(b *boots.Record) string { return b.Cluster },
+		"mac":     func(b *boots.Record) string { return b.MAC.String() },
+	}[by]
+	slices.SortStableFunc(all, func(a, b boots.Record) int {
+		order := a.Started.Compare(b.Started)
+		if value != nil {
+			order = natural.Compare(value(&a), value(&b))
+		}
+		if reversed {
+			return -order
+		}
+		return order
+	})
 }
 
 // page is the number of boots in one answer.

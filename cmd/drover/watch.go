@@ -19,7 +19,7 @@ import (
 )
 
 func newBootWatchCommand(c *cli.Client) *cobra.Command {
-	w := watcher{printed: map[string]int{}}
+	w := watcher{printed: map[string]int{}, waiting: map[string]bool{}}
 	var timeout, since time.Duration
 	var output cli.Output
 	cmd := &cobra.Command{
@@ -74,7 +74,8 @@ type watcher struct {
 	json  bool // steps are objects
 	boots func(ctx context.Context, node string) ([]boots.Record, error)
 
-	printed map[string]int // number of printed steps, by boot
+	printed map[string]int  // number of printed steps, by boot
+	waiting map[string]bool // nodes of which a line says that they wait for their next boot
 }
 
 // run prints new steps until the boot of every node has ended.
@@ -118,6 +119,7 @@ func (w *watcher) poll(ctx context.Context) (waiting []string, err error) {
 		if err != nil {
 			return nodes, err
 		}
+		w.explain(node, boots)
 		arrived := false
 		for _, b := range slices.Backward(boots) { // the newest come first
 			if !b.Started.Before(w.from) {
@@ -130,6 +132,21 @@ func (w *watcher) poll(ctx context.Context) (waiting []string, err error) {
 		}
 	}
 	return waiting, nil
+}
+
+// explain prints, once, that a node has no boot that counts: its machine may be running, and the
+// watch waits for the next boot.
+func (w *watcher) explain(node string, all []boots.Record) {
+	old := len(all) > 0 && all[0].Started.Before(w.from)
+	if node == "" || w.json || w.waiting[node] || len(all) > 0 && !old {
+		return
+	}
+	w.waiting[node] = true
+	text := node + ": no boot yet, waiting for one"
+	if old {
+		text = fmt.Sprintf("%s: waiting for its next boot; the last one began at %s (--since takes older ones)", node, all[0].Started.Local().Format(time.DateTime))
+	}
+	fmt.Fprintln(w.out, printable.Text(text))
 }
 
 func (w *watcher) print(b boots.Record) {

@@ -29,7 +29,7 @@ func (r *bootingRack) boots(_ context.Context, node string) ([]boots.Record, err
 }
 
 func watch(r *bootingRack, out *strings.Builder, nodes ...string) *watcher {
-	return &watcher{nodes: nodes, out: out, from: time.Now().Add(-time.Minute), every: time.Second, boots: r.boots, printed: map[string]int{}}
+	return &watcher{nodes: nodes, out: out, from: time.Now().Add(-time.Minute), every: time.Second, boots: r.boots, printed: map[string]int{}, waiting: map[string]bool{}}
 }
 
 func TestBootWatch(t *testing.T) {
@@ -74,6 +74,27 @@ func TestBootWatch(t *testing.T) {
 			err := watch(r(), &out, "m2", "m4").run(ctx)
 			if err == nil || !strings.HasSuffix(err.Error(), "not Ready in time: m4") {
 				t.Errorf("got %v, want m4 alone", err)
+			}
+		})
+	})
+	t.Run("an old boot and none", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			w := watch(r(), &out, "m1", "m9")
+			w.boots = func(_ context.Context, node string) ([]boots.Record, error) {
+				if node == "m9" {
+					return nil, nil
+				}
+				return []boots.Record{{ID: "old", Node: node, Started: time.Now().Add(-time.Hour), Steps: []boots.StepTime{{Step: boots.StepReady}}}}, nil
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := w.run(ctx); err == nil || !strings.Contains(err.Error(), "not Ready in time: m1, m9") {
+				t.Errorf("got %v, want both nodes named", err)
+			}
+			got := strings.SplitAfter(out.String(), "\n")
+			if len(got) != 3 || !strings.HasPrefix(got[0], "m1: waiting for its next boot; the last one began at ") || got[1] != "m9: no boot yet, waiting for one\n" {
+				t.Errorf("got %q, want a line for each node, once", got)
 			}
 		})
 	})
