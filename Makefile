@@ -10,6 +10,7 @@ DEBIAN   ?= 12
 IMAGE    ?= debian-$(DEBIAN)
 SOURCE   ?= oci:$$($(GO) run ./e2e/buildcache/build image$(DEBIAN:12=))
 E2E_ALL  ?= 1
+DIST     ?= dist
 
 # Pinned tools. Go builds them into its cache on first use.
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -118,19 +119,19 @@ image: build ## build Dockerfile.image into IMAGES, where drover serve reads it 
 	$(BIN)/drover image build --images $(IMAGES) --name $(IMAGE) --init $(BIN)/drover-init $(SOURCE)
 
 .PHONY: server-image
-server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it)
+server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it; DIST)
 	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
-	$(GO) run ./e2e/serverimage/build -o dist/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
+	$(GO) run ./e2e/serverimage/build -o $(DIST)/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
 .PHONY: deb
 deb: ## dist/: the Debian package for this host (ARCHES="amd64 arm64" for both architectures; DIST for another folder)
-	deploy/package/build '$(LDFLAGS)' $(NFPM)
+	DIST='$(DIST)' deploy/package/build '$(LDFLAGS)' $(NFPM)
 
 .PHONY: dist
-dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums
-	deploy/package/build '$(LDFLAGS)' $(NFPM) all
-	$(MAKE) server-image
-	cd dist && sha256sum *.deb *.tar.gz *.tar *.json >SHA256SUMS && cat SHA256SUMS
+dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums (DIST for another folder)
+	DIST='$(DIST)' deploy/package/build '$(LDFLAGS)' $(NFPM) all
+	$(MAKE) server-image DIST='$(DIST)'
+	cd '$(DIST)' && sha256sum *.deb *.tar.gz *.tar *.json >SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays

@@ -197,17 +197,15 @@ func life(h host, p packages) {
 	h.want("systemctl --failed --quiet --plain --no-legend", "")
 }
 
-// configure writes the README's config.
+// configure makes the config that the package brings, which is the README's, that of the server.
 func (h host) configure() {
 	h.t.Helper()
 	text, err := manual.Block("../..", "README.md", "yaml")
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.Write(h.ctx, strings.NewReader(text), "/etc/drover/drover.yaml"); err != nil {
-		h.t.Fatal(err)
-	}
-	h.run("chgrp drover /etc/drover/drover.yaml && chmod 640 /etc/drover/drover.yaml")
+	h.want("cat /usr/share/drover/drover.yaml", strings.TrimSpace(text))
+	h.run("install -g drover -m 640 /usr/share/drover/drover.yaml /etc/drover/drover.yaml")
 }
 
 // service checks that the server runs under systemd: as its user, with two capabilities,
