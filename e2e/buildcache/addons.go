@@ -3,7 +3,6 @@ package buildcache
 import (
 	"archive/tar"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
@@ -17,20 +16,23 @@ const WebhookName = "lab.example/webhook:1"
 
 // WebhookImage returns an OCI layout with the image [WebhookName], see e2e/image/webhook.
 func WebhookImage(ctx context.Context, log io.Writer) (dir string, err error) {
-	log = share(log)
+	return pathOf(ctx, log, "webhook", webhook)
+}
+
+func webhook(ctx context.Context, log io.Writer) (part, error) {
 	root, err := SourceRoot()
 	if err != nil {
-		return "", err
+		return part{}, err
 	}
 	sources, err := hashFiles(root, "e2e/image/webhook", "e2e/oci/layout.go", "e2e/buildcache/addons.go")
 	if err != nil {
-		return "", fmt.Errorf("webhook: %w", err)
+		return part{}, err
 	}
 	toolchain, err := goOutput(ctx, root, "env", "GOVERSION", "GOARCH")
 	if err != nil {
-		return "", fmt.Errorf("webhook: %w", err)
+		return part{}, err
 	}
-	p := part{kind: "webhook", key: hashOf(sources, toolchain), make: func(ctx context.Context, dir string) error {
+	return part{kind: "webhook", key: hashOf(sources, toolchain), make: func(ctx context.Context, dir string) error {
 		program := filepath.Join(dir, "webhook")
 		if err := compile(ctx, log, root, "./e2e/image/webhook", program); err != nil {
 			return err
@@ -40,8 +42,7 @@ func WebhookImage(ctx context.Context, log io.Writer) (dir string, err error) {
 			return err
 		}
 		return l.Close()
-	}}
-	return p.path(ctx, log)
+	}}, nil
 }
 
 // coredns returns the part with CoreDNS, which has the plugins of e2e/coredns/main.go.

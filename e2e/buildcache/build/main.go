@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"hello":      buildcache.HelloImage,
 		"image":      buildcache.NodeImage,
 		"image13":    buildcache.NodeImage13,
+		"preloaded":  buildcache.PreloadedImage,
 		"network":    buildcache.Network,
 		"helm":       buildcache.Helm,
 		"dex":        buildcache.Dex,

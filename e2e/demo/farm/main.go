@@ -75,6 +75,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err := built.BuildAddOns(ctx, d.log.Lines()); err != nil {
 		return err
 	}
+	if err := built.Preload(ctx); err != nil {
+		return err
+	}
 	d.dir = filepath.Join(built.Root, "e2e", "demo", "farm")
 	if d.declared, err = readFarm(d.dir); err != nil {
 		return err

@@ -87,6 +87,15 @@ func (b *Built) Gateway(ctx context.Context) error {
 	return b.image(ctx, recipe{name: GatewayImage, source: "oci:" + source, inputs: []string{filepath.Base(source)}, init: b.program(runtime.GOARCH, "drover-init")})
 }
 
+// PreloadedImage is the name of the image that [Built.Preload] makes.
+const PreloadedImage = Image + "-preloaded"
+
+// Preload makes the image of a node that has the container images of hosted tenants, see
+// [buildcache.PreloadedImage].
+func (b *Built) Preload(ctx context.Context) error {
+	return b.nodeImage(ctx, PreloadedImage, buildcache.PreloadedImage)
+}
+
 func (b *Built) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
 // newBuilt returns what is known of a site before anything is built.
