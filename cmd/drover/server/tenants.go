@@ -6,6 +6,7 @@ import (
 
 	"drover/deploy"
 	"drover/pools"
+	"drover/pools/config/objects"
 	"drover/pools/kube/hosted"
 )
 
@@ -20,6 +21,12 @@ func (s *Server) newTenants() *hosted.Controller {
 	tenants := &hosted.Controller{
 		Admin: hosted.AdminFile(farm.Path(cfg.AdminKubeconfig)), Namespace: cfg.Objects.Namespace, Identity: identity(),
 		RBAC: rights, Log: s.part("tenants"),
+		Generation: func(name string) int64 {
+			if o := s.Live.Objects().Find(objects.Key{Kind: pools.KindTenant, Name: name}); o != nil {
+				return o.Generation
+			}
+			return 0
+		},
 	}
 	tenants.Set(farm.Clusters())
 	return tenants

@@ -56,6 +56,9 @@ type Controller struct {
 	Identity string
 	// RBAC returns the manifest with drover's rights in a tenant.
 	RBAC func(pools.Cluster) []byte
+	// Generation returns that of a tenant's object in force, for its conditions; 0 without an
+	// object. It is called in Set. Nil is for a farm without objects.
+	Generation func(tenant string) int64
 	// OnStatus is called, if not nil, with the status of a tenant after each round. It is
 	// called from several goroutines, on the leader only.
 	OnStatus func(tenant string, s Status)
@@ -65,7 +68,7 @@ type Controller struct {
 	Now func() time.Time
 
 	mu      sync.Mutex
-	tenants map[string]pools.Cluster // nil before the first Set
+	tenants map[string]declared // nil before the first Set
 	status  map[string]Status
 	changed chan struct{} // of capacity 1
 
@@ -82,11 +85,16 @@ type Controller struct {
 // A tenant that is no longer among them, and has no object in the admin cluster either, is
 // removed as its deletionPolicy says.
 func (c *Controller) Set(clusters []pools.Cluster) {
-	tenants := map[string]pools.Cluster{}
+	tenants := map[string]declared{}
 	for _, conf := range clusters {
-		if conf.ControlPlane != nil {
-			tenants[conf.Name] = conf
+		if conf.ControlPlane == nil {
+			continue
 		}
+		d := declared{conf: conf}
+		if c.Generation != nil {
+			d.generation = c.Generation(conf.Name)
+		}
+		tenants[conf.Name] = d
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,6 +107,12 @@ func (c *Controller) Set(clusters []pools.Cluster) {
 	case c.changed <- struct{}{}:
 	default:
 	}
+}
+
+// declared is a tenant of the farm.
+type declared struct {
+	conf       pools.Cluster
+	generation int64 // of its object; 0: it has none
 }
 
 // init makes what the zero value lacks. c.mu is held.
@@ -225,9 +239,9 @@ func (c *Controller) lead(ctx context.Context) {
 }
 
 // update starts, restarts and ends workers.
-func (c *Controller) update(ctx context.Context, workers map[string]*worker, tenants map[string]pools.Cluster) {
+func (c *Controller) update(ctx context.Context, workers map[string]*worker, tenants map[string]declared) {
 	for name, w := range workers {
-		if conf, ok := tenants[name]; !ok || !reflect.DeepEqual(conf, w.conf) {
+		if d, ok := tenants[name]; !ok || !reflect.DeepEqual(d, w.declared) {
 			w.end()
 			delete(workers, name)
 			if !ok {
@@ -237,9 +251,9 @@ func (c *Controller) update(ctx context.Context, workers map[string]*worker, ten
 			}
 		}
 	}
-	for name, conf := range tenants {
+	for name, d := range tenants {
 		if workers[name] == nil {
-			workers[name] = c.start(ctx, conf)
+			workers[name] = c.start(ctx, d)
 		}
 	}
 }
@@ -270,11 +284,11 @@ func (c *Controller) log() *slog.Logger {
 }
 
 // start starts the worker of a tenant.
-func (c *Controller) start(ctx context.Context, conf pools.Cluster) *worker {
+func (c *Controller) start(ctx context.Context, d declared) *worker {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &worker{controller: c, conf: conf, log: c.log().With("cluster", conf.Name), cancel: cancel, done: make(chan struct{})}
+	w := &worker{controller: c, declared: d, log: c.log().With("cluster", d.conf.Name), cancel: cancel, done: make(chan struct{})}
 	c.mu.Lock()
-	w.status.Conditions = slices.Clone(c.status[conf.Name].Conditions) // for the times of their changes
+	w.status.Conditions = slices.Clone(c.status[d.conf.Name].Conditions) // for the times of their changes
 	c.mu.Unlock()
 	go func() {
 		defer close(w.done)

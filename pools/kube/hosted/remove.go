@@ -14,7 +14,7 @@ import (
 
 // removeOthers removes the control planes of tenants that the farm no longer has. What
 // says that there is one is its StatefulSet, which goes last.
-func (c *Controller) removeOthers(ctx context.Context, tenants map[string]pools.Cluster) error {
+func (c *Controller) removeOthers(ctx context.Context, tenants map[string]declared) error {
 	sets, err := c.typed.AppsV1().StatefulSets(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: manifests.ManagedBy + "=" + manifests.Drover})
 	if err != nil {
 		return err

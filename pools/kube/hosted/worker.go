@@ -25,10 +25,10 @@ import (
 // worker keeps one control plane. Its methods run in one goroutine.
 type worker struct {
 	controller *Controller
-	conf       pools.Cluster
-	log        *slog.Logger
-	cancel     context.CancelFunc
-	done       chan struct{}
+	declared
+	log    *slog.Logger
+	cancel context.CancelFunc
+	done   chan struct{}
 
 	plane       *manifests.Plane // of this round
 	status      Status
@@ -93,6 +93,9 @@ func (w *worker) round(ctx context.Context) (time.Duration, error) {
 	}
 	if !isWaiting || wait.reason != starting || now.Sub(w.heldSince) >= startTimeout {
 		w.started()
+	}
+	for i := range w.status.Conditions {
+		w.status.Conditions[i].ObservedGeneration = w.generation
 	}
 	w.controller.report(w.conf.Name, w.status)
 	if failed := w.publish(ctx); failed != nil && err == nil {

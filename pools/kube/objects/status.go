@@ -101,6 +101,8 @@ func (w *Watcher) want(s *seen, choice objects.Choice) (want status) {
 	}
 	if !s.hosted {
 		want.Conditions = append(want.Conditions, w.dated(s, pools.Ready, c))
+	} else if c.Status == "True" && s.status.condition(pools.Ready).ObservedGeneration != s.Generation {
+		want.ObservedGeneration = s.status.ObservedGeneration // its controller has not seen this one yet
 	}
 	return want
 }

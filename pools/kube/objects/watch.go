@@ -233,7 +233,7 @@ func (w *Watcher) put(kind pools.ObjectKind, u *unstructured.Unstructured) bool 
 	w.seen[k] = s
 	if old != nil && old.uid == s.uid && old.Generation == u.GetGeneration() {
 		s.Object, s.hosted, s.cluster = old.Object, old.hosted, old.cluster
-		if old.status.differs(s.status) { // another party has changed it, or removed it
+		if old.status.differs(s.status) || s.status.differs(old.status) { // another party has changed it, or removed it
 			w.queue.add(k, 0)
 		}
 		return false
