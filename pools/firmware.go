@@ -54,19 +54,6 @@ func (f Firmware) HTTP() bool { return strings.HasSuffix(string(f), "-http") }
 // ipxe.efi would try all cards in order and wait for DHCP on each.
 func (f Firmware) Loader() string { return loaders[f] }
 
-// NeedLoaders returns a kind of firmware for each loader that machines need which boot images
-// of these platforms, such as linux/amd64. The empty platform, of an image that is missing,
-// counts as x86-64.
-func NeedLoaders(platforms map[string]bool) (all []Firmware) {
-	if platforms["linux/amd64"] || platforms[""] {
-		all = append(all, BIOS, UEFIx64)
-	}
-	if platforms["linux/arm64"] {
-		all = append(all, UEFIarm64)
-	}
-	return all
-}
-
 var loaders = map[Firmware]string{
 	BIOS:    "undionly.kpxe",
 	UEFIx64: "snponly.efi", UEFIx64HTTP: "snponly.efi",

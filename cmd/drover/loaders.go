@@ -12,7 +12,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/imagebuild"
 	"drover/imagebuild/loaders"
-	"drover/pools"
+	"drover/pools/resolve"
 )
 
 const defaultLoaders = cli.DefaultState + "/loaders"
@@ -114,7 +114,7 @@ func missingLoaders(list []loaders.Info, images string) (out []string) {
 	if len(built) == 0 {
 		platforms[""] = true
 	}
-	for _, f := range pools.NeedLoaders(platforms) {
+	for _, f := range resolve.NeedLoaders(platforms) {
 		name := f.Loader()
 		if slices.ContainsFunc(list, func(l loaders.Info) bool { return l.File == name }) {
 			continue

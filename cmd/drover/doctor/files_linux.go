@@ -16,6 +16,7 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/resolve"
 )
 
 // loaderFiles checks that there are loaders for the images of pools.
@@ -29,7 +30,7 @@ func (d *doctor) loaderFiles() {
 		platforms[image.Platform] = true
 	}
 	missing := 0
-	for _, f := range pools.NeedLoaders(platforms) {
+	for _, f := range resolve.NeedLoaders(platforms) {
 		if _, err := os.Stat(filepath.Join(d.loaders, f.Loader())); err != nil {
 			missing++
 			how := fault

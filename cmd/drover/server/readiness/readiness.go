@@ -22,6 +22,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 	"drover/web/api"
 )
 
@@ -208,7 +209,7 @@ func (c *Checks) local() (out []api.Problem) {
 // platforms. A machine whose image is missing counts as x86-64. On arm64 a missing
 // loader is a warning: U-Boot needs none.
 func (c *Checks) firmwareLoaders(platforms map[string]bool) (out []api.Problem) {
-	for _, f := range pools.NeedLoaders(platforms) {
+	for _, f := range resolve.NeedLoaders(platforms) {
 		if _, err := os.Stat(filepath.Join(c.Loaders, f.Loader())); err != nil {
 			out = append(out, api.Problem{
 				Part: "loader for " + string(f), Problem: fmt.Sprintf("%v: put it there with drover loaders install", err), Brief: missing, Warning: f == pools.UEFIarm64,
