@@ -46,7 +46,7 @@ test: need parts ## everything: unit, golden, race, real DHCP clients, a real ne
 
 .PHONY: parts
 parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the node image (once, then cached)
-	$(GO) run ./e2e/buildcache/build kubernetes image image13 network helm dex hosted preloaded debian12 debian13 checkers arm64
+	$(GO) run ./e2e/buildcache/build kubernetes debian12 debian13 checkers arm64 helm dex image image13 network hosted preloaded
 
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector

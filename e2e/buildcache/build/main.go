@@ -1,5 +1,5 @@
-// Build makes parts of the virtual rack; package buildcache describes them. It prints the
-// path of each to standard output, and its progress to standard error.
+// Build makes parts of the virtual rack, two at a time; package buildcache describes them. It
+// prints the path of each to standard output, and its progress to standard error.
 //
 //	go run ./e2e/buildcache/build [PART]...
 package main
@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 
 	"drover/e2e/buildcache"
 )
@@ -69,15 +71,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := buildcache.Able(ctx, group); err != nil {
 		return err
 	}
-	for _, name := range args {
-		path, err := builders[name](ctx, stderr)
-		if err != nil {
+	paths := make([]string, len(args))
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.SetLimit(atOnce)
+	for i, name := range args {
+		parts.Go(func() (err error) {
+			paths[i], err = builders[name](ctx, stderr)
 			return err
-		}
-		fmt.Fprintln(stdout, path)
+		})
 	}
-	return nil
+	if err := parts.Wait(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(stdout, strings.Join(paths, "\n"))
+	return err
 }
+
+// atOnce is the number of parts that are made at a time: while one compiles, another downloads.
+const atOnce = 2
 
 // before builds the version of Kubernetes that control planes are updated from.
 func before(ctx context.Context, log io.Writer) (string, error) {
