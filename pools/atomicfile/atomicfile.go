@@ -40,8 +40,10 @@ func Create(path string, mode os.FileMode, fill func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
-	err = fill(f)
-	if err = errors.Join(err, own(f, path), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+	if err = own(f, path); err == nil {
+		err = fill(f)
+	}
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOwner: what root writes into the directory of a service belongs to the service, and a
-// file that root replaces keeps its owner.
+// file that root replaces keeps its owner, unless the caller gives it one.
 func TestOwner(t *testing.T) {
 	fixture.Root(t) // who alone gives files away
 	dir := t.TempDir()
@@ -22,10 +22,10 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(atomicfile.Write(path("new"), []byte("new"), 0o600), atomicfile.Write(path("config"), []byte("new"), 0o640),
-		atomicfile.Own(path("appended"))); err != nil {
+		atomicfile.Own(path("appended")), atomicfile.Create(path("given"), 0o600, func(f *os.File) error { return f.Chown(0, 1237) })); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][2]uint32{"new": {1234, 1235}, "config": {0, 1236}, "appended": {1234, 1235}} {
+	for name, want := range map[string][2]uint32{"new": {1234, 1235}, "config": {0, 1236}, "appended": {1234, 1235}, "given": {0, 1237}} {
 		info, err := os.Stat(path(name))
 		if err != nil {
 			t.Fatal(err)

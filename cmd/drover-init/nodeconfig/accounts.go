@@ -13,7 +13,7 @@ import (
 	"drover/pools"
 )
 
-// owner is the user and the group of a file by number; -1 is the process' own.
+// owner is the user and the group of a file by number: root's, unless set.
 type owner struct{ user, group int }
 
 // owner finds "user" or "user:group" of the image, by name or number. Without a group it is
@@ -83,7 +83,7 @@ func (a *Applier) password(id Identity) error {
 	if !pools.IsPasswordHash(id.RootPasswordHash) {
 		return errors.New("rootPasswordHash is not a hash of crypt(5)")
 	}
-	path, mode, own := a.path(file), os.FileMode(0o600), owner{-1, -1}
+	path, mode, own := a.path(file), os.FileMode(0o600), owner{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -61,6 +61,43 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
+// TestOwnersOfOthers: a file has the owner of the config, root without one, whoever owns its
+// directory or the file that it replaces.
+func TestOwnersOfOthers(t *testing.T) {
+	fixture.Root(t)
+	root := fixture.Tree(t, map[string]string{"/etc/passwd": passwd, "/etc/group": group, "/srv/app/old": "x", "/srv/app/root": "x", "/srv/own": "x"})
+	for _, path := range []string{"/srv/app", "/srv/app/old", "/srv/app/root", "/srv/own"} {
+		if err := os.Chown(filepath.Join(root, path), 33, 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A new file has the group of such a directory.
+	if err := os.Chmod(filepath.Join(root, "/srv/app"), 0o755|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	a := &Applier{Root: root, Warn: t.Logf}
+	err := a.Apply(testIdentity(func(c *pools.NodeConfig) {
+		c.Files = map[string]pools.File{
+			"/srv/app/secret": {Content: "x", Mode: "0600"}, "/srv/app/old": {Content: "y"}, "/srv/app/root": {Content: "y", Owner: "root"},
+			"/srv/app/theirs": {Content: "x", Owner: "1000:2000"}, "/srv/own": {Content: "y", Owner: "root:adm"},
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][2]uint32{
+		"/srv/app": {33, 4}, "/srv/app/secret": {0, 0}, "/srv/app/old": {0, 0}, "/srv/app/root": {0, 0}, "/srv/app/theirs": {1000, 2000}, "/srv/own": {0, 4},
+	} {
+		info, err := os.Stat(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := info.Sys().(*syscall.Stat_t); [2]uint32{s.Uid, s.Gid} != want {
+			t.Errorf("%s: got owner %d:%d, want %v", path, s.Uid, s.Gid, want)
+		}
+	}
+}
+
 func TestFilesErrors(t *testing.T) {
 	for want, f := range map[string]pools.File{"illegal base64": {Base64: "!"}, "not in the image's /etc/passwd": {Owner: "nobody"}} {
 		_, _, err := applyTo(t, nil, func(c *pools.NodeConfig) { c.Files = map[string]pools.File{"/srv/x": f} })

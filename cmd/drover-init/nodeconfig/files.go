@@ -24,10 +24,10 @@ func checkPath(path string) error {
 	return nil
 }
 
-// WriteFile writes a file atomically: a reader sees the old content or the new. It makes
-// missing directories. It replaces a symlink at path and does not follow it.
+// WriteFile writes a file of root atomically: a reader sees the old content or the new. It
+// makes missing directories. It replaces a symlink at path and does not follow it.
 func WriteFile(path string, content []byte, mode os.FileMode) error {
-	return writeFile(path, content, mode, owner{-1, -1})
+	return writeFile(path, content, mode, owner{})
 }
 
 func writeFile(path string, content []byte, mode os.FileMode, own owner) error {
@@ -38,10 +38,13 @@ func writeFile(path string, content []byte, mode os.FileMode, own owner) error {
 		return fmt.Errorf("%s is a directory", path)
 	}
 	return atomicfile.Create(path, mode, func(f *os.File) error {
-		_, err := f.Write(content)
-		if err == nil && own.user >= 0 {
-			err = f.Chown(own.user, own.group) // before the mode: chown(2) removes setuid
+		// In the directory of a user the file would be that user's. Only root gives files away.
+		if os.Geteuid() == 0 {
+			if err := f.Chown(own.user, own.group); err != nil {
+				return err
+			}
 		}
+		_, err := f.Write(content)
 		return err
 	})
 }
@@ -72,7 +75,7 @@ func (a *Applier) file(path string, f pools.File) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	own := owner{-1, -1}
+	var own owner
 	if f.Owner != "" {
 		if own, err = a.owner(f.Owner); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
