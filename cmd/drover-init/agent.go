@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,31 +56,34 @@ const kubeletConf = "/etc/kubernetes/kubelet.conf"
 // the next one fail.
 var leftovers = []string{kubeletConf, "/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt"}
 
-// runAgent is the command "drover-init agent".
-func runAgent(ctx context.Context, stdout, stderr io.Writer) int {
-	boot, err := state.Load(state.Dir)
+// runAgent is the command "drover-init agent". The state of the boot is in dir.
+func runAgent(ctx context.Context, dir string, stdout, stderr io.Writer) int {
+	boot, err := state.Load(dir)
 	if err != nil {
 		fmt.Fprintf(stderr, "drover-init agent: %v (this node was not booted by drover-init, or its agent is done)\n", err)
-		return 1
+		return nodeconfig.ExitFinal
 	}
 	srv, key, err := boot.Server()
 	if err != nil {
-		fmt.Fprintf(stderr, "drover-init agent: %s: %v\n", state.File, err)
-		return 1
+		fmt.Fprintf(stderr, "drover-init agent: the state in %s: %v\n", dir, err)
+		return nodeconfig.ExitFinal
 	}
 	con := console.New(stdout, console.Uptime)
 	defer con.Close()
 	srv.BootID = bootID()
-	a := newAgent(boot, srv, key, con, state.Dir)
+	a := newAgent(boot, srv, key, con, dir)
 	a.Rep.Start(func(f func()) { f() })
 	defer a.Rep.Stop()
 	defer a.Rep.Flush(agentFlush)
 	if err := a.run(ctx); err != nil {
 		con.Printf("agent", "error: %v", err)
+		if errors.Is(err, errNoKubeadm) {
+			return nodeconfig.ExitFinal
+		}
 		return 1
 	}
 	// The secrets of the boot are needed no longer.
-	if err := os.Remove(state.File); err != nil {
+	if err := state.Remove(dir); err != nil {
 		con.Printf("agent", "error: %v", err)
 		return 1
 	}
@@ -133,7 +137,8 @@ func (a *agent) again(step boots.Step) retry.Retrier {
 
 // scripts runs the online scripts. It repeats a script that fails until it succeeds: the
 // node must not join half prepared, and a service that the script uses may be
-// unavailable for a while.
+// unavailable for a while. A script that has succeeded leaves the state, so that an agent
+// that starts again does not repeat it.
 func (a *agent) scripts(ctx context.Context) error {
 	s := &script.Runner{Dir: filepath.Join(a.Dir, "scripts"), Env: a.State.ScriptEnv(pools.Online), Limit: onlineLimit, Say: a.Con.Printf}
 	for _, named := range script.OfStage(a.State.Scripts, pools.Online) {
@@ -141,15 +146,22 @@ func (a *agent) scripts(ctx context.Context) error {
 		if err := again.Do(ctx, func(ctx context.Context) error { return s.Run(ctx, named) }); err != nil {
 			return err
 		}
+		a.State.Scripts = slices.DeleteFunc(a.State.Scripts, func(s pools.NamedScript) bool { return s.Name == named.Name })
+		if err := a.State.Save(a.Dir); err != nil {
+			a.Con.Printf("online", "warning: %v; the script %q runs again if the agent does", err, named.Name)
+		}
 	}
 	return nil
 }
+
+// errNoKubeadm is the error of an image that lacks it.
+var errNoKubeadm = errors.New("the image has no kubeadm, so this node cannot join its cluster")
 
 // join runs kubeadm until it succeeds, each time with a new token.
 func (a *agent) join(ctx context.Context) error {
 	kubeadm, err := exec.LookPath("kubeadm")
 	if err != nil {
-		err = fmt.Errorf("the image has no kubeadm, so this node cannot join its cluster (PATH is %s)", os.Getenv("PATH"))
+		err = fmt.Errorf("%w (PATH is %s)", errNoKubeadm, os.Getenv("PATH"))
 		a.Rep.Fail(boots.StepJoined, err)
 		return err
 	}

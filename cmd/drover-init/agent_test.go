@@ -373,6 +373,62 @@ func TestAgentScriptFails(t *testing.T) {
 	}
 }
 
+// TestAgentStartsAgain: an agent that was killed takes up where it was. The scripts that had
+// succeeded do not run again.
+func TestAgentStartsAgain(t *testing.T) {
+	a := newAgentTest(t, map[string]string{"kubeadm": kubeadmSucceed})
+	flag := filepath.Join(t.TempDir(), "flag")
+	a.State.Scripts = []pools.NamedScript{
+		{Name: "1", Stage: pools.Online, Run: "echo first >>" + flag},
+		{Name: "2", Stage: pools.Online, Run: "echo second >>" + flag + "; [ -e " + flag + ".on ]"},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	a.Retry.Sleep = func(context.Context, time.Duration) error { cancel(); return ctx.Err() }
+	if err := a.do(ctx); err == nil {
+		t.Fatal("the second script did not fail")
+	}
+	if err := os.WriteFile(flag+".on", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := state.Load(a.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &agentTest{agent: newAgent(boot, a.Srv, a.Key, console.New(a.said, fixedUptime), a.Dir)}
+	next.Root = a.Root
+	if err := next.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fixture.ReadFile(t, flag); got != "first\nsecond\nsecond\n" {
+		t.Errorf("the scripts ran as\n%s", got)
+	}
+	if got := a.server.events; !slices.Contains(got, "joined: kubeadm join succeeded, run 1") {
+		t.Errorf("events: got %q, want joined", got)
+	}
+}
+
+// TestAgentFinal: systemd does not start an agent again that cannot succeed.
+func TestAgentFinal(t *testing.T) {
+	a := newAgentTest(t, nil)
+	t.Setenv("PATH", a.bin)
+	for _, content := range []string{"", "{", `{"key": "AA=="}`, "-"} { // the first one is good, but the image has no kubeadm
+		var err error
+		switch content {
+		case "":
+		case "-": // it is done
+			err = state.Remove(a.Dir)
+		default:
+			err = os.WriteFile(filepath.Join(a.Dir, filepath.Base(state.File)), []byte(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := runAgent(t.Context(), a.Dir, a.said, a.said); code != nodeconfig.ExitFinal {
+			t.Errorf("state %q: got exit code %d, want %d: %s", content, code, nodeconfig.ExitFinal, a.said.String())
+		}
+	}
+}
+
 // TestAgentDisks: a node whose disk is missing neither joins nor is online before it comes; of
 // an optional one it reports once that a tmpfs is in its place.
 func TestAgentDisks(t *testing.T) {

@@ -44,9 +44,10 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"drover/cmd/drover-init/rootfs"
-
 	"golang.org/x/sys/unix"
+
+	"drover/cmd/drover-init/rootfs"
+	"drover/cmd/drover-init/state"
 )
 
 func main() {
@@ -70,7 +71,7 @@ usage:
 `
 
 // run runs the command of the arguments and returns the exit code: 0 done, 1 failed,
-// 2 usage.
+// 2 usage, [nodeconfig.ExitFinal] an agent that need not start again.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// The kernel calls its module helper as "modprobe -q -- NAME". In the
 	// initramfs that is a link to this program.
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	switch args[1] {
 	case "agent":
-		return runAgent(ctx, stdout, stderr)
+		return runAgent(ctx, state.Dir, stdout, stderr)
 	case "version", "--version":
 		fmt.Fprintln(stdout, "drover-init", version())
 		return 0

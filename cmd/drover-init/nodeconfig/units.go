@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -187,21 +188,32 @@ const (
 	AgentProgram = "/run/drover/drover-init"
 )
 
+// ExitFinal is the exit status of an agent that systemd does not start again: EX_CONFIG of
+// sysexits.h.
+const ExitFinal = 78
+
 // agentUnit writes the unit of the agent. It is a oneshot that lasts until the node has
 // joined: "systemctl status drover-agent" shows where a node hangs. Its output is on
-// the console too.
+// the console too. systemd starts an agent again that was killed, for want of memory
+// perhaps, and leaves it alone if that happens to kubeadm or a script. Restart= of a oneshot
+// needs systemd 244.
 func (a *Applier) agentUnit(Identity) error {
-	const unit = `# Written by drover-init.
+	unit := `# Written by drover-init.
 [Unit]
 Description=drover: run the online scripts and join the cluster
 Wants=network-online.target
 After=network-online.target containerd.service
 ConditionPathExists=` + StateFile + `
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=` + AgentProgram + ` agent
+Restart=on-failure
+RestartSec=10
+RestartPreventExitStatus=` + strconv.Itoa(ExitFinal) + `
+OOMPolicy=continue
 StandardOutput=journal+console
 StandardError=inherit
 TimeoutStartSec=infinity

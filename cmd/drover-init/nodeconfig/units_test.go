@@ -2,6 +2,7 @@ package nodeconfig
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -161,4 +162,26 @@ func FuzzInstallSection(f *testing.F) {
 			t.Errorf("outside of the root: %v (%v)", entries, err)
 		}
 	})
+}
+
+// TestAgentUnit: systemd takes the unit of the agent, and starts an agent again that ended.
+func TestAgentUnit(t *testing.T) {
+	root, _, err := applyTo(t, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "/etc/systemd/system/drover-agent.service")
+	unit := fixture.ReadFile(t, path)
+	fixture.WantText(t, "unit", unit, "\nRestart=on-failure\nRestartSec=10\nRestartPreventExitStatus=78\nOOMPolicy=continue\n", "\nStartLimitIntervalSec=0\n")
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		fixture.Missing(t, err.Error())
+	}
+	unit = strings.Replace(unit, AgentProgram, "/bin/true", 1) // it must be there
+	if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("got %v, %s", err, out)
+	}
 }

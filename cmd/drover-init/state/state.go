@@ -39,7 +39,7 @@ type Boot struct {
 	Pool    string              `json:"pool"`
 	Address netip.Addr          `json:"address"`
 	Join    bool                `json:"join"`
-	Scripts []pools.NamedScript `json:"scripts,omitempty"` // of the online stage
+	Scripts []pools.NamedScript `json:"scripts,omitempty"` // of the online stage, without those that have succeeded
 	Env     []string            `json:"env,omitempty"`     // of scripts: NAME=value
 	Mounts  []pools.Mount       `json:"mounts,omitempty"`
 }
@@ -72,6 +72,9 @@ func Load(dir string) (Boot, error) {
 	}
 	return s, nil
 }
+
+// Remove removes the file of Save.
+func Remove(dir string) error { return os.Remove(filepath.Join(dir, filepath.Base(File))) }
 
 // Server returns the client of the server, and the key of the boot.
 func (s Boot) Server() (*client.Server, hpke.PrivateKey, error) {
