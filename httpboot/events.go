@@ -2,6 +2,8 @@ package httpboot
 
 import (
 	"errors"
+	"hash/fnv"
+	"io"
 	"net/http"
 	"sync"
 
@@ -34,7 +36,11 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	}
 	e.Detail, e.Error = printable.Line(e.Detail, maxEventText), printable.Line(e.Error, maxEventText)
 	// Concurrent requests may exceed the limit by the number of connections.
-	if h.events.of(b.plan.MAC, b.nonce) >= h.MaxEvents {
+	if count := h.events.of(b.plan.MAC, b.nonce); count.n >= h.MaxEvents && count.counts(e) {
+		if e.Error == "" { // the timeline has it
+			rec.WriteHeader(http.StatusNoContent)
+			return nil
+		}
 		return refuse(http.StatusTooManyRequests, "a boot may report %d events", h.MaxEvents)
 	}
 	report := boots.Report{Event: e, Nonce: b.nonce}
@@ -43,7 +49,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	}
 	switch err := h.Boots.Report(b.plan.MAC, report); {
 	case err == nil:
-		h.events.add(b.plan.MAC, b.nonce)
+		h.events.add(b.plan.MAC, b.nonce, e)
 	case !errors.Is(err, boots.ErrRepeated): // the answer to the first one was lost
 		return bootError(err)
 	}
@@ -57,35 +63,62 @@ type eventCounter struct {
 	seen map[pools.MAC]eventCount
 }
 
+// eventCount is what one boot has reported.
 type eventCount struct {
-	nonce string
-	n     int
+	nonce   string
+	n       int    // events that count
+	reached uint32 // steps without an error, by rank
+	last    uint64 // identifies the last event if it was an error, else 0
+}
+
+// counts reports whether an event counts against the limit: a node that tries for hours
+// repeats its error, and each step of the boot must arrive after that.
+func (c eventCount) counts(e boots.Event) bool {
+	if e.Error == "" {
+		return c.reached&(1<<e.Step.Rank()) != 0
+	}
+	return c.last != errorID(e)
+}
+
+// errorID identifies an error of a step.
+func errorID(e boots.Event) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, string(e.Step)+" "+e.Error) // never an error
+	return h.Sum64()
 }
 
 // maxCounted limits the machines that are counted, and so the memory.
 const maxCounted = 1 << 16
 
-// of returns the number of events of a boot that were recorded.
-func (c *eventCounter) of(mac pools.MAC, nonce string) int {
+// of returns the count of a boot.
+func (c *eventCounter) of(mac pools.MAC, nonce string) eventCount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.seen[mac]; e.nonce == nonce {
-		return e.n
+	return c.locked(mac, nonce)
+}
+
+func (c *eventCounter) locked(mac pools.MAC, nonce string) eventCount {
+	if count := c.seen[mac]; count.nonce == nonce {
+		return count
 	}
-	return 0
+	return eventCount{nonce: nonce}
 }
 
 // add counts a recorded event. The nonce is that of the current boot.
-func (c *eventCounter) add(mac pools.MAC, nonce string) {
+func (c *eventCounter) add(mac pools.MAC, nonce string, e boots.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	count := c.locked(mac, nonce)
+	if count.counts(e) {
+		count.n++
+	}
+	if count.last = 0; e.Error != "" {
+		count.last = errorID(e)
+	} else {
+		count.reached |= 1 << e.Step.Rank()
+	}
 	if c.seen == nil || len(c.seen) >= maxCounted {
 		c.seen = map[pools.MAC]eventCount{}
 	}
-	e := c.seen[mac]
-	if e.nonce != nonce {
-		e = eventCount{nonce: nonce}
-	}
-	e.n++
-	c.seen[mac] = e
+	c.seen[mac] = count
 }

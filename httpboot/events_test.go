@@ -10,13 +10,13 @@ import (
 // The config has the key with which the node signs its events. Low finding: the nonce was
 // enough, which pods read in /proc/cmdline.
 func TestSignedEvents(t *testing.T) {
-	n := newWorld(t, func(w *world) { w.MaxEvents = 2 }).boot(t, macBIOS, "127.0.0.1")
+	n := newWorld(t, func(w *world) { w.MaxEvents = 1 }).boot(t, macBIOS, "127.0.0.1")
 	var c pools.NodeConfig
 	n.ask(t, "config", &c)
 	if string(c.EventKey) != string(eventKey(n.nonce)) {
 		t.Fatalf("got event key %q", c.EventKey)
 	}
-	const event, repeated = `{"step":"online","uptime":1}`, `{"step":"online","uptime":0}`
+	const event, repeated, failed = `{"step":"online","uptime":1}`, `{"step":"online","uptime":0}`, `{"step":"online","uptime":1,"error":"e"}`
 	sign := func(body string) string { return pools.SignEvent(c.EventKey, []byte(body)) }
 	for _, tt := range []struct {
 		name, body, signature string
@@ -30,7 +30,7 @@ func TestSignedEvents(t *testing.T) {
 		{"repeated", repeated, sign(repeated), 204},
 		{"repeated again", repeated, sign(repeated), 204},
 		{"the last that the boot may report", event, sign(event), 204},
-		{"one more", event, sign(event), 429},
+		{"one more", failed, sign(failed), 429},
 	} {
 		resp := n.do(n.from, "POST", "/node/"+n.mac.Dashed()+"/events", tt.body, pools.NonceHeader, n.nonce, pools.SignatureHeader, tt.signature)
 		if resp.Code != tt.status {

@@ -386,11 +386,11 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventLimit(t *testing.T) {
-	const event = `{"step":"init","uptime":1}`
+	const event = `{"step":"init","uptime":1,"error":"one more"}`
 	n := newWorld(t, nil).boot(t, macBIOS, "127.0.0.1")
 	other := n.boot(t, macUEFI, "127.0.0.2")
 	for i := range 200 {
-		if resp := n.post("events", event); resp.Code != 204 {
+		if resp := n.post("events", fmt.Sprintf(`{"step":"init","uptime":1,"error":"%d"}`, i)); resp.Code != 204 {
 			t.Fatalf("event %d: got status %d, want 204", i+1, resp.Code)
 		}
 	}
@@ -414,13 +414,46 @@ func TestEventLimit(t *testing.T) {
 	}
 }
 
+// A node that fails for hours repeats its errors, and reports the steps that it reaches then.
+func TestEventLimitOfRetries(t *testing.T) {
+	n := newWorld(t, func(w *world) { w.MaxEvents = 3 }).boot(t, macBIOS, "127.0.0.1")
+	report := func(step, err string, want int) {
+		t.Helper()
+		if resp := n.post("events", fmt.Sprintf(`{"step":%q,"uptime":1,"error":%q}`, step, err)); resp.Code != want {
+			t.Errorf("%s, error %q: got status %d, want %d", step, err, resp.Code, want)
+		}
+	}
+	for _, step := range []string{"init", "network", "image"} {
+		report(step, "", 204)
+	}
+	for range 300 {
+		report("online", "no route", 204)
+	}
+	report("online", "no server", 204)
+	report("joined", "no server", 204)
+	for range 3 {
+		report("online", "no server", 429) // the fourth change
+		report("joined", "no server", 204) // still the last one
+	}
+	recorded := len(n.boots.steps)
+	for range 3 {
+		report("online", "", 204)
+		report("joined", "", 204)
+	}
+	if got := n.boots.steps[recorded:]; len(got) != 2 || got[0].Step != boots.StepOnline || got[1].Step != boots.StepJoined {
+		t.Errorf("beyond the limit: recorded %+v, want online and joined", got)
+	}
+	report("joined", "no server", 429)
+}
+
 // What is refused does not count against the boot.
 func TestEventLimitCountsRecorded(t *testing.T) {
-	const event = `{"step":"init","uptime":1}`
 	n := newWorld(t, func(w *world) { w.MaxEvents = 2 }).boot(t, macBIOS, "127.0.0.1")
+	events := 0
 	post := func(want int) {
 		t.Helper()
-		if resp := n.post("events", event); resp.Code != want {
+		events++
+		if resp := n.post("events", fmt.Sprintf(`{"step":"init","uptime":1,"error":"%d"}`, events)); resp.Code != want {
 			t.Errorf("got status %d, want %d", resp.Code, want)
 		}
 	}

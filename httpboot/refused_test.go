@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 	own := "/node/" + macBIOS.Dashed()
 	base := w.serve(t, nil)
 	reported := dial(t, base)
-	fmt.Fprint(reported, post(own+"/events", n.nonce, `{"step":"init","uptime":1}`)) // the only one that it may report
+	fmt.Fprint(reported, post(own+"/events", n.nonce, `{"step":"init","uptime":1,"error":"e"}`)) // the only one that it may report
 	if resp, body := answer(t, reported); resp.StatusCode != 204 {
 		t.Fatalf("got status %d, %s; want 204", resp.StatusCode, body)
 	}
@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 		{"replayed nonce, join", "", post(own+"/join", n.nonce, keyBody(thief)), 403, httpboot.RefusedClaimed},
 		{"large body", "", post(own+"/config", n.nonce, strings.Repeat("x", pools.MaxNodeRequest+1)), 413, httpboot.RefusedBody},
 		{"no JSON", "", post(own+"/config", n.nonce, "x"), 400, httpboot.RefusedMalformed},
-		{"events without end", "", post(own+"/events", n.nonce, `{"step":"init","uptime":1}`), 429, httpboot.RefusedEvents},
+		{"events without end", "", post(own+"/events", n.nonce, `{"step":"init","uptime":1,"error":"another"}`), 429, httpboot.RefusedEvents},
 		{"large header", "", "GET /boot.ipxe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, httpboot.RefusedHeader},
 		{"long line", "", get("/" + strings.Repeat("x", 64<<10)), 431, httpboot.RefusedHeader},
 		{"no HTTP", "", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, httpboot.RefusedHeader},

@@ -153,6 +153,9 @@ func StatusError(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		place, _ := strconv.Atoi(resp.Header.Get(pools.PlaceHeader)) // 0: in no queue
+		if resp.StatusCode == http.StatusTooManyRequests {
+			err = TooMany{err}
+		}
 		return retry.Busy{Err: err, After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Place: max(place, 0)}
 	case http.StatusForbidden:
 		return Refused{err}
@@ -166,6 +169,13 @@ type Refused struct{ Err error }
 func (e Refused) Error() string { return e.Err.Error() }
 
 func (e Refused) Unwrap() error { return e.Err }
+
+// TooMany is a 429: for an event the limit of the boot, which no wait moves.
+type TooMany struct{ Err error }
+
+func (e TooMany) Error() string { return e.Err.Error() }
+
+func (e TooMany) Unwrap() error { return e.Err }
 
 // retryAfter reads both forms of the header (RFC 9110, section 10.2.3).
 func retryAfter(s string, now time.Time) time.Duration {

@@ -3,6 +3,7 @@ package client
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"drover/cmd/drover-init/cmdline"
+	"drover/cmd/drover-init/retry"
 	"drover/pools"
 	"drover/pools/boots"
 )
@@ -33,6 +35,21 @@ func TestServerAwayHasShortError(t *testing.T) {
 	_, err = s.post(t.Context(), "events", boots.Event{})
 	if want := "dial tcp 127.0.0.1:1: connect: connection refused"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// TestStatusError: a limit and a busy server are repeated alike, but not the same.
+func TestStatusError(t *testing.T) {
+	for status, want := range map[int][3]bool{ // Busy, TooMany, Refused
+		403: {false, false, true}, 429: {true, true, false}, 500: {}, 503: {true, false, false},
+	} {
+		err := StatusError(&http.Response{StatusCode: status, Status: fmt.Sprint(status), Body: io.NopCloser(strings.NewReader("why\n"))})
+		_, busy := errors.AsType[retry.Busy](err)
+		_, many := errors.AsType[TooMany](err)
+		_, refused := errors.AsType[Refused](err)
+		if got := [3]bool{busy, many, refused}; got != want || err.Error() != fmt.Sprintf("server answers %d: why", status) {
+			t.Errorf("%d: got %v, %v, want %v", status, got, err, want)
+		}
 	}
 }
 

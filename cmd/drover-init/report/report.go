@@ -19,15 +19,18 @@ import (
 
 // Reporter sends events to the server, in order and in the background: an unreachable
 // server does not delay the boot. While events wait, a newer error of a step replaces
-// an older one, so that hours of retries do not fill the queue.
+// an older one, so that hours of retries do not fill the queue. An error that repeats the
+// event before it is reported again after some minutes only.
 type Reporter struct {
-	Send   func(ctx context.Context, e boots.Event) error // one try; a [retry.Final] or [client.Refused] drops the event
-	Notice func(e boots.Event, err error)                 // called for dropped events; may be nil
+	// Send tries once. A [retry.Final] or [client.Refused] drops the event, and so does a
+	// [client.TooMany] for an error: steps that the boot reaches come after it.
+	Send   func(ctx context.Context, e boots.Event) error
+	Notice func(e boots.Event, err error) // called for dropped events; may be nil
 	Uptime func() time.Duration
 	Retry  retry.Backoff
 
 	mu     sync.Mutex
-	last   float64 // uptime of the newest event
+	last   boots.Event // the newest event
 	queue  []boots.Event
 	wake   chan struct{} // has an element if the queue may have changed; made by Start
 	idle   chan struct{} // closed when the queue is empty and nothing is being sent
@@ -47,6 +50,7 @@ const (
 	maxEventText  = 1500             // bytes of detail and of error: both, escaped, fit in pools.MaxEventBody
 	eventTimeout  = 5 * time.Second  // of one try
 	maxEventRetry = 10 * time.Second // between tries
+	repeatAfter   = 600              // seconds until an error is reported again
 )
 
 // Report queues the event that a step is done.
@@ -66,8 +70,11 @@ const tick = 1e-3
 func (r *Reporter) add(e boots.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e.Uptime = max(r.Uptime().Seconds(), r.last+tick)
-	r.last = e.Uptime
+	e.Uptime = max(r.Uptime().Seconds(), r.last.Uptime+tick)
+	if e.Error != "" && e.Step == r.last.Step && e.Error == r.last.Error && e.Uptime-r.last.Uptime < repeatAfter {
+		return
+	}
+	r.last = e
 	// The first event may be in transmission: it stays as it is.
 	if n := len(r.queue); n > 1 && e.Error != "" && r.queue[n-1].Step == e.Step && r.queue[n-1].Error != "" {
 		r.queue[n-1] = e
@@ -159,6 +166,9 @@ func (r *Reporter) deliver(ctx context.Context, e boots.Event) bool {
 		err := r.Send(ctx, e)
 		if refused, ok := errors.AsType[client.Refused](err); ok {
 			return retry.Final{Err: refused}
+		}
+		if limit, ok := errors.AsType[client.TooMany](err); ok && e.Error != "" {
+			return retry.Final{Err: limit}
 		}
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/cmd/drover-init/client"
+	"drover/cmd/drover-init/retry"
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
@@ -133,6 +134,62 @@ func TestReporterDropsRefused(t *testing.T) {
 		r.Stop()
 		wantEvents(t, h.events(), "network")
 		fixture.WantText(t, "notice", said.String(), "init: nonce is not the one")
+	})
+}
+
+// TestReporterAtLimit: an error that the server does not take any more is dropped, and the
+// steps after it arrive.
+func TestReporterAtLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &eventServer{}
+		r := h.reporter()
+		busy := 0
+		r.Send = func(ctx context.Context, e boots.Event) error {
+			if e.Error != "" || busy == 0 {
+				busy++
+				return retry.Busy{Err: client.TooMany{Err: errors.New("a boot may report 200 events")}}
+			}
+			return h.send(ctx, e)
+		}
+		r.Start(plain)
+		r.Report(boots.StepNetwork, "") // too many connections
+		r.Fail(boots.StepOnline, errors.New("no route"))
+		r.Fail(boots.StepOnline, errors.New("no server"))
+		r.Report(boots.StepOnline, "")
+		r.Report(boots.StepJoined, "")
+		r.Flush(time.Minute)
+		r.Stop()
+		wantEvents(t, h.events(), "network", "online", "joined")
+		if busy != 2 { // the second error has replaced the first
+			t.Errorf("got %d refusals, want 2", busy)
+		}
+	})
+}
+
+// TestReporterRepeats: an error that repeats the event before it is sent again after ten
+// minutes only.
+func TestReporterRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &eventServer{}
+		start := time.Now()
+		r := &Reporter{Send: h.send, Uptime: func() time.Duration { return time.Since(start) }}
+		r.Start(plain)
+		defer r.Stop()
+		for range 30 { // half an hour
+			r.Fail(boots.StepJoined, errors.New("no server"))
+			time.Sleep(time.Minute)
+		}
+		wantEvents(t, h.events(), "joined no server", "joined no server", "joined no server")
+		r.Fail(boots.StepJoined, errors.New("no route"))
+		r.Fail(boots.StepJoined, errors.New("no server"))
+		r.Fail(boots.StepOnline, errors.New("no server"))
+		r.Report(boots.StepOnline, "")
+		r.Fail(boots.StepOnline, errors.New("no server"))
+		r.Flush(time.Minute)
+		// The one that waited was replaced.
+		if got := h.events()[3:]; !slices.Contains(got, "joined no server") || !slices.Equal(got[len(got)-3:], []string{"online no server", "online", "online no server"}) {
+			t.Errorf("got %q", got)
+		}
 	})
 }
 
