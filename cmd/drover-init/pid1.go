@@ -128,10 +128,3 @@ func rebootOnPanic() string {
 	}
 	return string(old)
 }
-
-// reboot restarts the machine. It does not return.
-func reboot() {
-	unix.Sync()
-	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
-	os.Exit(1) // not permitted: the kernel panics, and reboots
-}
