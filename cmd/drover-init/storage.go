@@ -44,7 +44,7 @@ func (b *boot) prepareDisks(ctx context.Context) error {
 		}
 	}
 	p := &disks.Preparer{
-		System: system, Sys: "/sys", Dev: "/dev", Root: "/", Shared: "/run/drover-disks",
+		System: system, Node: b.config.Hostname, Sys: "/sys", Dev: "/dev", Root: "/", Shared: "/run/drover-disks",
 		Plug:  func() { disks.Plug("/sys", load) },
 		Say:   b.say("disks"),
 		Tmpfs: fmt.Sprintf("mode=0755,size=%d", memory.Available/2),

@@ -1,9 +1,9 @@
 // Package disks finds, formats and mounts the disks of a node's config, before the node's
 // own init starts: [Preparer].
 //
-// A disk is written to only if it is empty, or if drover has formatted it under the same
-// name: that is in its partition table ([mark]). Everything else is reported and stays as
-// it is, and a tmpfs takes the place of its file systems.
+// A disk is written to only if it is empty, or if drover has formatted it for this node and
+// under the same name: that is in its partition table ([mark], [newGUID]). Everything else is
+// reported and stays as it is, and a tmpfs takes the place of its file systems.
 package disks
 
 import (
@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"drover/cmd/drover-init/gpt"
 	"drover/pools"
 )
@@ -28,10 +30,12 @@ type disk struct {
 	size    int64    // in bytes
 	sector  int64    // in bytes
 	serials []string // serial number and WWID
+	wwid    string   // empty: it has none
+	paths   []string // other names of the same disk
 	table   gpt.Table
 	owner   string // drover formatted it under this name; "": it did not
 	done    bool   // the formatting ended
-	foreign error  // nil: it is empty, or has an owner
+	foreign error  // nil: it is empty, or has an owner and belongs to this node
 }
 
 // mark is the begin of the names of drover's partitions: "drover:DISK/LABEL". While a disk
@@ -50,6 +54,7 @@ var parts = []string{"boot", "rpmb", "gp"}
 // scanner reads the disks of a machine from sys and dev, each of them once.
 type scanner struct {
 	sys, dev string
+	node     string
 	seen     map[string]disk
 }
 
@@ -76,6 +81,7 @@ func (s *scanner) scan() []disk {
 	slices.SortFunc(all, func(a, b disk) int {
 		return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name)) // sdb before sdaa
 	})
+	joinPaths(all)
 	return all
 }
 
@@ -99,6 +105,9 @@ func (s *scanner) read(name string, size int64) disk {
 	for _, file := range []string{"serial", "device/serial", "wwid", "device/wwid"} {
 		if v := s.text(name, file); v != "" {
 			d.serials = append(d.serials, v)
+			if strings.HasSuffix(file, "wwid") {
+				d.wwid = v
+			}
 		}
 	}
 	// The page of SCSI has a header of 4 bytes.
@@ -111,7 +120,9 @@ func (s *scanner) read(name string, size int64) disk {
 		return d
 	}
 	defer f.Close()
-	d.foreign = errors.Join(s.inUse(name), d.content(f))
+	// Another node may have written to it since the kernel read it.
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // an error: nothing is cached
+	d.foreign = errors.Join(s.inUse(name), d.content(f, s.node))
 	return d
 }
 
@@ -128,7 +139,7 @@ func (s *scanner) inUse(name string) error {
 }
 
 // content finds out what is on the disk: nothing, a table of drover's, or other data.
-func (d *disk) content(f io.ReaderAt) error {
+func (d *disk) content(f io.ReaderAt, node string) error {
 	table, err := gpt.Read(f, d.size, d.sector)
 	if errors.Is(err, gpt.ErrNone) {
 		return empty(f, d.size)
@@ -149,8 +160,11 @@ func (d *disk) content(f io.ReaderAt) error {
 		}
 		d.owner, d.done = owner, done
 	}
-	if d.owner == "" {
+	switch {
+	case d.owner == "":
 		return errors.New("it has an empty partition table")
+	case !belongs(table.Disk, node):
+		return fmt.Errorf("another node than %q formatted it, as disk %q (to move it here with its data, give it a new GUID: sfdisk --disk-id)", node, d.owner)
 	}
 	return nil
 }

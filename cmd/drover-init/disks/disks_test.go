@@ -28,6 +28,9 @@ type machine struct {
 	did   []string // what was done to the system
 	fail  string   // the begin of a step that fails
 	plugs int
+	node  string
+	plug  func()            // called before each scan
+	while map[string]func() // called in a step that begins so
 }
 
 func newMachine(t *testing.T) *machine { return &machine{t: t, dir: t.TempDir()} }
@@ -61,6 +64,11 @@ func (m *machine) write(path, text string) {
 func (m *machine) do(format string, args ...any) error {
 	step := strings.ReplaceAll(fmt.Sprintf(format, args...), m.dir, "")
 	m.did = append(m.did, step)
+	for begin, do := range m.while {
+		if strings.HasPrefix(step, begin) {
+			do()
+		}
+	}
 	if m.fail != "" && strings.HasPrefix(step, m.fail) {
 		return errors.New("it fails")
 	}
@@ -73,8 +81,12 @@ func (m *machine) Mkfs(_ context.Context, kind pools.Filesystem, label, device s
 
 // Reread makes the partitions, as the kernel does.
 func (m *machine) Reread(device string) error {
+	name := filepath.Base(device)
+	if strings.HasPrefix(name, "nvme") {
+		name += "p"
+	}
 	for i := range 9 {
-		m.write(fmt.Sprintf("dev/%sp%d", filepath.Base(device), i+1), "")
+		m.write(fmt.Sprintf("dev/%s%d", name, i+1), "")
 	}
 	return m.do("reread %s", device)
 }
@@ -90,14 +102,21 @@ func (m *machine) prepare(want ...pools.Disk) (done []string, warnings string, e
 	m.t.Helper()
 	m.did = nil
 	p := &Preparer{
-		System: m, Sys: filepath.Join(m.dir, "sys"), Dev: filepath.Join(m.dir, "dev"), Root: filepath.Join(m.dir, "root"), Shared: filepath.Join(m.dir, "run"),
-		Plug: func() { m.plugs++ }, Say: m.t.Logf, Tmpfs: "size=1", Wait: 300 * time.Millisecond, Interval: time.Millisecond,
+		System: m, Node: m.node, Sys: filepath.Join(m.dir, "sys"), Dev: filepath.Join(m.dir, "dev"), Root: filepath.Join(m.dir, "root"), Shared: filepath.Join(m.dir, "run"),
+		Plug: m.plugIn, Say: m.t.Logf, Tmpfs: "size=1", Wait: 300 * time.Millisecond, Interval: time.Millisecond,
 	}
 	done, all, err := p.Prepare(m.t.Context(), want)
 	for _, w := range all {
 		warnings += w.Error() + "\n"
 	}
 	return done, warnings, err
+}
+
+func (m *machine) plugIn() {
+	m.plugs++
+	if m.plug != nil {
+		m.plug()
+	}
 }
 
 // hash returns the digest of a disk.

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"drover/cmd/drover-init/gpt"
 	"drover/pools"
@@ -32,6 +35,7 @@ type System interface {
 // Preparer prepares the disks of a node.
 type Preparer struct {
 	System
+	Node     string // name of the node; the disks that it formats belong to it
 	Sys, Dev string // /sys and /dev
 	Root     string // directory below which the file systems are mounted: /
 	Shared   string // directory for the file systems that several paths share, not below Root
@@ -63,6 +67,9 @@ func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []strin
 		}
 		if err == nil {
 			done = append(done, text)
+			if err := have[found[i]].singlePath(); err != nil {
+				warnings = append(warnings, fmt.Errorf("disk %q: %w", w.Name, err))
+			}
 			continue
 		}
 		err = fmt.Errorf("disk %q: %w", w.Name, err)
@@ -85,11 +92,17 @@ func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []strin
 // formatted: the one that was formatted in an earlier boot may come a bit later.
 const settled = 6
 
+func (p *Preparer) interval() time.Duration { return cmp.Or(p.Interval, 250*time.Millisecond) }
+
+func (p *Preparer) scanner() *scanner {
+	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, seen: map[string]disk{}}
+}
+
 // await waits until all disks are there, and for no more to come, or for the limit.
 func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, found []int) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Wait, 7*time.Second))
 	defer cancel()
-	s := &scanner{sys: p.Sys, dev: p.Dev, seen: map[string]disk{}}
+	s := p.scanner()
 	for same := 0; ; same++ {
 		p.Plug()
 		before := have
@@ -110,7 +123,7 @@ func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, f
 		if same >= need || canceled(ctx) {
 			return have, found
 		}
-		_ = wait.Sleep(ctx, cmp.Or(p.Interval, 250*time.Millisecond)) // the end of ctx is seen above
+		_ = wait.Sleep(ctx, p.interval()) // the end of ctx is seen above
 	}
 }
 
@@ -169,13 +182,20 @@ func (p *Preparer) format(ctx context.Context, w pools.Disk, d *disk) error {
 	if err != nil {
 		return err
 	}
-	d.table = table
+	table.Disk = newGUID(p.Node)
 	device := filepath.Join(p.Dev, d.name)
-	if err := p.writeTable(device, *d); err != nil {
+	if err := p.replaceTable(device, d, table); err != nil {
 		return err
 	}
 	if err := p.Reread(device); err != nil {
 		return fmt.Errorf("the kernel does not read its new partition table: %w", err)
+	}
+	// Of several nodes that found the same disk empty, the last to write its table has it.
+	if err := wait.Sleep(ctx, 4*p.interval()); err != nil {
+		return err
+	}
+	if err := p.unchanged(*d); err != nil {
+		return err
 	}
 	for i, part := range w.Partitions {
 		device := p.device(d.name, i)
@@ -186,18 +206,37 @@ func (p *Preparer) format(ctx context.Context, w pools.Disk, d *disk) error {
 			return err
 		}
 	}
+	table.Partitions = slices.Clone(table.Partitions)
 	for i, part := range w.Partitions {
-		d.table.Partitions[i].Name = mark + w.Name + "/" + part.Label
+		table.Partitions[i].Name = mark + w.Name + "/" + part.Label
 	}
-	return p.writeTable(device, *d)
+	return p.replaceTable(device, d, table)
 }
 
-func (p *Preparer) writeTable(device string, d disk) error {
-	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+// unchanged returns an error if a disk is no longer as it was read or written: another node can
+// have the same disk, and format it at the same time.
+func (p *Preparer) unchanged(d disk) error {
+	now := p.scanner().read(d.name, d.size)
+	if now.foreign != nil {
+		return fmt.Errorf("another system has taken it meanwhile: %w", now.foreign)
+	}
+	if !reflect.DeepEqual(now.table, d.table) {
+		return errors.New("another system has changed its partition table meanwhile")
+	}
+	return nil
+}
+
+// replaceTable writes the table of a disk that is unchanged.
+func (p *Preparer) replaceTable(device string, d *disk, table gpt.Table) error {
+	if err := p.unchanged(*d); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(device, os.O_WRONLY|unix.O_EXCL, 0) // EXCL: the kernel does not use it
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.table.Write(f, d.size, d.sector), f.Sync(), f.Close())
+	d.table = table
+	return errors.Join(table.Write(f, d.size, d.sector), f.Sync(), f.Close())
 }
 
 // device returns the device node of a partition, from 0.

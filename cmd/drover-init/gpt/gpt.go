@@ -67,7 +67,7 @@ type Want struct {
 
 // New returns a table with new identifiers for a disk of size bytes.
 func New(size, sector int64, want []Want) (Table, error) {
-	t := Table{Disk: newGUID()}
+	t := Table{Disk: NewGUID()}
 	end := size - (arraySectors(sector)+1)*sector // of the usable part
 	at := int64(align)
 	for i, w := range want {
@@ -79,14 +79,14 @@ func New(size, sector int64, want []Want) (Table, error) {
 		if length <= 0 || at+length > end {
 			return Table{}, fmt.Errorf("partition %d of %d MB does not fit: the disk has %d MB, of which %d are left", i+1, w.Size>>20, size>>20, max(0, end-at)>>20)
 		}
-		t.Partitions = append(t.Partitions, Partition{Name: w.Name, Type: w.Type, ID: newGUID(), First: at / sector, Last: (at+length)/sector - 1})
+		t.Partitions = append(t.Partitions, Partition{Name: w.Name, Type: w.Type, ID: NewGUID(), First: at / sector, Last: (at+length)/sector - 1})
 		at += length
 	}
 	return t, nil
 }
 
-// newGUID returns a random GUID (RFC 9562, version 4).
-func newGUID() (g GUID) {
+// NewGUID returns a random GUID (RFC 9562, version 4).
+func NewGUID() (g GUID) {
 	_, _ = rand.Read(g[:]) // never an error
 	g[7] = g[7]&0x0f | 0x40
 	g[8] = g[8]&0x3f | 0x80
