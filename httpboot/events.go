@@ -24,7 +24,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 		return err
 	}
 	var e boots.Event
-	body, err := readJSON(r, &e)
+	body, err := readJSON(rec, r, pools.MaxEventBody, &e)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func (h *handler) serveInventory(rec *recorder, r *http.Request) error {
 		return err
 	}
 	var v pools.Inventory
-	if _, err := readJSON(r, &v); err != nil {
+	if _, err := readJSON(rec, r, pools.MaxInventory, &v); err != nil {
 		return err
 	}
 	if err := h.Boots.Unclaimed(b.plan.MAC, b.nonce); err != nil {

@@ -1,6 +1,8 @@
 package httpboot_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func TestInventory(t *testing.T) {
 		{"again", body, 204},
 		{"no JSON", "x", 400},
 		{"an unknown field", `{"vendor": "HPE", "root": true}`, 400},
-		{"too large", `{"vendor": "` + strings.Repeat("x", pools.MaxNodeRequest) + `"}`, 413},
+		{"too large", `{"vendor": "` + strings.Repeat("x", pools.MaxInventory) + `"}`, 413},
 	} {
 		if resp := n.post("inventory", tt.body); resp.Code != tt.code {
 			t.Errorf("%s: got %d %s, want %d", tt.name, resp.Code, resp.Body, tt.code)
@@ -32,6 +34,21 @@ func TestInventory(t *testing.T) {
 	}
 	if v := got[macUnknown]; v.Vendor != "HPE?[2J" || v.CPUs != 0 || v.Memory != 1024 || len(v.NICs) != 1 {
 		t.Errorf("got %+v", v)
+	}
+	// Each text of a big machine has the greatest length, and needs escapes.
+	text := strings.Repeat("\"", 64)
+	big := pools.Inventory{Vendor: text, Product: text, Serial: text, UUID: text, Chassis: text, Slot: text, BIOS: text, CPU: text, CPUs: 1 << 16, Memory: 1 << 53}
+	for range 16 {
+		big.Disks = append(big.Disks, pools.InventoryDisk{Name: text, Model: text, Serial: text, Size: 1 << 53})
+		big.NICs = append(big.NICs, pools.InventoryNIC{Name: text, MAC: text, Driver: text, Link: true, Speed: 1 << 24,
+			LLDP: &pools.Neighbour{System: text, Chassis: text, Port: text, Description: text}})
+	}
+	large, err := json.Marshal(big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp := n.post("inventory", string(large)); resp.Code != 204 || !reflect.DeepEqual(got[macUnknown], big) {
+		t.Errorf("%d bytes of a big machine: got %d %s, %+v", len(large), resp.Code, resp.Body, got[macUnknown])
 	}
 	// Not from another address, not with another nonce, and not once the boot is claimed.
 	other := *n

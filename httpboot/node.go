@@ -59,7 +59,7 @@ func (h *handler) claim(rec *recorder, r *http.Request) (*boot, error) {
 		return nil, err
 	}
 	var req pools.KeyRequest
-	if _, err := readJSON(r, &req); err != nil {
+	if _, err := readJSON(rec, r, pools.MaxNodeRequest, &req); err != nil {
 		return nil, err
 	}
 	if !isBootID(req.BootID) {
@@ -190,10 +190,10 @@ func writeSealed(rec *recorder, b *boot, purpose string, v any) error {
 	return writeText(rec, "application/octet-stream", sealed)
 }
 
-// readJSON reads a body strictly: one value without unknown fields. It returns the body.
-// ServeHTTP has limited it.
-func readJSON(r *http.Request, v any) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
+// readJSON reads a body of at most limit bytes strictly: one value without unknown fields. It
+// returns the body. ServeHTTP has limited its time.
+func readJSON(rec *recorder, r *http.Request, limit int64, v any) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, limit))
 	msg := "the body cannot be read"
 	if err == nil {
 		dec := json.NewDecoder(bytes.NewReader(body))

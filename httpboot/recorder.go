@@ -94,8 +94,8 @@ func (r *recorder) renew() {
 	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(d))
 }
 
-// maxBody limits a request's body, in bytes.
-const maxBody = max(pools.MaxEventBody, pools.MaxNodeRequest)
+// maxBody limits the body of any request, in bytes. [readJSON] has the limit of each kind.
+const maxBody = max(pools.MaxEventBody, pools.MaxInventory, pools.MaxNodeRequest)
 
 // limitBody limits the size of a request's body and the time to read it. net/http removes
 // the deadline at the end of the body. It applies after the handler, too, when net/http

@@ -31,8 +31,10 @@ const (
 	WaitHeader  = "Drover-Wait"
 	PlaceHeader = "Drover-Place"
 
-	// MaxEventBody and MaxNodeRequest bound what a node may send, in bytes.
+	// MaxEventBody, MaxInventory and MaxNodeRequest bound what a node may send, in bytes:
+	// an event, an inventory, anything else. [Inventory.Clean] keeps to the bound.
 	MaxEventBody   = 8 << 10
+	MaxInventory   = 32 << 10
 	MaxNodeRequest = 8 << 10
 )
 
