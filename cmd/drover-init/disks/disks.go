@@ -169,6 +169,9 @@ func (d *disk) content(f io.ReaderAt, node string) error {
 	return nil
 }
 
+// isEmpty reports whether the disk has no data, so that any config may have it.
+func (d disk) isEmpty() bool { return d.foreign == nil && d.owner == "" }
+
 // find returns the disk for each config, -1 for none. It is the one that drover formatted
 // under the name, or the first empty one, of those that match. Disks that are asked for by
 // path or serial are not for others.
@@ -195,7 +198,7 @@ func find(want []pools.Disk, have []disk) []int {
 		}
 	}
 	own := func(w pools.Disk, d disk) bool { return d.foreign == nil && d.owner == w.Name }
-	blank := func(_ pools.Disk, d disk) bool { return d.foreign == nil && d.owner == "" }
+	blank := func(_ pools.Disk, d disk) bool { return d.isEmpty() }
 	other := func(pools.Disk, disk) bool { return true } // to say why it is not used
 	pass(true, own)
 	pass(true, blank)

@@ -270,6 +270,39 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// While disks come and go, those of earlier boots are mounted, and empty ones are not
+// formatted: the disk of an earlier boot may be the next to come.
+func TestUnsettled(t *testing.T) {
+	m := newMachine(t)
+	m.add("nvme0n1", "S1", size, "")
+	if done, warnings, err := m.prepare(data); err != nil || warnings != "" || len(done) != 1 {
+		t.Fatalf("got %q, %q, %v", done, warnings, err)
+	}
+	m.add("sda", "S2", size, "")
+	m.add("sdb", "S3", size, at(1080, "\x53\xef"))
+	m.plug = func() { m.write("sys/block/sdb/size", fmt.Sprint(size/512-m.plugs%2)) }
+	empty := m.hash("sda")
+	more := pools.Disk{Name: "more", Partitions: data.Partitions}
+	done, warnings, err := m.prepare(data, more)
+	if err != nil || !slices.Equal(done, []string{"data is /dev/nvme0n1, mounted"}) || m.hash("sda") != empty {
+		t.Errorf("got %q, %v", done, err)
+	}
+	if !strings.Contains(warnings, `disk "more": /dev/sda is empty and not formatted: other disks were still coming`) {
+		t.Errorf("got %q", warnings)
+	}
+	// A disk whose formatting was interrupted is drover's: it is no other one.
+	m.fail = "mkfs swap"
+	m.plug = nil
+	if _, warnings, err := m.prepare(data, more); err != nil || !strings.Contains(warnings, "it fails") {
+		t.Fatalf("got %q, %v", warnings, err)
+	}
+	m.fail = ""
+	m.plug = func() { m.write("sys/block/sdb/size", fmt.Sprint(size/512-m.plugs%2)) }
+	if done, warnings, err := m.prepare(data, more); err != nil || warnings != "" || len(done) != 2 {
+		t.Errorf("got %q, %q, %v", done, warnings, err)
+	}
+}
+
 // Disks that are asked for by serial are not given to another; several paths share a file
 // system; a disk of another layout stays.
 func TestSeveral(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -45,8 +44,8 @@ type Preparer struct {
 	Say func(format string, args ...any)
 	// Tmpfs are the mount options of a tmpfs in place of a disk.
 	Tmpfs string
-	// Wait is the limit for all disks together, 0: 7 s. Interval is between two scans,
-	// 0: 250 ms.
+	// Wait is the limit for all disks together, 0: 7 s, and after it some scans more while
+	// new disks come. Interval is between two scans, 0: 250 ms.
 	Wait, Interval time.Duration
 }
 
@@ -56,14 +55,17 @@ func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []strin
 	if len(want) == 0 {
 		return nil, nil, nil
 	}
-	have, found := p.await(ctx, want)
+	have, found, quiet := p.await(ctx, want)
 	for i, w := range want {
 		var err error
 		text := ""
-		if found[i] < 0 {
+		switch at := found[i]; {
+		case at < 0:
 			err = missing(w, have)
-		} else {
-			text, err = p.use(ctx, w, have[found[i]])
+		case !quiet && have[at].isEmpty():
+			err = fmt.Errorf("/dev/%s is empty and not formatted: other disks were still coming, and the one of an earlier boot may be among them", have[at].name)
+		default:
+			text, err = p.use(ctx, w, have[at])
 		}
 		if err == nil {
 			done = append(done, text)
@@ -92,17 +94,15 @@ func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []strin
 // formatted: the one that was formatted in an earlier boot may come a bit later.
 const settled = 6
 
-func (p *Preparer) interval() time.Duration { return cmp.Or(p.Interval, 250*time.Millisecond) }
+// late is the number of scans after the limit, for disks that go on coming.
+const late = 4 * settled
 
-func (p *Preparer) scanner() *scanner {
-	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, seen: map[string]disk{}}
-}
-
-// await waits until all disks are there, and for no more to come, or for the limit.
-func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, found []int) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Wait, 7*time.Second))
-	defer cancel()
+// await waits until all disks are there, or for the limit, and then for no more to come. Empty
+// disks may be formatted if quiet.
+func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, found []int, quiet bool) {
+	end := time.Now().Add(cmp.Or(p.Wait, 7*time.Second))
 	s := p.scanner()
+	left := late
 	for same := 0; ; same++ {
 		p.Plug()
 		before := have
@@ -111,20 +111,27 @@ func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, f
 			same = 0
 		}
 		found = find(want, have)
-		need := 0
-		for _, at := range found {
-			switch {
-			case at < 0:
-				need = math.MaxInt
-			case !have[at].done:
-				need = max(need, settled)
-			}
+		over := !time.Now().Before(end)
+		if over {
+			left--
 		}
-		if same >= need || canceled(ctx) {
-			return have, found
+		missing, fresh := false, false
+		for _, at := range found {
+			missing = missing || at < 0
+			fresh = fresh || at >= 0 && !have[at].done
+		}
+		quiet = same >= settled
+		if (over || !missing) && (quiet || !fresh || left <= 0) || canceled(ctx) {
+			return have, found, quiet
 		}
 		_ = wait.Sleep(ctx, p.interval()) // the end of ctx is seen above
 	}
+}
+
+func (p *Preparer) interval() time.Duration { return cmp.Or(p.Interval, 250*time.Millisecond) }
+
+func (p *Preparer) scanner() *scanner {
+	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, seen: map[string]disk{}}
 }
 
 // use formats a disk, unless drover has done that, and mounts its file systems.
