@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -97,17 +95,8 @@ func (n *NIC) connect6(ctx context.Context, server netip.Addr) error {
 // set6 sets the card's settings of IPv6, and remembers those that it had.
 func (n *NIC) set6() {
 	for _, s := range settings6 {
-		path := filepath.Join("/proc/sys/net/ipv6/conf", n.Name, s.name)
-		old, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(path, []byte(s.value), 0)
-		}
-		if err != nil {
+		if err := n.set(filepath.Join("ipv6/conf", n.Name, s.name), s.value); err != nil {
 			n.say("%v", err) // a kernel without IPv6 has no such file: waitLinkLocal says so
-			continue
-		}
-		if was := strings.TrimSpace(string(old)); was != s.value {
-			n.restore = append(n.restore, func() error { return os.WriteFile(path, []byte(was), 0) })
 		}
 	}
 }

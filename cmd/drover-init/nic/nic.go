@@ -42,7 +42,7 @@ type NIC struct {
 	Server  string // address or name of the server, set before Up; it decides between DHCPv4 and DHCPv6
 	Lease   Lease
 	link    netlink.Link
-	restore []func() error // the settings of IPv6, and the other cards
+	restore []func() error // the settings of IPv6 and ARP, and the other cards
 	say     func(format string, args ...any)
 }
 
