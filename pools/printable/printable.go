@@ -78,14 +78,18 @@ func EscapeJSON(text []byte) []byte {
 }
 
 // Line returns s as [Text] does, without white space at its ends and with
-// at most limit bytes: a longer text ends with "…".
+// at most limit bytes: a longer text ends with "…". A line that is shorter than s does not keep
+// the memory of s.
 func Line(s string, limit int) string {
 	const more = "…"
-	s = strings.TrimSpace(Text(s))
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:max(0, limit-len(more))], "") + more
+	line := strings.TrimSpace(Text(s))
+	switch {
+	case len(line) > limit:
+		return strings.ToValidUTF8(line[:max(0, limit-len(more))], "") + more
+	case len(line) < len(s):
+		return strings.Clone(line) // it is a part of s, or of a buffer of that size
 	}
-	return s
+	return line
 }
 
 // Quote returns the first limit bytes of s. If they are not all printable ASCII, it

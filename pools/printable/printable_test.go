@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode"
@@ -77,6 +78,30 @@ func TestEscapeJSON(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(in), &a), json.Unmarshal([]byte(got), &b)); err != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("got %v, want %v (%v)", b, a, err)
 	}
+}
+
+// TestLineIsSmall: senders choose what is around a line, so a line must not keep it in memory.
+func TestLineIsSmall(t *testing.T) {
+	const size, n = 8192, 500
+	for name, filler := range map[string]string{"blanks": " ", "line ends": "\n", "no UTF-8": "\xff", "wide blanks": "\u2003"} {
+		lines := make([]string, n)
+		before := heap()
+		for i := range lines {
+			lines[i] = printable.Line(fmt.Sprint(i, strings.Repeat(filler, size/len(filler))), 512)
+		}
+		if grown := heap() - before; grown > n*size/20 {
+			t.Errorf("%s: %d lines such as %q take %d bytes", name, n, lines[1], grown)
+		}
+		runtime.KeepAlive(lines)
+	}
+}
+
+// heap returns the bytes in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func TestQuote(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,36 @@ func FuzzParse(f *testing.F) {
 }
 
 func machine(i int) pools.MAC { return pools.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)} }
+
+// TestLogTakesNoMoreThanItCounts: a datagram of one character and thousands of blanks counts as
+// one character, so it must take no more.
+func TestLogTakesNoMoreThanItCounts(t *testing.T) {
+	const datagrams, size, limit = 1000, 8192, 256 << 10
+	now := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
+	for name, filler := range map[string]string{"blanks": " ", "no UTF-8": "\xff"} {
+		var l netconsole.Log
+		before := heap()
+		for range datagrams {
+			for _, text := range netconsole.Parse([]byte("<30>x" + strings.Repeat(filler, size-5))) {
+				l.Add(machine(1), true, now, netconsole.Line{Time: now, Boot: "b1", Text: text})
+			}
+		}
+		if grown := heap() - before; grown > limit {
+			t.Errorf("%s: the lines of one machine take %d bytes, want %d at most", name, grown, limit)
+		}
+		if len(l.Of(machine(1))) == 0 {
+			t.Errorf("%s: no line is kept", name)
+		}
+	}
+}
+
+// heap returns the bytes in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
 
 func TestLogIsBounded(t *testing.T) {
 	var l netconsole.Log
