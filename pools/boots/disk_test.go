@@ -1,6 +1,8 @@
 package boots_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +42,13 @@ type disk struct {
 	values map[string][]byte
 	full   error // of Enqueue
 	lost   error // of wait
+	once   error // of the next wait alone
+
+	room          int // for so many changes, if calls have changed more they are errBusy; 0: any number
+	puts, deletes int // that Enqueue took
 }
+
+var errBusy = errors.New("the queue is full")
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
 
@@ -50,7 +58,18 @@ func (d *disk) Enqueue(changes ...boots.Change) (func() error, error) {
 	if d.full != nil {
 		return nil, d.full
 	}
-	lost := d.lost
+	if d.room > 0 && d.puts+d.deletes >= d.room {
+		return nil, errBusy
+	}
+	lost := cmp.Or(d.lost, d.once)
+	d.once = nil
+	for _, c := range changes {
+		if c.Value == nil {
+			d.deletes++
+		} else {
+			d.puts++
+		}
+	}
 	for _, c := range changes {
 		if lost != nil {
 			break
@@ -69,6 +88,22 @@ func (d *disk) fail(full, lost error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full, d.lost = full, lost
+}
+
+// loseOne sets the error of the next write.
+func (d *disk) loseOne(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.once = err
+}
+
+// allow makes room for a number of changes, of which it returns those of before.
+func (d *disk) allow(room int) (puts, deletes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	puts, deletes = d.puts, d.deletes
+	d.room, d.puts, d.deletes = room, 0, 0
+	return puts, deletes
 }
 
 // open returns a table loaded from the disk.

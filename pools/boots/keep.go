@@ -152,7 +152,7 @@ func (t *Table) drop(b *boot) {
 		b.shelf = nil
 	}
 	delete(t.dirty, b)
-	t.dropped = append(t.dropped, Change{ID: b.Record.ID})
+	t.deleteStored(b)
 }
 
 // newest returns the boot that began last, or nil.

@@ -1,6 +1,7 @@
 package boots
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (t *Table) Load(id string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("boot %q: invalid ID of a boot: %w", id, err)
 	}
-	b.bound = b.KeyHash != nil
+	b.bound, b.enqueued = b.KeyHash != nil, true
 	if mac, ok := pools.CatchAllMAC(b.Record.Node); ok && mac == b.Record.MAC {
 		b.Record.Unknown = true // older versions did not store it
 	}
@@ -104,57 +105,106 @@ func (t *Table) put(b *boot) (wait func() error, err error) {
 	}
 	wait, err = t.storage.Enqueue(Change{b.Record.ID, value})
 	if err == nil {
+		b.enqueued = true
 		delete(t.dirty, b)
 	}
 	return wait, err
 }
 
-// Flush stores the steps that are only in RAM. After an error they stay for the
-// next flush.
+// chunk is what a flush stores together.
+type chunk struct {
+	deleted []string // IDs
+	boots   []*boot
+	wait    func() error
+}
+
+// Flush stores the steps that are only in RAM. What the storage does not take stays for the
+// next flush, which goes on there: a backlog that is longer than the queue of the storage
+// is stored by several flushes. Flush returns the first error.
 func (t *Table) Flush() error {
 	t.mu.Lock()
-	dirty, dropped := t.dirty, t.dropped
-	t.dirty, t.dropped = make(map[*boot]bool), nil
-	changes := slices.Clone(dropped)
-	var errs []error
-	for b := range dirty {
-		value, err := b.value()
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		changes = append(changes, Change{b.Record.ID, value})
-	}
-	var waits []func() error
-	for chunk := range slices.Chunk(changes, flushChunk) {
-		wait, err := t.storage.Enqueue(chunk...)
-		if err != nil {
-			errs = append(errs, err)
+	var queued []chunk
+	var failed error
+	for len(t.deleted)+len(t.dirty) > 0 {
+		c, changes, err := t.nextChunk()
+		failed = cmp.Or(failed, err)
+		if c.wait, err = t.storage.Enqueue(changes...); err != nil {
+			failed = cmp.Or(failed, err)
+			t.putBack(c)
 			break
 		}
-		waits = append(waits, wait)
+		for _, b := range c.boots {
+			b.enqueued = true
+		}
+		queued = append(queued, c)
 	}
 	t.mu.Unlock()
 
-	for _, wait := range waits {
-		errs = append(errs, wait())
+	for _, c := range queued {
+		if err := c.wait(); err != nil {
+			failed = cmp.Or(failed, err)
+			t.mu.Lock()
+			t.putBack(c)
+			t.mu.Unlock()
+		}
 	}
-	err := errors.Join(errs...)
-	if err != nil {
-		t.retry(dirty, dropped)
-	}
-	return err
+	return failed
 }
 
-// retry puts back the changes of a failed flush, except those of boots that were
-// dropped since.
-func (t *Table) retry(dirty map[*boot]bool, dropped []Change) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dropped = append(dropped, t.dropped...)
-	for b := range dirty {
-		if b.shelf != nil {
-			t.dirty[b] = true
+// nextChunk takes changes that are only in RAM, the deletions first. A boot that has no
+// stored form, for which the error is, waits for its next change. nextChunk requires that the
+// lock is held.
+func (t *Table) nextChunk() (c chunk, changes []Change, err error) {
+	n := min(len(t.deleted), flushChunk)
+	c.deleted, t.deleted = t.deleted[:n:n], t.deleted[n:]
+	for _, id := range c.deleted {
+		changes = append(changes, Change{ID: id})
+	}
+	for b := range t.dirty {
+		if len(changes) == flushChunk {
+			break
 		}
+		delete(t.dirty, b)
+		value, wrong := b.value()
+		if wrong != nil {
+			err = wrong
+			continue
+		}
+		changes = append(changes, Change{b.Record.ID, value})
+		c.boots = append(c.boots, b)
+	}
+	return c, changes, err
+}
+
+// putBack keeps a chunk that was not stored for the next flush. It requires that the lock is
+// held.
+func (t *Table) putBack(c chunk) {
+	t.deleted = slices.Concat(c.deleted, t.deleted)
+	for _, b := range c.boots {
+		t.mark(b)
+	}
+}
+
+// mark keeps a boot for the next flush unless it was dropped.
+func (t *Table) mark(b *boot) {
+	if b.shelf != nil {
+		t.dirty[b] = true
+	}
+}
+
+// maxDeleted limits the deletions that wait for the storage.
+const maxDeleted = knownLimit
+
+// deleteStored deletes a boot from the storage with the next flush, if it may be there. While
+// the storage takes no changes, the oldest deletions are given up when they are too many. At
+// worst such a boot is loaded again; it is the oldest of its machine, and among the first to
+// be dropped.
+func (t *Table) deleteStored(b *boot) {
+	if !b.enqueued {
+		return
+	}
+	t.deleted = append(t.deleted, b.Record.ID)
+	if n := len(t.deleted); n > maxDeleted {
+		t.deleted = slices.Clone(t.deleted[n-maxDeleted/2:])
 	}
 }

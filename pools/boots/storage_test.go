@@ -61,6 +61,100 @@ func TestStorageLosesAWrite(t *testing.T) {
 	}
 }
 
+// While the disk takes no writes, machines boot and are forgotten without end. What waits for
+// the disk is bounded: boots that it never had need no deletion, and others wait up to a limit.
+func TestDeletionsThatWaitAreBounded(t *testing.T) {
+	const machines, known, limit = 50_000, 2000, 20_000
+	broken := fmt.Errorf("%w: no space left on device", boots.ErrUnavailable)
+	for what, tt := range map[string]struct {
+		full, lost error
+		most       int // deletions
+		left       int // of the known ones, those that were given up
+	}{
+		"refused":  {full: broken, most: known},
+		"not kept": {lost: broken, most: limit, left: known},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d, c := newDisk(), &clock{now: epoch}
+			b := d.open(t, c)
+			for n := range known {
+				b.Discover(declared(n), c.Now())
+			}
+			if err := b.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			d.fail(tt.full, tt.lost)
+			for n := range machines {
+				b.Discover(declared(known+n), c.Now())
+				if n%5000 == 0 {
+					if err := b.Flush(); !errors.Is(err, broken) {
+						t.Fatalf("flush: got %v, want %v", err, broken)
+					}
+				}
+			}
+			d.fail(nil, nil)
+			d.allow(0)
+			if err := b.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if _, got := d.allow(0); got < known || got > tt.most {
+				t.Errorf("%d deletions waited, want %d to %d", got, known, tt.most)
+			}
+			if got, want := len(d.values), len(b.List())+tt.left; got != want {
+				t.Errorf("the disk has %d boots, want %d", got, want)
+			}
+		})
+	}
+}
+
+// A backlog that is longer than the queue is stored by several flushes: each goes on where the
+// one before ended.
+func TestFlushGoesOn(t *testing.T) {
+	const machines, room = 4000, 1024
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
+	for n := range machines {
+		b.Discover(declared(n), c.Now())
+	}
+	for flush := 1; ; flush++ {
+		d.allow(room)
+		err := b.Flush()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errBusy) {
+			t.Fatal(err)
+		}
+		if flush > machines/room {
+			t.Fatalf("after %d flushes the disk has %d of %d boots", flush, len(d.values), machines)
+		}
+	}
+	if len(d.values) != machines {
+		t.Errorf("the disk has %d boots, want %d", len(d.values), machines)
+	}
+}
+
+// After a lost write a flush stores again what was lost, and nothing else.
+func TestFlushStoresOnceWhatWasKept(t *testing.T) {
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
+	for n := range 3000 {
+		b.Discover(declared(n), c.Now())
+	}
+	d.loseOne(errors.New("I/O error"))
+	if err := b.Flush(); err == nil {
+		t.Fatal("a lost write is no error")
+	}
+	kept := len(d.values)
+	d.allow(0)
+	if err := b.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if puts, _ := d.allow(0); puts != 3000-kept || kept == 0 || len(d.values) != 3000 {
+		t.Errorf("%d boots were kept, then %d stored; want 3000 together", kept, puts)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	for id, value := range map[string]string{
 		"20260301T120000.000000-525400000001": `{"record":{"id":"another"}}`,

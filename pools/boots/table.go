@@ -73,7 +73,7 @@ type Table struct {
 	unknown shelves               // of all others
 	last    time.Time             // the time of the newest ID, so that IDs are unique
 	dirty   map[*boot]bool        // changed since they were stored
-	dropped []Change              // to delete from the storage
+	deleted []string              // IDs of dropped boots that the storage may have, the oldest first
 }
 
 // boot is a record with the fields that are private to the package. Its JSON is the
@@ -93,6 +93,7 @@ type boot struct {
 	unsigned int   // events without a signature since the claim
 	shelf    *fifo // that holds the boot; nil: it was dropped
 	unstored bool  // the nonce was issued while the storage was unavailable
+	enqueued bool  // the storage may have the boot
 }
 
 // NewTable returns an empty table.
@@ -222,7 +223,7 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	}
 	if unstored && errors.Is(err, ErrUnavailable) {
 		t.mu.Lock()
-		t.dirty[b] = true
+		t.mark(b)
 		t.mu.Unlock()
 		err = nil // nonce and claim are stored together later, or neither is
 	}
