@@ -55,7 +55,14 @@ func (n *NextBoots) over(b nextBoot) bool {
 
 // Set sets the next boot of a node, durably. Empty removes it.
 func (n *NextBoots) Set(node string, what pools.NextBoot) error {
-	return n.durably(node, func(nextBoot) nextBoot { return nextBoot{What: what} })
+	t, err := n.change(node, func(nextBoot) nextBoot { return nextBoot{What: what} }, n.engine.Put)
+	if err == nil {
+		err = n.engine.Wait(t)
+	}
+	if err != nil {
+		return fmt.Errorf("next boot of %q: %w", node, err)
+	}
+	return nil
 }
 
 // Keep removes the next boots of all nodes but those for which keep returns true.
@@ -72,25 +79,43 @@ func (n *NextBoots) Keep(keep func(node string) bool) error {
 	return errors.Join(errs...)
 }
 
-// Take records, durably, that a boot got its script.
+// Take records, durably, that a boot got its script. Further scripts of that boot change
+// nothing.
+//
+// While the disk takes no writes, that is recorded in RAM, and stored as soon as it does: a
+// machine must not wait for the disk to boot. If a crash loses the change, the next boot is
+// taken once more.
 func (n *NextBoots) Take(node string) error {
+	if !n.get(node).Taken.IsZero() {
+		return nil
+	}
 	now := n.Now().UTC()
-	return n.durably(node, func(b nextBoot) nextBoot {
+	t, err := n.change(node, func(b nextBoot) nextBoot {
 		b.Taken = now
 		return b
-	})
-}
-
-// durably edits the next boot of a node, and waits until that is stored.
-func (n *NextBoots) durably(node string, edit func(nextBoot) nextBoot) error {
-	t, err := n.change(node, edit, n.engine.Put)
+	}, n.putOrLater)
 	if err == nil {
-		err = n.engine.Wait(t)
+		err = n.engine.Wait(t) // a write that failed is stored by the next snapshot
 	}
-	if err != nil {
+	if err != nil && !errors.Is(unavailable(err), boots.ErrUnavailable) {
 		return fmt.Errorf("next boot of %q: %w", node, err)
 	}
 	return nil
+}
+
+// putOrLater is the engine's Put, or its Async while the disk takes no writes.
+func (n *NextBoots) putOrLater(c ...wal.Change) (wal.Ticket, error) {
+	t, err := n.engine.Put(c...)
+	if errors.Is(unavailable(err), boots.ErrUnavailable) {
+		return n.later(c...)
+	}
+	return t, err
+}
+
+// later is the engine's Async.
+func (n *NextBoots) later(c ...wal.Change) (wal.Ticket, error) {
+	n.engine.Async(c...)
+	return 0, nil
 }
 
 // Discover records a netboot DISCOVER of a node's firmware. It ends a next boot that was
@@ -100,10 +125,7 @@ func (n *NextBoots) Discover(node string) {
 	if n.get(node).Taken.IsZero() {
 		return
 	}
-	_, _ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, func(c ...wal.Change) (wal.Ticket, error) {
-		n.engine.Async(c...)
-		return 0, nil
-	})
+	_, _ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, n.later)
 }
 
 // change replaces the value of a node by the result of edit, if store accepts it. A value

@@ -2,9 +2,11 @@ package state_test
 
 import (
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/state"
 )
@@ -76,7 +78,6 @@ func TestNextBootIsForOneBoot(t *testing.T) {
 	wantNext(t, n, pools.NextRescue, "")
 	clock.add(9 * time.Minute)
 	do(n.Take("m1"))
-	clock.add(9 * time.Minute)
 	wantNext(t, n, pools.NextRescue, "")
 
 	// Also from a server that was started anew in between.
@@ -102,8 +103,75 @@ func TestNextBootEndsWithTime(t *testing.T) {
 	if err := n.Take("m1"); err != nil {
 		t.Fatal(err)
 	}
-	clock.add(10*time.Minute + time.Second)
+	clock.add(9 * time.Minute)
+	wantNext(t, n, pools.NextLocal, "")
+	if err := n.Take("m1"); err != nil { // another script of the boot is no reason to begin anew
+		t.Fatal(err)
+	}
+	clock.add(time.Minute + time.Second)
 	wantNext(t, n, "", "")
+}
+
+// While the disk takes no writes, a machine takes its next boot once. That is stored when the
+// disk takes writes again.
+func TestNextBootWhileTheDiskTakesNoWrites(t *testing.T) {
+	for name, hangs := range map[string]bool{"full": false, "hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+			dir := t.TempDir()
+			s, n := openNext(t, dir, clock)
+			if err := n.Set("m1", pools.NextRescue); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s, err := state.Open(dir, state.Options{Now: clock.Now, Patience: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer shut(t, s)
+			n = s.NextBoots
+			fixture.Eventually(t, "the state is open", func() bool { return s.Health() == nil })
+			heal := breakDisk(s, hangs)
+			if err := n.Set("m2", pools.NextRescue); err == nil {
+				t.Error("a next boot was set that is not stored")
+			}
+			for range 2 { // the second one finds a disk that is known to hang
+				if err := n.Take("m1"); err != nil {
+					t.Errorf("take: %v", err)
+				}
+				wantNext(t, n, pools.NextRescue, "")
+			}
+			heal()
+			fixture.Eventually(t, "it is stored", func() bool {
+				again, err := state.Open(copyState(t, dir), state.Options{Now: clock.Now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer shut(t, again)
+				return again.NextBoots.Pending("m1") == ""
+			})
+		})
+	}
+}
+
+// breakDisk has all writes of a store hang or fail until heal is called.
+func breakDisk(s *state.Store, hangs bool) (heal func()) {
+	gate := make(chan struct{})
+	s.FailWrites(func() error {
+		select {
+		case <-gate:
+			return nil
+		default:
+		}
+		if !hangs {
+			return syscall.ENOSPC
+		}
+		<-gate
+		return nil
+	})
+	return func() { close(gate) }
 }
 
 func TestNextBootIsChangedAndCleared(t *testing.T) {
