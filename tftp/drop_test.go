@@ -116,6 +116,28 @@ func TestUnsent(t *testing.T) {
 	})
 }
 
+// TestReceiveFails: an error of the listener ends nothing, takes no processor, and is in the log
+// with few lines.
+func TestReceiveFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const times = 600 // a minute
+		var d drops
+		f := newForgery(t, d.watch)
+		f.server.FailReads(times, unix.ENOBUFS)
+		f.send(node, serverAt, readRequest("small", "octet"))
+		if got := f.packets(node.Addr()); len(got) != 0 {
+			t.Fatalf("got %q at once", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := f.packets(node.Addr()); len(got) == 0 {
+			t.Error("got nothing after the errors")
+		}
+		if n := d.lines("requests are not received"); n < 20 || n > 5*60+20 {
+			t.Errorf("%d lines of %d errors", n, times)
+		}
+	})
+}
+
 // TestFileIsSlow: the log says that a client waits, while its file cannot be opened or read.
 func TestFileIsSlow(t *testing.T) {
 	for _, name := range []string{"opens late", "reads late"} {

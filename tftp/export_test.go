@@ -126,6 +126,27 @@ type fakeNetwork struct {
 	channels map[int32]*fakeChannel
 	refused  int   // how many packets are refused from now on
 	refusal  error // with this error
+	failed   int   // how many reads of the listener fail from now on
+	failure  error // with this error
+}
+
+// FailReads makes the next reads of the listener fail.
+func (s *Server) FailReads(times int, err error) {
+	n := s.listener.(*fakeNetwork)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed, n.failure = times, err
+}
+
+// fails counts a read of the listener, and returns the error for it.
+func (n *fakeNetwork) fails() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failed == 0 {
+		return nil
+	}
+	n.failed--
+	return n.failure
 }
 
 // RefuseSends makes the network of a test refuse the next packets of the server.
@@ -163,6 +184,9 @@ func (n *fakeNetwork) deliver(p Packet) {
 }
 
 func (n *fakeNetwork) ReadBatch(in []ipv4.Message, _ int) (int, error) {
+	if err := n.fails(); err != nil {
+		return 0, err
+	}
 	select {
 	case <-n.stopped:
 		return 0, net.ErrClosed

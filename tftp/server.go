@@ -191,7 +191,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// listen handles requests until the listener is closed.
+// readPause is the time between two reads of a listener that fails: a lasting error must not
+// take a whole processor.
+const readPause = 100 * time.Millisecond
+
+// listen handles requests until the listener is closed. An error of the network or of the
+// kernel passes, and ends nothing.
 func (s *Server) listen() error {
 	in := make([]ipv4.Message, batchSize)
 	for i := range in {
@@ -209,9 +214,11 @@ func (s *Server) listen() error {
 			for i := range in[:n] {
 				s.request(in[i].Buffers[0][:in[i].N], addrPort(in[i].Addr), s.listener.origin(&in[i]), now)
 			}
-		// Go's runtime interrupts its threads by signals.
-		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENETDOWN):
-			return err
+		case !errors.Is(err, unix.EINTR): // by which Go's runtime interrupts its threads
+			if s.failed.Allow(slog.LevelWarn, "receive") {
+				s.log.Warn("tftp: requests are not received, trying again", "error", err)
+			}
+			time.Sleep(readPause)
 		}
 	}
 }
