@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
@@ -30,6 +31,8 @@ type intake struct {
 	ports   *ratelimit.Limiter
 	shedder shed.Shedder
 
+	shedding sync.WaitGroup
+
 	batch batch
 	slots [batchLength]*request // packet i of the batch is read into slot i
 
@@ -45,7 +48,7 @@ func (in *intake) run(ctx context.Context) error {
 			return err
 		}
 		if in.shedder.Read(count == batchLength) {
-			go in.shed(ctx)
+			in.shedding.Go(func() { in.shed(ctx) })
 		}
 		now := in.now()
 		for i := range count {

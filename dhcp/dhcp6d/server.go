@@ -118,6 +118,7 @@ func (s *Server) read(ctx context.Context) {
 		Server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks}, seed: maphash.MakeSeed(),
 		clients: ratelimit.New(s.now(), 1<<17, clientBurst, clientInterval), ports: ratelimit.New(s.now(), 1<<12, portBurst, portInterval),
 	}
+	defer in.shedding.Wait() // it uses the sockets, which the next Listen replaces
 	in.shedder.Set = s.sockets.pass
 	in.refresh()
 	for i := range in.slots {

@@ -1,6 +1,7 @@
 package dhcpd
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -91,6 +92,29 @@ func ARPSender(f []byte) (pools.MAC, netip.Addr, bool) { return arpSender(f) }
 func Attach(c syscall.RawConn, passed uint32) error {
 	return (&socket{raw: c}).filter(socketFilter(nil, passed))
 }
+
+// ReadShedding reads a socket as a server does, until ctx ends. It sheds with the first full
+// batch of messages.
+func ReadShedding(ctx context.Context, conn *net.UDPConn, set func(share uint32) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	s := new(Server)
+	s.conn = &socket{conn: conn, raw: raw}
+	in := newIntake(s.service(), s.conn)
+	in.shedder.Set = set
+	in.shedder.Overflow()
+	for range shed.Backlog - 1 {
+		in.shedder.Read(true)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+	in.run(ctx)
+	return nil
+}
+
+// BatchLength is the number of messages that are read at a time.
+const BatchLength = batchLength
 
 // ForHost reports whether a frame of this type (packet(7)) that came by one interface is for
 // the server on another.

@@ -37,6 +37,7 @@ type intake struct {
 	strangers atomic.Int32 // how many waited in the queue after the last packet
 	outbursts outbursts
 	shedder   shed.Shedder
+	shedding  sync.WaitGroup
 
 	hosts     map[netip.Addr]bool // addresses of this host, for frames
 	refreshed time.Time
@@ -66,8 +67,10 @@ func (in *intake) renew(i int) {
 	in.batch.set(i, r.buffer[:])
 }
 
-// run reads until ctx ends.
+// run reads until ctx ends. It returns when nothing of it uses the sockets any more, which the
+// next Listen replaces.
 func (in *intake) run(ctx context.Context) {
+	defer in.shedding.Wait()
 	for n := 1; ctx.Err() == nil; n++ {
 		count, err := in.socket.read(in.batch)
 		if err != nil {
@@ -78,7 +81,7 @@ func (in *intake) run(ctx context.Context) {
 			in.dropped.Store(dropped)
 		}
 		if in.shedder.Read(count == batchLength) {
-			go in.shed(ctx)
+			in.shedding.Go(func() { in.shed(ctx) })
 		}
 		now := in.now()
 		for i := range count {

@@ -1,9 +1,12 @@
 package dhcpd_test
 
 import (
+	"context"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -11,6 +14,40 @@ import (
 	"drover/dhcp/shed"
 	"drover/pools"
 )
+
+// TestShedEndsBeforeTheIntake: what sheds uses the sockets, which the next Listen replaces.
+func TestShedEndsBeforeTheIntake(t *testing.T) {
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sender, err := net.Dial("udp4", c.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	for range dhcpd.BatchLength {
+		if _, err := sender.Write([]byte("no DHCP")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var shedding atomic.Bool
+	err = dhcpd.ReadShedding(ctx, c, func(uint32) error {
+		shedding.Store(true)
+		cancel()
+		time.Sleep(50 * time.Millisecond) // in which the reading ends
+		shedding.Store(false)
+		return nil
+	})
+	if err != nil || ctx.Err() == nil {
+		t.Errorf("it did not shed, error %v", err)
+	}
+	if shedding.Load() {
+		t.Error("the intake has ended, and what sheds has not")
+	}
+}
 
 // TestShedFilter: the filter drops DISCOVERs at random, and nothing else.
 func TestShedFilter(t *testing.T) {
