@@ -95,8 +95,8 @@ var mayImport = map[string][]string{
 	"dhcp":             {"drover/dhcp/wire", "drover/pools", "drover/pools/resolve"},
 	"dhcp/bootprogram": {"drover/dhcp/wire", "drover/pools"},
 	"dhcp/dhcp6":       {"drover/dhcp", "drover/dhcp/bootprogram", "drover/pools", "drover/pools/resolve"},
-	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
-	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcp6d":      {"drover/dhcp", "drover/dhcp/dhcp6", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/recorder", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
+	"dhcp/dhcpd":       {"drover/dhcp", "drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/dhcp/recorder", "drover/dhcp/shed", "drover/pools", "drover/pools/resolve"},
 	"dhcp/explain": {
 		"drover/dhcp", "drover/dhcp/bootprogram", "drover/dhcp/dhcp6", "drover/dhcp/wire", "drover/pools", "drover/pools/config/decode", "drover/pools/option",
 		"drover/pools/resolve",
@@ -104,6 +104,7 @@ var mayImport = map[string][]string{
 	"dhcp/packetio":  {},
 	"dhcp/ra":        {"drover/dhcp/packetio", "drover/dhcp/ratelimit", "drover/pools"},
 	"dhcp/ratelimit": {},
+	"dhcp/recorder":  {"drover/dhcp", "drover/pools/resolve"},
 	"dhcp/shed":      {},
 	"dhcp/wire":      {},
 

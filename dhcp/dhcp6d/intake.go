@@ -182,5 +182,5 @@ func (in *intake) drop(r *request, why dhcp.Decision, text string, err error) {
 	if r.Type == dhcpv6.MessageTypeAdvertise || r.Type == dhcpv6.MessageTypeReply {
 		x.Type = "" // of another server
 	}
-	in.done(&x)
+	in.exchanges.Done(&x)
 }

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"drover/dhcp"
 	"drover/dhcp/dhcp6"
 	"drover/dhcp/ratelimit"
+	"drover/dhcp/recorder"
 	"drover/pools"
 	"drover/pools/lograte"
 	"drover/pools/wait"
@@ -38,7 +38,8 @@ type Server struct {
 	commits          chan *pending
 	free             sync.Pool // of *request
 
-	lines, strangersLines, warnings lograte.Limiter
+	exchanges recorder.Recorder
+	warnings  lograte.Limiter // of packets that do not count
 }
 
 // Machines finds the machines of the farm. Its methods are called for each packet, from
@@ -50,9 +51,8 @@ type Machines interface {
 }
 
 const (
-	maxCommits     = 4096 // answers that wait for the disk
-	maxWait        = 2 * time.Second
-	linesPerSecond = 300 // of declared machines, for each decision
+	maxCommits = 4096 // answers that wait for the disk
+	maxWait    = 2 * time.Second
 )
 
 // The limits of one client, and of one port of a relay agent: see package dhcpd.
@@ -93,7 +93,8 @@ func (s *Server) Changed() bool { return !s.sockets.isCurrent() }
 // Serve answers requests until ctx ends. Listen must have been called. It returns nil when
 // the requests that it has read are answered. No packet, however broken, ends it.
 func (s *Server) Serve(ctx context.Context) error {
-	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log, s.warnings.Log = s.Log, linesPerSecond, s.Log, s.Log
+	s.exchanges.SetUp(s.Log, s.OnExchange, s.now)
+	s.warnings.Log = s.Log
 	s.known, s.strangers = newLane(), newLane()
 	s.commits = make(chan *pending, maxCommits)
 	stop := make(chan struct{})
@@ -147,10 +148,10 @@ func (s *Server) work(stop <-chan struct{}) {
 // serve answers one packet. A panic costs that packet only.
 func (s *Server) serve(r *request) {
 	x := r.Exchange(dhcp.Failed, r.received)
-	defer s.rescue(&x)
+	defer s.exchanges.Rescue(&x)
 	if s.now().Sub(r.received) > maxWait {
 		x.Decision = dhcp.Stale
-		s.done(&x)
+		s.exchanges.Done(&x)
 		return
 	}
 	p := pending{to: r.From.Addr}
@@ -177,7 +178,7 @@ func (s *Server) commit() {
 // settle sends one answer once its lease is durable. When that fails the client gets
 // silence, and asks again.
 func (s *Server) settle(p *pending) {
-	defer s.rescue(&p.x)
+	defer s.exchanges.Rescue(&p.x)
 	if err := p.message.Wait(); err != nil {
 		p.message, p.x.Reply, p.x.Decision, p.x.Err = nil, "", dhcp.NoAddress, err
 	}
@@ -191,32 +192,7 @@ func (s *Server) finish(p *pending) {
 			p.x.Err = err
 		}
 	}
-	s.done(&p.x)
-}
-
-// rescue is deferred: a panic ends one exchange, not the server.
-func (s *Server) rescue(x *dhcp.Exchange) {
-	if v := recover(); v != nil {
-		s.log().Error("dhcpv6: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-		x.Reply, x.Decision, x.Err = "", dhcp.Failed, fmt.Errorf("panic: %v", v)
-		s.done(x)
-	}
-}
-
-// done reports and logs an exchange that ends now. The line comes second: it then belongs to
-// the boot that the exchange begins.
-func (s *Server) done(x *dhcp.Exchange) {
-	x.Took = s.now().Sub(x.Time)
-	lines := &s.strangersLines
-	if x.Plan != nil && !x.Plan.CatchAll {
-		lines = &s.lines
-	}
-	if s.OnExchange != nil {
-		s.OnExchange(*x)
-	}
-	if s.Log != nil && lines.Allow(x.Level(), string(x.Decision)) {
-		x.Log(s.Log)
-	}
+	s.exchanges.Done(&p.x)
 }
 
 func (s *Server) log() *slog.Logger {

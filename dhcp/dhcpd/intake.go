@@ -166,7 +166,7 @@ func (in *intake) admit(r *request) bool {
 	case v.Drop == dhcp.Malformed:
 		x := r.Exchange(v.Drop, r.received)
 		x.Err = v.Err
-		in.done(&x)
+		in.exchanges.Done(&x)
 		return false
 	case v.Drop != "":
 		in.refuse(r, v.Why)
@@ -225,13 +225,13 @@ func (in *intake) pass(r *request, relay bool) {
 
 // refuse ends the exchange of a packet that does not count.
 func (in *intake) refuse(r *request, why string) {
-	if in.strangersLines.Allow(slog.LevelWarn, why) {
+	if in.warnings.Allow(slog.LevelWarn, why) {
 		in.log().Warn("dhcp: a packet was not sent by its machine or a relay agent", "why", why, "interface", in.Interface,
 			"mac", r.MAC, "source", r.sender.Addr, "sender", r.sender.MAC, "relay", r.Giaddr)
 	}
 	x := r.Exchange(dhcp.Spoofed, r.received)
 	x.Why = why
-	in.done(&x)
+	in.exchanges.Done(&x)
 }
 
 // drop ends the exchange of a packet that is not answered. The first of an
@@ -241,7 +241,7 @@ func (in *intake) drop(r *request, why dhcp.Decision, warning string) {
 		in.log().Warn(warning, "interface", in.Interface, "address", r.sender.Addr, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
 	}
 	x := r.Exchange(why, r.received)
-	in.done(&x)
+	in.exchanges.Done(&x)
 }
 
 // outbursts are times in which the server is overloaded, by what it has too little of.

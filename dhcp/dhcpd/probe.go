@@ -113,7 +113,7 @@ func (ps *probes) add(p *probe) bool {
 	ps.timers.Add(1)
 	p.timer = time.AfterFunc(probeWait, func() {
 		defer ps.timers.Done()
-		defer ps.server.rescue(&p.x)
+		defer ps.server.exchanges.Rescue(&p.x)
 		if ps.remove(p) {
 			ps.server.finish(&p.pending)
 		}
@@ -168,14 +168,14 @@ func (ps *probes) claimed(mac pools.MAC, a netip.Addr) {
 // answers the DISCOVER with another one.
 func (ps *probes) conflict(p *probe, by pools.MAC) {
 	s := ps.server
-	defer s.rescue(&p.x)
+	defer s.exchanges.Rescue(&p.x)
 	if s.Leases.Decline(p.x.MAC, p.x.Address, "in use by "+by.String(), s.now()) {
 		s.log().Warn("dhcp: an address of a range is used by an unknown machine; no machine gets it for a while",
 			"address", p.x.Address, "by", by, "pool", p.x.Plan.Pool)
 	}
 	if p.conflicts+1 == maxConflicts {
 		p.x.Decision, p.x.Reply, p.x.Err = dhcp.NoAddress, "", fmt.Errorf("%d addresses in a row are used by unknown machines", maxConflicts)
-		s.done(&p.x)
+		s.exchanges.Done(&p.x)
 		return
 	}
 	var req dhcp.Request
@@ -198,7 +198,7 @@ func (ps *probes) stop() {
 	for _, p := range left {
 		if ps.remove(p) {
 			p.x.Decision, p.x.Reply = dhcp.Waiting, ""
-			ps.server.done(&p.x)
+			ps.server.exchanges.Done(&p.x)
 		}
 	}
 	ps.timers.Wait()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/recorder"
 	"drover/pools"
 	"drover/pools/lograte"
 	"drover/pools/wait"
@@ -59,8 +60,8 @@ type Server struct {
 	queue   queue
 	dropped atomic.Uint32
 
-	// Lines of declared machines are limited apart from those of all others.
-	lines, strangersLines lograte.Limiter
+	exchanges recorder.Recorder
+	warnings  lograte.Limiter // of packets that do not count
 }
 
 // Machines finds the machines of the farm. Its methods are called for each packet, from
@@ -133,13 +134,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// linesPerSecond is how many log lines of declared machines there are for each
-// decision: a room of 500 machines that boot has most of its lines.
-const linesPerSecond = 300
-
 // service returns the parts of a server that serves.
 func (s *Server) service() *service {
-	s.lines.Log, s.lines.PerSecond, s.strangersLines.Log = s.Log, linesPerSecond, s.Log
+	s.exchanges.SetUp(s.Log, s.OnExchange, s.now)
+	s.warnings.Log = s.Log
 	v := &service{
 		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), neighbors: newNeighbors(s), relays: newRelays(s),
 		machines: s.Machines, networks: s.Networks,

@@ -1,10 +1,8 @@
 package dhcpd
 
 import (
-	"fmt"
 	"net/netip"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -62,7 +60,7 @@ func (v *service) work() {
 // only.
 func (v *service) serve(r *request) {
 	x := r.Exchange(dhcp.Failed, r.received)
-	defer v.rescue(&x)
+	defer v.exchanges.Rescue(&x)
 	discover := r.Type == dhcpv4.MessageTypeDiscover
 	switch {
 	case v.now().Sub(r.received) > orDefault(v.MaxWait, 2*time.Second):
@@ -76,7 +74,7 @@ func (v *service) serve(r *request) {
 		v.answer(r)
 		return
 	}
-	v.done(&x)
+	v.exchanges.Done(&x)
 }
 
 // answer sends the answer to a packet, unless the disk or the neighbours must be
@@ -117,7 +115,7 @@ func (v *service) commit() {
 // settle sends one answer once its lease is durable. When that fails the client
 // gets silence, and asks again.
 func (v *service) settle(p *pending) {
-	defer v.rescue(&p.x)
+	defer v.exchanges.Rescue(&p.x)
 	if err := p.message.Wait(); err != nil {
 		p.message, p.x.Reply, p.x.Decision, p.x.Err = nil, "", dhcp.NoAddress, err
 	}
@@ -131,39 +129,5 @@ func (s *Server) finish(p *pending) {
 			p.x.Err = err
 		}
 	}
-	s.done(&p.x)
-}
-
-// rescue is deferred: a panic ends one exchange, not the server.
-func (s *Server) rescue(x *dhcp.Exchange) {
-	if err := s.caught(recover()); err != nil {
-		x.Reply, x.Decision, x.Err = "", dhcp.Failed, err
-		s.done(x)
-	}
-}
-
-// caught logs the value that recover returned; nil for none.
-func (s *Server) caught(v any) error {
-	if v == nil {
-		return nil
-	}
-	s.log().Error("dhcp: panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-	return fmt.Errorf("panic: %v", v)
-}
-
-// done reports and logs an exchange that ends now. The line comes second: it then belongs to
-// the boot that the exchange begins.
-func (s *Server) done(x *dhcp.Exchange) {
-	defer func() { _ = s.caught(recover()) }()
-	x.Took = s.now().Sub(x.Time)
-	lines := &s.strangersLines
-	if x.Plan != nil && !x.Plan.CatchAll {
-		lines = &s.lines
-	}
-	if s.OnExchange != nil {
-		s.OnExchange(*x)
-	}
-	if s.Log != nil && lines.Allow(x.Level(), x.Kind()) {
-		x.Log(s.Log)
-	}
+	s.exchanges.Done(&p.x)
 }
