@@ -22,6 +22,7 @@ type machines struct {
 	asked []string
 	jobs  []pools.PowerJob
 	audit []pools.AuditEntry
+	adds  int // calls of Add
 	full  error
 
 	chassis []pools.ChassisStatus // nil: one
@@ -74,6 +75,7 @@ func (m *machines) Job(id string) (pools.PowerJob, bool) { return pools.PowerJob
 func (m *machines) Add(entries ...pools.AuditEntry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.adds++
 	m.audit = append(entries, m.audit...)
 	return m.full
 }

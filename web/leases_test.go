@@ -15,9 +15,9 @@ type leases []pools.Lease
 
 func (l *leases) List() []pools.Lease { return slices.Clone(*l) }
 
-func (l *leases) End(addr netip.Addr, now time.Time) bool {
+func (l *leases) End(addr netip.Addr, mac pools.MAC, now time.Time) bool {
 	for i, lease := range *l {
-		if s := lease.State(now); lease.Address == addr && (s == pools.LeaseActive || s == pools.LeaseDeclined) {
+		if s := lease.State(now); lease.Address == addr && lease.MAC == mac && (s == pools.LeaseActive || s == pools.LeaseDeclined) {
 			(*l)[i].Released, (*l)[i].Declined = true, ""
 			return true
 		}

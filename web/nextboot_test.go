@@ -12,17 +12,21 @@ import (
 
 // nextBoots is a table of next boots in memory.
 type nextBoots struct {
-	next map[string]pools.NextBoot
-	err  error
+	next  map[string]pools.NextBoot
+	err   error
+	calls int // of Set
 }
 
 func (o *nextBoots) Pending(node string) pools.NextBoot { return o.next[node] }
 
-func (o *nextBoots) Set(node string, next pools.NextBoot) error {
+func (o *nextBoots) Set(next pools.NextBoot, nodes ...string) error {
 	if o.err != nil {
 		return o.err
 	}
-	o.next[node] = next
+	o.calls++
+	for _, node := range nodes {
+		o.next[node] = next
+	}
 	return nil
 }
 

@@ -84,7 +84,7 @@ func (s *Server) Handler() http.Handler {
 		},
 	}}
 	mux.Handle("/metrics", guard.API(route.Handler(a.Log, table)))
-	mux.Handle("/api/", guard.API(a.Handler()))
+	mux.Handle("/api/", http.MaxBytesHandler(guard.API(a.Handler()), answer.MaxBody))
 	document := openapi.Handler(a.Log, a.Routes())
 	for _, path := range []string{openapi.JSONPath, openapi.PagePath, openapi.StylePath} {
 		mux.Handle(path, compress.Handler(document))
@@ -95,7 +95,7 @@ func (s *Server) Handler() http.Handler {
 	protect.SetDenyHandler(answer.With(a.Log, func(http.ResponseWriter, *http.Request) error {
 		return &answer.Error{Code: http.StatusForbidden, Msg: "a request from another site"}
 	}))
-	bounded := http.MaxBytesHandler(mux, answer.MaxBody)
+	bounded := http.MaxBytesHandler(mux, page.MaxBody)
 	return secureHeaders(s.checkHost(s.countAuthenticated(guard, protect.Handler(bounded))))
 }
 

@@ -133,9 +133,10 @@ var mayImport = map[string][]string{
 	},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
-		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/watch",
+		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/watch",
 	},
 	"web/page/asset":    {"drover/web/answer"},
+	"web/page/change":   {"drover/pools", "drover/pools/config/decode", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/chassis":  {"drover/pools", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/login":    {"drover/web/answer", "drover/web/auth", "drover/web/auth/oidc"},
 	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api"},

@@ -162,7 +162,7 @@ func TestBootsOfAWrongClock(t *testing.T) {
 	if _, err := s.Boots.Issue(plan(1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(next.Set("m1", pools.NextRescue), next.Take("m1")); err != nil {
+	if err := errors.Join(next.Set(pools.NextRescue, "m1"), next.Take("m1")); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := s.Boots.Current(mac(1))

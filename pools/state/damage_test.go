@@ -71,7 +71,7 @@ func lived(t *testing.T) (all map[string]string, ends []int64) {
 		do(s.Boots.Claim(mac(n), nonce, []byte("key")))
 		s.Unknowns.Seen(seen(n, n))
 		do(s.Unknowns.Flush())
-		do(s.NextBoots.Set(fmt.Sprint("m", n), pools.NextRescue))
+		do(s.NextBoots.Set(pools.NextRescue, fmt.Sprint("m", n)))
 		do(s.Audit.Add(pools.AuditEntry{Time: epoch, Actor: "token", Action: "power on", Node: fmt.Sprint("m", n), Result: "on"}))
 	}
 	do(s.Nodes.ChangeNodes([]pools.PoolNode{node("early", "10.0.0.1")}, nil))

@@ -72,14 +72,14 @@ func reason(why string) string {
 // clip cuts a text to limit bytes and makes it valid UTF-8.
 func clip(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "?") }
 
-// End ends the lease or the quarantine of an address, for an operator. It returns false
-// if the address has neither. The next request of a machine that still uses the address
-// is refused.
-func (l *Leases) End(addr netip.Addr, now time.Time) bool {
+// End ends the lease of an address, or its quarantine, for an operator. It returns false if
+// the address has neither, or if that is of another machine than mac. The next request of a
+// machine that still uses the address is refused.
+func (l *Leases) End(addr netip.Addr, mac pools.MAC, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.byAddr[addr]
-	if e == nil || !e.inForce(now) {
+	if e == nil || e.MAC != mac || !e.inForce(now) {
 		return false
 	}
 	l.end(e, now)

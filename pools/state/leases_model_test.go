@@ -169,7 +169,10 @@ func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *r
 	case 1:
 		same("Decline", l.Decline(p.MAC, a, "test", now), m.decline(p.MAC, a, now))
 	case 2:
-		same("End", l.End(a, now), m.end(a, now))
+		if holder := m.at[a].mac; holder != p.MAC {
+			same("End of another's", l.End(a, p.MAC, now), false)
+		}
+		same("End", l.End(a, m.at[a].mac, now), m.end(a, now))
 	case 3, 4:
 		_, err := l.Commit(p, a, now)
 		same("Commit", err == nil, m.commit(p, a, now))

@@ -205,7 +205,7 @@ func run(t *testing.T, l *state.Leases, plan func(int) *resolve.Plan, i int, s l
 	case "decline":
 		err = refusedUnless(l.Decline(mac(s.mac), wanted, "somebody answers", now))
 	case "end":
-		err = refusedUnless(l.End(wanted, now))
+		err = refusedUnless(l.End(wanted, mac(s.mac), now))
 	case "holds":
 		var ok bool
 		got, ok = l.Holds(mac(s.mac), now)

@@ -53,16 +53,9 @@ func (n *NextBoots) over(b nextBoot) bool {
 	return !b.Taken.IsZero() && !boots.Recent(b.Taken, n.Now(), boots.FirmwarePhase)
 }
 
-// Set sets the next boot of a node, durably. Empty removes it.
-func (n *NextBoots) Set(node string, what pools.NextBoot) error {
-	t, err := n.change(node, func(nextBoot) nextBoot { return nextBoot{What: what} }, n.engine.Put)
-	if err == nil {
-		err = n.engine.Wait(t)
-	}
-	if err != nil {
-		return fmt.Errorf("next boot of %q: %w", node, err)
-	}
-	return nil
+// Set sets the next boot of nodes, durably: of all or of none. Empty removes it.
+func (n *NextBoots) Set(what pools.NextBoot, nodes ...string) error {
+	return n.durably(nodes, func(nextBoot) nextBoot { return nextBoot{What: what} })
 }
 
 // Keep removes the next boots of all nodes but those for which keep returns true.
@@ -70,13 +63,7 @@ func (n *NextBoots) Keep(keep func(node string) bool) error {
 	n.mu.Lock()
 	nodes := slices.Collect(maps.Keys(n.values))
 	n.mu.Unlock()
-	var errs []error
-	for _, node := range nodes {
-		if !keep(node) {
-			errs = append(errs, n.Set(node, ""))
-		}
-	}
-	return errors.Join(errs...)
+	return n.Set("", slices.DeleteFunc(nodes, keep)...)
 }
 
 // Take records, durably, that a boot got its script. Further scripts of that boot change
@@ -90,7 +77,7 @@ func (n *NextBoots) Take(node string) error {
 		return nil
 	}
 	now := n.Now().UTC()
-	t, err := n.change(node, func(b nextBoot) nextBoot {
+	t, err := n.change([]string{node}, func(b nextBoot) nextBoot {
 		b.Taken = now
 		return b
 	}, n.putOrLater)
@@ -101,6 +88,21 @@ func (n *NextBoots) Take(node string) error {
 		return fmt.Errorf("next boot of %q: %w", node, err)
 	}
 	return nil
+}
+
+// durably edits the next boots of nodes, and waits until that is stored.
+func (n *NextBoots) durably(nodes []string, edit func(nextBoot) nextBoot) error {
+	t, err := n.change(nodes, edit, n.engine.Put)
+	if err == nil {
+		err = n.engine.Wait(t)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case len(nodes) == 1:
+		return fmt.Errorf("next boot of %q: %w", nodes[0], err)
+	}
+	return fmt.Errorf("next boots of %d nodes: %w", len(nodes), err)
 }
 
 // putOrLater is the engine's Put, or its Async while the disk takes no writes.
@@ -125,29 +127,39 @@ func (n *NextBoots) Discover(node string) {
 	if n.get(node).Taken.IsZero() {
 		return
 	}
-	_, _ = n.change(node, func(nextBoot) nextBoot { return nextBoot{} }, n.later)
+	_, _ = n.change([]string{node}, func(nextBoot) nextBoot { return nextBoot{} }, n.later)
 }
 
-// change replaces the value of a node by the result of edit, if store accepts it. A value
-// without What is removed.
-func (n *NextBoots) change(node string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, err error) {
+// change replaces the values of nodes by the results of edit, if store accepts all of them. A
+// value without What is removed.
+func (n *NextBoots) change(nodes []string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old, exists := n.values[node]
-	b, c := edit(old), n.remove(node)
-	if b.What == "" && !exists {
+	fresh := map[string]nextBoot{}
+	var changes []wal.Change
+	for _, node := range nodes {
+		old, exists := n.values[node]
+		b, c := edit(old), n.remove(node)
+		if b.What == "" && !exists {
+			continue
+		}
+		if b.What != "" {
+			if c, err = n.set(node, b); err != nil {
+				return 0, err
+			}
+		}
+		fresh[node], changes = b, append(changes, c)
+	}
+	if len(changes) == 0 {
 		return 0, nil
 	}
-	if b.What != "" {
-		if c, err = n.set(node, b); err != nil {
-			return 0, err
-		}
-	}
-	if t, err = store(c); err != nil {
+	if t, err = store(changes...); err != nil {
 		return 0, err
 	}
-	if n.values[node] = b; b.What == "" {
-		delete(n.values, node)
+	for node, b := range fresh {
+		if n.values[node] = b; b.What == "" {
+			delete(n.values, node)
+		}
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"sync"
 	"syscall"
 	"testing"
@@ -64,7 +65,7 @@ func TestNextBootIsForOneBoot(t *testing.T) {
 		}
 	}
 	wantNext(t, n, "", "")
-	do(n.Set("m1", pools.NextRescue))
+	do(n.Set(pools.NextRescue, "m1"))
 	wantNext(t, n, pools.NextRescue, pools.NextRescue)
 
 	// The DISCOVERs before the script are of the boot that takes it.
@@ -97,7 +98,7 @@ func TestNextBootIsForOneBoot(t *testing.T) {
 func TestNextBootEndsWithTime(t *testing.T) {
 	clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	_, n := openNext(t, t.TempDir(), clock)
-	if err := n.Set("m1", pools.NextLocal); err != nil {
+	if err := n.Set(pools.NextLocal, "m1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Take("m1"); err != nil {
@@ -120,7 +121,7 @@ func TestNextBootWhileTheDiskTakesNoWrites(t *testing.T) {
 			clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 			dir := t.TempDir()
 			s, n := openNext(t, dir, clock)
-			if err := n.Set("m1", pools.NextRescue); err != nil {
+			if err := n.Set(pools.NextRescue, "m1"); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -134,7 +135,7 @@ func TestNextBootWhileTheDiskTakesNoWrites(t *testing.T) {
 			n = s.NextBoots
 			fixture.Eventually(t, "the state is open", func() bool { return s.Health() == nil })
 			heal := breakDisk(s, hangs)
-			if err := n.Set("m2", pools.NextRescue); err == nil {
+			if err := n.Set(pools.NextRescue, "m2"); err == nil {
 				t.Error("a next boot was set that is not stored")
 			}
 			for range 2 { // the second one finds a disk that is known to hang
@@ -178,7 +179,7 @@ func TestNextBootIsChangedAndCleared(t *testing.T) {
 	clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	_, n := openNext(t, t.TempDir(), clock)
 	for _, what := range []pools.NextBoot{pools.NextLocal, "image=debian-13", ""} {
-		if err := n.Set("m1", what); err != nil {
+		if err := n.Set(what, "m1"); err != nil {
 			t.Fatal(err)
 		}
 		wantNext(t, n, what, what)
@@ -190,4 +191,37 @@ func TestNextBootIsChangedAndCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNext(t, n, "", "")
+}
+
+// TestNextBootsOfMany: the next boots of many nodes are set together, and outlive a restart.
+func TestNextBootsOfMany(t *testing.T) {
+	clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	dir := t.TempDir()
+	s, n := openNext(t, dir, clock)
+	var names []string
+	for i := range 10_000 {
+		names = append(names, fmt.Sprint("n", i))
+	}
+	if err := n.Set(pools.NextLocal, names...); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Set("", names[5000:]...); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Set(pools.NextLocal); err != nil {
+		t.Errorf("of no node: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, n = openNext(t, dir, clock)
+	set := 0
+	for _, name := range names {
+		if n.Pending(name) == pools.NextLocal {
+			set++
+		}
+	}
+	if set != 5000 || n.Pending("n0") == "" || n.Pending("n9999") != "" {
+		t.Errorf("got %d of 5000 next boots", set)
+	}
 }

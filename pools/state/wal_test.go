@@ -346,7 +346,7 @@ func fillQueue(t *testing.T, s *state.Store) (wait func() (leases int)) {
 func TestHangingDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := s.NextBoots.Set("m1", pools.NextRescue); err != nil {
+	if err := s.NextBoots.Set(pools.NextRescue, "m1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.NextBoots.Take("m1"); err != nil {
@@ -373,7 +373,7 @@ func TestHangingDisk(t *testing.T) {
 		}
 		l.Release(mac(2), addr(2), epoch)
 		l.Decline(mac(3), addr(3), "in use", epoch)
-		l.End(addr(1), epoch)
+		l.End(addr(1), mac(1), epoch)
 		s.Boots.Discover(plan(1), epoch)
 		s.Boots.Current(mac(1))
 		s.Unknowns.Seen(seen(1, 1))
@@ -409,7 +409,7 @@ func TestHangingDisk(t *testing.T) {
 func TestDiscoverWaitsForNoDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := errors.Join(s.NextBoots.Set("m1", pools.NextRescue), s.NextBoots.Take("m1")); err != nil {
+	if err := errors.Join(s.NextBoots.Set(pools.NextRescue, "m1"), s.NextBoots.Take("m1")); err != nil {
 		t.Fatal(err)
 	}
 	release := hang(s)

@@ -32,7 +32,7 @@ func (a *API) changeNodes(w http.ResponseWriter, r *http.Request) error {
 
 // ChangeNodes changes nodes for a client: it makes all of the changes or none.
 func (a *API) ChangeNodes(changes []pools.NodeChange, by auth.Client) error {
-	if err := mayChange(changes, by); err != nil {
+	if err := a.mayChange(changes, by); err != nil {
 		return err
 	}
 	if err := a.Nodes.ChangeNodes(changes); err != nil {
@@ -44,14 +44,19 @@ func (a *API) ChangeNodes(changes []pools.NodeChange, by auth.Client) error {
 
 // CheckNodes returns the error that [API.ChangeNodes] would return.
 func (a *API) CheckNodes(changes []pools.NodeChange, by auth.Client) error {
-	if err := mayChange(changes, by); err != nil {
+	if err := a.mayChange(changes, by); err != nil {
 		return err
 	}
 	return a.Nodes.CheckNodes(changes)
 }
 
-// mayChange returns an error if the client must not make one of the changes.
-func mayChange(changes []pools.NodeChange, by auth.Client) error {
+// mayChange returns an error if the client must not make one of the changes: it changes a node
+// of another pool, or takes a machine that another pool has.
+func (a *API) mayChange(changes []pools.NodeChange, by auth.Client) error {
+	if !by.Limited() {
+		return nil
+	}
+	taken := map[pools.MAC]bool{}
 	for _, c := range changes {
 		for _, n := range []*pools.PoolNode{c.Old, c.New} {
 			if n == nil {
@@ -60,6 +65,42 @@ func mayChange(changes []pools.NodeChange, by auth.Client) error {
 			if err := by.May(n.Pool); err != nil {
 				return err
 			}
+			for _, m := range n.MACs {
+				taken[m] = true
+			}
+		}
+	}
+	for _, c := range changes {
+		if c.Old != nil {
+			for _, m := range c.Old.MACs {
+				delete(taken, m)
+			}
+		}
+	}
+	return a.mayTake(taken, by)
+}
+
+// mayTake returns an error if one of these machines is in a pool that the client must not
+// change: that in which it asked last, or of its lease.
+func (a *API) mayTake(macs map[pools.MAC]bool, by auth.Client) error {
+	if len(macs) == 0 {
+		return nil
+	}
+	for _, u := range a.Unknowns.List() {
+		if !macs[u.MAC] || u.Pool == "" {
+			continue
+		}
+		if err := by.May(u.Pool); err != nil {
+			return err
+		}
+	}
+	now := a.Now()
+	for _, l := range a.Leases.List() {
+		if !macs[l.MAC] || !l.Active(now) {
+			continue
+		}
+		if err := by.May(l.Pool); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -70,7 +111,7 @@ func mayChange(changes []pools.NodeChange, by auth.Client) error {
 func (a *API) recordChanges(by auth.Client, changes []pools.NodeChange) {
 	var entries []pools.AuditEntry
 	for _, c := range changes {
-		e := pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: "change node", Result: "done", Changes: audit.Changes(c)}
+		e := a.entry(by, "change node", "", audit.Changes(c)...)
 		switch {
 		case c.New == nil:
 			e.Action, e.Node = "remove node", c.Old.Name
@@ -86,10 +127,7 @@ func (a *API) recordChanges(by auth.Client, changes []pools.NodeChange) {
 				a.Unknowns.Forget(m)
 			}
 		}
-		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
 		entries = append(entries, e)
 	}
-	if err := a.Audit.Add(entries...); err != nil {
-		a.Log.Error("audit not stored", "err", err)
-	}
+	a.recordAll(entries)
 }

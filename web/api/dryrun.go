@@ -8,8 +8,8 @@ import (
 )
 
 // preview answers with the node as a change would leave it, or with 204 if it would be gone.
-func (a *API) preview(w http.ResponseWriter, c pools.NodeChange) error {
-	if err := a.Nodes.CheckNodes([]pools.NodeChange{c}); err != nil {
+func (a *API) preview(w http.ResponseWriter, r *http.Request, c pools.NodeChange) error {
+	if err := a.CheckNodes([]pools.NodeChange{c}, client(r)); err != nil {
 		return err
 	}
 	if c.New == nil {
@@ -17,12 +17,12 @@ func (a *API) preview(w http.ResponseWriter, c pools.NodeChange) error {
 		return nil
 	}
 	w.Header().Set("ETag", etag(c.New))
-	answer.JSON(w, http.StatusOK, pools.NodeInfo{PoolNode: *c.New, Source: c.New.Origin()})
+	answer.JSON(w, http.StatusOK, pools.NodeInfo{PoolNode: shown(*c.New, client(r)), Source: c.New.Origin()})
 	return nil
 }
 
 // previewPatch is [API.preview] for the edit of a node.
-func (a *API) previewPatch(w http.ResponseWriter, name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
+func (a *API) previewPatch(w http.ResponseWriter, r *http.Request, name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
 	old, ok := a.Farm.Farm().Node(name)
 	if !ok {
 		return noNode(name)
@@ -34,5 +34,5 @@ func (a *API) previewPatch(w http.ResponseWriter, name string, edit func(pools.P
 	if err != nil {
 		return err
 	}
-	return a.preview(w, pools.NodeChange{Old: &old.PoolNode, New: &changed})
+	return a.preview(w, r, pools.NodeChange{Old: &old.PoolNode, New: &changed})
 }

@@ -44,8 +44,20 @@ type Audit interface {
 
 // record adds an action on a node to the audit and the log. A failure is logged only.
 func (a *API) record(by auth.Client, action, node string, changes ...pools.AuditChange) {
-	a.Log.Info("audit", "action", action, "node", node, "who", by)
-	if err := a.Audit.Add(pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: action, Node: node, Result: "done", Changes: changes}); err != nil {
+	a.recordAll([]pools.AuditEntry{a.entry(by, action, node, changes...)})
+}
+
+// entry returns the entry of the audit for an action on a node.
+func (a *API) entry(by auth.Client, action, node string, changes ...pools.AuditChange) pools.AuditEntry {
+	return pools.AuditEntry{Time: a.Now(), Actor: by.String(), Action: action, Node: node, Result: "done", Changes: changes}
+}
+
+// recordAll is [API.record] for several actions, which wait for the disk once.
+func (a *API) recordAll(entries []pools.AuditEntry) {
+	for _, e := range entries {
+		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
+	}
+	if err := a.Audit.Add(entries...); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}
 }

@@ -19,9 +19,9 @@ type Leases interface {
 	// List returns all leases, also expired ones, in any order. The caller may
 	// change the list.
 	List() []pools.Lease
-	// End frees an address that a machine holds, or that is in quarantine. It
-	// returns false when there is no such lease.
-	End(addr netip.Addr, now time.Time) bool
+	// End frees an address that the machine with that MAC holds, or whose quarantine it
+	// has caused. It returns false when there is no such lease.
+	End(addr netip.Addr, mac pools.MAC, now time.Time) bool
 }
 
 const leasesPath = "/api/v1/leases"
@@ -86,57 +86,74 @@ func (a *API) endLease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer.BadRequest("%q is not an IP address", r.PathValue("address"))
 	}
-	end := a.EndLease
-	if route.IsDryRun(r) {
-		end = a.CheckLease
+	found, errs := a.FindLeases([]netip.Addr{addr}, client(r))
+	if errs[0] == nil && !route.IsDryRun(r) {
+		errs = a.EndLeases(found, client(r))
 	}
-	if err := end(addr, client(r)); err != nil {
-		return err
+	if errs[0] != nil {
+		return errs[0]
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// EndLease frees an address for a client: it ends its lease or its quarantine.
-func (a *API) EndLease(addr netip.Addr, by auth.Client) error {
-	if err := a.CheckLease(addr, by); err != nil {
-		return err
+// FindLeases returns the leases and quarantines of addresses that a client may end, and an
+// error for each of the others, both in the order of addrs.
+func (a *API) FindLeases(addrs []netip.Addr, by auth.Client) (found []pools.Lease, errs []error) {
+	all, now := a.leasesByAddress(), a.Now()
+	errs = make([]error, len(addrs))
+	for i, addr := range addrs {
+		l, ok := all[addr]
+		found = append(found, l)
+		if !ok {
+			errs[i] = noLease(addr)
+			continue
+		}
+		if errs[i] = by.May(l.Pool); errs[i] != nil {
+			continue
+		}
+		if s := l.State(now); s != pools.LeaseActive && s != pools.LeaseDeclined {
+			errs[i] = noLease(addr)
+		}
 	}
-	was := a.lease(addr)
-	if !a.Leases.End(addr, a.Now()) {
-		return noLease(addr)
-	}
-	a.record(by, "end the lease of "+addr.String(), was.Node, audit.Between(was, nil)...)
-	a.Log.Info("lease ended", "address", addr, "mac", was.MAC, "node", was.Node, "pool", was.Pool, "declined", was.Declined, "client", by.Address)
-	return nil
+	return found, errs
 }
 
-// CheckLease returns an error if an address is neither leased nor in quarantine, or if the
-// client must not free it.
-func (a *API) CheckLease(addr netip.Addr, by auth.Client) error {
-	was := a.lease(addr)
-	if !was.Address.IsValid() {
-		return noLease(addr)
+// EndLeases frees addresses for a client: it ends the leases and quarantines that
+// [API.FindLeases] has found. One that has become that of another machine stays. It returns an
+// error for each that stays, in the order of the leases.
+func (a *API) EndLeases(seen []pools.Lease, by auth.Client) []error {
+	addrs := make([]netip.Addr, len(seen))
+	for i, l := range seen {
+		addrs[i] = l.Address
 	}
-	if err := by.May(was.Pool); err != nil {
-		return err
+	found, errs := a.FindLeases(addrs, by)
+	now := a.Now()
+	var entries []pools.AuditEntry
+	for i, l := range found {
+		switch {
+		case errs[i] != nil:
+			continue
+		case l.MAC != seen[i].MAC, !a.Leases.End(l.Address, l.MAC, now):
+			errs[i] = &answer.Error{Code: http.StatusConflict, Msg: l.Address.String() + " is not leased to " + seen[i].MAC.String() + " any more"}
+			continue
+		}
+		entries = append(entries, a.entry(by, "end the lease of "+l.Address.String(), l.Node, audit.Between(l, nil)...))
+		a.Log.Info("lease ended", "address", l.Address, "mac", l.MAC, "node", l.Node, "pool", l.Pool, "declined", l.Declined, "client", by.Address)
 	}
-	if s := was.State(a.Now()); s != pools.LeaseActive && s != pools.LeaseDeclined {
-		return noLease(addr)
-	}
-	return nil
+	a.recordAll(entries)
+	return errs
 }
 
 func noLease(addr netip.Addr) error {
 	return answer.NotFound("no lease of %s is in force, and it is not in quarantine", addr)
 }
 
-// lease returns the lease of an address; the zero Lease when there is none.
-func (a *API) lease(addr netip.Addr) pools.Lease {
-	for _, l := range a.Leases.List() {
-		if l.Address == addr {
-			return l
-		}
+func (a *API) leasesByAddress() map[netip.Addr]pools.Lease {
+	list := a.Leases.List()
+	all := make(map[netip.Addr]pools.Lease, len(list))
+	for _, l := range list {
+		all[l.Address] = l
 	}
-	return pools.Lease{}
+	return all
 }

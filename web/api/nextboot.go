@@ -13,8 +13,8 @@ import (
 type NextBoots interface {
 	// Pending returns the pending next boot of a node; empty: none.
 	Pending(node string) pools.NextBoot
-	// Set sets the next boot of a node, durably. An empty next removes it.
-	Set(node string, next pools.NextBoot) error
+	// Set sets the next boot of nodes, durably: of all or of none. An empty next removes it.
+	Set(next pools.NextBoot, nodes ...string) error
 }
 
 // setNextBoot sets the next boot of a node: PUT {"nextBoot": "local"}.
@@ -28,61 +28,75 @@ func (a *API) setNextBoot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	change := a.SetNextBoot
-	if route.IsDryRun(r) {
-		change = a.CheckNextBoot
-	}
-	if err := change(name, next, client(r)); err != nil {
+	if err := a.changeNextBoot(r, name, next); err != nil {
 		return err
 	}
-	return a.node(w, name, http.StatusOK)
-}
-
-// SetNextBoot sets the next boot of a node for a client; an empty next removes it.
-func (a *API) SetNextBoot(name string, next pools.NextBoot, by auth.Client) error {
-	if err := a.CheckNextBoot(name, next, by); err != nil {
-		return err
-	}
-	was := a.NextBoots.Pending(name)
-	if err := a.NextBoots.Set(name, next); err != nil {
-		return err
-	}
-	action := "clear next boot"
-	if next != "" {
-		action = "next boot " + string(next)
-	}
-	a.record(by, action, name, pools.AuditChange{Field: "nextBoot", Before: string(was), After: string(next)})
-	return nil
-}
-
-// CheckNextBoot returns the error that [API.SetNextBoot] would return.
-func (a *API) CheckNextBoot(name string, next pools.NextBoot, by auth.Client) error {
-	n, ok := a.Farm.Farm().Node(name)
-	if !ok {
-		return noNode(name)
-	}
-	if err := by.May(n.Pool); err != nil {
-		return err
-	}
-	if ref, ok := next.Image(); ok {
-		if err := a.CheckImage(ref); err != nil {
-			return answer.BadRequest("%v", err)
-		}
-	}
-	return nil
+	return a.node(w, r, name, http.StatusOK)
 }
 
 // clearNextBoot removes the next boot of a node, which then boots as its pool defines.
 func (a *API) clearNextBoot(w http.ResponseWriter, r *http.Request) error {
-	change := a.SetNextBoot
-	if route.IsDryRun(r) {
-		change = a.CheckNextBoot
-	}
-	if err := change(r.PathValue("name"), "", client(r)); err != nil {
+	if err := a.changeNextBoot(r, r.PathValue("name"), ""); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+func (a *API) changeNextBoot(r *http.Request, name string, next pools.NextBoot) error {
+	change := a.SetNextBoots
+	if route.IsDryRun(r) {
+		change = a.CheckNextBoots
+	}
+	return change([]string{name}, next, client(r))[0]
+}
+
+// SetNextBoots sets the next boot of nodes for a client; an empty next removes it. It returns
+// an error for each node that stays as it is, in the order of names.
+func (a *API) SetNextBoots(names []string, next pools.NextBoot, by auth.Client) []error {
+	errs := a.CheckNextBoots(names, next, by)
+	action := "clear next boot"
+	if next != "" {
+		action = "next boot " + string(next)
+	}
+	var good []string
+	var entries []pools.AuditEntry
+	for i, name := range names {
+		if errs[i] == nil {
+			good = append(good, name)
+			was := a.NextBoots.Pending(name)
+			entries = append(entries, a.entry(by, action, name, pools.AuditChange{Field: "nextBoot", Before: string(was), After: string(next)}))
+		}
+	}
+	if err := a.NextBoots.Set(next, good...); err != nil {
+		for i := range errs {
+			if errs[i] == nil {
+				errs[i] = err
+			}
+		}
+		return errs
+	}
+	a.recordAll(entries)
+	return errs
+}
+
+// CheckNextBoots returns the errors that [API.SetNextBoots] would return.
+func (a *API) CheckNextBoots(names []string, next pools.NextBoot, by auth.Client) []error {
+	var bad error
+	if ref, ok := next.Image(); ok {
+		if err := a.CheckImage(ref); err != nil {
+			bad = answer.BadRequest("%v", err)
+		}
+	}
+	farm, errs := a.Farm.Farm(), make([]error, len(names))
+	for i, name := range names {
+		if n, ok := farm.Node(name); !ok {
+			errs[i] = noNode(name)
+		} else if errs[i] = by.May(n.Pool); errs[i] == nil {
+			errs[i] = bad
+		}
+	}
+	return errs
 }
 
 // withNext returns a node with its next boot.

@@ -94,11 +94,18 @@ func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
 	catchAll := r.URL.Query().Get("catchall") == "true"
 	fits := func(n *pools.NodeInfo) bool { return catchAll || !n.CatchAll }
-	if route.IsWatch(r) {
-		return follow(w, r, &a.watched().nodes, &nodeList, fits)
+	list, feed := a.shownNodes, &a.watched().shownNodes
+	if client(r).SeesSecrets() {
+		list, feed = a.allNodes, &a.watched().nodes
 	}
-	nodes := slices.DeleteFunc(a.allNodes(), func(n pools.NodeInfo) bool { return !fits(&n) })
-	return nodeList.Answer(w, r, nodes)
+	if route.IsWatch(r) {
+		return follow(w, r, feed, &nodeList, fits)
+	}
+	all := slices.DeleteFunc(list(), func(n pools.NodeInfo) bool { return !fits(&n) })
+	if slices.ContainsFunc(all, func(n pools.NodeInfo) bool { return hasOptions(&n.PoolNode) }) {
+		w.Header().Set("Cache-Control", "no-store, no-transform") // it has secrets
+	}
+	return nodeList.Answer(w, r, all)
 }
 
 func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
@@ -110,19 +117,21 @@ func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
 	if err := ifMatch(r, &n.PoolNode); err != nil {
 		return err
 	}
-	return a.node(w, name, http.StatusOK)
+	return a.node(w, r, name, http.StatusOK)
 }
 
 func noNode(name string) error { return fmt.Errorf("%w: %q", pools.ErrNotFound, name) }
 
-// node answers with the current node of that name.
-func (a *API) node(w http.ResponseWriter, name string, code int) error {
+// node answers with the current node of that name, as the client may see it.
+func (a *API) node(w http.ResponseWriter, r *http.Request, name string, code int) error {
 	n, ok := a.Farm.Farm().Node(name)
 	if !ok {
 		return noNode(name)
 	}
 	w.Header().Set("ETag", etag(&n.PoolNode))
-	answer.JSON(w, code, a.withStatus(a.withMoves(n), a.observe())[0])
+	info := a.withStatus(a.withMoves(n), a.observe())[0]
+	info.PoolNode = shown(info.PoolNode, client(r))
+	answer.JSON(w, code, info)
 	return nil
 }
 
@@ -131,22 +140,19 @@ func (a *API) addNode(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &n); err != nil {
 		return err
 	}
-	if err := client(r).May(n.Pool); err != nil {
-		return err
-	}
 	if route.IsDryRun(r) {
-		return a.preview(w, pools.NodeChange{New: &n})
+		return a.preview(w, r, pools.NodeChange{New: &n})
 	}
 	if err := a.AddNode(n, client(r)); err != nil {
 		return err
 	}
 	w.Header().Set("Location", NodesPath+"/"+n.Name)
-	return a.node(w, n.Name, http.StatusCreated)
+	return a.node(w, r, n.Name, http.StatusCreated)
 }
 
 // AddNode adds a node for a client, and removes its MACs from the unknown machines.
 func (a *API) AddNode(n pools.PoolNode, by auth.Client) error {
-	if err := by.May(n.Pool); err != nil {
+	if err := a.mayChange([]pools.NodeChange{{New: &n}}, by); err != nil {
 		return err
 	}
 	if err := a.Nodes.AddNode(n); err != nil {
@@ -167,6 +173,7 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("name")
 	edit := func(n pools.PoolNode) (pools.PoolNode, error) {
+		old := n
 		if err := ifMatch(r, &n); err != nil {
 			return n, err
 		}
@@ -176,10 +183,10 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 		if err := decode.JSON(patch, &n); err != nil {
 			return n, err
 		}
-		return n, client(r).May(n.Pool)
+		return n, a.mayChange([]pools.NodeChange{{Old: &old, New: &n}}, client(r))
 	}
 	if route.IsDryRun(r) {
-		return a.previewPatch(w, name, edit)
+		return a.previewPatch(w, r, name, edit)
 	}
 	var made pools.NodeChange
 	err = a.Nodes.UpdateNode(name, func(n pools.PoolNode) (pools.PoolNode, error) {
@@ -192,7 +199,7 @@ func (a *API) patchNode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.record(client(r), "change node", name, audit.Changes(made)...)
-	return a.node(w, name, http.StatusOK)
+	return a.node(w, r, name, http.StatusOK)
 }
 
 func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
@@ -209,7 +216,7 @@ func (a *API) removeNode(w http.ResponseWriter, r *http.Request) error {
 	}
 	change := pools.NodeChange{Old: &n.PoolNode}
 	if route.IsDryRun(r) {
-		return a.preview(w, change)
+		return a.preview(w, r, change)
 	}
 	// The node that is removed is the one that was checked.
 	if err := a.Nodes.ChangeNodes([]pools.NodeChange{change}); err != nil {

@@ -43,7 +43,7 @@ func (a *API) getPlan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := resolve.Explained{Plan: *p, Origins: p.Why()}
-	if by := client(r); by.Session || !by.Role.Includes(pools.RoleAdmin) {
+	if !client(r).SeesSecrets() {
 		out.Settings, out.Hidden = Shown(p.Settings), true
 	} else {
 		w.Header().Set("Cache-Control", "no-store, no-transform")

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"slices"
 
 	"drover/pools"
 	"drover/web/answer"
@@ -43,37 +42,48 @@ func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer.BadRequest("%v", err)
 	}
+	forget := a.Forget
 	if route.IsDryRun(r) {
-		err = a.CheckForget(mac, client(r))
-	} else {
-		err = a.Forget(mac, client(r))
+		forget = a.CheckForget
 	}
-	if err != nil {
+	if err := forget([]pools.MAC{mac}, client(r))[0]; err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// CheckForget returns an error if no unknown machine has the MAC, or if the client must not
-// remove it.
-func (a *API) CheckForget(mac pools.MAC, by auth.Client) error {
-	all := a.Unknowns.List()
-	i := slices.IndexFunc(all, func(u pools.Unknown) bool { return u.MAC == mac })
-	if i < 0 {
-		return answer.NotFound("no unknown machine has the MAC %s", mac)
+// CheckForget returns the errors that [API.Forget] would return.
+func (a *API) CheckForget(macs []pools.MAC, by auth.Client) []error {
+	inPool := map[pools.MAC]string{}
+	for _, u := range a.Unknowns.List() {
+		inPool[u.MAC] = u.Pool
 	}
-	return by.May(all[i].Pool)
+	errs := make([]error, len(macs))
+	for i, m := range macs {
+		if pool, ok := inPool[m]; ok {
+			errs[i] = by.May(pool)
+		} else {
+			errs[i] = answer.NotFound("no unknown machine has the MAC %s", m)
+		}
+	}
+	return errs
 }
 
-// Forget removes a machine from the unknown machines for a client. Its next DISCOVER adds
-// it again.
-func (a *API) Forget(mac pools.MAC, by auth.Client) error {
-	if err := a.CheckForget(mac, by); err != nil {
-		return err
+// Forget removes machines from the unknown machines for a client. The next DISCOVER of one
+// adds it again. It returns an error for each that stays, in the order of macs: no unknown
+// machine has the MAC, or the client must not remove it.
+func (a *API) Forget(macs []pools.MAC, by auth.Client) []error {
+	errs := a.CheckForget(macs, by)
+	var entries []pools.AuditEntry
+	for i, m := range macs {
+		if errs[i] != nil {
+			continue
+		}
+		a.Unknowns.Forget(m)
+		a.Log.Info("unknown machine forgotten", "mac", m, "client", by.Address)
+		entries = append(entries, a.entry(by, "forget unknown machine "+m.String(), ""))
 	}
-	a.Unknowns.Forget(mac)
-	a.Log.Info("unknown machine forgotten", "mac", mac, "client", by.Address)
-	a.record(by, "forget unknown machine "+mac.String(), "")
-	return nil
+	a.recordAll(entries)
+	return errs
 }

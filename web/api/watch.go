@@ -16,19 +16,20 @@ type feeds struct {
 	once  sync.Once
 	limit watch.Limit
 
-	nodes    watch.Feed[pools.NodeInfo]
-	boots    watch.Feed[boots.Record]
-	leases   watch.Feed[pools.LeaseInfo]
-	unknowns watch.Feed[pools.Unknown]
+	nodes      watch.Feed[pools.NodeInfo]
+	shownNodes watch.Feed[pools.NodeInfo] // for clients that see no secrets
+	boots      watch.Feed[boots.Record]
+	leases     watch.Feed[pools.LeaseInfo]
+	unknowns   watch.Feed[pools.Unknown]
 }
 
 // watched returns the feeds, which it makes the first time.
 func (a *API) watched() *feeds {
 	f := &a.feeds
 	f.once.Do(func() {
-		f.nodes.All, f.boots.All, f.leases.All, f.unknowns.All = a.allNodes, a.allBoots, a.allLeases, a.Unknowns.List
-		f.nodes.Limit, f.boots.Limit, f.leases.Limit, f.unknowns.Limit = &f.limit, &f.limit, &f.limit, &f.limit
-		f.nodes.Key = nodeList.Columns[0].Of
+		f.nodes.All, f.shownNodes.All, f.boots.All, f.leases.All, f.unknowns.All = a.allNodes, a.shownNodes, a.allBoots, a.allLeases, a.Unknowns.List
+		f.nodes.Limit, f.shownNodes.Limit, f.boots.Limit, f.leases.Limit, f.unknowns.Limit = &f.limit, &f.limit, &f.limit, &f.limit, &f.limit
+		f.nodes.Key, f.shownNodes.Key = nodeList.Columns[0].Of, nodeList.Columns[0].Of
 		f.boots.Key = bootList.Columns[0].Of
 		f.leases.Key = leaseList.Columns[0].Of
 		f.unknowns.Key = unknownList.Columns[0].Of

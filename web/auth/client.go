@@ -55,6 +55,10 @@ func (c Client) Needs(role pools.Role) error {
 	}
 }
 
+// SeesSecrets reports whether the client may read what can be secret: an admin who is no
+// browser.
+func (c Client) SeesSecrets() bool { return !c.Session && c.Role.Includes(pools.RoleAdmin) }
+
 // Limited reports whether the client may change the nodes of some pools only.
 func (c Client) Limited() bool { return len(c.Pools) > 0 }
 

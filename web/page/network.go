@@ -82,7 +82,7 @@ func unknownRow(u *pools.Unknown, r *request) table.Row {
 		}
 	}
 	buttons := table.Cell{}
-	if r.mayChange() {
+	if r.may(u.Pool) || u.Pool == "" && r.mayChange() {
 		buttons.Buttons = append(buttons.Buttons, table.Link{Text: "Add", URL: table.To(changePath, "do", "add", "pick", u.MAC.String())})
 	}
 	if r.may(u.Pool) {

@@ -112,8 +112,10 @@ type leases struct{ store *state.Store }
 // List returns all leases.
 func (l leases) List() []pools.Lease { return append(l.store.Leases.List(), l.store.Leases6.List()...) }
 
-// End ends the lease or the quarantine of an address.
-func (l leases) End(a netip.Addr, now time.Time) bool { return leasesOf(l.store, a).End(a, now) }
+// End ends the lease or the quarantine that a machine has of an address.
+func (l leases) End(a netip.Addr, mac pools.MAC, now time.Time) bool {
+	return leasesOf(l.store, a).End(a, mac, now)
+}
 
 // Offered returns the pool of the address that was offered to a machine; "" for none.
 func (l leases) Offered(mac pools.MAC, now time.Time) string {

@@ -72,7 +72,7 @@ func (c changes) ChangeNodes(all []pools.NodeChange) error {
 	}
 	var errs []error
 	for name, boot := range moved { // after all were read: two nodes can exchange their names
-		errs = append(errs, c.next.Set(name, boot))
+		errs = append(errs, c.next.Set(boot, name))
 	}
 	return errors.Join(append(errs, c.done(nil))...)
 }

@@ -45,7 +45,7 @@ func TestNoGhosts(t *testing.T) {
 		s.Store.Boots.Discover(s.Live.Farm().Resolve(resolve.Query{MAC: n.MACs[0]}), long)
 	}
 	for _, name := range []string{"g10", "g4999"} {
-		if err := s.Store.NextBoots.Set(name, "local"); err != nil {
+		if err := s.Store.NextBoots.Set("local", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestNoGhosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Store.Boots.Discover(s.Live.Farm().Resolve(resolve.Query{MAC: mac}), long)
-	if err := s.Store.NextBoots.Set("added", "rescue"); err != nil {
+	if err := s.Store.NextBoots.Set("rescue", "added"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.changes().ChangeNodes([]pools.NodeChange{{Old: &added, New: &renamed}}); err != nil {

@@ -278,7 +278,7 @@ func TestNextBootEndToEnd(t *testing.T) {
 		p := s.Machines.Resolve(resolve.Query{MAC: mac, Firmware: pools.UEFIx64})
 		s.exchange(dhcp.Exchange{Type: "DISCOVER", Netboot: true, Reply: "OFFER", MAC: mac, Plan: p, Time: time.Now()})
 	}
-	if err := s.Store.NextBoots.Set("m1", pools.NextRescue); err != nil {
+	if err := s.Store.NextBoots.Set(pools.NextRescue, "m1"); err != nil {
 		t.Fatal(err)
 	}
 	discover()
@@ -293,7 +293,7 @@ func TestNextBootEndToEnd(t *testing.T) {
 	if plain := script(); strings.Contains(plain, "drover.rescue") {
 		t.Errorf("the second boot got the rescue too:\n%s", plain)
 	}
-	if err := s.Store.NextBoots.Set("m1", "image=debian-13"); err != nil {
+	if err := s.Store.NextBoots.Set("image=debian-13", "m1"); err != nil {
 		t.Fatal(err)
 	}
 	if text := script(); !strings.Contains(text, `the server has no image "debian-13"`) {

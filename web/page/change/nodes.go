@@ -1,7 +1,6 @@
-package page
+package change
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"net/netip"
@@ -16,7 +15,7 @@ import (
 )
 
 // nodeFields returns the inputs for a node, with the values of n.
-func nodeFields(c *change, n *pools.PoolNode) []field {
+func nodeFields(f *Form, n *pools.PoolNode) []Field {
 	address := func(a netip.Addr) string {
 		if !a.IsValid() {
 			return ""
@@ -31,37 +30,37 @@ func nodeFields(c *change, n *pools.PoolNode) []field {
 	if n.Ignore {
 		ignore = "yes"
 	}
-	return []field{
+	return []Field{
 		{Name: "name", Label: "Name", Value: n.Name, Kind: "text", Required: true},
-		{Name: "pool", Label: "Pool", Value: n.Pool, Kind: "choice", Required: true, Options: c.mayPools()},
+		{Name: "pool", Label: "Pool", Value: n.Pool, Kind: "choice", Required: true, Options: f.mayPools()},
 		{Name: "macs", Label: "MACs", Value: strings.Join(macs, " "), Kind: "text", Hint: "of all its network cards"},
 		{Name: "ip", Label: "IPv4 address", Value: address(n.IP), Kind: "text"},
 		{Name: "ip6", Label: "IPv6 address", Value: address(n.IP6), Kind: "text"},
-		{Name: "tags", Label: "Tags", Value: strings.Join(n.Tags, " "), Kind: "text", Hint: "beside those of the pool", Options: tagNames(c)},
+		{Name: "tags", Label: "Tags", Value: strings.Join(n.Tags, " "), Kind: "text", Hint: "beside those of the pool", Options: tagNames(f)},
 		{Name: "ignore", Label: "Ignore", Value: ignore, Kind: "check", Hint: "it gets no answer"},
 	}
 }
 
-func addFields(_ *page, c *change) []field {
+func addFields(f *Form) []Field {
 	n := pools.PoolNode{}
-	if len(c.Picks) == 1 {
-		if mac, err := pools.ParseMAC(c.Picks[0]); err == nil {
+	if len(f.Picks) == 1 {
+		if mac, err := pools.ParseMAC(f.Picks[0]); err == nil {
 			n.MACs = []pools.MAC{mac}
 		}
 	}
-	c.Title, c.Back = "Add a node", "/nodes"
+	f.Title, f.Back = "Add a node", "/nodes"
 	if len(n.MACs) > 0 {
-		c.Back = "/unknown"
+		f.Back = "/unknown"
 	}
-	return nodeFields(c, &n)
+	return nodeFields(f, &n)
 }
 
-func editFields(_ *page, c *change) []field {
-	n, ok := c.Farm.Node(c.Picks[0])
+func editFields(f *Form) []Field {
+	n, ok := f.Farm.Node(f.Picks[0])
 	if !ok {
 		return nil
 	}
-	return nodeFields(c, &n.PoolNode)
+	return nodeFields(f, &n.PoolNode)
 }
 
 // words returns the words of an input.
@@ -71,23 +70,23 @@ func words(s string) []string {
 
 // node returns the node of the inputs, with everything else as in old. It is decoded as
 // strictly as a node of the API.
-func (c *change) node(old pools.PoolNode) (n pools.PoolNode, err error) {
+func (f *Form) node(old pools.PoolNode) (n pools.PoolNode, err error) {
 	data, err := json.Marshal(old)
 	v := map[string]any{}
 	if err == nil {
 		err = json.Unmarshal(data, &v)
 	}
 	for _, name := range []string{"name", "pool", "ip", "ip6"} {
-		if v[name] = strings.TrimSpace(c.value(name)); v[name] == "" {
+		if v[name] = strings.TrimSpace(f.value(name)); v[name] == "" {
 			delete(v, name)
 		}
 	}
 	for _, name := range []string{"macs", "tags"} {
-		if v[name] = words(c.value(name)); len(words(c.value(name))) == 0 {
+		if v[name] = words(f.value(name)); len(words(f.value(name))) == 0 {
 			delete(v, name)
 		}
 	}
-	if delete(v, "ignore"); c.value("ignore") != "" {
+	if delete(v, "ignore"); f.value("ignore") != "" {
 		v["ignore"] = true
 	}
 	switch {
@@ -104,43 +103,43 @@ func (c *change) node(old pools.PoolNode) (n pools.PoolNode, err error) {
 	return n, err
 }
 
-func planAdd(p *page, c *change) error {
-	n, err := c.node(pools.PoolNode{})
+func planAdd(f *Form) error {
+	n, err := f.node(pools.PoolNode{})
 	if err != nil {
 		return err
 	}
-	c.act(n.Name, text.Differences(&pools.PoolNode{}, &n)...)
-	c.next = table.NodePath(n.Name)
-	c.apply = func(context.Context) error { return p.api.AddNode(n, c.client) }
-	return p.api.CheckNodes([]pools.NodeChange{{New: &n}}, c.client)
+	f.act(n.Name, text.Differences(&pools.PoolNode{}, &n)...)
+	f.Next = table.NodePath(n.Name)
+	f.together(func() error { return f.API.AddNode(n, f.Client) })
+	return f.API.CheckNodes([]pools.NodeChange{{New: &n}}, f.Client)
 }
 
-func planEdit(p *page, c *change) error {
-	return p.planNodes(c, func(old pools.PoolNode) (*pools.PoolNode, error) {
-		n, err := c.node(old)
-		c.next = table.NodePath(n.Name)
+func planEdit(f *Form) error {
+	return f.planNodes(func(old pools.PoolNode) (*pools.PoolNode, error) {
+		n, err := f.node(old)
+		f.Next = table.NodePath(n.Name)
 		return &n, err
 	})
 }
 
-func moveFields(_ *page, c *change) []field {
-	return []field{{Name: "pool", Label: "To pool", Kind: "choice", Required: true, Options: c.mayPools()}}
+func moveFields(f *Form) []Field {
+	return []Field{{Name: "pool", Label: "To pool", Kind: "choice", Required: true, Options: f.mayPools()}}
 }
 
-func planMove(p *page, c *change) error {
-	pool := c.value("pool")
+func planMove(f *Form) error {
+	pool := f.value("pool")
 	if pool == "" {
 		return answer.BadRequest("choose a pool")
 	}
-	return p.planNodes(c, func(n pools.PoolNode) (*pools.PoolNode, error) {
+	return f.planNodes(func(n pools.PoolNode) (*pools.PoolNode, error) {
 		n.Pool = pool
 		return &n, nil
 	})
 }
 
 // tagNames returns the tags of the config.
-func tagNames(c *change) (names []table.Pair) {
-	for _, name := range slices.Sorted(maps.Keys(c.Farm.Config.Tags)) {
+func tagNames(f *Form) (names []table.Pair) {
+	for _, name := range slices.Sorted(maps.Keys(f.Farm.Config.Tags)) {
 		if name != "all" {
 			names = append(names, table.Pair{Name: name, Value: name})
 		}
@@ -148,19 +147,19 @@ func tagNames(c *change) (names []table.Pair) {
 	return names
 }
 
-func tagFields(_ *page, c *change) []field {
-	return []field{
-		{Name: "add", Label: "Add tags", Kind: "text", Options: tagNames(c)},
-		{Name: "remove", Label: "Take away tags", Kind: "text", Hint: "those of the pool stay", Options: tagNames(c)},
+func tagFields(f *Form) []Field {
+	return []Field{
+		{Name: "add", Label: "Add tags", Kind: "text", Options: tagNames(f)},
+		{Name: "remove", Label: "Take away tags", Kind: "text", Hint: "those of the pool stay", Options: tagNames(f)},
 	}
 }
 
-func planTag(p *page, c *change) error {
-	add, remove := words(c.value("add")), words(c.value("remove"))
+func planTag(f *Form) error {
+	add, remove := words(f.value("add")), words(f.value("remove"))
 	if len(add)+len(remove) == 0 {
 		return answer.BadRequest("name a tag")
 	}
-	return p.planNodes(c, func(n pools.PoolNode) (*pools.PoolNode, error) {
+	return f.planNodes(func(n pools.PoolNode) (*pools.PoolNode, error) {
 		tags := slices.DeleteFunc(slices.Clone(n.Tags), func(tag string) bool { return slices.Contains(remove, tag) })
 		for _, tag := range add {
 			if !slices.Contains(tags, tag) {
@@ -172,26 +171,26 @@ func planTag(p *page, c *change) error {
 	})
 }
 
-func planRemove(p *page, c *change) error {
-	c.next = "/nodes"
-	return p.planNodes(c, func(pools.PoolNode) (*pools.PoolNode, error) { return nil, nil })
+func planRemove(f *Form) error {
+	f.Next = "/nodes"
+	return f.planNodes(func(pools.PoolNode) (*pools.PoolNode, error) { return nil, nil })
 }
 
 // planNodes sets the preview of an edit of all nodes that are chosen. Nodes that the file
 // declares stay as they are. An edit to nil removes a node.
-func (p *page) planNodes(c *change, edit func(pools.PoolNode) (*pools.PoolNode, error)) error {
+func (f *Form) planNodes(edit func(pools.PoolNode) (*pools.PoolNode, error)) error {
 	var all []pools.NodeChange
-	for _, name := range c.Picks {
-		info, ok := c.Farm.Node(name)
+	for _, name := range f.Picks {
+		info, ok := f.Farm.Node(name)
 		switch {
 		case !ok:
-			c.refuse(name, "there is no such node")
+			f.refuse(name, answer.NotFound("there is no such node"))
 			continue
 		case info.Declared():
-			c.refuse(name, "declared in "+answer.Where(info.Source)+": change it there")
+			f.refuse(name, answer.BadRequest("declared in %s: change it there", answer.Where(info.Source)))
 			continue
-		case !c.may(info.Pool):
-			c.refuse(name, c.client.May(info.Pool).Error())
+		case !f.may(info.Pool):
+			f.refuse(name, f.Client.May(info.Pool))
 			continue
 		}
 		old := info.PoolNode
@@ -204,15 +203,15 @@ func (p *page) planNodes(c *change, edit func(pools.PoolNode) (*pools.PoolNode, 
 			lines = text.Differences(&old, changed)
 		}
 		if len(lines) == 0 {
-			c.refuse(name, "it is so already")
+			f.refuse(name, answer.BadRequest("it is so already"))
 			continue
 		}
-		c.act(name, lines...)
+		f.act(name, lines...)
 		all = append(all, pools.NodeChange{Old: &old, New: changed})
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	c.apply = func(context.Context) error { return p.api.ChangeNodes(all, c.client) }
-	return p.api.CheckNodes(all, c.client)
+	f.together(func() error { return f.API.ChangeNodes(all, f.Client) })
+	return f.API.CheckNodes(all, f.Client)
 }
